@@ -8,19 +8,21 @@ from bench import actions_loads as loads
 from bench import actions_ours as ours
 from bench.actions_loads import DAY, Closed, Open
 from bench.measuring.cpu_time import Rounds, cpu_seconds, paused_collector, peak_bytes
-from pendula.actions import Advance, World
+from pendula.actions import Advance, Submit, World
 from pendula.actions.events import WORLD_EVENTS
 from pendula.cli.benchmarks import Progress, Row, Target, compared
 
 AT_MOST_ALL = Target("<=", Decimal(1))
 FEATURES = Target("<=", Decimal("1.5"))
 GROWTH = Target("<=", Decimal("1.3"))
+PREEMPTION = Target("<=", Decimal(2))
 
 ALLOWED_BYTES = 200
 EPOCHS = 10_000
 SAVED = 10_000
 SAVED_EVENTS = 30_000
 FEW, MANY, MANY_QUICK = 10_000, 1_000_000, 100_000
+RUNNING, FEW_RUNNING, ALARMS = 10_000, 100, 10_000
 
 
 def rows(quick: bool, progress: Progress) -> list[Row]:
@@ -35,6 +37,8 @@ def rows(quick: bool, progress: Progress) -> list[Row]:
     found.append(_empty_epochs(plain, rounds))
     progress("saving and restoring")
     found.append(_saving(plain, rounds))
+    progress("preemption")
+    found.append(_preemption(rounds))
     progress("growth")
     found.append(_growth(MANY_QUICK if quick else MANY, 2 if quick else 3))
     return found
@@ -123,6 +127,30 @@ def _saving(plain: Open, rounds: int) -> Row:
         ratio=measured.share("saving", "events") / share,
         target=AT_MOST_ALL,
     )
+
+
+def _preemption(rounds: int) -> Row:
+    """What an alarm costs among many who run, none of whom it meets; making everybody run is not counted."""
+    many, few = loads.alarms(RUNNING, ALARMS), loads.alarms(FEW_RUNNING, ALARMS)
+    with paused_collector():
+        turns = [(_alarm_us(many), _alarm_us(few)) for _ in range(rounds)]
+    return compared(
+        "an alarm among 10 000 who run",
+        median(one for one, _ in turns),
+        median(other for _, other in turns),
+        "us",
+        against="among 100",
+        ratio=median(one / other for one, other in turns),
+        target=PREEMPTION,
+        fairness="10 000 alarms, each breaks off one action of the verb it lists; the others have another verb",
+    )
+
+
+def _alarm_us(load: Open) -> float:
+    world = World.create(load.config)
+    world.apply(Submit(load.submissions))
+    world.apply(Advance(0))
+    return cpu_seconds(lambda: world.apply(Advance(ALARMS))) / ALARMS * 1e6
 
 
 def _growth(many: int, rounds: int) -> Row:

@@ -98,6 +98,23 @@ def crowd(actions: int, seed: int = 3) -> Open:
     return Open(_config(verbs), CLOSED_LOCKS, verbs, submissions)
 
 
+def alarms(running: int, alarms: int) -> Open:
+    """So many work all day, and one naps; alarms, one a minute, interrupt the nap and nobody else."""
+    definitions = {
+        "work": _definition(500_000),
+        "nap": _definition(500_000),
+        "alarm": {**_definition(1), "preempts": True, "priority": 5, "interrupts": ["nap"]},
+    }
+    workers = [Instance(f"w-{n}", f"actor-{n}", "work", t=0) for n in range(running)]
+    calls = [Instance(f"a-{n}", "caller", "alarm", t=1 + n) for n in range(alarms)]
+    config = {**_config({}), "action_defs": definitions}
+    return Open(config, 0, {}, (*workers, Instance("n", "napper", "nap", t=0), *calls))
+
+
+def _definition(minutes: int) -> dict[str, Any]:
+    return {"base_duration_min": minutes, "effort": "medium", "interruptible": True}
+
+
 def _actors(count: int) -> list[str]:
     return [f"actor-{number}" for number in range(count)]
 

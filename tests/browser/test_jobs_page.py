@@ -1,5 +1,7 @@
 """The page of jobs in a real browser, with the demo: a dead letter, an object and its machine, a gate."""
 
+from typing import Any
+
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -66,11 +68,18 @@ def test_a_gate_is_set(page: Page, watched: Watched) -> None:
     assert watched.errors == []
 
 
+def made(page: Page, path: str, **body: object) -> dict[str, Any]:
+    """Something of one's own, which nobody of the demo is at just now."""
+    server = page.url.split("#")[0]
+    answer = page.request.post(f"{server}scheduler/{path}", data=body)
+    assert answer.ok, answer.text()
+    return dict(answer.json())
+
+
 def test_a_person_decides_about_an_object_after_a_second_question(page: Page, watched: Watched) -> None:
     page.set_viewport_size({"width": 390, "height": 800})
-    page.get_by_test_id("tab-objects").click()
-    page.get_by_test_id("place-candidate").click()
-    page.get_by_test_id("objects-table").get_by_role("link").last.click()
+    made(page, "objects", object_type="memory", object_id="mine-1", evidence_refs=["note:1"])
+    page.goto(f"{page.url.split('#')[0]}#/rooms/jobs/memory:mine-1")
     deed = page.get_by_test_id("deed-decide")
     deed.locator("summary").click()
     deed.get_by_test_id("deed-decide-way").select_option(label="verify: suspicious → quarantine")
@@ -89,9 +98,8 @@ def test_a_person_decides_about_an_object_after_a_second_question(page: Page, wa
 
 
 def test_evidence_is_attached_and_a_job_cancelled(page: Page, watched: Watched) -> None:
-    page.get_by_test_id("tab-objects").click()
-    page.get_by_test_id("place-candidate").click()
-    page.get_by_test_id("objects-table").get_by_role("link").last.click()
+    made(page, "objects", object_type="memory", object_id="mine-2", evidence_refs=["note:1"])
+    page.goto(f"{page.url.split('#')[0]}#/rooms/jobs/memory:mine-2")
     deed = page.get_by_test_id("deed-evidence")
     deed.locator("summary").click()
     deed.get_by_test_id("deed-evidence-refs").fill("photo:1, photo:2")
@@ -100,7 +108,9 @@ def test_evidence_is_attached_and_a_job_cancelled(page: Page, watched: Watched) 
     deed.get_by_test_id("deed-evidence-yes").click()
     expect(deed.get_by_test_id("deed-evidence-told")).to_contain_text("Attached to")
 
-    page.get_by_test_id("ways-out").get_by_role("link").click()
+    far = {"object_type": "memory", "object_id": "mine-3", "action": "archive", "run_at": "2040-01-01T00:00:00Z"}
+    job = made(page, "jobs", **far)["job"]["job_id"]
+    page.goto(f"{page.url.split('#')[0]}#/rooms/jobs/{job}")
     cancel = page.get_by_test_id("deed-cancel")
     cancel.locator("summary").click()
     cancel.get_by_test_id("deed-cancel-reason").fill("not today")

@@ -465,9 +465,19 @@ def test_a_file_of_a_machine_that_cannot_be_used_is_told_where_it_is_named(
     with pytest.raises(DocumentRefused) as refused:
         load(tmp_path / "jobs.toml")
 
-    [fault] = refused.value.faults
-    assert fault.path == "$.machines.memory"
-    assert told in fault.message
+    assert {fault.path for fault in refused.value.faults} == {"$.machines.memory"}
+    assert any(told in fault.message for fault in refused.value.faults)
+
+
+def test_every_fault_of_the_file_of_a_machine_is_a_fault_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "bad.yaml").write_text("trust: {}\n")
+    (tmp_path / "jobs.toml").write_text("[machines]\nmemory = 'bad.yaml'\n")
+
+    with pytest.raises(DocumentRefused) as refused:
+        load(tmp_path / "jobs.toml")
+
+    lacking = [fault.message.split("'")[1] for fault in refused.value.faults]
+    assert lacking == ["arrows", "first", "follow", "never"]
 
 
 def test_the_words_that_stand_before_a_type_in_a_path_are_no_types() -> None:

@@ -75,6 +75,10 @@ const ENTRIES: Readonly<Record<string, RoomEntry>> = {
     shows: "runs",
     page: new LazyPage(() => import("./rooms/credit/Room").then(({ CreditRoom }) => CreditRoom)),
   },
+  fleet: {
+    shows: "engines",
+    page: new LazyPage(() => import("./rooms/fleet/Room").then(({ FleetRoom }) => FleetRoom)),
+  },
   jobs: {
     shows: "runs",
     page: new LazyPage(() => import("./rooms/jobs/Room").then(({ JobsRoom }) => JobsRoom)),

@@ -49,6 +49,13 @@ class Output:
         else:
             _console(stderr=False).print(drawn)
 
+    def stream(self, parts: Iterable[bytes]) -> None:
+        """A document too large to be held, in canonical bytes as they come."""
+        for part in parts:
+            sys.stdout.buffer.write(part)
+        sys.stdout.buffer.write(b"\n")
+        sys.stdout.buffer.flush()
+
     def note(self, sentence: str) -> None:
         """One line beside the result."""
         sys.stderr.write(sentence + "\n")

@@ -19,6 +19,7 @@ turns         whose turn it is: ranks, queues, directions
 health        whether a truck can be counted on: faults, orders of people, recovery
 tick          one tick of traffic after the other
 operators     what people do to a running fleet, and what came of it
+gateway       what a connection to trucks must do
 contracts     the payloads of the room, and their schemas
 pictures      a map as a picture, and as GeoJSON
 samples       maps of our own

@@ -23,7 +23,7 @@ _SENTENCES = {
     "STOP_STALE_TELEMETRY": "{robot} stops: its last report is too old",
     "STOP_OFFLINE": "{robot} stops: nothing is heard of it",
     "STOP_NO_COMMS": "{robot} stops: it does not acknowledge its commands",
-    "STOP_POSE_JUMP": "{robot} stops: its position jumped",
+    "STOP_POSE_JUMP": "{robot} stops: its position jumped; where it was and where it says it is are both kept for it",
     "STOP_OFF_ROUTE": "{robot} stops: it is not on its route",
     "STOP_OVERRUN": "{robot} stops: it passed its stop line",
     "STOP_FOREIGN_OCCUPANCY": "{robot} stops: {blocker} may be on its way",

@@ -14,7 +14,6 @@ from pendula.jobs.objects.governed import DAY_US
 from pendula.jobs.objects.machine import Arrow, Follow, Machine, Never
 from pendula.jobs.objects.machine_check import faults
 from pendula.jobs.objects.reference_machines import INVALIDATE, USE
-from pendula.kernel.errors import InputRefused
 
 CHAIN = (USE, INVALIDATE)  # actions of those who use objects, not of jobs
 SETS = ("rolls_back", "awaits_rollback", "stale", "uncertain")
@@ -24,20 +23,20 @@ ROWS_MOST, STATES_MOST, TRUST_MOST = 1000, 1000, 1000
 
 def read_machine(at: Cursor, object_type: str, actions: Collection[str], folder: Path | None) -> Machine:
     """The machine that is written there, or in the file that is named there, beside the settings."""
-    if at.is_text:
-        found: Machine = at.parsed(lambda name: _from_file(name, object_type, actions, folder), stand_in=NOTHING)
-        return found
-    return _read(at, object_type, actions)
+    return _from_file(at, object_type, actions, folder) if at.is_text else _read(at, object_type, actions)
 
 
-def _from_file(name: str, object_type: str, actions: Collection[str], folder: Path | None) -> Machine:
+def _from_file(at: Cursor, object_type: str, actions: Collection[str], folder: Path | None) -> Machine:
+    name = at.text(min=1)
     if folder is None:
-        raise InputRefused("a file can be named only in settings that are one themselves")
+        at.refuse("a file can be named only in settings that are one themselves")
+        return NOTHING
     try:
         return read_file(folder / name).read(lambda root: _read(root, object_type, actions))
     except DocumentRefused as refused:
-        told = "; ".join(fault.text(name) for fault in refused.faults)
-        raise InputRefused(told) from None
+        for fault in refused.faults:
+            at.refuse(fault.text(name))
+        return NOTHING
 
 
 def _read(at: Cursor, object_type: str, actions: Collection[str]) -> Machine:

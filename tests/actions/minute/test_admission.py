@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from pendula.actions import Instance
+from pendula.actions.rules.validation import Fault, read_verb
 from tests.actions.worlds import (
     NEXT_EPOCH,
     codes,
@@ -204,6 +205,35 @@ def test_what_a_definition_leaves_out_has_its_default() -> None:
         "0 start A, 0 start B, 5 interrupt A, 5 interrupt B, 5 start A, 5 start B, 5 start C, 6 end C,"
         "10 end A, 10 end B"
     )
+
+
+@pytest.mark.req("ACT-DATA-1")
+@pytest.mark.parametrize(
+    ("field", "default", "other"),
+    [
+        ("locks", [], ["cart"]),
+        ("may_trigger_event", False, True),
+        ("resources", [], [{"name": "parts", "amount": 1}]),
+        ("skill", "plain", "other"),
+        ("priority", 0, 1),
+        ("preempts", False, True),
+        ("interrupts", [], ["plain"]),
+        ("wait", "queue", "fail"),
+        ("resume", "auto", "manual"),
+    ],
+)
+def test_each_default_of_a_definition_is_the_promised_one(field: str, default: Any, other: Any) -> None:
+    plain = {"base_duration_min": 10, "effort": "medium", "interruptible": True}
+    left_out, given, changed = (
+        read_verb("plain", {**plain, **more}) for more in ({}, {field: default}, {field: other})
+    )
+    assert not isinstance(left_out, Fault)
+    assert not isinstance(given, Fault)
+    assert not isinstance(changed, Fault)
+
+    assert (left_out.skill, left_out.locks) == (given.skill, given.locks)
+    assert field == "skill" or left_out == given
+    assert changed != left_out
 
 
 @pytest.mark.req("ACT-DATA-1")

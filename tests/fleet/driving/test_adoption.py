@@ -71,7 +71,7 @@ def test_a_truck_takes_no_more_than_its_target_can_use() -> None:
     assert Change(4.0).grant_m() == 7.5
 
 
-@pytest.mark.req("FLT-RES-13", "FLT-EVO-6", "FLT-COR-6", "FLT-RES-12")
+@pytest.mark.req("FLT-RES-13", "FLT-EVO-6", "FLT-COR-6", "FLT-RES-12", "FLT-TEST-22")
 def test_what_a_changed_route_gives_back_stays_held_until_the_truck_has_acknowledged() -> None:
     change = Change()
     change.tick(ticks=20)

@@ -13,7 +13,7 @@ from tests.fleet.operators.test_desk import action
 
 def answered(run: Run, *actions: OperatorAction) -> list[OperatorAnswered]:
     """What the engine says in a tick in which people act."""
-    outcome = run.engine.apply(Tick(run.now_ms + 100, run._reports(), operator_actions=actions))
+    outcome = run.engine.apply(Tick(run.now_ms + 100, run.gateway.received().reports, operator_actions=actions))
     return [one for one in outcome.events if isinstance(one, OperatorAnswered)]
 
 

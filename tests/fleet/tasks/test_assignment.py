@@ -1,5 +1,7 @@
 """Who takes a task: by priority, age and id; by the time to the pick; and whoever can."""
 
+from dataclasses import replace
+
 import pytest
 
 from pendula.fleet.contracts.traffic import Phase, TaskState
@@ -116,6 +118,16 @@ def test_a_task_that_nobody_can_take_keeps_no_other_from_being_taken() -> None:
     assert (paper.state("A"), paper.task("R2")) == (TaskState.READY, "B")
 
 
+@pytest.mark.req("FLT-PERF-1")
+def test_no_more_tasks_are_handed_out_in_one_step_than_may_be_and_the_others_come_next() -> None:
+    paper = Paper(params=DispatchParams(most_a_step=1))
+    paper.step(*submitted(TaskOrder("A", "N", "S"), TaskOrder("B", "N", "S")))
+    first = paper.task("R1"), paper.task("R2")
+    paper.step()
+
+    assert (first, paper.task("R2")) == (("A", None), "B")
+
+
 @pytest.mark.req("FLT-TASK-7")
 def test_an_assignment_is_kept_when_another_truck_comes_nearer() -> None:
     paper = Paper()
@@ -152,12 +164,7 @@ def test_a_truck_without_a_next_task_drives_to_its_rest_node() -> None:
 
 @pytest.mark.req("FLT-TASK-10")
 def test_a_task_given_on_the_way_to_rest_is_pending_until_the_node_where_that_way_is_left() -> None:
-    paper = Paper(robots=ONE)
-    paper.submit("T1")
-    paper.until(Phase.UNLOADING)
-    paper.slow = {"R1"}
-    paper.until(Phase.TO_PARK)
-    paper.see("R1", at_um=3_000_000, bound_um=6_000_000)
+    paper = on_its_way_to_rest()
     paper.submit("T2")
     route = paper.dispatch.drivers[0].kept
     assert route is not None
@@ -170,6 +177,51 @@ def test_a_task_given_on_the_way_to_rest_is_pending_until_the_node_where_that_wa
 
     assert pending == (TaskState.PENDING_PREEMPT, Phase.TO_PARK, "PENDING_PREEMPT")
     assert (paper.state("T2"), paper.phase("R1")) == (TaskState.IN_PROGRESS, Phase.TO_PICK)
+
+
+def on_its_way_to_rest() -> Paper:
+    """One truck, three metres behind its drop on its way to rest."""
+    paper = Paper(robots=ONE)
+    paper.submit("T1")
+    paper.until(Phase.UNLOADING)
+    paper.slow = {"R1"}
+    paper.until(Phase.TO_PARK)
+    paper.see("R1", at_um=3_000_000, bound_um=6_000_000)
+    return paper
+
+
+@pytest.mark.req("FLT-TASK-10")
+def test_a_task_whose_pick_is_the_next_node_is_taken_up_when_the_truck_has_arrived_there() -> None:
+    paper = on_its_way_to_rest()
+    paper.submit("T2", "X", "N")
+    route = paper.dispatch.drivers[0].kept
+    assert route is not None
+    paper.see("R1", at_um=route.length_um - 90_000, at_goal=True)
+    paper.step()
+
+    assert (paper.state("T2"), paper.phase("R1")) == (TaskState.IN_PROGRESS, Phase.LOADING)
+
+
+@pytest.mark.req("FLT-TASK-10")
+def test_a_truck_whose_way_to_rest_is_changed_while_a_task_is_not_admitted_still_gets_to_rest() -> None:
+    paper = on_its_way_to_rest()
+    paper.kept_waiting = {"R1"}
+    paper.submit("T2")
+    driver = paper.dispatch.drivers[0]
+    assert driver.kept is not None
+    other = replace(driver.kept, revision=driver.kept.revision + 3)
+    paper.dispatch.settled([other])
+    paper.see("R1", route_id=other.route_id, revision=other.revision)
+    paper.steps(DispatchParams().patience_ms // 100 + 1)
+    again = paper.pending["R1"]
+    paper.dispatch.settled([], [RefusedRoute("R1", again.route_id, again.revision, "ROUTE_STARTS_ELSEWHERE")])
+    paper.pending.clear()
+    paper.step()
+    paper.see("R1", at_goal=True, ok=False)
+    paper.step()
+
+    assert again.revision > other.revision
+    assert (driver.phase, driver.at_rest) == (Phase.IDLE, True)
 
 
 @pytest.mark.req("FLT-TASK-14")

@@ -58,6 +58,21 @@ def test_a_truck_that_is_back_goes_on_with_the_load_it_has() -> None:
     assert ("IN_PROGRESS", "ROBOT_RECOVERED") in paper.causes("T")
 
 
+@pytest.mark.req("FLT-TASK-12", "FLT-TASK-16")
+@pytest.mark.parametrize("phase", [Phase.LOADING, Phase.UNLOADING])
+def test_an_operation_that_ends_while_its_truck_is_lost_is_not_forgotten(phase: Phase) -> None:
+    paper = Paper(robots=ONE)
+    paper.submit("T")
+    paper.until(phase)
+    paper.see("R1", ok=False, failed=True)
+    paper.steps(3)
+    held = paper.state("T")
+    paper.see("R1", ok=True, failed=False)
+    paper.steps(8)
+
+    assert (held, paper.state("T")) == (TaskState.HELD, TaskState.DONE)
+
+
 @pytest.mark.req("FLT-TASK-12")
 def test_an_operation_is_over_when_the_truck_says_so_and_not_when_its_time_has_passed() -> None:
     paper = Paper(robots=ONE)

@@ -91,10 +91,9 @@ class Pair:
                 case "move", _:
                     return None
                 case "create", (kind, object_id, place, members):
-                    days = {"expires_at", "review_due_at"}
-                    lengths = {"review_interval", "half_life", "uncertainty_ttl"}
-                    told = {n: self.now + v * DAY if n in days else v * DAY if n in lengths else v for n, v in members}
-                    return self.model.create(kind, object_id, place, **told)
+                    return self.model.create(kind, object_id, place, **self._reckoned(members))
+                case "amend", (kind, object_id, members):
+                    return self.model.amend(kind, object_id, **self._reckoned(members))
                 case "enqueue", (kind, object_id, action, seconds):
                     return self.model.enqueue(kind, object_id, action, self.now + seconds * 1_000_000)
                 case _:
@@ -102,10 +101,15 @@ class Pair:
         except Barred as barred:
             return f"refused: {barred.code}"
 
+    def _reckoned(self, members: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
+        """Days as the model has them."""
+        days, lengths = {"expires_at", "review_due_at"}, {"review_interval", "half_life", "uncertainty_ttl"}
+        return {n: self.now + v * DAY if n in days else v * DAY if n in lengths else v for n, v in members}
+
     def _real_move(self, _: int) -> None:
         return None
 
-    def _real_create(self, kind: str, name: str, place: str, members: tuple[tuple[str, Any], ...]) -> None:
+    def _as_text(self, members: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
         told: dict[str, Any] = {}
         for member, value in members:
             match member:
@@ -115,6 +119,13 @@ class Pair:
                     told[member] = f"P{value}D"
                 case _:
                     told[member] = list(value) if isinstance(value, tuple) else value
+        return told
+
+    def _real_amend(self, kind: str, name: str, members: tuple[tuple[str, Any], ...]) -> None:
+        self.user.amend(kind, name, "said otherwise", **self._as_text(members))
+
+    def _real_create(self, kind: str, name: str, place: str, members: tuple[tuple[str, Any], ...]) -> None:
+        told = self._as_text(members)
         status, _, axis = place.partition("/")
         axes = {"epistemic_state": axis} if axis else {}
         try:

@@ -81,8 +81,21 @@ class Choices:
     def _any(self) -> Step:
         (kind, name), refs, r = self._one(), self._refs(), self.random
         what = r.choices(
-            ("create", "enqueue", "pull", "work", "move", "attach", "refill", "gate", "decide", "rolled", "job"),
-            (4, 4, 4, 6, 4, 3, 1, 4, 6, 2, 2),
+            (
+                "create",
+                "enqueue",
+                "pull",
+                "work",
+                "move",
+                "attach",
+                "refill",
+                "gate",
+                "decide",
+                "rolled",
+                "job",
+                "amend",
+            ),
+            (4, 4, 4, 6, 4, 3, 1, 4, 6, 2, 2, 3),
         )[0]
         match what:
             case "create":
@@ -97,6 +110,8 @@ class Choices:
                 return "attach", (kind, name, refs or ("ev_9",), r.choice(UNKNOWN))
             case "refill":
                 return "refill", (kind, name, r.choice((None, 0, 1, 3)))
+            case "amend":
+                return "amend", (kind, name, self._amendment())
             case "gate":
                 gate = r.choice(sorted(WORDS))
                 return "set_gate", (gate, r.choice(WORDS[gate]), r.choice(("*", f"{kind}:{name}", f"{kind}:{name}")))
@@ -119,6 +134,19 @@ class Choices:
 
     def _place(self, kind: str) -> str:
         return self.random.choice((PLACES[kind][0], *PLACES[kind]))
+
+    def _amendment(self) -> tuple[tuple[str, Any], ...]:
+        wishes = (
+            ("expires_at", 20),
+            ("expires_at", 2),
+            ("review_due_at", 3),
+            ("review_interval", 2),
+            ("half_life", 1),
+            ("falsify_if", "another case"),
+            ("risk_tier", self.random.choice(("low", "medium", "high"))),
+            ("impact_tier", self.random.choice(("low", "critical"))),
+        )
+        return tuple(sorted(dict(self.random.sample(wishes, k=self.random.choice((1, 2)))).items()))
 
     def _members(self) -> dict[str, Any]:
         r = self.random

@@ -13,6 +13,8 @@ from tests.jobs.governance.model_tables import (
     DAY,
     HOUR,
     LOST,
+    NEXT,
+    RANK,
     ROWS,
     STALE,
     VERIFYING,
@@ -358,6 +360,28 @@ class Calls(Model):
             thing["decision_mode"] = self.mode(thing)
             thing["closed"] = thing["closed"] if unknown == "ontic_unknowable" else None
         self._kept(thing, refs)
+
+    def amend(self, kind: str, name: str, **members: Any) -> None:
+        thing = self._known(kind, name)
+        if (kind, thing["place"]) not in NEXT:
+            raise Barred("illegal_transition")
+        lowered = [
+            n for n in ("risk_tier", "impact_tier") if RANK.index(members.get(n, thing[n])) < RANK.index(thing[n])
+        ]
+        if lowered:
+            raise Barred("invalid_enum" if len(lowered) == 1 else "validation_failed")
+        thing.update(members)
+        if is_unsure(thing) and thing["decision_mode"] not in self._careful_enough(thing):
+            thing["decision_mode"] = self.mode(thing)
+        self._kept(thing)
+
+    def _careful_enough(self, thing: Thing) -> tuple[str, ...]:
+        """GATE-11."""
+        if self.is_risky(thing):
+            return "escalate", "abstain"
+        tries: tuple[str, ...] = () if self.risk(thing)[0] == "medium" else ("collect",)
+        tries += ("explore",) if tries and thing["unknown_type"] == "multipath" else ()
+        return (*tries, "conservative", "escalate", "abstain")
 
     def refill(self, kind: str, name: str, budget: int | None) -> None:
         thing = self._known(kind, name)

@@ -181,3 +181,26 @@ def test_an_object_begins_with_the_dates_of_its_place(town: Town) -> None:
 
     assert stale["stale_since"] == stale["created_at"]
     assert active["next_action_at"] == active["review_due_at"] == "2026-02-22T12:00:00.000002Z"
+
+
+@pytest.mark.req("JOB-AUD-3")
+@pytest.mark.parametrize("way", ["evidence", "finish", "decide"])
+def test_an_object_carries_only_so_many_references(town: Town, way: str) -> None:
+    town.user.create("memory", "m", evidence_refs=["ev_1"])
+    for part in range(10):
+        town.user.attach_evidence("memory", "m", *[f"ev:{part}:{n}" for n in range(100 if part else 99)])
+    job = town.pulled(1)
+    town.begun(job)
+
+    def one_more(ref: str) -> Any:
+        match way:
+            case "evidence":
+                return town.user.attach_evidence("memory", "m", ref)
+            case "finish":
+                return town.finished(job, "inconclusive", evidence_refs=[ref])
+            case _:
+                return town.user.decide("memory", "m", "verify", "conflict", reason="seen", evidence_refs=[ref])
+
+    with pytest.raises(JobRefused, match="would carry 1001 references; 1000 are the most"):
+        one_more("ev_new")
+    assert len(one_more("ev_1")["object"]["evidence_refs"]) == 1000

@@ -190,6 +190,7 @@ def test_a_migration_that_is_killed_at_any_statement_leaves_the_old_version(tmp_
         from functools import partial
         from pathlib import Path
 
+        from pendula.jobs.model import Durability
         from pendula.jobs.store.sqlite import SqliteStore
         from tests.jobs.watching import Watched
 
@@ -206,7 +207,7 @@ def test_a_migration_that_is_killed_at_any_statement_leaves_the_old_version(tmp_
         for at in range(1, 200):
             if (child := os.fork()) == 0:
                 Mortal.left = at
-                SqliteStore(Path(sys.argv[1]) / f"{at}.db")
+                SqliteStore(Path(sys.argv[1]) / f"{at}.db", durability=Durability.NORMAL)
                 os._exit(0)
             if os.waitpid(child, 0)[1] == 0:
                 print(at)
@@ -226,7 +227,7 @@ def test_a_migration_that_is_killed_at_any_statement_leaves_the_old_version(tmp_
     assert set(seen) == whole_steps()
     assert seen[-1] == whole()
     for at in range(1, survived + 1):
-        SqliteStore(tmp_path / f"{at}.db").close()
+        SqliteStore(tmp_path / f"{at}.db", durability=Durability.NORMAL).close()
         assert version_and_tables(tmp_path / f"{at}.db") == whole()
 
 
@@ -367,6 +368,7 @@ def test_a_file_whose_name_is_no_text_can_be_looked_at(tmp_path: Path) -> None:
     check_store(path)
 
 
+@pytest.mark.long  # SQLite itself waits ten seconds for the index of the log
 def test_a_link_to_a_store_that_cannot_be_written_finds_the_log_beside_the_store(tmp_path: Path) -> None:
     """Without it, what is in the log only would be left out in silence."""
     SqliteStore(tmp_path / "jobs.db").close()

@@ -135,6 +135,11 @@ export class Api {
     return this.#call("POST", `${engine.base}/commands`, command);
   }
 
+  /** Something that an engine's room takes below its name, whatever it answers. */
+  async tell(engine: EngineAddress, path: string, body: Json): Promise<void> {
+    await this.#call("POST", `${engine.base}/${path}`, body);
+  }
+
   why(engine: EngineAddress, question: Json): Promise<Reason> {
     return this.#call("POST", `${engine.base}/why`, { question });
   }

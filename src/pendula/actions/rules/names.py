@@ -4,6 +4,7 @@ A name that is passed over in silence is a rule that never holds, so each is ref
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -33,6 +34,7 @@ SINCE_FIRST = frozenset({"locks", "on_shortage", "place", "places", "remember_ep
 Found = tuple[str, Mapping[str, Any], tuple[str, ...]]
 
 
+@cache
 def known_names(kind: type[Struct]) -> tuple[str, ...]:
     """The names of a struct's members, as files write them."""
     return tuple(field.encode_name for field in msgspec.structs.fields(kind))

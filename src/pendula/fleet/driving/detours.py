@@ -3,11 +3,14 @@
 What the truck is committed to stays: the new way leaves the old one in the first node beyond the end of the grant.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import cached_property
 
 from pendula.fleet.driving.records import Record
 from pendula.fleet.routing.planner import Anchor, Closed, Planner
 from pendula.fleet.routing.route_plan import RoutePlan, plan_route
+from pendula.fleet.routing.snapping import SnapParams, Snapper
 from pendula.fleet.routing.splicing import splice
 from pendula.fleet.site.compiled_map import CompiledMap
 
@@ -43,6 +46,44 @@ def afresh(record: Record, planner: Planner, closed: Closed, anchor: Anchor) -> 
     if not isinstance(plan, RoutePlan):
         return None
     return replace(plan, revision=1 if old is None else old.revision + 1)
+
+
+class Wayfinder:
+    """Ways for trucks that are under way already, each off what its truck keeps off anyway."""
+
+    def __init__(self, site: CompiledMap, closed: Mapping[str, Closed], snap: SnapParams) -> None:
+        self._site = site
+        self._closed = closed
+        self._snap = snap
+        self._planners: dict[str, Planner] = {}
+
+    def detour(self, record: Record) -> RoutePlan | None:
+        """Another way on, not over what the truck waits for."""
+        return detour(record, self._planner(record), self._closed[record.robot_id])
+
+    def around(self, record: Record, closed: Closed) -> RoutePlan | None:
+        """Another way on, off what is closed beside what always is."""
+        usual = self._closed[record.robot_id]
+        whole = Closed(usual.edges | closed.edges, usual.turns | closed.turns)
+        return around(record, self._planner(record), whole)
+
+    def anchor(self, record: Record) -> Anchor | None:
+        """Where on the map a truck says it is; where somebody has named its edge, on that one first."""
+        edges = () if record.track is None else [one.edge for one in record.track.segments]
+        told = None if record.doubt is None else record.doubt.edge
+        return None if record.pose is None else self._snapper.anchor(record.pose, told, edges)
+
+    def afresh(self, record: Record, anchor: Anchor) -> RoutePlan | None:
+        """A way from there to where the truck was going."""
+        return afresh(record, self._planner(record), self._closed[record.robot_id], anchor)
+
+    def _planner(self, record: Record) -> Planner:
+        profile = record.profile
+        return self._planners.setdefault(profile.profile_id, Planner(self._site, profile))
+
+    @cached_property
+    def _snapper(self) -> Snapper:
+        return Snapper(self._site, self._snap)
 
 
 def _stops(plan: RoutePlan) -> tuple[int, ...]:

@@ -26,3 +26,5 @@ class Doubt(Struct, frozen=True, array_like=True):
     # What the truck may cover where it says it is, and for which place that was looked up last.
     extra: tuple[int, ...] = ()
     seen: tuple[int, int] | None = None
+    # Whether this was the first that was ever heard of the truck.
+    first: bool = False

@@ -22,6 +22,8 @@ from pendula.fleet.routing.route_plan import Limits, Pose
 STANDING_UM_S = 20_000
 # How far along its edge a truck is looked for first: farther than it drives between two reports.
 _NEAR_UM = 1_500_000
+# No cell is longer.
+_LONGEST_UM = 2_000_000
 
 
 def doubted(record: Record, stop: Stop, now_ms: int, params: TrafficParams, *, torn: bool) -> Doubt:
@@ -93,7 +95,16 @@ def is_possible(record: Record, params: TrafficParams) -> bool:
         return distance_um(record, record.node) <= 2 * params.node_snap_um
     s_um = position(record, params)
     beyond = record.grant_um + overshoot_um(record, params)
-    return s_um is not None and doubt.low_um <= s_um <= min(doubt.high_um, beyond)
+    # In a node a truck may say that it is a little behind where it was; what it stands on there it still holds.
+    low = doubt.low_um - record.short_um
+    return s_um is not None and low <= s_um <= min(doubt.high_um, beyond) and _holds(record, s_um)
+
+
+def _holds(record: Record, s_um: int) -> bool:
+    """Whether a truck holds the cells in which its pivot is at a position of its way, as far as that is granted."""
+    assert record.track is not None
+    on = min(s_um, record.grant_um)
+    return record.held.keys() >= set(record.track.used.not_passed(on - _LONGEST_UM, on, on))
 
 
 def position(record: Record, params: TrafficParams) -> int | None:

@@ -1,8 +1,13 @@
-"""What goes wrong in a scenario, as its file says it: a kind, a truck, when, for how long, and what the kind needs."""
+"""What happens in a scenario, as its file says it: what goes wrong with a truck, for how long, and what people do."""
 
 from collections.abc import Mapping
 
+from msgspec import UNSET
+
 from pendula.documents import Cursor, Members
+from pendula.fleet.contracts.traffic import AnchorPlace, OperatorAction
+from pendula.fleet.model import CONTRACT_VERSION
+from pendula.fleet.operators import ActionType
 from pendula.fleet.reading.values import length, name
 from pendula.fleet.scenarios.model import ScenarioEvent
 from pendula.fleet.simulator.faults import FaultKind
@@ -15,14 +20,54 @@ NEEDS: Mapping[FaultKind, tuple[str, ...]] = {
     FaultKind.LATE_ACKS: ("forMs", "byMs"),
     FaultKind.OVERRUN: ("forMs", "byM"),
 }
+_OF_PEOPLE = (
+    *("actionId", "operatorId", "reason", "taskId", "anchor", "resources", "physicallySecured", "confirmationOf"),
+)
 _FARTHEST_M = 1000
 _DURATION = ("forMs",)
 _MEMBERS = ("forMs", "dxM", "dyM", "byM", "byMs")
 
 
-def event(at: Cursor) -> ScenarioEvent:
-    it = at.object(required=("atMs", "type", "robotId"), optional=_MEMBERS)
-    kind = it["type"].choice(FaultKind)
+def event(at: Cursor) -> ScenarioEvent | OperatorAction:
+    it = at.object(required=("atMs", "type"), optional=(*_MEMBERS, *_OF_PEOPLE, "robotId"))
+    kind = it["type"].text(min=1)
+    if kind in set(ActionType):
+        return _action(it, ActionType(kind))
+    if kind and kind not in set(FaultKind):
+        it["type"].refuse(f"nothing that can happen is {kind!r}", allowed=(*FaultKind, *ActionType))
+        kind = FaultKind.STAND
+    for member in _OF_PEOPLE:
+        if member in it:
+            it[member].refuse(f"{kind} is nothing that people do: it has no {member}")
+    if "robotId" not in it:
+        at.refuse(f"{kind} needs robotId")
+    return _fault(at, it, FaultKind(kind or FaultKind.STAND))
+
+
+def _action(it: Members, kind: ActionType) -> OperatorAction:
+    """What a person does; who and why are made up where they are not said."""
+    for member in _MEMBERS:
+        if member in it:
+            it[member].refuse(f"{kind} is done by people: it has no {member}")
+    anchor = it["anchor"].object(required=("edgeKey", "sM")) if "anchor" in it else None
+    at_ms = it["atMs"].integer(min=0)
+    return OperatorAction(
+        contractVersion=CONTRACT_VERSION,
+        actionId=it["actionId"].text(min=1, default=f"{kind}-{at_ms}"),
+        ts=at_ms,
+        operatorId=it["operatorId"].text(min=1, default="scenario"),
+        type=kind,
+        reason=it["reason"].text(min=1, default="as the scenario says"),
+        robotId=name(it["robotId"]) if "robotId" in it else UNSET,
+        taskId=name(it["taskId"]) if "taskId" in it else UNSET,
+        anchor=UNSET if anchor is None else AnchorPlace(anchor["edgeKey"].text(min=1), anchor["sM"].decimal(min=0)),
+        resources=it["resources"].list_of(lambda one: one.text(min=1), min=1) if "resources" in it else UNSET,
+        physicallySecured=it["physicallySecured"].boolean() if "physicallySecured" in it else UNSET,
+        confirmationOf=it["confirmationOf"].text(min=1) if "confirmationOf" in it else UNSET,
+    )
+
+
+def _fault(at: Cursor, it: Members, kind: FaultKind) -> ScenarioEvent:
     needs = NEEDS.get(kind, _DURATION)
     for member in _MEMBERS:
         if member in needs and member not in it:
@@ -32,7 +77,7 @@ def event(at: Cursor) -> ScenarioEvent:
     return ScenarioEvent(
         at_ms=it["atMs"].integer(min=0),
         type=kind,
-        robot_id=name(it["robotId"]),
+        robot_id=name(it["robotId"]) if "robotId" in it else "",
         for_ms=it["forMs"].integer(min=1, default=1),
         x_um=_off(it, "dxM"),
         y_um=_off(it, "dyM"),

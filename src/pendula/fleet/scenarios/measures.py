@@ -67,7 +67,8 @@ class Measures:
             self._wait(record, command, outputs.now_ms)
             if command.targetS > command.stopLineS:
                 self._incident(outputs.now_ms, "I-3", f"{command.robotId} is sent beyond its stop line")
-            rolls = world.trouble[record.number].has(FaultKind.OVERRUN, world.now_ms)
+            # A truck whose brakes have failed keeps no stop line, whatever it is told.
+            rolls = FaultKind.OVERRUN in world.trouble[record.number].told
             if command.mode is not CommandMode.STOP and record.track is not None and not rolls:
                 room = micro(command.stopLineS) - record.at_um + self.params.stop_line_tol_um
                 if braking_um(record.profile, record.v_um_s) > room:
@@ -110,7 +111,7 @@ class Measures:
                 self.driven_um += on - at if edge == old else on
         for truck, trouble, name in zip(world.trucks, world.trouble, self.robot_ids, strict=True):
             order = truck.order
-            rolls = trouble.has(FaultKind.OVERRUN, now_ms)
+            rolls = FaultKind.OVERRUN in trouble.told
             if order is not None and truck.v_um_s and order.mode is not CommandMode.STOP and not rolls:
                 room = order.stop_line_um - truck.s_um + self.params.stop_line_tol_um
                 if (

@@ -4,6 +4,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from pendula.fleet.contracts.traffic import OperatorAction
 from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.model import CompileParams, Fleet, SourceMap, Stream, Truck
 from pendula.fleet.simulator.faults import Fault, FaultKind
@@ -166,6 +167,7 @@ class Scenario(Struct, frozen=True):
     tasks: tuple[TaskOrder, ...] = ()
     task_events: tuple[ScenarioTaskEvent, ...] = ()
     events: tuple[ScenarioEvent, ...] = ()
+    actions: tuple[OperatorAction, ...] = ()
     expect: tuple[Expectation, ...] = ()
     compile_params: CompileParams = CompileParams()
     traffic: TrafficParams = TrafficParams()

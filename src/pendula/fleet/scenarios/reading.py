@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from pendula.documents import Cursor, Document, Members, read_file
+from pendula.fleet.contracts.traffic import OperatorAction
 from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.model import CompileParams, SourceMap
 from pendula.fleet.reading.params import PARAMS, params
@@ -14,7 +15,7 @@ from pendula.fleet.samples.live_maps import Sample
 from pendula.fleet.samples.scenes import FL_STD
 from pendula.fleet.scenarios.event_reading import event
 from pendula.fleet.scenarios.expectation_reading import expectation
-from pendula.fleet.scenarios.model import Robot, Scenario
+from pendula.fleet.scenarios.model import Robot, Scenario, ScenarioEvent
 from pendula.fleet.scenarios.task_reading import DISPATCH, dispatch, stream, task, task_event
 from pendula.fleet.scenarios.traffic_params import TRAFFIC_PARAMS, traffic_params
 from pendula.fleet.simulator.settings import WorldSettings
@@ -47,6 +48,7 @@ def _scenario(root: Cursor, directory: Path) -> Scenario:
     both = it["params"].unless_null()
     if both.given:
         both.object(optional=(*PARAMS, *TRAFFIC_PARAMS))
+    happens = it["events"].list_of(event, default=())
     return Scenario(
         name=name(it["name"]),
         title=it["title"].text(default=""),
@@ -57,7 +59,8 @@ def _scenario(root: Cursor, directory: Path) -> Scenario:
         streams=it["streams"].list_of(stream) if "streams" in it else _streams_of(sample),
         tasks=it["tasks"].list_of(task, default=()),
         task_events=it["taskEvents"].list_of(task_event, default=()),
-        events=it["events"].list_of(event, default=()),
+        events=tuple(one for one in happens if isinstance(one, ScenarioEvent)),
+        actions=tuple(one for one in happens if isinstance(one, OperatorAction)),
         expect=it["expect"].list_of(expectation, default=()),
         compile_params=params(both) if both.given else CompileParams(),
         traffic=traffic_params(both) if both.given else TrafficParams(),

@@ -11,8 +11,9 @@ from pendula.fleet.checker import Disc, Judge, Poses
 from pendula.fleet.commands import Commands, Tick
 from pendula.fleet.compiled_sites import put
 from pendula.fleet.compiler.compile import compile_map
-from pendula.fleet.contracts.traffic import Phase
+from pendula.fleet.contracts.traffic import OperatorAction, Phase
 from pendula.fleet.engine import FleetEngine, OrdersOut, config_form
+from pendula.fleet.gateway import Gateway, register
 from pendula.fleet.network.transitions import truck_yaw
 from pendula.fleet.pictures.moment import ShownTruck
 from pendula.fleet.routing.planner import Anchor, AtNode, OnEdge
@@ -21,10 +22,11 @@ from pendula.fleet.scenarios.expectations import Outcome, unmet
 from pendula.fleet.scenarios.measures import WATCHED, Measures
 from pendula.fleet.scenarios.model import Robot, Scenario
 from pendula.fleet.scenarios.names import wrong_names
+from pendula.fleet.simulator.connection import SimulatedGateway
 from pendula.fleet.simulator.world import Start, World
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.tasks import Dispatch, OperationDone, TaskEvent, TaskSubmitted
-from pendula.fleet.tick import Reason, TickOutputs, Traffic, TruckReport
+from pendula.fleet.tick import Reason, TickOutputs, Traffic
 from pendula.fleet.trucks.profiles import RobotProfile
 from pendula.fleet.units import MILLION
 from pendula.kernel.canonical import Json
@@ -86,6 +88,7 @@ class Run:
         self.config = config_form(config_of(scenario, self.site, elsewhere))
         self.engine = FleetEngine.create(self.config)
         self.road: Road = self.engine if road is None else road(self.engine, self.config)
+        register(scenario.profiles)
         self.world = World(self.site, starts, scenario.world, scenario.seed)
         names = tuple(one.robot_id for one in self.robots)
         self._number = {name: number for number, name in enumerate(names)}
@@ -94,9 +97,15 @@ class Run:
         if wrong:
             raise ScenarioRefused(f"{scenario.name} cannot begin: {'; '.join(wrong)}", findings=wrong)
         self.measures = Measures(self.site, scenario.traffic, names)
+        self._people = sorted(scenario.actions, key=lambda one: (one.ts, one.actionId))
         self._events = sorted(scenario.events, key=lambda one: (one.at_ms, one.robot_id))
         self._later: list[tuple[int, TaskEvent]] = _in_time(scenario)
         self._hash = sha256()
+
+    @property
+    def gateway(self) -> Gateway:
+        """The way to the trucks of this world; whoever connects real ones puts another in its place."""
+        return SimulatedGateway(self.world)
 
     @property
     def dispatch(self) -> Dispatch:
@@ -113,15 +122,15 @@ class Run:
     @property
     def is_over(self) -> bool:
         """Whether nothing will happen any more."""
-        return not self._events and not self._later and self.dispatch.is_over(self.now_ms)
+        return not self._events and not self._later and not self._people and self.dispatch.is_over(self.now_ms)
 
     def step(self) -> TickOutputs:
         """One tick: what the trucks report is decided upon, and they drive on to the next."""
         now = self.world.now_ms
         self._happen(now)
-        # In this order: a truck that has just unloaded says so in both.
-        events = self._task_events(now)
-        self.road.apply(Tick(now, self._reports(), events))
+        heard = self.gateway.received()
+        tasks = self._task_events(now, heard.done)
+        self.road.apply(Tick(now, heard.reports, tasks, operator_actions=self._actions(now)))
         outputs = self.engine.last
         assert outputs is not None
         self._carry_out(self.engine.orders_out)
@@ -221,39 +230,25 @@ class Run:
             event = self._events.pop(0)
             self.world.trouble_with(self._number[event.robot_id], event.fault)
 
-    def _task_events(self, now_ms: int) -> tuple[TaskEvent, ...]:
+    def _actions(self, now_ms: int) -> tuple[OperatorAction, ...]:
+        """What people do now, in the order of their times."""
+        due = [one for one in self._people if one.ts <= now_ms]
+        self._people = self._people[len(due) :]
+        return tuple(due)
+
+    def _task_events(self, now_ms: int, done: tuple[str, ...]) -> tuple[TaskEvent, ...]:
         """Goods, room and tasks whose time has come, and what trucks report done."""
         events: list[TaskEvent] = []
         while self._later and self._later[0][0] <= now_ms:
             events.append(self._later.pop(0)[1])
-        return (*events, *(OperationDone(self.robots[truck].robot_id) for truck in self.world.operated()))
+        return (*events, *map(OperationDone, done))
 
     def _carry_out(self, orders: OrdersOut) -> None:
         """What the engine decided reaches the trucks, each in its own time."""
-        for route in orders.routes:
-            self.world.learn(self._number[route.robot_id], route)
-        for one in orders.operations:
-            self.world.operate(self._number[one.robot_id], one.duration_ms, one.kind == "LOAD")
-        for command in orders.commands:
-            self.world.send(self._number[command.robotId], command)
-
-    def _reports(self) -> tuple[TruckReport, ...]:
-        return tuple(
-            TruckReport(
-                robot_id=robot.robot_id,
-                at_ms=seen.at_ms,
-                x_um=seen.x_um,
-                y_um=seen.y_um,
-                yaw_urad=seen.yaw_urad,
-                v_um_s=seen.v_um_s,
-                status=seen.status,
-                phase=self.dispatch.phase(number),
-                last_ack_seq=seen.last_ack_seq,
-                load=self.world.loaded[number],
-                obstructed=seen.obstructed,
-            )
-            for number, (robot, seen) in enumerate(zip(self.robots, self.world.latest, strict=True))
-        )
+        gateway = self.gateway
+        gateway.announce(orders.routes)
+        gateway.operate(orders.operations)
+        gateway.send(orders.commands)
 
     def _discs(self, outputs: TickOutputs) -> list[Disc]:
         """Every node that is locked belongs to one truck alone."""

@@ -4,6 +4,7 @@ settings      how good positioning, tracking and radio are
 tracks        poses on all edges of a map at once
 kinematics    one truck: speed, braking, turning on the spot, its newest command, its watchdog
 noise         drifts and jitters, each from a stream of its own
+connection    the hall as a gateway
 channel       messages on their way
 faults        what goes wrong with a truck, and until when
 standing      trucks where a fleet believes them to be, in the middle of its life

@@ -142,6 +142,11 @@ class World:
         if fault.kind is FaultKind.OVERRUN:
             self.trucks[truck].beyond_um = fault.by_um
 
+    def take_bad(self, truck: int) -> list[Telemetry]:
+        """Reports of a truck whose time cannot be, each once."""
+        found, self.bad[truck] = self.bad[truck], []
+        return found
+
     def advance(self, to_ms: int) -> Trace:
         """Drives on to a time, in steps of `step_ms`; reports that arrive on the way become `latest`."""
         times = [*range(self.now_ms + self.settings.step_ms, to_ms, self.settings.step_ms), to_ms]

@@ -87,7 +87,8 @@ class Dispatch:
         self._numbers = {one.robot_id: one.number for one in self.drivers}
         self._ways = Ways(site, self.drivers, self.params)
         self._tours = Tours(site, self.drivers, self.book, self._ways, self.params)
-        self._assignment = Assignment(site, self.drivers, self.book, self._ways, self._tours)
+        most = self.params.most_a_step
+        self._assignment = Assignment(site, self.drivers, self.book, self._ways, self._tours, most_a_step=most)
 
     @property
     def now_ms(self) -> int:
@@ -132,6 +133,9 @@ class Dispatch:
                 task = driver.task
                 if task is not None and task.state is TaskState.ASSIGNED:
                     self.book.move(task, TaskState.IN_PROGRESS, self.now_ms, "ROUTE_ADMITTED")
+            elif driver.kept is not None and driver.kept.route_id == route.route_id:
+                # The way in force was changed while another one waits.
+                driver.kept = route
         for one in refused:
             driver = self.drivers[self._numbers[one.robot_id]]
             asked = driver.route

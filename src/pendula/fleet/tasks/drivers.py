@@ -40,6 +40,8 @@ class Driver:
     routes: int = 0
     # An operation was not done in time, or not at all: a fault until somebody clears it.
     faulty: bool = False
+    # It said that it has loaded or unloaded, and nothing came of that yet: it may have failed meanwhile.
+    operated: bool = False
     # Somebody wants it to go on with the task that is held, and to do again what it did not finish.
     redo: bool = False
     gone: bool = False

@@ -47,6 +47,7 @@ class Tours:
 
     def follow(self, driver: Driver, view: TruckView, operated: bool, trouble: str | None) -> None:
         """One truck, one step. `operated`: it has loaded or unloaded; `trouble`: why it could not."""
+        driver.operated = driver.phase in OPERATING and (driver.operated or operated)
         if view.failed:
             self._fail(driver)
         elif driver.task is not None and driver.task.state is TaskState.HELD:
@@ -54,7 +55,7 @@ class Tours:
         elif driver.phase in DRIVING:
             self._drive(driver, view)
         elif driver.phase in OPERATING and driver.task is not None:
-            self._work(driver, driver.task, operated, trouble)
+            self._work(driver, driver.task, trouble)
 
     def park(self, driver: Driver) -> None:
         """Sends a truck without a task to its rest node: as it was admitted, or straight where that leads elsewhere."""
@@ -66,7 +67,7 @@ class Tours:
             self.give(driver, Phase.TO_PARK, route)
 
     def wants_to_park(self, driver: Driver) -> bool:
-        view = self._ways.views[driver.number]
+        view = self._ways.view(driver)
         away = driver.node != driver.rest or isinstance(driver.anchor, OnEdge)
         return driver.is_free and away and view.ok and not driver.gone
 
@@ -108,7 +109,8 @@ class Tours:
         """A task is taken up in the node where the truck leaves its way to rest, not before."""
         task = driver.task
         pending = task is not None and task.state is TaskState.PENDING_PREEMPT
-        if task is not None and pending and driver.admitted and driver.drives(view) and view.at_um >= driver.leaves_um:
+        there = view.at_um >= driver.leaves_um or view.at_goal
+        if task is not None and pending and driver.admitted and driver.drives(view) and there:
             self._book.move(task, TaskState.IN_PROGRESS, self.now_ms, "LEFT_THE_WAY_TO_REST")
 
     def _set_out_loaded(self, driver: Driver) -> None:
@@ -129,7 +131,7 @@ class Tours:
         self._operate(driver, driver.task, Phase.LOADING if driver.phase is Phase.TO_PICK else Phase.UNLOADING)
 
     def _operate(self, driver: Driver, task: Task, phase: Phase) -> None:
-        driver.phase, driver.since_ms = phase, self.now_ms
+        driver.phase, driver.since_ms, driver.operated = phase, self.now_ms, False
         self.sent.operations.append(self.operation(driver, task))
 
     def operation(self, driver: Driver, task: Task) -> Operation:
@@ -138,10 +140,10 @@ class Tours:
         kind, ms = ("LOAD", task.order.pick_ms) if loading else ("UNLOAD", task.order.drop_ms)
         return Operation(driver.robot_id, kind, self._site.network.nodes[driver.node].id, ms)
 
-    def _work(self, driver: Driver, task: Task, operated: bool, trouble: str | None) -> None:
-        if operated and driver.phase is Phase.LOADING:
+    def _work(self, driver: Driver, task: Task, trouble: str | None) -> None:
+        if driver.operated and driver.phase is Phase.LOADING:
             self._after_loading(driver, task)
-        elif operated:
+        elif driver.operated:
             self._book.move(task, TaskState.DONE, self.now_ms, "UNLOADED")
             driver.task, driver.phase = None, Phase.IDLE
         elif trouble is not None or self.now_ms - driver.since_ms > self._params.operation_timeout_ms:
@@ -211,5 +213,12 @@ class Tours:
             if kept.onward_stops:
                 self.give(driver, Phase.TO_PARK, self._ways.go_on(driver, "PARKING"))
                 return
-        if driver.rejected is not None and waited_ms >= _RETRY_MS:
+        if driver.rejected is not None and driver.phase is Phase.TO_PARK and _is_in_force(kept, view):
+            # It has a way, if only to where it wanted to go before: from there it asks anew.
+            driver.route, driver.admitted = kept, True
+        elif driver.rejected is not None and waited_ms >= _RETRY_MS:
             self.give(driver, driver.phase, replace(route, revision=route.revision + 1))
+
+
+def _is_in_force(kept: RoutePlan | None, view: TruckView) -> bool:
+    return kept is not None and (view.route_id, view.revision) == (kept.route_id, kept.revision) and not view.at_goal

@@ -11,7 +11,7 @@ from pendula.fleet.contracts.traffic import Phase
 from pendula.fleet.model import Stream
 from pendula.fleet.routing.opposition import against_us, one_way_us, opposite_edges
 from pendula.fleet.routing.planner import AtNode, Planner
-from pendula.fleet.routing.route_plan import RoutePlan, plan_route
+from pendula.fleet.routing.route_plan import RoutePlan, Segment, plan_route
 from pendula.fleet.routing.splicing import committed, continued, splice
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.tasks.drivers import Driver
@@ -52,15 +52,23 @@ class Ways:
         self._opposite = opposite_edges(site)
         self.views: Sequence[TruckView] = ()
 
+    def view(self, driver: Driver) -> TruckView:
+        """A truck as it was seen last; one that nobody has seen yet, as after a restart, is not well."""
+        seen = self.views[driver.number : driver.number + 1]
+        return seen[0] if seen else TruckView(driver.number, driver.robot_id, ok=False)
+
     def eta_ms(self, driver: Driver, order: TaskOrder) -> int | None:
         """How long a truck that is free, or can turn round on its way to rest, needs to a pick; None: never."""
-        pick, view = self._site.node_number[order.pick_node_id], self.views[driver.number]
+        pick, view = self._site.node_number[order.pick_node_id], self.view(driver)
+        kept: tuple[Segment, ...] = ()
+        here = driver.here(view)
         if driver.phase is Phase.TO_PARK:
             assert driver.route is not None
-            kept = driver.route.segments[: committed(driver.route, view.bound_um)]
+            kept, here = driver.route.segments[: committed(driver.route, view.bound_um)], driver.route.start
+        if kept:
             way = driver.planner.onward(kept[-1].edge, pick, driver.closed)
         else:
-            way = driver.planner.way(driver.here(view), pick, driver.closed)
+            way = driver.planner.way(here, pick, driver.closed)
         return None if isinstance(way, Refusal) else half_up(way.cost_us, 1000)
 
     def reaches(self, driver: Driver, order: TaskOrder) -> bool:
@@ -69,7 +77,7 @@ class Ways:
 
     def may_turn_round(self, driver: Driver) -> bool:
         """Whether a truck on its way to rest can still leave it at a node."""
-        view = self.views[driver.number]
+        view = self.view(driver)
         if driver.phase is not Phase.TO_PARK or not driver.admitted or not driver.drives(view):
             return False
         assert driver.route is not None
@@ -81,7 +89,7 @@ class Ways:
             self._keeping_off(driver),
             driver.robot_id,
             driver.next_route_id(),
-            driver.here(self.views[driver.number]),
+            driver.here(self.view(driver)),
             stops,
             rest=driver.rest,
             reason=reason,
@@ -92,7 +100,7 @@ class Ways:
     def turn_round(self, driver: Driver, stops: tuple[int, ...], reason: str) -> RoutePlan | None:
         """A way that leaves the one a truck drives at the next node at which it can."""
         assert driver.route is not None
-        bound = self.views[driver.number].bound_um
+        bound = self.view(driver).bound_um
         planner, name = self._keeping_off(driver), driver.next_route_id()
         made = splice(planner, driver.route, bound, stops, name, reason, closed=driver.closed)
         return made if isinstance(made, RoutePlan) else None
@@ -100,13 +108,13 @@ class Ways:
     def leaves_um(self, driver: Driver) -> int:
         """Where the next node lies at which a truck can leave its way."""
         assert driver.route is not None
-        kept = driver.route.segments[: committed(driver.route, self.views[driver.number].bound_um)]
+        kept = driver.route.segments[: committed(driver.route, self.view(driver).bound_um)]
         return kept[-1].route_s0_um + kept[-1].length_um if kept else 0
 
     def go_on(self, driver: Driver, reason: str) -> RoutePlan:
         """The way on that was admitted with the route in force."""
         assert driver.kept is not None
-        yaw = self.views[driver.number].yaw_urad
+        yaw = self.view(driver).yaw_urad
         return continued(driver.planner, driver.kept, driver.next_route_id(), yaw, reason)
 
     def keep_to(self, driver: Driver) -> RoutePlan:
@@ -144,7 +152,7 @@ class Ways:
 
     def _ahead(self, driver: Driver) -> list[int]:
         """The edges that a truck still has before it, to its rest node."""
-        route, view = driver.route, self.views[driver.number]
+        route, view = driver.route, self.view(driver)
         if route is None or driver.at_rest:
             return []
         passed = self._passed(route, view.at_um) if driver.drives(view) else 0

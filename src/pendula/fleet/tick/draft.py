@@ -1,15 +1,16 @@
 """A tick in the making: what the phases work on, and what they decided so far. Nothing of it is true before all are."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from pendula.fleet.contracts.traffic import Alert, RollingTargetCommand
+from pendula.fleet.driving.detours import Wayfinder
 from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.driving.records import Record
 from pendula.fleet.driving.stops import Stop
 from pendula.fleet.driving.uses import Ground
 from pendula.fleet.health.orders import AppliedOrder, Order
-from pendula.fleet.routing.planner import Anchor, Closed
+from pendula.fleet.routing.planner import Closed
 from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.tick import alarms
 from pendula.fleet.tick.observing import DroppedReport, TruckReport
@@ -51,13 +52,8 @@ class Draft:
     effort: Effort
     directions: Directions
     two_way: frozenset[int]
-    # Another way on for a truck that waits; None where there is none.
-    detour: Callable[[Record], RoutePlan | None]
-    # The same, off what is closed by trucks that have failed.
-    around: Callable[[Record, Closed], RoutePlan | None]
-    # Where on the map a truck says it is, and a way from there to where it was going.
-    anchor: Callable[[Record], Anchor | None]
-    afresh: Callable[[Record, Anchor], RoutePlan | None]
+    # Other ways on for trucks under way.
+    ways: Wayfinder
     # Since when trucks wait for each other in a circle, and how many alerts there were.
     cycles: dict[tuple[int, ...], int]
     alert_count: int
@@ -85,9 +81,11 @@ class Draft:
         self.alert(code, "WARN", self.now_ms, record.robot_id, keptResources=kept, cutOff=self.names(cut_off))
 
     def foreign(self, record: Record, stranger: Record) -> None:
-        """A lost truck may be where another one has a right to be."""
-        by: dict[str, Json] = {"by": stranger.robot_id, "requirement": "FLT-FAIL-6"}
-        self.alert(alarms.FOREIGN_OCCUPANCY, "ERROR", self.now_ms, record.robot_id, **by)
+        """A lost truck may be where another one has a right to be; at the start both stand too close for it."""
+        at_start = stranger.doubt is not None and stranger.doubt.first
+        code = alarms.OCCUPANCY_CONFLICT if at_start else alarms.FOREIGN_OCCUPANCY
+        by: dict[str, Json] = {"by": stranger.robot_id, "requirement": "FLT-FAIL-15" if at_start else "FLT-FAIL-6"}
+        self.alert(code, "ERROR", self.now_ms, record.robot_id, **by)
 
     @property
     def missing(self) -> Record | None:

@@ -94,6 +94,7 @@ def take_in(record: Record, report: TruckReport, params: TrafficParams) -> None:
         # A truck that is somewhere else from one report to the next has jumped, wherever that is.
         lost = Stop.POSE_JUMP if jumped and lost is Stop.OFF_ROUTE else lost
         record.doubt = doubted(record, lost, report.at_ms, params, torn=jumped or lost is Stop.POSE_JUMP)
+        record.doubt = structs.replace(record.doubt, first=before is None)
         record.latched = lost if lost is Stop.OVERRUN else record.latched
         return
     record.doubt = watched(record, record.doubt, jumped, driven)

@@ -81,8 +81,8 @@ def freeze_the_lost(draft: Draft) -> None:
         params=draft.params,
         now_ms=draft.now_ms,
         effort=draft.effort,
-        anchor=draft.anchor,
-        plan=draft.afresh,
+        anchor=draft.ways.anchor,
+        plan=draft.ways.afresh,
         failed=draft.failed,
         accepted=draft.accepted.append,
     )
@@ -210,7 +210,7 @@ def _goes_round(draft: Draft, record: Record) -> bool:
     """Whether a truck of a circle has another way on."""
     if record.stop_code is not None or not may_replan(draft.now_ms, record.rerouted_ms, blocker_changed=False):
         return False
-    return sent_round(draft, record, draft.detour(record))
+    return sent_round(draft, record, draft.ways.detour(record))
 
 
 def tell(draft: Draft) -> None:

@@ -33,7 +33,7 @@ def go_round(draft: Draft) -> None:
         left -= 1
         record.rerouted_ms = draft.now_ms
         closed = closed or barred(draft.locks, draft.ground.site)
-        sent_round(draft, record, draft.around(record, closed))
+        sent_round(draft, record, draft.ways.around(record, closed))
 
 
 def _is_due(draft: Draft, record: Record) -> bool:
@@ -60,8 +60,8 @@ def _escalate(draft: Draft, record: Record, blocker: Record) -> None:
     elif record.escalated < _REROUTED and waited >= params.wait_reroute_ms:
         record.escalated = _REROUTED
         if _is_due(draft, record):
-            record.rerouted_ms = draft.now_ms
-            plan = draft.detour(record)
+            # A try in vain starts no cooldown: should trucks prove to wait in a circle, this one may have to go round.
+            plan = draft.ways.detour(record)
             if plan is not None and _is_worth_it(draft, record, blocker, plan):
                 sent_round(draft, record, plan)
     elif record.escalated < _TOLD and waited >= params.wait_alert_ms:

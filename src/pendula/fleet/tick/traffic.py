@@ -13,17 +13,17 @@ from typing import Self
 from msgspec import DecodeError, structs, to_builtins
 
 from pendula.fleet.contracts.traffic import Alert, CorridorRequest, LockResult, LockSnapshot, RollingTargetCommand
-from pendula.fleet.driving.detours import afresh, around, detour
+from pendula.fleet.driving.detours import Wayfinder
 from pendula.fleet.driving.params import NodeLockPolicy, TrafficParams, faults, short_um
 from pendula.fleet.driving.records import Record
 from pendula.fleet.driving.uses import Ground
-from pendula.fleet.health.closures import barred, joined
+from pendula.fleet.health.closures import barred
 from pendula.fleet.health.orders import AppliedOrder, Order
 from pendula.fleet.liveness.certificate import Certificate, certify
 from pendula.fleet.model import Finding, Fleet
-from pendula.fleet.routing.planner import Anchor, Closed, Planner
+from pendula.fleet.routing.planner import Anchor, Closed
 from pendula.fleet.routing.route_plan import RoutePlan
-from pendula.fleet.routing.snapping import SnapParams, Snapper
+from pendula.fleet.routing.snapping import SnapParams
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.tick import saving
 from pendula.fleet.tick.aiming import result, stopped
@@ -123,7 +123,6 @@ class Traffic:
         self._numbers = {record.robot_id: record.number for record in self._records}
         self._locks = LockState(Exclusion.of_site(site), len(self._records))
         self._two_way = two_way(site)
-        self._planners: dict[str, Planner] = {}
         self._directions = Directions()
         self._cycles: dict[tuple[int, ...], int] = {}
         self._alerts = 0
@@ -320,40 +319,19 @@ class Traffic:
             effort=Effort(self.params.search_nodes, self.params.search_nodes_per_tick),
             directions=self._directions.copied(),
             two_way=self._two_way,
-            detour=self._detour,
-            around=self._around,
-            anchor=self._anchor,
-            afresh=self._afresh,
+            ways=self._ways,
             cycles=self._cycles,
             alert_count=self._alerts,
         )
 
-    def _planner(self, record: Record) -> Planner:
-        profile = record.profile
-        return self._planners.setdefault(profile.profile_id, Planner(self.site, profile))
-
-    def _detour(self, record: Record) -> RoutePlan | None:
-        return detour(record, self._planner(record), self.closed[record.robot_id])
-
-    def _around(self, record: Record, closed: Closed) -> RoutePlan | None:
-        return around(record, self._planner(record), joined(self.closed[record.robot_id], closed))
+    @cached_property
+    def _ways(self) -> Wayfinder:
+        one = self.params
+        return Wayfinder(self.site, self.closed, SnapParams(one.node_snap_um, one.heading_tol_urad, one.off_route_um))
 
     def barred(self) -> Closed:
         """What trucks that have failed close to all others: routes over it are refused while they do."""
         return barred(self._locks, self.site)
-
-    @cached_property
-    def _snapper(self) -> Snapper:
-        one = self.params
-        return Snapper(self.site, SnapParams(one.node_snap_um, one.heading_tol_urad, one.off_route_um))
-
-    def _anchor(self, record: Record) -> Anchor | None:
-        edges = () if record.track is None else [one.edge for one in record.track.segments]
-        told = None if record.doubt is None else record.doubt.edge
-        return None if record.pose is None else self._snapper.anchor(record.pose, told, edges)
-
-    def _afresh(self, record: Record, anchor: Anchor) -> RoutePlan | None:
-        return afresh(record, self._planner(record), self.closed[record.robot_id], anchor)
 
     def _stopped(self, error: str, routes: Sequence[RoutePlan]) -> TickOutputs:
         """Everybody stops, and no route was looked at. Numbers of commands go on rising: what was decided before stays

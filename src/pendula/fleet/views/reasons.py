@@ -123,14 +123,13 @@ def why(record: Record, records: list[Record], now_ms: int, place: int | None) -
     cycle = waiting.cycle if waiting is not None and waiting.cycle else record.refused_cycle
     chain = [record.number]
     one = record
-    while one.waiting is not None and one.waiting.by is not None:
-        one = records[one.waiting.by]
+    while (next_one := _blocker(one)) is not None:
+        one = records[next_one]
         if one.number in chain:
             break
         chain.append(one.number)
     since = record.waited_since_ms
-    by = None if waiting is None else waiting.by
-    by = record.foreign if record.stop_code == Stop.FOREIGN_OCCUPANCY else by
+    by = _blocker(record)
     return Reason(
         robot_id=record.robot_id,
         hold_reason=hold_reason(record),
@@ -142,6 +141,13 @@ def why(record: Record, records: list[Record], now_ms: int, place: int | None) -
         chain=tuple(records[number].robot_id for number in chain),
         cycle=tuple(records[number].robot_id for number in cycle),
     )
+
+
+def _blocker(record: Record) -> int | None:
+    """The truck that another one stands for."""
+    if record.stop_code == Stop.FOREIGN_OCCUPANCY:
+        return record.foreign
+    return None if record.waiting is None else record.waiting.by
 
 
 def _end_um(site: CompiledMap, record: Record, token: int) -> int:

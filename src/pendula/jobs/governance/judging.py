@@ -8,9 +8,11 @@ from pendula.jobs.objects.gates import is_high_risk
 from pendula.jobs.objects.governed import Governed, Impact, Risk
 from pendula.jobs.objects.machine import Machine
 from pendula.jobs.objects.tiers import tiers as the_tiers
+from pendula.jobs.request_reading import Faults
 from pendula.jobs.store.governed_protocol import GovernedReading
 from pendula.kernel.canonical import Json
 
+EVIDENCE_MOST = 1000
 # What is under inquiry or was found forged proves nothing; what was set aside takes no part in a promotion.
 _NO_EVIDENCE = frozenset(
     {("memory", "quarantine"), ("memory", "rejected_poisoned"), ("memory", "stale_uncertain")}
@@ -60,6 +62,19 @@ def question(
 def tiers(look: GovernedReading, subject: Governed) -> tuple[Risk, Impact]:
     """The tiers that count, with the memories as they are in this moment."""
     return the_tiers(subject, lambda memory: look.governed("memory", memory))
+
+
+def overladen(subject: Governed, refs: Iterable[str]) -> Refused | None:
+    """Why the object takes no more references. The trail tells all of them with each that comes, and a promotion looks
+    at every one: without an end the one would grow with the square of their number, and the other hold up everybody."""
+    held = set(subject.evidence)
+    together = len(held | set(refs))
+    if together <= max(EVIDENCE_MOST, len(held)):
+        return None
+    faults = Faults()
+    allowed = f"an object carries at most {EVIDENCE_MOST} references; this one has {len(held)}"
+    faults.add("evidence_refs", Code.INVALID_FIELD, allowed=allowed)
+    return faults.refusal(f"{subject.ref} would carry {together} references; {EVIDENCE_MOST} are the most")
 
 
 def is_promotion(before: Governed, ending: Ending, machine: Machine) -> bool:

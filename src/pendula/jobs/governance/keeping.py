@@ -27,6 +27,7 @@ from pendula.jobs.governance.judging import (
     is_promotion,
     machine_of,
     no_object,
+    overladen,
     question,
     tiers,
     unfit_evidence,
@@ -83,6 +84,8 @@ def attach_evidence(
     if isinstance(found, Refused):
         return found
     subject, machine = found
+    if (refused := overladen(subject, request.refs)) is not None:
+        return refused
     if subject.closed and request.unknown_type is not None and set(request.refs) <= set(subject.evidence):
         faults = Faults()
         faults.add("evidence_refs", Code.INVALID_FIELD, allowed="at least one reference that it does not have yet")
@@ -104,9 +107,7 @@ def amend(tx: Writer, object_type: str, object_id: str, body: Body, actor: Actor
     request = read_amendment(body, now)
     if isinstance(request, Faults):
         return request.refusal()
-    if (refused := _nobody(actor)) is not None:
-        return refused
-    found = _found(tx, object_type, object_id, policy, request.version)
+    found = _nobody(actor) or _found(tx, object_type, object_id, policy, request.version)
     if isinstance(found, Refused):
         return found
     subject, machine = found
@@ -139,9 +140,7 @@ def refill(tx: Writer, object_type: str, object_id: str, body: Body, actor: Acto
     request = read_refill(body)
     if isinstance(request, Faults):
         return request.refusal()
-    if (refused := _nobody(actor)) is not None:
-        return refused
-    found = _found(tx, object_type, object_id, policy, None)
+    found = _nobody(actor) or _found(tx, object_type, object_id, policy, None)
     if isinstance(found, Refused):
         return found
     subject, machine = found
@@ -158,14 +157,13 @@ def decide_by_hand(
     request = read_decision(body)
     if isinstance(request, Faults):
         return request.refusal()
-    if (refused := _nobody(actor)) is not None:
-        return refused
-    found = _found(tx, object_type, object_id, policy, request.version)
+    found = _nobody(actor) or _found(tx, object_type, object_id, policy, request.version)
     if isinstance(found, Refused):
         return found
     subject, machine = found
-    if (unknown := _unknown_words(request, machine, policy)) is not None:
-        return unknown
+    refused = _unknown_words(request, machine, policy) or overladen(subject, request.verdict.evidence)
+    if refused is not None:
+        return refused
     asked = replace(question(tx.governance, subject, request.action, policy, now), automatic=False)
     ending = deciding.conclude(subject, machine, asked, request.verdict)
     if is_promotion(subject, ending, machine):

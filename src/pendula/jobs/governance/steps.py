@@ -14,7 +14,7 @@ from pendula.jobs.calls.replies import Answer, Body, Reply, not_found
 from pendula.jobs.governance.bodies import Finish, read_begin, read_finish
 from pendula.jobs.governance.carrying_out import carry_out, evidence_of, put
 from pendula.jobs.governance.followups import stands_for
-from pendula.jobs.governance.judging import is_promotion, machine_of, no_object, question, unfit_evidence
+from pendula.jobs.governance.judging import is_promotion, machine_of, no_object, overladen, question, unfit_evidence
 from pendula.jobs.governance.learning import explored
 from pendula.jobs.governance.showing import changes, ending_json, gate_json, object_json
 from pendula.jobs.model import Actor, Code, Ended, Job, Policy, Refused, Status, job_json
@@ -70,6 +70,8 @@ def finish(tx: Writer, job_id: str, body: Body, actor: Actor, policy: Policy, no
     if isinstance(found, Refused):
         return found
     subject, machine = found
+    if (refused := overladen(subject, request.verdict.evidence)) is not None:
+        return refused
     known = tx.governance.job(job.seq)
     if job.action in VERIFICATIONS and known.begun_fence != job.delivery_count:
         message = "this delivery has not begun: call begin first, which reads the gates and takes the budget"

@@ -1,6 +1,7 @@
 """A file run to its end: the calls it scripts, or so many times `next`, and what came of each."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from secrets import randbits
 from typing import Any, Protocol, TypeAlias, assert_never
@@ -9,11 +10,30 @@ from msgspec import Struct
 
 from pendula.documents import Document
 from pendula.kernel.canonical import Json
-from pendula.kernel.errors import WrongUsage
+from pendula.kernel.errors import InputRefused, WrongUsage
 from pendula.playback.choosing.programme import Programme
+from pendula.playback.clocks import minute_of_week
 from pendula.playback.model import Item, Record, Settings, item_json
 from pendula.playback.runs.journalled import JournalledRun
-from pendula.playback.runs.loading import COUNT_MOST, Call, NaeInsert, Next, Peek, Prev, Reset, Set, Spec, read_spec
+from pendula.playback.runs.loading import (
+    COUNT_MOST,
+    BanArtwork,
+    Call,
+    ClockIs,
+    Lift,
+    NaeInsert,
+    Next,
+    PauseChannel,
+    Peek,
+    Prev,
+    Reset,
+    ResumeChannel,
+    Set,
+    ShowNext,
+    Spec,
+    Wish,
+    read_spec,
+)
 from pendula.playback.runs.opening import Opening, counted, opening_of
 from pendula.playback.statistics import stats
 
@@ -58,6 +78,10 @@ class Stage(Protocol):
         """The number of the epoch that holds from now on."""
         ...
 
+    def wish(self, wish: Wish) -> Json:
+        """What came of a wish; `refused` with a code where it could not be granted."""
+        ...
+
     def stats(self) -> dict[str, Json]: ...
 
 
@@ -87,6 +111,31 @@ class ProgrammeStage:
         self.programme.configure_whole(counted(settings, self.programme.snapshot.channels))
         return self.programme.epoch_id
 
+    def wish(self, wish: Wish) -> Json:
+        programme = self.programme
+        try:
+            match wish:
+                case ShowNext(record):
+                    programme.show_next(record)
+                    return {"pinned": [item.id for item in programme.peek(len(programme.pins))]}
+                case PauseChannel(channel):
+                    programme.pause(channel)
+                    return {"paused_channels": list(programme.resting)}
+                case ResumeChannel(channel):
+                    programme.resume(channel)
+                    return {"paused_channels": list(programme.resting)}
+                case BanArtwork(id):
+                    programme.ban_artwork(id)
+                    return {"banned": [{"id": id, "until": until} for id, until in programme.bans.items()]}
+                case Lift(id):
+                    programme.lift(id)
+                    return {"banned": [{"id": id, "until": until} for id, until in programme.bans.items()]}
+                case ClockIs(utc_ms):
+                    programme.time_is(minute_of_week(programme.snapshot.settings.zone, utc_ms))
+                    return {"day_part": programme.snapshot.part, "epoch_id": programme.epoch_id}
+        except InputRefused as refused:
+            return {"refused": refused.code}
+
     def stats(self) -> dict[str, Json]:
         return stats(self.programme)
 
@@ -104,12 +153,19 @@ def run_spec(
 
     `advance` hears how many items came so far. Raises `ChannelUnreachable`, `JournalExists`.
     """
-    opening = opening_of(spec, base)
-    seed = seed_of(spec)
-    if journal is None:
-        return run_calls(calls, ProgrammeStage(programme_over(opening, seed)), advance)
-    with JournalledRun(opening, seed, journal) as stage:
+    with staged(spec, base, journal) as stage:
         return run_calls(calls, stage, advance)
+
+
+@contextmanager
+def staged(spec: Spec, base: Path, journal: Path | None = None) -> Iterator[Stage]:
+    """What the calls of a file are made to; raises `ChannelUnreachable`, `JournalExists`."""
+    opening, seed = opening_of(spec, base), seed_of(spec)
+    if journal is None:
+        yield ProgrammeStage(programme_over(opening, seed))
+        return
+    with JournalledRun(opening, seed, journal) as stage:
+        yield stage
 
 
 def calls_of(spec: Spec, count: int | None) -> tuple[Call, ...]:
@@ -164,6 +220,8 @@ def answered(stage: Stage, call: Call, advance: Advance | None = None) -> Answer
             return {"result": {"epoch_id": stage.reset(reason)}}
         case Set(settings):
             return {"result": {"epoch_id": stage.configure(settings)}}
+        case ShowNext() | PauseChannel() | ResumeChannel() | BanArtwork() | Lift() | ClockIs():
+            return {"result": stage.wish(call)}
         case _:
             assert_never(call)
 

@@ -133,7 +133,17 @@ async def test_now_says_who_does_what_and_who_waits_for_whom(client: httpx.Async
     )
     assert (waiting_one["id"], waiting_one["stage"], waiting_one["since"]) == ("A2", "waiting", 485)
     assert waiting_one["why"]["sentence"] == "A2 waits for workshop, held by A1 until 2025-07-01 08:50."
-    assert now["locks"] == [{"name": "workshop", "held_by": "A1", "until": 530, "queue": ["A2"], "waiting": 1}]
+    assert now["locks"] == [
+        {
+            "name": "workshop",
+            "held_by": "A1",
+            "until": 530,
+            "queue": ["A2"],
+            "waiting": 1,
+            "capacity": 1,
+            "holders": ["A1"],
+        }
+    ]
     assert now["resources"] == [{"name": "parts", "available": 1, "reserved": 2, "consumed": 0, "produced": 0}]
     assert [(one["kind"], one["action_id"], one["t"]) for one in now["coming"]] == [("submit", "A3", 490)]
     assert now["epoch"] | {"index": 0, "slot": 8, "starts": 0, "ends": 1440} == now["epoch"]

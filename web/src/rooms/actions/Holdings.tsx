@@ -56,13 +56,14 @@ function lockColumns(clock: Clock, onChoose: (action: string) => void): Column<L
       key: "held",
       title: "held by",
       by: ({ held_by }) => held_by,
-      cell: ({ held_by, until }) =>
+      cell: ({ held_by, until, capacity, holders }) =>
         held_by === null ? (
           <span class="quiet">free</span>
         ) : (
           <>
-            {link(held_by)}
+            {capacity === 1 ? link(held_by) : holders.map((action) => <div key={action}>{link(action)}</div>)}
             <span class="below">until {until === null ? "?" : clock.time(until)}</span>
+            {capacity > 1 && <span class="below">room for {capacity}</span>}
           </>
         ),
     },

@@ -88,8 +88,16 @@ test("one of very many can be asked why, but not in the past", () => {
 });
 
 test("locks show their holder and their queue; an actor's own lock only when somebody waits for it", () => {
-  const free = { held_by: null, until: null, queue: [], waiting: 0 };
-  const oven = { name: "oven", held_by: "bread", until: 1980, queue: ["rolls"], waiting: 3 };
+  const free = { held_by: null, until: null, queue: [], waiting: 0, capacity: 1, holders: [] };
+  const oven = {
+    name: "oven",
+    held_by: "bread",
+    until: 1980,
+    queue: ["rolls"],
+    waiting: 3,
+    capacity: 1,
+    holders: ["bread"],
+  };
   const now = world({ locks: [{ name: "actor:bruno", ...free }, oven, { name: "mill", ...free }] });
   const page = draw(<Holdings now={now} clock={CLOCK} onChoose={vi.fn()} />);
 

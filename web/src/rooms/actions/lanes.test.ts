@@ -23,7 +23,7 @@ const bar = (changes: Partial<Bar>): Bar => {
     ...changes,
   };
 };
-const lock = (name: string) => ({ name, held_by: null, until: null, queue: [], waiting: 0 });
+const lock = (name: string) => ({ name, held_by: null, until: null, queue: [], waiting: 0, capacity: 1, holders: [] });
 const BARS = [
   bar({}),
   bar({ action: "rolls", kind: "waiting", from: 1850, to: 1940, locks: ["oven"] }),

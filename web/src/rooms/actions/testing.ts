@@ -31,6 +31,7 @@ export function world(changes: Partial<WorldNow> = {}): WorldNow {
     locks: [],
     resources: [],
     locks_of: { bake: ["oven"] },
+    places: {},
     ...changes,
   };
 }
@@ -50,6 +51,7 @@ export function action(changes: Partial<ActionView> = {}): ActionView {
     since: 1900,
     until: 1980,
     why: null,
+    params: null,
     ...changes,
   };
 }

@@ -11,6 +11,7 @@ import { Pool, Shares } from "./Shares";
 import { Strip } from "./Strip";
 import { exposure, item, player } from "./testing";
 import { WhyItem } from "./WhyItem";
+import { Wishes } from "./Wishes";
 
 beforeEach(() => {
   session.value = { kind: "open", session: { name: "local", role: "operator", tokens_required: false } };
@@ -141,11 +142,61 @@ test("shares are drawn against what they should be", () => {
     exposure(),
     exposure({ channel: "tide", target_ppm: 250_000, actual_ppm: null, shown: 0, banned: 1, readable: false }),
   ];
-  const page = draw(<Shares exposure={shares} />);
+  const page = draw(<Shares exposure={shares} open onCommand={vi.fn()} />);
 
   expect(texts(page, ".share-told")).toEqual(["66.7 % of 75.0 %", "not yet of 25.0 %"]);
   expect(texts(page, ".share-facts")[1]).toContain("1 banned, unreadable");
   expect(find(page, ".share-target").style.left).toBe("100%");
+});
+
+test("a channel is paused and let play again where its share is drawn", () => {
+  const command = vi.fn(async () => undefined);
+  const shares = [exposure(), exposure({ channel: "tide", paused: true })];
+  const page = draw(<Shares exposure={shares} open onCommand={command} />);
+
+  expect(texts(page, ".share-facts")[1]).toContain("paused");
+  for (const name of ["dawn", "tide"]) doing(() => find(page, `[data-testid=rest-${name}]`).click());
+  expect(command.mock.calls).toEqual([
+    [{ type: "pause_channel", channel: "dawn" }],
+    [{ type: "resume_channel", channel: "tide" }],
+  ]);
+  const closed = draw(<Shares exposure={shares} open={false} onCommand={command} />);
+  expect((find(closed, "[data-testid=rest-dawn]") as HTMLButtonElement).disabled).toBe(true);
+});
+
+test("an item is pinned whole, banned by its id, and lifted", () => {
+  const command = vi.fn(async () => undefined);
+  const bans = [
+    { id: 2n ** 64n - 1n, until: null },
+    { id: 7, until: 71_000 },
+  ];
+  const page = draw(<Wishes item={item()} now={{ bans, clock: 11_000 }} open onCommand={command} />);
+
+  expect(texts(page, "[data-testid=bans] li")).toEqual(["18446744073709551615 Lift", "7 for 1 minLift"]);
+  for (const name of ["do-pin", "do-ban-artwork", "lift-7"]) doing(() => find(page, `[data-testid=${name}]`).click());
+  const { channel, origin, epoch_id, ordinal, at, ...record } = item();
+  expect([channel, origin, epoch_id, ordinal, at]).toEqual(["dawn", "base", 0, 3, 0]);
+  expect(command.mock.calls).toEqual([
+    [{ type: "show_next", ...record }],
+    [{ type: "ban_artwork", id: 11 }],
+    [{ type: "lift", id: 7 }],
+  ]);
+});
+
+test("nothing can be wished for in the past, or while nothing is on", () => {
+  const disabled = (page: HTMLElement) =>
+    [...page.querySelectorAll<HTMLButtonElement>(".screen-buttons button")].map((button) => button.disabled);
+  const now = { bans: [], clock: 0 };
+
+  expect(disabled(draw(<Wishes item={item()} now={now} open={false} onCommand={vi.fn()} />))).toEqual([true, true]);
+  expect(disabled(draw(<Wishes item={null} now={now} open onCommand={vi.fn()} />))).toEqual([true, true]);
+});
+
+test("what is pinned has a key of its own and says so", () => {
+  const pinned = item({ ordinal: 0, channel: null, origin: "pinned" });
+
+  expect(keyOf(pinned)).not.toBe(keyOf(item({ ordinal: 0, channel: null, origin: "pinned", id: 12 })));
+  expect([channelOf(pinned), originOf(pinned)]).toEqual(["pinned", "somebody wanted to see it"]);
 });
 
 test("new artwork waits with its priority", () => {

@@ -5,7 +5,7 @@ import { useSignal } from "@preact/signals";
 import type { EngineAddress } from "../../api/client";
 import type { JsonObject } from "../../api/json";
 import { inOneLine } from "../../api/json";
-import { api } from "../../api/server";
+import { api, mayCommand } from "../../api/server";
 import type { DiagnosticView, ItemView, PlayerNow } from "../../api/types";
 import type { Column } from "../../components/DataTable";
 import { DataTable } from "../../components/DataTable";
@@ -17,8 +17,10 @@ import { Ask } from "../shared/Ask";
 import { useFollowing } from "../shared/following";
 import { Screen } from "./Screen";
 import { Pool, Shares } from "./Shares";
+import type { OnCommand } from "./sending";
 import { Strip } from "./Strip";
 import { WhyItem } from "./WhyItem";
+import { Wishes } from "./Wishes";
 import "./playback.css";
 import { duration, keyOf } from "./model";
 
@@ -70,19 +72,20 @@ interface PlayerProps {
   readonly address: EngineAddress;
   readonly chosen: ItemView | null;
   readonly onChoose: (item: ItemView | null) => void;
-  readonly onCommand: (command: JsonObject) => Promise<void>;
+  readonly onCommand: OnCommand;
 }
 
 function Player({ now, toldAt, at, busy, address, chosen, onChoose, onCommand }: PlayerProps) {
   const asked = chosen ?? now.item;
   const key = asked === null ? null : keyOf(asked);
+  const open = at === null && mayCommand.value;
   return (
     <div class="player" aria-busy={busy}>
       <Figures now={now} />
       <div class="player-columns">
         <Screen now={now} toldAt={toldAt} onCommand={onCommand} />
         <div class="player-column">
-          <Shares exposure={now.exposure} />
+          <Shares exposure={now.exposure} open={open} onCommand={onCommand} />
           <Pool now={now} />
         </div>
       </div>
@@ -110,6 +113,7 @@ function Player({ now, toldAt, at, busy, address, chosen, onChoose, onCommand }:
         chosen={chosen !== null}
         onBack={() => onChoose(null)}
       />
+      <Wishes item={asked} now={now} open={open} onCommand={onCommand} />
       {now.diagnostics.length > 0 && <Troubles diagnostics={now.diagnostics} />}
     </div>
   );
@@ -123,6 +127,7 @@ function Figures({ now }: { readonly now: PlayerNow }) {
       <Readout name="epoch" value={integer(now.epoch_id)} unit={now.last_reset ?? ""} />
       <Readout name="turns" value={integer(shown)} />
       <Readout name="dwell" value={duration(now.dwell_ms)} />
+      {now.day_part !== null && <Readout name="part of the day" value={now.day_part} />}
       <Readout name="record" value={integer(now.n)} />
       {now.broken.length > 0 && <Readout name="invariants" value={now.broken.join(", ")} alarm />}
     </Readouts>

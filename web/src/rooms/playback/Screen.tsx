@@ -3,8 +3,6 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 
-import type { ApiError } from "../../api/client";
-import { asApiError } from "../../api/client";
 import type { JsonObject } from "../../api/json";
 import { mayCommand } from "../../api/server";
 import type { PlayerNow } from "../../api/types";
@@ -13,6 +11,7 @@ import { integer } from "../../wording";
 import { channelOf, duration, leftAt, originOf, progressAt, timeOfDay } from "./model";
 import { Picture } from "./Picture";
 import { captionOf, encoded, PAYLOAD_BYTES } from "./picture";
+import { type OnCommand, useSending } from "./sending";
 
 const TICK_MS = 100;
 
@@ -20,7 +19,7 @@ interface ScreenProps {
   readonly now: PlayerNow;
   /** When `now` was told, by the clock of this page; null in the past, where time stands. */
   readonly toldAt: number | null;
-  readonly onCommand: (command: JsonObject) => Promise<void>;
+  readonly onCommand: OnCommand;
 }
 
 export function Screen({ now, toldAt, onCommand }: ScreenProps) {
@@ -41,7 +40,8 @@ export function Screen({ now, toldAt, onCommand }: ScreenProps) {
             <span data-testid="on-id">{String(item.id)}</span>
             {caption !== null && <span class="quiet"> {caption}</span>}
             <span class="screen-told">
-              {originOf(item)}, item {integer(item.ordinal)} of epoch {integer(item.epoch_id)}
+              {originOf(item)}
+              {item.ordinal > 0 && `, item ${integer(item.ordinal)} of epoch ${integer(item.epoch_id)}`}
               {now.started_utc !== null && `, since ${timeOfDay(now.started_utc)}`}
             </span>
           </figcaption>
@@ -84,15 +84,7 @@ interface ButtonsProps extends Pick<ScreenProps, "now" | "onCommand"> {
 }
 
 function Buttons({ now, live, onCommand }: ButtonsProps) {
-  const error = useSignal<ApiError | null>(null);
-  const send = async (command: JsonObject) => {
-    try {
-      await onCommand(command);
-      error.value = null;
-    } catch (thrown) {
-      error.value = asApiError(thrown);
-    }
-  };
+  const { error, send } = useSending(onCommand);
   const closed = !live || !mayCommand.value;
   const button = (name: string, title: string, command: () => JsonObject, off = false) => (
     <button

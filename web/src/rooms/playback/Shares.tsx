@@ -3,13 +3,23 @@
 import type { ExposureView, PlayerNow, PooledView } from "../../api/types";
 import type { Column } from "../../components/DataTable";
 import { DataTable } from "../../components/DataTable";
+import { ErrorNote } from "../../components/ErrorNote";
 import { counted, integer } from "../../wording";
 import { percent } from "./model";
 import { Picture } from "./Picture";
+import { type OnCommand, useSending } from "./sending";
 
 const MILLION = 1_000_000;
 
-export function Shares({ exposure }: { readonly exposure: readonly ExposureView[] }) {
+interface SharesProps {
+  readonly exposure: readonly ExposureView[];
+  /** Whether the buttons can be used: not in the past, and not by those who only look. */
+  readonly open: boolean;
+  readonly onCommand: OnCommand;
+}
+
+export function Shares({ exposure, open, onCommand }: SharesProps) {
+  const { error, send } = useSending(onCommand);
   const most = Math.max(1, ...exposure.flatMap(({ target_ppm, actual_ppm }) => [target_ppm, actual_ppm ?? 0]));
   return (
     <section class="panel" aria-labelledby="shares" data-testid="panel-exposure">
@@ -19,23 +29,30 @@ export function Shares({ exposure }: { readonly exposure: readonly ExposureView[
       ) : (
         <ul class="shares" data-testid="exposure">
           {exposure.map((one) => (
-            <Share key={one.channel} one={one} most={most} />
+            <Share key={one.channel} one={one} most={most} open={open} onCommand={send} />
           ))}
         </ul>
       )}
       <p class="quiet">The line is the share a channel should have, the bar what it had in this epoch.</p>
+      {error.value !== null && <ErrorNote error={error.value} />}
     </section>
   );
 }
 
-function Share({ one, most }: { readonly one: ExposureView; readonly most: number }) {
-  const { channel, target_ppm, actual_ppm, shown, records, banned, readable } = one;
+interface ShareProps extends Pick<SharesProps, "open" | "onCommand"> {
+  readonly one: ExposureView;
+  readonly most: number;
+}
+
+function Share({ one, most, open, onCommand }: ShareProps) {
+  const { channel, target_ppm, actual_ppm, shown, records, banned, readable, paused } = one;
   const part = (ppm: number) => `${(100 * ppm) / most}%`;
   const facts = [
     counted(shown, "turn"),
     counted(records, "record"),
     ...(banned > 0 ? [`${integer(banned)} banned`] : []),
     ...(readable ? [] : ["unreadable"]),
+    ...(paused ? ["paused"] : []),
   ];
   return (
     <li class="share" data-channel={channel} data-readable={readable}>
@@ -48,6 +65,17 @@ function Share({ one, most }: { readonly one: ExposureView; readonly most: numbe
         <span class="share-target" style={{ left: part(target_ppm) }} />
       </span>
       <span class="share-facts quiet">{facts.join(", ")}</span>
+      <button
+        type="button"
+        class="button button-quiet share-rest"
+        disabled={!open}
+        aria-pressed={paused}
+        aria-label={paused ? `Let ${channel} play again` : `Pause ${channel}`}
+        onClick={() => void onCommand({ type: paused ? "resume_channel" : "pause_channel", channel })}
+        data-testid={`rest-${channel}`}
+      >
+        {paused ? "Resume" : "Pause"}
+      </button>
     </li>
   );
 }

@@ -51,7 +51,7 @@ export function WhyItem({ item, address, epoch, at, chosen, onBack }: WhyItemPro
   return (
     <section class="panel" aria-labelledby="why-item" data-testid="panel-why-item">
       <div class="why-head">
-        <h2 id="why-item">Why {item === null ? "this item" : `item ${integer(item.ordinal)} of ${channelOf(item)}`}</h2>
+        <h2 id="why-item">Why {titleOf(item)}</h2>
         {chosen && (
           <button type="button" class="button button-quiet" onClick={onBack} data-testid="why-now">
             What is on
@@ -66,4 +66,9 @@ export function WhyItem({ item, address, epoch, at, chosen, onBack }: WhyItemPro
       )}
     </section>
   );
+}
+
+function titleOf(item: ItemView | null): string {
+  if (item === null) return "this item";
+  return item.ordinal === 0 ? "this pinned item" : `item ${integer(item.ordinal)} of ${channelOf(item)}`;
 }

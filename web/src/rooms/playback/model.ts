@@ -1,24 +1,31 @@
 /** A player as the server tells it, and how its times and shares are written. Times are milliseconds of the player. */
 
+import type { JsonObject } from "../../api/json";
 import type { ItemView, PlayerNow } from "../../api/types";
 
 const ORIGINS: Readonly<Record<string, string>> = {
   base: "its channel's turn",
   nae: "new artwork",
   nae_fallback: "instead of new artwork",
+  pinned: "somebody wanted to see it",
 };
 
 export function originOf({ origin }: ItemView): string {
   return ORIGINS[origin] ?? origin;
 }
 
-export function channelOf({ channel }: ItemView): string {
-  return channel ?? "new artwork";
+export function channelOf({ channel, origin }: ItemView): string {
+  return channel ?? (origin === "pinned" ? "pinned" : "new artwork");
 }
 
-/** One item among all that were ever shown: numbers begin anew with each epoch. */
-export function keyOf({ epoch_id, ordinal }: ItemView): string {
-  return `${epoch_id}.${ordinal}`;
+/** One item among all that were ever shown: numbers begin anew with each epoch, and what is pinned has none. */
+export function keyOf({ epoch_id, ordinal, id }: ItemView): string {
+  return ordinal === 0 ? `${epoch_id}.pin.${id}` : `${epoch_id}.${ordinal}`;
+}
+
+/** The wish to see an item next. */
+export function showNext({ id, ts, kind, format, flags, dwell_ms, storage_key, payload }: ItemView): JsonObject {
+  return { type: "show_next", id, ts, kind, format, flags, dwell_ms, storage_key, payload };
 }
 
 /** How much of its time an item has had at a moment of the player's clock, from 0 to 1. */

@@ -32,6 +32,7 @@ export function exposure(changes: Partial<ExposureView> = {}): ExposureView {
     banned: 0,
     generation: 1,
     readable: true,
+    paused: false,
     ...changes,
   };
 }
@@ -58,6 +59,8 @@ export function player(changes: Partial<PlayerNow> = {}): PlayerNow {
     exposure: [],
     pool: [],
     probability_64: 0,
+    bans: [],
+    day_part: null,
     diagnostics: [],
     settings: {},
     dwell_ms: 4000,

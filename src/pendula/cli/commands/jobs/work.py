@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from pendula.jobs.client import RemoteScheduler
     from pendula.jobs.scheduler import Scheduler
     from pendula.jobs.settings_file import Configured
+    from pendula.jobs.worker.signs import Tally
+    from pendula.jobs.worker.worker import Worker
 
 
 HandlersOption = Annotated[
@@ -189,11 +191,15 @@ def worker(
             queues=queue or (),
             **given,
         )
-        if not once and max_jobs is None:
-            target.out.note(f"{made.worker_id} is at work (Ctrl+C stops it)")
-        tally = made.run(signals=True)
+        tally = _worked(target, made, for_ever=not once and max_jobs is None)
     document: dict[str, Any] = {"worker_id": made.worker_id, **asdict(tally)}
     target.out.result(document, lambda: facts([(name, str(value)) for name, value in document.items()]))
+
+
+def _worked(target: Target, worker: "Worker", *, for_ever: bool) -> "Tally":
+    if for_ever:
+        target.out.note(f"{worker.worker_id} is at work (Ctrl+C stops it)")
+    return worker.run(signals=True)
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """`pendula playback run`: the calls of a file, or so many times `next`."""
 
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -39,14 +40,24 @@ def run(
     result, and the exit code is 0. A file with faults is refused with every one of them, and so is one that names
     another channel's cache, or what is none.
     """
-    from pendula.playback.runs.script import calls_of, run_spec
+    from pendula.playback.runs.script import calls_of, run_spec, staged
+    from pendula.playback.runs.streaming import document, summary_of, summed
 
     out = Output(json)
     spec = spec_of(file)
     calls = calls_of(spec, count)
     with out.progress("items", _wanted(calls)) as advance:
-        result = run_spec(spec, calls, file.parent, journal=journal, advance=advance)
-    out.result(result.as_json(), lambda: tables_of("playback").drawn(result))
+        if spec.calls is not None:
+            result = run_spec(spec, calls, file.parent, journal=journal, advance=advance)
+            out.result(result.as_json(), lambda: tables_of("playback").drawn(summed(result)))
+            return
+        # There may be millions: they are told as they come.
+        with staged(spec, file.parent, journal) as stage, TemporaryFile() as spool:
+            if json:
+                out.stream(document(stage, count or 0, spool, advance))
+                return
+            summary = summary_of(stage, count or 0, advance)
+    out.result(None, lambda: tables_of("playback").drawn(summary))
 
 
 def _wanted(calls: "Sequence[Call]") -> int:

@@ -12,32 +12,29 @@ from pendula.cli.text import counted, per_cent, printable
 from pendula.kernel.engine import Reason
 from pendula.playback.model import WSUM, Item
 from pendula.playback.player.loop import Appearance, Share, Showing
-from pendula.playback.runs.script import RunResult
+from pendula.playback.runs.streaming import Summary
 
 # Nobody reads more on a terminal; `--json` has everything.
 MOST_SHOWN = 1000
 BAR = 24
 
 
-def drawn(result: RunResult) -> RenderableType:
+def drawn(run: Summary) -> RenderableType:
     """The items, what the other calls gave, how much each channel got, and one line that sums it up."""
     parts: list[RenderableType] = []
-    items: list[Any] = result.items
-    if items:
-        parts.append(table(("item", "id", "channel", "origin", "epoch"), [_item(one) for one in items[:MOST_SHOWN]]))
+    if run.first:
+        parts.append(table(("item", "id", "channel", "origin", "epoch"), [_item(one) for one in run.first]))
     else:
         parts.append(Text("Nothing is shown.\n"))
-    if len(items) > MOST_SHOWN:
-        parts.append(Text(f"… and {len(items) - MOST_SHOWN} more items; --json has them all\n"))
-    calls: list[Any] = result.calls
-    parts += titled_list("Other calls", [_call(call) for call in calls if call["call"] != "next"], MOST_SHOWN)
-    stats: Mapping[str, Any] = result.stats
-    # Weights are those of the last epoch, so only its items can be held against them.
-    counts = Counter(item["channel"] for item in items if item["epoch_id"] == stats["epoch_id"])
+    if run.total > len(run.first):
+        parts.append(Text(f"… and {run.total - len(run.first)} more items; --json has them all\n"))
+    parts += titled_list("Other calls", [_call(call) for call in run.calls if call["call"] != "next"], MOST_SHOWN)
+    stats: Mapping[str, Any] = run.stats
+    counts = run.channels if run.epoch_id == stats["epoch_id"] else Counter[str | None]()
     parts.append(Text(f"Exposure in epoch {stats['epoch_id']}", style="bold"))
     parts.append(exposed({name: (weight, counts[name]) for name, weight in stats["weights"].items()}))
     parts += titled_list("Diagnostics", [_diagnostic(one) for one in stats["diagnostics"]], MOST_SHOWN)
-    parts.append(Text(_summary(items, stats), style="bold"))
+    parts.append(Text(_summary(run), style="bold"))
     return Group(*parts)
 
 
@@ -118,12 +115,12 @@ def _diagnostic(one: Mapping[str, Any]) -> str:
     return f"{one['sentence']} ({one['code']}; {_fact(one['facts'])})"
 
 
-def _summary(items: Sequence[Any], stats: Mapping[str, Any]) -> str:
-    origins = Counter(item["origin"] for item in items)
+def _summary(run: Summary) -> str:
+    stats = run.stats
     return ", ".join(
         (
-            counted(len(items), "item"),
-            f"{origins['nae']} of them new artwork",
+            counted(run.total, "item"),
+            f"{run.origins['nae']} of them new artwork",
             f"{stats['repeats']} repeated",
             f"epoch {stats['epoch_id']}",
             f"seed {stats['global_seed']}",

@@ -71,6 +71,7 @@ class ActionView(Struct, frozen=True):
     since: int | None
     until: int | None
     why: Reason | None
+    params: Any
 
 
 class ComingView(Struct, frozen=True):
@@ -85,13 +86,16 @@ class ComingView(Struct, frozen=True):
 
 
 class LockView(Struct, frozen=True):
-    """One lock; `queue` names the first of the `waiting`."""
+    """One lock; `queue` names the first of the `waiting`, `holders` of those who have it. `held_by` is the holder that
+    ends first, at `until`."""
 
     name: str
     held_by: str | None
     until: int | None
     queue: list[str]
     waiting: int
+    capacity: int
+    holders: list[str]
 
 
 class ResourceView(Struct, frozen=True):
@@ -119,6 +123,7 @@ class WorldNow(Struct, frozen=True):
     locks: list[LockView]
     resources: list[ResourceView]
     locks_of: dict[str, list[str]]
+    places: dict[str, str]
 
 
 class EventView(Struct, frozen=True):
@@ -179,6 +184,7 @@ def now_of(world: WorldState, n: int) -> WorldNow:
             for name, stock in sorted(world.resources.stocks.items())
         ],
         locks_of={name: list(verb.locks) for name, verb in setting.verbs.items() if isinstance(verb, Verb)},
+        places=dict(sorted(world.places.items())[:MOST_ACTIONS]),
     )
 
 
@@ -220,6 +226,7 @@ def _action(world: WorldState, action: Action, explained: bool) -> ActionView:
         since=since,
         until=until,
         why=why(world, {"action": action.instance.id}) if explained else None,
+        params=action.instance.params,
     )
 
 
@@ -253,18 +260,20 @@ def _locks(world: WorldState) -> list[LockView]:
 
 
 def _is_free(lock: Lock) -> bool:
-    return lock.holder is None and lock.first() is None
+    return not lock.holders() and lock.first() is None
 
 
 def _lock(lock: Lock) -> LockView:
-    waiting = lock.waiting()
-    holder = lock.holder
+    waiting, holders = lock.waiting(), lock.holders()
+    soonest = min(holders, key=lambda one: (one.t_end, one.admission), default=None)
     return LockView(
         lock.name,
-        holder.instance.id if holder else None,
-        holder.t_end if holder else None,
-        [action.instance.id for action in waiting[:MOST_QUEUED]],
-        len(waiting),
+        held_by=soonest.instance.id if soonest else None,
+        until=soonest.t_end if soonest else None,
+        queue=[action.instance.id for action in waiting[:MOST_QUEUED]],
+        waiting=len(waiting),
+        capacity=lock.capacity,
+        holders=[action.instance.id for action in holders[:MOST_QUEUED]],
     )
 
 

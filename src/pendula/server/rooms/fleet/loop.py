@@ -16,7 +16,7 @@ from pendula.fleet.contracts.traffic import HoldReason, OperatorAction, Operator
 from pendula.fleet.engine import FleetEngine
 from pendula.fleet.events import AlertRaised, FleetEvent, Incident, OperatorAnswered, TaskEventRefused
 from pendula.fleet.runs import Bundler, RingJournal
-from pendula.fleet.tasks import TaskEvent
+from pendula.fleet.tasks import OperationDone, OperationFailed, TaskEvent
 from pendula.fleet.views.reasons import code_of, hold_reason
 from pendula.kernel.commit import Closed
 from pendula.kernel.errors import PendulaError
@@ -62,6 +62,8 @@ class FleetLoop:
         self.simulation = simulation
         self.alerts: deque[AlertNow] = deque(maxlen=MOST_ALERTS)
         self.trucks: Trucks = RemoteTrucks() if simulation is None else SimulatedTrucks(self.engine, simulation)
+        # What a gateway says of operations that went wrong.
+        self.failed: list[OperationFailed] = []
         self._figures = figures
         self._actions: list[tuple[OperatorAction, asyncio.Future[OperatorAnswer]]] = []
         self._events: list[tuple[TaskEvent, asyncio.Future[TaskEventRefused | None]]] = []
@@ -125,10 +127,11 @@ class FleetLoop:
     async def _tick(self, now_ms: int, period_ms: int) -> None:
         actions, self._actions = self._actions, []
         events, self._events = self._events, []
+        heard = self.trucks.received()
         command = Tick(
             now_ms,
-            self.trucks.reports(),
-            task_events=(*self.trucks.task_events(), *(event for event, _ in events)),
+            heard.reports,
+            task_events=(*map(OperationDone, heard.done), *self._take_failed(), *(event for event, _ in events)),
             operator_actions=tuple(action for action, _ in actions),
             restarted=self._restarted,
             trouble=self._journal.degraded,
@@ -139,13 +142,20 @@ class FleetLoop:
         self._restarted = False
         # Nobody else submits, so what goes out is what this tick decided.
         engine = self.engine
-        self.trucks.carry_out(engine.orders_out)
+        orders = engine.orders_out
+        self.trucks.announce(orders.routes)
+        self.trucks.operate(orders.operations)
+        self.trucks.send(orders.commands)
         self._note(engine, outcome.events)
         self._figures.waited(self.host.name, period_ms, _standing(engine))
         if self._bundler is not None:
             self._bundler.hear(outcome.events, engine.now())
         _answer(actions, events, outcome.events)
         await asyncio.to_thread(self.trucks.drive, now_ms + period_ms)
+
+    def _take_failed(self) -> list[OperationFailed]:
+        failed, self.failed = self.failed, []
+        return failed
 
     def _note(self, engine: FleetEngine, events: Sequence[FleetEvent]) -> None:
         tick, now = engine.traffic.tick_number, engine.now()

@@ -4,7 +4,7 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from pendula.fleet.tasks.model import OperationDone, OperationFailed
+from pendula.fleet.tasks.model import OperationFailed
 from pendula.kernel import canonical
 from pendula.server.errors import HttpRefused, json_response
 from pendula.server.rooms.fleet.bodies import OperationView, OrdersView, ReportsBody
@@ -34,11 +34,11 @@ class NotLive(HttpRefused):
 )
 async def hear(fleet: FleetName, request: Request, supervisor: Supervised, _: Operator) -> Response:
     """What a gateway heard of its trucks; it counts from the next tick on."""
-    trucks = _remote(loop_of(supervisor, fleet))
+    loop = loop_of(supervisor, fleet)
+    trucks = _remote(loop)
     body = await read_body(request, ReportsBody)
-    done = tuple(OperationDone(name) for name in body.done)
-    failed = tuple(OperationFailed(name, reason) for name, reason in sorted(body.failed.items()))
-    trucks.hear(body.reports, (*done, *failed))
+    trucks.hear(body.reports, body.done)
+    loop.failed += [OperationFailed(name, reason) for name, reason in sorted(body.failed.items())]
     return Response(status_code=204)
 
 

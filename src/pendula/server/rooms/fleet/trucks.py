@@ -1,20 +1,23 @@
 """The trucks of a served fleet: simulated ones, which live in this process, or real ones, whose gateway calls us.
 
-Both say what they report, take orders, and are asked in the same way; the loop of a fleet does not know which it has.
+Both satisfy `pendula.fleet.gateway.Gateway`, and the loop of a fleet does not know which it has.
 """
 
 from collections import deque
+from collections.abc import Sequence
 from typing import Protocol
 
 from msgspec import Struct
 
 from pendula.fleet.contracts.traffic import RollingTargetCommand
-from pendula.fleet.engine import FleetEngine, OrdersOut
+from pendula.fleet.engine import FleetEngine
+from pendula.fleet.gateway import Gateway, Received
+from pendula.fleet.routing.route_plan import RoutePlan
+from pendula.fleet.simulator.connection import SimulatedGateway
 from pendula.fleet.simulator.faults import Fault
 from pendula.fleet.simulator.settings import WorldSettings
 from pendula.fleet.simulator.standing import standing_world
-from pendula.fleet.tasks import OperationDone, TaskEvent
-from pendula.fleet.tasks.model import Operation
+from pendula.fleet.tasks import Operation
 from pendula.fleet.tick.observing import TruckReport
 from pendula.server.errors import HttpRefused
 
@@ -36,67 +39,32 @@ class Simulation(Struct, frozen=True, forbid_unknown_fields=True):
     speed: int = 1
 
 
-class Trucks(Protocol):
-    def reports(self) -> tuple[TruckReport, ...]:
-        """What was heard since the last tick."""
-        ...
-
-    def task_events(self) -> tuple[TaskEvent, ...]: ...
-
-    def carry_out(self, orders: OrdersOut) -> None: ...
+class Trucks(Gateway, Protocol):
+    """A gateway whose trucks may be ours to move and to trouble."""
 
     def drive(self, to_ms: int) -> None:
         """Let time go on, where it is ours."""
-        ...
-
-    def trouble(self, robot_id: str, fault: Fault) -> None: ...
-
-
-class SimulatedTrucks:
-    def __init__(self, engine: FleetEngine, simulation: Simulation) -> None:
-        self._engine = engine
-        traffic = engine.traffic
-        self._world = standing_world(
-            engine.site, traffic.records, engine.dispatch, simulation.world, simulation.seed, traffic.now_ms
-        )
-        self._number = {name: number for number, name in enumerate(self._world.robot_ids)}
-
-    def reports(self) -> tuple[TruckReport, ...]:
-        world = self._world
-        return tuple(
-            TruckReport(
-                robot_id=robot_id,
-                at_ms=seen.at_ms,
-                x_um=seen.x_um,
-                y_um=seen.y_um,
-                yaw_urad=seen.yaw_urad,
-                v_um_s=seen.v_um_s,
-                status=seen.status,
-                last_ack_seq=seen.last_ack_seq,
-                load=world.loaded[number],
-                obstructed=seen.obstructed,
-            )
-            for number, (robot_id, seen) in enumerate(zip(world.robot_ids, world.latest, strict=True))
-        )
-
-    def task_events(self) -> tuple[TaskEvent, ...]:
-        return tuple(OperationDone(self._world.robot_ids[number]) for number in self._world.operated())
-
-    def carry_out(self, orders: OrdersOut) -> None:
-        world = self._world
-        for route in orders.routes:
-            world.learn(self._number[route.robot_id], route)
-        for one in orders.operations:
-            world.operate(self._number[one.robot_id], one.duration_ms, one.kind == "LOAD")
-        for command in orders.commands:
-            world.send(self._number[command.robotId], command)
-
-    def drive(self, to_ms: int) -> None:
-        if to_ms > self._world.now_ms:
-            self._world.advance(to_ms)
 
     def trouble(self, robot_id: str, fault: Fault) -> None:
-        self._world.trouble_with(self._number[robot_id], fault)
+        """Raises `NotSimulated`."""
+
+
+class SimulatedTrucks(SimulatedGateway):
+    """Trucks that stand where the fleet believes them to be when it is opened."""
+
+    def __init__(self, engine: FleetEngine, simulation: Simulation) -> None:
+        traffic = engine.traffic
+        self._hall = standing_world(
+            engine.site, traffic.records, engine.dispatch, simulation.world, seed=simulation.seed, now_ms=traffic.now_ms
+        )
+        super().__init__(self._hall)
+
+    def drive(self, to_ms: int) -> None:
+        if to_ms > self._hall.now_ms:
+            self._hall.advance(to_ms)
+
+    def trouble(self, robot_id: str, fault: Fault) -> None:
+        self._hall.trouble_with(self._hall.robot_ids.index(robot_id), fault)
 
 
 class RemoteTrucks:
@@ -104,30 +72,30 @@ class RemoteTrucks:
 
     def __init__(self) -> None:
         self._reports: deque[TruckReport] = deque(maxlen=MOST_WAITING)
-        self._events: deque[TaskEvent] = deque(maxlen=MOST_WAITING)
+        self._done: dict[str, None] = {}
         self.commands: dict[str, RollingTargetCommand] = {}
         self.operations: dict[str, Operation] = {}
 
-    def hear(self, reports: tuple[TruckReport, ...], events: tuple[TaskEvent, ...]) -> None:
+    def hear(self, reports: Sequence[TruckReport], done: Sequence[str]) -> None:
         self._reports.extend(reports)
-        self._events.extend(events)
-        for event in events:
-            if isinstance(event, OperationDone):
-                self.operations.pop(event.robot_id, None)
+        for robot_id in done:
+            self._done[robot_id] = None
+            self.operations.pop(robot_id, None)
 
-    def reports(self) -> tuple[TruckReport, ...]:
-        heard = tuple(self._reports)
+    def received(self) -> Received:
+        heard = Received(tuple(self._reports), tuple(self._done))
         self._reports.clear()
+        self._done.clear()
         return heard
 
-    def task_events(self) -> tuple[TaskEvent, ...]:
-        heard = tuple(self._events)
-        self._events.clear()
-        return heard
+    def send(self, commands: Sequence[RollingTargetCommand]) -> None:
+        self.commands.update((one.robotId, one) for one in commands)
 
-    def carry_out(self, orders: OrdersOut) -> None:
-        self.commands.update((one.robotId, one) for one in orders.commands)
-        self.operations.update((one.robot_id, one) for one in orders.operations)
+    def announce(self, routes: Sequence[RoutePlan]) -> None:
+        """Every command brings the piece of the way it is about."""
+
+    def operate(self, operations: Sequence[Operation]) -> None:
+        self.operations.update((one.robot_id, one) for one in operations)
 
     def drive(self, to_ms: int) -> None:
         """Real trucks drive by themselves."""

@@ -20,13 +20,15 @@ from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.tasks.book import Flow, Task
 from pendula.fleet.trucks.envelope import envelope_of
 from pendula.fleet.trucks.profiles import RobotProfile
+from pendula.fleet.views.reasons import Reason as Told
 
 MOST_TASKS = 200
 MOST_OVER = 50
 UM_PER_MM = 1000
+WORKING = {Phase.LOADING: "loading", Phase.UNLOADING: "unloading"}
 
 
-class NodeView(Struct, frozen=True):
+class MapNode(Struct, frozen=True):
     """`radius`: of the turning zone, 0 where nobody turns."""
 
     id: str
@@ -37,7 +39,7 @@ class NodeView(Struct, frozen=True):
     radius: int
 
 
-class EdgeView(Struct, frozen=True):
+class MapEdge(Struct, frozen=True):
     """A directed edge as a polyline; `s` are the positions of its points along it."""
 
     key: str
@@ -75,8 +77,8 @@ class MapView(Struct, frozen=True):
     compiled_hash: str
     low: tuple[int, int]
     high: tuple[int, int]
-    nodes: list[NodeView]
-    edges: list[EdgeView]
+    nodes: list[MapNode]
+    edges: list[MapEdge]
     sections: list[SectionView]
     profiles: list[ProfileView]
 
@@ -210,15 +212,15 @@ def _mm(um: int) -> int:
     return (um + UM_PER_MM // 2) // UM_PER_MM
 
 
-def _node(node: Node, site: CompiledMap) -> NodeView:
+def _node(node: Node, site: CompiledMap) -> MapNode:
     radius = _mm(site.zones.radius_um) if node.turning else 0
-    return NodeView(node.id, _mm(node.at.x_um), _mm(node.at.y_um), node.station, node.parking, radius)
+    return MapNode(node.id, _mm(node.at.x_um), _mm(node.at.y_um), node.station, node.parking, radius)
 
 
-def _edge(edge: Edge) -> EdgeView:
+def _edge(edge: Edge) -> MapEdge:
     path = edge.path
     points = [(_mm(x), _mm(y)) for x, y in zip(path.x, path.y, strict=True)]
-    return EdgeView(edge.key, edge.start, edge.end, edge.style is MoveStyle.FORWARD, points, [_mm(s) for s in path.s])
+    return MapEdge(edge.key, edge.start, edge.end, edge.style is MoveStyle.FORWARD, points, [_mm(s) for s in path.s])
 
 
 def _sections(site: CompiledMap) -> list[SectionView]:
@@ -279,7 +281,7 @@ def _truck(engine: FleetEngine, record: Record) -> TruckNow:
         report_age=traffic.now_ms - record.report_ms,
         hold_reason=told.hold_reason,
         code=told.code or explain.UNDER_WAY,
-        sentence=explain.sentence(told),
+        sentence=_sentence(told, driver.shown_phase),
         wait=told.wait_ms,
         blocker=told.blocker,
         because=list(told.chain),
@@ -289,6 +291,13 @@ def _truck(engine: FleetEngine, record: Record) -> TruckNow:
         bands=_bands(record, engine.config.traffic.lookahead_um),
         zones=_zones(record),
     )
+
+
+def _sentence(told: Told, phase: Phase) -> str:
+    """Why a truck stands; one that is at its work says so."""
+    if told.code is None and phase in WORKING:
+        return f"{told.robot_id} is {WORKING[phase]}."
+    return explain.sentence(told)
 
 
 def _place(record: Record) -> PointView | None:

@@ -1,0 +1,192 @@
+"""The page of a fleet in a real browser: how many frames a second it draws with 50 trucks on a map of 1000 edges.
+
+The server is a real one and so is the page; the map and the moments are made up here and handed to the browser in place
+of the server's, a new moment whenever the page asks, so that every truck moves all the time. Beside it stands what is
+wanted. Without a graphics card the browser draws on the processor, which is harder than what people have.
+"""
+
+import json
+import math
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from decimal import Decimal
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from pendula.cli.benchmarks import Progress, Row, Target, compared
+
+PEERS: tuple[str, ...] = ("playwright", "numpy", "shapely")
+
+WANTED_FPS = 50
+TRUCKS, COLUMNS, ROWS, STEP_MM = 50, 16, 16, 12_000
+SECONDS, QUICK_SECONDS = 10, 3
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking")
+COUNT = """(seconds) => new Promise((done) => {
+  let frames = 0;
+  const begun = performance.now();
+  const step = () => {
+    frames += 1;
+    const passed = (performance.now() - begun) / 1000;
+    if (passed < seconds) requestAnimationFrame(step); else done(frames / passed);
+  };
+  requestAnimationFrame(step);
+})"""
+
+
+def run(quick: bool, progress: Progress) -> list[Row]:
+    program = os.environ.get("CHROMIUM") or next((found for name in NAMES if (found := shutil.which(name))), None)
+    if program is None:
+        return []
+    progress(f"{TRUCKS} trucks, {len(_edges())} edges")
+    with TemporaryDirectory() as folder:
+        fps = _measured(program, Path(folder), QUICK_SECONDS if quick else SECONDS)
+    return [
+        compared(
+            f"frames a second, {TRUCKS} trucks, {len(_edges())} edges",
+            fps,
+            WANTED_FPS,
+            "fps",
+            against="wanted",
+            target=Target(">=", Decimal(1)),
+            fairness="headless, drawn on the processor",
+        )
+    ]
+
+
+def _measured(program: str, folder: Path, seconds: int) -> float:
+    from playwright.sync_api import Route, sync_playwright
+
+    command = [sys.executable, "-m", "pendula", "serve", "--demo", "--port", "0", "--data", str(folder), "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
+        try:
+            assert server.stdout is not None
+            address = json.loads(server.stdout.readline())["address"]
+            moments = iter(range(1_000_000))
+
+            def answer(route: Route) -> None:
+                path = route.request.url.partition("?")[0].rpartition("/")[2]
+                body = _map() if path == "map" else _moment(next(moments))
+                route.fulfill(status=200, content_type="application/json", body=json.dumps(body))
+
+            with sync_playwright() as playwright:
+                browser = playwright.chromium.launch(executable_path=program, args=list(FLAGS))
+                page = browser.new_page(viewport={"width": 1280, "height": 900})
+                page.route("**/api/v1/fleet/hall/map", answer)
+                page.route("**/api/v1/fleet/hall/now*", answer)
+                page.goto(f"{address}/#/rooms/fleet/hall")
+                page.get_by_test_id("hall").wait_for()
+                fps: float = page.evaluate(COUNT, seconds)
+                browser.close()
+            return fps
+        finally:
+            server.send_signal(signal.SIGTERM)
+
+
+def _nodes() -> list[tuple[int, int]]:
+    return [(column * STEP_MM, row * STEP_MM) for row in range(ROWS) for column in range(COLUMNS)]
+
+
+def _edges() -> list[tuple[int, int]]:
+    """Both ways between neighbours in a grid."""
+    found = []
+    for row in range(ROWS):
+        for column in range(COLUMNS):
+            here = row * COLUMNS + column
+            if column + 1 < COLUMNS:
+                found += [(here, here + 1), (here + 1, here)]
+            if row + 1 < ROWS:
+                found += [(here, here + COLUMNS), (here + COLUMNS, here)]
+    return found
+
+
+def _map() -> dict[str, Any]:
+    places = _nodes()
+
+    def ends(a: int, b: int) -> list[tuple[int, int]]:
+        return [places[a], places[b]]
+
+    outline = {"front": 1400, "rear": 900, "side": 500}
+    around = {"front": 1700, "rear": 1200, "side": 800}
+    return {
+        "map_id": "grid",
+        "compiled_hash": "",
+        "low": [0, 0],
+        "high": [(COLUMNS - 1) * STEP_MM, (ROWS - 1) * STEP_MM],
+        "nodes": [
+            {"id": f"N{i}", "x": x, "y": y, "station": i % 7 == 0, "parking": i % 11 == 0, "radius": 1800}
+            for i, (x, y) in enumerate(places)
+        ],
+        "edges": [
+            {
+                "key": f"{a}-{b}",
+                "start": a,
+                "end": b,
+                "forward": True,
+                "points": [places[a], places[b]],
+                "s": [0, STEP_MM],
+            }
+            for a, b in _edges()
+        ],
+        "sections": [],
+        "profiles": [{"profile_id": "P", "body": outline, "envelope": around}],
+    }
+
+
+def _moment(number: int) -> dict[str, Any]:
+    return {
+        "n": number,
+        "tick": number,
+        "now": number * 300,
+        "override": False,
+        "trucks": [_truck(robot, number) for robot in range(TRUCKS)],
+        "tasks": [],
+        "over": [],
+        "more_tasks": 0,
+        "streams": [],
+        "counts": {},
+        "broken": [],
+    }
+
+
+def _truck(robot: int, number: int) -> dict[str, Any]:
+    edges, places = _edges(), _nodes()
+    edge = (robot * 37 + number // 20) % len(edges)
+    part = (number % 20) / 20
+    (ax, ay), (bx, by) = places[edges[edge][0]], places[edges[edge][1]]
+    at = {"x": round(ax + (bx - ax) * part), "y": round(ay + (by - ay) * part)}
+    at["yaw"] = round(math.atan2(by - ay, bx - ax) * 1000)
+    on = round(STEP_MM * part)
+    return {
+        "robot_id": f"R{robot}",
+        "profile_id": "P",
+        "park_node_id": "N0",
+        "at": at,
+        "speed": 1200,
+        "status": "OK",
+        "health": "HEALTHY",
+        "phase": "TO_PICK",
+        "load": robot % 2 == 0,
+        "paused": False,
+        "task_id": None,
+        "report_age": 0,
+        "hold_reason": "NONE",
+        "code": "UNDER_WAY",
+        "sentence": "on its way",
+        "wait": 0,
+        "blocker": f"R{(robot + 1) % TRUCKS}" if robot % 5 == 0 else None,
+        "because": [],
+        "cycle": [],
+        "stop": at,
+        "refuge": at,
+        "bands": {
+            "occupied": [[edge, max(0, on - 2000), on]],
+            "granted": [[edge, on, min(STEP_MM, on + 3000)]],
+            "requested": [[edge, min(STEP_MM, on + 3000), STEP_MM]],
+        },
+        "zones": [edges[edge][1]],
+    }

@@ -1,0 +1,12 @@
+"""Where a fleet meets its trucks: what a connection to them must do, whatever they speak.
+
+protocol          `Gateway`: what goes out and what comes in
+registration      which trucks are let in: those that can be stopped
+acknowledgements  newest commands only, and a watchdog for trucks that have none
+"""
+
+from pendula.fleet.gateway.acknowledgements import Outbox
+from pendula.fleet.gateway.protocol import Gateway, Received
+from pendula.fleet.gateway.registration import Capability, RobotRefused, register
+
+__all__ = ["Capability", "Gateway", "Outbox", "Received", "RobotRefused", "register"]

@@ -1,0 +1,37 @@
+"""What a connection to trucks must do. The simulated hall implements it, and so does whoever connects real ones.
+
+Nothing here decides: a gateway carries commands out and reports in, as they are, in whole micrometres, microradians and
+milliseconds. It may lose and delay both; it may not invent anything.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from msgspec import Struct
+
+from pendula.fleet.contracts.traffic import RollingTargetCommand
+from pendula.fleet.routing.route_plan import RoutePlan
+from pendula.fleet.tasks import Operation
+from pendula.fleet.tick.observing import TruckReport
+
+
+class Received(Struct, frozen=True):
+    """What came in since it was last asked for. `done`: trucks that have finished loading or unloading."""
+
+    reports: tuple[TruckReport, ...] = ()
+    done: tuple[str, ...] = ()
+
+
+class Gateway(Protocol):
+    def send(self, commands: Sequence[RollingTargetCommand]) -> None:
+        """Sends commands on their way. A truck obeys the newest it has heard, by `seq`, and acknowledges it in its
+        reports; without a new one for `validForMs` it stops by itself, within the stop line it knows."""
+
+    def announce(self, routes: Sequence[RoutePlan]) -> None:
+        """Makes routes known that commands will name. A truck that follows `pathSlice` alone needs none."""
+
+    def operate(self, operations: Sequence[Operation]) -> None:
+        """Has trucks load or unload in the node they stand in."""
+
+    def received(self) -> Received:
+        """What came in, each report once or again; whoever reads them drops what is old."""

@@ -1,0 +1,84 @@
+"""The page of a fleet in a real browser: a hall that lives, a truck stopped, explained and sent on, and its past."""
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.browser.conftest import Serve, Watched
+from tests.server.rooms.fleet.halls import HALL
+
+
+@pytest.fixture(scope="module")
+def hall(serve: Serve) -> str:
+    return serve()
+
+
+@pytest.fixture
+def fleet(hall: str, watched: Watched) -> Page:
+    """The page of a fleet whose trucks drive five times as fast as in life."""
+    made = watched.page.request.post(f"{hall}/api/v1/fleet?name=hall&speed=5", data=HALL)
+    assert made.status in (201, 409)
+    page = watched.page
+    page.goto(f"{hall}/#/rooms/fleet/hall")
+    expect(page.get_by_test_id("connection")).to_have_attribute("data-state", "live")
+    expect(page.get_by_test_id("hall").locator("canvas").first).to_be_visible()
+    return page
+
+
+def row_of(page: Page, robot: str) -> Locator:
+    return page.get_by_test_id("trucks").locator("tbody tr", has=page.get_by_test_id(f"truck-{robot}"))
+
+
+def act(page: Page, deed: str, reason: str) -> None:
+    page.get_by_test_id(f"do-{deed}").click()
+    page.get_by_test_id("truck-reason").fill(reason)
+    page.get_by_test_id("truck-yes").click()
+
+
+def test_a_truck_is_stopped_explained_and_sent_on_and_the_moment_before_is_there_to_look_at(
+    fleet: Page, watched: Watched
+) -> None:
+    fleet.get_by_test_id("truck-R1").click()
+    act(fleet, "PAUSE_ROBOT", "floor cleaning")
+    expect(fleet.get_by_test_id("truck-told")).to_have_text("R1 is paused")
+    expect(fleet.get_by_test_id("truck-why")).to_have_text("R1 stops: an operator paused it.")
+    expect(row_of(fleet, "R1")).to_contain_text("paused")
+
+    # The others come to where it stands, and say for whom they wait.
+    waiting = fleet.get_by_test_id("trucks").locator("tbody tr", has_text="waits")
+    expect(waiting.first).to_be_visible(timeout=60_000)
+    stopped_at = fleet.get_by_test_id("hall").get_attribute("data-tick")
+    act(fleet, "RESUME_ROBOT", "dry again")
+    expect(fleet.get_by_test_id("truck-told")).to_have_text("R1 may go on")
+    expect(row_of(fleet, "R1")).to_contain_text("drives", timeout=30_000)
+
+    record = fleet.request.get(f"{fleet.url.split('#')[0]}api/v1/fleet/hall/now").json()["n"]
+    fleet.goto(f"{fleet.url.split('?')[0]}?at={record - 120}")
+    expect(fleet.get_by_test_id("hall")).not_to_have_attribute("data-tick", stopped_at or "")
+    expect(fleet.get_by_test_id("panel-alerts")).to_have_count(0)
+    assert watched.errors == []
+
+
+def test_the_hall_is_drawn_and_a_truck_chosen_by_keyboard(fleet: Page, watched: Watched) -> None:
+    hall = fleet.get_by_test_id("hall")
+    hall.focus()
+    fleet.keyboard.press("ArrowRight")
+    expect(fleet.get_by_test_id("panel-truck").locator("h2")).to_have_text("R1")
+    fleet.keyboard.press("Escape")
+    expect(fleet.get_by_test_id("panel-truck")).to_have_count(0)
+
+    drawn = fleet.evaluate(
+        """() => [...document.querySelectorAll('[data-testid=hall] canvas')].map((canvas) => {
+             const data = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
+             return data.filter((value, at) => at % 4 === 3 && value > 0).length;
+           })"""
+    )
+    assert all(pixels > 200 for pixels in drawn)
+    assert len(drawn) == 2
+    assert watched.errors == []
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_nothing_is_wider_than_the_screen(fleet: Page, width: int) -> None:
+    fleet.set_viewport_size({"width": width, "height": 900})
+
+    assert fleet.evaluate("document.documentElement.scrollWidth") <= width

@@ -1,0 +1,84 @@
+"""Random troubles on random LIVE maps: what can go wrong with a truck, drawn one after the other."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from random import Random
+
+from msgspec import structs
+
+from pendula.fleet.scenarios import Run
+from pendula.fleet.scenarios.model import ScenarioEvent
+from pendula.fleet.simulator import FaultKind
+from tests.fleet.scenarios.random_runs import Case, drawn, sample
+
+# Whoever waits for the same truck is told of by then, and a tick.
+_TOLD_MS = 90_200
+# So long nothing goes wrong any more: longer than the longest trouble, and two seconds to look.
+_QUIET_TICKS = 100
+# What a truck gets out of by itself, once it is over.
+PASSING = (
+    FaultKind.STAND,
+    FaultKind.POSE_JUMP,
+    FaultKind.NOISE,
+    FaultKind.SILENCE,
+    FaultKind.DEAFNESS,
+    FaultKind.OFFLINE,
+    FaultKind.LATE_ACKS,
+    FaultKind.BAD_TELEMETRY,
+    FaultKind.FAULT,
+)
+
+
+def faulty(seed: int, most_trucks: int, duration_ms: int, kinds: tuple[FaultKind, ...] = PASSING) -> Case:
+    """A run with one trouble every ten seconds or so; in its last half minute nothing new goes wrong."""
+    case = drawn(seed, most_trucks, duration_ms)
+    random = Random(10_000 + seed)
+    trucks = [sample(case.map_seed, case.parks).fleet.trucks[number].robot_id for number in case.trucks]
+    events = []
+    at_ms = random.randrange(3_000, 9_000)
+    while at_ms < duration_ms - 30_000:
+        events.append(_fault(random, at_ms, random.choice(kinds), random.choice(trucks)))
+        at_ms += random.randrange(4_000, 16_000)
+    return replace(case, stands=tuple(events))
+
+
+def _fault(random: Random, at_ms: int, kind: FaultKind, robot_id: str) -> ScenarioEvent:
+    for_ms = random.randrange(300, 7_000)
+    event = ScenarioEvent(at_ms, kind, robot_id, for_ms)
+    match kind:
+        case FaultKind.POSE_JUMP:
+            off = [random.choice((-1, 1)) * random.randrange(0, 3_000_000) for _ in range(2)]
+            return _with(event, x_um=off[0], y_um=off[1])
+        case FaultKind.NOISE:
+            return _with(event, by_um=random.randrange(10_000, 60_000))
+        case FaultKind.LATE_ACKS:
+            return _with(event, by_ms=random.randrange(500, 4_000))
+        case FaultKind.OVERRUN:
+            return _with(event, by_um=random.randrange(100_000, 400_000))
+        case _:
+            return event
+
+
+def _with(event: ScenarioEvent, **members: int) -> ScenarioEvent:
+    return structs.replace(event, **members)
+
+
+def watched(run: Run) -> Iterator[str]:
+    """Runs, and tells of every grant that disappeared without a cause, of every wait that nobody was told of, and of
+    every truck that did not get over its trouble."""
+    before = {one.robot_id: (set(one.keeps), one.doubt) for one in run.traffic.records}
+    while run.now_ms < run.scenario.duration_ms and not run.is_over:
+        told = run.step()
+        for one in told.scene.records:
+            kept, doubt = before[one.robot_id]
+            if one.doubt is not None and doubt is not None and not set(one.keeps) >= kept:
+                yield f"{one.robot_id} lost something it held while its place was in doubt, at {told.now_ms} ms"
+            waits = one.waiting is not None and one.stop_code is None and one.blocked_by is not None
+            if waits and told.now_ms - one.blocked_ms > _TOLD_MS and one.escalated < 3:
+                yield f"{one.robot_id} waits for too long, and nobody is told, at {told.now_ms} ms"
+            before[one.robot_id] = set(one.keeps), one.doubt
+    for _ in range(_QUIET_TICKS):
+        run.step()
+    for one in run.traffic.records:
+        if one.stop_code is not None:
+            yield f"{one.robot_id} did not get over its trouble: {one.stop_code}"

@@ -1,0 +1,34 @@
+"""Random faults on random LIVE maps: nothing collides, nothing is given up, and everybody gets over it."""
+
+import pytest
+
+from pendula.fleet.simulator import FaultKind
+from tests.fleet.scenarios.random_faults import PASSING, faulty, watched
+from tests.fleet.scenarios.random_runs import failures, report
+
+MINUTE_MS = 60_000
+GRAVE = (*PASSING, FaultKind.STUCK, FaultKind.OVERRUN)
+
+
+@pytest.mark.req("FLT-FAIL-1", "FLT-TEST-41", "FLT-TEST-44", "FLT-TEST-45", "FLT-TEST-48", "FLT-TEST-49", "FLT-TEST-4")
+@pytest.mark.parametrize("part", range(4))
+def test_trucks_get_over_random_troubles_and_nothing_collides(part: int) -> None:
+    told = (report(faulty(seed, 5, 45_000), watched) for seed in range(5 * part, 5 * part + 5))
+
+    assert next((one for one in told if one), "") == ""
+
+
+@pytest.mark.long
+@pytest.mark.req("FLT-FAIL-1", "FLT-TEST-41", "FLT-TEST-44", "FLT-TEST-45", "FLT-TEST-48", "FLT-TEST-49")
+@pytest.mark.parametrize("part", range(200))
+def test_trucks_get_over_many_random_troubles(part: int) -> None:
+    told = (report(faulty(seed, 10, 3 * MINUTE_MS), watched) for seed in range(1_000 + 10 * part, 1_010 + 10 * part))
+
+    assert next((one for one in told if one), "") == ""
+
+
+@pytest.mark.req("FLT-FAIL-1", "FLT-TEST-41")
+def test_nothing_collides_where_trucks_get_stuck_and_roll_over_their_stop_lines() -> None:
+    found = [failures(faulty(seed, 5, 45_000, GRAVE)) for seed in range(300, 306)]
+
+    assert [one for each in found for one in each if not one.startswith("DEADLOCK")] == []

@@ -1,0 +1,173 @@
+"""Random days on paper: trucks fail and come back, routes are refused, people cancel, hold and clear. Nothing is lost:
+in the end every task is over or held with a reason, and every truck is at rest."""
+
+from collections.abc import Callable
+from random import Random
+
+import msgspec
+import pytest
+
+from pendula.fleet.contracts.traffic import Phase, TaskState
+from pendula.fleet.tasks import OperationFailed, PriorityChanged, TaskEvent, TaskOrder, TaskStream, TaskSubmitted
+from pendula.fleet.tasks.drivers import OPERATING
+from pendula.fleet.tasks.saving import restore, saved
+from pendula.fleet.tick import RefusedRoute
+from pendula.kernel.canonical import encode
+from tests.fleet.tasks.paper import Paper
+
+SEEDS = [*range(40), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(40, 1_000))]
+STREAM = TaskStream("S", ("N", "X"), ("S",), max_concurrent=3, last_ms=9_000)
+ROBOTS = (("R1", "E"), ("R2", "W"))
+
+
+class Day:
+    """A paper fleet and a hand that interferes with it."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = Random(seed)
+        self.paper = Paper(STREAM, robots=ROBOTS)
+        self.submitted = 0
+
+    def trouble(self) -> list[TaskEvent]:
+        """Something that happens, or nothing."""
+        kinds: list[Callable[[str], list[TaskEvent]]] = [
+            *(self._nothing,) * 6,
+            self._task,
+            self._fail,
+            self._come_back,
+            self._wait,
+            self._admit,
+            self._slow,
+            self._fast,
+            self._bad_operation,
+            self._clear,
+            self._by_people,
+            self._first,
+        ]
+        return self.random.choice(kinds)(self.random.choice(("R1", "R2")))
+
+    def _nothing(self, _: str) -> list[TaskEvent]:
+        return []
+
+    def _task(self, _: str) -> list[TaskEvent]:
+        self.submitted += 1
+        pick, drop = self.random.sample("NSXEW", 2)
+        return [TaskSubmitted(TaskOrder(f"T{self.submitted}", pick, drop, priority=self.random.randrange(3)))]
+
+    def _fail(self, name: str) -> list[TaskEvent]:
+        self.paper.see(name, ok=False, failed=True)
+        return []
+
+    def _come_back(self, name: str) -> list[TaskEvent]:
+        self.paper.see(name, ok=not self._is_faulty(name), failed=self._is_faulty(name))
+        return []
+
+    def _is_faulty(self, name: str) -> bool:
+        return self.paper.dispatch.is_faulty(self.paper.view(name).number)
+
+    def _wait(self, name: str) -> list[TaskEvent]:
+        self.paper.kept_waiting.add(name)
+        return []
+
+    def _admit(self, name: str) -> list[TaskEvent]:
+        self.paper.kept_waiting.discard(name)
+        return []
+
+    def _slow(self, name: str) -> list[TaskEvent]:
+        self.paper.slow.add(name)
+        return []
+
+    def _fast(self, name: str) -> list[TaskEvent]:
+        self.paper.slow.discard(name)
+        return []
+
+    def _bad_operation(self, name: str) -> list[TaskEvent]:
+        if self.paper.phase(name) not in OPERATING:
+            return []
+        return [OperationFailed(name, "nothing on the fork")]
+
+    def _clear(self, name: str) -> list[TaskEvent]:
+        self.paper.dispatch.cleared(name)
+        return []
+
+    def _by_people(self, _: str) -> list[TaskEvent]:
+        open_tasks = self.paper.dispatch.tasks()
+        if open_tasks:
+            task = self.random.choice(open_tasks)
+            verb = self.random.choice(("cancel", "withdraw", "hold", "resume"))
+            getattr(self.paper.dispatch, verb)(task.task_id, verb.upper())
+        return []
+
+    def _first(self, _: str) -> list[TaskEvent]:
+        open_tasks = self.paper.dispatch.tasks()
+        return [PriorityChanged(self.random.choice(open_tasks).task_id, 99)] if open_tasks else []
+
+    def refusals(self) -> list[RefusedRoute]:
+        """Routes that wait, some of them refused for good: traffic forgets those."""
+        refused = []
+        for name in sorted(self.paper.pending):
+            if name in self.paper.kept_waiting and self.random.randrange(20) == 0:
+                route = self.paper.pending.pop(name)
+                refused.append(RefusedRoute(name, route.route_id, route.revision, "ROUTE_LEAVES_TOO_EARLY"))
+        return refused
+
+    def be_calm(self) -> None:
+        """All trouble ends; what is left on a fork of a task that is no more is taken off by hand."""
+        paper = self.paper
+        paper.kept_waiting.clear()
+        paper.slow.clear()
+        for name, _ in ROBOTS:
+            paper.dispatch.cleared(name)
+            load = paper.view(name).load and paper.task(name) is not None
+            paper.see(name, ok=True, failed=False, load=load)
+        paper.steps(200)
+
+
+def spent(seed: int, broken_at: int | None = None) -> Day:
+    """A day of four hundred steps with trouble, and a calm evening; saved and restored at a step, where one is told."""
+    day = Day(seed)
+    for step in range(400):
+        day.paper.step(*day.trouble(), refused=day.refusals())
+        if step == broken_at:
+            day.paper.told += day.paper.dispatch.take_transitions()
+            form = encode(saved(day.paper.dispatch))
+            day.paper.dispatch = Paper(STREAM, robots=ROBOTS).dispatch
+            restore(day.paper.dispatch, msgspec.json.decode(form))
+    day.be_calm()
+    return day
+
+
+@pytest.mark.req("FLT-TASK-13")
+@pytest.mark.parametrize("seed", SEEDS)
+def test_after_any_trouble_every_task_is_over_or_held_with_a_reason_and_every_truck_rests(seed: int) -> None:
+    dispatch = spent(seed).paper.dispatch
+    left = [(one.task_id, one.state.value, one.cause) for one in dispatch.tasks() if one.state is not TaskState.HELD]
+
+    assert left == []
+    assert all(dispatch.why(one.task_id).code for one in dispatch.tasks())
+    assert [one.robot_id for one in dispatch.drivers if not one.at_rest and one.task is None] == []
+
+
+@pytest.mark.req("FLT-TASK-7", "FLT-TASK-16")
+@pytest.mark.parametrize("seed", SEEDS)
+def test_no_task_is_ever_with_two_trucks_and_no_goods_are_loaded_twice(seed: int) -> None:
+    day = Day(seed)
+    operations: list[tuple[str, str | None]] = []
+    for _ in range(300):
+        came = day.paper.step(*day.trouble(), refused=day.refusals())
+        tasks = [one.task.task_id for one in day.paper.dispatch.drivers if one.task is not None]
+        assert len(tasks) == len({*tasks})
+        operations += [
+            (day.paper.task(one.robot_id) or "", one.robot_id) for one in came.operations if one.kind == "LOAD"
+        ]
+
+    assert len({task for task, _ in operations}) == len({*operations})
+
+
+@pytest.mark.req("FLT-TASK-14")
+@pytest.mark.parametrize("seed", SEEDS[:10])
+def test_a_day_that_is_interrupted_and_taken_up_again_ends_as_the_one_that_was_not(seed: int) -> None:
+    whole, broken = spent(seed), spent(seed, broken_at=37 + seed)
+
+    assert broken.paper.told == whole.paper.told
+    assert whole.paper.phase("R1") is Phase.IDLE or whole.paper.task("R1") is not None

@@ -1,0 +1,203 @@
+/** The hall, drawn: the map with its trucks as they drive. Drag to move, wheel or keys to come nearer, click or arrow keys
+ * to choose a truck. What the picture shows is there as a table too. */
+
+import { useSignal } from "@preact/signals";
+import { useEffect, useId, useLayoutEffect, useMemo, useRef } from "preact/hooks";
+
+import type { FleetNow, MapView } from "../../api/types";
+import { useDarkScheme } from "../../canvas/colour_scheme";
+import { fittingContext, useWidth } from "../../canvas/context";
+import { paletteOf } from "../../canvas/palette";
+import { theme } from "../../theme";
+import { counted } from "../../wording";
+import type { Camera, Size } from "./geometry";
+import { fitting, onMap, panned, truckAt, zoomed } from "./geometry";
+import { Motion } from "./motion";
+import { paintGround, paintTrucks } from "./paint";
+
+interface HallProps {
+  readonly map: MapView;
+  readonly now: FleetNow;
+  readonly live: boolean;
+  readonly chosen: string | null;
+  readonly onChoose: (robot: string | null) => void;
+}
+
+const CLICK_PX = 26;
+const STEPS: Readonly<Record<string, number>> = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
+
+export function Hall({ map, now, live, chosen, onChoose }: HallProps) {
+  const frame = useRef<HTMLDivElement>(null);
+  const ground = useRef<HTMLCanvasElement>(null);
+  const width = useWidth(frame);
+  const moved = useSignal<Camera | null>(null);
+  const drag = useRef<{ x: number; y: number; far: number } | null>(null);
+  const dark = useDarkScheme();
+  const id = useId();
+  const size = useMemo(() => sizeFor(width.value, map), [width.value, map]);
+  const camera = moved.value ?? fitting(map, size);
+  const view = useMemo(() => ({ map, camera, size }), [map, camera.x, camera.y, camera.scale, size]);
+
+  useLayoutEffect(() => {
+    const context = fittingContext(ground.current, size);
+    if (context === null || frame.current === null) return;
+    paintGround(context, view, paletteOf(frame.current));
+  }, [view, theme.value, dark.value]);
+
+  const look = (next: Camera) => {
+    moved.value = next;
+  };
+  const onKey = (event: KeyboardEvent) => {
+    const middle = { x: size.width / 2, y: size.height / 2 };
+    const step = STEPS[event.key];
+    if (event.key === "+" || event.key === "=") look(zoomed(camera, size, middle, 1.3));
+    else if (event.key === "-") look(zoomed(camera, size, middle, 1 / 1.3));
+    else if (event.key === "0") moved.value = null;
+    else if (event.key === "Escape") onChoose(null);
+    else if (step !== undefined) onChoose(nextTruck(now, chosen, step));
+    else return;
+    event.preventDefault();
+  };
+  const choose = (x: number, y: number) =>
+    onChoose(truckAt(now.trucks, onMap(camera, size, { x, y }), CLICK_PX / camera.scale));
+
+  return (
+    <section class="panel hall" aria-labelledby={`${id}title`} data-testid="panel-hall">
+      <div class="panel-head">
+        <h2 id={`${id}title`}>The hall</h2>
+        <span class="count">{counted(now.trucks.length, "truck")}</span>
+        <span class="hall-buttons">
+          <button
+            type="button"
+            class="button"
+            aria-label="Nearer"
+            onClick={() => look(zoomed(camera, size, middleOf(size), 1.3))}
+          >
+            +
+          </button>
+          <button
+            type="button"
+            class="button"
+            aria-label="Farther"
+            onClick={() => look(zoomed(camera, size, middleOf(size), 1 / 1.3))}
+          >
+            −
+          </button>
+          <button type="button" class="button" onClick={() => (moved.value = null)} data-testid="hall-fit">
+            Whole map
+          </button>
+        </span>
+      </div>
+      <div
+        ref={frame}
+        class="hall-frame"
+        tabIndex={0}
+        role="group"
+        aria-label="Picture of the hall. Arrow keys choose a truck, plus and minus come nearer and go farther, 0 shows all. A table follows."
+        onKeyDown={onKey}
+        data-testid="hall"
+        data-tick={now.tick}
+      >
+        <canvas ref={ground} aria-hidden="true" />
+        <Trucks view={view} now={now} live={live} chosen={chosen} frame={frame.current} dark={dark.value} />
+        <div
+          class="hall-touch"
+          aria-hidden="true"
+          style={{ height: `${size.height}px` }}
+          onPointerDown={(event) => {
+            drag.current = { x: event.offsetX, y: event.offsetY, far: 0 };
+            event.currentTarget.setPointerCapture(event.pointerId);
+          }}
+          onPointerMove={(event) => {
+            const from = drag.current;
+            if (from === null) return;
+            const [dx, dy] = [event.offsetX - from.x, event.offsetY - from.y];
+            drag.current = { x: event.offsetX, y: event.offsetY, far: from.far + Math.abs(dx) + Math.abs(dy) };
+            look(panned(moved.value ?? camera, dx, dy));
+          }}
+          onPointerUp={(event) => {
+            if ((drag.current?.far ?? 0) < 5) choose(event.offsetX, event.offsetY);
+            drag.current = null;
+          }}
+          onWheel={(event) => {
+            event.preventDefault();
+            look(zoomed(camera, size, { x: event.offsetX, y: event.offsetY }, event.deltaY < 0 ? 1.15 : 1 / 1.15));
+          }}
+        />
+      </div>
+      <Legend />
+    </section>
+  );
+}
+
+interface TrucksProps {
+  readonly view: Parameters<typeof paintTrucks>[1];
+  readonly now: FleetNow;
+  readonly live: boolean;
+  readonly chosen: string | null;
+  readonly frame: HTMLDivElement | null;
+  readonly dark: boolean;
+}
+
+/** Trucks have a canvas of their own, drawn with every frame while they move: the ground below is not drawn again. */
+function Trucks({ view, now, live, chosen, frame, dark }: TrucksProps) {
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const motion = useRef(new Motion());
+  const latest = useRef({ view, chosen });
+  latest.current = { view, chosen };
+  useMemo(() => motion.current.take(now, live ? performance.now() : null), [now, live]);
+  const { width, height } = view.size;
+  useEffect(() => {
+    const context = fittingContext(canvas.current, { width, height });
+    const around = frame ?? canvas.current?.parentElement ?? null;
+    if (context === null || around === null) return;
+    const colours = paletteOf(around);
+    const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    let step = 0;
+    const paint = () => {
+      const shown = motion.current.at(still ? Infinity : performance.now());
+      paintTrucks(context, latest.current.view, shown, latest.current.chosen, colours);
+      step = requestAnimationFrame(paint);
+    };
+    paint();
+    return () => cancelAnimationFrame(step);
+  }, [width, height, theme.value, dark]);
+  return <canvas ref={canvas} class="hall-trucks" aria-hidden="true" />;
+}
+
+function Legend() {
+  return (
+    <p class="legend hall-legend">
+      <span class="legend-item">
+        <span class="hall-mark" data-kind="occupied" aria-hidden="true" /> occupied
+      </span>
+      <span class="legend-item">
+        <span class="hall-mark" data-kind="granted" aria-hidden="true" /> granted
+      </span>
+      <span class="legend-item">
+        <span class="hall-mark" data-kind="requested" aria-hidden="true" /> requested
+      </span>
+      <span class="legend-item">
+        <span class="hall-mark" data-kind="stop" aria-hidden="true" /> stop line
+      </span>
+      <span class="legend-item">○ end of the grant</span>
+      <span class="legend-item">┄▸ waits for</span>
+      <span class="legend-item">□ station, ● parking</span>
+    </p>
+  );
+}
+
+function nextTruck({ trucks }: FleetNow, chosen: string | null, step: number): string | null {
+  const at = trucks.findIndex(({ robot_id }) => robot_id === chosen);
+  const next = at < 0 ? (step > 0 ? 0 : trucks.length - 1) : (at + step + trucks.length) % trucks.length;
+  return trucks[next]?.robot_id ?? null;
+}
+
+function sizeFor(width: number, { low, high }: MapView): Size {
+  const shape = (high[1] - low[1] + 4_000) / Math.max(high[0] - low[0] + 4_000, 1);
+  return { width, height: Math.round(Math.min(620, Math.max(260, width * Math.min(shape, 0.9)))) };
+}
+
+function middleOf({ width, height }: Size) {
+  return { x: width / 2, y: height / 2 };
+}

@@ -1,0 +1,156 @@
+/** The fleet as tables: trucks with their reasons, tasks, streams, and what somebody should look at. */
+
+import type { AlertNow, FleetNow, TaskNow, TruckNow } from "../../api/types";
+import type { Column } from "../../components/DataTable";
+import { DataTable } from "../../components/DataTable";
+import { integer } from "../../wording";
+import { condition, fleetTime, lasting, phase, speed } from "./wording";
+
+interface TruckTableProps {
+  readonly now: FleetNow;
+  readonly chosen: string | null;
+  readonly onChoose: (robot: string | null) => void;
+}
+
+export function TruckTable({ now, chosen, onChoose }: TruckTableProps) {
+  const columns: Column<TruckNow>[] = [
+    {
+      key: "truck",
+      title: "truck",
+      by: ({ robot_id }) => robot_id,
+      cell: ({ robot_id }) => (
+        <button type="button" class="link-button" onClick={() => onChoose(robot_id)} data-testid={`truck-${robot_id}`}>
+          {robot_id}
+        </button>
+      ),
+    },
+    {
+      key: "is",
+      title: "is",
+      by: condition,
+      cell: (truck) => <span data-condition={condition(truck)}>{condition(truck)}</span>,
+    },
+    { key: "phase", title: "about", by: phase, cell: phase },
+    { key: "speed", title: "speed", numeric: true, by: (truck) => truck.speed, cell: (truck) => speed(truck.speed) },
+    {
+      key: "wait",
+      title: "waits",
+      numeric: true,
+      by: ({ wait }) => wait,
+      cell: ({ wait }) => (wait > 0 ? lasting(wait) : ""),
+    },
+    { key: "why", title: "why", wide: true, cell: ({ sentence }) => sentence },
+  ];
+  return (
+    <section class="panel" aria-label="Trucks" data-testid="panel-trucks">
+      <div class="panel-head">
+        <h2>Trucks</h2>
+      </div>
+      <DataTable
+        caption="Trucks"
+        columns={columns}
+        rows={now.trucks}
+        rowKey={({ robot_id }) => robot_id}
+        current={({ robot_id }) => robot_id === chosen}
+        empty="This fleet has no trucks."
+        testId="trucks"
+      />
+    </section>
+  );
+}
+
+const TASK_COLUMNS: readonly Column<TaskNow>[] = [
+  { key: "task", title: "task", by: ({ task_id }) => task_id, cell: ({ task_id }) => task_id },
+  {
+    key: "state",
+    title: "state",
+    by: ({ state }) => state,
+    cell: ({ state }) => state.toLowerCase().replaceAll("_", " "),
+  },
+  { key: "way", title: "from → to", cell: ({ pick_node_id, drop_node_id }) => `${pick_node_id} → ${drop_node_id}` },
+  {
+    key: "truck",
+    title: "truck",
+    by: ({ robot_id }) => robot_id ?? "",
+    cell: ({ robot_id }) => robot_id ?? "nobody yet",
+  },
+  { key: "since", title: "since", numeric: true, by: ({ since }) => since, cell: ({ since }) => fleetTime(since) },
+];
+
+export function TaskTables({ now }: { readonly now: FleetNow }) {
+  const over = [...now.over].reverse();
+  return (
+    <section class="panel" aria-label="Tasks" data-testid="panel-tasks">
+      <div class="panel-head">
+        <h2>Tasks</h2>
+        <span class="count">
+          {integer(now.counts["DONE"] ?? 0)} done, {integer(now.tasks.length + now.more_tasks)} open
+        </span>
+      </div>
+      <DataTable
+        caption="Open tasks"
+        columns={TASK_COLUMNS}
+        rows={now.tasks}
+        rowKey={({ task_id }) => task_id}
+        empty="Nothing is to be carried."
+        testId="tasks"
+      />
+      <details class="fold">
+        <summary>Over</summary>
+        <DataTable
+          caption="Tasks that are over"
+          columns={TASK_COLUMNS}
+          rows={over}
+          rowKey={({ task_id, since }) => `${task_id} ${since}`}
+          empty="None yet."
+        />
+      </details>
+      {now.streams.length > 0 && (
+        <p class="quiet">
+          {now.streams
+            .map(({ stream_id, open, most, made }) => `${stream_id}: ${open} of at most ${most} open, ${made} made`)
+            .join("; ")}
+        </p>
+      )}
+    </section>
+  );
+}
+
+export function AlertTable({
+  alerts,
+  onChoose,
+}: {
+  readonly alerts: readonly AlertNow[];
+  readonly onChoose: (robot: string) => void;
+}) {
+  const columns: Column<AlertNow>[] = [
+    { key: "at", title: "at", numeric: true, cell: ({ now }) => fleetTime(now) },
+    { key: "what", title: "what", cell: ({ code }) => <code class="code-badge">{code}</code> },
+    {
+      key: "who",
+      title: "who",
+      cell: ({ robot_ids }) =>
+        robot_ids.map((robot) => (
+          <button key={robot} type="button" class="link-button" onClick={() => onChoose(robot)}>
+            {robot}
+          </button>
+        )),
+    },
+    { key: "message", title: "message", wide: true, cell: ({ message }) => message },
+  ];
+  return (
+    <section class="panel" aria-label="Alerts and incidents" data-testid="panel-alerts">
+      <div class="panel-head">
+        <h2>Alerts and incidents</h2>
+      </div>
+      <DataTable
+        caption="Alerts and incidents"
+        columns={columns}
+        rows={[...alerts].reverse()}
+        rowKey={({ tick, code, robot_ids }) => `${tick} ${code} ${robot_ids.join(" ")}`}
+        empty="Nothing went wrong since the fleet is served."
+        testId="alerts"
+      />
+    </section>
+  );
+}

@@ -1,0 +1,98 @@
+import { expect, test } from "vitest";
+
+import type { FleetNow, TruckNow } from "../../api/types";
+import {
+  between,
+  fitting,
+  onMap,
+  onScreen,
+  panned,
+  pointOn,
+  scaleBar,
+  stretch,
+  truckAt,
+  turn,
+  zoomed,
+} from "./geometry";
+import { Motion } from "./motion";
+import { fleetTime, lasting } from "./wording";
+
+const SIZE = { width: 400, height: 300 };
+const EDGE = {
+  points: [
+    [0, 0],
+    [1000, 0],
+    [1000, 1000],
+  ] as const,
+  s: [0, 1000, 2000],
+};
+const at = (x: number, y: number, yaw = 0) => ({ x, y, yaw });
+const truck = (robot_id: string, place: ReturnType<typeof at> | null) =>
+  ({ robot_id, at: place }) as unknown as TruckNow;
+const fleet = (...trucks: TruckNow[]) => ({ trucks }) as unknown as FleetNow;
+
+test("the whole map fits into the picture, north up", () => {
+  const camera = fitting({ low: [0, 0], high: [40_000, 10_000] }, SIZE);
+  const [south, north] = [onScreen(camera, SIZE, { x: 0, y: 0 }), onScreen(camera, SIZE, { x: 40_000, y: 10_000 })];
+
+  expect(south.x).toBeCloseTo(28);
+  expect(north.x).toBeCloseTo(372);
+  expect(north.y).toBeLessThan(south.y);
+});
+
+test("what is under the pointer stays there while one comes nearer", () => {
+  const camera = fitting({ low: [0, 0], high: [40_000, 10_000] }, SIZE);
+  const pointer = { x: 100, y: 50 };
+
+  const nearer = zoomed(camera, SIZE, pointer, 2);
+
+  expect(onMap(nearer, SIZE, pointer).x).toBeCloseTo(onMap(camera, SIZE, pointer).x);
+  expect(onMap(nearer, SIZE, pointer).y).toBeCloseTo(onMap(camera, SIZE, pointer).y);
+  expect(onScreen(panned(camera, 10, 5), SIZE, { x: 0, y: 0 }).x).toBeCloseTo(
+    onScreen(camera, SIZE, { x: 0, y: 0 }).x + 10,
+  );
+});
+
+test("a stretch of an edge follows its corners", () => {
+  expect(pointOn(EDGE, 1500)).toEqual({ x: 1000, y: 500 });
+  expect(stretch(EDGE, 500, 1500)).toEqual([
+    { x: 500, y: 0 },
+    { x: 1000, y: 0 },
+    { x: 1000, y: 500 },
+  ]);
+});
+
+test("a truck turns the short way and never flies across the hall", () => {
+  expect(turn(3100, -3100)).toBeCloseTo(2 * Math.PI * 1000 - 6200);
+  expect(between(at(0, 0), at(1000, 0), 0.25)).toEqual(at(250, 0));
+  expect(between(at(0, 0), at(9000, 0), 0.25)).toEqual(at(9000, 0));
+  expect(between(null, at(5, 5), 0.5)).toEqual(at(5, 5));
+});
+
+test("trucks are drawn from where they were drawn last to where they were heard of", () => {
+  const motion = new Motion();
+  motion.take(fleet(truck("R1", at(0, 0))), 0);
+  motion.take(fleet(truck("R1", at(1000, 0))), 1000);
+
+  expect(motion.at(1500)[0]?.at.x).toBeCloseTo(500);
+  expect(motion.at(9000)[0]?.at.x).toBe(1000);
+});
+
+test("a moment of the past stands still", () => {
+  const motion = new Motion();
+  motion.take(fleet(truck("R1", at(0, 0))), 0);
+  motion.take(fleet(truck("R1", at(1000, 0))), null);
+
+  expect(motion.at(1)[0]?.at.x).toBe(1000);
+});
+
+test("the nearest truck within reach is meant", () => {
+  const trucks = [truck("R1", at(0, 0)), truck("R2", at(100, 0)), truck("R3", null)];
+
+  expect([truckAt(trucks, { x: 80, y: 0 }, 50), truckAt(trucks, { x: 400, y: 0 }, 50)]).toEqual(["R2", null]);
+});
+
+test("lengths and times read well", () => {
+  expect(scaleBar(0.01, 140).metres).toBe(10);
+  expect([fleetTime(3_723_000), lasting(59_900), lasting(125_000)]).toEqual(["1:02:03", "59 s", "2 min 05 s"]);
+});

@@ -1,0 +1,112 @@
+/** Places on a map in millimetres and pixels: stretches of edges, the camera, and trucks on their way between two
+ * moments. */
+
+import type { MapEdge, MapView, PointView, TruckNow } from "../../api/types";
+
+export interface Size {
+  readonly width: number;
+  readonly height: number;
+}
+
+export interface Point {
+  readonly x: number;
+  readonly y: number;
+}
+
+/** What part of the map is seen: the place in the middle, and how many pixels a millimetre is. */
+export interface Camera extends Point {
+  readonly scale: number;
+}
+
+const MARGIN_PX = 28;
+const MOST_SCALE = 0.4;
+
+/** The whole map in a picture of this size. */
+export function fitting({ low, high }: Pick<MapView, "low" | "high">, { width, height }: Size): Camera {
+  const across = Math.max(high[0] - low[0], 1_000);
+  const up = Math.max(high[1] - low[1], 1_000);
+  const scale = Math.min((width - 2 * MARGIN_PX) / across, (height - 2 * MARGIN_PX) / up, MOST_SCALE);
+  return { x: (low[0] + high[0]) / 2, y: (low[1] + high[1]) / 2, scale: Math.max(scale, 1e-4) };
+}
+
+/** North is up on a map, down on a screen. */
+export function onScreen({ x, y, scale }: Camera, { width, height }: Size, at: Point): Point {
+  return { x: width / 2 + (at.x - x) * scale, y: height / 2 - (at.y - y) * scale };
+}
+
+export function onMap({ x, y, scale }: Camera, { width, height }: Size, at: Point): Point {
+  return { x: x + (at.x - width / 2) / scale, y: y - (at.y - height / 2) / scale };
+}
+
+/** Nearer or farther, with the place under the pointer where it is. */
+export function zoomed(camera: Camera, size: Size, at: Point, factor: number): Camera {
+  const scale = Math.min(Math.max(camera.scale * factor, 1e-4), MOST_SCALE);
+  const under = onMap(camera, size, at);
+  const moved = onMap({ ...camera, scale }, size, at);
+  return { scale, x: camera.x + under.x - moved.x, y: camera.y + under.y - moved.y };
+}
+
+export function panned(camera: Camera, dx: number, dy: number): Camera {
+  return { ...camera, x: camera.x - dx / camera.scale, y: camera.y + dy / camera.scale };
+}
+
+/** The polyline of an edge between two positions on it. */
+export function stretch({ points, s }: Pick<MapEdge, "points" | "s">, from: number, to: number): Point[] {
+  const inner = points.flatMap(([x, y], number) => {
+    const at = s[number] ?? 0;
+    return at > from && at < to ? [{ x, y }] : [];
+  });
+  return [pointOn({ points, s }, from), ...inner, pointOn({ points, s }, to)];
+}
+
+export function pointOn({ points, s }: Pick<MapEdge, "points" | "s">, at: number): Point {
+  let leg = 0;
+  while (leg + 2 < s.length && (s[leg + 1] ?? 0) < at) leg += 1;
+  const [from, to] = [s[leg] ?? 0, s[leg + 1] ?? 1];
+  const part = to > from ? Math.min(Math.max((at - from) / (to - from), 0), 1) : 0;
+  const [ax, ay] = points[leg] ?? [0, 0];
+  const [bx, by] = points[leg + 1] ?? [ax, ay];
+  return { x: ax + (bx - ax) * part, y: ay + (by - ay) * part };
+}
+
+/** Where a truck is between two reports; one that jumps is where it was heard last. */
+export function between(before: PointView | null, after: PointView | null, part: number): PointView | null {
+  if (before === null || after === null) return after;
+  const far = Math.hypot(after.x - before.x, after.y - before.y);
+  if (far > JUMP_MM) return after;
+  const share = Math.min(Math.max(part, 0), 1);
+  return {
+    x: before.x + (after.x - before.x) * share,
+    y: before.y + (after.y - before.y) * share,
+    yaw: before.yaw + turn(before.yaw, after.yaw) * share,
+  };
+}
+
+const JUMP_MM = 4_000;
+const WHOLE_TURN = 2 * Math.PI * 1_000;
+
+/** The short way round, in milliradians. */
+export function turn(from: number, to: number): number {
+  const far = (((to - from) % WHOLE_TURN) + WHOLE_TURN) % WHOLE_TURN;
+  return far > WHOLE_TURN / 2 ? far - WHOLE_TURN : far;
+}
+
+/** The truck whose place is nearest to a point, within reach. */
+export function truckAt(trucks: readonly TruckNow[], at: Point, reach: number): string | null {
+  let found: string | null = null;
+  let least = reach;
+  for (const { robot_id, at: place } of trucks) {
+    if (place === null) continue;
+    const far = Math.hypot(place.x - at.x, place.y - at.y);
+    if (far <= least) [found, least] = [robot_id, far];
+  }
+  return found;
+}
+
+/** A length of map that reads well, for the scale below the picture: 1, 2 or 5 times a power of ten metres. */
+export function scaleBar(scale: number, widest: number): { readonly metres: number; readonly pixels: number } {
+  const most = widest / scale / 1_000;
+  const power = 10 ** Math.floor(Math.log10(most));
+  const metres = [5, 2, 1].map((one) => one * power).find((one) => one <= most) ?? power;
+  return { metres, pixels: metres * 1_000 * scale };
+}

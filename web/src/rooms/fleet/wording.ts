@@ -1,0 +1,43 @@
+/** How times, speeds and phases of a fleet are written. */
+
+import type { TruckNow } from "../../api/types";
+import { integer } from "../../wording";
+
+/** `1:02:03` of the fleet's own time. */
+export function fleetTime(ms: number): string {
+  const seconds = Math.floor(ms / 1000);
+  const two = (value: number) => String(value).padStart(2, "0");
+  return `${integer(Math.floor(seconds / 3600))}:${two(Math.floor(seconds / 60) % 60)}:${two(seconds % 60)}`;
+}
+
+/** `12 s`, `2 min 05 s`. */
+export function lasting(ms: number): string {
+  const seconds = Math.floor(ms / 1000);
+  if (seconds < 60) return `${seconds} s`;
+  return `${integer(Math.floor(seconds / 60))} min ${String(seconds % 60).padStart(2, "0")} s`;
+}
+
+export function speed(mmPerSecond: number): string {
+  return `${(mmPerSecond / 1000).toFixed(1)} m/s`;
+}
+
+const PHASES: Readonly<Record<string, string>> = {
+  TO_PICK: "to its pick",
+  LOADING: "loading",
+  TO_DROP: "to its drop",
+  UNLOADING: "unloading",
+  IDLE: "idle",
+  TO_PARK: "to its parking place",
+};
+
+export function phase({ phase: told }: TruckNow): string {
+  return PHASES[told] ?? told;
+}
+
+/** How a truck is in one word, worst first. */
+export function condition(truck: TruckNow): string {
+  if (truck.paused) return "paused";
+  if (truck.health !== "HEALTHY") return truck.health.toLowerCase().replaceAll("_", " ");
+  if (truck.blocker !== null || truck.hold_reason === "TRAFFIC_HOLD") return "waits";
+  return truck.speed > 0 ? "drives" : "stands";
+}
