@@ -6,7 +6,9 @@ from msgspec.structs import replace
 from pendula.fleet.commands import Tick
 from pendula.fleet.events import Incident
 from pendula.fleet.scenarios import Run, shipped
+from pendula.fleet.simulator.connection import SimulatedGateway
 from pendula.fleet.simulator.standing import standing_world
+from pendula.fleet.tasks import OperationDone
 
 
 @pytest.mark.req("FLT-FAIL-14")
@@ -23,9 +25,15 @@ def test_trucks_go_on_after_everything_was_restarted_while_they_drove_turned_and
             records = run.traffic.records
             run.world = standing_world(run.site, records, run.dispatch, run.scenario.world, run.scenario.seed, now)
             held |= {run.dispatch.phase(one.number).value for one in records}
-        told = run.engine.apply(Tick(now, run._reports(), run._task_events(now), restarted=restarted))
+        gateway = SimulatedGateway(run.world)
+        heard = gateway.received()
+        done = tuple(map(OperationDone, heard.done))
+        told = run.engine.apply(Tick(now, heard.reports, task_events=done, restarted=restarted))
         incidents += [one for one in told.events if isinstance(one, Incident)]
-        run._carry_out(run.engine.orders_out)
+        orders = run.engine.orders_out
+        gateway.announce(orders.routes)
+        gateway.operate(orders.operations)
+        gateway.send(orders.commands)
         run.world.advance(now + 100)
 
     assert incidents == []

@@ -118,6 +118,16 @@ def test_a_task_that_nobody_can_take_keeps_no_other_from_being_taken() -> None:
     assert (paper.state("A"), paper.task("R2")) == (TaskState.READY, "B")
 
 
+@pytest.mark.req("FLT-PERF-1")
+def test_no_more_tasks_are_handed_out_in_one_step_than_may_be_and_the_others_come_next() -> None:
+    paper = Paper(params=DispatchParams(most_a_step=1))
+    paper.step(*submitted(TaskOrder("A", "N", "S"), TaskOrder("B", "N", "S")))
+    first = paper.task("R1"), paper.task("R2")
+    paper.step()
+
+    assert (first, paper.task("R2")) == (("A", None), "B")
+
+
 @pytest.mark.req("FLT-TASK-7")
 def test_an_assignment_is_kept_when_another_truck_comes_nearer() -> None:
     paper = Paper()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pendula.documents import Document, Format, from_value, read_bytes
+from pendula.documents import Document, DocumentRefused, Format, from_value, read_bytes
 from pendula.kernel.canonical import encode
 from pendula.kernel.disk import RealDisk
 from pendula.kernel.errors import WrongUsage
@@ -318,3 +318,93 @@ def _items(result: RunResult) -> list[Any]:
 
 def _calls(result: RunResult) -> list[Any]:
     return list(result.calls)
+
+
+WISHES: dict[str, Any] = {
+    "seed": 1,
+    "channels": [
+        {"id": "sea", "records": [{"id": n, "ts": 100 - n} for n in range(1, 9)]},
+        {"id": "hills", "records": [{"id": n, "ts": 100 - n} for n in (3, 11, 12)]},
+    ],
+    "lookahead": 4,
+    "refresh": "keep",
+    "zone": "Europe/Berlin",
+    "day_parts": [{"name": "evening", "start": "18:00", "end": "24:00", "weights": {"sea": 3, "hills": 1}}],
+    "calls": [
+        {"next": 3},
+        {"show_next": {"id": 77, "ts": 5}},
+        {"peek": 2},
+        "next",
+        {"pause_channel": "sea"},
+        {"next": 4},
+        {"resume_channel": "sea"},
+        {"ban_artwork": 3},
+        {"show_next": {"id": 3, "ts": 5}},
+        {"nae_insert": {"id": 3}},
+        {"next": 6},
+        {"lift": 3},
+        {"clock": "2026-03-29T16:00:00Z"},
+        {"next": 8},
+    ],
+}
+
+
+@pytest.mark.req("PLAY-USE-1")
+@pytest.mark.req("PLAY-USE-2")
+@pytest.mark.req("PLAY-USE-3")
+@pytest.mark.req("PLAY-USE-5")
+def test_wishes_of_a_file_are_granted_with_and_without_a_journal(tmp_path: Path) -> None:
+    result = recorded(read_spec(from_value(WISHES)), tmp_path)
+
+    answers = [call.get("result") or ids(call["items"]) for call in _calls(result)]
+    assert answers[:10] == [
+        [1, 3, 2],
+        {"pinned": [77]},
+        [77, 11],
+        [77],
+        {"paused_channels": ["sea"]},
+        [11, 12, 3, 11],
+        {"paused_channels": []},
+        {"banned": [{"id": 3, "until": None}]},
+        {"refused": "artwork_banned"},
+        "BANNED",
+    ]
+    assert 3 not in answers[10]
+    assert answers[11:13] == [{"banned": []}, {"day_part": "evening", "epoch_id": 1}]
+    assert [item["channel"] for item in _calls(result)[13]["items"]].count("sea") == 6
+
+
+@pytest.mark.parametrize(
+    ("change", "path", "words"),
+    [
+        ({"refresh": "kep"}, "$.refresh", "reset"),
+        ({"zone": "Europe/Berlln"}, "$.zone", "did you mean Europe/Berlin"),
+        (
+            {"day_parts": [{"name": "x", "start": "25:00", "end": "24:00", "weights": {}}]},
+            "$.day_parts[0].start",
+            "23:59",
+        ),
+        (
+            {"day_parts": [{"name": "x", "start": "01:00", "end": "24:00", "weights": {"see": 1}}]},
+            "$.day_parts[0].weights.see",
+            "did you mean sea",
+        ),
+        (
+            {"day_parts": [{"name": "x", "start": "01:00", "end": "24:00", "weights": {}, "days": ["mo"]}]},
+            "$.day_parts[0].days[0]",
+            "did you mean mon",
+        ),
+        ({"calls": [{"pause_channel": "see"}]}, "$.calls[0].pause_channel", "did you mean sea"),
+        ({"calls": [{"clock": "half past six"}]}, "$.calls[0].clock", ""),
+        ({"calls": [{"ban_artwork": -1}]}, "$.calls[0].ban_artwork", ""),
+    ],
+)
+def test_wishes_and_parts_that_cannot_be_are_faults_with_their_place(
+    change: dict[str, Any], path: str, words: str
+) -> None:
+    with pytest.raises(DocumentRefused) as refused:
+        read_spec(from_value({**WISHES, **change}))
+
+    [fault] = refused.value.faults
+    assert fault.path == path
+    assert words in f"{fault.message} {fault.allowed}"

@@ -30,19 +30,24 @@ class TaskReason(Struct, frozen=True, rename="camel"):
 class Assignment:
     """Tasks for trucks of all drivers."""
 
-    def __init__(self, site: CompiledMap, drivers: Sequence[Driver], book: TaskBook, ways: Ways, tours: Tours) -> None:
+    def __init__(
+        self, site: CompiledMap, drivers: Sequence[Driver], book: TaskBook, ways: Ways, tours: Tours, most_a_step: int
+    ) -> None:
         self._site = site
         self._drivers = drivers
         self._book = book
         self._ways = ways
         self._tours = tours
+        self._most = most_a_step
 
     def assign(self, now_ms: int) -> None:
+        """Tasks for those who are free: some in this step, the others in the next ones."""
         free = [one for one in self._drivers if self._may_be_sent(one, now_ms)]
-        under_way = self._book.under_way() if free else None
-        for task in self._book.waiting() if under_way is not None else ():
-            assert under_way is not None
-            if not free:
+        if not free or not self._book.ready:
+            return
+        under_way, left = self._book.under_way(), self._most
+        for task in self._book.waiting():
+            if not free or not left:
                 return
             if self._book.exhausted(task, under_way) is not None:
                 continue
@@ -50,6 +55,7 @@ class Assignment:
             if taken is not None:
                 under_way.take(task.order)
                 free = [one for one in free if one is not taken]
+                left -= 1
 
     def _hand_out(self, task: Task, free: Sequence[Driver], now_ms: int) -> Driver | None:
         """The nearest one takes it. It may be that it cannot, and somebody else can."""

@@ -87,7 +87,8 @@ class Dispatch:
         self._numbers = {one.robot_id: one.number for one in self.drivers}
         self._ways = Ways(site, self.drivers, self.params)
         self._tours = Tours(site, self.drivers, self.book, self._ways, self.params)
-        self._assignment = Assignment(site, self.drivers, self.book, self._ways, self._tours)
+        most = self.params.most_a_step
+        self._assignment = Assignment(site, self.drivers, self.book, self._ways, self._tours, most_a_step=most)
 
     @property
     def now_ms(self) -> int:

@@ -1,6 +1,7 @@
 """One file, run: what is in it, all its faults, its channels opened, its calls made, and why an item came.
 
 loading      a file into what a run needs; every fault of the file at once, each with its place
+wanted       its settings
 schema       the form of such a file as JSON Schema
 opening      the channels of a file, opened: records as they are written, caches from disk, folders as they are
 script       the calls of a file, or so many times `next`, made one after the other

@@ -18,9 +18,26 @@ from pendula.kernel.recording import begin_recording, send
 from pendula.playback.choosing.records import Holding, Row, Shelf
 from pendula.playback.choosing.snapshot import Channel
 from pendula.playback.choosing.wishes import DIAGNOSTICS_KEPT
+from pendula.playback.clocks import clock_at
 from pendula.playback.engine import Player
-from pendula.playback.events import Commands, Config, Configure, Contents, Insert, Prev, Reset, Take
+from pendula.playback.events import (
+    BanArtwork,
+    Commands,
+    Config,
+    Configure,
+    Contents,
+    Insert,
+    Lift,
+    PauseChannel,
+    Prev,
+    Reset,
+    ResumeChannel,
+    ShowNext,
+    Take,
+)
 from pendula.playback.model import PickMode, Record, Settings, item_json
+from pendula.playback.runs import loading
+from pendula.playback.runs.loading import Wish
 from pendula.playback.runs.opening import Opening, counted
 from pendula.playback.statistics import stats
 
@@ -68,6 +85,25 @@ class JournalledRun:
     def configure(self, settings: Settings) -> int:
         whole = msgspec.to_builtins(counted(settings, self._opening.channels))
         return int(self._done(Configure(whole))["epoch_id"])
+
+    def wish(self, wish: Wish) -> Json:
+        outcome = send(self._driver, self._command(wish), "cli")
+        return outcome.answer if outcome.refusal is None else {"refused": outcome.refusal.code}
+
+    def _command(self, wish: Wish) -> Commands:
+        match wish:
+            case loading.ShowNext(record):
+                return ShowNext(**_members(record))
+            case loading.PauseChannel(channel):
+                return PauseChannel(channel)
+            case loading.ResumeChannel(channel):
+                return ResumeChannel(channel)
+            case loading.BanArtwork(id):
+                return BanArtwork(id)
+            case loading.Lift(id):
+                return Lift(id)
+            case loading.ClockIs(utc_ms):
+                return clock_at(self.player.programme.snapshot.settings.zone, utc_ms)
 
     def stats(self) -> dict[str, Json]:
         """As a programme over the same channels counts them."""
@@ -141,9 +177,11 @@ class ShelfReader:
 
 def _insert(record: Record | bytes) -> Insert:
     """The new artwork as a command; one without id for what is not a record, so that it is rejected all the same."""
-    if isinstance(record, bytes):
-        return Insert()
+    return Insert() if isinstance(record, bytes) else Insert(**_members(record))
+
+
+def _members(record: Record) -> dict[str, Any]:
     facts = msgspec.structs.asdict(record)
     for name in ("storage_key", "payload"):
         facts[name] = b64encode(facts[name]).decode()
-    return Insert(**facts)
+    return facts

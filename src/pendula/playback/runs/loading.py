@@ -2,16 +2,16 @@
 
 from base64 import b64decode
 from binascii import Error as Base64Error
-from collections.abc import Callable, Mapping
-from decimal import Decimal
+from collections.abc import Callable
 from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Struct
 
-from pendula.documents import Cursor, Document, Members
+from pendula.documents import Cursor, Document
 from pendula.documents.faults import suggestion
 from pendula.kernel.errors import InputRefused
+from pendula.kernel.time import parse_utc
 from pendula.playback.choosing.records import pack
 from pendula.playback.model import (
     CHANNELS_MOST,
@@ -20,20 +20,14 @@ from pendula.playback.model import (
     NAME_MOST,
     PAYLOAD_BYTES,
     RECORDS_MOST,
-    Exposure,
-    Mode,
-    Nae,
-    Pick,
-    PickMode,
     Record,
     Settings,
 )
-from pendula.playback.settings import BUFFER_MOST, DEFAULTS, POOL_MOST, checked, exact
+from pendula.playback.runs.wanted import SETTINGS, SIGNED_64, settings_of
+from pendula.playback.settings import DEFAULTS
 
 COUNT_MOST = 10_000_000
-SETTINGS = ("exposure", "pick", "history", "lookahead", "nae", "preserve_history")
 RECORD_FIELDS = ("id", "ts", "payload", "kind", "format", "flags", "dwell_ms", "modified_ts", "storage_key")
-SIGNED_64 = (-(1 << 63), (1 << 63) - 1)
 UNSIGNED = {"kind": 8, "format": 8, "flags": 16, "dwell_ms": 32, "modified_ts": 32}
 
 T = TypeVar("T")
@@ -76,7 +70,34 @@ class Set(Struct, frozen=True, tag="set"):
     settings: Settings
 
 
-Call: TypeAlias = Next | Prev | Peek | NaeInsert | Reset | Set
+class ShowNext(Struct, frozen=True, tag="show_next"):
+    record: Record
+
+
+class PauseChannel(Struct, frozen=True, tag="pause_channel"):
+    channel: str
+
+
+class ResumeChannel(Struct, frozen=True, tag="resume_channel"):
+    channel: str
+
+
+class BanArtwork(Struct, frozen=True, tag="ban_artwork"):
+    id: int
+
+
+class Lift(Struct, frozen=True, tag="lift"):
+    id: int
+
+
+class ClockIs(Struct, frozen=True, tag="clock"):
+    """The clock of the one who runs the file says this, in milliseconds since 1970."""
+
+    utc_ms: int
+
+
+Wish: TypeAlias = ShowNext | PauseChannel | ResumeChannel | BanArtwork | Lift | ClockIs
+Call: TypeAlias = Next | Prev | Peek | NaeInsert | Reset | Set | Wish
 
 
 class Spec(Struct, frozen=True):
@@ -97,7 +118,7 @@ def _spec(root: Cursor) -> Spec:
     it = root.object(required=("channels",), optional=("seed", "calls", *SETTINGS))
     channels = it["channels"].list_of(_channels(), max=CHANNELS_MOST)
     names = tuple(channel.id for channel in channels)
-    settings = _settings(it, DEFAULTS, names)
+    settings = settings_of(it, DEFAULTS, names)
     calls = _calls(it["calls"], settings, names) if it["calls"].unless_null().given else None
     return Spec(channels, settings, it["seed"].unless_null().integer(min=0, max=MASK_64, default=None), calls)
 
@@ -179,78 +200,6 @@ def _bytes_of(size: int) -> Callable[[str], bytes]:
     return read
 
 
-def _settings(it: Members, present: Settings, names: tuple[str, ...]) -> Settings:
-    settings = Settings(
-        exposure=_exposure(it["exposure"], present.exposure, names),
-        pick=_pick(it["pick"], present.pick),
-        history=it["history"].integer(min=1, max=BUFFER_MOST, default=present.history),
-        lookahead=it["lookahead"].integer(min=1, max=BUFFER_MOST, default=present.lookahead),
-        nae=_nae(it["nae"], present.nae),
-        preserve_history=it["preserve_history"].boolean(default=present.preserve_history),
-    )
-    try:
-        return checked(settings)
-    except InputRefused as refused:
-        # Each number is right by itself; what is left is p_min above p_max.
-        it["exposure"].refuse(refused.message, code=refused.code)
-        return present
-
-
-def _exposure(at: Cursor, present: Exposure, names: tuple[str, ...]) -> Exposure:
-    if not at.given:
-        return present
-    it = at.object(optional=("mode", "manual_weights", "total_count", "recent_count", "alpha", "p_min", "p_max"))
-    return Exposure(
-        mode=it["mode"].choice(Mode, default=present.mode),
-        manual_weights=_by_channel(it["manual_weights"], _weight, present.manual_weights, names),
-        total_count=_by_channel(it["total_count"], _count, present.total_count, names),
-        recent_count=_by_channel(it["recent_count"], _count, present.recent_count, names),
-        alpha=it["alpha"].decimal(min=0, max=1, default=present.alpha),
-        p_min=it["p_min"].decimal(min=0, max=1, default=present.p_min),
-        p_max=it["p_max"].decimal(min=0, max=1, default=present.p_max),
-    )
-
-
-def _by_channel(
-    at: Cursor, read: Callable[[Cursor], T], present: Mapping[str, T], names: tuple[str, ...]
-) -> Mapping[str, T]:
-    def known(key: Cursor) -> None:
-        name = key.any()
-        if isinstance(name, str) and name not in names:
-            key.refuse(f"no channel is called {name!r}{suggestion(name, names)}", code="unknown_channel", allowed=names)
-
-    found: Mapping[str, T] = at.map_of(read, key=known, default={})
-    return {**present, **found}
-
-
-def _weight(at: Cursor) -> Decimal:
-    number = at.decimal()
-    if exact(number) is None:
-        at.refuse("the weight has too many digits", code="invalid_weight")
-        return Decimal(0)
-    return number
-
-
-def _count(at: Cursor) -> int:
-    return at.integer(min=0, max=SIGNED_64[1])
-
-
-def _pick(at: Cursor, present: Pick) -> Pick:
-    if not at.given:
-        return present
-    it = at.object(optional=("mode", "r"))
-    mode = it["mode"].choice(PickMode, default=present.mode)
-    return Pick(mode, it["r"].integer(min=1, max=RECORDS_MOST, default=present.r))
-
-
-def _nae(at: Cursor, present: Nae) -> Nae:
-    if not at.given:
-        return present
-    it = at.object(optional=("enabled", "cap"))
-    enabled = it["enabled"].boolean(default=present.enabled)
-    return Nae(enabled, it["cap"].integer(min=1, max=POOL_MOST, default=present.cap))
-
-
 def _calls(at: Cursor, settings: Settings, names: tuple[str, ...]) -> tuple[Call, ...]:
     """The calls in order; a `set` is read on top of the settings that hold by then."""
     holding = settings
@@ -265,7 +214,8 @@ def _calls(at: Cursor, settings: Settings, names: tuple[str, ...]) -> tuple[Call
     return at.list_of(read)
 
 
-NAMES = ("next", "prev", "peek", "nae_insert", "reset", "set")
+WISHES = ("show_next", "pause_channel", "resume_channel", "ban_artwork", "lift", "clock")
+NAMES = ("next", "prev", "peek", "nae_insert", "reset", "set", *WISHES)
 
 
 def _call(at: Cursor, settings: Settings, names: tuple[str, ...]) -> Call:
@@ -300,7 +250,36 @@ def _call(at: Cursor, settings: Settings, names: tuple[str, ...]) -> Call:
             return NaeInsert(_new_artwork(member))
         case "reset":
             return Reset(member.text(max=NAME_MOST))
-    return Set(_settings(member.object(optional=SETTINGS), settings, names))
+        case "set":
+            return Set(settings_of(member.object(optional=SETTINGS), settings, names))
+    return _wish(given[0], member, names)
+
+
+def _wish(name: str, at: Cursor, names: tuple[str, ...]) -> Call:
+    match name:
+        case "show_next":
+            return ShowNext(_record(at))
+        case "pause_channel":
+            return PauseChannel(_followed(at, names))
+        case "resume_channel":
+            return ResumeChannel(_followed(at, names))
+        case "ban_artwork":
+            return BanArtwork(at.integer(min=0, max=MASK_64))
+        case "lift":
+            return Lift(at.integer(min=0, max=MASK_64))
+    return ClockIs(at.parsed(_moment, stand_in=0))
+
+
+def _followed(at: Cursor, names: tuple[str, ...]) -> str:
+    name = at.text(min=1, max=NAME_MOST)
+    if name and name not in names:
+        at.refuse(f"no channel is called {name!r}{suggestion(name, names)}", code="unknown_channel", allowed=names)
+    return name
+
+
+def _moment(text: str) -> int:
+    """Milliseconds since 1970 of a time such as `2026-03-29T01:00:00Z`."""
+    return parse_utc(text) // 1000
 
 
 def _times(at: Cursor) -> int:

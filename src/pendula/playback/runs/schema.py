@@ -19,9 +19,11 @@ from pendula.playback.model import (
     Nae,
     Pick,
     PickMode,
+    Refresh,
 )
-from pendula.playback.runs.loading import COUNT_MOST, NAMES, SETTINGS, SIGNED_64, UNSIGNED
-from pendula.playback.settings import BUFFER_MOST, DEFAULTS, POOL_MOST
+from pendula.playback.runs.loading import COUNT_MOST, NAMES, UNSIGNED
+from pendula.playback.runs.wanted import SETTINGS, SIGNED_64
+from pendula.playback.settings import BUFFER_MOST, DAYS, DEFAULTS, PART_NAME_MOST, PARTS_MOST, POOL_MOST, TIME
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -34,6 +36,9 @@ DESCRIPTIONS = {
     "lookahead": "How many items are made ahead, at least.",
     "nae": "New artwork events: whether they are taken, and how many are kept.",
     "preserve_history": "Whether one can go back over a reset.",
+    "refresh": "Whether turns begin anew with every change, or go on where they are.",
+    "zone": "The IANA zone of the parts of the day.",
+    "day_parts": "Weights by time of day and weekday, in the place of the exposure; the first that holds counts.",
     "calls": "What is asked for, in order; without it, --count says how many items.",
 }
 
@@ -58,6 +63,7 @@ def file_schema() -> dict[str, Any]:
         "$defs": {
             "Call": _call(),
             "Channel": _channel(),
+            "DayPart": _day_part(),
             "NewArtwork": _object({name: {} for name in _record_members()}),
             "Record": _object(_record_members(), required=("id", "ts")),
             "Settings": _object(settings),
@@ -80,6 +86,9 @@ def _settings() -> dict[str, dict[str, Any]]:
             }
         ),
         "preserve_history": {"type": "boolean", "default": DEFAULTS.preserve_history},
+        "refresh": _choice(Refresh, DEFAULTS.refresh),
+        "zone": {"type": "string", "minLength": 1, "default": DEFAULTS.zone},
+        "day_parts": {"type": "array", "items": _ref("DayPart"), "maxItems": PARTS_MOST},
     }
     return {name: forms[name] for name in SETTINGS}
 
@@ -98,6 +107,20 @@ def _exposure() -> dict[str, Any]:
             "p_min": {**above_nothing, "description": f"{Exposure().p_min} unless given."},
             "p_max": {**above_nothing, "description": f"{Exposure().p_max} unless given."},
         }
+    )
+
+
+def _day_part() -> dict[str, Any]:
+    time = {"type": "string", "pattern": f"^(?:{TIME.pattern})$"}
+    return _object(
+        {
+            "name": {"type": "string", "minLength": 1, "maxLength": PART_NAME_MOST},
+            "start": {**time, "not": {"const": "24:00"}, "description": "The first minute, on the wall of the zone."},
+            "end": {**time, "description": "The first minute that is outside; perhaps of the next day."},
+            "weights": {"type": "object", "additionalProperties": {"type": "number"}},
+            "days": {"type": "array", "items": {"enum": list(DAYS)}, "maxItems": len(DAYS)},
+        },
+        required=("name", "start", "end", "weights"),
     )
 
 
@@ -132,6 +155,12 @@ def _call() -> dict[str, Any]:
         "nae_insert": _ref("NewArtwork"),
         "reset": {"type": "string", "maxLength": NAME_MOST},
         "set": _ref("Settings"),
+        "show_next": _ref("Record"),
+        "pause_channel": {"type": "string", "minLength": 1, "maxLength": NAME_MOST},
+        "resume_channel": {"type": "string", "minLength": 1, "maxLength": NAME_MOST},
+        "ban_artwork": _integer(0, MASK_64),
+        "lift": _integer(0, MASK_64),
+        "clock": {"type": "string", "format": "date-time"},
     }
     members = {name: forms[name] for name in NAMES}
     named = {**_object(members), "minProperties": 1, "maxProperties": 1}
@@ -148,7 +177,7 @@ def _integer(least: int, most: int) -> dict[str, Any]:
     return {"type": "integer", "minimum": least, "maximum": most}
 
 
-def _choice(kind: type[Mode] | type[PickMode], default: str) -> dict[str, Any]:
+def _choice(kind: type[Mode] | type[PickMode] | type[Refresh], default: str) -> dict[str, Any]:
     return {"enum": [member.value for member in kind], "default": str(default)}
 
 

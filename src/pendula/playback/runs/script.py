@@ -10,11 +10,30 @@ from msgspec import Struct
 
 from pendula.documents import Document
 from pendula.kernel.canonical import Json
-from pendula.kernel.errors import WrongUsage
+from pendula.kernel.errors import InputRefused, WrongUsage
 from pendula.playback.choosing.programme import Programme
+from pendula.playback.clocks import minute_of_week
 from pendula.playback.model import Item, Record, Settings, item_json
 from pendula.playback.runs.journalled import JournalledRun
-from pendula.playback.runs.loading import COUNT_MOST, Call, NaeInsert, Next, Peek, Prev, Reset, Set, Spec, read_spec
+from pendula.playback.runs.loading import (
+    COUNT_MOST,
+    BanArtwork,
+    Call,
+    ClockIs,
+    Lift,
+    NaeInsert,
+    Next,
+    PauseChannel,
+    Peek,
+    Prev,
+    Reset,
+    ResumeChannel,
+    Set,
+    ShowNext,
+    Spec,
+    Wish,
+    read_spec,
+)
 from pendula.playback.runs.opening import Opening, counted, opening_of
 from pendula.playback.statistics import stats
 
@@ -59,6 +78,10 @@ class Stage(Protocol):
         """The number of the epoch that holds from now on."""
         ...
 
+    def wish(self, wish: Wish) -> Json:
+        """What came of a wish; `refused` with a code where it could not be granted."""
+        ...
+
     def stats(self) -> dict[str, Json]: ...
 
 
@@ -87,6 +110,31 @@ class ProgrammeStage:
     def configure(self, settings: Settings) -> int:
         self.programme.configure_whole(counted(settings, self.programme.snapshot.channels))
         return self.programme.epoch_id
+
+    def wish(self, wish: Wish) -> Json:
+        programme = self.programme
+        try:
+            match wish:
+                case ShowNext(record):
+                    programme.show_next(record)
+                    return {"pinned": [item.id for item in programme.peek(len(programme.pins))]}
+                case PauseChannel(channel):
+                    programme.pause(channel)
+                    return {"paused_channels": list(programme.resting)}
+                case ResumeChannel(channel):
+                    programme.resume(channel)
+                    return {"paused_channels": list(programme.resting)}
+                case BanArtwork(id):
+                    programme.ban_artwork(id)
+                    return {"banned": [{"id": id, "until": until} for id, until in programme.bans.items()]}
+                case Lift(id):
+                    programme.lift(id)
+                    return {"banned": [{"id": id, "until": until} for id, until in programme.bans.items()]}
+                case ClockIs(utc_ms):
+                    programme.time_is(minute_of_week(programme.snapshot.settings.zone, utc_ms))
+                    return {"day_part": programme.snapshot.part, "epoch_id": programme.epoch_id}
+        except InputRefused as refused:
+            return {"refused": refused.code}
 
     def stats(self) -> dict[str, Json]:
         return stats(self.programme)
@@ -172,6 +220,8 @@ def answered(stage: Stage, call: Call, advance: Advance | None = None) -> Answer
             return {"result": {"epoch_id": stage.reset(reason)}}
         case Set(settings):
             return {"result": {"epoch_id": stage.configure(settings)}}
+        case ShowNext() | PauseChannel() | ResumeChannel() | BanArtwork() | Lift() | ClockIs():
+            return {"result": stage.wish(call)}
         case _:
             assert_never(call)
 
