@@ -81,6 +81,19 @@ def test_a_float_that_would_decide_is_refused_and_told_how_to_write_it() -> None
     assert rejection.message == "0.5 is a binary float, which is not exact: write Decimal('0.5'), at $.priority"
 
 
+@pytest.mark.req("ACT-DATA-7")
+@pytest.mark.parametrize(
+    ("more", "meant"),
+    [({"knowledge": [{"id": "k", "reveal": [0]}]}, "reveals"), ({"visibility": {"scop": "public"}}, "scope")],
+)
+def test_a_name_that_nobody_knows_inside_of_an_instance_rejects_it(more: dict[str, Any], meant: str) -> None:
+    (rejection,) = day(DEFS, does("A", 0, "nap", **more)).rejections
+
+    assert rejection.code == "InvalidAction"
+    assert f"did you mean {meant}?" in rejection.message
+    assert not FIRST.create(CONFIG).apply(Submit((does("A", 0, "nap", **more),))).events
+
+
 # Numbers of time
 
 

@@ -11,6 +11,7 @@ from decimal import Decimal
 from enum import StrEnum
 from hashlib import sha256
 from json.encoder import encode_basestring
+from math import isfinite
 from re import compile as regex
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
@@ -168,6 +169,8 @@ def _write(value: Any, place: Place, parts: list[str]) -> None:
         parts.append("null")
     elif isinstance(value, StrEnum):
         parts.append(_string(value.value, place))
+    elif isinstance(value, float) and not isfinite(value):
+        raise _refusal(f"{value!r} is not a finite number", place)
     elif isinstance(value, float):
         raise _refusal(f"{value!r} is a binary float, which is not exact: write Decimal({str(value)!r})", place)
     else:

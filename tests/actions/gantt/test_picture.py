@@ -274,3 +274,15 @@ def test_the_town_is_drawn_with_everything_the_legend_knows() -> None:
 
     for classes in ("bar", "wait", "aside", "bolt", "light", "dim", "queue", "cross"):
         assert shapes(picture, classes), classes
+
+
+def test_those_who_share_a_lock_have_rows_of_their_own() -> None:
+    given = document(
+        {"meet": lasting(30, "hall")}, *(does(f"A{n}", n, "meet", actor=f"a{n}") for n in range(4)),
+        locks={"hall": {"capacity": 3}},
+    )  # fmt: skip
+    bars = shapes(drawn(given), "bar")
+    of_lock = bars[4:]  # one for each actor, then those of the lock
+
+    assert len(of_lock) == 4
+    assert len({bar.get("y") for _, bar in of_lock}) == 3

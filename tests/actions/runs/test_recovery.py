@@ -96,6 +96,14 @@ def test_a_process_does_again_what_it_did_and_goes_on(tmp_path: Path) -> None:
     assert [one["ended"] for one in again] == [10, 60, 70, 80]
 
 
+def test_a_process_that_had_not_begun_begins(tmp_path: Path) -> None:
+    LiveWorld(CONFIG, journal=tmp_path / "game").close()
+
+    world = LiveWorld.recover(tmp_path / "game", processes={"bo": workday([])})
+
+    assert told(world.advance_to(15)) == ["0 start bo-0", "10 end bo-0", "10 start bo-1"]
+
+
 def test_a_process_that_does_something_else_is_refused(tmp_path: Path) -> None:
     world = LiveWorld(CONFIG, journal=tmp_path / "game")
     world.run(workday([]), "bo")

@@ -209,16 +209,18 @@ class Panel:
         return svg.tooltip(f"{self._clock(mark.minute)} {mark.action_id}: {mark.note}", sign)
 
     def _lock_lane(self, name: str, spans: Sequence[Span], place: int) -> float:
-        """Who has it, and below, thicker the more there are, who waits."""
+        """Who has it, in as many rows as have it at once, and below, thicker the more there are, who waits."""
         queues = list(_queues([span for span in spans if span.kind is Kind.WAIT]))
-        height = ROW + GAP + (QUEUE if queues else 0)
+        held = [span for span in spans if span.kind is Kind.RUN]
+        rows, count = packed(((at, float(one.since), float(one.until)) for at, one in enumerate(held)), MOST_ROWS)
+        height = count * ROW + GAP + (QUEUE if queues else 0)
         self._begin_lane(name, height, place, "lane lock")
-        y = self.y + GAP
-        for span in spans:
-            if span.kind is Kind.RUN:
-                self.parts.append(self._stretch(span, y))
-                left, right = self._pixels(span)
-                self.parts.append(marks.words(left + 4, y + 11, _whose(span, right - left - 8)))
+        for at, row in rows.items():
+            span, y = held[at], self.y + GAP + row * ROW
+            self.parts.append(self._stretch(span, y))
+            left, right = self._pixels(span)
+            self.parts.append(marks.words(left + 4, y + 11, _whose(span, right - left - 8)))
+        y = self.y + GAP + (count - 1) * ROW
         for since, until, waiting, first in queues:
             left, right = self._clipped(since, until)
             if right > left:

@@ -12,7 +12,7 @@ def read_new(world: WorldState, raw: object, needs_time: bool) -> Instance | Fau
     if type(raw) is Instance and raw.params is None and (type(raw.t) is int or (raw.t is None and not needs_time)):
         instance = raw
     else:
-        read = read_instance(raw, needs_time)
+        read = read_instance(raw, needs_time, strict=world.setting.version.refuses_unknown_names)
         if isinstance(read, Fault):
             world.used_ids.update(filter(None, (id_of(raw),)))
             return read

@@ -7,12 +7,12 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from pendula.actions.model import ActionDef, Code, Effort, Instance, OnShortage, Wait
+from pendula.actions.model import ActionDef, Code, Effort, Instance, OnShortage, Reveal, Visibility, Wait
 from pendula.actions.rules.resources import AMOUNT_RULE, is_amount, plain
 from pendula.kernel.canonical import encode
 from pendula.kernel.errors import NotCanonical
 from pendula.kernel.limits import Limit
-from pendula.kernel.wording import worded
+from pendula.kernel.wording import unknown_name, worded
 
 INSTANCES = Limit("actions_instances", 1_000_000, "instances", "LimitExceeded", "The epoch has too many instances")
 LOCKS = Limit("actions_locks", 65_536, "locks", "LimitExceeded", "The world has too many locks")
@@ -55,8 +55,11 @@ class Verb(Struct, frozen=True):
         return self.definition.on_shortage is OnShortage.WAIT and self.definition.wait is Wait.QUEUE
 
 
-def read_instance(raw: object, needs_time: bool = True) -> tuple[Instance, dict[str, Any] | None] | Fault:
-    """The instance and the fields nobody knows, or what is wrong with it."""
+def read_instance(
+    raw: object, needs_time: bool = True, *, strict: bool = True
+) -> tuple[Instance, dict[str, Any] | None] | Fault:
+    """The instance and the fields nobody knows, or what is wrong with it; when `strict`, also a name that nobody knows
+    inside of `knowledge` or `visibility`."""
     try:
         raw = journalled(raw)
         # One made by hand would be taken for one that was read.
@@ -68,9 +71,28 @@ def read_instance(raw: object, needs_time: bool = True) -> tuple[Instance, dict[
         return Fault(Code.INVALID_ACTION, f"{fault}", (Instance, raw))
     if needs_time and instance.submitted_at is None and instance.t is None:
         return Fault(Code.INVALID_ACTION, "Object missing required field `submitted_at`", (Instance, raw))
-    if not isinstance(raw, dict) or FIELDS.issuperset(raw):
+    if not isinstance(raw, dict):
+        return instance, None
+    unknown = _unknown_inside(raw) if strict else None
+    if unknown is not None:
+        return unknown
+    if FIELDS.issuperset(raw):
         return instance, None
     return instance, {name: value for name, value in raw.items() if name not in FIELDS}
+
+
+def _unknown_inside(raw: dict[str, Any]) -> Fault | None:
+    """A member of what is to come to light, or of who may see it, that nobody reads."""
+    parts: list[tuple[str, Any, type[Struct]]] = [
+        (f"knowledge[{place}]", one, Reveal) for place, one in enumerate(raw.get("knowledge") or ())
+    ]
+    parts.append(("visibility", raw.get("visibility"), Visibility))
+    for where, part, kind in parts:
+        for name in part if isinstance(part, dict) else ():
+            if name not in kind.__struct_fields__:
+                message = unknown_name(name, kind.__struct_fields__, f"a field of {where}")
+                return Fault(Code.INVALID_ACTION, message)
+    return None
 
 
 def journalled(raw: object) -> object:

@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator
 from decimal import Decimal
+from typing import Any
 
 import msgspec
 
 from pendula.actions.engine import World
 from pendula.actions.events import Event
 from pendula.kernel.bodies import Answer, read_input, read_outcome
+from pendula.kernel.canonical import decode
 from pendula.kernel.errors import InputRefused
 from pendula.kernel.journal import Journal
 from pendula.kernel.replay import first_engine
@@ -23,6 +25,17 @@ def history_of(journal: Journal, kind: type[World]) -> Iterator[Event]:
     for record in journal.read(start):
         if record.kind == "outcome":
             yield from _read_events(read_outcome(record.body).events)
+
+
+def processes_in(journal: Journal) -> set[str]:
+    """The names of processes whose first step was submitted."""
+    found: set[str] = set()
+    for record in journal.read(journal.first_n):
+        if record.kind == "input":
+            command: Any = decode(bytes(read_input(record.body).command))
+            steps = command.get("actions", ()) if command["type"] == "submit" else ()
+            found |= {str(one["process"]) for one in steps if isinstance(one, dict) and one.get("process")}
+    return found
 
 
 def answers_in(journal: Journal) -> Iterator[Answer]:

@@ -39,7 +39,7 @@ from pendula.actions.runs.entrance import (
     whole,
     with_user_code,
 )
-from pendula.actions.runs.journals import answers_in, history_of
+from pendula.actions.runs.journals import answers_in, history_of, processes_in
 from pendula.actions.runs.observers import Observers
 from pendula.actions.runs.user_code import Hook, Modifiers, Process, Step, UserCode, UserCodeFailed
 from pendula.actions.runs.what_if import Estimate, Modifying, what_if
@@ -51,6 +51,7 @@ from pendula.kernel.engine import Outcome, Reason
 from pendula.kernel.errors import NotCanonical, WrongUsage
 from pendula.kernel.journal import FileJournal
 from pendula.kernel.recording import begin_recording, send
+from pendula.kernel.wording import shown
 
 # As many events are kept for pictures; a picture of more could not be read.
 MOST_DRAWN = 20_000
@@ -82,6 +83,8 @@ class LiveWorld:
     ) -> Self:
         """The world that gave `state`, made with the same configuration. Processes are not part of a state."""
         config = with_user_code(config, hook, modifiers)
+        if not isinstance(state, bytes):
+            raise Refused(f"A state is bytes, as `state()` gives them, not {shown(state)}", reason="no state")
         world = cls.__new__(cls)
         world._set_up(config, UserCode(hook, modifiers), World.from_state(config, state), None)
         return world
@@ -104,8 +107,10 @@ class LiveWorld:
             engine = driver.engine
             assert isinstance(engine, World)
             refuse_if_nobody_answers(engine, hook, modifiers)
-            if processes:
-                user_code.repeat(processes, answers_in(opened))
+            begun = processes_in(opened) if processes else set()
+            found = {name: one for name, one in (processes or {}).items() if name in begun}
+            if found:
+                user_code.repeat(found, answers_in(opened))
         except BaseException:
             opened.close()
             raise
@@ -113,6 +118,9 @@ class LiveWorld:
         config = opened.header.config
         assert isinstance(config, Mapping)
         world._set_up(config, user_code, engine, driver)
+        for name, process in (processes or {}).items():
+            if name not in found:  # the crash came before its first step
+                world.run(process, name)
         return world
 
     def _set_up(
@@ -168,6 +176,8 @@ class LiveWorld:
 
     def what_if(self, step: Step, *, until: int | None = None) -> Estimate:
         """When a wish would start, without doing it, as far as it can be known now."""
+        if not isinstance(step, Mapping | Instance):
+            raise Refused(f"A wish is an object or an Instance, not {shown(step)}", reason="no wish")
         wish = self._timed(step)
         given = dict(wish) if isinstance(wish, Mapping) else msgspec.structs.asdict(wish)
         given = {name: value for name, value in given.items() if value is not None}
