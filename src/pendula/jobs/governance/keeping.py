@@ -161,9 +161,8 @@ def decide_by_hand(
     if isinstance(found, Refused):
         return found
     subject, machine = found
-    if (
-        refused := _unknown_words(request, machine, policy) or overladen(subject, request.verdict.evidence)
-    ) is not None:
+    refused = _unknown_words(request, machine, policy) or overladen(subject, request.verdict.evidence)
+    if refused is not None:
         return refused
     asked = replace(question(tx.governance, subject, request.action, policy, now), automatic=False)
     ending = deciding.conclude(subject, machine, asked, request.verdict)
