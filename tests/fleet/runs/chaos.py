@@ -26,12 +26,12 @@ RADIO = WorldSettings(
 )
 
 
-def chaos(duration_ms: int, seed: int) -> tuple[Scenario, CompiledMap]:
-    """Streams that offer the next task as soon as somebody is free, for so long."""
+def chaos(duration_ms: int, seed: int, most: int = 2) -> tuple[Scenario, CompiledMap]:
+    """Streams that offer the next task as soon as somebody is free, for so long; each so many at most at a time."""
     sample = spur_grid(*GRID)
     streams = tuple(
         TaskStream(
-            one.stream_id, one.pick_node_ids, one.drop_node_ids, 3_000, 2_000, max_concurrent=2, last_ms=duration_ms
+            one.stream_id, one.pick_node_ids, one.drop_node_ids, 3_000, 2_000, max_concurrent=most, last_ms=duration_ms
         )
         for one in sample.fleet.streams
     )
@@ -58,8 +58,10 @@ MakeRoad = Callable[[FleetEngine, Json], Road]
 class Chaos:
     """One run, tick by tick, with its jumps."""
 
-    def __init__(self, duration_ms: int, seed: int, road: MakeRoad | None = None, first_ms: int = 90_000) -> None:
-        scenario, site = chaos(duration_ms, seed)
+    def __init__(
+        self, duration_ms: int, seed: int, road: MakeRoad | None = None, *, first_ms: int = 90_000, most: int = 2
+    ) -> None:
+        scenario, site = chaos(duration_ms, seed, most)
         self.run = Run(scenario, site, road)
         self.jumps = 0
         self._chance = Random(seed)

@@ -18,7 +18,7 @@ def check(lived: Chaos) -> None:
     assert lived.jumps >= 1
     assert {name: one["violations"] for name, one in form["invariants"].items() if one["violations"]} == {}
     assert not {"DEADLOCK_SUSPECTED", "DEADLOCK_CONFIRMED"} & set(form["metrics"]["alerts"])
-    assert form["tasks"]["done"] > 10
+    assert form["tasks"]["done"] >= 10
     # Done, or held with a reason: nothing is left that nobody can tell about.
     assert form["tasks"]["open"] == form["tasks"]["held"]
     assert all(one.at_rest for one in lived.run.dispatch.drivers if one.task is None)
@@ -26,7 +26,7 @@ def check(lived: Chaos) -> None:
 
 @pytest.mark.req("FLT-TEST-24")
 def test_chaos_for_some_minutes_ends_with_everything_done() -> None:
-    lived = Chaos(10_000, 1, first_ms=40_000)
+    lived = Chaos(10_000, 1, first_ms=40_000, most=1)
     lived.live()
 
     check(lived)
