@@ -21,7 +21,7 @@ from pendula.cli.rooms import Group
 from tests.cli.conftest import Finished, Pendula, quiet_environment
 
 FULL = Path("/dev/full")
-OBJECT_VERBS = ("create", "decide", "evidence", "list", "refill", "rollback-finished", "show", "why")
+OBJECT_VERBS = ("amend", "create", "decide", "evidence", "list", "refill", "rollback-finished", "show", "why")
 RUN = "from pendula.cli import main; main()"
 
 
@@ -65,6 +65,7 @@ def test_the_standing_commands_are_there() -> None:
         ("fleet", "new"),
         ("fleet", "replay"),
         ("fleet", "run"),
+        ("fleet", "tune"),
         ("fleet", "why"),
         ("jobs", "ack"),
         ("jobs", "audit", "verify"),
@@ -80,6 +81,7 @@ def test_the_standing_commands_are_there() -> None:
         ("jobs", "init"),
         ("jobs", "list"),
         *(("jobs", "objects", verb) for verb in OBJECT_VERBS),
+        ("jobs", "past"),
         ("jobs", "plans", "list"),
         ("jobs", "plans", "pause"),
         ("jobs", "plans", "put"),

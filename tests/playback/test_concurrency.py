@@ -3,6 +3,7 @@
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -141,6 +142,12 @@ CALLS_OF_A_SCHEDULER: dict[str, Callable[[Scheduler, Item], object]] = {
     "refresh": lambda scheduler, item: scheduler.refresh("a", listed([1])),
     "ban": lambda scheduler, item: scheduler.ban(item),
     "configure": lambda scheduler, item: scheduler.configure(history=5),
+    "show_next": lambda scheduler, item: scheduler.show_next(Record(900, 0)),
+    "pause": lambda scheduler, item: scheduler.pause("a"),
+    "resume": lambda scheduler, item: scheduler.resume("a"),
+    "ban_artwork": lambda scheduler, item: scheduler.ban_artwork(1),
+    "lift": lambda scheduler, item: scheduler.lift(1),
+    "clock": lambda scheduler, item: scheduler.clock(datetime(2026, 1, 1, tzinfo=UTC)),
     "stats": lambda scheduler, item: scheduler.stats(),
     "diagnostics": lambda scheduler, item: scheduler.diagnostics(),
     "why": lambda scheduler, item: scheduler.why(item),

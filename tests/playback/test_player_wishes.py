@@ -1,7 +1,18 @@
 """What viewers ask of a player: each wish is a command with its events; what is on changes at once where it must."""
 
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
 import pytest
 
+from pendula.kernel.canonical import Json
+from pendula.kernel.disk import RealDisk
+from pendula.kernel.journal import FileJournal
+from pendula.kernel.recording import begin_recording
+from pendula.kernel.replay import replay
+from pendula.playback import Channel, FromShelves
+from pendula.playback.choosing.records import Row
 from pendula.playback.engine import Player
 from pendula.playback.events import (
     Advance,
@@ -10,6 +21,7 @@ from pendula.playback.events import (
     Blank,
     ChannelPaused,
     ChannelResumed,
+    Diagnosed,
     Insert,
     Lift,
     Lifted,
@@ -20,7 +32,9 @@ from pendula.playback.events import (
     ResumeChannel,
     Shown,
     ShowNext,
+    Take,
 )
+from tests.playback.shelves import ids
 from tests.playback.test_contract import CONFIG, Library
 
 
@@ -113,3 +127,53 @@ def test_a_ban_for_no_time_is_refused(for_ms: int) -> None:
 
     assert outcome.refusal is not None
     assert player.state() == before
+
+
+class Pulled:
+    """A card that was pulled out."""
+
+    count, generation = 3, 9
+
+    def run(self, at: int) -> Iterable[Row]:
+        raise OSError("the card is gone")
+
+    def record(self, at: int) -> Row:
+        raise OSError("the card is gone")
+
+
+@pytest.mark.req("PLAY-USE-6")
+def test_a_player_with_a_journal_plays_on_when_a_shelf_raises(tmp_path: Path) -> None:
+    channels = [ids("a", 1, 2), Channel("gone", Pulled())]
+    contents: list[Json] = [
+        {"id": one.id, "count": one.shelf.count, "generation": one.shelf.generation} for one in channels
+    ]
+    config: Json = {"seed": 1, "channels": contents}
+    driver = begin_recording(Player.create(config), config, RealDisk(tmp_path), outside=FromShelves(channels))
+
+    ticket = driver.submit(Take(9), "me")
+    driver.close()
+
+    answer: Any = ticket.outcome.answer
+    assert [item["channel"] for item in answer] == ["a"] * 9
+    assert any(isinstance(event, Diagnosed) and event.facts["channel"] == "gone" for event in ticket.outcome.events)
+    report = replay(FileJournal.open(RealDisk(tmp_path)), lambda _: Player)
+    assert report.first_difference is None
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        {"channel": "a", "generation": 1, "at": 0},
+        {"channel": "b", "generation": 0, "at": 0},
+        {"channel": "a", "generation": ids("a", 1).shelf.generation, "at": 1},
+        {"channel": "a"},
+        None,
+    ],
+)
+def test_what_no_shelf_has_is_null(question: Json) -> None:
+    answers = FromShelves([ids("a", 1)])
+
+    assert answers.ask("record", question) is None
+    assert answers.ask("weather", {"channel": "a", "generation": ids("a", 1).shelf.generation, "at": 0}) is None
+    answers.put(ids("b", 2))
+    assert answers.ask("record", {"channel": "b", "generation": ids("b", 2).shelf.generation, "at": 0}) is not None

@@ -12,12 +12,15 @@ from tests.playback.shelves import ids, shown
 
 CHANGING = {
     "ban", "configure", "follow", "next", "nae_insert", "prev", "refresh", "reset", "take", "unfollow", "update",
+    "ban_artwork", "clock", "lift", "pause", "resume", "show_next",
 }  # fmt: skip
 LOOKING: dict[str, Callable[[Scheduler], object]] = {
     "channels": lambda scheduler: scheduler.channels,
+    "day_part": lambda scheduler: scheduler.day_part,
     "diagnostics": lambda scheduler: scheduler.diagnostics(),
     "epoch_id": lambda scheduler: scheduler.epoch_id,
     "now": lambda scheduler: scheduler.now(),
+    "paused": lambda scheduler: scheduler.paused,
     "peek": lambda scheduler: scheduler.peek(5),
     "settings": lambda scheduler: scheduler.settings,
     "state_dict": lambda scheduler: scheduler.state_dict(),

@@ -3,7 +3,9 @@
     text        words and numbers for somebody who reads them
     failing     exit codes, and errors as one line or one JSON object
     output      results as one JSON document or as tables; progress on stderr
+    spread_options  options of commands that make many runs
     rooms       the rooms by name: their groups of commands and their engines, imported when needed
+    spread_options  options of commands that make many runs
     benchmarks  what a benchmark is, how it is judged and where benchmarks are found
     program     the tree of commands, and one run of it
     commands    a package a room, a module a command

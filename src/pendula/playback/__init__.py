@@ -19,6 +19,7 @@
 Public names:
 """
 
+from pendula.playback.choosing.asked import FromShelves
 from pendula.playback.choosing.guard import NoShelf
 from pendula.playback.choosing.records import MemoryShelf, Shelf
 from pendula.playback.choosing.snapshot import Channel
@@ -51,6 +52,7 @@ __all__ = [
     "DayPart",  # weights for a time of day
     "Diagnostic",  # something that went wrong and stopped nothing
     "Exposure",  # how much of the screen each channel gets
+    "FromShelves",  # what a player asks, out of shelves
     "InsertResult",  # what became of a new artwork
     "InvalidRecord",  # an artwork that cannot be
     "InvalidWeight",  # a manual weight that is not a number

@@ -96,6 +96,6 @@ def _database(zone: str) -> tzinfo:
         known = sorted(available_timezones())
         near = suggestion(zone, known) if isinstance(zone, str) else ""
         raise UnknownZone(
-            f"{said(zone)} is no time zone that is known here; allowed are UTC, Europe/Berlin, America/New_York{near}",
+            f"{said(zone)} is no time zone that is known here; write UTC, Europe/Berlin, America/New_York{near}",
             zone=said(zone),
         ) from None

@@ -69,7 +69,7 @@ from pendula.playback.model import (
 )
 from pendula.playback.saving import ChannelState, load, save, without
 from pendula.playback.screening import OnScreen, Screening, dwell_of
-from pendula.playback.settings import FIRST, NOW, Rules, merged
+from pendula.playback.settings import FIRST, NOW, Rules, in_words, merged
 
 TAKE_MOST = 100_000
 SHOWN_MOST = 10_000  # changes of picture in one `Advance`; the rest comes with the next
@@ -115,7 +115,8 @@ class Player(Screening):
         try:
             read = msgspec.convert(config, Config)
         except msgspec.ValidationError as trouble:
-            raise InputRefused(f"This is not a configuration of a player: {trouble}", config=config) from None
+            words = in_words(trouble, config, "the configuration").message
+            raise InputRefused(f"This is not a configuration of a player: {words}", config=config) from None
         player = cls(read)
         channels = [Channel(one.id, player._shelf(one)) for one in read.channels]
         player.programme = Programme(channels, read.settings, seed=read.seed, rules=cls.rules)
@@ -305,7 +306,7 @@ class Player(Screening):
                 programme.refresh(contents.id, self._shelf(contents))
                 self._count(contents.id, total, recent)
             case Configure(settings):
-                programme.configure_whole(merged(programme.drafted, settings))
+                programme.configure_whole(merged(programme.drafted, settings, self.rules))
             case Reset(reason):
                 programme.reset(reason)
 

@@ -5,9 +5,10 @@ Each member that is given replaces that member, the others stay. A number is wha
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal, InvalidOperation
+from difflib import get_close_matches
 from enum import StrEnum
 from re import compile
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -20,6 +21,8 @@ from pendula.playback.model import (
     InvalidParameter,
     InvalidWeight,
     Mode,
+    Nae,
+    Pick,
     PickMode,
     Refresh,
     Settings,
@@ -48,6 +51,11 @@ PART_NAME_MOST = 64
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 TIME = compile(r"(?:[01][0-9]|2[0-3]):[0-5][0-9]|24:00")
 ZONE = compile(r"[A-Za-z][A-Za-z0-9_+-]{0,30}(?:/[A-Za-z0-9_+-]{1,30}){0,2}")
+
+UNKNOWN = compile(r"Object contains unknown field `([^`]*)`")
+MISSING = compile(r"Object missing required field `([^`]*)`")
+EXPECTED = compile(r"Expected `([^`]*)`")
+STEPS = compile(r"\[[^\]]*\]|[^.\[\]]+")
 
 E = TypeVar("E", bound=StrEnum)
 
@@ -205,7 +213,7 @@ def _joined(there: Json, value: Json) -> Json:
     return {name: one for name, one in joined.items() if one is not None}
 
 
-def merged(settings: Settings, changes: Json) -> Settings:
+def merged(settings: Settings, changes: Json, rules: Rules = NOW) -> Settings:
     """The settings with these changes in them; raises `InvalidParameter` and `InvalidWeight`."""
     if not isinstance(changes, Mapping):
         raise unfit("settings", changes, "an object of settings")
@@ -215,6 +223,56 @@ def merged(settings: Settings, changes: Json) -> Settings:
     try:
         return checked(msgspec.convert(whole, Settings))
     except msgspec.ValidationError as trouble:
+        if rules.plain_words:
+            raise in_words(trouble, whole, "settings") from None
         raise InvalidParameter(
             f"The settings cannot be so: {trouble}", parameter="settings", value=str(trouble)
         ) from None
+
+
+WORDS = {
+    "int": "an integer",
+    "bool": "true or false",
+    "str": "a text",
+    "object": "an object",
+    "array": "a list",
+    "decimal": "a number",
+}
+CHOICES = {"exposure.mode": Mode, "pick.mode": PickMode, "refresh": Refresh}
+MEMBERS: dict[str, type[Struct]] = {"exposure": Exposure, "pick": Pick, "nae": Nae}
+
+
+def in_words(trouble: msgspec.ValidationError, whole: Json, what: str) -> InvalidParameter:
+    """What is wrong with a value that has not its form: where, what stands there, what is allowed, what was meant."""
+    said_by_form, _, path = str(trouble).partition(" - at `$")
+    place = path.rstrip("`").lstrip(".")
+    if (unknown := UNKNOWN.match(said_by_form)) is not None:
+        known = [field.name for field in msgspec.structs.fields(_form(place))]
+        near = get_close_matches(unknown[1], known, 1)
+        meant = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
+        name = f"{place}.{unknown[1]}" if place else unknown[1]
+        return InvalidParameter(f"{name} is not known; {meant}", parameter=name, value="", allowed=known)
+    if (missing := MISSING.match(said_by_form)) is not None:
+        return InvalidParameter(f"{place or what} lacks {missing[1]}", parameter=f"{place}.{missing[1]}", value="")
+    choices = next((kind for name, kind in CHOICES.items() if place == name or place.endswith(f".{name}")), None)
+    if choices is not None:
+        *some, last = (member.value for member in choices)
+        return unfit(place, _at(whole, place), f"{', '.join(some)} or {last}")
+    expected = EXPECTED.match(said_by_form)
+    allowed = " or ".join(WORDS.get(one, one) for one in expected[1].split(" | ")) if expected else said_by_form
+    return unfit(place or what, _at(whole, place), allowed)
+
+
+def _form(place: str) -> type[Struct]:
+    last = place.rsplit(".", 1)[-1]
+    return DayPart if last.startswith("day_parts[") else MEMBERS.get(last, Settings)
+
+
+def _at(whole: Any, place: str) -> object:
+    """What stands at a place; None where the way there is not plain."""
+    for name in STEPS.findall(place):
+        try:
+            whole = whole[int(name[1:-1]) if name.startswith("[") else name]
+        except (KeyError, IndexError, TypeError, ValueError):
+            return None
+    return whole

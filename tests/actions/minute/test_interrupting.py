@@ -463,7 +463,8 @@ def test_who_tries_again_in_the_next_minute_is_found_in_a_saved_world() -> None:
     again = World.from_state(world.config, world.state())
 
     assert again.state() == world.state()
-    assert told(again.apply(Advance(20)).events) == told(world.advance_to(20))
+    expected = said("11 interrupt A, 11 start C, 13 end C, 13 start A")
+    assert told(again.apply(Advance(20)).events) == told(world.advance_to(20)) == expected
     assert again.why({"action": "A"}).code == "running"
 
 

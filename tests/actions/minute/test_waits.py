@@ -181,3 +181,23 @@ def test_a_process_that_waits_is_recovered() -> None:
     world.advance_to(60)
 
     assert [one["t"] for one in heard] == [20, 40]
+
+
+@pytest.mark.req("ACT-USE-3")
+def test_what_follows_in_the_same_minute_is_told_with_the_rest() -> None:
+    heard: list[Any] = []
+
+    def patient() -> Any:
+        heard.append((yield any_of(minute(10), ended("Z"))))
+
+    def clumsy() -> Any:
+        yield {"actor": "bo", "verb": "dash", "t": 10}
+        yield {"id": "Z", "actor": "bo", "verb": "fly"}
+
+    world = LiveWorld(CONFIG)
+    world.submit(does("M", 0, "meet"))
+    world.run(patient(), "p")
+    world.run(clumsy(), "q")
+    world.advance_to(20)
+
+    assert heard == [{"became": [{"minute": 10}, {"ended": "Z"}], "t": 10}]

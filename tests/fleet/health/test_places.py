@@ -68,7 +68,7 @@ def test_who_stopped_for_a_lost_truck_goes_on_when_that_one_is_known_again() -> 
     hall.run(30)
 
     assert hall.traffic.why("R2").code != "STOP_FOREIGN_OCCUPANCY"
-    assert hall.until_done("R2")
+    assert hall.goes_on("R2")
 
 
 @pytest.mark.req("FLT-FAIL-7")
@@ -82,7 +82,7 @@ def test_a_truck_that_is_back_goes_on_after_two_seconds_of_steady_poses_and_not_
         stopped += 1
     # The report that brings it back is a jump, so steadiness begins with the next one.
     assert stopped == 22
-    assert hall.until_done()
+    assert hall.goes_on()
 
 
 @pytest.mark.req("FLT-FAIL-1", "FLT-FAIL-5")
@@ -127,7 +127,7 @@ def test_a_truck_that_slid_and_is_on_the_map_again_goes_on() -> None:
     hall.run(10)
     hall.first.off = (0, 0)
 
-    assert hall.until_done()
+    assert hall.goes_on()
 
 
 @pytest.mark.req("FLT-EVO-13")
@@ -169,7 +169,7 @@ def test_a_truck_that_was_carried_elsewhere_goes_on_from_there_when_a_person_say
 
     assert (new.route_id, new.revision, new.reason) == (old.route_id, old.revision + 1, "RECOVERY")
     assert not kept & set(hall.record().keeps)
-    assert hall.until_done()
+    assert hall.goes_on()
 
 
 @pytest.mark.req("FLT-FAIL-1", "FLT-FAIL-11")

@@ -93,18 +93,16 @@ class Hall:
 
     def _tick(self) -> Tick:
         self._asked_ms = self.run.world.now_ms
-        self._undelivered += self.run._task_events(self._asked_ms)
-        return Tick(self._asked_ms, self.run._reports(), tuple(self._undelivered))
+        heard = self.run.gateway.received()
+        self._undelivered += self.run._task_events(self._asked_ms, heard.done)
+        return Tick(self._asked_ms, heard.reports, tuple(self._undelivered))
 
     def _carry_out(self, said: Said) -> None:
-        world, number = self.run.world, self.run._number
         self._undelivered, self.done = [], said.done
-        for route in said.routes:
-            world.learn(number[route.robot_id], plan_of(route, self.run.site))
-        for one in said.operations:
-            world.operate(number[one.robot_id], one.duration_ms, one.kind == "LOAD")
-        for command in said.commands:
-            world.send(number[command.robotId], command)
+        gateway = self.run.gateway
+        gateway.announce([plan_of(route, self.run.site) for route in said.routes])
+        gateway.operate(said.operations)
+        gateway.send(said.commands)
 
     def _drive(self, ms: int) -> None:
         trace = self.run.world.advance(self.run.world.now_ms + ms)

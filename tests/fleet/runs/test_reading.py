@@ -180,7 +180,7 @@ def test_other_parameters_on_one_log_are_told_with_the_first_place_where_they_pa
 
 
 def test_a_pruned_journal_has_ticks_from_its_first_checkpoint_on_and_is_not_compared(tmp_path: Path) -> None:
-    made = Recorded("head-on", tmp_path, snapshot_every=10)
+    made = Recorded("head-on", tmp_path, snapshot_every=10, background=False)
     journal = made.recording.driver.journal
     for _ in range(6):
         made.step(10)

@@ -90,6 +90,7 @@ def test_after_a_restart_nobody_is_granted_more_before_every_truck_was_heard(tmp
     made = Recorded("hall", tmp_path)
     made.step(250)
     run, now = made.run, made.run.world.now_ms
+    reports = run.gateway.received().reports
     grants = {one.robot_id: one.grant_um for one in run.traffic.records}
     held = {one.robot_id: sorted(one.keeps) for one in run.traffic.records}
     made.recording.close()
@@ -98,7 +99,7 @@ def test_after_a_restart_nobody_is_granted_more_before_every_truck_was_heard(tmp
         """A tick in which so many trucks say where they stand, and that they know their commands."""
         at = now + 5_000 + 100 * number
         seqs = [one.seq for one in engine.traffic.records]
-        said = zip(run._reports()[:count], seqs, strict=False)
+        said = zip(reports[:count], seqs, strict=False)
         return Tick(at, tuple(replace(one, at_ms=at, v_um_s=0, last_ack_seq=seq) for one, seq in said))
 
     with Recording.resume(recording_disk(tmp_path)) as again:
@@ -124,13 +125,13 @@ def test_a_fleet_that_goes_on_tells_its_trucks_again_what_they_are_about(tmp_pat
         made.step(1)
     expected = made.run.dispatch.operations()
     routes = {one.robot_id for one in made.run.traffic.records if one.track is not None}
-    now = made.run.world.now_ms
+    now, reports = made.run.world.now_ms, made.run.gateway.received().reports
     made.recording.close()
 
     with Recording.resume(recording_disk(tmp_path)) as again:
-        again.apply(Tick(now, made.run._reports()))
+        again.apply(Tick(now, reports))
         first = again.engine.orders_out
-        again.apply(Tick(now + 100, made.run._reports()))
+        again.apply(Tick(now + 100, reports))
         second = again.engine.orders_out
 
     assert set(expected) <= set(first.operations)

@@ -12,6 +12,8 @@ from tests.fleet.scenarios.random_runs import Case, drawn, report, shrunk, site
 from tests.fleet.scenarios.watching import watched
 
 MINUTE_MS = 60_000
+# A hundred runs always, and another hundred with the long ones.
+PARTS = [*range(10), *(pytest.param(part, marks=pytest.mark.long) for part in range(10, 20))]
 
 
 def reports(seeds: range, most_trucks: int, duration_ms: int) -> str:
@@ -27,7 +29,7 @@ def reports(seeds: range, most_trucks: int, duration_ms: int) -> str:
     "FLT-TEST-40", "FLT-TEST-41", "FLT-TEST-42", "FLT-TEST-44", "FLT-TEST-45", "FLT-TEST-48", "FLT-TEST-51"
 )
 @pytest.mark.req("FLT-TEST-46", "FLT-TEST-47", "FLT-LIVE-6", "FLT-GEO-11")
-@pytest.mark.parametrize("part", range(20))
+@pytest.mark.parametrize("part", PARTS)
 def test_nothing_goes_wrong_on_random_maps(part: int) -> None:
     assert reports(range(10 * part, 10 * part + 10), 5, MINUTE_MS) == ""
 

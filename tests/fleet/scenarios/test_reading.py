@@ -140,7 +140,11 @@ def test_a_stream_can_wait_for_goods_and_room_that_the_file_reports() -> None:
 
 
 def test_limits_of_nodes_and_the_timeout_of_operations_can_be_told() -> None:
-    given = {"nodeLimits": [{"nodeId": "N", "atMost": 2}], "operationTimeoutMs": 90000, "oneWayMilli": 500}
+    given: dict[str, Any] = {
+        "nodeLimits": [{"nodeId": "N", "atMost": 2}],
+        "operationTimeoutMs": 90000,
+        "oneWayMilli": 500,
+    }
     told = read_scenario(from_value({**PLAIN, **given}), Path()).dispatch
 
     assert (told.node_limits, told.operation_timeout_ms, told.one_way_milli) == ({"N": 2}, 90_000, 500)

@@ -14,6 +14,8 @@ from pendula.playback import saving
 from pendula.playback.choosing.programme import Programme
 from pendula.playback.choosing.records import UNREADABLE, MemoryShelf, Row, pack
 from pendula.playback.choosing.snapshot import Channel
+from pendula.playback.engine import Player
+from pendula.playback.events import Configure
 from pendula.playback.explain import why
 from pendula.playback.model import (
     Exposure,
@@ -383,3 +385,40 @@ def test_a_state_with_other_records_is_refused() -> None:
         with pytest.raises(saving.OtherContents) as refused:
             Scheduler.from_state(state, channels)
         assert refused.value.channel in ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"exposure": None}, "exposure is None; allowed is an object"),
+        ({"exposure": {"mode": "Eqe"}}, "exposure.mode is 'Eqe'; allowed is EqE, MaE or PrE"),
+        ({"pick": {"mode": "newest"}}, "pick.mode is 'newest'; allowed is recency or random"),
+        ({"refresh": "kep"}, "refresh is 'kep'; allowed is reset or keep"),
+        ({"pick": {"rr": 5}}, "pick.rr is not known; did you mean r?"),
+        ({"lookahed": 5}, "lookahed is not known; did you mean lookahead?"),
+        ({"zzz": 5}, "zzz is not known; known are exposure, pick, history"),
+        ({"history": "many"}, "history is 'many'; allowed is an integer"),
+        ({"nae": {"enabled": "yes"}}, "nae.enabled is 'yes'; allowed is true or false"),
+        ({"day_parts": [{"name": "x"}]}, "day_parts[0] lacks start"),
+        ({"day_parts": [{"name": "x", "from": 1}]}, "day_parts[0].from is not known; known are name, start, end"),
+        ([], "settings is []; allowed is an object of settings"),
+    ],
+)
+def test_settings_of_a_wrong_form_are_refused_in_words(changes: Any, sentence: str) -> None:
+    player = Player.create({"seed": 1})
+
+    refusal = player.apply(Configure(changes)).refusal
+
+    assert refusal is not None
+    assert refusal.code == "invalid_parameter"
+    assert sentence in refusal.message
+    assert "`" not in refusal.message
+
+
+def test_a_journal_of_the_first_version_has_the_words_it_had() -> None:
+    player = Player.deciding_by(1).create({"seed": 1})
+
+    refusal = player.apply(Configure({"pick": {"mode": "newest"}})).refusal
+
+    assert refusal is not None
+    assert refusal.message == "The settings cannot be so: Invalid enum value 'newest' - at `$.pick.mode`"

@@ -35,13 +35,15 @@ def seen_with_changes(programme: Programme, items: int, every: int) -> Counter[s
 
 
 @pytest.mark.req("PLAY-USE-4")
-def test_with_changes_every_16_items_64_channels_have_their_share() -> None:
-    seen = seen_with_changes(many(Refresh.KEEP), 20_000, 16)
+@pytest.mark.parametrize("items", [4000, pytest.param(20_000, marks=pytest.mark.long)])
+def test_with_changes_every_16_items_64_channels_have_their_share(items: int) -> None:
+    seen = seen_with_changes(many(Refresh.KEEP), items, 16)
 
     assert len(seen) == 64
-    assert all(abs(count - 20_000 / 64) <= 0.1 * 20_000 / 64 for count in seen.values())
+    assert all(abs(count - items / 64) <= 0.1 * items / 64 for count in seen.values())
 
 
+@pytest.mark.long
 @pytest.mark.req("PLAY-USE-4")
 def test_so_have_channels_of_different_weights() -> None:
     weights = {f"c{number}": 1 + number % 4 for number in range(64)}

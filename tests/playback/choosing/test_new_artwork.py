@@ -128,7 +128,7 @@ def test_a_new_artwork_touches_no_weight_credit_or_cursor(pick: Pick) -> None:
             steps += 1
             assert item.step == generator.round.taken == steps
             assert item.channel_index == RoundRobin(generator.weights).ahead(steps)[-1]
-    assert set(seen) == set(Origin)
+    assert set(seen) == set(Origin) - {Origin.PINNED}  # nobody pinned anything
 
 
 @pytest.mark.req("PLAY-NAE-3")

@@ -43,6 +43,7 @@ def test_a_summary_of_what_comes_is_that_of_what_is_there(tmp_path: Path) -> Non
     assert (summary.first, summary.channels, summary.origins) == (whole.first, whole.channels, whole.origins)
 
 
+@pytest.mark.long
 def test_many_times_as_many_items_need_no_more_memory(tmp_path: Path) -> None:
     def peak(count: int) -> int:
         spec = read_spec(from_value({"seed": 7, "channels": CHANNELS["two"]}))

@@ -274,6 +274,22 @@ async def test_a_body_of_undeclared_size_is_refused_while_it_comes(settings: Set
     assert sent <= 1200
 
 
+@pytest.mark.parametrize("declared", [True, False])
+async def test_whoever_signs_in_sends_at_most_4_kib(client: httpx.AsyncClient, declared: bool) -> None:
+    async def slowly(size: int) -> AsyncIterator[bytes]:
+        for _ in range(size // 64):
+            yield b" " * 64
+
+    large, small = (b" " * size if declared else slowly(size) for size in (4096 + 64, 4096))
+
+    refused = await client.post("/api/v1/session", content=large, headers=JSON)
+    read = await client.post("/api/v1/session", content=small, headers=JSON)
+
+    assert (refused.status_code, code_of(refused)) == (413, "body_too_large")
+    assert refused.json()["error"]["details"]["allowed"] == 4096
+    assert read.status_code == 422
+
+
 async def test_a_body_of_just_the_allowed_size_passes(settings: Settings) -> None:
     body = b'{"type":"add","amount":1}'
     exact = msgspec.structs.replace(settings, limits={"body_bytes": len(body)})

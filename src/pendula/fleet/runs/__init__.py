@@ -2,6 +2,7 @@
 
 recording     an engine and its journal; a killed fleet goes on from it
 ring_journal  a journal that never stops traffic, whatever the disk does
+managing      the manager of a live fleet, between its gateway and its journal
 reading       a journal to look at: the fleet at any tick, its ticks computed again
 verifying     ticks computed again, and the first that differs
 export        a journal as JSON Lines
@@ -13,6 +14,7 @@ tuning        which number of trucks and which parameters do the most
 from pendula.fleet.runs.comparing import compared
 from pendula.fleet.runs.export import lines
 from pendula.fleet.runs.incidents import Bundler, Stretch, bundle, bundles_in, incidents_of, stretches_of
+from pendula.fleet.runs.managing import Manager
 from pendula.fleet.runs.reading import Moment, UnknownTick, fleet_at, last_tick, moments, reading
 from pendula.fleet.runs.recording import JournalInUse, NoFleetJournal, Recording, recording_disk
 from pendula.fleet.runs.ring_journal import RingJournal
@@ -21,6 +23,7 @@ from pendula.fleet.runs.verifying import verified
 __all__ = [
     "Bundler",
     "JournalInUse",
+    "Manager",
     "Moment",
     "NoFleetJournal",
     "Recording",

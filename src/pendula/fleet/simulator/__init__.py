@@ -11,8 +11,9 @@ standing      trucks where a fleet believes them to be, in the middle of its lif
 world         all trucks, step by step; what they report and where they truly are
 """
 
+from pendula.fleet.simulator.connection import SimulatedGateway
 from pendula.fleet.simulator.faults import Fault, FaultKind
 from pendula.fleet.simulator.settings import WorldSettings
 from pendula.fleet.simulator.world import Telemetry, Trace, World
 
-__all__ = ["Fault", "FaultKind", "Telemetry", "Trace", "World", "WorldSettings"]
+__all__ = ["Fault", "FaultKind", "SimulatedGateway", "Telemetry", "Trace", "World", "WorldSettings"]

@@ -168,7 +168,7 @@ class DispatchParams(Struct, frozen=True, forbid_unknown_fields=True, rename="ca
     operation_timeout_ms: int = 120_000
     # How long a truck that goes to rest is not asked again after it was not let off its way.
     asked_again_ms: int = 10_000
-    # How many tasks are handed out in one step: traffic admits no more routes in a tick either.
-    most_a_step: int = 2
+    # How many tasks are handed out in one step: each costs a plan, and traffic admits few routes in a tick anyway.
+    most_a_step: int = 4
     # How many tasks at most may be under way to a node at a time, as pick or as drop.
     node_limits: dict[str, int] = {}

@@ -3,14 +3,15 @@
 Whatever is handed in, nothing is raised: what is not a record is unreadable, or is rejected when it is inserted.
 """
 
-from base64 import b64decode
+from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Outside
 from pendula.playback.choosing.records import UNREADABLE, Row, kept, sound
+from pendula.playback.choosing.snapshot import Channel
 from pendula.playback.events import Contents, OfRecord
 from pendula.playback.model import KEY_BYTES, MASK_64, PAYLOAD_BYTES, InvalidRecord, Record
 
@@ -47,6 +48,27 @@ class AskedShelf:
         except (Base64Error, ValueError):
             return UNREADABLE
         return at, int.from_bytes(raw[:8], "little") if sound(raw) else None, raw
+
+
+class FromShelves:
+    """Answers a player out of shelves, whoever wrote them: what cannot be read is null, and nothing is ever raised."""
+
+    def __init__(self, channels: Iterable[Channel]) -> None:
+        self._channels = {channel.id: channel.shelf for channel in channels}
+
+    def put(self, channel: Channel) -> None:
+        """Another edition of a channel, or a new one; tell the player of it with `refresh` or `follow`."""
+        self._channels[channel.id] = channel.shelf
+
+    def ask(self, name: str, question: Json) -> Json:
+        match question:
+            case {"channel": str(channel), "generation": int(generation), "at": int(at)} if name == "record":
+                shelf = self._channels.get(channel)
+                if shelf is None or shelf.generation != generation or not 0 <= at < shelf.count:
+                    return None
+                place, _, raw = shelf.record(at)
+                return None if place is None else b64encode(raw).decode()
+        return None
 
 
 def record_of(command: OfRecord) -> Record | bytes:

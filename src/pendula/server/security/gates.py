@@ -183,8 +183,15 @@ def _says_nothing(headers: Headers) -> bool:
     return empty and "content-type" not in headers
 
 
+SIGN_IN = "/api/v1/session"
+SIGN_IN_BYTES = 4096
+
+
 class SizeGate:
-    """A body is at most `body_bytes` long, declared or not, and keeps arriving; a call that only reads has none."""
+    """A body is at most `body_bytes` long, declared or not, and keeps arriving; a call that only reads has none.
+
+    Anybody may sign in, so what is sent for it is at most 4 KiB.
+    """
 
     name = "size"
 
@@ -199,20 +206,12 @@ class SizeGate:
         if scope["method"] in READING and ("transfer-encoding" in headers or declared.strip("0")):
             # Nobody reads it: a stream would wait for it beside its events, and end when it does not come.
             raise InvalidHead(f"{scope['method']} comes with a body; allowed is none")
+        most = SIGN_IN_BYTES if scope.get("path") == SIGN_IN else self._most
         if declared.isascii() and declared.isdigit():
-            self._check(int(declared[:20]))
-        await self.app(scope, self._bounded(receive), send)
+            _check_size(int(declared[:20]), most)
+        await self.app(scope, self._bounded(receive, most), send)
 
-    def _check(self, size: int) -> None:
-        if size > self._most:
-            raise BodyTooLarge(
-                f"The body has at least {size} bytes; allowed are {self._most}",
-                limit=BODY_BYTES.name,
-                value=size,
-                allowed=self._most,
-            )
-
-    def _bounded(self, receive: Receive) -> Receive:
+    def _bounded(self, receive: Receive, most: int) -> Receive:
         clock = asyncio.get_running_loop()
         start = clock.time()
         size = 0
@@ -229,10 +228,17 @@ class SizeGate:
                 raise SlowRequest(f"The body stopped arriving after {size} bytes", received=size) from None
             size += len(message.get("body", b""))
             complete = not message.get("more_body", False)
-            self._check(size)
+            _check_size(size, most)
             return message
 
         return bounded
+
+
+def _check_size(size: int, most: int) -> None:
+    if size > most:
+        raise BodyTooLarge(
+            f"The body has at least {size} bytes; allowed are {most}", limit=BODY_BYTES.name, value=size, allowed=most
+        )
 
 
 class Slot:

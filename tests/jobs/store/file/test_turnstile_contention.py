@@ -84,6 +84,7 @@ def assert_fair_and_once(folder: Path, seconds: float) -> None:
     assert min(commits) * 4 >= max(commits), commits
 
 
+@pytest.mark.long
 @pytest.mark.req("JOB-PULL-7")
 @pytest.mark.req("JOB-STO-5")
 def test_eight_processes_do_every_job_once_and_share_the_file(tmp_path: Path) -> None:

@@ -11,7 +11,8 @@ import { integer } from "../../wording";
 import { channelOf, duration, leftAt, originOf, progressAt, timeOfDay } from "./model";
 import { Picture } from "./Picture";
 import { captionOf, encoded, PAYLOAD_BYTES } from "./picture";
-import { type OnCommand, useSending } from "./sending";
+import type { OnCommand } from "./sending";
+import { useSending } from "./sending";
 
 const TICK_MS = 100;
 

@@ -7,7 +7,8 @@ import { ErrorNote } from "../../components/ErrorNote";
 import { counted, integer } from "../../wording";
 import { percent } from "./model";
 import { Picture } from "./Picture";
-import { type OnCommand, useSending } from "./sending";
+import type { OnCommand } from "./sending";
+import { useSending } from "./sending";
 
 const MILLION = 1_000_000;
 

@@ -4,7 +4,8 @@ import type { ItemView, PlayerNow } from "../../api/types";
 import { ErrorNote } from "../../components/ErrorNote";
 import { integer } from "../../wording";
 import { channelOf, duration, showNext } from "./model";
-import { type OnCommand, useSending } from "./sending";
+import type { OnCommand } from "./sending";
+import { useSending } from "./sending";
 
 interface WishesProps {
   readonly item: ItemView | null;

@@ -1,6 +1,7 @@
 /** Buttons that ask something of a player: what was refused is shown until the next wish comes through. */
 
-import { type Signal, useSignal } from "@preact/signals";
+import type { Signal } from "@preact/signals";
+import { useSignal } from "@preact/signals";
 
 import type { ApiError } from "../../api/client";
 import { asApiError } from "../../api/client";

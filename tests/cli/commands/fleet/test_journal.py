@@ -1,0 +1,139 @@
+"""`pendula fleet run --journal` and what is done with a journal: replay, why, export, incidents."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Pendula
+from tests.fleet.runs.journals import recorded
+from tests.fleet.runs.test_incidents import jumped
+from tests.fleet.runs.test_reading import forged
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The journal of the first half minute of head-on."""
+    return recorded("head-on", tmp_path_factory.mktemp("kept"), 300, snapshot_every=100)
+
+
+def test_a_run_is_written_down_and_every_command_reads_it(pendula: Pendula, tmp_path: Path) -> None:
+    ran = pendula("fleet", "run", "near-lanes-apart", "--journal", tmp_path / "j", "--json")
+    again = pendula("fleet", "run", "near-lanes-apart", "--journal", tmp_path / "j")
+
+    assert ran.code == 0, ran.err
+    assert again.code == 1
+    assert "There is a journal already" in again.err
+    assert json.loads(pendula("replay", tmp_path / "j", "--json").out)["verified"]
+    told = json.loads(pendula("fleet", "replay", tmp_path / "j", "--json").out)
+    assert told["firstDifference"] is None
+    assert told["ticks"] == json.loads(ran.out)["simulatedMs"] // 100
+
+
+@pytest.mark.req("FLT-OBS-5")
+def test_a_replay_goes_from_tick_to_tick_and_tells_what_happened(pendula: Pendula, kept: Path) -> None:
+    ended = pendula("fleet", "replay", kept, "--tick", 100, "--upto", 300, "--speed", 10_000)
+
+    assert ended.code == 0, ended.err
+    assert "WAIT_SAFE_STATE, R1 is in the way" in ended.out
+    assert "Every tick came out as it was recorded." in ended.out
+    assert "100 to 300" in ended.out
+
+
+@pytest.mark.req("FLT-OBS-4")
+def test_a_forged_journal_is_told_by_tick_truck_and_field(pendula: Pendula, kept: Path, tmp_path: Path) -> None:
+    tick = forged(kept, tmp_path / "f", b'"reasonCode":"WAIT_SAFE_STATE"', b'"reasonCode":"WAIT_SPACING"')
+
+    ended = pendula("fleet", "replay", tmp_path / "f", "--json")
+
+    assert ended.code == 1
+    error = json.loads(ended.err)["error"]
+    assert (error["code"], error["details"]["tick"], error["details"]["field"]) == (
+        "replay_differs",
+        tick,
+        "reasonCode",
+    )
+
+
+@pytest.mark.req("FLT-OBS-7")
+def test_why_is_answered_for_a_tick_of_a_journal(pendula: Pendula, kept: Path) -> None:
+    told = json.loads(pendula("fleet", "why", kept, "--tick", 250, "--robot", "R2", "--json").out)
+
+    assert (told["reasonCode"], told["blockerRobotId"], told["tick"]) == ("WAIT_SAFE_STATE", "R1", 250)
+    assert told["cycle"] == ["R1", "R2"]
+    assert told["sentence"].startswith("R2 waits")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("--tick", 5000, "--robot", "R2"), 1, "it shows ticks 1 to 300"),
+        (("--tick", 5, "--robot", "R9"), 1, "There is no truck 'R9'"),
+        (("--at", 5, "--robot", "R2"), 2, "A journal takes --tick"),
+        (("--tick", 5), 2, "Name one truck"),
+        (("R1", "--tick", 5, "--robot", "R2"), 2, "Name one truck"),
+    ],
+)
+def test_why_says_what_is_wrong_with_the_question(
+    pendula: Pendula, kept: Path, arguments: tuple[object, ...], code: int, said: str
+) -> None:
+    ended = pendula("fleet", "why", kept, *arguments)
+
+    assert ended.code == code
+    assert said in ended.err
+
+
+@pytest.mark.req("FLT-OBS-6")
+def test_other_parameters_are_told_beside_the_recorded_ones(pendula: Pendula, kept: Path, tmp_path: Path) -> None:
+    other = tmp_path / "params.yaml"
+    other.write_text("refuge: false\n")
+
+    told = json.loads(pendula("fleet", "replay", kept, "--against", other, "--json").out)
+    wrong = pendula("fleet", "replay", kept, "--against", other, "--tick", 5)
+
+    assert told["changed"] == {"refuge": [True, False]}
+    assert told["ticksThatDiffer"] > 0
+    assert wrong.code == 2
+    assert pendula("fleet", "replay", kept, "--against", other).code == 0
+
+
+def test_parameters_that_nobody_knows_are_refused_by_name(pendula: Pendula, kept: Path, tmp_path: Path) -> None:
+    other = tmp_path / "params.yaml"
+    other.write_text("refuse: false\n")
+
+    ended = pendula("fleet", "replay", kept, "--against", other)
+
+    assert ended.code == 1
+    assert "refuse" in ended.err
+
+
+@pytest.mark.req("FLT-OBS-2")
+def test_an_export_goes_to_a_file_or_to_stdout_alike(pendula: Pendula, kept: Path, tmp_path: Path) -> None:
+    file = tmp_path / "ticks.jsonl"
+
+    to_file = pendula("fleet", "export", kept, "--tick", 10, "--upto", 12, "-o", file)
+    to_stdout = pendula("fleet", "export", kept, "--tick", 10, "--upto", 12)
+
+    assert to_file.code == to_stdout.code == 0
+    assert file.read_text() == to_stdout.out
+    assert [json.loads(line)["tick"] for line in file.read_text().splitlines()] == [10, 11, 12]
+    assert list(tmp_path.iterdir()) == [file]
+
+
+@pytest.mark.req("FLT-OBS-11")
+def test_incidents_are_listed_and_bundled(pendula: Pendula, tmp_path: Path) -> None:
+    jumped(tmp_path / "j", 30, 10)
+
+    listed = pendula("fleet", "incidents", tmp_path / "j")
+    made = json.loads(pendula("fleet", "incidents", tmp_path / "j", "-o", tmp_path / "b", "--json").out)
+
+    assert "R1" in listed.out
+    assert len(made["bundles"]) == 1
+    assert json.loads(pendula("replay", made["bundles"][0], "--json").out)["verified"]
+
+
+def test_a_directory_without_a_journal_is_told(pendula: Pendula, tmp_path: Path) -> None:
+    ended = pendula("fleet", "replay", tmp_path)
+
+    assert ended.code == 3
+    assert "journal" in ended.err

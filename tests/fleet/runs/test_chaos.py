@@ -1,0 +1,62 @@
+"""FLT-TEST-24: bad radio, jumps and no end of tasks: nobody comes too near, nobody is stuck, everything is done."""
+
+from pathlib import Path
+
+import pytest
+
+from pendula.fleet.engine import FleetEngine
+from pendula.fleet.runs import Recording, reading, recording_disk
+from pendula.kernel.canonical import Json
+from pendula.kernel.replay import replay
+from tests.fleet.runs.chaos import Chaos
+
+MINUTE_MS, HOUR_MS = 60_000, 3_600_000
+
+
+def check(lived: Chaos) -> None:
+    form = lived.run.result().form
+    assert lived.jumps >= 1
+    assert {name: one["violations"] for name, one in form["invariants"].items() if one["violations"]} == {}
+    assert not {"DEADLOCK_SUSPECTED", "DEADLOCK_CONFIRMED"} & set(form["metrics"]["alerts"])
+    assert form["tasks"]["done"] >= 10
+    # Done, or held with a reason: nothing is left that nobody can tell about.
+    assert form["tasks"]["open"] == form["tasks"]["held"]
+    assert all(one.at_rest for one in lived.run.dispatch.drivers if one.task is None)
+
+
+@pytest.mark.req("FLT-TEST-24")
+def test_chaos_for_some_minutes_ends_with_everything_done() -> None:
+    lived = Chaos(10_000, 1, first_ms=40_000, most=1)
+    lived.live()
+
+    check(lived)
+
+
+@pytest.mark.long
+@pytest.mark.req("FLT-TEST-24")
+@pytest.mark.req("FLT-TEST-50")
+def test_chaos_for_some_minutes_replays(tmp_path: Path) -> None:
+    opened: list[Recording] = []
+
+    def road(engine: FleetEngine, config: Json) -> Recording:
+        opened.append(Recording.begin(engine, config, recording_disk(tmp_path)))
+        return opened[0]
+
+    lived = Chaos(10 * MINUTE_MS, 1, road)
+    lived.live()
+    opened[0].close()
+
+    check(lived)
+    with reading(tmp_path) as journal:
+        report = replay(journal, lambda _: FleetEngine)
+    assert report.first_difference is None
+
+
+@pytest.mark.long
+@pytest.mark.req("FLT-TEST-24")
+@pytest.mark.parametrize("seed", range(20))
+def test_chaos_for_eight_hours(seed: int) -> None:
+    lived = Chaos(8 * HOUR_MS, seed)
+    lived.live()
+
+    check(lived)

@@ -1,0 +1,98 @@
+"""A live manager: what it sends, and when it sends nothing."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from pendula.fleet.engine import FleetEngine
+from pendula.fleet.gateway.protocol import Received
+from pendula.fleet.runs import Recording, recording_disk
+from pendula.fleet.runs.managing import Manager
+from tests.fleet.test_contract import head_on
+
+
+class _Hall:
+    """A gateway that remembers, and a clock that goes on when it is told to."""
+
+    def __init__(self) -> None:
+        self.sent: list[int] = []
+        self.now = 0
+        self.takes_ms = 0
+
+    def send(self, commands: Sequence[object]) -> None:
+        self.sent.append(len(commands))
+
+    def announce(self, routes: Sequence[object]) -> None: ...
+
+    def operate(self, operations: Sequence[object]) -> None: ...
+
+    def received(self) -> Received:
+        return Received(head_on(10)[1][0].reports)
+
+    def now_ms(self) -> int:
+        read, self.now = self.now, self.now + self.takes_ms
+        return read
+
+
+def begun(directory: Path, hall: _Hall) -> Manager:
+    config, _ = head_on(10)
+    recording = Recording.begin(FleetEngine.create(config), config, recording_disk(directory))
+    return Manager(recording, hall, hall.now_ms)
+
+
+def test_every_tick_in_time_sends_a_command_to_every_truck(tmp_path: Path) -> None:
+    hall = _Hall()
+    manager = begun(tmp_path, hall)
+    for now in (0, 100, 200):
+        hall.now = now
+        manager.tick()
+    manager.recording.close()
+
+    assert hall.sent == [2, 2, 2]
+    assert manager.withheld == 0
+
+
+@pytest.mark.req("FLT-FAIL-16")
+def test_a_tick_that_takes_too_long_sends_no_command(tmp_path: Path) -> None:
+    hall = _Hall()
+    manager = begun(tmp_path, hall)
+    hall.takes_ms = 201
+    manager.tick()
+    hall.takes_ms, hall.now = 0, 100
+    manager.tick()
+    manager.recording.close()
+
+    assert hall.sent == [2]
+    assert manager.withheld == 1
+
+
+@pytest.mark.req("FLT-FAIL-16")
+def test_a_tick_that_fails_sends_nothing_and_the_next_one_goes_on(tmp_path: Path) -> None:
+    hall = _Hall()
+    manager = begun(tmp_path, hall)
+    manager.tick()
+    hall.now = 100
+    # This engine alone: the one that is built in its place from the journal is well.
+    setattr(manager.recording.engine, "_decide", lambda *_: 1 / 0)  # noqa: B010
+    failed = manager.tick()
+    hall.now = 200
+    manager.tick()
+    manager.recording.close()
+
+    assert failed is None
+    assert hall.sent == [2, 2]
+
+
+def test_a_clock_that_goes_back_sends_nothing(tmp_path: Path) -> None:
+    hall = _Hall()
+    manager = begun(tmp_path, hall)
+    hall.now = 500
+    manager.tick()
+    hall.now = 400
+    refused = manager.tick()
+    manager.recording.close()
+
+    assert refused is not None
+    assert refused.refusal is not None
+    assert hall.sent == [2]
