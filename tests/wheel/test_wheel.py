@@ -105,7 +105,7 @@ def test_with_all_extras_the_server_starts_from_the_wheel_and_shows_the_page(tmp
         address = json.loads(line)["address"]
         assert '<div id="app"' in httpx.get(f"{address}/").text
         rooms = {room["name"]: room["state"] for room in httpx.get(f"{address}/api/v1/rooms").json()["rooms"]}
-        assert rooms == dict.fromkeys(("actions", "credit", "jobs", "playback", "tally"), "ready")
+        assert rooms == dict.fromkeys(("actions", "credit", "fleet", "jobs", "playback", "tally"), "ready")
     finally:
         server.send_signal(signal.SIGTERM)
         server.communicate(timeout=20)

@@ -163,11 +163,13 @@ def serve(
     Raises `UnsafeBinding` and, where the world does not fit, the kinds of `WorldBroken` of `pendula.server.errors`.
     """
     logs.configure(settings.log_format, settings.log_level)
+    # What would be refused leaves no folder behind.
+    check_binding(settings, TokenStore(settings.data))
+    check_tls(settings)
     place = Path(settings.data).absolute()
-    log.info("data_directory", path=str(place), new=not place.exists())
+    if not place.exists():
+        log.info("data_directory_made", path=str(place))
     with DataDirectory.lock(settings.data) as data:
-        check_binding(settings, TokenStore(data.path))
-        check_tls(settings)
         allow_connections(most_connections(settings))
         with bind(settings) as listening:
             chosen = rooms_for(settings) if rooms is None else rooms

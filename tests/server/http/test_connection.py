@@ -362,6 +362,7 @@ def test_who_asks_and_never_reads_is_cut_off(hasty: LiveServer, quiet_logs: io.S
         assert rest(caller).count(b"HTTP/1.1 200 OK") < 20
 
 
+@pytest.mark.long
 def test_who_reads_slowly_is_waited_for(hasty: LiveServer) -> None:
     with reader_of_little(hasty) as caller:
         caller.sendall(head(hasty, "GET", "/openapi.json") * 60)

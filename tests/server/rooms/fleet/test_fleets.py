@@ -30,6 +30,7 @@ async def served(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
         yield client
 
 
+@pytest.mark.long
 async def test_a_fleet_lives_by_itself_and_does_its_tasks(served: httpx.AsyncClient) -> None:
     told = await until(served, lambda it: it["counts"].get("DONE", 0) >= 1)
 

@@ -177,16 +177,20 @@ def export(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="FILE", help="Where the lines go.", show_default="stdout")
     ] = None,
+    json: JsonFlag = False,
 ) -> None:
     """Write a journal as JSON Lines: one record of the contract a tick, members in canonical order.
 
-    Locks, requests, results and commands are computed again; a tick that comes out otherwise ends it.
+    Locks, requests, results and commands are computed again; a tick that comes out otherwise ends it. With --json the
+    records are one list.
     """
     require("fleet")
     from pendula.fleet.runs import lines, reading
 
     with reading(journal) as kept:
         ticks = lines(kept, tick, upto)
+        if json:
+            ticks = iter([b"[" + b",".join(ticks) + b"]"])
         if out is None:
             for line in ticks:
                 sys.stdout.buffer.write(line + b"\n")
