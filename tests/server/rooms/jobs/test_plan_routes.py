@@ -108,6 +108,7 @@ async def test_a_server_tells_of_the_workers_that_pull_there(jobs: Jobs) -> None
     assert wrote == [1, 0]
 
 
+@pytest.mark.long
 def test_a_served_scheduler_writes_them_by_itself(tmp_path: Path) -> None:
     place = Settings(port=0, data=str(tmp_path / "data"))
     with (
