@@ -391,8 +391,14 @@ async def test_callers_at_the_same_time_share_flushes(settings: Settings) -> Non
         store = jobs.service.calls.store
         assert isinstance(store, SqliteStore)
         before = store.commits
-        go_on = threading.Event()
-        first = asyncio.create_task(asyncio.to_thread(store.write, lambda _: go_on.wait(20)))
+        inside, go_on = threading.Event(), threading.Event()
+
+        def hold(_: object) -> None:
+            inside.set()
+            go_on.wait(20)
+
+        first = asyncio.create_task(asyncio.to_thread(store.write, hold))
+        assert await asyncio.to_thread(inside.wait, 20)
         others = [asyncio.create_task(jobs.enqueued(object_id=f"o{number}")) for number in range(24)]
         async with asyncio.timeout(20):
             while len(store._line) < 24:
@@ -400,7 +406,8 @@ async def test_callers_at_the_same_time_share_flushes(settings: Settings) -> Non
         go_on.set()
         await asyncio.gather(first, *others)
 
-        assert store.commits - before == 1
+        # One, and what the server itself may write meanwhile.
+        assert 1 <= store.commits - before <= 4
 
 
 async def test_other_rooms_are_served_beside_it(settings: Settings) -> None:
