@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 import zipfile
 from collections.abc import Iterator
 from importlib.metadata import Distribution, distribution
@@ -104,7 +105,11 @@ def test_with_all_extras_the_server_starts_from_the_wheel_and_shows_the_page(tmp
         assert line, server.stderr.read() if server.stderr else ""
         address = json.loads(line)["address"]
         assert '<div id="app"' in httpx.get(f"{address}/").text
-        rooms = {room["name"]: room["state"] for room in httpx.get(f"{address}/api/v1/rooms").json()["rooms"]}
+        rooms = {"none": "starting"}
+        end = time.monotonic() + 30
+        while "starting" in rooms.values() and time.monotonic() < end:
+            rooms = {room["name"]: room["state"] for room in httpx.get(f"{address}/api/v1/rooms").json()["rooms"]}
+            time.sleep(0.05)
         assert rooms == dict.fromkeys(("actions", "credit", "fleet", "jobs", "playback", "tally"), "ready")
     finally:
         server.send_signal(signal.SIGTERM)
