@@ -96,6 +96,17 @@ def test_a_grant_is_not_drawn_in_to_where_the_truck_cannot_stop_any_more() -> No
     assert change.grant_m() == 16
 
 
+@pytest.mark.req("FLT-LIVE-10")
+def test_a_route_that_does_not_fit_waits_for_nobody_however_often_it_is_given_again() -> None:
+    change = Change(8.6)
+    change.tick(ticks=20)
+    for _ in range(3):
+        told = change.tick(change.route("LM3"), v_mm_s=1_200)
+        assert [one.code for one in told.refused_routes] == ["ROUTE_LEAVES_TOO_EARLY"]
+
+    assert [one.pending_since_ms for one in told.scene.records] == [None] * len(told.scene.records)
+
+
 @pytest.mark.req("FLT-OSC-2")
 def test_a_grant_is_not_drawn_in_before_it_was_held_for_a_while() -> None:
     change = Change()
