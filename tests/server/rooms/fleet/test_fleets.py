@@ -1,6 +1,7 @@
 """Fleets over HTTP: they live by themselves, can be looked at, stopped and sent on, and go on after a restart."""
 
 import asyncio
+import io
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
@@ -9,9 +10,10 @@ import pytest
 from fastapi import FastAPI
 
 from pendula.server.hosting.room_spec import RoomSpec
+from pendula.server.rooms.fleet.fleets import fleets_of
 from pendula.server.rooms.fleet.routes import room_for
 from pendula.server.settings import Settings
-from tests.server.living import client_of, code_of, running
+from tests.server.living import client_of, code_of, running, supervisor_of
 from tests.server.rooms.fleet.halls import BASE, HALL, made, now, until
 
 pytestmark = pytest.mark.anyio
@@ -175,6 +177,24 @@ async def test_real_trucks_are_heard_and_get_their_orders(app: FastAPI) -> None:
     assert silent["operations"] == []
     assert [one["robotId"] for one in orders["commands"]] == ["R1", "R2", "R3"]
     assert code_of(drill) == "not_simulated"
+
+
+async def test_a_fleet_that_a_mistake_of_ours_stopped_says_so_at_once(
+    app: FastAPI, served: httpx.AsyncClient, quiet_logs: io.StringIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop = fleets_of(supervisor_of(app)).loop("hall")
+
+    def broken(_: int) -> None:
+        raise AssertionError("a truck nobody can place")
+
+    monkeypatch.setattr(loop.trucks, "drive", broken)
+    async with asyncio.timeout(20):
+        while not loop._task.done():
+            await asyncio.sleep(0.01)
+    refused = await served.post(f"{HALL_AT}/actions", json={"type": "PAUSE_FLEET", "reason": "fire drill"})
+
+    assert (refused.status_code, code_of(refused)) == (503, "fleet_stands")
+    assert "a truck nobody can place" in quiet_logs.getvalue()
 
 
 @pytest.mark.req("FLT-OBS-9")

@@ -96,6 +96,8 @@ class FleetLoop:
             await asyncio.to_thread(self._bundler.close)
 
     async def _asked(self, line: list[tuple[W, asyncio.Future[A]]], wish: W) -> A:
+        if self._task.done():
+            raise FleetStands(f"The fleet {self.host.name} ticks no more; the log of the server says why")
         if len(line) >= MOST_WAITING:
             raise FleetBusy(f"{len(line)} things wait for the next tick already; try again in a moment")
         answer: asyncio.Future[A] = asyncio.get_running_loop().create_future()
@@ -120,6 +122,10 @@ class FleetLoop:
                 return
             except PendulaError as error:
                 log.error("fleet_stands", fleet=self.host.name, code=error.code, problem=error.message)
+                return
+            except Exception:
+                # Trucks stop by their watchdogs; nobody must think that the fleet still ticks.
+                log.exception("fleet_stands", fleet=self.host.name, code="internal_error")
                 return
             due = max(due + period / 1000 / speed, loop.time())
             await asyncio.sleep(max(0.0, due - loop.time()))
