@@ -23,6 +23,7 @@ from pendula.kernel.engine import Outcome
 from pendula.server.data_directory import NAME
 from pendula.server.errors import HttpRefused, json_response
 from pendula.server.hosting.engine_host import EngineHost
+from pendula.server.hosting.moments import Facts, said
 from pendula.server.hosting.room_spec import Lifecycle, New, RoomSpec, Sentences
 from pendula.server.rooms.actions import demo, views
 from pendula.server.routes.bodies import document_limits, read_body
@@ -246,7 +247,9 @@ async def now(world: WorldName, supervisor: Supervised, _: Viewer, at: RecordNum
     host = supervisor.host(ROOM.name, world)
     if at is None:
         return json_response(encode_view(await host.ask(_now)))
-    return json_response(await in_the_past(lambda: encode_view(views.now_of(_world(host, at).current, at))))
+    return json_response(
+        await in_the_past(lambda: _then(host, at, lambda world: encode_view(views.now_of(world.current, at))))
+    )
 
 
 @router.get(f"{WORLD}/events", responses=answers(views.EventsView), operation_id="actions_events")
@@ -304,7 +307,7 @@ async def carry(world: WorldName, supervisor: Supervised, _: Viewer, at: RecordN
     host = supervisor.host(ROOM.name, world)
     if at is None:
         return json_response(await host.ask(lambda driver: _carry(driver.engine)))
-    return json_response(await in_the_past(lambda: _carry(_world(host, at))))
+    return json_response(await in_the_past(lambda: _then(host, at, _carry)))
 
 
 def _accepted(data: bytes, limits: DocumentLimits) -> dict[str, Any]:
@@ -325,10 +328,11 @@ async def _minute(host: EngineHost) -> int:
     return await host.ask(lambda driver: driver.engine.now())
 
 
-def _world(host: EngineHost, at: int) -> World:
-    world = host.driver.engine_at(at)
-    assert isinstance(world, World)
-    return world
+def _then(host: EngineHost, at: int, read: Callable[[World], bytes]) -> bytes:
+    """What `read` finds in the world as it was after record `at`."""
+    with host.past.at(at) as world:
+        assert isinstance(world, World)
+        return read(world)
 
 
 def _now(driver: views.AnyDriver) -> views.WorldNow:
@@ -350,6 +354,10 @@ def _lines(data: bytes) -> Response:
     return Response(data, media_type="application/x-ndjson")
 
 
+def _interrupted(event: Facts) -> str:
+    return f"{event['action_id']} was interrupted"
+
+
 ROOM = RoomSpec(
     name="actions",
     title="Actions",
@@ -360,4 +368,5 @@ ROOM = RoomSpec(
     views=VIEWS,
     lifecycle=LIFECYCLE,
     prefix=BASE,
+    incidents={"rejection": said, "diagnostic": said, "interrupt": _interrupted},
 )
