@@ -3,14 +3,9 @@
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import Serve, Watched
+from tests.browser.conftest import Watched
 
 HALL = {"name": "hall", "seed": 1, "channels": ["a", "b"], "dwell_ms": 3_600_000}
-
-
-@pytest.fixture(scope="module")
-def demo(serve: Serve) -> str:
-    return serve("--demo")
 
 
 def opened(watched: Watched, demo: str, player: str = "frame") -> Page:
