@@ -27,7 +27,7 @@ from pendula.server.hosting.supervisor import MakeDisk, Supervisor
 from pendula.server.http.envelope import Envelope
 from pendula.server.http.forwarded import Forwarded
 from pendula.server.http.page import Page
-from pendula.server.routes import front, openapi
+from pendula.server.routes import front, openapi, together
 from pendula.server.routes.engine import engine_router
 from pendula.server.routes.lifecycle import lifecycle_router
 from pendula.server.routes.moments import moments_router
@@ -68,6 +68,7 @@ def create_app(
     app.state.page = Page.packaged() if page is None else page
     strict = [Depends(only_known_names)]
     app.include_router(front.router, dependencies=strict)
+    app.include_router(together.router, dependencies=strict)
     for room in supervisor.rooms:
         # Its own routes first: a path such as `channels` is not the name of an engine.
         for router in room.routers:

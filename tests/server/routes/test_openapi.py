@@ -69,6 +69,7 @@ def test_the_document_is_openapi_3_1_and_names_every_shape(live: LiveServer) -> 
         "/metrics",
         "/api/v1/rooms",
         "/api/v1/session",
+        "/api/v1/stream",
         "/api/v1/tally/{engine}/state",
         "/api/v1/tally/{engine}/journal",
         "/api/v1/tally/{engine}/moments",
