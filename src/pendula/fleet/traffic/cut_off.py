@@ -13,6 +13,7 @@ import numpy as np
 from pendula.fleet.traffic.lock_state import LockState, Truck
 from pendula.fleet.traffic.refuge import Bools, blocked_entries, refuges
 from pendula.fleet.traffic.search import find_witness
+from pendula.fleet.traffic.witness import going_on
 
 
 def cut_off(state: LockState) -> list[int]:
@@ -28,6 +29,10 @@ def reassess(state: LockState, nodes: int) -> None:
     obstacles = [i for i in state.known() if state.truck(i).frozen]
     while True:
         obstacles = _limited(state, obstacles, nodes)
+        known = going_on(state, state.home)
+        if known is not None:
+            state.witness = known
+            return
         found, search = find_witness(state, state.moving(), [], nodes)
         if found is not None:
             state.witness = found
@@ -72,9 +77,10 @@ def _waits_clear(state: LockState, i: int, nodes: int) -> bool:
     better = np.flatnonzero(free & np.logical_not(_meets_whole_ways(state, i)))
     found = np.flatnonzero(free)[[-1, 0]] if free.any() else ()
     tried = (one.position + int(step) for step in found)
-    goal = one.position + int(better[-1]) if len(better) else next(
-        (goal for goal in tried if goal > one.position and _all_get_home(state, i, goal, nodes)), one.position
-    )
+    if len(better):
+        goal = one.position + int(better[-1])
+    else:
+        goal = next((to for to in tried if _all_get_home(state, i, to, nodes)), one.position)
     state.set_goal(i, goal)
     return bool(free[goal - one.position])
 
@@ -86,10 +92,10 @@ def _all_get_home(state: LockState, i: int, goal: int, nodes: int) -> bool:
     for j, one in before:
         waits = one.goal if not one.frozen and one.goal < one.demand.last else one.position
         state.install(j, _as_if_back(one, goal if j == i else waits))
-    found, _ = find_witness(state, state.known(), [], nodes)
+    known = going_on(state, state.home) is not None or find_witness(state, state.known(), [], nodes)[0] is not None
     for j, one in before:
         state.install(j, one)
-    return found is not None
+    return known
 
 
 def _as_if_back(truck: Truck, position: int) -> Truck:
