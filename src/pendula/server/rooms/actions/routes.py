@@ -23,6 +23,7 @@ from pendula.kernel.engine import Outcome
 from pendula.server.data_directory import NAME
 from pendula.server.errors import HttpRefused, json_response
 from pendula.server.hosting.engine_host import EngineHost
+from pendula.server.hosting.moments import Facts, said
 from pendula.server.hosting.room_spec import Lifecycle, New, RoomSpec, Sentences
 from pendula.server.rooms.actions import demo, estimates, views
 from pendula.server.routes.bodies import document_limits, read_body
@@ -271,7 +272,9 @@ async def now(world: WorldName, supervisor: Supervised, _: Viewer, at: RecordNum
     host = supervisor.host(ROOM.name, world)
     if at is None:
         return json_response(encode_view(await host.ask(_now)))
-    return json_response(await in_the_past(lambda: encode_view(views.now_of(_world(host, at).current, at))))
+    return json_response(
+        await in_the_past(lambda: _then(host, at, lambda world: encode_view(views.now_of(world.current, at))))
+    )
 
 
 @router.get(f"{WORLD}/events", responses=answers(views.EventsView), operation_id="actions_events")
@@ -329,7 +332,7 @@ async def carry(world: WorldName, supervisor: Supervised, _: Viewer, at: RecordN
     host = supervisor.host(ROOM.name, world)
     if at is None:
         return json_response(await host.ask(lambda driver: _carry(driver.engine)))
-    return json_response(await in_the_past(lambda: _carry(_world(host, at))))
+    return json_response(await in_the_past(lambda: _then(host, at, _carry)))
 
 
 def _accepted(data: bytes, limits: DocumentLimits) -> dict[str, Any]:
@@ -350,10 +353,11 @@ async def _minute(host: EngineHost) -> int:
     return await host.ask(lambda driver: driver.engine.now())
 
 
-def _world(host: EngineHost, at: int) -> World:
-    world = host.driver.engine_at(at)
-    assert isinstance(world, World)
-    return world
+def _then(host: EngineHost, at: int, read: Callable[[World], bytes]) -> bytes:
+    """What `read` finds in the world as it was after record `at`."""
+    with host.past.at(at) as world:
+        assert isinstance(world, World)
+        return read(world)
 
 
 def _now(driver: views.AnyDriver) -> views.WorldNow:
@@ -375,6 +379,10 @@ def _lines(data: bytes) -> Response:
     return Response(data, media_type="application/x-ndjson")
 
 
+def _interrupted(event: Facts) -> str:
+    return f"{event['action_id']} was interrupted"
+
+
 ROOM = RoomSpec(
     name="actions",
     title="Actions",
@@ -385,4 +393,5 @@ ROOM = RoomSpec(
     views=VIEWS,
     lifecycle=LIFECYCLE,
     prefix=BASE,
+    incidents={"rejection": said, "diagnostic": said, "interrupt": _interrupted},
 )
