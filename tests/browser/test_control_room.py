@@ -6,15 +6,9 @@ import sys
 from pathlib import Path
 from subprocess import run
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Serve, Watched
-
-
-@pytest.fixture(scope="module")
-def demo(serve: Serve) -> str:
-    return serve("--demo")
 
 
 def live(page: Page, address: str) -> None:
@@ -31,6 +25,29 @@ def test_the_page_opens_with_its_rooms_and_no_error_in_the_console(demo: str, wa
     page.get_by_test_id("nav-tally").click()
     expect(page.get_by_test_id("room")).to_have_attribute("data-live", "true")
     expect(page.get_by_test_id("connection")).to_have_attribute("data-state", "live")
+    assert watched.errors == []
+
+
+def test_every_room_shows_live_figures_in_human_units(demo: str, watched: Watched) -> None:
+    page = watched.page
+    live(page, f"{demo}/")
+
+    for room in ("actions", "credit", "fleet", "jobs", "playback"):
+        figures = page.get_by_test_id(f"room-card-{room}").get_by_test_id("figures")
+        expect(figures.locator("dd")).to_have_count(4)
+    expect(page.get_by_test_id("engine-actions-town")).to_contain_text(re.compile(r"\d (d|h|min)\b.* · "))
+    assert watched.errors == []
+
+
+def test_what_needs_a_person_is_one_click_from_its_cause(demo: str, watched: Watched) -> None:
+    page = watched.page
+    live(page, f"{demo}/")
+
+    # The archive of the demo is asked for letters, and never answers.
+    page.get_by_test_id("need").get_by_role("link", name="archive that was asked").first.click(timeout=60_000)
+
+    expect(page.get_by_test_id("panel-job")).to_contain_text("does not answer")
+    expect(page.get_by_test_id("panel-dead")).to_be_visible()
     assert watched.errors == []
 
 
@@ -163,5 +180,8 @@ def test_where_tokens_are_needed_one_signs_in_and_out(serve: Serve, watched: Wat
     assert secret not in page.url
     cookies = page.context.cookies()
     assert [(cookie["httpOnly"], cookie["sameSite"]) for cookie in cookies] == [(True, "Strict")]
+    page.get_by_test_id("nav-tally").click()
+    expect(page.get_by_test_id("events").locator("tbody tr").first).to_be_visible()
+    expect(page.get_by_test_id("connection")).to_have_attribute("data-state", "live")
     page.get_by_test_id("sign-out").click()
     expect(page.get_by_test_id("sign-in")).to_be_visible()

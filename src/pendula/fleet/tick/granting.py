@@ -6,6 +6,7 @@ from pendula.fleet.driving.records import Record, Waiting
 from pendula.fleet.tick.draft import Draft
 from pendula.fleet.traffic.grants import Blocked, Effort, Wait, extend
 from pendula.fleet.traffic.lock_state import Ints
+from pendula.fleet.traffic.witness import first_to_go
 from pendula.fleet.turns import directions
 from pendula.fleet.turns.queueing import pause_ms, ripe, waited_for
 from pendula.fleet.views import reasons
@@ -74,8 +75,7 @@ def _unit(draft: Draft, record: Record) -> Waiting | None:
 def _goes_first(draft: Draft, record: Record) -> bool:
     """Whether the stored witness begins with this truck. Nobody bars it: who is refused for the sake of others waits
     for all that go before it there, whatever cycle was found, and a bar against the first would close a circle."""
-    witness = draft.locks.witness
-    return bool(witness) and witness[0][0] == record.number
+    return first_to_go(draft.locks) == record.number
 
 
 def _barred(draft: Draft, record: Record, unit: Ints) -> Waiting | None:

@@ -39,6 +39,11 @@ def _needs_marked(state: LockState, j: int, upto: int) -> bool:
     return bool(state.marks[other.demand.needs(other.position, upto)].any())
 
 
+def first_to_go(state: LockState) -> int | None:
+    """The truck whose move comes first. Those that are at the end of theirs, as all at rest, have none left to make."""
+    return next((i for i, position in state.witness if position > state.truck(i).position), None)
+
+
 def trimmed(moves: list[Move], i: int, position: int) -> list[Move]:
     """The moves that are left when the grant of a truck ends at a position."""
     return [move for move in moves if move[0] != i or move[1] > position]

@@ -1,6 +1,5 @@
 /** The page of a world: what is happening, what waits and why, what came before, at any moment of its journal. */
 
-import { useSignal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 
 import type { EngineAddress } from "../../api/client";
@@ -12,6 +11,7 @@ import type { EngineRoomProps } from "../../registry";
 import { integer } from "../../wording";
 import { Ask } from "../shared/Ask";
 import { gapSentence } from "../shared/Came";
+import { useChosen } from "../shared/chosen";
 import type { CameRow } from "../shared/engine";
 import { useFollowing } from "../shared/following";
 import { Happened } from "./Happened";
@@ -34,9 +34,9 @@ interface Moment {
 }
 
 export function ActionsRoom(props: EngineRoomProps) {
-  const { at } = props;
+  const { engine, at, on } = props;
   const { live, past, busy, frame } = useFollowing(props, worldAt, momentAt);
-  const chosen = useSignal<string | null>(null);
+  const [chosen, choose] = useChosen(on, engine);
   const now = live.state.value;
   const came = useMemo(() => whatCame(live.came.value), [live.came.value]);
   const present: Moment | null = now === null ? null : { now, ...came };
@@ -49,10 +49,8 @@ export function ActionsRoom(props: EngineRoomProps) {
           address={live.address}
           live={at === null}
           busy={busy}
-          chosen={chosen.value}
-          onChoose={(action) => {
-            chosen.value = action;
-          }}
+          chosen={chosen}
+          onChoose={choose}
           onLook={frame.onMove}
         />
       )}

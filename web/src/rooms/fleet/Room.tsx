@@ -13,6 +13,7 @@ import { Readout, Readouts } from "../../components/Readout";
 import { RoomFrame } from "../../components/RoomFrame";
 import type { EngineRoomProps } from "../../registry";
 import { integer } from "../../wording";
+import { useChosen } from "../shared/chosen";
 import { useFollowing } from "../shared/following";
 import { Drill } from "./Drill";
 import "./fleet.css";
@@ -24,14 +25,11 @@ import { condition, fleetTime } from "./wording";
 const ALERTS_EVERY_TICKS = 20;
 
 export function FleetRoom(props: EngineRoomProps) {
-  const { at } = props;
+  const { engine, at, on } = props;
   const { live, past, busy, frame } = useFollowing(props, fleetAt, fleetAt);
-  const chosen = useSignal<string | null>(null);
+  const [chosen, choose] = useChosen(on, engine);
   const map = useMap(live.address);
   const shown = at === null ? live.state.value : past;
-  const choose = (robot: string | null) => {
-    chosen.value = robot;
-  };
   const ready = shown !== null && map.value.map !== null;
   return (
     <RoomFrame {...frame} fetching={ready ? null : "Fetching the fleet …"}>
@@ -43,7 +41,7 @@ export function FleetRoom(props: EngineRoomProps) {
           address={live.address}
           live={at === null}
           busy={busy}
-          chosen={chosen.value}
+          chosen={chosen}
           onChoose={choose}
           onDone={() => void live.refresh()}
         />

@@ -31,7 +31,7 @@ export interface Following<State extends Numbered, Moment> {
 
 /** Follow the engine of a page, and the moment of its past that the address names. */
 export function useFollowing<State extends Numbered, Moment>(
-  { room, engine, at }: EngineRoomProps,
+  { room, engine, at, on }: EngineRoomProps,
   readNow: ReadNow<State>,
   readPast: ReadPast<Moment>,
 ): Following<State, Moment> {
@@ -46,7 +46,7 @@ export function useFollowing<State extends Numbered, Moment>(
       at,
       journal: now === null ? null : { ...live.extent.value, last: now.n },
       error: at === null ? live.error.value : past.error.value,
-      onMove: (n) => replaceAddress(roomHref(room.name, engine, n)),
+      onMove: (n) => replaceAddress(roomHref(room.name, engine, n, on)),
     },
   };
 }
