@@ -88,7 +88,7 @@ ON_ITS_WAY = (227, 467, 483)
 
 @pytest.mark.req("FLT-LIVE-9", "FLT-FAIL-7")
 @pytest.mark.parametrize("seeds", [range(100), range(100, 200), ON_ITS_WAY])
-def test_others_get_as_far_as_their_goals_while_a_truck_has_failed_and_home_when_it_is_back(seeds: Sequence[int]) -> None:
+def test_others_get_to_their_goals_while_a_truck_has_failed_and_home_when_it_is_back(seeds: Sequence[int]) -> None:
     for seed in seeds:
         run = Run(tiny_map(seed), Random(seed))
         run.drive(run.random.randint(0, 6))
