@@ -221,5 +221,8 @@ def test_where_tokens_are_needed_one_signs_in_and_out(serve: Serve, watched: Wat
     assert secret not in page.url
     cookies = page.context.cookies()
     assert [(cookie["httpOnly"], cookie["sameSite"]) for cookie in cookies] == [(True, "Strict")]
+    page.get_by_test_id("nav-tally").click()
+    expect(page.get_by_test_id("events").locator("tbody tr").first).to_be_visible()
+    expect(page.get_by_test_id("connection")).to_have_attribute("data-state", "live")
     page.get_by_test_id("sign-out").click()
     expect(page.get_by_test_id("sign-in")).to_be_visible()

@@ -25,7 +25,7 @@ from pendula.server.errors import HttpRefused, json_response
 from pendula.server.hosting.engine_host import EngineHost
 from pendula.server.hosting.moments import Facts, said
 from pendula.server.hosting.room_spec import Lifecycle, New, RoomSpec, Sentences
-from pendula.server.rooms.actions import demo, views
+from pendula.server.rooms.actions import demo, estimates, views
 from pendula.server.routes.bodies import document_limits, read_body
 from pendula.server.routes.dependencies import Operator, RequestId, Supervised, Viewer
 from pendula.server.routes.engine import LARGEST_N, RecordNumber, command_response, in_the_past
@@ -98,7 +98,18 @@ class Step(Struct, frozen=True, forbid_unknown_fields=True):
     to: Minute | None = None
 
 
-VIEWS = (WorldList, NewWorld, Submissions, Interrupts, Targets, Step, views.WorldNow, views.EventsView)
+VIEWS = (
+    WorldList,
+    NewWorld,
+    Submissions,
+    Interrupts,
+    Targets,
+    Step,
+    views.WorldNow,
+    views.EventsView,
+    estimates.Supposition,
+    estimates.EstimateView,
+)
 router = APIRouter(tags=["actions"])
 
 _FILE = {
@@ -239,6 +250,20 @@ async def advance(
 
 
 # What a world tells
+
+
+@router.post(
+    f"{WORLD}/what-if",
+    responses=answers(estimates.EstimateView, CHANGE_ERRORS),
+    openapi_extra=takes("Supposition"),
+    operation_id="actions_what_if",
+)
+async def what_if(world: WorldName, request: Request, supervisor: Supervised, _: Viewer) -> Response:
+    """When an instance would start and end if it were submitted, as far as can be known now; nothing is done."""
+    host = supervisor.host(ROOM.name, world)
+    wish = await read_body(request, estimates.Supposition)
+    found = await host.ask(estimates.standing)
+    return json_response(encode_view(await asyncio.to_thread(estimates.estimate, found, wish)))
 
 
 @router.get(f"{WORLD}/now", responses=answers(views.WorldNow), operation_id="actions_now")
