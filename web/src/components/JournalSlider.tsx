@@ -48,7 +48,7 @@ export function JournalSlider({ source, busy, tell, onMove, ...slider }: Journal
   const jump = async (side: "after" | "before") => {
     playing.stop();
     try {
-      const found = await source.incident(side, at ?? last);
+      const found = await source.incident(side, at ?? last + 1);
       said.value =
         found?.sentence ?? (side === "after" ? "Nothing went wrong after this." : "Nothing went wrong before.");
       if (found !== null) onMove(found.n);
