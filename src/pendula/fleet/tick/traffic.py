@@ -14,7 +14,7 @@ from msgspec import DecodeError, structs, to_builtins
 
 from pendula.fleet.contracts.traffic import Alert, CorridorRequest, LockResult, LockSnapshot, RollingTargetCommand
 from pendula.fleet.driving.detours import Wayfinder
-from pendula.fleet.driving.params import NodeLockPolicy, TrafficParams, faults, short_um
+from pendula.fleet.driving.params import NodeLockPolicy, TrafficParams, asked_um, faults, short_um
 from pendula.fleet.driving.records import Record
 from pendula.fleet.driving.uses import Ground
 from pendula.fleet.health.closures import barred
@@ -372,6 +372,7 @@ def _record(
         rest=rest,
         short_um=short_um(profile, params),
         node=rest,
+        asked_um=asked_um(profile, params),
     )
 
 
