@@ -15,6 +15,7 @@ from pendula.fleet.traffic.blocked_by import cycle_of
 from pendula.fleet.traffic.columns import trucks_of
 from pendula.fleet.traffic.dominating import dominating
 from pendula.fleet.traffic.lock_state import Ints, LockState, Move
+from pendula.fleet.traffic.pairs import stuck_together
 from pendula.fleet.traffic.refuge import (
     needed_by,
     needed_everywhere,
@@ -71,6 +72,11 @@ class Search:
     asleep: dict[int, Sleeper] = field(default_factory=dict)
     # Outlooks that had to be made, most of what a search costs beside its branches.
     looks: int = 0
+    # The trucks it was asked about, and where all grants ended when it began.
+    start: tuple[int, ...] = ()
+    begin: tuple[int, ...] = ()
+    # Two of whom is known that they would not get to rest if they were alone.
+    hopeless_pair: tuple[int, ...] = ()
 
     def go(self, i: int, position: int) -> None:
         self.state.place(i, position)
@@ -113,6 +119,10 @@ class Search:
             return True
         if not self.stuck:
             self.stuck, self.cycle = tuple(sorted(self.waiting)), cycle_of(self.waiting)
+            self.hopeless_pair = self.hopeless()
+            if self.hopeless_pair:
+                self.cycle = self.hopeless_pair
+                return False
             if any(self.attempt(partial(self.rolled_out, order)) for order in _ORDERS):
                 return True
         for k, position in self.branches() if self.nodes > 0 else ():
@@ -122,6 +132,16 @@ class Search:
             if self.attempt(partial(self.after, k, position)):
                 return True
         return False
+
+    def hopeless(self) -> tuple[int, ...]:
+        """Two trucks that would not get to rest if they were alone: one of those it was asked about, since all others
+        had a schedule before, and one with which it blocks each other."""
+        for i in self.start:
+            mutual = [k for k in trucks_of(self.waiting.get(i, 0)) if self.waiting.get(k, 0) >> i & 1]
+            for k in mutual:
+                if stuck_together(self.state, i, self.begin[i], k, self.begin[k]):
+                    return min(i, k), max(i, k)
+        return ()
 
     def attempt(self, way: Callable[[], bool]) -> bool:
         """Tries a way to go on; everything is as it was if it fails."""
@@ -280,8 +300,9 @@ def find_witness(state: LockState, start: list[int], old: list[Move], nodes: int
     """A schedule from the ends of all grants: trucks of `start` and whoever is in their way to refuges, then all others
     as the old witness says, then those few to rest. `None` where none was found within so many branches. The old
     witness need not be one for the trucks of `start`."""
-    search = Search(state, nodes, waiting=dict.fromkeys((i for i in start if not state.truck(i).frozen), 0))
     positions = positions_of(state)
+    moving = tuple(i for i in start if not state.truck(i).frozen)
+    search = Search(state, nodes, waiting=dict.fromkeys(moving, 0), start=moving, begin=tuple(positions))
     found = search.solved(sorted(search.waiting))
     touched = {i for i, _ in search.moves} | set(start)
     last = [(i, state.truck(i).goal) for i in sorted(touched) if search.can_move(i)]
