@@ -303,6 +303,7 @@ class Traffic:
         return self
 
     def _draft(self, inputs: TickInputs) -> Draft:
+        for_routes = self.params.search_nodes_per_tick // 2
         return Draft(
             tick=self.tick_number,
             now_ms=inputs.now_ms,
@@ -316,7 +317,8 @@ class Traffic:
             numbers=self._numbers,
             closed=self.closed,
             locks=self._locks,
-            effort=Effort(self.params.search_nodes, self.params.search_nodes_per_tick),
+            effort=Effort(self.params.search_nodes, self.params.search_nodes_per_tick - for_routes),
+            admissions=Effort(self.params.search_nodes, for_routes),
             directions=self._directions.copied(),
             two_way=self._two_way,
             ways=self._ways,
