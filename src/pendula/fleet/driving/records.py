@@ -6,7 +6,7 @@ before a tick and the copies take its place when the tick has succeeded, so a fa
 
 from dataclasses import dataclass, field
 
-from pendula.fleet.contracts.traffic import Health, Phase, PriorityClass, RobotStatus, RollingTargetCommand
+from pendula.fleet.contracts.traffic import Health, Phase, PriorityClass, RobotStatus
 from pendula.fleet.driving.doubts import Doubt
 from pendula.fleet.driving.stops import FAILURES
 from pendula.fleet.driving.track import Track
@@ -111,8 +111,6 @@ class Record:
 
     # What the next unit of a waiting truck excludes; made when needed, kept while the truck waits.
     ripe: frozenset[int] | None = None
-    # The last command and what it says, for a truck that hears the same again.
-    told: tuple[tuple[object, ...], RollingTargetCommand] | None = None
     # What follows from what is held and from the next unit, kept as long as both stay.
     _edges: frozenset[int] | None = None
     entering: dict[int, bool] | None = None

@@ -28,7 +28,7 @@ from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.tasks import Dispatch, OperationDone, TaskEvent, TaskSubmitted
 from pendula.fleet.tick import Reason, TickOutputs, Traffic
 from pendula.fleet.trucks.profiles import RobotProfile
-from pendula.fleet.units import MILLION
+from pendula.fleet.units import MILLION, metres
 from pendula.kernel.canonical import Json
 from pendula.kernel.errors import InputRefused
 
@@ -263,7 +263,7 @@ class Run:
     def _digest(self, outputs: TickOutputs) -> None:
         state = [(one.edge, one.on_um, one.yaw_urad or 0, one.v_um_s) for one in self.world.trucks]
         told = [(one.granted, None if one.waiting is None else one.waiting.code) for one in outputs.scene.records]
-        sent = [(one.seq, one.mode.value, str(one.stopLineS)) for one in outputs.commands]
+        sent = [(one.seq, one.mode.value, str(metres(one.stop_um))) for one in outputs.aims]
         self._hash.update(np.array(state, dtype=np.int64).tobytes())
         self._hash.update(repr((outputs.now_ms, told, sent)).encode())
 

@@ -228,19 +228,19 @@ def _goes_round(draft: Draft, record: Record) -> bool:
 def tell(draft: Draft) -> None:
     """Hold point, target and command of every truck. One that cannot stop before its stop line stops at once."""
     for record in draft.records:
-        draft.commands.append(aim(record, draft.now_ms, draft.params))
+        draft.aims.append(aim(record, draft.now_ms, draft.params))
         if not can_stop(record, draft.params):
             record.stop_code = "STOP_INVARIANT"
             draft.alert(alarms.SAFETY_STOP, "ERROR", draft.now_ms, record.robot_id, requirement="FLT-TEST-47")
             record.seq -= 1
-            draft.commands[-1] = aim(record, draft.now_ms, draft.params)
+            draft.aims[-1] = aim(record, draft.now_ms, draft.params)
 
 
 def assert_invariants(draft: Draft) -> None:
     """I-1 to I-8 and I-12. Raises `InvariantBroken`, and nothing of the tick becomes true."""
     touched = sorted(draft.touched)
     replay = bool(touched) and draft.params.refuge and draft.tick % _replay_every(len(draft.records)) == 0
-    for name, text in broken(draft.records, draft.locks, draft.commands, draft.params, touched, replay):
+    for name, text in broken(draft.records, draft.locks, draft.aims, draft.params, touched, replay):
         raise InvariantBroken(f"{name}: {text}", invariant=name)
 
 
