@@ -91,9 +91,12 @@ class Record:
     target_um: int = 0
     pending: RoutePlan | None = None
     pending_since_ms: int | None = None
+    # The trucks that stood against the route that waits, and how they were then.
     refused_cycle: tuple[int, ...] = ()
-    # When a route and when a refused unit is tried again.
+    refused_versions: tuple[int, ...] = ()
+    # When a route may be tried again, when it is though nothing has changed, and when a refused unit is.
     retry_ms: int = 0
+    sleep_ms: int = 0
     again_ms: int = 0
     waiting: Waiting | None = None
     waiting_since_ms: int | None = None
@@ -139,7 +142,7 @@ class Record:
         self.base = self.granted = self.acted = 0
         self.at_um = self.hold_um = self.farthest_um = self.target_um = 0
         self.waiting = self.waiting_since_ms = self.request_ms = None
-        self.refused_cycle = ()
+        self.refused_cycle = self.refused_versions = ()
         self.absent = True
         self.changed()
 

@@ -28,8 +28,8 @@ _UNSEEN = frozenset({Stop.ROBOT_FAULT, Stop.OFFLINE, Stop.STUCK})
 def judge(record: Record, now_ms: int, params: TrafficParams) -> None:
     """The health of a truck and why it has to stand."""
     found = _stops(record, now_ms, params)
-    if found:
-        # Who is stopped already, or silent, or does not hear, is not stuck.
+    if found or record.stop_code == Stop.SAFE_STATE:
+        # Who is stopped already, or silent, or does not hear, or has to let others go first, is not stuck.
         record.crawl_ms = None
     elif has_stuck(record, now_ms, params):
         record.latched = Stop.STUCK

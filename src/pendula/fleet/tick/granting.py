@@ -16,6 +16,7 @@ _WORKING = frozenset({Phase.LOADING, Phase.UNLOADING})
 def grant(draft: Draft) -> None:
     """Units in rank order, for each truck in the order of its way, until one is refused or it has what it can use."""
     draft.queue.before = waited_for(draft.records)
+    draft.effort.left += max(0, draft.admissions.left)
     if draft.missing is not None:
         _wait_for_all(draft, draft.missing)
         return
