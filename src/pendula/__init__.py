@@ -5,8 +5,8 @@ A map of the package, from the ground up:
     pendula.kernel      time, order, randomness, canonical bytes, journals, replay: standard library and msgspec
     pendula.documents   the one reader of YAML and JSON
     pendula.testing     faulty disks, seeded histories, contract suites: for our tests and for yours
-    pendula.server      HTTP, streams and the control room (extra `server`)
-    pendula.cli         the program `pendula` (extra `cli`)
+    pendula.server      HTTP, streams and the control room
+    pendula.cli         the program `pendula`
 
 The five rooms (actions, playback, jobs, credit, fleet) stand between documents and server; none knows another.
 """

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -36,26 +37,40 @@ def browser() -> Iterator[Browser]:
         chromium.close()
 
 
-@pytest.fixture(scope="module")
-def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
+@contextmanager
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
     """Starts servers; each is stopped at the end and must then have stopped cleanly."""
-    servers: list[subprocess.Popen[str]] = []
+    started: list[subprocess.Popen[str]] = []
 
     def start(*flags: str, data: Path | None = None) -> str:
         place = data or tmp_path_factory.mktemp("data")
         command = [sys.executable, "-m", "pendula", "serve", "--port", "0", "--data", str(place), "--json", *flags]
         server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        servers.append(server)
+        started.append(server)
         assert server.stdout is not None
         address: str = json.loads(server.stdout.readline())["address"]
         return address
 
     yield start
-    for server in servers:
+    for server in started:
         server.send_signal(signal.SIGTERM)
-    for server in servers:
-        server.communicate(timeout=20)
+    for server in started:
+        server.communicate(timeout=60)
         assert server.returncode == 0
+
+
+@pytest.fixture(scope="module")
+def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
+    """Servers of a module's own."""
+    with servers(tmp_path_factory) as start:
+        yield start
+
+
+@pytest.fixture(scope="session")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The demo, one for all: each room has tests of its own, which leave the others alone."""
+    with servers(tmp_path_factory) as start:
+        yield start("--demo")
 
 
 class Watched:

@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import Serve, Watched
+from tests.browser.conftest import Watched
 
 WORKSHOP = {
     "epoch": {"index": 0, "start_at": "2025-07-01T00:00:00", "end_at": "2025-07-02T00:00:00"},
@@ -18,11 +18,6 @@ WORKSHOP = {
         {"id": "A3", "actor": "bob", "verb": "fly", "submitted_at": "2025-07-01T08:06:00"},
     ],
 }
-
-
-@pytest.fixture(scope="module")
-def demo(serve: Serve) -> str:
-    return serve("--demo")
 
 
 def opened(watched: Watched, demo: str, world: str = "town") -> Page:

@@ -5,14 +5,9 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import Serve, Watched
+from tests.browser.conftest import Watched
 
 AROUND = ("anna", "bakery", "farm", "dmytro", "cafe")
-
-
-@pytest.fixture(scope="module")
-def demo(serve: Serve) -> str:
-    return serve("--demo")
 
 
 def opened(watched: Watched, demo: str) -> Page:

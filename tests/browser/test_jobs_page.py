@@ -5,12 +5,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import Serve, Watched
-
-
-@pytest.fixture(scope="module")
-def demo(serve: Serve) -> str:
-    return serve("--demo")
+from tests.browser.conftest import Watched
 
 
 @pytest.fixture

@@ -3,14 +3,9 @@
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import Serve, Watched
+from tests.browser.conftest import Watched
 
 HALL = {"name": "hall", "seed": 1, "channels": ["a", "b"], "dwell_ms": 3_600_000}
-
-
-@pytest.fixture(scope="module")
-def demo(serve: Serve) -> str:
-    return serve("--demo")
 
 
 def opened(watched: Watched, demo: str, player: str = "frame") -> Page:
@@ -71,6 +66,77 @@ def test_the_buttons_move_the_player(hall: Page, watched: Watched) -> None:
     hall.get_by_test_id("do-ban").click()
     expect(on).not_to_have_text("1")
     expect(hall.get_by_test_id("exposure")).to_contain_text("1 banned")
+    assert watched.errors == []
+
+
+def test_an_item_that_is_wished_for_comes_next_and_says_so(hall: Page, watched: Watched) -> None:
+    coming = hall.get_by_test_id("coming").locator("button")
+    expect(coming.nth(2)).to_contain_text("12")
+
+    coming.nth(2).click()
+    expect(hall.get_by_test_id("panel-wishes")).to_contain_text("About 12 of b")
+    hall.get_by_test_id("do-pin").click()
+    expect(coming.first).to_have_attribute("data-origin", "pinned")
+    expect(coming.first).to_contain_text("12")
+    hall.get_by_test_id("do-next").click()
+    hall.get_by_test_id("why-now").click()
+
+    expect(hall.get_by_test_id("on-id")).to_have_text("12")
+    expect(hall.get_by_test_id("screen")).to_contain_text("somebody wanted to see it")
+    why = hall.get_by_test_id("panel-why-item")
+    expect(why.get_by_test_id("reason").first).to_have_attribute("data-code", "pinned")
+    # Nobody's turn was taken for it.
+    expect(coming.first).to_contain_text("11")
+    assert watched.errors == []
+
+
+def test_a_banned_artwork_leaves_every_channel_until_the_ban_is_lifted(hall: Page, watched: Watched) -> None:
+    coming, bans = hall.get_by_test_id("coming"), hall.get_by_test_id("bans")
+    expect(coming.get_by_text("11", exact=True).first).to_be_visible()
+
+    coming.locator("button").first.click()
+    hall.get_by_test_id("do-ban-artwork").click()
+    expect(bans.locator("li")).to_have_count(1)
+    expect(bans).to_contain_text("11")
+    hall.get_by_test_id("do-next").click()
+    expect(coming.locator("button").first).to_be_visible()
+    expect(coming.get_by_text("11", exact=True)).to_have_count(0)
+    hall.get_by_test_id("do-pin").click()
+    expect(hall.get_by_test_id("panel-wishes").get_by_role("alert")).to_contain_text("Artwork 11 is banned")
+
+    hall.get_by_test_id("lift-11").click()
+
+    expect(bans).to_have_count(0)
+    assert [error for error in watched.errors if "422" not in error and "409" not in error] == []
+
+
+def test_a_channel_rests_and_its_share_goes_to_the_other(hall: Page, watched: Watched) -> None:
+    shares = hall.get_by_test_id("exposure")
+    rest = hall.get_by_test_id("rest-b")
+    expect(shares.locator("[data-channel=a]")).to_contain_text("of 50.0 %")
+
+    rest.click()
+    expect(rest).to_have_attribute("aria-pressed", "true")
+    expect(shares.locator("[data-channel=b]")).to_contain_text("paused")
+    expect(shares.locator("[data-channel=a]")).to_contain_text("of 100.0 %")
+    hall.get_by_test_id("do-next").click()
+    expect(hall.get_by_test_id("on-channel")).to_have_text("a")
+    expect(hall.get_by_test_id("coming").locator("button", has_text="b")).to_have_count(0)
+
+    rest.click()
+
+    expect(rest).to_have_text("Pause")
+    expect(shares.locator("[data-channel=b]")).to_contain_text("of 50.0 %")
+    assert watched.errors == []
+
+
+def test_the_past_cannot_be_wished_for(hall: Page, watched: Watched) -> None:
+    hall.get_by_test_id("time-slider-input").focus()
+    hall.keyboard.press("Home")
+    expect(hall.get_by_test_id("past-banner")).to_be_visible()
+
+    for button in ("do-pin", "do-ban-artwork", "rest-a", "rest-b"):
+        expect(hall.get_by_test_id(button)).to_be_disabled()
     assert watched.errors == []
 
 

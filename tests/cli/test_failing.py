@@ -150,7 +150,7 @@ def test_json_is_wanted_when_it_is_among_the_options(arguments: list[str], wante
     assert wants_json(arguments) is wanted
 
 
-def test_a_missing_extra_is_named_with_the_command_that_installs_it(
+def test_what_an_installation_without_dependencies_lacks_comes_with_a_plain_one(
     monkeypatch: pytest.MonkeyPatch, pendula: Pendula
 ) -> None:
     monkeypatch.setitem(sys.modules, "structlog", None)
@@ -158,21 +158,26 @@ def test_a_missing_extra_is_named_with_the_command_that_installs_it(
     ended = pendula("serve")
 
     assert ended == Finished(
-        3, "", 'pendula: This needs structlog; install with: pip install "pendula[server]" (missing_extra)\n'
+        3, "", "pendula: This needs structlog; install with: pip install pendula (missing_extra)\n"
     )
 
 
 def test_nothing_is_missing_here() -> None:
-    for extra in failing.EXTRAS:
-        require(extra)
+    for part in (*failing.PLAIN, *failing.EXTRAS):
+        require(part)
 
 
-def test_the_extras_are_those_of_the_package() -> None:
-    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+def modules_of(requirements: list[str]) -> set[str]:
+    return {requirement.partition(">=")[0].partition("[")[0].replace("-", "_") for requirement in requirements}
 
+
+def test_what_commands_ask_for_is_what_the_package_declares() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+    for modules in failing.PLAIN.values():
+        assert set(modules) <= modules_of(project["dependencies"])
     for extra, modules in failing.EXTRAS.items():
-        names = [requirement.partition(">=")[0].partition("[")[0].replace("-", "_") for requirement in declared[extra]]
-        assert set(modules) <= set(names)
+        assert set(modules) <= modules_of(project["optional-dependencies"][extra])
 
 
 @pytest.mark.parametrize("error", [InputRefused("x"), InternalError("x"), MissingExtra("x")])

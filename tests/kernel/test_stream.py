@@ -115,7 +115,24 @@ def test_the_journal_serves_on_while_the_buffer_moves() -> None:
     assert seen == [f"{n}.0" for n in range(2, 32, 2)]
 
 
-@pytest.mark.parametrize("bad", ["", "7", "1.", "-1.0", "01.0", "1.0.0", "x.y", "999.0"])
+@pytest.mark.parametrize("before", [0, 3])
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_reader_that_has_heard_nothing_yet_knows_where_it_was(before: int, restarted: bool) -> None:
+    disk = FaultyDisk()
+    driver = with_adds(new_driver(disk), before)
+    if restarted:
+        driver.close()
+        driver = recovered(disk)
+    place = driver.subscribe().last
+    do(driver, Add(1), Add(2))
+
+    items = driver.subscribe(place).take(10)
+
+    assert [item.event.by for item in items if isinstance(item, Published)] == [1, 2]
+    assert len(items) == 2
+
+
+@pytest.mark.parametrize("bad", ["", "7", "1.", "-1.1", "-2.0", "01.0", "1.0.0", "x.y", "999.0"])
 def test_an_id_that_was_never_given_is_refused(bad: str) -> None:
     driver = with_adds(new_driver(FaultyDisk()), 2)
 

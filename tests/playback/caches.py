@@ -7,6 +7,7 @@ from struct import pack
 from zlib import crc32
 
 from pendula.playback.cache.shelf import CacheShelf, open_cache
+from pendula.playback.model import Item
 
 
 def raw(id: int, ts: int, *, modified: int = 0, payload: bytes = b"") -> bytes:
@@ -66,3 +67,15 @@ def opened(path: Path, channel: str = "a", *, blocks: int = 2) -> CacheShelf:
 
 def shelf_of(folder: Path, records: list[bytes], channel: str = "a", *, blocks: int = 2) -> CacheShelf:
     return opened(put(folder / f"{channel}.pch", cache_file(channel, records)), channel, blocks=blocks)
+
+
+def touched(items: list[Item], index: int) -> set[int]:
+    """The blocks of a channel that a batch looked into."""
+    places: set[int] = set()
+    for item in items:
+        if item.channel_index == index:
+            assert item.at is not None
+            places |= {item.at}
+            if item.trace is not None:
+                places |= {*item.trace.picked, *item.trace.skipped, *item.trace.bad}
+    return {place // 51 for place in places}

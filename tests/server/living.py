@@ -189,7 +189,7 @@ class StreamReader:
                 self._text += await asyncio.wait_for(self._chunks.get(), 20)
             block, _, self._text = self._text.partition(b"\n\n")
             fields = dict(line.split(": ", 1) for line in block.decode().split("\n") if not line.startswith(":"))
-            if fields:
+            if "event" in fields:
                 found.append(fields)
         return found
 

@@ -1,17 +1,19 @@
 """The package as users get it: a wheel with the page inside, in environments that hold only what it declares.
 
-No network: the declared dependencies are copied from the environment of the tests, found through their metadata. What
+No network: the declared dependencies are linked from the environment of the tests, found through their metadata. What
 is not declared is not there, so a forgotten dependency fails here.
 """
 
 import json
+import os
 import shutil
 import signal
 import subprocess
 import sys
 import time
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib.metadata import Distribution, distribution
 from pathlib import Path
 
@@ -20,6 +22,15 @@ import pytest
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def unpacked(wheel: Path) -> Path:
+    """What the wheel holds; environments share it, so that it is compiled once."""
+    place = wheel.parent / "unpacked"
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(place)
+    return place
 
 
 @pytest.fixture(scope="module")
@@ -52,21 +63,52 @@ def needed(requirements: list[str], extras: frozenset[str]) -> Iterator[Distribu
         waiting += [(Requirement(text), wanted) for text in found.requires or []]
 
 
-def environment(place: Path, wheel: Path, extras: frozenset[str]) -> Path:
-    """A new environment with the wheel and exactly what it declares; returns its Python."""
+LIBRARIES = ("msgspec", "PyYAML", "tzdata")
+
+
+def environment(place: Path, unpacked: Path, extras: frozenset[str], only: tuple[str, ...] = ()) -> Path:
+    """A new environment with the wheel and exactly what it declares, or `only` these; returns its program."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(place)], check=True)
     (site,) = (place / "lib").glob("python*/site-packages")
-    with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(site)
+    for part in unpacked.iterdir():
+        (site / part.name).symlink_to(part)
     (metadata,) = site.glob("pendula-*.dist-info")
-    requirements = Distribution.at(metadata).requires or []
-    for found in needed(requirements, extras):
-        for file in found.files or []:
-            source = Path(str(file.locate()))
-            if ".." not in file.parts and "__pycache__" not in file.parts and source.is_file():
-                (site / file).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy(source, site / file)
-    return place / "bin" / "python"
+    installed = Distribution.at(metadata)
+    for found in needed([*only] or installed.requires or [], extras):
+        for top in {file.parts[0] for file in found.files or []} - {"..", "__pycache__"}:
+            if not (site / top).exists():
+                (site / top).symlink_to(str(found.locate_file(top)))
+    (entry,) = installed.entry_points
+    program = place / "bin" / entry.name
+    program.write_text(f"#!{place}/bin/python -I\nfrom {entry.module} import {entry.attr}\n{entry.attr}()\n")
+    program.chmod(0o755)
+    return program
+
+
+@contextmanager
+def served(program: Path, data: Path, log: list[str]) -> Iterator[str]:
+    """The address of the demo, served by this program, which ends well; afterwards `log` is what it said."""
+    command = [str(program), "serve", "--port", "0", "--data", str(data), "--demo", "--json"]
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert server.stdout is not None
+        line = server.stdout.readline()
+        assert line, server.stderr.read() if server.stderr else ""
+        yield json.loads(line)["address"]
+    finally:
+        server.send_signal(signal.SIGTERM)
+        log += server.communicate(timeout=60)[1].splitlines()
+    assert server.returncode == 0
+
+
+def states_once_started(address: str) -> dict[str, str]:
+    """The rooms and how they are, as soon as none is starting any more."""
+    rooms = {"none": "starting"}
+    end = time.monotonic() + 60
+    while "starting" in rooms.values() and time.monotonic() < end:
+        rooms = {room["name"]: room["state"] for room in httpx.get(f"{address}/api/v1/rooms").json()["rooms"]}
+        time.sleep(0.05)
+    return rooms
 
 
 def test_the_wheel_carries_the_control_room_and_the_types(wheel: Path) -> None:
@@ -77,41 +119,108 @@ def test_the_wheel_carries_the_control_room_and_the_types(wheel: Path) -> None:
     assert not [name for name in names if name.startswith(("tests/", "bench/", "web/"))]
 
 
-def test_the_bare_package_works_with_what_it_declares_and_names_the_extra_it_lacks(tmp_path: Path, wheel: Path) -> None:
-    python = environment(tmp_path / "bare", wheel, frozenset())
+def test_the_libraries_alone_need_three_packages_and_the_program_says_how_to_get_the_rest(
+    tmp_path: Path, unpacked: Path
+) -> None:
+    program = environment(tmp_path / "bare", unpacked, frozenset(), only=LIBRARIES)
     code = (
         "import pendula.kernel.driver, pendula.kernel.replay, pendula.kernel.rng, pendula.documents, pendula.testing\n"
-        "import pendula.actions, pendula.playback\n"
+        "import pendula.actions, pendula.playback, pendula.jobs, pendula.credit\n"
         "from pendula.testing.tally import Tally\n"
         "print(Tally.create({'seed': 1}).now())\n"
     )
+    python = program.with_name("python")
 
     imported = subprocess.run([python, "-I", "-c", code], capture_output=True, text=True, check=False)
-    command = subprocess.run([python, "-I", "-m", "pendula", "serve"], capture_output=True, text=True, check=False)
+    command = subprocess.run([program, "serve"], capture_output=True, text=True, check=False)
 
     assert (imported.returncode, imported.stdout) == (0, "0\n"), imported.stderr
     assert command.returncode == 3
-    assert 'pip install "pendula[cli]"' in command.stderr
+    assert "install with: pip install pendula " in command.stderr
     assert len(command.stderr.splitlines()) == 1
 
 
-def test_with_all_extras_the_server_starts_from_the_wheel_and_shows_the_page(tmp_path: Path, wheel: Path) -> None:
-    python = environment(tmp_path / "all", wheel, frozenset({"all"}))
-    arguments = ["-I", "-m", "pendula", "serve", "--port", "0", "--data", str(tmp_path / "data"), "--demo", "--json"]
-    server = subprocess.Popen([python, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    try:
-        assert server.stdout is not None
-        line = server.stdout.readline()
-        assert line, server.stderr.read() if server.stderr else ""
-        address = json.loads(line)["address"]
-        assert '<div id="app"' in httpx.get(f"{address}/").text
-        rooms = {"none": "starting"}
-        end = time.monotonic() + 30
-        while "starting" in rooms.values() and time.monotonic() < end:
-            rooms = {room["name"]: room["state"] for room in httpx.get(f"{address}/api/v1/rooms").json()["rooms"]}
-            time.sleep(0.05)
-        assert rooms == dict.fromkeys(("actions", "credit", "fleet", "jobs", "playback", "tally"), "ready")
-    finally:
-        server.send_signal(signal.SIGTERM)
-        server.communicate(timeout=20)
-    assert server.returncode == 0
+def test_a_plain_installation_serves_the_page_and_says_which_room_needs_more(tmp_path: Path, unpacked: Path) -> None:
+    program = environment(tmp_path / "plain", unpacked, frozenset())
+
+    version = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
+    log: list[str] = []
+    with served(program, tmp_path / "data", log) as address:
+        page = httpx.get(f"{address}/").text
+        rooms = states_once_started(address)
+
+    assert version.startswith("pendula ")
+    assert '<div id="app"' in page
+    assert rooms == dict.fromkeys(("actions", "credit", "jobs", "playback", "tally"), "ready")
+    assert [json.loads(line)["room"] for line in log if 'pip install \\"pendula[fleet]\\"' in line] == ["fleet"]
+
+
+@pytest.mark.long
+def test_with_the_extra_of_the_fleet_every_room_starts_from_the_wheel(tmp_path: Path, unpacked: Path) -> None:
+    program = environment(tmp_path / "fleet", unpacked, frozenset({"fleet"}))
+
+    with served(program, tmp_path / "data", []) as address:
+        rooms = states_once_started(address)
+
+    assert rooms == dict.fromkeys(("actions", "credit", "fleet", "jobs", "playback", "tally"), "ready")
+
+
+@pytest.fixture
+def clean_clone(tmp_path: Path) -> Path:
+    """What a build reads of a clone that nobody has set up."""
+    clone = tmp_path / "clone"
+    for name in ("pyproject.toml", "README.md", "LICENSE", "scripts/page_in_package.py", "web/package.json"):
+        (clone / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, clone / name)
+    (clone / "src/pendula").mkdir(parents=True)
+    shutil.copy(ROOT / "src/pendula/__init__.py", clone / "src/pendula")
+    return clone
+
+
+def built(clone: Path, tools: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    """A wheel of this clone in `dist`, on a machine that has these commands and no others."""
+    programs = clone.parent / "programs"
+    programs.mkdir(exist_ok=True)
+    for name, script in tools.items():
+        (programs / name).write_text(f"#!/bin/sh\n{script}\n")
+        (programs / name).chmod(0o755)
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", "dist"]
+    environ = {**os.environ, "PATH": str(programs)}
+    return subprocess.run(command, cwd=clone, env=environ, capture_output=True, text=True, check=False)
+
+
+NPM = "PATH=/bin:/usr/bin; test $1 = ci || { cd ../src/pendula && %s; }"
+BUILDS = NPM % "mkdir -p server/page; echo built > server/page/index.html"
+
+
+def test_a_clean_clone_on_a_machine_with_node_packs_the_page_it_builds(clean_clone: Path) -> None:
+    ended = built(clean_clone, {"node": "echo v20.19.0", "npm": BUILDS})
+
+    assert ended.returncode == 0, ended.stderr
+    (wheel,) = (clean_clone / "dist").glob("*.whl")
+    assert zipfile.ZipFile(wheel).read("pendula/server/page/index.html") == b"built\n"
+
+
+@pytest.mark.parametrize(
+    ("tools", "why"),
+    [
+        ({}, "no Node was found"),
+        ({"node": "echo v18.20.0", "npm": "exit 0"}, "no Node was found"),
+        (
+            {"node": "echo v22.0.0", "npm": "echo E404 no such package; exit 1"},
+            "the last lines were: E404 no such package",
+        ),
+        ({"node": "echo v22.0.0", "npm": NPM % "true"}, "made no src/pendula/server/page/index.html"),
+    ],
+    ids=["no Node", "an old Node", "npm fails", "no page comes of it"],
+)
+def test_a_clean_clone_that_cannot_build_the_page_is_not_packed_and_says_what_to_install(
+    clean_clone: Path, tools: dict[str, str], why: str
+) -> None:
+    ended = built(clean_clone, tools)
+
+    assert ended.returncode != 0
+    assert why in ended.stderr
+    assert "Install Node 20.19 or newer" in ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert not [*(clean_clone / "dist").glob("*.whl")]

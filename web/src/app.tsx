@@ -10,7 +10,7 @@ import { ErrorNote } from "./components/ErrorNote";
 import { Logo } from "./components/Logo";
 import { Nav } from "./components/Nav";
 import { ThemeToggle } from "./components/ThemeToggle";
-import { Home } from "./pages/Home";
+import { Home } from "./pages/home/Home";
 import { RoomPage } from "./pages/RoomPage";
 import { SignIn } from "./pages/SignIn";
 import type { Route } from "./route";
@@ -44,7 +44,7 @@ export function App() {
           <Who />
         </div>
       </header>
-      <main class="main">
+      <main class="main" data-connection={connection.value.kind}>
         <div class="main-head">
           <h1 ref={heading} tabIndex={-1} data-testid="title">
             {title}
@@ -69,7 +69,7 @@ function Page({ here }: { readonly here: Route }) {
     case "home":
       return <Home />;
     case "room":
-      return <RoomPage name={here.room} engine={here.engine} at={here.at} />;
+      return <RoomPage name={here.room} engine={here.engine} at={here.at} on={here.on} />;
     case "unknown":
       return (
         <p class="note" data-testid="page-missing">

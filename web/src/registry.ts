@@ -15,6 +15,8 @@ export interface EngineRoomProps {
   readonly engine: string;
   /** The journal record looked at; `null` is live. */
   readonly at: number | null;
+  /** What the address points out. */
+  readonly on: string | null;
 }
 
 /** What the page of a room without engines is given. */
@@ -27,6 +29,10 @@ export interface WholeRoomProps {
 export interface RunsRoomProps {
   readonly room: RoomView;
   readonly run: string | null;
+  /** The moment looked at; `null` is live. */
+  readonly at: number | null;
+  /** What the address points out. */
+  readonly on: string | null;
 }
 
 /** A page that is fetched when it is first shown, and kept from then on. */

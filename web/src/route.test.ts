@@ -1,19 +1,32 @@
+// @vitest-environment happy-dom
+
 import { expect, test } from "vitest";
 
-import { parseRoute, roomHref } from "./route";
+import { moveWithin, parseRoute, replaceAddress, roomHref } from "./route";
 
 test("the empty address is the overview", () => {
   expect(["", "#", "#/"].map(parseRoute)).toEqual([{ page: "home" }, { page: "home" }, { page: "home" }]);
 });
 
 test("a room, its engine and a moment come back from the address they made", () => {
-  expect(parseRoute(roomHref("tally"))).toEqual({ page: "room", room: "tally", engine: null, at: null });
-  expect(parseRoute(roomHref("tally", "de/mo", 55))).toEqual({ page: "room", room: "tally", engine: "de/mo", at: 55 });
+  const tally = { page: "room", room: "tally" };
+  expect(parseRoute(roomHref("tally"))).toEqual({ ...tally, engine: null, at: null, on: null });
+  expect(parseRoute(roomHref("tally", "de/mo", 55))).toEqual({ ...tally, engine: "de/mo", at: 55, on: null });
+  expect(parseRoute(roomHref("tally", "demo", 5, "a&b=c"))).toEqual({ ...tally, engine: "demo", at: 5, on: "a&b=c" });
+});
+
+test("a move within a room changes only what it names", () => {
+  replaceAddress(roomHref("fleet", "hall", 7, "R2"));
+
+  moveWithin({ at: 9 });
+
+  expect(location.hash).toBe("#/rooms/fleet/hall?at=9&on=R2");
+  replaceAddress("#/");
 });
 
 test("a moment that is no record number is live", () => {
   expect(["-1", "x", "1e3", ""].map((at) => parseRoute(`#/rooms/tally/demo?at=${at}`))).toEqual(
-    Array(4).fill({ page: "room", room: "tally", engine: "demo", at: null }),
+    Array(4).fill({ page: "room", room: "tally", engine: "demo", at: null, on: null }),
   );
 });
 

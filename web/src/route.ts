@@ -1,13 +1,25 @@
-/** Where in the control room we are: the part of the address after `#`, e.g. `#/rooms/tally/demo?at=55`.
+/** Where in the control room we are: the part of the address after `#`, e.g. `#/rooms/tally/demo?at=55&on=R2`.
  *
- * Hash routing needs nothing from the server, so that any static server can hand out the page.
+ * The address says everything that a picture depends on, so that a link shows a colleague the same: the room, the
+ * engine, the moment (`at`, a record of its journal) and what is pointed out (`on`: a truck, an action, a table). Hash
+ * routing needs nothing from the server, so that any static server can hand out the page.
  */
 
 import { signal } from "@preact/signals";
 
+/** A place in a room. */
+export interface Place {
+  readonly room: string;
+  readonly engine: string | null;
+  /** The moment looked at; `null` is live. */
+  readonly at: number | null;
+  /** What is pointed out there; each room has its own names for it. */
+  readonly on: string | null;
+}
+
 export type Route =
   | { readonly page: "home" }
-  | { readonly page: "room"; readonly room: string; readonly engine: string | null; readonly at: number | null }
+  | ({ readonly page: "room" } & Place)
   | { readonly page: "unknown"; readonly path: string };
 
 export const route = signal<Route>({ page: "home" });
@@ -19,13 +31,26 @@ export function parseRoute(hash: string): Route {
   if (parts.length === 0) return { page: "home" };
   const [first, room, engine] = parts;
   if (first !== "rooms" || room === undefined || parts.length > 3) return { page: "unknown", path };
-  return { page: "room", room: decode(room), engine: engine === undefined ? null : decode(engine), at: parseAt(query) };
+  const asked = new URLSearchParams(query);
+  return {
+    page: "room",
+    room: decode(room),
+    engine: engine === undefined ? null : decode(engine),
+    at: parseAt(asked.get("at")),
+    on: asked.get("on"),
+  };
 }
 
 /** The address fragment of a place in a room. */
-export function roomHref(room: string, engine: string | null = null, at: number | null = null): string {
+export function roomHref(
+  room: string,
+  engine: string | null = null,
+  at: number | null = null,
+  on: string | null = null,
+): string {
   const path = engine === null ? [room] : [room, engine];
-  return `#/rooms/${path.map(encodeURIComponent).join("/")}${at === null ? "" : `?at=${at}`}`;
+  const query = [at === null ? "" : `at=${at}`, on === null ? "" : `on=${encodeURIComponent(on)}`].filter(Boolean);
+  return `#/rooms/${path.map(encodeURIComponent).join("/")}${query.length === 0 ? "" : `?${query.join("&")}`}`;
 }
 
 /** Follow the address bar from now on; returns the way to stop. */
@@ -42,8 +67,15 @@ export function replaceAddress(hash: string): void {
   route.value = parseRoute(hash);
 }
 
-function parseAt(query: string): number | null {
-  const at = new URLSearchParams(query).get("at");
+/** Change where in its room the page is, and nothing else of the address; on a page without a room nothing happens. */
+export function moveWithin(change: Partial<Omit<Place, "room">>): void {
+  const here = route.value;
+  if (here.page !== "room") return;
+  const { room, engine, at, on } = { ...here, ...change };
+  replaceAddress(roomHref(room, engine, at, on));
+}
+
+function parseAt(at: string | null): number | null {
   return at !== null && /^\d{1,15}$/.test(at) ? Number(at) : null;
 }
 

@@ -22,3 +22,29 @@ export function clockTime(ms: number): string {
 export function secondsUntil(ms: number, now: number): number {
   return Math.max(0, Math.ceil((ms - now) / 1000));
 }
+
+const SPANS: readonly (readonly [number, string])[] = [
+  [86_400_000, "d"],
+  [3_600_000, "h"],
+  [60_000, "min"],
+  [1000, "s"],
+];
+
+/** A length of time in its two largest units: `51 d`, `2 h 18 min`, `45 s`. */
+export function timeSpan(ms: number): string {
+  const largest = SPANS.findIndex(([unit]) => ms >= unit);
+  if (largest < 0) return "0 s";
+  const parts = SPANS.slice(largest, largest + 2).map(([unit, name], place) => {
+    const whole = Math.floor((place === 0 ? ms : ms % (SPANS[largest]?.[0] ?? 1)) / unit);
+    return whole === 0 ? "" : `${integer(whole)} ${name}`;
+  });
+  return parts.filter(Boolean).join(" ");
+}
+
+const UNIT_MS: Readonly<Record<string, number>> = { ms: 1, s: 1000, min: 60_000, h: 3_600_000 };
+
+/** The time of an engine as a person says it; what counts something else than time keeps its unit. */
+export function engineTime(now: number, unit: string): string {
+  const factor = UNIT_MS[unit];
+  return factor === undefined ? counted(now, unit) : timeSpan(now * factor);
+}

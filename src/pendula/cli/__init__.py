@@ -5,12 +5,11 @@
     output      results as one JSON document or as tables; progress on stderr
     spread_options  options of commands that make many runs
     rooms       the rooms by name: their groups of commands and their engines, imported when needed
-    spread_options  options of commands that make many runs
     benchmarks  what a benchmark is, how it is judged and where benchmarks are found
     program     the tree of commands, and one run of it
     commands    a package a room, a module a command
 
-The extra `cli` brings what this package needs; without it `pendula` says so.
+Where Pendula was installed without its dependencies, `pendula` says what to install.
 """
 
 import sys
@@ -25,9 +24,6 @@ def main() -> None:
 
 
 def _run(arguments: list[str]) -> int:
-    from pendula.cli.failing import require
-
-    require("cli")
     if arguments == ["--version"]:
         # Programs ask for the version often, and the tree of commands takes a tenth of a second to build.
         from pendula import __version__
@@ -35,6 +31,9 @@ def _run(arguments: list[str]) -> int:
         sys.stdout.write(f"pendula {__version__}\n")
         return 0
 
+    from pendula.cli.failing import require
+
+    require("cli")
     from pendula.cli.program import run
 
     return run(arguments)

@@ -26,11 +26,13 @@ from pendula.kernel.errors import MissingExtra, PendulaError, WorldBroken, Wrong
 INTERRUPTED = 130
 READER_GONE = 141
 
-EXTRAS: Mapping[str, tuple[str, ...]] = {
+# What commands need beside the libraries. A plain installation brings the first two; who installs without
+# dependencies, to embed a room, goes without.
+PLAIN: Mapping[str, tuple[str, ...]] = {
     "cli": ("typer", "rich"),
-    "fleet": ("numpy", "shapely"),
     "server": ("fastapi", "uvicorn", "prometheus_client", "structlog"),
 }
+EXTRAS: Mapping[str, tuple[str, ...]] = {"fleet": ("numpy", "shapely")}
 
 
 class InternalError(PendulaError):
@@ -40,11 +42,11 @@ class InternalError(PendulaError):
     exit_code = 3
 
 
-def require(extra: str) -> None:
-    """Raise `MissingExtra` unless everything that the extra brings can be imported; imports nothing."""
-    absent = [module for module in EXTRAS[extra] if find_spec(module) is None]
+def require(part: str) -> None:
+    """Raise `MissingExtra` unless everything that this part of Pendula needs can be imported; imports nothing."""
+    absent = [module for module in {**PLAIN, **EXTRAS}[part] if find_spec(module) is None]
     if absent:
-        raise MissingExtra.of(extra, "This", absent)
+        raise MissingExtra.of(part if part in EXTRAS else None, "This", absent)
 
 
 def wants_json(arguments: Sequence[str]) -> bool:

@@ -14,13 +14,14 @@ from msgspec.structs import replace
 from pendula.fleet import explain, saving
 from pendula.fleet.commands import Commands, Config, StartPlace, Tick
 from pendula.fleet.compiled_sites import site_of
-from pendula.fleet.contracts.traffic import OperatorAction, OperatorAnswer, RobotStatus, RollingTargetCommand
+from pendula.fleet.contracts.traffic import OperatorAction, OperatorAnswer, RobotStatus
 from pendula.fleet.events import FleetEvent, TickLate
 from pendula.fleet.health.orders import AppliedOrder, Order, OrderKind
 from pendula.fleet.operators.desk import Desk
 from pendula.fleet.routing.planner import Anchor, AtNode, OnEdge
 from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.site.compiled_map import CompiledMap
+from pendula.fleet.targets.rolling_target import Aim, Told
 from pendula.fleet.tasks import Dispatch, DispatchStep, Operation, truck_views
 from pendula.fleet.tasks.drivers import Driver
 from pendula.fleet.tasks.model import TaskAlert
@@ -47,9 +48,14 @@ class BadConfig(InputRefused):
 class OrdersOut(Struct, frozen=True):
     """What goes out after a tick: commands for trucks, routes they are to know, and what they are to do in nodes."""
 
-    commands: tuple[RollingTargetCommand, ...] = ()
+    aims: tuple[Aim, ...] = ()
     routes: tuple[RoutePlan, ...] = ()
     operations: tuple[Operation, ...] = ()
+
+    @property
+    def commands(self) -> Told:
+        """One for every truck, in the form of the contract."""
+        return Told(self.aims)
 
 
 class FleetEngine:
@@ -135,8 +141,8 @@ class FleetEngine:
         step, outputs, answers = self._decide(command, tuple(one for one in plans if isinstance(one, RoutePlan)))
         late = gap > 2 * self.config.traffic.tick_period_ms
         self.last = outputs
-        self.orders_out = self._orders(command, step, () if late else outputs.commands)
-        events = [*told(before, outputs, self.orders_out.commands)]
+        self.orders_out = self._orders(command, step, () if late else outputs.aims)
+        events = [*told(before, outputs, self.orders_out.aims)]
         events += told_of_tasks(step, self.dispatch.take_transitions())
         events += answered(command.operator_actions, answers)
         events += raised(outputs.tick, command.now_ms, [*step.alerts, *self._troubled(command.trouble)])
@@ -164,7 +170,7 @@ class FleetEngine:
         settled = self.desk.settle([*cancelled, *applied], outputs.tick)
         return step, outputs, (*asked.answers, *settled)
 
-    def _orders(self, command: Tick, step: DispatchStep, commands: tuple[RollingTargetCommand, ...]) -> OrdersOut:
+    def _orders(self, command: Tick, step: DispatchStep, aims: tuple[Aim, ...]) -> OrdersOut:
         """What goes out. A manager that was away does not know what reached the trucks: they hear all of it again."""
         assert self.last is not None
         routes, operations = (*step.routes, *self.last.accepted_routes), step.operations
@@ -172,7 +178,7 @@ class FleetEngine:
             plans = [(one.track.plan if one.track is not None else None, one.pending) for one in self.traffic.records]
             routes = tuple(one for both in plans for one in both if one is not None)
             operations = self.dispatch.operations()
-        return OrdersOut(commands, routes, operations)
+        return OrdersOut(aims, routes, operations)
 
     def _cancelled(self, action: OperatorAction) -> AppliedOrder:
         assert isinstance(action.taskId, str)

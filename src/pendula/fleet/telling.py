@@ -6,7 +6,7 @@ from hashlib import sha256
 import msgspec
 from msgspec import UNSET
 
-from pendula.fleet.contracts.traffic import Alert, OperatorAction, OperatorAnswer, RollingTargetCommand
+from pendula.fleet.contracts.traffic import Alert, OperatorAction, OperatorAnswer
 from pendula.fleet.driving.records import Record
 from pendula.fleet.events import (
     AlertRaised,
@@ -24,8 +24,10 @@ from pendula.fleet.events import (
     Ticked,
     TickFailed,
 )
+from pendula.fleet.targets.rolling_target import Aim
 from pendula.fleet.tasks.model import DispatchStep, TaskAlert, Transition
 from pendula.fleet.tick.traffic import TickOutputs
+from pendula.fleet.units import metres
 from pendula.fleet.views.reasons import code_of, hold_reason, resource_id
 
 # Stops that a bundle is made of (FLT-OBS-11).
@@ -45,12 +47,10 @@ _INCIDENT_ALERTS = frozenset({"DEADLOCK_SUSPECTED", "DEADLOCK_CONFIRMED", "OCCUP
 _packed = msgspec.msgpack.Encoder().encode
 
 
-def told(
-    before: Sequence[Record], outputs: TickOutputs, commands: Sequence[RollingTargetCommand]
-) -> Iterator[FleetEvent]:
+def told(before: Sequence[Record], outputs: TickOutputs, aims: Sequence[Aim]) -> Iterator[FleetEvent]:
     """Everything that a reader of the stream hears of a tick, in a fixed order."""
     after = outputs.scene.records
-    yield Ticked(outputs.tick, outputs.now_ms, locks_digest(after), _commands_digest(commands))
+    yield Ticked(outputs.tick, outputs.now_ms, locks_digest(after), _commands_digest(aims))
     if outputs.error is not None:
         yield TickFailed(outputs.tick, outputs.error)
     for dropped in outputs.dropped_reports:
@@ -149,14 +149,15 @@ def locks_digest(records: Sequence[Record]) -> str:
     return digest_of([_shown(one) for one in records])
 
 
-def _commands_digest(commands: Sequence[RollingTargetCommand]) -> str:
+def _commands_digest(aims: Sequence[Aim]) -> str:
     """Over what a command decides; poses and the slice of the path follow from the route and these places."""
-    return digest_of([_decided(one) for one in commands])
+    return digest_of([_decided(one) for one in aims])
 
 
-def _decided(one: RollingTargetCommand) -> tuple[object, ...]:
-    target = (one.targetS, one.stopLineS, one.speedLimitMps, one.validForMs)
-    return one.robotId, one.seq, one.mode, one.holdReason, one.routeId, one.revision, target
+def _decided(one: Aim) -> tuple[object, ...]:
+    target = (metres(one.target_um), metres(one.stop_um), metres(one.speed_um_s), one.valid_ms)
+    route, revision = ("", 0) if one.plan is None else (one.plan.route_id, one.plan.revision)
+    return one.robot_id, one.seq, one.mode, one.hold_reason, route, revision, target
 
 
 def digest_of(value: object) -> str:

@@ -58,14 +58,15 @@ class LimitExceeded(InputRefused):
 
 
 class MissingExtra(WorldBroken):
-    """A part of Pendula is not installed. Facts: `extra` and the `modules` that are absent."""
+    """A part of Pendula is not installed. Facts: `extra` (null for the plain installation), the absent `modules`."""
 
     code = "missing_extra"
 
     @classmethod
-    def of(cls, extra: str, what: str, modules: Sequence[str]) -> Self:
-        """The error with the command that installs the extra; `what` needs it."""
-        message = f'{what} needs {" and ".join(modules)}; install with: pip install "pendula[{extra}]"'
+    def of(cls, extra: str | None, what: str, modules: Sequence[str]) -> Self:
+        """The error with the command that installs what `what` needs: an extra, or all that a plain install brings."""
+        package = "pendula" if extra is None else f'"pendula[{extra}]"'
+        message = f"{what} needs {' and '.join(modules)}; install with: pip install {package}"
         return cls(message, extra=extra, modules=list(modules))
 
 

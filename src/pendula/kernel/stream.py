@@ -23,6 +23,7 @@ from pendula.kernel.journal import Journal, RecordsPruned
 E = TypeVar("E")
 
 _ID = re.compile(r"(0|[1-9][0-9]{0,17})\.(0|[1-9][0-9]{0,17})")
+BEFORE_ALL = "-1.0"
 
 
 class UnknownEventId(InputRefused):
@@ -91,7 +92,7 @@ class EventLog(Generic[E]):
     def subscribe(self, after: str | None) -> "Stream[E]":
         with self._lock:
             if after is None:
-                return Stream(self, self._end, None)
+                return Stream(self, self._end, None, self._newest())
             seen = _parse(after)
             if seen[0] > self._published_n:
                 raise UnknownEventId(
@@ -123,6 +124,10 @@ class EventLog(Generic[E]):
             stop = min(self._end, cursor + most)
             return gap, [self._at(index) for index in range(cursor, stop)], stop
 
+    def _newest(self) -> str:
+        """The id after which nothing is published yet; `-1.0` before all events."""
+        return self._at(self._end - 1).id if self._ring else f"{self._published_n}.0"
+
     @property
     def _base(self) -> int:
         return self._end - len(self._ring)
@@ -142,7 +147,8 @@ class EventLog(Generic[E]):
     def _from_journal(self, seen: tuple[int, int], until: tuple[int, int]) -> Iterator[Item[E]]:
         """The events after `seen` and before `until`, out of the outcome records."""
         first = self._journal.first_n
-        if seen[0] < first:
+        # A journal from its very beginning on has nothing before it that could be missed.
+        if max(seen[0], 0) < first:
             yield Gap(None, f"{seen[0]}.{seen[1]}", f"{first}.0")
         for record in self._journal.read(max(seen[0], first)):
             if record.n > until[0] + 1:
@@ -171,6 +177,11 @@ class Stream(Generic[E]):
         self._backlog = backlog
         self._last = last
 
+    @property
+    def last(self) -> str | None:
+        """The id after which this reader goes on."""
+        return self._last
+
     def take(self, most: int) -> list[Item[E]]:
         """Up to `most` further events, in order, with a `Gap` wherever some were missed."""
         while self._backlog is not None:
@@ -195,6 +206,8 @@ class Stream(Generic[E]):
 
 
 def _parse(text: str) -> tuple[int, int]:
+    if text == BEFORE_ALL:
+        return -1, 0
     match = _ID.fullmatch(text)
     if match is None:
         raise UnknownEventId(f"{text!r} is not an event id; they look like '17.0'", id=text)

@@ -27,9 +27,10 @@ from pendula.server.hosting.supervisor import MakeDisk, Supervisor
 from pendula.server.http.envelope import Envelope
 from pendula.server.http.forwarded import Forwarded
 from pendula.server.http.page import Page
-from pendula.server.routes import front, openapi
+from pendula.server.routes import front, openapi, together
 from pendula.server.routes.engine import engine_router
 from pendula.server.routes.lifecycle import lifecycle_router
+from pendula.server.routes.moments import moments_router
 from pendula.server.routes.query import only_known_names
 from pendula.server.security.gates import ContentTypeGate, HostGate, IdentityGate, OriginGate, RequestsGate, SizeGate
 from pendula.server.settings import Settings
@@ -67,6 +68,7 @@ def create_app(
     app.state.page = Page.packaged() if page is None else page
     strict = [Depends(only_known_names)]
     app.include_router(front.router, dependencies=strict)
+    app.include_router(together.router, dependencies=strict)
     for room in supervisor.rooms:
         # Its own routes first: a path such as `channels` is not the name of an engine.
         for router in room.routers:
@@ -76,6 +78,7 @@ def create_app(
             app.include_router(lifecycle_router(room, room.lifecycle), dependencies=strict)
         if room.engine is not None:
             app.include_router(engine_router(room), dependencies=strict)
+            app.include_router(moments_router(room), dependencies=strict)
     app.add_exception_handler(HTTPException, _framework_error)
     app.add_exception_handler(RequestValidationError, _invalid_request)
     app.add_middleware(

@@ -106,6 +106,13 @@ class NotFound(HttpRefused):
     status = 404
 
 
+class NotAStream(HttpRefused):
+    """Something is at the address, but it tells no events."""
+
+    code = "not_a_stream"
+    status = 404
+
+
 class MethodNotAllowed(HttpRefused):
     code = "method_not_allowed"
     status = 405

@@ -25,7 +25,7 @@ from pendula.server.errors import HostUnusable, PortTaken, TlsUnusable, UnsafeBi
 from pendula.server.hosting.room_spec import RoomSpec
 from pendula.server.hosting.supervisor import Supervisor
 from pendula.server.http.connection import PatientProtocol, most_connections, protocol_for
-from pendula.server.rooms import rooms_for
+from pendula.server.rooms import left_out, rooms_for
 from pendula.server.security.tokens import TokenStore
 from pendula.server.settings import Settings
 
@@ -173,6 +173,8 @@ def serve(
         allow_connections(most_connections(settings))
         with bind(settings) as listening:
             chosen = rooms_for(settings) if rooms is None else rooms
+            for name, why in left_out().items() if rooms is None else ():
+                log.warning("room_left_out", room=name, problem=why)
             where = address(settings, listening)
 
             def ready() -> None:

@@ -9,7 +9,6 @@ from pendula.fleet.driving.uses import Ground
 from pendula.fleet.routing.planner import AtNode
 from pendula.fleet.samples import FL_STD
 from pendula.fleet.tick.aiming import aim
-from pendula.fleet.units import micro
 from tests.fleet.routes import route
 from tests.fleet.sites import scene
 
@@ -27,4 +26,4 @@ def test_a_waiting_truck_that_is_seen_beyond_its_hold_point_is_not_sent_beyond_i
     one.at_um = 17_500
     told = aim(one, 100, TrafficParams())
 
-    assert micro(told.targetS) <= micro(told.stopLineS) <= one.grant_um
+    assert told.target_um <= told.stop_um <= one.grant_um

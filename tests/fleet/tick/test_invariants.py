@@ -1,35 +1,40 @@
 """Every invariant of a tick names a state that breaks it."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import pytest
 from msgspec.structs import replace
 
+from pendula.fleet.targets.rolling_target import Aim
 from pendula.fleet.tick.invariants import broken
 from pendula.fleet.tick.traffic import Traffic
 from tests.fleet.tick.test_traffic import hall
 
 
+@dataclass
+class Moment:
+    """Traffic after a tick, and what the trucks were told in it."""
+
+    traffic: Traffic
+    aims: list[Aim]
+
+
 @pytest.fixture
-def traffic() -> Traffic:
+def moment() -> Moment:
     yard = hall()
     yard.run(150)
-    return yard.traffic
+    return Moment(yard.traffic, list(yard.step().aims))
 
 
-def broken_names(traffic: Traffic) -> list[str]:
-    yard_commands = traffic_commands(traffic)
-    return sorted({name for name, _ in broken(traffic._records, traffic._locks, yard_commands, traffic.params)})
+def broken_names(moment: Moment) -> list[str]:
+    traffic = moment.traffic
+    return sorted({name for name, _ in broken(traffic._records, traffic._locks, moment.aims, traffic.params)})
 
 
-def traffic_commands(traffic: Traffic) -> list:  # type: ignore[type-arg]
-    found = [record.told[1] for record in traffic._records if record.told is not None]
-    assert len(found) == len(traffic._records)
-    return found
-
-
-def runs_backwards(traffic: Traffic) -> None:
+def runs_backwards(moment: Moment) -> None:
     """Another truck owns a cell of the opposite direction of an edge that the first one is on."""
+    traffic = moment.traffic
     first, second = traffic._records[:2]
     network, cells = traffic.site.network, traffic.site.cells
     for edge in sorted(first.edges):
@@ -40,13 +45,12 @@ def runs_backwards(traffic: Traffic) -> None:
                 return
 
 
-def aims_too_far(traffic: Traffic) -> None:
-    record = traffic._records[0]
-    assert record.told is not None
-    record.told = (record.told[0], replace(record.told[1], stopLineS=record.told[1].stopLineS + 50))
+def aims_too_far(moment: Moment) -> None:
+    moment.aims[0] = replace(moment.aims[0], stop_um=moment.aims[0].stop_um + 50_000_000)
 
 
-def forgets_where_it_is(traffic: Traffic) -> None:
+def forgets_where_it_is(moment: Moment) -> None:
+    traffic = moment.traffic
     record = next(one for one in traffic._records if one.at_um > 1_000_000)
     for use in record.track.uses if record.track is not None else ():
         if use.need_um < record.at_um <= use.free_um:
@@ -54,22 +58,25 @@ def forgets_where_it_is(traffic: Traffic) -> None:
             record.changed()
 
 
-def believes_too_much(traffic: Traffic) -> None:
+def believes_too_much(moment: Moment) -> None:
+    traffic = moment.traffic
     first, second = traffic._records[:2]
     first.held.update(dict.fromkeys(second.held, 0))
 
 
-def drives_too_fast(traffic: Traffic) -> None:
+def drives_too_fast(moment: Moment) -> None:
+    traffic = moment.traffic
     record = traffic._records[0]
     record.v_um_s, record.hold_um = 1_200_000, record.at_um
 
 
-def loses_the_witness(traffic: Traffic) -> None:
+def loses_the_witness(moment: Moment) -> None:
+    traffic = moment.traffic
     traffic._locks.witness = []
 
 
-def test_a_run_breaks_none(traffic: Traffic) -> None:
-    assert broken_names(traffic) == []
+def test_a_run_breaks_none(moment: Moment) -> None:
+    assert broken_names(moment) == []
 
 
 @pytest.mark.req(
@@ -88,7 +95,7 @@ def test_a_run_breaks_none(traffic: Traffic) -> None:
     ],
     ids=lambda one: one if isinstance(one, str) else "",
 )
-def test_a_spoilt_state_is_named(traffic: Traffic, spoil: Callable[[Traffic], None], name: str) -> None:
-    spoil(traffic)
+def test_a_spoilt_state_is_named(moment: Moment, spoil: Callable[[Moment], None], name: str) -> None:
+    spoil(moment)
 
-    assert name in broken_names(traffic)
+    assert name in broken_names(moment)

@@ -142,6 +142,23 @@ def test_a_gate_says_only_what_it_can_of_what_there_can_be(
     assert town.scheduler.objects.gates()["gates"] == []
 
 
+def test_gates_are_read_page_by_page_those_for_everything_first(town: Town) -> None:
+    scopes = ["*", "memory:a", "memory:a b", "memory:b"]
+    for scope in reversed(scopes):
+        for gate in ("social_gate", "risk_gate"):
+            town.user.set_gate(gate, "pass", "for a test", scope=scope)
+    first = town.scheduler.objects.gates(limit=3)
+    second = town.scheduler.objects.gates(limit=3, after=first["next_after"])
+    third = town.scheduler.objects.gates(limit=3, after=second["next_after"])
+    seen = [(one["scope"], one["gate"]) for page in (first, second, third) for one in page["gates"]]
+
+    assert seen == [(scope, gate) for scope in scopes for gate in ("risk_gate", "social_gate")]
+    assert [len(first["gates"]), len(second["gates"]), third["next_after"]] == [3, 3, None]
+    own = town.scheduler.objects.gates(scope="memory:a b", limit=3)
+    assert [one["scope"] for one in own["gates"]] == ["*", "*", "memory:a b"]
+    assert own["next_after"] == "memory:a b risk_gate"
+
+
 @pytest.mark.req("JOB-GATE-1")
 def test_a_gate_may_bar_what_is_still_to_come(town: Town) -> None:
     town.open_gates()

@@ -26,7 +26,6 @@ from pendula.playback.choosing.snapshot import Channel
 from pendula.playback.model import (
     InvalidParameter,
     InvalidRecord,
-    Item,
     Pick,
     PickMode,
     Record,
@@ -35,7 +34,7 @@ from pendula.playback.model import (
 )
 from pendula.playback.statistics import stats
 from pendula.testing.faulty_disk import Crashed, Failure, FaultyDisk
-from tests.playback.caches import cache_file, flipped, opened, put, raw, raws, shelf_of
+from tests.playback.caches import cache_file, flipped, opened, put, raw, raws, shelf_of, touched
 from tests.playback.shelves import shown
 
 NAME = "a.pch"
@@ -435,18 +434,6 @@ def test_prev_and_peek_read_nothing(tmp_path: Path) -> None:
     assert shown(forward) == [*range(2, 201)]
     assert (shelf.reads, shelf.hits) == (reads, hits)
     assert list(programme.history) == kept
-
-
-def touched(items: list[Item], index: int) -> set[int]:
-    """The blocks of a channel that a batch looked into."""
-    places: set[int] = set()
-    for item in items:
-        if item.channel_index == index:
-            assert item.at is not None
-            places |= {item.at}
-            if item.trace is not None:
-                places |= {*item.trace.picked, *item.trace.skipped, *item.trace.bad}
-    return {place // 51 for place in places}
 
 
 @pytest.mark.req("PLAY-LOOK-8")

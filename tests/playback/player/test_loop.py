@@ -98,7 +98,7 @@ def test_keys_go_on_and_back(folders: list[Path]) -> None:
 def test_before_the_first_picture_there_is_nothing(folders: list[Path]) -> None:
     showing = before(folders)
 
-    play(showing, VirtualPace([(300, Key.PREV), (400, "x"), (500, Key.PREV), (600, Key.QUIT)]))
+    play(showing, VirtualPace([(300, Key.PREV), (400, "z"), (500, Key.PREV), (600, Key.QUIT)]))
 
     assert seen(showing) == [("s1.jpg", 0, 600)]
     showing.press(Key.PREV)
@@ -236,6 +236,86 @@ def test_the_count_ends_it_also_by_keys(folders: list[Path]) -> None:
         showing = before(folders, count=2)
         play(showing, VirtualPace([(100, Key.NEXT), (300, key)]))
         assert seen(showing) == [("s1.jpg", 0, 100), ("h1.png", 100, 300)]
+
+
+def test_a_number_pulls_that_picture_to_the_front_once(folders: list[Path]) -> None:
+    showing = before(folders, count=7)
+
+    play(showing, VirtualPace([(300, "3")]))
+
+    assert shown(showing) == ["s1.jpg", "h2.png", "h1.png", "s2.jpg", "h2.png", "s3.jpg", "h1.png"]
+
+
+def test_what_is_pinned_is_named_and_has_the_time_of_its_record(folders: list[Path]) -> None:
+    showing = before(folders)
+    showing.begin()
+
+    showing.press("2")
+    assert showing.said is not None
+    assert showing.said.endswith("s2.jpg comes next.")
+    showing.press(Key.NEXT)
+
+    assert "s2.jpg" in drawn(screen.picture(showing))
+    assert "pinned, out of turn" in drawn(screen.picture(showing))
+    assert showing.due == 1000
+
+
+def test_a_number_beyond_what_is_chosen_is_said(folders: list[Path]) -> None:
+    showing = before(folders, settings=Settings(lookahead=1))
+    showing.begin()
+
+    showing.press("5")
+
+    assert showing.said == "Only 0 pictures are chosen already."
+
+
+def test_what_is_banned_from_every_folder_outlasts_changes_and_can_be_undone(folders: list[Path]) -> None:
+    showing = before(folders)
+    showing.begin()
+    showing.press(Key.NEVER)
+    assert shown(showing) == ["s1.jpg"]
+    media(folders[0], "s0.jpg")
+    showing.look_again()
+    assert "s1.jpg" not in coming(showing, 12)
+
+    showing.press(Key.LIFT)
+
+    assert "s1.jpg" in coming(showing, 12)
+    showing.press(Key.LIFT)
+    assert showing.said == "Nothing is banned from every folder."
+
+
+def test_a_ban_from_every_folder_ends_a_count_that_is_full(folders: list[Path]) -> None:
+    showing = before(folders, count=2)
+
+    play(showing, VirtualPace([(100, Key.NEXT), (300, Key.NEVER)]))
+
+    assert seen(showing) == [("s1.jpg", 0, 100), ("h1.png", 100, 300)]
+
+
+def test_a_folder_rests_until_all_play_again(folders: list[Path]) -> None:
+    showing = before(folders)
+    showing.begin()
+
+    showing.press(Key.REST)
+    assert set(coming(showing, 6)) == {"h1.png", "h2.png"}
+    showing.press(Key.ALL)
+
+    assert {"s2.jpg", "s3.jpg"} <= set(coming(showing, 6))
+    showing.press(Key.ALL)
+    assert showing.said == "No folder rests."
+
+
+def test_what_comes_from_no_folder_rests_none(folders: list[Path]) -> None:
+    showing = before(folders)
+    showing.begin()
+    showing.press("1")
+    showing.press(Key.NEXT)
+
+    showing.press(Key.REST)
+
+    assert showing.said == "What is on comes from no folder."
+    assert showing.player.programme.resting == ()
 
 
 def test_a_player_that_runs_on_remembers_only_so_much(folders: list[Path]) -> None:

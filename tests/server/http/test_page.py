@@ -73,6 +73,7 @@ async def test_a_page_that_was_not_built_says_why(settings: Settings, tmp_path: 
 
     assert response.status_code == 200
     assert "Node" in response.text
+    assert "./run" not in response.text  # who installed with pip has none
     assert "<script" not in response.text
 
 

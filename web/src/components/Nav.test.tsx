@@ -15,7 +15,7 @@ test("the current room is marked in the navigation", () => {
     engines: [],
   }));
 
-  const page = draw(<Nav rooms={rooms} route={{ page: "room", room: "fleet", engine: null, at: null }} />);
+  const page = draw(<Nav rooms={rooms} route={{ page: "room", room: "fleet", engine: null, at: null, on: null }} />);
 
   expect(texts(page, "[aria-current=page]")).toEqual(["fleet ● ready"]);
   expect([...page.querySelectorAll("a")].map((link) => link.getAttribute("href"))).toEqual([

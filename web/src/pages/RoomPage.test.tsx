@@ -33,28 +33,28 @@ async function whole(): Promise<RoomEntry> {
 test("a room shows its first engine, or the one that is asked for", async () => {
   const entry = await engines();
 
-  expect(texts(draw(<RoomContent entry={entry} room={room("one", "two")} engine={null} at={null} />), "p")).toEqual([
-    "engine one",
-  ]);
-  expect(texts(draw(<RoomContent entry={entry} room={room("one", "two")} engine="two" at={null} />), "p")).toEqual([
-    "engine two",
-  ]);
+  expect(
+    texts(draw(<RoomContent entry={entry} room={room("one", "two")} engine={null} at={null} on={null} />), "p"),
+  ).toEqual(["engine one"]);
+  expect(
+    texts(draw(<RoomContent entry={entry} room={room("one", "two")} engine="two" at={null} on={null} />), "p"),
+  ).toEqual(["engine two"]);
 });
 
 test("a room of engines without any says so", async () => {
-  const page = draw(<RoomContent entry={await engines()} room={room()} engine={null} at={null} />);
+  const page = draw(<RoomContent entry={await engines()} room={room()} engine={null} at={null} on={null} />);
 
   expect(page.textContent).toContain("No engine runs in this room yet.");
 });
 
 test("a room without engines is shown as a whole", async () => {
-  const page = draw(<RoomContent entry={await whole()} room={room()} engine={null} at={null} />);
+  const page = draw(<RoomContent entry={await whole()} room={room()} engine={null} at={null} on={null} />);
 
   expect(page.textContent).toBe("all of Mill");
 });
 
 test("an engine of a room that has none is not there", async () => {
-  const page = draw(<RoomContent entry={await whole()} room={room()} engine="one" at={null} />);
+  const page = draw(<RoomContent entry={await whole()} room={room()} engine="one" at={null} on={null} />);
 
   expect(page.textContent).toContain("This room has no engine “one”.");
 });
@@ -62,5 +62,7 @@ test("an engine of a room that has none is not there", async () => {
 test("a page that is not there yet is being fetched", () => {
   const never: RoomEntry = { shows: "whole", page: new LazyPage(() => new Promise(() => undefined)) };
 
-  expect(draw(<RoomContent entry={never} room={room()} engine={null} at={null} />).textContent).toContain("Fetching");
+  expect(draw(<RoomContent entry={never} room={room()} engine={null} at={null} on={null} />).textContent).toContain(
+    "Fetching",
+  );
 });

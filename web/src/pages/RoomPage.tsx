@@ -15,9 +15,10 @@ interface RoomRouteProps {
   readonly name: string;
   readonly engine: string | null;
   readonly at: number | null;
+  readonly on: string | null;
 }
 
-export function RoomPage({ name, engine, at }: RoomRouteProps) {
+export function RoomPage({ name, engine, at, on }: RoomRouteProps) {
   const list = roomList.value;
   if (list === null) return <p class="quiet">Asking the server for this room …</p>;
   const room = list.rooms.find((candidate) => candidate.name === name);
@@ -32,7 +33,7 @@ export function RoomPage({ name, engine, at }: RoomRouteProps) {
     <>
       <p class="lead">{room.sentence}</p>
       {room.reason !== null && <ReasonChain reason={room.reason} />}
-      <RoomContent entry={entryOf(name)} room={room} engine={engine} at={at} />
+      <RoomContent entry={entryOf(name)} room={room} engine={engine} at={at} on={on} />
     </>
   );
 }
@@ -43,11 +44,14 @@ interface RoomContentProps {
   /** The engine or the run that the address names; `null` is the first one. */
   readonly engine: string | null;
   readonly at: number | null;
+  readonly on: string | null;
 }
 
-export function RoomContent({ entry, room, engine, at }: RoomContentProps) {
+export function RoomContent({ entry, room, engine, at, on }: RoomContentProps) {
   if (entry.shows === "runs") {
-    return <Fetched key={room.name} lazy={entry.page} draw={(Page) => <Page room={room} run={engine} />} />;
+    return (
+      <Fetched key={room.name} lazy={entry.page} draw={(Page) => <Page room={room} run={engine} at={at} on={on} />} />
+    );
   }
   if (entry.shows === "whole") {
     if (engine !== null) return <NoEngine room={room} asked={engine} />;
@@ -64,7 +68,7 @@ export function RoomContent({ entry, room, engine, at }: RoomContentProps) {
         <Fetched
           key={`${room.name}/${chosen.name}`}
           lazy={entry.page}
-          draw={(Page) => <Page room={room} engine={chosen.name} at={at} />}
+          draw={(Page) => <Page room={room} engine={chosen.name} at={at} on={on} />}
         />
       )}
     </>

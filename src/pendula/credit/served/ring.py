@@ -196,6 +196,8 @@ class Ring:
 class Cursor:
     """The place of one reader; `take` never waits. `over` says that nothing more will come."""
 
+    last = None  # the status that comes first has an id
+
     def __init__(self, ring: Ring, equivalent: str, place: int) -> None:
         self._ring = ring
         self._equivalent = equivalent

@@ -77,8 +77,12 @@ class Path:
 
     def piece(self, low: int, high: int) -> list[tuple[int, int]]:
         """The polyline from one position to another, both ends included."""
-        begin, end = bisect_right(self.s, low), bisect_left(self.s, high)
-        return [self.point(low), *zip(self.x[begin:end], self.y[begin:end], strict=True), self.point(high)]
+        within = self.vertices_between(low, high)
+        return [self.point(low), *zip(self.x[within], self.y[within], strict=True), self.point(high)]
+
+    def vertices_between(self, low: int, high: int) -> slice:
+        """The vertices that lie between two positions."""
+        return slice(bisect_right(self.s, low), bisect_left(self.s, high))
 
     def _span(self, low: int, high: int) -> tuple[int, int]:
         """The first and the last leg between two positions."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from pendula.fleet.checker import Violation
 from pendula.fleet.checker.judge import Kind
-from pendula.fleet.contracts.traffic import Alert, CommandMode, RollingTargetCommand
+from pendula.fleet.contracts.traffic import Alert, CommandMode
 from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.driving.records import Record
 from pendula.fleet.simulator.faults import FaultKind
@@ -14,7 +14,6 @@ from pendula.fleet.simulator.world import World
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.tick import RefusedRoute, TickOutputs
 from pendula.fleet.trucks.envelope import braking_um
-from pendula.fleet.units import micro
 from pendula.fleet.views.reasons import code_of
 
 # What is checked from outside, tick by tick; everything else traffic asserts itself.
@@ -63,16 +62,16 @@ class Measures:
         """One tick: what was decided, what the judge saw, where the trucks are."""
         self.ticks += 1
         # From the records: the results of a tick are made for readers, and cost as much as the rest of its outputs.
-        for record, command in zip(outputs.scene.records, outputs.commands, strict=True):
-            self._wait(record, command, outputs.now_ms)
-            if command.targetS > command.stopLineS:
-                self._incident(outputs.now_ms, "I-3", f"{command.robotId} is sent beyond its stop line")
+        for record, aim in zip(outputs.scene.records, outputs.aims, strict=True):
+            self._wait(record, aim.mode, outputs.now_ms)
+            if aim.target_um > aim.stop_um:
+                self._incident(outputs.now_ms, "I-3", f"{aim.robot_id} is sent beyond its stop line")
             # A truck whose brakes have failed keeps no stop line, whatever it is told.
             rolls = FaultKind.OVERRUN in world.trouble[record.number].told
-            if command.mode is not CommandMode.STOP and record.track is not None and not rolls:
-                room = micro(command.stopLineS) - record.at_um + self.params.stop_line_tol_um
+            if aim.mode is not CommandMode.STOP and record.track is not None and not rolls:
+                room = aim.stop_um - record.at_um + self.params.stop_line_tol_um
                 if braking_um(record.profile, record.v_um_s) > room:
-                    self._incident(outputs.now_ms, "I-8", f"{command.robotId} is told a stop line it cannot keep")
+                    self._incident(outputs.now_ms, "I-8", f"{aim.robot_id} is told a stop line it cannot keep")
         for alert in outputs.alerts:
             self.alerts.setdefault(alert.code, (outputs.now_ms, alert))
         self.refused += ((outputs.now_ms, one) for one in outputs.refused_routes)
@@ -86,7 +85,7 @@ class Measures:
             )
         self._look(outputs.now_ms, world)
 
-    def _wait(self, record: Record, command: RollingTargetCommand, now_ms: int) -> None:
+    def _wait(self, record: Record, mode: CommandMode, now_ms: int) -> None:
         one = self.waits.get(record.robot_id)
         if one is None:
             one = self.waits[record.robot_id] = Waits()
@@ -98,10 +97,10 @@ class Measures:
             one.longest_ms[code] = max(one.longest_ms[code], now_ms - since)
             one.total_ms[code] += self.params.tick_period_ms
         # A truck that has arrived, or is about to turn, holds as well, but for nobody.
-        held = command.mode is CommandMode.HOLD and record.waiting is not None
-        if (held or command.mode is CommandMode.GO) and command.mode is not one.mode:
+        held = mode is CommandMode.HOLD and record.waiting is not None
+        if (held or mode is CommandMode.GO) and mode is not one.mode:
             one.changes += one.mode is not None
-            one.mode = command.mode
+            one.mode = mode
 
     def _look(self, now_ms: int, world: World) -> None:
         self.places.append(tuple((truck.edge, truck.on_um) for truck in world.trucks))

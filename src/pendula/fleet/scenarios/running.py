@@ -28,7 +28,7 @@ from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.tasks import Dispatch, OperationDone, TaskEvent, TaskSubmitted
 from pendula.fleet.tick import Reason, TickOutputs, Traffic
 from pendula.fleet.trucks.profiles import RobotProfile
-from pendula.fleet.units import MILLION
+from pendula.fleet.units import MILLION, metres
 from pendula.kernel.canonical import Json
 from pendula.kernel.errors import InputRefused
 
@@ -90,6 +90,8 @@ class Run:
         self.road: Road = self.engine if road is None else road(self.engine, self.config)
         register(scenario.profiles)
         self.world = World(self.site, starts, scenario.world, scenario.seed)
+        # The way to the trucks of this world; whoever connects real ones puts another in its place.
+        self.gateway: Gateway = SimulatedGateway(self.world)
         names = tuple(one.robot_id for one in self.robots)
         self._number = {name: number for number, name in enumerate(names)}
         self.judge = Judge(names, [one.profile for one in starts])
@@ -101,11 +103,6 @@ class Run:
         self._events = sorted(scenario.events, key=lambda one: (one.at_ms, one.robot_id))
         self._later: list[tuple[int, TaskEvent]] = _in_time(scenario)
         self._hash = sha256()
-
-    @property
-    def gateway(self) -> Gateway:
-        """The way to the trucks of this world; whoever connects real ones puts another in its place."""
-        return SimulatedGateway(self.world)
 
     @property
     def dispatch(self) -> Dispatch:
@@ -263,7 +260,7 @@ class Run:
     def _digest(self, outputs: TickOutputs) -> None:
         state = [(one.edge, one.on_um, one.yaw_urad or 0, one.v_um_s) for one in self.world.trucks]
         told = [(one.granted, None if one.waiting is None else one.waiting.code) for one in outputs.scene.records]
-        sent = [(one.seq, one.mode.value, str(one.stopLineS)) for one in outputs.commands]
+        sent = [(one.seq, one.mode.value, str(metres(one.stop_um))) for one in outputs.aims]
         self._hash.update(np.array(state, dtype=np.int64).tobytes())
         self._hash.update(repr((outputs.now_ms, told, sent)).encode())
 

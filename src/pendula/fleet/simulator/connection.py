@@ -6,6 +6,7 @@ from pendula.fleet.contracts.traffic import RollingTargetCommand
 from pendula.fleet.gateway.protocol import Received
 from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.simulator.world import Telemetry, World
+from pendula.fleet.targets.rolling_target import Told
 from pendula.fleet.tasks import Operation
 from pendula.fleet.tick.observing import TruckReport
 
@@ -18,6 +19,11 @@ class SimulatedGateway:
         self._number = {name: number for number, name in enumerate(world.robot_ids)}
 
     def send(self, commands: Sequence[RollingTargetCommand]) -> None:
+        if isinstance(commands, Told):
+            # Straight from what was decided: a simulated truck needs no decimals.
+            for aim in commands.aims:
+                self._world.send(self._number[aim.robot_id], aim)
+            return
         for one in commands:
             self._world.send(self._number[one.robotId], one)
 

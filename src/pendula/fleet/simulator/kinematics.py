@@ -4,10 +4,10 @@ it hears nothing. Whole micrometres, microradians and milliseconds.
 A truck never passes a node in which it has to turn before it has turned there, whatever it was told.
 """
 
-from dataclasses import dataclass, replace
 from math import isqrt
 
-from msgspec import UnsetType
+from msgspec import Struct, UnsetType
+from msgspec.structs import replace
 
 from pendula.fleet.contracts.traffic import CommandMode, RollingTargetCommand
 from pendula.fleet.geometry.angles import turn_urad
@@ -15,6 +15,7 @@ from pendula.fleet.network.transitions import truck_yaw
 from pendula.fleet.routing.planner import AtNode, OnEdge
 from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.simulator.faults import OVERRUN_UM_S
+from pendula.fleet.targets.rolling_target import Aim
 from pendula.fleet.trucks.envelope import allowed_speed_um_s, braking_um
 from pendula.fleet.trucks.profiles import RobotProfile
 from pendula.fleet.units import MILLION, wrapped_urad
@@ -26,8 +27,7 @@ _CREEP_UM = 200_000
 _CREEP_UM_S = 100_000
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
+class Order(Struct, frozen=True):
     """A command as the truck keeps it, in whole numbers."""
 
     seq: int
@@ -41,6 +41,7 @@ class Order:
 
 
 def order_of(command: RollingTargetCommand) -> Order:
+    """What a truck makes of a command it reads."""
     yaw = command.targetYaw
     return Order(
         seq=command.seq,
@@ -51,6 +52,21 @@ def order_of(command: RollingTargetCommand) -> Order:
         limit_um_s=int(command.speedLimitMps * MILLION),
         yaw_urad=None if isinstance(yaw, UnsetType) else int(yaw * MILLION),
         valid_ms=command.validForMs,
+    )
+
+
+def order_of_aim(aim: Aim) -> Order:
+    """The same without a detour by decimals that nobody reads."""
+    route = ("", 0) if aim.plan is None else (aim.plan.route_id, aim.plan.revision)
+    return Order(
+        aim.seq,
+        aim.mode,
+        route,
+        aim.target_um,
+        aim.stop_um,
+        limit_um_s=aim.speed_um_s,
+        yaw_urad=aim.turn_urad,
+        valid_ms=aim.valid_ms,
     )
 
 
@@ -225,6 +241,8 @@ class SimulatedTruck:
     def _drive(self, order: Order, step_ms: int, stop: bool) -> None:
         profile, s_um = self.profile, self.s_um
         left = min(order.target_um, self._bound()) - s_um
+        if left <= 0 and not self.v_um_s:
+            return
         gain, loss = profile.accel_um_s2 * step_ms // 1000, profile.brake_um_s2 * step_ms // 1000
         # The curve of braking from where this step would end: no step asks for more than the brakes give.
         room = left - self.v_um_s * step_ms // 1000

@@ -15,11 +15,12 @@ from pendula.fleet.contracts.traffic import RobotStatus, RollingTargetCommand
 from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.simulator.channel import Channel
 from pendula.fleet.simulator.faults import Fault, FaultKind, Trouble
-from pendula.fleet.simulator.kinematics import Order, SimulatedTruck, order_of
+from pendula.fleet.simulator.kinematics import Order, SimulatedTruck, order_of, order_of_aim
 from pendula.fleet.simulator.noise import Drift, Source, generators, within, within_disc
 from pendula.fleet.simulator.settings import WorldSettings
 from pendula.fleet.simulator.tracks import Tracks, wrapped
 from pendula.fleet.site.compiled_map import CompiledMap
+from pendula.fleet.targets.rolling_target import Aim
 from pendula.fleet.trucks.envelope import envelope_of
 from pendula.fleet.trucks.profiles import RobotProfile
 from pendula.fleet.units import MILLION
@@ -113,9 +114,10 @@ class World:
         """What is known of every truck is what it says at this moment."""
         self.latest = self._telemetry(0, self._trace([self.now_ms], *self._places([])))
 
-    def send(self, truck: int, command: RollingTargetCommand) -> None:
+    def send(self, truck: int, command: RollingTargetCommand | Aim) -> None:
         """A command on its way to a truck."""
-        self._commands.send(truck, self.now_ms, order_of(command), self.settings.command_loss_ppm)
+        order = order_of_aim(command) if isinstance(command, Aim) else order_of(command)
+        self._commands.send(truck, self.now_ms, order, self.settings.command_loss_ppm)
 
     def learn(self, truck: int, route: RoutePlan) -> None:
         self.trucks[truck].learn(route)

@@ -6,6 +6,7 @@ and `capacity` says how many may hold it. `following` adds what the operating ga
 """
 
 from dataclasses import dataclass, field
+from decimal import Decimal
 from functools import cached_property
 
 from pendula.fleet.exclusion.cells import Cells
@@ -19,6 +20,7 @@ from pendula.fleet.model import CompileParams, Finding, Stand
 from pendula.fleet.network.graph import Network
 from pendula.fleet.network.transitions import Transitions
 from pendula.fleet.trucks.envelope import Envelope
+from pendula.fleet.units import metres
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +86,18 @@ class CompiledMap:
                     first = int(self.cells.s0[self.cells.at(edge, low)])
                     result.setdefault(edge, []).append((number, first, high))
         return {edge: tuple(_joined(sorted(found))) for edge, found in sorted(result.items())}
+
+    def vertices_m(self, edge: int) -> tuple[tuple[Decimal, Decimal], ...]:
+        """The vertices of an edge in metres, as commands tell them over and over: made when first asked for."""
+        found = self._vertices.get(edge)
+        if found is None:
+            path = self.network.edges[edge].path
+            found = self._vertices[edge] = tuple(zip(map(metres, path.x), map(metres, path.y), strict=True))
+        return found
+
+    @cached_property
+    def _vertices(self) -> dict[int, tuple[tuple[Decimal, Decimal], ...]]:
+        return {}
 
     def zone(self, node: int) -> int:
         """The number of a node's turning zone among the resources."""

@@ -1,22 +1,31 @@
-"""The rolling target of a truck: a point on its route, never beyond the stop line, and the command that carries it."""
+"""The rolling target of a truck: a point on its route, never beyond the stop line, and the command that carries it.
 
+A tick decides in whole numbers. The command in the form of the contract, with decimals and a piece of the way, costs
+more than the decision: it is made when somebody reads it.
+"""
+
+from collections.abc import Sequence
 from decimal import Decimal
 from functools import lru_cache
+from typing import overload
 
 from msgspec import UNSET, Struct
 
-from pendula.fleet.contracts.traffic import CommandMode, HoldReason, PoseContract, RollingTargetCommand
+from pendula.fleet.contracts.traffic import CommandMode, HoldReason, RollingTargetCommand
 from pendula.fleet.model import CONTRACT_VERSION, MoveStyle
-from pendula.fleet.network.graph import Edge
 from pendula.fleet.routing.route_plan import Pose, RoutePlan
 from pendula.fleet.targets.hold_points import pose_form
 from pendula.fleet.targets.speed_limits import speed_limit_um_s
 from pendula.fleet.trucks.profiles import RobotProfile
 from pendula.fleet.units import metres
 
+# A place in metres.
+PointM = tuple[Decimal, Decimal]
+
 
 class Aim(Struct, frozen=True):
-    """All that a command says, in whole numbers. `stop_um` is the stop line, `turn_urad` the yaw to turn to."""
+    """All that a command says, in whole numbers: what is decided, compared and judged. `stop_um` is the stop line,
+    `turn_urad` the yaw to turn to; a truck without a way stays at its `pose`."""
 
     robot_id: str
     seq: int
@@ -27,7 +36,36 @@ class Aim(Struct, frozen=True):
     target_um: int
     stop_um: int
     valid_ms: int
+    plan: RoutePlan | None
+    pose: Pose | None = None
+    speed_um_s: int = 0
     turn_urad: int | None = None
+
+    def command(self) -> RollingTargetCommand:
+        """The command in the form of the contract: numbers in metres and the piece of the way, made for whoever reads
+        them and for nobody else."""
+        if self.plan is None or not self.plan.segments:
+            return _standing_command(self)
+        return _command(self, self.plan)
+
+
+class Told(Sequence[RollingTargetCommand]):
+    """The commands of a tick, each made when it is read."""
+
+    def __init__(self, aims: tuple[Aim, ...]) -> None:
+        self.aims = aims
+
+    def __len__(self) -> int:
+        return len(self.aims)
+
+    @overload
+    def __getitem__(self, at: int) -> RollingTargetCommand: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> tuple[RollingTargetCommand, ...]: ...
+
+    def __getitem__(self, at: int | slice) -> RollingTargetCommand | tuple[RollingTargetCommand, ...]:
+        return tuple(one.command() for one in self.aims[at]) if isinstance(at, slice) else self.aims[at].command()
 
 
 class Lookahead(Struct, frozen=True):
@@ -46,13 +84,15 @@ def target_um(at_um: int, stop_um: int, before_um: int, exact: bool, params: Loo
     return max(at_um, min(max(wanted, min(before_um, last)), step))
 
 
-def command(aim: Aim, plan: RoutePlan, profile: RobotProfile) -> RollingTargetCommand:
-    """The command of a truck that has a route with segments."""
+def limit_um_s(plan: RoutePlan, profile: RobotProfile, at_um: int, target_um: int, stop_um: int) -> int:
+    """How fast a truck may go from a position to its target, so that it stops before its stop line."""
+    first, last = _segments(plan, at_um, target_um)
+    edges = [plan.site.network.edges[one.edge] for one in plan.segments[first : last + 1]]
+    return speed_limit_um_s(profile, edges, stop_um - at_um)
+
+
+def _command(aim: Aim, plan: RoutePlan) -> RollingTargetCommand:
     first, last = _segments(plan, aim.at_um, aim.target_um)
-    edges = tuple(plan.site.network.edges[plan.segments[k].edge] for k in range(first, last + 1))
-    speed = 0
-    if aim.mode is CommandMode.GO:
-        speed = speed_limit_um_s(profile, edges, aim.stop_um - aim.at_um)
     return RollingTargetCommand(
         contractVersion=CONTRACT_VERSION,
         robotId=aim.robot_id,
@@ -66,16 +106,17 @@ def command(aim: Aim, plan: RoutePlan, profile: RobotProfile) -> RollingTargetCo
         targetS=metres(aim.target_um),
         stopLineS=metres(aim.stop_um),
         target=pose_form(plan.pose_at(aim.target_um)),
-        pathSlice=_slice(plan, edges, first, aim.at_um, aim.target_um),
-        movestyle=edges[0].style,
-        speedLimitMps=metres(speed),
+        pathSlice=_slice(plan, first, last, aim.at_um, aim.target_um),
+        movestyle=plan.site.network.edges[plan.segments[first].edge].style,
+        speedLimitMps=metres(aim.speed_um_s),
         validForMs=aim.valid_ms,
         targetYaw=UNSET if aim.turn_urad is None else metres(aim.turn_urad),
     )
 
 
-def standing_command(aim: Aim, pose: Pose, route_id: str = "", revision: int = 0) -> RollingTargetCommand:
-    """The command of a truck without a way: it stays where it is."""
+def _standing_command(aim: Aim) -> RollingTargetCommand:
+    """A truck without a way stays where it is."""
+    assert aim.pose is not None, f"nobody knows where {aim.robot_id} stands"
     return RollingTargetCommand(
         contractVersion=CONTRACT_VERSION,
         robotId=aim.robot_id,
@@ -83,12 +124,12 @@ def standing_command(aim: Aim, pose: Pose, route_id: str = "", revision: int = 0
         nowMs=aim.now_ms,
         mode=aim.mode,
         holdReason=aim.hold_reason,
-        routeId=route_id,
-        revision=revision,
+        routeId="" if aim.plan is None else aim.plan.route_id,
+        revision=0 if aim.plan is None else aim.plan.revision,
         currentS=metres(aim.at_um),
         targetS=metres(aim.target_um),
         stopLineS=metres(aim.stop_um),
-        target=PoseContract(x=metres(pose.x_um), y=metres(pose.y_um), yaw=metres(pose.yaw_urad)),
+        target=pose_form(aim.pose),
         pathSlice=(),
         movestyle=MoveStyle.FORWARD,
         speedLimitMps=metres(0),
@@ -103,15 +144,22 @@ def _segments(plan: RoutePlan, at_um: int, target_um: int) -> tuple[int, int]:
     return first, last
 
 
-def _slice(
-    plan: RoutePlan, edges: tuple[Edge, ...], first: int, at_um: int, target_um: int
-) -> tuple[tuple[Decimal, Decimal], ...]:
-    points: list[tuple[int, int]] = []
-    for place, edge in enumerate(edges, first):
-        begin = plan.segments[place].route_s0_um
-        piece = edge.path.piece(max(0, at_um - begin), min(edge.path.length_um, target_um - begin))
-        points += piece if not points or points[-1] != piece[0] else piece[1:]
-    return tuple((_coordinate(x), _coordinate(y)) for x, y in points)
+def _slice(plan: RoutePlan, first: int, last: int, at_um: int, target_um: int) -> tuple[PointM, ...]:
+    """The way from a position to the target, as a line in metres; a vertex that two edges share is told once."""
+    points: list[PointM] = []
+    for segment in plan.segments[first : last + 1]:
+        path = plan.site.network.edges[segment.edge].path
+        low, high = max(0, at_um - segment.route_s0_um), min(segment.length_um, target_um - segment.route_s0_um)
+        begin = _told(path.point(low))
+        if not points or points[-1] != begin:
+            points.append(begin)
+        points += plan.site.vertices_m(segment.edge)[path.vertices_between(low, high)]
+        points.append(_told(path.point(high)))
+    return tuple(points)
+
+
+def _told(point: tuple[int, int]) -> PointM:
+    return _coordinate(point[0]), _coordinate(point[1])
 
 
 @lru_cache(1 << 16)

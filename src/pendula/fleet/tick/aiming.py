@@ -1,9 +1,8 @@
 """What every truck is told after the locks are decided: hold point, rolling target, speed, or to turn or to stop."""
 
 from msgspec import UNSET
-from msgspec.structs import replace
 
-from pendula.fleet.contracts.traffic import Blocker, CommandMode, HoldReason, LockResult, RollingTargetCommand
+from pendula.fleet.contracts.traffic import Blocker, CommandMode, HoldReason, LockResult
 from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.driving.records import Record
 from pendula.fleet.geometry.angles import turn_urad
@@ -11,7 +10,7 @@ from pendula.fleet.health.places import STANDING_UM_S
 from pendula.fleet.model import CONTRACT_VERSION
 from pendula.fleet.routing.route_plan import Pose
 from pendula.fleet.targets.hold_points import hold_point, steady_um
-from pendula.fleet.targets.rolling_target import Aim, Lookahead, command, standing_command, target_um
+from pendula.fleet.targets.rolling_target import Aim, Lookahead, limit_um_s, target_um
 from pendula.fleet.targets.sequence import following
 from pendula.fleet.views import reasons
 from pendula.fleet.views.limits import components
@@ -23,8 +22,8 @@ _PATIENCE_MS = 5_000
 _STANDS_UM = 300_000
 
 
-def aim(record: Record, now_ms: int, params: TrafficParams) -> RollingTargetCommand:
-    """Sets hold point and target of a truck and makes its command."""
+def aim(record: Record, now_ms: int, params: TrafficParams) -> Aim:
+    """Sets hold point and target of a truck and says what its command is."""
     track = record.track
     record.seq = following(record.seq)
     if track is None or not track.plan.segments:
@@ -59,7 +58,7 @@ def _first_step_um(record: Record, now_ms: int, params: TrafficParams) -> int:
     return _FIRST_STEP_UM if stands and patient else params.hold_hysteresis_um
 
 
-def stopped(record: Record, now_ms: int, params: TrafficParams) -> RollingTargetCommand:
+def stopped(record: Record, now_ms: int, params: TrafficParams) -> Aim:
     """The command of a truck in a tick that failed: it stops, whatever it was told before."""
     record.seq = following(record.seq)
     if record.track is None or not record.track.plan.segments:
@@ -79,11 +78,10 @@ def _turn_to(record: Record, params: TrafficParams) -> int | None:
     return act.yaw_urad
 
 
-def _stay(
-    record: Record, now_ms: int, params: TrafficParams, mode: CommandMode = CommandMode.HOLD
-) -> RollingTargetCommand:
+def _stay(record: Record, now_ms: int, params: TrafficParams, mode: CommandMode = CommandMode.HOLD) -> Aim:
     mode = mode if record.stop_code is None else CommandMode.STOP
-    aimed = Aim(
+    at = record.site.network.nodes[record.node].at
+    return Aim(
         robot_id=record.robot_id,
         seq=record.seq,
         now_ms=now_ms,
@@ -93,11 +91,9 @@ def _stay(
         target_um=0,
         stop_um=0,
         valid_ms=params.rtp_timeout_ms,
+        plan=None if record.track is None else record.track.plan,
+        pose=record.pose or Pose(at.x_um, at.y_um, 0),
     )
-    at = record.site.network.nodes[record.node].at
-    pose = record.pose or Pose(at.x_um, at.y_um, 0)
-    plan = None if record.track is None else record.track.plan
-    return standing_command(aimed, pose, "" if plan is None else plan.route_id, 0 if plan is None else plan.revision)
 
 
 def _command(
@@ -110,16 +106,11 @@ def _command(
     target: int,
     stop: int,
     yaw: int | None = None,
-) -> RollingTargetCommand:
+) -> Aim:
     assert record.track is not None
     plan = record.track.plan
-    same = (plan.route_id, plan.revision, mode, reason, record.at_um, target, stop, yaw)
-    if record.told is not None and record.told[0] == same:
-        # A truck that waits hears the same again, under a new number.
-        again = replace(record.told[1], seq=record.seq, nowMs=now_ms)
-        record.told = (same, again)
-        return again
-    aimed = Aim(
+    goes = mode is CommandMode.GO
+    return Aim(
         robot_id=record.robot_id,
         seq=record.seq,
         now_ms=now_ms,
@@ -129,11 +120,10 @@ def _command(
         target_um=target,
         stop_um=stop,
         valid_ms=params.rtp_timeout_ms,
+        plan=plan,
+        speed_um_s=limit_um_s(plan, record.profile, record.at_um, target, stop) if goes else 0,
         turn_urad=yaw,
     )
-    made = command(aimed, plan, record.profile)
-    record.told = (same, made)
-    return made
 
 
 def result(record: Record, records: list[Record], now_ms: int, place: int | None) -> LockResult:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from pendula.fleet.contracts.traffic import Alert, RollingTargetCommand
+from pendula.fleet.contracts.traffic import Alert
 from pendula.fleet.driving.detours import Wayfinder
 from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.driving.records import Record
@@ -12,6 +12,7 @@ from pendula.fleet.driving.uses import Ground
 from pendula.fleet.health.orders import AppliedOrder, Order
 from pendula.fleet.routing.planner import Closed
 from pendula.fleet.routing.route_plan import RoutePlan
+from pendula.fleet.targets.rolling_target import Aim
 from pendula.fleet.tick import alarms
 from pendula.fleet.tick.observing import DroppedReport, TruckReport
 from pendula.fleet.traffic.grants import Effort, Rule
@@ -49,7 +50,9 @@ class Draft:
     # What every truck keeps off.
     closed: Mapping[str, Closed]
     locks: LockState
+    # What may be searched for units, and for routes: a route that is refused leaves as much for the units as ever.
     effort: Effort
+    admissions: Effort
     directions: Directions
     two_way: frozenset[int]
     # Other ways on for trucks under way.
@@ -66,7 +69,7 @@ class Draft:
     refused: list[RefusedRoute] = field(default_factory=list)
     dropped: list[DroppedReport] = field(default_factory=list)
     applied: list[AppliedOrder] = field(default_factory=list)
-    commands: list[RollingTargetCommand] = field(default_factory=list)
+    aims: list[Aim] = field(default_factory=list)
     alerts: list[Alert] = field(default_factory=list)
 
     def alert(self, code: str, severity: str, since_ms: int, robot_id: str | None = None, /, **details: Json) -> None:

@@ -9,12 +9,11 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from pendula.fleet.contracts.traffic import RollingTargetCommand
 from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.driving.records import Record
+from pendula.fleet.targets.rolling_target import Aim
 from pendula.fleet.traffic.lock_state import LockState
 from pendula.fleet.trucks.envelope import braking_um
-from pendula.fleet.units import MILLION
 from pendula.kernel.errors import WorldBroken
 
 Ints = NDArray[np.int64]
@@ -30,7 +29,7 @@ class InvariantBroken(WorldBroken):
 def broken(
     records: list[Record],
     locks: LockState,
-    commands: Iterable[RollingTargetCommand],
+    aims: Iterable[Aim],
     params: TrafficParams,
     touched: Iterable[int] | None = None,
     replay: bool = True,
@@ -39,7 +38,7 @@ def broken(
     free of conflicts before stays so."""
     changed = records if touched is None else [records[number] for number in touched]
     yield from opposite_directions(changed, records, locks)
-    yield from beyond_the_hold_point(records, commands)
+    yield from beyond_the_hold_point(records, aims)
     yield from occupied_but_not_granted(records)
     yield from conflicting_grants(changed, records, locks)
     yield from unable_to_stop(records, params)
@@ -77,13 +76,13 @@ def opposite_directions(
                     yield "I-1", f"{record.robot_id} and {name} hold both directions of {group.key}"
 
 
-def beyond_the_hold_point(records: list[Record], commands: Iterable[RollingTargetCommand]) -> Iterator[tuple[str, str]]:
+def beyond_the_hold_point(records: list[Record], aims: Iterable[Aim]) -> Iterator[tuple[str, str]]:
     """I-3: no target and no stop line lies beyond the hold point, no hold point beyond the grant."""
-    for record, command in zip(records, commands, strict=True):
+    for record, aim in zip(records, aims, strict=True):
         if record.track is None:
             continue
         limit = max(record.hold_um, record.at_um)
-        if max(command.targetS, command.stopLineS) * MILLION > limit or record.hold_um > record.grant_um:
+        if aim.target_um > limit or aim.stop_um > limit or record.hold_um > record.grant_um:
             yield "I-3", f"{record.robot_id} is sent beyond its hold point"
 
 
@@ -95,7 +94,7 @@ def occupied_but_not_granted(records: list[Record]) -> Iterator[tuple[str, str]]
         if record.at_um > record.grant_um:
             yield "I-5", f"{record.robot_id} is beyond the end of its grant"
         used = record.track.used.not_passed(record.bound_um - _LONGEST_UM, record.at_um, record.bound_um)
-        if not record.held.keys() >= set(used):
+        if not all(map(record.held.__contains__, used)):
             name = record.site.resource_name(next(one for one in used if one not in record.held))
             yield "I-5", f"{record.robot_id} is in {name} and does not hold it"
 

@@ -14,7 +14,7 @@ from msgspec import DecodeError, structs, to_builtins
 
 from pendula.fleet.contracts.traffic import Alert, CorridorRequest, LockResult, LockSnapshot, RollingTargetCommand
 from pendula.fleet.driving.detours import Wayfinder
-from pendula.fleet.driving.params import NodeLockPolicy, TrafficParams, faults, short_um
+from pendula.fleet.driving.params import NodeLockPolicy, TrafficParams, asked_um, faults, short_um
 from pendula.fleet.driving.records import Record
 from pendula.fleet.driving.uses import Ground
 from pendula.fleet.health.closures import barred
@@ -25,6 +25,7 @@ from pendula.fleet.routing.planner import Anchor, Closed
 from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.routing.snapping import SnapParams
 from pendula.fleet.site.compiled_map import CompiledMap
+from pendula.fleet.targets.rolling_target import Aim
 from pendula.fleet.tick import saving
 from pendula.fleet.tick.aiming import result, stopped
 from pendula.fleet.tick.draft import Draft, RefusedRoute
@@ -65,7 +66,7 @@ class TickOutputs:
     """What a tick decided, each sorted by robot id. `error` says why nothing was, in a tick that failed."""
 
     scene: Scene
-    commands: tuple[RollingTargetCommand, ...]
+    aims: tuple[Aim, ...]
     accepted_routes: tuple[RoutePlan, ...] = ()
     refused_routes: tuple[RefusedRoute, ...] = ()
     dropped_reports: tuple[DroppedReport, ...] = ()
@@ -80,6 +81,11 @@ class TickOutputs:
     @property
     def now_ms(self) -> int:
         return self.scene.now_ms
+
+    @cached_property
+    def commands(self) -> tuple[RollingTargetCommand, ...]:
+        """What every truck is told, in the form of the contract."""
+        return tuple(one.command() for one in self.aims)
 
     @cached_property
     def results(self) -> tuple[LockResult, ...]:
@@ -207,7 +213,7 @@ class Traffic:
             return self._stopped(wrong, inputs.routes)
         before = self.tick_number, self.now_ms
         saved = [None if one is None else one.copied() for one in self._locks.trucks]
-        witness = list(self._locks.witness)
+        witness, home = list(self._locks.witness), list(self._locks.home)
         draft = self._draft(inputs)
         self.tick_number += 1
         self.now_ms = inputs.now_ms
@@ -215,7 +221,7 @@ class Traffic:
             for phase in PHASES:
                 phase(draft)
         except BaseException as error:
-            self._locks = saving.restored(self._locks.exclusion, saved, witness)
+            self._locks = saving.restored(self._locks.exclusion, saved, witness, home)
             if not isinstance(error, Exception):
                 # Somebody wants to end the program: as if this tick had never begun.
                 self.tick_number, self.now_ms = before
@@ -226,7 +232,7 @@ class Traffic:
         self._order = tuple(record.number for record in draft.order)
         return TickOutputs(
             scene=self._scene(),
-            commands=tuple(draft.commands),
+            aims=tuple(draft.aims),
             accepted_routes=tuple(draft.accepted),
             refused_routes=tuple(draft.refused),
             dropped_reports=tuple(draft.dropped),
@@ -263,6 +269,7 @@ class Traffic:
                 order=self._order,
                 trucks=tuple(saving.saved_truck(record, self._locks) for record in self._records),
                 witness=tuple(self._locks.witness),
+                home=tuple(self._locks.home),
                 active=one.active,
                 empty_since=one.empty_since,
                 drained=one.drained,
@@ -297,12 +304,13 @@ class Traffic:
             None if truck.lock is None else saving.restored_lock(truck.lock, fresh, number)
             for number, truck in enumerate(saved.trucks)
         ]
-        self._locks = saving.restored(fresh.exclusion, trucks, list(saved.witness))
+        self._locks = saving.restored(fresh.exclusion, trucks, saved.witness, saved.home)
         self._directions = saving.directions_of(saved)
         self._cycles = dict(saved.cycles)
         return self
 
     def _draft(self, inputs: TickInputs) -> Draft:
+        for_routes = self.params.search_nodes_per_tick // 2
         return Draft(
             tick=self.tick_number,
             now_ms=inputs.now_ms,
@@ -316,7 +324,8 @@ class Traffic:
             numbers=self._numbers,
             closed=self.closed,
             locks=self._locks,
-            effort=Effort(self.params.search_nodes, self.params.search_nodes_per_tick),
+            effort=Effort(self.params.search_nodes, self.params.search_nodes_per_tick - for_routes),
+            admissions=Effort(self.params.search_nodes, for_routes),
             directions=self._directions.copied(),
             two_way=self._two_way,
             ways=self._ways,
@@ -337,9 +346,9 @@ class Traffic:
         """Everybody stops, and no route was looked at. Numbers of commands go on rising: what was decided before stays
         decided."""
         self._records = [record.copied() for record in self._records]
-        commands = tuple(stopped(record, self.now_ms, self.params) for record in self._records)
+        aims = tuple(stopped(record, self.now_ms, self.params) for record in self._records)
         refused = tuple(RefusedRoute(one.robot_id, one.route_id, one.revision, "TICK_FAILED") for one in routes)
-        return TickOutputs(scene=self._scene(), commands=commands, refused_routes=refused, error=error)
+        return TickOutputs(scene=self._scene(), aims=aims, refused_routes=refused, error=error)
 
     def _scene(self) -> Scene:
         return Scene(
@@ -366,6 +375,7 @@ def _record(
         rest=rest,
         short_um=short_um(profile, params),
         node=rest,
+        asked_um=asked_um(profile, params),
     )
 
 

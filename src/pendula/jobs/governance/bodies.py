@@ -16,6 +16,7 @@ from pendula.kernel.time import format_utc
 
 OBJECT_ID_MOST, REF_MOST, REFS_MOST, REASON_MOST = 200, 300, 100, 1000
 PLACE_MOST, SCOPE_MOST, BUDGET_MOST, VERSION_MOST, NUMBER_MOST = 130, 270, 1000, 2**53, 1000
+GATE_MOST = 64
 PAGE_DEFAULT, PAGE_MOST = 100, 1000
 WEIGHT_DIGITS = 28
 PROOF = {"worker_id", "lease_token"}
@@ -87,6 +88,14 @@ class Amendment(Struct, frozen=True):
 class Refill(Struct, frozen=True):
     budget: int | None
     reason: str
+
+
+class GatePage(Struct, frozen=True):
+    """Gates by scope and name, after one: all, or those that count for one scope."""
+
+    scope: str | None
+    after: tuple[str, str]
+    limit: int
 
 
 class Page(Struct, frozen=True):
@@ -227,10 +236,12 @@ def read_page(query: Mapping[str, Any], kinds: Collection[str]) -> Page | Faults
     return body.faults if body.faults.found or kind is None else Page(kind, place, after or "", limit)
 
 
-def read_scope(query: Mapping[str, Any]) -> Faults | None:
-    body = BodyReader(query, {"scope"})
-    body.text("scope", SCOPE_MOST)
-    return body.faults if body.faults.found else None
+def read_gate_page(query: Mapping[str, Any]) -> GatePage | Faults:
+    body = BodyReader(query, {"scope", "after", "limit"})
+    scope, after = body.text("scope", SCOPE_MOST), body.text("after", SCOPE_MOST + GATE_MOST + 1)
+    limit = body.integer("limit", 1, PAGE_MOST, Code.INVALID_LIMIT) or PAGE_DEFAULT
+    last_scope, _, last_name = (after or "").rpartition(" ")
+    return body.faults if body.faults.found else GatePage(scope, (last_scope, last_name), limit)
 
 
 def read_limit(query: Mapping[str, Any]) -> int | Faults:

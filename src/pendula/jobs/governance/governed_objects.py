@@ -69,7 +69,7 @@ class GovernedObjects:
         return _granted(self._governance.set_gate(body, self._caller))
 
     def gates(self, **query: Members) -> dict[str, Any]:
-        """All gates; with `scope` those that count for it."""
+        """Gates: `{"gates", "next_after"}`; with `scope` those that count for it, `after` and `limit` for a page."""
         return _granted(self._governance.gates(_asked(query)))
 
     def machines(self) -> dict[str, Any]:

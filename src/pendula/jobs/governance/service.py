@@ -6,7 +6,7 @@ from typing import TypeVar
 from pendula.jobs.calls import Calls
 from pendula.jobs.calls.replies import LOCAL, Answer, Body, Caller, Reply
 from pendula.jobs.governance import gate_setting, keeping, steps
-from pendula.jobs.governance.bodies import read_limit, read_page, read_scope
+from pendula.jobs.governance.bodies import read_gate_page, read_limit, read_page
 from pendula.jobs.governance.judging import no_object
 from pendula.jobs.governance.learning import INNER
 from pendula.jobs.governance.showing import gate_json, gate_words, machine_json, object_json, rollback_json
@@ -87,12 +87,16 @@ class Governance:
         return Reply(200, {"objects": shown, "next_after": more})
 
     def gates(self, query: Body) -> Answer:
-        """Those of one scope with those for everything; without one, all there are."""
-        if (faults := read_scope(query)) is not None:
-            return faults.refusal()
-        found = self._calls.store.read(lambda look: look.governance.gates(query.get("scope")))
-        shown: list[Json] = [gate_json(gate) for gate in found]
-        return Reply(200, {"gates": shown})
+        """Those of one scope with those for everything, or all, those for everything first; `next_after` leads on."""
+        asked = read_gate_page(query)
+        if isinstance(asked, Faults):
+            return asked.refusal()
+        found = self._calls.store.read(
+            lambda look: look.governance.gate_page(asked.scope, asked.after, asked.limit + 1)
+        )
+        shown: list[Json] = [gate_json(gate) for gate in found[: asked.limit]]
+        last = found[asked.limit - 1] if len(found) > asked.limit else None
+        return Reply(200, {"gates": shown, "next_after": None if last is None else f"{last.scope} {last.name}"})
 
     def rollbacks(self, query: Body) -> Answer:
         """Those that nobody has reported finished, the oldest first."""

@@ -73,6 +73,10 @@ class GovernedReading(Protocol):
         """Those that count for a scope: its own and those for everything. Without one, all there are."""
         ...
 
+    def gate_page(self, scope: str | None, after: tuple[str, str], limit: int) -> list[Gate]:
+        """Gates by scope and name, those for everything first: all, or those that count for one scope."""
+        ...
+
     def traces(self, object_type: str, object_id: str, limit: int) -> list[tuple[str, Json]]:
         """The latest decisions about an object, the last first."""
         ...

@@ -193,6 +193,11 @@ class CacheShelf:
         """The numbers of the blocks in memory, the one used last at the end."""
         return tuple(self._held)
 
+    @property
+    def at_hand(self) -> int:
+        """How many blocks are in memory."""
+        return len(self._held)
+
     def hold(self) -> None:
         """Keep every block that is read, until `let_go`: a batch asks for none twice, wherever its draws fall."""
         self._holding = True

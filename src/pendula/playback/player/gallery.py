@@ -119,9 +119,10 @@ class Galleries:
         return None if place is None else b64encode(raw).decode()
 
     def path_of(self, channel: str | None, id: int) -> str | None:
-        """The file of an item; None when no file has its id any more."""
-        gallery = self._by_id.get(channel or "")
-        path = None if gallery is None else gallery.source.path_of(id)
+        """The file of an item, of one of no channel the first that has its id; None when no file has it any more."""
+        galleries = [one for one in self if channel in (None, one.id)]
+        paths = (gallery.source.path_of(id) for gallery in galleries)
+        path = next((path for path in paths if path is not None), None)
         return None if path is None else shown(path)
 
 

@@ -19,16 +19,22 @@ from pendula.playback.events import (
     DWELL_MS,
     Advance,
     Ban,
+    BanArtwork,
     Blank,
     Commands,
     Config,
     Diagnosed,
     Event,
+    Lift,
     Next,
+    OfRecord,
     Pause,
+    PauseChannel,
     Prev,
     Resume,
+    ResumeChannel,
     Shown,
+    ShowNext,
     Update,
     View,
 )
@@ -36,6 +42,7 @@ from pendula.playback.model import Settings
 from pendula.playback.player.gallery import Galleries
 
 REMEMBERED = 1000  # appearances of a player that runs on and on
+PINNABLE = "12345"  # keys: show that one of what comes next
 
 
 class Key(StrEnum):
@@ -45,6 +52,10 @@ class Key(StrEnum):
     PREV = "p"
     PAUSE = " "
     BAN = "b"
+    NEVER = "x"
+    LIFT = "u"
+    REST = "c"
+    ALL = "a"
     QUIT = "q"
 
 
@@ -170,8 +181,14 @@ class Showing:
                 self._apply(Resume() if self.player.paused else Pause())
             case Key.BAN:
                 self._ban()
+            case Key.NEVER | Key.LIFT:
+                self._ban_artwork(lift=key == Key.LIFT)
+            case Key.REST | Key.ALL:
+                self._rest(everybody_plays=key == Key.ALL)
             case Key.QUIT:
                 self.end(self.player.now())
+            case _ if key in PINNABLE:
+                self._pin(int(key))
 
     def look_again(self) -> None:
         """See what is in the folders now; a change begins a new epoch, and ends the bans of its channel."""
@@ -222,6 +239,43 @@ class Showing:
             self.end(self.player.now())
             return
         self._apply(Ban())
+
+    def _ban_artwork(self, *, lift: bool) -> None:
+        """Never what is on again, from whatever folder; or the one that was banned last after all."""
+        on, bans = self.player.screen.item, self.player.programme.bans
+        if lift and bans:
+            self._apply(Lift(list(bans)[-1]))
+            self._say("What was banned last comes again.")
+        elif lift:
+            self._say("Nothing is banned from every folder.")
+        elif on is not None:
+            name = self.name_of(on)
+            if self._full:
+                self.end(self.player.now())
+            elif self._apply(BanArtwork(on.id)).refusal is None:
+                self._say(f"{name} comes from no folder any more; u lets it come again.")
+
+    def _rest(self, *, everybody_plays: bool) -> None:
+        on = self.player.screen.item
+        resting = self.player.programme.resting
+        if everybody_plays:
+            for channel in resting:
+                self._apply(ResumeChannel(channel))
+            self._say("Every folder plays." if resting else "No folder rests.")
+        elif on is None or on.channel is None:
+            self._say("What is on comes from no folder.")
+        elif self._apply(PauseChannel(on.channel)).refusal is None:
+            self._say(f"{on.channel} rests; a lets every folder play again.")
+
+    def _pin(self, number: int) -> None:
+        coming = self.coming(number)
+        if len(coming) < number:
+            self._say(f"Only {len(coming)} pictures are chosen already.")
+            return
+        view = coming[-1]
+        record = {name: getattr(view, name) for name in OfRecord.__struct_fields__ if hasattr(view, name)}
+        if self._apply(ShowNext(**record)).refusal is None:
+            self._say(f"{self.name_of(view)} comes next.")
 
     def _apply(self, command: Commands) -> Outcome[Event]:
         outcome = self.player.apply(command)

@@ -28,6 +28,8 @@ from pendula.server.views import GapView
 AT_ONCE = 256
 KEEP_ALIVE_SECONDS = 15
 OPENING = b": open\n\n"
+# An id without an event: a reader that breaks off before the first one comes back after this.
+OPENING_AFTER = b": open\nid: %b\n\n"
 
 Item_co = TypeVar("Item_co", covariant=True)
 Item = TypeVar("Item")
@@ -38,6 +40,11 @@ class Place(Protocol[Item_co]):
 
     @property
     def over(self) -> bool: ...
+
+    @property
+    def last(self) -> str | None:
+        """The id after which the reader goes on; None where the first thing it hears has one."""
+        ...
 
     def take(self, most: int, /) -> Sequence[Item_co]: ...
 
@@ -184,7 +191,7 @@ class Reader(Generic[Item]):
         loop = asyncio.get_running_loop()
         alarm = Alarm(loop, KEEP_ALIVE_SECONDS, self._wake)
         try:
-            yield self._framing.opening
+            yield self._framing.opening if place.last is None else OPENING_AFTER % place.last.encode()
             behind = True
             while self._may_look():
                 # Cleared before looking: what is published in between sets it again.

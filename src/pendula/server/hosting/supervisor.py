@@ -115,6 +115,7 @@ class Supervisor:
             advance=room.advance,
             outside=self._outside(room),
             journal=room.journal,
+            incidents=room.incidents,
         )
         self._hosts[room.name][name] = host
         return host

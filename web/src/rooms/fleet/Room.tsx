@@ -9,10 +9,12 @@ import { asApiError } from "../../api/client";
 import { api } from "../../api/server";
 import type { AlertNow, FleetNow, MapView } from "../../api/types";
 import { ErrorNote } from "../../components/ErrorNote";
+import type { Stop } from "../../components/playing";
 import { Readout, Readouts } from "../../components/Readout";
 import { RoomFrame } from "../../components/RoomFrame";
 import type { EngineRoomProps } from "../../registry";
 import { integer } from "../../wording";
+import { useChosen } from "../shared/chosen";
 import { useFollowing } from "../shared/following";
 import { Drill } from "./Drill";
 import "./fleet.css";
@@ -24,17 +26,16 @@ import { condition, fleetTime } from "./wording";
 const ALERTS_EVERY_TICKS = 20;
 
 export function FleetRoom(props: EngineRoomProps) {
-  const { at } = props;
-  const { live, past, busy, frame } = useFollowing(props, fleetAt, fleetAt);
-  const chosen = useSignal<string | null>(null);
+  const { engine, at, on } = props;
+  const { live, past, busy, source, frame } = useFollowing(props, fleetAt, fleetAt);
+  const [chosen, choose] = useChosen(on, engine);
   const map = useMap(live.address);
   const shown = at === null ? live.state.value : past;
-  const choose = (robot: string | null) => {
-    chosen.value = robot;
-  };
   const ready = shown !== null && map.value.map !== null;
+  const time = shown === null ? null : fleetTime(shown.now);
+  const times = { source, busy, time, tell: ({ t }: Stop) => fleetTime(t ?? 0) };
   return (
-    <RoomFrame {...frame} fetching={ready ? null : "Fetching the fleet …"}>
+    <RoomFrame {...frame} times={times} fetching={ready ? null : "Fetching the fleet …"}>
       {map.value.error !== null && <ErrorNote error={map.value.error} />}
       {shown !== null && map.value.map !== null && (
         <Fleet
@@ -43,7 +44,7 @@ export function FleetRoom(props: EngineRoomProps) {
           address={live.address}
           live={at === null}
           busy={busy}
-          chosen={chosen.value}
+          chosen={chosen}
           onChoose={choose}
           onDone={() => void live.refresh()}
         />

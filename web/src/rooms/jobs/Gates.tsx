@@ -14,6 +14,7 @@ import { fromNow, said } from "./model";
 import { usePolled } from "./polling";
 
 const EVERYTHING = "*";
+const SHOWN_MOST = 200;
 
 interface GatesProps {
   readonly machines: SchedulerMachines;
@@ -21,7 +22,7 @@ interface GatesProps {
 }
 
 export function Gates({ machines, now }: GatesProps) {
-  const found = usePolled("gates", (signal) => api.get("/scheduler/gates", {}, {}, signal));
+  const found = usePolled("gates", (signal) => api.get("/scheduler/gates", {}, { limit: SHOWN_MOST }, signal));
   const gates = found.value.value?.gates ?? null;
   const unset = machines.gates.filter(
     ({ gate, required }) => required && gates?.every((one) => one.gate !== gate || one.scope !== EVERYTHING),
@@ -47,6 +48,9 @@ export function Gates({ machines, now }: GatesProps) {
         empty={gates === null ? "Fetching gates …" : "No gate was ever set."}
         testId="gates-table"
       />
+      {found.value.value?.next_after != null && (
+        <p class="quiet">The first {SHOWN_MOST} are shown, those for everything before those for one object.</p>
+      )}
       <SetGate machines={machines} onSet={found.refresh} />
     </section>
   );

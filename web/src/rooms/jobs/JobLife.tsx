@@ -3,11 +3,10 @@
 import { api } from "../../api/server";
 import type { SchedulerEvent, SchedulerJob } from "../../api/types";
 import { ErrorNote } from "../../components/ErrorNote";
-import { roomHref } from "../../route";
 import { clockTime } from "../../wording";
 import { Requeue } from "./DeadLetters";
 import { Deed } from "./Deed";
-import { fromNow, objectHref, plain, said } from "./model";
+import { besideHref, fromNow, objectHref, plain, said } from "./model";
 import { stateAfter, until } from "./Past";
 import { usePolled } from "./polling";
 import { StateWord } from "./StateWord";
@@ -38,7 +37,7 @@ export function JobLife({ id, now, at = null, onChange }: JobLifeProps) {
         <h2 id="life">
           Job <span class="mono">{id}</span>
         </h2>
-        <a class="button button-quiet" href={roomHref("jobs")} data-testid="close">
+        <a class="button button-quiet" href={besideHref(null)} data-testid="close">
           Close
         </a>
       </div>

@@ -9,10 +9,9 @@ import type {
   SchedulerWhyObject,
 } from "../../api/types";
 import { ErrorNote } from "../../components/ErrorNote";
-import { roomHref } from "../../route";
 import { Budget } from "./Budget";
 import { MachineDrawing } from "./MachineDrawing";
-import { fromNow, jobHref, placeOf, plain, said } from "./model";
+import { besideHref, fromNow, jobHref, placeOf, plain, said } from "./model";
 import { ObjectDeeds } from "./ObjectDeeds";
 import { placeAfter, until } from "./Past";
 import { usePolled } from "./polling";
@@ -48,7 +47,7 @@ export function ObjectLife({ kind, id, machines, now, at = null }: ObjectLifePro
         <h2 id="object-life">
           {kind} <span class="mono">{id}</span>
         </h2>
-        <a class="button button-quiet" href={roomHref("jobs")} data-testid="close">
+        <a class="button button-quiet" href={besideHref(null)} data-testid="close">
           Close
         </a>
       </div>

@@ -1,25 +1,29 @@
 /** The page of jobs: what is due, the queue, dead letters, governed objects and their gates, and one of them closely. */
 
 import { useSignal } from "@preact/signals";
+import { useMemo } from "preact/hooks";
 
 import { api } from "../../api/server";
 import type { SchedulerMetrics } from "../../api/types";
 import { ErrorNote } from "../../components/ErrorNote";
+import { JournalSlider } from "../../components/JournalSlider";
 import { PastBanner } from "../../components/PastBanner";
 import { Readout, Readouts } from "../../components/Readout";
-import { TimeSlider } from "../../components/TimeSlider";
 import type { RunsRoomProps } from "../../registry";
+import { replaceAddress, roomHref } from "../../route";
 import { integer } from "../../wording";
+import { useChosen } from "../shared/chosen";
 import { DeadLetters } from "./DeadLetters";
 import { DueLine } from "./DueLine";
 import { Gates } from "./Gates";
 import { JobLife } from "./JobLife";
-import { chosenIn, eventId, eventNumber, length, wordsOf } from "./model";
+import { chosenIn, eventId, eventNumber, length, timeOf, wordsOf } from "./model";
 import { ObjectLife } from "./ObjectLife";
 import { Objects } from "./Objects";
 import { PastMoment } from "./Past";
 import { usePolled } from "./polling";
 import { Queue } from "./Queue";
+import { TrailSource } from "./trail_source";
 import "./jobs.css";
 
 const WAITING_MOST = 500;
@@ -28,16 +32,23 @@ const SETTLE_MS = 150;
 const TABS = { queue: "Queue", dead: "Dead letters", objects: "Objects", gates: "Gates" } as const;
 type Tab = keyof typeof TABS;
 
-export function JobsRoom({ run }: RunsRoomProps) {
-  const tab = useSignal<Tab>("queue");
-  const at = useSignal<number | null>(null);
+/** The table that the address names. */
+function tabOf(on: string | null): Tab {
+  return on !== null && Object.hasOwn(TABS, on) ? (on as Tab) : "queue";
+}
+
+export function JobsRoom({ room, run, at, on }: RunsRoomProps) {
+  const [chosenTab, chooseTab] = useChosen(on, run);
+  const tab = tabOf(chosenTab);
+  const move = (n: number | null) => replaceAddress(roomHref(room.name, run, n, on));
   const overview = usePolled("overview", askOverview);
   const ends = useSignal({ first: 0, last: 0 });
-  const past = usePolled(`past ${at.value}`, async (signal) => {
-    const found = await askPast(at.value, signal);
+  const past = usePolled(`past ${at}`, async (signal) => {
+    const found = await askPast(at, signal);
     ends.value = { first: eventNumber(found.first ?? ""), last: eventNumber(found.last ?? "") };
     return found;
   });
+  const source = useMemo(() => new TrailSource(api, () => ends.value), []);
   const machines = usePolled("machines", (signal) => api.get("/scheduler/machines", {}, {}, signal));
   const chosen = chosenIn(run);
   const seen = overview.value.value;
@@ -50,50 +61,43 @@ export function JobsRoom({ run }: RunsRoomProps) {
   }
   const { metrics, jobs, figures } = seen;
   const now = Date.parse(metrics.now);
-  const moment = at.value === null ? null : past.value.value;
+  const moment = at === null ? null : past.value.value;
   const { first, last } = ends.value;
+  const time = timeOf(at === null ? now : Date.parse(moment?.now ?? ""), now);
   const known = machines.value.value;
   const { kinds, actions } = wordsOf(known?.machines ?? [], jobs);
   return (
     <div class="room jobs" data-testid="room">
       {overview.error.value !== null && <ErrorNote error={overview.error.value} />}
       {first < last && (
-        <TimeSlider
+        <JournalSlider
           first={first}
           last={last}
-          at={at.value}
+          at={at}
           snapshots={[]}
           unit="event"
-          onMove={(n) => {
-            at.value = n;
-          }}
+          onMove={move}
+          source={source}
+          busy={at !== null && past.value.value === null}
+          time={time}
+          tell={({ ms }) => timeOf(ms ?? 0, now)}
         />
       )}
-      {at.value !== null && (
-        <PastBanner
-          at={at.value}
-          unit="event"
-          onLive={() => {
-            at.value = null;
-          }}
-        />
-      )}
+      {at !== null && <PastBanner at={at} time={time} unit="event" onLive={() => move(null)} />}
       {past.error.value !== null && <ErrorNote error={past.error.value} />}
       {moment !== null && <PastMoment moment={moment} />}
-      {at.value === null && <Figures metrics={metrics} />}
-      {at.value === null && <DueLine jobs={jobs} waiting={metrics.jobs.queued} now={now} />}
-      <div class="jobs-columns" data-chosen={chosen !== null && at.value === null}>
-        {at.value === null && (
+      {at === null && <Figures metrics={metrics} />}
+      {at === null && <DueLine jobs={jobs} waiting={metrics.jobs.queued} now={now} />}
+      <div class="jobs-columns" data-chosen={chosen !== null && at === null}>
+        {at === null && (
           <div class="jobs-column">
             <div class="segmented jobs-tabs" role="group" aria-label="What to look at">
               {(Object.keys(TABS) as Tab[]).map((word) => (
                 <button
                   key={word}
                   type="button"
-                  aria-pressed={tab.value === word}
-                  onClick={() => {
-                    tab.value = word;
-                  }}
+                  aria-pressed={tab === word}
+                  onClick={() => chooseTab(word)}
                   data-testid={`tab-${word}`}
                 >
                   {TABS[word]}
@@ -101,19 +105,17 @@ export function JobsRoom({ run }: RunsRoomProps) {
                 </button>
               ))}
             </div>
-            {tab.value === "queue" && (
-              <Queue metrics={metrics} now={now} kinds={kinds} actions={actions} chosen={run} />
-            )}
-            {tab.value === "dead" && <DeadLetters now={now} onChange={overview.refresh} />}
-            {tab.value === "objects" && known !== null && (
+            {tab === "queue" && <Queue metrics={metrics} now={now} kinds={kinds} actions={actions} chosen={run} />}
+            {tab === "dead" && <DeadLetters now={now} onChange={overview.refresh} />}
+            {tab === "objects" && known !== null && (
               <Objects machines={known} figures={figures} now={now} chosen={run} />
             )}
-            {tab.value === "gates" && known !== null && <Gates machines={known} now={now} />}
+            {tab === "gates" && known !== null && <Gates machines={known} now={now} />}
           </div>
         )}
-        {chosen?.what === "job" && <JobLife id={chosen.id} now={now} at={at.value} onChange={overview.refresh} />}
+        {chosen?.what === "job" && <JobLife id={chosen.id} now={now} at={at} onChange={overview.refresh} />}
         {chosen?.what === "object" && (
-          <ObjectLife kind={chosen.kind} id={chosen.id} machines={known} now={now} at={at.value} />
+          <ObjectLife kind={chosen.kind} id={chosen.id} machines={known} now={now} at={at} />
         )}
       </div>
     </div>

@@ -1,7 +1,7 @@
 /** What the page of jobs reckons with: who is chosen, how far off a time is, and where a job stands on the time line. */
 
 import type { SchedulerGoverned, SchedulerJob, SchedulerMachine, SchedulerStatus } from "../../api/types";
-import { roomHref } from "../../route";
+import { roomHref, route } from "../../route";
 import { clockTime } from "../../wording";
 
 export const STATES: readonly SchedulerStatus[] = ["queued", "running", "succeeded", "failed", "dead_letter"];
@@ -39,11 +39,19 @@ export function wordsOf(
 }
 
 export function jobHref(id: string): string {
-  return roomHref("jobs", id);
+  return besideHref(id);
 }
 
 export function objectHref(kind: string, id: string): string {
-  return roomHref("jobs", `${kind}:${id}`);
+  return besideHref(`${kind}:${id}`);
+}
+
+/** The page with another one chosen, or none: the moment and the table stay as they are. */
+export function besideHref(name: string | null): string {
+  const here = route.value;
+  return here.page === "room" && here.room === "jobs"
+    ? roomHref("jobs", name, here.at, here.on)
+    : roomHref("jobs", name);
 }
 
 /** Where an object is in its machine: both axes in one word. */
@@ -97,6 +105,15 @@ export function plain(sentence: string, now: number): string {
     const time = new Date(moment);
     return time.toDateString() === today ? clockTime(time.getTime()) : `${date} ${clockTime(time.getTime())}`;
   });
+}
+
+/** The time of day of a moment, with the date where it is another day than now; nothing where it is not known. */
+export function timeOf(ms: number, now: number): string {
+  if (!Number.isFinite(ms)) return "";
+  const time = clockTime(ms);
+  return new Date(ms).toDateString() === new Date(now).toDateString()
+    ? time
+    : `${new Date(ms).toISOString().slice(0, 10)} ${time}`;
 }
 
 const SPANS_MS: readonly number[] = [

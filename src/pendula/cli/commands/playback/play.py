@@ -63,8 +63,9 @@ def play(
 ) -> None:
     """Play folders of pictures, videos and sounds as a device would: fairly, never the same twice in a row.
 
-    Keys: n next, p previous, space pause, b ban until the folder changes, q quit. The document of --json says at the
-    end what was shown when, how much each channel got, and the seed.
+    Keys: n next, p previous, space pause, q quit; 1 to 5 show that one of what comes next; b ban until the folder
+    changes, x ban from every folder, u undo that; c let the folder of what is on rest, a let all play again. The
+    document of --json says at the end what was shown when, how much each channel got, and the seed.
     """
     from pendula.playback.player.gallery import Galleries
 

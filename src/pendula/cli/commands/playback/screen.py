@@ -12,7 +12,10 @@ from pendula.playback.events import View
 from pendula.playback.player.loop import Showing
 
 COMING = 5
-KEYS = "n next   p previous   space pause   b ban   q quit"
+KEYS = (
+    "n next   p previous   space pause   1-5 that one next   q quit\n"
+    "b ban   x ban from every folder, u undo   c this folder rests, a all play"
+)
 BAR = 40
 
 
@@ -35,7 +38,8 @@ def line(showing: Showing) -> str:
     if view is None:
         return f"{clock(showing.player.now())}  (nothing)"
     at = clock(showing.player.screen.started_at)
-    return f"{at}  {printable(showing.name_of(view))}  ({printable(view.channel or 'new')}, {view.dwell_ms} ms)"
+    channel = view.channel or ("new" if view.ordinal else "pinned")
+    return f"{at}  {printable(showing.name_of(view))}  ({printable(channel)}, {view.dwell_ms} ms)"
 
 
 def _on(showing: Showing) -> RenderableType:
@@ -45,6 +49,8 @@ def _on(showing: Showing) -> RenderableType:
         return Text("Nothing to show. New files are noticed.", style="dim")
     left = _left(showing)
     where = f"{printable(view.channel or 'new artwork')}, {view.origin}, item {view.ordinal} of epoch {view.epoch_id}"
+    if not view.ordinal:
+        where = "pinned, out of turn"
     state = "paused" if showing.player.paused else f"{clock(left)} left"
     filled = BAR * (view.dwell_ms - left) // view.dwell_ms
     return Group(

@@ -129,6 +129,16 @@ class GovernedTables:
             rows = self._connection.execute(f"{query} WHERE scope IN (?, ?) ORDER BY name, scope", (scope, EVERYTHING))
         return tuple(Gate(*row) for row in rows)
 
+    def gate_page(self, scope: str | None, after: tuple[str, str], limit: int) -> list[Gate]:
+        """Gates by scope and name, those for everything first: all, or those that count for one scope."""
+        among = "" if scope is None else "scope IN (?, ?) AND "
+        values = () if scope is None else (scope, EVERYTHING)
+        rows = self._connection.execute(
+            f"SELECT {_GATE} FROM gates WHERE {among}(scope, name) > (?, ?) ORDER BY scope, name LIMIT ?",
+            (*values, *after, limit),
+        )
+        return [Gate(*row) for row in rows]
+
     def put_gate(self, gate: Gate) -> None:
         self._connection.execute(
             f"INSERT INTO gates ({_GATE}) VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (scope, name) DO UPDATE SET "

@@ -29,6 +29,7 @@ from pendula.playback.cache.shelf import (
 from pendula.playback.choosing.records import MemoryShelf, Shelf
 from pendula.playback.events import Contents
 from pendula.playback.model import RECORDS_DEFAULT, Diagnostic, TooManyChannels, UnknownChannel
+from pendula.server.rooms.playback.at_hand import BlocksAtHand
 from pendula.server.settings import CHANNEL
 
 CHANNELS_KEPT = 256
@@ -71,6 +72,7 @@ class Library:
         self._counting = threading.Lock()  # of its own: reading does not wait for a disk that is being synced
         self._counts = self._read_counts()
         self._editions: dict[str, list[Shelf]] = {}  # the newest comes last
+        self._blocks = BlocksAtHand()
         self._held: dict[str, Held] = {}
         for name in self._disk.list():
             # Also one whose file was set aside: somebody may follow it.
@@ -144,7 +146,7 @@ class Library:
             kept = 1 if channel in self._held else 0
             editions = self._editions.get(channel, [])
             while len(editions) > kept:
-                _close(editions.pop(0))
+                self._close(editions.pop(0))
 
     def remove(self, channel: str) -> None:
         """Remove a channel and its files; what is in use can be read until it is released.
@@ -181,7 +183,7 @@ class Library:
         with self._lock:
             for editions in self._editions.values():
                 for shelf in editions:
-                    _close(shelf)
+                    self._close(shelf)
             self._editions.clear()
         self._disk.close()
 
@@ -189,7 +191,7 @@ class Library:
         """The id and the bytes of a record; None for a damaged one, no bytes for one that cannot be read."""
         for shelf in self._editions.get(channel, ()):
             if shelf.generation == generation and 0 <= at < shelf.count:
-                return shelf.record(at)[1:]
+                return self._blocks.record(shelf, at)[1:]
         return None, b""
 
     def _open(self, channel: str) -> None:
@@ -201,9 +203,14 @@ class Library:
         editions = self._editions.setdefault(channel, [])
         if editions and editions[-1].generation == shelf.generation:
             # The same, opened anew: what could not be read may be readable by now.
-            _close(editions.pop())
+            self._close(editions.pop())
         editions.append(shelf)
         self._held[channel] = self._holding(Contents(channel, shelf.count, shelf.generation), trouble)
+
+    def _close(self, shelf: Shelf) -> None:
+        self._blocks.forget(shelf)
+        if isinstance(shelf, CacheShelf):
+            shelf.close()
 
     def _opened(self, channel: str) -> Opened:
         path = self.path(channel)
@@ -254,8 +261,3 @@ class Library:
         except msgspec.DecodeError:
             # Somebody else's bytes: the records are counted, until the sources say more.
             return {}
-
-
-def _close(shelf: Shelf) -> None:
-    if isinstance(shelf, CacheShelf):
-        shelf.close()

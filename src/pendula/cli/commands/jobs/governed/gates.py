@@ -34,10 +34,12 @@ def list_(
         str | None,
         typer.Option(metavar="SCOPE", help="Those that count for memory:mem_1.", show_default="all there are"),
     ] = None,
+    limit: Annotated[int | None, typer.Option(metavar="N", help="1 to 1000.", show_default="100")] = None,
+    after: Annotated[str | None, typer.Option(metavar="GATE", help="Where the last page ended.")] = None,
 ) -> None:
-    """List the gates: what each says, since when, and by whom."""
+    """List the gates: what each says, since when, and by whom; those for everything first."""
     with governed(target) as objects:
-        reply = objects.gates(**members(scope=scope))
+        reply = objects.gates(**members(scope=scope, limit=limit, after=after))
     target.out.result(reply, lambda: _tables().gates(reply))
 
 

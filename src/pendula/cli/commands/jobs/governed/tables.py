@@ -1,5 +1,6 @@
 """What people see of governed objects: facts of one, tables of many, gates, rollbacks."""
 
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -74,10 +75,7 @@ def page(reply: Mapping[str, Any]) -> "RenderableType":
         )
         for one in reply["objects"]
     ]
-    drawn = whole(("object", "state", "risk", "next", "at", "how to decide"), rows, 2)
-    if reply["next_after"] is None:
-        return drawn
-    return Group(drawn, Text(f"There are more: --after {reply['next_after']}"))
+    return _with_more(whole(("object", "state", "risk", "next", "at", "how to decide"), rows, 2), reply)
 
 
 def gates(reply: Mapping[str, Any]) -> "RenderableType":
@@ -87,7 +85,13 @@ def gates(reply: Mapping[str, Any]) -> "RenderableType":
         (one["gate"], one["scope"], one["verdict"], second(one["set_at"]), one["set_by"], short(one["reason"]))
         for one in reply["gates"]
     ]
-    return whole(("gate", "scope", "verdict", "since", "by", "why"), rows, 3)
+    return _with_more(whole(("gate", "scope", "verdict", "since", "by", "why"), rows, 3), reply)
+
+
+def _with_more(drawn: "RenderableType", reply: Mapping[str, Any]) -> "RenderableType":
+    if reply["next_after"] is None:
+        return drawn
+    return Group(drawn, Text(f"There are more: --after {shlex.quote(reply['next_after'])}"))
 
 
 def gate(one: Mapping[str, Any]) -> str:

@@ -17,11 +17,18 @@ router = APIRouter(prefix=PREFIX, tags=["jobs"])
 
 @router.get(
     "/gates",
-    responses=shapes.gives("Gates", *shapes.FAULTS),
-    **documented("gates", parameters=[shapes.in_query("scope", shapes.TEXT, "memory:m_1; its own and those of *")]),
+    responses=shapes.gives("Gates", *shapes.FAULTS, Code.INVALID_LIMIT),
+    **documented(
+        "gates",
+        parameters=[
+            shapes.in_query("scope", shapes.TEXT, "memory:m_1; its own and those of *"),
+            shapes.in_query("after", shapes.TEXT, "The next_after of the page before"),
+            shapes.LIMIT,
+        ],
+    ),
 )
 async def gates(request: Request, _: Viewer) -> Response:
-    """All gates, or those that count for one scope."""
+    """All gates by scope and name, those for everything first, or those that count for one scope."""
     return await listed(request, lambda calls, query: Governance(calls).gates(query))
 
 

@@ -152,7 +152,7 @@ def _replies() -> dict[str, Shape]:
             }
         ),
         "WhyObject": _why(subject),
-        "Gates": record({"gates": shapes.listed(gate)}),
+        "Gates": record({"gates": shapes.listed(gate), "next_after": ANY_TEXT}),
         "OneGate": record({"gate": gate}),
         "Rollbacks": record({"rollbacks": shapes.listed(rollback)}),
         "Governance": record(figures),

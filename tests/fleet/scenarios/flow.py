@@ -1,0 +1,67 @@
+"""What tests measure of the flow of a whole fleet: how long nobody got on, and how long each truck waited."""
+
+from dataclasses import dataclass, field
+
+from pendula.fleet.scenarios import Run
+from pendula.fleet.tasks.drivers import OPERATING
+
+# A truck that comes on by less has not got on: one that stands is pushed about by noise.
+LEAST_UM = 100_000
+
+
+@dataclass
+class Flow:
+    """A run under way. `still_ms`: the longest time in which somebody wanted to get on and nobody moved, turned, loaded
+    or unloaded; `wait_ms`: the longest time that each truck waited for a unit or for a route."""
+
+    run: Run
+    still_ms: int = 0
+    wait_ms: dict[str, int] = field(default_factory=dict)
+    # The longest way over pick and drop to rest.
+    way_um: int = 0
+    _moved_ms: int = 0
+    _places: list[tuple[int, int, int]] = field(default_factory=list)
+
+    def drive(self, upto_ms: int) -> "Flow":
+        while self.run.now_ms < upto_ms:
+            self._look()
+        return self
+
+    @property
+    def longest_ms(self) -> int:
+        return max(self.wait_ms.values(), default=0)
+
+    @property
+    def bound_ms(self) -> int:
+        """What FLT-LIVE-10 allows: after `starve_ms` nobody sets out any more, and the others go on to pick, drop and
+        rest, the longest of their ways at full speed."""
+        scenario = self.run.scenario
+        speed = min(one.v_max_um_s for one in scenario.profiles)
+        works = max(one.pick_ms + one.drop_ms for one in scenario.streams)
+        return scenario.traffic.starve_ms + works + self.way_um * 1000 // speed
+
+    def _look(self) -> None:
+        outputs = self.run.step()
+        now, records = outputs.now_ms, outputs.scene.records
+        for record in records:
+            since = record.waited_since_ms
+            waited = 0 if since is None else now - since
+            self.wait_ms[record.robot_id] = max(self.wait_ms.get(record.robot_id, 0), waited)
+        for plan in outputs.accepted_routes:
+            self.way_um = max(self.way_um, plan.whole[-1].route_s0_um + plan.whole[-1].length_um)
+        waiting = any(record.waited_since_ms is not None and record.stop_code is None for record in records)
+        if self._somebody_got_on() or not waiting or any(record.failed for record in records):
+            self._moved_ms = now
+        self.still_ms = max(self.still_ms, now - self._moved_ms)
+
+    def _somebody_got_on(self) -> bool:
+        busy = any(one.phase in OPERATING for one in self.run.dispatch.drivers)
+        places = [(one.edge, one.on_um, one.yaw_urad or 0) for one in self.run.world.trucks]
+        moved = not self._places or any(_is_far(*pair) for pair in zip(self._places, places, strict=True))
+        if moved:
+            self._places = places
+        return busy or moved
+
+
+def _is_far(one: tuple[int, int, int], other: tuple[int, int, int]) -> bool:
+    return one[0] != other[0] or one[2] != other[2] or abs(one[1] - other[1]) >= LEAST_UM

@@ -1,0 +1,27 @@
+"""Simulated trucks hear what was decided, as whoever reads the commands does."""
+
+import pytest
+
+from pendula.fleet.contracts.traffic import CommandMode
+from pendula.fleet.scenarios import Run, shipped
+from pendula.fleet.simulator.kinematics import order_of, order_of_aim
+
+
+@pytest.mark.req("FLT-RTP-1")
+def test_a_truck_makes_the_same_of_a_command_it_reads_and_of_what_was_decided() -> None:
+    run, modes = Run(shipped("crossing-turn")), set()
+    for _ in range(400):
+        run.step()
+        orders = run.engine.orders_out
+        modes |= {one.mode for one in orders.aims}
+        assert [order_of(one) for one in orders.commands] == [order_of_aim(one) for one in orders.aims]
+
+    assert modes >= {CommandMode.GO, CommandMode.HOLD, CommandMode.TURN}
+
+
+def test_commands_are_made_as_they_are_read_and_are_those_of_the_tick() -> None:
+    run = Run(shipped("arrival"))
+    commands = run.step().commands
+    told = run.engine.orders_out.commands
+
+    assert (len(told), tuple(told), told[0], told[:1]) == (len(commands), commands, commands[0], commands[:1])

@@ -1,0 +1,182 @@
+"""Several streams in one response: each as if it were alone, none in the way of another."""
+
+import asyncio
+import json
+from urllib.parse import quote
+
+import httpx
+import msgspec
+import pytest
+from fastapi import FastAPI
+
+from pendula.server.routes import together
+from pendula.server.security.tokens import TokenStore
+from pendula.server.settings import Settings
+from tests.server.living import TALLY, StreamReader, client_of, code_of, running, supervisor_of
+
+pytestmark = pytest.mark.anyio
+TWO = msgspec.structs.replace(TALLY, engines={"main": {"seed": 7}, "other": {"seed": 8}})
+MAIN = "/api/v1/tally/main/stream"
+OTHER = "/api/v1/tally/other/stream"
+
+
+def of(*addresses: str) -> str:
+    return "&".join(f"of={quote(address, safe='')}" for address in addresses)
+
+
+async def add(app: FastAPI, engine: str, amount: int) -> None:
+    async with client_of(app) as client:
+        sent = await client.post(f"/api/v1/tally/{engine}/commands", json={"type": "add", "amount": amount})
+        assert sent.status_code == 200
+
+
+class Reading:
+    """The messages of a common response, sorted by what they are about."""
+
+    def __init__(self, reader: StreamReader) -> None:
+        self._reader = reader
+        self._text = b""
+
+    async def next(self) -> tuple[str, int, list[str]]:
+        """The next message about a stream: its name, the number of the stream, further lines."""
+        while True:
+            while b"\n\n" not in self._text:
+                self._text += await asyncio.wait_for(self._reader.chunk(), 60)
+            block, _, self._text = self._text.partition(b"\n\n")
+            lines = block.decode().split("\n")
+            if lines[0].startswith("event: ") and lines[0] != "event: beat":
+                number, *others = (line.removeprefix("data: ") for line in lines[1:])
+                return lines[0].removeprefix("event: "), int(number), others
+
+    async def amounts(self, count: int) -> list[tuple[int, int]]:
+        """The next `count` events, each with the number of its stream."""
+        found: list[tuple[int, int]] = []
+        while len(found) < count:
+            name, number, lines = await self.next()
+            data = [line.removeprefix("data: ") for line in lines if line.startswith("data: ")]
+            if name == "told" and data:
+                found.append((number, json.loads(data[0])["by"]))
+        return found
+
+    async def opened(self, count: int) -> None:
+        seen = 0
+        while seen < count:
+            seen += (await self.next())[0] == "opened"
+
+
+async def test_events_of_several_engines_come_by_one_connection(settings: Settings) -> None:
+    async with running(settings, [TWO]) as app, StreamReader(app, together.PATH, of(MAIN, OTHER)) as reader:
+        reading = Reading(reader)
+        await reading.opened(2)
+        await add(app, "other", 2)
+        await add(app, "main", 1)
+
+        assert await reading.amounts(2) == [(1, 2), (0, 1)]
+
+
+async def test_each_stream_goes_on_after_its_own_last_event(settings: Settings) -> None:
+    async with running(settings, [TWO]) as app:
+        for amount in (1, 2, 3):
+            await add(app, "main", amount)
+            await add(app, "other", 10 * amount)
+        async with StreamReader(app, together.PATH, of(f"0.0 {MAIN}", f"2.0 {OTHER}?after=0.0")) as reader:
+            assert sorted(await Reading(reader).amounts(3)) == [(0, 2), (0, 3), (1, 30)]
+
+
+async def test_a_stream_says_where_it_begins_so_that_nothing_is_missed_before_its_first_event(
+    settings: Settings,
+) -> None:
+    async with running(settings, [TWO]) as app:
+        async with StreamReader(app, together.PATH, of(MAIN)) as reader:
+            reading = Reading(reader)
+            await reading.opened(1)
+            name, _, lines = await reading.next()
+        await add(app, "main", 5)
+        assert (name, lines) == ("told", ["id: -1.0"])
+        async with StreamReader(app, together.PATH, of(f"-1.0 {MAIN}")) as reader:
+            assert await Reading(reader).amounts(1) == [(0, 5)]
+
+
+async def test_a_stream_that_is_refused_says_why_and_leaves_the_others(settings: Settings) -> None:
+    missing = "/api/v1/tally/nobody/stream"
+    async with running(settings, [TWO]) as app, StreamReader(app, together.PATH, of(missing, MAIN)) as reader:
+        reading = Reading(reader)
+        said = [await reading.next(), await reading.next()]
+        refused = next(one for one in said if one[0] == "refused")
+        await add(app, "main", 1)
+
+        assert refused[1] == 0
+        assert json.loads(refused[2][0])["error"]["code"] == "not_found"
+        assert await reading.amounts(1) == [(1, 1)]
+
+
+async def test_what_is_not_a_stream_is_not_told(settings: Settings) -> None:
+    async with running(settings, [TWO]) as app, StreamReader(app, together.PATH, of("/api/v1/rooms")) as reader:
+        name, number, lines = await Reading(reader).next()
+        await reader.ended()
+
+    assert (name, number, json.loads(lines[0])["error"]["code"]) == ("refused", 0, "not_a_stream")
+
+
+async def test_it_ends_with_the_last_of_its_streams(settings: Settings) -> None:
+    async with running(settings, [TWO]) as app, StreamReader(app, together.PATH, of(MAIN, OTHER)) as reader:
+        await Reading(reader).opened(2)
+        supervisor_of(app).stop_streams()
+
+        assert (await reader.ended()).count(b"event: ended") == 2
+
+
+async def test_whoever_leaves_gives_all_places_back(settings: Settings) -> None:
+    async with running(settings, [TWO]) as app:
+        ledger = supervisor_of(app).streams
+        async with StreamReader(app, together.PATH, of(MAIN, OTHER)) as reader:
+            await Reading(reader).opened(2)
+            during = ledger._open.total()
+        while ledger._open.total():
+            await asyncio.sleep(0.001)
+
+    assert during == 2
+
+
+async def test_a_silent_connection_beats(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(together, "BEAT_SECONDS", 0.01)
+    async with running(settings, [TWO]) as app, StreamReader(app, together.PATH, of(MAIN)) as reader:
+        said = b""
+        while said.count(together.BEAT) < 3:
+            said += await asyncio.wait_for(reader.chunk(), 60)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "",
+        of(together.PATH),
+        of("http://elsewhere/stream"),
+        of("stream"),
+        of("/" + "a" * 600),
+        "&".join([of(MAIN)] * 65),
+    ],
+)
+async def test_addresses_that_make_no_sense_are_refused(client: httpx.AsyncClient, query: str) -> None:
+    response = await client.get(f"{together.PATH}?{query}")
+
+    assert (response.status_code, code_of(response)) == (422, "invalid_request")
+
+
+async def test_nobody_gets_more_through_it_than_alone(settings: Settings) -> None:
+    TokenStore(settings.data).new("ann", "viewer")
+    async with running(settings, [TWO]) as app, client_of(app) as client:
+        response = await client.get(f"{together.PATH}?{of(MAIN)}")
+
+    assert (response.status_code, code_of(response)) == (401, "not_identified")
+
+
+async def test_the_limit_of_streams_counts_every_one_of_them(settings: Settings) -> None:
+    given = msgspec.structs.replace(settings, limits={"streams_per_token": 2})
+    async with running(given, [TWO]) as app, StreamReader(app, together.PATH, of(MAIN, OTHER, MAIN)) as reader:
+        reading = Reading(reader)
+        # Two are opened and say where they begin.
+        said = [await reading.next() for _ in range(5)]
+
+    refused = [json.loads(lines[0])["error"]["code"] for name, _, lines in said if name == "refused"]
+    assert refused == ["too_many_streams"]

@@ -1,0 +1,64 @@
+// @vitest-environment happy-dom
+
+import { afterEach, expect, test, vi } from "vitest";
+
+import { api, readiness, roomList } from "../../api/server";
+import type { RoomView } from "../../api/types";
+import { doing, draw, find, texts } from "../../testing/drawing";
+import { Home } from "./Home";
+
+const ROOM: RoomView = { name: "actions", title: "Actions", sentence: "…", state: "ready", reason: null, engines: [] };
+const TALLY = { name: "demo", time_unit: "min", now: 73_440, commands: 9, broken: null };
+
+const list = (...rooms: RoomView[]) => ({ version: "0.1.0", demo: false, rooms });
+
+afterEach(() => {
+  roomList.value = null;
+  readiness.value = null;
+});
+
+test("only rooms of engines are told to have none", () => {
+  vi.spyOn(api, "get").mockRejectedValue(new Error("nothing here"));
+  roomList.value = list(ROOM, { ...ROOM, name: "jobs", title: "Jobs" });
+  const page = draw(<Home />);
+
+  expect(find(page, "[data-testid=room-card-actions]").textContent).toContain("No engine runs in this room.");
+  expect(find(page, "[data-testid=room-card-jobs]").textContent).not.toContain("engine");
+});
+
+test("the time of an engine is told in human units", async () => {
+  roomList.value = list({ ...ROOM, name: "tally", engines: [TALLY] });
+  const page = draw(<Home />);
+  await vi.waitFor(() => doing(() => find(page, "[data-testid=figures]")));
+
+  expect(texts(page, ".card-figures dd")).toEqual(["51 d", "9"]);
+  expect(page.textContent).not.toContain("73");
+});
+
+test("where nothing needs a person one line says so, and no panel is empty", () => {
+  roomList.value = list({ ...ROOM, name: "tally", engines: [TALLY] });
+  readiness.value = { status: "ready", checks: [{ name: "tokens", ok: true, reason: null }] };
+  const page = draw(<Home />);
+
+  expect(find(page, "[data-testid=needs]").textContent).toContain("Nothing needs a person.");
+  expect(page.querySelectorAll(".panel")).toHaveLength(0);
+});
+
+test("what is broken leads to its engine, and its failing check does not tell it twice", () => {
+  const engine = { ...TALLY, broken: "the disk is full" };
+  roomList.value = list({ ...ROOM, name: "tally", title: "Tally", state: "broken", engines: [engine] });
+  readiness.value = {
+    status: "unready",
+    checks: [
+      { name: "tally/demo", ok: false, reason: "disk_full" },
+      { name: "tokens", ok: false, reason: "unreadable" },
+    ],
+  };
+  const page = draw(<Home />);
+  const needs = [...page.querySelectorAll("[data-testid=need] a")];
+
+  expect(needs.map((one) => [one.textContent, one.getAttribute("href")])).toEqual([
+    ["Tally demo: the disk is full", "#/rooms/tally/demo"],
+    ["The check tokens fails: unreadable", "#/"],
+  ]);
+});

@@ -1,0 +1,105 @@
+import { expect, test } from "vitest";
+
+import type { AlertNow, FleetNow, RunStatusView, SchedulerJob, SchedulerMetrics, TruckNow } from "../../api/types";
+import { player } from "../../rooms/playback/testing";
+import { creditGlance, fleetGlance, jobsGlance, playbackGlance } from "./glance";
+
+const TRUCK = { robot_id: "R1", health: "HEALTHY", paused: false, speed: 1, sentence: "R1 is on its way." };
+const truck = (changes: Partial<TruckNow> = {}) => ({ ...TRUCK, ...changes }) as TruckNow;
+const fleet = (...trucks: TruckNow[]) => ({ now: 900_000, trucks, counts: { DONE: 4 } }) as unknown as FleetNow;
+
+const METRICS = {
+  jobs: { queued: 3, running: 1, succeeded: 9, failed: 0, dead_letter: 0 },
+  jobs_due_count: 0,
+  jobs_lag_seconds: 0,
+  job_success_rate: 0.857142,
+  dead_letter_count: 0,
+  alerts_waiting: 0,
+  unhandled: [],
+} as unknown as SchedulerMetrics;
+
+const alert = (changes: Partial<AlertNow>): AlertNow => ({
+  tick: 1,
+  now: 880_000,
+  kind: "incident",
+  alert: null,
+  code: "STOP_POSE_JUMP",
+  robot_ids: ["R2"],
+  message: "R2 was stopped",
+  ...changes,
+});
+
+test("a stopped truck is told with its reason, and leads to the truck", () => {
+  const { needs, figures } = fleetGlance(
+    "hall",
+    fleet(truck(), truck({ robot_id: "R2", health: "FAULT", sentence: "R2 reports a fault." })),
+    [],
+  );
+
+  expect(needs).toEqual([
+    {
+      key: "fleet hall R2",
+      sentence: "Truck R2 of hall is stopped (fault): R2 reports a fault.",
+      href: "#/rooms/fleet/hall?on=R2",
+    },
+  ]);
+  expect(figures.find(({ name }) => name === "stopped")?.value).toBe("1");
+});
+
+test("of alerts the recent ones that are no mere notices are told, with how long ago they were", () => {
+  const notice = { alertId: "1", code: "WAIT_NOTICE", severity: "INFO", sinceMs: 0, details: {} };
+  const { needs } = fleetGlance("hall", fleet(truck()), [
+    alert({ now: 1000, robot_ids: ["R3"] }),
+    alert({ kind: "alert", alert: notice, robot_ids: ["R4"] }),
+    alert({}),
+  ]);
+
+  expect(needs.map(({ sentence }) => sentence)).toEqual(["Alert in hall, 20 s ago: R2 was stopped"]);
+});
+
+test("dead letters are told one by one with their error, and the others as a number", () => {
+  const dead = ["a", "b", "c"].map((id) => ({
+    job_id: `job_${id}`,
+    action: "verify",
+    object_type: "memory",
+    object_id: id,
+    last_error: "no answer",
+  })) as SchedulerJob[];
+  const { needs } = jobsGlance({ ...METRICS, dead_letter_count: 5 }, dead);
+
+  expect(needs[0]).toEqual({
+    key: "jobs job_a",
+    sentence: "Given up: verify memory a: no answer",
+    href: "#/rooms/jobs/job_a?on=dead",
+  });
+  expect(needs[3]).toMatchObject({ sentence: "2\u00a0more jobs were given up", href: "#/rooms/jobs?on=dead" });
+});
+
+test("jobs that nobody handles and alerts that nobody took need a person", () => {
+  const unhandled = [{ object_type: "memory", action: "verify", count: 2, since: "", job_id: "job_1" }];
+  const { needs } = jobsGlance({ ...METRICS, unhandled, alerts_waiting: 1 }, []);
+
+  expect(needs.map(({ sentence }) => sentence)).toEqual([
+    "Nobody handles verify of memory: 2\u00a0jobs wait",
+    "1\u00a0alert waits for delivery",
+  ]);
+});
+
+test("a failed run leads to the run, and the figures are those of the one that runs", () => {
+  const run = { run_id: "r1", scenario_id: "village", sim_time_ms: 8_280_000, attempts_total: 4, committed_total: 3 };
+  const { needs, figures } = creditGlance([
+    { ...run, state: "running", last_error: null },
+    { ...run, run_id: "r2", state: "error", last_error: { code: "X", message: "The disk is full" } },
+  ] as unknown as RunStatusView[]);
+
+  expect(needs).toEqual([
+    { key: "credit r2", sentence: "A run of village failed: The disk is full", href: "#/rooms/credit/r2" },
+  ]);
+  expect(figures.slice(0, 3).map(({ value }) => value)).toEqual(["2 h 18 min", "4", "75 %"]);
+});
+
+test("an empty screen needs a person", () => {
+  const { needs } = playbackGlance("frame", player({ item: null }));
+
+  expect(needs.map(({ href }) => href)).toEqual(["#/rooms/playback/frame"]);
+});

@@ -1,0 +1,237 @@
+/** A room at a glance: a few figures in human units, and what needs a person, each with the way to its cause.
+ *
+ * Pure functions of what the rooms answer; `looking.ts` asks them. What is told as a need is so now: it goes away by
+ * itself when its cause does.
+ */
+
+import type {
+  AlertNow,
+  FleetNow,
+  PlayerNow,
+  Readiness,
+  RoomView,
+  RunStatusView,
+  SchedulerJob,
+  SchedulerMetrics,
+  WorldNow,
+} from "../../api/types";
+import { Clock } from "../../rooms/actions/model";
+import { condition } from "../../rooms/fleet/wording";
+import { roomHref } from "../../route";
+import { counted, integer, timeSpan } from "../../wording";
+
+export interface Figure {
+  readonly name: string;
+  readonly value: string;
+}
+
+/** Something that waits for a person, with the way to its cause. */
+export interface Need {
+  readonly key: string;
+  readonly sentence: string;
+  readonly href: string;
+}
+
+export interface Glance {
+  readonly figures: readonly Figure[];
+  readonly needs: readonly Need[];
+}
+
+/** How long ago an alert of a fleet is still news, in its own time. */
+const RECENT_MS = 600_000;
+const MOST_ALERTS = 3;
+const MOST_OF_A_KIND = 3;
+
+/** What every room and every engine says of itself: that it is broken. */
+export function brokenNeeds(room: RoomView): Need[] {
+  const whole =
+    room.state === "broken" && room.engines.every(({ broken }) => broken === null)
+      ? [need(`${room.name} broken`, `${room.title}: ${room.reason?.sentence ?? "is broken"}`, roomHref(room.name))]
+      : [];
+  const engines = room.engines.flatMap(({ name, broken }) =>
+    broken === null
+      ? []
+      : [need(`${room.name} ${name} broken`, `${room.title} ${name}: ${broken}`, roomHref(room.name, name))],
+  );
+  return [...whole, ...engines];
+}
+
+/** The checks of the server that fail; an engine's check leads to its engine. */
+export function failingChecks({ checks }: Readiness, rooms: readonly RoomView[]): Need[] {
+  return checks.flatMap(({ name, ok, reason }) => {
+    if (ok) return [];
+    const [room = "", engine = null] = name.split("/");
+    const href = rooms.some((one) => one.name === room) ? roomHref(room, engine) : "#/";
+    return [need(`check ${name}`, `The check ${name} fails: ${reason ?? "it does not say why"}`, href)];
+  });
+}
+
+export function actionsGlance(world: string, now: WorldNow): Glance {
+  const clock = new Clock(now.start_at);
+  const waiting = ["waiting", "held", "suspended"].reduce((sum, stage) => sum + (now.counts[stage] ?? 0), 0);
+  return {
+    figures: [
+      { name: "in the world", value: clock.moment(now.t) },
+      { name: "running", value: integer(now.counts["running"] ?? 0) },
+      { name: "waiting", value: integer(waiting) },
+      { name: "next", value: now.next_due === null ? "nothing" : clock.time(now.next_due) },
+    ],
+    needs: now.broken.map((law) =>
+      need(`actions ${world} ${law}`, `${world}: the rule ${law} does not hold`, roomHref("actions", world)),
+    ),
+  };
+}
+
+export function fleetGlance(fleet: string, now: FleetNow, alerts: readonly AlertNow[]): Glance {
+  const stopped = now.trucks.filter(({ paused, health }) => paused || health !== "HEALTHY");
+  const count = (word: string) => now.trucks.filter((truck) => condition(truck) === word).length;
+  const trucks = stopped.map((truck) =>
+    need(
+      `fleet ${fleet} ${truck.robot_id}`,
+      `Truck ${truck.robot_id} of ${fleet} is stopped (${condition(truck)}): ${truck.sentence}`,
+      roomHref("fleet", fleet, null, truck.robot_id),
+    ),
+  );
+  const known = new Set(stopped.map(({ robot_id }) => robot_id));
+  return {
+    figures: [
+      { name: "driving", value: integer(count("drives")) },
+      { name: "waiting", value: integer(count("waits")) },
+      { name: "stopped", value: integer(stopped.length) },
+      { name: "tasks done", value: integer(now.counts["DONE"] ?? 0) },
+    ],
+    needs: [...trucks, ...recentAlerts(fleet, now.now, alerts, known)],
+  };
+}
+
+/** The newest alerts that are news and more than a notice, one a truck and code; trucks that are told anyway are left. */
+function recentAlerts(fleet: string, now: number, alerts: readonly AlertNow[], known: ReadonlySet<string>): Need[] {
+  const grave = alerts.filter(
+    ({ alert, kind, now: at, robot_ids }) =>
+      (kind === "incident" || alert?.severity !== "INFO") &&
+      now - at <= RECENT_MS &&
+      !robot_ids.some((robot) => known.has(robot)),
+  );
+  const newest = new Map(grave.map((one) => [one.robot_ids.join(" "), one]));
+  return [...newest.values()]
+    .slice(-MOST_ALERTS)
+    .reverse()
+    .map(({ code, robot_ids, message, now: at }) => {
+      const what = message === "" ? `${code.toLowerCase().replaceAll("_", " ")} of ${robot_ids.join(", ")}` : message;
+      return need(
+        `fleet ${fleet} ${code} ${robot_ids.join(" ")}`,
+        `Alert in ${fleet}, ${timeSpan(now - at)} ago: ${what}`,
+        roomHref("fleet", fleet, null, robot_ids[0] ?? null),
+      );
+    });
+}
+
+export function jobsGlance(metrics: SchedulerMetrics, dead: readonly SchedulerJob[]): Glance {
+  const { jobs, jobs_due_count, jobs_lag_seconds, job_success_rate, dead_letter_count, alerts_waiting } = metrics;
+  const letters = dead
+    .slice(0, MOST_OF_A_KIND)
+    .map(({ job_id, action, object_type, object_id, last_error }) =>
+      need(
+        `jobs ${job_id}`,
+        `Given up: ${action} ${object_type} ${object_id}${last_error === null ? "" : `: ${last_error}`}`,
+        roomHref("jobs", job_id, null, "dead"),
+      ),
+    );
+  const more = dead_letter_count - letters.length;
+  const late = jobs_due_count === 0 ? "on time" : `${timeSpan(Number(jobs_lag_seconds) * 1000)} late`;
+  return {
+    figures: [
+      { name: "waiting", value: integer(jobs.queued) },
+      { name: "running", value: integer(jobs.running) },
+      { name: "due now", value: jobs_due_count === 0 ? "none" : `${integer(jobs_due_count)}, ${late}` },
+      { name: "succeeded", value: job_success_rate === null ? "none yet" : percent(Number(job_success_rate)) },
+    ],
+    needs: [
+      ...letters,
+      ...(more > 0
+        ? [
+            need(
+              "jobs dead",
+              letters.length === 0
+                ? `${counted(more, "job was", "jobs were")} given up`
+                : `${counted(more, "more job was", "more jobs were")} given up`,
+              roomHref("jobs", null, null, "dead"),
+            ),
+          ]
+        : []),
+      ...metrics.unhandled.map(({ object_type, action, count, job_id }) =>
+        need(
+          `jobs nobody ${object_type} ${action}`,
+          `Nobody handles ${action} of ${object_type}: ${counted(count, "job waits", "jobs wait")}`,
+          roomHref("jobs", job_id),
+        ),
+      ),
+      ...(alerts_waiting > 0
+        ? [
+            need(
+              "jobs alerts",
+              `${counted(alerts_waiting, "alert waits", "alerts wait")} for delivery`,
+              roomHref("jobs"),
+            ),
+          ]
+        : []),
+    ],
+  };
+}
+
+export function creditGlance(runs: readonly RunStatusView[]): Glance {
+  const shown = runs.find(({ state }) => state === "running" || state === "paused") ?? runs[0];
+  const figures: Figure[] =
+    shown === undefined
+      ? [{ name: "runs", value: "none yet" }]
+      : [
+          { name: shown.state, value: timeSpan(shown.sim_time_ms) },
+          { name: "payments tried", value: integer(shown.attempts_total) },
+          {
+            name: "made",
+            value: shown.attempts_total === 0 ? "none yet" : percent(shown.committed_total / shown.attempts_total),
+          },
+          { name: "runs", value: integer(runs.length) },
+        ];
+  const failed = runs.filter(({ state }) => state === "error");
+  return {
+    figures,
+    needs: failed.map(({ run_id, scenario_id, last_error }) =>
+      need(
+        `credit ${run_id}`,
+        `A run of ${scenario_id} failed: ${last_error?.message ?? "it does not say why"}`,
+        roomHref("credit", run_id),
+      ),
+    ),
+  };
+}
+
+export function playbackGlance(player: string, now: PlayerNow): Glance {
+  const { item, exposure, pool, broken } = now;
+  const here = roomHref("playback", player);
+  const unreadable = exposure.filter(({ readable }) => !readable);
+  const turns = exposure.reduce((sum, one) => sum + one.shown, 0);
+  return {
+    figures: [
+      { name: "on now", value: item === null ? "nothing" : (item.channel ?? "new artwork") },
+      { name: "turns", value: integer(turns) },
+      { name: "channels", value: integer(exposure.length) },
+      { name: "new artwork", value: integer(pool.length) },
+    ],
+    needs: [
+      ...(item === null ? [need(`playback ${player} blank`, `The screen of ${player} is empty`, here)] : []),
+      ...unreadable.map(({ channel }) =>
+        need(`playback ${player} ${channel}`, `${player} cannot read its channel ${channel}`, here),
+      ),
+      ...broken.map((law) => need(`playback ${player} ${law}`, `${player}: the rule ${law} does not hold`, here)),
+    ],
+  };
+}
+
+function percent(share: number): string {
+  return `${Math.round(share * 1000) / 10} %`;
+}
+
+function need(key: string, sentence: string, href: string): Need {
+  return { key, sentence, href };
+}

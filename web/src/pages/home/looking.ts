@@ -1,0 +1,91 @@
+/** Looks at every room whenever the list of rooms is fetched: its figures, and what needs a person there.
+ *
+ * A room that does not answer keeps the figures it had; that the server is gone, the badge says.
+ */
+
+import type { ReadonlySignal } from "@preact/signals";
+import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+
+import { api } from "../../api/server";
+import type { RoomList, RoomView } from "../../api/types";
+import { engineTime, integer } from "../../wording";
+import type { Glance } from "./glance";
+import { actionsGlance, creditGlance, fleetGlance, jobsGlance, playbackGlance } from "./glance";
+
+const NOTHING: Glance = { figures: [], needs: [] };
+const MOST_ENGINES = 8;
+const DEAD_SHOWN = 3;
+
+type Look = (room: RoomView, signal: AbortSignal) => Promise<Glance>;
+
+const LOOKS: Readonly<Record<string, Look>> = {
+  actions: eachEngine((world, signal) =>
+    api.get("/api/v1/actions/{world}/now", { world }, {}, signal).then((now) => actionsGlance(world, now)),
+  ),
+  fleet: eachEngine(async (fleet, signal) => {
+    const [now, { alerts }] = await Promise.all([
+      api.get("/api/v1/fleet/{fleet}/now", { fleet }, {}, signal),
+      api.get("/api/v1/fleet/{fleet}/alerts", { fleet }, {}, signal),
+    ]);
+    return fleetGlance(fleet, now, alerts);
+  }),
+  playback: eachEngine((player, signal) =>
+    api.get("/api/v1/playback/{player}/now", { player }, {}, signal).then((now) => playbackGlance(player, now)),
+  ),
+  jobs: async (_, signal) => {
+    const [metrics, dead] = await Promise.all([
+      api.get("/scheduler/metrics", {}, {}, signal),
+      api.get("/scheduler/jobs", {}, { status: "dead_letter", limit: DEAD_SHOWN }, signal),
+    ]);
+    return jobsGlance(metrics, dead.jobs);
+  },
+  credit: async (_, signal) => creditGlance((await api.get("/api/v1/simulator/admin/runs", {}, {}, signal)).items),
+};
+
+/** What was seen of each room, by its name. */
+export function useGlances(list: RoomList | null): ReadonlySignal<ReadonlyMap<string, Glance>> {
+  const seen = useSignal<ReadonlyMap<string, Glance>>(new Map());
+  useEffect(() => {
+    if (list === null) return;
+    const abort = new AbortController();
+    for (const room of list.rooms) {
+      lookAt(room, abort.signal).then(
+        (glance) => {
+          if (!abort.signal.aborted) seen.value = new Map([...seen.value, [room.name, glance]]);
+        },
+        () => undefined,
+      );
+    }
+    return () => abort.abort();
+  }, [list]);
+  return seen;
+}
+
+function lookAt(room: RoomView, signal: AbortSignal): Promise<Glance> {
+  if (room.state !== "ready") return Promise.resolve(NOTHING);
+  const look = Object.hasOwn(LOOKS, room.name) ? LOOKS[room.name] : undefined;
+  return look === undefined ? Promise.resolve(plainGlance(room)) : look(room, signal);
+}
+
+/** The figures of the first engine and the needs of them all; of very many, those of the first. */
+function eachEngine(ask: (engine: string, signal: AbortSignal) => Promise<Glance>): Look {
+  return async ({ engines }, signal) => {
+    const well = engines.filter(({ broken }) => broken === null).slice(0, MOST_ENGINES);
+    const glances = await Promise.all(well.map(({ name }) => ask(name, signal)));
+    return { figures: glances[0]?.figures ?? [], needs: glances.flatMap(({ needs }) => needs) };
+  };
+}
+
+/** A room without a look of its own tells what every engine tells. */
+export function plainGlance({ engines }: RoomView): Glance {
+  const [first] = engines;
+  if (first === undefined) return NOTHING;
+  return {
+    figures: [
+      { name: "time", value: engineTime(first.now, first.time_unit) },
+      { name: "commands", value: integer(first.commands) },
+    ],
+    needs: [],
+  };
+}
