@@ -290,7 +290,9 @@ def test_a_world_says_who_does_what_and_where_each_stands() -> None:
 
 def test_a_world_says_who_holds_what_and_how_much_there_is() -> None:
     parts = [{"name": "parts", "amount": 2}]
-    world = LiveWorld({**CONFIG, "action_defs": {"saw": lasting(50, "pit", resources=parts)}, "resources": {"parts": 5}})
+    world = LiveWorld(
+        {**CONFIG, "action_defs": {"saw": lasting(50, "pit", resources=parts)}, "resources": {"parts": 5}}
+    )
     world.submit(does("A", 0, "saw"), does("B", 0, "saw"))
 
     world.advance_to(5)
