@@ -1,7 +1,6 @@
 """Units of their ways, granted truck by truck in the order of their ranks, or the reason why not."""
 
 from pendula.fleet.contracts.traffic import Phase
-from pendula.fleet.driving.params import asked_um
 from pendula.fleet.driving.records import Record, Waiting
 from pendula.fleet.tick.draft import Draft
 from pendula.fleet.traffic.grants import Blocked, Effort, Wait, extend
@@ -17,6 +16,7 @@ _WORKING = frozenset({Phase.LOADING, Phase.UNLOADING})
 def grant(draft: Draft) -> None:
     """Units in rank order, for each truck in the order of its way, until one is refused or it has what it can use."""
     draft.queue.before = waited_for(draft.records)
+    draft.effort.left += max(0, draft.admissions.left)
     if draft.missing is not None:
         _wait_for_all(draft, draft.missing)
         return
@@ -24,7 +24,7 @@ def grant(draft: Draft) -> None:
         track = record.track
         if track is None or record.stop_code is not None or record.phase in _WORKING or _is_undecided(draft, record):
             continue
-        reach = min(record.at_um + asked_um(record.profile, draft.params), track.goal_um)
+        reach = min(record.at_um + record.asked_um, track.goal_um)
         blocked: Waiting | None = None
         while blocked is None and record.grant_um < reach and record.retraction is None:
             blocked = _unit(draft, record)
@@ -108,7 +108,9 @@ def _ask(draft: Draft, record: Record) -> None:
     """Bars others from what a truck needs next: after a long wait from all of it."""
     since = record.waiting_since_ms
     if since is not None and draft.now_ms - since > draft.params.dir_switch_max_wait_ms:
-        draft.queue.ask(record.number, ripe(record, draft.locks, whole=True))
+        if record.ripe_whole is None:
+            record.ripe_whole = ripe(record, draft.locks, whole=True)
+        draft.queue.ask(record.number, record.ripe_whole)
     elif record.ripe is not None:
         draft.queue.ask(record.number, record.ripe)
 
@@ -125,7 +127,7 @@ def _blocked(draft: Draft, record: Record, answer: Blocked) -> Waiting:
         found = reasons.in_the_way(draft.locks, draft.records, record, answer.holders)
         assert found is not None, "a unit is refused though nobody is in its way"
         queue.wait(number, answer.trucks)
-        record.ripe = ripe(record, draft.locks)
+        record.ripe, record.ripe_whole = ripe(record, draft.locks), None
         if not any(draft.records[j].stop_code is not None for j in answer.trucks):
             _ask(draft, record)
         return found
@@ -146,7 +148,7 @@ def _note(draft: Draft, record: Record, blocked: Waiting | None) -> None:
     before = record.waiting
     record.waiting = blocked
     if blocked is None or blocked.theirs is None:
-        record.ripe = None
+        record.ripe = record.ripe_whole = None
     if blocked is None:
         record.waiting_since_ms = record.request_ms = None
         return
