@@ -44,7 +44,7 @@ export function App() {
           <Who />
         </div>
       </header>
-      <main class="main">
+      <main class="main" data-connection={connection.value.kind}>
         <div class="main-head">
           <h1 ref={heading} tabIndex={-1} data-testid="title">
             {title}

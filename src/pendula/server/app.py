@@ -30,7 +30,9 @@ from pendula.server.http.page import Page
 from pendula.server.routes import front, openapi, together
 from pendula.server.routes.engine import engine_router
 from pendula.server.routes.lifecycle import lifecycle_router
+from pendula.server.routes.moments import moments_router
 from pendula.server.routes.query import only_known_names
+from pendula.server.security.bodies import BodiesGate
 from pendula.server.security.gates import ContentTypeGate, HostGate, IdentityGate, OriginGate, RequestsGate, SizeGate
 from pendula.server.settings import Settings
 
@@ -77,6 +79,7 @@ def create_app(
             app.include_router(lifecycle_router(room, room.lifecycle), dependencies=strict)
         if room.engine is not None:
             app.include_router(engine_router(room), dependencies=strict)
+            app.include_router(moments_router(room), dependencies=strict)
     app.add_exception_handler(HTTPException, _framework_error)
     app.add_exception_handler(RequestValidationError, _invalid_request)
     app.add_middleware(
@@ -100,6 +103,7 @@ def gated(app: ASGIApp, supervisor: Supervisor) -> ASGIApp:
         lambda inner: SizeGate(inner, settings),
         lambda inner: RequestsGate(inner, settings),
         lambda inner: IdentityGate(inner, settings, supervisor.tokens, supervisor.sessions),
+        lambda inner: BodiesGate(inner, settings, supervisor.bodies),
     )
     for gate in reversed(gates):
         app = gate(app)

@@ -122,6 +122,42 @@ class JournalView(Struct, frozen=True):
     snapshots: list[tuple[int, int]]
 
 
+class Moment(Struct, frozen=True):
+    """A record and the time of the engine then; `at` is the time of the wall, where it is told."""
+
+    n: int
+    t: int
+    at: str | None = None
+
+
+class MomentsView(Struct, frozen=True):
+    """Moments of a journal, in order."""
+
+    moments: list[Moment]
+
+
+class MomentView(Struct, frozen=True):
+    """The moment that was looked for and the one after it; null where there is none."""
+
+    moment: Moment | None
+    next: Moment | None
+
+
+class Incident(Struct, frozen=True):
+    """A record that tells of something that went wrong: a refused command, or an event of a kind the room names."""
+
+    n: int
+    t: int
+    code: str
+    sentence: str
+
+
+class IncidentView(Struct, frozen=True):
+    """The incident that was looked for; null where there is none."""
+
+    incident: Incident | None
+
+
 class CommandResult(Struct, frozen=True):
     """What a command did; one that was refused is answered with 409 and the refusal as the error."""
 

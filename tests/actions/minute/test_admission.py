@@ -175,6 +175,7 @@ def test_a_verb_nobody_defined_rejects() -> None:
         ({"locks": "cart"}, "InvalidAction"),
         ({"locks": [5]}, "InvalidAction"),
         ({"priority": 1001}, "InvalidAction"),
+        ({"priority": -1}, "InvalidAction"),
         ({"wait": "never"}, "InvalidAction"),
         ({"resume": "later"}, "InvalidAction"),
         ({"interrupts": "all"}, "InvalidAction"),
@@ -188,6 +189,33 @@ def test_a_bad_definition_rejects_its_own_instances_alone(change: dict[str, Any]
 
     assert codes(result) == {"A": code}
     assert lines(result) == STILL_GOING
+
+
+@pytest.mark.req("ACT-DATA-1")
+@pytest.mark.parametrize(
+    ("missing", "code"),
+    [("base_duration_min", "InvalidDuration"), ("effort", "InvalidEffort"), ("interruptible", "InvalidAction")],
+)
+def test_what_a_definition_must_say_has_no_default(missing: str, code: str) -> None:
+    plain = {"base_duration_min": 10, "effort": "medium", "interruptible": True}
+    bad = {name: value for name, value in plain.items() if name != missing}
+
+    result = day({**WALK, "bad": bad}, does("A", 0, "bad"), GOOD)
+
+    assert codes(result) == {"A": code}
+    assert lines(result) == STILL_GOING
+
+
+@pytest.mark.req("ACT-DATA-1")
+@pytest.mark.parametrize(
+    "change",
+    [{"priority": 0}, {"priority": 1000}, {"base_duration_min": 1}, {"interrupts": "*"}, {"interrupts": []}],
+)
+def test_the_outermost_values_of_a_definition_are_allowed(change: dict[str, Any]) -> None:
+    result = day({"edge": lasting(10, **change)}, does("A", 0, "edge"))
+
+    assert codes(result) == {}
+    assert "0 start A" in lines(result)
 
 
 @pytest.mark.req("ACT-DATA-1")

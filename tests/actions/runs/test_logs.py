@@ -74,17 +74,18 @@ def test_a_chunk_is_never_changed_again() -> None:
 
 
 @pytest.mark.req("ACT-LOG-3")
-def test_a_reveal_carries_copies_of_what_it_reveals() -> None:
+@pytest.mark.parametrize(("wanted", "found"), [([0, 1, 99], 2), ([0], 1)])
+def test_a_reveal_carries_copies_of_what_it_reveals(wanted: list[int], found: int) -> None:
     world, logs = lived(
         does("secret", 0, "tell", actor="bob"),
-        does("B", 1500, "tell", actor="bob", knowledge=[{"id": "k", "reveals": [0, 1, 99]}]),
+        does("B", 1500, "tell", actor="bob", knowledge=[{"id": "k", "reveals": wanted}]),
     )
     logs.feed(world.apply(Advance(2880)).events)
 
     (record,) = [read(line) for line in logs.chunks[1][1:]]
     assert record["type"] == "visibility_change"
-    assert record["meta"]["reveals"] == [0, 1, 99]
-    assert record["revealed"] == [read(line) for line in logs.world[:2]]
+    assert record["meta"]["reveals"] == wanted
+    assert record["revealed"] == [read(line) for line in logs.world[:found]]
     assert len(logs.chunks[0]) == 1
 
 
@@ -185,6 +186,28 @@ def test_a_reveal_of_an_event_of_a_day_before_has_its_copies_in_the_folder_that_
     assert (tmp_path / "pc_log_epoch00.jsonl").read_bytes() == kept
     lines = (tmp_path / "world_log.jsonl").read_bytes().splitlines()
     assert [read(line)["seq"] for line in lines] == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.req("ACT-LOG-3")
+def test_a_reveal_of_a_carried_day_finds_the_events_of_that_day_by_their_numbers() -> None:
+    config: dict[str, Any] = {"epoch": EPOCH, "action_defs": DEFS, "options": {"pc": "pia"}}
+    first = World.create(config)
+    first.apply(Submit((does("A", 0, "tell", actor="bob"),)))
+    first.apply(Advance(1440))
+    second = World.create({**config, "epoch": NEXT_EPOCH, "carry": first.carry()})
+    logs = Logs(second.header())
+    # Numbers go on: A had 0 and 1, so S has 2 and 3, and what B brings to light is event 6.
+    reveals = [{"id": "k", "reveals": [0, 2, 3, 6, 7]}]
+    second.apply(Submit((does("S", 1, "tell", actor="bob"), does("B", 100, "tell", actor="pia", knowledge=reveals))))
+
+    logs.feed(second.apply(Advance(300)).events)
+
+    record = read(logs.chunks[0][-1])
+    assert (record["type"], record["seq"]) == ("visibility_change", 6)
+    assert [(one["seq"], one["action_id"]) for one in record["revealed"]] == [(2, "S"), (3, "S"), (6, "B")]
+    assert record["missing"] == [0]
+    # The world knows what is so; copies are for those who learn of it.
+    assert "revealed" not in read(logs.world[-1])
 
 
 @pytest.mark.req("ACT-LOG-3")

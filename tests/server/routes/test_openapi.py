@@ -43,7 +43,7 @@ def test_every_generated_request_is_answered_as_documented(live: LiveServer) -> 
             case.call_and_validate(checks=CHECKS)
 
         answered_as_documented()
-    assert len(operations) == 11
+    assert len(operations) == 14
 
 
 @pytest.mark.parametrize("path", ["/state", "/journal"])
@@ -72,6 +72,9 @@ def test_the_document_is_openapi_3_1_and_names_every_shape(live: LiveServer) -> 
         "/api/v1/stream",
         "/api/v1/tally/{engine}/state",
         "/api/v1/tally/{engine}/journal",
+        "/api/v1/tally/{engine}/moments",
+        "/api/v1/tally/{engine}/moment",
+        "/api/v1/tally/{engine}/incident",
         "/api/v1/tally/{engine}/commands",
         "/api/v1/tally/{engine}/why",
         "/api/v1/tally/{engine}/stream",

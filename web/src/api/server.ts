@@ -6,13 +6,15 @@
 import type { ReadonlySignal } from "@preact/signals";
 import { batch, computed, signal } from "@preact/signals";
 
-import type { ApiError } from "./client";
-import { Api, asApiError } from "./client";
+import { Api, ApiError, asApiError } from "./client";
+import { sharing } from "./sharing";
 import type { Connection } from "./stream";
 import { pauseMs } from "./stream";
 import type { Readiness, RoomList, SessionView } from "./types";
 
 const REFRESH_MS = 5_000;
+/** A server that takes longer to say how it is counts as gone: what it said before is not shown as live for ever. */
+const PATIENCE_MS = 15_000;
 
 export type SessionState =
   | { readonly kind: "unknown" }
@@ -48,14 +50,16 @@ let timer: ReturnType<typeof setTimeout> | null = null;
 /** Look now, and again after a while, until the returned function is called. */
 export function followServer(): () => void {
   const onVisible = () => {
-    if (document.visibilityState === "visible") void lookAgain();
+    if (document.visibilityState === "visible") retryNow();
   };
   document.addEventListener("visibilitychange", onVisible);
   addEventListener("online", retryNow);
+  addEventListener("pagehide", leave);
   void lookAgain();
   return () => {
     document.removeEventListener("visibilitychange", onVisible);
     removeEventListener("online", retryNow);
+    removeEventListener("pagehide", leave);
     stopTimer();
   };
 }
@@ -69,11 +73,13 @@ export function retryNow(): void {
 export async function signIn(token: string): Promise<void> {
   const opened = await api.signIn(token);
   session.value = { kind: "open", session: opened };
+  sharing.again();
   await lookAgain();
 }
 
 export async function signOut(): Promise<void> {
   await api.signOut();
+  sharing.again();
   batch(() => {
     session.value = { kind: "needed" };
     roomList.value = null;
@@ -83,7 +89,7 @@ export async function signOut(): Promise<void> {
 async function lookAgain(): Promise<void> {
   stopTimer();
   try {
-    await look();
+    await within(PATIENCE_MS, look());
     failures = 0;
     batch(() => {
       serverError.value = null;
@@ -103,6 +109,22 @@ async function look(): Promise<void> {
     roomList.value = rooms;
     readiness.value = ready;
   });
+}
+
+async function within(ms: number, looking: Promise<void>): Promise<void> {
+  let late: ReturnType<typeof setTimeout> | undefined;
+  const silence = new Promise<never>((_, reject) => {
+    late = setTimeout(() => reject(new ApiError("unreachable", "The server does not answer.")), ms);
+  });
+  try {
+    await Promise.race([looking, silence]);
+  } finally {
+    clearTimeout(late);
+  }
+}
+
+function leave(): void {
+  sharing.leave();
 }
 
 function noteFailure(error: ApiError): void {

@@ -1,15 +1,16 @@
 /** One event stream that stays up: it reconnects with growing pauses and resumes after the last event it saw.
  *
  * The browser's own reconnecting is not used: it hides how long the stream has been gone, and gives up for good on any
- * answer that is not 200. Nor does it say what that answer was: after a refusal the address is asked once more by an
- * ordinary call, because an event that the journal does not know must not be asked for for ever.
+ * answer that is not 200. All streams of all tabs go by one connection (`sharing.ts`), which says why one was refused:
+ * an event that the journal does not know must not be asked for for ever.
  */
 
 import type { ReadonlySignal } from "@preact/signals";
 import { signal } from "@preact/signals";
 
 import type { JsonObject } from "./json";
-import { isObject, parseJson } from "./json";
+import { parseJson } from "./json";
+import { sharing } from "./sharing";
 import type { GapView } from "./types";
 
 export type Connection =
@@ -17,7 +18,8 @@ export type Connection =
   | { readonly kind: "live"; readonly since: number }
   | { readonly kind: "lost"; readonly since: number; readonly retryAt: number };
 
-/** The part of `EventSource` that is used. */
+/** The part of `EventSource` that is used. An `error` carries the code of a refusal, where there is one; a `place` is the
+ * id after which a stream begins. */
 export interface Source {
   addEventListener(type: string, listener: (event: MessageEvent<string>) => void): void;
   close(): void;
@@ -34,8 +36,6 @@ export interface StreamOptions {
   /** Called when a connection could not be opened: the reason is not visible here, an ordinary call will tell it. */
   readonly onRefused: () => void;
   readonly open?: (address: string) => Source;
-  /** The code with which the server refuses the address; `null` when it does not refuse, or does not answer. */
-  readonly refusal?: (address: string) => Promise<string | null>;
   /** A number in [0, 1) that spreads the retries of many pages. */
   readonly spread?: () => number;
 }
@@ -59,7 +59,6 @@ export class EventStream {
   #failures = 0;
   #lostSince: number | null = null;
   #everOpen = false;
-  #closed = false;
 
   constructor(options: StreamOptions) {
     this.#options = options;
@@ -77,7 +76,6 @@ export class EventStream {
   }
 
   close(): void {
-    this.#closed = true;
     this.#stopTimer();
     this.#source?.close();
     this.#source = null;
@@ -91,7 +89,7 @@ export class EventStream {
   }
 
   #connect(): void {
-    const source = (this.#options.open ?? openEventSource)(this.#options.address(this.#after));
+    const source = (this.#options.open ?? sharing.open)(this.#options.address(this.#after));
     this.#source = source;
     let opened = false;
     source.addEventListener("open", () => {
@@ -104,12 +102,15 @@ export class EventStream {
       this.#seen(message);
       this.#options.onEvent(message.lastEventId, parseJson(message.data) as JsonObject);
     });
+    source.addEventListener("place", (message) => {
+      this.#after = message.lastEventId;
+    });
     source.addEventListener("gap", (message) => {
       this.#seen(message);
       this.#options.onGap?.(parseJson(message.data) as unknown as GapView);
     });
-    source.addEventListener("error", () => {
-      if (this.#source === source) this.#lose(opened);
+    source.addEventListener("error", (message) => {
+      if (this.#source === source) this.#lose(opened, message.data);
     });
   }
 
@@ -119,7 +120,7 @@ export class EventStream {
     if (message.lastEventId !== "") this.#after = message.lastEventId;
   }
 
-  #lose(wasOpen: boolean): void {
+  #lose(wasOpen: boolean, code: string): void {
     this.#source?.close();
     this.#source = null;
     this.#failures += 1;
@@ -129,43 +130,19 @@ export class EventStream {
     const pause = pauseMs(this.#failures, (this.#options.spread ?? Math.random)());
     this.#connection.value = { kind: "lost", since: this.#lostSince, retryAt: Date.now() + pause };
     this.#timer = setTimeout(() => this.#connect(), pause);
-    if (wasOpen) return;
-    if (this.#after !== null) void this.#askWhy(this.#after);
-    this.#options.onRefused();
+    if (code === UNKNOWN_EVENT) this.#forget();
+    if (!wasOpen) this.#options.onRefused();
   }
 
-  /** The journal may be another one by now, which never had the event: what was missed is told, then begin with now. */
-  async #askWhy(after: string): Promise<void> {
-    const code = await (this.#options.refusal ?? refusalAt)(this.#options.address(after));
-    if (code !== UNKNOWN_EVENT || this.#after !== after || this.#connection.value.kind !== "lost" || this.#closed)
-      return;
+  /** The journal is another one by now, which never had the event: what was missed is told, then begin with now. */
+  #forget(): void {
+    if (this.#after === null) return;
+    this.#options.onGap?.({ missed: null, after: this.#after, next: null });
     this.#after = null;
-    this.#options.onGap?.({ missed: null, after, next: null });
   }
 
   #stopTimer(): void {
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = null;
   }
-}
-
-async function refusalAt(address: string): Promise<string | null> {
-  const call = new AbortController();
-  try {
-    const response = await fetch(address, { credentials: "same-origin", cache: "no-store", signal: call.signal });
-    if (response.ok) return null;
-    const body = parseJson(await response.text());
-    const error = isObject(body) ? body["error"] : undefined;
-    return isObject(error) && typeof error["code"] === "string" ? error["code"] : null;
-  } catch {
-    // No answer, or one that is not the server's: nothing is known, and the retries go on as they are.
-    return null;
-  } finally {
-    // An answer that is a stream never ends by itself.
-    call.abort();
-  }
-}
-
-function openEventSource(address: string): Source {
-  return new EventSource(address);
 }

@@ -54,7 +54,8 @@ def what_if(copy: World, wish: Any, action_id: str, until: int | None) -> Estima
 
 def _found(copy: World, events: tuple[Event, ...], action_id: str) -> Estimate | None:
     for event in events:
-        if isinstance(event, Rejection) and event.action_id == action_id:
+        # A wish without an id that can be read is rejected without one; a copy takes no other submission.
+        if isinstance(event, Rejection) and event.action_id in (action_id, None):
             return Estimate(action_id, rejected=event)
         if isinstance(event, Start) and event.action_id == action_id:
             start = (event.epoch - copy.current.setting.first_epoch) * copy.current.setting.horizon + event.t

@@ -28,13 +28,13 @@ _UNSEEN = frozenset({Stop.ROBOT_FAULT, Stop.OFFLINE, Stop.STUCK})
 def judge(record: Record, now_ms: int, params: TrafficParams) -> None:
     """The health of a truck and why it has to stand."""
     found = _stops(record, now_ms, params)
-    if found:
-        # Who is stopped already, or silent, or does not hear, is not stuck.
+    if found or record.stop_code == Stop.SAFE_STATE:
+        # Who is stopped already, or silent, or does not hear, or has to let others go first, is not stuck.
         record.crawl_ms = None
     elif has_stuck(record, now_ms, params):
         record.latched = Stop.STUCK
         found = [Stop.STUCK]
-    stop = next((one for one in Stop if one in found), None)
+    stop = next((one for one in Stop if one in found), None) if found else None
     if stop in _UNSEEN and record.doubt is None and record.pose is not None:
         record.doubt = doubted(record, stop, now_ms, params, torn=False)
     record.stop_code = stop

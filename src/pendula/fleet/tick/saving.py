@@ -22,7 +22,7 @@ from pendula.fleet.routing.progress import Progress
 from pendula.fleet.routing.route_plan import Pose, RoutePlan, segments_of
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.traffic.demand import Demand
-from pendula.fleet.traffic.lock_state import LockState, Refusal
+from pendula.fleet.traffic.lock_state import LockState, Move, Refusal
 from pendula.fleet.traffic.lock_state import Truck as Locked
 from pendula.fleet.traffic.resources import Exclusion
 from pendula.fleet.turns.directions import Directions
@@ -91,14 +91,15 @@ class SavedTraffic(Struct, frozen=True, array_like=True):
     alerts: int
     order: tuple[int, ...]
     trucks: tuple[SavedTruck, ...]
-    witness: tuple[tuple[int, int], ...]
+    witness: tuple[Move, ...]
+    home: tuple[Move, ...]
     active: dict[int, bool]
     empty_since: dict[int, tuple[bool, int]]
     drained: dict[int, tuple[bool, int]]
     cycles: tuple[tuple[tuple[int, ...], int], ...]
 
 
-FORM = 3
+FORM = 4
 _PLAIN = (
     "robot_id",
     "node",
@@ -122,8 +123,8 @@ _PLAIN = (
     "farthest_um",
     "target_um",
     "pending_since_ms",
-    "refused_cycle",
-    "retry_ms",
+    *("refused_cycle", "refused_versions"),
+    *("retry_ms", "sleep_ms"),
     "again_ms",
     "waiting_since_ms",
     "request_ms",
@@ -212,7 +213,7 @@ def restore_truck(saved: SavedTruck, record: Record, ground: Ground) -> None:
     for name, value in saved.plain.items():
         kind = _ENUMS.get(name)
         setattr(record, name, value if kind is None else kind(value))
-    record.refused_cycle = tuple(record.refused_cycle)
+    record.refused_cycle, record.refused_versions = tuple(record.refused_cycle), tuple(record.refused_versions)
     record.held = dict(saved.held)
     if saved.track is not None:
         plan = plan_of(saved.track.route, ground.site)
@@ -287,7 +288,9 @@ def decode(data: bytes) -> SavedTraffic:
 _read: Reader[SavedTraffic] = Reader(SavedTraffic)
 
 
-def restored(exclusion: Exclusion, trucks: Sequence[Locked | None], witness: list[tuple[int, int]]) -> LockState:
+def restored(
+    exclusion: Exclusion, trucks: Sequence[Locked | None], witness: Sequence[Move], home: Sequence[Move]
+) -> LockState:
     """A lock state of what is known of each truck."""
     locks = LockState(exclusion, len(trucks))
     for number, one in enumerate(trucks):
@@ -296,5 +299,5 @@ def restored(exclusion: Exclusion, trucks: Sequence[Locked | None], witness: lis
             locks.trucks[number] = one
             locks.hold(number, held)
             locks.install(number, one)
-    locks.witness = witness
+    locks.witness, locks.home = list(witness), list(home)
     return locks

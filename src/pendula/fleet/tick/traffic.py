@@ -14,7 +14,7 @@ from msgspec import DecodeError, structs, to_builtins
 
 from pendula.fleet.contracts.traffic import Alert, CorridorRequest, LockResult, LockSnapshot, RollingTargetCommand
 from pendula.fleet.driving.detours import Wayfinder
-from pendula.fleet.driving.params import NodeLockPolicy, TrafficParams, faults, short_um
+from pendula.fleet.driving.params import NodeLockPolicy, TrafficParams, asked_um, faults, short_um
 from pendula.fleet.driving.records import Record
 from pendula.fleet.driving.uses import Ground
 from pendula.fleet.health.closures import barred
@@ -213,7 +213,7 @@ class Traffic:
             return self._stopped(wrong, inputs.routes)
         before = self.tick_number, self.now_ms
         saved = [None if one is None else one.copied() for one in self._locks.trucks]
-        witness = list(self._locks.witness)
+        witness, home = list(self._locks.witness), list(self._locks.home)
         draft = self._draft(inputs)
         self.tick_number += 1
         self.now_ms = inputs.now_ms
@@ -221,7 +221,7 @@ class Traffic:
             for phase in PHASES:
                 phase(draft)
         except BaseException as error:
-            self._locks = saving.restored(self._locks.exclusion, saved, witness)
+            self._locks = saving.restored(self._locks.exclusion, saved, witness, home)
             if not isinstance(error, Exception):
                 # Somebody wants to end the program: as if this tick had never begun.
                 self.tick_number, self.now_ms = before
@@ -269,6 +269,7 @@ class Traffic:
                 order=self._order,
                 trucks=tuple(saving.saved_truck(record, self._locks) for record in self._records),
                 witness=tuple(self._locks.witness),
+                home=tuple(self._locks.home),
                 active=one.active,
                 empty_since=one.empty_since,
                 drained=one.drained,
@@ -303,12 +304,13 @@ class Traffic:
             None if truck.lock is None else saving.restored_lock(truck.lock, fresh, number)
             for number, truck in enumerate(saved.trucks)
         ]
-        self._locks = saving.restored(fresh.exclusion, trucks, list(saved.witness))
+        self._locks = saving.restored(fresh.exclusion, trucks, saved.witness, saved.home)
         self._directions = saving.directions_of(saved)
         self._cycles = dict(saved.cycles)
         return self
 
     def _draft(self, inputs: TickInputs) -> Draft:
+        for_routes = self.params.search_nodes_per_tick // 2
         return Draft(
             tick=self.tick_number,
             now_ms=inputs.now_ms,
@@ -322,7 +324,8 @@ class Traffic:
             numbers=self._numbers,
             closed=self.closed,
             locks=self._locks,
-            effort=Effort(self.params.search_nodes, self.params.search_nodes_per_tick),
+            effort=Effort(self.params.search_nodes, self.params.search_nodes_per_tick - for_routes),
+            admissions=Effort(self.params.search_nodes, for_routes),
             directions=self._directions.copied(),
             two_way=self._two_way,
             ways=self._ways,
@@ -372,6 +375,7 @@ def _record(
         rest=rest,
         short_um=short_um(profile, params),
         node=rest,
+        asked_um=asked_um(profile, params),
     )
 
 

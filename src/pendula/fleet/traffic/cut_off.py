@@ -1,17 +1,19 @@
 """What failed trucks leave possible: how far each of the others can get, and a witness for that (FLT-LIVE-9).
 
 A failed truck keeps its cells and needs nothing. Who cannot pass it gets a goal short of its rest node: the last
-position before it at which it is in nobody's way. Who has none stands where it is, and is an obstacle itself. A witness
-then brings everybody to its goal; without failures every goal is the rest node.
+position before it at which it is in nobody's way, and from which all get home once the failed truck is back. Who has
+none stands where it is, and is an obstacle itself. A witness then brings everybody to its goal; without failures every
+goal is the rest node.
 """
 
 from bisect import bisect_right
 
 import numpy as np
 
-from pendula.fleet.traffic.lock_state import LockState
+from pendula.fleet.traffic.lock_state import LockState, Truck
 from pendula.fleet.traffic.refuge import Bools, blocked_entries, refuges
 from pendula.fleet.traffic.search import find_witness
+from pendula.fleet.traffic.witness import going_on
 
 
 def cut_off(state: LockState) -> list[int]:
@@ -26,7 +28,11 @@ def reassess(state: LockState, nodes: int) -> None:
             state.set_goal(i, state.truck(i).demand.last)
     obstacles = [i for i in state.known() if state.truck(i).frozen]
     while True:
-        obstacles = _limited(state, obstacles)
+        obstacles = _limited(state, obstacles, nodes)
+        known = going_on(state, state.home)
+        if known is not None:
+            state.witness = known
+            return
         found, search = find_witness(state, state.moving(), [], nodes)
         if found is not None:
             state.witness = found
@@ -37,11 +43,11 @@ def reassess(state: LockState, nodes: int) -> None:
         obstacles = [*obstacles, *search.stuck]
 
 
-def _limited(state: LockState, obstacles: list[int]) -> list[int]:
+def _limited(state: LockState, obstacles: list[int], nodes: int) -> list[int]:
     """Shortens ways that an obstacle blocks; returns the obstacles, with those who found no place to wait."""
     while True:
         cut = [i for i in state.moving() if _shortened(state, i, obstacles)]
-        stranded = [i for i in cut if not _waits_clear(state, i)]
+        stranded = [i for i in cut if not _waits_clear(state, i, nodes)]
         if not stranded:
             return obstacles
         obstacles = [*obstacles, *stranded]
@@ -61,16 +67,41 @@ def _shortened(state: LockState, i: int, obstacles: list[int]) -> bool:
     return True
 
 
-def _waits_clear(state: LockState, i: int) -> bool:
-    """Takes the last position of what is left at which the truck is in nobody's way as its goal; if there is one, of
-    those that leave open all ways as they were before the failure, so that all can go on when the truck is back."""
+def _waits_clear(state: LockState, i: int, nodes: int) -> bool:
+    """Whether the truck finds a place to wait at which it is in nobody's way, which is its goal then: the last that
+    leaves open all ways as they were before the failure; or else the last or the first from which all get home when
+    everybody is back. Where there is none it stays: what was possible before the failure stays possible."""
     one = state.truck(i)
     free = np.zeros(one.goal - one.position + 1, dtype=np.bool_)
     free[refuges(state, i, one.position, one.goal)] = True
-    better = free & np.logical_not(_meets_whole_ways(state, i))
-    found = np.flatnonzero(better if better.any() else free)
-    state.set_goal(i, one.position + int(found[-1]) if len(found) else one.position)
-    return bool(len(found))
+    better = np.flatnonzero(free & np.logical_not(_meets_whole_ways(state, i)))
+    found = np.flatnonzero(free)[[-1, 0]] if free.any() else ()
+    tried = (one.position + int(step) for step in found)
+    if len(better):
+        goal = one.position + int(better[-1])
+    else:
+        goal = next((to for to in tried if _all_get_home(state, i, to, nodes)), one.position)
+    state.set_goal(i, goal)
+    return bool(free[goal - one.position])
+
+
+def _all_get_home(state: LockState, i: int, goal: int, nodes: int) -> bool:
+    """Whether everybody gets to rest once all failed trucks are back, those who are cut off wait at their goals, and
+    truck i at this one. As far as is known: the search has so many branches."""
+    before = [(j, state.truck(j)) for j in state.known()]
+    for j, one in before:
+        waits = one.goal if not one.frozen and one.goal < one.demand.last else one.position
+        state.install(j, _as_if_back(one, goal if j == i else waits))
+    known = going_on(state, state.home) is not None or find_witness(state, state.known(), [], nodes)[0] is not None
+    for j, one in before:
+        state.install(j, one)
+    return known
+
+
+def _as_if_back(truck: Truck, position: int) -> Truck:
+    twin = truck.copied()
+    twin.frozen, twin.position, twin.goal = False, position, truck.demand.last
+    return twin
 
 
 def _meets_whole_ways(state: LockState, i: int) -> Bools:

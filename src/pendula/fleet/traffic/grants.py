@@ -13,7 +13,7 @@ from pendula.fleet.traffic.blocked_by import blocked_by_graph, cycle_of, left_be
 from pendula.fleet.traffic.columns import trucks_of
 from pendula.fleet.traffic.cut_off import cut_off, goals, reassess
 from pendula.fleet.traffic.demand import Demand
-from pendula.fleet.traffic.lock_state import Ints, LockState, Refusal
+from pendula.fleet.traffic.lock_state import Ints, LockState, Move, Refusal
 from pendula.fleet.traffic.refuge import needed_by, refuge
 from pendula.fleet.traffic.search import LOOKS, find_witness
 from pendula.fleet.traffic.witness import replays_after, trimmed
@@ -110,11 +110,17 @@ def accept_route(
         state.install(i, fresh)
     cycle = _admit(state, i, rule, effort or Effort())
     if cycle is None:
+        state.home = _without(state.home, i)
         return Accepted()
     if old is None:
         state.drop(i, sorted(fresh.held))
     state.install(i, old)
     return RouteRefused(cycle)
+
+
+def _without(moves: list[Move], i: int) -> list[Move]:
+    """The moves of a witness without those of a truck whose way is another one now."""
+    return [move for move in moves if move[0] != i]
 
 
 def _admit(state: LockState, i: int, rule: Rule, effort: Effort) -> tuple[int, ...] | None:
@@ -242,6 +248,8 @@ def release_passed(state: LockState, i: int, position: int) -> list[int]:
 def freeze(state: LockState, i: int, extra: list[int], *, effort: Effort | None = None) -> list[int]:
     """Truck i has failed: it keeps what it holds and takes `extra`, whatever else it may cover, also where others have
     a right to be; it needs nothing. Returns the trucks that are cut off now."""
+    if len(state.moving()) == len(state.known()):
+        state.home = list(state.witness)
     state.set_frozen(i, extra)
     reassess(state, (effort or Effort()).take())
     return cut_off(state)
@@ -253,21 +261,23 @@ def thaw(
     """Truck i is back, on a way that starts where it stands, and keeps what it holds until it is released. Refused, and
     still failed, where another one could then not get as far as it can now, or truck i itself not to rest although
     nobody else has failed: it may be asked again when the others have moved."""
-    before, witness, reached = state.truck(i), list(state.witness), goals(state)
+    before, witness, home, reached = state.truck(i), list(state.witness), list(state.home), goals(state)
     assert before.frozen, f"truck {i} has not failed"
     if not before.held >= set(demand.stands(position).tolist()):
         raise ValueError(f"truck {i} does not hold what it stands on where its new way begins")
     state.install(i, state.prepared(i, demand, position))
+    state.home = home if demand is before.demand else _without(home, i)
     reassess(state, (effort or Effort()).take())
     worse = [j for j, (now, then) in enumerate(zip(goals(state), reached, strict=True)) if now < then]
     worse += _rests_in_the_way(state, i)
     if i in cut_off(state) and len(state.moving()) == len(state.known()):
         worse.append(i)
     if not worse:
+        state.home = state.home if len(state.moving()) < len(state.known()) else []
         return Accepted()
     state.install(i, before)
     for j, goal in enumerate(reached):
         if goal >= 0:
             state.set_goal(j, goal)
-    state.witness = witness
+    state.witness, state.home = witness, home
     return RouteRefused((i, *worse))

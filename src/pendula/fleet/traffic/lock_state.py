@@ -90,6 +90,8 @@ class LockState:
         # Holders beside the owner: only a failed truck may be where another one has a right to be.
         self.crowd: dict[int, list[int]] = {}
         self.witness: list[Move] = []
+        # The witness from before the first of the failures that are not over: how all get home when everybody is back.
+        self.home: list[Move] = []
         self.marks: NDArray[np.bool_] = np.zeros(size, dtype=np.bool_)
         self._last: Ints = np.full(size, -1, dtype=np.int64)
 
@@ -104,7 +106,7 @@ class LockState:
         twin.trucks = [None if one is None else one.copied() for one in self.trucks]
         twin.sharers = {resource: list(holders) for resource, holders in self.sharers.items()}
         twin.crowd = {resource: list(holders) for resource, holders in self.crowd.items()}
-        twin.witness = list(self.witness)
+        twin.witness, twin.home = list(self.witness), list(self.home)
         return twin
 
     def truck(self, i: int) -> Truck:

@@ -5,6 +5,7 @@ and the last leaves everybody at rest.
 """
 
 from pendula.fleet.traffic.lock_state import LockState, Move
+from pendula.fleet.traffic.refuge import reach_and_blockers
 
 
 def replays_after(state: LockState, i: int, to: int) -> bool:
@@ -46,3 +47,25 @@ def first_to_go(state: LockState) -> int | None:
 def trimmed(moves: list[Move], i: int, position: int) -> list[Move]:
     """The moves that are left when the grant of a truck ends at a position."""
     return [move for move in moves if move[0] != i or move[1] > position]
+
+
+def going_on(state: LockState, moves: list[Move]) -> list[Move] | None:
+    """Moves of an older witness as one from the ends of all grants, each not beyond the goal of its truck; None where
+    they do not bring everybody there any more. Who has no move in it goes last."""
+    start = {i: state.truck(i).position for i in state.known()}
+    last = [(i, state.truck(i).goal) for i in state.moving()]
+    ahead = [(i, min(to, state.truck(i).goal)) for i, to in [*moves, *last] if not state.truck(i).frozen]
+    made = [move for move in ahead if move[1] > state.truck(move[0]).position and _goes(state, *move)]
+    there = all(state.truck(i).position == goal for i, goal in last)
+    for i, position in start.items():
+        if position != state.truck(i).position:
+            state.place(i, position)
+    return made if there else None
+
+
+def _goes(state: LockState, i: int, to: int) -> bool:
+    """Moves a truck, if its way is free of where the others stand."""
+    free = reach_and_blockers(state, i, to)[0] == to
+    if free:
+        state.place(i, to)
+    return free

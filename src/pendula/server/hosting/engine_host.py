@@ -30,6 +30,8 @@ from pendula.kernel.recording import new_journal
 from pendula.kernel.time import format_utc
 from pendula.kernel.wallclock import WallClock
 from pendula.server.errors import EngineUnavailable, WrongJournal
+from pendula.server.hosting.looking_back import PastEngines
+from pendula.server.hosting.moments import Incidents, Moments
 from pendula.server.hosting.pace import Pace
 from pendula.server.metrics import Metrics
 from pendula.server.settings import Settings
@@ -74,6 +76,7 @@ class EngineHost:
         keep_events: bool = True,
         snapshot_every: int | None = None,
         journal: Callable[[FileJournal], Journal] | None = None,
+        incidents: Incidents | None = None,
     ) -> None:
         self.room = room
         self.name = name
@@ -89,6 +92,9 @@ class EngineHost:
         self._made_of = journal
         self._metrics = metrics
         self._driver: AnyDriver | None = None
+        self._incidents = incidents or {}
+        self._past: PastEngines | None = None
+        self._moments: Moments | None = None
         self._commit: GroupCommit[Call, Ticket[Any] | None] | None = None
         self._failure: PendulaError | None = None
         self._now = 0
@@ -115,6 +121,7 @@ class EngineHost:
                 self.pace.begin(driver.engine)
             limit = self._settings.allowed(WAITING_COMMANDS)
             self._commit = GroupCommit(self._submit, self._flush, limit, f"{self.room}/{self.name}")
+            self._past, self._moments = PastEngines(driver), Moments(driver.journal, self._incidents)
             self._driver = driver
 
     def _recover(self, disk: Callable[[], Disk], config: Json) -> AnyDriver:
@@ -213,6 +220,20 @@ class EngineHost:
         if self._driver is None:
             raise self._unavailable()
         return self._driver
+
+    @property
+    def past(self) -> PastEngines:
+        """The engine as it was at any moment; raises `EngineUnavailable` while there is none."""
+        if self._past is None:
+            raise self._unavailable()
+        return self._past
+
+    @property
+    def moments(self) -> Moments:
+        """Which times the journal holds, and its incidents; raises `EngineUnavailable` while there is none."""
+        if self._moments is None:
+            raise self._unavailable()
+        return self._moments
 
     async def submit(self, command: object, by: str, request_id: str | None) -> tuple[int, Outcome[Any]]:
         """Apply a command; returns when it is durable. Raises `Busy` and whatever broke the engine."""

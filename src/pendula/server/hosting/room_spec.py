@@ -17,6 +17,7 @@ from pendula.kernel.errors import PendulaError
 from pendula.kernel.journal import FileJournal, Journal
 from pendula.kernel.wallclock import WallClock
 from pendula.server.hosting.engine_host import EngineHost
+from pendula.server.hosting.moments import Incidents
 from pendula.server.http.envelope import ErrorTranslator
 from pendula.server.metrics import Metrics
 from pendula.server.settings import Settings
@@ -148,6 +149,7 @@ class RoomSpec(Struct, frozen=True):
     room begin with its `prefix`, by default `/api/v1/NAME`; what goes wrong there is put into the words of `errors`.
     Engines that are not `commanded` take no commands from outside: their room makes them all. `journal` makes the
     journal of an engine out of the one on the disk, for a room that has reasons of its own to go on without a disk.
+    `incidents` names the events that tell of something that went wrong.
     """
 
     name: str
@@ -168,6 +170,7 @@ class RoomSpec(Struct, frozen=True):
     prefix: str = ""
     commanded: bool = True
     journal: Callable[[FileJournal], Journal] | None = None
+    incidents: Incidents = {}
 
     def __post_init__(self) -> None:
         if not self.prefix:

@@ -2,6 +2,7 @@
 
 lifecycle       engines of a room are listed, made, closed, opened again and removed
 engine          what every engine has: state now and then, journal, commands, reasons, events
+moments         the times that a journal holds, and its incidents
 together        several streams in one response
 front           the whole server: page, health, readiness, metrics, sessions, the list of rooms
 query           names of parameters that nobody knows are refused

@@ -20,6 +20,7 @@ from pendula.kernel.limits import MIB
 from pendula.server import views
 from pendula.server.data_directory import NAME
 from pendula.server.errors import error_body, json_response
+from pendula.server.hosting.engine_host import EngineHost
 from pendula.server.hosting.room_spec import RoomSpec
 from pendula.server.hosting.streams import Reader, engine_framing
 from pendula.server.routes.bodies import read_body
@@ -67,7 +68,7 @@ def _reading(router: APIRouter, room: RoomSpec) -> None:
         host = supervisor.host(room.name, engine)
         if at is None:
             return json_response(await host.ask(_state_now))
-        return json_response(await in_the_past(lambda: _state(host.driver.engine_at(at), at)))
+        return json_response(await in_the_past(lambda: _state_then(host, at)))
 
     @router.get("/journal", responses=answers(views.JournalView), operation_id=f"{room.name}_journal")
     async def journal(
@@ -162,6 +163,11 @@ async def in_the_past(read: Callable[[], bytes]) -> bytes:
 def _state_now(driver: Driver[Any, Any]) -> bytes:
     # Commands before this question may not be durable yet; after a flush, the state is that of the last record.
     return _state(driver.engine, driver.flush())
+
+
+def _state_then(host: EngineHost, at: int) -> bytes:
+    with host.past.at(at) as engine:
+        return _state(engine, at)
 
 
 def _state(engine: Engine[Any, Any], n: int) -> bytes:

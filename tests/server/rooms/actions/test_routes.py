@@ -69,6 +69,54 @@ async def test_an_interrupt_is_granted_and_what_it_broke_off_is_resumed(client: 
     assert gist(resumed["events"]) == [("start", "L", 40), ("end", "L", 80)]
 
 
+@pytest.mark.req("ACT-USE-5")
+async def test_what_if_says_when_a_wish_would_start_and_does_nothing(client: httpx.AsyncClient) -> None:
+    await make(client)
+    await ask(client, "advance", to=490)
+    before = await told(client, "now")
+
+    supposed = await ask(client, "what-if", action={"actor": "cy", "verb": "repair"})
+    later = await ask(client, "what-if", action={"id": "L", "actor": "cy", "verb": "repair", "t": 700})
+
+    # A1 has the workshop until 08:50, A2 waits for it.
+    assert (supposed["start"], supposed["end"], supposed["start_at"]) == (580, 630, "2025-07-01T09:40:00")
+    assert (later["action_id"], later["start"], later["end_at"]) == ("L", 700, "2025-07-01T12:30:00")
+    assert supposed["code"] is supposed["why"] is None
+    assert await told(client, "now") == before
+
+
+@pytest.mark.req("ACT-USE-5")
+@pytest.mark.parametrize(
+    ("action", "code"),
+    [
+        ({"actor": "cy", "verb": "fly"}, "UnknownVerb"),
+        ({"id": "A1", "actor": "cy", "verb": "repair"}, "DuplicateActionId"),
+        ({"id": 5, "actor": "cy", "verb": "repair"}, "InvalidAction"),
+        (5, "InvalidAction"),
+        ({"actor": "cy", "verb": "repair", "submitted_at": "noon"}, "InvalidTimestamp"),
+    ],
+)
+async def test_what_if_says_why_a_wish_would_be_rejected(client: httpx.AsyncClient, action: Any, code: str) -> None:
+    await make(client)
+
+    supposed = await ask(client, "what-if", action=action)
+
+    assert (supposed["code"], supposed["start"]) == (code, None)
+    assert supposed["message"]
+
+
+@pytest.mark.req("ACT-USE-5")
+async def test_what_if_says_what_a_wish_would_wait_for_in_vain(client: httpx.AsyncClient) -> None:
+    await make(client)
+    await ask(client, "advance", to=490)
+
+    supposed = await ask(client, "what-if", action={"actor": "cy", "verb": "repair"}, until=500)
+
+    assert (supposed["start"], supposed["code"]) == (None, None)
+    assert supposed["why"]["code"] == "waits_for_locks"
+    assert (await client.post(f"{HOUSE}/what-if", json={"wish": {}})).status_code == 422
+
+
 async def test_cancelled_actions_leave_and_unknown_ones_are_diagnosed(client: httpx.AsyncClient) -> None:
     await make(client)
     await ask(client, "advance", to=489)
@@ -311,4 +359,4 @@ def test_every_generated_request_is_answered_as_documented(live: LiveServer) -> 
             case.call_and_validate(checks=checks)
 
         answered_as_documented()
-    assert len(operations) == 19
+    assert len(operations) == 23

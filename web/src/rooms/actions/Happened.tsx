@@ -8,7 +8,7 @@ import { DataTable } from "../../components/DataTable";
 import { integer } from "../../wording";
 import { recordOf } from "../shared/engine";
 import type { Clock, WorldEvent } from "./model";
-import { minuteOf, words } from "./model";
+import { meta, minuteOf, paramsOf, words } from "./model";
 import { told, toneOf } from "./sentences";
 
 interface HappenedProps {
@@ -151,6 +151,12 @@ function What({ event, now, clock, onChoose }: WhatProps) {
           </>
         )}
         <span class="what-told">{told(event, now, clock)}</span>
+        {type === "start" && paramsOf(meta(event)["params"]) !== "" && (
+          <span class="quiet params" data-testid="params">
+            {" "}
+            ({paramsOf(meta(event)["params"])})
+          </span>
+        )}
         {pc && (
           <span class="seen" title="The player character learned of it">
             {" "}

@@ -1,4 +1,4 @@
-/** What actions need: locks with their holders and queues, resources with what is left of them. */
+/** What actions need, locks with their holders and queues and resources with what is left; and where everybody is. */
 
 import { inOneLine } from "../../api/json";
 import type { LockView, ResourceView, WorldNow } from "../../api/types";
@@ -40,6 +40,19 @@ export function Holdings({ now, clock, onChoose }: HoldingsProps) {
           testId="resources"
         />
       </section>
+      {Object.keys(now.places).length > 0 && (
+        <section class="panel" aria-labelledby="places" data-testid="panel-places">
+          <h2 id="places">Where they are</h2>
+          <DataTable
+            caption="Actors and the place where their last action took them"
+            columns={PLACES}
+            rows={Object.entries(now.places)}
+            rowKey={([actor]) => actor}
+            empty=""
+            testId="places"
+          />
+        </section>
+      )}
     </div>
   );
 }
@@ -86,6 +99,11 @@ function lockColumns(clock: Clock, onChoose: (action: string) => void): Column<L
     },
   ];
 }
+
+const PLACES: readonly Column<readonly [string, string]>[] = [
+  { key: "actor", title: "actor", by: ([actor]) => actor, cell: ([actor]) => actor },
+  { key: "place", title: "place", wide: true, by: ([, place]) => place, cell: ([, place]) => place },
+];
 
 const AMOUNTS = { available: "left", reserved: "reserved", consumed: "used", produced: "made" } as const;
 

@@ -114,6 +114,32 @@ test("resources show what is left, reserved, used and made", () => {
   expect(texts(find(page, "[data-testid=resources]"), "tbody td")).toEqual(["flour", "1.5", "4", "8", "5.5"]);
 });
 
+test("places show where everybody is, and a world without any has no such panel", () => {
+  const drawn = (places: Readonly<Record<string, string>>) =>
+    draw(<Holdings now={world({ places })} clock={CLOCK} onChoose={vi.fn()} />);
+
+  expect(texts(find(drawn({ ann: "harbour", bruno: "mill" }), "[data-testid=places]"), "tbody tr")).toEqual([
+    "annharbour",
+    "brunomill",
+  ]);
+  expect(drawn({}).querySelector("[data-testid=panel-places]")).toBeNull();
+});
+
+test("what was said about an action stands with it while it waits and where it started", () => {
+  const waits = world({ actions: [action({ ...ROLLS, params: { to: "market", crates: 2 } })] });
+  const started = [
+    event("start", 1500, { d: 5, params: { to: "market" } }),
+    event("start", 1510, { d: 5, params: {} }),
+  ];
+
+  const waiting = draw(<Waiting now={waits} clock={CLOCK} address={ADDRESS} live chosen={null} onChoose={vi.fn()} />);
+  expect(texts(waiting, "[data-testid=params]")).toEqual(["to market, crates 2"]);
+  const page = draw(
+    <Happened events={started} gaps={[]} now={world()} clock={CLOCK} onLook={vi.fn()} onChoose={vi.fn()} />,
+  );
+  expect(texts(page, "[data-testid=params]")).toEqual([" (to market)"]);
+});
+
 test("events are shown newest first, for the world, for the player character, or only trouble", () => {
   const look = vi.fn();
   const events = [

@@ -12,7 +12,7 @@ import { ErrorNote } from "../../components/ErrorNote";
 import { ReasonChain } from "../../components/ReasonChain";
 import { integer } from "../../wording";
 import type { Clock } from "./model";
-import { span, words } from "./model";
+import { paramsOf, span, words } from "./model";
 
 interface WaitingProps {
   readonly now: WorldNow;
@@ -53,7 +53,7 @@ function columns({ now, clock, address, live, onChoose }: WaitingProps): Column<
       key: "action",
       title: "action",
       by: ({ id }) => id,
-      cell: ({ id, actor, verb }) => (
+      cell: ({ id, actor, verb, params }) => (
         <>
           <button type="button" class="link-button" title="Show it on the timeline" onClick={() => onChoose(id)}>
             {id}
@@ -61,6 +61,11 @@ function columns({ now, clock, address, live, onChoose }: WaitingProps): Column<
           <span class="below">
             {actor}, {words(verb)}
           </span>
+          {paramsOf(params) !== "" && (
+            <span class="below params" data-testid="params">
+              {paramsOf(params)}
+            </span>
+          )}
         </>
       ),
     },

@@ -1,7 +1,7 @@
 /** A world as the server tells it, and how its times are written. Times are minutes of the run. */
 
 import type { Json, JsonObject } from "../../api/json";
-import { isObject } from "../../api/json";
+import { inOneLine, isObject } from "../../api/json";
 import type { EventView, WorldNow } from "../../api/types";
 
 /** One event with its id; `t` counts from the start of its epoch. */
@@ -95,6 +95,12 @@ export class Clock {
   #iso(minute: number): string {
     return new Date(this.#ms(minute)).toISOString();
   }
+}
+
+/** What somebody said about an action, in one line; nothing where nothing was said. */
+export function paramsOf(params: Json | undefined): string {
+  const said = params === undefined || params === null ? "" : inOneLine(params);
+  return said === "none" ? "" : said;
 }
 
 /** `45 min`, `2 h`, `2 h 05`. */

@@ -1,6 +1,7 @@
 """The room of actions over HTTP: worlds.
 
-routes    making a world, what is asked of one, what it tells
-views     how a world stands at any moment and why, its events, its logs
-demo      the town of the package, alive, its days repeated for ever
+routes       making a world, what is asked of one, what it tells
+views        how a world stands at any moment and why, its events, its logs
+estimates    when a wish would start, without doing it
+demo         the town of the package, alive, its days repeated for ever
 """

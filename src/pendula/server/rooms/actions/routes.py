@@ -23,8 +23,9 @@ from pendula.kernel.engine import Outcome
 from pendula.server.data_directory import NAME
 from pendula.server.errors import HttpRefused, json_response
 from pendula.server.hosting.engine_host import EngineHost
+from pendula.server.hosting.moments import Facts, said
 from pendula.server.hosting.room_spec import Lifecycle, New, RoomSpec, Sentences
-from pendula.server.rooms.actions import demo, views
+from pendula.server.rooms.actions import demo, estimates, views
 from pendula.server.routes.bodies import document_limits, read_body
 from pendula.server.routes.dependencies import Operator, RequestId, Supervised, Viewer
 from pendula.server.routes.engine import LARGEST_N, RecordNumber, command_response, in_the_past
@@ -97,7 +98,18 @@ class Step(Struct, frozen=True, forbid_unknown_fields=True):
     to: Minute | None = None
 
 
-VIEWS = (WorldList, NewWorld, Submissions, Interrupts, Targets, Step, views.WorldNow, views.EventsView)
+VIEWS = (
+    WorldList,
+    NewWorld,
+    Submissions,
+    Interrupts,
+    Targets,
+    Step,
+    views.WorldNow,
+    views.EventsView,
+    estimates.Supposition,
+    estimates.EstimateView,
+)
 router = APIRouter(tags=["actions"])
 
 _FILE = {
@@ -240,13 +252,29 @@ async def advance(
 # What a world tells
 
 
+@router.post(
+    f"{WORLD}/what-if",
+    responses=answers(estimates.EstimateView, CHANGE_ERRORS),
+    openapi_extra=takes("Supposition"),
+    operation_id="actions_what_if",
+)
+async def what_if(world: WorldName, request: Request, supervisor: Supervised, _: Viewer) -> Response:
+    """When an instance would start and end if it were submitted, as far as can be known now; nothing is done."""
+    host = supervisor.host(ROOM.name, world)
+    wish = await read_body(request, estimates.Supposition)
+    found = await host.ask(estimates.standing)
+    return json_response(encode_view(await asyncio.to_thread(estimates.estimate, found, wish)))
+
+
 @router.get(f"{WORLD}/now", responses=answers(views.WorldNow), operation_id="actions_now")
 async def now(world: WorldName, supervisor: Supervised, _: Viewer, at: RecordNumber | None = None) -> Response:
     """Who does what, who waits for whom and why, now or after record `at`."""
     host = supervisor.host(ROOM.name, world)
     if at is None:
         return json_response(encode_view(await host.ask(_now)))
-    return json_response(await in_the_past(lambda: encode_view(views.now_of(_world(host, at).current, at))))
+    return json_response(
+        await in_the_past(lambda: _then(host, at, lambda world: encode_view(views.now_of(world.current, at))))
+    )
 
 
 @router.get(f"{WORLD}/events", responses=answers(views.EventsView), operation_id="actions_events")
@@ -304,7 +332,7 @@ async def carry(world: WorldName, supervisor: Supervised, _: Viewer, at: RecordN
     host = supervisor.host(ROOM.name, world)
     if at is None:
         return json_response(await host.ask(lambda driver: _carry(driver.engine)))
-    return json_response(await in_the_past(lambda: _carry(_world(host, at))))
+    return json_response(await in_the_past(lambda: _then(host, at, _carry)))
 
 
 def _accepted(data: bytes, limits: DocumentLimits) -> dict[str, Any]:
@@ -325,10 +353,11 @@ async def _minute(host: EngineHost) -> int:
     return await host.ask(lambda driver: driver.engine.now())
 
 
-def _world(host: EngineHost, at: int) -> World:
-    world = host.driver.engine_at(at)
-    assert isinstance(world, World)
-    return world
+def _then(host: EngineHost, at: int, read: Callable[[World], bytes]) -> bytes:
+    """What `read` finds in the world as it was after record `at`."""
+    with host.past.at(at) as world:
+        assert isinstance(world, World)
+        return read(world)
 
 
 def _now(driver: views.AnyDriver) -> views.WorldNow:
@@ -350,6 +379,10 @@ def _lines(data: bytes) -> Response:
     return Response(data, media_type="application/x-ndjson")
 
 
+def _interrupted(event: Facts) -> str:
+    return f"{event['action_id']} was interrupted"
+
+
 ROOM = RoomSpec(
     name="actions",
     title="Actions",
@@ -360,4 +393,5 @@ ROOM = RoomSpec(
     views=VIEWS,
     lifecycle=LIFECYCLE,
     prefix=BASE,
+    incidents={"rejection": said, "diagnostic": said, "interrupt": _interrupted},
 )

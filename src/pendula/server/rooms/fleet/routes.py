@@ -5,6 +5,7 @@ fleet alone; what people want waits for the next one and is answered by it.
 """
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path as FilePath
 from typing import Annotated, Any
 
@@ -25,6 +26,8 @@ from pendula.kernel import canonical
 from pendula.kernel.driver import Driver
 from pendula.server.data_directory import NAME
 from pendula.server.errors import HttpRefused, json_response
+from pendula.server.hosting.engine_host import EngineHost
+from pendula.server.hosting.moments import Facts, said
 from pendula.server.hosting.room_spec import Lifecycle, New, RoomSpec, Sentences
 from pendula.server.rooms.fleet import acting, bodies, remote, views
 from pendula.server.rooms.fleet.demo import DEMO_NAME, demo_config
@@ -151,7 +154,9 @@ async def fleet_now(fleet: FleetName, supervisor: Supervised, _: Viewer, at: Rec
     host = supervisor.host("fleet", fleet)
     if at is None:
         return json_response(await host.ask(_now))
-    return json_response(await in_the_past(lambda: encode_view(views.now_of(_past(host.driver, at), at))))
+    return json_response(
+        await in_the_past(lambda: _then(host, at, lambda engine: encode_view(views.now_of(engine, at))))
+    )
 
 
 @router.get(FLEET + "/snapshot", responses=answers(views.SnapshotView), operation_id="fleet_snapshot")
@@ -162,7 +167,7 @@ async def fleet_snapshot(
     host = supervisor.host("fleet", fleet)
     if at is None:
         return json_response(await host.ask(lambda driver: _snapshot(_engine(driver), driver.journal.next_n - 1)))
-    return json_response(await in_the_past(lambda: _snapshot(_past(host.driver, at), at)))
+    return json_response(await in_the_past(lambda: _then(host, at, lambda engine: _snapshot(engine, at))))
 
 
 @router.get(FLEET + "/alerts", responses=answers(views.AlertList), operation_id="fleet_alerts")
@@ -177,10 +182,19 @@ def _engine(driver: Driver[Any, Any]) -> FleetEngine:
     return engine
 
 
-def _past(driver: Driver[Any, Any], at: int) -> FleetEngine:
-    engine = driver.engine_at(at)
-    assert isinstance(engine, FleetEngine)
-    return engine
+def _alarm(event: Facts) -> str | None:
+    """An alert is an incident where it is more than a notice."""
+    alert = event["alert"]
+    if alert["severity"] == "INFO":
+        return None
+    return f"{alert['code']} of {alert.get('robotId', 'the fleet')}"
+
+
+def _then(host: EngineHost, at: int, read: Callable[[FleetEngine], bytes]) -> bytes:
+    """What `read` finds in the fleet as it was after record `at`."""
+    with host.past.at(at) as engine:
+        assert isinstance(engine, FleetEngine)
+        return read(engine)
 
 
 def _now(driver: Driver[Any, Any]) -> bytes:
@@ -204,4 +218,5 @@ def room_for(settings: Settings) -> RoomSpec:
         store=Fleets,
         commanded=False,
         journal=RingJournal,
+        incidents={"alert": _alarm, "incident": said, "tick_failed": said},
     )

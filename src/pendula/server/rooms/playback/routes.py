@@ -21,6 +21,7 @@ from pendula.playback.engine import Player
 from pendula.server.data_directory import NAME
 from pendula.server.errors import json_response
 from pendula.server.hosting.engine_host import AnyDriver, EngineHost
+from pendula.server.hosting.moments import said
 from pendula.server.hosting.room_spec import Lifecycle, New, RoomSpec, Sentences
 from pendula.server.hosting.supervisor import Supervisor
 from pendula.server.rooms.playback import channel_routes, demo, views
@@ -283,7 +284,7 @@ async def item(
     host = supervisor.host(ROOM.name, player)
     if at is None:
         return json_response(encode_view(await host.ask(lambda driver: views.why(_player(driver.engine), ordinal))))
-    return json_response(await in_the_past(lambda: encode_view(views.why(_player(host.driver.engine_at(at)), ordinal))))
+    return json_response(await in_the_past(lambda: _why_then(host, ordinal, at)))
 
 
 @router.get(f"{PLAYER}/stats", responses=_STATS | refusals(READ_ERRORS), operation_id="playback_stats")
@@ -323,8 +324,14 @@ def _now(driver: AnyDriver, host: EngineHost, supervisor: Supervisor) -> views.P
 
 
 def _then(host: EngineHost, at: int) -> bytes:
-    player = _player(host.driver.engine_at(at))
-    return encode_view(views.now_of(player, at, player.now(), views.wall_time_then(host.driver.journal, at)))
+    with host.past.at(at) as engine:
+        player = _player(engine)
+        return encode_view(views.now_of(player, at, player.now(), views.wall_time_then(host.driver.journal, at)))
+
+
+def _why_then(host: EngineHost, ordinal: int, at: int) -> bytes:
+    with host.past.at(at) as engine:
+        return encode_view(views.why(_player(engine), ordinal))
 
 
 def _player(engine: object) -> Player:
@@ -344,4 +351,5 @@ ROOM = RoomSpec(
     prefix=BASE,
     store=LibraryService,
     advance=events.Advance,
+    incidents={"diagnosed": said, "blank": lambda _: "The screen is empty"},
 )

@@ -1,0 +1,106 @@
+"""Ten tabs of one browser: all of them live by one connection, told when the server is gone, and live again after."""
+
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, Request, expect
+
+# Several rooms, and those that draw most only once.
+ROOMS = ("tally", "actions", "playback", "fleet", "credit", "tally", "playback", "tally", "playback", "tally")
+PATIENCE_MS = 60_000
+
+
+class Killable:
+    """A server that can be killed and started again at the same address, with the same data."""
+
+    def __init__(self, data: Path) -> None:
+        self._data = data
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self._port = free.getsockname()[1]
+        self.address = f"http://127.0.0.1:{self._port}"
+        self._server: subprocess.Popen[str] | None = None
+
+    def start(self) -> None:
+        flags = ("--demo", "--port", str(self._port), "--data", str(self._data), "--json")
+        command = [sys.executable, "-m", "pendula", "serve", *flags]
+        self._server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        assert self._server.stdout is not None
+        assert json.loads(self._server.stdout.readline())["address"] == self.address
+
+    def kill(self) -> None:
+        if self._server is not None:
+            self._server.send_signal(signal.SIGKILL)
+            self._server.communicate(timeout=60)
+            self._server = None
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Killable]:
+    killable = Killable(tmp_path_factory.mktemp("data"))
+    killable.start()
+    yield killable
+    killable.kill()
+
+
+@pytest.fixture(scope="module")
+def tabs(server: Killable, browser: Browser) -> Iterator[list[Page]]:
+    context = browser.new_context()
+    context.set_default_timeout(PATIENCE_MS)
+    yield [opened(context, f"{server.address}/#/rooms/{room}") for room in ROOMS]
+    context.close()
+
+
+def opened(context: BrowserContext, address: str) -> Page:
+    page = context.new_page()
+    page.goto(address)
+    return page
+
+
+def expect_live(page: Page) -> None:
+    expect(page.get_by_test_id("connection")).to_have_attribute("data-state", "live", timeout=PATIENCE_MS)
+
+
+def test_ten_tabs_are_live_and_answer_clicks(tabs: list[Page]) -> None:
+    streams: list[Request] = []
+    for page in tabs:
+        page.on("request", lambda one: streams.append(one) if one.resource_type == "eventsource" else None)
+        expect_live(page)
+    for page in tabs:
+        page.get_by_test_id("nav-tally").click()
+        newest = page.get_by_test_id("events").locator("tbody tr").first
+        expect(newest).to_be_visible(timeout=PATIENCE_MS)
+        said = newest.inner_text()
+
+        # The demo goes on, and what it does arrives here.
+        expect(newest).not_to_have_text(said, timeout=PATIENCE_MS)
+        expect_live(page)
+
+    # Streams are those of the worker, not of the pages.
+    assert streams == []
+
+
+def test_every_tab_says_that_the_server_is_gone_and_comes_back_with_it(server: Killable, tabs: list[Page]) -> None:
+    for page in tabs:
+        expect_live(page)
+
+    server.kill()
+
+    for page in tabs:
+        badge = page.get_by_test_id("connection")
+        expect(badge).to_contain_text(re.compile(r"Connection lost at \d\d:\d\d:\d\d"), timeout=PATIENCE_MS)
+        expect(page.get_by_test_id("room")).to_be_visible()
+        grey = page.get_by_test_id("room").evaluate("room => getComputedStyle(room.closest('main > *')).filter")
+        assert grey == "grayscale(1)"
+    server.start()
+    for page in tabs:
+        expect_live(page)
+        newest = page.get_by_test_id("events").locator("tbody tr").first
+        said = newest.inner_text()
+        expect(newest).not_to_have_text(said, timeout=PATIENCE_MS)

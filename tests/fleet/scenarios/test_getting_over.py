@@ -1,0 +1,35 @@
+"""Whatever goes wrong with a truck, and whatever it is about: once it is over all go on, or a person is waited for."""
+
+import pytest
+
+from pendula.fleet.simulator import FaultKind
+from pendula.fleet.simulator.faults import Fault
+from tests.fleet.scenarios.getting_over import KINDS, Trouble, drawn, left_standing
+
+
+@pytest.mark.req("FLT-FAIL-7", "FLT-FAIL-10", "FLT-LIVE-9")
+@pytest.mark.parametrize("seed", range(len(KINDS)), ids=[one.value for one in KINDS])
+def test_all_go_on_when_a_trouble_is_over_or_a_person_is_waited_for(seed: int) -> None:
+    assert list(left_standing(drawn(seed))) == []
+
+
+@pytest.mark.req("FLT-FAIL-10", "FLT-LIVE-9")
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        Trouble(Fault(FaultKind.SILENCE, 30_000), "R3", "driving", 39_500, seed=1015),
+        Trouble(Fault(FaultKind.SILENCE, 10_000), "R1", "loading", 122_000, seed=4),
+    ],
+    ids=["before its pick", "in its pick"],
+)
+def test_nobody_is_left_standing_in_the_way_of_a_truck_that_was_silent(trouble: Trouble) -> None:
+    assert list(left_standing(trouble)) == []
+
+
+@pytest.mark.long
+@pytest.mark.req("FLT-FAIL-7", "FLT-FAIL-10", "FLT-LIVE-9")
+@pytest.mark.parametrize("part", range(40))
+def test_all_go_on_after_many_troubles(part: int) -> None:
+    found = {seed: list(left_standing(drawn(seed))) for seed in range(100 + 10 * part, 110 + 10 * part)}
+
+    assert {seed: one for seed, one in found.items() if one} == {}
