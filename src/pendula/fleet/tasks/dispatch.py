@@ -195,7 +195,12 @@ class Dispatch:
         task = self.book.open.get(task_id)
         if task is not None and task.state not in TAKEN:
             return Refusal("TASK_NOT_ASSIGNED", f"nobody has task {task_id!r}", {"taskId": task_id})
-        return self._take_away(task_id, TaskState.READY, cause)
+        driver = None if task is None else self._driver_of(task)
+        no = self._take_away(task_id, TaskState.READY, cause)
+        if no is None and driver is not None:
+            # Otherwise it would be the nearest, and take the task again at once.
+            driver.again_ms = self.now_ms + self.params.asked_again_ms
+        return no
 
     def hold(self, task_id: str, cause: str) -> Refusal | None:
         """Nobody is to begin a task until it is resumed."""
