@@ -93,6 +93,47 @@ def test_the_slider_shows_the_past_and_leads_back(demo: str, watched: Watched) -
     assert watched.errors == []
 
 
+def test_the_slider_tells_times_finds_what_went_wrong_and_plays(demo: str, watched: Watched) -> None:
+    page = watched.page
+    live(page, f"{demo}/#/rooms/tally")
+    expect(page.get_by_test_id("slider-ticks")).to_contain_text("tick")
+
+    refused = page.request.post(f"{demo}/api/v1/tally/demo/commands", data={"type": "take", "amount": 1_000_000_000})
+    assert refused.status == 409
+    page.reload()
+    page.get_by_test_id("incident-before").click()
+    expect(page.get_by_test_id("slider-said")).to_contain_text("cannot be taken")
+    expect(page.get_by_test_id("past-banner")).to_contain_text("the past of")
+    page.get_by_test_id("speed").select_option("100")
+    page.get_by_test_id("play").click()
+
+    expect(page.get_by_test_id("room")).to_have_attribute("data-live", "true", timeout=60_000)
+    expect(page.get_by_test_id("play")).to_have_attribute("aria-pressed", "false")
+    assert watched.errors == []
+
+
+def test_a_link_shows_a_colleague_the_same_picture(demo: str, watched: Watched) -> None:
+    page = watched.page
+    live(page, f"{demo}/#/rooms/tally")
+    page.get_by_test_id("time-slider-input").press("Home")
+    expect(page.get_by_test_id("readout-record").locator("dd")).to_have_text("0")
+    link = page.url
+    live(page, f"{demo}/#/rooms/jobs")
+    page.get_by_test_id("tab-gates").click()
+    page.get_by_test_id("time-slider-input").press("Home")
+    expect(page.get_by_test_id("past-moment")).to_be_visible()
+    of_jobs = page.url
+
+    other = page.context.new_page()
+    other.goto(link)
+    expect(other.get_by_test_id("readout-record").locator("dd")).to_have_text("0")
+    other.goto(of_jobs)
+    expect(other.get_by_test_id("past-moment")).to_be_visible()
+    other.get_by_test_id("back-to-live").click()
+    expect(other.get_by_test_id("tab-gates")).to_have_attribute("aria-pressed", "true")
+    assert watched.errors == []
+
+
 def test_why_answers_with_a_chain_of_reasons(demo: str, watched: Watched) -> None:
     page = watched.page
     live(page, f"{demo}/#/rooms/tally")

@@ -136,6 +136,13 @@ class MomentsView(Struct, frozen=True):
     moments: list[Moment]
 
 
+class MomentView(Struct, frozen=True):
+    """The moment that was looked for and the one after it; null where there is none."""
+
+    moment: Moment | None
+    next: Moment | None
+
+
 class Incident(Struct, frozen=True):
     """A record that tells of something that went wrong: a refused command, or an event of a kind the room names."""
 

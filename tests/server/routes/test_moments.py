@@ -10,9 +10,10 @@ from msgspec.structs import replace
 
 from pendula.kernel.driver import Driver
 from pendula.kernel.engine import Engine
+from pendula.kernel.time import parse_utc
 from pendula.server.hosting.moments import said
 from pendula.server.settings import Settings
-from tests.server.living import BASE, TALLY, client_of, code_of, running, supervisor_of
+from tests.server.living import BASE, TALLY, client_of, running, supervisor_of
 
 pytestmark = pytest.mark.anyio
 
@@ -35,7 +36,7 @@ async def test_moments_are_spread_from_the_first_to_the_last(client: httpx.Async
 
 async def test_moments_of_an_empty_journal_are_none(client: httpx.AsyncClient) -> None:
     assert (await client.get(f"{BASE}/moments")).json() == {"moments": []}
-    assert code_of(await client.get(f"{BASE}/moment", params={"t": 0})) == "not_found"
+    assert (await client.get(f"{BASE}/moment", params={"t": 0})).json() == {"moment": None, "next": None}
 
 
 async def test_what_came_since_is_among_the_moments(client: httpx.AsyncClient) -> None:
@@ -54,9 +55,22 @@ async def test_a_time_leads_to_the_last_record_not_after_it(client: httpx.AsyncC
 
     found = [(await client.get(f"{BASE}/moment", params={"t": t})).json() for t in (0, 20, 29, 99)]
 
-    assert [moment["t"] for moment in found] == [10, 20, 20, 30]
-    state = (await client.get(f"{BASE}/state", params={"at": found[2]["n"]})).json()
+    assert [told["moment"]["t"] for told in found] == [10, 20, 20, 30]
+    assert [told["next"] and told["next"]["t"] for told in found[1:]] == [30, 30, None]
+    state = (await client.get(f"{BASE}/state", params={"at": found[2]["moment"]["n"]})).json()
     assert state["t"] == 20
+
+
+async def test_a_time_of_the_wall_leads_to_what_was_then(client: httpx.AsyncClient) -> None:
+    await command(client, "advance", to=10)
+    told = (await client.get(f"{BASE}/moments")).json()["moments"][0]["at"]
+    then = parse_utc(told) // 1000
+    await command(client, "advance", to=20)
+
+    early = (await client.get(f"{BASE}/moment", params={"utc_ms": then - 1000})).json()["moment"]
+    late = (await client.get(f"{BASE}/moment", params={"utc_ms": then + 3_600_000})).json()
+
+    assert (early["t"], late["moment"]["t"], late["next"]) == (10, 20, None)
 
 
 async def test_the_next_incident_is_a_refusal_or_what_the_room_names(tmp_path: Path) -> None:
@@ -68,9 +82,11 @@ async def test_the_next_incident_is_a_refusal_or_what_the_room_names(tmp_path: P
         first = (await client.get(f"{BASE}/incident")).json()["incident"]
         second = (await client.get(f"{BASE}/incident", params={"after": first["n"]})).json()["incident"]
         last = (await client.get(f"{BASE}/incident", params={"after": second["n"]})).json()
+        back = (await client.get(f"{BASE}/incident", params={"before": second["n"]})).json()["incident"]
 
     assert (first["code"], second["code"], last) == ("not_enough", "changed", {"incident": None})
     assert first["n"] < second["n"]
+    assert back == first
 
 
 async def test_whoever_steps_on_does_not_begin_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

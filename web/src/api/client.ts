@@ -10,7 +10,10 @@ import { isObject, parseJson, writeJson } from "./json";
 import type {
   Answers,
   CommandResult,
+  IncidentView,
   JournalView,
+  MomentsView,
+  MomentView,
   PostAnswers,
   Readiness,
   Reason,
@@ -104,6 +107,24 @@ export class Api {
 
   journal(engine: EngineAddress, start: number, limit: number, signal?: AbortSignal): Promise<JournalView> {
     return this.#call("GET", `${engine.base}/journal${asked({ start, limit })}`, undefined, signal);
+  }
+
+  /** The first moment of an engine's journal, the last, and others evenly between them. */
+  moments(engine: EngineAddress, points: number): Promise<MomentsView> {
+    return this.#call("GET", `${engine.base}/moments${asked({ points })}`);
+  }
+
+  /** The moment of a record, or the last one not after a time of the wall; and the one that follows it. */
+  moment(engine: EngineAddress, query: { readonly n: number } | { readonly utc_ms: number }): Promise<MomentView> {
+    return this.#call("GET", `${engine.base}/moment${asked({ ...query })}`);
+  }
+
+  /** What went wrong next after a record, or last before one. */
+  incident(
+    engine: EngineAddress,
+    query: { readonly after: number } | { readonly before: number },
+  ): Promise<IncidentView> {
+    return this.#call("GET", `${engine.base}/incident${asked({ ...query })}`);
   }
 
   /** What a path of the server's own table answers; what is `null` in the query is left out. */

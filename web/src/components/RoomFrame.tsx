@@ -4,7 +4,9 @@ import type { ComponentChildren } from "preact";
 
 import type { ApiError } from "../api/client";
 import { ErrorNote } from "./ErrorNote";
+import { JournalSlider } from "./JournalSlider";
 import { PastBanner } from "./PastBanner";
+import type { Stop, StopSource } from "./playing";
 import { TimeSlider } from "./TimeSlider";
 
 /** Which records a journal has, and where its snapshots lie. */
@@ -24,17 +26,32 @@ export interface Frame {
   readonly onMove: (at: number | null) => void;
 }
 
+/** How the slider of a room tells and plays its times. */
+export interface SliderTimes {
+  readonly source: StopSource;
+  readonly busy: boolean;
+  /** The time of what is shown, in the words of the room. */
+  readonly time: string | null;
+  readonly tell: (stop: Stop) => string;
+}
+
 interface RoomFrameProps extends Frame {
+  readonly times?: SliderTimes;
   /** Said in the place of what is being fetched; `null` when there is something to show. */
   readonly fetching: string | null;
   readonly children: ComponentChildren;
 }
 
-export function RoomFrame({ at, journal, error, fetching, onMove, children }: RoomFrameProps) {
+export function RoomFrame({ at, journal, error, fetching, onMove, times, children }: RoomFrameProps) {
   return (
     <div class="room" data-testid="room" data-live={at === null}>
-      {journal !== null && <TimeSlider {...journal} at={at} onMove={onMove} />}
-      {at !== null && <PastBanner at={at} onLive={() => onMove(null)} />}
+      {journal !== null &&
+        (times === undefined ? (
+          <TimeSlider {...journal} at={at} onMove={onMove} />
+        ) : (
+          <JournalSlider {...journal} {...times} at={at} onMove={onMove} />
+        ))}
+      {at !== null && <PastBanner at={at} time={times?.time ?? null} onLive={() => onMove(null)} />}
       {error !== null && <ErrorNote error={error} />}
       {fetching !== null && error === null && <p class="quiet">{fetching}</p>}
       {children}

@@ -1,5 +1,5 @@
-/** A slider over the numbers of a journal's records, or of a trail's events; marks show where snapshots lie, and its
- * right end is now. */
+/** A slider over the records of a journal, or the events of a trail, which says times: those of its ends, some between
+ * them and the one shown; marks show where snapshots lie, and its right end is now. */
 
 import { integer } from "../wording";
 import { roomForMarks } from "./marks";
@@ -13,9 +13,19 @@ export interface TimeSliderProps {
   readonly onMove: (at: number | null) => void;
   /** What is numbered. */
   readonly unit?: "record" | "event";
+  /** The time of what is shown, in words; `null` where it is not known. */
+  readonly time?: string | null;
+  /** Records with their times in words, ascending. */
+  readonly ticks?: readonly SliderTick[];
 }
 
-export function TimeSlider({ first, last, at, snapshots, onMove, unit = "record" }: TimeSliderProps) {
+export interface SliderTick {
+  readonly n: number;
+  readonly words: string;
+}
+
+export function TimeSlider(props: TimeSliderProps) {
+  const { first, last, at, snapshots, onMove, unit = "record", time = null, ticks = [] } = props;
   const shown = Math.min(Math.max(at ?? last, first), last);
   const moveTo = (n: number) => onMove(n >= last ? null : Math.max(first, n));
   const earlier = snapshots.findLast(([n]) => n < shown)?.[0] ?? first;
@@ -39,8 +49,8 @@ export function TimeSlider({ first, last, at, snapshots, onMove, unit = "record"
           step={1}
           value={shown}
           disabled={last <= first}
-          aria-label={`Moment in the ${unit === "record" ? "journal" : "trail"}, by ${unit} number`}
-          aria-valuetext={at === null ? `live, ${unit} ${last}` : `${unit} ${shown} of ${last}`}
+          aria-label={`Moment in the ${unit === "record" ? "journal" : "trail"}`}
+          aria-valuetext={inWords(at, shown, last, unit, time)}
           data-testid="time-slider-input"
           onInput={(event) => moveTo(Number(event.currentTarget.value))}
         />
@@ -49,20 +59,54 @@ export function TimeSlider({ first, last, at, snapshots, onMove, unit = "record"
             <span key={share} class="slider-mark" style={{ left: `${share}%` }} title="snapshot" />
           ))}
         </div>
-        <div class="slider-ends" aria-hidden="true">
-          <span>{integer(first)}</span>
-          <span>{integer(last)}</span>
-        </div>
+        <Scale first={first} last={last} ticks={ticks} />
       </div>
-      <button
-        type="button"
-        class="button slider-live"
-        aria-pressed={at === null}
-        onClick={() => onMove(null)}
-        data-testid="slider-live"
-      >
-        Live
-      </button>
+      <div class="slider-end">
+        <button
+          type="button"
+          class="button slider-live"
+          aria-pressed={at === null}
+          onClick={() => onMove(null)}
+          data-testid="slider-live"
+        >
+          Live
+        </button>
+        {time !== null && (
+          <span class="slider-time" title={`${unit} ${shown}`} data-testid="slider-time">
+            {time}
+          </span>
+        )}
+      </div>
+    </div>
+  );
+}
+
+function inWords(at: number | null, shown: number, last: number, unit: string, time: string | null): string {
+  const where = at === null ? `live, ${unit} ${last}` : `${unit} ${shown} of ${last}`;
+  return time === null ? where : `${time}, ${where}`;
+}
+
+/** The times below the slider, where they lie; the numbers of its ends while no time is known. */
+function Scale({ first, last, ticks }: Pick<Required<TimeSliderProps>, "first" | "last" | "ticks">) {
+  if (ticks.length === 0 || last <= first) {
+    return (
+      <div class="slider-ends" aria-hidden="true">
+        <span>{integer(first)}</span>
+        <span>{integer(last)}</span>
+      </div>
+    );
+  }
+  return (
+    <div class="slider-ticks" aria-hidden="true" data-testid="slider-ticks">
+      {ticks.map(({ n, words }, place) => (
+        <span
+          key={n}
+          data-edge={place === 0 ? "first" : place === ticks.length - 1 ? "last" : undefined}
+          style={{ left: `${(100 * Math.min(Math.max(n - first, 0), last - first)) / (last - first)}%` }}
+        >
+          {words}
+        </span>
+      ))}
     </div>
   );
 }
@@ -74,7 +118,7 @@ interface StepProps {
   readonly onClick: () => void;
 }
 
-function Step({ label, sign, disabled, onClick }: StepProps) {
+export function Step({ label, sign, disabled, onClick }: StepProps) {
   return (
     <button
       type="button"

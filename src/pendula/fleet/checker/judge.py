@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pendula.fleet.checker.distances import distances, from_point, separations
-from pendula.fleet.checker.movements import after, beside, fine, turning
+from pendula.fleet.checker.movements import Steps, after, beside, fine
 from pendula.fleet.checker.rectangles import Floats, Poses, Shapes, bare, inflated
 from pendula.fleet.trucks.profiles import RobotProfile
 
@@ -76,9 +76,10 @@ class Judge:
             self.looks -= 1
         self.looks += len(at_ms)
         self._last = at_ms[-1:], poses.last()
-        turned = np.flatnonzero(turning(poses)[: len(self._names)]).tolist()
+        steps = Steps.of(poses)
+        turned = np.flatnonzero(steps.turning()[: len(self._names)]).tolist()
         shown = [*discs, *(Disc(i, float(poses.x[-1, i]), float(poses.y[-1, i])) for i in turned)]
-        poses, at_ms = fine(poses, at_ms)
+        poses, at_ms = fine(poses, at_ms, steps.parts())
         return [*self._pairs(poses, at_ms), *self._discs(poses, at_ms, shown)]
 
     def _pairs(self, poses: Poses, at_ms: Floats) -> list[Violation]:

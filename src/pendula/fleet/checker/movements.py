@@ -4,6 +4,9 @@ Nothing may pass through something else between two looks, so no truck moves mor
 0.02 rad from one to the next.
 """
 
+from dataclasses import dataclass
+from math import ceil
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -33,14 +36,36 @@ def after(before: Poses, now: Poses) -> Poses:
     )
 
 
-def fine(poses: Poses, at_ms: Floats) -> tuple[Poses, Floats]:
+@dataclass(frozen=True, eq=False, slots=True)
+class Steps:
+    """How far every truck moved and turned from one instant to the next."""
+
+    moved: Floats
+    turned: Floats
+
+    @classmethod
+    def of(cls, poses: Poses) -> "Steps":
+        x, y = poses.x, poses.y
+        return cls(np.hypot(x[1:] - x[:-1], y[1:] - y[:-1]), np.abs(_turn(poses.yaw[:-1], poses.yaw[1:])))
+
+    def turning(self) -> NDArray[np.bool_]:
+        """Which trucks turned while their pivot stood."""
+        result: NDArray[np.bool_] = np.asarray(((self.moved < _STANDS_M) & (self.turned > _TURNS_RAD)).any(axis=0))
+        return result
+
+    def parts(self) -> list[int]:
+        """For every step, in how many it is to be cut."""
+        most = np.maximum(self.moved / FARTHEST_M, self.turned / WIDEST_RAD).max(axis=1, initial=0.0)
+        return [max(1, ceil(one - _SPARE)) for one in most.tolist()]
+
+
+def fine(poses: Poses, at_ms: Floats, parts: list[int]) -> tuple[Poses, Floats]:
     """Poses and their times, with as many put between any two as it takes for every step to be small."""
-    parts = _parts(poses)
-    if not len(parts) or int(parts.max()) <= 1:
+    if max(parts, default=1) <= 1:
         return poses, at_ms
     rows: list[int] = []
     shares: list[float] = []
-    for row, count in enumerate(parts.tolist()):
+    for row, count in enumerate(parts):
         rows += [row] * count
         shares += [part / count for part in range(count)]
     begin, share = np.array([*rows, len(parts)]), np.array([*shares, 0.0])
@@ -50,23 +75,6 @@ def fine(poses: Poses, at_ms: Floats) -> tuple[Poses, Floats]:
     y = poses.y[begin] + (poses.y[end] - poses.y[begin]) * part
     yaw = poses.yaw[begin] + _turn(poses.yaw[begin], poses.yaw[end]) * part
     return Poses(x, y, yaw), at_ms[begin] + (at_ms[end] - at_ms[begin]) * share
-
-
-def turning(poses: Poses) -> NDArray[np.bool_]:
-    """Which trucks turned while their pivot stood."""
-    moved = np.hypot(np.diff(poses.x, axis=0), np.diff(poses.y, axis=0))
-    turned = np.abs(_turn(poses.yaw[:-1], poses.yaw[1:]))
-    result: NDArray[np.bool_] = np.asarray(((moved < _STANDS_M) & (turned > _TURNS_RAD)).any(axis=0))
-    return result
-
-
-def _parts(poses: Poses) -> NDArray[np.int64]:
-    """For every step, in how many it is to be cut."""
-    moved = np.hypot(np.diff(poses.x, axis=0), np.diff(poses.y, axis=0))
-    turned = np.abs(_turn(poses.yaw[:-1], poses.yaw[1:]))
-    most = np.maximum(moved / FARTHEST_M, turned / WIDEST_RAD).max(axis=1, initial=0.0)
-    parts: NDArray[np.int64] = np.maximum(np.ceil(most - _SPARE), 1.0).astype(np.int64)
-    return parts
 
 
 def _turn(begin: Floats, end: Floats) -> Floats:

@@ -6,6 +6,8 @@ before a tick and the copies take its place when the tick has succeeded, so a fa
 
 from dataclasses import dataclass, field
 
+from msgspec import Struct
+
 from pendula.fleet.contracts.traffic import Health, Phase, PriorityClass, RobotStatus
 from pendula.fleet.driving.doubts import Doubt
 from pendula.fleet.driving.stops import FAILURES
@@ -17,8 +19,7 @@ from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.trucks.profiles import RobotProfile
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
+class Waiting(Struct, frozen=True):
     """Why a truck got no further unit: a code of FLT-OBS-8, the resource of its own that is not to be had, the truck
     in its way and what that one holds; for WAIT_SAFE_STATE the cycle."""
 
@@ -48,6 +49,8 @@ class Record:
     short_um: int
     # Where the truck stands while it has no route.
     node: int
+    # How far ahead of itself it asks for units.
+    asked_um: int = 0
     track: Track | None = None
     # The position of the locks that is position 0 of the track.
     base: int = 0
@@ -88,9 +91,12 @@ class Record:
     target_um: int = 0
     pending: RoutePlan | None = None
     pending_since_ms: int | None = None
+    # The trucks that stood against the route that waits, and how they were then.
     refused_cycle: tuple[int, ...] = ()
-    # When a route and when a refused unit is tried again.
+    refused_versions: tuple[int, ...] = ()
+    # When a route may be tried again, when it is though nothing has changed, and when a refused unit is.
     retry_ms: int = 0
+    sleep_ms: int = 0
     again_ms: int = 0
     waiting: Waiting | None = None
     waiting_since_ms: int | None = None
@@ -106,8 +112,10 @@ class Record:
     priority: PriorityClass = PriorityClass.IDLE
     rank: int = 0
 
-    # What the next unit of a waiting truck excludes; made when needed, kept while the truck waits.
+    # What the first cell of a waiting truck's next unit excludes, and what the whole unit does; made when needed, kept
+    # while the truck waits.
     ripe: frozenset[int] | None = None
+    ripe_whole: frozenset[int] | None = None
     # What follows from what is held and from the next unit, kept as long as both stay.
     _edges: frozenset[int] | None = None
     entering: dict[int, bool] | None = None
@@ -134,7 +142,7 @@ class Record:
         self.base = self.granted = self.acted = 0
         self.at_um = self.hold_um = self.farthest_um = self.target_um = 0
         self.waiting = self.waiting_since_ms = self.request_ms = None
-        self.refused_cycle = ()
+        self.refused_cycle = self.refused_versions = ()
         self.absent = True
         self.changed()
 

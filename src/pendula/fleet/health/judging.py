@@ -34,7 +34,7 @@ def judge(record: Record, now_ms: int, params: TrafficParams) -> None:
     elif has_stuck(record, now_ms, params):
         record.latched = Stop.STUCK
         found = [Stop.STUCK]
-    stop = next((one for one in Stop if one in found), None)
+    stop = next((one for one in Stop if one in found), None) if found else None
     if stop in _UNSEEN and record.doubt is None and record.pose is not None:
         record.doubt = doubted(record, stop, now_ms, params, torn=False)
     record.stop_code = stop

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from msgspec import Struct
+
 from pendula.fleet.geometry.angles import turn_urad
 from pendula.fleet.model import CONTRACT_VERSION, TransitionKind
 from pendula.fleet.network.transitions import truck_yaw
@@ -19,8 +21,7 @@ from pendula.fleet.units import half_up, plain, root
 from pendula.kernel.engine import Refusal
 
 
-@dataclass(frozen=True, slots=True)
-class Pose:
+class Pose(Struct, frozen=True):
     x_um: int
     y_um: int
     yaw_urad: int

@@ -90,6 +90,8 @@ class Run:
         self.road: Road = self.engine if road is None else road(self.engine, self.config)
         register(scenario.profiles)
         self.world = World(self.site, starts, scenario.world, scenario.seed)
+        # The way to the trucks of this world; whoever connects real ones puts another in its place.
+        self.gateway: Gateway = SimulatedGateway(self.world)
         names = tuple(one.robot_id for one in self.robots)
         self._number = {name: number for number, name in enumerate(names)}
         self.judge = Judge(names, [one.profile for one in starts])
@@ -101,11 +103,6 @@ class Run:
         self._events = sorted(scenario.events, key=lambda one: (one.at_ms, one.robot_id))
         self._later: list[tuple[int, TaskEvent]] = _in_time(scenario)
         self._hash = sha256()
-
-    @property
-    def gateway(self) -> Gateway:
-        """The way to the trucks of this world; whoever connects real ones puts another in its place."""
-        return SimulatedGateway(self.world)
 
     @property
     def dispatch(self) -> Dispatch:

@@ -241,6 +241,8 @@ class SimulatedTruck:
     def _drive(self, order: Order, step_ms: int, stop: bool) -> None:
         profile, s_um = self.profile, self.s_um
         left = min(order.target_um, self._bound()) - s_um
+        if left <= 0 and not self.v_um_s:
+            return
         gain, loss = profile.accel_um_s2 * step_ms // 1000, profile.brake_um_s2 * step_ms // 1000
         # The curve of braking from where this step would end: no step asks for more than the brakes give.
         room = left - self.v_um_s * step_ms // 1000

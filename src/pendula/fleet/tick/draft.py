@@ -50,7 +50,9 @@ class Draft:
     # What every truck keeps off.
     closed: Mapping[str, Closed]
     locks: LockState
+    # What may be searched for units, and for routes: a route that is refused leaves as much for the units as ever.
     effort: Effort
+    admissions: Effort
     directions: Directions
     two_way: frozenset[int]
     # Other ways on for trucks under way.

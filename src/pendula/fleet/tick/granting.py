@@ -1,7 +1,6 @@
 """Units of their ways, granted truck by truck in the order of their ranks, or the reason why not."""
 
 from pendula.fleet.contracts.traffic import Phase
-from pendula.fleet.driving.params import asked_um
 from pendula.fleet.driving.records import Record, Waiting
 from pendula.fleet.tick.draft import Draft
 from pendula.fleet.traffic.grants import Blocked, Effort, Wait, extend
@@ -17,6 +16,7 @@ _WORKING = frozenset({Phase.LOADING, Phase.UNLOADING})
 def grant(draft: Draft) -> None:
     """Units in rank order, for each truck in the order of its way, until one is refused or it has what it can use."""
     draft.queue.before = waited_for(draft.records)
+    draft.effort.left += max(0, draft.admissions.left)
     if draft.missing is not None:
         _wait_for_all(draft, draft.missing)
         return
@@ -24,7 +24,7 @@ def grant(draft: Draft) -> None:
         track = record.track
         if track is None or record.stop_code is not None or record.phase in _WORKING or _is_undecided(draft, record):
             continue
-        reach = min(record.at_um + asked_um(record.profile, draft.params), track.goal_um)
+        reach = min(record.at_um + record.asked_um, track.goal_um)
         blocked: Waiting | None = None
         while blocked is None and record.grant_um < reach and record.retraction is None:
             blocked = _unit(draft, record)
@@ -52,7 +52,7 @@ def _unit(draft: Draft, record: Record) -> Waiting | None:
         return record.waiting
     one = locks.truck(record.number)
     unit = one.demand.needs(one.position, min(one.position + 1, one.demand.last))
-    barred = None if _goes_first(draft, record) else _barred(draft, record, unit)
+    barred = _barred(draft, record, unit)
     if barred is not None:
         return barred
     due = _is_due(draft, record)
@@ -73,22 +73,34 @@ def _unit(draft: Draft, record: Record) -> Waiting | None:
 
 
 def _goes_first(draft: Draft, record: Record) -> bool:
-    """Whether the stored witness begins with this truck. Nobody bars it: who is refused for the sake of others waits
+    """Whether the stored witness begins with this truck. No queue bars it: who is refused for the sake of others waits
     for all that go before it there, whatever cycle was found, and a bar against the first would close a circle."""
     return first_to_go(draft.locks) == record.number
 
 
 def _barred(draft: Draft, record: Record, unit: Ints) -> Waiting | None:
     """The waiter, or the direction of a lane, that a truck may not overtake."""
-    bar = draft.queue.barred_by(record.number, unit)
+    first = _goes_first(draft, record)
+    bar = None if first else draft.queue.barred_by(record.number, unit)
     if bar is not None:
         draft.queue.wait(record.number, (bar[0],))
         return Waiting(reasons.WAIT_QUEUE_ORDER, bar[1], bar[0], None)
-    kept_out = directions.kept_out_by(draft.directions, record, draft.two_way, draft.queue)
-    if kept_out is not None:
+    kept_out = _kept_out(draft, record, unit)
+    if kept_out is not None and not (first and _waits_for_a_refused_one(draft, kept_out[0])):
         draft.queue.wait(record.number, (kept_out[0],))
         return Waiting(reasons.WAIT_QUEUE_ORDER, int(unit[0]), kept_out[0], None)
     return None
+
+
+def _kept_out(draft: Draft, record: Record, unit: Ints) -> tuple[int, int] | None:
+    lanes = draft.directions
+    return directions.kept_out_by(lanes, record, draft.two_way, draft.queue, unit.tolist()) if lanes.drained else None
+
+
+def _waits_for_a_refused_one(draft: Draft, waiter: int) -> bool:
+    """Whether somebody in the way of a truck was refused for the sake of others: then it may wait for any of them."""
+    found = (draft.records[other].waiting for other in draft.queue.in_the_way_of(waiter))
+    return any(one is not None and one.code == reasons.WAIT_SAFE_STATE for one in found)
 
 
 def _still_blocked(draft: Draft, record: Record) -> bool:
@@ -108,7 +120,9 @@ def _ask(draft: Draft, record: Record) -> None:
     """Bars others from what a truck needs next: after a long wait from all of it."""
     since = record.waiting_since_ms
     if since is not None and draft.now_ms - since > draft.params.dir_switch_max_wait_ms:
-        draft.queue.ask(record.number, ripe(record, draft.locks, whole=True))
+        if record.ripe_whole is None:
+            record.ripe_whole = ripe(record, draft.locks, whole=True)
+        draft.queue.ask(record.number, record.ripe_whole)
     elif record.ripe is not None:
         draft.queue.ask(record.number, record.ripe)
 
@@ -125,7 +139,7 @@ def _blocked(draft: Draft, record: Record, answer: Blocked) -> Waiting:
         found = reasons.in_the_way(draft.locks, draft.records, record, answer.holders)
         assert found is not None, "a unit is refused though nobody is in its way"
         queue.wait(number, answer.trucks)
-        record.ripe = ripe(record, draft.locks)
+        record.ripe, record.ripe_whole = ripe(record, draft.locks), None
         if not any(draft.records[j].stop_code is not None for j in answer.trucks):
             _ask(draft, record)
         return found
@@ -146,7 +160,7 @@ def _note(draft: Draft, record: Record, blocked: Waiting | None) -> None:
     before = record.waiting
     record.waiting = blocked
     if blocked is None or blocked.theirs is None:
-        record.ripe = None
+        record.ripe = record.ripe_whole = None
     if blocked is None:
         record.waiting_since_ms = record.request_ms = None
         return

@@ -94,7 +94,7 @@ def occupied_but_not_granted(records: list[Record]) -> Iterator[tuple[str, str]]
         if record.at_um > record.grant_um:
             yield "I-5", f"{record.robot_id} is beyond the end of its grant"
         used = record.track.used.not_passed(record.bound_um - _LONGEST_UM, record.at_um, record.bound_um)
-        if not record.held.keys() >= set(used):
+        if not all(map(record.held.__contains__, used)):
             name = record.site.resource_name(next(one for one in used if one not in record.held))
             yield "I-5", f"{record.robot_id} is in {name} and does not hold it"
 

@@ -72,7 +72,7 @@ def _unreadable(report: TruckReport, known: Collection[str], now_ms: int) -> str
     numbers = (report.at_ms, report.x_um, report.y_um, report.yaw_urad, report.v_um_s, report.last_ack_seq)
     said = (*numbers, report.confidence_ppm)
     # A program may hand over anything: NaN, decimals and endless integers stop nobody but their own truck.
-    if any(type(one) is not int or abs(one) > _MOST for one in said):
+    if {*map(type, said)} != {int} or max(said) > _MOST or min(said) < -_MOST:
         return "REPORT_MALFORMED"
     if not isinstance(report.status, RobotStatus) or not isinstance(report.phase, Phase):
         return "REPORT_MALFORMED"

@@ -19,6 +19,7 @@ from pendula.fleet.tick.invariants import InvariantBroken, broken, can_stop
 from pendula.fleet.tick.observing import DroppedReport, release_bound_um, screened, take_in
 from pendula.fleet.tick.rerouting import adopt, escalate, go_round, sent_round
 from pendula.fleet.traffic.grants import Accepted, accept_route, release
+from pendula.fleet.traffic.lock_state import Refusal
 from pendula.fleet.turns import directions
 from pendula.fleet.turns.queueing import pause_ms
 from pendula.fleet.turns.ranks import bars, class_of, order_of, rank_of, starved
@@ -63,7 +64,7 @@ def _take_routes(draft: Draft) -> None:
     for plan in taken:
         record = known[plan.robot_id]
         record.pending = plan
-        record.retry_ms = draft.now_ms
+        record.retry_ms = record.sleep_ms = draft.now_ms
         if record.pending_since_ms is None:
             record.pending_since_ms = draft.now_ms
 
@@ -112,7 +113,8 @@ def rank(draft: Draft) -> None:
     for record in draft.records:
         record.rank = rank_of(record, draft.now_ms, draft.params)
     draft.starving = starved(draft.records, draft.now_ms, draft.params)
-    directions.drain(draft.directions, draft.records, draft.now_ms, draft.params)
+    directions.drain(draft.directions, draft.records, draft.two_way, draft.now_ms, draft.params)
+    directions.keep_clear(draft.directions, draft.locks)
     against = directions.against(draft.directions, draft.records, draft.two_way)
     draft.order = order_of(draft.records, draft.starving, against, draft.now_ms)
 
@@ -125,7 +127,7 @@ def admit_routes(draft: Draft) -> None:
         if plan is None:
             _forget(record, draft.now_ms)
             continue
-        if record.retry_ms > draft.now_ms or record.stop_code is not None:
+        if record.stop_code is not None or _is_asleep(draft, record):
             continue
         if left <= 0 and not goes_on(record, plan):
             continue
@@ -139,7 +141,7 @@ def admit_routes(draft: Draft) -> None:
             adopt(draft, record, fit, record.base + record.granted)
             continue
         elif _is_held_back(draft, record, plan, fit):
-            record.retry_ms = draft.now_ms + _BARRED_MS
+            record.retry_ms = record.sleep_ms = draft.now_ms + _BARRED_MS
         else:
             _try(draft, record, plan, fit)
         left -= 1
@@ -154,7 +156,7 @@ def _is_held_back(draft: Draft, record: Record, plan: RoutePlan, fit: Adoption) 
 
 
 def _try(draft: Draft, record: Record, plan: RoutePlan, fit: Adoption) -> None:
-    answer = accept_route(draft.locks, record.number, fit.track.demand, 0, rule=draft.rule, effort=draft.effort)
+    answer = accept_route(draft.locks, record.number, fit.track.demand, 0, rule=draft.rule, effort=draft.admissions)
     if isinstance(answer, Accepted):
         adopt(draft, record, fit, 0)
         return
@@ -164,9 +166,19 @@ def _try(draft: Draft, record: Record, plan: RoutePlan, fit: Adoption) -> None:
     same = answer.cycle == record.refused_cycle
     if not same:
         _refuse(draft, plan, reasons.WAIT_SAFE_STATE, answer.cycle)
-    record.refused_cycle = answer.cycle
+    refusal = Refusal.of(draft.locks, record.number, answer.cycle)
+    record.refused_cycle, record.refused_versions = refusal.cycle, refusal.versions
     since = record.pending_since_ms if same else None
-    record.retry_ms = draft.now_ms + pause_ms(draft.params, draft.now_ms, since)
+    record.retry_ms = draft.now_ms + draft.params.cooldown_ms
+    record.sleep_ms = draft.now_ms + pause_ms(draft.params, draft.now_ms, since)
+
+
+def _is_asleep(draft: Draft, record: Record) -> bool:
+    """Whether a route that waits need not be looked at: its time has not come, or the trucks that stood against it are
+    as they were."""
+    if draft.now_ms < record.retry_ms or draft.now_ms >= record.sleep_ms or not record.refused_versions:
+        return draft.now_ms < record.retry_ms
+    return Refusal(record.refused_cycle, record.refused_versions).still(draft.locks, record.number)
 
 
 def _refuse(draft: Draft, plan: RoutePlan, code: str, cycle: tuple[int, ...] = ()) -> None:

@@ -84,7 +84,7 @@ def sent_round(draft: Draft, record: Record, plan: RoutePlan | None) -> bool:
         return False
     # Where the rule is off there is no witness to go by.
     rule = Rule.ACYCLIC if draft.rule is Rule.OFF else draft.rule
-    answer = accept_route(draft.locks, record.number, fit.track.demand, 0, rule=rule, effort=draft.effort)
+    answer = accept_route(draft.locks, record.number, fit.track.demand, 0, rule=rule, effort=draft.admissions)
     if not isinstance(answer, Accepted):
         return False
     adopt(draft, record, fit, 0)
@@ -111,6 +111,6 @@ def adopt(draft: Draft, record: Record, fit: Adoption, base: int) -> None:
     if record.progress is not None:
         record.progress = record.progress.shifted(shift)
     record.pending = record.pending_since_ms = None
-    record.refused_cycle = ()
+    record.refused_cycle = record.refused_versions = ()
     record.waiting = record.waiting_since_ms = record.request_ms = None
     draft.accepted.append(fit.track.plan)

@@ -123,8 +123,8 @@ _PLAIN = (
     "farthest_um",
     "target_um",
     "pending_since_ms",
-    "refused_cycle",
-    "retry_ms",
+    *("refused_cycle", "refused_versions"),
+    *("retry_ms", "sleep_ms"),
     "again_ms",
     "waiting_since_ms",
     "request_ms",
@@ -213,7 +213,7 @@ def restore_truck(saved: SavedTruck, record: Record, ground: Ground) -> None:
     for name, value in saved.plain.items():
         kind = _ENUMS.get(name)
         setattr(record, name, value if kind is None else kind(value))
-    record.refused_cycle = tuple(record.refused_cycle)
+    record.refused_cycle, record.refused_versions = tuple(record.refused_cycle), tuple(record.refused_versions)
     record.held = dict(saved.held)
     if saved.track is not None:
         plan = plan_of(saved.track.route, ground.site)

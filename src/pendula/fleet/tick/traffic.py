@@ -14,7 +14,7 @@ from msgspec import DecodeError, structs, to_builtins
 
 from pendula.fleet.contracts.traffic import Alert, CorridorRequest, LockResult, LockSnapshot, RollingTargetCommand
 from pendula.fleet.driving.detours import Wayfinder
-from pendula.fleet.driving.params import NodeLockPolicy, TrafficParams, faults, short_um
+from pendula.fleet.driving.params import NodeLockPolicy, TrafficParams, asked_um, faults, short_um
 from pendula.fleet.driving.records import Record
 from pendula.fleet.driving.uses import Ground
 from pendula.fleet.health.closures import barred
@@ -310,6 +310,7 @@ class Traffic:
         return self
 
     def _draft(self, inputs: TickInputs) -> Draft:
+        for_routes = self.params.search_nodes_per_tick // 2
         return Draft(
             tick=self.tick_number,
             now_ms=inputs.now_ms,
@@ -323,7 +324,8 @@ class Traffic:
             numbers=self._numbers,
             closed=self.closed,
             locks=self._locks,
-            effort=Effort(self.params.search_nodes, self.params.search_nodes_per_tick),
+            effort=Effort(self.params.search_nodes, self.params.search_nodes_per_tick - for_routes),
+            admissions=Effort(self.params.search_nodes, for_routes),
             directions=self._directions.copied(),
             two_way=self._two_way,
             ways=self._ways,
@@ -373,6 +375,7 @@ def _record(
         rest=rest,
         short_um=short_um(profile, params),
         node=rest,
+        asked_um=asked_um(profile, params),
     )
 
 

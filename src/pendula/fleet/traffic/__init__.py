@@ -7,6 +7,8 @@ lock_state    who holds what, how far each grant reaches, and columns over truck
 refuge        where a truck is in nobody's way, and how far it can get now
 blocked_by    the graph of who stands in whose way, and its cycles
 witness       the stored schedule that brings everybody to rest, and whether it survives a grant
+dominating    where a truck is less in the way than wherever it passes
+pairs         two trucks that would not get to rest if they were alone
 search        a new schedule, found among the trucks in the way
 cut_off       how far the others can get while a truck has failed
 grants        the only functions that change a lock state

@@ -5,7 +5,7 @@ search touches the trucks it was asked about, those in their way, and no others.
 state and takes every move back. Branches are counted, never timed.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -13,10 +13,11 @@ import numpy as np
 
 from pendula.fleet.traffic.blocked_by import cycle_of
 from pendula.fleet.traffic.columns import trucks_of
+from pendula.fleet.traffic.dominating import dominating
 from pendula.fleet.traffic.lock_state import Ints, LockState, Move
+from pendula.fleet.traffic.pairs import stuck_together
 from pendula.fleet.traffic.refuge import (
     needed_by,
-    needed_by_words,
     needed_everywhere,
     obstacles,
     reach,
@@ -25,8 +26,6 @@ from pendula.fleet.traffic.refuge import (
     refuges,
 )
 
-# How many positions ahead a truck looks for one where it is less in the way: each costs as much as a whole refuge.
-_NEAR = 32
 # How many trucks are sent ahead, or asked in vain, in one search.
 _ASKED = 8
 # How often everybody drives on in one roll-out, and how many outlooks of trucks cost as much as a branch.
@@ -73,6 +72,11 @@ class Search:
     asleep: dict[int, Sleeper] = field(default_factory=dict)
     # Outlooks that had to be made, most of what a search costs beside its branches.
     looks: int = 0
+    # The trucks it was asked about, and where all grants ended when it began.
+    start: tuple[int, ...] = ()
+    begin: tuple[int, ...] = ()
+    # Two of whom is known that they would not get to rest if they were alone.
+    hopeless_pair: tuple[int, ...] = ()
 
     def go(self, i: int, position: int) -> None:
         self.state.place(i, position)
@@ -115,6 +119,10 @@ class Search:
             return True
         if not self.stuck:
             self.stuck, self.cycle = tuple(sorted(self.waiting)), cycle_of(self.waiting)
+            self.hopeless_pair = self.hopeless()
+            if self.hopeless_pair:
+                self.cycle = self.hopeless_pair
+                return False
             if any(self.attempt(partial(self.rolled_out, order)) for order in _ORDERS):
                 return True
         for k, position in self.branches() if self.nodes > 0 else ():
@@ -124,6 +132,16 @@ class Search:
             if self.attempt(partial(self.after, k, position)):
                 return True
         return False
+
+    def hopeless(self) -> tuple[int, ...]:
+        """Two trucks that would not get to rest if they were alone: one of those it was asked about, since all others
+        had a schedule before, and one with which it blocks each other."""
+        for i in self.start:
+            mutual = [k for k in trucks_of(self.waiting.get(i, 0)) if self.waiting.get(k, 0) >> i & 1]
+            for k in mutual:
+                if stuck_together(self.state, i, self.begin[i], k, self.begin[k]):
+                    return min(i, k), max(i, k)
+        return ()
 
     def attempt(self, way: Callable[[], bool]) -> bool:
         """Tries a way to go on; everything is as it was if it fails."""
@@ -282,8 +300,9 @@ def find_witness(state: LockState, start: list[int], old: list[Move], nodes: int
     """A schedule from the ends of all grants: trucks of `start` and whoever is in their way to refuges, then all others
     as the old witness says, then those few to rest. `None` where none was found within so many branches. The old
     witness need not be one for the trucks of `start`."""
-    search = Search(state, nodes, waiting=dict.fromkeys((i for i in start if not state.truck(i).frozen), 0))
     positions = positions_of(state)
+    moving = tuple(i for i in start if not state.truck(i).frozen)
+    search = Search(state, nodes, waiting=dict.fromkeys(moving, 0), start=moving, begin=tuple(positions))
     found = search.solved(sorted(search.waiting))
     touched = {i for i, _ in search.moves} | set(start)
     last = [(i, state.truck(i).goal) for i in sorted(touched) if search.can_move(i)]
@@ -302,67 +321,6 @@ def put_back(state: LockState, positions: list[int]) -> None:
     for i, (one, position) in enumerate(zip(state.trucks, positions, strict=True)):
         if one is not None and one.position != position:
             state.place(i, position)
-
-
-def dominating(state: LockState, i: int) -> int | None:
-    """The furthest near position that blocks only what *every* position passed blocks, the present one included. Equal
-    to the last one passed is not enough: between them may lie a place where the truck was in nobody's way."""
-    one = state.truck(i)
-    far = min(reach(state, i), one.position + _NEAR)
-    if far == one.position:
-        return None
-    # Trucks first: a position that is in the way of a truck that one passed is not cannot qualify.
-    fits = np.ones(far - one.position, dtype=np.bool_)
-    for word in needed_by_words(state, i, one.position, far):
-        fits &= (word[1:] & ~np.bitwise_and.accumulate(word)[:-1]) == 0
-    return _dominating(state, i, (fits.nonzero()[0] + one.position + 1).tolist())
-
-
-def _dominating(state: LockState, i: int, candidates: list[int]) -> int | None:
-    """The last of the candidates that blocks only what every position before it blocks, where there is such a thing."""
-    here = state.truck(i).position
-    candidates = _within(state, i, here, candidates)
-    if not candidates:
-        return None
-    count = candidates[-1] - here + 1
-    blocked, place = _blocked_needs(state, i, range(here, here + count))
-    # What is blocked for the n-th time at place n was blocked at every place before.
-    always = _nth_time(blocked) == place
-    size, common = np.bincount(place, minlength=count), np.bincount(place[always], minlength=count)
-    fits = (size[1:] == common[1:]) & (common[:-1] > 0)
-    return max((one for one in candidates if fits[one - here - 1]), default=None)
-
-
-def _within(state: LockState, i: int, here: int, candidates: list[int]) -> list[int]:
-    """The candidates that block only what the present position blocks."""
-    now, _ = _blocked_needs(state, i, range(here, here + 1))
-    if not len(now) or not candidates:
-        return []
-    state.marks[now] = True
-    blocked, place = _blocked_needs(state, i, candidates)
-    beyond = set(place[~state.marks[blocked]].tolist())
-    state.marks[now] = False
-    return [one for k, one in enumerate(candidates) if k not in beyond]
-
-
-def _blocked_needs(state: LockState, i: int, positions: Sequence[int]) -> tuple[Ints, Ints]:
-    """What others still need and a truck standing at one of the positions excludes, and for which of them."""
-    shadows = [state.shadow(i, position) for position in positions]
-    around = np.concatenate(shadows)
-    needed = state.wanted.besides(i, around).nonzero()[0]
-    place = np.repeat(np.arange(len(shadows)), [len(one) for one in shadows])
-    return around[needed], place[needed]
-
-
-def _nth_time(numbers: Ints) -> Ints:
-    """For each entry how often its number occurred before."""
-    order = np.argsort(numbers, kind="stable")
-    ordered = numbers[order]
-    begins = np.diff(ordered, prepend=-1) > 0
-    index = np.arange(len(numbers))
-    times = np.empty(len(numbers), dtype=np.int64)
-    times[order] = index - np.maximum.accumulate(np.where(begins, index, 0))
-    return times
 
 
 def first_obstacle(state: LockState, j: int) -> tuple[Ints, list[int]]:

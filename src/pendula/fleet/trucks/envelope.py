@@ -81,6 +81,8 @@ def largest_envelope(profiles: Sequence[RobotProfile]) -> Envelope:
 
 def braking_um(profile: RobotProfile, v_um_s: int) -> int:
     """What a truck still drives at most before it stands: braking and latency, rounded up."""
+    if not v_um_s:
+        return 0
     braking = ceil_div(v_um_s * v_um_s, 2 * profile.brake_um_s2)
     return braking + ceil_div(v_um_s * profile.latency_us, MILLION)
 

@@ -6,7 +6,7 @@ a bounded number of times, thinned evenly, and the newest incidents. May be call
 
 import re
 import threading
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -15,7 +15,8 @@ from pendula.kernel.bodies import read_input, read_outcome
 from pendula.kernel.canonical import decode
 from pendula.kernel.frames import Record
 from pendula.kernel.journal import Journal
-from pendula.server.views import Incident, Moment
+from pendula.kernel.time import parse_utc
+from pendula.server.views import Incident, Moment, MomentView
 
 MOST_TIMES = 4096
 MOST_INCIDENTS = 10_000
@@ -49,19 +50,17 @@ class Moments:
             places = sorted({round(last * place / max(1, points - 1)) for place in range(points)}) if last >= 0 else []
             return [self._times[place] for place in places]
 
-    def at_time(self, t: int) -> Moment | None:
-        """The last moment not after `t`, or the first one; None where nothing happened yet."""
-        with self._lock:
-            self._read_on()
-            times = self._times
-            if not times:
-                return None
-            found = times[max(0, bisect_right(times, t, key=lambda moment: moment.t) - 1)]
-        for record in self._journal.read(found.n):
-            if record.t > t:
-                break
-            found = Moment(record.n, record.t, _wall_time(record) or found.at)
-        return found
+    def at_record(self, n: int) -> MomentView:
+        """The moment of record `n`, with the time of the wall at which its command came."""
+        return self._last(lambda moment: moment.n <= n)
+
+    def at_time(self, t: int) -> MomentView:
+        """The last moment not after the engine's time `t`, or the first one."""
+        return self._last(lambda moment: moment.t <= t)
+
+    def at_wall_time(self, micros: int) -> MomentView:
+        """The last moment not after a time of the wall, or the first one; if that clock was set back, one of them."""
+        return self._last(lambda moment: moment.at is None or parse_utc(moment.at) <= micros)
 
     def next_incident(self, after: int) -> Incident | None:
         """The first incident after record `after`."""
@@ -69,6 +68,27 @@ class Moments:
             self._read_on()
             place = bisect_right(self._incidents, after, key=lambda incident: incident.n)
             return self._incidents[place] if place < len(self._incidents) else None
+
+    def incident_before(self, before: int) -> Incident | None:
+        """The last incident before record `before`."""
+        with self._lock:
+            self._read_on()
+            place = bisect_left(self._incidents, before, key=lambda incident: incident.n)
+            return self._incidents[place - 1] if place > 0 else None
+
+    def _last(self, is_not_after: Callable[[Moment], bool]) -> MomentView:
+        with self._lock:
+            self._read_on()
+            times = self._times
+            if not times:
+                return MomentView(None, None)
+            found = times[max(0, bisect_left(times, True, key=lambda moment: not is_not_after(moment)) - 1)]
+        for record in self._journal.read(found.n + 1):
+            moment = Moment(record.n, record.t, _wall_time(record) or found.at)
+            if not is_not_after(moment):
+                return MomentView(found, moment)
+            found = moment
+        return MomentView(found, None)
 
     def _read_on(self) -> None:
         for record in self._journal.read(max(self._next, self._journal.first_n)):

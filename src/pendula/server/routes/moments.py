@@ -7,7 +7,8 @@ from starlette.responses import Response
 
 from pendula.kernel import canonical
 from pendula.server import views
-from pendula.server.errors import NotFound, json_response
+from pendula.server.errors import json_response
+from pendula.server.hosting.moments import Moments
 from pendula.server.hosting.room_spec import RoomSpec
 from pendula.server.routes.dependencies import Supervised, Viewer
 from pendula.server.routes.engine import LARGEST_N, EngineName, RecordNumber, in_the_past
@@ -30,23 +31,41 @@ def moments_router(room: RoomSpec) -> APIRouter:
         found = await in_the_past(lambda: canonical.encode(views.MomentsView(index.spread(points))))
         return json_response(found)
 
-    @router.get("/moment", responses=answers(views.Moment), operation_id=f"{room.name}_moment")
-    async def moment(engine: EngineName, supervisor: Supervised, _: Viewer, t: Time) -> Response:
-        """The last moment not after the time `t` of the engine, or the first one."""
+    @router.get("/moment", responses=answers(views.MomentView), operation_id=f"{room.name}_moment")
+    async def moment(
+        engine: EngineName,
+        supervisor: Supervised,
+        _: Viewer,
+        n: Annotated[RecordNumber | None, Query(description="A record of the journal")] = None,
+        t: Annotated[Time | None, Query(description="A time of the engine, in its unit")] = None,
+        utc_ms: Annotated[Time | None, Query(description="A time of the wall: milliseconds since 1970")] = None,
+    ) -> Response:
+        """The moment of a record, or the last one not after a time, or the first; and the one that follows it."""
         index = supervisor.host(room.name, engine).moments
-        return json_response(await in_the_past(lambda: _moment(index.at_time(t))))
+        return json_response(await in_the_past(lambda: canonical.encode(_found(index, n, t, utc_ms))))
 
     @router.get("/incident", responses=answers(views.IncidentView), operation_id=f"{room.name}_incident")
-    async def incident(engine: EngineName, supervisor: Supervised, _: Viewer, after: RecordNumber = 0) -> Response:
-        """The first incident after the record `after`: a refused command, or something that went wrong."""
+    async def incident(
+        engine: EngineName,
+        supervisor: Supervised,
+        _: Viewer,
+        after: RecordNumber | None = None,
+        before: RecordNumber | None = None,
+    ) -> Response:
+        """What went wrong first, or next after a record, or last before one: a refused command, or worse."""
         index = supervisor.host(room.name, engine).moments
-        found = await in_the_past(lambda: canonical.encode(views.IncidentView(index.next_incident(after))))
-        return json_response(found)
+        return json_response(await in_the_past(lambda: canonical.encode(_incident(index, after, before))))
 
     return router
 
 
-def _moment(found: views.Moment | None) -> bytes:
-    if found is None:
-        raise NotFound("Nothing has happened yet")
-    return canonical.encode(found)
+def _found(index: Moments, n: int | None, t: int | None, utc_ms: int | None) -> views.MomentView:
+    if n is not None:
+        return index.at_record(n)
+    return index.at_wall_time((utc_ms or 0) * 1000) if t is None else index.at_time(t)
+
+
+def _incident(index: Moments, after: int | None, before: int | None) -> views.IncidentView:
+    if before is not None:
+        return views.IncidentView(index.incident_before(before))
+    return views.IncidentView(index.next_incident(-1 if after is None else after))

@@ -21,7 +21,7 @@ VIEWS = (
     views.Question,
     views.StateView,
     views.JournalView,
-    views.Moment,
+    views.MomentView,
     views.MomentsView,
     views.IncidentView,
     views.CommandResult,

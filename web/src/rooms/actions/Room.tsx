@@ -5,6 +5,7 @@ import { useMemo } from "preact/hooks";
 import type { EngineAddress } from "../../api/client";
 import { api } from "../../api/server";
 import type { WorldNow } from "../../api/types";
+import type { Stop } from "../../components/playing";
 import { Readout, Readouts } from "../../components/Readout";
 import { RoomFrame } from "../../components/RoomFrame";
 import type { EngineRoomProps } from "../../registry";
@@ -25,6 +26,7 @@ import { Clock, readEvent } from "./model";
 
 const RECORDS_BACK = 400;
 const MOST_EVENTS = 1000;
+const WEEK_MINUTES = 7 * 24 * 60;
 
 interface Moment {
   readonly now: WorldNow;
@@ -35,14 +37,21 @@ interface Moment {
 
 export function ActionsRoom(props: EngineRoomProps) {
   const { engine, at, on } = props;
-  const { live, past, busy, frame } = useFollowing(props, worldAt, momentAt);
+  const { live, past, busy, source, frame } = useFollowing(props, worldAt, momentAt);
   const [chosen, choose] = useChosen(on, engine);
   const now = live.state.value;
   const came = useMemo(() => whatCame(live.came.value), [live.came.value]);
   const present: Moment | null = now === null ? null : { now, ...came };
   const shown = at === null ? present : past;
+  const startAt = shown?.now.start_at ?? now?.start_at ?? "";
+  const clock = useMemo(() => new Clock(startAt), [startAt]);
+  const time = shown === null ? null : clock.moment(shown.now.t);
+  // A weekday names a day only within one week.
+  const long = (now?.t ?? 0) > WEEK_MINUTES;
+  const tell = ({ t }: Stop) => (startAt === "" ? "" : long ? clock.day(t ?? 0) : clock.moment(t ?? 0));
+  const times = { source, busy, time, tell };
   return (
-    <RoomFrame {...frame} fetching={shown === null ? "Fetching the world …" : null}>
+    <RoomFrame {...frame} times={times} fetching={shown === null ? "Fetching the world …" : null}>
       {shown !== null && (
         <World
           moment={shown}

@@ -9,6 +9,7 @@ import { asApiError } from "../../api/client";
 import { api } from "../../api/server";
 import type { AlertNow, FleetNow, MapView } from "../../api/types";
 import { ErrorNote } from "../../components/ErrorNote";
+import type { Stop } from "../../components/playing";
 import { Readout, Readouts } from "../../components/Readout";
 import { RoomFrame } from "../../components/RoomFrame";
 import type { EngineRoomProps } from "../../registry";
@@ -32,13 +33,15 @@ const FOR_ALL: readonly Deed[] = [
 
 export function FleetRoom(props: EngineRoomProps) {
   const { engine, at, on } = props;
-  const { live, past, busy, frame } = useFollowing(props, fleetAt, fleetAt);
+  const { live, past, busy, source, frame } = useFollowing(props, fleetAt, fleetAt);
   const [chosen, choose] = useChosen(on, engine);
   const map = useMap(live.address);
   const shown = at === null ? live.state.value : past;
   const ready = shown !== null && map.value.map !== null;
+  const time = shown === null ? null : fleetTime(shown.now);
+  const times = { source, busy, time, tell: ({ t }: Stop) => fleetTime(t ?? 0) };
   return (
-    <RoomFrame {...frame} fetching={ready ? null : "Fetching the fleet …"}>
+    <RoomFrame {...frame} times={times} fetching={ready ? null : "Fetching the fleet …"}>
       {map.value.error !== null && <ErrorNote error={map.value.error} />}
       {shown !== null && map.value.map !== null && (
         <Fleet

@@ -6,7 +6,7 @@ import { JsonTree } from "../../components/JsonTree";
 import { Readout, Readouts } from "../../components/Readout";
 import { RoomFrame } from "../../components/RoomFrame";
 import type { EngineRoomProps } from "../../registry";
-import { integer } from "../../wording";
+import { engineTime, integer } from "../../wording";
 import { Ask } from "../shared/Ask";
 import { Came } from "../shared/Came";
 import { useFollowing } from "../shared/following";
@@ -14,15 +14,17 @@ import { JournalAround } from "../shared/JournalAround";
 
 export function GenericRoom(props: EngineRoomProps) {
   const { room, engine, at } = props;
-  const { live, past, busy, frame } = useFollowing(
+  const { live, past, busy, source, frame } = useFollowing(
     props,
     (address) => api.state(address),
     (address, n, signal) => api.state(address, n, signal),
   );
   const shown = at === null ? live.state.value : past;
   const summary = room.engines.find((candidate) => candidate.name === engine);
+  const tell = (t: number) => engineTime(t, summary?.time_unit ?? "");
+  const time = shown === null ? null : tell(shown.t);
   return (
-    <RoomFrame {...frame} fetching={null}>
+    <RoomFrame {...frame} times={{ source, busy, time, tell: ({ t }) => tell(t ?? 0) }} fetching={null}>
       {shown !== null && <Figures view={shown} summary={summary} />}
       <div class="room-columns">
         <section class="panel" aria-labelledby="now" aria-busy={busy} data-testid="panel-now">

@@ -1,13 +1,14 @@
 /** The page of jobs: what is due, the queue, dead letters, governed objects and their gates, and one of them closely. */
 
 import { useSignal } from "@preact/signals";
+import { useMemo } from "preact/hooks";
 
 import { api } from "../../api/server";
 import type { SchedulerMetrics } from "../../api/types";
 import { ErrorNote } from "../../components/ErrorNote";
+import { JournalSlider } from "../../components/JournalSlider";
 import { PastBanner } from "../../components/PastBanner";
 import { Readout, Readouts } from "../../components/Readout";
-import { TimeSlider } from "../../components/TimeSlider";
 import type { RunsRoomProps } from "../../registry";
 import { replaceAddress, roomHref } from "../../route";
 import { integer } from "../../wording";
@@ -16,12 +17,13 @@ import { DeadLetters } from "./DeadLetters";
 import { DueLine } from "./DueLine";
 import { Gates } from "./Gates";
 import { JobLife } from "./JobLife";
-import { chosenIn, eventId, eventNumber, length, wordsOf } from "./model";
+import { chosenIn, eventId, eventNumber, length, timeOf, wordsOf } from "./model";
 import { ObjectLife } from "./ObjectLife";
 import { Objects } from "./Objects";
 import { PastMoment } from "./Past";
 import { usePolled } from "./polling";
 import { Queue } from "./Queue";
+import { TrailSource } from "./trail_source";
 import "./jobs.css";
 
 const WAITING_MOST = 500;
@@ -46,6 +48,7 @@ export function JobsRoom({ room, run, at, on }: RunsRoomProps) {
     ends.value = { first: eventNumber(found.first ?? ""), last: eventNumber(found.last ?? "") };
     return found;
   });
+  const source = useMemo(() => new TrailSource(api, () => ends.value), []);
   const machines = usePolled("machines", (signal) => api.get("/scheduler/machines", {}, {}, signal));
   const chosen = chosenIn(run);
   const seen = overview.value.value;
@@ -60,13 +63,27 @@ export function JobsRoom({ room, run, at, on }: RunsRoomProps) {
   const now = Date.parse(metrics.now);
   const moment = at === null ? null : past.value.value;
   const { first, last } = ends.value;
+  const time = timeOf(at === null ? now : Date.parse(moment?.now ?? ""), now);
   const known = machines.value.value;
   const { kinds, actions } = wordsOf(known?.machines ?? [], jobs);
   return (
     <div class="room jobs" data-testid="room">
       {overview.error.value !== null && <ErrorNote error={overview.error.value} />}
-      {first < last && <TimeSlider first={first} last={last} at={at} snapshots={[]} unit="event" onMove={move} />}
-      {at !== null && <PastBanner at={at} unit="event" onLive={() => move(null)} />}
+      {first < last && (
+        <JournalSlider
+          first={first}
+          last={last}
+          at={at}
+          snapshots={[]}
+          unit="event"
+          onMove={move}
+          source={source}
+          busy={at !== null && past.value.value === null}
+          time={time}
+          tell={({ ms }) => timeOf(ms ?? 0, now)}
+        />
+      )}
+      {at !== null && <PastBanner at={at} time={time} unit="event" onLive={() => move(null)} />}
       {past.error.value !== null && <ErrorNote error={past.error.value} />}
       {moment !== null && <PastMoment moment={moment} />}
       {at === null && <Figures metrics={metrics} />}

@@ -107,6 +107,15 @@ export function plain(sentence: string, now: number): string {
   });
 }
 
+/** The time of day of a moment, with the date where it is another day than now; nothing where it is not known. */
+export function timeOf(ms: number, now: number): string {
+  if (!Number.isFinite(ms)) return "";
+  const time = clockTime(ms);
+  return new Date(ms).toDateString() === new Date(now).toDateString()
+    ? time
+    : `${new Date(ms).toISOString().slice(0, 10)} ${time}`;
+}
+
 const SPANS_MS: readonly number[] = [
   120_000, 600_000, 3_600_000, 21_600_000, 86_400_000, 604_800_000, 2_592_000_000, 31_536_000_000,
 ];

@@ -9,6 +9,7 @@ import { api, mayCommand } from "../../api/server";
 import type { DiagnosticView, ItemView, PlayerNow } from "../../api/types";
 import type { Column } from "../../components/DataTable";
 import { DataTable } from "../../components/DataTable";
+import type { Stop } from "../../components/playing";
 import { Readout, Readouts } from "../../components/Readout";
 import { RoomFrame } from "../../components/RoomFrame";
 import type { EngineRoomProps } from "../../registry";
@@ -33,7 +34,7 @@ interface Moment {
 
 export function PlaybackRoom(props: EngineRoomProps) {
   const { at } = props;
-  const { live, past, busy, frame } = useFollowing(props, presentOf, momentAt);
+  const { live, past, busy, source, frame } = useFollowing(props, presentOf, momentAt);
   const chosen = useSignal<ItemView | null>(null);
   const shown = at === null ? live.state.value : past;
   const command = async (wish: JsonObject) => {
@@ -43,8 +44,10 @@ export function PlaybackRoom(props: EngineRoomProps) {
       void live.refresh();
     }
   };
+  const time = shown === null ? null : duration(shown.now.t);
+  const times = { source, busy, time, tell: ({ t }: Stop) => duration(t ?? 0) };
   return (
-    <RoomFrame {...frame} fetching={shown === null ? "Fetching the player …" : null}>
+    <RoomFrame {...frame} times={times} fetching={shown === null ? "Fetching the player …" : null}>
       {shown !== null && (
         <Player
           now={shown.now}

@@ -8,11 +8,13 @@ import type { ApiError } from "../../api/client";
 import { asApiError, EngineAddress } from "../../api/client";
 import { api, openStream } from "../../api/server";
 import type { EventStream } from "../../api/stream";
+import type { StopSource } from "../../components/playing";
 import type { Frame } from "../../components/RoomFrame";
 import type { EngineRoomProps } from "../../registry";
 import { replaceAddress, roomHref } from "../../route";
 import type { Numbered, ReadNow } from "./engine";
 import { LiveEngine } from "./engine";
+import { EngineJournal } from "./journal_source";
 
 const SETTLE_MS = 120;
 
@@ -26,6 +28,8 @@ export interface Following<State extends Numbered, Moment> {
   readonly past: Moment | null;
   /** True while the moment shown is an older one than the one asked for. */
   readonly busy: boolean;
+  /** The journal as its slider asks for it. */
+  readonly source: StopSource;
   readonly frame: Frame;
 }
 
@@ -37,11 +41,13 @@ export function useFollowing<State extends Numbered, Moment>(
 ): Following<State, Moment> {
   const live = useLiveEngine(room.name, engine, readNow);
   const past = useMoment(at, (n, signal) => readPast(live.address, n, signal));
+  const source = useMemo(() => new EngineJournal(api, live.address), [live]);
   const now = live.state.value;
   return {
     live,
     past: past.value.value,
     busy: past.busy.value,
+    source,
     frame: {
       at,
       journal: now === null ? null : { ...live.extent.value, last: now.n },

@@ -1,0 +1,72 @@
+"""Where a truck is less in the way than at every place it passes: it may go there without a branch (FLT-LIVE-13)."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from pendula.fleet.traffic.lock_state import Ints, LockState
+from pendula.fleet.traffic.refuge import needed_by_words, reach
+
+# How many positions ahead a truck looks for one where it is less in the way: each costs as much as a whole refuge.
+_NEAR = 32
+
+
+def dominating(state: LockState, i: int) -> int | None:
+    """The furthest near position that blocks only what *every* position passed blocks, the present one included. Equal
+    to the last one passed is not enough: between them may lie a place where the truck was in nobody's way."""
+    one = state.truck(i)
+    far = min(reach(state, i), one.position + _NEAR)
+    if far == one.position:
+        return None
+    # Trucks first: a position that is in the way of a truck that one passed is not cannot qualify.
+    fits = np.ones(far - one.position, dtype=np.bool_)
+    for word in needed_by_words(state, i, one.position, far):
+        fits &= (word[1:] & ~np.bitwise_and.accumulate(word)[:-1]) == 0
+    return _dominating(state, i, (fits.nonzero()[0] + one.position + 1).tolist())
+
+
+def _dominating(state: LockState, i: int, candidates: list[int]) -> int | None:
+    """The last of the candidates that blocks only what every position before it blocks, where there is such a thing."""
+    here = state.truck(i).position
+    candidates = _within(state, i, here, candidates)
+    if not candidates:
+        return None
+    count = candidates[-1] - here + 1
+    blocked, place = _blocked_needs(state, i, range(here, here + count))
+    # What is blocked for the n-th time at place n was blocked at every place before.
+    always = _nth_time(blocked) == place
+    size, common = np.bincount(place, minlength=count), np.bincount(place[always], minlength=count)
+    fits = (size[1:] == common[1:]) & (common[:-1] > 0)
+    return max((one for one in candidates if fits[one - here - 1]), default=None)
+
+
+def _within(state: LockState, i: int, here: int, candidates: list[int]) -> list[int]:
+    """The candidates that block only what the present position blocks."""
+    now, _ = _blocked_needs(state, i, range(here, here + 1))
+    if not len(now) or not candidates:
+        return []
+    state.marks[now] = True
+    blocked, place = _blocked_needs(state, i, candidates)
+    beyond = set(place[~state.marks[blocked]].tolist())
+    state.marks[now] = False
+    return [one for k, one in enumerate(candidates) if k not in beyond]
+
+
+def _blocked_needs(state: LockState, i: int, positions: Sequence[int]) -> tuple[Ints, Ints]:
+    """What others still need and a truck standing at one of the positions excludes, and for which of them."""
+    shadows = [state.shadow(i, position) for position in positions]
+    around = np.concatenate(shadows)
+    needed = state.wanted.besides(i, around).nonzero()[0]
+    place = np.repeat(np.arange(len(shadows)), [len(one) for one in shadows])
+    return around[needed], place[needed]
+
+
+def _nth_time(numbers: Ints) -> Ints:
+    """For each entry how often its number occurred before."""
+    order = np.argsort(numbers, kind="stable")
+    ordered = numbers[order]
+    begins = np.diff(ordered, prepend=-1) > 0
+    index = np.arange(len(numbers))
+    times = np.empty(len(numbers), dtype=np.int64)
+    times[order] = index - np.maximum.accumulate(np.where(begins, index, 0))
+    return times

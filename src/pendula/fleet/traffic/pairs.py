@@ -1,0 +1,54 @@
+"""Two trucks that block each other for good: with the floor to themselves they could not get to rest (FLT-LIVE-13).
+
+What two cannot do alone they cannot do among others, who only stand in more ways: such a state needs no search. Exact
+as far as it looks; two trucks that get out of its window may yet get to rest.
+"""
+
+import numpy as np
+
+from pendula.fleet.traffic.lock_state import LockState
+
+# How many positions of each truck are looked at: trucks that met on a lane have seldom more before them.
+_WINDOW = 32
+
+
+def stuck_together(state: LockState, i: int, at_i: int, j: int, at_j: int) -> bool:
+    """Whether two trucks whose grants end at these positions never get to rest, whatever all others do."""
+    end_i, end_j = min(state.truck(i).goal, at_i + _WINDOW), min(state.truck(j).goal, at_j + _WINDOW)
+    mine = _blocked(state, i, range(at_i, end_i + 1), j, range(at_j, end_j + 1))
+    theirs = _blocked(state, j, range(at_j, end_j + 1), i, range(at_i, end_i + 1))
+    # Where truck j can be while truck i stands at one position after the other.
+    places = _onward([True] + [False] * (end_j - at_j), theirs[0])
+    for step in range(end_i - at_i):
+        if places[-1] and end_j < state.truck(j).goal:
+            return False
+        passed = [here and not row[step] for here, row in zip(places, mine, strict=True)]
+        places = _onward(passed, theirs[step + 1])
+    return not (places[-1] if end_i == state.truck(i).goal else any(places))
+
+
+def _onward(places: list[bool], blocked: list[bool]) -> list[bool]:
+    """The places of a truck, and all it comes to from them by units that are not blocked."""
+    found = places[:1]
+    for here, barred in zip(places[1:], blocked, strict=True):
+        found.append(here or (found[-1] and not barred))
+    return found
+
+
+def _blocked(state: LockState, i: int, own: range, j: int, theirs: range) -> list[list[bool]]:
+    """For every position of truck j, and every unit of truck i between its own, whether the one is in the way of the
+    other."""
+    demand = state.truck(i).demand
+    need = demand.needs(own[0], own[-1])
+    # A section with room for several is never full of two.
+    single = state.exclusion.capacity[need] == 1
+    begins = np.array(demand.need_from[own[0] + 1 : own[-1] + 2], dtype=np.int64) - demand.need_from[own[0] + 1]
+    met = np.zeros(len(need) + 1, dtype=np.int64)
+    rows: list[list[bool]] = []
+    for position in theirs:
+        shadow = state.shadow(j, position)
+        state.marks[shadow] = True
+        np.cumsum(state.marks[need] & single, out=met[1:])
+        state.marks[shadow] = False
+        rows.append((met[begins[1:]] > met[begins[:-1]]).tolist())
+    return rows

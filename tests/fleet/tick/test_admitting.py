@@ -1,0 +1,74 @@
+"""Routes that wait for their judgement: when they are looked at again, and what that may cost."""
+
+import pytest
+
+from pendula.fleet.tick.draft import Draft
+from pendula.fleet.tick.granting import grant
+from pendula.fleet.tick.phases import _is_asleep
+from pendula.fleet.traffic.lock_state import Refusal
+from tests.fleet.tick.test_granting import about_to_grant
+
+NOW_MS, RETRY_MS, SLEEP_MS = 10_000, 9_000, 12_000
+
+
+def refused() -> Draft:
+    """A tick in which the route of the first truck sleeps for the sake of the second."""
+    draft = about_to_grant()
+    draft.now_ms = NOW_MS
+    record = draft.records[0]
+    refusal = Refusal.of(draft.locks, 0, (0, 1))
+    record.refused_cycle, record.refused_versions = refusal.cycle, refusal.versions
+    record.retry_ms, record.sleep_ms = RETRY_MS, SLEEP_MS
+    return draft
+
+
+@pytest.mark.req("FLT-LIVE-4", "FLT-OSC-3")
+def test_a_refused_route_sleeps_while_the_trucks_against_it_stay_as_they_are() -> None:
+    draft = refused()
+
+    assert _is_asleep(draft, draft.records[0])
+
+
+@pytest.mark.req("FLT-LIVE-4", "FLT-OSC-3")
+def test_a_refused_route_is_looked_at_again_when_a_truck_against_it_has_moved() -> None:
+    draft = refused()
+    draft.locks.truck(1).version += 1
+
+    assert not _is_asleep(draft, draft.records[0])
+
+
+@pytest.mark.req("FLT-OSC-3")
+def test_a_refused_route_is_not_looked_at_before_its_cooldown_is_over_whoever_moves() -> None:
+    draft = refused()
+    draft.locks.truck(1).version += 1
+    draft.now_ms = RETRY_MS - 1
+
+    assert _is_asleep(draft, draft.records[0])
+
+
+@pytest.mark.req("FLT-LIVE-4")
+def test_a_refused_route_is_looked_at_again_after_its_pause_though_nothing_has_changed() -> None:
+    draft = refused()
+    draft.now_ms = SLEEP_MS
+
+    assert not _is_asleep(draft, draft.records[0])
+
+
+@pytest.mark.req("FLT-LIVE-12")
+def test_routes_that_cost_more_than_they_may_leave_units_all_their_search() -> None:
+    draft = about_to_grant()
+    draft.admissions.left, draft.order = -100, []
+    before = draft.effort.left
+    grant(draft)
+
+    assert draft.effort.left == before > 0
+
+
+@pytest.mark.req("FLT-LIVE-12")
+def test_units_may_use_what_routes_left() -> None:
+    draft = about_to_grant()
+    draft.order = []
+    before, left = draft.effort.left, draft.admissions.left
+    grant(draft)
+
+    assert draft.effort.left == before + left > before
