@@ -97,9 +97,7 @@ def test_a_task_whose_goods_are_on_board_stays_with_its_truck(kind: str) -> None
 
 
 @pytest.mark.req("FLT-FAIL-11")
-@pytest.mark.parametrize(
-    ("kind", "code"), [("RESUME_TASK", "TASK_NOT_HELD"), ("WITHDRAW_TASK", "TASK_NOT_ASSIGNED")]
-)
+@pytest.mark.parametrize(("kind", "code"), [("RESUME_TASK", "TASK_NOT_HELD"), ("WITHDRAW_TASK", "TASK_NOT_ASSIGNED")])
 def test_what_makes_no_sense_for_a_task_is_refused_with_a_code(kind: str, code: str) -> None:
     run = hall()
     told = answered(run, about(kind, task_of(run, TaskState.READY, TaskState.WAITING)))
