@@ -24,7 +24,9 @@ def carried(run: Run, phase: Phase) -> None:
     """Runs until the truck is in a phase, and puts it elsewhere."""
     while run.dispatch.phase(0) is not phase or (phase is Phase.TO_PICK and run.world.trucks[0].v_um_s < 1_000_000):
         run.step()
-    run.world.trouble_with(0, Fault(FaultKind.CARRIED, 1, x_um=FAR_UM if phase in (Phase.IDLE, Phase.TO_PICK) else -FAR_UM))
+    run.world.trouble_with(
+        0, Fault(FaultKind.CARRIED, 1, x_um=FAR_UM if phase in (Phase.IDLE, Phase.TO_PICK) else -FAR_UM)
+    )
     for _ in range(60):
         run.step()
 
@@ -33,7 +35,9 @@ def relocate(run: Run) -> None:
     """A person says that the truck is where it is."""
     truck = run.world.trucks[0]
     place = AnchorPlace(run.site.network.edges[truck.edge].key, plain(truck.on_um))
-    run.act(OperatorAction("1.0.0", "op-1", run.now_ms, "anna", "RELOCATE", "moved by hand", robotId="R1", anchor=place))
+    run.act(
+        OperatorAction("1.0.0", "op-1", run.now_ms, "anna", "RELOCATE", "moved by hand", robotId="R1", anchor=place)
+    )
     run.step()
 
 
