@@ -224,6 +224,7 @@ class Run:
             "refusedRoutes": len(measures.refused),
             "alerts": sorted(measures.alerts),
             "minEnvelopeDistanceMm": None if least is None else int(least * 1000),
+            "swings": {**measures.swings.form},
         }
 
     def _happen(self, now_ms: int) -> None:
