@@ -1,5 +1,7 @@
 """A truck that somebody carried elsewhere: it stands until a person says so, and goes on from there with its work."""
 
+from decimal import Decimal
+
 import pytest
 from msgspec import structs
 
@@ -7,7 +9,7 @@ from pendula.fleet.contracts.traffic import AnchorPlace, OperatorAction, Phase
 from pendula.fleet.scenarios import Run, Scenario, shipped
 from pendula.fleet.simulator import FaultKind
 from pendula.fleet.simulator.faults import Fault
-from pendula.fleet.units import plain
+from pendula.fleet.units import MILLION
 
 # So far from where the truck is.
 FAR_UM = 9_000_000
@@ -34,7 +36,7 @@ def carried(run: Run, phase: Phase) -> None:
 def relocate(run: Run) -> None:
     """A person says that the truck is where it is."""
     truck = run.world.trucks[0]
-    place = AnchorPlace(run.site.network.edges[truck.edge].key, plain(truck.on_um))
+    place = AnchorPlace(run.site.network.edges[truck.edge].key, Decimal(truck.on_um) / MILLION)
     run.act(
         OperatorAction("1.0.0", "op-1", run.now_ms, "anna", "RELOCATE", "moved by hand", robotId="R1", anchor=place)
     )

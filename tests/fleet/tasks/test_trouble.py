@@ -8,7 +8,7 @@ from pendula.fleet.tasks import DispatchParams, OperationFailed, TasksRefused, T
 from pendula.fleet.tasks.saving import restore, saved
 from pendula.kernel.canonical import encode
 from pendula.kernel.engine import Refusal
-from tests.fleet.tasks.paper import NORTH_SOUTH, Paper, crossing
+from tests.fleet.tasks.paper import NORTH_SOUTH, Paper
 
 ONE = (("R1", "E"),)
 
