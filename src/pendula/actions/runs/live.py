@@ -50,7 +50,7 @@ from pendula.kernel.canonical import Json
 from pendula.kernel.disk import Disk
 from pendula.kernel.driver import Driver, EngineDefect
 from pendula.kernel.engine import Outcome, Reason
-from pendula.kernel.errors import NotCanonical, WrongUsage
+from pendula.kernel.errors import NotCanonical
 from pendula.kernel.journal import FileJournal
 from pendula.kernel.recording import begin_recording, send
 from pendula.kernel.wording import shown
@@ -190,6 +190,7 @@ class LiveWorld:
 
     def what_if(self, step: Step, *, until: int | None = None) -> Estimate:
         """When a wish would start, without doing it, as far as it can be known now."""
+        self._refuse_if_unusable()
         if not isinstance(step, Mapping | Instance):
             raise Refused(f"A wish is an object or an Instance, not {shown(step)}", reason="no wish")
         wish = self._timed(step)
@@ -305,6 +306,7 @@ class LiveWorld:
         self._observers.add(observer)
 
     def close(self) -> None:
+        self._user_code.refuse_if_asked()
         if self._driver is not None:
             self._driver.close()
 
@@ -345,9 +347,6 @@ class LiveWorld:
 
     def _apply(self, command: Command) -> Outcome[Event]:
         self._refuse_if_unusable()
-        if self._busy:
-            message = "Hooks, modifiers and processes answer; they do not call the world. Return what is to follow"
-            raise WrongUsage(message)
         self._busy, self._user_code.moved = True, False
         try:
             outcome = self._carried_out(command)
@@ -388,3 +387,4 @@ class LiveWorld:
     def _refuse_if_unusable(self) -> None:
         if self._unusable is not None:
             raise self._unusable
+        self._user_code.refuse_if_asked(self._busy)
