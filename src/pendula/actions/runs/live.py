@@ -36,6 +36,8 @@ from pendula.actions.runs.entrance import (
     Refused,
     WorldUnusable,
     disk_at,
+    let_go,
+    opened_at,
     refuse_if_nobody_answers,
     whole,
     with_user_code,
@@ -51,7 +53,6 @@ from pendula.kernel.disk import Disk
 from pendula.kernel.driver import Driver, EngineDefect
 from pendula.kernel.engine import Outcome, Reason
 from pendula.kernel.errors import NotCanonical
-from pendula.kernel.journal import FileJournal
 from pendula.kernel.recording import begin_recording, send
 from pendula.kernel.wording import shown
 
@@ -74,10 +75,9 @@ class LiveWorld:
         config = with_user_code(config, hook, modifiers)
         engine = World.create(config)
         user_code = UserCode(hook, modifiers)
-        driver = None
-        if journal is not None:
-            driver = begin_recording(engine, config, disk_at(journal), outside=user_code)
-        self._set_up(config, user_code, engine, driver)
+        disk = None if journal is None else disk_at(journal)
+        driver = None if disk is None else begin_recording(engine, config, disk, outside=user_code)
+        self._set_up(config, user_code, engine, driver, disk)
 
     @classmethod
     def from_state(
@@ -88,7 +88,7 @@ class LiveWorld:
         if not isinstance(state, bytes):
             raise Refused(f"A state is bytes, as `state()` gives them, not {shown(state)}", reason="no state")
         world = cls.__new__(cls)
-        world._set_up(config, UserCode(hook, modifiers), World.from_state(config, state), None)
+        world._set_up(config, UserCode(hook, modifiers), World.from_state(config, state))
         return world
 
     @classmethod
@@ -103,7 +103,8 @@ class LiveWorld:
         """The world as its journal left it, to go on with. Whoever was asked before has to be there again: `hook`,
         `modifiers`, and fresh generators under the names of the `processes`, which do again what they did."""
         user_code = UserCode(hook, modifiers)
-        opened = FileJournal.open(disk_at(journal))
+        disk = disk_at(journal)
+        opened = opened_at(disk)
         try:
             driver: Driver[Command, Event] = Driver.recover(opened, lambda _: World, outside=user_code)
             engine = driver.engine
@@ -119,19 +120,24 @@ class LiveWorld:
         world = cls.__new__(cls)
         config = opened.header.config
         assert isinstance(config, Mapping)
-        world._set_up(config, user_code, engine, driver)
+        world._set_up(config, user_code, engine, driver, disk)
         for name, process in (processes or {}).items():
             if name not in found:  # the crash came before its first step
                 world.run(process, name)
         return world
 
     def _set_up(
-        self, config: Mapping[str, Any], user_code: UserCode, engine: World, driver: Driver[Command, Event] | None
+        self,
+        config: Mapping[str, Any],
+        user_code: UserCode,
+        engine: World,
+        driver: Driver[Command, Event] | None = None,
+        disk: Disk | None = None,
     ) -> None:
         self.config: dict[str, Json] = dict(config)
         self._user_code = user_code
         self._engine = engine
-        self._driver = driver
+        self._driver, self._disk = driver, disk
         self._observers = Observers()
         self._busy = False
         self._unusable: WorldUnusable | None = None
@@ -307,7 +313,9 @@ class LiveWorld:
 
     def close(self) -> None:
         self._user_code.refuse_if_asked()
-        if self._driver is not None:
+        if self._unusable is not None and self._disk is not None:
+            self._disk.close()  # nothing of a command that was broken off is written any more
+        elif self._driver is not None:
             self._driver.close()
 
     def _timed(self, step: Step) -> Any:
@@ -378,6 +386,7 @@ class LiveWorld:
             remedy = "make it anew" if self._driver is None else "recover it from its journal"
             message = f"This world cannot be used any more; {remedy}. In minute {self._driver_minute()}: {what}"
             self._unusable = WorldUnusable(message, because=what)
+            let_go(self._disk)
         if isinstance(cause, UserCodeFailed):
             raise cause from trouble
 
