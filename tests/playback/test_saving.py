@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 
 from pendula.playback.choosing.records import MemoryShelf
 from pendula.playback.choosing.snapshot import Channel
-from pendula.playback.model import Exposure, Mode, Nae, Pick, PickMode, Record, Settings
+from pendula.playback.model import Exposure, Mode, Nae, Pick, PickMode, Record, Refresh, Settings
+from pendula.playback.saving import OtherContents
 from pendula.playback.scheduler import Scheduler
 from tests.playback.histories import Duet, public
 from tests.playback.oracle import Artwork, Fault, Slot
-from tests.playback.shelves import ids, listed
+from tests.playback.shelves import ids, listed, shown
 from tests.playback.worlds import RoughShelf, settings, shelf, some_slots, some_wishes
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -52,6 +53,65 @@ def continued(scheduler: Scheduler) -> list[object]:
     seen += [public(item) for item in (*scheduler.take(20), scheduler.prev())]
     # Diagnostics tell what happened before; they decide nothing and are not kept.
     return [*seen, {**scheduler.stats(), "diagnostics": None}, scheduler.state_dict()]
+
+
+def frame(keep: bool = False) -> Scheduler:
+    """Two channels, of which seven items were shown; one artwork is pinned, one banned."""
+    chosen = Settings(lookahead=4, refresh=Refresh.KEEP if keep else Refresh.RESET)
+    scheduler = Scheduler([ids("a", *range(1, 9)), ids("b", *range(11, 19))], chosen, seed=1)
+    assert shown(scheduler.take(7)) == [1, 11, 2, 12, 3, 13, 4]
+    scheduler.show_next(Record(77, 5))
+    scheduler.ban_artwork(15)
+    return scheduler
+
+
+# The second channel after somebody has painted something.
+GROWN = Channel("b", MemoryShelf([*listed(range(11, 19)), Record(99, 2_000_000)]))
+
+
+@pytest.mark.parametrize("keep", [False, True], ids=["reset", "keep"])
+def test_a_state_goes_on_with_records_that_came_meanwhile_as_after_a_refresh(keep: bool) -> None:
+    scheduler = frame(keep)
+    now = [ids("a", *range(1, 9)), GROWN]
+
+    restored = Scheduler.from_state(scheduler.state_dict(), now, refresh=True)
+    scheduler.refresh("b", now[1].shelf)
+
+    assert restored.epoch_id == scheduler.epoch_id == 1
+    assert shown(restored.peek(1)) == [77]
+    assert [public(item) for item in restored.take(40)] == [public(item) for item in scheduler.take(40)]
+    assert 15 not in shown(restored.take(40))
+
+
+def test_with_keep_the_turns_go_on_where_they_were() -> None:
+    restored = Scheduler.from_state(frame(keep=True).state_dict(), [ids("a", *range(1, 9)), GROWN], refresh=True)
+
+    assert shown(restored.take(5)) == [77, 14, 5, 16, 6]
+
+
+def test_a_state_goes_on_with_other_channels() -> None:
+    scheduler = frame()
+    scheduler.pause("b")
+
+    restored = Scheduler.from_state(scheduler.state_dict(), [ids("c", 21, 22), ids("b", *range(11, 19))], refresh=True)
+
+    assert (restored.channels, restored.paused, restored.epoch_id) == (("b", "c"), ("b",), 1)
+    assert shown(restored.take(3)) == [77, 21, 22]
+
+
+def test_a_state_whose_channels_are_as_they_were_goes_on_without_a_reset() -> None:
+    scheduler = frame()
+
+    restored = Scheduler.from_state(
+        scheduler.state_dict(), [ids("a", *range(1, 9)), ids("b", *range(11, 19))], refresh=True
+    )
+
+    assert restored.state_dict() == scheduler.state_dict()
+
+
+def test_without_refresh_other_contents_are_refused() -> None:
+    with pytest.raises(OtherContents, match="Channel 'b' holds other records"):
+        Scheduler.from_state(frame().state_dict(), [ids("a", *range(1, 9)), ids("b", 99)])
 
 
 @pytest.mark.req("PLAY-API-7")

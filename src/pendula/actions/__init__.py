@@ -37,6 +37,7 @@ from pendula.actions.runs.batch import EpochResult, RunResult, run, run_document
 from pendula.actions.runs.entrance import Refused, WorldUnusable
 from pendula.actions.runs.live import LiveWorld
 from pendula.actions.runs.logs import Logs, audio_name
+from pendula.actions.runs.standing import Doing
 from pendula.actions.runs.user_code import UserCodeFailed, any_of, ended, known, minute
 from pendula.actions.runs.what_if import Estimate
 
@@ -44,6 +45,7 @@ __all__ = [
     "Advance",  # let time go on
     "Code",  # every code of the room
     "Diagnostic",  # something asked for that did not happen
+    "Doing",  # an action that is not over, and where it stands
     "End",  # an instance is done
     "EpochBegan",  # a new day
     "EpochResult",  # all that one epoch gave

@@ -18,7 +18,7 @@ from pendula.playback.choosing import new_artwork
 from pendula.playback.choosing.carrying import first_step
 from pendula.playback.choosing.dayparts import WEEK, part_at
 from pendula.playback.choosing.programme import Programme
-from pendula.playback.choosing.records import Shelf, sound
+from pendula.playback.choosing.records import PastShelf, Shelf, sound
 from pendula.playback.choosing.snapshot import Channel, Snapshot
 from pendula.playback.choosing.swrr import RoundRobin
 from pendula.playback.choosing.wishes import BANS_MOST, PINS_MOST
@@ -368,6 +368,12 @@ def _sound(text: str) -> bytes:
 
 def _text(raw: bytes) -> str:
     return b64encode(raw).decode()
+
+
+def shelves_of_then(channels: Iterable[Channel]) -> Callable[[ChannelState], Shelf]:
+    """Gives a saved channel its shelf where it still holds the same; else one whose records are gone."""
+    shelves = {(one.id, one.shelf.count, one.shelf.generation): one.shelf for one in channels}
+    return lambda row: shelves.get((row.id, row.count, row.generation), PastShelf(row.count, row.generation))
 
 
 def shelves_by_id(channels: Iterable[Channel]) -> Callable[[ChannelState], Shelf]:

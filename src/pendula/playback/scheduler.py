@@ -68,10 +68,17 @@ class Scheduler:
         self._lock = Gate(self._programme)
 
     @classmethod
-    def from_state(cls, state: Json, channels: Iterable[Channel] = ()) -> Self:
-        """The scheduler that gave `state`; `channels` bring the records, which must be the same."""
-        scheduler = cls.__new__(cls)
-        scheduler._programme = saving.load(state, saving.shelves_by_id(channels))
+    def from_state(cls, state: Json, channels: Iterable[Channel] = (), *, refresh: bool = False) -> Self:
+        """The scheduler that gave `state`; `channels` bring the records, which must be the same.
+
+        With `refresh` they may be others, and other channels: that is one change, and none where nothing changed.
+        """
+        scheduler, given = cls.__new__(cls), list(channels)
+        scheduler._programme = saving.load(
+            state, saving.shelves_of_then(given) if refresh else saving.shelves_by_id(given)
+        )
+        if refresh:
+            scheduler._programme.catch_up(given)
         scheduler._lock = Gate(scheduler._programme)
         return scheduler
 

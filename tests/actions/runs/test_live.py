@@ -260,6 +260,47 @@ def test_an_actor_is_where_its_last_action_says() -> None:
     assert again.place_of("ann") == "yard"
 
 
+def test_a_world_says_who_does_what_and_where_each_stands() -> None:
+    defs = {**DEFS, "muse": lasting(20, interruptible=True, resume="manual")}
+    world = LiveWorld({**CONFIG, "action_defs": defs})
+    world.submit(does("A", 0, "saw", params={"to": "size"}), does("B", 5, "saw", actor="bob"), does("M", 0, "muse"))
+    world.submit(does("N", 0, "nap", actor="cy"))
+    world.interrupt("A", 1, hold_min=30, t=10)
+    world.interrupt("M", 1, t=10)
+    world.advance_to(12)
+
+    stood = [(one.action_id, one.stage, one.since, one.until, one.remaining) for one in world.doing()]
+
+    # What is over is not among them: N napped until 10.
+    assert stood == [
+        ("A", "held", None, 40, 40),
+        ("M", "suspended", None, None, 10),
+        ("B", "running", 10, 60, 48),
+    ]
+    assert [(one.verb, one.locks, one.params) for one in world.doing("ann")] == [
+        ("saw", ("workshop",), {"to": "size"}),
+        ("muse", (), {}),
+    ]
+    world.submit(does("C", 12, "saw", actor="dan"))
+    world.advance_to(13)
+    (waits,) = world.doing("dan")
+    assert (waits.stage, waits.since, waits.until, waits.remaining) == ("waiting", 12, None, 50)
+    assert world.doing("nobody") == ()
+
+
+def test_a_world_says_who_holds_what_and_how_much_there_is() -> None:
+    parts = [{"name": "parts", "amount": 2}]
+    world = LiveWorld(
+        {**CONFIG, "action_defs": {"saw": lasting(50, "pit", resources=parts)}, "resources": {"parts": 5}}
+    )
+    world.submit(does("A", 0, "saw"), does("B", 0, "saw"))
+
+    world.advance_to(5)
+
+    assert world.locks() == {"pit": {"held_by": "A", "queue": ["B"]}}
+    assert world.resources() == {"parts": {"available": 1, "reserved": 4}}
+
+
 @pytest.mark.req("ACT-USE-5")
 def test_what_if_says_when_a_wish_would_start_without_doing_it() -> None:
     world = LiveWorld(CONFIG, modifiers=lambda question: {"slow": 2} if question["verb"] == "nap" else {})

@@ -3,6 +3,7 @@
 batch        whole epochs: a file or plain arguments in, results out
 live         a game loop: submit, interrupt, advance, ask why
 entrance     what comes into it, checked at the door
+standing     who does what at this moment
 what_if      when a wish would start, without doing it
 observers    those who are told of each event
 user_code    hooks, modifiers and processes: what a world asks of its user, answered

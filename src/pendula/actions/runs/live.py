@@ -10,6 +10,7 @@ on replay: its answers stand in the journal. After a crash `LiveWorld.recover` g
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
+from decimal import Decimal
 from os import PathLike
 from time import sleep as sleep_seconds
 from typing import Any, Self
@@ -41,6 +42,7 @@ from pendula.actions.runs.entrance import (
 )
 from pendula.actions.runs.journals import answers_in, history_of, processes_in
 from pendula.actions.runs.observers import Observers
+from pendula.actions.runs.standing import Doing, doing
 from pendula.actions.runs.user_code import Hook, Modifiers, Process, Step, UserCode, UserCodeFailed
 from pendula.actions.runs.what_if import Estimate, Modifying, what_if
 from pendula.kernel.bodies import Recorder
@@ -173,6 +175,18 @@ class LiveWorld:
     def place_of(self, actor: str) -> str | None:
         """Where the last action that says so took its actor; None when nobody ever said."""
         return self.engine.current.places.get(actor)
+
+    def doing(self, actor: str | None = None) -> tuple[Doing, ...]:
+        """Who does what or waits for it now, one actor or all; in the order of admission."""
+        return doing(self.engine.current, actor)
+
+    def locks(self) -> dict[str, dict[str, Any]]:
+        """Every lock that was ever named: who holds it (`held_by`) and who waits (`queue`)."""
+        return self.engine.current.locks.rows()
+
+    def resources(self) -> dict[str, dict[str, Decimal]]:
+        """What there is of each resource: `available` and `reserved`."""
+        return self.engine.current.resources.rows()
 
     def what_if(self, step: Step, *, until: int | None = None) -> Estimate:
         """When a wish would start, without doing it, as far as it can be known now."""

@@ -9,6 +9,7 @@ from pendula.fleet.checker.judge import Kind
 from pendula.fleet.contracts.traffic import Alert, CommandMode
 from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.driving.records import Record
+from pendula.fleet.scenarios.swings import Swings
 from pendula.fleet.simulator.faults import FaultKind
 from pendula.fleet.simulator.world import World
 from pendula.fleet.site.compiled_map import CompiledMap
@@ -61,6 +62,10 @@ class Measures:
     driven_um: int = 0
     flips: Counter[int] = field(default_factory=Counter)
     _directions: dict[int, int] = field(default_factory=dict)
+    swings: Swings = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.swings = Swings(self.site)
 
     def note(self, outputs: TickOutputs, found: Sequence[Violation], world: World) -> None:
         """One tick: what was decided, what the judge saw, where the trucks are."""
@@ -68,6 +73,7 @@ class Measures:
         # From the records: the results of a tick are made for readers, and cost as much as the rest of its outputs.
         for record, aim in zip(outputs.scene.records, outputs.aims, strict=True):
             self._wait(record, aim.mode, outputs.now_ms)
+            self.swings.note(record, aim.mode, outputs.now_ms)
             if aim.target_um > aim.stop_um:
                 self._incident(outputs.now_ms, "I-3", f"{aim.robot_id} is sent beyond its stop line")
             # A truck whose brakes have failed keeps no stop line, whatever it is told.
@@ -88,6 +94,8 @@ class Measures:
                 one.at_ms, number, f"{one.kind.value}: {names}, {one.gap_m:.3f} m on level {one.level.value}"
             )
         self._look(outputs.now_ms, world)
+        self.swings.note_routes(outputs.accepted_routes, outputs.now_ms)
+        self.swings.note_places(self.places[-1], outputs.now_ms)
 
     def _wait(self, record: Record, mode: CommandMode, now_ms: int) -> None:
         one = self.waits.get(record.robot_id)

@@ -121,6 +121,10 @@ class Run:
         """Whether nothing will happen any more."""
         return not self._events and not self._later and not self._people and self.dispatch.is_over(self.now_ms)
 
+    def act(self, action: OperatorAction) -> None:
+        """A person acts beside what the scenario says, in the next tick or when it is time."""
+        self._people = sorted([*self._people, action], key=lambda one: (one.ts, one.actionId))
+
     def step(self) -> TickOutputs:
         """One tick: what the trucks report is decided upon, and they drive on to the next."""
         now = self.world.now_ms
@@ -220,6 +224,7 @@ class Run:
             "refusedRoutes": measures.refused.total(),
             "alerts": sorted(measures.alerts),
             "minEnvelopeDistanceMm": None if least is None else int(least * 1000),
+            "swings": {**measures.swings.form},
         }
 
     def _happen(self, now_ms: int) -> None:

@@ -125,6 +125,12 @@ class SimulatedTruck:
         elif segment + 1 < len(route.segments):
             self._enter(segment + 1)
 
+    def carried(self, edge: int, on_um: int, yaw_urad: int | None) -> None:
+        """Somebody has put the truck elsewhere: it stands, and is on no route until it is told of one from there.
+        `yaw_urad`: how it stands in a node; None on an edge."""
+        self.edge, self.on_um, self.yaw_urad, self.v_um_s = edge, on_um, yaw_urad, 0
+        self.route, self.segment, self._bounds, self._known = None, 0, [], {}
+
     def hear(self, order: Order, now_ms: int) -> None:
         """Takes a command, unless a newer one came before it."""
         if self.order is not None and order.seq <= self.order.seq:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 from pendula.playback.choosing.generator import Generator
-from pendula.playback.choosing.records import Shelf
+from pendula.playback.choosing.records import PastShelf, Shelf
 from pendula.playback.choosing.snapshot import Channel
 from pendula.playback.model import Item, Origin
 
@@ -69,11 +69,19 @@ def _balanced(credits: list[int]) -> list[int]:
 def _found_again(channel: Channel, old: Channel, cursor: int, next_ones: dict[str, bytes]) -> int:
     """Where the record that was next is now; 0, the newest, where it is no more."""
     raw = next_ones.get(channel.id)
+    if raw is None and isinstance(old.shelf, PastShelf):
+        return _behind(channel.visible, old.shelf.last)
     if raw is None and cursor < old.visible.count:
         place, id, found = old.visible.record(cursor)
         raw = None if place is None or id is None else found
     place = None if raw is None else place_in(channel.visible, raw)
     return place or 0
+
+
+def _behind(shelf: Shelf, last: bytes | None) -> int:
+    """The place after the record that was shown last; 0, the newest, where nobody knows it."""
+    place = None if last is None else place_in(shelf, last)
+    return 0 if place is None else (place + 1) % shelf.count
 
 
 def place_in(shelf: Shelf, raw: bytes) -> int | None:

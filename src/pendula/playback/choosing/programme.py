@@ -14,7 +14,7 @@ from pendula.playback.choosing.carrying import Carried, as_shown, over_a_change
 from pendula.playback.choosing.dayparts import in_force, part_at
 from pendula.playback.choosing.generator import Generator
 from pendula.playback.choosing.guard import unreadable
-from pendula.playback.choosing.records import Shelf, pack, sound
+from pendula.playback.choosing.records import PastShelf, Shelf, pack, sound
 from pendula.playback.choosing.snapshot import Channel, Snapshot, check_id, check_names, index_of
 from pendula.playback.choosing.swrr import RoundRobin
 from pendula.playback.choosing.wishes import Wishes, place_of
@@ -138,6 +138,23 @@ class Programme(Wishes):
                 return
             self._fresh = (*self._fresh, channel)
             self._set_channel(draft, index, fresh)
+
+    def catch_up(self, channels: Sequence[Channel]) -> None:
+        """Follow these channels and no others, with what they hold now; new ones come last. One reset, or none."""
+        given = {channel.id for channel in channels}
+        followed = {channel.id: channel.shelf for channel in self.snapshot.channels}
+        for item in self.history:
+            shelf = followed.get(item.channel or "")
+            if isinstance(shelf, PastShelf):
+                shelf.last = item.raw
+        with self.update():
+            for name in [name for name in followed if name not in given]:
+                self.unfollow(name)
+            for channel in channels:
+                if channel.id in followed:
+                    self.refresh(channel.id, channel.shelf)
+                else:
+                    self.follow(channel.id, channel.shelf)
 
     def ban(self, item: Item) -> None:
         """Show the item's record no more until its channel gets other contents. Raises `NotShown`.

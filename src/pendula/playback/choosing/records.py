@@ -206,6 +206,28 @@ def _packed(place: int, record: Record) -> bytes:
     return pack(record)
 
 
+class PastShelf:
+    """A shelf of which is known how much it held and which edition it was; its records are gone.
+
+    `last` is the one of them that was shown last, where somebody remembers it.
+    """
+
+    __slots__ = ("count", "generation", "last")
+
+    def __init__(self, count: int, generation: int) -> None:
+        self.count = count
+        self.generation = generation
+        self.last: bytes | None = None
+
+    @kept
+    def run(self, at: int) -> Iterable[Row]:
+        return (self.record(at),)
+
+    @kept
+    def record(self, _: int) -> Row:
+        return UNREADABLE
+
+
 class MaskedShelf:
     """A shelf without some of its records: those whose media are gone, or that nobody wants to see again."""
 

@@ -85,11 +85,9 @@ function World({ moment: { now, events, gaps }, address, live, busy, chosen, onC
     <div class="world" aria-busy={busy}>
       <Figures now={now} clock={clock} />
       <Timeline bars={bars} now={now} live={live} chosen={chosen} onChoose={onChoose} />
+      <Waiting now={now} clock={clock} address={address} live={live} chosen={chosen} onChoose={onChoose} />
       <div class="world-columns">
-        <div class="world-column">
-          <Waiting now={now} clock={clock} address={address} live={live} chosen={chosen} onChoose={onChoose} />
-          <Happened events={events} gaps={gaps} now={now} clock={clock} onLook={onLook} onChoose={onChoose} />
-        </div>
+        <Happened events={events} gaps={gaps} now={now} clock={clock} onLook={onLook} onChoose={onChoose} />
         <Holdings now={now} clock={clock} onChoose={onChoose} />
       </div>
     </div>

@@ -16,6 +16,8 @@ import type { EngineRoomProps } from "../../registry";
 import { integer } from "../../wording";
 import { useChosen } from "../shared/chosen";
 import { useFollowing } from "../shared/following";
+import type { Deed } from "./Deeds";
+import { Deeds } from "./Deeds";
 import { Drill } from "./Drill";
 import "./fleet.css";
 import { Hall } from "./Hall";
@@ -24,6 +26,10 @@ import { TruckPanel } from "./TruckPanel";
 import { condition, fleetTime } from "./wording";
 
 const ALERTS_EVERY_TICKS = 20;
+const FOR_ALL: readonly Deed[] = [
+  { type: "PAUSE_FLEET", title: "Pause all", question: "Every truck stops where it can and stays there." },
+  { type: "RESUME_FLEET", title: "Let all go on", question: "Every truck may drive again." },
+];
 
 export function FleetRoom(props: EngineRoomProps) {
   const { engine, at, on } = props;
@@ -73,11 +79,21 @@ function Fleet({ now, map, address, live, busy, chosen, onChoose, onDone }: Flee
       <div class="fleet-columns">
         <Hall map={map} now={now} live={live} chosen={chosen} onChoose={onChoose} />
         {truck !== undefined && (
-          <TruckPanel truck={truck} now={now} address={address} live={live} onChoose={onChoose} onDone={onDone} />
+          <TruckPanel
+            truck={truck}
+            map={map}
+            now={now}
+            address={address}
+            live={live}
+            onChoose={onChoose}
+            onDone={onDone}
+          />
         )}
       </div>
-      <TruckTable now={now} chosen={chosen} onChoose={onChoose} />
-      <TaskTables now={now} />
+      <TruckTable now={now} chosen={chosen} onChoose={onChoose}>
+        {live && <Deeds deeds={FOR_ALL} about={{}} of="fleet" address={address} onDone={onDone} />}
+      </TruckTable>
+      <TaskTables now={now} address={address} live={live} onDone={onDone} />
       {live && <AlertTable alerts={alerts} onChoose={onChoose} />}
       {live && <Drill now={now} address={address} onDone={onDone} />}
     </div>

@@ -88,7 +88,7 @@ function Player({ now, toldAt, at, busy, address, chosen, onChoose, onCommand }:
       <div class="player-columns">
         <Screen now={now} toldAt={toldAt} onCommand={onCommand} />
         <div class="player-column">
-          <Shares exposure={now.exposure} open={open} onCommand={onCommand} />
+          <Shares exposure={now.exposure} newShown={now.new_shown} open={open} onCommand={onCommand} />
           <Pool now={now} />
         </div>
       </div>
