@@ -32,6 +32,7 @@ from pendula.server.routes.engine import engine_router
 from pendula.server.routes.lifecycle import lifecycle_router
 from pendula.server.routes.moments import moments_router
 from pendula.server.routes.query import only_known_names
+from pendula.server.security.bodies import BodiesGate
 from pendula.server.security.gates import ContentTypeGate, HostGate, IdentityGate, OriginGate, RequestsGate, SizeGate
 from pendula.server.settings import Settings
 
@@ -102,6 +103,7 @@ def gated(app: ASGIApp, supervisor: Supervisor) -> ASGIApp:
         lambda inner: SizeGate(inner, settings),
         lambda inner: RequestsGate(inner, settings),
         lambda inner: IdentityGate(inner, settings, supervisor.tokens, supervisor.sessions),
+        lambda inner: BodiesGate(inner, settings, supervisor.bodies),
     )
     for gate in reversed(gates):
         app = gate(app)

@@ -161,6 +161,14 @@ class TooManyRequests(HttpRefused):
     retry_after = RETRY_AFTER_SECONDS
 
 
+class BodiesBusy(HttpRefused):
+    """The server holds as many bytes of bodies as it may. Try again in a moment."""
+
+    code = "bodies_busy"
+    status = 503
+    retry_after = RETRY_AFTER_SECONDS
+
+
 def status_of(error: PendulaError) -> int:
     """The HTTP status of any error of the package: the caller's fault is 4xx, the world's is 503."""
     match error:

@@ -23,6 +23,7 @@ class Metrics:
         self.flushes = Counter("pendula_flushes", "Journal flushes", ENGINE, registry=here)
         self.waiting = Gauge("pendula_waiting_commands", "Commands that wait for their flush", ENGINE, registry=here)
         self.streams = Gauge("pendula_streams_open", "Event streams open", registry=here)
+        self.body_bytes = Gauge("pendula_body_bytes", "Bytes of large bodies held", registry=here)
         self.gaps = Counter("pendula_stream_gaps", "Gaps told to slow readers", ENGINE, registry=here)
         self.engines_broken = Gauge("pendula_engine_broken", "1 if the engine refuses commands", ENGINE, registry=here)
 

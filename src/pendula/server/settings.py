@@ -307,8 +307,10 @@ def _folders(value: object) -> dict[str, str]:
     return {name: _text(path) for name, path in value.items()}
 
 
-# Bounds of the formats themselves, the same in every program that writes them; for bodies there is `body_bytes`.
-FIXED = frozenset({limits.DOCUMENT_BYTES.name, limits.RECORD_BYTES.name})
+# Bounds of the formats themselves, the same in every program that writes them; bodies have limits of their own.
+FIXED = frozenset(
+    limit.name for limit in (limits.DOCUMENT_BYTES, limits.DOCUMENT_NODES, limits.INTEGER_DIGITS, limits.RECORD_BYTES)
+)
 
 
 def _limit_setting(limit: Limit) -> Setting:

@@ -18,6 +18,8 @@ SITE = scene("head-on-lane")
 LANE = next(number for number, group in enumerate(SITE.network.groups) if group.key == "A<->B")
 TWO_WAY = directions.two_way(SITE)
 NOW = 50_000
+# A cell before the lane that lies in the way of who comes out of it.
+MOUTH = int(SITE.cells.first[SITE.edge_number["W1->A"]])
 
 
 def truck(number: int, start: str, goal: str) -> Record:
@@ -41,16 +43,17 @@ def way(one: Record) -> bool:
     return directions.entered_next(one, TWO_WAY)[LANE]
 
 
-def waits(one: Record, for_ms: int) -> Record:
+def waits(one: Record, for_ms: int, code: str = "WAIT_EDGE_DIRECTION") -> Record:
     cell = int(SITE.cells.first[SITE.edge_number["B->A"]])
-    one.waiting = Waiting("WAIT_EDGE_DIRECTION", cell, 0, None)
-    one.request_ms = NOW - for_ms
+    one.waiting = Waiting(code, cell, 0, None)
+    one.waiting_since_ms = NOW - for_ms
     return one
 
 
-def drained(for_ms: int) -> Directions:
-    one = Directions()
-    directions.drain(one, [east(), waits(west(), for_ms)], NOW, TrafficParams())
+def drained(for_ms: int, code: str = "WAIT_EDGE_DIRECTION", active: bool | None = None) -> Directions:
+    """Lanes after a truck has waited so long at the eastern end of one that is driven in a direction, or in none."""
+    one = Directions(active={} if active is None else {LANE: active}, ways={LANE: frozenset({MOUTH})})
+    directions.drain(one, [east(), waits(west(), for_ms, code)], TWO_WAY, NOW, TrafficParams())
     return one
 
 
@@ -87,14 +90,45 @@ def test_a_lane_drains_when_the_other_end_has_waited_too_long(for_ms: int, close
 
 @pytest.mark.req("FLT-RES-18")
 def test_who_would_enter_against_the_waiter_is_kept_out() -> None:
-    assert directions.kept_out_by(drained(30_000), east(), TWO_WAY, Queue()) == (1, LANE)
+    assert directions.kept_out_by(drained(30_000), east(), TWO_WAY, Queue(), ()) == (1, LANE)
 
 
 @pytest.mark.req("FLT-RES-18", "FLT-RES-10")
 def test_whom_the_waiter_waits_for_is_not_kept_out() -> None:
-    assert directions.kept_out_by(drained(30_000), east(), TWO_WAY, Queue({1: {2}, 2: {0}})) is None
+    assert directions.kept_out_by(drained(30_000), east(), TWO_WAY, Queue({1: {2}, 2: {0}}), ()) is None
 
 
 @pytest.mark.req("FLT-RES-18")
 def test_the_waiter_itself_may_enter() -> None:
-    assert directions.kept_out_by(drained(30_000), west(), TWO_WAY, Queue()) is None
+    assert directions.kept_out_by(drained(30_000), west(), TWO_WAY, Queue(), ()) is None
+
+
+@pytest.mark.req("FLT-RES-18")
+def test_what_the_waiter_lacks_may_change_meanwhile() -> None:
+    assert LANE in drained(30_000, "WAIT_CRITICAL_SECTION").drained
+
+
+@pytest.mark.req("FLT-RES-18", "FLT-LIVE-10")
+def test_nothing_drains_for_a_truck_that_waits_for_the_sake_of_others() -> None:
+    assert drained(30_000, "WAIT_SAFE_STATE").drained == {}
+
+
+@pytest.mark.req("FLT-RES-18")
+def test_a_lane_that_is_driven_the_waiters_way_does_not_drain() -> None:
+    assert (LANE in drained(30_000, active=way(east())).drained, drained(30_000, active=way(west())).drained) == (
+        True,
+        {},
+    )
+
+
+@pytest.mark.req("FLT-RES-18", "FLT-DCL-18")
+def test_who_is_about_to_enter_stays_out_of_the_mouth_as_well() -> None:
+    far = truck(0, "W1", "B")
+
+    assert directions.kept_out_by(drained(30_000), far, TWO_WAY, Queue(), (MOUTH,)) == (1, LANE)
+    assert directions.kept_out_by(drained(30_000), far, TWO_WAY, Queue(), ()) is None
+
+
+@pytest.mark.req("FLT-RES-18")
+def test_who_goes_elsewhere_passes_the_mouth() -> None:
+    assert directions.kept_out_by(drained(30_000), truck(0, "W1", "W2"), TWO_WAY, Queue(), (MOUTH,)) is None

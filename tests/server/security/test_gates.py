@@ -32,7 +32,7 @@ def test_gates_are_passed_in_a_fixed_order(settings: Settings) -> None:
         names.append(layer.name)
         layer = layer.app
 
-    assert names == ["host", "origin", "content_type", "size", "requests", "identity"]
+    assert names == ["host", "origin", "content_type", "size", "requests", "identity", "bodies"]
 
 
 # Host

@@ -52,7 +52,7 @@ def _unit(draft: Draft, record: Record) -> Waiting | None:
         return record.waiting
     one = locks.truck(record.number)
     unit = one.demand.needs(one.position, min(one.position + 1, one.demand.last))
-    barred = None if _goes_first(draft, record) else _barred(draft, record, unit)
+    barred = _barred(draft, record, unit)
     if barred is not None:
         return barred
     due = _is_due(draft, record)
@@ -73,22 +73,34 @@ def _unit(draft: Draft, record: Record) -> Waiting | None:
 
 
 def _goes_first(draft: Draft, record: Record) -> bool:
-    """Whether the stored witness begins with this truck. Nobody bars it: who is refused for the sake of others waits
+    """Whether the stored witness begins with this truck. No queue bars it: who is refused for the sake of others waits
     for all that go before it there, whatever cycle was found, and a bar against the first would close a circle."""
     return first_to_go(draft.locks) == record.number
 
 
 def _barred(draft: Draft, record: Record, unit: Ints) -> Waiting | None:
     """The waiter, or the direction of a lane, that a truck may not overtake."""
-    bar = draft.queue.barred_by(record.number, unit)
+    first = _goes_first(draft, record)
+    bar = None if first else draft.queue.barred_by(record.number, unit)
     if bar is not None:
         draft.queue.wait(record.number, (bar[0],))
         return Waiting(reasons.WAIT_QUEUE_ORDER, bar[1], bar[0], None)
-    kept_out = directions.kept_out_by(draft.directions, record, draft.two_way, draft.queue)
-    if kept_out is not None:
+    kept_out = _kept_out(draft, record, unit)
+    if kept_out is not None and not (first and _waits_for_a_refused_one(draft, kept_out[0])):
         draft.queue.wait(record.number, (kept_out[0],))
         return Waiting(reasons.WAIT_QUEUE_ORDER, int(unit[0]), kept_out[0], None)
     return None
+
+
+def _kept_out(draft: Draft, record: Record, unit: Ints) -> tuple[int, int] | None:
+    lanes = draft.directions
+    return directions.kept_out_by(lanes, record, draft.two_way, draft.queue, unit.tolist()) if lanes.drained else None
+
+
+def _waits_for_a_refused_one(draft: Draft, waiter: int) -> bool:
+    """Whether somebody in the way of a truck was refused for the sake of others: then it may wait for any of them."""
+    found = (draft.records[other].waiting for other in draft.queue.in_the_way_of(waiter))
+    return any(one is not None and one.code == reasons.WAIT_SAFE_STATE for one in found)
 
 
 def _still_blocked(draft: Draft, record: Record) -> bool:

@@ -113,7 +113,8 @@ def rank(draft: Draft) -> None:
     for record in draft.records:
         record.rank = rank_of(record, draft.now_ms, draft.params)
     draft.starving = starved(draft.records, draft.now_ms, draft.params)
-    directions.drain(draft.directions, draft.records, draft.now_ms, draft.params)
+    directions.drain(draft.directions, draft.records, draft.two_way, draft.now_ms, draft.params)
+    directions.keep_clear(draft.directions, draft.locks)
     against = directions.against(draft.directions, draft.records, draft.two_way)
     draft.order = order_of(draft.records, draft.starving, against, draft.now_ms)
 

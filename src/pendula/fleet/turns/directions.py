@@ -4,13 +4,16 @@ empty, and into which lanes nobody new is let because somebody has waited too lo
 Nothing is locked here: who waits for the waiter is exempt, and an empty lane is preferred for a moment only.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.driving.records import Record
 from pendula.fleet.site.compiled_map import CompiledMap
+from pendula.fleet.traffic.lock_state import LockState
+from pendula.fleet.traffic.refuge import refuge
 from pendula.fleet.turns.queueing import Queue
-from pendula.fleet.views.reasons import WAIT_EDGE_DIRECTION
+from pendula.fleet.views.reasons import WAIT_SAFE_STATE
 
 
 @dataclass(slots=True)
@@ -22,6 +25,8 @@ class Directions:
     active: dict[int, bool] = field(default_factory=dict)
     empty_since: dict[int, tuple[bool, int]] = field(default_factory=dict)
     drained: dict[int, tuple[bool, int]] = field(default_factory=dict)
+    # All that is in the way of the waiters for drained groups, up to where they are in nobody's way; made in each tick.
+    ways: dict[int, frozenset[int]] = field(default_factory=dict)
 
     def copied(self) -> "Directions":
         return Directions(dict(self.active), dict(self.empty_since), dict(self.drained))
@@ -95,31 +100,58 @@ def against(directions: Directions, records: list[Record], among: frozenset[int]
     return frozenset(found)
 
 
-def drain(directions: Directions, records: list[Record], now_ms: int, params: TrafficParams) -> None:
-    """Groups whose other end has waited too long: the first waiter of each closes the direction against it."""
+def drain(
+    directions: Directions, records: list[Record], among: frozenset[int], now_ms: int, params: TrafficParams
+) -> None:
+    """Groups whose other end has waited too long: the first waiter of each closes the direction against it, until it
+    has got in. What is in its way may change meanwhile, from the lane to the mouth and back; that it waits does not."""
     directions.drained = {}
     waiting = sorted(
-        (record.request_ms, record.robot_id, record)
+        (record.waiting_since_ms, record.robot_id, record)
         for record in records
-        if record.waiting is not None and record.waiting.code == WAIT_EDGE_DIRECTION and record.request_ms is not None
+        if record.waiting is not None and record.waiting.code != WAIT_SAFE_STATE and record.waiting_since_ms is not None
     )
     for since, _, record in waiting:
-        assert record.waiting is not None
-        assert record.waiting.resource is not None
-        if now_ms - since > params.dir_switch_max_wait_ms:
-            edge = int(record.site.cells.edge[record.waiting.resource])
-            closed = not record.site.network.edges[edge].forward_on_axis
-            directions.drained.setdefault(record.site.network.group_of[edge], (closed, record.number))
+        if now_ms - since <= params.dir_switch_max_wait_ms:
+            break
+        for group, forward in sorted(entered_next(record, among).items()):
+            # A lane that is driven its own way already is not what it waits for.
+            if directions.active.get(group) is not forward:
+                directions.drained.setdefault(group, (not forward, record.number))
 
 
-def kept_out_by(directions: Directions, record: Record, among: frozenset[int], queue: Queue) -> tuple[int, int] | None:
-    """The waiter for whose sake a truck does not enter a lane, and the group; None where it may."""
-    if not directions.drained:
-        return None
-    for group, forward in sorted(entered_next(record, among).items()):
-        closed = directions.drained.get(group)
-        if closed is None or closed[0] != forward or closed[1] == record.number:
+def keep_clear(directions: Directions, locks: LockState) -> None:
+    """Notes the ways of those for whom lanes are drained: to the first refuge behind the ends of their grants."""
+    directions.ways = {}
+    for group, (_, waiter) in directions.drained.items():
+        one = locks.truck(waiter)
+        end = refuge(locks, waiter, one.position + 1)
+        own = one.demand.needs(one.position, one.goal if end is None else end)
+        directions.ways[group] = frozenset(locks.exclusion.around(own).tolist())
+
+
+def kept_out_by(
+    directions: Directions, record: Record, among: frozenset[int], queue: Queue, unit: Sequence[int]
+) -> tuple[int, int] | None:
+    """The waiter for whose sake a truck does not go on toward a lane, and the group; None where it may. It stays out of
+    the mouth as well: there it would be in the way of the very truck it lets go first."""
+    for group, (closed, waiter) in sorted(directions.drained.items()):
+        if waiter == record.number or not _leads_into(record, group, closed):
             continue
-        if not queue.reaches(closed[1], record.number):
-            return closed[1], group
+        enters = entered_next(record, among).get(group) is closed
+        if (enters or not directions.ways[group].isdisjoint(unit)) and not queue.reaches(waiter, record.number):
+            return waiter, group
     return None
+
+
+def _leads_into(record: Record, group: int, forward: bool) -> bool:
+    """Whether the rest of a truck's way leads through a group in a direction, of which it holds nothing yet."""
+    network, track = record.site.network, record.track
+    if track is None or any(network.group_of[edge] == group for edge in record.edges):
+        return False
+    return any(
+        network.group_of[one.edge] == group
+        and network.edges[one.edge].forward_on_axis is forward
+        and one.route_s0_um + one.length_um > record.grant_um
+        for one in track.segments
+    )

@@ -5,6 +5,7 @@ itself, directly or through others: bars are edges of the same graph, and one th
 truck refused for the sake of the others bars nobody, nor does one that a failed truck stands in the way of.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -46,16 +47,18 @@ class Queue:
 
     def reaches(self, start: int, goal: int) -> bool:
         """Whether a truck waits for another one, directly or through others."""
+        return any(other == goal for other in self.in_the_way_of(start))
+
+    def in_the_way_of(self, start: int) -> Iterator[int]:
+        """All that a truck waits for, directly or through others; some more than once."""
         seen, todo = {start}, [start]
         while todo:
             here = todo.pop()
             for other in (*self.waits.get(here, ()), *self.before.get(here, ())):
-                if other == goal:
-                    return True
+                yield other
                 if other not in seen:
                     seen.add(other)
                     todo.append(other)
-        return False
 
 
 def waited_for(records: list[Record]) -> dict[int, tuple[int, ...]]:

@@ -16,7 +16,7 @@ from pendula.kernel.canonical import Json
 from pendula.kernel.disk import Disk
 from pendula.kernel.engine import Outcome, Outside, Reason
 from pendula.kernel.errors import PendulaError, WorldBroken
-from pendula.kernel.limits import ENGINES, JOURNAL_BYTES, MIN_FREE_BYTES
+from pendula.kernel.limits import BODIES_BYTES, ENGINES, JOURNAL_BYTES, MIN_FREE_BYTES
 from pendula.kernel.wallclock import WallClock
 from pendula.server.data_directory import NAME, DataDirectory
 from pendula.server.errors import HttpRefused, NotFound
@@ -27,6 +27,7 @@ from pendula.server.hosting.pace import Pace
 from pendula.server.hosting.room_spec import Demo, RoomSpec, Service, Store
 from pendula.server.hosting.streams import StreamLedger
 from pendula.server.metrics import Metrics
+from pendula.server.security.bodies import BodyRoom
 from pendula.server.security.sessions import Sessions
 from pendula.server.security.tokens import TokenStore
 from pendula.server.settings import Settings
@@ -66,6 +67,8 @@ class Supervisor:
         self.tokens = TokenStore(data.path if data else settings.data)
         self.sessions = Sessions(self.tokens, directory=data.path if data else settings.data)
         self.streams = StreamLedger(settings, self.metrics)
+        self.bodies = BodyRoom(settings.allowed(BODIES_BYTES))
+        self.metrics.body_bytes.set_function(lambda: self.bodies.held)
         self.closing: dict[str, None] = {}  # what a stop waits for, by name
         self._data = data
         self._disk = disk

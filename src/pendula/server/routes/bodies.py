@@ -11,7 +11,7 @@ import msgspec
 from starlette.requests import Request
 
 from pendula.documents import Document, DocumentLimits, DocumentRefused, Fault, Path, path_text, read_bytes
-from pendula.kernel.limits import BODY_BYTES, DOCUMENT_DEPTH, DOCUMENT_FAULTS, DOCUMENT_NODES, INTEGER_DIGITS
+from pendula.kernel.limits import BODY_BYTES, BODY_DIGITS, BODY_VALUES, DOCUMENT_DEPTH, DOCUMENT_FAULTS
 from pendula.server.routes.dependencies import supervisor_of
 from pendula.server.settings import Settings
 
@@ -46,13 +46,13 @@ def parse(data: bytes, kind: Any, limits: DocumentLimits) -> Any:
 
 
 def document_limits(settings: Settings) -> DocumentLimits:
-    """How much a body may hold."""
+    """How much a body may hold: far less than a file, since anybody with a token may send many."""
     return DocumentLimits(
         size=settings.allowed(BODY_BYTES),
         depth=settings.allowed(DOCUMENT_DEPTH),
-        nodes=settings.allowed(DOCUMENT_NODES),
+        nodes=settings.allowed(BODY_VALUES),
         faults=settings.allowed(DOCUMENT_FAULTS),
-        digits=settings.allowed(INTEGER_DIGITS),
+        digits=settings.allowed(BODY_DIGITS),
     )
 
 

@@ -22,8 +22,8 @@ from pendula.server.hosting.room_spec import Host
 from pendula.server.rooms.jobs import shapes
 from pendula.server.rooms.jobs.errors import BodyNotObject, Forbidden
 from pendula.server.rooms.jobs.service import JobService
-from pendula.server.routes.bodies import QUICK_BYTES
-from pendula.server.routes.dependencies import request_id_of
+from pendula.server.routes.bodies import QUICK_BYTES, document_limits
+from pendula.server.routes.dependencies import request_id_of, supervisor_of
 from pendula.server.security.identity import Principal, Via
 from pendula.server.views import encode_view
 
@@ -33,7 +33,6 @@ USER_MOST = 128
 BODY_MOST = MIB
 BATCH_BODY_MOST = 8 * MIB
 INTEGERS = frozenset({"limit", "window_sec"})
-_LIMITS = DocumentLimits()
 _INTEGER = regex(r"-?[0-9]{1,18}")
 
 
@@ -103,9 +102,10 @@ async def read_object(request: Request, most: int = BODY_MOST) -> dict[str, Any]
     async for part in request.stream():
         data += part
         _check(len(data), most)
+    limits = document_limits(supervisor_of(request).settings)
     if len(data) <= QUICK_BYTES:
-        return _object(bytes(data))
-    return await asyncio.to_thread(_object, bytes(data))
+        return _object(bytes(data), limits)
+    return await asyncio.to_thread(_object, bytes(data), limits)
 
 
 def _check(size: int, most: int) -> None:
@@ -113,8 +113,8 @@ def _check(size: int, most: int) -> None:
         raise BodyTooLarge(f"The body has at least {size} bytes; allowed are {most}", value=size, allowed=most)
 
 
-def _object(data: bytes) -> dict[str, Any]:
-    value: Any = read_bytes(data, limits=_LIMITS).value
+def _object(data: bytes, limits: DocumentLimits) -> dict[str, Any]:
+    value: Any = read_bytes(data, limits=limits).value
     if not isinstance(value, dict):
         raise BodyNotObject("The body is not an object; allowed is one JSON object")
     return value

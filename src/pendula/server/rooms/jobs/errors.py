@@ -15,6 +15,7 @@ from pendula.jobs.store.sqlite import NewerStore, NotDurable, StoreUnusable
 from pendula.kernel.errors import PendulaError
 from pendula.server.errors import (
     RETRY_AFTER_SECONDS,
+    BodiesBusy,
     ForeignOrigin,
     HttpRefused,
     MethodNotAllowed,
@@ -110,6 +111,7 @@ WORDS: Mapping[type[PendulaError], type[HttpRefused]] = {
     NotFound: RouteNotFound,
     WrongContentType: UnsupportedMediaType,
     TooManyRequests: RateLimited,
+    BodiesBusy: RateLimited,
     StorageBusy: StoreBusy,
 }
 
