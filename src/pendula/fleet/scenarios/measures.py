@@ -95,7 +95,7 @@ class Measures:
             )
         self._look(outputs.now_ms, world)
         self.swings.note_routes(outputs.accepted_routes, outputs.now_ms)
-        self.swings.note_places(self.places[-1], outputs.now_ms)
+        self.swings.note_places(self.now_at, outputs.now_ms)
 
     def _wait(self, record: Record, mode: CommandMode, now_ms: int) -> None:
         one = self.waits.get(record.robot_id)
