@@ -85,12 +85,13 @@ class Result:
     passed: bool
 
 
-def run_part(part: Part, machine: Machine, long: bool) -> bool:
+def run_part(part: Part, machine: Machine, long: bool, workers: int | None) -> bool:
     if part.name == "lint":
         return lint(machine)
     if part.name == "mutations":
         return machine.run(sys.executable, str(MUTATIONS))
-    options = ["-n", str(part.workers), "--not-run", str(NOTED), *(["--long"] if long else [])]
+    at_a_time = part.workers if workers is None else min(workers, part.workers)
+    options = ["-n", str(at_a_time), "--not-run", str(NOTED), *(["--long"] if long else [])]
     return machine.run(sys.executable, "-m", "pytest", *options, *part.elsewhere(), *part.present())
 
 
@@ -182,6 +183,9 @@ def main() -> int:
         default=os.environ.get("PENDULA_LONG") == "1",
         help="also the long cases and the mutations",
     )
+    parser.add_argument(
+        "--workers", type=int, metavar="N", help="processes at a time, where two are too many; 0 runs all in one"
+    )
     told = parser.parse_args()
     machine = Machine.found()
     NOTED.unlink(missing_ok=True)
@@ -194,7 +198,7 @@ def main() -> int:
             continue
         print(f"\n==> {part.name}", flush=True)
         started = time.monotonic()
-        passed = run_part(part, machine, told.long)
+        passed = run_part(part, machine, told.long, told.workers)
         results.append(Result(part, time.monotonic() - started, passed))
     lines = [f"NOT RUN: {name} ({reason})" for name, reason in not_run.items()]
     # Tests that found something missing only while running (a database, say) have noted it themselves.

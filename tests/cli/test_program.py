@@ -6,6 +6,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,16 +26,22 @@ OBJECT_VERBS = ("amend", "create", "decide", "evidence", "list", "refill", "roll
 RUN = "from pendula.cli import main; main()"
 
 
+@cache
+def built(first: str | None) -> Any:
+    """The tree of commands as it is for this first argument; building it takes a tenth of a second."""
+    return get_command(build(first))
+
+
 def tree(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
     yield path, command
     for name, child in getattr(command, "commands", {}).items():
         yield from tree(child, (*path, name))
 
 
-COMMANDS = dict(tree(get_command(build(None))))
+COMMANDS = dict(tree(built(None)))
 for room in rooms.GROUPS:
     # The commands of a room are only there when it is asked for.
-    COMMANDS |= {path: command for path, command in tree(get_command(build(room))) if path[:1] == (room,)}
+    COMMANDS |= {path: command for path, command in tree(built(room)) if path[:1] == (room,)}
 LEAVES = [path for path, command in COMMANDS.items() if not hasattr(command, "commands")]
 
 
@@ -128,7 +135,7 @@ def test_help_of_every_command_ends_with_an_example(path: tuple[str, ...], pendu
 def test_examples_are_commands_that_exist(path: tuple[str, ...]) -> None:
     for example in examples(COMMANDS[path]):
         rest = shlex.split(example.split(" > ")[0])[1:]
-        command: Any = get_command(build(rest[0]))
+        command: Any = built(rest[0])
         while hasattr(command, "commands") and not rest[0].startswith("-"):
             command, rest = command.commands[rest[0]], rest[1:]
         command.make_context("pendula", rest)
@@ -227,12 +234,13 @@ def test_python_m_pendula_is_the_same_program() -> None:
     assert ended.stdout.decode() == f"pendula {package.__version__}\n"
 
 
+# Each is a process of its own; what differs is who writes to stdout: nobody but us, rich, a table, a document.
 SPEAKING = [
     ["--version"],
-    ["--help"],
+    pytest.param(["--help"], marks=pytest.mark.long),
     ["replay", "--help"],
-    [],
-    ["token", "list", "--data", "none"],
+    pytest.param([], marks=pytest.mark.long),
+    pytest.param(["token", "list", "--data", "none"], marks=pytest.mark.long),
     ["token", "list", "--data", "none", "--json"],
 ]
 
@@ -256,7 +264,7 @@ def test_with_stdout_closed_everything_is_done_and_nothing_said(arguments: list[
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, b"", b"")
 
 
-@pytest.mark.parametrize("closed", ["2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("closed", ["2>&-", pytest.param(">&- 2>&-", marks=pytest.mark.long), "<&- >&- 2>&-"], ids=str)
 @pytest.mark.parametrize(("arguments", "code"), [(["replay", "no-such-journal"], 3), (["nonsense", "--json"], 2)])
 def test_with_stderr_closed_the_exit_code_still_tells(arguments: list[str], code: int, closed: str) -> None:
     ended = process(arguments, subprocess.PIPE, closed=closed)

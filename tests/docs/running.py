@@ -1,6 +1,7 @@
 """Runs the examples of a page, from top to bottom, in one directory and one namespace.
 
-python              executed; a text block right after it is what it prints
+python              executed; a text block right after it is what it prints. On a page for beginners it is pasted into
+                    the plain interpreter, as a reader does
 python file=NAME    written to NAME, for later blocks to import or run
 console             each `$ command` is run by the shell, the lines below it are what it prints; `# exit N` ends a
                     command that is meant to fail
@@ -21,7 +22,7 @@ import subprocess
 import sys
 import threading
 import tomllib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from io import StringIO
 from pathlib import Path
@@ -65,8 +66,10 @@ def is_run(block: Block) -> bool:
 class Page:
     """One run of one page's examples; `close` ends what runs in the background."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, pasted: bool = False) -> None:
         self._directory = directory
+        self._pasted = pasted
+        self._interpreter: Interpreter | None = None
         self._namespace: dict[str, Any] = {"__name__": "__main__"}
         self._port = _free_port()
         self._background: list[subprocess.Popen[bytes]] = []
@@ -80,6 +83,8 @@ class Page:
             self._run(block, expected)
 
     def close(self) -> None:
+        if self._interpreter is not None:
+            self._interpreter.close()
         for process in reversed(self._background):
             process.send_signal(signal.SIGTERM)
             with _impatience(process):
@@ -97,7 +102,7 @@ class Page:
         if named is not None:
             (self._directory / named["name"]).write_text(text, encoding="utf-8")
         elif block.language == "python":
-            printed = self._python(block, text)
+            printed = self._paste(block, text) if self._pasted else self._python(block, text)
             if expected is not None:
                 self._compare(block, printed, expected)
         elif block.language == "console":
@@ -112,6 +117,11 @@ class Page:
         with redirect_stdout(StringIO()) as printed:
             exec(code, self._namespace)  # noqa: S102
         return printed.getvalue()
+
+    def _paste(self, block: Block, text: str) -> str:
+        if self._interpreter is None:
+            self._interpreter = Interpreter(self._directory, self._environ)
+        return self._interpreter.paste(block, text)
 
     def _call(self, block: Block, command: str) -> str:
         wanted = _EXIT.search(command)
@@ -161,6 +171,53 @@ class Page:
         pattern = ".*?".join(re.escape(part) for part in wanted.split("…"))
         if re.fullmatch(pattern, found, re.DOTALL) is None:
             raise ExampleFailed(f"{block.place} prints\n{found}\nand the page says\n{wanted}")
+
+
+class Interpreter:
+    """A plain interactive Python to paste into: an empty line ends what is indented, and values are echoed."""
+
+    MARK = "-- pasted --"
+
+    def __init__(self, directory: Path, environ: Mapping[str, str]) -> None:
+        self._complaints = directory / ".complaints"
+        with self._complaints.open("wb") as complaints:
+            self._process = subprocess.Popen(
+                [sys.executable, "-i", "-q", "-u"],
+                cwd=directory,
+                env={**environ, "PYTHONIOENCODING": "utf-8"},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=complaints,
+            )
+
+    def paste(self, block: Block, text: str) -> str:
+        """What the interpreter prints after an Enter at the end; raises `ExampleFailed` when it complains."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        before = self._complaints.stat().st_size
+        self._process.stdin.write(f"{text}\nprint({self.MARK!r})\n".encode())
+        self._process.stdin.flush()
+        lines: list[str] = []
+        with _impatience(self._process):
+            for line in self._process.stdout:
+                if line.decode() == f"{self.MARK}\n":
+                    break
+                lines.append(line.decode())
+        said = self._complaints.read_bytes()[before:].decode(errors="replace")
+        if COMPLAINT.search(said) or self._process.poll() is not None:
+            raise ExampleFailed(f"{block.place} cannot be pasted into the interpreter:\n{said}")
+        return "".join(lines)
+
+    def close(self) -> None:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        with _impatience(self._process):
+            self._process.wait()
+        self._process.stdout.close()
+
+
+COMPLAINT = re.compile(r'^(?:>>> |\.\.\. )*(?:Traceback \(most recent call last\)|  File "<stdin>")', re.MULTILINE)
 
 
 def _commands(block: Block, text: str) -> Iterator[tuple[str, str]]:
@@ -231,23 +288,28 @@ def with_examples(room: str | None) -> list[Any]:
     return [pytest.param(page, marks=pytest.mark.long) if page.stem in LONG else page for page in found]
 
 
-def examples_of(room: str) -> Callable[..., None]:
-    """The test of a room's pages: every example runs, and prints what the page says."""
+def examples_of(room: str | None) -> Callable[..., None]:
+    """The test of a room's pages, or of those of the whole: every example runs, and prints what the page says."""
 
     @pytest.mark.parametrize("path", with_examples(room), ids=str)
     def run(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        with contextmanager(page_in)(tmp_path, monkeypatch) as page:
+        with contextmanager(page_in)(tmp_path, monkeypatch, is_for_beginners(path)) as page:
             page.run(blocks_of(path))
 
     return run
 
 
-def page_in(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Page]:
+def is_for_beginners(page: Path) -> bool:
+    """Whether a reader of this page pastes what it shows into an interpreter, block after block."""
+    return page == Path("README.md") or page.parent == Path("docs/tutorials")
+
+
+def page_in(folder: Path, monkeypatch: pytest.MonkeyPatch, pasted: bool = False) -> Iterator[Page]:
     """A page that runs in this folder; for a fixture to hand out."""
     monkeypatch.chdir(folder)
     monkeypatch.syspath_prepend(str(folder))
     known = set(sys.modules)
-    running = Page(folder)
+    running = Page(folder, pasted)
     try:
         yield running
     finally:

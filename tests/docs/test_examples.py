@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.markdown import Block, blocks, pages
-from tests.docs.running import ExampleFailed, Page, blocks_of, fault_of_form, page_in, with_examples
+from tests.docs.markdown import ROOT, Block, blocks, pages
+from tests.docs.running import ExampleFailed, Page, blocks_of, examples_of, fault_of_form, page_in
 
 
 @pytest.fixture
@@ -14,14 +14,52 @@ def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Page]:
     yield from page_in(tmp_path, monkeypatch)
 
 
-@pytest.mark.parametrize("path", with_examples(None), ids=str)
-def test_the_examples_of_a_page_do_what_it_says(path: Path, page: Page) -> None:
-    page.run(blocks_of(path))
+test_the_examples_of_a_page_do_what_it_says = examples_of(None)
 
 
 @pytest.mark.parametrize("path", pages(), ids=str)
 def test_every_block_is_run_or_says_why_not(path: Path) -> None:
     assert [fault for fault in map(fault_of_form, blocks_of(path)) if fault] == []
+
+
+TUTORIALS = [page for page in pages() if page.parent == Path("docs/tutorials")]
+
+
+@pytest.mark.parametrize("path", TUTORIALS, ids=str)
+def test_a_tutorial_says_where_to_type_and_as_what_to_save(path: Path) -> None:
+    found = blocks_of(path)
+    before = (ROOT / path).read_text(encoding="utf-8").split("\n")
+    saved = {block.line: block.option.removeprefix("file=") for block in found if block.option.startswith("file=")}
+    pasted = any(block.language == "python" and not block.option for block in found)
+
+    assert "*Where to type:* lines that begin with `$` go into a terminal" in "\n".join(before)
+    assert ("type `python` in a second terminal" in "\n".join(before)) is pasted
+    assert [name for line, name in saved.items() if f"as `{name}`" not in " ".join(before[line - 8 : line])] == []
+
+
+@pytest.fixture
+def pasting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Page]:
+    yield from page_in(tmp_path, monkeypatch, pasted=True)
+
+
+def test_what_is_pasted_shares_names_and_is_compared(pasting: Page) -> None:
+    pasting.run(written("```python\nfor n in (1, 2):\n    print(n)\n```\n\n```text\n1\n2\n```\n"))
+    pasting.run(written("```python\nprint(n + 1)\n```\n\n```text\n3\n```\n"))
+
+
+@pytest.mark.parametrize(
+    ("pasted", "why"),
+    [
+        ("for n in (1, 2):\n    m = n\nprint(m)", "SyntaxError"),
+        ("def f():\n    x = 1\n\n    return x", "IndentationError"),
+        ("1 / 0", "ZeroDivisionError"),
+        ("len('four')", "the page says"),
+    ],
+    ids=["no empty line after a loop", "an empty line in a function", "an error", "a value that is echoed"],
+)
+def test_what_an_interpreter_does_not_take_is_told_with_its_place(pasting: Page, pasted: str, why: str) -> None:
+    with pytest.raises(ExampleFailed, match=rf"(?s)page\.md:2.*{why}"):
+        pasting.run(written(f"```python\n{pasted}\n```\n\n```text\n```\n"))
 
 
 def written(text: str) -> list[Block]:

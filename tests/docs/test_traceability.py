@@ -163,5 +163,6 @@ def test_without_documents_the_list_stays(tmp_path: Path) -> None:
     assert traceability.main(["--check"], checkout) == 0
 
 
+@pytest.mark.long  # the part lint of ./test asks the same
 def test_this_checkout_is_in_order() -> None:
     assert traceability.main(["--check"], ROOT) == 0

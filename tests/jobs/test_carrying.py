@@ -10,7 +10,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from pendula.jobs import Policy
+from pendula.documents import DocumentRefused
+from pendula.jobs import Policy, Scheduler
 from pendula.jobs.model import JobRefused
 from pendula.jobs.upkeep.verification import check
 from pendula.kernel.canonical import encode
@@ -262,6 +263,17 @@ def test_unique_is_about_object_and_action_and_holds_within_a_batch(call: Writte
 # Words and types
 
 
+def test_words_of_your_own_are_declared_where_the_store_is_opened(tmp_path: Path) -> None:
+    with Scheduler.open(tmp_path / "jobs.db", object_types=["invoice", "memory"], actions=["send"]) as scheduler:
+        assert scheduler.defer("invoice", "117", "send")["status"] == "queued"
+        assert scheduler.defer("memory", "m1", "send")["status"] == "queued"
+
+
+def test_a_word_that_cannot_be_one_is_refused_with_its_place(tmp_path: Path) -> None:
+    with pytest.raises(DocumentRefused, match=r"object_types\[1\]"):
+        Scheduler.open(tmp_path / "jobs.db", object_types=["invoice", "Big One"])
+
+
 def test_a_refusal_in_python_names_its_fields(tmp_path: Path) -> None:
     scheduler, _ = opened(tmp_path)
 
@@ -270,7 +282,8 @@ def test_a_refusal_in_python_names_its_fields(tmp_path: Path) -> None:
 
     assert str(refused.value) == (
         "2 fields are invalid: action: invalid enum, allowed: verify, revalidate, decay, archive, reinstate-check; "
-        "priority: invalid enum, allowed: high, medium, low; a settings file adds words of your own"
+        "priority: invalid enum, allowed: high, medium, low; declare words of your own as object_types and actions, "
+        "in Scheduler.open(…) or in a settings file (--config FILE)"
     )
     scheduler.close()
 

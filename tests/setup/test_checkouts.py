@@ -39,9 +39,10 @@ def needs(*command: str) -> None:
         pytest.skip(f"{' '.join(command)} does not work here")
 
 
-# ---- a small one, in every run ---------------------------------------------------------------------------------------
+# ---- a small one, without network ------------------------------------------------------------------------------------
 
 
+@pytest.mark.long  # nine seconds of pip; every run of ./test has set its own checkout up
 def test_a_checkout_is_set_up_once_and_again_only_when_something_changed(small_checkout: Path) -> None:
     environ = without_uv(CLEAN) | {"PYTHON": BASE_PYTHON, "PIP_NO_INDEX": "1"}
     environ.pop("HOME", None)

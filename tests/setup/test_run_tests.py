@@ -49,7 +49,8 @@ def run(checkout: Path, *words: str, **environ: str) -> subprocess.CompletedProc
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PENDULA_", "PYTEST_"))}
     # These tests need no plugin but one, and loading them all takes longer than the tests.
     plugins = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_PLUGINS": "xdist.plugin"}
-    command = [sys.executable, str(checkout / "scripts/run_tests.py"), *words]
+    # And one process: two more Pythons for each part take longer still.
+    command = [sys.executable, str(checkout / "scripts/run_tests.py"), "--workers", "0", *words]
     return subprocess.run(command, env={**kept, **plugins, **environ}, capture_output=True, text=True, check=False)
 
 
@@ -100,6 +101,24 @@ def test_long_cases_are_left_out_unless_asked_for(checkout: Path) -> None:
 
     assert (short.returncode, "1 passed" in short.stdout) == (0, True)
     assert (long.returncode, "1 failed, 1 passed" in long.stdout) == (1, True)
+
+
+@pytest.mark.parametrize(("asked", "given"), [(None, "2"), (0, "0"), (1, "1"), (9, "2")])
+def test_a_part_runs_in_as_many_processes_as_asked_for_and_never_more_than_its_own(
+    asked: int | None, given: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    called: list[tuple[str, ...]] = []
+
+    def run(_: run_tests.Machine, *words: str) -> bool:
+        called.append(words)
+        return True
+
+    monkeypatch.setattr(run_tests.Machine, "run", run)
+
+    run_tests.run_part(run_tests.Part("kernel", 60), machines(None)[0], False, asked)
+
+    ((*_, flag, count),) = [words[: words.index("--not-run")] for words in called]
+    assert (flag, count) == ("-n", given)
 
 
 def test_tests_are_told_what_set_up_found(checkout: Path) -> None:

@@ -6,7 +6,7 @@ pull was given are handed back.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import copy_context
@@ -41,9 +41,17 @@ class AsyncScheduler:
         self._waits = ThreadPoolExecutor(WAITING_THREADS, "pendula-jobs-waits")
 
     @classmethod
-    async def open(cls, path: str | Path, policy: Policy | None = None) -> Self:
-        """The scheduler on an SQLite file, which is made and brought up to date if need be."""
-        return cls(await asyncio.to_thread(Scheduler.open, path, policy))
+    async def open(
+        cls,
+        path: str | Path,
+        policy: Policy | None = None,
+        *,
+        object_types: Iterable[str] = (),
+        actions: Iterable[str] = (),
+    ) -> Self:
+        """The scheduler on an SQLite file, as `Scheduler.open` gives it."""
+        opening = partial(Scheduler.open, path, policy, object_types=object_types, actions=actions)
+        return cls(await asyncio.to_thread(opening))
 
     @classmethod
     def connect(cls, url: str, token: str | None = None, *, ca: str | Path | None = None) -> Self:

@@ -295,7 +295,9 @@ class Refused(Struct, frozen=True):
 TIME_FORM = "a time with an offset, such as 2026-02-21T00:00:00Z"
 ALLOWED_TIMES = {Code.INVALID_TIMESTAMP.value: TIME_FORM, Code.NAIVE_TIMESTAMP.value: TIME_FORM}
 VOCABULARY = frozenset({"object_type", "object_types", "action", "actions", "next_action"})
-OWN_WORDS = "a settings file adds words of your own"
+OWN_WORDS = (
+    "declare words of your own as object_types and actions, in Scheduler.open(…) or in a settings file (--config FILE)"
+)
 
 
 class JobRefused(InputRefused):

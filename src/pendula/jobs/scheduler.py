@@ -1,6 +1,6 @@
 """The Python API: the calls of HTTP as methods, with the same members, replies and errors."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
@@ -29,9 +29,20 @@ class Scheduler:
         self.caller = caller
 
     @classmethod
-    def open(cls, path: str | Path, policy: Policy | None = None) -> Self:
-        """The scheduler on an SQLite file, which is made and brought up to date if need be."""
-        chosen = policy or Policy()
+    def open(
+        cls,
+        path: str | Path,
+        policy: Policy | None = None,
+        *,
+        object_types: Iterable[str] = (),
+        actions: Iterable[str] = (),
+    ) -> Self:
+        """The scheduler on an SQLite file, which is made and brought up to date if need be.
+
+        `object_types` and `actions` are words of your own, beside those of the policy; raises `DocumentRefused` for
+        what cannot be one.
+        """
+        chosen = _with_words(policy or Policy(), object_types, actions)
         store = SqliteStore(path, durability=Durability(chosen.durability))
         return cls(Calls(store, chosen, SelfCheckingClock().now))
 
@@ -189,3 +200,12 @@ def _granted(answer: Answer) -> dict[str, Any]:
     if isinstance(answer, Reply):
         return answer.body
     raise JobRefused(answer)
+
+
+def _with_words(policy: Policy, object_types: Iterable[str], actions: Iterable[str]) -> Policy:
+    if not object_types and not actions:
+        return policy
+    # The reader of settings is not needed by those who have none.
+    from pendula.jobs.settings_file import with_words
+
+    return with_words(policy, object_types, actions)

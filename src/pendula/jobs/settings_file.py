@@ -3,7 +3,7 @@
 What a file leaves out has its default. Object types and actions are added to those that are always there.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from decimal import Decimal
 from pathlib import Path
 from re import compile as regex
@@ -11,8 +11,9 @@ from typing import TypeVar
 from urllib.parse import urlsplit
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from pendula.documents import Cursor, Document, DocumentLimits, Members, read_file
+from pendula.documents import Cursor, Document, DocumentLimits, Members, from_value, read_file
 from pendula.documents.faults import shown, suggestion
 from pendula.documents.toml_text import BYTES_MOST, read_toml
 from pendula.jobs.cron import Cron
@@ -87,6 +88,22 @@ def load(path: str | Path) -> Configured:
 def read(document: Document, folder: Path | None = None) -> Configured:
     """The settings in a document; raises `DocumentRefused` with every fault. `folder` is where other files lie."""
     return document.read(lambda root: _configured(root, folder))
+
+
+def with_words(policy: Policy, object_types: Iterable[str], actions: Iterable[str]) -> Policy:
+    """The policy with words of your own beside those that it has; raises `DocumentRefused` for what cannot be one."""
+    there = policy.vocabulary
+    new = {
+        "object_types": [word for word in object_types if word not in there.object_types],
+        "actions": [word for word in actions if word not in there.actions],
+    }
+
+    def vocabulary(root: Cursor) -> Vocabulary:
+        it = root.object(optional=tuple(new))
+        kinds = _added(it["object_types"], there.object_types, RESERVED)
+        return Vocabulary(kinds, _added(it["actions"], there.actions))
+
+    return replace(policy, vocabulary=from_value(new, "the words of a scheduler").read(vocabulary))
 
 
 def _configured(root: Cursor, folder: Path | None) -> Configured:

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
@@ -232,7 +233,8 @@ def _run_elsewhere(case: Case, hash_seed: str) -> str:
             "config": case.config,
             "commands": [decode(encode(command)) for command in case.commands],
             "answers": [list(answers) for answers in run(case).answers],
-            "path": [entry for entry in sys.path if entry],
+            # An empty entry is the directory of an interactive interpreter.
+            "path": [entry or str(Path.cwd()) for entry in sys.path],
         }
     )
     process = subprocess.run(

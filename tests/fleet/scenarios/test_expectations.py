@@ -38,6 +38,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"alert": {"code": "DEADLOCK_SUSPECTED", "byMs": 40000}}, "did not come"),
     ({"routeRefused": {}}, "no route of anybody was refused"),
     ({"goHoldChanges": {"atMost": 0}}, "changed between go and hold"),
+    ({"calm": {"goHoldChanges": 0}}, "R2 changed between go and hold, times 2 in a while"),
 ]
 
 

@@ -154,6 +154,17 @@ class DirectionFlips(Expectation, frozen=True):
     at_most: int
 
 
+class Calm(Expectation, frozen=True):
+    """Trucks get on instead of swinging (FLT-OSC-10): in any 10 s at most so many changes between GO and HOLD, and hold
+    points and targets that go back by so much; in any minute so many flips of a lane and so many replans."""
+
+    go_hold_changes: int = 2
+    hold_back_um: int = 500_000
+    target_back_um: int = 500_000
+    direction_flips: int = 1
+    replans: int = 6
+
+
 class Scenario(Struct, frozen=True):
     """Everything a run is made of. `override` starts it although its map is not certified."""
 

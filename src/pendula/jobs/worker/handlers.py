@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 
 from msgspec import UNSET, Struct, UnsetType
 
-from pendula.jobs.model import RETRY_DELAY_MOST_SEC, Vocabulary
+from pendula.jobs.model import OWN_WORDS, RETRY_DELAY_MOST_SEC, Vocabulary
 from pendula.jobs.objects.endings import Verdict
 from pendula.jobs.worker.effects import Transaction
 from pendula.jobs.worker.leases import Held, LeaseGone
@@ -312,8 +312,9 @@ class Handlers:
         strange = [work for work in self.works if work[0] not in words.object_types or work[1] not in words.actions]
         if strange:
             named = ", ".join(" ".join(work) for work in strange)
-            hint = "words of your own come from the settings file (--config, or the policy of the scheduler)"
-            raise HandlersUnusable(f"There are handlers for what no job can be about: {named}; {hint}", works=named)
+            raise HandlersUnusable(
+                f"There are handlers for what no job can be about: {named}; {OWN_WORDS}", works=named
+            )
 
     @property
     def works(self) -> list[tuple[str, str]]:

@@ -30,6 +30,14 @@ async def page(request: Request) -> Response:
     return files.respond(request.url.path.removeprefix("/") or INDEX, request)
 
 
+@router.get("/docs", include_in_schema=False)
+@router.get("/docs/{name:path}", include_in_schema=False)
+async def docs(request: Request, name: str = "") -> Response:
+    """The documentation, as pages that were built with the control room."""
+    files: Page = request.app.state.page
+    return files.respond(f"docs/{name or INDEX}", request)
+
+
 @router.get("/healthz", tags=["server"], responses=answers(views.Health, PUBLIC_ERRORS))
 async def healthz() -> Response:
     """The process answers."""

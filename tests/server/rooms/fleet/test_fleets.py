@@ -100,6 +100,23 @@ async def test_a_task_of_ones_own_is_done_and_an_impossible_one_refused(served: 
     assert done["counts"]["DONE"] >= 1
 
 
+@pytest.mark.req("FLT-TASK-7", "FLT-FAIL-11")
+async def test_a_task_is_held_by_an_operator_and_goes_on_when_it_may(served: httpx.AsyncClient) -> None:
+    under_way = await until(served, lambda it: any(one["robot_id"] and not one["loaded"] for one in it["tasks"]))
+    task = next(one["task_id"] for one in under_way["tasks"] if one["robot_id"] and not one["loaded"])
+    hold = {"type": "HOLD_TASK", "taskId": task, "reason": "the goods are blocked"}
+
+    held = (await served.post(f"{HALL_AT}/actions", json={**hold, "actionId": "a"})).json()
+    stood = await until(served, lambda it: _task(it, task)["state"] == "HELD")
+    again = (await served.post(f"{HALL_AT}/actions", json={**hold, "actionId": "b"})).json()
+    resumed = (await served.post(f"{HALL_AT}/actions", json={**hold, "type": "RESUME_TASK", "actionId": "c"})).json()
+    await until(served, lambda it: _task(it, task)["state"] != "HELD")
+
+    assert (held["accepted"], resumed["accepted"]) == (True, True)
+    assert _task(stood, task)["cause"].startswith("HELD by ")
+    assert again["code"] == "TASK_HELD"
+
+
 async def test_a_moment_of_the_past_is_shown_as_it_was(served: httpx.AsyncClient) -> None:
     seen = await until(served, lambda it: it["tick"] > 30)
     await until(served, lambda it: it["tick"] > seen["tick"] + 30)
@@ -206,6 +223,11 @@ async def test_figures_of_a_fleet_are_told_to_prometheus(served: httpx.AsyncClie
     assert 'pendula_fleet_tick_seconds_count{fleet="hall"}' in text
     assert 'pendula_fleet_trucks{fleet="hall",health="HEALTHY"} 3.0' in text
     assert 'pendula_fleet_distance_metres_total{fleet="hall"}' in text
+
+
+def _task(told: dict[str, Any], name: str) -> dict[str, Any]:
+    """A task that is open, or has been."""
+    return next(one for one in (*told["tasks"], *told["over"]) if one["task_id"] == name)
 
 
 def _truck(told: dict[str, Any], robot: str) -> dict[str, Any]:

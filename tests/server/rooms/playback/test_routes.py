@@ -202,6 +202,17 @@ async def test_new_artwork_is_taken_merged_rejected_and_shown(client: httpx.Asyn
     assert (await ask(client, "nae", id=903))["answer"]["result"] == "DISABLED"
 
 
+async def test_new_artwork_has_a_count_of_its_own_beside_the_turns_of_channels(client: httpx.AsyncClient) -> None:
+    await hang(client, settings={"lookahead": 1})
+    await ask(client, "nae", id=900, payload=PAYLOAD)
+
+    seen = [(await told(client, "now"))["item"]["id"], *await shown(client, 6)]
+
+    now = await told(client, "now")
+    assert now["new_shown"] == seen.count(900) > 0
+    assert sum(one["shown"] for one in now["exposure"]) == len(seen) - seen.count(900)
+
+
 async def test_what_is_banned_goes_at_once_and_comes_back_with_a_refresh(client: httpx.AsyncClient) -> None:
     await hang(client, channels=["b"])
 
