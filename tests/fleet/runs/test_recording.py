@@ -8,10 +8,10 @@ import pytest
 
 from pendula.fleet import MapDamaged, compiled_sites
 from pendula.fleet.engine import FleetEngine
-from pendula.fleet.runs import JournalInUse, NoFleetJournal, Recording, reading, recording_disk
+from pendula.fleet.runs import NoFleetJournal, Recording, reading, recording_disk
 from pendula.kernel.disk import RealDisk
 from pendula.kernel.journal import FileJournal
-from pendula.kernel.recording import begin_recording
+from pendula.kernel.recording import JournalInUse, begin_recording
 from pendula.kernel.replay import replay
 from pendula.testing.tally import Tally
 from tests.fleet.runs.journals import Recorded, recorded

@@ -56,6 +56,19 @@ async def test_files_have_their_type_and_assets_are_kept_for_ever(
     assert ("immutable" in response.headers["cache-control"]) is path.startswith("/assets/")
 
 
+async def test_the_documentation_is_served_beside_the_page(settings: Settings, built: Page, tmp_path: Path) -> None:
+    docs = tmp_path / "page/docs"
+    (docs / "how-to").mkdir(parents=True)
+    (docs / "index.html").write_text("all pages")
+    (docs / "how-to/serve.html").write_text("how to serve")
+    async with running(settings, page=Page(tmp_path / "page")) as app, client_of(app) as client:
+        found = [(await client.get(path)).text for path in ("/docs", "/docs/", "/docs/how-to/serve.html")]
+        missing = await client.get("/docs/how-to/../../secret.txt")
+
+    assert found == ["all pages", "all pages", "how to serve"]
+    assert (missing.status_code, code_of(missing)) == (404, "not_found")
+
+
 @pytest.mark.parametrize(
     "path",
     ["/assets/", "/assets/absent.js", "/assets/link.txt", "/assets/../../secret.txt", "/secret.txt", "/index.html/x"],

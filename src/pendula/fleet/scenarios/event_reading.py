@@ -19,6 +19,7 @@ NEEDS: Mapping[FaultKind, tuple[str, ...]] = {
     FaultKind.NOISE: ("forMs", "byM"),
     FaultKind.LATE_ACKS: ("forMs", "byMs"),
     FaultKind.OVERRUN: ("forMs", "byM"),
+    FaultKind.CARRIED: ("dxM", "dyM"),
 }
 _OF_PEOPLE = (
     *("actionId", "operatorId", "reason", "taskId", "anchor", "resources", "physicallySecured", "confirmationOf"),

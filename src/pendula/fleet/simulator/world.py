@@ -12,6 +12,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from pendula.fleet.contracts.traffic import RobotStatus, RollingTargetCommand
+from pendula.fleet.network.transitions import truck_yaw
 from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.simulator.channel import Channel
 from pendula.fleet.simulator.faults import Fault, FaultKind, Trouble
@@ -143,6 +144,19 @@ class World:
         self.trouble[truck].begin(fault, self.now_ms)
         if fault.kind is FaultKind.OVERRUN:
             self.trucks[truck].beyond_um = fault.by_um
+        if fault.kind is FaultKind.CARRIED:
+            self._carry(self.trucks[truck], fault)
+
+    def _carry(self, truck: SimulatedTruck, fault: Fault) -> None:
+        """Puts a truck on the edge that is nearest to the place it was meant to be carried to, along it."""
+        edges = self.site.network.edges
+        x_um, y_um = edges[truck.edge].path.point(truck.on_um)
+        x_um, y_um = x_um + fault.x_um, y_um + fault.y_um
+        places = [(*one.path.nearest(x_um, y_um, 0, one.path.length_um), number) for number, one in enumerate(edges)]
+        on_um, _, number = min(places, key=lambda one: (one[1], one[2]))
+        inside = 0 < on_um < edges[number].path.length_um
+        yaw = None if inside else truck_yaw(edges[number].path.heading(on_um), edges[number].style)
+        truck.carried(number, on_um, yaw)
 
     def take_bad(self, truck: int) -> list[Telemetry]:
         """Reports of a truck whose time cannot be, each once."""

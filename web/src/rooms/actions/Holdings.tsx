@@ -32,7 +32,7 @@ export function Holdings({ now, clock, onChoose }: HoldingsProps) {
       <section class="panel" aria-labelledby="resources" data-testid="panel-resources">
         <h2 id="resources">Resources</h2>
         <DataTable
-          caption="Resources"
+          caption="Resources and what is left of them"
           columns={RESOURCES}
           rows={now.resources}
           rowKey={({ name }) => name}

@@ -5,6 +5,7 @@ import { useMemo } from "preact/hooks";
 import type { EngineAddress } from "../../api/client";
 import { api } from "../../api/server";
 import type { WorldNow } from "../../api/types";
+import { useShown } from "../../components/exporting";
 import type { Stop } from "../../components/playing";
 import { Readout, Readouts } from "../../components/Readout";
 import { RoomFrame } from "../../components/RoomFrame";
@@ -43,6 +44,7 @@ export function ActionsRoom(props: EngineRoomProps) {
   const came = useMemo(() => whatCame(live.came.value), [live.came.value]);
   const present: Moment | null = now === null ? null : { now, ...came };
   const shown = at === null ? present : past;
+  useShown(shown);
   const startAt = shown?.now.start_at ?? now?.start_at ?? "";
   const clock = useMemo(() => new Clock(startAt), [startAt]);
   const time = shown === null ? null : clock.moment(shown.now.t);

@@ -7,6 +7,7 @@ import type { ApiError } from "../../api/client";
 import { asApiError } from "../../api/client";
 import { api } from "../../api/server";
 import type { RunStatusView } from "../../api/types";
+import { useShown } from "../../components/exporting";
 import { RoomFrame } from "../../components/RoomFrame";
 import type { RunsRoomProps } from "../../registry";
 import { roomHref } from "../../route";
@@ -63,6 +64,7 @@ function OneRun({ runId, onOther }: OneRunProps) {
     chosen.value = next;
   };
   const [status, network] = [live.status.value, live.network.value];
+  useShown(useMemo(() => (status === null ? null : { status, network }), [status, network]));
   if (status === null || network === null) {
     const { error } = live;
     return (

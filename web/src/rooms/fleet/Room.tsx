@@ -9,6 +9,7 @@ import { asApiError } from "../../api/client";
 import { api } from "../../api/server";
 import type { AlertNow, FleetNow, MapView } from "../../api/types";
 import { ErrorNote } from "../../components/ErrorNote";
+import { useShown } from "../../components/exporting";
 import type { Stop } from "../../components/playing";
 import { Readout, Readouts } from "../../components/Readout";
 import { RoomFrame } from "../../components/RoomFrame";
@@ -37,6 +38,7 @@ export function FleetRoom(props: EngineRoomProps) {
   const [chosen, choose] = useChosen(on, engine);
   const map = useMap(live.address);
   const shown = at === null ? live.state.value : past;
+  useShown(shown);
   const ready = shown !== null && map.value.map !== null;
   const time = shown === null ? null : fleetTime(shown.now);
   const times = { source, busy, time, tell: ({ t }: Stop) => fleetTime(t ?? 0) };

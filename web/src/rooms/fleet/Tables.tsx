@@ -54,7 +54,7 @@ export function TruckTable({ now, chosen, onChoose, children }: TruckTableProps)
         <h2>Trucks</h2>
       </div>
       <DataTable
-        caption="Trucks"
+        caption="Trucks, what they are about and why"
         columns={columns}
         rows={now.trucks}
         rowKey={({ robot_id }) => robot_id}
@@ -199,7 +199,7 @@ export function AlertTable({
         <h2>Alerts and incidents</h2>
       </div>
       <DataTable
-        caption="Alerts and incidents"
+        caption="Alerts and incidents, the newest first"
         columns={columns}
         rows={[...alerts].reverse()}
         rowKey={({ tick, code, robot_ids }) => `${tick} ${code} ${robot_ids.join(" ")}`}
