@@ -6,7 +6,6 @@ names          what is named twice, or is not there
 configuring    a scenario as the configuration of an engine
 running        one run, tick by tick
 measures       what is measured on the way
-swings         how much trucks go back and forth instead of getting on
 expectations   what did not come true
 library        the scenarios that come with Pendula, in `files`
 """
