@@ -195,7 +195,7 @@ def error_response(error: PendulaError) -> Response:
     match error:
         case MethodNotAllowed(details={"allowed": [*methods]}):
             headers["allow"] = ", ".join(methods)
-        case HttpRefused(retry_after=int(seconds)):
+        case HttpRefused(details={"retry_after_seconds": int(seconds)}) | HttpRefused(retry_after=int(seconds)):
             headers["retry-after"] = str(seconds)
         case Busy() | EngineUnavailable():
             headers["retry-after"] = str(RETRY_AFTER_SECONDS)

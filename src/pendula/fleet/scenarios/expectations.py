@@ -46,6 +46,11 @@ class Outcome:
             yield on if inside else None
 
 
+def asks_for_places(expected: Sequence[Expectation]) -> bool:
+    """Whether any of the expectations is about where trucks were before the end."""
+    return any(isinstance(one, Arrives | NeverBeyond | NeverTogether) for one in expected)
+
+
 def unmet(outcome: Outcome, expected: Sequence[Expectation]) -> list[str]:
     """A sentence for every invariant that was broken and every expectation that did not come true."""
     measures = outcome.measures
@@ -75,7 +80,7 @@ def _unmet(outcome: Outcome, one: Expectation) -> Iterator[str]:
         case Calm():
             yield from _unmet_calm(outcome, one)
         case RouteRefused(robot_id):
-            if not any(robot_id in (None, refused.robot_id) for _, refused in outcome.measures.refused):
+            if not any(robot_id in (None, one) for one in outcome.measures.refused):
                 yield f"no route of {robot_id or 'anybody'} was refused"
 
 

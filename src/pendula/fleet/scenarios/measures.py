@@ -9,13 +9,13 @@ from pendula.fleet.checker.judge import Kind
 from pendula.fleet.contracts.traffic import Alert, CommandMode
 from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.driving.records import Record
-from pendula.fleet.scenarios.swings import Swings
 from pendula.fleet.simulator.faults import FaultKind
 from pendula.fleet.simulator.world import World
 from pendula.fleet.site.compiled_map import CompiledMap
-from pendula.fleet.tick import RefusedRoute, TickOutputs
+from pendula.fleet.tick import TickOutputs
 from pendula.fleet.trucks.envelope import braking_um
 from pendula.fleet.views.reasons import code_of
+from pendula.fleet.views.swings import Swings
 
 # What is checked from outside, tick by tick; everything else traffic asserts itself.
 WATCHED = ("I-1", "I-2", "I-3", "I-7", "I-8")
@@ -48,10 +48,14 @@ class Measures:
     waits: dict[str, Waits] = field(default_factory=dict)
     # The first alert of each code, and when it was raised.
     alerts: dict[str, tuple[int, Alert]] = field(default_factory=dict)
-    refused: list[tuple[int, RefusedRoute]] = field(default_factory=list)
+    # How many routes of every truck were refused.
+    refused: Counter[str] = field(default_factory=Counter)
     violations: Counter[str] = field(default_factory=Counter)
     incidents: list[Incident] = field(default_factory=list)
-    # Edge and position of every truck, tick by tick.
+    # Edge and position of every truck: now, and tick by tick where somebody will ask for that. A run of days has no
+    # room for all of them.
+    keeps_places: bool = False
+    now_at: tuple[tuple[int, int], ...] = ()
     places: list[tuple[tuple[int, int], ...]] = field(default_factory=list)
     # When every truck was first and last stopped with a code.
     stops: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
@@ -80,7 +84,7 @@ class Measures:
                     self._incident(outputs.now_ms, "I-8", f"{aim.robot_id} is told a stop line it cannot keep")
         for alert in outputs.alerts:
             self.alerts.setdefault(alert.code, (outputs.now_ms, alert))
-        self.refused += ((outputs.now_ms, one) for one in outputs.refused_routes)
+        self.refused.update(one.robot_id for one in outputs.refused_routes)
         if outputs.error is not None:
             self._incident(outputs.now_ms, "I-4", outputs.error)
         for one in found:
@@ -91,7 +95,7 @@ class Measures:
             )
         self._look(outputs.now_ms, world)
         self.swings.note_routes(outputs.accepted_routes, outputs.now_ms)
-        self.swings.note_places(self.places[-1], outputs.now_ms)
+        self.swings.note_places(self.now_at, outputs.now_ms)
 
     def _wait(self, record: Record, mode: CommandMode, now_ms: int) -> None:
         one = self.waits.get(record.robot_id)
@@ -111,11 +115,12 @@ class Measures:
             one.mode = mode
 
     def _look(self, now_ms: int, world: World) -> None:
-        self.places.append(tuple((truck.edge, truck.on_um) for truck in world.trucks))
-        if len(self.places) > 1:
-            before = self.places[-2]
-            for (edge, on), (old, at) in zip(self.places[-1], before, strict=True):
-                self.driven_um += on - at if edge == old else on
+        before, self.now_at = self.now_at, tuple([(truck.edge, truck.on_um) for truck in world.trucks])
+        if self.keeps_places:
+            self.places.append(self.now_at)
+        # Nobody was anywhere before the first tick.
+        for (edge, on), (old, at) in zip(self.now_at, before, strict=bool(before)):
+            self.driven_um += on - at if edge == old else on
         for truck, trouble, name in zip(world.trucks, world.trouble, self.robot_ids, strict=True):
             order = truck.order
             rolls = FaultKind.OVERRUN in trouble.told
@@ -132,7 +137,7 @@ class Measures:
         """Which way every lane is driven, by trucks that are between its ends."""
         edges = self.site.network.edges
         now: dict[int, int] = {}
-        for edge, on in self.places[-1]:
+        for edge, on in self.now_at:
             if 0 < on < edges[edge].path.length_um:
                 group = self.site.network.group_of[edge]
                 if now.setdefault(group, edge) != edge:

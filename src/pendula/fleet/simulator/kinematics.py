@@ -144,7 +144,8 @@ class SimulatedTruck:
     def _take_up(self, route: RoutePlan) -> None:
         """Finds the truck's place on a new route, which begins where it stands, or with the edges it drives."""
         if not route.segments:
-            self.route, self.segment = route, 0
+            # It is where it wants to be, and stands: nothing else would slow it down.
+            self.route, self.segment, self.v_um_s = route, 0, 0
             return
         self._bounds = _bounds_of(route)
         places = range(len(route.segments))
