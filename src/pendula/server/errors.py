@@ -143,6 +143,13 @@ class InvalidRequest(HttpRefused):
     status = 422
 
 
+class TooMuchAtOnce(HttpRefused):
+    """One command asks for more than may be done in one go; nothing was done. Facts: `asked`, `allowed`."""
+
+    code = "too_much_at_once"
+    status = 422
+
+
 class StreamsOfTokenUsedUp(HttpRefused):
     code = "too_many_streams"
     status = 429

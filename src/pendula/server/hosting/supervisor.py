@@ -118,6 +118,7 @@ class Supervisor:
             clock=self.clock,
             journal_bytes=share,
             advance=room.advance,
+            bound=room.bound,
             outside=self._outside(room),
             journal=room.journal,
             incidents=room.incidents,
