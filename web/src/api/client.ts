@@ -114,8 +114,11 @@ export class Api {
     return this.#call("GET", `${engine.base}/moments${asked({ points })}`);
   }
 
-  /** The moment of a record, or the last one not after a time of the wall; and the one that follows it. */
-  moment(engine: EngineAddress, query: { readonly n: number } | { readonly utc_ms: number }): Promise<MomentView> {
+  /** The moment of a record, or the last one not after a time, of the engine or of the wall; and the one that follows it. */
+  moment(
+    engine: EngineAddress,
+    query: { readonly n: number } | { readonly t: number } | { readonly utc_ms: number },
+  ): Promise<MomentView> {
     return this.#call("GET", `${engine.base}/moment${asked({ ...query })}`);
   }
 

@@ -9,13 +9,13 @@ from pendula.fleet.checker.judge import Kind
 from pendula.fleet.contracts.traffic import Alert, CommandMode
 from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.driving.records import Record
-from pendula.fleet.scenarios.swings import Swings
 from pendula.fleet.simulator.faults import FaultKind
 from pendula.fleet.simulator.world import World
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.tick import TickOutputs
 from pendula.fleet.trucks.envelope import braking_um
 from pendula.fleet.views.reasons import code_of
+from pendula.fleet.views.swings import Swings
 
 # What is checked from outside, tick by tick; everything else traffic asserts itself.
 WATCHED = ("I-1", "I-2", "I-3", "I-7", "I-8")
@@ -95,7 +95,7 @@ class Measures:
             )
         self._look(outputs.now_ms, world)
         self.swings.note_routes(outputs.accepted_routes, outputs.now_ms)
-        self.swings.note_places(self.places[-1], outputs.now_ms)
+        self.swings.note_places(self.now_at, outputs.now_ms)
 
     def _wait(self, record: Record, mode: CommandMode, now_ms: int) -> None:
         one = self.waits.get(record.robot_id)

@@ -30,6 +30,7 @@ from pendula.server.metrics import Metrics
 from pendula.server.security.bodies import BodyRoom
 from pendula.server.security.sessions import Sessions
 from pendula.server.security.tokens import TokenStore
+from pendula.server.security.wrong_tokens import WrongTokens
 from pendula.server.settings import Settings
 from pendula.server.views import Check, Readiness, RoomList, RoomView, State
 
@@ -66,6 +67,7 @@ class Supervisor:
         self.clock = WallClock()
         self.tokens = TokenStore(data.path if data else settings.data)
         self.sessions = Sessions(self.tokens, directory=data.path if data else settings.data)
+        self.wrong_tokens = WrongTokens()
         self.streams = StreamLedger(settings, self.metrics)
         self.bodies = BodyRoom(settings.allowed(BODIES_BYTES))
         self.metrics.body_bytes.set_function(lambda: self.bodies.held)
@@ -116,6 +118,7 @@ class Supervisor:
             clock=self.clock,
             journal_bytes=share,
             advance=room.advance,
+            bound=room.bound,
             outside=self._outside(room),
             journal=room.journal,
             incidents=room.incidents,

@@ -117,7 +117,7 @@ def _streaming(router: APIRouter, room: RoomSpec) -> None:
     @router.get(
         "/stream",
         response_class=StreamingResponse,
-        responses=_STREAM | refusals((*READ_ERRORS, 429)),
+        responses=_STREAM | refusals(READ_ERRORS),
         operation_id=f"{room.name}_stream",
     )
     async def stream(

@@ -28,6 +28,7 @@ from pendula.server.errors import (
 from pendula.server.security.identity import LOCAL_OPERATOR, Principal, Role, Via
 from pendula.server.security.sessions import Sessions, cookie_value
 from pendula.server.security.tokens import TokenStore
+from pendula.server.security.wrong_tokens import WrongTokens
 from pendula.server.settings import DEFAULT_PORTS, Settings, is_loopback
 
 READING = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -289,11 +290,14 @@ class IdentityGate:
 
     name = "identity"
 
-    def __init__(self, app: ASGIApp, settings: Settings, tokens: TokenStore, sessions: Sessions) -> None:
+    def __init__(
+        self, app: ASGIApp, settings: Settings, tokens: TokenStore, sessions: Sessions, wrong: WrongTokens
+    ) -> None:
         self.app = app
         self._settings = settings
         self._tokens = tokens
         self._sessions = sessions
+        self._wrong = wrong
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         public = is_public(scope["path"])
@@ -313,26 +317,30 @@ class IdentityGate:
         headers = Headers(scope=scope)
         offered = headers.get("authorization")
         if offered is not None:
-            return self._bearer(offered)
+            return self._bearer(offered, scope)
         if "x-admin-token" in headers:
-            return self._admin(headers["x-admin-token"])
+            return self._admin(headers["x-admin-token"], scope)
         cookie = cookie_value(headers.get("cookie"))
         found = None if cookie is None else self._sessions.find(cookie)
         if found is not None:
             return found
         return LOCAL_OPERATOR if self._is_local(scope) and not self._tokens.configured else None
 
-    def _bearer(self, offered: str) -> Principal:
+    def _bearer(self, offered: str, scope: Scope) -> Principal:
         kind, _, secret = offered.partition(" ")
         record = self._tokens.check(secret.strip()) if kind.lower() == "bearer" else None
         if record is None:
-            raise NotIdentified("The Authorization header is not valid: send Bearer and a token that is in force")
+            refusal = NotIdentified("The Authorization header is not valid: send Bearer and a token that is in force")
+            raise self._wrong.wrong(scope, refusal)
+        self._wrong.right(scope)
         return Principal(record.name, record.role, Via.TOKEN, record.expires_at)
 
-    def _admin(self, secret: str) -> Principal:
+    def _admin(self, secret: str, scope: Scope) -> Principal:
         record = self._tokens.check(secret.strip())
         if record is None or record.role is not Role.ADMIN:
-            raise NotIdentified("The X-Admin-Token header is not valid: send the token of an admin")
+            refusal = NotIdentified("The X-Admin-Token header is not valid: send the token of an admin")
+            raise self._wrong.wrong(scope, refusal)
+        self._wrong.right(scope)
         return Principal(record.name, record.role, Via.TOKEN, record.expires_at)
 
     def _is_local(self, scope: Scope) -> bool:

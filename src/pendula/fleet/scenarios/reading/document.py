@@ -13,11 +13,11 @@ from pendula.fleet.reading.values import name, version
 from pendula.fleet.samples.catalogue import LIMITS, NOBODY, SAMPLES, USUAL, sample_of
 from pendula.fleet.samples.live_maps import Sample
 from pendula.fleet.samples.scenes import FL_STD
-from pendula.fleet.scenarios.event_reading import event
-from pendula.fleet.scenarios.expectation_reading import expectation
 from pendula.fleet.scenarios.model import Robot, Scenario, ScenarioEvent
-from pendula.fleet.scenarios.task_reading import DISPATCH, dispatch, stream, task, task_event
-from pendula.fleet.scenarios.traffic_params import TRAFFIC_PARAMS, traffic_params
+from pendula.fleet.scenarios.reading.events import event
+from pendula.fleet.scenarios.reading.expected import expectation
+from pendula.fleet.scenarios.reading.tasks import DISPATCH, dispatch, stream, task, task_event
+from pendula.fleet.scenarios.reading.traffic_params import TRAFFIC_PARAMS, traffic_params
 from pendula.fleet.simulator.settings import WorldSettings
 from pendula.fleet.tasks.model import TaskStream
 from pendula.fleet.trucks.profiles import RobotProfile
