@@ -27,7 +27,7 @@ from pendula.server.errors import NotFound
 from pendula.server.hosting.engine_host import EngineHost
 from pendula.server.hosting.room_spec import Host
 from pendula.server.hosting.supervisor import Supervisor
-from pendula.server.rooms.fleet.demo import DEMO_NAME, DEMO_SIMULATION, Mischief
+from pendula.server.rooms.fleet.demo import DEMO_NAME, DEMO_SIMULATION, Caretaker
 from pendula.server.rooms.fleet.figures import Figures
 from pendula.server.rooms.fleet.loop import FleetLoop
 from pendula.server.rooms.fleet.trucks import Simulation
@@ -49,7 +49,7 @@ class Fleets:
         self._demo = host.settings.demo
         self._loops: dict[str, FleetLoop] = {}
         self._expected: dict[str, Simulation | None] = {}
-        self._mischief: Mischief | None = None
+        self._caretaker: Caretaker | None = None
         self.figures = Figures(host.metrics.registry, self._served)
         self._load_maps()
 
@@ -82,11 +82,11 @@ class Fleets:
         loop = self._loops[host.name] = FleetLoop(host, simulation, self.figures)
         await asyncio.to_thread(_keep_map_beside, loop)
         if self._demo and host.name == DEMO_NAME:
-            self._mischief = Mischief(loop)
+            self._caretaker = Caretaker(loop)
 
     async def close(self) -> None:
-        if self._mischief is not None:
-            await self._mischief.close()
+        if self._caretaker is not None:
+            await self._caretaker.close()
         await asyncio.gather(*(one.close() for one in self._loops.values()))
 
     def _simulation(self, name: str) -> Simulation | None:
