@@ -1,7 +1,8 @@
 """The fleets of a server: each engine that is open has a loop, each loop its trucks, simulated or real.
 
 How simulated trucks are is kept beside the engines, in a file of a fleet's name; compiled maps too, by their hashes, so
-that a server need not compile them again. Where a file is gone, real trucks are waited for, and a map is made anew.
+that a server need not compile them again. Where a file is gone, real trucks are waited for, and a map is made anew. The
+map of a fleet also lies beside its journal, for everything that reads journals by itself.
 """
 
 import asyncio
@@ -14,6 +15,8 @@ from fastapi import Path
 
 from pendula.fleet.compiled_sites import put
 from pendula.fleet.model import MapDamaged
+from pendula.fleet.runs.incidents import MAP_FILE
+from pendula.fleet.runs.recording import keep_map
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.site.file import from_bytes, to_bytes
 from pendula.kernel.bodies import Nobody
@@ -47,7 +50,7 @@ class Fleets:
         self._loops: dict[str, FleetLoop] = {}
         self._expected: dict[str, Simulation | None] = {}
         self._mischief: Mischief | None = None
-        self.figures = Figures(host.metrics.registry, lambda: self._loops)
+        self.figures = Figures(host.metrics.registry, self._served)
         self._load_maps()
 
     @property
@@ -66,6 +69,9 @@ class Fleets:
             raise NotFound(f"The fleet {name!r} is not served", room="fleet", engine=name, known=sorted(self._loops))
         return found
 
+    def _served(self) -> dict[str, FleetLoop]:
+        return {name: one for name, one in self._loops.items() if not one.host.closed}
+
     async def engine_opened(self, host: EngineHost) -> None:
         if host.closed or host.state is not State.READY:
             return
@@ -74,6 +80,7 @@ class Fleets:
             await before.close()
         simulation = await asyncio.to_thread(self._simulation, host.name)
         loop = self._loops[host.name] = FleetLoop(host, simulation, self.figures)
+        await asyncio.to_thread(_keep_map_beside, loop)
         if self._demo and host.name == DEMO_NAME:
             self._mischief = Mischief(loop)
 
@@ -110,6 +117,20 @@ class Fleets:
             replace(disk, name, data)
         finally:
             disk.close()
+
+
+def _keep_map_beside(loop: FleetLoop) -> None:
+    """Put the compiled map beside the journal of a fleet, where it is not; without it readers compile it again."""
+    folder, site = loop.folder, loop.engine.site
+    if folder is None or (folder / MAP_FILE).exists():
+        return
+    disk = RealDisk(folder)
+    try:
+        keep_map(disk, site)
+    except OSError as error:
+        log.warning("map_not_kept", fleet=loop.host.name, problem=str(error))
+    finally:
+        disk.close()
 
 
 def fleets_of(supervisor: Supervisor) -> Fleets:
