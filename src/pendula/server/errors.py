@@ -176,6 +176,14 @@ class BodiesBusy(HttpRefused):
     retry_after = RETRY_AFTER_SECONDS
 
 
+class PastBusy(HttpRefused):
+    """As many looks at the past wait as may. Try again in a moment."""
+
+    code = "past_busy"
+    status = 503
+    retry_after = RETRY_AFTER_SECONDS
+
+
 def status_of(error: PendulaError) -> int:
     """The HTTP status of any error of the package: the caller's fault is 4xx, the world's is 503."""
     match error:
