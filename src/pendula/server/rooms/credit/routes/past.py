@@ -48,7 +48,9 @@ async def past(run_id: str, request: Request, caller: Looking) -> Response:
 async def moments(run_id: str, request: Request, caller: Looking) -> Response:
     """The first moment of the journal, the last, and others evenly between them."""
     index, points = (await _host(run_id, caller)).moments, whole(request, "points", 5, 2, MOST_POINTS)
-    return json_response(await supervisor_of(request).replayed(lambda: canonical.encode(MomentsView(index.spread(points)))))
+    return json_response(
+        await supervisor_of(request).replayed(lambda: canonical.encode(MomentsView(index.spread(points))))
+    )
 
 
 @router.get(f"{RUN}/moment", responses=answers(MomentView, CHANGE_ERRORS), operation_id="credit_moment")
@@ -56,7 +58,9 @@ async def moment(run_id: str, request: Request, caller: Looking) -> Response:
     """The moment of the record `n`, or the last one not after the time `t` or `utc_ms`; and the one that follows it."""
     index = (await _host(run_id, caller)).moments
     n, t, utc_ms = (_maybe(request, name) for name in ("n", "t", "utc_ms"))
-    return json_response(await supervisor_of(request).replayed(lambda: canonical.encode(found_moment(index, n, t, utc_ms))))
+    return json_response(
+        await supervisor_of(request).replayed(lambda: canonical.encode(found_moment(index, n, t, utc_ms)))
+    )
 
 
 @router.get(f"{RUN}/incident", responses=answers(IncidentView, CHANGE_ERRORS), operation_id="credit_incident")
@@ -64,7 +68,9 @@ async def incident(run_id: str, request: Request, caller: Looking) -> Response:
     """What was refused first, or next after a record, or last before one."""
     index = (await _host(run_id, caller)).moments
     after, before = _maybe(request, "after"), _maybe(request, "before")
-    return json_response(await supervisor_of(request).replayed(lambda: canonical.encode(found_incident(index, after, before))))
+    return json_response(
+        await supervisor_of(request).replayed(lambda: canonical.encode(found_incident(index, after, before)))
+    )
 
 
 def _then(run: Run, request: Request, at: int, now: str) -> PastRun:
