@@ -78,7 +78,7 @@ test("the screen shows what is on and sends what its buttons say", () => {
   expect(find(page, ".screen-frame svg").getAttribute("aria-label")).toBe("Item 11 of dawn");
   expect(find(page, "figcaption").textContent).toContain("its channel's turn, item 3 of epoch 0");
   expect(find(page, "[data-testid=dwell]").textContent).toContain("3 s left");
-  expect(find(page, "[data-testid=do-ban]").textContent).toBe("Not until it is refreshed");
+  expect(find(page, "[data-testid=do-ban]").textContent).toBe("Hide until the channel changes");
   for (const name of ["prev", "pause", "next", "ban"]) doing(() => find(page, `[data-testid=do-${name}]`).click());
   expect(command.mock.calls).toEqual([[{ type: "prev" }], [{ type: "pause" }], [{ type: "next" }], [{ type: "ban" }]]);
   doing(() => find(page, "[data-testid=do-insert]").click());

@@ -106,7 +106,7 @@ function Buttons({ now, live, onCommand }: ButtonsProps) {
           ? button("resume", "Resume", () => ({ type: "resume" }))
           : button("pause", "Pause", () => ({ type: "pause" }))}
         {button("next", "Next", () => ({ type: "next" }))}
-        {button("ban", "Not until it is refreshed", () => ({ type: "ban" }), now.item === null)}
+        {button("ban", "Hide until the channel changes", () => ({ type: "ban" }), now.item === null)}
         {button("insert", "New artwork", newArtwork)}
       </div>
       {!live && <p class="quiet">Go back to live to use the buttons: the past cannot be changed.</p>}
