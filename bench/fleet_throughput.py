@@ -1,17 +1,25 @@
 """Throughput of fleets, map by map: beside the same trucks without interaction, and beside three other rules.
 
-Tasks an hour of virtual time, the same tasks and options for all; with each its longest wait, and that by the median of
-all trucks. The figure is of the map as well. What free trucks do on the shortest ways is printed: a detour is a cost.
+Tasks an hour of virtual time, the same streams and options for all; with each its longest wait, and that by the median
+of all trucks. The figure is of the map as well. Without interaction the very same tours are driven again, each truck by
+itself: what they take of the time is the part that is not spent on others. On the shortest ways that is printed: a
+detour is a cost. The other rules are measured with one seed, and so are fleets too large for more.
 """
 
+import os
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from decimal import Decimal
+from multiprocessing import get_context
 from statistics import fmean
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from pendula.cli.benchmarks import Progress, Row, Target, compared, measured
 
 if TYPE_CHECKING:
-    from bench.fleet_throughput_loads import Figures, Kind, Load, Places
+    from bench.fleet_throughput_loads import Beside, Errand, Figures
+
+    Found = dict[Errand, tuple[Figures, Beside | None]]
 
 # The room's own libraries.
 PEERS: tuple[str, ...] = ("numpy", "shapely")
@@ -19,71 +27,126 @@ PEERS: tuple[str, ...] = ("numpy", "shapely")
 # What part of the throughput without interaction is wanted, in hundredths; nothing where it is printed only.
 WANTED = {
     "reference_hall, opposed streams, 3 trucks": 85,
-    "reference_hall, opposed streams, 4 trucks": 85,
+    "reference_hall, opposed streams, 4 trucks": None,
     "reference_hall, one stream, 3 trucks": 85,
     "12 m grid with spurs, 20 trucks": 80,
     "one-way warehouse, 20 trucks": 75,
     "one-way warehouse, 30 trucks": 75,
     "two-way warehouse, 10 trucks": 90,
     "two-way warehouse, 20 trucks": 55,
-    "one-way warehouse, 100 trucks": None,
-    "one-way warehouse, 200 trucks": None,
 }
+PRINTED = ("one-way warehouse, 100 trucks", "one-way warehouse, 200 trucks")
+# Where the stations themselves are the limit: tasks an hour that they allow, and the part that is wanted.
+STATIONS = {"reference_hall, opposed streams, 4 trucks": (92, Decimal("0.85"))}
 # How many times what another rule does.
 MORE = {
     "reference_hall, opposed streams, 3 trucks": Decimal("1.25"),
     "one-way warehouse, 20 trucks": Decimal("1.25"),
 }
-SECONDS, QUICK_SECONDS, LARGE_SECONDS = 3_600, 120, 600
-SEEDS, QUICK_SEEDS = (0, 1, 2), (0,)
+# An hour in all with three seeds; the other rules beside the first of them.
+SECONDS, LARGE_SECONDS, SEEDS = 1_200, 600, (0, 1, 2)
+QUICK_SECONDS, QUICK_LARGE_SECONDS, QUICK_SEEDS = 300, 20, (0,)
+_BAR = 20
 
 
 def run(quick: bool, progress: Progress) -> list[Row]:
     # Looked for only now: the program names missing libraries before anything of the room is read.
-    from bench.fleet_throughput_loads import Kind, Load, Places
+    from bench.fleet_throughput_loads import Errand, Kind
 
-    places, rows = Places(), []
-    for name, wanted in WANTED.items():
-        seconds = QUICK_SECONDS if quick else LARGE_SECONDS if wanted is None else SECONDS
-        seeds = QUICK_SEEDS if quick or wanted is None else SEEDS
-        load = Load(name, seconds * 1000, seeds)
-        ours = _mean(places, load, Kind.OURS, progress)
-        if wanted is None:
-            rows.append(measured(f"tasks an hour, {name}", ours.tasks_an_hour, "tasks", fairness=_waited(ours)))
-            continue
-        for kind, least in _yardsticks(name, Decimal(wanted) / 100).items():
-            rows.append(_beside(name, ours, _mean(places, load, kind, progress), kind.value, least))
+    long_ms, large_ms = (QUICK_SECONDS, QUICK_LARGE_SECONDS) if quick else (SECONDS, LARGE_SECONDS)
+    seeds = QUICK_SEEDS if quick else SEEDS
+    ours = {name: [Errand(name, Kind.OURS, long_ms * 1000, seed, alone=True) for seed in seeds] for name in WANTED}
+    others = {
+        name: [Errand(name, kind, long_ms * 1000, seeds[0]) for kind in (Kind.BANKER, Kind.ACYCLIC, Kind.WHOLE_PATHS)]
+        for name in WANTED
+    }
+    large = [Errand(name, Kind.OURS, large_ms * 1000, seeds[0]) for name in PRINTED]
+    found = _carried_out(
+        [*large, *(one for every in (ours, others) for each in every.values() for one in each)], progress
+    )
+    rows = [row for name in WANTED for row in _rows(name, ours[name], others[name], found)]
+    return [*rows, *(_printed(one.name, found[one][0]) for one in large)]
+
+
+def _carried_out(errands: "list[Errand]", progress: Progress) -> "Found":
+    """All runs, on every core there is, the largest first so that none is waited for alone at the end."""
+    from bench.fleet_throughput_loads import drive
+
+    ordered = sorted(errands, key=_size, reverse=True)
+    whole, done, began = sum(map(_size, ordered)), 0, monotonic()
+    found: Found = {}
+    progress(f"{_bar(0)} 0 of {len(ordered)} runs")
+    with ProcessPoolExecutor(len(os.sched_getaffinity(0)), get_context("spawn")) as pool:
+        left: dict[Future[tuple[Figures, Beside | None]], Errand] = {pool.submit(drive, one): one for one in ordered}
+        while left:
+            for future in wait(left, return_when=FIRST_COMPLETED).done:
+                errand = left.pop(future)
+                found[errand] = future.result()
+                done += _size(errand)
+                minutes = (monotonic() - began) * (whole - done) / done / 60
+                progress(f"{_bar(done / whole)} {len(found)} of {len(ordered)} runs, {minutes:.0f} minutes left")
+    return found
+
+
+def _size(errand: "Errand") -> int:
+    """About what a run costs: trucks that wait for each other cost more the more they are."""
+    trucks = int(errand.name.split()[-2])
+    return errand.duration_ms * (trucks + trucks * trucks // 40 + 4) * (2 if errand.alone else 1)
+
+
+def _bar(part: float) -> str:
+    full = round(part * _BAR)
+    return "[" + "#" * full + "." * (_BAR - full) + "]"
+
+
+def _rows(name: str, ours: "list[Errand]", others: "list[Errand]", found: "Found") -> list[Row]:
+    """All that is printed for a map."""
+    figures = [found[one][0] for one in ours]
+    alone = [beside for one in ours if (beside := found[one][1]) is not None]
+    mean, wanted = _mean(figures), WANTED[name]
+    part = None if wanted is None else Decimal(wanted) / 100
+    rows = [
+        _alone(name, mean, fmean(one.free for one in alone), "no interaction", part),
+        _alone(name, mean, fmean(one.shortest for one in alone), "no interaction, shortest ways", None),
+    ]
+    if name in STATIONS:
+        allowed, least = STATIONS[name]
+        rows.append(_beside(name, mean, float(allowed), "what its stations allow", least, _waited(mean)))
+    first = figures[0]
+    for one in others:
+        other = found[one][0]
+        waited = f"{_waited(first)}; beside it {_waited(other)}"
+        rows.append(_beside(name, first, other.tasks_an_hour, one.kind.value, MORE.get(name, Decimal(1)), waited))
     return rows
 
 
-def _yardsticks(name: str, part: Decimal) -> dict["Kind", Decimal | None]:
-    from bench.fleet_throughput_loads import Kind
-
-    more = MORE.get(name, Decimal(1))
-    others = dict.fromkeys((Kind.BANKER, Kind.ACYCLIC, Kind.WHOLE_PATHS), more)
-    return {Kind.FREE: part, Kind.SHORTEST: None, **others}
-
-
-def _mean(places: "Places", load: "Load", kind: "Kind", progress: Progress) -> "Figures":
+def _mean(found: "list[Figures]") -> "Figures":
     """The mean of all seeds, and the longest wait of any."""
     from bench.fleet_throughput_loads import Figures
 
-    progress(f"{load.name}: {kind.value}, {len(load.seeds)} x {load.duration_ms // 1000} s")
-    found = [places.drive(load.name, kind, load.duration_ms, seed) for seed in load.seeds]
     worst = max(found, key=lambda one: one.longest_s)
     return Figures(fmean(one.tasks_an_hour for one in found), worst.longest_s, worst.longest_over_median)
 
 
-def _beside(name: str, ours: "Figures", other: "Figures", against: str, least: Decimal | None) -> Row:
+def _alone(name: str, ours: "Figures", share: float, against: str, least: Decimal | None) -> Row:
+    waited = f"{_waited(ours)}; the same tours alone took {100 * share:.0f} % of the time"
+    return _beside(name, ours, ours.tasks_an_hour / share, against, least, waited)
+
+
+def _beside(name: str, ours: "Figures", other: float, against: str, least: Decimal | None, waited: str) -> Row:
     return compared(
         f"tasks an hour, {name}",
         ours.tasks_an_hour,
-        max(other.tasks_an_hour, 0.1),
+        max(other, 0.1),
         "tasks",
         against=against,
         target=None if least is None else Target(">=", least),
-        fairness=f"{_waited(ours)}; beside it {_waited(other)}",
+        fairness=waited,
     )
+
+
+def _printed(name: str, ours: "Figures") -> Row:
+    return measured(f"tasks an hour, {name}", ours.tasks_an_hour, "tasks", fairness=_waited(ours))
 
 
 def _waited(one: "Figures") -> str:

@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypeVar
 from unittest.mock import patch
 
 import numpy as np
 from msgspec.structs import replace
 
+from bench.fleet_throughput_tours import Fed, Heard
 from pendula.fleet import compile_map
 from pendula.fleet.checker import Judge
 from pendula.fleet.driving import track
@@ -39,15 +40,6 @@ class Kind(StrEnum):
     WHOLE_PATHS = "reserving whole paths"
     FREE = "no interaction"
     SHORTEST = "no interaction, shortest ways"
-
-
-@dataclass(frozen=True, slots=True)
-class Load:
-    """A map by its name, for so long, with so many seeds."""
-
-    name: str
-    duration_ms: int
-    seeds: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,29 +102,82 @@ def endless(sample: Sample, name: str, duration_ms: int, seed: int) -> Scenario:
     )
 
 
-class Places:
-    """The maps, each compiled once."""
+@dataclass(frozen=True, slots=True)
+class Errand:
+    """One run: a map by its name, under a rule, for so long, with a seed; `alone`: its tours are driven again without
+    interaction."""
 
-    def __init__(self) -> None:
-        self._sites: dict[str, tuple[Sample, CompiledMap]] = {}
+    name: str
+    kind: Kind
+    duration_ms: int
+    seed: int
+    alone: bool = False
 
-    def drive(self, name: str, kind: Kind, duration_ms: int, seed: int) -> Figures:
-        """A run under a rule."""
-        if name not in self._sites:
-            sample = MAPS[name]()
-            self._sites[name] = sample, compile_map(sample.source, [FL_STD])
-        sample, site = self._sites[name]
-        scenario = endless(sample, name, duration_ms, seed)
-        if kind in _RULES:
-            # These rules keep no witness that could be replayed.
-            scenario = replace(scenario, traffic=TrafficParams(refuge=False))
-        elif kind is Kind.SHORTEST:
-            scenario = replace(scenario, dispatch=DispatchParams(opposition_milli=0))
-        with _ruled(kind):
-            form = Run(scenario, site).run(duration_ms).form
-        wrong = [one for one in form["invariants"].values() if one["violations"]]
-        assert kind in _FREE or not wrong, form["incidents"]
-        return _figures(form, duration_ms)
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """The same tasks by the same trucks in the same order without interaction: what part of the time they took, on the
+    ways the fleet drove and on the shortest."""
+
+    free: float
+    shortest: float
+
+
+_SITES: dict[str, tuple[Sample, CompiledMap]] = {}
+
+
+def placed(name: str) -> tuple[Sample, CompiledMap]:
+    """A map and its fleet; each is compiled once in a process."""
+    if name not in _SITES:
+        sample = MAPS[name]()
+        _SITES[name] = sample, compile_map(sample.source, [FL_STD])
+    return _SITES[name]
+
+
+def drive(errand: Errand) -> tuple[Figures, Beside | None]:
+    """A run under a rule, and what its trucks would have needed alone where that is asked for."""
+    sample, site = placed(errand.name)
+    scenario = endless(sample, errand.name, errand.duration_ms, errand.seed)
+    if errand.kind in _RULES:
+        # These rules keep no witness that could be replayed.
+        scenario = replace(scenario, traffic=TrafficParams(refuge=False))
+    roads: list[Heard] = []
+    with _ruled(errand.kind):
+        run = Run(scenario, site, lambda engine, _: _kept(roads, Heard(engine)))
+        form = run.run(errand.duration_ms).form
+    assert not any(one["violations"] for one in form["invariants"].values()), form["incidents"]
+    figures = _figures(form, errand.duration_ms)
+    if not errand.alone:
+        return figures, None
+    return figures, Beside(_share(scenario, site, roads[0], Kind.FREE), _share(scenario, site, roads[0], Kind.SHORTEST))
+
+
+def _share(scenario: Scenario, site: CompiledMap, ours: Heard, kind: Kind) -> float:
+    """What part of the time the same tours take without interaction. Which truck takes which task is left as it was: a
+    fleet that waits nowhere would take other tasks, and be no yardstick for these."""
+    tours = ours.tours()
+    if not tours:
+        return 1.0
+    streams = tuple(replace(one, last_ms=-1) for one in scenario.streams)
+    alone = replace(scenario, streams=streams)
+    if kind is Kind.SHORTEST:
+        alone = replace(alone, dispatch=DispatchParams(opposition_milli=0, one_way_milli=0))
+    roads: list[Fed] = []
+    with _ruled(kind):
+        run = Run(alone, site, lambda engine, _: _kept(roads, Fed(engine, tours)))
+        while run.now_ms < scenario.duration_ms and roads[0].is_busy:
+            run.step()
+    # A truck that is not through by the end needed all of the time.
+    needed = sum(roads[0].ended.get(robot, scenario.duration_ms) for robot in tours)
+    return needed / sum(ours.ended[robot] for robot in tours)
+
+
+R = TypeVar("R")
+
+
+def _kept(roads: list[R], road: R) -> R:
+    roads.append(road)
+    return road
 
 
 def _figures(form: dict[str, Any], duration_ms: int) -> Figures:
@@ -141,7 +186,6 @@ def _figures(form: dict[str, Any], duration_ms: int) -> Figures:
     return Figures(form["tasks"]["done"] * 3_600_000 / duration_ms, longest / 1000, longest / max(1, middle))
 
 
-_FREE = frozenset({Kind.FREE, Kind.SHORTEST})
 _RULES = {Kind.BANKER: Rule.BANKER, Kind.ACYCLIC: Rule.ACYCLIC}
 
 

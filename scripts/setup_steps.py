@@ -316,6 +316,8 @@ def page_steps(checkout: Checkout) -> tuple[Step, Step]:
     web = checkout.root / "web"
     manifests = [web / name for name in ("package.json", "package-lock.json", ".npmrc")]
     own = [path for path in web.iterdir() if path.name != "node_modules"]
+    # The documentation is built with the page.
+    own.append(checkout.root / "docs")
     sources = [path for top in own for path in (top, *top.rglob("*")) if path.is_file()]
     page = checkout.root / "src/pendula/server/page/index.html"
     return Step("page-packages", manifests, web / "node_modules/.package-lock.json"), Step("page", sources, page)

@@ -3,11 +3,15 @@
 
 import { defineConfig } from "vitest/config";
 
+import { docsPages } from "./docs_pages.ts";
+import { fileURLToPath } from "node:url";
+
 const SERVER = "http://127.0.0.1:8765";
 // The server refuses foreign origins; behind this proxy its own origin is the honest one.
 const passOn = { target: SERVER, changeOrigin: true, headers: { origin: SERVER } };
 
 export default defineConfig({
+  plugins: [docsPages(fileURLToPath(new URL("../docs", import.meta.url)))],
   build: {
     outDir: "../src/pendula/server/page",
     emptyOutDir: true,
@@ -30,7 +34,7 @@ export default defineConfig({
     proxy: { "/api": passOn, "/healthz": passOn, "/readyz": passOn },
   },
   test: {
-    include: ["src/**/*.test.{ts,tsx}"],
+    include: ["*.test.ts", "src/**/*.test.{ts,tsx}"],
     css: true,
     // Files share a thread and its document, which takes a fifth of the time: a test leaves nothing behind.
     pool: "threads",

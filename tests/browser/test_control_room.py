@@ -134,6 +134,36 @@ def test_a_link_shows_a_colleague_the_same_picture(demo: str, watched: Watched) 
     assert watched.errors == []
 
 
+def test_what_is_shown_is_saved_as_table_picture_and_state(demo: str, watched: Watched) -> None:
+    page = watched.page
+    live(page, f"{demo}/#/rooms/fleet")
+    expect(page.get_by_test_id("trucks").locator("tbody tr").first).to_be_visible()
+    page.get_by_test_id("export").locator("summary").click()
+    files = {}
+    for kind in ("CSV", "PNG", "JSON"):
+        with page.expect_download() as told:
+            page.get_by_test_id(f"export-{kind}").first.click()
+        files[kind] = told.value.path().read_bytes()
+
+    assert files["CSV"].startswith(b"truck,is,about,speed,waits,why\r\n")
+    assert files["PNG"].startswith(b"\x89PNG")
+    assert {truck["robot_id"] for truck in json.loads(files["JSON"])["trucks"]} == {"R1", "R2", "R3", "R4"}
+    assert watched.errors == []
+
+
+def test_help_in_place_leads_into_the_documentation(demo: str, watched: Watched) -> None:
+    page = watched.page
+    live(page, f"{demo}/#/rooms/fleet")
+    page.get_by_test_id("help").locator("summary").click()
+
+    page.get_by_test_id("help").get_by_role("link", name="Never a jam").click()
+
+    expect(page.get_by_role("heading", level=1)).to_have_text("Never a jam")
+    page.get_by_role("link", name="All pages").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Documentation")
+    assert watched.errors == []
+
+
 def test_why_answers_with_a_chain_of_reasons(demo: str, watched: Watched) -> None:
     page = watched.page
     live(page, f"{demo}/#/rooms/tally")

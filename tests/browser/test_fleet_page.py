@@ -58,6 +58,21 @@ def test_a_truck_is_stopped_explained_and_sent_on_and_the_moment_before_is_there
     assert watched.errors == []
 
 
+def test_a_task_is_held_and_goes_on_from_the_page(fleet: Page, watched: Watched) -> None:
+    room = f"{fleet.url.split('#')[0]}api/v1/fleet/hall"
+    # While all stand nobody takes the task away from under the mouse.
+    fleet.request.post(f"{room}/actions", data={"type": "PAUSE_FLEET", "reason": "fire drill"})
+    fleet.request.post(f"{room}/tasks", data={"taskId": "mine", "pickNodeId": "WEST", "dropNodeId": "EAST"})
+    fleet.get_by_test_id("task-mine").click()
+    for deed, told in (("HOLD_TASK", "Nobody begins task"), ("RESUME_TASK", "goes on")):
+        fleet.get_by_test_id(f"do-{deed}").click()
+        fleet.get_by_test_id("task-reason").fill("the goods are blocked")
+        fleet.get_by_test_id("task-yes").click()
+        expect(fleet.get_by_test_id("task-told")).to_contain_text(told)
+    fleet.request.post(f"{room}/actions", data={"type": "RESUME_FLEET", "reason": "over"})
+    assert watched.errors == []
+
+
 def test_the_hall_is_drawn_and_a_truck_chosen_by_keyboard(fleet: Page, watched: Watched) -> None:
     hall = fleet.get_by_test_id("hall")
     hall.focus()

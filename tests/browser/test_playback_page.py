@@ -41,7 +41,7 @@ def test_the_frame_plays_before_the_eyes(demo: str, watched: Watched) -> None:
     expect(page.get_by_test_id("title")).to_have_text("Playback")
     expect(page.get_by_test_id("before").locator("button").first).to_contain_text(before)
     expect(page.get_by_test_id("coming").locator("svg").first).to_be_visible()
-    expect(page.get_by_test_id("exposure").locator("li")).to_have_count(3)
+    expect(page.get_by_test_id("exposure").locator("[data-channel]")).to_have_count(3)
     assert page.get_by_test_id("dwell").locator("progress").evaluate("p => p.value") <= 1
     page.set_viewport_size({"width": 360, "height": 740})
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
@@ -113,12 +113,12 @@ def test_a_banned_artwork_leaves_every_channel_until_the_ban_is_lifted(hall: Pag
 def test_a_channel_rests_and_its_share_goes_to_the_other(hall: Page, watched: Watched) -> None:
     shares = hall.get_by_test_id("exposure")
     rest = hall.get_by_test_id("rest-b")
-    expect(shares.locator("[data-channel=a]")).to_contain_text("of 50.0 %")
+    expect(shares.locator("[data-channel=a]")).to_contain_text("should be 50.0 %")
 
     rest.click()
     expect(rest).to_have_attribute("aria-pressed", "true")
     expect(shares.locator("[data-channel=b]")).to_contain_text("paused")
-    expect(shares.locator("[data-channel=a]")).to_contain_text("of 100.0 %")
+    expect(shares.locator("[data-channel=a]")).to_contain_text("should be 100.0 %")
     hall.get_by_test_id("do-next").click()
     expect(hall.get_by_test_id("on-channel")).to_have_text("a")
     expect(hall.get_by_test_id("coming").locator("button", has_text="b")).to_have_count(0)
@@ -126,7 +126,7 @@ def test_a_channel_rests_and_its_share_goes_to_the_other(hall: Page, watched: Wa
     rest.click()
 
     expect(rest).to_have_text("Pause")
-    expect(shares.locator("[data-channel=b]")).to_contain_text("of 50.0 %")
+    expect(shares.locator("[data-channel=b]")).to_contain_text("should be 50.0 %")
     assert watched.errors == []
 
 
@@ -143,6 +143,9 @@ def test_the_past_cannot_be_wished_for(hall: Page, watched: Watched) -> None:
 def test_an_item_that_is_clicked_explains_itself(hall: Page, watched: Watched) -> None:
     reasons = hall.get_by_test_id("panel-why-item").get_by_test_id("reason")
     expect(reasons.first).to_have_attribute("data-code", "turn_of_channel")
+    expect(reasons.first).to_be_hidden()
+    hall.get_by_test_id("folded-sentence").click()
+    expect(reasons.first).to_be_visible()
 
     hall.get_by_test_id("coming").locator("button").first.click()
 

@@ -1,5 +1,6 @@
 """The contract of a disk, over the real one and the faulty one."""
 
+import gc
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -119,3 +120,34 @@ def test_the_real_disk_syncs_what_it_says_it_syncs(tmp_path: Path, monkeypatch: 
     disk.sync_dir()
 
     assert synced == [tmp_path.name, "new", "x", "data"]
+
+
+def test_a_directory_is_claimed_by_one_disk_until_it_is_released_or_closed(tmp_path: Path) -> None:
+    one, other = RealDisk(tmp_path), RealDisk(tmp_path)
+
+    assert one.claim()
+    assert not other.claim()
+    one.release()
+    assert other.claim()
+    assert not one.claim()
+    other.close()
+    assert one.claim()
+
+
+def test_a_disk_that_nobody_has_any_more_has_no_claim(tmp_path: Path) -> None:
+    held = [RealDisk(tmp_path)]
+    assert held[0].claim()
+
+    held.clear()
+    gc.collect()
+
+    assert RealDisk(tmp_path).claim()
+
+
+def test_what_was_closed_is_released_without_harm(tmp_path: Path) -> None:
+    disk = RealDisk(tmp_path)
+    disk.close()
+
+    disk.release()
+
+    assert RealDisk(tmp_path).claim()

@@ -108,7 +108,12 @@ def test_a_part_runs_in_as_many_processes_as_asked_for_and_never_more_than_its_o
     asked: int | None, given: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     called: list[tuple[str, ...]] = []
-    monkeypatch.setattr(run_tests.Machine, "run", lambda _machine, *words: called.append(words) is None)
+
+    def run(_: run_tests.Machine, *words: str) -> bool:
+        called.append(words)
+        return True
+
+    monkeypatch.setattr(run_tests.Machine, "run", run)
 
     run_tests.run_part(run_tests.Part("kernel", 60), machines(None)[0], False, asked)
 

@@ -24,23 +24,26 @@ export function App() {
   useArrival(heading, placeOf(here), title);
   return (
     <>
-      {/* biome-ignore lint/a11y/useValidAnchor: a skip link is one by custom, and its jump is made by hand below */}
-      <a
-        class="skip-link"
-        href="#/"
-        onClick={(event) => {
-          // The address names the page, so the jump is made by hand.
-          event.preventDefault();
-          heading.current?.focus();
-        }}
-      >
-        Skip to the content
-      </a>
       <header class="side">
+        {/* biome-ignore lint/a11y/useValidAnchor: a skip link is one by custom, and its jump is made by hand below */}
+        <a
+          class="skip-link"
+          href="#/"
+          onClick={(event) => {
+            // The address names the page, so the jump is made by hand.
+            event.preventDefault();
+            heading.current?.focus();
+          }}
+        >
+          Skip to the content
+        </a>
         <Brand />
         {!needsSignIn && <Nav rooms={roomList.value?.rooms ?? []} route={here} />}
         <div class="side-foot">
           <ThemeToggle />
+          <a class="docs-link" href="/docs/">
+            Documentation
+          </a>
           <Who />
         </div>
       </header>

@@ -17,7 +17,7 @@ from pendula.fleet.compiled_sites import site_of
 from pendula.fleet.contracts.traffic import OperatorAction, OperatorAnswer, RobotStatus
 from pendula.fleet.events import FleetEvent, TickLate
 from pendula.fleet.health.orders import AppliedOrder, Order, OrderKind
-from pendula.fleet.operators.desk import Desk
+from pendula.fleet.operators import ActionType, Desk
 from pendula.fleet.routing.planner import Anchor, AtNode, OnEdge
 from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.site.compiled_map import CompiledMap
@@ -76,7 +76,7 @@ class FleetEngine:
         self.last: TickOutputs | None = None
         self.orders_out = OrdersOut()
         # Why nothing is written down, as long as that is so.
-        self._trouble = trouble
+        self.trouble = trouble
 
     @classmethod
     def create(cls, config: Json) -> Self:
@@ -110,7 +110,7 @@ class FleetEngine:
         return self.traffic.site
 
     def state(self) -> bytes:
-        return saving.encoded(self.traffic, self.dispatch, self.desk, self._trouble)
+        return saving.encoded(self.traffic, self.dispatch, self.desk, self.trouble)
 
     def now(self) -> int:
         return self.traffic.now_ms
@@ -156,7 +156,7 @@ class FleetEngine:
         """People first, then tasks, then traffic: what is wanted, who goes where, and who may go on."""
         trucks = self.traffic.records
         asked = self.desk.take(command.operator_actions, command.now_ms, trucks)
-        cancelled = [self._cancelled(one) for one in asked.cancelled]
+        wanted = [self._about_task(one) for one in asked.tasks]
         cleared = {one.order_id for one in asked.orders if self._clears(one)}
         views = truck_views(trucks, self.config.traffic, command.now_ms, command.reports)
         self.dispatch.keep_off(self.traffic.barred())
@@ -167,7 +167,7 @@ class FleetEngine:
         self.dispatch.settled(outputs.accepted_routes, outputs.refused_routes)
         applied = [AppliedOrder(one.order_id) if one.order_id in cleared else one for one in outputs.applied_orders]
         self._follow(orders, applied)
-        settled = self.desk.settle([*cancelled, *applied], outputs.tick)
+        settled = self.desk.settle([*wanted, *applied], outputs.tick)
         return step, outputs, (*asked.answers, *settled)
 
     def _orders(self, command: Tick, step: DispatchStep, aims: tuple[Aim, ...]) -> OrdersOut:
@@ -180,9 +180,16 @@ class FleetEngine:
             operations = self.dispatch.operations()
         return OrdersOut(aims, routes, operations)
 
-    def _cancelled(self, action: OperatorAction) -> AppliedOrder:
+    def _about_task(self, action: OperatorAction) -> AppliedOrder:
+        """Cancels, withdraws, holds or resumes a task; who did it is the cause that the task remembers."""
         assert isinstance(action.taskId, str)
-        no = self.dispatch.cancel(action.taskId, f"CANCELLED by {action.operatorId}")
+        change, done = {
+            ActionType.CANCEL_TASK: (self.dispatch.cancel, "CANCELLED"),
+            ActionType.WITHDRAW_TASK: (self.dispatch.withdraw, "WITHDRAWN"),
+            ActionType.HOLD_TASK: (self.dispatch.hold, "HELD"),
+            ActionType.RESUME_TASK: (self.dispatch.resume, "RESUMED"),
+        }[ActionType(action.type)]
+        no = change(action.taskId, f"{done} by {action.operatorId}")
         if no is None:
             return AppliedOrder(action.actionId)
         return AppliedOrder(action.actionId, no.code, no.message)
@@ -222,9 +229,9 @@ class FleetEngine:
 
     def _troubled(self, trouble: str | None) -> Iterator[TaskAlert]:
         """An alert when the journal is not written any more, and only then."""
-        if trouble is not None and self._trouble is None:
+        if trouble is not None and self.trouble is None:
             yield TaskAlert(LOGGING_DEGRADED, "ERROR", None, f"the journal is not written: {trouble}")
-        self._trouble = trouble
+        self.trouble = trouble
 
     def _plan(self, form: SavedRoute) -> RoutePlan | Refusal:
         try:

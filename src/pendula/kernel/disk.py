@@ -130,12 +130,22 @@ class RealDisk:
             return False
         return True
 
+    def release(self) -> None:
+        """Let others claim the directory; what is open stays open."""
+        if self._dir >= 0:
+            fcntl.flock(self._dir, fcntl.LOCK_UN)
+
     def close(self) -> None:
         for name in list(self._open):
             self._forget(name)
         if self._dir >= 0:
             os.close(self._dir)
             self._dir = -1
+
+    def __del__(self) -> None:
+        # A claim would outlive a disk that nobody has any more: the next one could not be made in this process.
+        if getattr(self, "_dir", -1) >= 0:
+            self.close()
 
     def _handle(self, name: str) -> int:
         if name not in self._open:

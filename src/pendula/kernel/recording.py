@@ -4,17 +4,42 @@ The journal's header is always what the engine's class says of itself, so that `
 hands a disk over hands over its closing too: it is closed with the driver, or at once when there cannot be one.
 """
 
+from os import PathLike
 from typing import Any, TypeVar
 
 from pendula.kernel.canonical import Json
-from pendula.kernel.disk import Disk
+from pendula.kernel.disk import Disk, RealDisk
 from pendula.kernel.driver import Driver
 from pendula.kernel.engine import Engine, Outcome, Outside
-from pendula.kernel.journal import FileJournal
+from pendula.kernel.errors import WorldBroken
+from pendula.kernel.journal import FileJournal, JournalBroken
 from pendula.kernel.limits import MIN_FREE_BYTES, SEGMENT_BYTES
 
 C = TypeVar("C")
 E = TypeVar("E")
+OTHERS = "this program or another has it open, and has not closed it"
+
+
+class JournalInUse(WorldBroken):
+    """Somebody else writes this journal, and two would spoil it. Facts: `path`."""
+
+    code = "journal_in_use"
+
+
+def claimed(directory: str | PathLike[str], others: str = OTHERS) -> RealDisk:
+    """The directory of a journal, taken for one writer alone until it is closed.
+
+    Raises `JournalInUse`, which says who the `others` are, and `JournalBroken` for what cannot be a directory.
+    """
+    try:
+        disk = RealDisk(directory)
+    except OSError as trouble:
+        path = str(directory)
+        raise JournalBroken(f"The journal {path} cannot be used: {trouble.strerror}", path=path) from trouble
+    if not disk.claim():
+        disk.close()
+        raise JournalInUse(f"{directory} is in use: {others}", path=str(directory))
+    return disk
 
 
 def new_journal(

@@ -64,7 +64,7 @@ def read_contents(disk: Disk) -> Contents:
     """Read and check every segment; raises `JournalMissing`, and `journal_corrupt` for all but a torn tail."""
     names = segment_names(disk)
     if not names:
-        raise JournalMissing(f"There is no journal: {disk!r}")
+        raise JournalMissing(f"There is no journal: {getattr(disk, 'directory', disk)}")
     first, _ = read_header(disk.read(names[0]), names[0])
     contents = Contents(first, [], [], first.first_n, bytes.fromhex(first.chain), None)
     for name in names:

@@ -1,5 +1,8 @@
 """A world that is killed and goes on; logs that go on with it."""
 
+import shutil
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +16,9 @@ from pendula.actions.runs.user_code import UserCodeFailed
 from pendula.kernel.canonical import Json
 from pendula.kernel.disk import RealDisk
 from pendula.kernel.errors import InputRefused
+from pendula.kernel.journal import JournalBroken
+from pendula.kernel.recording import JournalInUse
+from pendula.kernel.segments import JournalMissing
 from tests.actions.worlds import EPOCH, does, lasting, line
 
 DEFS = {
@@ -42,19 +48,26 @@ def begun(folder: Path) -> LiveWorld:
     return world
 
 
+def as_a_crash_leaves_it(folder: Path) -> Path:
+    """What is on the disk at this moment, without anything that a closing would add."""
+    copy = folder.with_name("killed")
+    shutil.copytree(folder, copy)
+    return copy
+
+
 @pytest.mark.req("ACT-USE-5")
 def test_a_world_goes_on_from_its_journal_as_if_nothing_had_happened(tmp_path: Path) -> None:
-    begun(tmp_path / "killed")  # never closed
     other = begun(tmp_path / "other")
+    killed = as_a_crash_leaves_it(tmp_path / "other")
 
-    world = LiveWorld.recover(tmp_path / "killed", hook=hook, modifiers=modifiers)
+    world = LiveWorld.recover(killed, hook=hook, modifiers=modifiers)
 
     assert world.state() == other.state()
     world.submit(does("D", 30, "tell"))
     other.submit(does("D", 30, "tell"))
     assert told(world.advance_to(200)) == told(other.advance_to(200))
     world.close()
-    again = LiveWorld.recover(tmp_path / "killed", hook=hook, modifiers=modifiers)
+    again = LiveWorld.recover(killed, hook=hook, modifiers=modifiers)
     assert again.state() == other.state()
 
 
@@ -81,9 +94,10 @@ def test_a_process_does_again_what_it_did_and_goes_on(tmp_path: Path) -> None:
     world.run(workday(heard), "bo")
     world.advance_to(30)
     before = list(heard)
+    killed = as_a_crash_leaves_it(tmp_path / "game")
 
     again: list[Any] = []
-    world = LiveWorld.recover(tmp_path / "game", processes={"bo": workday(again)})
+    world = LiveWorld.recover(killed, processes={"bo": workday(again)})
 
     assert again == before
     assert told(world.advance_to(100)) == [
@@ -114,7 +128,7 @@ def test_a_process_that_does_something_else_is_refused(tmp_path: Path) -> None:
             yield {"actor": "bo", "verb": "nap"}
 
     with pytest.raises(UserCodeFailed, match="'bo' does not do again"):
-        LiveWorld.recover(tmp_path / "game", processes={"bo": other()})
+        LiveWorld.recover(as_a_crash_leaves_it(tmp_path / "game"), processes={"bo": other()})
 
 
 def test_a_process_may_begin_anew_under_its_old_name(tmp_path: Path) -> None:
@@ -216,3 +230,60 @@ def test_logs_without_a_header_are_refused(tmp_path: Path) -> None:
 def test_a_world_without_a_journal_has_no_history() -> None:
     with pytest.raises(Refused, match="keeps no history"):
         LiveWorld(CONFIG).history()
+
+
+def test_a_journal_has_one_writer_at_a_time(tmp_path: Path) -> None:
+    world = LiveWorld(CONFIG, journal=tmp_path / "game")
+    world.submit(does("A", 0, "nap"))
+
+    with pytest.raises(
+        JournalInUse, match="game is in use: this program or another has it open, and has not closed it"
+    ):
+        LiveWorld.recover(tmp_path / "game")
+    assert told(world.advance_to(20)) == ["0 start A", "10 end A"]
+    world.close()
+
+    again = LiveWorld.recover(tmp_path / "game")
+    assert again.minute == 20
+    again.close()
+
+
+def test_a_journal_of_a_program_that_runs_is_refused_to_another(tmp_path: Path) -> None:
+    world = LiveWorld(CONFIG, journal=tmp_path / "game")
+    program = "import sys; from pendula.actions import LiveWorld; LiveWorld.recover(sys.argv[1])"
+
+    other = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path / "game")], capture_output=True, text=True, check=False
+    )
+
+    assert "JournalInUse" in other.stderr
+    world.close()
+
+
+def test_a_world_that_was_broken_off_is_found_again_at_once_and_writes_nothing_more(tmp_path: Path) -> None:
+    def rude(_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    world = LiveWorld(CONFIG, journal=tmp_path / "game", hook=rude)
+    world.submit(does("A", 0, "tell"), does("B", 0, "nap"))
+    with pytest.raises(KeyboardInterrupt):
+        world.advance_to(60)
+
+    again = LiveWorld.recover(tmp_path / "game", hook=lambda _: None)
+    events = told(again.advance_to(60))
+    before = {file.name: file.read_bytes() for file in (tmp_path / "game").iterdir()}
+    world.close()
+
+    assert events == ["0 start A", "0 start B", "5 end A", "10 end B"]
+    assert {file.name: file.read_bytes() for file in (tmp_path / "game").iterdir()} == before
+    again.close()
+
+
+def test_what_is_not_there_or_no_folder_is_told_by_its_path(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+
+    with pytest.raises(JournalBroken, match=r"The journal .*file cannot be used: Not a directory"):
+        LiveWorld(CONFIG, journal=tmp_path / "file")
+    with pytest.raises(JournalMissing, match=r"There is no journal: /.*empty$"):
+        LiveWorld.recover(tmp_path / "empty")
+    LiveWorld(CONFIG, journal=tmp_path / "empty").close()

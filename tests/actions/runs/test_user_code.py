@@ -1,6 +1,6 @@
 """User code beside a world: hooks, modifiers and processes, asked once and never again on replay."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -19,7 +19,7 @@ from pendula.actions import (
     WorldUnusable,
 )
 from pendula.actions.events import WORLD_EVENTS, Event
-from pendula.actions.runs import Process
+from pendula.actions.runs import Process, user_code
 from pendula.kernel.canonical import Json
 from pendula.kernel.journal import FileJournal
 from pendula.kernel.replay import replay
@@ -340,6 +340,90 @@ def test_user_code_does_not_call_the_world() -> None:
         worlds[0].submit(does("A", 0, "tell"))
         with pytest.raises(UserCodeFailed, match="they do not call the world"):
             worlds[0].advance_to(60)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda world: world.what_if({"actor": "x", "verb": "nap"}),
+        lambda world: world.state(),
+        lambda world: world.submit({"id": "S", "actor": "x", "verb": "nap"}),
+        lambda world: world.run(iter(()), "other"),
+        lambda world: world.close(),
+    ],
+    ids=["what_if", "state", "submit", "run", "close"],
+)
+@pytest.mark.parametrize("who", ["hook", "modifiers", "first step", "later step"])
+def test_a_world_in_the_middle_of_a_command_is_neither_saved_nor_changed(
+    who: str, call: Callable[[LiveWorld], Any]
+) -> None:
+    worlds: list[LiveWorld] = []
+
+    def answer(_: Any) -> Any:
+        call(worlds[0])
+        return {}
+
+    def process() -> Process:
+        if who == "first step":
+            answer(None)
+        yield {"actor": "p", "verb": "nap"}
+        answer(None)
+
+    given: dict[str, Any] = {who: answer} if who in ("hook", "modifiers") else {}
+    worlds[:] = [LiveWorld(CONFIG, **given)]
+    with pytest.raises(UserCodeFailed, match="they do not call the world"):
+        if not given:
+            worlds[0].run(process(), "p")
+        worlds[0].submit(does("A", 0, "tell"))
+        worlds[0].advance_to(60)
+
+
+def test_a_world_may_be_looked_at_while_it_asks() -> None:
+    worlds: list[LiveWorld] = []
+    seen: list[Any] = []
+
+    def hook(_: Any) -> None:
+        world = worlds[0]
+        seen.append((world.minute, world.place_of("ann"), [one.action_id for one in world.doing("bob")]))
+
+    worlds[:] = [LiveWorld(CONFIG, hook=hook)]
+    worlds[0].submit(does("A", 0, "tell"), does("B", 0, "saw", actor="bob"))
+    worlds[0].advance_to(60)
+
+    assert seen == [(5, None, ["B"])]
+
+
+class Mute(Exception):
+    """An exception that cannot even be told."""
+
+    def __repr__(self) -> str:
+        raise RuntimeError("no words")
+
+
+@pytest.mark.parametrize("journal", [False, True])
+def test_an_exception_without_words_is_told_by_its_kind(journal: bool) -> None:
+    def hook(_: Any) -> None:
+        raise Mute
+
+    world = LiveWorld(CONFIG, journal=FaultyDisk() if journal else None, hook=hook)
+    world.submit(does("A", 0, "tell"))
+
+    with pytest.raises(UserCodeFailed, match=r"The hook .*hook raised Mute$"):
+        world.advance_to(60)
+
+
+def test_a_hook_that_never_comes_to_an_end_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(user_code, "STEPS_MOST", 20)
+
+    def hook(_: Any) -> Any:
+        while True:
+            yield {"actor": "x", "verb": "nap"}
+
+    world = LiveWorld(CONFIG, hook=hook)
+    world.submit(does("A", 0, "tell"))
+
+    with pytest.raises(UserCodeFailed, match="gave more than 20 steps at once"):
+        world.advance_to(60)
 
 
 def test_an_observer_may_call_the_world_and_all_hear_in_order() -> None:

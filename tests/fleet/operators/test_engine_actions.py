@@ -4,10 +4,11 @@ import pytest
 from msgspec import UNSET
 
 from pendula.fleet.commands import Tick
-from pendula.fleet.contracts.traffic import OperatorAction
+from pendula.fleet.contracts.traffic import OperatorAction, TaskState
 from pendula.fleet.engine import FleetEngine, config_form
 from pendula.fleet.events import OperatorAnswered
 from pendula.fleet.scenarios import Run, shipped
+from pendula.fleet.tasks.book import Task
 from tests.fleet.operators.test_desk import action
 
 
@@ -37,6 +38,71 @@ def test_a_task_that_is_not_there_cannot_be_cancelled() -> None:
     told = answered(hall(), action("CANCEL_TASK", robotId=UNSET, taskId="T-nobody"))
 
     assert [(one.answer.accepted, one.answer.appliedTick) for one in told] == [(False, None)]
+
+
+def task_of(run: Run, *states: TaskState) -> Task:
+    """The first task that is in one of some states; the hall goes on until there is one."""
+    while True:
+        found = next((one for one in run.dispatch.tasks() if one.state in states), None)
+        if found is not None:
+            return found
+        run.step()
+
+
+def about(kind: str, task: Task, action_id: str = "op-1") -> OperatorAction:
+    return action(kind, action_id, robotId=UNSET, taskId=task.task_id)
+
+
+@pytest.mark.req("FLT-TASK-7", "FLT-TASK-13", "FLT-FAIL-11")
+def test_a_task_that_is_withdrawn_is_ready_for_others_and_its_truck_is_not_asked_at_once() -> None:
+    run = hall()
+    task = task_of(run, TaskState.IN_PROGRESS)
+    before = task.robot_id
+    told = answered(run, about("WITHDRAW_TASK", task))
+    after = task.state, task.cause
+    for _ in range(50):
+        run.step()
+
+    assert [(one.answer.accepted, one.answer.code) for one in told] == [(True, None)]
+    assert after == (TaskState.READY, "WITHDRAWN by operator-1")
+    assert task.state is TaskState.READY or task.robot_id != before
+
+
+@pytest.mark.req("FLT-TASK-4", "FLT-TASK-13", "FLT-FAIL-11")
+def test_a_task_that_is_held_waits_until_it_is_resumed() -> None:
+    run = hall()
+    task = task_of(run, TaskState.IN_PROGRESS)
+    answered(run, about("HOLD_TASK", task))
+    for _ in range(100):
+        run.step()
+    held = task.state, task.cause
+    resumed = answered(run, about("RESUME_TASK", task, "op-2"))
+
+    assert held == (TaskState.HELD, "HELD by operator-1")
+    assert [one.answer.message for one in resumed] == [f"Task {task.task_id} goes on"]
+    assert task.state in (TaskState.READY, TaskState.ASSIGNED, TaskState.PENDING_PREEMPT)
+
+
+@pytest.mark.req("FLT-TASK-7", "FLT-FAIL-11")
+@pytest.mark.parametrize("kind", ["WITHDRAW_TASK", "HOLD_TASK", "CANCEL_TASK"])
+def test_a_task_whose_goods_are_on_board_stays_with_its_truck(kind: str) -> None:
+    run = hall()
+    while not any(one.loaded for one in run.dispatch.tasks()):
+        run.step()
+    loaded = next(one for one in run.dispatch.tasks() if one.loaded)
+    told = answered(run, about(kind, loaded))
+
+    assert [(one.answer.accepted, one.answer.code) for one in told] == [(False, "TASK_LOADED")]
+    assert loaded.state is TaskState.IN_PROGRESS
+
+
+@pytest.mark.req("FLT-FAIL-11")
+@pytest.mark.parametrize(("kind", "code"), [("RESUME_TASK", "TASK_NOT_HELD"), ("WITHDRAW_TASK", "TASK_NOT_ASSIGNED")])
+def test_what_makes_no_sense_for_a_task_is_refused_with_a_code(kind: str, code: str) -> None:
+    run = hall()
+    told = answered(run, about(kind, task_of(run, TaskState.READY, TaskState.WAITING)))
+
+    assert [one.answer.code for one in told] == [code]
 
 
 @pytest.mark.req("FLT-FAIL-11")

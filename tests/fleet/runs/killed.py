@@ -168,7 +168,7 @@ def _said(engine: FleetEngine) -> Said:
     records = engine.traffic.records
     out = engine.orders_out
     return Said(
-        commands=out.commands,
+        commands=tuple(out.commands),
         routes=tuple(map(route_form, out.routes)),
         operations=out.operations,
         grants={

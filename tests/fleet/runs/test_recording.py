@@ -8,10 +8,10 @@ import pytest
 
 from pendula.fleet import MapDamaged, compiled_sites
 from pendula.fleet.engine import FleetEngine
-from pendula.fleet.runs import JournalInUse, NoFleetJournal, Recording, reading, recording_disk
+from pendula.fleet.runs import NoFleetJournal, Recording, reading, recording_disk
 from pendula.kernel.disk import RealDisk
 from pendula.kernel.journal import FileJournal
-from pendula.kernel.recording import begin_recording
+from pendula.kernel.recording import JournalInUse, begin_recording
 from pendula.kernel.replay import replay
 from pendula.testing.tally import Tally
 from tests.fleet.runs.journals import Recorded, recorded
@@ -31,7 +31,7 @@ def test_a_tick_is_one_input_and_one_outcome_and_every_so_many_a_checkpoint(tmp_
 
 
 @pytest.mark.req("FLT-OBS-1")
-@pytest.mark.req("FLT-OBS-3")
+@pytest.mark.req("FLT-OBS-3", "FLT-RTP-11")
 def test_a_tick_is_with_the_operating_system_before_its_commands_are_sent(tmp_path: Path) -> None:
     made = Recorded("head-on", tmp_path)
     seen: list[tuple[int, bool]] = []

@@ -6,9 +6,9 @@ import pytest
 
 from pendula.documents import from_value
 from pendula.fleet.scenarios import Run, shipped
-from pendula.fleet.scenarios.expectation_reading import KINDS, expectation
 from pendula.fleet.scenarios.expectations import unmet
 from pendula.fleet.scenarios.model import Expectation
+from pendula.fleet.scenarios.reading.expected import KINDS, expectation
 
 
 def told(form: dict[str, Any]) -> Expectation:
@@ -38,6 +38,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"alert": {"code": "DEADLOCK_SUSPECTED", "byMs": 40000}}, "did not come"),
     ({"routeRefused": {}}, "no route of anybody was refused"),
     ({"goHoldChanges": {"atMost": 0}}, "changed between go and hold"),
+    ({"calm": {"goHoldChanges": 0}}, "R2 changed between go and hold, times 2 in a while"),
 ]
 
 

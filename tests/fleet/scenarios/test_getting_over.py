@@ -19,10 +19,11 @@ def test_all_go_on_when_a_trouble_is_over_or_a_person_is_waited_for(seed: int) -
     [
         Trouble(Fault(FaultKind.SILENCE, 30_000), "R3", "driving", 39_500, seed=1015),
         Trouble(Fault(FaultKind.SILENCE, 10_000), "R1", "loading", 122_000, seed=4),
+        Trouble(Fault(FaultKind.NOISE, 2_500, by_um=245_895), "R2", "driving", 39_898, seed=365),
     ],
-    ids=["before its pick", "in its pick"],
+    ids=["silent before its pick", "silent in its pick", "noise while it comes to its pick"],
 )
-def test_nobody_is_left_standing_in_the_way_of_a_truck_that_was_silent(trouble: Trouble) -> None:
+def test_nobody_is_left_standing_after_a_trouble_that_once_ended_so(trouble: Trouble) -> None:
     assert list(left_standing(trouble)) == []
 
 

@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from pendula.fleet.contracts.traffic import CommandMode
+from pendula.fleet.contracts.traffic import CommandMode, Phase
 from pendula.fleet.scenarios import Run, shipped
 from pendula.fleet.scenarios.model import ScenarioEvent
 from pendula.fleet.simulator import FaultKind
@@ -108,3 +108,13 @@ def test_a_truck_that_waits_long_for_the_same_one_is_noticed_then_told_and_then_
         told += [(one.code, out.now_ms - one.sinceMs) for one in out.alerts]
 
     assert told == [("WAIT_NOTICE", 15_000), ("WAIT_TOO_LONG", 90_000)]
+
+
+@pytest.mark.req("FLT-TASK-4", "FLT-FAIL-11")
+def test_a_task_that_people_hold_is_done_by_nobody_until_they_resume_it() -> None:
+    run = Run(shipped("task-held"))
+    run.run(89_000)
+    before = run.dispatch.book.done, run.dispatch.phase(0)
+
+    assert before == (0, Phase.IDLE)
+    assert run.run().unmet == ()

@@ -4,12 +4,11 @@ import msgspec
 import pytest
 
 from pendula.fleet.contracts.traffic import Phase, TaskState
-from pendula.fleet.routing.planner import AtNode, OnEdge
 from pendula.fleet.tasks import DispatchParams, OperationFailed, TasksRefused, TaskStream
 from pendula.fleet.tasks.saving import restore, saved
 from pendula.kernel.canonical import encode
 from pendula.kernel.engine import Refusal
-from tests.fleet.tasks.paper import NORTH_SOUTH, Paper, crossing
+from tests.fleet.tasks.paper import NORTH_SOUTH, Paper
 
 ONE = (("R1", "E"),)
 
@@ -191,27 +190,6 @@ def test_a_held_task_with_its_load_can_be_cancelled_and_its_truck_gets_no_other(
     paper.submit("T2")
 
     assert (paper.state("T"), paper.task("R1"), paper.task("R2")) == (TaskState.CANCELLED, None, "T2")
-
-
-def test_a_truck_that_was_put_elsewhere_with_its_load_goes_to_its_drop_from_there() -> None:
-    paper = under_way(Phase.TO_DROP)
-    paper.dispatch.relocated("R1", AtNode(crossing().node_number["W"], 0))
-    came = paper.step()
-    paper.steps(5)
-
-    assert [one.start for one in came.routes] == [AtNode(crossing().node_number["W"], 0)]
-    assert paper.state("T") is TaskState.DONE
-
-
-def test_a_truck_that_was_put_on_an_edge_without_a_load_goes_to_rest_and_loses_its_task() -> None:
-    paper = under_way(Phase.TO_PICK)
-    edge = next(k for k, one in enumerate(crossing().network.edges) if one.key == "X->E")
-    paper.dispatch.relocated("R1", OnEdge(edge, 2_000_000))
-    paper.see("R1", paused=True)
-    paper.slow = set()
-    paper.steps(4)
-
-    assert (paper.task("R2"), paper.dispatch.drivers[0].at_rest) == ("T", True)
 
 
 @pytest.mark.parametrize(("phase", "state"), [(Phase.TO_PICK, TaskState.READY), (Phase.TO_DROP, TaskState.FAILED)])

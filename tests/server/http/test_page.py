@@ -7,6 +7,8 @@ import pytest
 
 from pendula.server.http.envelope import SECURITY_HEADERS
 from pendula.server.http.page import Page
+from pendula.server.security.identity import Role
+from pendula.server.security.tokens import TokenStore
 from pendula.server.settings import Settings
 from tests.server.living import client_of, code_of, running
 
@@ -54,6 +56,24 @@ async def test_files_have_their_type_and_assets_are_kept_for_ever(
     assert response.status_code == 200
     assert response.headers["content-type"] == kind
     assert ("immutable" in response.headers["cache-control"]) is path.startswith("/assets/")
+
+
+async def test_the_documentation_is_served_beside_the_page(settings: Settings, built: Page, tmp_path: Path) -> None:
+    docs = tmp_path / "page/docs"
+    (docs / "how-to").mkdir(parents=True)
+    (docs / "index.html").write_text("all pages")
+    (docs / "how-to/serve.html").write_text("how to serve")
+    async with running(settings, page=Page(tmp_path / "page")) as app, client_of(app) as client:
+        found = [(await client.get(path)).text for path in ("/docs", "/docs/", "/docs/how-to/serve.html")]
+        missing = await client.get("/docs/how-to/../../secret.txt")
+    store = TokenStore(settings.data)
+    store.new("ann", Role.VIEWER)
+    async with running(settings, page=Page(tmp_path / "page")) as app, client_of(app) as client:
+        for_anybody = await client.get("/docs/")
+
+    assert for_anybody.text == "all pages"
+    assert found == ["all pages", "all pages", "how to serve"]
+    assert (missing.status_code, code_of(missing)) == (404, "not_found")
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 
 import type { Reason } from "../api/types";
 import { draw, find, texts } from "../testing/drawing";
-import { ReasonChain } from "./ReasonChain";
+import { FoldedReason, inOneSentence, ReasonChain } from "./ReasonChain";
 
 const leaf = (code: string): Reason => ({ code, sentence: `${code} holds.`, facts: {}, because: [] });
 
@@ -45,4 +45,12 @@ test("the first levels of a chain are open and deeper ones wait to be opened", (
 
 test("a reason without grounds has nothing to open", () => {
   expect(draw(<ReasonChain reason={leaf("root")} />).querySelector("details")).toBeNull();
+});
+
+test("a folded reason is one sentence with its grounds, and the whole chain on demand", () => {
+  const page = draw(<FoldedReason reason={{ ...CHAIN, because: [leaf("A"), leaf("It")] }} />);
+
+  expect(find(page, "summary").textContent).toBe("The tally holds less than is asked for: a holds; it holds.");
+  expect(find<HTMLDetailsElement>(page, "details").open).toBe(false);
+  expect(inOneSentence(leaf("root"))).toBe("root holds.");
 });

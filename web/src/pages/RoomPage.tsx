@@ -6,10 +6,12 @@ import { useEffect } from "preact/hooks";
 import { roomList } from "../api/server";
 import type { RoomView } from "../api/types";
 import { ErrorNote } from "../components/ErrorNote";
+import { ExportMenu } from "../components/ExportMenu";
 import { ReasonChain } from "../components/ReasonChain";
 import type { LazyPage, RoomEntry } from "../registry";
 import { entryOf } from "../registry";
 import { roomHref } from "../route";
+import { RoomHelp } from "./RoomHelp";
 
 interface RoomRouteProps {
   readonly name: string;
@@ -31,7 +33,13 @@ export function RoomPage({ name, engine, at, on }: RoomRouteProps) {
   }
   return (
     <>
-      <p class="lead">{room.sentence}</p>
+      <div class="lead-row">
+        <p class="lead">{room.sentence}</p>
+        <div class="page-menus">
+          <ExportMenu place={[name, engine, at === null ? null : String(at)]} />
+          <RoomHelp room={name} />
+        </div>
+      </div>
       {room.reason !== null && <ReasonChain reason={room.reason} />}
       <RoomContent entry={entryOf(name)} room={room} engine={engine} at={at} on={on} />
     </>

@@ -9,6 +9,8 @@ from pendula.actions.engine import World
 from pendula.actions.runs.user_code import Hook, Modifiers
 from pendula.kernel.disk import Disk, RealDisk
 from pendula.kernel.errors import InputRefused, WorldBroken
+from pendula.kernel.journal import FileJournal
+from pendula.kernel.recording import claimed
 from pendula.kernel.wording import shown
 
 
@@ -49,7 +51,23 @@ def refuse_if_nobody_answers(engine: World, hook: Hook | None, modifiers: Modifi
 
 
 def disk_at(place: Disk | str | PathLike[str]) -> Disk:
-    return RealDisk(place) if isinstance(place, str | PathLike) else place
+    """The disk of a journal; a folder is taken for this world alone. Raises `JournalInUse`, `JournalBroken`."""
+    return claimed(place) if isinstance(place, str | PathLike) else place
+
+
+def opened_at(disk: Disk) -> FileJournal:
+    """The journal on a disk, which is closed where there is none."""
+    try:
+        return FileJournal.open(disk)
+    except BaseException:
+        disk.close()
+        raise
+
+
+def let_go(disk: Disk | None) -> None:
+    """Who finds a world again that cannot be used any more need not wait until this one is closed."""
+    if isinstance(disk, RealDisk):
+        disk.release()
 
 
 def whole(name: str, value: Any) -> int:

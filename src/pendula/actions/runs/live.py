@@ -36,6 +36,8 @@ from pendula.actions.runs.entrance import (
     Refused,
     WorldUnusable,
     disk_at,
+    let_go,
+    opened_at,
     refuse_if_nobody_answers,
     whole,
     with_user_code,
@@ -50,8 +52,7 @@ from pendula.kernel.canonical import Json
 from pendula.kernel.disk import Disk
 from pendula.kernel.driver import Driver, EngineDefect
 from pendula.kernel.engine import Outcome, Reason
-from pendula.kernel.errors import NotCanonical, WrongUsage
-from pendula.kernel.journal import FileJournal
+from pendula.kernel.errors import NotCanonical
 from pendula.kernel.recording import begin_recording, send
 from pendula.kernel.wording import shown
 
@@ -74,10 +75,9 @@ class LiveWorld:
         config = with_user_code(config, hook, modifiers)
         engine = World.create(config)
         user_code = UserCode(hook, modifiers)
-        driver = None
-        if journal is not None:
-            driver = begin_recording(engine, config, disk_at(journal), outside=user_code)
-        self._set_up(config, user_code, engine, driver)
+        disk = None if journal is None else disk_at(journal)
+        driver = None if disk is None else begin_recording(engine, config, disk, outside=user_code)
+        self._set_up(config, user_code, engine, driver, disk)
 
     @classmethod
     def from_state(
@@ -88,7 +88,7 @@ class LiveWorld:
         if not isinstance(state, bytes):
             raise Refused(f"A state is bytes, as `state()` gives them, not {shown(state)}", reason="no state")
         world = cls.__new__(cls)
-        world._set_up(config, UserCode(hook, modifiers), World.from_state(config, state), None)
+        world._set_up(config, UserCode(hook, modifiers), World.from_state(config, state))
         return world
 
     @classmethod
@@ -103,7 +103,8 @@ class LiveWorld:
         """The world as its journal left it, to go on with. Whoever was asked before has to be there again: `hook`,
         `modifiers`, and fresh generators under the names of the `processes`, which do again what they did."""
         user_code = UserCode(hook, modifiers)
-        opened = FileJournal.open(disk_at(journal))
+        disk = disk_at(journal)
+        opened = opened_at(disk)
         try:
             driver: Driver[Command, Event] = Driver.recover(opened, lambda _: World, outside=user_code)
             engine = driver.engine
@@ -119,19 +120,24 @@ class LiveWorld:
         world = cls.__new__(cls)
         config = opened.header.config
         assert isinstance(config, Mapping)
-        world._set_up(config, user_code, engine, driver)
+        world._set_up(config, user_code, engine, driver, disk)
         for name, process in (processes or {}).items():
             if name not in found:  # the crash came before its first step
                 world.run(process, name)
         return world
 
     def _set_up(
-        self, config: Mapping[str, Any], user_code: UserCode, engine: World, driver: Driver[Command, Event] | None
+        self,
+        config: Mapping[str, Any],
+        user_code: UserCode,
+        engine: World,
+        driver: Driver[Command, Event] | None = None,
+        disk: Disk | None = None,
     ) -> None:
         self.config: dict[str, Json] = dict(config)
         self._user_code = user_code
         self._engine = engine
-        self._driver = driver
+        self._driver, self._disk = driver, disk
         self._observers = Observers()
         self._busy = False
         self._unusable: WorldUnusable | None = None
@@ -190,6 +196,7 @@ class LiveWorld:
 
     def what_if(self, step: Step, *, until: int | None = None) -> Estimate:
         """When a wish would start, without doing it, as far as it can be known now."""
+        self._refuse_if_unusable()
         if not isinstance(step, Mapping | Instance):
             raise Refused(f"A wish is an object or an Instance, not {shown(step)}", reason="no wish")
         wish = self._timed(step)
@@ -305,7 +312,10 @@ class LiveWorld:
         self._observers.add(observer)
 
     def close(self) -> None:
-        if self._driver is not None:
+        self._user_code.refuse_if_asked()
+        if self._unusable is not None and self._disk is not None:
+            self._disk.close()  # nothing of a command that was broken off is written any more
+        elif self._driver is not None:
             self._driver.close()
 
     def _timed(self, step: Step) -> Any:
@@ -345,9 +355,6 @@ class LiveWorld:
 
     def _apply(self, command: Command) -> Outcome[Event]:
         self._refuse_if_unusable()
-        if self._busy:
-            message = "Hooks, modifiers and processes answer; they do not call the world. Return what is to follow"
-            raise WrongUsage(message)
         self._busy, self._user_code.moved = True, False
         try:
             outcome = self._carried_out(command)
@@ -379,6 +386,7 @@ class LiveWorld:
             remedy = "make it anew" if self._driver is None else "recover it from its journal"
             message = f"This world cannot be used any more; {remedy}. In minute {self._driver_minute()}: {what}"
             self._unusable = WorldUnusable(message, because=what)
+            let_go(self._disk)
         if isinstance(cause, UserCodeFailed):
             raise cause from trouble
 
@@ -388,3 +396,4 @@ class LiveWorld:
     def _refuse_if_unusable(self) -> None:
         if self._unusable is not None:
             raise self._unusable
+        self._user_code.refuse_if_asked(self._busy)

@@ -3,7 +3,7 @@
 What it raises comes out as `UserCodeFailed`, which says who raised it.
 """
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 import msgspec
@@ -16,6 +16,7 @@ from pendula.kernel.errors import WrongUsage
 from pendula.kernel.wording import shown
 
 T = TypeVar("T")
+STEPS_MOST = 100_000  # in one answer of a hook
 
 # A process yields what somebody is to do next, or what it waits for, and is sent how that went.
 Step: TypeAlias = Instance | Mapping[str, Json]
@@ -39,6 +40,7 @@ class UserCode:
         self.processes: dict[str, tuple[Process, int]] = {}
         self.who = "The world"  # is being asked, or was the last
         self.moved = False  # whether a process went on: it cannot be sent back
+        self.asked = False  # whether it is being asked at this moment
 
     def begin(self, name: str, process: Process, minute: int, number: int = 0) -> Json:
         """The first step of a process; its steps are numbered from `number`."""
@@ -64,7 +66,7 @@ class UserCode:
         if hook is None or question["action_id"] is None:
             return []  # a process that nobody brought along again is no matter of a hook
         who = f"The hook {_name(hook)}"
-        return self._asked(who, lambda: [_plain(one, outcome["t"]) for one in hook(question) or ()])
+        return self._asked(who, lambda: [_plain(one, outcome["t"]) for one in _some(hook(question) or ())])
 
     def factors(self, question: Mapping[str, Json]) -> dict[str, Json]:
         """What the function of modifiers says to an admission; nothing where there is none."""
@@ -110,11 +112,37 @@ class UserCode:
         return {"id": f"{key}-{number}", **taken, "process": key}
 
     def _asked(self, who: str, call: Callable[[], T]) -> T:
-        self.who = who
+        self.who, self.asked = who, True
         try:
             return call()
         except Exception as trouble:
-            raise UserCodeFailed(f"{who} raised {trouble!r}", who=who, raised=repr(trouble)) from trouble
+            raised = _told(trouble)
+            raise UserCodeFailed(f"{who} raised {raised}", who=who, raised=raised) from trouble
+        finally:
+            self.asked = False
+
+    def refuse_if_asked(self, busy: bool = False) -> None:
+        """A world in the middle of a command can neither be saved nor changed; raises `WrongUsage`."""
+        if self.asked or busy:
+            raise WrongUsage(
+                "Hooks, modifiers and processes answer; they do not call the world. Return what is to follow"
+            )
+
+
+def _some(steps: Iterable[Step]) -> Iterator[Step]:
+    """The steps of one answer; who never comes to an end is stopped."""
+    for number, step in enumerate(steps):
+        if number >= STEPS_MOST:
+            raise ValueError(f"gave more than {STEPS_MOST} steps at once")
+        yield step
+
+
+def _told(trouble: BaseException) -> str:
+    try:
+        return repr(trouble)
+    except Exception:
+        # Even the words of an exception are anybody's code.
+        return type(trouble).__name__
 
 
 def _name(code: Any) -> str:

@@ -14,6 +14,9 @@ from pendula.fleet.routing.snapping import SnapParams, Snapper
 from pendula.fleet.routing.splicing import splice
 from pendula.fleet.site.compiled_map import CompiledMap
 
+# Why a route is made for a truck that is elsewhere than it was believed to be.
+RECOVERY = "RECOVERY"
+
 
 def detour(record: Record, planner: Planner, closed: Closed) -> RoutePlan | None:
     """A new revision of the route; None where there is no other way."""
@@ -38,11 +41,12 @@ def _other_way(record: Record, old: RoutePlan, planner: Planner, closed: Closed,
 
 
 def afresh(record: Record, planner: Planner, closed: Closed, anchor: Anchor) -> RoutePlan | None:
-    """A way to the same stops from where a truck has come to be; None where there is none."""
-    old = None if record.track is None else record.track.plan
+    """A way from where a truck has come to be to the stops of the route it was given last; None where there is none."""
+    driven = None if record.track is None else record.track.plan
+    old = driven if record.pending is None else record.pending
     stops = (record.rest,) if old is None else _stops(old)
     name = f"{record.robot_id}-back-{record.seq}" if old is None else old.route_id
-    plan = plan_route(planner, record.robot_id, name, anchor, stops, record.rest, reason="RECOVERY", closed=closed)
+    plan = plan_route(planner, record.robot_id, name, anchor, stops, record.rest, reason=RECOVERY, closed=closed)
     if not isinstance(plan, RoutePlan):
         return None
     return replace(plan, revision=1 if old is None else old.revision + 1)

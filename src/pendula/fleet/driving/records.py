@@ -133,6 +133,7 @@ class Record:
         self.at_um = self.hold_um = self.farthest_um = self.target_um = at_um
         self.bound_um = at_um - self.short_um
         self.doubt = self.retraction = self.progress = None
+        self.pending = self.pending_since_ms = None
         self.waiting = self.waiting_since_ms = self.request_ms = None
         self.changed()
 

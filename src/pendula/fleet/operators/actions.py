@@ -25,6 +25,9 @@ class ActionType(StrEnum):
     FORCE_RELEASE = "FORCE_RELEASE"
     REMOVE_ROBOT = "REMOVE_ROBOT"
     CANCEL_TASK = "CANCEL_TASK"
+    WITHDRAW_TASK = "WITHDRAW_TASK"
+    HOLD_TASK = "HOLD_TASK"
+    RESUME_TASK = "RESUME_TASK"
 
 
 class Role(StrEnum):
@@ -35,7 +38,11 @@ class Role(StrEnum):
     ADMIN = "admin"
 
 
-# What traffic does about an action; a task is cancelled elsewhere.
+# What is done about a task, of which traffic knows nothing.
+ABOUT_TASKS = frozenset(
+    {ActionType.CANCEL_TASK, ActionType.WITHDRAW_TASK, ActionType.HOLD_TASK, ActionType.RESUME_TASK}
+)
+# What traffic does about every other action.
 ORDERS: Mapping[ActionType, OrderKind] = {
     ActionType.PAUSE_ROBOT: OrderKind.PAUSE,
     ActionType.RESUME_ROBOT: OrderKind.RESUME,
@@ -54,7 +61,7 @@ NEEDS: Mapping[ActionType, tuple[str, ...]] = {
     ActionType.RESUME_FLEET: (),
     ActionType.RELOCATE: ("robotId", "anchor"),
     ActionType.FORCE_RELEASE: ("robotId", "resources"),
-    ActionType.CANCEL_TASK: ("taskId",),
+    **dict.fromkeys(sorted(ABOUT_TASKS), ("taskId",)),
 }
 
 

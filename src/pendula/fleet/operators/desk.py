@@ -12,7 +12,7 @@ from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.driving.records import Record
 from pendula.fleet.health.orders import AppliedOrder, No, Order, not_to_be_freed
 from pendula.fleet.model import CONTRACT_VERSION
-from pendula.fleet.operators.actions import ActionType, order_of, refused
+from pendula.fleet.operators.actions import ABOUT_TASKS, ActionType, order_of, refused
 from pendula.fleet.operators.confirmation import TWICE, WITHIN_MS, Draft, unconfirmed
 from pendula.fleet.site.compiled_map import CompiledMap
 
@@ -29,14 +29,17 @@ _DONE = {
     ActionType.FORCE_RELEASE: "What {robot} held there is free",
     ActionType.REMOVE_ROBOT: "{robot} is out of the hall, and all that it held is free",
     ActionType.CANCEL_TASK: "Task {task} is cancelled",
+    ActionType.WITHDRAW_TASK: "Task {task} is taken from its truck, and the next may have it",
+    ActionType.HOLD_TASK: "Nobody begins task {task} until it is resumed",
+    ActionType.RESUME_TASK: "Task {task} goes on",
 }
 
 
 class DeskStep(Struct, frozen=True):
-    """What actions come to before the tick: orders for traffic, tasks to be cancelled, and answers that are final."""
+    """What actions come to before the tick: orders for traffic, what is wanted of tasks, and answers that are final."""
 
     orders: tuple[Order, ...] = ()
-    cancelled: tuple[OperatorAction, ...] = ()
+    tasks: tuple[OperatorAction, ...] = ()
     answers: tuple[OperatorAnswer, ...] = ()
 
 
@@ -59,7 +62,7 @@ class Desk:
         self._drafts = {name: one for name, one in self._drafts.items() if now_ms - one.at_ms <= 2 * WITHIN_MS}
         records = {one.robot_id: one for one in trucks}
         orders: list[Order] = []
-        cancelled: list[OperatorAction] = []
+        tasks: list[OperatorAction] = []
         answers: list[OperatorAnswer] = []
         for action in sorted(actions, key=lambda one: (one.ts, one.actionId)):
             known = self._known(action)
@@ -68,16 +71,16 @@ class Desk:
                 answers.append(known)
             elif no is not None:
                 answers.append(self._keep(action, _answer(action, no.code, no.message)))
-            elif action.type == ActionType.CANCEL_TASK:
+            elif action.type in ABOUT_TASKS:
                 self._waiting[action.actionId] = action
-                cancelled.append(action)
+                tasks.append(action)
             else:
                 self._waiting[action.actionId] = action
                 orders.append(order_of(action, self._site))
-        return DeskStep(tuple(orders), tuple(cancelled), tuple(answers))
+        return DeskStep(tuple(orders), tuple(tasks), tuple(answers))
 
     def settle(self, applied: Iterable[AppliedOrder], tick: int) -> tuple[OperatorAnswer, ...]:
-        """What came of orders, and of tasks that were to be cancelled. An order of which nothing is heard was in a tick
+        """What came of orders, and of what was wanted of tasks. An order of which nothing is heard was in a tick
         that failed: nothing was done, and it may be asked for again."""
         answers = []
         for one in applied:

@@ -16,13 +16,12 @@ from pendula.fleet.runs.export import lines
 from pendula.fleet.runs.incidents import Bundler, Stretch, bundle, bundles_in, incidents_of, stretches_of
 from pendula.fleet.runs.managing import Manager
 from pendula.fleet.runs.reading import Moment, UnknownTick, fleet_at, last_tick, moments, reading
-from pendula.fleet.runs.recording import JournalInUse, NoFleetJournal, Recording, recording_disk
+from pendula.fleet.runs.recording import NoFleetJournal, Recording, recording_disk
 from pendula.fleet.runs.ring_journal import RingJournal
 from pendula.fleet.runs.verifying import verified
 
 __all__ = [
     "Bundler",
-    "JournalInUse",
     "Manager",
     "Moment",
     "NoFleetJournal",

@@ -27,17 +27,11 @@ from pendula.kernel.canonical import Json
 from pendula.kernel.disk import Disk, RealDisk, replace
 from pendula.kernel.driver import Driver
 from pendula.kernel.engine import Outcome
-from pendula.kernel.errors import InputRefused, WorldBroken
+from pendula.kernel.errors import InputRefused
 from pendula.kernel.journal import FileJournal, Header
-from pendula.kernel.recording import new_journal
+from pendula.kernel.recording import claimed, new_journal
 
 CHECKPOINT_TICKS = 600
-
-
-class JournalInUse(WorldBroken):
-    """Another manager writes this journal. There is one writer of the locks, always. Facts: `path`."""
-
-    code = "journal_in_use"
 
 
 class NoFleetJournal(InputRefused):
@@ -48,14 +42,7 @@ class NoFleetJournal(InputRefused):
 
 def recording_disk(directory: Path) -> RealDisk:
     """The directory of a journal, taken for this process alone; raises `JournalInUse`."""
-    disk = RealDisk(directory)
-    if not disk.claim():
-        disk.close()
-        raise JournalInUse(
-            f"{directory} is in use: another manager writes this journal, and two would grant the same space twice",
-            path=str(directory),
-        )
-    return disk
+    return claimed(directory, "another manager writes this journal, and two would grant the same space twice")
 
 
 class Recording:

@@ -8,6 +8,7 @@ from pendula.fleet.scenarios.model import (
     AlertComes,
     AllAtRest,
     Arrives,
+    Calm,
     DirectionFlips,
     Expectation,
     GoHoldChanges,
@@ -45,6 +46,11 @@ class Outcome:
             yield on if inside else None
 
 
+def asks_for_places(expected: Sequence[Expectation]) -> bool:
+    """Whether any of the expectations is about where trucks were before the end."""
+    return any(isinstance(one, Arrives | NeverBeyond | NeverTogether) for one in expected)
+
+
 def unmet(outcome: Outcome, expected: Sequence[Expectation]) -> list[str]:
     """A sentence for every invariant that was broken and every expectation that did not come true."""
     measures = outcome.measures
@@ -71,9 +77,25 @@ def _unmet(outcome: Outcome, one: Expectation) -> Iterator[str]:
                 yield f"there was an alert {code} at {outcome.measures.alerts[code][0]} ms"
         case Stands():
             yield from _unmet_stop(outcome, one)
+        case Calm():
+            yield from _unmet_calm(outcome, one)
         case RouteRefused(robot_id):
-            if not any(robot_id in (None, refused.robot_id) for _, refused in outcome.measures.refused):
+            if not any(robot_id in (None, one) for one in outcome.measures.refused):
                 yield f"no route of {robot_id or 'anybody'} was refused"
+
+
+def _unmet_calm(outcome: Outcome, one: Calm) -> Iterator[str]:
+    limits = {
+        "changed between go and hold, times": ("goHoldChanges", one.go_hold_changes),
+        "drew its hold point back, um": ("holdBackUm", one.hold_back_um),
+        "drew its target back, um": ("targetBackUm", one.target_back_um),
+        "changed its direction, times": ("directionFlips", one.direction_flips),
+        "was given another way, times": ("replans", one.replans),
+    }
+    for what, (name, limit) in limits.items():
+        most, of, at_ms = outcome.measures.swings.worst.get(name, (0, "", 0))
+        if most > limit:
+            yield f"{of} {what} {most} in a while up to {at_ms} ms, more than {limit}"
 
 
 def _unmet_stop(outcome: Outcome, one: Stands) -> Iterator[str]:

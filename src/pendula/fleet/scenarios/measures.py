@@ -12,9 +12,10 @@ from pendula.fleet.driving.records import Record
 from pendula.fleet.simulator.faults import FaultKind
 from pendula.fleet.simulator.world import World
 from pendula.fleet.site.compiled_map import CompiledMap
-from pendula.fleet.tick import RefusedRoute, TickOutputs
+from pendula.fleet.tick import TickOutputs
 from pendula.fleet.trucks.envelope import braking_um
 from pendula.fleet.views.reasons import code_of
+from pendula.fleet.views.swings import Swings
 
 # What is checked from outside, tick by tick; everything else traffic asserts itself.
 WATCHED = ("I-1", "I-2", "I-3", "I-7", "I-8")
@@ -47,16 +48,24 @@ class Measures:
     waits: dict[str, Waits] = field(default_factory=dict)
     # The first alert of each code, and when it was raised.
     alerts: dict[str, tuple[int, Alert]] = field(default_factory=dict)
-    refused: list[tuple[int, RefusedRoute]] = field(default_factory=list)
+    # How many routes of every truck were refused.
+    refused: Counter[str] = field(default_factory=Counter)
     violations: Counter[str] = field(default_factory=Counter)
     incidents: list[Incident] = field(default_factory=list)
-    # Edge and position of every truck, tick by tick.
+    # Edge and position of every truck: now, and tick by tick where somebody will ask for that. A run of days has no
+    # room for all of them.
+    keeps_places: bool = False
+    now_at: tuple[tuple[int, int], ...] = ()
     places: list[tuple[tuple[int, int], ...]] = field(default_factory=list)
     # When every truck was first and last stopped with a code.
     stops: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
     driven_um: int = 0
     flips: Counter[int] = field(default_factory=Counter)
     _directions: dict[int, int] = field(default_factory=dict)
+    swings: Swings = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.swings = Swings(self.site)
 
     def note(self, outputs: TickOutputs, found: Sequence[Violation], world: World) -> None:
         """One tick: what was decided, what the judge saw, where the trucks are."""
@@ -64,6 +73,7 @@ class Measures:
         # From the records: the results of a tick are made for readers, and cost as much as the rest of its outputs.
         for record, aim in zip(outputs.scene.records, outputs.aims, strict=True):
             self._wait(record, aim.mode, outputs.now_ms)
+            self.swings.note(record, aim.mode, outputs.now_ms)
             if aim.target_um > aim.stop_um:
                 self._incident(outputs.now_ms, "I-3", f"{aim.robot_id} is sent beyond its stop line")
             # A truck whose brakes have failed keeps no stop line, whatever it is told.
@@ -74,7 +84,7 @@ class Measures:
                     self._incident(outputs.now_ms, "I-8", f"{aim.robot_id} is told a stop line it cannot keep")
         for alert in outputs.alerts:
             self.alerts.setdefault(alert.code, (outputs.now_ms, alert))
-        self.refused += ((outputs.now_ms, one) for one in outputs.refused_routes)
+        self.refused.update(one.robot_id for one in outputs.refused_routes)
         if outputs.error is not None:
             self._incident(outputs.now_ms, "I-4", outputs.error)
         for one in found:
@@ -84,6 +94,8 @@ class Measures:
                 one.at_ms, number, f"{one.kind.value}: {names}, {one.gap_m:.3f} m on level {one.level.value}"
             )
         self._look(outputs.now_ms, world)
+        self.swings.note_routes(outputs.accepted_routes, outputs.now_ms)
+        self.swings.note_places(self.now_at, outputs.now_ms)
 
     def _wait(self, record: Record, mode: CommandMode, now_ms: int) -> None:
         one = self.waits.get(record.robot_id)
@@ -103,11 +115,12 @@ class Measures:
             one.mode = mode
 
     def _look(self, now_ms: int, world: World) -> None:
-        self.places.append(tuple((truck.edge, truck.on_um) for truck in world.trucks))
-        if len(self.places) > 1:
-            before = self.places[-2]
-            for (edge, on), (old, at) in zip(self.places[-1], before, strict=True):
-                self.driven_um += on - at if edge == old else on
+        before, self.now_at = self.now_at, tuple([(truck.edge, truck.on_um) for truck in world.trucks])
+        if self.keeps_places:
+            self.places.append(self.now_at)
+        # Nobody was anywhere before the first tick.
+        for (edge, on), (old, at) in zip(self.now_at, before, strict=bool(before)):
+            self.driven_um += on - at if edge == old else on
         for truck, trouble, name in zip(world.trucks, world.trouble, self.robot_ids, strict=True):
             order = truck.order
             rolls = FaultKind.OVERRUN in trouble.told
@@ -124,7 +137,7 @@ class Measures:
         """Which way every lane is driven, by trucks that are between its ends."""
         edges = self.site.network.edges
         now: dict[int, int] = {}
-        for edge, on in self.places[-1]:
+        for edge, on in self.now_at:
             if 0 < on < edges[edge].path.length_um:
                 group = self.site.network.group_of[edge]
                 if now.setdefault(group, edge) != edge:

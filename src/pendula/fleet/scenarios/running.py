@@ -18,7 +18,7 @@ from pendula.fleet.network.transitions import truck_yaw
 from pendula.fleet.pictures.moment import ShownTruck
 from pendula.fleet.routing.planner import Anchor, AtNode, OnEdge
 from pendula.fleet.scenarios.configuring import config_of
-from pendula.fleet.scenarios.expectations import Outcome, unmet
+from pendula.fleet.scenarios.expectations import Outcome, asks_for_places, unmet
 from pendula.fleet.scenarios.measures import WATCHED, Measures
 from pendula.fleet.scenarios.model import Robot, Scenario
 from pendula.fleet.scenarios.names import wrong_names
@@ -98,7 +98,7 @@ class Run:
         wrong = self.dispatch.undoable(scenario.fleet.streams) if scenario.override else []
         if wrong:
             raise ScenarioRefused(f"{scenario.name} cannot begin: {'; '.join(wrong)}", findings=wrong)
-        self.measures = Measures(self.site, scenario.traffic, names)
+        self.measures = Measures(self.site, scenario.traffic, names, keeps_places=asks_for_places(scenario.expect))
         self._people = sorted(scenario.actions, key=lambda one: (one.ts, one.actionId))
         self._events = sorted(scenario.events, key=lambda one: (one.at_ms, one.robot_id))
         self._later: list[tuple[int, TaskEvent]] = _in_time(scenario)
@@ -120,6 +120,10 @@ class Run:
     def is_over(self) -> bool:
         """Whether nothing will happen any more."""
         return not self._events and not self._later and not self._people and self.dispatch.is_over(self.now_ms)
+
+    def act(self, action: OperatorAction) -> None:
+        """A person acts beside what the scenario says, in the next tick or when it is time."""
+        self._people = sorted([*self._people, action], key=lambda one: (one.ts, one.actionId))
 
     def step(self) -> TickOutputs:
         """One tick: what the trucks report is decided upon, and they drive on to the next."""
@@ -217,9 +221,10 @@ class Run:
             "longestWaitMs": longest[-1] if longest else 0,
             "medianLongestWaitMs": longest[len(longest) // 2] if longest else 0,
             "waitMsByReason": dict(sorted(total.items())),
-            "refusedRoutes": len(measures.refused),
+            "refusedRoutes": measures.refused.total(),
             "alerts": sorted(measures.alerts),
             "minEnvelopeDistanceMm": None if least is None else int(least * 1000),
+            "swings": {**measures.swings.form},
         }
 
     def _happen(self, now_ms: int) -> None:

@@ -1,7 +1,8 @@
 """What goes wrong with one simulated truck, and until when: every fault by itself, told by its kind.
 
-A jump moves what is reported, not the truck; a silent truck drives on as it was told; one that is stuck does not say
-so. Whatever happens, the truck is where it is: the judge looks at the truth.
+A jump moves what is reported, not the truck; one that is carried is elsewhere, and says so; a silent truck drives on as
+it was told; one that is stuck does not say so. Whatever happens, the truck is where it is: the judge looks at the
+truth.
 """
 
 from collections import deque
@@ -27,11 +28,13 @@ class FaultKind(StrEnum):
     FAULT = "FAULT"
     STUCK = "STUCK"
     OVERRUN = "OVERRUN"
+    CARRIED = "CARRIED"
 
 
 class Fault(Struct, frozen=True):
-    """One fault for a while. `x_um`, `y_um`: by how much reported poses are off; `by_um`: how far beyond its stop line
-    the truck goes, or how much noise there is; `by_ms`: how late acknowledgements come."""
+    """One fault for a while. `x_um`, `y_um`: by how much reported poses are off, or where a truck is carried to from
+    where it is; `by_um`: how far beyond its stop line the truck goes, or how much noise there is; `by_ms`: how late
+    acknowledgements come."""
 
     kind: FaultKind
     for_ms: int

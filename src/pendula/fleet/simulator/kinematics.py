@@ -125,6 +125,12 @@ class SimulatedTruck:
         elif segment + 1 < len(route.segments):
             self._enter(segment + 1)
 
+    def carried(self, edge: int, on_um: int, yaw_urad: int | None) -> None:
+        """Somebody has put the truck elsewhere: it stands, and is on no route until it is told of one from there.
+        `yaw_urad`: how it stands in a node; None on an edge."""
+        self.edge, self.on_um, self.yaw_urad, self.v_um_s = edge, on_um, yaw_urad, 0
+        self.route, self.segment, self._bounds, self._known = None, 0, [], {}
+
     def hear(self, order: Order, now_ms: int) -> None:
         """Takes a command, unless a newer one came before it."""
         if self.order is not None and order.seq <= self.order.seq:
@@ -138,7 +144,8 @@ class SimulatedTruck:
     def _take_up(self, route: RoutePlan) -> None:
         """Finds the truck's place on a new route, which begins where it stands, or with the edges it drives."""
         if not route.segments:
-            self.route, self.segment = route, 0
+            # It is where it wants to be, and stands: nothing else would slow it down.
+            self.route, self.segment, self.v_um_s = route, 0, 0
             return
         self._bounds = _bounds_of(route)
         places = range(len(route.segments))

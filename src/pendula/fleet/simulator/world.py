@@ -12,10 +12,12 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from pendula.fleet.contracts.traffic import RobotStatus, RollingTargetCommand
+from pendula.fleet.network.transitions import truck_yaw
 from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.simulator.channel import Channel
 from pendula.fleet.simulator.faults import Fault, FaultKind, Trouble
 from pendula.fleet.simulator.kinematics import Order, SimulatedTruck, order_of, order_of_aim
+from pendula.fleet.simulator.misfortune import Misfortune
 from pendula.fleet.simulator.noise import Drift, Source, generators, within, within_disc
 from pendula.fleet.simulator.settings import WorldSettings
 from pendula.fleet.simulator.tracks import Tracks, wrapped
@@ -102,6 +104,7 @@ class World:
         self._busy_until: list[int | None] = [None] * count
         self.trouble = [Trouble() for _ in starts]
         self._wild = generators(seed, Source.WILD, count)
+        self._misfortune = Misfortune(settings.faults, seed, count, now_ms) if settings.faults else None
         # Reports whose time cannot be: whoever reads them has to notice.
         self.bad: list[list[Telemetry]] = [[] for _ in starts]
         self._loads = [False] * count
@@ -143,6 +146,19 @@ class World:
         self.trouble[truck].begin(fault, self.now_ms)
         if fault.kind is FaultKind.OVERRUN:
             self.trucks[truck].beyond_um = fault.by_um
+        if fault.kind is FaultKind.CARRIED:
+            self._carry(self.trucks[truck], fault)
+
+    def _carry(self, truck: SimulatedTruck, fault: Fault) -> None:
+        """Puts a truck on the edge that is nearest to the place it was meant to be carried to, along it."""
+        edges = self.site.network.edges
+        x_um, y_um = edges[truck.edge].path.point(truck.on_um)
+        x_um, y_um = x_um + fault.x_um, y_um + fault.y_um
+        places = [(*one.path.nearest(x_um, y_um, 0, one.path.length_um), number) for number, one in enumerate(edges)]
+        on_um, _, number = min(places, key=lambda one: (one[1], one[2]))
+        inside = 0 < on_um < edges[number].path.length_um
+        yaw = None if inside else truck_yaw(edges[number].path.heading(on_um), edges[number].style)
+        truck.carried(number, on_um, yaw)
 
     def take_bad(self, truck: int) -> list[Telemetry]:
         """Reports of a truck whose time cannot be, each once."""
@@ -151,6 +167,8 @@ class World:
 
     def advance(self, to_ms: int) -> Trace:
         """Drives on to a time, in steps of `step_ms`; reports that arrive on the way become `latest`."""
+        for number, fault in () if self._misfortune is None else self._misfortune.due(self.now_ms):
+            self.trouble_with(number, fault)
         times = [*range(self.now_ms + self.settings.step_ms, to_ms, self.settings.step_ms), to_ms]
         rows = []
         before = self.now_ms

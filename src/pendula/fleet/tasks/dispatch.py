@@ -9,6 +9,7 @@ clock: the same inputs give the same steps.
 from collections.abc import Mapping, Sequence
 
 from pendula.fleet.contracts.traffic import Phase, TaskState
+from pendula.fleet.driving.detours import RECOVERY
 from pendula.fleet.health.closures import joined
 from pendula.fleet.model import Stream, Truck
 from pendula.fleet.routing.planner import Anchor, AtNode, Closed, Planner
@@ -128,7 +129,9 @@ class Dispatch:
         """What traffic said of routes; it may have changed one on the way."""
         for route in accepted:
             driver = self.drivers[self._numbers[route.robot_id]]
-            if driver.route is not None and driver.route.route_id == route.route_id:
+            if route.reason == RECOVERY:
+                _go_on_from_elsewhere(driver, route)
+            elif driver.route is not None and driver.route.route_id == route.route_id:
                 driver.admitted, driver.kept, driver.route = True, route, route
                 task = driver.task
                 if task is not None and task.state is TaskState.ASSIGNED:
@@ -195,7 +198,12 @@ class Dispatch:
         task = self.book.open.get(task_id)
         if task is not None and task.state not in TAKEN:
             return Refusal("TASK_NOT_ASSIGNED", f"nobody has task {task_id!r}", {"taskId": task_id})
-        return self._take_away(task_id, TaskState.READY, cause)
+        driver = None if task is None else self._driver_of(task)
+        no = self._take_away(task_id, TaskState.READY, cause)
+        if no is None and driver is not None:
+            # Otherwise it would be the nearest, and take the task again at once.
+            driver.again_ms = self.now_ms + self.params.asked_again_ms
+        return no
 
     def hold(self, task_id: str, cause: str) -> Refusal | None:
         """Nobody is to begin a task until it is resumed."""
@@ -220,18 +228,6 @@ class Dispatch:
         driver = self.drivers[self._numbers[robot_id]]
         driver.redo = driver.faulty and driver.task is not None and driver.task.state is TaskState.HELD
         driver.faulty = False
-
-    def relocated(self, robot_id: str, place: Anchor) -> None:
-        """A truck stands elsewhere, and has no route: what it has not loaded somebody else may take."""
-        driver = self.drivers[self._numbers[robot_id]]
-        task = driver.task
-        if task is not None and not task.loaded:
-            self.book.move(task, TaskState.READY, self.now_ms, "RELOCATED")
-            driver.task = None
-        driver.anchor, driver.node = place, _node(self.site, place, driver.rest)
-        driver.route = driver.kept = None
-        driver.admitted, driver.rejected = True, None
-        driver.phase = Phase.IDLE if driver.task is None else Phase.TO_DROP
 
     def removed(self, robot_id: str) -> None:
         """A truck is gone for good: what it had loaded has failed, what not somebody else may take."""
@@ -259,6 +255,15 @@ class Dispatch:
 
     def _driver_of(self, task: Task) -> Driver | None:
         return next((one for one in self.drivers if one.task is task), None)
+
+
+def _go_on_from_elsewhere(driver: Driver, route: RoutePlan) -> None:
+    """A truck is elsewhere than it was believed to be, and traffic has given it a way from there: who stood is under
+    way again, and does in the node it comes to what it was about there."""
+    driver.route = driver.kept = route
+    driver.admitted, driver.rejected, driver.anchor, driver.called_off = True, None, None, False
+    under_way = {Phase.IDLE: Phase.TO_PARK, Phase.LOADING: Phase.TO_PICK, Phase.UNLOADING: Phase.TO_DROP}
+    driver.phase = under_way.get(driver.phase, driver.phase)
 
 
 def _faults(site: CompiledMap, stream: TaskStream, params: DispatchParams) -> list[str]:

@@ -98,9 +98,7 @@ class Tours:
 
     def _drive(self, driver: Driver, view: TruckView) -> None:
         self._leave_the_way_to_rest(driver, view)
-        if driver.route is None:
-            self._set_out_loaded(driver)
-        elif not driver.admitted:
+        if not driver.admitted:
             self._wait(driver, view)
         elif driver.drives(view) and view.at_goal:
             self._arrive(driver)
@@ -112,14 +110,6 @@ class Tours:
         there = view.at_um >= driver.leaves_um or view.at_goal
         if task is not None and pending and driver.admitted and driver.drives(view) and there:
             self._book.move(task, TaskState.IN_PROGRESS, self.now_ms, "LEFT_THE_WAY_TO_REST")
-
-    def _set_out_loaded(self, driver: Driver) -> None:
-        """A truck that was put elsewhere with its load goes to its drop from there."""
-        assert driver.task is not None
-        drop = self._site.node_number[driver.task.order.drop_node_id]
-        route = self._ways.set_out(driver, (drop,), "TASK_ASSIGNED")
-        if route is not None:
-            self.give(driver, Phase.TO_DROP, route)
 
     def _arrive(self, driver: Driver) -> None:
         assert driver.route is not None

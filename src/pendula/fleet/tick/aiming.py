@@ -17,7 +17,7 @@ from pendula.fleet.views.limits import components
 
 # A truck that waits sets out for less than this only when nothing was added for a while.
 _FIRST_STEP_UM = 2_000_000
-_PATIENCE_MS = 5_000
+_PATIENCE_MS = 10_000
 # It stands at its hold point when it is this near: the buffer before it, and how far trucks stop short.
 _STANDS_UM = 300_000
 

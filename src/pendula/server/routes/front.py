@@ -30,6 +30,14 @@ async def page(request: Request) -> Response:
     return files.respond(request.url.path.removeprefix("/") or INDEX, request)
 
 
+@router.get("/docs", include_in_schema=False)
+@router.get("/docs/{name:path}", include_in_schema=False)
+async def docs(request: Request, name: str = "") -> Response:
+    """The documentation, as pages that were built with the control room."""
+    files: Page = request.app.state.page
+    return files.respond(f"docs/{name or INDEX}", request)
+
+
 @router.get("/healthz", tags=["server"], responses=answers(views.Health, PUBLIC_ERRORS))
 async def healthz() -> Response:
     """The process answers."""
@@ -41,7 +49,7 @@ _UNREADY: Responses = {
 }
 
 
-@router.get("/readyz", tags=["server"], responses=answers(views.Readiness, (400, 401, 421, 500)) | _UNREADY)
+@router.get("/readyz", tags=["server"], responses=answers(views.Readiness, (400, 401, 421, 429, 500)) | _UNREADY)
 async def readyz(request: Request, supervisor: Supervised) -> Response:
     """Every engine and store takes what is asked; otherwise 503, and the code of what is wrong where.
 
@@ -90,7 +98,9 @@ async def begin_session(request: Request, supervisor: Supervised) -> Response:
     offered = await read_body(request, views.SignIn)
     token = supervisor.tokens.check(offered.token)
     if token is None:
-        raise NotIdentified("This token is not valid: it is mistyped, revoked or expired")
+        refusal = NotIdentified("This token is not valid: it is mistyped, revoked or expired")
+        raise supervisor.wrong_tokens.wrong(request.scope, refusal)
+    supervisor.wrong_tokens.right(request.scope)
     # In a thread: it is written to the disk.
     value, principal = await asyncio.to_thread(supervisor.sessions.start, token)
     assert principal.expires_at is not None

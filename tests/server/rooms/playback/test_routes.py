@@ -20,6 +20,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from pendula.kernel.time import parse_utc
+from pendula.server.rooms.playback import bounds
 from pendula.server.security.identity import Role
 from pendula.server.security.tokens import TokenStore
 from pendula.server.settings import Settings
@@ -30,6 +31,15 @@ pytestmark = pytest.mark.anyio
 
 
 # Players come and go
+
+
+async def test_more_items_than_one_command_gives_are_refused(client: httpx.AsyncClient) -> None:
+    await hang(client)
+
+    refused = await client.post(f"{HALL}/commands", json={"type": "take", "n": bounds.MOST_TAKEN + 1})
+
+    assert (refused.status_code, code_of(refused)) == (422, "too_much_at_once")
+    assert refused.json()["error"]["details"] == {"asked": bounds.MOST_TAKEN + 1, "allowed": bounds.MOST_TAKEN}
 
 
 async def test_a_player_shows_its_first_item_as_soon_as_it_is_made(client: httpx.AsyncClient) -> None:
@@ -200,6 +210,17 @@ async def test_new_artwork_is_taken_merged_rejected_and_shown(client: httpx.Asyn
     assert pool[1]["payload"] == PAYLOAD
     assert {900, 902} & set(seen)
     assert (await ask(client, "nae", id=903))["answer"]["result"] == "DISABLED"
+
+
+async def test_new_artwork_has_a_count_of_its_own_beside_the_turns_of_channels(client: httpx.AsyncClient) -> None:
+    await hang(client, settings={"lookahead": 1})
+    await ask(client, "nae", id=900, payload=PAYLOAD)
+
+    seen = [(await told(client, "now"))["item"]["id"], *await shown(client, 6)]
+
+    now = await told(client, "now")
+    assert now["new_shown"] == seen.count(900) > 0
+    assert sum(one["shown"] for one in now["exposure"]) == len(seen) - seen.count(900)
 
 
 async def test_what_is_banned_goes_at_once_and_comes_back_with_a_refresh(client: httpx.AsyncClient) -> None:

@@ -14,8 +14,8 @@ interface HoldingsProps {
 }
 
 export function Holdings({ now, clock, onChoose }: HoldingsProps) {
-  // That an actor does one thing at a time is worth a line only where something waits for it.
-  const locks = now.locks.filter(({ name, waiting }) => !isOfActor(name) || waiting > 0);
+  // That an actor does one thing at a time is no lock that anybody declared; whoever waits for it says so above.
+  const locks = now.locks.filter(({ name }) => !isOfActor(name));
   return (
     <div class="holdings">
       <section class="panel" aria-labelledby="locks" data-testid="panel-locks">
@@ -32,7 +32,7 @@ export function Holdings({ now, clock, onChoose }: HoldingsProps) {
       <section class="panel" aria-labelledby="resources" data-testid="panel-resources">
         <h2 id="resources">Resources</h2>
         <DataTable
-          caption="Resources"
+          caption="Resources and what is left of them"
           columns={RESOURCES}
           rows={now.resources}
           rowKey={({ name }) => name}

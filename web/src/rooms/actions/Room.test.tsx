@@ -7,7 +7,7 @@ import { doing, draw, find, texts } from "../../testing/drawing";
 import { barsOf } from "./bars";
 import { Happened } from "./Happened";
 import { Holdings } from "./Holdings";
-import { Clock, minuteOf, span } from "./model";
+import { Clock, minuteOf, span, withoutActorLocks } from "./model";
 import { told, toneOf } from "./sentences";
 import { Timeline } from "./Timeline";
 import { action, event, world } from "./testing";
@@ -98,13 +98,22 @@ test("locks show their holder and their queue; an actor's own lock only when som
     capacity: 1,
     holders: ["bread"],
   };
-  const now = world({ locks: [{ name: "actor:bruno", ...free }, oven, { name: "mill", ...free }] });
+  const now = world({ locks: [{ name: "actor:bruno", ...free, waiting: 1 }, oven, { name: "mill", ...free }] });
   const page = draw(<Holdings now={now} clock={CLOCK} onChoose={vi.fn()} />);
 
   expect(texts(find(page, "[data-testid=locks]"), "tbody tr")).toEqual([
     "ovenbreaduntil 09:00rollsand 2 more",
     "millfreenobody",
   ]);
+});
+
+test("whoever waits for an actor waits for the actor, not for a lock of that name", () => {
+  const ground = { code: "holder", sentence: "actor:ada is taken.", facts: {}, because: [] };
+  const reason = { ...ground, sentence: "tea waits for actor:ada; held by nap.", because: [ground] };
+
+  const told = withoutActorLocks(reason);
+
+  expect([told.sentence, told.because[0]?.sentence]).toEqual(["tea waits for ada; held by nap.", "ada is taken."]);
 });
 
 test("resources show what is left, reserved, used and made", () => {

@@ -5,6 +5,7 @@ import { useMemo } from "preact/hooks";
 import type { EngineAddress } from "../../api/client";
 import { api } from "../../api/server";
 import type { WorldNow } from "../../api/types";
+import { useShown } from "../../components/exporting";
 import type { Stop } from "../../components/playing";
 import { Readout, Readouts } from "../../components/Readout";
 import { RoomFrame } from "../../components/RoomFrame";
@@ -43,6 +44,7 @@ export function ActionsRoom(props: EngineRoomProps) {
   const came = useMemo(() => whatCame(live.came.value), [live.came.value]);
   const present: Moment | null = now === null ? null : { now, ...came };
   const shown = at === null ? present : past;
+  useShown(shown);
   const startAt = shown?.now.start_at ?? now?.start_at ?? "";
   const clock = useMemo(() => new Clock(startAt), [startAt]);
   const time = shown === null ? null : clock.moment(shown.now.t);
@@ -85,11 +87,9 @@ function World({ moment: { now, events, gaps }, address, live, busy, chosen, onC
     <div class="world" aria-busy={busy}>
       <Figures now={now} clock={clock} />
       <Timeline bars={bars} now={now} live={live} chosen={chosen} onChoose={onChoose} />
+      <Waiting now={now} clock={clock} address={address} live={live} chosen={chosen} onChoose={onChoose} />
       <div class="world-columns">
-        <div class="world-column">
-          <Waiting now={now} clock={clock} address={address} live={live} chosen={chosen} onChoose={onChoose} />
-          <Happened events={events} gaps={gaps} now={now} clock={clock} onLook={onLook} onChoose={onChoose} />
-        </div>
+        <Happened events={events} gaps={gaps} now={now} clock={clock} onLook={onLook} onChoose={onChoose} />
         <Holdings now={now} clock={clock} onChoose={onChoose} />
       </div>
     </div>

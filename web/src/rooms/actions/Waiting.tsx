@@ -12,7 +12,7 @@ import { ErrorNote } from "../../components/ErrorNote";
 import { ReasonChain } from "../../components/ReasonChain";
 import { integer } from "../../wording";
 import type { Clock } from "./model";
-import { paramsOf, span, words } from "./model";
+import { paramsOf, span, withoutActorLocks, words } from "./model";
 
 interface WaitingProps {
   readonly now: WorldNow;
@@ -34,15 +34,19 @@ export function Waiting(props: WaitingProps) {
       <h2 id="waiting">
         {live ? "What waits, and why" : "What waited, and why"} <span class="count">{integer(count)}</span>
       </h2>
-      <DataTable
-        caption="Actions that wait"
-        columns={columns(props)}
-        rows={rows}
-        rowKey={({ id }) => id}
-        current={({ id }) => id === chosen}
-        empty="Nobody waits for anything."
-        testId="waiting"
-      />
+      {rows.length === 0 ? (
+        <p class="quiet">Nobody waits for anything.</p>
+      ) : (
+        <DataTable
+          caption="Actions that wait"
+          columns={columns(props)}
+          rows={rows}
+          rowKey={({ id }) => id}
+          current={({ id }) => id === chosen}
+          empty=""
+          testId="waiting"
+        />
+      )}
     </section>
   );
 }
@@ -98,10 +102,11 @@ function timesOf({ since, until, remaining }: ActionView, now: WorldNow, clock: 
 }
 
 function Why({ reason }: { readonly reason: Reason }) {
+  const told = withoutActorLocks(reason);
   return (
     <details class="why" data-testid="why">
-      <summary>{reason.sentence}</summary>
-      <ReasonChain reason={reason} />
+      <summary>{told.sentence}</summary>
+      <ReasonChain reason={told} />
     </details>
   );
 }

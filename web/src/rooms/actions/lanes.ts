@@ -6,7 +6,8 @@ import type { Range, Viewport } from "../../canvas/viewport";
 import type { Bar } from "./bars";
 import { isOfActor } from "./model";
 
-export const HEAD = 44;
+/** Three lines: the epochs, the hours, the time of now. */
+export const HEAD = 60;
 export const LANE = 26;
 export const GROUP = 24;
 export const FOOT = 8;
@@ -70,7 +71,7 @@ export function layoutOf(bars: readonly Bar[], now: WorldNow, range: Range, widt
   begin("Locks", locks);
   for (const name of locks)
     add({ kind: "lock", name, bars: holding.filter((bar) => bar.locks.includes(name)), coming: [] });
-  return { range, gutter: width < 560 ? 76 : 108, width, height: top + FOOT, groups, lanes };
+  return { range, gutter: width < 560 ? 70 : 108, width, height: top + FOOT, groups, lanes };
 }
 
 /** The player character first, the others by name. */

@@ -2,7 +2,7 @@
 
 import type { Json, JsonObject } from "../../api/json";
 import { inOneLine, isObject } from "../../api/json";
-import type { EventView, WorldNow } from "../../api/types";
+import type { EventView, Reason, WorldNow } from "../../api/types";
 
 /** One event with its id; `t` counts from the start of its epoch. */
 export interface WorldEvent {
@@ -26,6 +26,15 @@ const OF_ACTOR = "actor:";
 
 export function isOfActor(lock: string): boolean {
   return lock.startsWith(OF_ACTOR);
+}
+
+/** A reason in which whoever waits for an actor waits for the actor, not for the lock that stands for it. */
+export function withoutActorLocks(reason: Reason): Reason {
+  return {
+    ...reason,
+    sentence: reason.sentence.replaceAll(/\bactor:(?=[\w-])/g, ""),
+    because: reason.because.map(withoutActorLocks),
+  };
 }
 
 export function readEvent({ id, event }: EventView): WorldEvent {

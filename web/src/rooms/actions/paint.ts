@@ -76,8 +76,7 @@ function paintGrid(context: CanvasRenderingContext2D, scene: Scene, colours: Pal
   const { layout, clock, epoch } = scene;
   const { range, height } = layout;
   const tick = tickStep(layout, TICKS, TICK_ROOM);
-  const now = xOf(layout, scene.now);
-  context.font = `11px ${colours.font}`;
+  context.font = `12px ${colours.font}`;
   const hour = Math.min(tick, epoch.slot_minutes);
   const fine = hour * pixelsPerUnit(layout) >= 8;
   for (let minute = clock.nextTick(range.from, hour); fine && minute <= range.to; minute += hour) {
@@ -87,11 +86,11 @@ function paintGrid(context: CanvasRenderingContext2D, scene: Scene, colours: Pal
   for (let minute = clock.nextTick(range.from, tick); minute <= range.to; minute += tick) {
     const x = Math.round(xOf(layout, minute)) + 0.5;
     upright(context, { x, top: HEAD - 10, bottom: height }, colours.line, 1);
-    // The line of now carries its own time; nothing is written under it, nor cut off at the edges.
-    if (Math.abs(x - now) < 42 || x < layout.gutter + 16 || x > layout.width - 16) continue;
-    context.fillStyle = colours["ink-quiet"];
+    // Nothing is cut off at the edges.
+    if (x < layout.gutter + 16 || x > layout.width - 16) continue;
+    context.fillStyle = colours.ink;
     context.textAlign = "center";
-    context.fillText(clock.time(minute), x, HEAD - 18);
+    context.fillText(clock.time(minute), x, HEAD - 34);
   }
   context.textAlign = "left";
   paintEpochs(context, scene, colours);

@@ -13,6 +13,7 @@ const FAULTS: readonly { readonly kind: string; readonly title: string; readonly
   { kind: "STAND", title: "something stands in its way" },
   { kind: "SILENCE", title: "nothing is heard of it" },
   { kind: "POSE_JUMP", title: "its position jumps", more: { x_um: 900_000 } },
+  { kind: "CARRIED", title: "somebody carries it 3 m east", more: { x_um: 3_000_000 } },
   { kind: "FAULT", title: "it reports a fault" },
   { kind: "STUCK", title: "its wheels do not turn" },
 ];

@@ -9,6 +9,7 @@ import { asApiError } from "../../api/client";
 import { api } from "../../api/server";
 import type { AlertNow, FleetNow, MapView } from "../../api/types";
 import { ErrorNote } from "../../components/ErrorNote";
+import { useShown } from "../../components/exporting";
 import type { Stop } from "../../components/playing";
 import { Readout, Readouts } from "../../components/Readout";
 import { RoomFrame } from "../../components/RoomFrame";
@@ -16,6 +17,8 @@ import type { EngineRoomProps } from "../../registry";
 import { integer } from "../../wording";
 import { useChosen } from "../shared/chosen";
 import { useFollowing } from "../shared/following";
+import type { Deed } from "./Deeds";
+import { Deeds } from "./Deeds";
 import { Drill } from "./Drill";
 import "./fleet.css";
 import { Hall } from "./Hall";
@@ -24,6 +27,10 @@ import { TruckPanel } from "./TruckPanel";
 import { condition, fleetTime } from "./wording";
 
 const ALERTS_EVERY_TICKS = 20;
+const FOR_ALL: readonly Deed[] = [
+  { type: "PAUSE_FLEET", title: "Pause all", question: "Every truck stops where it can and stays there." },
+  { type: "RESUME_FLEET", title: "Let all go on", question: "Every truck may drive again." },
+];
 
 export function FleetRoom(props: EngineRoomProps) {
   const { engine, at, on } = props;
@@ -31,6 +38,7 @@ export function FleetRoom(props: EngineRoomProps) {
   const [chosen, choose] = useChosen(on, engine);
   const map = useMap(live.address);
   const shown = at === null ? live.state.value : past;
+  useShown(shown);
   const ready = shown !== null && map.value.map !== null;
   const time = shown === null ? null : fleetTime(shown.now);
   const times = { source, busy, time, tell: ({ t }: Stop) => fleetTime(t ?? 0) };
@@ -73,11 +81,21 @@ function Fleet({ now, map, address, live, busy, chosen, onChoose, onDone }: Flee
       <div class="fleet-columns">
         <Hall map={map} now={now} live={live} chosen={chosen} onChoose={onChoose} />
         {truck !== undefined && (
-          <TruckPanel truck={truck} now={now} address={address} live={live} onChoose={onChoose} onDone={onDone} />
+          <TruckPanel
+            truck={truck}
+            map={map}
+            now={now}
+            address={address}
+            live={live}
+            onChoose={onChoose}
+            onDone={onDone}
+          />
         )}
       </div>
-      <TruckTable now={now} chosen={chosen} onChoose={onChoose} />
-      <TaskTables now={now} />
+      <TruckTable now={now} chosen={chosen} onChoose={onChoose}>
+        {live && <Deeds deeds={FOR_ALL} about={{}} of="fleet" address={address} onDone={onDone} />}
+      </TruckTable>
+      <TaskTables now={now} address={address} live={live} onDone={onDone} />
       {live && <AlertTable alerts={alerts} onChoose={onChoose} />}
       {live && <Drill now={now} address={address} onDone={onDone} />}
     </div>
@@ -95,6 +113,7 @@ function Figures({ now }: { readonly now: FleetNow }) {
       <Readout name="done" value={integer(now.counts["DONE"] ?? 0)} unit="tasks" />
       {ill > 0 && <Readout name="stopped" value={integer(ill)} alarm />}
       {now.override && <Readout name="map" value="not LIVE, overridden" alarm />}
+      {now.degraded !== null && <Readout name="journal" value={`not written: ${now.degraded}`} alarm />}
       {now.broken.length > 0 && <Readout name="invariants" value={now.broken.join(", ")} alarm />}
     </Readouts>
   );

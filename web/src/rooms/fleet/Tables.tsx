@@ -1,18 +1,25 @@
 /** The fleet as tables: trucks with their reasons, tasks, streams, and what somebody should look at. */
 
+import { useSignal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
+
+import type { EngineAddress } from "../../api/client";
 import type { AlertNow, FleetNow, TaskNow, TruckNow } from "../../api/types";
 import type { Column } from "../../components/DataTable";
 import { DataTable } from "../../components/DataTable";
 import { integer } from "../../wording";
+import type { Deed } from "./Deeds";
+import { Deeds } from "./Deeds";
 import { condition, fleetTime, lasting, phase, speed } from "./wording";
 
 interface TruckTableProps {
   readonly now: FleetNow;
   readonly chosen: string | null;
   readonly onChoose: (robot: string | null) => void;
+  readonly children?: ComponentChildren;
 }
 
-export function TruckTable({ now, chosen, onChoose }: TruckTableProps) {
+export function TruckTable({ now, chosen, onChoose, children }: TruckTableProps) {
   const columns: Column<TruckNow>[] = [
     {
       key: "truck",
@@ -47,7 +54,7 @@ export function TruckTable({ now, chosen, onChoose }: TruckTableProps) {
         <h2>Trucks</h2>
       </div>
       <DataTable
-        caption="Trucks"
+        caption="Trucks, what they are about and why"
         columns={columns}
         rows={now.trucks}
         rowKey={({ robot_id }) => robot_id}
@@ -55,6 +62,7 @@ export function TruckTable({ now, chosen, onChoose }: TruckTableProps) {
         empty="This fleet has no trucks."
         testId="trucks"
       />
+      {children}
     </section>
   );
 }
@@ -77,7 +85,44 @@ const TASK_COLUMNS: readonly Column<TaskNow>[] = [
   { key: "since", title: "since", numeric: true, by: ({ since }) => since, cell: ({ since }) => fleetTime(since) },
 ];
 
-export function TaskTables({ now }: { readonly now: FleetNow }) {
+const HOLD: Deed = { type: "HOLD_TASK", title: "Hold", question: "Nobody begins it until it is resumed." };
+const CANCEL: Deed = { type: "CANCEL_TASK", title: "Cancel", question: "Nobody is to do it any more." };
+
+/** A task whose goods are on a truck stays with it, unless it is held. */
+export function taskDeeds({ state, loaded, robot_id }: TaskNow): readonly Deed[] {
+  if (state === "HELD") {
+    return [{ type: "RESUME_TASK", title: "Let it go on", question: "It may be done again." }, CANCEL];
+  }
+  if (loaded) return [];
+  if (state === "WAITING" || state === "READY") return [HOLD, CANCEL];
+  const question = `It is taken from ${robot_id ?? "its truck"}, and another truck may have it.`;
+  return [{ type: "WITHDRAW_TASK", title: "Take it from its truck", question }, HOLD, CANCEL];
+}
+
+interface TaskTablesProps {
+  readonly now: FleetNow;
+  readonly address: EngineAddress;
+  readonly live: boolean;
+  readonly onDone: () => void;
+}
+
+export function TaskTables({ now, address, live, onDone }: TaskTablesProps) {
+  const chosen = useSignal<string | null>(null);
+  const task = now.tasks.find(({ task_id }) => task_id === chosen.value);
+  const [first, ...others] = TASK_COLUMNS as readonly [Column<TaskNow>, ...Column<TaskNow>[]];
+  const name: Column<TaskNow> = {
+    ...first,
+    cell: ({ task_id }) => (
+      <button
+        type="button"
+        class="link-button"
+        onClick={() => (chosen.value = task_id === chosen.value ? null : task_id)}
+        data-testid={`task-${task_id}`}
+      >
+        {task_id}
+      </button>
+    ),
+  };
   const over = [...now.over].reverse();
   return (
     <section class="panel" aria-label="Tasks" data-testid="panel-tasks">
@@ -89,12 +134,22 @@ export function TaskTables({ now }: { readonly now: FleetNow }) {
       </div>
       <DataTable
         caption="Open tasks"
-        columns={TASK_COLUMNS}
+        columns={live ? [name, ...others] : TASK_COLUMNS}
         rows={now.tasks}
         rowKey={({ task_id }) => task_id}
+        current={({ task_id }) => task_id === chosen.value}
         empty="Nothing is to be carried."
         testId="tasks"
       />
+      {live && task !== undefined && (
+        <div data-testid="panel-task">
+          <p>
+            {task.task_id}: {task.cause}
+            {taskDeeds(task).length === 0 && `. The goods are on ${task.robot_id}: it stays with its truck.`}
+          </p>
+          <Deeds deeds={taskDeeds(task)} about={{ taskId: task.task_id }} of="task" address={address} onDone={onDone} />
+        </div>
+      )}
       <details class="fold">
         <summary>Over</summary>
         <DataTable
@@ -144,7 +199,7 @@ export function AlertTable({
         <h2>Alerts and incidents</h2>
       </div>
       <DataTable
-        caption="Alerts and incidents"
+        caption="Alerts and incidents, the newest first"
         columns={columns}
         rows={[...alerts].reverse()}
         rowKey={({ tick, code, robot_ids }) => `${tick} ${code} ${robot_ids.join(" ")}`}

@@ -3,17 +3,21 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 
-import type { ApiError, EngineAddress } from "../../api/client";
-import { asApiError } from "../../api/client";
-import type { JsonObject } from "../../api/json";
-import { api, mayCommand } from "../../api/server";
-import type { FleetNow, Reason, TruckNow } from "../../api/types";
-import { ErrorNote } from "../../components/ErrorNote";
+import type { EngineAddress } from "../../api/client";
+import { api } from "../../api/server";
+import type { FleetNow, MapEdge, MapView, Reason, TruckNow } from "../../api/types";
 import { ReasonChain } from "../../components/ReasonChain";
+import type { Deed } from "./Deeds";
+import { Deeds } from "./Deeds";
+import { nearestPlace } from "./geometry";
 import { condition, lasting, phase, speed } from "./wording";
+
+/** A truck in one of these may be elsewhere than it is believed to be: a person may say that it is. */
+const LOST: ReadonlySet<string> = new Set(["POSE_JUMP", "OFF_ROUTE"]);
 
 interface TruckPanelProps {
   readonly truck: TruckNow;
+  readonly map: MapView;
   readonly now: FleetNow;
   readonly address: EngineAddress;
   readonly live: boolean;
@@ -21,7 +25,7 @@ interface TruckPanelProps {
   readonly onDone: () => void;
 }
 
-export function TruckPanel({ truck, now, address, live, onChoose, onDone }: TruckPanelProps) {
+export function TruckPanel({ truck, map, now, address, live, onChoose, onDone }: TruckPanelProps) {
   const chain = truck.because;
   return (
     <section class="panel truck-panel" aria-label={`Truck ${truck.robot_id}`} data-testid="panel-truck">
@@ -61,7 +65,15 @@ export function TruckPanel({ truck, now, address, live, onChoose, onDone }: Truc
         </ol>
       )}
       {live && <Because address={address} robot={truck.robot_id} tick={now.tick} />}
-      {live && <Actions truck={truck} address={address} onDone={onDone} />}
+      {live && (
+        <Deeds
+          deeds={deedsFor(truck, map.edges)}
+          about={{ robotId: truck.robot_id }}
+          of="truck"
+          address={address}
+          onDone={onDone}
+        />
+      )}
     </section>
   );
 }
@@ -100,21 +112,26 @@ function Because({
   );
 }
 
-interface Deed {
-  readonly type: string;
-  readonly title: string;
-  readonly question: string;
-  /** Whether it has to be said twice, with the word that the truck was secured. */
-  readonly grave?: boolean;
-}
-
-function deedsFor({ robot_id, paused }: TruckNow): readonly Deed[] {
+function deedsFor({ robot_id, paused, health, at }: TruckNow, edges: readonly MapEdge[]): readonly Deed[] {
   const pause: Deed = paused
     ? { type: "RESUME_ROBOT", title: "Let it go on", question: `${robot_id} may drive again.` }
     : { type: "PAUSE_ROBOT", title: "Pause", question: `${robot_id} stops where it can and stays there.` };
+  const place = at === null || !LOST.has(health) ? null : nearestPlace(edges, at);
+  const relocate: Deed[] =
+    place === null
+      ? []
+      : [
+          {
+            type: "RELOCATE",
+            title: "It is where it says",
+            question: `${robot_id} is really on ${place.edgeKey}, ${place.sM} m from its beginning, and goes on from there.`,
+            more: { anchor: { edgeKey: place.edgeKey, sM: place.sM } },
+          },
+        ];
   return [
     pause,
     { type: "CLEAR_FAULT", title: "Clear fault", question: `The fault of ${robot_id} is over, and it may go on.` },
+    ...relocate,
     {
       type: "REMOVE_ROBOT",
       title: "Remove",
@@ -122,97 +139,4 @@ function deedsFor({ robot_id, paused }: TruckNow): readonly Deed[] {
       grave: true,
     },
   ];
-}
-
-interface ActionsProps {
-  readonly truck: TruckNow;
-  readonly address: EngineAddress;
-  readonly onDone: () => void;
-}
-
-function Actions({ truck, address, onDone }: ActionsProps) {
-  const asked = useSignal<Deed | null>(null);
-  const reason = useSignal("");
-  const first = useSignal<string | null>(null);
-  const told = useSignal("");
-  const busy = useSignal(false);
-  const error = useSignal<ApiError | null>(null);
-  const begin = (deed: Deed) => {
-    asked.value = deed;
-    first.value = null;
-    told.value = "";
-    error.value = null;
-  };
-  const doIt = async (deed: Deed) => {
-    busy.value = true;
-    error.value = null;
-    try {
-      const confirmation: JsonObject = first.value === null ? {} : { confirmationOf: first.value };
-      const body: JsonObject = {
-        type: deed.type,
-        robotId: truck.robot_id,
-        reason: reason.value.trim(),
-        ...confirmation,
-      };
-      const wish: JsonObject = deed.grave ? { ...body, physicallySecured: true } : body;
-      const answer = await api.post("/api/v1/fleet/{fleet}/actions", { fleet: address.engine }, wish);
-      told.value = answer.message;
-      if (answer.code === "CONFIRMATION_NEEDED") first.value = answer.actionId;
-      else asked.value = null;
-      onDone();
-    } catch (thrown) {
-      error.value = asApiError(thrown);
-    } finally {
-      busy.value = false;
-    }
-  };
-  const deed = asked.value;
-  return (
-    <div class="truck-actions" role="group" aria-label="What a person can do">
-      {deedsFor(truck).map((one) => (
-        <button
-          key={one.type}
-          type="button"
-          class="button"
-          disabled={!mayCommand.value}
-          onClick={() => begin(one)}
-          data-testid={`do-${one.type}`}
-        >
-          {one.title}
-        </button>
-      ))}
-      {deed !== null && (
-        <form
-          class="truck-question"
-          onSubmit={(event) => {
-            event.preventDefault();
-            void doIt(deed);
-          }}
-        >
-          <p>{deed.question}</p>
-          {first.value !== null && <p class="truck-again">Say it again: this cannot be taken back.</p>}
-          <label>
-            because{" "}
-            <input
-              required
-              maxLength={500}
-              value={reason.value}
-              onInput={({ currentTarget }) => (reason.value = currentTarget.value)}
-              data-testid="truck-reason"
-            />
-          </label>
-          <button type="submit" class="button button-main" disabled={busy.value} data-testid="truck-yes">
-            {first.value === null ? "Do it" : "Yes, remove it"}
-          </button>
-          <button type="button" class="button" onClick={() => (asked.value = null)}>
-            No
-          </button>
-        </form>
-      )}
-      <p class="quiet" role="status" data-testid="truck-told">
-        {told}
-      </p>
-      {error.value !== null && <ErrorNote error={error.value} />}
-    </div>
-  );
 }

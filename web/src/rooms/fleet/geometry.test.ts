@@ -4,6 +4,7 @@ import type { FleetNow, TruckNow } from "../../api/types";
 import {
   between,
   fitting,
+  nearestPlace,
   onMap,
   onScreen,
   panned,
@@ -95,4 +96,15 @@ test("the nearest truck within reach is meant", () => {
 test("lengths and times read well", () => {
   expect(scaleBar(0.01, 140).metres).toBe(10);
   expect([fleetTime(3_723_000), lasting(59_900), lasting(125_000)]).toEqual(["1:02:03", "59 s", "2 min 05 s"]);
+});
+
+test("the place nearest to a point is on the nearest edge, in metres along it", () => {
+  const edges = [
+    { key: "A->B", ...EDGE },
+    { key: "C->D", points: [[0, 500] as const, [500, 500] as const], s: [0, 500] },
+  ];
+
+  expect(nearestPlace(edges, { x: 1050, y: 250 })).toEqual({ edgeKey: "A->B", sM: 1.25 });
+  expect(nearestPlace(edges, { x: 200, y: 480 })).toEqual({ edgeKey: "C->D", sM: 0.2 });
+  expect(nearestPlace([], { x: 0, y: 0 })).toBeNull();
 });

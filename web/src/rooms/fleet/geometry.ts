@@ -110,3 +110,26 @@ export function scaleBar(scale: number, widest: number): { readonly metres: numb
   const metres = [5, 2, 1].map((one) => one * power).find((one) => one <= most) ?? power;
   return { metres, pixels: metres * 1_000 * scale };
 }
+
+/** The place on the map that is nearest to a point, as actions of people name it: an edge, and how far along it. */
+export function nearestPlace(
+  edges: readonly Pick<MapEdge, "key" | "points" | "s">[],
+  at: Point,
+): { readonly edgeKey: string; readonly sM: number } | null {
+  let best: { readonly edgeKey: string; readonly s: number; readonly away: number } | null = null;
+  for (const { key, points, s } of edges) {
+    for (let leg = 1; leg < points.length; leg++) {
+      const [ax, ay] = points[leg - 1] as readonly [number, number];
+      const [bx, by] = points[leg] as readonly [number, number];
+      const square = (bx - ax) ** 2 + (by - ay) ** 2;
+      const along = square === 0 ? 0 : ((at.x - ax) * (bx - ax) + (at.y - ay) * (by - ay)) / square;
+      const part = Math.min(1, Math.max(0, along));
+      const away = Math.hypot(ax + part * (bx - ax) - at.x, ay + part * (by - ay) - at.y);
+      const begin = s[leg - 1] ?? 0;
+      if (best === null || away < best.away) {
+        best = { edgeKey: key, s: begin + part * ((s[leg] ?? begin) - begin), away };
+      }
+    }
+  }
+  return best === null ? null : { edgeKey: best.edgeKey, sM: Math.round(best.s) / 1000 };
+}

@@ -2,6 +2,7 @@
 
 import { api } from "../../api/server";
 import type { EngineView, StateView } from "../../api/types";
+import { useShown } from "../../components/exporting";
 import { JsonTree } from "../../components/JsonTree";
 import { Readout, Readouts } from "../../components/Readout";
 import { RoomFrame } from "../../components/RoomFrame";
@@ -20,6 +21,7 @@ export function GenericRoom(props: EngineRoomProps) {
     (address, n, signal) => api.state(address, n, signal),
   );
   const shown = at === null ? live.state.value : past;
+  useShown(shown);
   const summary = room.engines.find((candidate) => candidate.name === engine);
   const tell = (t: number) => engineTime(t, summary?.time_unit ?? "");
   const time = shown === null ? null : tell(shown.t);

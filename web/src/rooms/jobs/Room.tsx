@@ -6,6 +6,7 @@ import { useMemo } from "preact/hooks";
 import { api } from "../../api/server";
 import type { SchedulerMetrics } from "../../api/types";
 import { ErrorNote } from "../../components/ErrorNote";
+import { useShown } from "../../components/exporting";
 import { JournalSlider } from "../../components/JournalSlider";
 import { PastBanner } from "../../components/PastBanner";
 import { Readout, Readouts } from "../../components/Readout";
@@ -52,6 +53,7 @@ export function JobsRoom({ room, run, at, on }: RunsRoomProps) {
   const machines = usePolled("machines", (signal) => api.get("/scheduler/machines", {}, {}, signal));
   const chosen = chosenIn(run);
   const seen = overview.value.value;
+  useShown(at === null ? seen : past.value.value);
   if (seen === null) {
     return overview.error.value === null ? (
       <p class="quiet">Fetching the queue …</p>

@@ -142,17 +142,27 @@ test("shares are drawn against what they should be", () => {
     exposure(),
     exposure({ channel: "tide", target_ppm: 250_000, actual_ppm: null, shown: 0, banned: 1, readable: false }),
   ];
-  const page = draw(<Shares exposure={shares} open onCommand={vi.fn()} />);
+  const page = draw(<Shares exposure={shares} newShown={2} open onCommand={vi.fn()} />);
 
-  expect(texts(page, ".share-told")).toEqual(["66.7 % of 75.0 %", "not yet of 25.0 %"]);
+  expect(texts(page, ".share-told")).toEqual(["50.0 %", "0.0 %", "50.0 %"]);
+  expect(texts(page, ".share-facts")[0]).toContain("66.7 % of the channels' turns, should be 75.0 %");
   expect(texts(page, ".share-facts")[1]).toContain("1 banned, unreadable");
-  expect(find(page, ".share-target").style.left).toBe("100%");
+});
+
+test("bars are to scale: together they are the whole screen, new artwork included", () => {
+  const shares = [exposure({ shown: 3 }), exposure({ channel: "tide", target_ppm: 250_000, shown: 1 })];
+  const page = draw(<Shares exposure={shares} newShown={4} open onCommand={vi.fn()} />);
+
+  const widths = [...page.querySelectorAll<HTMLElement>(".share-actual")].map(({ style }) => style.width);
+  const lines = [...page.querySelectorAll<HTMLElement>(".share-target")].map(({ style }) => style.left);
+  expect(widths).toEqual(["37.5%", "12.5%", "50%"]);
+  expect(lines).toEqual(["37.5%", "12.5%"]);
 });
 
 test("a channel is paused and let play again where its share is drawn", () => {
   const command = vi.fn(async () => undefined);
   const shares = [exposure(), exposure({ channel: "tide", paused: true })];
-  const page = draw(<Shares exposure={shares} open onCommand={command} />);
+  const page = draw(<Shares exposure={shares} newShown={0} open onCommand={command} />);
 
   expect(texts(page, ".share-facts")[1]).toContain("paused");
   for (const name of ["dawn", "tide"]) doing(() => find(page, `[data-testid=rest-${name}]`).click());
@@ -160,7 +170,7 @@ test("a channel is paused and let play again where its share is drawn", () => {
     [{ type: "pause_channel", channel: "dawn" }],
     [{ type: "resume_channel", channel: "tide" }],
   ]);
-  const closed = draw(<Shares exposure={shares} open={false} onCommand={command} />);
+  const closed = draw(<Shares exposure={shares} newShown={0} open={false} onCommand={command} />);
   expect((find(closed, "[data-testid=rest-dawn]") as HTMLButtonElement).disabled).toBe(true);
 });
 

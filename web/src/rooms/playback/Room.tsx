@@ -9,6 +9,7 @@ import { api, mayCommand } from "../../api/server";
 import type { DiagnosticView, ItemView, PlayerNow } from "../../api/types";
 import type { Column } from "../../components/DataTable";
 import { DataTable } from "../../components/DataTable";
+import { useShown } from "../../components/exporting";
 import type { Stop } from "../../components/playing";
 import { Readout, Readouts } from "../../components/Readout";
 import { RoomFrame } from "../../components/RoomFrame";
@@ -37,6 +38,7 @@ export function PlaybackRoom(props: EngineRoomProps) {
   const { live, past, busy, source, frame } = useFollowing(props, presentOf, momentAt);
   const chosen = useSignal<ItemView | null>(null);
   const shown = at === null ? live.state.value : past;
+  useShown(shown === null ? null : shown.now);
   const command = async (wish: JsonObject) => {
     try {
       await api.command(live.address, wish);
@@ -88,7 +90,7 @@ function Player({ now, toldAt, at, busy, address, chosen, onChoose, onCommand }:
       <div class="player-columns">
         <Screen now={now} toldAt={toldAt} onCommand={onCommand} />
         <div class="player-column">
-          <Shares exposure={now.exposure} open={open} onCommand={onCommand} />
+          <Shares exposure={now.exposure} newShown={now.new_shown} open={open} onCommand={onCommand} />
           <Pool now={now} />
         </div>
       </div>

@@ -14,27 +14,34 @@ const MILLION = 1_000_000;
 
 interface SharesProps {
   readonly exposure: readonly ExposureView[];
+  /** How often new artwork was on in this epoch. */
+  readonly newShown: number;
   /** Whether the buttons can be used: not in the past, and not by those who only look. */
   readonly open: boolean;
   readonly onCommand: OnCommand;
 }
 
-export function Shares({ exposure, open, onCommand }: SharesProps) {
+export function Shares({ exposure, newShown, open, onCommand }: SharesProps) {
   const { error, send } = useSending(onCommand);
-  const most = Math.max(1, ...exposure.flatMap(({ target_ppm, actual_ppm }) => [target_ppm, actual_ppm ?? 0]));
+  const turns = exposure.reduce((sum, { shown }) => sum + shown, 0);
+  const whole = turns + newShown;
   return (
     <section class="panel" aria-labelledby="shares" data-testid="panel-exposure">
       <h2 id="shares">Who gets how much</h2>
-      {exposure.length === 0 ? (
+      {exposure.length === 0 && newShown === 0 ? (
         <p class="quiet">This player follows no channel.</p>
       ) : (
         <ul class="shares" data-testid="exposure">
           {exposure.map((one) => (
-            <Share key={one.channel} one={one} most={most} open={open} onCommand={send} />
+            <Share key={one.channel} one={one} turns={turns} whole={whole} open={open} onCommand={send} />
           ))}
+          {newShown > 0 && <NewShare shown={newShown} whole={whole} />}
         </ul>
       )}
-      <p class="quiet">The line is the share a channel should have, the bar what it had in this epoch.</p>
+      <p class="quiet">
+        All bars together are the screen in this epoch. The line is where the bar of a channel should end, beside new
+        artwork.
+      </p>
       {error.value !== null && <ErrorNote error={error.value} />}
     </section>
   );
@@ -42,14 +49,18 @@ export function Shares({ exposure, open, onCommand }: SharesProps) {
 
 interface ShareProps extends Pick<SharesProps, "open" | "onCommand"> {
   readonly one: ExposureView;
-  readonly most: number;
+  /** The turns of all channels, and those with new artwork. */
+  readonly turns: number;
+  readonly whole: number;
 }
 
-function Share({ one, most, open, onCommand }: ShareProps) {
+function Share({ one, turns, whole, open, onCommand }: ShareProps) {
   const { channel, target_ppm, actual_ppm, shown, records, banned, readable, paused } = one;
-  const part = (ppm: number) => `${(100 * ppm) / most}%`;
+  const ofChannels = whole === 0 ? 1 : turns / whole;
   const facts = [
     counted(shown, "turn"),
+    ...(actual_ppm === null ? [] : [`${percent(actual_ppm)} of the channels' turns`]),
+    `should be ${percent(target_ppm)}`,
     counted(records, "record"),
     ...(banned > 0 ? [`${integer(banned)} banned`] : []),
     ...(readable ? [] : ["unreadable"]),
@@ -58,12 +69,10 @@ function Share({ one, most, open, onCommand }: ShareProps) {
   return (
     <li class="share" data-channel={channel} data-readable={readable}>
       <span class="share-name">{channel}</span>
-      <span class="share-told">
-        {actual_ppm === null ? "not yet" : percent(actual_ppm)} <span class="quiet">of {percent(target_ppm)}</span>
-      </span>
+      <span class="share-told">{whole === 0 ? "not yet" : percent((MILLION * shown) / whole)}</span>
       <span class="share-bar" aria-hidden="true">
-        <span class="share-actual" style={{ width: part(actual_ppm ?? 0) }} />
-        <span class="share-target" style={{ left: part(target_ppm) }} />
+        <span class="share-actual" style={{ width: part(shown, whole) }} />
+        <span class="share-target" style={{ left: `${rounded((target_ppm / 10_000) * ofChannels)}%` }} />
       </span>
       <span class="share-facts quiet">{facts.join(", ")}</span>
       <button
@@ -79,6 +88,28 @@ function Share({ one, most, open, onCommand }: ShareProps) {
       </button>
     </li>
   );
+}
+
+/** New artwork has no share that it should have: it comes up by chance, and less and less. */
+function NewShare({ shown, whole }: { readonly shown: number; readonly whole: number }) {
+  return (
+    <li class="share" data-testid="share-new">
+      <span class="share-name">new artwork</span>
+      <span class="share-told">{percent((MILLION * shown) / whole)}</span>
+      <span class="share-bar" aria-hidden="true">
+        <span class="share-actual share-new" style={{ width: part(shown, whole) }} />
+      </span>
+      <span class="share-facts quiet">{counted(shown, "turn")}</span>
+    </li>
+  );
+}
+
+function part(shown: number, whole: number): string {
+  return `${whole === 0 ? 0 : rounded((100 * shown) / whole)}%`;
+}
+
+function rounded(percentage: number): number {
+  return Math.round(percentage * 100) / 100;
 }
 
 export function Pool({ now: { pool, probability_64 } }: { readonly now: Pick<PlayerNow, "pool" | "probability_64"> }) {

@@ -8,7 +8,7 @@ import { asApiError } from "../../api/client";
 import { api } from "../../api/server";
 import type { ItemView, ItemWhy } from "../../api/types";
 import { ErrorNote } from "../../components/ErrorNote";
-import { ReasonChain } from "../../components/ReasonChain";
+import { FoldedReason } from "../../components/ReasonChain";
 import { integer } from "../../wording";
 import { channelOf, keyOf } from "./model";
 
@@ -62,7 +62,7 @@ export function WhyItem({ item, address, epoch, at, chosen, onBack }: WhyItemPro
       {item === null && <p class="quiet">Nothing is on. Choose an item below.</p>}
       {earlier && <p class="quiet">The weights of that epoch are gone.</p>}
       {item !== null && !earlier && answer !== null && (same || answer.item === null) && (
-        <ReasonChain reason={answer.why} />
+        <FoldedReason reason={answer.why} />
       )}
     </section>
   );

@@ -57,6 +57,7 @@ export function player(changes: Partial<PlayerNow> = {}): PlayerNow {
     coming: [],
     before: [],
     exposure: [],
+    new_shown: 0,
     pool: [],
     probability_64: 0,
     bans: [],

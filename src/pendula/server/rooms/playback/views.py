@@ -85,7 +85,7 @@ class PlayerNow(Struct, frozen=True):
 
     `started_utc` and `ends_utc` are the same moments by the wall clock. A paused player has no end, but `left_ms`.
     `coming` begins with the item that is next, `before` with the one that was last. `day_part` is the part of the day
-    whose weights hold.
+    whose weights hold. `new_shown` counts new artwork that was on in this epoch, besides the turns of channels.
     """
 
     n: int
@@ -105,6 +105,7 @@ class PlayerNow(Struct, frozen=True):
     coming: list[ItemView]
     before: list[ItemView]
     exposure: list[ExposureView]
+    new_shown: int
     pool: list[PooledView]
     probability_64: int
     bans: list[BanView]
@@ -128,7 +129,8 @@ class ItemWhy(Struct, frozen=True):
 def now_of(player: Player, n: int, clock: int, wall_time: WallTime) -> PlayerNow:
     """Where everything stands."""
     programme, screen = player.programme, player.screen
-    pool = programme.generator.pool
+    generator, exposure = programme.generator, _exposure(player)
+    pool = generator.pool
     before, coming = _around(player)
     return PlayerNow(
         n=n,
@@ -147,7 +149,8 @@ def now_of(player: Player, n: int, clock: int, wall_time: WallTime) -> PlayerNow
         last_reset=programme.last_reset,
         coming=coming,
         before=before,
-        exposure=_exposure(player),
+        exposure=exposure,
+        new_shown=generator.ordinal - len(programme.lookahead) - sum(one.shown for one in exposure),
         pool=_pool(player),
         probability_64=new_artwork.probability(pool),
         bans=[BanView(id, until) for id, until in programme.bans.items()],

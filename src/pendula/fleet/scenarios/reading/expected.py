@@ -9,6 +9,7 @@ from pendula.fleet.scenarios.model import (
     AlertComes,
     AllAtRest,
     Arrives,
+    Calm,
     DirectionFlips,
     Expectation,
     GoHoldChanges,
@@ -134,6 +135,18 @@ def _flips(at: Cursor) -> Expectation:
     return DirectionFlips(it["edgeGroupKey"].text(min=1), it["atMost"].integer(min=0))
 
 
+def _calm(at: Cursor) -> Expectation:
+    it = at.object(optional=("goHoldChanges", "holdBackM", "targetBackM", "directionFlips", "replans"))
+    usual = Calm()
+    return Calm(
+        it["goHoldChanges"].integer(min=0, default=usual.go_hold_changes),
+        length(it["holdBackM"]) if "holdBackM" in it else usual.hold_back_um,
+        length(it["targetBackM"]) if "targetBackM" in it else usual.target_back_um,
+        it["directionFlips"].integer(min=0, default=usual.direction_flips),
+        it["replans"].integer(min=0, default=usual.replans),
+    )
+
+
 KINDS: Mapping[str, Callable[[Cursor], Expectation]] = {
     "tasksDone": _tasks_done,
     "allAtRest": _true(AllAtRest),
@@ -149,4 +162,5 @@ KINDS: Mapping[str, Callable[[Cursor], Expectation]] = {
     "routeRefused": _refused,
     "goHoldChanges": _changes,
     "directionFlips": _flips,
+    "calm": _calm,
 }

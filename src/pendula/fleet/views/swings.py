@@ -1,0 +1,128 @@
+"""How much trucks swing instead of getting on (FLT-OSC-10): the worst that was seen in any window of time.
+
+Moving up by a place in a queue is no swing: changes between GO and HOLD count together while the truck has driven less
+than the spacing of two trucks between them. A hold point or target that goes on with its truck is none either; only
+what goes back counts. A truck that is stopped for safety begins anew.
+"""
+
+from collections import defaultdict, deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from pendula.fleet.contracts.traffic import CommandMode
+from pendula.fleet.driving.records import Record
+from pendula.fleet.model import MoveStyle
+from pendula.fleet.routing.route_plan import RoutePlan
+from pendula.fleet.site.compiled_map import CompiledMap
+
+WINDOW_MS = 10_000
+LONG_WINDOW_MS = 60_000
+# By name: what is counted in a short window, and what in a long one.
+_SHORT = ("goHoldChanges", "holdBackUm", "targetBackUm")
+NAMES = (*_SHORT, "directionFlips", "replans")
+
+
+@dataclass(slots=True)
+class _Seen:
+    """A truck as it was a tick ago; nothing is compared with a truck that was stopped."""
+
+    mode: CommandMode | None = None
+    route: tuple[str, int] | None = None
+    hold_um: int = 0
+    target_um: int = 0
+    driven_um: int = 0
+    at: tuple[int, int] = (0, 0)
+
+
+@dataclass(slots=True)
+class Swings:
+    """`worst`: by name the most in any window, the truck or lane it was seen at, and when."""
+
+    site: CompiledMap
+    worst: dict[str, tuple[int, str, int]] = field(default_factory=dict)
+    _windows: dict[tuple[str, str], deque[tuple[int, int, int]]] = field(default_factory=lambda: defaultdict(deque))
+    _seen: dict[int, _Seen] = field(default_factory=lambda: defaultdict(_Seen))
+    _lanes: frozenset[int] = frozenset()
+    # The direction of every lane, and the truck that drove it last.
+    _directions: dict[int, tuple[bool, int]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._lanes = through_lanes(self.site)
+
+    def most(self, name: str) -> int:
+        return self.worst.get(name, (0, "", 0))[0]
+
+    @property
+    def form(self) -> dict[str, int]:
+        return {name: self.most(name) for name in NAMES}
+
+    def note(self, record: Record, mode: CommandMode, now_ms: int) -> None:
+        """What a truck is told in a tick."""
+        if record.stop_code is not None:
+            self._seen.pop(record.number, None)
+            return
+        seen, name = self._seen[record.number], record.robot_id
+        self._mode(seen, record, mode, now_ms)
+        route = None if record.track is None else (record.track.plan.route_id, record.track.plan.revision)
+        if route is not None and route == seen.route:
+            self._back("holdBackUm", name, seen.hold_um - record.hold_um, now_ms)
+            self._back("targetBackUm", name, seen.target_um - record.target_um, now_ms)
+        seen.route, seen.hold_um, seen.target_um = route, record.hold_um, record.target_um
+
+    def note_routes(self, accepted: Sequence[RoutePlan], now_ms: int) -> None:
+        for plan in accepted:
+            if plan.revision > 1:
+                self._count("replans", plan.robot_id, 1, now_ms)
+
+    def note_places(self, places: Sequence[tuple[int, int]], now_ms: int) -> None:
+        """Where trucks are: how far they have driven, and which way lanes are driven that lead from somewhere to
+        somewhere. The same truck comes back out of a lane as it likes."""
+        network = self.site.network
+        for number, (edge, on) in enumerate(places):
+            seen = self._seen[number]
+            seen.driven_um += abs(on - seen.at[1]) if edge == seen.at[0] else on
+            seen.at = edge, on
+            group = network.group_of[edge]
+            if group in self._lanes and 0 < on < network.edges[edge].path.length_um:
+                forward = network.edges[edge].forward_on_axis
+                before, last = self._directions.get(group, (forward, number))
+                if before is not forward and last != number:
+                    self._count("directionFlips", network.groups[group].key, 1, now_ms)
+                self._directions[group] = forward, number
+
+    def _mode(self, seen: _Seen, record: Record, mode: CommandMode, now_ms: int) -> None:
+        act = record.act
+        # A truck that stops to turn or to work holds for nobody.
+        held = record.waiting is not None and (act is None or record.hold_um < act.s_um)
+        if mode is seen.mode or not (mode is CommandMode.GO or (mode is CommandMode.HOLD and held)):
+            return
+        if seen.mode is not None:
+            self._count("goHoldChanges", record.robot_id, 1, now_ms, seen.driven_um)
+        seen.mode = mode
+
+    def _back(self, name: str, of: str, by_um: int, now_ms: int) -> None:
+        if by_um > 0:
+            self._count(name, of, by_um, now_ms)
+
+    def _count(self, name: str, of: str, much: int, now_ms: int, driven_um: int = 0) -> None:
+        window = self._windows[name, of]
+        window.append((now_ms, much, driven_um))
+        since = now_ms - (WINDOW_MS if name in _SHORT else LONG_WINDOW_MS)
+        spacing = self.site.envelope.spacing_um(MoveStyle.FORWARD, MoveStyle.FORWARD)
+        while window[0][0] <= since or window[0][2] <= driven_um - spacing:
+            window.popleft()
+        total = sum(one[1] for one in window)
+        if total > self.most(name):
+            self.worst[name] = total, of, now_ms
+
+
+def through_lanes(site: CompiledMap) -> frozenset[int]:
+    """The groups that are driven both ways and are no dead ends: into a dead end everybody goes to come back."""
+    network = site.network
+
+    def is_through(edges: Sequence[int]) -> bool:
+        one = network.edges[edges[0]]
+        both = len({network.edges[edge].forward_on_axis for edge in edges}) > 1
+        return both and network.degree(one.start) > 1 and network.degree(one.end) > 1
+
+    return frozenset(number for number, group in enumerate(network.groups) if is_through(group.edges))

@@ -1,0 +1,82 @@
+"""Every page in light and dark, on a narrow and a wide screen: readable for everybody, nothing cut off, and kept as a
+picture for whoever wants to look.
+
+The rules are those of axe-core, which knows contrast, names, roles and the order of headings.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+ROOT = Path(__file__).resolve().parents[2]
+AXE = ROOT / "web/node_modules/axe-core/axe.min.js"
+PICTURES = ROOT / ".pendula/screenshots"
+PAGES = {
+    "overview": "/#/",
+    "actions": "/#/rooms/actions",
+    "credit": "/#/rooms/credit",
+    "fleet": "/#/rooms/fleet",
+    "jobs": "/#/rooms/jobs",
+    "playback": "/#/rooms/playback",
+    "tally": "/#/rooms/tally",
+    "docs": "/docs/",
+    "a-page-of-the-docs": "/docs/tutorials/first-engine.html",
+}
+# What is on a page when it is there, so that nobody judges one that is still empty.
+THERE = {
+    "overview": "[data-testid=figures]",
+    "actions": "[data-testid=panel-waiting]",
+    "credit": "[data-testid=panel-stuck]",
+    "fleet": "[data-testid=trucks] tbody tr",
+    "jobs": "[data-testid=jobs] tbody tr",
+    "playback": "[data-testid=folded-reason]",
+    "tally": "[data-testid=panel-now] dl",
+    "docs": "main h1",
+    "a-page-of-the-docs": "main h1",
+}
+SCREENS = [
+    pytest.param((1280, "light"), id="wide-light"),
+    pytest.param((390, "dark"), id="narrow-dark"),
+    pytest.param((1280, "dark"), id="wide-dark", marks=pytest.mark.long),
+    pytest.param((390, "light"), id="narrow-light", marks=pytest.mark.long),
+]
+
+
+@pytest.fixture(scope="module", params=SCREENS)
+def screen(browser: Browser, request: pytest.FixtureRequest) -> Iterator[tuple[Page, str]]:
+    width, scheme = request.param
+    context = browser.new_context(
+        viewport={"width": width, "height": 900}, color_scheme=scheme, reduced_motion="reduce"
+    )
+    context.set_default_timeout(60_000)
+    yield context.new_page(), f"{width}-{scheme}"
+    context.close()
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_is_there_for_everybody(demo: str, screen: tuple[Page, str], name: str) -> None:
+    page, kind = screen
+    page.goto(f"{demo}{PAGES[name]}")
+    expect(page.locator(THERE[name]).first).to_be_attached(timeout=60_000)
+
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    page.screenshot(path=str(PICTURES / f"{name}-{kind}.png"), full_page=True)
+
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.evaluate("for (const fold of document.querySelectorAll('details')) fold.open = true")
+    assert serious_findings(page) == []
+
+
+def serious_findings(page: Page) -> list[tuple[str, str]]:
+    """Rule and place of whatever axe-core calls serious or worse."""
+    page.evaluate(AXE.read_text(encoding="utf-8"))
+    found: list[dict[str, Any]] = page.evaluate("axe.run(document).then((result) => result.violations)")
+    return [
+        (finding["id"], node["html"][:200] + " | " + node["failureSummary"][:200])
+        for finding in found
+        if finding["impact"] in ("serious", "critical")
+        for node in finding["nodes"]
+    ]

@@ -1,0 +1,110 @@
+"""Swinging is counted: back and forth within a window, and nothing that is only traffic."""
+
+import pytest
+
+from pendula.fleet.contracts.traffic import CommandMode
+from pendula.fleet.driving.records import Record, Waiting
+from pendula.fleet.driving.track import track_of
+from pendula.fleet.driving.uses import Ground
+from pendula.fleet.routing.planner import AtNode
+from pendula.fleet.samples import FL_STD
+from pendula.fleet.scenarios import shipped, shipped_names
+from pendula.fleet.scenarios.model import Calm
+from pendula.fleet.views.swings import Swings
+from tests.fleet.routes import route
+from tests.fleet.sites import scene
+
+SITE = scene("head-on-lane")
+GO, HOLD = CommandMode.GO, CommandMode.HOLD
+
+
+def truck() -> Record:
+    """A truck that waits on its way through the lane."""
+    node = SITE.node_number["A"]
+    one = Record(SITE, 0, "R1", FL_STD, rest=SITE.node_number["B"], short_um=200_000, node=node)
+    one.track = track_of(Ground(SITE), route(SITE, AtNode(node), "B", rest="B"), one.short_um, 0, {})
+    one.acted = len(one.track.acts)
+    one.waiting = Waiting("WAIT_SPACING", 0, 1, None)
+    one.hold_um = one.target_um = 5_000_000
+    return one
+
+
+def told(*modes: CommandMode, every_ms: int = 1_000, step_um: int = 0) -> int:
+    """The changes of a truck that is told this, one after the other, and drives so far between."""
+    swings, one = Swings(SITE), truck()
+    edge = SITE.edge_number["A->B"]
+    for number, mode in enumerate(modes):
+        swings.note(one, mode, every_ms * number)
+        swings.note_places([(edge, 1_000_000 + step_um * number)], every_ms * number)
+    return swings.most("goHoldChanges")
+
+
+@pytest.mark.req("FLT-OSC-10")
+def test_changes_between_go_and_hold_are_counted_in_ten_seconds() -> None:
+    assert told(GO, HOLD, GO, HOLD) == 3
+    assert told(GO, HOLD, GO, HOLD, every_ms=5_000) == 2
+
+
+def test_moving_up_by_a_place_in_a_queue_is_no_swing() -> None:
+    assert told(HOLD, GO, HOLD, GO, step_um=2_500_000) == 2
+
+
+def test_a_truck_that_holds_to_turn_holds_for_nobody() -> None:
+    swings, one = Swings(SITE), truck()
+    one.acted = 0
+    assert one.act is not None
+    one.hold_um = one.act.s_um
+    for number, mode in enumerate((GO, HOLD, CommandMode.TURN, GO)):
+        swings.note(one, mode, 1_000 * number)
+
+    assert swings.most("goHoldChanges") == 0
+
+
+@pytest.mark.req("FLT-OSC-10", "FLT-OSC-8")
+def test_hold_points_and_targets_that_go_back_add_up() -> None:
+    swings, one = Swings(SITE), truck()
+    for number, (hold_um, target_um) in enumerate(((5, 4), (3, 4), (6, 3), (4, 5))):
+        one.hold_um, one.target_um = hold_um, target_um
+        swings.note(one, GO, 1_000 * number)
+
+    assert (swings.most("holdBackUm"), swings.most("targetBackUm")) == (4, 1)
+
+
+def test_what_a_stop_for_safety_draws_back_is_no_swing() -> None:
+    swings, one = Swings(SITE), truck()
+    swings.note(one, GO, 0)
+    one.stop_code, one.hold_um = "STOP_POSE_JUMP", 0
+    swings.note(one, CommandMode.STOP, 100)
+    one.stop_code = None
+    swings.note(one, HOLD, 200)
+
+    assert swings.worst == {}
+
+
+@pytest.mark.req("FLT-OSC-10")
+def test_a_lane_flips_when_another_truck_comes_the_other_way() -> None:
+    swings, there, back = Swings(SITE), SITE.edge_number["A->B"], SITE.edge_number["B->A"]
+    beside = (SITE.edge_number["W1->A"], 0)
+    swings.note_places([(there, 1), beside], 0)
+    swings.note_places([(back, 1), beside], 1_000)
+    assert swings.most("directionFlips") == 0
+
+    swings.note_places([beside, (there, 1)], 2_000)
+    assert swings.worst["directionFlips"] == (1, "A<->B", 2_000)
+
+
+def test_a_dead_end_does_not_flip() -> None:
+    swings = Swings(SITE)
+    swings.note_places([(SITE.edge_number["W1->A"], 1), (SITE.edge_number["B->A"], 0)], 0)
+    swings.note_places([(SITE.edge_number["B->A"], 0), (SITE.edge_number["A->W1"], 1)], 100)
+
+    assert swings.most("directionFlips") == 0
+
+
+@pytest.mark.req("FLT-OSC-10")
+@pytest.mark.parametrize("name", shipped_names())
+def test_every_shipped_scenario_expects_that_nobody_swings(name: str) -> None:
+    (calm,) = [one for one in shipped(name).expect if isinstance(one, Calm)]
+
+    # Where a lane drains for one that has waited, it flips for that one and back.
+    assert calm == Calm(direction_flips=2 if name == "direction-starvation" else 1)

@@ -1,0 +1,31 @@
+// @vitest-environment happy-dom
+
+import { expect, test } from "vitest";
+
+import { csvOf, exportsOf, fileName } from "./exporting";
+
+function table(rows: string): HTMLTableElement {
+  const holder = document.createElement("div");
+  holder.innerHTML = `<table><caption>Trucks, by name</caption><thead><tr><th>truck<span aria-hidden="true">↕</span></th><th>why</th></tr></thead><tbody>${rows}</tbody></table>`;
+  return holder.firstElementChild as HTMLTableElement;
+}
+
+test("a table is saved as its rows stand, quoted where it must be, without signs that decorate", () => {
+  const shown = table(
+    '<tr><td><b>R1</b><span class="below">fast</span></td><td>waits, "long"</td></tr><tr><td>-4</td><td>=1+1</td></tr>',
+  );
+
+  expect(csvOf(shown)).toBe('truck,why\r\nR1 fast,"waits, ""long"""\r\n-4,\'=1+1\r\n');
+});
+
+test("what can be saved has the name that the page gives it, and what is empty is left out", () => {
+  const page = document.createElement("main");
+  page.append(table("<tr><td>R1</td><td></td></tr>"), table('<tr class="table-empty"><td>none</td></tr>'));
+
+  expect(exportsOf(page).map(({ kind, title }) => [kind, title])).toEqual([["CSV", "Trucks, by name"]]);
+});
+
+test("the name of a file says room, engine, moment and what it holds", () => {
+  expect(fileName(["fleet", "hall", "1215", "Open tasks!"], "CSV")).toBe("fleet-hall-1215-open-tasks.csv");
+  expect(fileName(["jobs", null, null, "The state"], "JSON")).toBe("jobs-the-state.json");
+});
