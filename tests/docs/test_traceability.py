@@ -108,6 +108,7 @@ def test_a_tree_in_order_passes(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert capsys.readouterr().out == ""
 
 
+@pytest.mark.req("FLT-TEST-6")
 def test_a_must_without_a_test_is_red_only_in_a_complete_room(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -102,7 +102,7 @@ def gated(app: ASGIApp, supervisor: Supervisor) -> ASGIApp:
         ContentTypeGate,
         lambda inner: SizeGate(inner, settings),
         lambda inner: RequestsGate(inner, settings),
-        lambda inner: IdentityGate(inner, settings, supervisor.tokens, supervisor.sessions),
+        lambda inner: IdentityGate(inner, settings, supervisor.tokens, supervisor.sessions, supervisor.wrong_tokens),
         lambda inner: BodiesGate(inner, settings, supervisor.bodies),
     )
     for gate in reversed(gates):

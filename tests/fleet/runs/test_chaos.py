@@ -11,6 +11,7 @@ from pendula.kernel.replay import replay
 from tests.fleet.runs.chaos import Chaos
 
 MINUTE_MS, HOUR_MS = 60_000, 3_600_000
+SEEDS = range(20)
 
 
 def check(lived: Chaos) -> None:
@@ -54,7 +55,7 @@ def test_chaos_for_some_minutes_replays(tmp_path: Path) -> None:
 
 @pytest.mark.long
 @pytest.mark.req("FLT-TEST-24")
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_chaos_for_eight_hours(seed: int) -> None:
     lived = Chaos(8 * HOUR_MS, seed)
     lived.live()

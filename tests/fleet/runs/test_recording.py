@@ -31,7 +31,7 @@ def test_a_tick_is_one_input_and_one_outcome_and_every_so_many_a_checkpoint(tmp_
 
 
 @pytest.mark.req("FLT-OBS-1")
-@pytest.mark.req("FLT-OBS-3")
+@pytest.mark.req("FLT-OBS-3", "FLT-RTP-11")
 def test_a_tick_is_with_the_operating_system_before_its_commands_are_sent(tmp_path: Path) -> None:
     made = Recorded("head-on", tmp_path)
     seen: list[tuple[int, bool]] = []

@@ -12,6 +12,8 @@ from pendula.fleet.tick import TrafficRefused
 
 # Minutes of traffic each: for the long campaign.
 SLOW = ("backward", "hall", "patrol")
+# Beside the seed of each file.
+MORE_SEEDS = range(1, 20)
 
 
 def named(*every: str) -> list[object]:
@@ -26,7 +28,7 @@ def test_a_shipped_scenario_comes_out_as_it_expects(name: str) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("seed", range(1, 20))
+@pytest.mark.parametrize("seed", MORE_SEEDS)
 @pytest.mark.parametrize("name", shipped_names())
 def test_a_shipped_scenario_comes_out_as_it_expects_with_any_seed(name: str, seed: int) -> None:
     assert Run(replace(shipped(name), seed=seed)).run().unmet == ()

@@ -17,6 +17,7 @@ def target(at: float, stop: float, before: float = 100.0, *, exact: bool = False
 @pytest.mark.parametrize(
     ("stop", "exact", "expected"), [(20.0, False, 13.0), (12.0, False, 11.9), (12.0, True, 12.0), (10.05, False, 10.0)]
 )
+@pytest.mark.req("FLT-API-5")
 def test_the_target_is_the_lookahead_or_the_stop_line_less_the_buffer(
     stop: float, exact: bool, expected: float
 ) -> None:

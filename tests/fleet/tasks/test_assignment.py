@@ -141,6 +141,7 @@ def test_an_assignment_is_kept_when_another_truck_comes_nearer() -> None:
 
 
 @pytest.mark.req("FLT-TASK-8")
+@pytest.mark.req("FLT-API-5")
 def test_a_truck_that_has_unloaded_takes_the_next_task_in_its_drop() -> None:
     paper = Paper(NORTH_SOUTH, robots=ONE)
     reasons = [route.reason for _ in range(60) for route in paper.step().routes]

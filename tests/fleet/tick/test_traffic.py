@@ -88,6 +88,7 @@ def test_parameters_that_contradict_each_other_do_not_start() -> None:
 
 
 @pytest.mark.req("FLT-TASK-9", "FLT-TASK-11", "FLT-DCL-20")
+@pytest.mark.req("FLT-API-5")
 def test_trucks_finish_their_tasks_one_after_the_other_and_rest() -> None:
     yard = seesaw()
     yard.send("R1", "AP1", "LM3")

@@ -6,6 +6,8 @@ from tests.fleet.traffic import mistakes
 from tests.fleet.traffic.exhaustive import Explorer, Report
 from tests.fleet.traffic.tiny_maps import tiny_map
 
+# Tiny maps in every run of the tests, and in the long campaign, where they are searched to the end.
+MAPS, MANY_MAPS = 200, 2_000
 CLEAN = {"deadlocks": 0, "unsafe": 0, "broken_witnesses": 0, "overlaps": 0}
 
 
@@ -20,14 +22,14 @@ def explore(seeds: range, limit: int) -> None:
 
 
 @pytest.mark.req("FLT-LIVE-4", "FLT-LIVE-8", "FLT-LIVE-13", "FLT-TEST-45", "FLT-TEST-51", "FLT-DCL-15", "FLT-EVO-12")
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", range(MAPS // 50))
 def test_no_state_that_the_rule_admits_is_a_deadlock(part: int) -> None:
     explore(range(50 * part, 50 * part + 50), limit=150)
 
 
 @pytest.mark.long
 @pytest.mark.req("FLT-LIVE-8")
-@pytest.mark.parametrize("part", range(20))
+@pytest.mark.parametrize("part", range(MANY_MAPS // 100))
 def test_no_state_of_two_thousand_maps_is_a_deadlock(part: int) -> None:
     explore(range(100 * part, 100 * part + 100), limit=100_000)
 

@@ -7,9 +7,10 @@ from typing import Any
 import httpx
 import msgspec
 import pytest
-from fastapi import APIRouter
+from fastapi import APIRouter, FastAPI
 from starlette.exceptions import HTTPException
 from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
 from starlette.types import Scope
 
 from pendula.kernel.errors import InputRefused, PendulaError, WorldBroken
@@ -101,11 +102,16 @@ def defective_room() -> Any:
     return msgspec.structs.replace(TALLY, routers=(router,))
 
 
+def room_first(app: FastAPI) -> None:
+    """The router of the page goes last: it would hide that of the room."""
+    page = next(number for number, one in enumerate(app.router.routes) if not isinstance(one, Route))
+    app.router.routes.append(app.router.routes.pop(page))
+
+
 async def test_a_defect_is_told_without_its_traceback(settings: Settings, quiet_logs: io.StringIO) -> None:
-    # The routes of a room come after the page's; a page path would hide them.
     room = msgspec.structs.replace(defective_room())
     async with running(settings, [room]) as app, client_of(app) as client:
-        app.router.routes.insert(0, app.router.routes.pop(2))
+        room_first(app)
         response = await client.get("/assets/defect", headers={"x-request-id": "the-defect"})
 
     assert (response.status_code, code_of(response)) == (500, "internal_error")
@@ -117,7 +123,7 @@ async def test_a_defect_is_told_without_its_traceback(settings: Settings, quiet_
 
 async def test_other_errors_of_the_framework_keep_their_status(settings: Settings) -> None:
     async with running(settings, [defective_room()]) as app, client_of(app) as client:
-        app.router.routes.insert(0, app.router.routes.pop(2))
+        room_first(app)
         response = await client.get("/assets/teapot")
 
     assert (response.status_code, code_of(response)) == (418, "invalid_http")
@@ -125,7 +131,7 @@ async def test_other_errors_of_the_framework_keep_their_status(settings: Setting
 
 async def test_half_an_answer_is_not_completed_with_an_error(settings: Settings) -> None:
     async with running(settings, [defective_room()]) as app, client_of(app) as client:
-        app.router.routes.insert(0, app.router.routes.pop(2))
+        room_first(app)
         with pytest.raises(RuntimeError, match="and no more"):
             await client.get("/assets/half")
 

@@ -1,13 +1,11 @@
 """Scenarios: a map, trucks, tasks and events in a file, run in virtual time under the eyes of the judge.
 
 model          what a scenario is
-reading        a document into a scenario, with `task_reading`, `event_reading`, `expectation_reading`
-               and `traffic_params`
+reading/       a document into a scenario
 names          what is named twice, or is not there
 configuring    a scenario as the configuration of an engine
 running        one run, tick by tick
 measures       what is measured on the way
-swings         how much trucks go back and forth instead of getting on
 expectations   what did not come true
 library        the scenarios that come with Pendula, in `files`
 """

@@ -9,13 +9,13 @@ from pendula.fleet.checker.judge import Kind
 from pendula.fleet.contracts.traffic import Alert, CommandMode
 from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.driving.records import Record
-from pendula.fleet.scenarios.swings import Swings
 from pendula.fleet.simulator.faults import FaultKind
 from pendula.fleet.simulator.world import World
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.tick import TickOutputs
 from pendula.fleet.trucks.envelope import braking_um
 from pendula.fleet.views.reasons import code_of
+from pendula.fleet.views.swings import Swings
 
 # What is checked from outside, tick by tick; everything else traffic asserts itself.
 WATCHED = ("I-1", "I-2", "I-3", "I-7", "I-8")

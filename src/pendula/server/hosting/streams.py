@@ -29,7 +29,7 @@ AT_ONCE = 256
 KEEP_ALIVE_SECONDS = 15
 OPENING = b": open\n\n"
 # An id without an event: a reader that breaks off before the first one comes back after this.
-OPENING_AFTER = b": open\nid: %b\n\n"
+OPENING_AFTER = OPENING + b"id: %b\n\n"
 
 Item_co = TypeVar("Item_co", covariant=True)
 Item = TypeVar("Item")

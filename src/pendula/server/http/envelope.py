@@ -69,6 +69,7 @@ class Exchange:
         self._origin = allowed_origin(headers, settings)
         self.id = request_id(headers.get("x-request-id"))
         self.status: int | None = None
+        self.left = False
         self._receive = receive
         self._send = send
         self._unread = "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
@@ -183,7 +184,7 @@ class Envelope:
             await response(scope, exchange.receive, exchange.send)
         except ClientDisconnect:
             # Whoever asked is gone in the middle of it: nobody is left to be answered.
-            log.info("client_left", method=scope["method"], path=scope["path"][:512])
+            exchange.left = True
         except Exception:
             log.exception("internal_error", method=scope["method"], path=scope["path"])
             translator = self._translator(scope)
@@ -203,13 +204,15 @@ class Envelope:
         template = route_template(scope)
         principal = principal_of(scope)
         self._metrics.answered(template, scope["method"], exchange.status, seconds)
+        client = scope.get("client")
         log.info(
-            "request",
+            "client_left" if exchange.left else "request",
             method=scope["method"],
             path=scope["path"][:512],
             status=exchange.status,
             ms=round(seconds * 1000, 1),
             by=None if principal is None else principal.name,
+            **({"client": None if client is None else client[0]} if exchange.left else {}),
         )
 
 

@@ -49,7 +49,7 @@ _UNREADY: Responses = {
 }
 
 
-@router.get("/readyz", tags=["server"], responses=answers(views.Readiness, (400, 401, 421, 500)) | _UNREADY)
+@router.get("/readyz", tags=["server"], responses=answers(views.Readiness, (400, 401, 421, 429, 500)) | _UNREADY)
 async def readyz(request: Request, supervisor: Supervised) -> Response:
     """Every engine and store takes what is asked; otherwise 503, and the code of what is wrong where.
 
@@ -98,7 +98,9 @@ async def begin_session(request: Request, supervisor: Supervised) -> Response:
     offered = await read_body(request, views.SignIn)
     token = supervisor.tokens.check(offered.token)
     if token is None:
-        raise NotIdentified("This token is not valid: it is mistyped, revoked or expired")
+        refusal = NotIdentified("This token is not valid: it is mistyped, revoked or expired")
+        raise supervisor.wrong_tokens.wrong(request.scope, refusal)
+    supervisor.wrong_tokens.right(request.scope)
     # In a thread: it is written to the disk.
     value, principal = await asyncio.to_thread(supervisor.sessions.start, token)
     assert principal.expires_at is not None

@@ -41,14 +41,14 @@ _DESCRIPTIONS = {
     415: "The body is not application/json",
     421: "The Host header does not name this server",
     422: "A value is not allowed",
-    429: "The token has as many streams open as it may",
+    429: "Too many wrong tokens came from this address, or the token has as many streams open as it may",
     500: "The server made a mistake",
     503: "The world is broken, or too much is asked for at once",
 }
-READ_ERRORS = (400, 401, 403, 404, 421, 422, 500, 503)
-WRITE_ERRORS = (400, 401, 403, 404, 408, 413, 415, 421, 422, 500, 503)
+READ_ERRORS = (400, 401, 403, 404, 421, 422, 429, 500, 503)
+WRITE_ERRORS = (400, 401, 403, 404, 408, 413, 415, 421, 422, 429, 500, 503)
 CHANGE_ERRORS = (*WRITE_ERRORS, 409)
-PUBLIC_ERRORS = (400, 401, 421, 500, 503)
+PUBLIC_ERRORS = (400, 401, 421, 429, 500, 503)
 
 
 def answers(view: type, errors: Iterable[int] = READ_ERRORS, status: int = 200) -> Responses:

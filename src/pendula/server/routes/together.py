@@ -64,7 +64,7 @@ class Wanted(Struct, frozen=True):
     PATH,
     tags=["server"],
     response_class=StreamingResponse,
-    responses=_TOGETHER | refusals((*READ_ERRORS, 429)),
+    responses=_TOGETHER | refusals(READ_ERRORS),
 )
 async def together(request: Request, request_id: RequestId, _: Viewer, of: Addresses) -> Response:
     """Several streams in one: each `of` is the address of one, numbered from 0 in their order."""

@@ -28,6 +28,7 @@ from pendula.server.errors import (
 from pendula.server.security.identity import LOCAL_OPERATOR, Principal, Role, Via
 from pendula.server.security.sessions import Sessions, cookie_value
 from pendula.server.security.tokens import TokenStore
+from pendula.server.security.wrong_tokens import WrongTokens
 from pendula.server.settings import DEFAULT_PORTS, Settings, is_loopback
 
 READING = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -39,8 +40,9 @@ PREFLIGHT = {
     "access-control-max-age": "600",
 }
 # What may be fetched by anybody who passes the host gate: the page itself, and what it needs to ask for a token.
-PUBLIC = frozenset({"/", "/favicon.svg", HEALTH, "/readyz", "/openapi.json", "/api/v1/session"})
-PUBLIC_FOLDER = "/assets/"
+PUBLIC = frozenset({"/", "/docs", "/favicon.svg", HEALTH, "/readyz", "/openapi.json", "/api/v1/session"})
+# The page and the documentation: what is built, the same on every server.
+PUBLIC_FOLDERS = ("/assets/", "/docs/")
 # A body may take as long as a head, and a second more for each of these: slower than any line in use, too fast to idle.
 SLOWEST_BYTES_PER_SECOND = 64 * 1024
 # What proxies add on the way; only they know who was at its beginning.
@@ -289,11 +291,14 @@ class IdentityGate:
 
     name = "identity"
 
-    def __init__(self, app: ASGIApp, settings: Settings, tokens: TokenStore, sessions: Sessions) -> None:
+    def __init__(
+        self, app: ASGIApp, settings: Settings, tokens: TokenStore, sessions: Sessions, wrong: WrongTokens
+    ) -> None:
         self.app = app
         self._settings = settings
         self._tokens = tokens
         self._sessions = sessions
+        self._wrong = wrong
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         public = is_public(scope["path"])
@@ -313,26 +318,30 @@ class IdentityGate:
         headers = Headers(scope=scope)
         offered = headers.get("authorization")
         if offered is not None:
-            return self._bearer(offered)
+            return self._bearer(offered, scope)
         if "x-admin-token" in headers:
-            return self._admin(headers["x-admin-token"])
+            return self._admin(headers["x-admin-token"], scope)
         cookie = cookie_value(headers.get("cookie"))
         found = None if cookie is None else self._sessions.find(cookie)
         if found is not None:
             return found
         return LOCAL_OPERATOR if self._is_local(scope) and not self._tokens.configured else None
 
-    def _bearer(self, offered: str) -> Principal:
+    def _bearer(self, offered: str, scope: Scope) -> Principal:
         kind, _, secret = offered.partition(" ")
         record = self._tokens.check(secret.strip()) if kind.lower() == "bearer" else None
         if record is None:
-            raise NotIdentified("The Authorization header is not valid: send Bearer and a token that is in force")
+            refusal = NotIdentified("The Authorization header is not valid: send Bearer and a token that is in force")
+            raise self._wrong.wrong(scope, refusal)
+        self._wrong.right(scope)
         return Principal(record.name, record.role, Via.TOKEN, record.expires_at)
 
-    def _admin(self, secret: str) -> Principal:
+    def _admin(self, secret: str, scope: Scope) -> Principal:
         record = self._tokens.check(secret.strip())
         if record is None or record.role is not Role.ADMIN:
-            raise NotIdentified("The X-Admin-Token header is not valid: send the token of an admin")
+            refusal = NotIdentified("The X-Admin-Token header is not valid: send the token of an admin")
+            raise self._wrong.wrong(scope, refusal)
+        self._wrong.right(scope)
         return Principal(record.name, record.role, Via.TOKEN, record.expires_at)
 
     def _is_local(self, scope: Scope) -> bool:
@@ -362,7 +371,7 @@ def nobody_known(scope: Scope, settings: Settings) -> NotIdentified:
 
 def is_public(path: str) -> bool:
     """Whether a path may be fetched without being known."""
-    return path in PUBLIC or path.startswith(PUBLIC_FOLDER)
+    return path in PUBLIC or path.startswith(PUBLIC_FOLDERS)
 
 
 def principal_of(scope: Scope) -> Principal | None:

@@ -26,6 +26,7 @@ from pendula.server.errors import (
     WrongContentType,
     error_response,
 )
+from pendula.server.security.wrong_tokens import TooManyWrongTokens
 
 PREFIX = "/scheduler"
 
@@ -112,6 +113,7 @@ WORDS: Mapping[type[PendulaError], type[HttpRefused]] = {
     WrongContentType: UnsupportedMediaType,
     TooManyRequests: RateLimited,
     BodiesBusy: RateLimited,
+    TooManyWrongTokens: RateLimited,
     StorageBusy: StoreBusy,
 }
 

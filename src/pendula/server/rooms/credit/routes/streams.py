@@ -82,7 +82,7 @@ def framing(run: ServedRun, counters: RunCounters) -> Framing[Entry]:
 @router.get(
     f"{RUN}/events",
     response_class=StreamingResponse,
-    responses=_STREAM | refusals((*READ_ERRORS, 429)),
+    responses=_STREAM | refusals(READ_ERRORS),
     operation_id="credit_events",
 )
 async def events(run_id: str, request: Request, supervisor: Supervised, caller: Looking) -> Response:
@@ -93,7 +93,7 @@ async def events(run_id: str, request: Request, supervisor: Supervised, caller: 
 @router.get(
     "/events",
     response_class=StreamingResponse,
-    responses=_STREAM | refusals((*READ_ERRORS, 429)),
+    responses=_STREAM | refusals(READ_ERRORS),
     operation_id="credit_own_events",
 )
 async def own_events(request: Request, supervisor: Supervised, caller: Looking) -> Response:

@@ -10,7 +10,7 @@ from pendula.fleet.routing.planner import AtNode
 from pendula.fleet.samples import FL_STD
 from pendula.fleet.scenarios import shipped, shipped_names
 from pendula.fleet.scenarios.model import Calm
-from pendula.fleet.scenarios.swings import Swings
+from pendula.fleet.views.swings import Swings
 from tests.fleet.routes import route
 from tests.fleet.sites import scene
 

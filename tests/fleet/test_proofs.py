@@ -1,0 +1,104 @@
+"""How this room is proven: many small tests, no shared state, premises that are asserted, mistakes that are caught."""
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from pendula.fleet.scenarios import Run, shipped
+from pendula.fleet.tick import invariants
+from scripts import traceability
+from tests.fleet.runs import test_chaos as chaos
+from tests.fleet.scenarios import test_files as files
+from tests.fleet.traffic import test_grants_exhaustive as grants
+from tests.mutations import run as mutations
+
+ROOT = Path(__file__).parents[2]
+FLEET = ROOT / "tests/fleet"
+# Where whole runs are judged, and where planner, locks and targets work together on small maps; the rest are units.
+SCENARIOS = ("runs", "scenarios")
+INTEGRATION = ("health", "operators", "simulator", "tasks", "tick")
+REQUIRED = (
+    "fleet-nodes-without-windows",
+    "fleet-spacing-without-the-trailing-end",
+    "fleet-node-released-by-the-pivot",
+    "fleet-locks-that-expire",
+    "fleet-opposite-directions-at-once",
+    "fleet-backward-leads-with-its-front",
+)
+PLANTED = {one.name: one for one in mutations.read_mistakes((ROOT / "tests/mutations/mutations.toml").read_text())}
+
+
+@cache
+def named() -> frozenset[str | None]:
+    """Every requirement that a test of the project names."""
+    return frozenset(mark.requirement for mark in traceability.marks_of(ROOT))
+
+
+def count_of(*folders: str) -> int:
+    """How many functions are tests in some folders of this room; all of it where none is named."""
+    files = [file for folder in folders or (".",) for file in (FLEET / folder).rglob("test_*.py")]
+    trees = [ast.parse(file.read_text()) for file in files]
+    return sum(
+        isinstance(node, ast.FunctionDef) and node.name.startswith("test_") for tree in trees for node in ast.walk(tree)
+    )
+
+
+@pytest.mark.req("FLT-TEST-1")
+def test_most_tests_are_of_units_then_of_parts_that_work_together_then_of_runs() -> None:
+    runs, together = count_of(*SCENARIOS), count_of(*INTEGRATION)
+    units = count_of() - runs - together
+
+    assert units > together > runs
+    assert units > runs + together
+
+
+@pytest.mark.req("FLT-TEST-3")
+def test_fleets_in_one_process_know_nothing_of_each_other() -> None:
+    names = ("crossing", "triangle-12", "crossing")
+    alone = [Run(shipped(name)).run(12_000).form["digest"] for name in names]
+    runs = [Run(shipped(name)) for name in names]
+    for _ in range(120):
+        for run in reversed(runs):
+            run.step()
+
+    assert [run.result().form["digest"] for run in runs] == alone
+
+
+@pytest.mark.req("FLT-TEST-3")
+def test_no_module_of_the_room_changes_a_variable_of_its_own() -> None:
+    modules = (ROOT / "src/pendula/fleet").rglob("*.py")
+    changing = {
+        str(module.relative_to(ROOT))
+        for module in modules
+        for node in ast.walk(ast.parse(module.read_text()))
+        if isinstance(node, ast.Global)
+    }
+
+    assert changing == set()
+
+
+@pytest.mark.req("FLT-PERF-5")
+def test_the_long_campaign_takes_ten_times_the_maps_and_twenty_seeds() -> None:
+    assert (grants.MAPS, grants.MANY_MAPS) == (200, 2_000)
+    assert (len(files.MORE_SEEDS) + 1, len(chaos.SEEDS)) == (20, 20)
+
+
+@pytest.mark.long
+@pytest.mark.req("FLT-TEST-7")
+@pytest.mark.parametrize("name", REQUIRED)
+def test_a_required_mistake_is_caught(name: str) -> None:
+    assert mutations.judge(PLANTED[name]) == "red"
+
+
+@pytest.mark.req("FLT-EVO-22")
+def test_each_premise_of_the_guarantees_is_asserted_somewhere() -> None:
+    sheet = (ROOT / "docs/explanation/guarantees-of-a-fleet.md").read_text()
+    premises = {f"FLT-TEST-{39 + int(number)}" for number in re.findall(r"\bI-(\d+)", sheet)}
+    asserted = set(re.findall(r'"(I-\d+)"', Path(invariants.__file__).read_text()))
+
+    assert len(premises) >= 8
+    assert premises <= named()
+    assert {"I-1", "I-3", "I-5", "I-6", "I-8", "I-12"} <= asserted

@@ -1,0 +1,136 @@
+"""Wrong tokens: a few are a slip, many are told to wait, and nobody with a right one is held up by them."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from pendula.server.errors import NotIdentified
+from pendula.server.security import wrong_tokens
+from pendula.server.security.tokens import TokenStore
+from pendula.server.security.wrong_tokens import AT_ONCE, SECONDS_EACH, WrongTokens, address_of
+from pendula.server.settings import Settings
+from tests.server.living import client_of, code_of, running
+
+SLIP = NotIdentified("wrong")
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def of(address: str) -> dict[str, Any]:
+    return {"client": (address, 50_000)}
+
+
+def codes(wrong: WrongTokens, count: int, address: str = "192.0.2.1") -> list[str]:
+    return [wrong.wrong(of(address), SLIP).code for _ in range(count)]
+
+
+def test_the_next_wrong_token_after_those_allowed_at_once_is_told_to_wait() -> None:
+    assert codes(WrongTokens(Clock()), AT_ONCE + 2) == [SLIP.code] * AT_ONCE + ["too_many_wrong_tokens"] * 2
+
+
+def test_each_while_of_waiting_allows_one_more() -> None:
+    clock = Clock()
+    wrong = WrongTokens(clock)
+    codes(wrong, AT_ONCE)
+    clock.now += SECONDS_EACH
+
+    assert codes(wrong, 2) == [SLIP.code, "too_many_wrong_tokens"]
+
+
+def test_how_long_to_wait_is_true() -> None:
+    clock = Clock()
+    wrong = WrongTokens(clock)
+    codes(wrong, AT_ONCE)
+    told = wrong.wrong(of("192.0.2.1"), SLIP)
+    clock.now += told.details["retry_after_seconds"]
+
+    assert wrong.wrong(of("192.0.2.1"), SLIP) is SLIP
+
+
+def test_other_addresses_are_not_meant() -> None:
+    wrong = WrongTokens(Clock())
+    codes(wrong, AT_ONCE + 1)
+
+    assert codes(wrong, 1, "192.0.2.2") == [SLIP.code]
+
+
+def test_a_right_token_makes_up_for_wrong_ones() -> None:
+    wrong = WrongTokens(Clock())
+    codes(wrong, AT_ONCE)
+    wrong.right(of("192.0.2.1"))
+
+    assert codes(wrong, AT_ONCE) == [SLIP.code] * AT_ONCE
+
+
+def test_the_table_has_a_bound_and_forgets_the_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wrong_tokens, "MOST_ADDRESSES", 3)
+    wrong = WrongTokens(Clock())
+    codes(wrong, AT_ONCE, "192.0.2.0")
+    for last in (1, 2, 3):
+        codes(wrong, 1, f"192.0.2.{last}")
+
+    assert len(wrong) == 3
+    assert codes(wrong, 1, "192.0.2.0") == [SLIP.code]
+
+
+@pytest.mark.parametrize(
+    ("address", "shown"),
+    [
+        ("192.0.2.7", "192.0.2.7"),
+        ("::ffff:192.0.2.7", "192.0.2.7"),
+        ("2001:db8:1:2:3::9", "2001:db8:1:2::/64"),
+        ("unix", "unix"),
+    ],
+)
+def test_whoever_has_a_whole_network_of_addresses_is_one(address: str, shown: str) -> None:
+    assert address_of(of(address)) == shown
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("path", ["/api/v1/rooms", "/scheduler/jobs"])
+async def test_wrong_tokens_in_headers_are_told_to_wait_and_right_ones_pass(settings: Settings, path: str) -> None:
+    _, secret = TokenStore(settings.data).new("shift", "operator")
+    async with running(settings) as app, client_of(app) as client:
+        for _ in range(AT_ONCE):
+            slip = await client.get("/api/v1/rooms", headers={"authorization": "Bearer wrong"})
+        told = await client.get(path, headers={"authorization": "Bearer wrong"})
+        right = await client.get("/api/v1/rooms", headers={"authorization": f"Bearer {secret}"})
+        after = await client.get("/api/v1/rooms", headers={"authorization": "Bearer wrong"})
+
+    assert (slip.status_code, told.status_code, right.status_code, after.status_code) == (401, 429, 200, 401)
+    assert told.headers["retry-after"] == str(int(SECONDS_EACH))
+
+
+@pytest.mark.anyio
+async def test_signing_in_with_wrong_tokens_counts_with_the_headers(settings: Settings) -> None:
+    TokenStore(settings.data).new("shift", "operator")
+    async with running(settings) as app, client_of(app) as client:
+        for _ in range(AT_ONCE):
+            await client.get("/api/v1/rooms", headers={"authorization": "Bearer wrong"})
+
+        told = await client.post("/api/v1/session", json={"token": "wrong"})
+
+    assert (told.status_code, code_of(told)) == (429, "too_many_wrong_tokens")
+
+
+@pytest.mark.anyio
+async def test_behind_a_proxy_the_address_is_the_one_that_the_proxy_tells(settings: Settings) -> None:
+    TokenStore(settings.data).new("shift", "operator")
+    given = Settings(data=settings.data, behind_proxy=True)
+
+    async def ask(client: httpx.AsyncClient, address: str) -> int:
+        headers = {"authorization": "Bearer wrong", "x-forwarded-for": f"203.0.113.9, {address}"}
+        return (await client.get("/api/v1/rooms", headers=headers)).status_code
+
+    async with running(given) as app, client_of(app) as client:
+        first = [await ask(client, "192.0.2.1") for _ in range(AT_ONCE + 1)]
+        other = await ask(client, "192.0.2.2")
+
+    assert (first[-1], other) == (429, 401)
