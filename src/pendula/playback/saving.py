@@ -14,6 +14,7 @@ from msgspec import Struct
 from pendula.kernel.canonical import Json
 from pendula.kernel.errors import InputRefused
 from pendula.kernel.rng import Pcg32
+from pendula.kernel.wording import worded
 from pendula.playback.choosing import new_artwork
 from pendula.playback.choosing.carrying import first_step
 from pendula.playback.choosing.dayparts import WEEK, part_at
@@ -181,9 +182,12 @@ def load(state: Json, shelf_of: Callable[[ChannelState], Shelf], rules: Rules = 
     """The programme that gave `state`; raises `InvalidState` and `OtherContents` before anything exists."""
     try:
         saved = msgspec.convert(state, State)
+    except msgspec.ValidationError as trouble:
+        raise InvalidState(f"This is not a state of a programme: {worded(str(trouble), state, State)}") from None
+    try:
         programme = _restored(saved, shelf_of, rules)
         broken = [*_mismatched(saved, programme)] or [*broken_invariants(programme)]
-    except (msgspec.ValidationError, AssertionError, IndexError, Base64Error, ValueError) as trouble:
+    except (AssertionError, IndexError, Base64Error, ValueError) as trouble:
         raise InvalidState(f"This is not a state of a programme: {trouble}") from None
     if broken:
         raise InvalidState(f"This is not a state of a programme: {', '.join(broken)}", broken=broken)

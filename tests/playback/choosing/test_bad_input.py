@@ -156,7 +156,7 @@ def test_bytes_that_are_no_records_make_no_shelf(raws: list[bytes]) -> None:
 @pytest.mark.req("PLAY-API-5")
 @pytest.mark.parametrize("record", [None, 3, "record", {"id": 1}, [1]])
 def test_what_is_no_record_at_all_is_a_mistake_of_the_caller(record: Any) -> None:
-    with pytest.raises((TypeError, AttributeError)):
+    with pytest.raises(TypeError, match="is no record; allowed are records and their 80 bytes"):
         Programme(PAIR, seed=1).nae_insert(record)
 
 
@@ -369,6 +369,21 @@ def test_a_state_with_an_enormous_ordinal_is_read_without_counting_up_to_it() ->
 def test_what_is_no_state_at_all_is_refused(state: Any) -> None:
     with pytest.raises(saving.InvalidState):
         Scheduler.from_state(state)
+
+
+@pytest.mark.parametrize(
+    ("state", "sentence"),
+    [
+        (None, "it is null; it must be an object"),
+        ([], "it is a list of 0; it must be an object"),
+        ({}, "'seed' is missing"),
+    ],
+)
+def test_what_is_no_state_is_refused_in_words(state: Any, sentence: str) -> None:
+    with pytest.raises(saving.InvalidState) as refused:
+        Scheduler.from_state(state, PAIR)
+
+    assert refused.value.message == f"This is not a state of a programme: {sentence}"
 
 
 @pytest.mark.req("PLAY-API-7")

@@ -1,8 +1,7 @@
 """Scenarios: a map, trucks, tasks and events in a file, run in virtual time under the eyes of the judge.
 
 model          what a scenario is
-reading        a document into a scenario, with `task_reading`, `event_reading`, `expectation_reading`
-               and `traffic_params`
+reading/       a document into a scenario
 names          what is named twice, or is not there
 configuring    a scenario as the configuration of an engine
 running        one run, tick by tick

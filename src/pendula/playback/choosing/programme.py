@@ -36,6 +36,7 @@ from pendula.playback.model import (
     Refresh,
     Settings,
     TooManyChannels,
+    said,
     unfit,
 )
 from pendula.playback.settings import DEFAULTS, NOW, Rules, checked
@@ -80,6 +81,8 @@ class Programme(Wishes):
         """A new artwork, as a record or its 80 bytes. Never raises for what it holds; resets nothing."""
         if not self.snapshot.settings.nae.enabled:
             return InsertResult.DISABLED
+        if not isinstance(record, Record | bytes):
+            raise TypeError(f"{said(record)} is no record; allowed are records and their 80 bytes")
         try:
             raw = record if isinstance(record, bytes) else pack(record)
         except InvalidRecord:

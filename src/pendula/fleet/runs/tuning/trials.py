@@ -16,7 +16,7 @@ from pendula.fleet.compiler.compile import compile_map
 from pendula.fleet.engine import FleetEngine
 from pendula.fleet.runs.tuning.figures import Figures, figures_of
 from pendula.fleet.scenarios import Run, Scenario
-from pendula.fleet.scenarios.traffic_params import TRAFFIC_PARAMS, read_traffic_params
+from pendula.fleet.scenarios.reading.traffic_params import TRAFFIC_PARAMS, read_traffic_params
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.tasks import TaskStream
 from pendula.fleet.tick import TrafficParams, TrafficRefused

@@ -1,0 +1,12 @@
+"""A document into a scenario, with every fault told where it stands.
+
+document         the whole document
+tasks            streams, tasks and what happens to goods
+events           what goes wrong, and what operators do
+expected         what the scenario says will come true
+traffic_params   the parameters of traffic
+"""
+
+from pendula.fleet.scenarios.reading.document import read_scenario
+
+__all__ = ["read_scenario"]
