@@ -16,6 +16,7 @@ from pendula.kernel.engine import Engine, Outcome, Outside
 from pendula.kernel.errors import PendulaError
 from pendula.kernel.journal import FileJournal, Journal
 from pendula.kernel.wallclock import WallClock
+from pendula.server.hosting.choices import ChoicesView
 from pendula.server.hosting.engine_host import EngineHost
 from pendula.server.hosting.moments import Incidents
 from pendula.server.http.envelope import ErrorTranslator
@@ -149,7 +150,8 @@ class RoomSpec(Struct, frozen=True):
     room begin with its `prefix`, by default `/api/v1/NAME`; what goes wrong there is put into the words of `errors`.
     Engines that are not `commanded` take no commands from outside: their room makes them all. `journal` makes the
     journal of an engine out of the one on the disk, for a room that has reasons of its own to go on without a disk.
-    `incidents` names the events that tell of something that went wrong.
+    `incidents` names the events that tell of something that went wrong. `choices` says what can be asked of an engine
+    as it stands.
     """
 
     name: str
@@ -171,6 +173,7 @@ class RoomSpec(Struct, frozen=True):
     commanded: bool = True
     journal: Callable[[FileJournal], Journal] | None = None
     incidents: Incidents = {}
+    choices: Callable[[Any], ChoicesView] | None = None
 
     def __post_init__(self) -> None:
         if not self.prefix:

@@ -25,7 +25,7 @@ from pendula.server.errors import HttpRefused, json_response
 from pendula.server.hosting.engine_host import EngineHost
 from pendula.server.hosting.moments import Facts, said
 from pendula.server.hosting.room_spec import Lifecycle, New, RoomSpec, Sentences
-from pendula.server.rooms.actions import demo, estimates, views
+from pendula.server.rooms.actions import choices, demo, estimates, views
 from pendula.server.routes.bodies import document_limits, read_body
 from pendula.server.routes.dependencies import Operator, RequestId, Supervised, Viewer
 from pendula.server.routes.engine import LARGEST_N, RecordNumber, command_response, in_the_past
@@ -394,4 +394,5 @@ ROOM = RoomSpec(
     lifecycle=LIFECYCLE,
     prefix=BASE,
     incidents={"rejection": said, "diagnostic": said, "interrupt": _interrupted},
+    choices=choices.choices,
 )
