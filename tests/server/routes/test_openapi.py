@@ -43,7 +43,7 @@ def test_every_generated_request_is_answered_as_documented(live: LiveServer) -> 
             case.call_and_validate(checks=CHECKS)
 
         answered_as_documented()
-    assert len(operations) == 14
+    assert len(operations) == 15
 
 
 @pytest.mark.parametrize("path", ["/state", "/journal"])
