@@ -1,18 +1,47 @@
-"""Draws the maps that the documentation shows, into docs/explanation/pictures.
+"""Makes the pictures of the documentation: maps, drawn into docs/explanation/pictures, and the rooms of the control
+room, photographed from the demo into docs/pictures.
 
-python scripts/pictures.py            draw them
-python scripts/pictures.py --check    change nothing; fail when a picture is not what would be drawn
+python scripts/pictures.py            draw the maps
+python scripts/pictures.py --check    change nothing; fail when a map is not what would be drawn
+python scripts/pictures.py --rooms    photograph the rooms; needs the built page and Chromium, takes about two minutes
 """
 
+import base64
+import json
+import os
+import shutil
+import subprocess
 import sys
-from collections.abc import Callable, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from pendula.fleet import SourceMap, compile_map
 from pendula.fleet.pictures import map_svg
 from pendula.fleet.samples import FL_STD, Sketch, scenes
 
-FOLDER = Path(__file__).resolve().parent.parent / "docs/explanation/pictures"
+ROOT = Path(__file__).resolve().parent.parent
+FOLDER = ROOT / "docs/explanation/pictures"
+PHOTOGRAPHS = ROOT / "docs/pictures"
+CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+WIDTH, HEIGHT = 1280, 860
+QUALITY = 80
+LARGEST = 150_000
+# How long the demo lives before anybody looks, and how long a page has to draw itself, in milliseconds.
+LIVED_MS = 60_000
+DRAWN_MS = 4_000
+
+# The address of a page, and how far it is scrolled.
+ROOMS = {
+    "overview": ("#/", 0),
+    "actions": ("#/rooms/actions", 0),
+    "jobs": ("#/rooms/jobs/memory:library-004-poisoned?on=objects", 220),
+    "credit": ("#/rooms/credit", 0),
+    "playback": ("#/rooms/playback", 60),
+    "fleet": ("#/rooms/fleet/hall?on=R4", 60),
+}
 
 
 def short_spur() -> SourceMap:
@@ -41,7 +70,54 @@ def drawn(name: str) -> str:
     return map_svg(compile_map(source(), [FL_STD]), highlight=parts)
 
 
+def photograph_rooms() -> int:
+    """Every room as it is a minute after the demo began; says which picture is too large for a page."""
+    from playwright.sync_api import sync_playwright
+
+    program = os.environ.get("CHROMIUM") or next((found for name in CHROMIUM if (found := shutil.which(name))), None)
+    PHOTOGRAPHS.mkdir(exist_ok=True)
+    large = []
+    with served_demo() as address, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-gpu"])
+        page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT}, color_scheme="light")
+        page.wait_for_timeout(LIVED_MS)
+        for name, (place, down) in ROOMS.items():
+            page.goto(f"{address}/{place}")
+            page.wait_for_timeout(DRAWN_MS)
+            page.evaluate("down => scrollTo(0, down)", down)
+            picture = photograph(page)
+            (PHOTOGRAPHS / f"{name}.webp").write_bytes(picture)
+            large += [name] if len(picture) > LARGEST else []
+        browser.close()
+    for name in large:
+        print(f"docs/pictures/{name}.webp is larger than {LARGEST} bytes", file=sys.stderr)
+    return 1 if large else 0
+
+
+def photograph(page: Any) -> bytes:
+    """What is seen now, as WebP: half the bytes of a PNG."""
+    session = page.context.new_cdp_session(page)
+    told = session.send("Page.captureScreenshot", {"format": "webp", "quality": QUALITY})
+    return base64.b64decode(told["data"])
+
+
+@contextmanager
+def served_demo() -> Iterator[str]:
+    """The address of a server with the demo, which ends with the block."""
+    with tempfile.TemporaryDirectory() as data:
+        command = [sys.executable, "-m", "pendula", "serve", "--demo", "--port", "0", "--data", data, "--json"]
+        server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        try:
+            assert server.stdout is not None
+            yield json.loads(server.stdout.readline())["address"]
+        finally:
+            server.terminate()
+            server.wait(timeout=60)
+
+
 def main(arguments: Sequence[str]) -> int:
+    if list(arguments) == ["--rooms"]:
+        return photograph_rooms()
     pictures = {name: drawn(name) for name in PICTURES}
     if list(arguments) != ["--check"]:
         FOLDER.mkdir(exist_ok=True)

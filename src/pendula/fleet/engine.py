@@ -76,7 +76,7 @@ class FleetEngine:
         self.last: TickOutputs | None = None
         self.orders_out = OrdersOut()
         # Why nothing is written down, as long as that is so.
-        self._trouble = trouble
+        self.trouble = trouble
 
     @classmethod
     def create(cls, config: Json) -> Self:
@@ -110,7 +110,7 @@ class FleetEngine:
         return self.traffic.site
 
     def state(self) -> bytes:
-        return saving.encoded(self.traffic, self.dispatch, self.desk, self._trouble)
+        return saving.encoded(self.traffic, self.dispatch, self.desk, self.trouble)
 
     def now(self) -> int:
         return self.traffic.now_ms
@@ -229,9 +229,9 @@ class FleetEngine:
 
     def _troubled(self, trouble: str | None) -> Iterator[TaskAlert]:
         """An alert when the journal is not written any more, and only then."""
-        if trouble is not None and self._trouble is None:
+        if trouble is not None and self.trouble is None:
             yield TaskAlert(LOGGING_DEGRADED, "ERROR", None, f"the journal is not written: {trouble}")
-        self._trouble = trouble
+        self.trouble = trouble
 
     def _plan(self, form: SavedRoute) -> RoutePlan | Refusal:
         try:

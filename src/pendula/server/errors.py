@@ -143,6 +143,13 @@ class InvalidRequest(HttpRefused):
     status = 422
 
 
+class TooMuchAtOnce(HttpRefused):
+    """One command asks for more than may be done in one go; nothing was done. Facts: `asked`, `allowed`."""
+
+    code = "too_much_at_once"
+    status = 422
+
+
 class StreamsOfTokenUsedUp(HttpRefused):
     code = "too_many_streams"
     status = 429
@@ -165,6 +172,14 @@ class BodiesBusy(HttpRefused):
     """The server holds as many bytes of bodies as it may. Try again in a moment."""
 
     code = "bodies_busy"
+    status = 503
+    retry_after = RETRY_AFTER_SECONDS
+
+
+class PastBusy(HttpRefused):
+    """As many looks at the past wait as may. Try again in a moment."""
+
+    code = "past_busy"
     status = 503
     retry_after = RETRY_AFTER_SECONDS
 

@@ -10,6 +10,8 @@ from pendula.documents import DocumentRefused, from_value, read_file
 from pendula.fleet.driving.params import NodeLockPolicy
 from pendula.fleet.scenarios import Run, ScenarioRefused, read_scenario, shipped, shipped_names
 from pendula.fleet.scenarios.model import TasksDone
+from pendula.fleet.simulator.faults import Fault, FaultKind
+from pendula.fleet.simulator.settings import FaultRate
 from pendula.fleet.tick import TrafficRefused
 
 PLAIN: dict[str, Any] = {
@@ -51,9 +53,19 @@ def test_noise_and_losses_are_shares() -> None:
     assert (world.localization_permille, world.telemetry_loss_ppm, world.command_latency_ms) == (1000, 10_000, (20, 90))
 
 
+@pytest.mark.req("FLT-TEST-4", "FLT-TEST-5")
+def test_what_goes_wrong_by_chance_is_said_with_how_often() -> None:
+    given = [{"type": "SILENCE", "perHour": 4, "forMs": 3000}]
+    world = read_scenario(from_value({**PLAIN, "world": {"faults": given}}), Path()).world
+
+    assert world.faults == (FaultRate(Fault(FaultKind.SILENCE, 3000), 4),)
+
+
 @pytest.mark.parametrize(
     ("change", "path"),
     [
+        ({"world": {"faults": [{"type": "SILENCE", "perHour": 0, "forMs": 1}]}}, "$.world.faults[0].perHour"),
+        ({"world": {"faults": [{"type": "PAUSE_ROBOT", "perHour": 1, "forMs": 1}]}}, "$.world.faults[0].type"),
         ({"sample": None}, "$"),
         ({"taskEvents": [{"atMs": 0, "type": "GOODS", "nodeId": "N", "count": -1}]}, "$.taskEvents[0].count"),
         ({"nodeLimits": [{"nodeId": "N", "atMost": 0}]}, "$.nodeLimits[0].atMost"),

@@ -11,9 +11,11 @@ from pendula.fleet import AtNode, CompiledMap
 from pendula.fleet.contracts.traffic import CommandMode
 from pendula.fleet.network.transitions import truck_yaw
 from pendula.fleet.samples import FL_STD
+from pendula.fleet.scenarios import Run, shipped
 from pendula.fleet.simulator import Fault, FaultKind
-from pendula.fleet.simulator.settings import STILL, WorldSettings
-from pendula.fleet.simulator.world import Start, World
+from pendula.fleet.simulator.misfortune import Misfortune
+from pendula.fleet.simulator.settings import STILL, FaultRate, WorldSettings
+from pendula.fleet.simulator.world import Start, Telemetry, World
 from tests.fleet.routes import route
 from tests.fleet.simulator.commander import command, drive
 from tests.fleet.sites import any_site, scene
@@ -187,6 +189,31 @@ def test_a_truck_is_where_its_route_says(name: str) -> None:
             assert abs(here.x_um - seen.x_um) <= 1
             assert abs(here.y_um - seen.y_um) <= 1
             assert abs(here.yaw_urad - seen.yaw_urad) <= 1
+
+
+@pytest.mark.req("FLT-TEST-4")
+def test_what_goes_wrong_by_chance_comes_as_often_as_told_and_from_the_seed_alone() -> None:
+    rates = (FaultRate(Fault(FaultKind.STAND, for_ms=1_000), per_hour=60),)
+
+    def of(seed: int) -> list[tuple[int, int]]:
+        misfortune = Misfortune(rates, seed, 2, 0)
+        return [(now, truck) for now in range(0, 10 * 3_600_000, 100) for truck, _ in misfortune.due(now)]
+
+    assert of(1) == of(1) != of(2)
+    # Two trucks for ten hours, sixty an hour, a second each.
+    assert 1_100 < len(of(1)) < 1_300
+
+
+@pytest.mark.req("FLT-TEST-4")
+def test_faults_by_chance_change_no_other_noise() -> None:
+    rare = replace(shipped("arrival").world, faults=(FaultRate(Fault(FaultKind.STAND, 1), per_hour=1),))
+
+    def poses(settings: WorldSettings) -> list[Telemetry]:
+        run = Run(replace(shipped("arrival"), world=settings, seed=3))
+        run.run(5_000)
+        return run.world.latest
+
+    assert poses(rare) == poses(shipped("arrival").world)
 
 
 def test_a_truck_that_sees_something_in_its_way_stops_and_goes_on() -> None:

@@ -68,3 +68,70 @@ test.each(["light", "dark"] as const)("the edges of controls can be seen in the 
 
   expect(faint).toEqual([]);
 });
+
+/** How colours look without one kind of cone (Machado, Oliveira and Fernandes 2009), in linear light. */
+const EYES: Readonly<Record<string, readonly (readonly [number, number, number])[]>> = {
+  usual: [
+    [1, 0, 0],
+    [0, 1, 0],
+    [0, 0, 1],
+  ],
+  protanopic: [
+    [0.152286, 1.052583, -0.204868],
+    [0.114503, 0.786281, 0.099216],
+    [-0.003882, -0.048116, 1.051998],
+  ],
+  deuteranopic: [
+    [0.367322, 0.860646, -0.227968],
+    [0.280085, 0.672501, 0.047413],
+    [-0.01182, 0.04294, 0.968881],
+  ],
+  tritanopic: [
+    [1.255528, -0.076749, -0.178779],
+    [-0.078411, 0.930809, 0.147602],
+    [0.004733, 0.691367, 0.3039],
+  ],
+};
+const APART = [
+  ["good", "warn"],
+  ["good", "bad"],
+  ["warn", "bad"],
+  ["accent", "warn"],
+  ["accent", "bad"],
+  ["accent", "brass"],
+] as const;
+
+/** The place of a colour in OKLab, as an eye sees it. */
+function seen(colour: string, eye: string): number[] {
+  const linear = [1, 3, 5]
+    .map((place) => parseInt(colour.slice(place, place + 2), 16) / 255)
+    .map((share) => (share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4));
+  const [red = 0, green = 0, blue = 0] = (EYES[eye] ?? []).map((row) =>
+    Math.max(
+      0,
+      row.reduce((sum, part, place) => sum + part * (linear[place] ?? 0), 0),
+    ),
+  );
+  const long = Math.cbrt(0.4122214708 * red + 0.5363325363 * green + 0.0514459929 * blue);
+  const middle = Math.cbrt(0.2119034982 * red + 0.6806995451 * green + 0.1073969566 * blue);
+  const short = Math.cbrt(0.0883024619 * red + 0.2817188376 * green + 0.6299787005 * blue);
+  return [
+    0.2104542553 * long + 0.793617785 * middle - 0.0040720468 * short,
+    1.9779984951 * long - 2.428592205 * middle + 0.4505937099 * short,
+    0.0259040371 * long + 0.7827717662 * middle - 0.808675766 * short,
+  ];
+}
+
+test.each(["light", "dark"] as const)(
+  "colours that mean something stay apart for every eye in the %s theme",
+  (theme) => {
+    const near = Object.keys(EYES).flatMap((eye) =>
+      APART.filter(([one, other]) => {
+        const [from, to] = [seen(colour(one, theme), eye), seen(colour(other, theme), eye)];
+        return Math.hypot(...from.map((part, place) => part - (to[place] ?? 0))) < 0.085;
+      }).map((pair) => [eye, ...pair]),
+    );
+
+    expect(near).toEqual([]);
+  },
+);

@@ -60,12 +60,12 @@ class RingJournal:
     def flush(self) -> int:
         """All up to the returned number survives the end of this process, or is all that memory can keep."""
         with self._lock:
-            self._look_at_the_disk()
-            if self.degraded is None:
-                try:
+            try:
+                self._look_at_the_disk()
+                if self.degraded is None:
                     self._inner.hand_over()
-                except JournalBroken as trouble:
-                    self.degraded = trouble.message
+            except JournalBroken as trouble:
+                self.degraded = trouble.message
             self._handed_n = self._next_n - 1
         self._work.set()
         if self._thread is None:

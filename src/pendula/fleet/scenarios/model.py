@@ -1,6 +1,7 @@
 """What a scenario is: a map, trucks, tasks, events, how long, and what is expected of it. Nothing here acts."""
 
 from enum import StrEnum
+from typing import Self
 
 from msgspec import Struct
 
@@ -56,6 +57,11 @@ class ScenarioEvent(Struct, frozen=True):
     y_um: int = 0
     by_um: int = 0
     by_ms: int = 0
+
+    @classmethod
+    def of(cls, at_ms: int, robot_id: str, fault: Fault) -> Self:
+        it = fault
+        return cls(at_ms, it.kind, robot_id, it.for_ms, x_um=it.x_um, y_um=it.y_um, by_um=it.by_um, by_ms=it.by_ms)
 
     @property
     def fault(self) -> Fault:

@@ -7,6 +7,7 @@ noise         drifts and jitters, each from a stream of its own
 connection    the hall as a gateway
 channel       messages on their way
 faults        what goes wrong with a truck, and until when
+misfortune    faults that come by chance, so many an hour
 standing      trucks where a fleet believes them to be, in the middle of its life
 world         all trucks, step by step; what they report and where they truly are
 """

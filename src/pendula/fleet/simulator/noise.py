@@ -30,6 +30,7 @@ class Source(IntEnum):
     OPERATION = 10
     TASKS = 11
     WILD = 12
+    MISFORTUNE = 13
 
 
 def generators(seed: int, source: Source, trucks: int) -> list[Pcg32]:

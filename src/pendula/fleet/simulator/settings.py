@@ -1,9 +1,18 @@
-"""How good positioning, tracking and radio are in a simulated hall.
+"""How good positioning, tracking and radio are in a simulated hall, and how much goes wrong in it.
 
 Shares are thousandths of what the profile of a truck allows: 1000 uses up its errors to the last micrometre.
 """
 
 from msgspec import Struct
+
+from pendula.fleet.simulator.faults import Fault
+
+
+class FaultRate(Struct, frozen=True):
+    """How often a fault happens to every truck by chance."""
+
+    fault: Fault
+    per_hour: int
 
 
 class WorldSettings(Struct, frozen=True):
@@ -21,6 +30,7 @@ class WorldSettings(Struct, frozen=True):
     heading_permille: int = 500
     # How much longer or shorter than told a loading takes.
     operation_permille: int = 0
+    faults: tuple[FaultRate, ...] = ()
 
 
 STILL = WorldSettings(

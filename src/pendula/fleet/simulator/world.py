@@ -17,6 +17,7 @@ from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.simulator.channel import Channel
 from pendula.fleet.simulator.faults import Fault, FaultKind, Trouble
 from pendula.fleet.simulator.kinematics import Order, SimulatedTruck, order_of, order_of_aim
+from pendula.fleet.simulator.misfortune import Misfortune
 from pendula.fleet.simulator.noise import Drift, Source, generators, within, within_disc
 from pendula.fleet.simulator.settings import WorldSettings
 from pendula.fleet.simulator.tracks import Tracks, wrapped
@@ -103,6 +104,7 @@ class World:
         self._busy_until: list[int | None] = [None] * count
         self.trouble = [Trouble() for _ in starts]
         self._wild = generators(seed, Source.WILD, count)
+        self._misfortune = Misfortune(settings.faults, seed, count, now_ms) if settings.faults else None
         # Reports whose time cannot be: whoever reads them has to notice.
         self.bad: list[list[Telemetry]] = [[] for _ in starts]
         self._loads = [False] * count
@@ -165,6 +167,8 @@ class World:
 
     def advance(self, to_ms: int) -> Trace:
         """Drives on to a time, in steps of `step_ms`; reports that arrive on the way become `latest`."""
+        for number, fault in () if self._misfortune is None else self._misfortune.due(self.now_ms):
+            self.trouble_with(number, fault)
         times = [*range(self.now_ms + self.settings.step_ms, to_ms, self.settings.step_ms), to_ms]
         rows = []
         before = self.now_ms

@@ -57,7 +57,8 @@ class EngineHost:
     """One engine of one room. Opened and closed by the supervisor; everything else may be called while it is open.
 
     For an engine that keeps time, `advance` makes the command that lets it go on. `label` is what counters call it,
-    where engines come and go too often to be labels; `keep_events` is that of the driver, `journal` that of the room.
+    where engines come and go too often to be labels; `keep_events` is that of the driver, `journal` and `bound` are
+    those of the room.
     """
 
     def __init__(
@@ -71,6 +72,7 @@ class EngineHost:
         clock: WallClock,
         journal_bytes: int,
         advance: Callable[[int], object] | None = None,
+        bound: Callable[[Any, Any], None] | None = None,
         outside: Outside | None = None,
         label: str | None = None,
         keep_events: bool = True,
@@ -82,6 +84,7 @@ class EngineHost:
         self.name = name
         self.kind = kind
         self.pace = Pace(advance, kind.time_unit) if advance else None
+        self._bound = bound
         self._outside = outside
         self._clock = clock
         self._settings = settings
@@ -284,6 +287,9 @@ class EngineHost:
         return EngineUnavailable(f"The engine {self.room}/{self.name} is not there: {why}", engine=self.name)
 
     def _submit(self, call: Call) -> Ticket[Any] | None:
+        # Here, on the engine's thread: what it would cost depends on where the engine stands.
+        if self._bound is not None and call.command is not None:
+            self._bound(self.driver.engine, call.command)
         if self.pace is None:
             return self.driver.submit(call.command, call.by, call.request_id)
         try:

@@ -150,8 +150,9 @@ class RoomSpec(Struct, frozen=True):
     room begin with its `prefix`, by default `/api/v1/NAME`; what goes wrong there is put into the words of `errors`.
     Engines that are not `commanded` take no commands from outside: their room makes them all. `journal` makes the
     journal of an engine out of the one on the disk, for a room that has reasons of its own to go on without a disk.
-    `incidents` names the events that tell of something that went wrong. `choices` says what can be asked of an engine
-    as it stands.
+    `incidents` names the events that tell of something that went wrong. `bound` looks at a command before it is
+    applied, and raises `TooMuchAtOnce` where it would produce more than one command may. `choices` says what can be
+    asked of an engine as it stands.
     """
 
     name: str
@@ -173,6 +174,7 @@ class RoomSpec(Struct, frozen=True):
     commanded: bool = True
     journal: Callable[[FileJournal], Journal] | None = None
     incidents: Incidents = {}
+    bound: Callable[[Any, Any], None] | None = None
     choices: Callable[[Any], ChoicesView] | None = None
 
     def __post_init__(self) -> None:

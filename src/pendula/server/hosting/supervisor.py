@@ -7,7 +7,7 @@ and one that cannot be opened is a red line in readiness, not the end of the oth
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import structlog
 
@@ -16,7 +16,7 @@ from pendula.kernel.canonical import Json
 from pendula.kernel.disk import Disk
 from pendula.kernel.engine import Outcome, Outside, Reason
 from pendula.kernel.errors import PendulaError, WorldBroken
-from pendula.kernel.limits import BODIES_BYTES, ENGINES, JOURNAL_BYTES, MIN_FREE_BYTES
+from pendula.kernel.limits import BODIES_BYTES, ENGINES, JOURNAL_BYTES, MIN_FREE_BYTES, PAST_READS
 from pendula.kernel.wallclock import WallClock
 from pendula.server.data_directory import NAME, DataDirectory
 from pendula.server.errors import HttpRefused, NotFound
@@ -24,6 +24,7 @@ from pendula.server.hosting import creation
 from pendula.server.hosting.creation import Beginning
 from pendula.server.hosting.engine_host import EngineHost, real_disk
 from pendula.server.hosting.pace import Pace
+from pendula.server.hosting.past import Past
 from pendula.server.hosting.room_spec import Demo, RoomSpec, Service, Store
 from pendula.server.hosting.streams import StreamLedger
 from pendula.server.metrics import Metrics
@@ -36,6 +37,7 @@ from pendula.server.views import Check, Readiness, RoomList, RoomView, State
 
 DEMO_CALLER = "demo"
 STANDS_SECONDS = 1
+A = TypeVar("A")
 MakeDisk = Callable[[Path], Callable[[], Disk]]
 
 log = structlog.get_logger("pendula.server")
@@ -68,6 +70,7 @@ class Supervisor:
         self.tokens = TokenStore(data.path if data else settings.data)
         self.sessions = Sessions(self.tokens, directory=data.path if data else settings.data)
         self.wrong_tokens = WrongTokens()
+        self._past = Past(settings.allowed(PAST_READS))
         self.streams = StreamLedger(settings, self.metrics)
         self.bodies = BodyRoom(settings.allowed(BODIES_BYTES))
         self.metrics.body_bytes.set_function(lambda: self.bodies.held)
@@ -118,6 +121,7 @@ class Supervisor:
             clock=self.clock,
             journal_bytes=share,
             advance=room.advance,
+            bound=room.bound,
             outside=self._outside(room),
             journal=room.journal,
             incidents=room.incidents,
@@ -149,6 +153,14 @@ class Supervisor:
         """What a room without engines is."""
         return self._services[room]
 
+    async def replayed(self, look: Callable[[], A]) -> A:
+        """What a look at the past finds for which an engine is replayed; raises `PastBusy`."""
+        return await self._past.replays.look(look)
+
+    async def recorded(self, look: Callable[[], A]) -> A:
+        """What a look at records finds; raises `PastBusy`."""
+        return await self._past.records.look(look)
+
     async def opened(self) -> None:
         """Wait until no engine and no service is starting any more."""
         while any(part.state is State.STARTING for part in self._parts()):
@@ -170,6 +182,7 @@ class Supervisor:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.to_thread(self._past.close)
         await asyncio.gather(*(self._closed(f"{host.room} {host.name}", host) for host in self.hosts()))
         await asyncio.gather(*(self._closed(f"store of {name}", store) for name, store in self._stores.items()))
         await asyncio.gather(*(self._closed(name, service) for name, service in self._services.items()))

@@ -27,7 +27,9 @@ TYPES = {
     "html": "text/html",
     "js": "text/javascript",
     "json": "application/json",
+    "png": "image/png",
     "svg": "image/svg+xml",
+    "webp": "image/webp",
     "woff2": "font/woff2",
 }
 

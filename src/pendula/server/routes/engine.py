@@ -1,10 +1,8 @@
 """The routes that every engine has: its state now and then, its journal, commands, reasons, and its events.
 
-What blocks runs elsewhere: commands and questions on the engine's own thread, the past in a worker thread.
+What blocks runs elsewhere: commands and questions on the engine's own thread, the past in threads of its own.
 """
 
-import asyncio
-from collections.abc import Callable
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Path, Query
@@ -15,7 +13,6 @@ from starlette.responses import Response, StreamingResponse
 from pendula.kernel import canonical
 from pendula.kernel.driver import Driver
 from pendula.kernel.engine import Engine, Outcome, Reason
-from pendula.kernel.journal import RecordsPruned
 from pendula.kernel.limits import MIB
 from pendula.server import views
 from pendula.server.data_directory import NAME
@@ -69,7 +66,7 @@ def _reading(router: APIRouter, room: RoomSpec) -> None:
         host = supervisor.host(room.name, engine)
         if at is None:
             return json_response(await host.ask(_state_now))
-        return json_response(await in_the_past(lambda: _state_then(host, at)))
+        return json_response(await supervisor.replayed(lambda: _state_then(host, at)))
 
     @router.get("/journal", responses=answers(views.JournalView), operation_id=f"{room.name}_journal")
     async def journal(
@@ -81,7 +78,7 @@ def _reading(router: APIRouter, room: RoomSpec) -> None:
     ) -> Response:
         """Records from `start` on, and which there are."""
         driver = supervisor.host(room.name, engine).driver
-        return json_response(await in_the_past(lambda: _records(driver, start, limit)))
+        return json_response(await supervisor.recorded(lambda: _records(driver, start, limit)))
 
 
 def _commanding(router: APIRouter, room: RoomSpec) -> None:
@@ -163,14 +160,6 @@ def command_response(n: int, outcome: Outcome[Any]) -> Response:
         return json_response(error_body(refusal.code, refusal.message, refusal.details), 409)
     events = [Raw(canonical.encode(event)) for event in outcome.events]
     return json_response(views.encode_view(views.CommandResult(n, events, Raw(canonical.encode(outcome.answer)))))
-
-
-async def in_the_past(read: Callable[[], bytes]) -> bytes:
-    """What `read` finds in the journal, off the loop; once more if a segment was pruned under its eyes."""
-    try:
-        return await asyncio.to_thread(read)
-    except (FileNotFoundError, RecordsPruned):
-        return await asyncio.to_thread(read)
 
 
 def _state_now(driver: Driver[Any, Any]) -> bytes:

@@ -21,6 +21,7 @@ from schemathesis.specs.openapi.checks import (
 
 from pendula.actions import Advance, Logs, Submit, World, run_document
 from pendula.actions.runs import config_of
+from pendula.server.rooms.actions import bounds
 from pendula.server.settings import Settings
 from tests.server.living import LiveServer, client_of, code_of, running
 from tests.server.worlds import BASE, DOCUMENT, HOUSE, STILL, ask, gist, make, told
@@ -51,6 +52,26 @@ async def test_submissions_without_a_time_are_for_now_and_are_one_command(client
     assert "late" not in started["events"][0]["meta"]
     inputs = [record for record in (await told(client, "journal"))["records"] if record["kind"] == "input"]
     assert len(inputs) == 3
+
+
+@pytest.mark.parametrize("way", ["advance", "commands"])
+async def test_a_far_step_is_refused_before_anything_is_computed(client: httpx.AsyncClient, way: str) -> None:
+    await make(client, actions_submitted=[])
+    named = {"type": "advance"} if way == "commands" else {}
+
+    refused = await client.post(f"{HOUSE}/{way}", json={**named, "to": 10_000_000})
+    after = await told(client, "state")
+    allowed = await client.post(f"{HOUSE}/{way}", json={**named, "to": bounds.MOST_MINUTES})
+
+    assert (refused.status_code, code_of(refused)) == (422, "too_much_at_once")
+    assert refused.json()["error"]["details"] == {
+        "asked": 10_000_000,
+        "allowed": bounds.MOST_MINUTES,
+        "next_to": bounds.MOST_MINUTES,
+    }
+    # Neither state nor journal know of it.
+    assert (after["n"], after["t"]) == (-1, 0)
+    assert allowed.status_code == 200
 
 
 async def test_an_interrupt_is_granted_and_what_it_broke_off_is_resumed(client: httpx.AsyncClient) -> None:

@@ -1,14 +1,19 @@
 """Fleets over HTTP: they live by themselves, can be looked at, stopped and sent on, and go on after a restart."""
 
 import asyncio
+import errno
 import io
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 from fastapi import FastAPI
 
+from pendula.fleet.site.file import from_bytes
+from pendula.kernel.disk import Disk, RealDisk
 from pendula.server.hosting.room_spec import RoomSpec
 from pendula.server.rooms.fleet.fleets import fleets_of
 from pendula.server.rooms.fleet.routes import room_for
@@ -126,6 +131,66 @@ async def test_a_moment_of_the_past_is_shown_as_it_was(served: httpx.AsyncClient
     assert snapshot["tick"] == seen["tick"]
 
 
+async def test_the_compiled_map_lies_beside_the_journal(app: FastAPI, served: httpx.AsyncClient) -> None:
+    folder = fleets_of(supervisor_of(app)).loop("hall").folder
+    assert folder is not None
+
+    assert (
+        from_bytes((folder / "site.map").read_bytes()).compiled_hash
+        == ((await served.get(f"{HALL_AT}/map")).json()["compiled_hash"])
+    )
+
+
+@pytest.mark.req("FLT-OBS-9")
+async def test_a_fleet_that_is_closed_has_no_figures(served: httpx.AsyncClient) -> None:
+    await until(served, lambda it: it["tick"] > 5)
+    before = (await served.get("/metrics")).text
+    assert (await served.post(f"{HALL_AT}/close")).status_code == 200
+    async with asyncio.timeout(60):
+        while 'fleet="hall"' in (await served.get("/metrics")).text:
+            await asyncio.sleep(0.02)
+    await served.post(f"{HALL_AT}/open")
+    await until(served, lambda it: it["tick"] > 5)
+
+    assert 'pendula_fleet_tick_seconds_count{fleet="hall"}' in before
+    assert 'pendula_fleet_trucks{fleet="hall",health="HEALTHY"}' in before
+    assert 'pendula_fleet_tick_seconds_count{fleet="hall"}' in (await served.get("/metrics")).text
+
+
+@pytest.mark.req("FLT-OBS-3")
+async def test_a_served_fleet_goes_on_while_its_disk_is_full_and_writes_again_when_there_is_room(
+    settings: Settings, rooms: Sequence[RoomSpec]
+) -> None:
+    mood = Mood()
+    async with running(settings, rooms, disk=mood.disks) as app, client_of(app) as client:
+        await made(client)
+        mood.full = True
+        full = await until(client, lambda it: it["degraded"] is not None)
+        later = await until(client, lambda it: it["tick"] > full["tick"] + 20)
+        alerts = [one["code"] for one in (await client.get(f"{HALL_AT}/alerts")).json()["alerts"]]
+        mood.full = False
+        again = await until(client, lambda it: it["degraded"] is None)
+        written = await now(client, at=later["n"])
+
+    assert (full["degraded"], alerts.count("LOGGING_DEGRADED")) == ("the disk is nearly full", 1)
+    assert again["tick"] > later["tick"]
+    assert written["tick"] == later["tick"]
+
+
+@pytest.mark.req("FLT-OBS-3")
+async def test_a_served_fleet_goes_on_when_its_disk_has_failed(settings: Settings, rooms: Sequence[RoomSpec]) -> None:
+    mood = Mood()
+    async with running(settings, rooms, disk=mood.disks) as app, client_of(app) as client:
+        await made(client)
+        mood.failed = True
+        failed = await until(client, lambda it: it["degraded"] is not None)
+        await until(client, lambda it: it["tick"] > failed["tick"] + 20)
+        action = {"type": "PAUSE_ROBOT", "robotId": "R1", "reason": "floor cleaning"}
+        paused = (await client.post(f"{HALL_AT}/actions", json=action)).json()
+
+    assert paused["accepted"] is True
+
+
 async def test_nobody_ticks_a_fleet_from_outside(served: httpx.AsyncClient) -> None:
     response = await served.post(f"{HALL_AT}/commands", json={"type": "tick", "nowMs": 0})
 
@@ -223,6 +288,31 @@ async def test_figures_of_a_fleet_are_told_to_prometheus(served: httpx.AsyncClie
     assert 'pendula_fleet_tick_seconds_count{fleet="hall"}' in text
     assert 'pendula_fleet_trucks{fleet="hall",health="HEALTHY"} 3.0' in text
     assert 'pendula_fleet_distance_metres_total{fleet="hall"}' in text
+
+
+@dataclass
+class Mood:
+    """How the disks of a server are just now: without room, or broken."""
+
+    full: bool = False
+    failed: bool = False
+
+    def disks(self, path: Path) -> Callable[[], Disk]:
+        return lambda: _Moody(path, self)
+
+
+class _Moody(RealDisk):
+    def __init__(self, path: Path, mood: Mood) -> None:
+        super().__init__(path)
+        self._mood = mood
+
+    def append(self, name: str, data: bytes) -> None:
+        if self._mood.failed:
+            raise OSError(errno.EIO, "Input/output error", name)
+        super().append(name, data)
+
+    def free_bytes(self) -> int:
+        return 0 if self._mood.full else super().free_bytes()
 
 
 def _task(told: dict[str, Any], name: str) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from pendula.kernel.time import parse_utc
+from pendula.server.rooms.playback import bounds
 from pendula.server.security.identity import Role
 from pendula.server.security.tokens import TokenStore
 from pendula.server.settings import Settings
@@ -30,6 +31,15 @@ pytestmark = pytest.mark.anyio
 
 
 # Players come and go
+
+
+async def test_more_items_than_one_command_gives_are_refused(client: httpx.AsyncClient) -> None:
+    await hang(client)
+
+    refused = await client.post(f"{HALL}/commands", json={"type": "take", "n": bounds.MOST_TAKEN + 1})
+
+    assert (refused.status_code, code_of(refused)) == (422, "too_much_at_once")
+    assert refused.json()["error"]["details"] == {"asked": bounds.MOST_TAKEN + 1, "allowed": bounds.MOST_TAKEN}
 
 
 async def test_a_player_shows_its_first_item_as_soon_as_it_is_made(client: httpx.AsyncClient) -> None:

@@ -48,13 +48,16 @@ test("a stopped truck is told with its reason, and leads to the truck", () => {
 
 test("of alerts the recent ones that are no mere notices are told, with how long ago they were", () => {
   const notice = { alertId: "1", code: "WAIT_NOTICE", severity: "INFO", sinceMs: 0, details: {} };
-  const { needs } = fleetGlance("hall", fleet(truck()), [
-    alert({ now: 1000, robot_ids: ["R3"] }),
-    alert({ kind: "alert", alert: notice, robot_ids: ["R4"] }),
-    alert({}),
-  ]);
+  const { needs } = fleetGlance(
+    "hall",
+    fleet(truck()),
+    [alert({ now: 1000, robot_ids: ["R3"] }), alert({ kind: "alert", alert: notice, robot_ids: ["R4"] }), alert({})],
+    ({ now }) => now / 1000,
+  );
 
-  expect(needs.map(({ sentence }) => sentence)).toEqual(["Alert in hall, 20 s ago: R2 was stopped"]);
+  expect(needs.map(({ sentence, href }) => [sentence, href])).toEqual([
+    ["Alert in hall, 20 s ago: R2 was stopped", "#/rooms/fleet/hall?at=880&on=R2"],
+  ]);
 });
 
 test("dead letters are told one by one with their error, and the others as a number", () => {

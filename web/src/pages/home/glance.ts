@@ -82,7 +82,13 @@ export function actionsGlance(world: string, now: WorldNow): Glance {
   };
 }
 
-export function fleetGlance(fleet: string, now: FleetNow, alerts: readonly AlertNow[]): Glance {
+/** `recordOf` is the record of the journal in which an alert was raised, where it is known. */
+export function fleetGlance(
+  fleet: string,
+  now: FleetNow,
+  alerts: readonly AlertNow[],
+  recordOf: (alert: AlertNow) => number | null = () => null,
+): Glance {
   const stopped = now.trucks.filter(({ paused, health }) => paused || health !== "HEALTHY");
   const count = (word: string) => now.trucks.filter((truck) => condition(truck) === word).length;
   const trucks = stopped.map((truck) =>
@@ -100,12 +106,15 @@ export function fleetGlance(fleet: string, now: FleetNow, alerts: readonly Alert
       { name: "stopped", value: integer(stopped.length) },
       { name: "tasks done", value: integer(now.counts["DONE"] ?? 0) },
     ],
-    needs: [...trucks, ...recentAlerts(fleet, now.now, alerts, known)],
+    needs: [
+      ...trucks,
+      ...recentAlerts(now.now, alerts, known).map((alert) => alertNeed(fleet, now.now, alert, recordOf(alert))),
+    ],
   };
 }
 
-/** The newest alerts that are news and more than a notice, one a truck and code; trucks that are told anyway are left. */
-function recentAlerts(fleet: string, now: number, alerts: readonly AlertNow[], known: ReadonlySet<string>): Need[] {
+/** The newest alerts that are news and more than a notice, one a truck; trucks that are told anyway are left out. */
+export function recentAlerts(now: number, alerts: readonly AlertNow[], known: ReadonlySet<string>): AlertNow[] {
   const grave = alerts.filter(
     ({ alert, kind, now: at, robot_ids }) =>
       (kind === "incident" || alert?.severity !== "INFO") &&
@@ -113,17 +122,17 @@ function recentAlerts(fleet: string, now: number, alerts: readonly AlertNow[], k
       !robot_ids.some((robot) => known.has(robot)),
   );
   const newest = new Map(grave.map((one) => [one.robot_ids.join(" "), one]));
-  return [...newest.values()]
-    .slice(-MOST_ALERTS)
-    .reverse()
-    .map(({ code, robot_ids, message, now: at }) => {
-      const what = message === "" ? `${code.toLowerCase().replaceAll("_", " ")} of ${robot_ids.join(", ")}` : message;
-      return need(
-        `fleet ${fleet} ${code} ${robot_ids.join(" ")}`,
-        `Alert in ${fleet}, ${timeSpan(now - at)} ago: ${what}`,
-        roomHref("fleet", fleet, null, robot_ids[0] ?? null),
-      );
-    });
+  return [...newest.values()].slice(-MOST_ALERTS).reverse();
+}
+
+function alertNeed(fleet: string, now: number, alert: AlertNow, record: number | null): Need {
+  const { code, robot_ids, message, now: at } = alert;
+  const what = message === "" ? `${code.toLowerCase().replaceAll("_", " ")} of ${robot_ids.join(", ")}` : message;
+  return need(
+    `fleet ${fleet} ${code} ${robot_ids.join(" ")}`,
+    `Alert in ${fleet}, ${timeSpan(now - at)} ago: ${what}`,
+    roomHref("fleet", fleet, record, robot_ids[0] ?? null),
+  );
 }
 
 export function jobsGlance(metrics: SchedulerMetrics, dead: readonly SchedulerJob[]): Glance {

@@ -7,11 +7,12 @@ import type { ReadonlySignal } from "@preact/signals";
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 
+import { EngineAddress } from "../../api/client";
 import { api } from "../../api/server";
-import type { RoomList, RoomView } from "../../api/types";
+import type { AlertNow, RoomList, RoomView } from "../../api/types";
 import { engineTime, integer } from "../../wording";
 import type { Glance } from "./glance";
-import { actionsGlance, creditGlance, fleetGlance, jobsGlance, playbackGlance } from "./glance";
+import { actionsGlance, creditGlance, fleetGlance, jobsGlance, playbackGlance, recentAlerts } from "./glance";
 
 const NOTHING: Glance = { figures: [], needs: [] };
 const MOST_ENGINES = 8;
@@ -28,7 +29,8 @@ const LOOKS: Readonly<Record<string, Look>> = {
       api.get("/api/v1/fleet/{fleet}/now", { fleet }, {}, signal),
       api.get("/api/v1/fleet/{fleet}/alerts", { fleet }, {}, signal),
     ]);
-    return fleetGlance(fleet, now, alerts);
+    const records = await recordsOf(fleet, recentAlerts(now.now, alerts, new Set()));
+    return fleetGlance(fleet, now, alerts, (alert) => records.get(alert) ?? null);
   }),
   playback: eachEngine((player, signal) =>
     api.get("/api/v1/playback/{player}/now", { player }, {}, signal).then((now) => playbackGlance(player, now)),
@@ -42,6 +44,26 @@ const LOOKS: Readonly<Record<string, Look>> = {
   },
   credit: async (_, signal) => creditGlance((await api.get("/api/v1/simulator/admin/runs", {}, {}, signal)).items),
 };
+
+/** The records in which alerts were raised, by fleet and tick: they do not change, and are asked for once. */
+const raisedIn = new Map<string, number>();
+
+async function recordsOf(fleet: string, alerts: readonly AlertNow[]): Promise<ReadonlyMap<AlertNow, number>> {
+  const found = await Promise.all(
+    alerts.map(async (alert) => {
+      const key = `${fleet} ${alert.tick}`;
+      const record = raisedIn.get(key) ?? (await recordAt(fleet, alert.now));
+      if (record !== null) raisedIn.set(key, record);
+      return [alert, record] as const;
+    }),
+  );
+  return new Map(found.flatMap(([alert, record]) => (record === null ? [] : [[alert, record] as const])));
+}
+
+async function recordAt(fleet: string, t: number): Promise<number | null> {
+  const { moment } = await api.moment(new EngineAddress("fleet", fleet), { t });
+  return moment?.n ?? null;
+}
 
 /** What was seen of each room, by its name. */
 export function useGlances(list: RoomList | null): ReadonlySignal<ReadonlyMap<string, Glance>> {

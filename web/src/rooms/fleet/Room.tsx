@@ -113,6 +113,7 @@ function Figures({ now }: { readonly now: FleetNow }) {
       <Readout name="done" value={integer(now.counts["DONE"] ?? 0)} unit="tasks" />
       {ill > 0 && <Readout name="stopped" value={integer(ill)} alarm />}
       {now.override && <Readout name="map" value="not LIVE, overridden" alarm />}
+      {now.degraded !== null && <Readout name="journal" value={`not written: ${now.degraded}`} alarm />}
       {now.broken.length > 0 && <Readout name="invariants" value={now.broken.join(", ")} alarm />}
     </Readouts>
   );

@@ -14,7 +14,7 @@ from pendula.fleet.samples.catalogue import LIMITS, NOBODY, SAMPLES, USUAL, samp
 from pendula.fleet.samples.live_maps import Sample
 from pendula.fleet.samples.scenes import FL_STD
 from pendula.fleet.scenarios.model import Robot, Scenario, ScenarioEvent
-from pendula.fleet.scenarios.reading.events import event
+from pendula.fleet.scenarios.reading.events import chance, event
 from pendula.fleet.scenarios.reading.expected import expectation
 from pendula.fleet.scenarios.reading.tasks import DISPATCH, dispatch, stream, task, task_event
 from pendula.fleet.scenarios.reading.traffic_params import TRAFFIC_PARAMS, traffic_params
@@ -31,7 +31,7 @@ OPTIONAL = (
 )
 WORLD = (
     *("stepMs", "telemetryPeriodMs", "telemetryLatencyMs", "telemetryLoss", "commandLatencyMs", "commandLoss"),
-    *("localizationShare", "trackingShare", "headingShare", "operationShare"),
+    *("localizationShare", "trackingShare", "headingShare", "operationShare", "faults"),
 )
 _EMPTY = SourceMap("", (), ())
 
@@ -156,6 +156,7 @@ def _world(at: Cursor) -> WorldSettings:
         tracking_permille=share("trackingShare", usual.tracking_permille),
         heading_permille=share("headingShare", usual.heading_permille),
         operation_permille=share("operationShare", usual.operation_permille),
+        faults=it["faults"].list_of(chance, default=()),
     )
 
 

@@ -10,7 +10,8 @@ from pendula.fleet.model import CONTRACT_VERSION
 from pendula.fleet.operators import ActionType
 from pendula.fleet.reading.values import length, name
 from pendula.fleet.scenarios.model import ScenarioEvent
-from pendula.fleet.simulator.faults import FaultKind
+from pendula.fleet.simulator.faults import Fault, FaultKind
+from pendula.fleet.simulator.settings import FaultRate
 from pendula.fleet.units import micro
 
 # What a fault needs to be told beside its time; every other one has a duration alone.
@@ -25,6 +26,7 @@ _OF_PEOPLE = (
     *("actionId", "operatorId", "reason", "taskId", "anchor", "resources", "physicallySecured", "confirmationOf"),
 )
 _FARTHEST_M = 1000
+_MOST_AN_HOUR = 3600
 _DURATION = ("forMs",)
 _MEMBERS = ("forMs", "dxM", "dyM", "byM", "byMs")
 
@@ -42,7 +44,9 @@ def event(at: Cursor) -> ScenarioEvent | OperatorAction:
             it[member].refuse(f"{kind} is nothing that people do: it has no {member}")
     if "robotId" not in it:
         at.refuse(f"{kind} needs robotId")
-    return _fault(at, it, FaultKind(kind or FaultKind.STAND))
+    told = _fault(at, it, FaultKind(kind or FaultKind.STAND))
+    robot = name(it["robotId"]) if "robotId" in it else ""
+    return ScenarioEvent.of(it["atMs"].integer(min=0), robot, told)
 
 
 def _action(it: Members, kind: ActionType) -> OperatorAction:
@@ -68,17 +72,26 @@ def _action(it: Members, kind: ActionType) -> OperatorAction:
     )
 
 
-def _fault(at: Cursor, it: Members, kind: FaultKind) -> ScenarioEvent:
+def chance(at: Cursor) -> FaultRate:
+    """A fault that happens to every truck so many times an hour."""
+    it = at.object(required=("type", "perHour"), optional=_MEMBERS)
+    kind = it["type"].text(min=1)
+    if kind and kind not in set(FaultKind):
+        it["type"].refuse(f"no fault is {kind!r}", allowed=tuple(FaultKind))
+        kind = FaultKind.STAND
+    fault = _fault(at, it, FaultKind(kind or FaultKind.STAND))
+    return FaultRate(fault, it["perHour"].integer(min=1, max=_MOST_AN_HOUR, default=1))
+
+
+def _fault(at: Cursor, it: Members, kind: FaultKind) -> Fault:
     needs = NEEDS.get(kind, _DURATION)
     for member in _MEMBERS:
         if member in needs and member not in it:
             at.refuse(f"{kind.value} needs {member}", allowed=needs)
         elif member in it and member not in needs:
             it[member].refuse(f"{kind.value} has no {member}", allowed=needs)
-    return ScenarioEvent(
-        at_ms=it["atMs"].integer(min=0),
-        type=kind,
-        robot_id=name(it["robotId"]) if "robotId" in it else "",
+    return Fault(
+        kind,
         for_ms=it["forMs"].integer(min=1, default=1),
         x_um=_off(it, "dxM"),
         y_um=_off(it, "dyM"),

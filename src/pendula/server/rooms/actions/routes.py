@@ -25,10 +25,10 @@ from pendula.server.errors import HttpRefused, json_response
 from pendula.server.hosting.engine_host import EngineHost
 from pendula.server.hosting.moments import Facts, said
 from pendula.server.hosting.room_spec import Lifecycle, New, RoomSpec, Sentences
-from pendula.server.rooms.actions import choices, demo, estimates, views
+from pendula.server.rooms.actions import bounds, choices, demo, estimates, views
 from pendula.server.routes.bodies import document_limits, read_body
 from pendula.server.routes.dependencies import Operator, RequestId, Supervised, Viewer
-from pendula.server.routes.engine import LARGEST_N, RecordNumber, command_response, in_the_past
+from pendula.server.routes.engine import LARGEST_N, RecordNumber, command_response
 from pendula.server.routes.openapi import CHANGE_ERRORS, READ_ERRORS, Responses, answers, refusals, takes
 from pendula.server.views import CommandResult, EngineSummary, encode_view
 
@@ -263,7 +263,7 @@ async def what_if(world: WorldName, request: Request, supervisor: Supervised, _:
     host = supervisor.host(ROOM.name, world)
     wish = await read_body(request, estimates.Supposition)
     found = await host.ask(estimates.standing)
-    return json_response(encode_view(await asyncio.to_thread(estimates.estimate, found, wish)))
+    return json_response(encode_view(await supervisor.replayed(lambda: estimates.estimate(found, wish))))
 
 
 @router.get(f"{WORLD}/now", responses=answers(views.WorldNow), operation_id="actions_now")
@@ -273,7 +273,7 @@ async def now(world: WorldName, supervisor: Supervised, _: Viewer, at: RecordNum
     if at is None:
         return json_response(encode_view(await host.ask(_now)))
     return json_response(
-        await in_the_past(lambda: _then(host, at, lambda world: encode_view(views.now_of(world.current, at))))
+        await supervisor.replayed(lambda: _then(host, at, lambda world: encode_view(views.now_of(world.current, at))))
     )
 
 
@@ -292,7 +292,7 @@ async def read_events(
     driver = supervisor.host(ROOM.name, world).driver
     begin = views.event_id(after) if after else None
     return json_response(
-        await in_the_past(lambda: encode_view(views.events_of(driver, begin, upto, type or (), pc, limit)))
+        await supervisor.recorded(lambda: encode_view(views.events_of(driver, begin, upto, type or (), pc, limit)))
     )
 
 
@@ -311,7 +311,7 @@ async def world_log(
 ) -> Response:
     """Everything that happened, one event a line, after the event with the number `after`."""
     driver = supervisor.host(ROOM.name, world).driver
-    return _lines(await in_the_past(lambda: views.world_log(driver, after, limit)))
+    return _lines(await supervisor.recorded(lambda: views.world_log(driver, after, limit)))
 
 
 @router.get(
@@ -323,7 +323,7 @@ async def world_log(
 async def pc_log(world: WorldName, supervisor: Supervised, _: Viewer, epoch: RecordNumber | None = None) -> Response:
     """What the player character learned in an epoch, the present one unless named: a header, then an event a line."""
     driver = supervisor.host(ROOM.name, world).driver
-    return _lines(await in_the_past(lambda: views.pc_log(driver, epoch)))
+    return _lines(await supervisor.recorded(lambda: views.pc_log(driver, epoch)))
 
 
 @router.get(f"{WORLD}/carry", responses=_CARRY | refusals((*READ_ERRORS, 409)), operation_id="actions_carry")
@@ -332,7 +332,7 @@ async def carry(world: WorldName, supervisor: Supervised, _: Viewer, at: RecordN
     host = supervisor.host(ROOM.name, world)
     if at is None:
         return json_response(await host.ask(lambda driver: _carry(driver.engine)))
-    return json_response(await in_the_past(lambda: _then(host, at, _carry)))
+    return json_response(await supervisor.replayed(lambda: _then(host, at, _carry)))
 
 
 def _accepted(data: bytes, limits: DocumentLimits) -> dict[str, Any]:
@@ -393,6 +393,7 @@ ROOM = RoomSpec(
     views=VIEWS,
     lifecycle=LIFECYCLE,
     prefix=BASE,
+    bound=bounds.check,
     incidents={"rejection": said, "diagnostic": said, "interrupt": _interrupted},
     choices=choices.choices,
 )

@@ -1,7 +1,8 @@
 """The living example of the room: four trucks in a hall, alive for hours, and now and then something goes wrong.
 
-What goes wrong is chosen by the tick alone, in turn: a truck that stands before an obstacle, one whose position jumps,
-one that falls silent, one with a fault that somebody has to clear. A fault that nobody clears for a while is cleared.
+What goes wrong comes by chance, from a seed: a truck that stands before an obstacle, one whose position jumps, one that
+falls silent, one with a fault, one whose wheels do not turn until somebody clears it. What nobody clears for a while is
+cleared.
 """
 
 import asyncio
@@ -13,6 +14,7 @@ from pendula.fleet.contracts.traffic import OperatorAction
 from pendula.fleet.model import CONTRACT_VERSION
 from pendula.fleet.scenarios import Run, shipped
 from pendula.fleet.simulator.faults import Fault, FaultKind
+from pendula.fleet.simulator.settings import FaultRate, WorldSettings
 from pendula.kernel.canonical import Json
 from pendula.kernel.errors import PendulaError
 from pendula.server.rooms.fleet.trucks import Simulation
@@ -21,16 +23,18 @@ if TYPE_CHECKING:
     from pendula.server.rooms.fleet.loop import FleetLoop
 
 DEMO_NAME = "hall"
-DEMO_SIMULATION = Simulation(seed=7, speed=2)
 SCENARIO = "hall"
-PAUSE_SECONDS = 45.0
-PATIENCE_SECONDS = 60.0
+ROUND_SECONDS = 5.0
+PATIENCE_MS = 120_000
+# Of four trucks at twice the speed of life: something every other minute.
 FAULTS = (
-    Fault(FaultKind.STAND, for_ms=20_000),
-    Fault(FaultKind.POSE_JUMP, for_ms=3_000, x_um=800_000, y_um=0),
-    Fault(FaultKind.SILENCE, for_ms=8_000),
-    Fault(FaultKind.FAULT, for_ms=15_000),
+    FaultRate(Fault(FaultKind.STAND, for_ms=20_000), per_hour=1),
+    FaultRate(Fault(FaultKind.POSE_JUMP, for_ms=3_000, x_um=800_000), per_hour=1),
+    FaultRate(Fault(FaultKind.SILENCE, for_ms=8_000), per_hour=1),
+    FaultRate(Fault(FaultKind.FAULT, for_ms=15_000), per_hour=1),
+    FaultRate(Fault(FaultKind.STUCK, for_ms=10_000), per_hour=1),
 )
+DEMO_SIMULATION = Simulation(world=WorldSettings(faults=FAULTS), seed=7, speed=2)
 
 log = structlog.get_logger("pendula.server")
 
@@ -40,11 +44,12 @@ def demo_config() -> Json:
     return Run(shipped(SCENARIO)).config
 
 
-class Mischief:
-    """Gives the trucks of the demo a fault now and then, and clears what nobody clears."""
+class Caretaker:
+    """Clears the faults of the demo that nobody else clears."""
 
     def __init__(self, loop: "FleetLoop") -> None:
         self._loop = loop
+        self._seen: dict[str, int] = {}
         self._task = asyncio.get_running_loop().create_task(self._live())
 
     async def close(self) -> None:
@@ -52,30 +57,31 @@ class Mischief:
         await asyncio.gather(self._task, return_exceptions=True)
 
     async def _live(self) -> None:
-        number = self._loop.engine.traffic.tick_number
-        names = self._loop.engine.traffic.robot_ids
         while True:
-            await asyncio.sleep(PAUSE_SECONDS)
-            number += 1
-            robot = sorted(names)[number % len(names)]
+            await asyncio.sleep(ROUND_SECONDS)
             try:
-                self._loop.trucks.trouble(robot, FAULTS[number % len(FAULTS)])
-                await asyncio.sleep(PATIENCE_SECONDS)
-                await self._clear()
+                for robot_id in self.forgotten():
+                    await self._clear(robot_id)
             except PendulaError as error:
                 log.warning("demo", problem=error.message)
 
-    async def _clear(self) -> None:
-        for record in self._loop.engine.traffic.records:
-            if record.latched is not None:
-                await self._loop.act(
-                    OperatorAction(
-                        contractVersion=CONTRACT_VERSION,
-                        actionId=f"demo-{record.robot_id}-{self._loop.engine.traffic.tick_number}",
-                        ts=self._loop.engine.now(),
-                        operatorId="demo",
-                        type="CLEAR_FAULT",
-                        reason="nobody came",
-                        robotId=record.robot_id,
-                    )
-                )
+    def forgotten(self) -> list[str]:
+        """The trucks that have waited for a person for longer than a person needs."""
+        now = self._loop.engine.now()
+        waiting = [one.robot_id for one in self._loop.engine.traffic.records if one.latched is not None]
+        self._seen = {name: self._seen.get(name, now) for name in waiting}
+        return [name for name, since in self._seen.items() if now - since >= PATIENCE_MS]
+
+    async def _clear(self, robot_id: str) -> None:
+        engine = self._loop.engine
+        await self._loop.act(
+            OperatorAction(
+                contractVersion=CONTRACT_VERSION,
+                actionId=f"demo-{robot_id}-{engine.traffic.tick_number}",
+                ts=engine.now(),
+                operatorId="demo",
+                type="CLEAR_FAULT",
+                reason="nobody came",
+                robotId=robot_id,
+            )
+        )

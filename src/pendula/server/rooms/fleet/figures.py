@@ -45,7 +45,21 @@ class Figures(Collector):
         self._alerts = counter("alerts", "Alerts and incidents.", "code")
         self._dropped = counter("reports_dropped", "Reports that could not be taken.", "code")
         self._late = counter("ticks_late", "Ticks that came late or failed.")
+        self._of_fleets = (
+            self._seconds,
+            self._waits,
+            self._distance,
+            self._tasks,
+            self._alerts,
+            self._dropped,
+            self._late,
+        )
         registry.register(self)
+
+    def forget(self, fleet: str) -> None:
+        """A fleet is served no more: nobody shall take its last figures for those of today."""
+        for one in self._of_fleets:
+            one.remove_by_labels({"fleet": fleet})
 
     def ticked(self, fleet: str, seconds: float, events: Sequence[FleetEvent]) -> None:
         self._seconds.labels(fleet).observe(seconds)

@@ -1,7 +1,8 @@
 """The fleets of a server: each engine that is open has a loop, each loop its trucks, simulated or real.
 
 How simulated trucks are is kept beside the engines, in a file of a fleet's name; compiled maps too, by their hashes, so
-that a server need not compile them again. Where a file is gone, real trucks are waited for, and a map is made anew.
+that a server need not compile them again. Where a file is gone, real trucks are waited for, and a map is made anew. The
+map of a fleet also lies beside its journal, for everything that reads journals by itself.
 """
 
 import asyncio
@@ -14,6 +15,8 @@ from fastapi import Path
 
 from pendula.fleet.compiled_sites import put
 from pendula.fleet.model import MapDamaged
+from pendula.fleet.runs.incidents import MAP_FILE
+from pendula.fleet.runs.recording import keep_map
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.site.file import from_bytes, to_bytes
 from pendula.kernel.bodies import Nobody
@@ -24,7 +27,7 @@ from pendula.server.errors import NotFound
 from pendula.server.hosting.engine_host import EngineHost
 from pendula.server.hosting.room_spec import Host
 from pendula.server.hosting.supervisor import Supervisor
-from pendula.server.rooms.fleet.demo import DEMO_NAME, DEMO_SIMULATION, Mischief
+from pendula.server.rooms.fleet.demo import DEMO_NAME, DEMO_SIMULATION, Caretaker
 from pendula.server.rooms.fleet.figures import Figures
 from pendula.server.rooms.fleet.loop import FleetLoop
 from pendula.server.rooms.fleet.trucks import Simulation
@@ -46,8 +49,8 @@ class Fleets:
         self._demo = host.settings.demo
         self._loops: dict[str, FleetLoop] = {}
         self._expected: dict[str, Simulation | None] = {}
-        self._mischief: Mischief | None = None
-        self.figures = Figures(host.metrics.registry, lambda: self._loops)
+        self._caretaker: Caretaker | None = None
+        self.figures = Figures(host.metrics.registry, self._served)
         self._load_maps()
 
     @property
@@ -66,6 +69,9 @@ class Fleets:
             raise NotFound(f"The fleet {name!r} is not served", room="fleet", engine=name, known=sorted(self._loops))
         return found
 
+    def _served(self) -> dict[str, FleetLoop]:
+        return {name: one for name, one in self._loops.items() if not one.host.closed}
+
     async def engine_opened(self, host: EngineHost) -> None:
         if host.closed or host.state is not State.READY:
             return
@@ -74,12 +80,13 @@ class Fleets:
             await before.close()
         simulation = await asyncio.to_thread(self._simulation, host.name)
         loop = self._loops[host.name] = FleetLoop(host, simulation, self.figures)
+        await asyncio.to_thread(_keep_map_beside, loop)
         if self._demo and host.name == DEMO_NAME:
-            self._mischief = Mischief(loop)
+            self._caretaker = Caretaker(loop)
 
     async def close(self) -> None:
-        if self._mischief is not None:
-            await self._mischief.close()
+        if self._caretaker is not None:
+            await self._caretaker.close()
         await asyncio.gather(*(one.close() for one in self._loops.values()))
 
     def _simulation(self, name: str) -> Simulation | None:
@@ -110,6 +117,20 @@ class Fleets:
             replace(disk, name, data)
         finally:
             disk.close()
+
+
+def _keep_map_beside(loop: FleetLoop) -> None:
+    """Put the compiled map beside the journal of a fleet, where it is not; without it readers compile it again."""
+    folder, site = loop.folder, loop.engine.site
+    if folder is None or (folder / MAP_FILE).exists():
+        return
+    disk = RealDisk(folder)
+    try:
+        keep_map(disk, site)
+    except OSError as error:
+        log.warning("map_not_kept", fleet=loop.host.name, problem=str(error))
+    finally:
+        disk.close()
 
 
 def fleets_of(supervisor: Supervisor) -> Fleets:

@@ -7,6 +7,7 @@ answers them. A tick that comes late is told as late by the engine; the loop nev
 import asyncio
 from collections import deque
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TypeVar
 
 import structlog
@@ -74,12 +75,18 @@ class FleetLoop:
         self._journal = journal
         self._bundler = None if journal.directory is None else Bundler(journal, journal.directory)
         self._task = asyncio.get_running_loop().create_task(self._live())
+        self._task.add_done_callback(lambda _: self._figures.forget(self.host.name))
 
     @property
     def engine(self) -> FleetEngine:
         engine = self.host.driver.engine
         assert isinstance(engine, FleetEngine)
         return engine
+
+    @property
+    def folder(self) -> Path | None:
+        """Where its journal lies; None where that is no directory."""
+        return self._journal.directory
 
     async def act(self, action: OperatorAction) -> OperatorAnswer:
         """What came of an action of a person, told by the next tick."""

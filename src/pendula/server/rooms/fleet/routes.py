@@ -35,7 +35,7 @@ from pendula.server.rooms.fleet.fleets import FLEET, FleetName, Fleets, fleets_o
 from pendula.server.rooms.fleet.trucks import Simulation
 from pendula.server.routes.bodies import document_limits
 from pendula.server.routes.dependencies import Supervised, Viewer
-from pendula.server.routes.engine import RecordNumber, in_the_past
+from pendula.server.routes.engine import RecordNumber
 from pendula.server.routes.openapi import answers
 from pendula.server.settings import Settings
 from pendula.server.views import EngineSummary, encode_view
@@ -155,7 +155,7 @@ async def fleet_now(fleet: FleetName, supervisor: Supervised, _: Viewer, at: Rec
     if at is None:
         return json_response(await host.ask(_now))
     return json_response(
-        await in_the_past(lambda: _then(host, at, lambda engine: encode_view(views.now_of(engine, at))))
+        await supervisor.replayed(lambda: _then(host, at, lambda engine: encode_view(views.now_of(engine, at))))
     )
 
 
@@ -167,7 +167,7 @@ async def fleet_snapshot(
     host = supervisor.host("fleet", fleet)
     if at is None:
         return json_response(await host.ask(lambda driver: _snapshot(_engine(driver), driver.journal.next_n - 1)))
-    return json_response(await in_the_past(lambda: _then(host, at, lambda engine: _snapshot(engine, at))))
+    return json_response(await supervisor.replayed(lambda: _then(host, at, lambda engine: _snapshot(engine, at))))
 
 
 @router.get(FLEET + "/alerts", responses=answers(views.AlertList), operation_id="fleet_alerts")

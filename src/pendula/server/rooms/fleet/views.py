@@ -150,7 +150,8 @@ class StreamNow(Struct, frozen=True):
 
 
 class FleetNow(Struct, frozen=True):
-    """A fleet after a tick; `n` is the record of the journal, None while nothing was decided."""
+    """A fleet after a tick; `n` is the record of the journal, None while nothing was decided. `degraded`: why the
+    journal is not written, as long as that is so."""
 
     n: int
     tick: int
@@ -163,6 +164,7 @@ class FleetNow(Struct, frozen=True):
     streams: list[StreamNow]
     counts: dict[str, int]
     broken: list[str]
+    degraded: str | None
 
 
 class AlertNow(Struct, frozen=True):
@@ -258,6 +260,7 @@ def now_of(engine: FleetEngine, n: int) -> FleetNow:
         streams=[_stream(one) for one in book.flows.values()],
         counts={state.value: count for state, count in sorted(book.counts.items())},
         broken=list(engine.broken()),
+        degraded=engine.trouble,
     )
 
 

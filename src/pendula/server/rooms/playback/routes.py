@@ -24,7 +24,7 @@ from pendula.server.hosting.engine_host import AnyDriver, EngineHost
 from pendula.server.hosting.moments import said
 from pendula.server.hosting.room_spec import Lifecycle, New, RoomSpec, Sentences
 from pendula.server.hosting.supervisor import Supervisor
-from pendula.server.rooms.playback import channel_routes, choices, demo, views
+from pendula.server.rooms.playback import bounds, channel_routes, choices, demo, views
 from pendula.server.rooms.playback.bodies import (
     Again,
     Artwork,
@@ -40,7 +40,7 @@ from pendula.server.rooms.playback.channel_routes import library_service_of
 from pendula.server.rooms.playback.library_service import LibraryService
 from pendula.server.routes.bodies import read_body
 from pendula.server.routes.dependencies import Operator, RequestId, Supervised, Viewer
-from pendula.server.routes.engine import LARGEST_N, RecordNumber, command_response, in_the_past
+from pendula.server.routes.engine import LARGEST_N, RecordNumber, command_response
 from pendula.server.routes.lifecycle import check_name
 from pendula.server.routes.openapi import CHANGE_ERRORS, READ_ERRORS, Responses, answers, refusals, takes
 from pendula.server.views import CommandResult, EngineSummary, encode_view
@@ -260,7 +260,7 @@ async def now(player: PlayerName, supervisor: Supervised, _: Viewer, at: RecordN
     host = supervisor.host(ROOM.name, player)
     if at is None:
         return json_response(encode_view(await host.ask(lambda driver: _now(driver, host, supervisor))))
-    return json_response(await in_the_past(lambda: _then(host, at)))
+    return json_response(await supervisor.replayed(lambda: _then(host, at)))
 
 
 @router.get(f"{PLAYER}/peek", responses=answers(views.PeekView), operation_id="playback_peek")
@@ -284,7 +284,7 @@ async def item(
     host = supervisor.host(ROOM.name, player)
     if at is None:
         return json_response(encode_view(await host.ask(lambda driver: views.why(_player(driver.engine), ordinal))))
-    return json_response(await in_the_past(lambda: _why_then(host, ordinal, at)))
+    return json_response(await supervisor.replayed(lambda: _why_then(host, ordinal, at)))
 
 
 @router.get(f"{PLAYER}/stats", responses=_STATS | refusals(READ_ERRORS), operation_id="playback_stats")
@@ -349,6 +349,7 @@ ROOM = RoomSpec(
     views=VIEWS,
     lifecycle=LIFECYCLE,
     prefix=BASE,
+    bound=bounds.check,
     store=LibraryService,
     advance=events.Advance,
     incidents={"diagnosed": said, "blank": lambda _: "The screen is empty"},

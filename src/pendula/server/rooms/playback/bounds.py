@@ -1,0 +1,17 @@
+"""How much one command may ask of a player over HTTP; that time goes on by itself is bounded by the player."""
+
+from pendula.playback import Player
+from pendula.playback.events import Commands, Take
+from pendula.server.errors import TooMuchAtOnce
+
+MOST_TAKEN = 10_000
+
+
+def check(player: Player, command: Commands) -> None:  # noqa: ARG001
+    """Raises `TooMuchAtOnce`."""
+    if isinstance(command, Take) and command.n > MOST_TAKEN:
+        raise TooMuchAtOnce(
+            f"{command.n} items are too many for one command; allowed are {MOST_TAKEN}: take them in several steps",
+            asked=command.n,
+            allowed=MOST_TAKEN,
+        )
