@@ -46,6 +46,23 @@ async def test_a_fleet_lives_by_itself_and_does_its_tasks(served: httpx.AsyncCli
     assert {one["stream_id"] for one in told["streams"]}
 
 
+@pytest.mark.parametrize(
+    ("member", "given"),
+    [
+        ("tasks", [{"taskId": "T1", "pickNodeId": "WEST", "dropNodeId": "EAST"}]),
+        ("events", [{"atMs": 10, "type": "STAND", "robotId": "R1", "forMs": 10}]),
+        ("taskEvents", [{"atMs": 10, "type": "GOODS", "nodeId": "WEST", "count": 1}]),
+    ],
+)
+async def test_a_script_that_nobody_would_follow_is_refused(app: FastAPI, member: str, given: Any) -> None:
+    async with client_of(app) as client:
+        answer = await client.post(BASE, params={"name": "hall"}, json=HALL | {member: given})
+
+        assert (answer.status_code, code_of(answer)) == (422, "script_not_served")
+        assert answer.json()["error"]["details"]["members"] == [member]
+        assert (await client.get(BASE)).json()["fleets"] == []
+
+
 async def test_the_map_is_told_in_millimetres_with_the_outlines_of_its_trucks(served: httpx.AsyncClient) -> None:
     told = (await served.get(f"{HALL_AT}/map")).json()
 
