@@ -323,3 +323,12 @@ def _task(told: dict[str, Any], name: str) -> dict[str, Any]:
 def _truck(told: dict[str, Any], robot: str) -> dict[str, Any]:
     found: dict[str, Any] = next(one for one in told["trucks"] if one["robot_id"] == robot)
     return found
+
+
+async def test_fleets_that_are_gone_are_not_kept_in_memory(app: FastAPI, served: httpx.AsyncClient) -> None:
+    for name in ("second", "third"):
+        await made(served, name)
+        assert (await served.post(f"{BASE}/{name}/close")).status_code == 200
+    await made(served, "fourth")
+
+    assert sorted(fleets_of(supervisor_of(app))._loops) == ["fourth", "hall"]
