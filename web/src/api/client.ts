@@ -110,13 +110,13 @@ export class Api {
   }
 
   /** The first moment of an engine's journal, the last, and others evenly between them. */
-  moments(engine: EngineAddress, points: number): Promise<MomentsView> {
+  moments(engine: JournalAddress, points: number): Promise<MomentsView> {
     return this.#call("GET", `${engine.base}/moments${asked({ points })}`);
   }
 
   /** The moment of a record, or the last one not after a time, of the engine or of the wall; and the one that follows it. */
   moment(
-    engine: EngineAddress,
+    engine: JournalAddress,
     query: { readonly n: number } | { readonly t: number } | { readonly utc_ms: number },
   ): Promise<MomentView> {
     return this.#call("GET", `${engine.base}/moment${asked({ ...query })}`);
@@ -124,7 +124,7 @@ export class Api {
 
   /** What went wrong next after a record, or last before one. */
   incident(
-    engine: EngineAddress,
+    engine: JournalAddress,
     query: { readonly after: number } | { readonly before: number },
   ): Promise<IncidentView> {
     return this.#call("GET", `${engine.base}/incident${asked({ ...query })}`);
@@ -204,6 +204,9 @@ export class Api {
     return { status: response.status, ok: response.ok, body: readBody(text, response.status, requestId), requestId };
   }
 }
+
+/** Where the moments of a journal are asked for. */
+export type JournalAddress = Pick<EngineAddress, "base">;
 
 /** Where one engine of one room is reached. */
 export class EngineAddress {

@@ -7,18 +7,22 @@ import type { ApiError } from "../../api/client";
 import { asApiError } from "../../api/client";
 import { api } from "../../api/server";
 import type { RunStatusView } from "../../api/types";
+import { ErrorNote } from "../../components/ErrorNote";
 import { useShown } from "../../components/exporting";
+import { PastBanner } from "../../components/PastBanner";
 import { RoomFrame } from "../../components/RoomFrame";
 import type { RunsRoomProps } from "../../registry";
-import { roomHref } from "../../route";
-import { useStreaming } from "../shared/following";
+import { replaceAddress, roomHref } from "../../route";
+import { useMoment, useStreaming } from "../shared/following";
 import { ByHand } from "./ByHand";
 import { Curves } from "./Curves";
 import { Happened } from "./Happened";
 import { LiveRun } from "./live_run";
 import type { Chosen } from "./network/model";
+import { networkOf } from "./network/model";
 import { NetworkView } from "./network/NetworkView";
 import { RunControls } from "./RunControls";
+import { PastRunView, RunSlider, tickWords } from "./RunPast";
 import { StartRun } from "./StartRun";
 import { Stuck } from "./Stuck";
 import { WhatIf } from "./WhatIf";
@@ -27,7 +31,7 @@ import { simTime } from "./wording";
 
 const LOOK_MS = 5_000;
 
-export function CreditRoom({ room, run }: RunsRoomProps) {
+export function CreditRoom({ room, run, at, on }: RunsRoomProps) {
   const { runs, error, look } = useRuns();
   const shown = run ?? runs?.find(({ state }) => isActive(state))?.run_id ?? runs?.[0]?.run_id ?? null;
   const open = (runId: string) => {
@@ -43,7 +47,15 @@ export function CreditRoom({ room, run }: RunsRoomProps) {
       fetching={runs === null ? "Fetching the runs …" : null}
     >
       {runs !== null && runs.length > 1 && <RunPicker runs={runs} shown={shown} onOpen={open} />}
-      {shown !== null && <OneRun key={shown} runId={shown} onOther={open} />}
+      {shown !== null && (
+        <OneRun
+          key={shown}
+          runId={shown}
+          at={at}
+          onMove={(n) => replaceAddress(roomHref(room.name, shown, n, on))}
+          onOther={open}
+        />
+      )}
       {runs !== null && shown === null && <p class="note">No run is there yet. Start one below.</p>}
       {runs !== null && <StartRun open={shown === null} onStarted={open} />}
     </RoomFrame>
@@ -52,10 +64,13 @@ export function CreditRoom({ room, run }: RunsRoomProps) {
 
 interface OneRunProps {
   readonly runId: string;
+  /** The record looked at; `null` is live. */
+  readonly at: number | null;
+  readonly onMove: (at: number | null) => void;
   readonly onOther: (runId: string) => void;
 }
 
-function OneRun({ runId, onOther }: OneRunProps) {
+function OneRun({ runId, at, onMove, onOther }: OneRunProps) {
   const equivalent = useSignal<string | null>(null);
   const live = useLiveRun(runId, equivalent.value);
   const equivalents = useEquivalents(live.status.value?.scenario_id);
@@ -64,7 +79,13 @@ function OneRun({ runId, onOther }: OneRunProps) {
     chosen.value = next;
   };
   const [status, network] = [live.status.value, live.network.value];
-  useShown(useMemo(() => (status === null ? null : { status, network }), [status, network]));
+  const past = useMoment(at, (n, signal) =>
+    api.get("/api/v1/simulator/runs/{run_id}/past", { run_id: runId }, { at: n, equivalent: equivalent.value }, signal),
+  );
+  const then = past.value.value;
+  const thenNetwork = useMemo(() => (then === null ? null : networkOf(then.graph)), [then]);
+  const present = useMemo(() => (status === null ? null : { status, network }), [status, network]);
+  useShown(at === null ? present : then);
   if (status === null || network === null) {
     const { error } = live;
     return (
@@ -74,8 +95,24 @@ function OneRun({ runId, onOther }: OneRunProps) {
     );
   }
   const shared = { network, chosen: chosen.value, onChoose: choose };
+  const slider = (
+    <RunSlider runId={runId} active={isActive(status.state)} at={at} busy={past.busy.value} onMove={onMove} />
+  );
+  if (at !== null) {
+    return (
+      <>
+        {slider}
+        <PastBanner at={at} time={then === null ? null : tickWords(then.tick_index)} onLive={() => onMove(null)} />
+        {past.error.value !== null && <ErrorNote error={past.error.value} />}
+        {then !== null && thenNetwork !== null && (
+          <PastRunView then={then} name={status.scenario_id} {...shared} network={thenNetwork} />
+        )}
+      </>
+    );
+  }
   return (
     <>
+      {slider}
       <RunControls
         status={status}
         details={live.details.value}
