@@ -46,6 +46,23 @@ async def test_a_fleet_lives_by_itself_and_does_its_tasks(served: httpx.AsyncCli
     assert {one["stream_id"] for one in told["streams"]}
 
 
+@pytest.mark.parametrize(
+    ("member", "given"),
+    [
+        ("tasks", [{"taskId": "T1", "pickNodeId": "WEST", "dropNodeId": "EAST"}]),
+        ("events", [{"atMs": 10, "type": "STAND", "robotId": "R1", "forMs": 10}]),
+        ("taskEvents", [{"atMs": 10, "type": "GOODS", "nodeId": "WEST", "count": 1}]),
+    ],
+)
+async def test_a_script_that_nobody_would_follow_is_refused(app: FastAPI, member: str, given: Any) -> None:
+    async with client_of(app) as client:
+        answer = await client.post(BASE, params={"name": "hall"}, json=HALL | {member: given})
+
+        assert (answer.status_code, code_of(answer)) == (422, "script_not_served")
+        assert answer.json()["error"]["details"]["members"] == [member]
+        assert (await client.get(BASE)).json()["fleets"] == []
+
+
 async def test_the_map_is_told_in_millimetres_with_the_outlines_of_its_trucks(served: httpx.AsyncClient) -> None:
     told = (await served.get(f"{HALL_AT}/map")).json()
 
@@ -191,6 +208,24 @@ async def test_a_served_fleet_goes_on_when_its_disk_has_failed(settings: Setting
     assert paused["accepted"] is True
 
 
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("actions", {"type": "PAUSE_FLEET", "reason": "y" * 501}),
+        ("actions", {"type": "PAUSE_ROBOT", "robotId": "R" * 129, "reason": "x"}),
+        ("actions", {"type": "FORCE_RELEASE", "robotId": "R1", "reason": "x", "resources": ["EDGE"] * 501}),
+        ("tasks", {"pickNodeId": "W" * 129, "dropNodeId": "EAST"}),
+        ("stock", {"nodeId": "WEST", "goods": 10**30}),
+        ("faults", {"robotId": "R1", "fault": {"kind": "FAULT", "for_ms": -1}}),
+        ("faults", {"robotId": "R1", "fault": {"kind": "CARRIED", "for_ms": 1, "x_um": 10**30}}),
+    ],
+)
+async def test_what_would_grow_without_end_is_refused(served: httpx.AsyncClient, path: str, body: Any) -> None:
+    response = await served.post(f"{HALL_AT}/{path}", json=body)
+
+    assert (response.status_code, code_of(response)) == (422, "document_refused")
+
+
 async def test_nobody_ticks_a_fleet_from_outside(served: httpx.AsyncClient) -> None:
     response = await served.post(f"{HALL_AT}/commands", json={"type": "tick", "nowMs": 0})
 
@@ -323,3 +358,12 @@ def _task(told: dict[str, Any], name: str) -> dict[str, Any]:
 def _truck(told: dict[str, Any], robot: str) -> dict[str, Any]:
     found: dict[str, Any] = next(one for one in told["trucks"] if one["robot_id"] == robot)
     return found
+
+
+async def test_fleets_that_are_gone_are_not_kept_in_memory(app: FastAPI, served: httpx.AsyncClient) -> None:
+    for name in ("second", "third"):
+        await made(served, name)
+        assert (await served.post(f"{BASE}/{name}/close")).status_code == 200
+    await made(served, "fourth")
+
+    assert sorted(fleets_of(supervisor_of(app))._loops) == ["fourth", "hall"]

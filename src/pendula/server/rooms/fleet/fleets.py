@@ -60,6 +60,9 @@ class Fleets:
     def expect(self, name: str, simulation: Simulation | None, site: CompiledMap) -> None:
         """A fleet of this name is about to be made."""
         self._expected[name] = simulation
+        # One that could not be made after all is not waited for.
+        while len(self._expected) > MAPS_AT_ONCE:
+            del self._expected[next(iter(self._expected))]
         self._keep(f"{_plain(site.compiled_hash)}.map", to_bytes(site))
 
     def loop(self, name: str) -> FleetLoop:
@@ -75,9 +78,10 @@ class Fleets:
     async def engine_opened(self, host: EngineHost) -> None:
         if host.closed or host.state is not State.READY:
             return
-        before = self._loops.pop(host.name, None)
-        if before is not None:
-            await before.close()
+        # Here, not when they close: nobody tells of that, and fleets come and go under ever new names.
+        over = [name for name, one in self._loops.items() if name == host.name or one.host.closed]
+        for loop in [self._loops.pop(name) for name in over]:
+            await loop.close()
         simulation = await asyncio.to_thread(self._simulation, host.name)
         loop = self._loops[host.name] = FleetLoop(host, simulation, self.figures)
         await asyncio.to_thread(_keep_map_beside, loop)
