@@ -46,6 +46,23 @@ async def test_a_fleet_lives_by_itself_and_does_its_tasks(served: httpx.AsyncCli
     assert {one["stream_id"] for one in told["streams"]}
 
 
+@pytest.mark.parametrize(
+    ("member", "given"),
+    [
+        ("tasks", [{"taskId": "T1", "pickNodeId": "WEST", "dropNodeId": "EAST"}]),
+        ("events", [{"atMs": 10, "type": "STAND", "robotId": "R1", "forMs": 10}]),
+        ("taskEvents", [{"atMs": 10, "type": "GOODS", "nodeId": "WEST", "count": 1}]),
+    ],
+)
+async def test_a_script_that_nobody_would_follow_is_refused(app: FastAPI, member: str, given: Any) -> None:
+    async with client_of(app) as client:
+        answer = await client.post(BASE, params={"name": "hall"}, json=HALL | {member: given})
+
+        assert (answer.status_code, code_of(answer)) == (422, "script_not_served")
+        assert answer.json()["error"]["details"]["members"] == [member]
+        assert (await client.get(BASE)).json()["fleets"] == []
+
+
 async def test_the_map_is_told_in_millimetres_with_the_outlines_of_its_trucks(served: httpx.AsyncClient) -> None:
     told = (await served.get(f"{HALL_AT}/map")).json()
 
@@ -358,3 +375,12 @@ def _task(told: dict[str, Any], name: str) -> dict[str, Any]:
 def _truck(told: dict[str, Any], robot: str) -> dict[str, Any]:
     found: dict[str, Any] = next(one for one in told["trucks"] if one["robot_id"] == robot)
     return found
+
+
+async def test_fleets_that_are_gone_are_not_kept_in_memory(app: FastAPI, served: httpx.AsyncClient) -> None:
+    for name in ("second", "third"):
+        await made(served, name)
+        assert (await served.post(f"{BASE}/{name}/close")).status_code == 200
+    await made(served, "fourth")
+
+    assert sorted(fleets_of(supervisor_of(app))._loops) == ["fourth", "hall"]

@@ -32,6 +32,8 @@ from pendula.server.rooms.fleet.loop import FleetLoop
 from pendula.server.rooms.fleet.trucks import Simulation
 from pendula.server.views import State
 
+# Fleets that are being made at the same time.
+MOST_EXPECTED = 16
 BASE = "/api/v1/fleet"
 FLEET = BASE + "/{fleet}"
 FleetName = Annotated[str, Path(pattern=f"^{NAME.pattern}$")]
@@ -57,6 +59,9 @@ class Fleets:
     def expect(self, name: str, simulation: Simulation | None) -> None:
         """A fleet of this name is about to be made."""
         self._expected[name] = simulation
+        # One that could not be made after all is not waited for.
+        while len(self._expected) > MOST_EXPECTED:
+            del self._expected[next(iter(self._expected))]
 
     def loop(self, name: str) -> FleetLoop:
         """Raises `NotFound`."""
@@ -71,9 +76,10 @@ class Fleets:
     async def engine_opened(self, host: EngineHost) -> None:
         if host.closed or host.state is not State.READY:
             return
-        before = self._loops.pop(host.name, None)
-        if before is not None:
-            await before.close()
+        # Here, not when they close: nobody tells of that, and fleets come and go under ever new names.
+        over = [name for name, one in self._loops.items() if name == host.name or one.host.closed]
+        for loop in [self._loops.pop(name) for name in over]:
+            await loop.close()
         simulation = await asyncio.to_thread(self._simulation, host.name)
         loop = self._loops[host.name] = FleetLoop(host, simulation, self.figures)
         await asyncio.to_thread(_keep_map_beside, loop)
@@ -140,7 +146,3 @@ def fleets_of(supervisor: Supervisor) -> Fleets:
 def loop_of(supervisor: Supervisor, name: str) -> FleetLoop:
     supervisor.host("fleet", name)
     return fleets_of(supervisor).loop(name)
-
-
-def _plain(compiled_hash: str) -> str:
-    return compiled_hash.removeprefix("sha256:")

@@ -55,6 +55,13 @@ class MapTooLarge(HttpRefused):
     status = 413
 
 
+class ScriptNotServed(HttpRefused):
+    """The scenario says what happens when; a served fleet is told that while it lives. Facts: `members`."""
+
+    code = "script_not_served"
+    status = 422
+
+
 class FleetSummary(EngineSummary, frozen=True):
     """One fleet; `t` is its time in milliseconds."""
 
@@ -89,6 +96,7 @@ async def begin(request: Request, supervisor: Supervised, name: NewName, live: L
     data = await request.body()
     limits = document_limits(supervisor.settings)
     scenario = await asyncio.to_thread(lambda: read_scenario(read_bytes(data, limits=limits), FilePath("/nonexistent")))
+    _without_script(scenario)
     edges = len(scenario.source.edges)
     if edges > MOST_EDGES:
         raise MapTooLarge(
@@ -100,9 +108,20 @@ async def begin(request: Request, supervisor: Supervised, name: NewName, live: L
     return New(name, run.config)
 
 
+def _without_script(scenario: Scenario) -> None:
+    given = {"tasks": scenario.tasks, "taskEvents": scenario.task_events, "events": scenario.events}
+    members = [name for name, told in given.items() if told]
+    if members:
+        raise ScriptNotServed(
+            f"A served fleet follows no script: leave {' and '.join(members)} out, and post them while it lives: tasks "
+            "to /tasks, goods and room to /stock, what people want to /actions, faults to /faults",
+            members=members,
+        )
+
+
 def _prepared(scenario: Scenario) -> Run:
-    """Compiled, and found to be able to begin; events and expectations are for runs with an end."""
-    return Run(replace(scenario, events=(), expect=()))
+    """Compiled, and found to be able to begin; expectations are for runs with an end."""
+    return Run(replace(scenario, expect=()))
 
 
 _SCENARIO: dict[str, Any] = {
@@ -128,8 +147,9 @@ LIFECYCLE = Lifecycle(
     summary=FleetSummary,
     listing=FleetList,
     sentences=Sentences(
-        make="Make a fleet of a scenario: what `pendula fleet run` takes, as JSON, with its map in it. Its trucks are "
-        "simulated, or real with `live=true`. It begins to tick at once.",
+        make="Make a fleet of a scenario: what `pendula fleet run` takes, as JSON, with its map in it and without "
+        "tasks and events, which are posted while it lives. Its trucks are simulated, or real with `live=true`. It "
+        "begins to tick at once.",
         close="Close a fleet: it ticks no more, and real trucks stop by their watchdogs.",
         open="Open a fleet that was closed: nobody moves before every truck was heard.",
         remove="Remove a fleet and all it ever wrote.",
