@@ -160,6 +160,23 @@ async def test_the_compiled_map_lies_beside_the_journal(app: FastAPI, served: ht
     )
 
 
+@pytest.mark.req("FLT-FAIL-12")
+@pytest.mark.parametrize("damage", ["gone", "damaged"])
+async def test_a_map_that_is_gone_or_damaged_is_made_anew(app: FastAPI, served: httpx.AsyncClient, damage: str) -> None:
+    folder = fleets_of(supervisor_of(app)).loop("hall").folder
+    assert folder is not None
+    kept = (folder / "site.map").read_bytes()
+    await served.post(f"{HALL_AT}/close")
+    if damage == "gone":
+        (folder / "site.map").unlink()
+    else:
+        (folder / "site.map").write_bytes(kept[: len(kept) // 2])
+    await served.post(f"{HALL_AT}/open")
+    await until(served, lambda it: it["tick"] > 5)
+
+    assert (folder / "site.map").read_bytes() == kept
+
+
 @pytest.mark.req("FLT-OBS-9")
 async def test_a_fleet_that_is_closed_has_no_figures(served: httpx.AsyncClient) -> None:
     await until(served, lambda it: it["tick"] > 5)
