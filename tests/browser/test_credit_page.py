@@ -150,3 +150,19 @@ def test_a_run_that_was_stopped_goes_on_as_a_new_one(five: Page, watched: Watche
     five.get_by_test_id("network-tables").locator("summary").click()
     expect(five.get_by_test_id("participants").locator("tr").filter(has_text="Bakery")).to_contain_text("4.00")
     assert watched.errors == []
+
+
+def test_the_slider_shows_the_run_as_it_was_and_a_link_the_same(demo: str, watched: Watched) -> None:
+    page = opened(watched, demo)
+
+    page.get_by_test_id("time-slider-input").press("Home")
+
+    expect(page.get_by_test_id("past-banner")).to_contain_text(
+        re.compile(r"the past of tick \d+: the state after record 0")
+    )
+    told = page.get_by_test_id("past-run").get_by_test_id("readouts").inner_text()
+    page.reload()
+    expect(page.get_by_test_id("past-run").get_by_test_id("readouts")).to_have_text(told, use_inner_text=True)
+    page.get_by_test_id("back-to-live").click()
+    expect(page.get_by_test_id("run-controls")).to_be_visible()
+    assert watched.errors == []

@@ -9,11 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from pendula.cli.fitting import shared_out
 from pendula.cli.output import Output, example, facts, reason_tree, table, titled_list
 from pendula.kernel.engine import Reason
 from pendula.kernel.errors import NotCanonical
 
 WATCHED = """
+from pendula.cli.fitting import shared_out
 from pendula.cli.output import Output
 out = Output(True)
 with out.progress("replaying", 2) as advance:
@@ -57,6 +59,45 @@ def test_somebody_at_a_terminal_sees_progress_there_and_the_document_stays_clean
     assert ended.stdout == '{"a":"é","b":1}\n'.encode()
     assert "replaying" in seen
     assert "measuring" in seen
+
+
+WORDY = [("C-773d3caa9eea", "a truck that stands in P2 is in the way on A<->B"), ("x", "make its spur longer")]
+
+
+@pytest.mark.parametrize("columns", ["200", "80", "60", "45", "38"])
+def test_a_table_fits_its_width_and_splits_no_word(
+    columns: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+
+    Output(False).result(None, lambda: table(("where", "what to do about it"), WORDY))
+
+    out = capsys.readouterr().out
+    assert max(map(len, out.splitlines())) <= int(columns)
+    assert {word for row in WORDY for cell in row for word in cell.split()} <= set(out.split())
+
+
+def test_where_words_do_not_fit_side_by_side_a_row_is_a_list(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "30")
+
+    Output(False).result(None, lambda: table(("where", "what"), [("C-773d3caa9eea", "MAP_NOT_LIVE and_more_of_it")]))
+
+    assert [line.rstrip() for line in capsys.readouterr().out.splitlines()] == [
+        "where  C-773d3caa9eea",
+        "what   MAP_NOT_LIVE",
+        "       and_more_of_it",
+        "",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("available", "expected"),
+    [(100, [5, 40, 20]), (60, [5, 35, 20]), (45, [5, 20, 20]), (44, [5, 20, 19]), (23, [5, 9, 9]), (22, None)],
+)
+def test_the_widest_columns_give_way_first_and_to_the_same_width(available: int, expected: list[int] | None) -> None:
+    assert shared_out(available, [5, 9, 9], [5, 40, 20]) == expected
 
 
 def test_text_is_written_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -45,6 +46,10 @@ for room in rooms.GROUPS:
 LEAVES = [path for path, command in COMMANDS.items() if not hasattr(command, "commands")]
 
 
+# Types of the language, and defaults in brackets within brackets.
+OF_PYTHON = re.compile(r"<(?!\w+\|)[\w\[\]]+>|default: \(")
+
+
 def examples(command: Any) -> list[str]:
     lines = [line.strip().removeprefix("[cyan]").removesuffix("[/cyan]") for line in command.epilog.split("\n")]
     return [line.replace(r"\[", "[") for line in lines if line.startswith("pendula ")]
@@ -57,6 +62,7 @@ def test_the_standing_commands_are_there() -> None:
         ("actions", "why"),
         ("backup",),
         ("bench",),
+        ("completion",),
         ("credit", "check"),
         ("credit", "compare"),
         ("credit", "fork"),
@@ -129,6 +135,7 @@ def test_help_of_every_command_ends_with_an_example(path: tuple[str, ...], pendu
     assert (ended.code, ended.err) == (0, "")
     assert "Example" in ended.out
     assert examples(COMMANDS[path])
+    assert OF_PYTHON.search(ended.out) is None
 
 
 @pytest.mark.parametrize("path", list(COMMANDS), ids=" ".join)
@@ -153,8 +160,9 @@ def test_without_a_command_the_help_is_shown(pendula: Pendula) -> None:
     assert "replay" in ended.out
 
 
-def test_help_offers_no_shell_completion(pendula: Pendula) -> None:
-    assert "completion" not in pendula("--help").out
+def test_help_offers_completion_as_a_command_and_not_as_options(pendula: Pendula) -> None:
+    assert "--install-completion" not in pendula("--help").out
+    assert "completion" in pendula("--help").out
 
 
 def test_version_loads_nothing_that_is_not_needed(python: Callable[..., Finished]) -> None:

@@ -35,12 +35,14 @@ SHOWN_CHARACTERS = 1500
 
 class Question(Struct, frozen=True):
     """Words after `pendula`, or after `python examples/`, and what they write that is compared as well; `since` are
-    members of jobs that came later, `added` such members of the document."""
+    members of jobs that came later, `added` such members of the document, `reworded` sentences for people, as they are
+    now and as they were then; programs go by the codes beside them."""
 
     words: str
     writes: tuple[str, ...] = ()
     since: tuple[str, ...] = ()
     added: tuple[str, ...] = ()
+    reworded: tuple[tuple[str, str], ...] = ()
 
 
 class Answer(Struct, frozen=True):
@@ -103,7 +105,12 @@ WHOLE: Mapping[str, Question] = {
     "run the town": Question("actions run town.yaml --logs logs --gantt town.svg --json", ("logs", "town.svg")),
     "check the town": Question("actions check town.yaml --json"),
     "run the frame": Question("playback run frame.yaml --json"),
-    "ask the frame why": Question("playback why frame.yaml 5 --json"),
+    "ask the frame why": Question(
+        "playback why frame.yaml 5 --json",
+        reworded=(
+            ("ties go to the channel followed first.", "of equals the first in the order of following is taken."),
+        ),
+    ),
     "write a cache": Question(
         "playback cache write new.pch --channel sea --records sea.json --keep 16 --json", ("new.pch",)
     ),
@@ -159,6 +166,8 @@ def _answer(question: Question, folder: Path, argv: list[str], call: Callable[[]
             code = int(ended.code or 0)
     out.seek(0)
     said = out.read()
+    for now, then in question.reworded:
+        said = said.replace(now, then)
     if question.since:
         said = _without(said, question.since)
     if question.added:

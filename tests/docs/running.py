@@ -36,7 +36,7 @@ from pendula.documents import Format, read_bytes
 from tests.docs.markdown import ROOT, Block, blocks, pages_of
 
 PORT = "8765"
-PATIENCE_SECONDS = 60
+PATIENCE_SECONDS = 600
 RUNNABLE = frozenset({"python", "console"})
 READABLE = frozenset({"yaml", "json", "toml"})
 _EXIT = re.compile(r"# exit (?P<code>[0-9]+)\s*$")
@@ -260,7 +260,7 @@ def _environment(directory: Path) -> dict[str, str]:
         program.chmod(0o755)
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PENDULA_", "COVERAGE"))}
     path = f"{programs}{os.pathsep}{os.environ.get('PATH', '')}"
-    return {**kept, "PATH": path, "COLUMNS": "100", "HOME": str(directory), "TERM": "dumb"}
+    return {**kept, "PATH": path, "COLUMNS": "80", "HOME": str(directory), "TERM": "dumb"}
 
 
 @contextmanager

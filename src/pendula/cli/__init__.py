@@ -1,6 +1,8 @@
 """The program `pendula`: ways in to the kernel, the rooms and the server; no decisions.
 
     text        words and numbers for somebody who reads them
+    plain_help  help without types of Python
+    fitting     tables that fit, and split no word
     failing     exit codes, and errors as one line or one JSON object
     output      results as one JSON document or as tables; progress on stderr
     spread_options  options of commands that make many runs

@@ -87,17 +87,11 @@ def _unseen(_done: int) -> None:
     """Progress that nobody looks at."""
 
 
-def table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str | None = None) -> "RenderableType":
-    """A plain table; heads and cells are text, never markup."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Column, Table
-    from rich.text import Text
+def table(columns: Sequence[str], rows: "Sequence[Sequence[str | Text]]", title: str | None = None) -> "RenderableType":
+    """A plain table that fits the terminal and splits no word; heads and cells are text, never markup."""
+    from pendula.cli.fitting import FittingTable
 
-    heads = (Column(Text(column)) for column in columns)
-    drawn = Table(*heads, title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
-    for row in rows:
-        drawn.add_row(*(Text(cell) for cell in row))
-    return drawn
+    return FittingTable(columns, rows, title)
 
 
 def line(text: str) -> "Text":

@@ -11,9 +11,10 @@ import typer
 from typer.main import get_command
 
 from pendula import __version__
-from pendula.cli.commands import backup, bench, replay, serve, token
+from pendula.cli.commands import backup, bench, completion, replay, serve, token
 from pendula.cli.failing import INTERRUPTED, ending
 from pendula.cli.output import example
+from pendula.cli.plain_help import in_plain_words
 from pendula.cli.rooms import GROUPS, commands_of
 
 
@@ -34,6 +35,7 @@ def build(first_argument: str | None) -> typer.Typer:
     backup.register(program)
     bench.register(program)
     token.register(program)
+    completion.register(program)
     for name, group in GROUPS.items():
         commands = commands_of(group) if name == first_argument else typer.Typer()
         program.add_typer(commands, name=name, help=group.sentence)
@@ -46,7 +48,11 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _invoke(arguments: Sequence[str]) -> int:
-    command = get_command(build(arguments[0] if arguments else None))
+    completed = completion.word_being_completed()
+    if completed is not None:
+        # Prints what may stand there and exits; the arguments are those of the shell's variable.
+        get_command(build(completed)).main([], prog_name="pendula", complete_var=completion.VARIABLE)
+    command = in_plain_words(get_command(build(arguments[0] if arguments else None)))
     try:
         with command.make_context("pendula", list(arguments)) as context:
             command.invoke(context)

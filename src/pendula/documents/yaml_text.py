@@ -42,6 +42,8 @@ _BEGINS_NUMBER = frozenset("-0123456789")
 # libyaml where it is built in: some ten times as fast, and the same events.
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
+A_TAB = "a tab indents this line; YAML wants spaces"
+
 
 def scan(text: str, tree: Tree) -> None:
     """Reads the whole text into `tree`, noting all faults there up to the first break of YAML's own syntax."""
@@ -76,7 +78,15 @@ def _note_syntax(error: yaml.MarkedYAMLError, text: str, tree: Tree) -> None:
     if "Unicode character escape" in (error.problem or "") and _SURROGATE_DIGITS.match(text, at):
         tree.fault("lone_surrogate", at, HALF_A_CHARACTER)
         return
+    if _is_a_tab(text, at):
+        tree.fault("yaml_syntax", at, A_TAB)
+        return
     tree.fault("yaml_syntax", at, ", ".join(part for part in (error.context, error.problem) if part))
+
+
+def _is_a_tab(text: str, at: int) -> bool:
+    """Whether the parser tripped over a tab where the line is indented."""
+    return text.startswith("\t", at) and not text[text.rfind("\n", 0, at) + 1 : at].strip(" \t-?")
 
 
 def _offset(event: Event) -> int:

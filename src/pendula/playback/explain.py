@@ -44,14 +44,16 @@ def _new_artwork_step(programme: Programme, trace: Trace) -> tuple[Reason, ...]:
         return (Reason("no_new_artwork", f"{why_not} Nothing was drawn.", {"pool": []}),)
     chance = new_artwork.probability(trace.pool)
     facts: dict[str, Json] = {"draw": trace.nae_draw, "probability_64": chance, "pool": _pool(trace.pool)}
+    # In whole per cent, halves up; the facts have the exact share and the draw.
+    had = f"New artwork had a {(200 * chance + 64) // 128} % chance"
     if new_artwork.triggers(trace.nae_draw, trace.pool):
-        return (Reason("new_artwork_drawn", f"The draw {trace.nae_draw} is below {chance}/64 of 2^32.", facts),)
-    return (Reason("new_artwork_not_drawn", f"The draw {trace.nae_draw} is not below {chance}/64 of 2^32.", facts),)
+        return (Reason("new_artwork_drawn", f"{had} and was drawn.", facts),)
+    return (Reason("new_artwork_not_drawn", f"{had} and was not drawn.", facts),)
 
 
 def _chosen(trace: Trace) -> str:
     entry = new_artwork.choose(trace.pool)[0]
-    return f"{entry.id} had the highest priority, and of equals it was inserted first"
+    return f"{entry.id} had the highest priority; ties go to the one inserted first"
 
 
 def _base(programme: Programme, item: Item, trace: Trace) -> tuple[Reason, ...]:
@@ -83,7 +85,7 @@ def _turn(programme: Programme, item: Item, trace: Trace) -> Reason:
     }
     sentence = (
         f"In step {item.step} channel {item.channel!r} had the largest credit, {earned[item.channel_index]}; "
-        "of equals the first in the order of following is taken."
+        "ties go to the channel followed first."
     )
     return Reason("largest_credit", sentence, facts)
 

@@ -7,6 +7,8 @@ import pytest
 
 from pendula.server.http.envelope import SECURITY_HEADERS
 from pendula.server.http.page import Page
+from pendula.server.security.identity import Role
+from pendula.server.security.tokens import TokenStore
 from pendula.server.settings import Settings
 from tests.server.living import client_of, code_of, running
 
@@ -64,7 +66,12 @@ async def test_the_documentation_is_served_beside_the_page(settings: Settings, b
     async with running(settings, page=Page(tmp_path / "page")) as app, client_of(app) as client:
         found = [(await client.get(path)).text for path in ("/docs", "/docs/", "/docs/how-to/serve.html")]
         missing = await client.get("/docs/how-to/../../secret.txt")
+    store = TokenStore(settings.data)
+    store.new("ann", Role.VIEWER)
+    async with running(settings, page=Page(tmp_path / "page")) as app, client_of(app) as client:
+        for_anybody = await client.get("/docs/")
 
+    assert for_anybody.text == "all pages"
     assert found == ["all pages", "all pages", "how to serve"]
     assert (missing.status_code, code_of(missing)) == (404, "not_found")
 

@@ -9,6 +9,7 @@ import type { Json, JsonObject } from "./json";
 import { isObject, parseJson, writeJson } from "./json";
 import type {
   Answers,
+  ChoicesView,
   CommandResult,
   IncidentView,
   JournalView,
@@ -110,13 +111,13 @@ export class Api {
   }
 
   /** The first moment of an engine's journal, the last, and others evenly between them. */
-  moments(engine: EngineAddress, points: number): Promise<MomentsView> {
+  moments(engine: JournalAddress, points: number): Promise<MomentsView> {
     return this.#call("GET", `${engine.base}/moments${asked({ points })}`);
   }
 
   /** The moment of a record, or the last one not after a time, of the engine or of the wall; and the one that follows it. */
   moment(
-    engine: EngineAddress,
+    engine: JournalAddress,
     query: { readonly n: number } | { readonly t: number } | { readonly utc_ms: number },
   ): Promise<MomentView> {
     return this.#call("GET", `${engine.base}/moment${asked({ ...query })}`);
@@ -124,7 +125,7 @@ export class Api {
 
   /** What went wrong next after a record, or last before one. */
   incident(
-    engine: EngineAddress,
+    engine: JournalAddress,
     query: { readonly after: number } | { readonly before: number },
   ): Promise<IncidentView> {
     return this.#call("GET", `${engine.base}/incident${asked({ ...query })}`);
@@ -162,6 +163,11 @@ export class Api {
   /** Something that an engine's room takes below its name, whatever it answers. */
   async tell(engine: EngineAddress, path: string, body: Json): Promise<void> {
     await this.#call("POST", `${engine.base}/${path}`, body);
+  }
+
+  /** What can be asked of an engine and sent to it as it stands. */
+  choices(engine: EngineAddress): Promise<ChoicesView> {
+    return this.#call("GET", `${engine.base}/choices`);
   }
 
   why(engine: EngineAddress, question: Json): Promise<Reason> {
@@ -204,6 +210,9 @@ export class Api {
     return { status: response.status, ok: response.ok, body: readBody(text, response.status, requestId), requestId };
   }
 }
+
+/** Where the moments of a journal are asked for. */
+export type JournalAddress = Pick<EngineAddress, "base">;
 
 /** Where one engine of one room is reached. */
 export class EngineAddress {

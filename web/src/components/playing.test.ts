@@ -48,6 +48,24 @@ test("at its end the page is live again, and nothing plays", async () => {
   expect((await played(100, 2_000, 12)).at(-1)).toBeNull();
 });
 
+test("a server that is busy now and then does not end the play, one that is gone does", async () => {
+  let asked = 0;
+  const moves: (number | null)[] = [];
+  const busy = { ...SOURCE, atWall: (ms: number) => (asked++ < 3 ? Promise.reject(new Error()) : SOURCE.atWall(ms)) };
+  const playing = new Playing(
+    busy,
+    (n) => moves.push(n),
+    () => true,
+  );
+  await playing.start(0);
+  await vi.advanceTimersByTimeAsync(2_000);
+  expect(moves.length).toBeGreaterThan(0);
+
+  asked = -Infinity;
+  await vi.advanceTimersByTimeAsync(5_000);
+  expect(playing.on.value).toBe(false);
+});
+
 test("time stands while the picture is on its way", async () => {
   expect(await played(1, 10_000, 0, () => false)).toEqual([]);
 });

@@ -12,6 +12,7 @@ const STEP_MS = 200;
 const LONGEST_STEP_MS = 1_000;
 /** Where nothing happens for longer than this, as the one who looks feels it, time goes on to what comes next. */
 const LONGEST_QUIET_MS = 2_000;
+const MOST_FAILURES = 10;
 
 /** A moment of a journal: its record, the time of the engine then, the time of the wall. */
 export interface Stop {
@@ -45,6 +46,7 @@ export class Playing {
   #head = 0;
   #last = 0;
   #shown = -1;
+  #failures = 0;
   #timer: ReturnType<typeof setTimeout> | null = null;
 
   /** `isReady` says whether the picture that was asked for last is there. */
@@ -73,8 +75,16 @@ export class Playing {
     if (!this.on.value) return;
     this.#timer = setTimeout(() => {
       this.#step().then(
-        () => this.#again(),
-        () => this.stop(),
+        () => {
+          this.#failures = 0;
+          this.#again();
+        },
+        () => {
+          // A server that is busy is asked again; one that does not answer is not.
+          this.#failures += 1;
+          if (this.#failures < MOST_FAILURES) this.#again();
+          else this.stop();
+        },
       );
     }, STEP_MS);
   }

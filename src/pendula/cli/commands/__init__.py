@@ -5,5 +5,6 @@ replay      a journal, or the trail of a store, fed to a fresh engine and compar
 backup      a checked copy of a data directory
 serve       the server with the control room
 token       access tokens
+completion  what a shell needs to complete our words
 bench       side by side with peers
 """

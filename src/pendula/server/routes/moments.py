@@ -42,7 +42,7 @@ def moments_router(room: RoomSpec) -> APIRouter:
     ) -> Response:
         """The moment of a record, or the last one not after a time, or the first; and the one that follows it."""
         index = supervisor.host(room.name, engine).moments
-        return json_response(await supervisor.replayed(lambda: canonical.encode(_found(index, n, t, utc_ms))))
+        return json_response(await supervisor.replayed(lambda: canonical.encode(found_moment(index, n, t, utc_ms))))
 
     @router.get("/incident", responses=answers(views.IncidentView), operation_id=f"{room.name}_incident")
     async def incident(
@@ -54,18 +54,20 @@ def moments_router(room: RoomSpec) -> APIRouter:
     ) -> Response:
         """What went wrong first, or next after a record, or last before one: a refused command, or worse."""
         index = supervisor.host(room.name, engine).moments
-        return json_response(await supervisor.replayed(lambda: canonical.encode(_incident(index, after, before))))
+        return json_response(await supervisor.replayed(lambda: canonical.encode(found_incident(index, after, before))))
 
     return router
 
 
-def _found(index: Moments, n: int | None, t: int | None, utc_ms: int | None) -> views.MomentView:
+def found_moment(index: Moments, n: int | None, t: int | None, utc_ms: int | None) -> views.MomentView:
+    """By record, else by the time of the engine, else by that of the wall."""
     if n is not None:
         return index.at_record(n)
     return index.at_wall_time((utc_ms or 0) * 1000) if t is None else index.at_time(t)
 
 
-def _incident(index: Moments, after: int | None, before: int | None) -> views.IncidentView:
+def found_incident(index: Moments, after: int | None, before: int | None) -> views.IncidentView:
+    """The last one before a record, else the next after one, else the first."""
     if before is not None:
         return views.IncidentView(index.incident_before(before))
     return views.IncidentView(index.next_incident(-1 if after is None else after))

@@ -40,8 +40,9 @@ PREFLIGHT = {
     "access-control-max-age": "600",
 }
 # What may be fetched by anybody who passes the host gate: the page itself, and what it needs to ask for a token.
-PUBLIC = frozenset({"/", "/favicon.svg", HEALTH, "/readyz", "/openapi.json", "/api/v1/session"})
-PUBLIC_FOLDER = "/assets/"
+PUBLIC = frozenset({"/", "/docs", "/favicon.svg", HEALTH, "/readyz", "/openapi.json", "/api/v1/session"})
+# The page and the documentation: what is built, the same on every server.
+PUBLIC_FOLDERS = ("/assets/", "/docs/")
 # A body may take as long as a head, and a second more for each of these: slower than any line in use, too fast to idle.
 SLOWEST_BYTES_PER_SECOND = 64 * 1024
 # What proxies add on the way; only they know who was at its beginning.
@@ -370,7 +371,7 @@ def nobody_known(scope: Scope, settings: Settings) -> NotIdentified:
 
 def is_public(path: str) -> bool:
     """Whether a path may be fetched without being known."""
-    return path in PUBLIC or path.startswith(PUBLIC_FOLDER)
+    return path in PUBLIC or path.startswith(PUBLIC_FOLDERS)
 
 
 def principal_of(scope: Scope) -> Principal | None:

@@ -7,18 +7,23 @@ import type { ApiError } from "../../api/client";
 import { asApiError } from "../../api/client";
 import { api } from "../../api/server";
 import type { RunStatusView } from "../../api/types";
+import { ErrorNote } from "../../components/ErrorNote";
 import { useShown } from "../../components/exporting";
+import { PastBanner } from "../../components/PastBanner";
 import { RoomFrame } from "../../components/RoomFrame";
 import type { RunsRoomProps } from "../../registry";
-import { roomHref } from "../../route";
-import { useStreaming } from "../shared/following";
+import { replaceAddress, roomHref } from "../../route";
+import { useChosen } from "../shared/chosen";
+import { useMoment, useStreaming } from "../shared/following";
 import { ByHand } from "./ByHand";
 import { Curves } from "./Curves";
 import { Happened } from "./Happened";
 import { LiveRun } from "./live_run";
 import type { Chosen } from "./network/model";
+import { chosenFrom, nameOfChosen, networkOf } from "./network/model";
 import { NetworkView } from "./network/NetworkView";
 import { RunControls } from "./RunControls";
+import { PastRunView, RunSlider, tickWords } from "./RunPast";
 import { StartRun } from "./StartRun";
 import { Stuck } from "./Stuck";
 import { WhatIf } from "./WhatIf";
@@ -27,7 +32,7 @@ import { simTime } from "./wording";
 
 const LOOK_MS = 5_000;
 
-export function CreditRoom({ room, run }: RunsRoomProps) {
+export function CreditRoom({ room, run, at, on }: RunsRoomProps) {
   const { runs, error, look } = useRuns();
   const shown = run ?? runs?.find(({ state }) => isActive(state))?.run_id ?? runs?.[0]?.run_id ?? null;
   const open = (runId: string) => {
@@ -43,7 +48,16 @@ export function CreditRoom({ room, run }: RunsRoomProps) {
       fetching={runs === null ? "Fetching the runs …" : null}
     >
       {runs !== null && runs.length > 1 && <RunPicker runs={runs} shown={shown} onOpen={open} />}
-      {shown !== null && <OneRun key={shown} runId={shown} onOther={open} />}
+      {shown !== null && (
+        <OneRun
+          key={shown}
+          runId={shown}
+          at={at}
+          on={on}
+          onMove={(n) => replaceAddress(roomHref(room.name, shown, n, on))}
+          onOther={open}
+        />
+      )}
       {runs !== null && shown === null && <p class="note">No run is there yet. Start one below.</p>}
       {runs !== null && <StartRun open={shown === null} onStarted={open} />}
     </RoomFrame>
@@ -52,19 +66,28 @@ export function CreditRoom({ room, run }: RunsRoomProps) {
 
 interface OneRunProps {
   readonly runId: string;
+  /** The record looked at; `null` is live. */
+  readonly at: number | null;
+  /** Whom or which line the address points out. */
+  readonly on: string | null;
+  readonly onMove: (at: number | null) => void;
   readonly onOther: (runId: string) => void;
 }
 
-function OneRun({ runId, onOther }: OneRunProps) {
+function OneRun({ runId, at, on, onMove, onOther }: OneRunProps) {
   const equivalent = useSignal<string | null>(null);
   const live = useLiveRun(runId, equivalent.value);
   const equivalents = useEquivalents(live.status.value?.scenario_id);
-  const chosen = useSignal<Chosen>(null);
-  const choose = (next: Chosen) => {
-    chosen.value = next;
-  };
+  const [named, choose] = useChosen(on, runId);
+  const chosen = useMemo(() => chosenFrom(named), [named]);
   const [status, network] = [live.status.value, live.network.value];
-  useShown(useMemo(() => (status === null ? null : { status, network }), [status, network]));
+  const past = useMoment(at, (n, signal) =>
+    api.get("/api/v1/simulator/runs/{run_id}/past", { run_id: runId }, { at: n, equivalent: equivalent.value }, signal),
+  );
+  const then = past.value.value;
+  const thenNetwork = useMemo(() => (then === null ? null : networkOf(then.graph)), [then]);
+  const present = useMemo(() => (status === null ? null : { status, network }), [status, network]);
+  useShown(at === null ? present : then);
   if (status === null || network === null) {
     const { error } = live;
     return (
@@ -73,9 +96,25 @@ function OneRun({ runId, onOther }: OneRunProps) {
       </RoomFrame>
     );
   }
-  const shared = { network, chosen: chosen.value, onChoose: choose };
+  const shared = { network, chosen, onChoose: (next: Chosen) => choose(nameOfChosen(next)) };
+  const slider = (
+    <RunSlider runId={runId} active={isActive(status.state)} at={at} busy={past.busy.value} onMove={onMove} />
+  );
+  if (at !== null) {
+    return (
+      <>
+        {slider}
+        <PastBanner at={at} time={then === null ? null : tickWords(then.tick_index)} onLive={() => onMove(null)} />
+        {past.error.value !== null && <ErrorNote error={past.error.value} />}
+        {then !== null && thenNetwork !== null && (
+          <PastRunView then={then} name={status.scenario_id} {...shared} network={thenNetwork} />
+        )}
+      </>
+    );
+  }
   return (
     <>
+      {slider}
       <RunControls
         status={status}
         details={live.details.value}
@@ -88,7 +127,7 @@ function OneRun({ runId, onOther }: OneRunProps) {
           shown={network.equivalent}
           onChange={(code) => {
             equivalent.value = code;
-            chosen.value = null;
+            choose(null);
           }}
         />
       )}

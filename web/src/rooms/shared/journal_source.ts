@@ -1,6 +1,6 @@
-/** The journal of an engine as a time slider asks for it. */
+/** The journal of an engine, or of a run, as a time slider asks for it. */
 
-import type { Api, EngineAddress } from "../../api/client";
+import type { Api, JournalAddress } from "../../api/client";
 import type { Moment, MomentView } from "../../api/types";
 import type { FoundStop, Stop, StopSource } from "../../components/playing";
 
@@ -8,9 +8,9 @@ type Asked = Pick<Api, "moments" | "moment" | "incident">;
 
 export class EngineJournal implements StopSource {
   readonly #api: Asked;
-  readonly #address: EngineAddress;
+  readonly #address: JournalAddress;
 
-  constructor(api: Asked, address: EngineAddress) {
+  constructor(api: Asked, address: JournalAddress) {
     this.#api = api;
     this.#address = address;
   }

@@ -4,9 +4,7 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Group
-from rich.table import Table
 from rich.text import Text
 
 from pendula.cli.output import facts, table
@@ -59,12 +57,10 @@ def checked(form: Mapping[str, Any], sizes: Mapping[str, int] | None, *, asked: 
 
 
 def findings(forms: Sequence[Mapping[str, Any]]) -> "RenderableType":
-    """Code by code: the worst first, of those the rarest; ids are folded, never cut. What is said of several places in
+    """Code by code: the worst first, of those the rarest; words are never split. What is said of several places in
     the same words is one row with all of them. A code that comes up often shows some of its findings and says how many
     more there are."""
-    drawn = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for column in ("severity", "code", "where", "what", "what to do"):
-        drawn.add_column(column, overflow="fold", no_wrap=column in ("severity", "code"))
+    rows: list[Sequence[str | Text]] = []
     hidden = 0
     for (_, code), group in groupby(forms, key=lambda one: (one["severity"], one["code"])):
         alike = _said_alike(list(group))
@@ -74,11 +70,12 @@ def findings(forms: Sequence[Mapping[str, Any]]) -> "RenderableType":
             more = len(places) - MOST_PLACES
             hidden += max(more, 0)
             where = "; ".join(places[:MOST_PLACES]) + (f" and {more} more" if more > 0 else "")
-            drawn.add_row(severity, *(Text(text) for text in (one["code"], where, one["message"], one["remedy"])))
+            rows.append((severity, one["code"], where, one["message"], one["remedy"]))
         if len(shown) < len(alike):
             left = sum(len(places) for _, places in alike[len(shown) :])
             hidden += left
-            drawn.add_row("", code, f"and {left} more", "", "")
+            rows.append(("", code, f"and {left} more", "", ""))
+    drawn = table(("severity", "code", "where", "what", "what to do"), rows)
     return Group(drawn, Text("--json tells all")) if hidden else drawn
 
 

@@ -69,7 +69,7 @@ def jobs(reply: Mapping[str, Any]) -> "RenderableType":
         )
         for one in reply["jobs"]
     ]
-    drawn = whole(("job", "status", "due", "tried", "what", "worker or last error"), rows, 4)
+    drawn = table(("job", "status", "due", "tried", "what", "worker or last error"), rows)
     if reply["next_cursor"] is None:
         return drawn
     return Group(drawn, Text(f"There are more: --cursor {reply['next_cursor']}"))
@@ -151,7 +151,7 @@ def _events(events: Sequence[Mapping[str, Any]]) -> "RenderableType":
         )
         for event in events
     ]
-    return whole(("event", "at", "about", "who", "what happened"), rows, 2)
+    return table(("event", "at", "about", "who", "what happened"), rows)
 
 
 def findings(found: Sequence[Mapping[str, str]]) -> "RenderableType":
@@ -217,9 +217,9 @@ def governed(told: Mapping[str, Any]) -> "RenderableType":
     """Objects by place, and what governance did."""
     places = [(one["object_type"], one["place"], str(one["objects"])) for one in told["places"]]
     counts = [(one["kind"].replace("_", " "), one["word"], str(one["count"])) for one in told["counts"]]
-    parts: list[RenderableType] = [whole(("governed", "state", "objects"), places, 2)]
+    parts: list[RenderableType] = [table(("governed", "state", "objects"), places)]
     if counts:
-        parts.append(whole(("counted", "of", "times"), counts, 2))
+        parts.append(table(("counted", "of", "times"), counts))
     return Group(*parts)
 
 
@@ -236,7 +236,7 @@ def workers(rows: Sequence[Mapping[str, Any]]) -> "RenderableType":
         )
         for one in rows
     ]
-    return whole(("worker", "heard of", *names), drawn, 2)
+    return table(("worker", "heard of", *names), drawn)
 
 
 def plans(reply: Mapping[str, Any]) -> "RenderableType":
@@ -253,26 +253,13 @@ def plans(reply: Mapping[str, Any]) -> "RenderableType":
         )
         for one in reply["plans"]
     ]
-    return whole(("plan", "cron", "zone", "next", "what", "from"), rows, 2)
+    return table(("plan", "cron", "zone", "next", "what", "from"), rows)
 
 
 def line(reply: Mapping[str, Any]) -> str:
     """The numbers as one line of a log."""
     by_status = ", ".join(f"{number} {status}" for status, number in reply["jobs"].items())
     return f"{reply['now']}: {reply['jobs_due_count']} due, lag {_seconds(reply['jobs_lag_seconds'])}; {by_status}"
-
-
-def whole(columns: Sequence[str], rows: Sequence[Sequence[str]], uncut: int) -> "RenderableType":
-    """A table whose first columns are never cut, and the others folded: ids are there to be copied."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    drawn = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for number, column in enumerate(columns):
-        drawn.add_column(column, no_wrap=number < uncut, overflow="fold")
-    for row in rows:
-        drawn.add_row(*(Text(cell) for cell in row))
-    return drawn
 
 
 def second(time: str) -> str:

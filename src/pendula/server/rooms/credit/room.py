@@ -9,7 +9,7 @@ from pendula.credit.served.pictures import Snapshot
 from pendula.credit.served.scenarios import Summary
 from pendula.server.hosting.room_spec import RoomSpec
 from pendula.server.rooms.credit.errors import PREFIX, SimulatorErrors
-from pendula.server.rooms.credit.routes import actions, networks, runs, scenarios, streams
+from pendula.server.rooms.credit.routes import actions, networks, past, runs, scenarios, streams
 from pendula.server.rooms.credit.routes.calling import NAME
 from pendula.server.rooms.credit.service import SimulatorService
 from pendula.server.rooms.credit.shapes import VIEWS
@@ -31,6 +31,7 @@ def room_for(settings: Settings, environment: Mapping[str, str] | None = None) -
             scenarios.router,
             streams.router,
             networks.router,
+            past.router,
             actions.router,
             runs.router,
         ),

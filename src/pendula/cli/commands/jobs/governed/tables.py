@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Group
 from rich.text import Text
 
-from pendula.cli.commands.jobs.tables import second, short, whole
-from pendula.cli.output import facts
+from pendula.cli.commands.jobs.tables import second, short
+from pendula.cli.output import facts, table
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -75,7 +75,7 @@ def page(reply: Mapping[str, Any]) -> "RenderableType":
         )
         for one in reply["objects"]
     ]
-    return _with_more(whole(("object", "state", "risk", "next", "at", "how to decide"), rows, 2), reply)
+    return _with_more(table(("object", "state", "risk", "next", "at", "how to decide"), rows), reply)
 
 
 def gates(reply: Mapping[str, Any]) -> "RenderableType":
@@ -85,7 +85,7 @@ def gates(reply: Mapping[str, Any]) -> "RenderableType":
         (one["gate"], one["scope"], one["verdict"], second(one["set_at"]), one["set_by"], short(one["reason"]))
         for one in reply["gates"]
     ]
-    return _with_more(whole(("gate", "scope", "verdict", "since", "by", "why"), rows, 3), reply)
+    return _with_more(table(("gate", "scope", "verdict", "since", "by", "why"), rows), reply)
 
 
 def _with_more(drawn: "RenderableType", reply: Mapping[str, Any]) -> "RenderableType":
@@ -112,7 +112,7 @@ def rollbacks(reply: Mapping[str, Any]) -> "RenderableType":
         )
         for one in reply["rollbacks"]
     ]
-    return whole(("rollback", "object", "asked", "finished", "why"), rows, 2)
+    return table(("rollback", "object", "asked", "finished", "why"), rows)
 
 
 def _traces(traces: Sequence[Mapping[str, Any]]) -> "RenderableType":
@@ -127,7 +127,7 @@ def _traces(traces: Sequence[Mapping[str, Any]]) -> "RenderableType":
         )
         for one in traces
     ]
-    return whole(("decision", "at", "action", "outcome", "gates", "why"), rows, 4)
+    return table(("decision", "at", "action", "outcome", "gates", "why"), rows)
 
 
 def _order() -> list[str]:

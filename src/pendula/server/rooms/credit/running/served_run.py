@@ -355,6 +355,11 @@ class ServedRun:
         return "0" if self._host is None else self._host.label
 
     @property
+    def host(self) -> EngineHost | None:
+        """The engine, for reading its past; None where there is none."""
+        return self._host
+
+    @property
     def is_open(self) -> bool:
         return self._host is not None
 

@@ -1,0 +1,51 @@
+"""Help in words: no types of Python, and defaults that are sentences as they are.
+
+The library shows `<list[Path]>` and `[default: (never)]`; a reader of help wants `DIR…` and `[default: never]`.
+"""
+
+from typing import Any
+
+
+def in_plain_words(command: Any) -> Any:
+    """The same command, and all below it, with plainer help."""
+    for parameter in getattr(command, "params", ()):
+        _name_no_type(parameter)
+        _say_default(parameter)
+    _name_no_type_of_help(command)
+    for child in getattr(command, "commands", {}).values():
+        in_plain_words(child)
+    return command
+
+
+def _name_no_type(parameter: Any) -> None:
+    """What stands beside an option is its metavar or its choices; an argument and a flag need nothing."""
+    if parameter.param_type_name == "argument" or getattr(parameter, "is_flag", False):
+        shown = None
+    elif parameter.metavar is not None:
+        shown = parameter.metavar
+    elif parameter.type_descriptor.is_choice:
+        return
+    else:
+        shown = parameter.name.upper()
+    # Beside the usage the type is asked for as well: there the metavar does.
+    parameter.display_type_rich = lambda ctx: shown  # noqa: ARG005
+
+
+def _name_no_type_of_help(command: Any) -> None:
+    """The option --help is made anew whenever it is asked for."""
+    made = command.get_help_option
+
+    def plain(ctx: Any) -> Any:
+        option = made(ctx)
+        if option is not None:
+            _name_no_type(option)
+        return option
+
+    command.get_help_option = plain
+
+
+def _say_default(parameter: Any) -> None:
+    if isinstance(parameter.show_default, str):
+        # Escaped: help is read as markup.
+        parameter.help = rf"{parameter.help or ''} \[default: {parameter.show_default}]".strip()
+        parameter.show_default = False

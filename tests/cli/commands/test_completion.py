@@ -1,0 +1,68 @@
+"""Shells complete commands, options and choices, also those of a room that is imported only then."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Pendula, quiet_environment
+
+
+def asked(variables: dict[str, str]) -> list[str]:
+    """What `pendula` prints when a shell asks."""
+    done = subprocess.run(
+        [sys.executable, "-m", "pendula"],
+        env={**quiet_environment(), **variables},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert done.stderr == ""
+    return done.stdout.splitlines()
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash here")
+def test_bash_completes_a_command_of_a_room(tmp_path: Path, pendula: Pendula) -> None:
+    program = tmp_path / "pendula"
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m pendula "$@"\n')
+    program.chmod(0o755)
+    script = pendula("completion", "bash").out
+    pressed = 'COMP_WORDS=(pendula jobs enq); COMP_CWORD=2; _pendula_completion pendula; echo "${COMPREPLY[@]}"'
+
+    done = subprocess.run(
+        ["bash", "-c", f"{script}\n{pressed}"],
+        env={**quiet_environment(), "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+
+    assert (done.stdout, done.stderr) == ("enqueue\n", "")
+
+
+@pytest.mark.parametrize(
+    ("shell", "told"),
+    [
+        ("zsh", """_arguments '*: :(("enqueue":"Store a job, or a batch of them."))'"""),
+        ("fish", "enqueue\tStore a job, or a batch of them."),
+    ],
+)
+def test_other_shells_are_told_in_their_own_form(shell: str, told: str) -> None:
+    line = {"_TYPER_COMPLETE_ARGS": "pendula jobs enq", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
+
+    assert asked({"_PENDULA_COMPLETE": f"complete_{shell}", **line}) == [told]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_each_script_is_for_its_shell_and_asks_by_our_variable(shell: str, pendula: Pendula) -> None:
+    plain, document = pendula("completion", shell), json.loads(pendula("completion", shell, "--json").out)
+
+    assert plain.out == document["script"] + "\n"
+    assert document["shell"] == shell
+    assert f"_PENDULA_COMPLETE=complete_{shell}" in plain.out

@@ -1,0 +1,44 @@
+"""A run as it was: its network and its counts at any moment of its journal."""
+
+import pytest
+
+from tests.server.rooms.credit.simulators import Simulator
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_moment_of_the_past_has_the_counts_and_the_network_of_then(sim: Simulator) -> None:
+    run_id = await sim.start(scenario_id="village-100", intensity_percent=70)
+    await sim.after_tick(run_id, 5)
+    await sim.ok(f"/runs/{run_id}/pause")
+    moments = (await sim.look(f"/runs/{run_id}/moments"))["moments"]
+
+    first = await sim.look(f"/runs/{run_id}/past", at=moments[0]["n"])
+    last = await sim.look(f"/runs/{run_id}/past", at=moments[-1]["n"])
+
+    status = await sim.status(run_id)
+    assert first["attempts_total"] < last["attempts_total"] == status["attempts_total"]
+    assert last["graph"]["links"] == (await sim.look(f"/runs/{run_id}/graph/snapshot"))["links"]
+    assert first["graph"]["links"] != last["graph"]["links"]
+
+
+async def test_a_time_leads_to_its_record(sim: Simulator) -> None:
+    run_id = await sim.start()
+    await sim.after_tick(run_id, 3)
+
+    found = await sim.look(f"/runs/{run_id}/moment", t=2)
+
+    assert found["moment"]["t"] <= 2 < found["next"]["t"]
+    assert (await sim.look(f"/runs/{run_id}/past", at=found["moment"]["n"]))["tick_index"] == found["moment"]["t"]
+
+
+async def test_what_is_not_in_the_journal_is_refused_and_a_run_that_has_ended_says_so(still: Simulator) -> None:
+    run_id = await still.start()
+
+    far = await still.get(f"/runs/{run_id}/past", at=10**6)
+    no_number = await still.get(f"/runs/{run_id}/past", at="x")
+    await still.ok(f"/runs/{run_id}/stop")
+    ended = await still.get(f"/runs/{run_id}/moments")
+
+    assert [told.status_code for told in (far, no_number, ended)] == [400, 400, 409]
+    assert "has ended" in ended.json()["error"]["message"]

@@ -1,0 +1,62 @@
+"""`--demo` promises something alive in every room, and keeps it: in each, something goes on by itself."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import httpx
+import pytest
+from msgspec.structs import replace
+
+from pendula.server.rooms import ROOMS, rooms_for
+from pendula.server.settings import Settings
+from tests.server.living import client_of, running
+
+pytestmark = pytest.mark.anyio
+
+PATIENCE_SECONDS = 60
+
+
+async def answer(client: httpx.AsyncClient, path: str) -> Any:
+    response = await client.get(path)
+    assert response.status_code == 200, response.text
+    return response.json()
+
+
+def commands_of(room: str) -> Callable[[httpx.AsyncClient], Awaitable[Any]]:
+    async def sign(client: httpx.AsyncClient) -> Any:
+        rooms = (await answer(client, "/api/v1/rooms"))["rooms"]
+        return [engine["commands"] for one in rooms if one["name"] == room for engine in one["engines"]]
+
+    return sign
+
+
+async def ticks(client: httpx.AsyncClient) -> Any:
+    active = (await answer(client, "/api/v1/simulator/runs/active"))["run_id"]
+    return None if active is None else (await answer(client, f"/api/v1/simulator/runs/{active}"))["sim_time_ms"]
+
+
+async def jobs(client: httpx.AsyncClient) -> Any:
+    return [(job["job_id"], job["status"]) for job in (await answer(client, "/scheduler/jobs"))["jobs"]]
+
+
+SIGNS = {
+    "actions": commands_of("actions"),
+    "credit": ticks,
+    "fleet": commands_of("fleet"),
+    "jobs": jobs,
+    "playback": commands_of("playback"),
+}
+
+
+async def test_in_every_room_of_the_demo_something_goes_on(settings: Settings) -> None:
+    demo = replace(settings, demo=True)
+    assert set(SIGNS) == set(ROOMS)
+
+    async with running(demo, rooms_for(demo)) as app, client_of(app) as client:
+        before = {room: await sign(client) for room, sign in SIGNS.items()}
+        still = set(SIGNS)
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while still:
+                await asyncio.sleep(0.1)
+                still = {room for room in still if await SIGNS[room](client) in (before[room], None, [])}
