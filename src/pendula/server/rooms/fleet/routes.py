@@ -18,7 +18,6 @@ from starlette.responses import Response
 from pendula.documents import read_bytes
 from pendula.fleet.contracts.traffic import OperatorAnswer
 from pendula.fleet.engine import FleetEngine
-from pendula.fleet.runs import RingJournal
 from pendula.fleet.scenarios import Run
 from pendula.fleet.scenarios.model import Scenario
 from pendula.fleet.scenarios.reading import read_scenario
@@ -31,7 +30,7 @@ from pendula.server.hosting.moments import Facts, said
 from pendula.server.hosting.room_spec import Lifecycle, New, RoomSpec, Sentences
 from pendula.server.rooms.fleet import acting, bodies, remote, views
 from pendula.server.rooms.fleet.demo import DEMO_NAME, demo_config
-from pendula.server.rooms.fleet.fleets import FLEET, FleetName, Fleets, fleets_of, loop_of
+from pendula.server.rooms.fleet.fleets import FLEET, FleetName, Fleets, fleets_of, loop_of, opened
 from pendula.server.rooms.fleet.trucks import Simulation
 from pendula.server.routes.bodies import document_limits
 from pendula.server.routes.dependencies import Supervised, Viewer
@@ -105,7 +104,7 @@ async def begin(request: Request, supervisor: Supervised, name: NewName, live: L
         )
     run = await asyncio.to_thread(_prepared, scenario)
     simulation = None if live else Simulation(scenario.world, scenario.seed, speed)
-    fleets_of(supervisor).expect(name, simulation, run.site)
+    fleets_of(supervisor).expect(name, simulation)
     return New(name, run.config)
 
 
@@ -237,6 +236,6 @@ def room_for(settings: Settings) -> RoomSpec:
         lifecycle=LIFECYCLE,
         store=Fleets,
         commanded=False,
-        journal=RingJournal,
+        journal=opened,
         incidents={"alert": _alarm, "incident": said, "tick_failed": said},
     )
