@@ -208,7 +208,7 @@ def test_a_command_can_be_written_as_json_after_an_example_that_works(demo: str,
 
 @pytest.mark.parametrize(
     ("engine", "command"),
-    [("actions/town", "Submit an action"), ("playback/frame", "Show this next"), ("tally/demo", "Add")],
+    [("actions/town", "Submit an action"), ("playback/frame", "Show this next")],
 )
 def test_a_question_and_a_command_are_chosen_and_work_as_they_are_offered(
     demo: str, watched: Watched, engine: str, command: str
