@@ -6,6 +6,9 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
+import urllib.error
+import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -37,6 +40,19 @@ def browser() -> Iterator[Browser]:
         chromium.close()
 
 
+def wait_until_ready(address: str) -> None:
+    """Rooms start after the server answers; a page that asked before would have an error in its console."""
+    end = time.monotonic() + 60
+    straight = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    while True:
+        try:
+            with straight.open(f"{address}/readyz", timeout=20):
+                return
+        except urllib.error.HTTPError:
+            assert time.monotonic() < end, "the rooms did not start"
+            time.sleep(0.1)
+
+
 @contextmanager
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
     """Starts servers; each is stopped at the end and must then have stopped cleanly."""
@@ -49,6 +65,7 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
         started.append(server)
         assert server.stdout is not None
         address: str = json.loads(server.stdout.readline())["address"]
+        wait_until_ready(address)
         return address
 
     yield start
