@@ -12,6 +12,7 @@ logs, metrics     what operators read
 views, errors     the JSON of answers, and of what is refused
 settings          flags, environment, TOML file, defaults
 data_directory    the locked data directory
+memory            what is free goes back to the system
 
 `serve`, `load_settings`, `Settings` and `RoomSpec` are all that it takes to serve a room of one's own. They are loaded
 when they are asked for: a command that only makes a token does not wait for an HTTP stack.

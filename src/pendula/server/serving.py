@@ -18,7 +18,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from pendula.kernel.limits import HEADER_SECONDS
-from pendula.server import logs
+from pendula.server import logs, memory
 from pendula.server.app import create_app
 from pendula.server.data_directory import DataDirectory
 from pendula.server.errors import HostUnusable, PortTaken, TlsUnusable, UnsafeBinding
@@ -107,6 +107,7 @@ class Server(uvicorn.Server):
         self._supervisor = supervisor
         self._on_ready = on_ready
         self._doors: list[TlsDoor] = []
+        self._tidying: asyncio.Task[None] | None = None
 
     def protocol(self) -> asyncio.Protocol:
         """What speaks HTTP on one more connection."""
@@ -122,11 +123,14 @@ class Server(uvicorn.Server):
         await super().startup(listening if context is None else [])
         if context is not None:
             self._doors = [TlsDoor(self, one, context) for one in listening]
+        self._tidying = asyncio.get_running_loop().create_task(_give_memory_back())
         if self.started:
             self._on_ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         log.info("stopping")
+        if self._tidying is not None:
+            self._tidying.cancel()
         self._supervisor.stop_streams()
         await asyncio.gather(*(door.close() for door in self._doors))
         telling = asyncio.get_running_loop().create_task(self._tell_what_is_waited_for())
@@ -155,6 +159,12 @@ class Server(uvicorn.Server):
         self.should_exit = True
 
 
+async def _give_memory_back() -> None:
+    while True:
+        await asyncio.sleep(memory.GIVE_BACK_SECONDS)
+        await asyncio.to_thread(memory.give_back)
+
+
 def serve(
     settings: Settings, rooms: Sequence[RoomSpec] | None = None, on_ready: Callable[[str], None] | None = None
 ) -> None:
@@ -163,6 +173,7 @@ def serve(
     Raises `UnsafeBinding` and, where the world does not fit, the kinds of `WorldBroken` of `pendula.server.errors`.
     """
     logs.configure(settings.log_format, settings.log_level)
+    memory.keep_few_arenas()
     # What would be refused leaves no folder behind.
     check_binding(settings, TokenStore(settings.data))
     check_tls(settings)

@@ -3,7 +3,17 @@
 import pytest
 
 from pendula.fleet.contracts.traffic import TaskState
-from pendula.fleet.tasks import Conditions, DispatchParams, GoodsReported, RoomReported, TasksRefused, TaskStream
+from pendula.fleet.tasks import (
+    Conditions,
+    DispatchParams,
+    GoodsReported,
+    RoomReported,
+    TaskOrder,
+    TasksRefused,
+    TaskStream,
+    TaskSubmitted,
+)
+from pendula.fleet.tasks.intake import MOST_OPEN
 from tests.fleet.tasks.paper import Paper
 
 BOTH = Conditions(pick_has_goods=True, drop_has_room=True)
@@ -176,3 +186,12 @@ def test_a_task_with_the_id_of_another_is_refused() -> None:
 
 def test_a_task_for_a_truck_that_is_not_there_is_refused() -> None:
     assert [one.code for one in Paper().submit("T", robot_ids=("R9",)).refused] == ["UNKNOWN_ROBOT"]
+
+
+def test_no_more_tasks_are_taken_than_a_fleet_keeps() -> None:
+    paper = standing()
+    orders = [TaskSubmitted(TaskOrder(f"T{number}", "N", "S")) for number in range(MOST_OPEN + 1)]
+    step = paper.step(*orders)
+
+    assert [(one.event, one.code) for one in step.refused] == [(orders[-1], "TOO_MANY_TASKS")]
+    assert len(paper.dispatch.tasks()) == MOST_OPEN

@@ -1,5 +1,6 @@
 """The cheapest way, where on it a truck is, and when it may look for another.
 
+guiding       the cheapest ways to a goal without a look at the whole map
 planner       the cheapest way for one truck: integer costs, a total order, no tie left to chance
 route_plan    a route as segments: its positions, the pose at each
 splicing      a route made from the one a truck drives

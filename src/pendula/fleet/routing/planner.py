@@ -5,15 +5,17 @@ from every state; a route is walked down the tree. Costs compare by time, then l
 edges are numbered in the order of their keys, so the smallest number wins.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
+from functools import partial
 from heapq import heapify, heappop, heappush
 from typing import TypeAlias
 
 from pendula.fleet.geometry.angles import turn_urad
 from pendula.fleet.model import MoveStyle
 from pendula.fleet.network.transitions import truck_yaw
+from pendula.fleet.routing.guiding import guided
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.trucks.profiles import RobotProfile
 from pendula.fleet.units import MILLION, angle_femto, half_up
@@ -114,9 +116,12 @@ class Planner:
                 self._before[self._out[k]].append((edge, k))
         self._trees: dict[tuple[int, Closed], list[int | None]] = {}
         self._detours: dict[tuple[int, Closed], list[int | None]] = {}
+        # Whose trees lead a planner that grows none.
+        self._guide: Planner | None = None
 
-    def dearer(self, more_us: Mapping[int, int]) -> "Planner":
-        """A planner for which driving some edges costs more; it shares all else with this one but the trees."""
+    def dearer(self, more_us: Mapping[int, int], *, once: bool = False) -> "Planner":
+        """A planner for which driving some edges costs more; it shares all else with this one but the trees. One that
+        is used `once` grows none: the trees of this one, where everything is at most as dear, lead it to its goals."""
         if not more_us:
             return self
         twin = copy(self)
@@ -127,6 +132,7 @@ class Planner:
             for _, k in self._before[edge]:
                 twin._step[k] += more * _LENGTHS
         twin._trees, twin._detours = {}, {}
+        twin._guide = self if once else None
         return twin
 
     def drive_us(self, edge: int, length_um: int) -> int:
@@ -171,7 +177,7 @@ class Planner:
         return self._after(edge, goal, closed)
 
     def _after(self, edge: int, goal: int, closed: Closed) -> Way | Refusal:
-        tree = self._tree(goal, closed)
+        tree = self._tree(goal, closed, [(edge, 0)])
         key = tree[edge]
         if key is None:
             return self._no_route(goal, closed)
@@ -191,18 +197,14 @@ class Planner:
             return Way((), 0, ())
         if goal in closed.turns:
             return self._no_route(goal, closed)
-        tree = self._tree(goal, closed)
-        turning = self.site.network.nodes[node].turning
+        starts = list(self._starts(node, yaw, closed))
+        tree = self._tree(goal, closed, [(edge, key) for edge, key, _ in starts])
         best: tuple[int, int, int] | None = None
-        for edge in self.site.network.outgoing[node]:
+        for edge, begun, turn in starts:
             after = tree[edge]
-            if after is None or edge in closed.edges or edge in self._barred:
+            if after is None:
                 continue
-            turn = self._first_turn(edge, yaw)
-            if abs(turn) > self.site.params.tangent_eps_urad and (node in closed.turns or not turning):
-                continue
-            cost = self._edge_us[edge] + self.first_turn_us(edge, yaw)
-            key = cost * _LENGTHS + self._length[edge] + after
+            key = begun + after
             # Edges come in the order of their keys: the first of equals stays.
             if best is None or key < best[0]:
                 best = (key, edge, turn)
@@ -211,6 +213,17 @@ class Planner:
         key, first, turn = best
         edges, turns = self._walk(first, goal, tree, closed)
         return Way((first, *edges), key // _LENGTHS, (turn, *turns))
+
+    def _starts(self, node: int, yaw: int | None, closed: Closed) -> Iterator[tuple[int, int, int]]:
+        """The edges by which a truck may leave a node, with what it costs to the end of each, and the turn."""
+        turning = self.site.network.nodes[node].turning
+        for edge in self.site.network.outgoing[node]:
+            turn = self._first_turn(edge, yaw)
+            sharp = abs(turn) > self.site.params.tangent_eps_urad
+            if edge in closed.edges or edge in self._barred or (sharp and (node in closed.turns or not turning)):
+                continue
+            cost = self._edge_us[edge] + self.first_turn_us(edge, yaw)
+            yield edge, cost * _LENGTHS + self._length[edge], turn
 
     def first_turn_us(self, edge: int, yaw: int | None) -> int:
         """The time to turn out of a yaw into the start of an edge; nothing where it is tangent or not known."""
@@ -221,7 +234,7 @@ class Planner:
         one = self.site.network.edges[edge]
         return 0 if yaw is None else turn_urad(yaw, truck_yaw(one.path.yaws[0][0], one.style))
 
-    def _walk(self, edge: int, goal: int, tree: list[int | None], closed: Closed) -> tuple[list[int], list[int]]:
+    def _walk(self, edge: int, goal: int, tree: Sequence[int | None], closed: Closed) -> tuple[list[int], list[int]]:
         edges: list[int] = []
         turns: list[int] = []
         ends = self.site.network.edges
@@ -248,11 +261,27 @@ class Planner:
             if out not in closed.edges and out not in self._barred and not (bound and not self._tangent[k]):
                 yield k
 
-    def _tree(self, goal: int, closed: Closed) -> list[int | None]:
-        """For every edge the cost from its end to the goal, time and length in one number; None where no way leads."""
+    def _tree(self, goal: int, closed: Closed, starts: Sequence[tuple[int, int]]) -> Sequence[int | None]:
+        """For every edge the cost from its end to the goal, time and length in one number; None where no way leads. A
+        planner that grows no trees knows it of the cheapest ways from the `starts` alone."""
+        if self._guide is not None:
+            return self._led(self._guide._tree(goal, closed, starts), goal, closed, starts)
         if closed.everybody is not None and not self._at_home(goal, closed):
             return self._from_home(self._kept(goal, closed.everybody), closed)
         return self._kept(goal, closed)
+
+    def _led(
+        self, least: Sequence[int | None], goal: int, closed: Closed, starts: Sequence[tuple[int, int]]
+    ) -> list[int | None]:
+        ends = frozenset(self.site.network.incoming[goal])
+        found: list[int | None] = [None] * len(least)
+        onward = partial(self._onward, closed=closed)
+        for edge, cost in guided(starts, ends, least, onward).items():
+            found[edge] = cost
+        return found
+
+    def _onward(self, edge: int, closed: Closed) -> list[tuple[int, int]]:
+        return [(self._out[k], self._step[k]) for k in self._moves(edge, closed)]
 
     def _kept(self, goal: int, closed: Closed) -> list[int | None]:
         trees, most = (self._detours, _MOST_DETOURS) if closed else (self._trees, _MOST_TREES)

@@ -8,10 +8,15 @@ truth.
 from collections import deque
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Annotated
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from pendula.fleet.units import MILLION
+
+# No fault is farther off than a kilometre, none lasts longer than a day of the trucks.
+_FAR_UM = 1000 * MILLION
+_DAY_MS = 86_400_000
 
 
 class FaultKind(StrEnum):
@@ -37,11 +42,11 @@ class Fault(Struct, frozen=True):
     acknowledgements come."""
 
     kind: FaultKind
-    for_ms: int
-    x_um: int = 0
-    y_um: int = 0
-    by_um: int = 0
-    by_ms: int = 0
+    for_ms: Annotated[int, Meta(ge=0, le=_DAY_MS)]
+    x_um: Annotated[int, Meta(ge=-_FAR_UM, le=_FAR_UM)] = 0
+    y_um: Annotated[int, Meta(ge=-_FAR_UM, le=_FAR_UM)] = 0
+    by_um: Annotated[int, Meta(ge=0, le=_FAR_UM)] = 0
+    by_ms: Annotated[int, Meta(ge=0, le=_DAY_MS)] = 0
 
 
 @dataclass(slots=True)

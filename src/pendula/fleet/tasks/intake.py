@@ -17,6 +17,9 @@ from pendula.fleet.tasks.model import (
     TaskSubmitted,
 )
 
+# Every one of them is looked at when a truck is free, and is part of every checkpoint.
+MOST_OPEN = 10_000
+
 
 class Intake:
     """The events of one step. `operated`: trucks that have loaded or unloaded; `failed`: those that could not, and
@@ -70,6 +73,8 @@ class Intake:
                 return "MISSING_PICK_DROP_NODE", f"task {order.task_id!r}: there is no node {node!r}"
         if self._book.find(order.task_id) is not None:
             return "TASK_KNOWN", f"there is a task {order.task_id!r} already"
+        if len(self._book.open) >= MOST_OPEN:
+            return "TOO_MANY_TASKS", f"{len(self._book.open)} tasks are open, which is all that may be"
         if order.stream_id is not None and self._book.flow(order) is None:
             return "STREAM_UNKNOWN", f"task {order.task_id!r}: there is no stream {order.stream_id!r}"
         if max(order.pick_ms, order.drop_ms) >= self._longest_ms:

@@ -148,7 +148,7 @@ class Ways:
         if not milli:
             return driver.planner
         ahead = [self._ahead(other) for other in self._drivers if other is not driver]
-        return driver.planner.dearer(against_us(driver.planner, self._opposite, ahead, milli))
+        return driver.planner.dearer(against_us(driver.planner, self._opposite, ahead, milli), once=True)
 
     def _ahead(self, driver: Driver) -> list[int]:
         """The edges that a truck still has before it, to its rest node."""

@@ -46,6 +46,23 @@ async def test_a_fleet_lives_by_itself_and_does_its_tasks(served: httpx.AsyncCli
     assert {one["stream_id"] for one in told["streams"]}
 
 
+@pytest.mark.parametrize(
+    ("member", "given"),
+    [
+        ("tasks", [{"taskId": "T1", "pickNodeId": "WEST", "dropNodeId": "EAST"}]),
+        ("events", [{"atMs": 10, "type": "STAND", "robotId": "R1", "forMs": 10}]),
+        ("taskEvents", [{"atMs": 10, "type": "GOODS", "nodeId": "WEST", "count": 1}]),
+    ],
+)
+async def test_a_script_that_nobody_would_follow_is_refused(app: FastAPI, member: str, given: Any) -> None:
+    async with client_of(app) as client:
+        answer = await client.post(BASE, params={"name": "hall"}, json=HALL | {member: given})
+
+        assert (answer.status_code, code_of(answer)) == (422, "script_not_served")
+        assert answer.json()["error"]["details"]["members"] == [member]
+        assert (await client.get(BASE)).json()["fleets"] == []
+
+
 async def test_the_map_is_told_in_millimetres_with_the_outlines_of_its_trucks(served: httpx.AsyncClient) -> None:
     told = (await served.get(f"{HALL_AT}/map")).json()
 
@@ -90,6 +107,7 @@ async def test_grave_actions_are_said_twice_and_only_of_trucks_that_stand(served
 
 
 @pytest.mark.long
+@pytest.mark.req("FLT-API-7")
 async def test_a_task_of_ones_own_is_done_and_an_impossible_one_refused(served: httpx.AsyncClient) -> None:
     stream = (await now(served))["streams"][0]
     body = {"pickNodeId": stream["pick_node_ids"][0], "dropNodeId": stream["drop_node_ids"][0], "priority": 99}
@@ -122,6 +140,7 @@ async def test_a_task_is_held_by_an_operator_and_goes_on_when_it_may(served: htt
     assert again["code"] == "TASK_HELD"
 
 
+@pytest.mark.req("FLT-OBS-10")
 async def test_a_moment_of_the_past_is_shown_as_it_was(served: httpx.AsyncClient) -> None:
     seen = await until(served, lambda it: it["tick"] > 30)
     await until(served, lambda it: it["tick"] > seen["tick"] + 30)
@@ -139,6 +158,23 @@ async def test_the_compiled_map_lies_beside_the_journal(app: FastAPI, served: ht
         from_bytes((folder / "site.map").read_bytes()).compiled_hash
         == ((await served.get(f"{HALL_AT}/map")).json()["compiled_hash"])
     )
+
+
+@pytest.mark.req("FLT-FAIL-12")
+@pytest.mark.parametrize("damage", ["gone", "damaged"])
+async def test_a_map_that_is_gone_or_damaged_is_made_anew(app: FastAPI, served: httpx.AsyncClient, damage: str) -> None:
+    folder = fleets_of(supervisor_of(app)).loop("hall").folder
+    assert folder is not None
+    kept = (folder / "site.map").read_bytes()
+    await served.post(f"{HALL_AT}/close")
+    if damage == "gone":
+        (folder / "site.map").unlink()
+    else:
+        (folder / "site.map").write_bytes(kept[: len(kept) // 2])
+    await served.post(f"{HALL_AT}/open")
+    await until(served, lambda it: it["tick"] > 5)
+
+    assert (folder / "site.map").read_bytes() == kept
 
 
 @pytest.mark.req("FLT-OBS-9")
@@ -191,6 +227,24 @@ async def test_a_served_fleet_goes_on_when_its_disk_has_failed(settings: Setting
     assert paused["accepted"] is True
 
 
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("actions", {"type": "PAUSE_FLEET", "reason": "y" * 501}),
+        ("actions", {"type": "PAUSE_ROBOT", "robotId": "R" * 129, "reason": "x"}),
+        ("actions", {"type": "FORCE_RELEASE", "robotId": "R1", "reason": "x", "resources": ["EDGE"] * 501}),
+        ("tasks", {"pickNodeId": "W" * 129, "dropNodeId": "EAST"}),
+        ("stock", {"nodeId": "WEST", "goods": 10**30}),
+        ("faults", {"robotId": "R1", "fault": {"kind": "FAULT", "for_ms": -1}}),
+        ("faults", {"robotId": "R1", "fault": {"kind": "CARRIED", "for_ms": 1, "x_um": 10**30}}),
+    ],
+)
+async def test_what_would_grow_without_end_is_refused(served: httpx.AsyncClient, path: str, body: Any) -> None:
+    response = await served.post(f"{HALL_AT}/{path}", json=body)
+
+    assert (response.status_code, code_of(response)) == (422, "document_refused")
+
+
 async def test_nobody_ticks_a_fleet_from_outside(served: httpx.AsyncClient) -> None:
     response = await served.post(f"{HALL_AT}/commands", json={"type": "tick", "nowMs": 0})
 
@@ -231,6 +285,7 @@ async def test_a_fault_of_a_simulated_truck_is_seen_and_told(served: httpx.Async
     assert _truck(lost, "R1")["sentence"] == "R1 stops: it reports a fault."
 
 
+@pytest.mark.req("FLT-API-7")
 async def test_real_trucks_are_heard_and_get_their_orders(app: FastAPI) -> None:
     async with client_of(app) as client:
         await made(client, live=True)
@@ -323,3 +378,12 @@ def _task(told: dict[str, Any], name: str) -> dict[str, Any]:
 def _truck(told: dict[str, Any], robot: str) -> dict[str, Any]:
     found: dict[str, Any] = next(one for one in told["trucks"] if one["robot_id"] == robot)
     return found
+
+
+async def test_fleets_that_are_gone_are_not_kept_in_memory(app: FastAPI, served: httpx.AsyncClient) -> None:
+    for name in ("second", "third"):
+        await made(served, name)
+        assert (await served.post(f"{BASE}/{name}/close")).status_code == 200
+    await made(served, "fourth")
+
+    assert sorted(fleets_of(supervisor_of(app))._loops) == ["fourth", "hall"]

@@ -8,29 +8,34 @@ from pendula.fleet.contracts.traffic import AnchorPlace, RollingTargetCommand
 from pendula.fleet.simulator.faults import Fault
 from pendula.fleet.tick.observing import TruckReport
 
+# The journal keeps every word of it, and the desk a thousand answers with what was asked.
+Name = Annotated[str, Meta(min_length=1, max_length=128)]
+Resource = Annotated[str, Meta(min_length=1, max_length=300)]
+Count = Annotated[int, Meta(ge=0, le=1_000_000_000)]
+
 
 class ActionBody(Struct, frozen=True, forbid_unknown_fields=True):
     """What a person wants (FLT-13.11). Who asks is known from the token; `actionId` makes it safe to ask again."""
 
-    type: str
-    reason: str
-    actionId: Annotated[str, Meta(min_length=1, max_length=128)] | UnsetType = UNSET
-    robotId: str | UnsetType = UNSET
-    taskId: str | UnsetType = UNSET
+    type: Name
+    reason: Annotated[str, Meta(max_length=500)]
+    actionId: Name | UnsetType = UNSET
+    robotId: Name | UnsetType = UNSET
+    taskId: Name | UnsetType = UNSET
     anchor: AnchorPlace | UnsetType = UNSET
-    resources: tuple[str, ...] | UnsetType = UNSET
+    resources: Annotated[tuple[Resource, ...], Meta(max_length=500)] | UnsetType = UNSET
     physicallySecured: bool | UnsetType = UNSET
-    confirmationOf: str | UnsetType = UNSET
+    confirmationOf: Name | UnsetType = UNSET
 
 
 class TaskBody(Struct, frozen=True, forbid_unknown_fields=True):
     """A task to be done; without an id it gets one."""
 
-    pickNodeId: str
-    dropNodeId: str
-    taskId: Annotated[str, Meta(min_length=1, max_length=128)] | UnsetType = UNSET
+    pickNodeId: Name
+    dropNodeId: Name
+    taskId: Name | UnsetType = UNSET
     priority: Annotated[int, Meta(ge=-1000, le=1000)] = 10
-    robotIds: tuple[str, ...] = ()
+    robotIds: Annotated[tuple[Name, ...], Meta(max_length=500)] = ()
     pickDurationMs: Annotated[int, Meta(ge=0, le=3_600_000)] = 12_000
     dropDurationMs: Annotated[int, Meta(ge=0, le=3_600_000)] = 8_000
 
@@ -38,15 +43,15 @@ class TaskBody(Struct, frozen=True, forbid_unknown_fields=True):
 class StockBody(Struct, frozen=True, forbid_unknown_fields=True):
     """How many goods are in a node, or for how many there is room."""
 
-    nodeId: str
-    goods: Annotated[int, Meta(ge=0)] | None = None
-    room: Annotated[int, Meta(ge=0)] | None = None
+    nodeId: Name
+    goods: Count | None = None
+    room: Count | None = None
 
 
 class FaultBody(Struct, frozen=True, forbid_unknown_fields=True):
     """What shall go wrong with a simulated truck, to see what the fleet makes of it."""
 
-    robotId: str
+    robotId: Name
     fault: Fault
 
 
@@ -54,8 +59,8 @@ class ReportsBody(Struct, frozen=True, forbid_unknown_fields=True):
     """What a gateway heard of its trucks, in the units of the engine."""
 
     reports: Annotated[tuple[TruckReport, ...], Meta(max_length=500)] = ()
-    done: Annotated[tuple[str, ...], Meta(max_length=500)] = ()
-    failed: dict[str, str] = {}
+    done: Annotated[tuple[Name, ...], Meta(max_length=500)] = ()
+    failed: Annotated[dict[Name, Annotated[str, Meta(max_length=500)]], Meta(max_length=500)] = {}
 
 
 class OperationView(Struct, frozen=True):

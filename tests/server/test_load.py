@@ -1,0 +1,141 @@
+"""Ten minutes of everything at once on a real server: its memory stands still after the first, and nothing is a 5xx.
+
+Memory is told by the operating system in pages that grow by whatever the allocator asks for, so "still" has a margin;
+what grew here before grew by more than a hundred megabytes.
+"""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from http.client import HTTPConnection, HTTPException
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+SECONDS = 600
+SETTLED_SECONDS = 60
+MARGIN_KIB = 40 * 1024
+CALLERS = 4
+READERS = 8
+PAUSE_SECONDS = 0.02
+ENGINES = ("tally/demo", "actions/town", "playback/frame", "fleet/hall")
+SIMULATOR = "/api/v1/simulator"
+
+
+class Loaded:
+    """A served demo and how much memory it takes."""
+
+    def __init__(self, data: Path) -> None:
+        command = [sys.executable, "-m", "pendula", "serve", "--demo", "--port", "0", "--data", str(data), "--json"]
+        quiet = {**os.environ, "PENDULA_LOG_LEVEL": "warning"}
+        self.process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=quiet
+        )
+        assert self.process.stdout is not None
+        self.host = json.loads(self.process.stdout.readline())["address"].partition("//")[2]
+        self.end = time.monotonic() + SECONDS
+        self.statuses: Counter[int] = Counter()
+        self.bad: list[tuple[str, int, bytes]] = []
+        self._counting = threading.Lock()
+
+    @property
+    def running(self) -> bool:
+        return time.monotonic() < self.end
+
+    def memory_kib(self) -> int:
+        lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS"))
+
+    def call(self, connection: HTTPConnection, method: str, path: str, body: Any = None) -> Any:
+        sent = None if body is None else json.dumps(body)
+        connection.request(method, path, sent, {} if method == "GET" else {"content-type": "application/json"})
+        response = connection.getresponse()
+        data = response.read()
+        with self._counting:
+            self.statuses[response.status] += 1
+            if response.status >= 500:
+                self.bad.append((f"{method} {path}", response.status, data[:300]))
+        return json.loads(data) if response.getheader("content-type", "").startswith("application/json") else data
+
+
+@pytest.fixture
+def loaded(tmp_path: Path) -> Iterator[Loaded]:
+    server = Loaded(tmp_path / "data")
+    yield server
+    server.process.send_signal(signal.SIGTERM)
+    server.process.communicate(timeout=60)
+
+
+def call_everything(server: Loaded, seed: int) -> None:
+    """Commands, states, records, moments of the past, reasons, jobs and figures, in a random order."""
+    chance = random.Random(seed)
+    connection = HTTPConnection(server.host, timeout=60)
+    while server.running:
+        base = f"/api/v1/{chance.choice(ENGINES)}"
+        match chance.randrange(8):
+            case 0:
+                server.call(connection, "GET", f"{base}/state")
+            case 1:
+                journal = server.call(connection, "GET", f"{base}/journal?limit=5")
+                at = chance.randint(journal["first_n"], journal["last_n"])
+                server.call(connection, "GET", f"{base}/state?at={at}")
+            case 2:
+                server.call(connection, "POST", "/api/v1/tally/demo/commands", {"type": "add", "amount": 1})
+            case 3:
+                server.call(connection, "POST", "/api/v1/playback/frame/next")
+            case 4:
+                server.call(connection, "GET", "/metrics")
+            case 5:
+                server.call(connection, "POST", f"{base}/why", {"question": {"take": 5}})
+            case 6:
+                server.call(connection, "GET", "/scheduler/jobs?limit=50")
+                server.call(connection, "GET", f"{SIMULATOR}/runs/active")
+            case _:
+                server.call(connection, "GET", "/api/v1/rooms")
+                server.call(connection, "GET", "/readyz")
+        time.sleep(PAUSE_SECONDS)
+
+
+def read_streams(server: Loaded, seed: int) -> None:
+    """A stream of each engine by one connection, read for a while, left in the middle, opened again."""
+    chance = random.Random(seed)
+    wanted = "&".join(f"of={quote(f'/api/v1/{engine}/stream', safe='')}" for engine in ENGINES)
+    while server.running:
+        until = time.monotonic() + chance.random() * 20
+        connection = HTTPConnection(server.host, timeout=60)
+        with suppress(OSError, HTTPException):
+            connection.request("GET", f"/api/v1/stream?{wanted}")
+            response = connection.getresponse()
+            while server.running and time.monotonic() < until:
+                response.readline()
+        connection.close()
+
+
+@pytest.mark.long
+def test_memory_stands_still_under_load_and_nothing_is_a_server_error(loaded: Loaded) -> None:
+    threads = [threading.Thread(target=call_everything, args=(loaded, seed)) for seed in range(CALLERS)]
+    threads += [threading.Thread(target=read_streams, args=(loaded, seed)) for seed in range(READERS)]
+    for thread in threads:
+        thread.start()
+    time.sleep(SETTLED_SECONDS)
+    settled = loaded.memory_kib()
+    told = [settled]
+    while loaded.running:
+        time.sleep(15)
+        told.append(loaded.memory_kib())
+    for thread in threads:
+        thread.join()
+
+    assert not loaded.bad
+    assert loaded.statuses[200] > SECONDS
+    assert told[-1] - settled < MARGIN_KIB, [f"{one // 1024} MiB" for one in told]
