@@ -89,10 +89,7 @@ def run(
     settings = options.over(options.from_environment(), options.chosen(policy, cap, set_, yardstick))
     solver = options.solver_for(settings)
     plan = _made(scenario, seed, intensity, settings, lenient, patches=out is not None or journal is not None)
-    if journal is not None:
-        keeping(f"{journal} holds every tick until then, and --resume goes on from there")
-    if out is not None:
-        keeping(f"{out} holds what was written until then")
+    _say_what_stays(out, journal)
     kept = Keeping(out, journal, resume, drawn=chart is not None or csv is not None)
     with output.progress("ticks", ticks) as advance, _running(plan, solver, kept) as (headless, step, series):
         if headless.run.tick > ticks:
@@ -104,6 +101,13 @@ def run(
     if (error := headless.run.last_error) is not None:
         message = f"A guardrail ended the run at tick {result.ticks}: {error.message}"
         raise RunFailed(message, tick=result.ticks, last_error=error)
+
+
+def _say_what_stays(out: Path | None, journal: Path | None) -> None:
+    if journal is not None:
+        keeping(f"{journal} holds every tick until then, and --resume goes on from there")
+    if out is not None:
+        keeping(f"{out} holds what was written until then")
 
 
 def _ticks(ticks: int | None, resume: bool, journal: Path | None) -> int:
