@@ -14,6 +14,7 @@ from statistics import fmean
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from bench.measuring.progress import bar, left
 from pendula.cli.benchmarks import Progress, Row, Target, compared, measured
 
 if TYPE_CHECKING:
@@ -46,7 +47,6 @@ MORE = {
 # An hour in all with three seeds; the other rules beside the first of them.
 SECONDS, LARGE_SECONDS, SEEDS = 1_200, 600, (0, 1, 2)
 QUICK_SECONDS, QUICK_LARGE_SECONDS, QUICK_SEEDS = 300, 20, (0,)
-_BAR = 20
 
 
 def run(quick: bool, progress: Progress) -> list[Row]:
@@ -75,16 +75,16 @@ def _carried_out(errands: "list[Errand]", progress: Progress) -> "Found":
     ordered = sorted(errands, key=_size, reverse=True)
     whole, done, began = sum(map(_size, ordered)), 0, monotonic()
     found: Found = {}
-    progress(f"{_bar(0)} 0 of {len(ordered)} runs")
+    progress(f"{bar(0)} 0 of {len(ordered)} runs")
     with ProcessPoolExecutor(len(os.sched_getaffinity(0)), get_context("spawn")) as pool:
-        left: dict[Future[tuple[Figures, Beside | None]], Errand] = {pool.submit(drive, one): one for one in ordered}
-        while left:
-            for future in wait(left, return_when=FIRST_COMPLETED).done:
-                errand = left.pop(future)
+        waiting: dict[Future[tuple[Figures, Beside | None]], Errand] = {pool.submit(drive, one): one for one in ordered}
+        while waiting:
+            for future in wait(waiting, return_when=FIRST_COMPLETED).done:
+                errand = waiting.pop(future)
                 found[errand] = future.result()
                 done += _size(errand)
-                minutes = (monotonic() - began) * (whole - done) / done / 60
-                progress(f"{_bar(done / whole)} {len(found)} of {len(ordered)} runs, {minutes:.0f} minutes left")
+                soon = left(done / whole, monotonic() - began)
+                progress(f"{bar(done / whole)} {len(found)} of {len(ordered)} runs{soon}")
     return found
 
 
@@ -92,11 +92,6 @@ def _size(errand: "Errand") -> int:
     """About what a run costs: trucks that wait for each other cost more the more they are."""
     trucks = int(errand.name.split()[-2])
     return errand.duration_ms * (trucks + trucks * trucks // 40 + 4) * (2 if errand.alone else 1)
-
-
-def _bar(part: float) -> str:
-    full = round(part * _BAR)
-    return "[" + "#" * full + "." * (_BAR - full) + "]"
 
 
 def _rows(name: str, ours: "list[Errand]", others: "list[Errand]", found: "Found") -> list[Row]:

@@ -8,10 +8,11 @@ handed to the operating system is in it; beside it stands the same tick without.
 
 from decimal import Decimal
 from pathlib import Path
+from resource import RUSAGE_SELF, getrusage
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from bench.measuring.cpu_time import peak_bytes
+from bench.measuring.progress import Bar, Watch
 from pendula.cli.benchmarks import Progress, Row, Target, compared, measured
 
 if TYPE_CHECKING:
@@ -29,24 +30,30 @@ FASTER_THAN_REAL = 40
 # With the journal: times the tick alone, 99 of 100 and on average; bytes of a truck in a second.
 JOURNAL_P99, JOURNAL_MEAN, JOURNAL_BYTES = 1.2, 1.1, 20_000
 JOURNAL_SECONDS, JOURNAL_QUICK_SECONDS = {20: 300, 100: 60}, {20: 30}
-MEMORY_MIB, MEMORY_MS = 1024, 1_000
+MEMORY_MIB = 1024
 
 
 def run(quick: bool, progress: Progress) -> list[Row]:
     # Looked for only now: the program names missing libraries before anything of the room is read.
     from bench.fleet_tick_loads import drive
 
+    plain, recorded = (QUICK_SECONDS, JOURNAL_QUICK_SECONDS) if quick else (SECONDS, JOURNAL_SECONDS)
+    bar = Bar(progress, sum(_size(*one) for one in (*plain.items(), *recorded.items())))
     rows: list[Row] = []
-    for trucks, seconds in (QUICK_SECONDS if quick else SECONDS).items():
-        progress(f"{trucks} trucks, {seconds} s")
-        costs = drive(trucks, seconds * 1000)
-        rows += _rows(trucks, costs)
-    for trucks, seconds in (JOURNAL_QUICK_SECONDS if quick else JOURNAL_SECONDS).items():
-        progress(f"{trucks} trucks with a journal, {seconds} s")
-        rows += _journal_rows(trucks, seconds)
-    progress("memory of 200 trucks")
-    peak = peak_bytes(lambda: drive(200, MEMORY_MS)) / 2**20
-    return [*rows, _within("memory, 200 trucks", peak, MEMORY_MIB, "MiB", "map, locks, trucks and some ticks")]
+    for trucks, seconds in plain.items():
+        with bar.step(f"{trucks} trucks", _size(trucks, seconds)) as watch:
+            rows += _rows(trucks, drive(trucks, seconds * 1000, watch))
+    for trucks, seconds in recorded.items():
+        with bar.step(f"{trucks} trucks with a journal", _size(trucks, seconds)) as watch:
+            rows += _journal_rows(trucks, seconds, watch)
+    # Of the whole process: all maps are in it, and all that was measured before.
+    peak = getrusage(RUSAGE_SELF).ru_maxrss / 1024
+    return [*rows, _within("memory, 200 trucks", peak, MEMORY_MIB, "MiB", "the whole process, smaller fleets included")]
+
+
+def _size(trucks: int, seconds: int) -> int:
+    """About what a run costs."""
+    return seconds * trucks * (1 + trucks // 20)
 
 
 def _rows(trucks: int, costs: "Costs") -> list[Row]:
@@ -66,15 +73,15 @@ def _rows(trucks: int, costs: "Costs") -> list[Row]:
             )
         )
     hour = costs.tasks * 3600 / costs.simulated_s
-    waited = f"longest wait {costs.longest_wait_s:.0f} s"
+    waited = f"longest wait {costs.longest_wait_s:.0f} s, {costs.longest_over_median:.1f} times the median"
     return [*rows, measured(f"tasks an hour, {trucks} trucks", hour, "tasks", fairness=waited)]
 
 
-def _journal_rows(trucks: int, seconds: int) -> list[Row]:
+def _journal_rows(trucks: int, seconds: int, watch: Watch) -> list[Row]:
     from bench.fleet_tick_loads import drive_recorded, percentile
 
     with TemporaryDirectory(prefix="pendula-bench-") as directory:
-        costs = drive_recorded(trucks, seconds * 1000, Path(directory))
+        costs = drive_recorded(trucks, seconds * 1000, Path(directory), watch)
     whole, bare = percentile(costs.whole, 99), percentile(costs.bare, 99)
     work = f"{len(costs.whole):,} ticks, 99 of 100 within {whole:.1f} ms with it and {bare:.1f} ms without"
     mean = "CPU of the tick's thread, all ticks; the disk is synced by another"

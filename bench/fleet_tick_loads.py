@@ -6,6 +6,7 @@ from pathlib import Path
 from time import process_time, thread_time
 from typing import TYPE_CHECKING
 
+from bench.measuring.progress import Watch
 from pendula.fleet import compile_map
 from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.engine import FleetEngine
@@ -33,6 +34,7 @@ class Costs:
     simulated_s: float
     tasks: int
     longest_wait_s: float
+    longest_over_median: float
 
     def percentile(self, share: int) -> float:
         ordered = sorted(self.ticks)
@@ -80,7 +82,7 @@ def percentile(values: list[float], share: int) -> float:
     return ordered[min(len(ordered) - 1, len(ordered) * share // 100)]
 
 
-def drive_recorded(trucks: int, duration_ms: int, directory: Path) -> JournalCosts:
+def drive_recorded(trucks: int, duration_ms: int, directory: Path, watch: Watch) -> JournalCosts:
     """A run through a journal on a real disk: what a tick costs alone and with it, in one and the same run."""
     sample = built_warehouse(trucks, FLEETS[trucks])
     opened: list[Recording] = []
@@ -100,6 +102,7 @@ def drive_recorded(trucks: int, duration_ms: int, directory: Path) -> JournalCos
         run.step()
         inner.lap()
         whole.lap()
+        watch(run.now_ms / duration_ms)
     gc.unfreeze()
     opened[0].close()
     written = sum(one.stat().st_size for one in directory.glob("*.journal"))
@@ -131,7 +134,7 @@ class Stopwatch:
         self._spent = 0.0
 
 
-def drive(trucks: int, duration_ms: int) -> Costs:
+def drive(trucks: int, duration_ms: int, watch: Watch) -> Costs:
     """A run in which every tick is measured, the trucks and the judge beside it are not. What is there before it begins
     is taken out of the collector's sight, as a program that stays should do: it would walk the whole map every time."""
     sample = built_warehouse(trucks, FLEETS[trucks])
@@ -149,9 +152,16 @@ def drive(trucks: int, duration_ms: int) -> Costs:
     gc.collect()
     gc.freeze()
     begin = process_time()
-    result = run.run(duration_ms)
+    result = run.run(duration_ms, lambda now_ms: watch(now_ms / duration_ms))
     whole = process_time() - begin
     gc.unfreeze()
     metrics = result.form["metrics"]
     assert not any(one["violations"] for one in result.form["invariants"].values()), result.form["incidents"]
-    return Costs(ticks, whole, duration_ms / 1000, result.form["tasks"]["done"], metrics["longestWaitMs"] / 1000)
+    return Costs(
+        ticks=ticks,
+        whole_s=whole,
+        simulated_s=duration_ms / 1000,
+        tasks=result.form["tasks"]["done"],
+        longest_wait_s=metrics["longestWaitMs"] / 1000,
+        longest_over_median=metrics["longestWaitMs"] / max(1, metrics["medianLongestWaitMs"]),
+    )

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from subprocess import run
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Serve, Watched
@@ -167,6 +168,7 @@ def test_help_in_place_leads_into_the_documentation(demo: str, watched: Watched)
 def test_why_answers_with_a_chain_of_reasons(demo: str, watched: Watched) -> None:
     page = watched.page
     live(page, f"{demo}/#/rooms/tally")
+    page.get_by_test_id("why-choice").get_by_label("Question", exact=True).select_option("json")
     form = page.get_by_test_id("why-form")
     form.locator("textarea").fill('{"take": 1000000000}')
 
@@ -180,13 +182,49 @@ def test_why_answers_with_a_chain_of_reasons(demo: str, watched: Watched) -> Non
 def test_a_refused_command_says_why(demo: str, watched: Watched) -> None:
     page = watched.page
     live(page, f"{demo}/#/rooms/tally")
-    form = page.get_by_test_id("command-form")
-    form.locator("textarea").fill('{"type": "take", "amount": 1000000000}')
+    choice = page.get_by_test_id("command-choice")
+    choice.get_by_label("Command", exact=True).select_option("Take")
+    choice.get_by_test_id("field-amount").fill("1000000000")
 
-    form.get_by_role("button").click()
+    choice.get_by_test_id("send-command").click()
 
     expect(page.get_by_test_id("refusal")).to_have_attribute("data-code", "not_enough")
     assert [error for error in watched.errors if "409" not in error] == []
+
+
+def test_a_command_can_be_written_as_json_after_an_example_that_works(demo: str, watched: Watched) -> None:
+    page = watched.page
+    live(page, f"{demo}/#/rooms/tally")
+    choice = page.get_by_test_id("command-choice")
+    choice.get_by_label("Command", exact=True).select_option("json")
+    form = page.get_by_test_id("command-form")
+
+    form.locator("textarea").fill(form.locator("textarea").get_attribute("placeholder") or "")
+    form.get_by_role("button").click()
+
+    expect(page.get_by_test_id("command-done")).to_contain_text("Done as record")
+    assert watched.errors == []
+
+
+@pytest.mark.parametrize(
+    ("engine", "command"),
+    [("actions/town", "Submit an action"), ("playback/frame", "Show this next"), ("tally/demo", "Add")],
+)
+def test_a_question_and_a_command_are_chosen_and_work_as_they_are_offered(
+    demo: str, watched: Watched, engine: str, command: str
+) -> None:
+    page = watched.page
+    live(page, f"{demo}/#/rooms/{engine}")
+    why, choice = page.get_by_test_id("panel-why"), page.get_by_test_id("panel-command")
+    expect(choice.get_by_label("Command", exact=True).locator("option", has_text=command)).to_have_count(1)
+
+    why.get_by_test_id("ask-why").click()
+    expect(why.get_by_test_id("reason").first).to_be_visible()
+    choice.get_by_label("Command", exact=True).select_option(command)
+    choice.get_by_test_id("send-command").click()
+
+    expect(choice.get_by_test_id("command-done")).to_contain_text("Done as record")
+    assert watched.errors == []
 
 
 def test_every_place_is_reached_by_keyboard_alone(demo: str, watched: Watched) -> None:

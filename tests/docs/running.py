@@ -36,7 +36,7 @@ from pendula.documents import Format, read_bytes
 from tests.docs.markdown import ROOT, Block, blocks, pages_of
 
 PORT = "8765"
-PATIENCE_SECONDS = 60
+PATIENCE_SECONDS = 600
 RUNNABLE = frozenset({"python", "console"})
 READABLE = frozenset({"yaml", "json", "toml"})
 _EXIT = re.compile(r"# exit (?P<code>[0-9]+)\s*$")

@@ -33,6 +33,25 @@ def test_a_truck_that_jumps_is_stopped_in_the_same_tick() -> None:
     assert hall.codes() == ["POSE_JUMP"]
 
 
+@pytest.mark.req("FLT-FAIL-7")
+def test_what_a_truck_drives_between_its_last_report_and_the_first_that_is_off_counts() -> None:
+    hall = Hall()
+    one = hall.first
+    one.mute = True
+    hall.run(4)
+    # Nobody heard it, but it drove on as it was told.
+    assert one.plan is not None
+    one.s += 400_000
+    pose = one.plan.pose_at(one.s)
+    one.x, one.y, one.yaw = pose.x_um, pose.y_um, pose.yaw_urad
+    one.mute, one.off = False, ASIDE
+    hall.step()
+    assert hall.codes() == ["POSE_JUMP"]
+    one.off = (0, 0)
+
+    assert hall.goes_on()
+
+
 @pytest.mark.req("FLT-FAIL-5", "FLT-MAP-1")
 def test_a_truck_that_jumped_is_protected_where_it_was_and_where_it_says_it_is() -> None:
     hall = Hall()

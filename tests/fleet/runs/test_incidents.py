@@ -74,6 +74,20 @@ def test_a_bundle_is_made_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("FLT-OBS-11")
+def test_a_bundle_that_a_killed_process_left_half_made_is_made_anew(tmp_path: Path) -> None:
+    jumped(tmp_path / "journal", 30, 30)
+    with reading(tmp_path / "journal") as journal:
+        name = stretches_of(incidents_of(journal))[0].name
+        (tmp_path / "bundles" / f"part-of-{name}").mkdir(parents=True)
+        (tmp_path / "bundles" / f"part-of-{name}" / "00000000.journal").write_bytes(b"torn")
+        made = bundles_in(journal, tmp_path / "bundles")
+
+    assert [one.name for one in (tmp_path / "bundles").iterdir()] == [name]
+    with reading(made[0]) as alone:
+        assert replay(alone, lambda _: FleetEngine).first_difference is None
+
+
+@pytest.mark.req("FLT-OBS-11")
 def test_a_fleet_that_runs_makes_its_bundles_itself_when_the_minute_after_is_over(tmp_path: Path) -> None:
     jumped(tmp_path / "journal", 650, 720)
 

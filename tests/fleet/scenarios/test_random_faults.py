@@ -7,13 +7,15 @@ from tests.fleet.scenarios.random_faults import PASSING, faulty, watched
 from tests.fleet.scenarios.random_runs import failures, report
 
 MINUTE_MS = 60_000
+# A hundred runs always, and another hundred with the long ones.
+PARTS = [*range(10), *(pytest.param(part, marks=pytest.mark.long) for part in range(10, 20))]
 GRAVE = (*PASSING, FaultKind.STUCK, FaultKind.OVERRUN)
 
 
 @pytest.mark.req("FLT-FAIL-1", "FLT-TEST-41", "FLT-TEST-44", "FLT-TEST-45", "FLT-TEST-48", "FLT-TEST-49", "FLT-TEST-4")
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", PARTS)
 def test_trucks_get_over_random_troubles_and_nothing_collides(part: int) -> None:
-    told = (report(faulty(seed, 5, 45_000), watched) for seed in range(5 * part, 5 * part + 5))
+    told = (report(faulty(seed, 5, 45_000), watched) for seed in range(10 * part, 10 * part + 10))
 
     assert next((one for one in told if one), "") == ""
 

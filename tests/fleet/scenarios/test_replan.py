@@ -5,10 +5,14 @@ from msgspec.structs import replace
 
 from pendula.fleet import RoutePlan, splice
 from pendula.fleet.contracts.traffic import Phase, TaskState
+from pendula.fleet.driving.records import Retraction
 from pendula.fleet.scenarios import Run, shipped
+from pendula.fleet.simulator.faults import Fault, FaultKind
 from pendula.fleet.tasks.drivers import Driver
 from pendula.fleet.tick import TickInputs, TickOutputs
 from tests.fleet.scenarios.watching import Grants, Place
+
+SEEDS = [*range(3), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(3, 20))]
 
 
 def sent_home(run: Run, driver: Driver) -> RoutePlan:
@@ -44,20 +48,28 @@ def with_route(run: Run, plan: RoutePlan) -> TickOutputs:
     return outputs
 
 
-@pytest.mark.req("FLT-RES-13", "FLT-EVO-6", "FLT-TEST-48")
-def test_a_truck_replanned_in_mid_lane_lets_go_of_the_spur_when_it_has_acknowledged() -> None:
+def replanned(seed: int = 0, *troubles: Fault) -> tuple[Run, Retraction]:
+    """The spur with its first truck sent home shortly before it, while troubles begin; and what it gives back."""
     # It asks for the spur so early that it has held it long enough to give it back, and can still stop before it.
     scenario = shipped("spur")
-    run = Run(replace(scenario, traffic=replace(scenario.traffic, rtp_lookahead_um=5_000_000)))
+    run = Run(replace(scenario, seed=seed, traffic=replace(scenario.traffic, rtp_lookahead_um=5_000_000)))
     token = run.site.token(0)
     since = None
     while since is None or run.now_ms < since + 2_500:
         run.step()
         since = run.now_ms if since is None and token in run.traffic._records[0].held else since
-    outputs = with_route(run, sent_home(run, run.dispatch.drivers[0]))
-    given = outputs.scene.records[0].retraction
+    for trouble in troubles:
+        run.world.trouble_with(0, trouble)
+    given = with_route(run, sent_home(run, run.dispatch.drivers[0])).scene.records[0].retraction
     assert given is not None
     assert token in given.resources
+    return run, given
+
+
+@pytest.mark.req("FLT-RES-13", "FLT-EVO-6", "FLT-TEST-48")
+def test_a_truck_replanned_in_mid_lane_lets_go_of_the_spur_when_it_has_acknowledged() -> None:
+    run, given = replanned()
+    token = run.site.token(0)
 
     grants, wrong = Grants(run), list[str]()
     while token in run.traffic._records[0].keeps:
@@ -69,4 +81,26 @@ def test_a_truck_replanned_in_mid_lane_lets_go_of_the_spur_when_it_has_acknowled
     assert run.traffic._records[0].ack_seq >= given.seq
 
     assert wrong == []
+    assert run.run().unmet == ()
+
+
+@pytest.mark.req("FLT-TEST-22", "FLT-RES-13", "FLT-RES-12")
+@pytest.mark.parametrize("seed", SEEDS)
+def test_who_waits_for_what_was_given_back_gets_it_after_a_late_acknowledgement_and_goes_on(seed: int) -> None:
+    run, given = replanned(seed, Fault(FaultKind.LATE_ACKS, 6_000, by_ms=3_000))
+    token, begun_ms = run.site.token(0), run.now_ms
+    waited = False
+    first, second = run.step().scene.records
+    while first.ack_seq < given.seq:
+        assert token in first.keeps
+        assert token not in second.keeps
+        waited = waited or (second.waiting is not None and second.waiting.by == 0)
+        first, second = run.step().scene.records
+    late_ms = run.now_ms - begun_ms
+    while token not in run.traffic._records[1].keeps:
+        run.step()
+        assert run.now_ms < begun_ms + 60_000
+
+    assert waited
+    assert late_ms >= 3_000
     assert run.run().unmet == ()

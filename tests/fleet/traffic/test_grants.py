@@ -193,7 +193,7 @@ def test_a_convoy_on_a_ring_goes_round_and_home_although_nobody_is_ever_out_of_t
     assert [state.truck(i).position for i in range(4)] == [2 * cells + 1] * 4
 
 
-@pytest.mark.req("FLT-LIVE-12")
+@pytest.mark.req("FLT-LIVE-12", "FLT-PERF-1")
 def test_a_tick_that_has_nothing_left_to_spend_grants_what_the_witness_allows_and_postpones_the_rest() -> None:
     state = head_on()
     spent = Effort(left=0)

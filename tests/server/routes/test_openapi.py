@@ -43,7 +43,7 @@ def test_every_generated_request_is_answered_as_documented(live: LiveServer) -> 
             case.call_and_validate(checks=CHECKS)
 
         answered_as_documented()
-    assert len(operations) == 14
+    assert len(operations) == 15
 
 
 @pytest.mark.parametrize("path", ["/state", "/journal"])
@@ -71,6 +71,7 @@ def test_the_document_is_openapi_3_1_and_names_every_shape(live: LiveServer) -> 
         "/api/v1/session",
         "/api/v1/stream",
         "/api/v1/tally/{engine}/state",
+        "/api/v1/tally/{engine}/choices",
         "/api/v1/tally/{engine}/journal",
         "/api/v1/tally/{engine}/moments",
         "/api/v1/tally/{engine}/moment",

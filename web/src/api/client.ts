@@ -9,6 +9,7 @@ import type { Json, JsonObject } from "./json";
 import { isObject, parseJson, writeJson } from "./json";
 import type {
   Answers,
+  ChoicesView,
   CommandResult,
   IncidentView,
   JournalView,
@@ -162,6 +163,11 @@ export class Api {
   /** Something that an engine's room takes below its name, whatever it answers. */
   async tell(engine: EngineAddress, path: string, body: Json): Promise<void> {
     await this.#call("POST", `${engine.base}/${path}`, body);
+  }
+
+  /** What can be asked of an engine and sent to it as it stands. */
+  choices(engine: EngineAddress): Promise<ChoicesView> {
+    return this.#call("GET", `${engine.base}/choices`);
   }
 
   why(engine: EngineAddress, question: Json): Promise<Reason> {

@@ -37,11 +37,15 @@ def doubted(record: Record, stop: Stop, now_ms: int, params: TrafficParams, *, t
 
 def watched(record: Record, doubt: Doubt, jumped: bool, driven_um: int) -> Doubt:
     """The doubt after another report: a jump or a word of trouble begins the time of steadiness anew."""
-    # A tenth more than driven: speeds are samples.
-    high = doubt.high_um + driven_um * 11 // 10
     well = record.status is RobotStatus.OK and not jumped
     steady = doubt.steady_ms if doubt.steady_ms is not None else record.report_ms
-    return structs.replace(doubt, high_um=high, torn=doubt.torn or jumped, steady_ms=steady if well else None)
+    doubt = driven_on(doubt, driven_um)
+    return structs.replace(doubt, torn=doubt.torn or jumped, steady_ms=steady if well else None)
+
+
+def driven_on(doubt: Doubt, driven_um: int) -> Doubt:
+    """The doubt after the truck has driven so far; a tenth more, since speeds are samples."""
+    return structs.replace(doubt, high_um=doubt.high_um + driven_um * 11 // 10)
 
 
 def leaps(before: Pose, after: Pose, passed_ms: int, record: Record, params: TrafficParams) -> bool:

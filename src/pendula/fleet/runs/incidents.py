@@ -101,11 +101,21 @@ def bundles_in(journal: Journal, folder: Path, source: Path | None = None) -> li
     the directory of the journal: the compiled map beside it goes along."""
     made = []
     for stretch in stretches_of(incidents_of(journal)):
-        target = folder / stretch.name
-        if not target.exists():
-            bundle(journal, stretch, RealDisk(target), _map_beside(source))
-            made.append(target)
+        if _made(journal, stretch, folder, source):
+            made.append(folder / stretch.name)
     return made
+
+
+def _made(journal: Journal, stretch: Stretch, folder: Path, source: Path | None) -> bool:
+    """Makes a bundle that is not there yet, under a name of its own until it is whole: what a killed process leaves
+    behind is made anew."""
+    if (folder / stretch.name).exists():
+        return False
+    draft = folder / f"part-of-{stretch.name}"
+    rmtree(draft, ignore_errors=True)
+    bundle(journal, stretch, RealDisk(draft), _map_beside(source))
+    draft.rename(folder / stretch.name)
+    return True
 
 
 def _map_beside(source: Path | None) -> bytes | None:
@@ -150,11 +160,10 @@ class Bundler:
             self._threads[-1].start()
 
     def _cut(self, stretch: Stretch) -> None:
-        target = self._source / FOLDER / stretch.name
+        folder = self._source / FOLDER
         try:
-            if not target.exists():
-                bundle(self._journal, stretch, RealDisk(target), _map_beside(self._source))
-                _keep_the_newest(target.parent)
+            if _made(self._journal, stretch, folder, self._source):
+                _keep_the_newest(folder)
         except (OSError, PendulaError) as trouble:
             # The journal still has it: `pendula fleet incidents` makes the bundle later.
             self.trouble = str(trouble)

@@ -14,7 +14,7 @@ from pendula.fleet.driving.records import Record
 from pendula.fleet.driving.stops import Stop
 from pendula.fleet.driving.uses import Act
 from pendula.fleet.geometry.angles import turn_urad
-from pendula.fleet.health.places import STANDING_UM_S, distance_um, doubted, leaps, position, watched
+from pendula.fleet.health.places import STANDING_UM_S, distance_um, doubted, driven_on, leaps, position, watched
 from pendula.fleet.routing.progress import PoseJump, ProgressParams, advanced, started, uncertainty_um
 from pendula.fleet.routing.route_plan import Pose
 
@@ -94,7 +94,9 @@ def take_in(record: Record, report: TruckReport, params: TrafficParams) -> None:
         # A truck that is somewhere else from one report to the next has jumped, wherever that is.
         lost = Stop.POSE_JUMP if jumped and lost is Stop.OFF_ROUTE else lost
         record.doubt = doubted(record, lost, report.at_ms, params, torn=jumped or lost is Stop.POSE_JUMP)
-        record.doubt = structs.replace(record.doubt, first=before is None)
+        # Since its last report it has driven on, wherever it says it is now.
+        since = 0 if before is None else driven
+        record.doubt = structs.replace(driven_on(record.doubt, since), first=before is None)
         record.latched = lost if lost is Stop.OVERRUN else record.latched
         return
     record.doubt = watched(record, record.doubt, jumped, driven)

@@ -8,6 +8,7 @@ pace           a steady clock for an engine that keeps time
 looking_back   engines as they were, one kept where somebody last looked
 past           threads of their own for whoever looks back
 moments        where in a journal a time lies, and where something went wrong
+choices        what can be asked of an engine, as questions and forms with examples
 streams        server-sent events, resumed after the last one seen, with every gap told
 """
 

@@ -16,6 +16,7 @@ from pendula.kernel.engine import Engine, Outcome, Outside
 from pendula.kernel.errors import PendulaError
 from pendula.kernel.journal import FileJournal, Journal
 from pendula.kernel.wallclock import WallClock
+from pendula.server.hosting.choices import ChoicesView
 from pendula.server.hosting.engine_host import EngineHost
 from pendula.server.hosting.moments import Incidents
 from pendula.server.http.envelope import ErrorTranslator
@@ -150,7 +151,8 @@ class RoomSpec(Struct, frozen=True):
     Engines that are not `commanded` take no commands from outside: their room makes them all. `journal` makes the
     journal of an engine out of the one on the disk, for a room that has reasons of its own to go on without a disk.
     `incidents` names the events that tell of something that went wrong. `bound` looks at a command before it is
-    applied, and raises `TooMuchAtOnce` where it would produce more than one command may.
+    applied, and raises `TooMuchAtOnce` where it would produce more than one command may. `choices` says what can be
+    asked of an engine as it stands.
     """
 
     name: str
@@ -173,6 +175,7 @@ class RoomSpec(Struct, frozen=True):
     journal: Callable[[FileJournal], Journal] | None = None
     incidents: Incidents = {}
     bound: Callable[[Any, Any], None] | None = None
+    choices: Callable[[Any], ChoicesView] | None = None
 
     def __post_init__(self) -> None:
         if not self.prefix:

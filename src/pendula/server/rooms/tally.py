@@ -2,10 +2,13 @@
 
 from typing import Any
 
+import msgspec
+
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Engine
+from pendula.server.hosting.choices import ChoicesView, QuestionView, form
 from pendula.server.hosting.room_spec import Demo, RoomSpec
-from pendula.testing.tally import Add, Advance, Command, Draw, Take, Tally
+from pendula.testing.tally import Add, Advance, Ask, Command, Draw, Take, Tally
 
 LATER = 5
 
@@ -31,6 +34,21 @@ def next_command(engine: Engine[Any, Any], number: int) -> Command:
             return Advance(now + 1)
 
 
+def choices(engine: Tally) -> ChoicesView:
+    """What can be asked of a counter as it stands."""
+    total = msgspec.json.decode(engine.state())["total"]
+    return ChoicesView(
+        [QuestionView(f"Why {total + 1} cannot be taken", {"take": total + 1})],
+        [
+            form("Add", Add, {"amount": 3}),
+            form("Take", Take, {"amount": min(1, total)}),
+            form("Draw a number", Draw, {"below": 6}),
+            form("Ask how much", Ask, {"topic": "how_much"}),
+            form("Let time go on", Advance, {"to": engine.now() + 1}),
+        ],
+    )
+
+
 ROOM = RoomSpec(
     name="tally",
     title="Tally",
@@ -38,4 +56,5 @@ ROOM = RoomSpec(
     engine=Tally,
     demo=Demo("demo", {"seed": 1}, next_command),
     outside=Sevens(),
+    choices=choices,
 )

@@ -17,6 +17,7 @@ from pendula.kernel.limits import MIB
 from pendula.server import views
 from pendula.server.data_directory import NAME
 from pendula.server.errors import error_body, json_response
+from pendula.server.hosting.choices import ChoicesView
 from pendula.server.hosting.engine_host import EngineHost
 from pendula.server.hosting.room_spec import RoomSpec
 from pendula.server.hosting.streams import Reader, engine_framing
@@ -108,6 +109,18 @@ def _asking(router: APIRouter, room: RoomSpec) -> None:
         host = supervisor.host(room.name, engine)
         asked = await read_body(request, views.Question)
         return json_response(canonical.encode(await host.why(asked.question)))
+
+    if room.choices is None:
+        return
+
+    @router.get("/choices", responses=answers(ChoicesView), operation_id=f"{room.name}_choices")
+    async def choices(engine: EngineName, supervisor: Supervised, _: Viewer) -> Response:
+        """What can be asked and sent now, with examples that work for this engine as it stands."""
+        make = room.choices
+        assert make is not None
+        return json_response(
+            views.encode_view(await supervisor.host(room.name, engine).ask(lambda driver: make(driver.engine)))
+        )
 
 
 def _streaming(router: APIRouter, room: RoomSpec) -> None:

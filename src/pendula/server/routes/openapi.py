@@ -9,6 +9,7 @@ from fastapi.openapi.utils import get_openapi
 
 from pendula.kernel.engine import Reason
 from pendula.server import views
+from pendula.server.hosting.choices import ChoicesView
 from pendula.server.hosting.room_spec import RoomSpec
 
 REF = "#/components/schemas/{name}"
@@ -25,6 +26,7 @@ VIEWS = (
     views.MomentsView,
     views.IncidentView,
     views.CommandResult,
+    ChoicesView,
     views.ErrorView,
     Reason,
 )

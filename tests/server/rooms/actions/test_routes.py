@@ -382,4 +382,4 @@ def test_every_generated_request_is_answered_as_documented(live: LiveServer) -> 
             case.call_and_validate(checks=checks)
 
         answered_as_documented()
-    assert len(operations) == 23
+    assert len(operations) == 24

@@ -46,6 +46,23 @@ async def test_a_fleet_lives_by_itself_and_does_its_tasks(served: httpx.AsyncCli
     assert {one["stream_id"] for one in told["streams"]}
 
 
+@pytest.mark.parametrize(
+    ("member", "given"),
+    [
+        ("tasks", [{"taskId": "T1", "pickNodeId": "WEST", "dropNodeId": "EAST"}]),
+        ("events", [{"atMs": 10, "type": "STAND", "robotId": "R1", "forMs": 10}]),
+        ("taskEvents", [{"atMs": 10, "type": "GOODS", "nodeId": "WEST", "count": 1}]),
+    ],
+)
+async def test_a_script_that_nobody_would_follow_is_refused(app: FastAPI, member: str, given: Any) -> None:
+    async with client_of(app) as client:
+        answer = await client.post(BASE, params={"name": "hall"}, json=HALL | {member: given})
+
+        assert (answer.status_code, code_of(answer)) == (422, "script_not_served")
+        assert answer.json()["error"]["details"]["members"] == [member]
+        assert (await client.get(BASE)).json()["fleets"] == []
+
+
 async def test_the_map_is_told_in_millimetres_with_the_outlines_of_its_trucks(served: httpx.AsyncClient) -> None:
     told = (await served.get(f"{HALL_AT}/map")).json()
 
@@ -139,6 +156,23 @@ async def test_the_compiled_map_lies_beside_the_journal(app: FastAPI, served: ht
         from_bytes((folder / "site.map").read_bytes()).compiled_hash
         == ((await served.get(f"{HALL_AT}/map")).json()["compiled_hash"])
     )
+
+
+@pytest.mark.req("FLT-FAIL-12")
+@pytest.mark.parametrize("damage", ["gone", "damaged"])
+async def test_a_map_that_is_gone_or_damaged_is_made_anew(app: FastAPI, served: httpx.AsyncClient, damage: str) -> None:
+    folder = fleets_of(supervisor_of(app)).loop("hall").folder
+    assert folder is not None
+    kept = (folder / "site.map").read_bytes()
+    await served.post(f"{HALL_AT}/close")
+    if damage == "gone":
+        (folder / "site.map").unlink()
+    else:
+        (folder / "site.map").write_bytes(kept[: len(kept) // 2])
+    await served.post(f"{HALL_AT}/open")
+    await until(served, lambda it: it["tick"] > 5)
+
+    assert (folder / "site.map").read_bytes() == kept
 
 
 @pytest.mark.req("FLT-OBS-9")

@@ -385,7 +385,7 @@ def test_every_generated_request_is_answered_as_documented(live: LiveServer) -> 
             case.call_and_validate(checks=checks)
 
         answered_as_documented()
-    assert len(operations) == 32
+    assert len(operations) == 33
 
 
 # What viewers wish for

@@ -1,6 +1,14 @@
 import { expect, test } from "vitest";
 
-import type { AlertNow, FleetNow, RunStatusView, SchedulerJob, SchedulerMetrics, TruckNow } from "../../api/types";
+import type {
+  AlertNow,
+  FleetNow,
+  RunStatusView,
+  SchedulerGoverned,
+  SchedulerJob,
+  SchedulerMetrics,
+  TruckNow,
+} from "../../api/types";
 import { player } from "../../rooms/playback/testing";
 import { creditGlance, fleetGlance, jobsGlance, playbackGlance } from "./glance";
 
@@ -76,6 +84,24 @@ test("dead letters are told one by one with their error, and the others as a num
     href: "#/rooms/jobs/job_a?on=dead",
   });
   expect(needs[3]).toMatchObject({ sentence: "2\u00a0more jobs were given up", href: "#/rooms/jobs?on=dead" });
+});
+
+test("an object that only a person may decide about leads to the object", () => {
+  const object = { object_type: "memory", object_id: "m1", closed: null, uncertain_since: "2025-07-01T08:00:00Z" };
+  const now = "2025-07-01T10:18:00Z";
+  const objects = [
+    { ...object, decision_mode: "escalate" },
+    { ...object, object_id: "m2", decision_mode: "collect" },
+  ] as unknown as SchedulerGoverned[];
+  const { needs } = jobsGlance({ ...METRICS, now }, [], objects);
+
+  expect(needs).toEqual([
+    {
+      key: "jobs memory m1",
+      sentence: "A person has to decide about memory m1, uncertain for 2 h 18 min",
+      href: "#/rooms/jobs/memory%3Am1?on=objects",
+    },
+  ]);
 });
 
 test("jobs that nobody handles and alerts that nobody took need a person", () => {

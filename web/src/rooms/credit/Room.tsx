@@ -13,13 +13,14 @@ import { PastBanner } from "../../components/PastBanner";
 import { RoomFrame } from "../../components/RoomFrame";
 import type { RunsRoomProps } from "../../registry";
 import { replaceAddress, roomHref } from "../../route";
+import { useChosen } from "../shared/chosen";
 import { useMoment, useStreaming } from "../shared/following";
 import { ByHand } from "./ByHand";
 import { Curves } from "./Curves";
 import { Happened } from "./Happened";
 import { LiveRun } from "./live_run";
 import type { Chosen } from "./network/model";
-import { networkOf } from "./network/model";
+import { chosenFrom, nameOfChosen, networkOf } from "./network/model";
 import { NetworkView } from "./network/NetworkView";
 import { RunControls } from "./RunControls";
 import { PastRunView, RunSlider, tickWords } from "./RunPast";
@@ -52,6 +53,7 @@ export function CreditRoom({ room, run, at, on }: RunsRoomProps) {
           key={shown}
           runId={shown}
           at={at}
+          on={on}
           onMove={(n) => replaceAddress(roomHref(room.name, shown, n, on))}
           onOther={open}
         />
@@ -66,18 +68,18 @@ interface OneRunProps {
   readonly runId: string;
   /** The record looked at; `null` is live. */
   readonly at: number | null;
+  /** Whom or which line the address points out. */
+  readonly on: string | null;
   readonly onMove: (at: number | null) => void;
   readonly onOther: (runId: string) => void;
 }
 
-function OneRun({ runId, at, onMove, onOther }: OneRunProps) {
+function OneRun({ runId, at, on, onMove, onOther }: OneRunProps) {
   const equivalent = useSignal<string | null>(null);
   const live = useLiveRun(runId, equivalent.value);
   const equivalents = useEquivalents(live.status.value?.scenario_id);
-  const chosen = useSignal<Chosen>(null);
-  const choose = (next: Chosen) => {
-    chosen.value = next;
-  };
+  const [named, choose] = useChosen(on, runId);
+  const chosen = useMemo(() => chosenFrom(named), [named]);
   const [status, network] = [live.status.value, live.network.value];
   const past = useMoment(at, (n, signal) =>
     api.get("/api/v1/simulator/runs/{run_id}/past", { run_id: runId }, { at: n, equivalent: equivalent.value }, signal),
@@ -94,7 +96,7 @@ function OneRun({ runId, at, onMove, onOther }: OneRunProps) {
       </RoomFrame>
     );
   }
-  const shared = { network, chosen: chosen.value, onChoose: choose };
+  const shared = { network, chosen, onChoose: (next: Chosen) => choose(nameOfChosen(next)) };
   const slider = (
     <RunSlider runId={runId} active={isActive(status.state)} at={at} busy={past.busy.value} onMove={onMove} />
   );
@@ -125,7 +127,7 @@ function OneRun({ runId, at, onMove, onOther }: OneRunProps) {
           shown={network.equivalent}
           onChange={(code) => {
             equivalent.value = code;
-            chosen.value = null;
+            choose(null);
           }}
         />
       )}

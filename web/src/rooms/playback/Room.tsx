@@ -16,6 +16,7 @@ import { RoomFrame } from "../../components/RoomFrame";
 import type { EngineRoomProps } from "../../registry";
 import { integer } from "../../wording";
 import { Ask } from "../shared/Ask";
+import { useChosen } from "../shared/chosen";
 import { useFollowing } from "../shared/following";
 import { Screen } from "./Screen";
 import { Pool, Shares } from "./Shares";
@@ -34,9 +35,10 @@ interface Moment {
 }
 
 export function PlaybackRoom(props: EngineRoomProps) {
-  const { at } = props;
+  const { engine, at, on } = props;
   const { live, past, busy, source, frame } = useFollowing(props, presentOf, momentAt);
-  const chosen = useSignal<ItemView | null>(null);
+  const [chosenKey, chooseKey] = useChosen(on, engine);
+  const held = useSignal<ItemView | null>(null);
   const shown = at === null ? live.state.value : past;
   useShown(shown === null ? null : shown.now);
   const command = async (wish: JsonObject) => {
@@ -57,9 +59,10 @@ export function PlaybackRoom(props: EngineRoomProps) {
           at={at}
           busy={busy}
           address={live.address}
-          chosen={chosen.value}
+          chosen={chosenIn(shown.now, chosenKey, held.value)}
           onChoose={(item) => {
-            chosen.value = item;
+            held.value = item;
+            chooseKey(item === null ? null : keyOf(item));
           }}
           onCommand={command}
         />
@@ -67,6 +70,17 @@ export function PlaybackRoom(props: EngineRoomProps) {
       <Ask live={live} past={at !== null} />
     </RoomFrame>
   );
+}
+
+/** The item that the address names, where it is on, comes or was, or is held since it was chosen. */
+function chosenIn(now: PlayerNow, key: string | null, held: ItemView | null): ItemView | null {
+  const known = [
+    ...(now.item === null ? [] : [now.item]),
+    ...now.coming,
+    ...now.before,
+    ...(held === null ? [] : [held]),
+  ];
+  return known.find((item) => keyOf(item) === key) ?? null;
 }
 
 interface PlayerProps {

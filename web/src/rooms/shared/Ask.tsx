@@ -1,19 +1,24 @@
 /** Ask an engine why, and send it a command. Both speak to the engine as it is now, whatever moment is shown. */
 
+import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
+import { useEffect } from "preact/hooks";
 
 import { ApiError } from "../../api/client";
 import type { Json } from "../../api/json";
 import { inOneLine } from "../../api/json";
 import { api, mayCommand } from "../../api/server";
-import type { CommandResult } from "../../api/types";
+import type { ChoicesView, CommandResult } from "../../api/types";
 import { Facts } from "../../components/Facts";
-import { JsonForm } from "../../components/JsonForm";
 import { ReasonChain } from "../../components/ReasonChain";
 import { counted, integer } from "../../wording";
+import { CommandForm } from "./CommandForm";
 import type { LiveEngine, Numbered } from "./engine";
+import { WhyForm } from "./WhyForm";
 
-type Askable = Pick<LiveEngine<Numbered>, "address" | "lastCommand" | "refresh">;
+type Askable = Pick<LiveEngine<Numbered>, "address" | "refresh">;
+
+const NOTHING: ChoicesView = { questions: [], commands: [] };
 
 interface AskProps {
   readonly live: Askable;
@@ -21,33 +26,44 @@ interface AskProps {
 }
 
 export function Ask({ live, past }: AskProps) {
+  const choices = useSignal<ChoicesView | null>(null);
+  // What can be asked changes with the engine: it is fetched when somebody turns to a form, and after each command.
+  const fetch = async () => {
+    try {
+      choices.value = await api.choices(live.address);
+    } catch {
+      // Without choices both can still be written as JSON; what is wrong with the server is told elsewhere.
+      choices.value ??= NOTHING;
+    }
+  };
+  useEffect(() => void fetch(), [live.address]);
   return (
     <div class="room-columns">
       <section class="panel" aria-labelledby="why" data-testid="panel-why">
         <h2 id="why">Why</h2>
-        <JsonForm
-          label="Question"
+        <WhyForm
+          questions={choices.value?.questions ?? null}
           hint={
             past
               ? "The answer speaks of the engine as it is now, not of the moment shown."
-              : "A question as JSON; the engine answers with its chain of reasons."
+              : "The engine answers with its chain of reasons."
           }
-          example={'{"about": "now"}'}
-          button="Ask why"
-          onSend={async (question) => <ReasonChain reason={await api.why(live.address, question)} />}
-          testId="why-form"
+          onOpen={() => void fetch()}
+          onAsk={async (question) => <ReasonChain reason={await api.why(live.address, question)} />}
         />
       </section>
       <section class="panel" aria-labelledby="command" data-testid="panel-command">
         <h2 id="command">Command</h2>
-        <JsonForm
-          label="Command"
+        <CommandForm
+          forms={choices.value?.commands ?? null}
           hint={commandHint(past)}
-          example={live.lastCommand.value ?? '{"type": "…"}'}
-          button="Send"
           disabled={past || !mayCommand.value}
-          onSend={(command) => send(live, command)}
-          testId="command-form"
+          onOpen={() => void fetch()}
+          onSend={async (command) => {
+            const done = await send(live, command);
+            await fetch();
+            return done;
+          }}
         />
       </section>
     </div>
@@ -58,7 +74,7 @@ function commandHint(past: boolean): string {
   if (!mayCommand.value) return "Your role may look but not command.";
   return past
     ? "Go back to live to send commands: the past cannot be changed."
-    : "A command as JSON with its type; it is journalled before it takes effect.";
+    : "It is journalled before it takes effect.";
 }
 
 async function send(live: Askable, command: Json): Promise<ComponentChildren> {

@@ -9,10 +9,10 @@ import { batch, signal } from "@preact/signals";
 import type { Api, ApiError, EngineAddress } from "../../api/client";
 import { asApiError } from "../../api/client";
 import type { JsonObject } from "../../api/json";
-import { isList, isObject, writeJson } from "../../api/json";
+import { isList, isObject } from "../../api/json";
 import type { Source as EventSource } from "../../api/stream";
 import { EventStream } from "../../api/stream";
-import type { GapView, RecordView } from "../../api/types";
+import type { GapView } from "../../api/types";
 
 export const MOST_ROWS = 500;
 const BACKFILL_RECORDS = 400;
@@ -44,11 +44,6 @@ export function recordOf(id: string): number {
   return Number(id.split(".", 1)[0]);
 }
 
-function newestCommand(records: readonly RecordView[]): string | null {
-  const body = records.findLast((record) => record.kind === "input")?.body;
-  return isObject(body) && isObject(body["command"]) ? writeJson(body["command"]) : null;
-}
-
 export class LiveEngine<State extends Numbered> {
   readonly address: EngineAddress;
   readonly state = signal<State | null>(null);
@@ -56,8 +51,6 @@ export class LiveEngine<State extends Numbered> {
   readonly came = signal<readonly CameRow[]>([]);
   readonly extent = signal<Extent>({ first: 0, snapshots: [] });
   readonly stream = signal<EventStream | null>(null);
-  /** The newest command in the journal as JSON text: the best example of what this engine takes. */
-  readonly lastCommand = signal<string | null>(null);
 
   readonly #api: Pick<Api, "journal">;
   readonly #readNow: ReadNow<State>;
@@ -118,12 +111,9 @@ export class LiveEngine<State extends Numbered> {
 
   async #measure(last: number): Promise<void> {
     const start = Math.max(0, last - LAST_RECORDS + 1);
-    const { records, first_n, snapshots } = await this.#api.journal(this.address, start, LAST_RECORDS);
+    const { first_n, snapshots } = await this.#api.journal(this.address, start, LAST_RECORDS);
     this.#extentDue = Date.now() + STATE_EVERY_MS;
-    batch(() => {
-      this.extent.value = { first: first_n, snapshots };
-      this.lastCommand.value = newestCommand(records) ?? this.lastCommand.value;
-    });
+    this.extent.value = { first: first_n, snapshots };
   }
 
   async #openStream(last: number, first: number): Promise<void> {

@@ -25,7 +25,7 @@ from pendula.server.errors import HttpRefused, json_response
 from pendula.server.hosting.engine_host import EngineHost
 from pendula.server.hosting.moments import Facts, said
 from pendula.server.hosting.room_spec import Lifecycle, New, RoomSpec, Sentences
-from pendula.server.rooms.actions import bounds, demo, estimates, views
+from pendula.server.rooms.actions import bounds, choices, demo, estimates, views
 from pendula.server.routes.bodies import document_limits, read_body
 from pendula.server.routes.dependencies import Operator, RequestId, Supervised, Viewer
 from pendula.server.routes.engine import LARGEST_N, RecordNumber, command_response
@@ -395,4 +395,5 @@ ROOM = RoomSpec(
     prefix=BASE,
     bound=bounds.check,
     incidents={"rejection": said, "diagnostic": said, "interrupt": _interrupted},
+    choices=choices.choices,
 )

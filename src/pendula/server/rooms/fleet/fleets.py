@@ -1,8 +1,8 @@
 """The fleets of a server: each engine that is open has a loop, each loop its trucks, simulated or real.
 
-How simulated trucks are is kept beside the engines, in a file of a fleet's name; compiled maps too, by their hashes, so
-that a server need not compile them again. Where a file is gone, real trucks are waited for, and a map is made anew. The
-map of a fleet also lies beside its journal, for everything that reads journals by itself.
+How simulated trucks are is kept beside the engines, in a file of a fleet's name; where it is gone, real trucks are
+waited for. The compiled map of a fleet lies beside its journal, so that neither the server nor anybody else who reads
+the journal need compile it again; where it is gone or damaged it is made anew.
 """
 
 import asyncio
@@ -13,15 +13,14 @@ import msgspec
 import structlog
 from fastapi import Path
 
-from pendula.fleet.compiled_sites import put
 from pendula.fleet.model import MapDamaged
+from pendula.fleet.runs import RingJournal
 from pendula.fleet.runs.incidents import MAP_FILE
-from pendula.fleet.runs.recording import keep_map
-from pendula.fleet.site.compiled_map import CompiledMap
-from pendula.fleet.site.file import from_bytes, to_bytes
+from pendula.fleet.runs.recording import find_map, keep_map
 from pendula.kernel.bodies import Nobody
 from pendula.kernel.disk import RealDisk, replace
 from pendula.kernel.engine import Outside
+from pendula.kernel.journal import FileJournal
 from pendula.server.data_directory import NAME
 from pendula.server.errors import NotFound
 from pendula.server.hosting.engine_host import EngineHost
@@ -33,7 +32,8 @@ from pendula.server.rooms.fleet.loop import FleetLoop
 from pendula.server.rooms.fleet.trucks import Simulation
 from pendula.server.views import State
 
-MAPS_AT_ONCE = 16
+# Fleets that are being made at the same time.
+MOST_EXPECTED = 16
 BASE = "/api/v1/fleet"
 FLEET = BASE + "/{fleet}"
 FleetName = Annotated[str, Path(pattern=f"^{NAME.pattern}$")]
@@ -51,19 +51,17 @@ class Fleets:
         self._expected: dict[str, Simulation | None] = {}
         self._caretaker: Caretaker | None = None
         self.figures = Figures(host.metrics.registry, self._served)
-        self._load_maps()
 
     @property
     def outside(self) -> Outside:
         return Nobody()
 
-    def expect(self, name: str, simulation: Simulation | None, site: CompiledMap) -> None:
+    def expect(self, name: str, simulation: Simulation | None) -> None:
         """A fleet of this name is about to be made."""
         self._expected[name] = simulation
         # One that could not be made after all is not waited for.
-        while len(self._expected) > MAPS_AT_ONCE:
+        while len(self._expected) > MOST_EXPECTED:
             del self._expected[next(iter(self._expected))]
-        self._keep(f"{_plain(site.compiled_hash)}.map", to_bytes(site))
 
     def loop(self, name: str) -> FleetLoop:
         """Raises `NotFound`."""
@@ -107,20 +105,22 @@ class Fleets:
             log.warning("simulation_lost", fleet=name, problem=str(error))
             return None
 
-    def _load_maps(self) -> None:
-        found = sorted(self._folder.glob("*.map"), key=lambda one: one.stat().st_mtime_ns)
-        for file in found[-MAPS_AT_ONCE:]:
-            try:
-                put(from_bytes(file.read_bytes()))
-            except (OSError, MapDamaged) as error:
-                log.warning("map_unusable", file=file.name, problem=str(error))
-
     def _keep(self, name: str, data: bytes) -> None:
         disk = RealDisk(self._folder)
         try:
             replace(disk, name, data)
         finally:
             disk.close()
+
+
+def opened(inner: FileJournal) -> RingJournal:
+    """The journal of a fleet, with the map beside it made known to the engine that is about to begin."""
+    try:
+        find_map(inner.disk)
+    except MapDamaged as error:
+        log.warning("map_unusable", problem=error.message)
+        inner.disk.remove(MAP_FILE)
+    return RingJournal(inner)
 
 
 def _keep_map_beside(loop: FleetLoop) -> None:
@@ -146,7 +146,3 @@ def fleets_of(supervisor: Supervisor) -> Fleets:
 def loop_of(supervisor: Supervisor, name: str) -> FleetLoop:
     supervisor.host("fleet", name)
     return fleets_of(supervisor).loop(name)
-
-
-def _plain(compiled_hash: str) -> str:
-    return compiled_hash.removeprefix("sha256:")

@@ -62,7 +62,11 @@ class FleetLoop:
         self.host = host
         self.simulation = simulation
         self.alerts: deque[AlertNow] = deque(maxlen=MOST_ALERTS)
-        self.trucks: Trucks = RemoteTrucks() if simulation is None else SimulatedTrucks(self.engine, simulation)
+        self.trucks: Trucks = (
+            RemoteTrucks(self.engine.traffic.robot_ids)
+            if simulation is None
+            else SimulatedTrucks(self.engine, simulation)
+        )
         # What a gateway says of operations that went wrong.
         self.failed: list[OperationFailed] = []
         self._figures = figures

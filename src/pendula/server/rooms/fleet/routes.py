@@ -18,7 +18,6 @@ from starlette.responses import Response
 from pendula.documents import read_bytes
 from pendula.fleet.contracts.traffic import OperatorAnswer
 from pendula.fleet.engine import FleetEngine
-from pendula.fleet.runs import RingJournal
 from pendula.fleet.scenarios import Run
 from pendula.fleet.scenarios.model import Scenario
 from pendula.fleet.scenarios.reading import read_scenario
@@ -31,7 +30,7 @@ from pendula.server.hosting.moments import Facts, said
 from pendula.server.hosting.room_spec import Lifecycle, New, RoomSpec, Sentences
 from pendula.server.rooms.fleet import acting, bodies, remote, views
 from pendula.server.rooms.fleet.demo import DEMO_NAME, demo_config
-from pendula.server.rooms.fleet.fleets import FLEET, FleetName, Fleets, fleets_of, loop_of
+from pendula.server.rooms.fleet.fleets import FLEET, FleetName, Fleets, fleets_of, loop_of, opened
 from pendula.server.rooms.fleet.trucks import Simulation
 from pendula.server.routes.bodies import document_limits
 from pendula.server.routes.dependencies import Supervised, Viewer
@@ -54,6 +53,13 @@ class MapTooLarge(HttpRefused):
 
     code = "map_too_large"
     status = 413
+
+
+class ScriptNotServed(HttpRefused):
+    """The scenario says what happens when; a served fleet is told that while it lives. Facts: `members`."""
+
+    code = "script_not_served"
+    status = 422
 
 
 class FleetSummary(EngineSummary, frozen=True):
@@ -90,6 +96,7 @@ async def begin(request: Request, supervisor: Supervised, name: NewName, live: L
     data = await request.body()
     limits = document_limits(supervisor.settings)
     scenario = await asyncio.to_thread(lambda: read_scenario(read_bytes(data, limits=limits), FilePath("/nonexistent")))
+    _without_script(scenario)
     edges = len(scenario.source.edges)
     if edges > MOST_EDGES:
         raise MapTooLarge(
@@ -97,13 +104,24 @@ async def begin(request: Request, supervisor: Supervised, name: NewName, live: L
         )
     run = await asyncio.to_thread(_prepared, scenario)
     simulation = None if live else Simulation(scenario.world, scenario.seed, speed)
-    fleets_of(supervisor).expect(name, simulation, run.site)
+    fleets_of(supervisor).expect(name, simulation)
     return New(name, run.config)
 
 
+def _without_script(scenario: Scenario) -> None:
+    given = {"tasks": scenario.tasks, "taskEvents": scenario.task_events, "events": scenario.events}
+    members = [name for name, told in given.items() if told]
+    if members:
+        raise ScriptNotServed(
+            f"A served fleet follows no script: leave {' and '.join(members)} out, and post them while it lives: tasks "
+            "to /tasks, goods and room to /stock, what people want to /actions, faults to /faults",
+            members=members,
+        )
+
+
 def _prepared(scenario: Scenario) -> Run:
-    """Compiled, and found to be able to begin; events and expectations are for runs with an end."""
-    return Run(replace(scenario, events=(), expect=()))
+    """Compiled, and found to be able to begin; expectations are for runs with an end."""
+    return Run(replace(scenario, expect=()))
 
 
 _SCENARIO: dict[str, Any] = {
@@ -129,8 +147,9 @@ LIFECYCLE = Lifecycle(
     summary=FleetSummary,
     listing=FleetList,
     sentences=Sentences(
-        make="Make a fleet of a scenario: what `pendula fleet run` takes, as JSON, with its map in it. Its trucks are "
-        "simulated, or real with `live=true`. It begins to tick at once.",
+        make="Make a fleet of a scenario: what `pendula fleet run` takes, as JSON, with its map in it and without "
+        "tasks and events, which are posted while it lives. Its trucks are simulated, or real with `live=true`. It "
+        "begins to tick at once.",
         close="Close a fleet: it ticks no more, and real trucks stop by their watchdogs.",
         open="Open a fleet that was closed: nobody moves before every truck was heard.",
         remove="Remove a fleet and all it ever wrote.",
@@ -217,6 +236,6 @@ def room_for(settings: Settings) -> RoomSpec:
         lifecycle=LIFECYCLE,
         store=Fleets,
         commanded=False,
-        journal=RingJournal,
+        journal=opened,
         incidents={"alert": _alarm, "incident": said, "tick_failed": said},
     )

@@ -4,7 +4,7 @@ Both satisfy `pendula.fleet.gateway.Gateway`, and the loop of a fleet does not k
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from msgspec import Struct
@@ -21,7 +21,8 @@ from pendula.fleet.tasks import Operation
 from pendula.fleet.tick.observing import TruckReport
 from pendula.server.errors import HttpRefused
 
-MOST_WAITING = 1000
+# Of one truck between two ticks.
+MOST_WAITING = 20
 
 
 class NotSimulated(HttpRefused):
@@ -70,21 +71,26 @@ class SimulatedTrucks(SimulatedGateway):
 class RemoteTrucks:
     """Trucks behind a gateway: it posts what they report and asks for what they are to do, whenever it likes."""
 
-    def __init__(self) -> None:
-        self._reports: deque[TruckReport] = deque(maxlen=MOST_WAITING)
+    def __init__(self, robot_ids: Iterable[str]) -> None:
+        # The last ones of every truck: who says too much takes no place from the others, strangers least of all.
+        self._reports = {name: deque[TruckReport](maxlen=MOST_WAITING) for name in sorted(robot_ids)}
+        self._strange: deque[TruckReport] = deque(maxlen=MOST_WAITING)
         self._done: dict[str, None] = {}
         self.commands: dict[str, RollingTargetCommand] = {}
         self.operations: dict[str, Operation] = {}
 
     def hear(self, reports: Sequence[TruckReport], done: Sequence[str]) -> None:
-        self._reports.extend(reports)
+        for one in reports:
+            self._reports.get(one.robot_id, self._strange).append(one)
         for robot_id in done:
             self._done[robot_id] = None
             self.operations.pop(robot_id, None)
 
     def received(self) -> Received:
-        heard = Received(tuple(self._reports), tuple(self._done))
-        self._reports.clear()
+        lines = [*self._reports.values(), self._strange]
+        heard = Received(tuple(one for line in lines for one in line), tuple(self._done))
+        for line in lines:
+            line.clear()
         self._done.clear()
         return heard
 

@@ -24,7 +24,7 @@ from pendula.server.hosting.engine_host import AnyDriver, EngineHost
 from pendula.server.hosting.moments import said
 from pendula.server.hosting.room_spec import Lifecycle, New, RoomSpec, Sentences
 from pendula.server.hosting.supervisor import Supervisor
-from pendula.server.rooms.playback import bounds, channel_routes, demo, views
+from pendula.server.rooms.playback import bounds, channel_routes, choices, demo, views
 from pendula.server.rooms.playback.bodies import (
     Again,
     Artwork,
@@ -353,4 +353,5 @@ ROOM = RoomSpec(
     store=LibraryService,
     advance=events.Advance,
     incidents={"diagnosed": said, "blank": lambda _: "The screen is empty"},
+    choices=choices.choices,
 )

@@ -15,6 +15,20 @@ export interface LineEnds {
 
 export type Chosen = { readonly kind: "node"; readonly id: string } | ({ readonly kind: "line" } & LineEnds) | null;
 
+const TO = ">";
+
+/** What is chosen as the address names it: a participant, or a line as `creditor>debtor`. */
+export function nameOfChosen(chosen: Chosen): string | null {
+  if (chosen === null) return null;
+  return chosen.kind === "node" ? chosen.id : `${chosen.from}${TO}${chosen.to}`;
+}
+
+export function chosenFrom(name: string | null): Chosen {
+  if (name === null) return null;
+  const [from = "", to] = name.split(TO, 2);
+  return to === undefined ? { kind: "node", id: from } : { kind: "line", from, to };
+}
+
 /** The network of one equivalent; a new object whenever anything in it has changed. */
 export interface Network {
   readonly equivalent: string;

@@ -6,7 +6,7 @@ import { amount, cause, short, simTime } from "../wording";
 import { forgetPlaces, placesOf, settled } from "./layout";
 import { lightsOf, MOST_LIGHTS, plannedLights, shining } from "./lit";
 import type { Happening } from "./model";
-import { chosenLines, happeningOf, lineKey, patched, standings, usedShare } from "./model";
+import { chosenFrom, chosenLines, happeningOf, lineKey, nameOfChosen, patched, standings, usedShare } from "./model";
 import { mixed, nodeAt, spotOf } from "./paint";
 
 beforeEach(forgetPlaces);
@@ -167,4 +167,12 @@ test("amounts, causes and times are written for people", () => {
 
 test("colours are mixed channel by channel", () => {
   expect(mixed("rgb(0, 100, 200)", "rgb(100, 200, 0)", 0.5)).toBe("rgb(50, 150, 100)");
+});
+
+test("what is chosen comes back from the name that the address has for it", () => {
+  const line = { kind: "line", from: "anna", to: "cafe" } as const;
+  const node = { kind: "node", id: "anna" } as const;
+
+  expect([line, node, null].map((chosen) => chosenFrom(nameOfChosen(chosen)))).toEqual([line, node, null]);
+  expect(nameOfChosen(line)).toBe("anna>cafe");
 });

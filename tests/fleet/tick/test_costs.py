@@ -1,0 +1,60 @@
+"""What a tick may cost, in counted units: no clock is read here, so nothing depends on the machine."""
+
+import numpy as np
+import pytest
+
+from pendula.fleet.tick import TickInputs
+from pendula.fleet.tick.draft import Draft
+from pendula.fleet.tick.phases import PHASES
+from pendula.fleet.traffic.resources import Exclusion
+from tests.fleet.sites import scene
+from tests.fleet.tick.test_traffic import hall
+from tests.fleet.tick.yard import Yard
+
+TICKS = 200
+
+
+def drafted(yard: Yard) -> Draft:
+    """The tick that comes next, worked through but not made true."""
+    reports = tuple(yard._report(one) for one in yard.drivers.values())
+    draft = yard.traffic._draft(TickInputs(yard.now + 100, reports))
+    draft.locks = draft.locks.copy()
+    for phase in PHASES:
+        phase(draft)
+    return draft
+
+
+@pytest.mark.req("FLT-PERF-1", "FLT-PERF-2", "FLT-COR-9")
+def test_no_truck_asks_for_more_units_than_lie_within_its_lookahead() -> None:
+    yard, most = hall(4), 0
+    for _ in range(TICKS):
+        for record in yard.step().scene.records:
+            if record.track is not None and record.granted:
+                # The unit before the last did not reach as far as the truck can use: so it asked for one more.
+                assert record.track.stands[record.granted - 1] < record.at_um + record.asked_um
+                most = max(most, record.granted)
+
+    assert most > 1
+
+
+@pytest.mark.req("FLT-PERF-1", "FLT-PERF-2")
+def test_what_a_tick_searches_is_counted_and_stays_within_what_it_may_spend() -> None:
+    yard, spent = hall(4), []
+    for _ in range(TICKS // 4):
+        yard.run(4)
+        draft = drafted(yard)
+        # The last search of a tick may cost more than was left, by no more than one search costs.
+        spent.append(draft.params.search_nodes_per_tick - draft.effort.left)
+
+    assert min(spent) == 0
+    assert 0 < max(spent) <= draft.params.search_nodes_per_tick + 2 * draft.params.search_nodes
+
+
+@pytest.mark.req("FLT-PERF-2")
+def test_what_a_resource_conflicts_with_is_looked_up_and_not_searched_for() -> None:
+    exclusion = Exclusion.of_site(scene("reference-hall"))
+
+    for resource in (0, len(exclusion) // 2, len(exclusion) - 1):
+        row = exclusion.row(resource)
+        assert np.shares_memory(row, exclusion.to)
+        assert len(row) == exclusion.at[resource + 1] - exclusion.at[resource]

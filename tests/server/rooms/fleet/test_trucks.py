@@ -1,0 +1,29 @@
+"""Trucks behind a gateway: what they say waits for the next tick, within bounds."""
+
+from pendula.fleet.tick.observing import TruckReport
+from pendula.server.rooms.fleet.trucks import MOST_WAITING, RemoteTrucks
+
+
+def report(robot_id: str, at_ms: int = 0) -> TruckReport:
+    return TruckReport(robot_id, at_ms, 0, 0, 0, 0)
+
+
+def test_a_truck_that_says_too_much_takes_no_place_from_the_others() -> None:
+    trucks = RemoteTrucks(["R1", "R2"])
+    trucks.hear([report("R1")], [])
+    trucks.hear([report("R2", at) for at in range(10_000)], [])
+    heard = trucks.received().reports
+
+    assert [one.robot_id for one in heard] == ["R1", *["R2"] * MOST_WAITING]
+    assert heard[-1].at_ms == 9_999
+    assert trucks.received().reports == ()
+
+
+def test_strangers_fill_no_memory_and_take_no_place_from_those_who_are_known() -> None:
+    trucks = RemoteTrucks(["R1", "R2"])
+    trucks.hear([report(f"stranger {number}") for number in range(10_000)], [])
+    trucks.hear([report("R2")], [])
+    heard = [one.robot_id for one in trucks.received().reports]
+
+    assert heard[0] == "R2"
+    assert len(heard) == 1 + MOST_WAITING

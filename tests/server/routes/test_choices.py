@@ -1,0 +1,138 @@
+"""What can be asked of an engine: every question that is offered is answered, every example is taken."""
+
+from typing import Any
+
+import httpx
+import pytest
+from msgspec import Struct
+
+from pendula.kernel.canonical import Json
+from pendula.server.hosting.choices import fields_of, form
+from pendula.server.settings import Settings
+from tests.server import screens, worlds
+from tests.server.living import BASE, TALLY, client_of, code_of, running
+
+pytestmark = pytest.mark.anyio
+ROOMS = (TALLY, worlds.STILL, screens.STILL)
+ENGINES = {"tally": BASE, "actions": worlds.HOUSE, "playback": screens.HALL}
+
+
+async def made(client: httpx.AsyncClient, room: str) -> str:
+    """The address of an engine of a room in which something is going on."""
+    if room == "tally":
+        assert (await client.post(f"{ENGINES[room]}/commands", json={"type": "add", "amount": 5})).status_code == 200
+    if room == "actions":
+        # A1 runs and A2 waits for it; L was broken off and waits for somebody who resumes it.
+        await worlds.make(client)
+        await worlds.ask(client, "submit", actions=[{"id": "L", "actor": "cy", "verb": "write", "t": 0}])
+        await worlds.ask(client, "interrupt", interrupts=[{"target": "L", "priority": 3, "t": 20}])
+        await worlds.ask(client, "advance", to=490)
+    if room == "playback":
+        await screens.hang(client)
+        await screens.shown(client, 3)
+        await screens.ask(client, "pause-channel", channel="b")
+        await screens.ask(client, "ban", id=4)
+    return ENGINES[room]
+
+
+def command_of(offered: dict[str, Any]) -> dict[str, Any]:
+    """The command that the page makes of a form in which nobody changed anything."""
+    values = {field["name"]: field["example"] for field in offered["fields"] if field["example"] is not None}
+    inside = offered["inside"]
+    return {"type": offered["type"], **(values if inside is None else {inside: [values]})}
+
+
+@pytest.mark.parametrize("room", ENGINES)
+async def test_every_question_that_is_offered_is_answered(settings: Settings, room: str) -> None:
+    async with running(settings, ROOMS) as app, client_of(app) as client:
+        engine = await made(client, room)
+        questions = (await client.get(f"{engine}/choices")).json()["questions"]
+
+        answers = [(await client.post(f"{engine}/why", json={"question": one["question"]})) for one in questions]
+
+    assert questions
+    assert [one.status_code for one in answers] == [200] * len(questions)
+    assert {one.json()["code"] for one in answers} & {"unknown", "unknown_question", "unknown_item"} == set()
+
+
+async def test_what_cannot_be_is_not_offered(settings: Settings) -> None:
+    async with running(settings, ROOMS) as app, client_of(app) as client:
+        await worlds.make(client, actions_submitted=[])
+        await screens.make(client, channels=[])
+        empty = [(await client.get(f"{ENGINES[room]}/choices")).json() for room in ("actions", "playback")]
+
+        for engine, offers in zip((ENGINES["actions"], ENGINES["playback"]), empty, strict=True):
+            for offered in offers["commands"]:
+                answer = await client.post(f"{engine}/commands", json=command_of(offered))
+                assert answer.status_code == 200, (offered["title"], answer.text)
+
+    titles = [one["title"] for offers in empty for one in offers["commands"]]
+    assert "Submit an action" in titles
+    assert not [
+        one for one in titles if one.startswith(("Interrupt", "Cancel", "Resume an", "Let a", "Follow", "Lift"))
+    ]
+
+
+@pytest.mark.parametrize("room", ENGINES)
+async def test_every_example_that_is_offered_is_taken(settings: Settings, room: str) -> None:
+    async with running(settings, ROOMS) as app, client_of(app) as client:
+        engine = await made(client, room)
+        titles = [one["title"] for one in (await client.get(f"{engine}/choices")).json()["commands"]]
+
+        refused = []
+        for title in titles:
+            # Each for the engine as the one before has left it.
+            now = (await client.get(f"{engine}/choices")).json()["commands"]
+            (offered,) = [one for one in now if one["title"] == title]
+            answer = await client.post(f"{engine}/commands", json=command_of(offered))
+            if answer.status_code != 200 or any(one["type"] == "rejection" for one in answer.json()["events"]):
+                refused.append((title, command_of(offered), answer.text))
+
+    assert len(titles) >= 5
+    assert refused == []
+
+
+async def test_what_is_submitted_by_the_example_of_a_world_starts(settings: Settings) -> None:
+    async with running(settings, ROOMS) as app, client_of(app) as client:
+        engine = await made(client, "actions")
+        forms = (await client.get(f"{engine}/choices")).json()["commands"]
+        (submit,) = [one for one in forms if one["type"] == "submit"]
+
+        await client.post(f"{engine}/commands", json=command_of(submit))
+        events = (await worlds.ask(client, "advance", by=300))["events"]
+
+    assert ("start", "by-hand-1") in [(event["type"], event["action_id"]) for event in events]
+
+
+async def test_an_engine_that_is_not_there_offers_nothing(settings: Settings) -> None:
+    async with running(settings, ROOMS) as app, client_of(app) as client:
+        missing = await client.get("/api/v1/tally/nobody/choices")
+
+    assert (missing.status_code, code_of(missing)) == (404, "not_found")
+
+
+class Letter(Struct, tag="letter"):
+    to: str
+    pages: int
+    stamp: bool = True
+    copies: int | None = None
+    extra: dict[str, int] | list[int] = {}
+
+
+def test_a_form_follows_from_the_type_of_its_command() -> None:
+    examples: dict[str, Json] = {"to": "ann", "pages": 2}
+
+    made = form("Write", Letter, examples, {"to": ["ann", "bo"]})
+
+    assert (made.type, made.title, made.inside) == ("letter", "Write", None)
+    assert [(one.name, one.kind, one.required, one.example, one.choices) for one in made.fields] == [
+        ("to", "text", True, "ann", ["ann", "bo"]),
+        ("pages", "integer", True, 2, []),
+        ("stamp", "yes_no", False, None, []),
+        ("copies", "integer", False, None, []),
+        ("extra", "json", False, None, []),
+    ]
+
+
+def test_fields_come_in_the_order_of_their_examples() -> None:
+    assert [one.name for one in fields_of(Letter, {"pages": 1, "to": "bo"})] == ["pages", "to"]
