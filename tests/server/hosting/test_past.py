@@ -16,7 +16,7 @@ pytestmark = pytest.mark.anyio
 
 
 class Gate(threading.Event):
-    """Closed until the block is left, also by an error: a thread that waits for ever would keep the tests from ending."""
+    """Closed until the block is left, also by an error: a thread that waits for ever keeps the tests from ending."""
 
     def __enter__(self) -> None: ...
 
