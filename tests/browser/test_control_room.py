@@ -146,7 +146,7 @@ def test_what_is_shown_is_saved_as_table_picture_and_state(demo: str, watched: W
             page.get_by_test_id(f"export-{kind}").first.click()
         files[kind] = told.value.path().read_bytes()
 
-    assert files["CSV"].startswith(b"truck,is,about,speed,waits,why\r\n")
+    assert files["CSV"].startswith(b"truck,is,why,about,speed,waits\r\n")
     assert files["PNG"].startswith(b"\x89PNG")
     assert {truck["robot_id"] for truck in json.loads(files["JSON"])["trucks"]} == {"R1", "R2", "R3", "R4"}
     assert watched.errors == []
@@ -208,7 +208,7 @@ def test_a_command_can_be_written_as_json_after_an_example_that_works(demo: str,
 
 @pytest.mark.parametrize(
     ("engine", "command"),
-    [("actions/town", "Submit an action"), ("playback/frame", "Show this next"), ("tally/demo", "Add")],
+    [("actions/town", "Submit an action"), ("playback/frame", "Show this next")],
 )
 def test_a_question_and_a_command_are_chosen_and_work_as_they_are_offered(
     demo: str, watched: Watched, engine: str, command: str

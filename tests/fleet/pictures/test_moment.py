@@ -2,10 +2,13 @@
 
 import xml.etree.ElementTree as ET
 
+import pytest
+
 from pendula.fleet.pictures.moment import moment_svg
 from pendula.fleet.scenarios import Run, shipped
 
 
+@pytest.mark.req("FLT-DCL-21", "FLT-OBS-10")
 def test_a_moment_shows_every_truck_and_who_is_in_the_way_of_whom() -> None:
     run = Run(shipped("head-on"))
     run.run(30_000)

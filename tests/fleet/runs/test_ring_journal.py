@@ -60,6 +60,7 @@ def test_a_disk_that_fails_stops_no_truck(operation: str, failure: str) -> None:
 
 
 @pytest.mark.req("FLT-OBS-3")
+@pytest.mark.req("FLT-EVO-23")
 def test_degraded_logging_raises_one_alert_in_the_stream() -> None:
     whole = FaultyDisk()
     through(whole)[0].step()

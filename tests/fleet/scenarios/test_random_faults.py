@@ -7,8 +7,8 @@ from tests.fleet.scenarios.random_faults import PASSING, faulty, watched
 from tests.fleet.scenarios.random_runs import failures, report
 
 MINUTE_MS = 60_000
-# A hundred runs always, and another hundred with the long ones.
-PARTS = [*range(10), *(pytest.param(part, marks=pytest.mark.long) for part in range(10, 20))]
+# Sixty runs always, and up to two hundred with the long ones.
+PARTS = [*range(6), *(pytest.param(part, marks=pytest.mark.long) for part in range(6, 20))]
 GRAVE = (*PASSING, FaultKind.STUCK, FaultKind.OVERRUN)
 
 

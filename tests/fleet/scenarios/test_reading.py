@@ -55,7 +55,7 @@ def test_noise_and_losses_are_shares() -> None:
 
 @pytest.mark.req("FLT-TEST-4", "FLT-TEST-5")
 def test_what_goes_wrong_by_chance_is_said_with_how_often() -> None:
-    given = [{"type": "SILENCE", "perHour": 4, "forMs": 3000}]
+    given: list[Any] = [{"type": "SILENCE", "perHour": 4, "forMs": 3000}]
     world = read_scenario(from_value({**PLAIN, "world": {"faults": given}}), Path()).world
 
     assert world.faults == (FaultRate(Fault(FaultKind.SILENCE, 3000), 4),)

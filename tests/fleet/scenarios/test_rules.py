@@ -14,6 +14,7 @@ from pendula.fleet.samples.scenes import head_on_lane
 from pendula.fleet.scenarios import Run, shipped
 from pendula.fleet.scenarios.model import ScenarioEvent
 from pendula.fleet.simulator import FaultKind
+from pendula.fleet.traffic.refuge import refuge
 from tests.fleet.scenarios.watching import Witness
 from tests.fleet.tick.yard import Yard
 
@@ -110,3 +111,17 @@ def test_trucks_that_turn_or_load_are_the_only_ones_in_their_discs() -> None:
 
     assert turns > 0
     assert run.measures.violations["I-7"] == 0
+
+
+@pytest.mark.req("FLT-TASK-15", "FLT-TEST-20", "FLT-DCL-18")
+def test_who_waits_for_a_pick_in_a_spur_stands_where_it_is_in_nobodys_way() -> None:
+    run = Run(shipped("spur"))
+    stood = 0
+    while not run.is_over:
+        records = run.step().scene.records
+        second, locks = records[1], run.traffic._locks
+        if second.waiting is not None and second.v_um_s == 0 and second.waiting.by == 0:
+            stood += 1
+            assert refuge(locks, 1) == locks.truck(1).position
+
+    assert stood > 50

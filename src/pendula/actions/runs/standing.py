@@ -28,10 +28,11 @@ class Doing(Struct, frozen=True):
 def doing(world: WorldState, actor: str | None) -> tuple[Doing, ...]:
     """The actions of everybody, or of one actor, in the order of their admission."""
     found = (action for action in world.actions.values() if actor is None or action.instance.actor == actor)
-    return tuple(_doing(world, action) for action in sorted(found, key=lambda action: action.admission))
+    return tuple(standing(world, action) for action in sorted(found, key=lambda action: action.admission))
 
 
-def _doing(world: WorldState, action: Action) -> Doing:
+def standing(world: WorldState, action: Action) -> Doing:
+    """Where an action stands that is not over."""
     instance, stage = action.instance, action.stage
     running = stage is Stage.RUNNING
     since = {Stage.RUNNING: action.t_end - action.remaining, Stage.WAITING: action.joined}.get(stage)

@@ -3,19 +3,22 @@
 What the truck is committed to stays: the new way leaves the old one in the first node beyond the end of the grant.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
 
 from pendula.fleet.driving.records import Record
+from pendula.fleet.routing.opposition import Opposite, against_us, opposite_edges
 from pendula.fleet.routing.planner import Anchor, Closed, Planner
-from pendula.fleet.routing.route_plan import RoutePlan, plan_route
+from pendula.fleet.routing.route_plan import RoutePlan, cost_of, plan_route
 from pendula.fleet.routing.snapping import SnapParams, Snapper
 from pendula.fleet.routing.splicing import splice
 from pendula.fleet.site.compiled_map import CompiledMap
 
 # Why a route is made for a truck that is elsewhere than it was believed to be.
 RECOVERY = "RECOVERY"
+# What a lane costs more for every truck that is about to drive it the other way, in thousandths (FLT-LIVE-14).
+_AGAINST_MILLI = 3_000
 
 
 def detour(record: Record, planner: Planner, closed: Closed) -> RoutePlan | None:
@@ -65,6 +68,18 @@ class Wayfinder:
         """Another way on, not over what the truck waits for."""
         return detour(record, self._planner(record), self._closed[record.robot_id])
 
+    def compared(self, record: Record, others: Iterable[Record]) -> tuple[RoutePlan, int] | None:
+        """Another way on, and what the one in force costs by the same measure. To both, lanes are dear that others are
+        about to drive the other way: whoever planned the one in force kept off them, and a way against the stream looks
+        short and moves the wait to another place."""
+        plain, track = self._planner(record), record.track
+        ahead = [_ahead(other) for other in others if other is not record]
+        planner = plain.dearer(against_us(plain, self._opposite, ahead, _AGAINST_MILLI))
+        plan = detour(record, planner, self._closed[record.robot_id])
+        if plan is None or track is None:
+            return None
+        return plan, cost_of(planner, track.plan.start, tuple(one.edge for one in track.plan.segments))
+
     def around(self, record: Record, closed: Closed) -> RoutePlan | None:
         """Another way on, off what is closed beside what always is."""
         usual = self._closed[record.robot_id]
@@ -86,8 +101,18 @@ class Wayfinder:
         return self._planners.setdefault(profile.profile_id, Planner(self._site, profile))
 
     @cached_property
+    def _opposite(self) -> Opposite:
+        return opposite_edges(self._site)
+
+    @cached_property
     def _snapper(self) -> Snapper:
         return Snapper(self._site, self._snap)
+
+
+def _ahead(record: Record) -> list[int]:
+    """The edges that a truck still has before it, to its rest node."""
+    segments = () if record.track is None else record.track.segments
+    return [one.edge for one in segments if one.route_s0_um + one.length_um > record.at_um]
 
 
 def _stops(plan: RoutePlan) -> tuple[int, ...]:

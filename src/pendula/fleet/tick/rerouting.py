@@ -61,20 +61,19 @@ def _escalate(draft: Draft, record: Record, blocker: Record) -> None:
         record.escalated = _REROUTED
         if _is_due(draft, record):
             # A try in vain starts no cooldown: should trucks prove to wait in a circle, this one may have to go round.
-            plan = draft.ways.detour(record)
-            if plan is not None and _is_worth_it(draft, record, blocker, plan):
-                sent_round(draft, record, plan)
+            found = draft.ways.compared(record, draft.records)
+            if found is not None and _is_worth_it(draft, blocker, *found):
+                sent_round(draft, record, found[0])
     elif record.escalated < _TOLD and waited >= params.wait_alert_ms:
         record.escalated = _TOLD
         draft.alert(alarms.WAIT_TOO_LONG, "WARN", record.blocked_ms, record.robot_id, **details)
 
 
-def _is_worth_it(draft: Draft, record: Record, blocker: Record, plan: RoutePlan) -> bool:
+def _is_worth_it(draft: Draft, blocker: Record, plan: RoutePlan, old_cost_us: int) -> bool:
     """By FLT-PLAN-9: faster by enough, or the truck in the way does not move by itself."""
-    assert record.track is not None
     lost = blocker.stop_code is not None and hold_of(blocker.stop_code) != "TRAFFIC_HOLD"
     params = ReplanParams(draft.params.replan_cooldown_ms, draft.params.reroute_gain_ms)
-    return worth_taking(record.track.plan.cost_us, plan.cost_us, lost, params)
+    return worth_taking(old_cost_us, plan.cost_us, lost, params)
 
 
 def sent_round(draft: Draft, record: Record, plan: RoutePlan | None) -> bool:

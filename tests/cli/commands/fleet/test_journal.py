@@ -84,6 +84,7 @@ def test_why_says_what_is_wrong_with_the_question(
 
 
 @pytest.mark.req("FLT-OBS-6")
+@pytest.mark.req("FLT-EVO-23")
 def test_other_parameters_are_told_beside_the_recorded_ones(pendula: Pendula, kept: Path, tmp_path: Path) -> None:
     other = tmp_path / "params.yaml"
     other.write_text("refuge: false\n")

@@ -107,6 +107,7 @@ async def test_grave_actions_are_said_twice_and_only_of_trucks_that_stand(served
 
 
 @pytest.mark.long
+@pytest.mark.req("FLT-API-7")
 async def test_a_task_of_ones_own_is_done_and_an_impossible_one_refused(served: httpx.AsyncClient) -> None:
     stream = (await now(served))["streams"][0]
     body = {"pickNodeId": stream["pick_node_ids"][0], "dropNodeId": stream["drop_node_ids"][0], "priority": 99}
@@ -139,6 +140,7 @@ async def test_a_task_is_held_by_an_operator_and_goes_on_when_it_may(served: htt
     assert again["code"] == "TASK_HELD"
 
 
+@pytest.mark.req("FLT-OBS-10")
 async def test_a_moment_of_the_past_is_shown_as_it_was(served: httpx.AsyncClient) -> None:
     seen = await until(served, lambda it: it["tick"] > 30)
     await until(served, lambda it: it["tick"] > seen["tick"] + 30)
@@ -283,6 +285,7 @@ async def test_a_fault_of_a_simulated_truck_is_seen_and_told(served: httpx.Async
     assert _truck(lost, "R1")["sentence"] == "R1 stops: it reports a fault."
 
 
+@pytest.mark.req("FLT-API-7")
 async def test_real_trucks_are_heard_and_get_their_orders(app: FastAPI) -> None:
     async with client_of(app) as client:
         await made(client, live=True)

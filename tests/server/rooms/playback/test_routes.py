@@ -213,10 +213,10 @@ async def test_new_artwork_is_taken_merged_rejected_and_shown(client: httpx.Asyn
 
 
 async def test_new_artwork_has_a_count_of_its_own_beside_the_turns_of_channels(client: httpx.AsyncClient) -> None:
-    await hang(client, settings={"lookahead": 1})
+    await hang(client, settings={"lookahead": 4})
     await ask(client, "nae", id=900, payload=PAYLOAD)
 
-    seen = [(await told(client, "now"))["item"]["id"], *await shown(client, 6)]
+    seen = [(await told(client, "now"))["item"]["id"], *await shown(client, 12)]
 
     now = await told(client, "now")
     assert now["new_shown"] == seen.count(900) > 0

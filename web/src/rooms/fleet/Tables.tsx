@@ -37,7 +37,8 @@ export function TruckTable({ now, chosen, onChoose, children }: TruckTableProps)
       by: condition,
       cell: (truck) => <span data-condition={condition(truck)}>{condition(truck)}</span>,
     },
-    { key: "phase", title: "about", by: phase, cell: phase },
+    { key: "why", title: "why", wide: true, cell: ({ sentence }) => sentence },
+    { key: "phase", title: "about", by: phase, cell: (truck) => <span class="nowrap">{phase(truck)}</span> },
     { key: "speed", title: "speed", numeric: true, by: (truck) => truck.speed, cell: (truck) => speed(truck.speed) },
     {
       key: "wait",
@@ -46,7 +47,6 @@ export function TruckTable({ now, chosen, onChoose, children }: TruckTableProps)
       by: ({ wait }) => wait,
       cell: ({ wait }) => (wait > 0 ? lasting(wait) : ""),
     },
-    { key: "why", title: "why", wide: true, cell: ({ sentence }) => sentence },
   ];
   return (
     <section class="panel" aria-label="Trucks" data-testid="panel-trucks">
@@ -198,14 +198,18 @@ export function AlertTable({
       <div class="panel-head">
         <h2>Alerts and incidents</h2>
       </div>
-      <DataTable
-        caption="Alerts and incidents, the newest first"
-        columns={columns}
-        rows={[...alerts].reverse()}
-        rowKey={({ tick, code, robot_ids }) => `${tick} ${code} ${robot_ids.join(" ")}`}
-        empty="Nothing went wrong since the fleet is served."
-        testId="alerts"
-      />
+      {alerts.length === 0 ? (
+        <p class="quiet">Nothing went wrong since the fleet is served.</p>
+      ) : (
+        <DataTable
+          caption="Alerts and incidents, the newest first"
+          columns={columns}
+          rows={[...alerts].reverse()}
+          rowKey={({ tick, code, robot_ids }) => `${tick} ${code} ${robot_ids.join(" ")}`}
+          empty=""
+          testId="alerts"
+        />
+      )}
     </section>
   );
 }

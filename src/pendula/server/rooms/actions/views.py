@@ -19,6 +19,7 @@ from pendula.actions.model import Instance
 from pendula.actions.requests import Wish
 from pendula.actions.rules import Action, Lock, Stage, Verb
 from pendula.actions.runs import Logs
+from pendula.actions.runs.standing import standing
 from pendula.actions.state import WorldState
 from pendula.kernel.bodies import read_outcome
 from pendula.kernel.driver import Driver
@@ -211,35 +212,23 @@ def _epoch(world: WorldState) -> EpochView:
 
 
 def _action(world: WorldState, action: Action, explained: bool) -> ActionView:
-    since, until = _times(action)
+    stands = standing(world, action)
     return ActionView(
-        id=action.instance.id,
-        actor=action.instance.actor,
-        verb=action.instance.verb,
-        stage=action.stage.name.lower(),
+        id=stands.action_id,
+        actor=stands.actor,
+        verb=stands.verb,
+        stage=stands.stage,
         segment=action.segment,
         admission=action.admission,
         priority=action.priority,
-        remaining=action.t_end - world.clock.minute if action.stage is Stage.RUNNING else action.remaining,
-        locks=[lock.name for lock in action.locks],
+        remaining=stands.remaining,
+        locks=list(stands.locks),
         pc=action.seen,
-        since=since,
-        until=until,
-        why=why(world, {"action": action.instance.id}) if explained else None,
-        params=action.instance.params,
+        since=stands.since,
+        until=stands.until,
+        why=why(world, {"action": stands.action_id}) if explained else None,
+        params=stands.params,
     )
-
-
-def _times(action: Action) -> tuple[int | None, int | None]:
-    match action.stage:
-        case Stage.RUNNING:
-            return action.t_end - action.remaining, action.t_end
-        case Stage.WAITING:
-            return action.joined, None
-        case Stage.HELD:
-            return None, action.joined
-        case _:
-            return None, None
 
 
 def _queued(world: WorldState) -> list[tuple[int, int, int, Instance | Wish]]:
