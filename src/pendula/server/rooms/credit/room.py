@@ -35,7 +35,7 @@ def room_for(settings: Settings, environment: Mapping[str, str] | None = None) -
             actions.router,
             runs.router,
         ),
-        views=(*VIEWS, Snapshot, Summary),
+        views=(*VIEWS, past.PastRun, Snapshot, Summary),
         service=lambda host: SimulatorService(host, served, begun),
         errors=lambda _: SimulatorErrors(),
         prefix=PREFIX,

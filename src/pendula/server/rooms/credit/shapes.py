@@ -5,7 +5,6 @@ from typing import Annotated, Any, Literal, Self
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from pendula.credit.served.bottlenecks import Bottleneck, Target
-from pendula.credit.served.pictures import Snapshot
 from pendula.credit.served.records import ErrorAt, Record
 from pendula.credit.served.scenarios import Summary
 from pendula.credit.served.series import Series
@@ -76,18 +75,6 @@ def status_view(record: Record, current_phase: str | None = None) -> RunStatusVi
     facts: dict[str, Any] = {name: getattr(record, name) for name in names}
     told = {"state": record.state.value, "queue_depth": 0, "current_phase": current_phase}
     return RunStatusView(**{**facts, **told, "ops_sec": float(record.ops_sec)})
-
-
-class PastRun(Control, frozen=True, kw_only=True):
-    """A run as it was after record `n` of its journal, and the network of one equivalent then."""
-
-    n: int
-    tick_index: int
-    sim_time_ms: int
-    attempts_total: int
-    committed_total: int
-    rejected_total: int
-    graph: Snapshot
 
 
 class RunDetails(Control, frozen=True, kw_only=True):
@@ -372,7 +359,6 @@ VIEWS = (
     RunName,
     RunStatusView,
     RunDetails,
-    PastRun,
     WhatIfView,
     MetricsView,
     BottlenecksView,

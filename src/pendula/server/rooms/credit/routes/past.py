@@ -9,13 +9,13 @@ from starlette.responses import Response
 
 from pendula.credit.engine import Run
 from pendula.credit.runs.artifacts import moment as wall_time
-from pendula.credit.served.pictures import picture
+from pendula.credit.served.pictures import Snapshot, picture
 from pendula.kernel import canonical
 from pendula.server.errors import json_response
 from pendula.server.hosting.engine_host import EngineHost
 from pendula.server.rooms.credit.errors import PREFIX, BadRequest, Conflict
 from pendula.server.rooms.credit.routes.calling import Caller, Looking, equivalent_of, whole
-from pendula.server.rooms.credit.shapes import PastRun
+from pendula.server.rooms.credit.shapes import Control
 from pendula.server.routes.dependencies import supervisor_of
 from pendula.server.routes.moments import MOST_POINTS, found_incident, found_moment
 from pendula.server.routes.openapi import CHANGE_ERRORS, answers
@@ -25,6 +25,18 @@ RUN = "/runs/{run_id}"
 BIG = 10**15
 
 router = APIRouter(prefix=PREFIX, tags=["credit"])
+
+
+class PastRun(Control, frozen=True, kw_only=True):
+    """A run as it was after record `n` of its journal, and the network of one equivalent then."""
+
+    n: int
+    tick_index: int
+    sim_time_ms: int
+    attempts_total: int
+    committed_total: int
+    rejected_total: int
+    graph: Snapshot
 
 
 @router.get(f"{RUN}/past", responses=answers(PastRun, CHANGE_ERRORS), operation_id="credit_past")
