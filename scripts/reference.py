@@ -22,6 +22,7 @@ from types import ModuleType
 from typing import Any
 
 import pendula
+from pendula.cli.failing import MEANINGS
 from pendula.kernel.limits import ALL, Limit
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -103,7 +104,7 @@ def codes() -> str:
         parts += table(("code", "means"), [(code(name), lines[name]) for name in found])
     intro = (
         "Every error, refusal and reason has a code that does not change; programs decide by it, sentences are for "
-        "people. *Exit* is the exit code of `pendula`: 1 the input was refused, 2 wrong usage, 3 the world is broken. "
+        "people. *Exit* is the [exit code](commands.md#exit-codes) of `pendula`. "
         "*HTTP* is the status where a request is refused; where another error reaches a caller, an exit of 1 is 422 "
         "and any other is 503. A refusal of an engine is 409."
     )
@@ -204,10 +205,11 @@ def commands() -> str:
             parts += ["Example:", "", *(f"    {line}" for line in examples), ""]
     intro = (
         "`pendula` is the one program. Every command takes `--json`: one canonical JSON document on stdout and nothing "
-        "else there. It exits with 0 on success, 1 when the input was refused, 2 on wrong usage, 3 when the world is "
-        "broken, and tells why in one line on stderr ([codes](codes.md))."
+        "else there. The exit code has one meaning for all of them; why it is not 0 is told in one line on stderr "
+        "([codes](codes.md))."
     )
-    return page("Commands", intro, parts)
+    exits = table(("exit code", "means"), [(str(number), meaning) for number, meaning in MEANINGS.items()])
+    return page("Commands", intro, ["## Exit codes", "", *exits, *parts])
 
 
 def _tree() -> Iterator[tuple[str, Any]]:

@@ -67,12 +67,21 @@ def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:
 
 def refresh(root: Path) -> bool:
     """Write the list of ids again from the documents; False where there are none."""
-    documents = sorted((root / DOCUMENTS).glob("*.md"))
-    if not documents:
+    documents = next((found for place in checkouts(root) if (found := sorted((place / DOCUMENTS).glob("*.md")))), None)
+    if documents is None:
         return False
     rooms = {document.stem: defined_in(document.read_text(encoding="utf-8")) for document in documents}
     (root / LIST).write_text(json.dumps(rooms, indent=1) + "\n", encoding="utf-8")
     return True
+
+
+def checkouts(root: Path) -> Iterator[Path]:
+    """This checkout and, where it is a worktree of git's, the one it belongs to: the documents lie beside that."""
+    yield root
+    link = root / ".git"
+    if link.is_file():
+        folder = Path(link.read_text(encoding="utf-8").removeprefix("gitdir:").strip())
+        yield (root / folder).parents[2]
 
 
 def defined_in(text: str) -> Forces:

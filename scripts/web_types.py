@@ -7,9 +7,10 @@ be written as a type is a fault, not a guess.
 """
 
 import json
+import re
 import sys
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,13 +29,25 @@ ANY_SIZE = "number | bigint"
 Shape = Mapping[str, Any]
 
 
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")
+
+
+class SameName(Exception):
+    """Shapes that cannot be told apart by their names, or have one that is not a name in TypeScript."""
+
+
 def main() -> int:
     from pendula.server.app import create_app
     from pendula.server.rooms import rooms_for
     from pendula.server.settings import Settings
 
     told = Settings(demo=True)
-    TYPES.write_text(types_of(create_app(told, rooms_for(told)).openapi()), encoding="utf-8")
+    try:
+        text = types_of(create_app(told, rooms_for(told)).openapi())
+    except SameName as error:
+        print(error, file=sys.stderr)
+        return 1
+    TYPES.write_text(text, encoding="utf-8")
     return 0
 
 
@@ -42,6 +55,7 @@ def types_of(document: Shape) -> str:
     """The whole file: each shape that an answer has or holds, and which path answers a GET or a POST with which."""
     shapes, answers = document["components"]["schemas"], dict(sorted(answers_of(document)))
     names = sorted(reached(shapes, answers.values()))
+    require_names(shapes, names)
     tables = (table_of("Answers", "get", answers), table_of("PostAnswers", "post", answers))
     return "\n".join([HEAD, *(declared(name, shapes[name]) for name in names), *tables])
 
@@ -72,8 +86,17 @@ def reached(shapes: Shape, roots: Any) -> set[str]:
         name = waiting.pop()
         if name not in found:
             found.add(name)
-            waiting += references(shapes[name])
+            waiting += references(shapes.get(name))
     return found
+
+
+def require_names(shapes: Shape, names: Sequence[str]) -> None:
+    """Views of one name in two rooms get the names of their modules, and what answers with them leads nowhere."""
+    wrong = [name for name in names if name not in shapes or not _NAME.fullmatch(name)]
+    if wrong:
+        told = ", ".join(wrong)
+        alike = sorted(name for name in shapes if not _NAME.fullmatch(name))
+        raise SameName(f"No types for {told}: give each view of a room a name of its own; there are {', '.join(alike)}")
 
 
 def references(part: Any) -> list[str]:

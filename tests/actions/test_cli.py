@@ -187,10 +187,10 @@ def test_a_file_that_cannot_be_used_is_exit_1(
     assert error(ended)["code"] == code
 
 
-def test_a_file_that_is_not_there_is_exit_1(tmp_path: Path, pendula: Pendula) -> None:
+def test_a_file_that_is_not_there_is_exit_3(tmp_path: Path, pendula: Pendula) -> None:
     ended = pendula("run", tmp_path / "none.yaml")
 
-    assert ended.code == 1
+    assert ended.code == 3
     assert "the file cannot be read" in ended.err
 
 
@@ -203,7 +203,7 @@ def test_wrong_usage_is_exit_2(arguments: tuple[object, ...], pendula: Pendula) 
 @pytest.mark.req("ACT-FILE-4")
 def test_a_place_that_cannot_be_written_is_exit_3(standard: Path, pendula: Pendula) -> None:
     for option in ("--gantt", "--journal", "--logs"):
-        assert pendula("run", standard, option, standard / "inside a file").code == 3
+        assert pendula("run", standard, option, standard / "inside a file.svg").code == 3
 
 
 @pytest.mark.req("ACT-EVT-3")

@@ -13,6 +13,7 @@ from pendula.cli.fitting import shared_out
 from pendula.cli.output import Output, example, facts, reason_tree, table, titled_list
 from pendula.kernel.engine import Reason
 from pendula.kernel.errors import NotCanonical
+from tests.cli.conftest import Pendula
 
 WATCHED = """
 from pendula.cli.fitting import shared_out
@@ -183,3 +184,26 @@ def test_a_row_is_not_broken_in_a_pipe_unless_a_width_is_asked_for(
     Output(False).result({}, lambda: table(("said",), [(words,)]))
 
     assert sum("word" in line for line in capsys.readouterr().out.splitlines()) == lines
+
+
+@pytest.mark.parametrize(
+    ("words", "allowed"),
+    [
+        ("actions run day.yaml --gantt x.pdf", ".svg"),
+        ("credit run village.json --ticks 3 --chart x.pdf", ".svg"),
+        ("credit compare village.json --svg x.pdf", ".svg"),
+        ("credit sweep village.json --ticks 3 --chart x.pdf", ".svg"),
+        ("fleet draw hall.json -o x.pdf", ".svg or .geojson"),
+        ("fleet draw head-on --at 3000 -o x.geojson", ".svg"),
+        ("fleet tune hall --svg x.pdf", ".svg"),
+    ],
+)
+def test_a_name_that_promises_another_form_is_refused_with_what_is_allowed(
+    words: str, allowed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pendula: Pendula
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    ended = pendula(*words.split())
+
+    assert (ended.code, list(tmp_path.iterdir())) == (2, [])
+    assert f"cannot be written: this makes {allowed}, as the end of the name has to say" in ended.err

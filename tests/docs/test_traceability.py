@@ -167,3 +167,13 @@ def test_without_documents_the_list_stays(tmp_path: Path) -> None:
 @pytest.mark.long  # the part lint of ./test asks the same
 def test_this_checkout_is_in_order() -> None:
     assert traceability.main(["--check"], ROOT) == 0
+
+
+def test_a_worktree_finds_the_documents_beside_the_checkout_it_belongs_to(tmp_path: Path) -> None:
+    checkout = tree(tmp_path, ALL_MUSTS)
+    worktree = tmp_path / "elsewhere/worktree"
+    (worktree / "docs/reference").mkdir(parents=True)
+    (worktree / ".git").write_text(f"gitdir: {checkout}/.git/worktrees/worktree\n")
+
+    assert traceability.refresh(worktree)
+    assert (worktree / traceability.LIST).read_text() == (checkout / traceability.LIST).read_text()

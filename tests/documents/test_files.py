@@ -36,7 +36,7 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path, name: str) -> Non
         read_file(tmp_path / name, Format.JSON)
 
     assert refused.value.faults[0].code == "document_unreadable"
-    assert refused.value.exit_code == 1
+    assert refused.value.exit_code == 3
 
 
 def test_a_file_larger_than_allowed_is_refused(tmp_path: Path) -> None:

@@ -689,7 +689,7 @@ def test_what_works_on_the_store_itself_says_so(command: tuple[str, ...], jobs: 
         (["enqueue", "memory", "m", "verify", "--in", "5", "--run-at", "x"], 2, "--run-at and --in both say when"),
         (["enqueue", "memory", "m", "verify", "--batch", "x"], 2, "With --batch everything about the jobs is"),
         (["enqueue", "memory", "m", "verify", "--atomic"], 2, "--atomic is for --batch"),
-        (["enqueue", "--batch", "no-such.yaml"], 1, "no-such.yaml: $: the file cannot be read"),
+        (["enqueue", "--batch", "no-such.yaml"], 3, "no-such.yaml: $: the file cannot be read"),
         (["enqueue", "memory", "m\udcff", "verify"], 2, "object-id is not UTF-8 text"),
         (["show", "\udcff"], 2, "job is not UTF-8 text"),
         (["pull"], 2, "Missing option '--worker'"),

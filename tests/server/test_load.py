@@ -14,7 +14,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import Any
@@ -43,10 +43,20 @@ class Loaded:
         )
         assert self.process.stdout is not None
         self.host = json.loads(self.process.stdout.readline())["address"].partition("//")[2]
+        self._wait_until_ready()
         self.end = time.monotonic() + SECONDS
         self.statuses: Counter[int] = Counter()
         self.bad: list[tuple[str, int, bytes]] = []
         self._counting = threading.Lock()
+
+    def _wait_until_ready(self) -> None:
+        end = time.monotonic() + 60
+        status = 0
+        while status != 200:
+            assert time.monotonic() < end
+            with closing(HTTPConnection(self.host, timeout=60)) as connection:
+                connection.request("GET", "/readyz")
+                status = connection.getresponse().status
 
     @property
     def running(self) -> bool:
@@ -74,36 +84,41 @@ def loaded(tmp_path: Path) -> Iterator[Loaded]:
     yield server
     server.process.send_signal(signal.SIGTERM)
     server.process.communicate(timeout=60)
+    assert server.process.returncode == 0
 
 
 def call_everything(server: Loaded, seed: int) -> None:
     """Commands, states, records, moments of the past, reasons, jobs and figures, in a random order."""
     chance = random.Random(seed)
-    connection = HTTPConnection(server.host, timeout=60)
-    while server.running:
-        base = f"/api/v1/{chance.choice(ENGINES)}"
-        match chance.randrange(8):
-            case 0:
-                server.call(connection, "GET", f"{base}/state")
-            case 1:
-                journal = server.call(connection, "GET", f"{base}/journal?limit=5")
-                at = chance.randint(journal["first_n"], journal["last_n"])
-                server.call(connection, "GET", f"{base}/state?at={at}")
-            case 2:
-                server.call(connection, "POST", "/api/v1/tally/demo/commands", {"type": "add", "amount": 1})
-            case 3:
-                server.call(connection, "POST", "/api/v1/playback/frame/next")
-            case 4:
-                server.call(connection, "GET", "/metrics")
-            case 5:
-                server.call(connection, "POST", f"{base}/why", {"question": {"take": 5}})
-            case 6:
-                server.call(connection, "GET", "/scheduler/jobs?limit=50")
-                server.call(connection, "GET", f"{SIMULATOR}/runs/active")
-            case _:
-                server.call(connection, "GET", "/api/v1/rooms")
-                server.call(connection, "GET", "/readyz")
-        time.sleep(PAUSE_SECONDS)
+    with closing(HTTPConnection(server.host, timeout=60)) as connection:
+        while server.running:
+            call_something(server, connection, chance)
+            time.sleep(PAUSE_SECONDS)
+
+
+def call_something(server: Loaded, connection: HTTPConnection, chance: random.Random) -> None:
+    base = f"/api/v1/{chance.choice(ENGINES)}"
+    match chance.randrange(8):
+        case 0:
+            server.call(connection, "GET", f"{base}/state")
+        case 1:
+            journal = server.call(connection, "GET", f"{base}/journal?limit=5")
+            at = chance.randint(journal["first_n"], journal["last_n"])
+            server.call(connection, "GET", f"{base}/state?at={at}")
+        case 2:
+            server.call(connection, "POST", "/api/v1/tally/demo/commands", {"type": "add", "amount": 1})
+        case 3:
+            server.call(connection, "POST", "/api/v1/playback/frame/next")
+        case 4:
+            server.call(connection, "GET", "/metrics")
+        case 5:
+            server.call(connection, "POST", f"{base}/why", {"question": {"take": 5}})
+        case 6:
+            server.call(connection, "GET", "/scheduler/jobs?limit=50")
+            server.call(connection, "GET", f"{SIMULATOR}/runs/active")
+        case _:
+            server.call(connection, "GET", "/api/v1/rooms")
+            server.call(connection, "GET", "/readyz")
 
 
 def read_streams(server: Loaded, seed: int) -> None:

@@ -3,6 +3,8 @@
 from typing import Any
 
 import pytest
+from msgspec import defstruct
+from msgspec.json import schema_components
 
 from pendula.server.app import create_app
 from pendula.server.rooms import rooms_for
@@ -75,3 +77,13 @@ def test_the_types_of_this_server_have_the_shapes_and_paths_that_rooms_ask_for()
     assert '  readonly stage: "waiting" | "running" | "held" | "suspended";' in text
     assert '  readonly "/api/v1/actions/{world}/now": WorldNow;' in text
     assert "  readonly snapshots: readonly (readonly [number, number])[];" in text
+
+
+def test_two_rooms_with_views_of_one_name_are_refused() -> None:
+    now = {module: defstruct("Now", [(module, int)], module=module) for module in ("near", "far")}
+    shapes = schema_components(now.values(), ref_template="#/components/schemas/{name}")[1]
+    answer = {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/Now"}}}}
+    document = {"paths": {"/now": {"get": {"responses": {"200": answer}}}}, "components": {"schemas": shapes}}
+
+    with pytest.raises(web_types.SameName, match=r"No types for Now: .* there are far.Now, near.Now"):
+        web_types.types_of(document)

@@ -1,11 +1,4 @@
-"""How a command fails: an exit code, and one line on stderr or, with `--json`, one JSON object there.
-
-    0    success
-    1    the input was refused
-    2    wrong usage
-    3    the world is broken (disk, database, port, a missing extra), or Pendula itself is (`internal_error`)
-    130  interrupted
-    141  the reader of our output went away
+"""How a command fails: an exit code with one meaning, and one line on stderr or, with `--json`, one JSON object there.
 
 A stream that was closed before we began takes whatever is said, and the exit code stays what it is. Knows neither typer
 nor rich: it also has to say that they are missing. `PENDULA_DEBUG=1` adds the traceback.
@@ -25,6 +18,17 @@ from pendula.kernel.errors import MissingExtra, PendulaError, WorldBroken, Wrong
 
 INTERRUPTED = 130
 READER_GONE = 141
+# One meaning each, for every command; the reference page has this table.
+MEANINGS: Mapping[int, str] = {
+    0: "Done. What was asked for is on stdout, also where it tells of refusals within it.",
+    1: "No. What was handed in does not hold: a file has faults, a wish is refused, a check or a replay found "
+    "something, an expectation did not come true.",
+    2: "The command line is wrong: a word, an option or a name that does not exist, or two that do not go together.",
+    3: "It could not be tried: something is not there or does not work (a file, a journal, a store, a port, a server, "
+    "a missing extra), or Pendula itself has a defect (`internal_error`).",
+    INTERRUPTED: "Ctrl+C. The line on stderr says what was kept.",
+    READER_GONE: "Whoever read our output went away, as `head` does.",
+}
 
 # What commands need beside the libraries. A plain installation brings the first two; who installs without
 # dependencies, to embed a room, goes without.
@@ -40,6 +44,22 @@ class InternalError(PendulaError):
 
     code = "internal_error"
     exit_code = 3
+
+
+class Interrupted(PendulaError):
+    """Somebody pressed Ctrl+C. The message says what was kept."""
+
+    code = "interrupted"
+    exit_code = INTERRUPTED
+
+
+# What an interrupt leaves behind, as far as the command has come; one command runs in a process.
+_kept: list[str] = []
+
+
+def keeping(sentence: str) -> None:
+    """From here on an interrupt leaves this behind; it is said then. Before the first call nothing is."""
+    _kept.append(sentence)
 
 
 def require(part: str) -> None:
@@ -58,11 +78,15 @@ def wants_json(arguments: Sequence[str]) -> bool:
 def ending(arguments: Sequence[str], work: Callable[[], int]) -> int:
     """The exit code of `work`; whatever stops it is told on stderr and becomes the exit code."""
     _open_closed_streams()
+    _kept.clear()
     try:
         code = work()
         sys.stdout.flush()
         return code
     except KeyboardInterrupt:
+        kept = "; ".join(_kept) or "nothing was written"
+        report(Interrupted(f"Interrupted: {kept}"), wants_json(arguments))
+        _drain(sys.stdout)
         return INTERRUPTED
     except BrokenPipeError:
         _drain(sys.stdout)

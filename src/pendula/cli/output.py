@@ -14,8 +14,11 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 import typer
 
 from pendula.cli.text import printable
+from pendula.kernel.errors import WrongUsage
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rich.console import Console, RenderableType
     from rich.text import Text
 
@@ -146,6 +149,16 @@ def facts(pairs: Sequence[tuple[str, str]]) -> "RenderableType":
     for name, value in pairs:
         drawn.add_row(Text(name, style="bold"), Text(value, overflow="fold"))
     return drawn
+
+
+def require_form(file: "Path | None", *suffixes: str) -> None:
+    """Refuse a file whose name promises another form than is written, before the work is done."""
+    if file is None or file.suffix.lower() in suffixes or (file.exists() and not file.is_file()):
+        return  # A pipe or /dev/stdout promises nothing.
+    allowed = " or ".join(suffixes)
+    raise WrongUsage(
+        f"{file} cannot be written: this makes {allowed}, as the end of the name has to say", path=str(file)
+    )
 
 
 def example(*lines: str) -> str:

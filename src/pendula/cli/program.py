@@ -12,7 +12,7 @@ from typer.main import get_command
 
 from pendula import __version__
 from pendula.cli.commands import backup, bench, completion, replay, serve, token
-from pendula.cli.failing import INTERRUPTED, ending
+from pendula.cli.failing import ending
 from pendula.cli.output import example
 from pendula.cli.plain_help import in_plain_words
 from pendula.cli.rooms import GROUPS, commands_of
@@ -59,7 +59,7 @@ def _invoke(arguments: Sequence[str]) -> int:
     except typer.Exit as leaving:
         return leaving.exit_code
     except typer.Abort:
-        return INTERRUPTED
+        raise KeyboardInterrupt from None
     return 0
 
 

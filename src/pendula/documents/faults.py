@@ -93,7 +93,7 @@ class DocumentRefused(InputRefused):
         )
 
     def __reduce__(self) -> tuple[type["DocumentRefused"], tuple[tuple[Fault, ...], str, int]]:
-        return DocumentRefused, (self.faults, self.source_name, self.more)
+        return type(self), (self.faults, self.source_name, self.more)
 
     def _sentence(self) -> str:
         others = len(self.faults) - 1 + self.more
@@ -103,6 +103,12 @@ class DocumentRefused(InputRefused):
     def render(self) -> str:
         """Every listed fault on its line."""
         return render(self.faults, self.source_name, self.more)
+
+
+class DocumentUnreadable(DocumentRefused):
+    """The file of a document is not there or cannot be read: there is no fault in it, the world is in the way."""
+
+    exit_code = 3
 
 
 class FaultList:

@@ -7,7 +7,7 @@ from typing import TypeVar, assert_never
 
 from pendula.documents import json_places, json_text, yaml_text
 from pendula.documents.cursor import Cursor, Reading
-from pendula.documents.faults import DocumentRefused, FaultList
+from pendula.documents.faults import DocumentRefused, DocumentUnreadable, FaultList
 from pendula.documents.findings import Findings, refusals
 from pendula.documents.json_fast import NotClean, read_clean
 from pendula.documents.places import NOWHERE, Lines, Path, Place, Spot, Wanted
@@ -96,7 +96,8 @@ def read_file(path: FilePath | str, form: Format | None = None, limits: Document
             data = file.read(limits.size + 1)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise _refused_file("document_unreadable", path, f"the file cannot be read: {reason}") from error
+        told = _refused_file("document_unreadable", path, f"the file cannot be read: {reason}")
+        raise DocumentUnreadable(told.faults, told.source_name) from error
     return read_bytes(data, form, str(path), limits)
 
 

@@ -16,6 +16,7 @@ from msgspec import UNSET
 
 from pendula.documents import NOWHERE, Document, DocumentRefused, Fault, Place
 from pendula.documents import Path as Steps
+from pendula.documents.faults import DocumentUnreadable
 from pendula.documents.places import Spot
 from pendula.kernel.limits import DOCUMENT_BYTES, DOCUMENT_FAULTS, MIB
 
@@ -30,7 +31,8 @@ def read_toml(path: Path) -> Document:
         with path.open("rb") as file:
             data = file.read(BYTES_MOST + 1)
     except OSError as error:
-        raise _refusal_of("document_unreadable", NOWHERE, f"the file cannot be read: {error.strerror}", name) from error
+        told = _refusal_of("document_unreadable", NOWHERE, f"the file cannot be read: {error.strerror}", name)
+        raise DocumentUnreadable(told.faults, name) from error
     if len(data) > BYTES_MOST:
         raise _refusal_of(DOCUMENT_BYTES.code, NOWHERE, "the document is too large", name, (f"{BYTES_MOST} bytes",))
     try:

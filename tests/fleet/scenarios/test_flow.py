@@ -36,11 +36,12 @@ def test_somebody_gets_on_when_twenty_trucks_set_out_at_once() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.req("FLT-LIVE-6")
+@pytest.mark.req("FLT-LIVE-6", "FLT-LIVE-10")
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("name", MAPS)
-def test_somebody_always_gets_on(name: str, seed: int) -> None:
+def test_somebody_always_gets_on_and_nobody_waits_longer_than_others_need_to_rest(name: str, seed: int) -> None:
     driven = flow(name, seed, 30 * MINUTE_MS)
 
     assert driven.still_ms < STILL_MS
+    assert driven.longest_ms < driven.bound_ms
     assert not [code for code in driven.run.measures.alerts if code.startswith("DEADLOCK")]

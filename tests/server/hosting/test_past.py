@@ -15,17 +15,27 @@ from tests.server.living import BASE, client_of, code_of, running, supervisor_of
 pytestmark = pytest.mark.anyio
 
 
+class Gate(threading.Event):
+    """Closed until the block is left, also by an error: a thread that waits for ever keeps the tests from ending."""
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *_: object) -> None:
+        self.set()
+
+
 async def test_a_hundred_slow_looks_hold_up_no_command_and_no_reading_of_records(settings: Settings) -> None:
-    go_on = threading.Event()
+    go_on = Gate()
     given = msgspec.structs.replace(settings, limits={"past_reads": 98})
     async with running(given) as app, client_of(app) as client:
         looks = [asyncio.create_task(supervisor_of(app).replayed(go_on.wait)) for _ in range(100)]
         await asyncio.sleep(0)
 
-        done = await client.post(f"{BASE}/commands", json={"type": "add", "amount": 1})
-        records = await client.get(f"{BASE}/journal")
-        full = await client.get(f"{BASE}/state", params={"at": 0})
-        go_on.set()
+        with go_on:
+            async with asyncio.timeout(60):
+                done = await client.post(f"{BASE}/commands", json={"type": "add", "amount": 1})
+                records = await client.get(f"{BASE}/journal")
+                full = await client.get(f"{BASE}/state", params={"at": 0})
         found = await asyncio.gather(*looks)
         after = await client.get(f"{BASE}/state", params={"at": 0})
 
@@ -54,18 +64,18 @@ async def test_no_more_looks_run_at_once_than_there_are_threads() -> None:
 
 async def test_whoever_gives_up_waiting_leaves_the_line() -> None:
     lane = Lane("test", 1)
-    go_on = threading.Event()
+    go_on = Gate()
     busy = [asyncio.create_task(lane.look(go_on.wait)) for _ in range(THREADS)]
     waiting = asyncio.create_task(lane.look(go_on.wait))
     await asyncio.sleep(0)
-    with pytest.raises(PastBusy):
-        await lane.look(go_on.wait)
-
-    waiting.cancel()
-    await asyncio.gather(waiting, return_exceptions=True)
-    another = asyncio.create_task(lane.look(go_on.wait))
-    await asyncio.sleep(0)
-    go_on.set()
+    with go_on:
+        async with asyncio.timeout(60):
+            with pytest.raises(PastBusy):
+                await lane.look(go_on.wait)
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+        another = asyncio.create_task(lane.look(go_on.wait))
+        await asyncio.sleep(0)
 
     assert await asyncio.gather(*busy, another) == [True] * (THREADS + 1)
     assert lane.inside == 0

@@ -26,8 +26,8 @@ CHECKS = [
 ]
 
 
-# Real requests on a real socket: a tenth of what the profile gives to pure functions.
-EXAMPLES = settings(max_examples=settings().max_examples // 10, suppress_health_check=list(HealthCheck))
+# Real requests on a real socket: a few of each, and more of them with the long ones.
+EXAMPLES = settings(max_examples=settings().max_examples // 33, suppress_health_check=list(HealthCheck))
 
 
 def test_every_generated_request_is_answered_as_documented(live: LiveServer) -> None:

@@ -132,8 +132,9 @@ async def test_whoever_leaves_gives_all_places_back(settings: Settings) -> None:
         async with StreamReader(app, together.PATH, of(MAIN, OTHER)) as reader:
             await Reading(reader).opened(2)
             during = ledger._open.total()
-        while ledger._open.total():
-            await asyncio.sleep(0.001)
+        async with asyncio.timeout(60):
+            while ledger._open.total():
+                await asyncio.sleep(0.001)
 
     assert during == 2
 

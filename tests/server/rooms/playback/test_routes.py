@@ -374,8 +374,10 @@ def test_every_generated_request_is_answered_as_documented(live: LiveServer) -> 
     ]
 
     for operation in operations:
-
-        @hypothesis_settings(max_examples=5, suppress_health_check=list(HealthCheck))
+        # Real requests on a real socket, dozens of routes: a few each, and more of them with the long ones.
+        @hypothesis_settings(
+            max_examples=hypothesis_settings().max_examples // 33, suppress_health_check=list(HealthCheck)
+        )
         @given(case=operation.as_strategy())
         def answered_as_documented(case: "schemathesis.Case[Any]") -> None:
             for name in case.path_parameters or ():

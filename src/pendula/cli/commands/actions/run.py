@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pendula.cli.output import JsonFlag, Output, example, tables_of
+from pendula.cli.failing import keeping
+from pendula.cli.output import JsonFlag, Output, example, require_form, tables_of
 from pendula.kernel.errors import InputRefused
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ def run(
     from pendula.actions.runs import config_of, drive
     from pendula.documents import read_file
 
+    require_form(gantt, ".svg")
     out = Output(json)
     document = accept(read_file(file))
     config = config_of(document)
@@ -72,6 +74,9 @@ def _road(world: "World", config: Mapping[str, Any], journal: Path | None, logs:
     folder = RealDisk(logs) if logs is not None else None
     kept = _logs(folder, world) if folder is not None else None
     driver = None
+    for written in (journal, logs):
+        if written is not None:
+            keeping(f"{written} holds what was done until then")
     if journal is not None:
         driver = begin_recording(world, dict(config), RealDisk(journal), outside=NoAnswers())
 

@@ -14,7 +14,7 @@ from pendula.cli.commands.credit.options import (
     ScenarioArgument,
     SetOption,
 )
-from pendula.cli.output import JsonFlag, Output, example, tables_of
+from pendula.cli.output import JsonFlag, Output, example, require_form, tables_of
 from pendula.cli.spread_options import DaskOption, WorkersOption, cores, require_folder
 from pendula.kernel.errors import WrongUsage
 
@@ -83,6 +83,7 @@ def compare(
     from pendula.documents import read_file
 
     require_folder(svg, csv)
+    require_form(svg, ".svg")
     output = Output(json)
     both = options.over(options.from_environment(), options.chosen(None, cap, set_))
     (left, right), names = _sides(both, (a_file, b_file), (options.pairs("--a", a), options.pairs("--b", b)))

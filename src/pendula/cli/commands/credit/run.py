@@ -10,7 +10,8 @@ import typer
 
 from pendula.cli.commands.credit import options
 from pendula.cli.commands.credit.options import CapOption, LenientFlag, PolicyOption, ScenarioArgument, SetOption
-from pendula.cli.output import JsonFlag, Output, example, tables_of
+from pendula.cli.failing import keeping
+from pendula.cli.output import JsonFlag, Output, example, require_form, tables_of
 from pendula.cli.spread_options import require_folder
 from pendula.kernel.errors import WorldBroken, WrongUsage
 
@@ -83,10 +84,12 @@ def run(
         return
     ticks = _ticks(ticks, resume, journal)
     require_folder(chart, csv)
+    require_form(chart, ".svg")
     output = Output(json)
     settings = options.over(options.from_environment(), options.chosen(policy, cap, set_, yardstick))
     solver = options.solver_for(settings)
     plan = _made(scenario, seed, intensity, settings, lenient, patches=out is not None or journal is not None)
+    _say_what_stays(out, journal)
     kept = Keeping(out, journal, resume, drawn=chart is not None or csv is not None)
     with output.progress("ticks", ticks) as advance, _running(plan, solver, kept) as (headless, step, series):
         if headless.run.tick > ticks:
@@ -98,6 +101,13 @@ def run(
     if (error := headless.run.last_error) is not None:
         message = f"A guardrail ended the run at tick {result.ticks}: {error.message}"
         raise RunFailed(message, tick=result.ticks, last_error=error)
+
+
+def _say_what_stays(out: Path | None, journal: Path | None) -> None:
+    if journal is not None:
+        keeping(f"{journal} holds every tick until then, and --resume goes on from there")
+    if out is not None:
+        keeping(f"{out} holds what was written until then")
 
 
 def _ticks(ticks: int | None, resume: bool, journal: Path | None) -> int:
@@ -137,6 +147,7 @@ def _repeat(path: Path, output: Output, chart: Path | None, csv: Path | None, *,
     if not alone:
         raise WrongUsage("A bundle is repeated as it was: only --chart, --csv and --json go with it")
     require_folder(chart, csv)
+    require_form(chart, ".svg")
     bundle = read_bundle(path)
     solver = options.solver_for(bundle.config.settings)
     series = Series(headless_of(bundle).run)

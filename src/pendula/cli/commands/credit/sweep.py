@@ -15,7 +15,7 @@ from pendula.cli.commands.credit.options import (
     ScenarioArgument,
     SetOption,
 )
-from pendula.cli.output import JsonFlag, Output, example, tables_of
+from pendula.cli.output import JsonFlag, Output, example, require_form, tables_of
 from pendula.cli.spread_options import DaskOption, WorkersOption, cores, require_folder
 from pendula.kernel.errors import WrongUsage
 
@@ -67,6 +67,7 @@ def sweep(
     from pendula.documents import read_file
 
     require_folder(csv, chart)
+    require_form(chart, ".svg")
     output = Output(json)
     sets, changes = options.of_the_scenario(set_)
     settings = options.over(options.from_environment(), options.chosen(policy, cap, sets))

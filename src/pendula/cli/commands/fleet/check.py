@@ -48,6 +48,9 @@ def check(
     from pendula.fleet.model import errors_of
     from pendula.fleet.trucks.profiles import doubts
 
+    for path in (graph, profiles):
+        # What is not there has no faults to be told.
+        path.open("rb").close()
     out = Output(json)
     group, settings = files.fleet_of(fleet), files.params_of(params, granularity)
     findings: list[Finding] = []

@@ -9,7 +9,7 @@ from pendula.cli.commands.fleet import files
 from pendula.cli.commands.fleet.files import OutOption, ParamsOption
 from pendula.cli.commands.fleet.run import SeedOption, run_of
 from pendula.cli.failing import require
-from pendula.cli.output import JsonFlag, Output, example
+from pendula.cli.output import JsonFlag, Output, example, require_form
 from pendula.kernel.errors import WrongUsage
 
 if TYPE_CHECKING:
@@ -76,6 +76,7 @@ def draw(
     arrow from each that waits to the one in its way.
     """
     require("fleet")
+    require_form(out, *((".svg",) if at is not None else (".svg", ".geojson")))
     said = Output(json)
     if at is not None:
         _draw_moment(said, str(file), at, seed, out, _layers(layers))

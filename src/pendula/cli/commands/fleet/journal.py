@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pendula.cli.failing import require
+from pendula.cli.failing import keeping, require
 from pendula.cli.output import JsonFlag, Output, example, tables_of
 from pendula.kernel.errors import InputRefused, WrongUsage
 
@@ -226,6 +226,8 @@ def incidents(
     from pendula.fleet.runs import bundles_in, incidents_of, reading
 
     output = Output(json)
+    if out is not None:
+        keeping(f"{out} holds the bundles that were whole by then")
     with reading(journal) as kept:
         found = [
             {

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pendula.cli.failing import require
+from pendula.cli.failing import keeping, require
 from pendula.cli.output import JsonFlag, Output, example, tables_of
 from pendula.kernel.errors import InputRefused, WrongUsage
 
@@ -113,6 +113,7 @@ def recorded(directory: Path | None) -> "Iterator[MakeRoad | None]":
     from pendula.fleet.runs import Recording, recording_disk
 
     opened: list[Recording] = []
+    keeping(f"{directory} holds every tick until then")
 
     def road(engine: "FleetEngine", config: Any) -> "Recording":
         opened.append(Recording.begin(engine, config, recording_disk(directory), by="cli"))

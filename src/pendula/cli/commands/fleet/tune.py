@@ -7,7 +7,7 @@ import typer
 
 from pendula.cli.commands.fleet.run import ScenarioArgument, scenario_of
 from pendula.cli.failing import require
-from pendula.cli.output import JsonFlag, Output, example, tables_of
+from pendula.cli.output import JsonFlag, Output, example, require_form, tables_of
 from pendula.cli.spread_options import DaskOption, WorkersOption, cores, require_folder
 from pendula.kernel.errors import WrongUsage
 
@@ -70,6 +70,7 @@ def tune(
     """
     require("fleet")
     require_folder(svg)
+    require_form(svg, ".svg")
     from pendula.fleet.runs.tuning import outcome_of, throughput_svg, tried
     from pendula.spreading import Where
 

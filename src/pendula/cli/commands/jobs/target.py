@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec, get_ar
 import typer
 from msgspec import Struct
 
+from pendula.cli.failing import keeping
 from pendula.cli.output import JsonFlag, Output, example
 from pendula.kernel.errors import WrongUsage
 from pendula.kernel.wallclock import SelfCheckingClock
@@ -224,6 +225,7 @@ def with_target(work: Callable[..., None], *, local: bool = False) -> Callable[.
         out = Output(shared.pop("json"))
         for name, group in groups.items():
             given[name] = group.make(**{option: given.pop(option) for option in group.named})
+        keeping("what the store has acknowledged stays, and nothing else was changed")
         work(Target(**_with_variables(shared), out=out), **given)
 
     common = [

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pendula.cli.commands.playback.files import FileArgument, spec_of
+from pendula.cli.failing import keeping
 from pendula.cli.output import JsonFlag, Output, example, tables_of
 
 if TYPE_CHECKING:
@@ -45,6 +46,8 @@ def run(
 
     out = Output(json)
     spec = spec_of(file)
+    if journal is not None:
+        keeping(f"{journal} holds what was shown until then")
     calls = calls_of(spec, count)
     with out.progress("items", _wanted(calls)) as advance:
         if spec.calls is not None:

@@ -89,7 +89,7 @@ def gates(reply: Mapping[str, Any]) -> "RenderableType":
 
 
 def _with_more(drawn: "RenderableType", reply: Mapping[str, Any]) -> "RenderableType":
-    if reply["next_after"] is None:
+    if reply.get("next_after") is None:
         return drawn
     return Group(drawn, Text(f"There are more: --after {shlex.quote(reply['next_after'])}"))
 
