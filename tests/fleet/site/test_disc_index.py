@@ -10,7 +10,7 @@ from tests.fleet.sites import any_site, names, scene
 
 def among_all(site: CompiledMap, x: int, y: int, radius: int) -> list[int]:
     met = near(site.cells.quads, x, y, float(radius + 1)).nonzero()[0]
-    found = np.unique(np.searchsorted(site.cells.quad_first, met, side="right") - 1).tolist()
+    found: list[int] = np.unique(np.searchsorted(site.cells.quad_first, met, side="right") - 1).tolist()
     for number, node in enumerate(site.network.nodes):
         dx, dy = node.at.x_um - x, node.at.y_um - y
         if (dx * dx + dy * dy) ** 0.5 <= radius + site.zones.radius_um + 1:
