@@ -29,6 +29,13 @@ def test_trucks_get_over_many_random_troubles(part: int) -> None:
     assert next((one for one in told if one), "") == ""
 
 
+@pytest.mark.req("FLT-LIVE-9", "FLT-FAIL-7")
+def test_of_two_that_failed_none_comes_back_where_it_takes_the_way_home_from_the_other() -> None:
+    case = faulty(1_031, 10, 3 * MINUTE_MS)
+
+    assert failures(case, watched) == ()
+
+
 @pytest.mark.req("FLT-FAIL-1", "FLT-TEST-41")
 def test_nothing_collides_where_trucks_get_stuck_and_roll_over_their_stop_lines() -> None:
     found = [failures(faulty(seed, 5, 45_000, GRAVE)) for seed in range(300, 306)]

@@ -80,12 +80,12 @@ def _waits_clear(state: LockState, i: int, nodes: int) -> bool:
     if len(better):
         goal = one.position + int(better[-1])
     else:
-        goal = next((to for to in tried if _all_get_home(state, i, to, nodes)), one.position)
+        goal = next((to for to in tried if all_get_home(state, i, to, nodes)), one.position)
     state.set_goal(i, goal)
     return bool(free[goal - one.position])
 
 
-def _all_get_home(state: LockState, i: int, goal: int, nodes: int) -> bool:
+def all_get_home(state: LockState, i: int, goal: int, nodes: int) -> bool:
     """Whether everybody gets to rest once all failed trucks are back, those who are cut off wait at their goals, and
     truck i at this one. As far as is known: the search has so many branches."""
     before = [(j, state.truck(j)) for j in state.known()]

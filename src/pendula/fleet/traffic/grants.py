@@ -11,9 +11,9 @@ import numpy as np
 
 from pendula.fleet.traffic.blocked_by import blocked_by_graph, cycle_of, left_behind
 from pendula.fleet.traffic.columns import trucks_of
-from pendula.fleet.traffic.cut_off import cut_off, goals, reassess
+from pendula.fleet.traffic.cut_off import all_get_home, cut_off, goals, reassess
 from pendula.fleet.traffic.demand import Demand
-from pendula.fleet.traffic.lock_state import Ints, LockState, Move, Refusal
+from pendula.fleet.traffic.lock_state import Ints, LockState, Move, Refusal, Truck
 from pendula.fleet.traffic.refuge import needed_by, refuge
 from pendula.fleet.traffic.search import LOOKS, find_witness
 from pendula.fleet.traffic.witness import replays_after, trimmed
@@ -259,8 +259,8 @@ def thaw(
     state: LockState, i: int, demand: Demand, position: int, *, effort: Effort | None = None
 ) -> Accepted | RouteRefused:
     """Truck i is back, on a way that starts where it stands, and keeps what it holds until it is released. Refused, and
-    still failed, where another one could then not get as far as it can now, or truck i itself not to rest although
-    nobody else has failed: it may be asked again when the others have moved."""
+    still failed, where another one could then not get as far as it can now, or truck i itself not as far as before it
+    failed, unless all get home once the others who have failed are back: it may be asked again when somebody moved."""
     before, witness, home, reached = state.truck(i), list(state.witness), list(state.home), goals(state)
     assert before.frozen, f"truck {i} has not failed"
     if not before.held >= set(demand.stands(position).tolist()):
@@ -270,7 +270,7 @@ def thaw(
     reassess(state, (effort or Effort()).take())
     worse = [j for j, (now, then) in enumerate(zip(goals(state), reached, strict=True)) if now < then]
     worse += _rests_in_the_way(state, i)
-    if i in cut_off(state) and len(state.moving()) == len(state.known()):
+    if not worse and not _may_be_back(state, i, before, effort):
         worse.append(i)
     if not worse:
         state.home = state.home if len(state.moving()) < len(state.known()) else []
@@ -281,3 +281,12 @@ def thaw(
             state.set_goal(j, goal)
     state.witness, state.home = witness, home
     return RouteRefused((i, *worse))
+
+
+def _may_be_back(state: LockState, i: int, before: Truck, effort: Effort | None) -> bool:
+    """Where several have failed, one that comes back and gets nowhere may take their way home from them."""
+    one = state.truck(i)
+    if one.goal == one.demand.last or (one.demand is before.demand and one.goal >= before.goal):
+        return True
+    all_moving = len(state.moving()) == len(state.known())
+    return not all_moving and all_get_home(state, i, one.goal, (effort or Effort()).take())
