@@ -255,7 +255,7 @@ def test_every_fault_of_a_file_is_told_with_its_place(
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path, pendula: Pendula) -> None:
     ended = pendula("credit", "run", tmp_path / "nobody.json", "--ticks", "1")
 
-    assert (ended.code, ended.out) == (1, "")
+    assert (ended.code, ended.out) == (3, "")
 
 
 def test_lenient_passes_over_what_strict_refuses(tmp_path: Path, pendula: Pendula) -> None:
