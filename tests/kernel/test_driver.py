@@ -456,3 +456,25 @@ def test_events_that_a_journal_does_not_keep_are_told_as_a_gap_once_the_buffer_i
     items = driver.subscribe(f"{first.n}.0").take(10)
 
     assert isinstance(items[0], Gap)
+
+
+@pytest.mark.parametrize("end", [KeyboardInterrupt, SystemExit])
+def test_what_a_command_that_was_broken_off_has_changed_is_never_written(end: type[BaseException]) -> None:
+    class BrokenOff(Tally):
+        def apply(self, command: Command) -> Outcome[Changed]:
+            outcome = super().apply(command)
+            if command == Add(5):
+                raise end
+            return outcome
+
+    disk = FaultyDisk()
+    driver = Driver(BrokenOff.create(CONFIG), new_journal(disk))
+    driver.submit(Add(3), by="ann")
+    with pytest.raises(end):
+        driver.submit(Add(5), by="ann")
+    with pytest.raises(WorldBroken, match="broken off"):
+        driver.submit(Add(7), by="ann")
+    driver.close()
+
+    assert replay(FileJournal.open(disk, read_only=True), lambda _: Tally).first_difference is None
+    assert decode(recovered(disk).engine.state()) == decode(Tally.create(CONFIG).state()) | {"added": 3, "total": 3}

@@ -126,6 +126,8 @@ class Driver(Generic[C, E]):
         self._bytes_at_snapshot = journal.total_bytes
         self._room_made_at = -1
         self._closed = False
+        # Between the beginning of a command and its records the engine says what the journal does not.
+        self._torn = False
         self._pending: deque[Ticket[E]] = deque()
         self._lock = threading.RLock()
         self._log: EventLog[E] = EventLog(journal, type(engine).events, buffer_events)
@@ -156,6 +158,7 @@ class Driver(Generic[C, E]):
             meta = encode(Meta(by, self._clock() if self._clock else None, request_id))
             recorder = Recorder(self._outside)
             self.engine.outside = recorder
+            self._torn = True
             try:
                 outcome = self.engine.apply(command)
                 encoded = outcome_bytes(outcome)
@@ -177,6 +180,7 @@ class Driver(Generic[C, E]):
                 ) from defect
             self.journal.append("input", now, bodies[0])
             self.journal.append("outcome", now, bodies[1])
+            self._torn = False
             ticket = Ticket(n, outcome, encoded)
             self._pending.append(ticket)
             self.commands += 1
@@ -241,7 +245,7 @@ class Driver(Generic[C, E]):
             self._closed = True
             try:
                 if self.broken is None:
-                    if self._since_snapshot:
+                    if self._since_snapshot and not self._torn:
                         self._snapshot()
                     self.flush()
             finally:
@@ -250,6 +254,8 @@ class Driver(Generic[C, E]):
     def _refuse_if_not_well(self) -> None:
         if self.broken is not None:
             raise self.broken
+        if self._torn:
+            raise WorldBroken("A command was broken off in its middle; close, and recover from the journal")
         if self.journal.disk_low:
             raise DiskLow("The disk is nearly full; no new input is taken until there is room")
         if self.journal.total_bytes > self._journal_bytes and not self._make_room():
@@ -299,6 +305,7 @@ class Driver(Generic[C, E]):
         self.flush()
         try:
             self.engine = _caught_up(self.journal, type(self.engine))[0]
+            self._torn = False
         except Exception as trouble:
             self.broken = WorldBroken(f"The engine failed and could not be built again: {trouble!r}")
             raise self.broken from trouble
