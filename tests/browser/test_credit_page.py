@@ -154,6 +154,8 @@ def test_a_run_that_was_stopped_goes_on_as_a_new_one(five: Page, watched: Watche
 
 def test_the_slider_shows_the_run_as_it_was_and_a_link_the_same(demo: str, watched: Watched) -> None:
     page = opened(watched, demo)
+    # A run that has just begun has no past yet.
+    expect(page.get_by_test_id("time-slider-input")).to_be_enabled(timeout=30_000)
 
     page.get_by_test_id("time-slider-input").press("Home")
 
