@@ -28,6 +28,8 @@ QUESTIONS = {
     "why": Question(f"fleet why {JOURNAL} --tick 100 --robot R2 --json"),
 }
 DECISIONS = 2
+# What a file that says nothing of it meant then: usual values may change, what a journal says of them stays.
+USUAL_THEN = {"searchNodesPerTick": 24}
 
 CROSSING: dict[str, Any] = {
     "contractVersion": "1.0.0",
@@ -88,6 +90,7 @@ def test_the_fleet_is_found_in_the_state_in_which_it_was_left(tmp_path: Path) ->
 def test_the_file_runs_as_it_did_then_and_its_journal_holds_the_same(tmp_path: Path) -> None:
     fleets = copied(tmp_path)
     shutil.rmtree(fleets / JOURNAL)
+    (fleets / "crossing.yaml").write_text(json.dumps({**CROSSING, "params": USUAL_THEN}), encoding="utf-8")
 
     assert asked(RUN, fleets) == msgspec.convert(noted()["run"], Answer)
     asked(Question(f"{RUN.words} --journal {JOURNAL}"), fleets)
