@@ -27,6 +27,9 @@ class Generation(Struct, frozen=True):
     journal: str
     questions: Mapping[str, Question]
     state: Callable[[Path], str]
+    # What a document that says nothing of it meant then, as members of it: usual values may change, what a journal says
+    # of them stays.
+    usual_then: Mapping[str, Any] = {}
 
     @property
     def folder(self) -> Path:
@@ -53,12 +56,16 @@ class Generation(Struct, frozen=True):
         """The document gives the same answer, and a journal of which the same is said."""
         folder = self.copied(target)
         shutil.rmtree(folder / self.journal)
+        self._write({**self.document, **self.usual_then}, folder)
 
         assert asked(self.run, folder) == msgspec.convert(self.noted("run"), Answer)
         asked(self._keeping_a_journal, folder)
         told, then = asked(self.questions["replay"], folder).said, self.noted("replay")["said"]
         # The version that wrote it is the one thing that may differ.
         assert {**told, "package": then["package"]} == then
+
+    def _write(self, document: Mapping[str, Any], folder: Path) -> None:
+        (folder / self.file).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
 
     @property
     def _keeping_a_journal(self) -> Question:
@@ -67,7 +74,7 @@ class Generation(Struct, frozen=True):
     def make(self) -> None:
         """Write the folder and the notes; fails where they are."""
         self.folder.mkdir()
-        (self.folder / self.file).write_text(json.dumps(self.document, indent=1) + "\n", encoding="utf-8")
+        self._write(self.document, self.folder)
         answers = {"run": asked(self.run, self.folder)}
         assert asked(self._keeping_a_journal, self.folder).code == 0
         answers |= {name: asked(question, self.folder) for name, question in self.questions.items()}

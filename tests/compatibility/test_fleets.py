@@ -58,6 +58,7 @@ FLEETS = Generation(
         "why": Question("fleet why crossing-journal --tick 100 --robot R2 --json"),
     },
     state=state,
+    usual_then={"params": {"searchNodesPerTick": 24}},
 )
 
 # A fleet that decides otherwise by now refuses the journal in words, and gets a generation of its own.
