@@ -337,7 +337,7 @@ def test_a_name_that_no_cache_can_have_is_refused(cache: Path) -> None:
     path = written(cache.parent / "file.yaml", "channels: [{id: sea, cache: my sea.pch}]\n")
     opened = pendula("run", path, "--count", "1", "--json")
     assert (opened.code, opened.error["code"]) == (1, "channel_unreachable")
-    assert "allowed are letters, digits" in opened.error["message"]
+    assert "use letters, digits" in opened.error["message"]
 
 
 def test_a_channel_without_a_name_is_refused(cache: Path) -> None:
@@ -378,7 +378,7 @@ def test_people_are_told_what_is_wrong_and_what_was_dropped(cache: Path) -> None
     nameless, repaired = pendula("cache", "repair", cache), pendula("cache", "repair", cache, "--channel", "sea")
 
     assert "checksum is wrong" in verified.out
-    assert f"{cache} has faults: " in verified.err
+    assert f"{cache} is damaged: " in verified.err
     assert "what is wrong" in inspected.out
     assert (nameless.code, repaired.code) == (1, 0)
     said = " ".join(repaired.out.split())

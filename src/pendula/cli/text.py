@@ -6,11 +6,6 @@ def printable(text: str) -> str:
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 
 
-def counted(count: int, noun: str) -> str:
-    """A number and its noun: 1 item, 2 items."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
 def per_cent(part: int, whole: int) -> str:
     """To a tenth, halves up, in integers; a dash where there is no whole."""
     if not whole:

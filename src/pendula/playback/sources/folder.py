@@ -211,7 +211,7 @@ def _left_out(relative: str, trouble: Exception) -> Diagnostic:
     file = relative.encode("utf-8", "backslashreplace").decode()
     match trouble:
         case UnicodeError():
-            return Diagnostic("UnusableMedia", "A file is left out: its name is no UTF-8.", {"file": file})
+            return Diagnostic("UnusableMedia", "A file is left out: its name is not valid UTF-8.", {"file": file})
         case FileNotFoundError():
             return Diagnostic("UnusableMedia", "A file is left out: it leads nowhere.", {"file": file})
         case OSError(strerror=str(reason)):

@@ -39,7 +39,9 @@ def compile(
     profiles: ProfilesOption,
     out: OutOption,
     params: ParamsOption = None,
-    with_report: Annotated[bool, typer.Option("--report", help="Tell every finding, not only how many.")] = False,
+    with_report: Annotated[
+        bool, typer.Option("--report", help="List every finding, not only how many there are.")
+    ] = False,
     granularity: GranularityOption = None,
     fleet: FleetOption = None,
     previous: Annotated[
