@@ -156,7 +156,8 @@ def _scan(root: Path) -> _Scan:
         inside = root.resolve(strict=True)
         os.scandir(inside).close()
     except (OSError, ValueError) as trouble:
-        raise SourceFailed(f"The folder {root} cannot be read: {trouble}", folder=str(root)) from trouble
+        reason = getattr(trouble, "strerror", None) or trouble
+        raise SourceFailed(f"The folder {root} cannot be read: {reason}", folder=str(root)) from trouble
     for relative in sorted(_media(root, inside, told)):
         try:
             record = record_of(relative, (root / relative).stat().st_mtime_ns)

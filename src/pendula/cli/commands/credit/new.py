@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from pendula.cli.output import JsonFlag, Output, example
+from pendula.cli.output import JsonFlag, Output, example, require_form
 from pendula.credit.authoring.villages import LEAST, MOST, SEED_MOST, Profile
 from pendula.kernel.errors import InputRefused
 from pendula.kernel.wording import counted
@@ -44,6 +44,8 @@ def new(
     from pendula.credit.authoring.villages import village
     from pendula.kernel.canonical import encode
 
+    # JSON is YAML, too.
+    require_form(file, ".json", ".yaml", ".yml")
     made = village(participants, seed, profile=profile)
     text = msgspec.json.format(encode(made), indent=2)
     if file is None:

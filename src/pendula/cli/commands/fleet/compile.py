@@ -15,7 +15,7 @@ from pendula.cli.commands.fleet.files import (
     ProfilesOption,
 )
 from pendula.cli.failing import require
-from pendula.cli.output import JsonFlag, Output, example, tables_of
+from pendula.cli.output import JsonFlag, Output, example, require_form, tables_of
 
 if TYPE_CHECKING:
     from pendula.fleet import Certificate, CompiledMap, Finding, Fleet, RobotProfile
@@ -59,6 +59,7 @@ def compile(
     from pendula.fleet import examine
 
     said = Output(json)
+    require_form(out, ".json")
     files.check_target(out, (graph, profiles, params, fleet, previous))
     with said.progress("compile", STEPS) as advance:
         source, trucks = files.read_graph(graph), files.read_trucks(profiles)

@@ -51,7 +51,7 @@ def register(group: typer.Typer) -> None:
 
 
 def new(
-    scene: Annotated[Scene, typer.Option(help="Which map.", show_default=False)],
+    scene: Annotated[Scene, typer.Option(metavar="NAME", help=f"Which map: {', '.join(Scene)}.", show_default=False)],
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="FILE", help="Where the graph goes, as JSON.", show_default=False)
     ],
