@@ -2,7 +2,8 @@
 
 Once they are there, everybody else goes on as the old witness says: trucks at refuges block no move of it. So the
 search touches the trucks it was asked about, those in their way, and no others. It moves them on the columns of the
-state and takes every move back. Branches are counted, never timed.
+state and takes every move back. Branches and looks at trucks are counted, never timed: with either spent it ends as one
+that found nothing, since a refusal is always safe.
 """
 
 from collections.abc import Callable
@@ -31,9 +32,15 @@ _ASKED = 8
 # How often everybody drives on in one roll-out, and how many outlooks of trucks cost as much as a branch.
 _ROUNDS = 40
 LOOKS = 8
+# How many outlooks a search may make unless it is told otherwise: no end of it.
+_ENDLESS = 1 << 62
 # Who drives on first in a roll-out: who has least to go, which empties the floor; then who has most, which solves what
 # the first one cannot. What a branch solves beside them is rare.
 _ORDERS = (1, -1)
+
+
+class _Spent(Exception):
+    """A search has looked as often as it may."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +77,9 @@ class Search:
     stuck: tuple[int, ...] = ()
     cycle: tuple[int, ...] = ()
     asleep: dict[int, Sleeper] = field(default_factory=dict)
-    # Outlooks that had to be made, most of what a search costs beside its branches.
+    # Outlooks that had to be made, most of what a search costs beside its branches, and how many it may make.
     looks: int = 0
+    most_looks: int = _ENDLESS
     # The trucks it was asked about, and where all grants ended when it began.
     start: tuple[int, ...] = ()
     begin: tuple[int, ...] = ()
@@ -95,6 +103,8 @@ class Search:
         sleeper = self.asleep.get(i)
         if sleeper is not None:
             return sleeper.outlook
+        if self.looks >= self.most_looks:
+            raise _Spent
         self.looks += 1
         state, one = self.state, self.state.truck(i)
         far, blockers = reach_and_blockers(state, i)
@@ -112,13 +122,28 @@ class Search:
 
     # -- the whole of it ---------------------------------------------------------------------------------------------
 
+    def found(self) -> bool:
+        """Whether everybody it was asked about gets to a refuge, as far as it may look."""
+        try:
+            return self.solved(sorted(self.waiting))
+        except _Spent:
+            if not self.stuck:
+                self.get_stuck()
+            # Somebody has to be named: who is refused for the sake of nobody would be asked again in every tick.
+            self.cycle = self.cycle or self.stuck
+            return False
+
+    def get_stuck(self) -> None:
+        """Notes who stands in whose way where nothing moves any more."""
+        self.stuck, self.cycle = tuple(sorted(self.waiting)), cycle_of(self.waiting)
+
     def solved(self, dirty: list[int]) -> bool:
         """Whether everybody who waits gets to a refuge; `dirty` are those whose way may have become free."""
         self.settle(dirty)
         if not self.waiting:
             return True
         if not self.stuck:
-            self.stuck, self.cycle = tuple(sorted(self.waiting)), cycle_of(self.waiting)
+            self.get_stuck()
             self.hopeless_pair = self.hopeless()
             if self.hopeless_pair:
                 self.cycle = self.hopeless_pair
@@ -296,14 +321,17 @@ class Search:
         return list(found)
 
 
-def find_witness(state: LockState, start: list[int], old: list[Move], nodes: int) -> tuple[list[Move] | None, Search]:
+def find_witness(
+    state: LockState, start: list[int], old: list[Move], nodes: int, looks: int = _ENDLESS
+) -> tuple[list[Move] | None, Search]:
     """A schedule from the ends of all grants: trucks of `start` and whoever is in their way to refuges, then all others
-    as the old witness says, then those few to rest. `None` where none was found within so many branches. The old
-    witness need not be one for the trucks of `start`."""
+    as the old witness says, then those few to rest. `None` where none was found within so many branches and looks. The
+    old witness need not be one for the trucks of `start`."""
     positions = positions_of(state)
     moving = tuple(i for i in start if not state.truck(i).frozen)
-    search = Search(state, nodes, waiting=dict.fromkeys(moving, 0), start=moving, begin=tuple(positions))
-    found = search.solved(sorted(search.waiting))
+    waiting = dict.fromkeys(moving, 0)
+    search = Search(state, nodes, waiting=waiting, start=moving, begin=tuple(positions), most_looks=looks)
+    found = search.found()
     touched = {i for i, _ in search.moves} | set(start)
     last = [(i, state.truck(i).goal) for i in sorted(touched) if search.can_move(i)]
     search.wake(list(search.asleep))
