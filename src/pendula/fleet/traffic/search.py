@@ -77,6 +77,8 @@ class Search:
     stuck: tuple[int, ...] = ()
     cycle: tuple[int, ...] = ()
     asleep: dict[int, Sleeper] = field(default_factory=dict)
+    # Those of them that did not drive on in a roll-out, and will not before they wake.
+    idle: set[int] = field(default_factory=set)
     # Outlooks that had to be made, most of what a search costs beside its branches, and how many it may make.
     looks: int = 0
     most_looks: int = _ENDLESS
@@ -96,6 +98,7 @@ class Search:
     def wake(self, trucks: list[int]) -> None:
         for k in trucks:
             self.state.watched.remove(k, self.asleep.pop(k).way)
+        self.idle.difference_update(trucks)
 
     def outlook(self, i: int) -> Outlook:
         """What a truck sees from where it is; where that is nothing good, it is asked again only when it may have
@@ -188,18 +191,16 @@ class Search:
     def rolled_out(self, order: int) -> bool:
         """Whether all goes well when everybody drives on as far as possible, over and over: a convoy on a ring is never
         in nobody's way, and gets home all the same."""
+        truck = self.state.truck
         for _ in range(_ROUNDS):
-            line = sorted(self.waiting, key=lambda i: (order * self.to_go(i), i))
-            moved = [i for i in line if self.driven_on(i)]
+            line = [i for _, i in sorted((order * truck(i).to_go, i) for i in self.waiting)]
+            # Who is idle may be woken by one of those before it.
+            moved = [i for i in line if i not in self.idle and self.driven_on(i)]
             if not self.waiting:
                 return True
             if not self.in_the_way() and not moved and not any(self.driven_on(i, anywhere=True) for i in line):
                 return False
         return False
-
-    def to_go(self, i: int) -> int:
-        one = self.state.truck(i)
-        return one.goal - one.position
 
     def driven_on(self, i: int, anywhere: bool = False) -> bool:
         """Whether a truck gets on. Not into a junction or another's window, where somebody else would have to wait for
@@ -214,6 +215,8 @@ class Search:
             return True
         target = seen.far if anywhere else one.demand.wanted_between(one.position, seen.far)
         if target is None or target == one.position:
+            if i in self.asleep:
+                self.idle.add(i)
             return False
         self.go(i, target)
         return True
@@ -234,10 +237,11 @@ class Search:
 
     def in_the_way(self) -> list[int]:
         """Trucks that stand in the way of those who wait and were not looked at yet; they wait from now on."""
-        mask = 0
-        for one in self.waiting.values():
+        mask, known = 0, 0
+        for i, one in self.waiting.items():
             mask |= one
-        fresh = [k for k in trucks_of(mask) if k not in self.waiting and self.can_move(k)]
+            known |= 1 << i
+        fresh = [k for k in trucks_of(mask & ~known) if self.can_move(k)]
         self.waiting.update(dict.fromkeys(fresh, 0))
         return fresh
 
