@@ -14,20 +14,18 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import NoReturn, Protocol
 
-import msgspec
-
 import pendula
 from pendula.kernel.canonical import Json, digest
-from pendula.kernel.disk import Disk, replace
+from pendula.kernel.disk import Disk
 from pendula.kernel.errors import InputRefused, WorldBroken
-from pendula.kernel.frames import FORMAT, Header, Kind, Record, read_header, record_body, records, seal, seal_header
+from pendula.kernel.frames import FORMAT, Header, Kind, Record, read_header, record_body, records, seal
 from pendula.kernel.limits import MIN_FREE_BYTES, SEGMENT_BYTES
 from pendula.kernel.segments import (
-    SUFFIX,
     Contents,
     JournalMissing,
-    Segment,
+    begin_segment,
     cut_off,
+    number_of,
     read_contents,
     remove_drafts,
     segment_names,
@@ -371,15 +369,8 @@ class FileJournal:
             self._break(trouble)
 
     def _begin_segment(self, first_n: int, chain: bytes) -> None:
-        number = int(self._segments[-1].name.removesuffix(SUFFIX)) + 1 if self._segments else 0
-        header = msgspec.structs.replace(
-            self.header, package=pendula.__version__, segment=number, first_n=first_n, chain=chain.hex()
-        )
-        name = f"{number:08d}{SUFFIX}"
-        data = seal_header(header)
-        # By way of a draft: a segment that exists has a whole header, whatever the crash.
-        replace(self._disk, name, data)
-        self._segments.append(Segment(name, first_n, len(data), chain))
+        number = number_of(self._segments[-1]) + 1 if self._segments else 0
+        self._segments.append(begin_segment(self._disk, self.header, number, first_n, chain))
 
     def _look_at_free_space(self) -> None:
         self._disk_low = self._disk.free_bytes() < self._min_free_bytes

@@ -7,10 +7,11 @@ segment. Anything else that does not fit is `journal_corrupt`.
 import msgspec
 from msgspec import Struct
 
+import pendula
 from pendula.kernel.canonical import digest
 from pendula.kernel.disk import Disk, replace
 from pendula.kernel.errors import WorldBroken
-from pendula.kernel.frames import Header, corrupt, follows, read_header, records
+from pendula.kernel.frames import Header, corrupt, follows, read_header, records, seal_header
 
 SUFFIX = ".journal"
 
@@ -49,6 +50,22 @@ class Contents(Struct):
 
 def segment_names(disk: Disk) -> list[str]:
     return [name for name in disk.list() if name.endswith(SUFFIX)]
+
+
+def number_of(segment: Segment) -> int:
+    return int(segment.name.removesuffix(SUFFIX))
+
+
+def begin_segment(disk: Disk, header: Header, number: int, first_n: int, chain: bytes) -> Segment:
+    """A new segment with a header like that of the first one, durable."""
+    header = msgspec.structs.replace(
+        header, package=pendula.__version__, segment=number, first_n=first_n, chain=chain.hex()
+    )
+    name = f"{number:08d}{SUFFIX}"
+    data = seal_header(header)
+    # By way of a draft: a segment that exists has a whole header, whatever the crash.
+    replace(disk, name, data)
+    return Segment(name, first_n, len(data), chain)
 
 
 def remove_drafts(disk: Disk) -> None:
