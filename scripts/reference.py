@@ -111,15 +111,20 @@ def codes() -> str:
     return page("Codes", intro, parts)
 
 
-def error_kinds() -> list[Any]:
-    """Every class of error in the package that has a code of its own."""
+def all_error_kinds() -> list[Any]:
+    """Every class of error in the package."""
     from pendula.kernel.errors import PendulaError
 
     modules()
     found: list[type[PendulaError]] = [PendulaError]
     for kind in found:
         found.extend(child for child in kind.__subclasses__() if child not in found)
-    return [kind for kind in found if kind.__module__.startswith("pendula.") and "code" in vars(kind)]
+    return [kind for kind in found if kind.__module__.startswith("pendula.")]
+
+
+def error_kinds() -> list[Any]:
+    """Those that have a code of their own."""
+    return [kind for kind in all_error_kinds() if "code" in vars(kind)]
 
 
 @cache

@@ -1,5 +1,7 @@
 """The page of a fleet in a real browser: a hall that lives, a truck stopped, explained and sent on, and its past."""
 
+from typing import Any
+
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
@@ -97,3 +99,79 @@ def test_nothing_is_wider_than_the_screen(fleet: Page, width: int) -> None:
     fleet.set_viewport_size({"width": width, "height": 900})
 
     assert fleet.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.fixture
+def silent(fleet: Page, hall: str) -> Page:
+    """The page of a fleet of which nothing is heard: each test has a truck of its own. It is as fast as life."""
+    room = f"{hall}/api/v1/fleet/silent"
+    if fleet.request.post(f"{hall}/api/v1/fleet?name=silent", data=HALL).status == 201:
+        for robot in ("R1", "R2", "R3"):
+            silence = {"robotId": robot, "fault": {"kind": "SILENCE", "for_ms": 3_600_000}}
+            assert fleet.request.post(f"{room}/faults", data=silence).ok
+    fleet.goto(f"{hall}/#/rooms/fleet/silent")
+    expect(fleet.get_by_test_id("trucks").locator("tbody tr", has_text="offline")).to_have_count(3, timeout=60_000)
+    return fleet
+
+
+def truck_now(page: Page, robot: str) -> dict[str, Any]:
+    origin, _, place = page.url.partition("/#/rooms/")
+    trucks = page.request.get(f"{origin}/api/v1/{place.partition('?')[0]}/now").json()["trucks"]
+    found: dict[str, Any] = next(one for one in trucks if one["robot_id"] == robot)
+    return found
+
+
+@pytest.mark.req("FLT-FAIL-11")
+def test_what_a_truck_holds_is_freed_after_two_words_and_not_before(silent: Page, watched: Watched) -> None:
+    silent.get_by_test_id("truck-R1").click()
+    held = truck_now(silent, "R1")["releasable"]
+    silent.get_by_test_id("do-FORCE_RELEASE").click()
+    expect(silent.get_by_test_id("truck-yes")).to_be_disabled()
+    silent.get_by_test_id(f"truck-frees-{held[0]}").check()
+    silent.get_by_test_id("truck-reason").fill("towed away")
+    silent.get_by_test_id("truck-secured").check()
+    silent.get_by_test_id("truck-yes").click()
+    expect(silent.get_by_test_id("truck-told")).to_contain_text("Say it again within 60 s")
+    assert truck_now(silent, "R1")["releasable"] == held
+
+    silent.get_by_test_id("truck-yes").click()
+    expect(silent.get_by_test_id("truck-told")).to_have_text(f"What R1 held there is free: {held[0]}")
+    assert truck_now(silent, "R1")["releasable"] == held[1:]
+    assert watched.errors == []
+
+
+@pytest.mark.req("FLT-FAIL-11")
+def test_a_truck_is_not_removed_before_somebody_says_that_it_was_secured(silent: Page, watched: Watched) -> None:
+    silent.get_by_test_id("truck-R2").click()
+    silent.get_by_test_id("do-REMOVE_ROBOT").click()
+    silent.get_by_test_id("truck-reason").fill("to the workshop")
+    silent.get_by_test_id("truck-yes").click()
+    assert silent.get_by_test_id("truck-secured").evaluate("box => box.validity.valueMissing")
+    expect(silent.get_by_test_id("truck-told")).to_be_empty()
+
+    silent.get_by_test_id("truck-secured").check()
+    silent.get_by_test_id("truck-yes").click()
+    silent.get_by_role("button", name="Yes, I am sure").click()
+    expect(silent.get_by_test_id("truck-told")).to_contain_text("R2 is out of the hall, and all that it held is free: ")
+    assert watched.errors == []
+
+
+@pytest.mark.req("FLT-FAIL-14")
+def test_a_truck_of_which_nothing_is_heard_is_declared_absent(silent: Page, watched: Watched) -> None:
+    silent.get_by_test_id("truck-R3").click()
+    act(silent, "DECLARE_ABSENT", "in the workshop")
+
+    expect(silent.get_by_test_id("truck-told")).to_have_text("R3 is not waited for")
+    expect(silent.get_by_test_id("do-DECLARE_ABSENT")).to_have_count(0)
+    assert truck_now(silent, "R3")["absent"]
+    assert watched.errors == []
+
+
+def test_what_was_asked_about_one_truck_is_not_asked_about_the_next(fleet: Page) -> None:
+    fleet.get_by_test_id("truck-R1").click()
+    fleet.get_by_test_id("do-PAUSE_ROBOT").click()
+    expect(fleet.get_by_test_id("truck-yes")).to_be_visible()
+    fleet.get_by_test_id("truck-R2").click()
+
+    expect(fleet.get_by_test_id("panel-truck").locator("h2")).to_have_text("R2")
+    expect(fleet.get_by_test_id("truck-yes")).to_have_count(0)

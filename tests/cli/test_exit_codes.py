@@ -5,18 +5,14 @@ from pathlib import Path
 import pytest
 
 from pendula.cli.failing import MEANINGS
-from pendula.kernel.errors import PendulaError
+from scripts.reference import all_error_kinds
 from tests.cli.conftest import Pendula
 from tests.cli.test_program import LEAVES
 from tests.docs.markdown import ROOT
 
 
-def kinds(parent: type[PendulaError] = PendulaError) -> set[type[PendulaError]]:
-    return {parent}.union(*(kinds(child) for child in parent.__subclasses__()))
-
-
-def test_every_error_ends_with_a_code_that_has_a_meaning() -> None:
-    assert {kind.exit_code for kind in kinds()} <= set(MEANINGS)
+def test_every_error_of_every_module_ends_with_a_code_that_has_a_meaning() -> None:
+    assert {kind.exit_code for kind in all_error_kinds()} <= set(MEANINGS)
 
 
 def test_the_reference_has_the_table() -> None:

@@ -2,31 +2,20 @@
 
     python -m tests.compatibility.test_fleets
 
-wrote `fleets` and `fleets.json` when fleets came to decide by version 2. They are never made again: a version that
-writes other bytes gets a generation of its own beside them.
+wrote `fleets` and `fleets.json` when fleets came to decide by version 2.
 """
 
-import json
-import shutil
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from pendula.fleet.engine import FleetEngine
 from pendula.fleet.runs import fleet_at, last_tick, reading
-from tests.compatibility.questions import HERE, Answer, Question, asked
+from tests.compatibility.generation import Generation
+from tests.compatibility.questions import Question
 
-FLEETS = HERE / "fleets"
-NOTED = HERE / "fleets.json"
-JOURNAL = "crossing-journal"
-RUN = Question("fleet run crossing.yaml --json")
-QUESTIONS = {
-    "replay": Question(f"replay {JOURNAL} --json"),
-    "why": Question(f"fleet why {JOURNAL} --tick 100 --robot R2 --json"),
-}
 DECISIONS = 2
 
 CROSSING: dict[str, Any] = {
@@ -58,14 +47,19 @@ def state(journal: Path) -> str:
         return sha256(fleet_at(read, last_tick(read)).state()).hexdigest()
 
 
-def copied(tmp_path: Path) -> Path:
-    return Path(shutil.copytree(FLEETS, tmp_path / "fleets"))
-
-
-def noted() -> dict[str, Any]:
-    told: dict[str, Any] = json.loads(NOTED.read_text(encoding="utf-8"))
-    return told
-
+FLEETS = Generation(
+    name="fleets",
+    file="crossing.yaml",
+    document=CROSSING,
+    run=Question("fleet run crossing.yaml --json"),
+    journal="crossing-journal",
+    questions={
+        "replay": Question("replay crossing-journal --json"),
+        "why": Question("fleet why crossing-journal --tick 100 --robot R2 --json"),
+    },
+    state=state,
+    usual_then={"params": {"searchNodesPerTick": 24}},
+)
 
 # A fleet that decides otherwise by now refuses the journal in words, and gets a generation of its own.
 SAME = FleetEngine.decisions == DECISIONS
@@ -74,39 +68,20 @@ same_decisions = pytest.mark.skipif(not SAME, reason="fleets decide by another v
 
 @same_decisions
 @pytest.mark.req("FLT-OBS-4", "FLT-TEST-50")
-@pytest.mark.parametrize("name", QUESTIONS)
+@pytest.mark.parametrize("name", FLEETS.questions)
 def test_the_journal_is_read_as_it_was_then(tmp_path: Path, name: str) -> None:
-    assert asked(QUESTIONS[name], copied(tmp_path)) == msgspec.convert(noted()[name], Answer)
+    FLEETS.assert_reads_as_then(name, tmp_path)
 
 
 @same_decisions
 def test_the_fleet_is_found_in_the_state_in_which_it_was_left(tmp_path: Path) -> None:
-    assert state(copied(tmp_path) / JOURNAL) == noted()["state"]
+    FLEETS.assert_state_as_then(tmp_path)
 
 
 @same_decisions
 def test_the_file_runs_as_it_did_then_and_its_journal_holds_the_same(tmp_path: Path) -> None:
-    fleets = copied(tmp_path)
-    shutil.rmtree(fleets / JOURNAL)
-
-    assert asked(RUN, fleets) == msgspec.convert(noted()["run"], Answer)
-    asked(Question(f"{RUN.words} --journal {JOURNAL}"), fleets)
-    told, then = asked(QUESTIONS["replay"], fleets).said, noted()["replay"]["said"]
-    # The version that wrote it is the one thing that may differ.
-    assert {**told, "package": then["package"]} == then
-
-
-def make() -> None:
-    FLEETS.mkdir()
-    (FLEETS / "crossing.yaml").write_text(json.dumps(CROSSING, indent=1) + "\n", encoding="utf-8")
-    answers = {"run": asked(RUN, FLEETS)}
-    assert asked(Question(f"{RUN.words} --journal {JOURNAL}"), FLEETS).code == 0
-    answers |= {name: asked(question, FLEETS) for name, question in QUESTIONS.items()}
-    for path in FLEETS.rglob("*lock"):
-        path.unlink()
-    told = {**msgspec.to_builtins(answers), "state": state(FLEETS / JOURNAL)}
-    NOTED.write_text(json.dumps(told, indent=1, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8")
+    FLEETS.assert_runs_as_then(tmp_path)
 
 
 if __name__ == "__main__":
-    make()
+    FLEETS.make()

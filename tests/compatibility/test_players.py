@@ -2,25 +2,15 @@
 
     python -m tests.compatibility.test_players
 
-wrote `players` and `players.json` when players came to decide by version 2. They are never made again: a version that
-writes other bytes gets a generation of its own beside them.
+wrote `players` and `players.json` when players came to decide by version 2.
 """
 
-import json
-import shutil
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
-from tests.compatibility.questions import HERE, Answer, Question, asked
+from tests.compatibility.generation import Generation
+from tests.compatibility.questions import Question
 from tests.compatibility.serving import state
-
-PLAYERS = HERE / "players"
-NOTED = HERE / "players.json"
-JOURNAL = "frame-journal"
-RUN = Question("playback run frame.json --json")
-REPLAY = Question(f"replay {JOURNAL} --json")
 
 FRAME: dict[str, Any] = {
     "seed": 20,
@@ -64,47 +54,28 @@ FRAME: dict[str, Any] = {
     ],
 }
 
-
-def copied(tmp_path: Path) -> Path:
-    return Path(shutil.copytree(PLAYERS, tmp_path / "players"))
-
-
-def noted() -> dict[str, Any]:
-    told: dict[str, Any] = json.loads(NOTED.read_text(encoding="utf-8"))
-    return told
+PLAYERS = Generation(
+    name="players",
+    file="frame.json",
+    document=FRAME,
+    run=Question("playback run frame.json --json"),
+    journal="frame-journal",
+    questions={"replay": Question("replay frame-journal --json")},
+    state=state,
+)
 
 
 def test_the_journal_is_read_as_it_was_then(tmp_path: Path) -> None:
-    players = copied(tmp_path)
+    PLAYERS.assert_reads_as_then("replay", tmp_path)
 
-    assert asked(REPLAY, players) == msgspec.convert(noted()["replay"], Answer)
-    assert state(players / JOURNAL) == noted()["state"]
+
+def test_the_player_is_found_in_the_state_in_which_it_was_left(tmp_path: Path) -> None:
+    PLAYERS.assert_state_as_then(tmp_path)
 
 
 def test_the_file_runs_as_it_did_then_and_its_journal_holds_the_same(tmp_path: Path) -> None:
-    players = copied(tmp_path)
-    shutil.rmtree(players / JOURNAL)
-
-    assert asked(RUN, players) == msgspec.convert(noted()["run"], Answer)
-    asked(Question(f"{RUN.words} --journal {JOURNAL}"), players)
-    told, then = asked(REPLAY, players).said, noted()["replay"]["said"]
-    # The version that wrote it is the one thing that may differ.
-    assert {**told, "package": then["package"]} == then
-
-
-def make() -> None:
-    PLAYERS.mkdir()
-    (PLAYERS / "frame.json").write_text(json.dumps(FRAME, indent=1) + "\n", encoding="utf-8")
-    answers = {"run": asked(RUN, PLAYERS)}
-    assert asked(Question(f"{RUN.words} --journal {JOURNAL}"), PLAYERS).code == 0
-    for path in PLAYERS.rglob("*lock"):
-        path.unlink()
-    answers["replay"] = asked(REPLAY, PLAYERS)
-    for path in PLAYERS.rglob("*lock"):
-        path.unlink()
-    told = {**msgspec.to_builtins(answers), "state": state(PLAYERS / JOURNAL)}
-    NOTED.write_text(json.dumps(told, indent=1, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8")
+    PLAYERS.assert_runs_as_then(tmp_path)
 
 
 if __name__ == "__main__":
-    make()
+    PLAYERS.make()

@@ -60,6 +60,17 @@ def _code_keyword(keyword: ast.keyword) -> str | None:
     return None
 
 
+# The requirements of two rooms name some of their codes, in forms of their own.
+FORMS = {"actions": r"|([A-Z][a-z]+)+", "credit": r"|[A-Z]+(_[A-Z]+)*"}
+
+
+def test_every_code_of_an_error_is_snake_case_but_those_that_requirements_name() -> None:
+    def form(module: str) -> str:
+        return "[a-z]+(_[a-z0-9]+)*" + "".join(FORMS.get(part, "") for part in module.split("."))
+
+    assert [kind for kind in reference.error_kinds() if not re.fullmatch(form(kind.__module__), kind.code)] == []
+
+
 def test_every_code_of_the_source_has_its_line() -> None:
     assert codes_in_the_source() - codes_in_the_page() == set()
 

@@ -31,7 +31,7 @@ class TrafficParams(Struct, frozen=True):
     max_admissions_per_tick: int = 2
     # How many branches one search for a witness may try, and all searches of a tick together.
     search_nodes: int = 6
-    search_nodes_per_tick: int = 24
+    search_nodes_per_tick: int = 48
     lookahead_um: int = 8_000_000
     lookback_um: int = 3_000_000
     rtp_lookahead_um: int = 3_000_000

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Self
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,8 +37,16 @@ class Exclusion:
         return len(self.capacity)
 
     @classmethod
-    def of_site(cls, site: CompiledMap) -> Self:
-        """The relation of a compiled map, expanded once: conflicts, following and the tokens of sections."""
+    def of_site(cls, site: CompiledMap) -> "Exclusion":
+        """The relation of a compiled map: conflicts, following and the tokens of sections. It is expanded once for as
+        long as somebody has the map; every engine that is read back shares it."""
+        found = _of_sites.get(site)
+        if found is None:
+            found = _of_sites[site] = cls._expanded(site)
+        return found
+
+    @classmethod
+    def _expanded(cls, site: CompiledMap) -> Self:
         count = site.token(len(site.sections))
         capacity = [site.capacity(resource) for resource in range(count)]
         parts = [_members(site.conflicts), _members(site.following)]
@@ -91,6 +100,9 @@ class Exclusion:
         total = int(ends[-1]) if len(ends) else 0
         found: Ints = self.to[np.arange(total, dtype=np.int64) + np.repeat(low - ends + counts, counts)]
         return found
+
+
+_of_sites: WeakKeyDictionary[CompiledMap, Exclusion] = WeakKeyDictionary()
 
 
 def _members(relation: Relation) -> tuple[Ints, Ints]:

@@ -5,7 +5,7 @@ import resource
 import sqlite3
 import threading
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,11 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from pendula.jobs.calls import Calls
 from pendula.jobs.model import Policy, StorageBusy
+from pendula.jobs.store.file import proof
 from pendula.jobs.store.sqlite import SqliteStore
 from pendula.jobs.upkeep.verification import check
 from pendula.server.rooms import rooms_for
+from pendula.server.rooms.jobs import readiness as readiness_module
 from pendula.server.rooms.jobs import service
 from pendula.server.rooms.jobs.metrics import prefers_text
 from pendula.server.rooms.jobs.routes import room_for
@@ -88,6 +90,62 @@ async def test_a_server_whose_disk_takes_no_more_is_not_ready(settings: Settings
     assert full == (503, "store_unusable")
     assert refused == 503
     assert again == (200, None)
+
+
+@contextmanager
+def writing_elsewhere(settings: Settings) -> Iterator[None]:
+    """Another process is in the middle of a long write."""
+    with closing(sqlite3.connect(Path(settings.data) / "stores/jobs/jobs.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        yield
+
+
+@pytest.mark.req("JOB-STO-6")
+@pytest.mark.parametrize(("good_seconds", "told"), [(3600, (200, None)), (0, (503, "storage_busy"))])
+async def test_a_store_that_is_only_slow_is_ready_for_as_long_as_its_last_good_answer_stands(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, good_seconds: int, told: tuple[int, str | None]
+) -> None:
+    monkeypatch.setattr(proof, "BELIEVED_SECONDS", 0)
+    monkeypatch.setattr(readiness_module, "GOOD_SECONDS", good_seconds)
+    async with serving(settings) as jobs:
+        before = await readiness(jobs.client)
+        with writing_elsewhere(settings):
+            meanwhile = await readiness(jobs.client)
+
+    assert before == (200, None)
+    assert meanwhile == told
+
+
+@pytest.mark.req("JOB-STO-6")
+async def test_whoever_asks_while_the_store_is_looked_at_waits_for_the_same_look() -> None:
+    looks: list[int] = []
+    go_on = threading.Event()
+
+    def look() -> None:
+        looks.append(1)
+        go_on.wait(60)
+
+    probe = readiness_module.ReadinessProbe(look)
+    asked = [asyncio.create_task(probe.trouble()) for _ in range(20)]
+    await asyncio.sleep(0)
+    go_on.set()
+    found = await asyncio.gather(*asked)
+    await probe.close()
+
+    assert (found, len(looks)) == ([None] * 20, 1)
+
+
+@pytest.mark.req("JOB-STO-6")
+async def test_a_disk_that_fills_up_is_told_although_the_last_answer_was_good(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(proof, "BELIEVED_SECONDS", 0)
+    async with serving(settings) as jobs:
+        before = await readiness(jobs.client)
+        with no_room_left():
+            full = await readiness(jobs.client)
+
+    assert (before, full) == ((200, None), (503, "store_unusable"))
 
 
 async def test_less_durability_that_was_asked_for_is_no_fault(jobs: Jobs) -> None:

@@ -147,7 +147,14 @@ export function TaskTables({ now, address, live, onDone }: TaskTablesProps) {
             {task.task_id}: {task.cause}
             {taskDeeds(task).length === 0 && `. The goods are on ${task.robot_id}: it stays with its truck.`}
           </p>
-          <Deeds deeds={taskDeeds(task)} about={{ taskId: task.task_id }} of="task" address={address} onDone={onDone} />
+          <Deeds
+            key={task.task_id}
+            deeds={taskDeeds(task)}
+            about={{ taskId: task.task_id }}
+            of="task"
+            address={address}
+            onDone={onDone}
+          />
         </div>
       )}
       <details class="fold">

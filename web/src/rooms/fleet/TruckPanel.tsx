@@ -67,6 +67,8 @@ export function TruckPanel({ truck, map, now, address, live, onChoose, onDone }:
       {live && <Because address={address} robot={truck.robot_id} tick={now.tick} />}
       {live && (
         <Deeds
+          // What was asked of one truck is never done to another.
+          key={truck.robot_id}
           deeds={deedsFor(truck, map.edges)}
           about={{ robotId: truck.robot_id }}
           of="truck"
@@ -112,7 +114,10 @@ function Because({
   );
 }
 
-function deedsFor({ robot_id, paused, health, at }: TruckNow, edges: readonly MapEdge[]): readonly Deed[] {
+function deedsFor(
+  { robot_id, paused, health, at, silent, releasable }: TruckNow,
+  edges: readonly MapEdge[],
+): readonly Deed[] {
   const pause: Deed = paused
     ? { type: "RESUME_ROBOT", title: "Let it go on", question: `${robot_id} may drive again.` }
     : { type: "PAUSE_ROBOT", title: "Pause", question: `${robot_id} stops where it can and stays there.` };
@@ -128,14 +133,37 @@ function deedsFor({ robot_id, paused, health, at }: TruckNow, edges: readonly Ma
             more: { anchor: { edgeKey: place.edgeKey, sM: place.sM } },
           },
         ];
+  const absent: Deed[] = silent
+    ? [
+        {
+          type: "DECLARE_ABSENT",
+          title: "It is not there",
+          question: `${robot_id} is not waited for: the others may set out without having heard of it. It keeps what it holds.`,
+        },
+      ]
+    : [];
+  const release: Deed[] =
+    releasable.length === 0
+      ? []
+      : [
+          {
+            type: "FORCE_RELEASE",
+            title: "Free what it holds",
+            question: `${robot_id} is not there any more: others may have what is chosen here.`,
+            resources: releasable,
+            grave: true,
+          },
+        ];
   return [
     pause,
     { type: "CLEAR_FAULT", title: "Clear fault", question: `The fault of ${robot_id} is over, and it may go on.` },
     ...relocate,
+    ...absent,
+    ...release,
     {
       type: "REMOVE_ROBOT",
       title: "Remove",
-      question: `${robot_id} was taken out of the hall or secured by hand; all that it holds is freed.`,
+      question: `${robot_id} is out of the hall: all that it holds is freed, and others may have it.`,
       grave: true,
     },
   ];

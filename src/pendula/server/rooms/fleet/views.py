@@ -11,8 +11,11 @@ from msgspec import Meta, Raw, Struct
 
 from pendula.fleet import explain
 from pendula.fleet.contracts.traffic import Alert, Health, HoldReason, Phase, RobotStatus, TaskState
+from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.driving.records import Record
 from pendula.fleet.engine import FleetEngine
+from pendula.fleet.health.judging import is_fresh
+from pendula.fleet.health.orders import not_to_be_freed
 from pendula.fleet.model import MoveStyle
 from pendula.fleet.network.graph import Edge, Node
 from pendula.fleet.routing.route_plan import RoutePlan
@@ -21,6 +24,7 @@ from pendula.fleet.tasks.book import Flow, Task
 from pendula.fleet.trucks.envelope import envelope_of
 from pendula.fleet.trucks.profiles import RobotProfile
 from pendula.fleet.views.reasons import Reason as Told
+from pendula.fleet.views.reasons import resource_id
 
 MOST_TASKS = 200
 MOST_OVER = 50
@@ -98,7 +102,9 @@ class Bands(Struct, frozen=True):
 
 
 class TruckNow(Struct, frozen=True):
-    """One truck. `stop`: its stop line; `refuge`: where its grant ends; `because`: who is in its way, to the root."""
+    """One truck. `stop`: its stop line; `refuge`: where its grant ends; `because`: who is in its way, to the root.
+    `silent`: nothing fresh is heard of it, and nobody said that it is absent; `releasable`: what a person may free of
+    it by force, nothing while it may still move."""
 
     robot_id: str
     profile_id: str
@@ -110,6 +116,9 @@ class TruckNow(Struct, frozen=True):
     phase: Phase
     load: bool
     paused: bool
+    silent: bool
+    absent: bool
+    releasable: list[str]
     task_id: str | None
     report_age: int
     hold_reason: HoldReason
@@ -280,6 +289,9 @@ def _truck(engine: FleetEngine, record: Record) -> TruckNow:
         phase=driver.shown_phase,
         load=record.load,
         paused=record.paused,
+        silent=not record.absent and not is_fresh(record, traffic.now_ms, engine.config.traffic),
+        absent=record.absent,
+        releasable=_releasable(record, traffic.now_ms, engine.config.traffic),
         task_id=None if task is None else task.task_id,
         report_age=traffic.now_ms - record.report_ms,
         hold_reason=told.hold_reason,
@@ -337,6 +349,13 @@ def _stretches(record: Record, low_um: int, high_um: int) -> Iterator[tuple[int,
         low, high = max(low_um, begin), min(high_um, begin + segment.length_um)
         if low < high:
             yield segment.edge, _mm(low - begin), _mm(high - begin)
+
+
+def _releasable(record: Record, now_ms: int, params: TrafficParams) -> list[str]:
+    """What a person may take from a truck, by the names that actions have for it."""
+    if not_to_be_freed(record, now_ms, params) is not None:
+        return []
+    return sorted({resource_id(record.site, one) for one in record.keeps})
 
 
 def _zones(record: Record) -> list[int]:

@@ -16,7 +16,7 @@ import structlog
 from msgspec.structs import replace
 
 from pendula.jobs.calls import POLL_SECONDS, Answer, Body, Caller, Calls, Reply
-from pendula.jobs.model import Durability, Policy, StorageBusy
+from pendula.jobs.model import Durability, Policy
 from pendula.jobs.request_reading import Faults
 from pendula.jobs.requests import Pull, read_pull
 from pendula.jobs.store.file.proof import WriteProof
@@ -28,14 +28,13 @@ from pendula.server.hosting.room_spec import Host
 from pendula.server.rooms.jobs.errors import RateLimited, ShuttingDown, StoreBusy, store_broken
 from pendula.server.rooms.jobs.metrics import Collector, JobMetrics
 from pendula.server.rooms.jobs.presence import Presence, PresenceWriter
+from pendula.server.rooms.jobs.readiness import ReadinessProbe
 from pendula.server.views import State
 
 FILE = "jobs.db"
 # As many calls can share one flush; a thread costs little while it waits for one.
 CLERKS = 32
 REOPEN_SECONDS = 5.0  # between two tries to open a store that could not be opened
-# Longer than any flush; who has to wait longer for an answer about settings has a store that does not work.
-READY_SECONDS = 1
 
 T = TypeVar("T")
 
@@ -105,6 +104,7 @@ class JobService:
         self._failure: PendulaError | None = None
         self._stopping = False
         self._clerks = ThreadPoolExecutor(CLERKS, "pendula-jobs")
+        self._probe = ReadinessProbe(self._look_at_store)
         self._waiting: dict[Waiting, None] = {}
         # Waiting must not take all places from those who bring work.
         self._most_waiting = max(1, host.settings.allowed(REQUESTS) // 2)
@@ -173,15 +173,12 @@ class JobService:
             return self._failure.code
         if self._store is None:
             return State.STARTING.value
-        try:
-            async with asyncio.timeout(READY_SECONDS):
-                await asyncio.to_thread(self._store.check_durable)
-                await asyncio.to_thread(self._store.proof.check)
-        except TimeoutError:
-            return StorageBusy.code
-        except PendulaError as error:
-            return error.code
-        return ShuttingDown.code if self._stopping else None
+        return await self._probe.trouble() or (ShuttingDown.code if self._stopping else None)
+
+    def _look_at_store(self) -> None:
+        assert self._store is not None
+        self._store.check_durable()
+        self._store.proof.check()
 
     def stop(self) -> None:
         self._stopping = True
@@ -196,6 +193,7 @@ class JobService:
         for part in self._upkeep:
             await asyncio.to_thread(part.close)
         await asyncio.to_thread(self._clerks.shutdown)
+        await self._probe.close()
         if self._store is not None:
             self._calls = None
             await asyncio.to_thread(self._store.close)
