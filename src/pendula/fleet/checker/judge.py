@@ -118,9 +118,7 @@ class Judge:
         far = look.reach[a] + look.reach[b] + TOUCH_M
         return (dx * dx + dy * dy <= far * far).nonzero()[0]
 
-    def _discs(
-        self, near: Sequence[tuple[Disc, NDArray[np.intp]]], poses: Poses, at_ms: Floats
-    ) -> list[Violation]:
+    def _discs(self, near: Sequence[tuple[Disc, NDArray[np.intp]]], poses: Poses, at_ms: Floats) -> list[Violation]:
         """Foreign envelopes in a disc; only inflated ones on the route are looked at."""
         found = []
         for disc, close in near:

@@ -44,7 +44,6 @@ from pendula.fleet.views.snapshot import Scene, queue_places, snapshot
 from pendula.kernel.canonical import digest
 from pendula.kernel.errors import InputRefused, WrongUsage
 
-
 # What a single search may take of a tick, in looks at trucks: with 20 trucks none that finds something needs as many,
 # and with 100 one that finds nothing would make three times as many.
 _LOOKS_OF_A_SEARCH = 160
