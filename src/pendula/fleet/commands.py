@@ -54,8 +54,9 @@ class Command(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
 
 class Tick(Command, frozen=True, tag="tick"):
     """One tick: what trucks said since the last one, and what is wanted of them. `routes` come from whoever plans
-    outside the fleet; those of its own tasks it makes itself. `trouble`: why the journal is not written. `restarted`:
-    the manager was away, and nobody moves before every truck was heard."""
+    outside the fleet; those of its own tasks it makes itself. `trouble`: why the journal is not written;
+    `trouble_over`: it was not, and is written again. `restarted`: the manager was away, and nobody moves before every
+    truck was heard."""
 
     now_ms: Time
     reports: tuple[TruckReport, ...] = ()
@@ -64,6 +65,7 @@ class Tick(Command, frozen=True, tag="tick"):
     restarted: bool = False
     trouble: str | None = None
     routes: tuple[SavedRoute, ...] = ()
+    trouble_over: bool | UnsetType = UNSET
 
 
 Commands: TypeAlias = Tick

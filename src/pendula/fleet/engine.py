@@ -35,6 +35,7 @@ from pendula.kernel.engine import Outcome, Outside, Reason, Refusal
 from pendula.kernel.errors import InputRefused
 
 LOGGING_DEGRADED = "LOGGING_DEGRADED"
+LOGGING_RESTORED = "LOGGING_RESTORED"
 # Before everything that people want of the same tick.
 RESTARTED = Order("", OrderKind.RESTARTED, at_ms=-1)
 
@@ -109,6 +110,12 @@ class FleetEngine:
     def site(self) -> CompiledMap:
         return self.traffic.site
 
+    def with_news(self, tick: Tick, trouble: str | None) -> Tick:
+        """A tick that also says how the journal is."""
+        if trouble is not None:
+            return replace(tick, trouble=trouble)
+        return tick if self.trouble is None else replace(tick, trouble_over=True)
+
     def state(self) -> bytes:
         return saving.encoded(self.traffic, self.dispatch, self.desk, self.trouble)
 
@@ -145,7 +152,7 @@ class FleetEngine:
         events = [*told(before, outputs, self.orders_out.aims)]
         events += told_of_tasks(step, self.dispatch.take_transitions())
         events += answered(command.operator_actions, answers)
-        events += raised(outputs.tick, command.now_ms, [*step.alerts, *self._troubled(command.trouble)])
+        events += raised(outputs.tick, command.now_ms, [*step.alerts, *self._troubled(command)])
         if late:
             events.append(TickLate(outputs.tick, gap))
         return Outcome(tuple(events))
@@ -227,10 +234,14 @@ class FleetEngine:
         drivers = {one.robot_id: one for one in self.dispatch.drivers}
         return tuple(one if one.robot_id not in drivers else _as_driven(one, drivers[one.robot_id]) for one in reports)
 
-    def _troubled(self, trouble: str | None) -> Iterator[TaskAlert]:
-        """An alert when the journal is not written any more, and only then."""
+    def _troubled(self, command: Tick) -> Iterator[TaskAlert]:
+        """An alert when the journal is not written any more, and one when it is again."""
+        trouble = command.trouble
         if trouble is not None and self.trouble is None:
             yield TaskAlert(LOGGING_DEGRADED, "ERROR", None, f"the journal is not written: {trouble}")
+        # Told and not concluded: ticks of old journals do not tell, and nothing was raised then.
+        if command.trouble_over is True:
+            yield TaskAlert(LOGGING_RESTORED, "INFO", None, f"the journal is written again; it was not: {self.trouble}")
         self.trouble = trouble
 
     def _plan(self, form: SavedRoute) -> RoutePlan | Refusal:

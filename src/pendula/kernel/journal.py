@@ -2,8 +2,8 @@
 
 `append` numbers and buffers a record; `flush` makes everything appended so far durable with one write and one sync, so
 that many waiters share it; `hand_over` writes without the sync, for those who must not wait. A write or sync that fails
-breaks the journal for good: nothing is retried on the same handle, because after a failed sync nobody knows what the
-disk holds.
+breaks the journal: nothing is retried on the same file, because after a failed sync nobody knows what the disk holds.
+`mend` goes on with a new file, for those who still have what was not durable.
 
 Opening reads and checks every segment. A torn tail, what a crash leaves of the last unsynced write, is copied to a
 `.cut` file and cut off; anything else that does not fit is `journal_corrupt`, and nothing is opened for writing.
@@ -12,25 +12,25 @@ Opening reads and checks every segment. A torn tail, what a crash leaves of the 
 import threading
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import NoReturn, Protocol
 
-import msgspec
-
-import pendula
-from pendula.kernel.canonical import Json, digest
-from pendula.kernel.disk import Disk, replace
+from pendula.kernel.canonical import Json
+from pendula.kernel.disk import Disk
 from pendula.kernel.errors import InputRefused, WorldBroken
-from pendula.kernel.frames import FORMAT, Header, Kind, Record, read_header, record_body, records, seal, seal_header
+from pendula.kernel.frames import Header, Kind, Record, corrupt, read_header, record_body, records, seal
 from pendula.kernel.limits import MIN_FREE_BYTES, SEGMENT_BYTES
 from pendula.kernel.segments import (
-    SUFFIX,
     Contents,
     JournalMissing,
-    Segment,
+    begin_segment,
     cut_off,
+    first_header,
+    number_of,
     read_contents,
     remove_drafts,
     segment_names,
+    write_anew,
 )
 
 __all__ = [
@@ -155,20 +155,8 @@ class FileJournal:
         """A new, empty, durable journal; refused where one exists."""
         if segment_names(disk):
             raise JournalExists(f"There is a journal already: {getattr(disk, 'directory', disk)}")
-        config_digest = digest(config)
-        header = Header(
-            format=FORMAT,
-            room=room,
-            decisions=decisions,
-            time_unit=time_unit,
-            package=pendula.__version__,
-            config=config,
-            config_digest=config_digest,
-            segment=0,
-            first_n=0,
-            chain=config_digest,
-        )
-        chain = bytes.fromhex(config_digest)
+        header = first_header(room, decisions, time_unit, config)
+        chain = bytes.fromhex(header.chain)
         contents = Contents(header, [], [], 0, chain, None)
         journal = cls(disk, contents, segment_bytes=segment_bytes, min_free_bytes=min_free_bytes)
         try:
@@ -226,8 +214,10 @@ class FileJournal:
     @property
     def disk_low(self) -> bool:
         if self._disk_low and self._broken is None:
-            # While it is low nothing is written that would look; whoever asks finds out that there is room again.
-            self._look_at_free_space()
+            # While it is low nothing is written that would look; whoever asks finds out that there is room again. A
+            # disk that does not even say how full it is stays low.
+            with suppress(OSError):
+                self._look_at_free_space()
         return self._disk_low
 
     def append(self, kind: Kind, t: int, body: bytes) -> int:
@@ -318,6 +308,26 @@ class FileJournal:
             self._broken = "it was closed"
         self._disk.close()
 
+    def mend(self) -> int:
+        """Go on after a failed write or sync, with all that is whole on the disk, which is durable then; returns its
+        last number, and what came after that has to be appended again. Raises `JournalBroken` where the disk still
+        fails, and `journal_corrupt` where it does not hold what was durable."""
+        with self._flushing, self._writing, self._appending:
+            try:
+                end = write_anew(self._disk, self._segments)
+                self._look_at_free_space()
+            except OSError as trouble:
+                self._break(trouble)
+            if end.n <= self._durable_n:
+                raise corrupt(self._segments[-1].name, end.size, f"record {end.n} was durable and is not there")
+            self._segments[-1].size = end.size
+            self._snapshots.extend(one for one in self._new_snapshots if one[0] < end.n)
+            self._new_snapshots, self._frames = [], []
+            self._next_n, self._chain, self._chain_before_frames = end.n, end.chain, end.chain
+            self._written_n = self._durable_n = end.n - 1
+            self._broken = None
+            return self._durable_n
+
     def rotate(self) -> None:
         """Let the next flush begin a new segment, so that what is before it can be pruned."""
         self._segment_is_full = True
@@ -371,15 +381,8 @@ class FileJournal:
             self._break(trouble)
 
     def _begin_segment(self, first_n: int, chain: bytes) -> None:
-        number = int(self._segments[-1].name.removesuffix(SUFFIX)) + 1 if self._segments else 0
-        header = msgspec.structs.replace(
-            self.header, package=pendula.__version__, segment=number, first_n=first_n, chain=chain.hex()
-        )
-        name = f"{number:08d}{SUFFIX}"
-        data = seal_header(header)
-        # By way of a draft: a segment that exists has a whole header, whatever the crash.
-        replace(self._disk, name, data)
-        self._segments.append(Segment(name, first_n, len(data), chain))
+        number = number_of(self._segments[-1]) + 1 if self._segments else 0
+        self._segments.append(begin_segment(self._disk, self.header, number, first_n, chain))
 
     def _look_at_free_space(self) -> None:
         self._disk_low = self._disk.free_bytes() < self._min_free_bytes

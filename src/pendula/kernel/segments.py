@@ -7,10 +7,11 @@ segment. Anything else that does not fit is `journal_corrupt`.
 import msgspec
 from msgspec import Struct
 
-from pendula.kernel.canonical import digest
+import pendula
+from pendula.kernel.canonical import Json, digest
 from pendula.kernel.disk import Disk, replace
 from pendula.kernel.errors import WorldBroken
-from pendula.kernel.frames import Header, corrupt, follows, read_header, records
+from pendula.kernel.frames import FORMAT, Header, corrupt, follows, read_header, records, seal_header
 
 SUFFIX = ".journal"
 
@@ -49,6 +50,39 @@ class Contents(Struct):
 
 def segment_names(disk: Disk) -> list[str]:
     return [name for name in disk.list() if name.endswith(SUFFIX)]
+
+
+def first_header(room: str, decisions: int, time_unit: str, config: Json) -> Header:
+    """What the first segment of a new journal says."""
+    config_digest = digest(config)
+    return Header(
+        format=FORMAT,
+        room=room,
+        decisions=decisions,
+        time_unit=time_unit,
+        package=pendula.__version__,
+        config=config,
+        config_digest=config_digest,
+        segment=0,
+        first_n=0,
+        chain=config_digest,
+    )
+
+
+def number_of(segment: Segment) -> int:
+    return int(segment.name.removesuffix(SUFFIX))
+
+
+def begin_segment(disk: Disk, header: Header, number: int, first_n: int, chain: bytes) -> Segment:
+    """A new segment with a header like that of the first one, durable."""
+    header = msgspec.structs.replace(
+        header, package=pendula.__version__, segment=number, first_n=first_n, chain=chain.hex()
+    )
+    name = f"{number:08d}{SUFFIX}"
+    data = seal_header(header)
+    # By way of a draft: a segment that exists has a whole header, whatever the crash.
+    replace(disk, name, data)
+    return Segment(name, first_n, len(data), chain)
 
 
 def remove_drafts(disk: Disk) -> None:
@@ -109,3 +143,32 @@ def cut_off(disk: Disk, cut: Cut) -> None:
     whole = disk.read(cut.name)
     replace(disk, f"{cut.name.removesuffix(SUFFIX)}-{cut.offset}.cut", cut.data)
     replace(disk, cut.name, whole[: cut.offset])
+
+
+class End(Struct, frozen=True):
+    """Where a journal ends: `n` is the number that its next record gets."""
+
+    size: int
+    n: int
+    chain: bytes
+
+
+def write_anew(disk: Disk, segments: list[Segment]) -> End:
+    """After a failed write or sync: all that is whole in the last segment, in a file of its own, durable.
+
+    The old file is not trusted: after a failed sync later ones may succeed and save nothing. Segments that are not
+    among `segments` are what is left of one that was to begin, or to be pruned; they go.
+    """
+    remove_drafts(disk)
+    known = {one.name for one in segments}
+    for name in segment_names(disk):
+        if name not in known:
+            disk.remove(name)
+    last = segments[-1]
+    data = disk.read(last.name)
+    _, size = read_header(data, last.name)
+    n, chain = last.first_n, last.chain
+    for frame, record in records(data, size, chain, n, last.name):
+        size, n, chain = frame.end, record.n + 1, frame.chain
+    replace(disk, last.name, data[:size])
+    return End(size, n, chain)

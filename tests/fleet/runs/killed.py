@@ -1,7 +1,8 @@
 """A manager in a process of its own that is killed in the middle of its work, and a hall that goes on without it.
 
 The trucks, the judge and the clock are here; the manager hears reports and says what to do over a pair of pipes. It is
-killed with SIGKILL while it works on a tick or right after, and another one takes up its journal.
+killed with SIGKILL while it works on a tick or right after, and another one takes up its journal. One truck may be
+silent at first, and then nobody may be given anything before it is heard (FLT-FAIL-14).
 """
 
 import os
@@ -28,13 +29,17 @@ PERIOD_MS = 100
 CHECKPOINT = 60
 
 
+# The route of each truck and how far it may go on it.
+Grants = dict[str, tuple[str | None, int]]
+
+
 class Said(Struct):
-    """What a manager answers to a tick: what goes out, whether anybody got more room, tasks that are done."""
+    """What a manager answers to a tick: what goes out, how far everybody may go, tasks that are done."""
 
     commands: tuple[RollingTargetCommand, ...]
     routes: tuple[SavedRoute, ...]
     operations: tuple[Operation, ...]
-    grants: dict[str, tuple[str | None, int]]
+    grants: Grants
     unheard: int
     done: int
 
@@ -48,7 +53,10 @@ class Hall:
         self.chance = Random(seed)
         self.judge: Judge = self.run.judge
         self.violations: list[Violation] = []
-        self.kills = self.done = 0
+        self.kills = self.done = self.waited = 0
+        self.early: list[str] = []
+        self._silent: tuple[str, int] | None = None
+        self._known: Grants = {}
         self._undelivered: list[TaskEvent] = []
         self._manager: _Manager | None = None
 
@@ -60,6 +68,7 @@ class Hall:
         """One tick."""
         assert self._manager is not None
         said: Said = self._manager.ask(self._tick())
+        self._compare(said)
         self._carry_out(said)
         self._drive(PERIOD_MS)
         return said
@@ -77,12 +86,15 @@ class Hall:
         for _ in range(0, ms, PERIOD_MS):
             self._drive(PERIOD_MS)
 
-    def restart(self) -> None:
+    def restart(self, silent_ms: int = 0) -> None:
+        """Another manager; one of the trucks is not heard for so long."""
         directory = self.directory
         self._manager = _Manager(lambda: _resumed(directory))
-        known = self._manager.ask("now")
+        known_ms, self._known = self._manager.ask("now")
         # What the last tick brought is in the journal, or it is told again.
-        self._undelivered = [] if known >= self._asked_ms else self._undelivered
+        self._undelivered = [] if known_ms >= self._asked_ms else self._undelivered
+        silent = self.chance.choice(self.run.robots).robot_id
+        self._silent = (silent, self.run.world.now_ms + silent_ms)
 
     def end(self) -> None:
         assert self._manager is not None
@@ -95,7 +107,18 @@ class Hall:
         self._asked_ms = self.run.world.now_ms
         heard = self.run.gateway.received()
         self._undelivered += self.run._task_events(self._asked_ms, heard.done)
-        return Tick(self._asked_ms, heard.reports, tuple(self._undelivered))
+        reports = tuple(one for one in heard.reports if not self._is_silent(one.robot_id))
+        return Tick(self._asked_ms, reports, tuple(self._undelivered))
+
+    def _is_silent(self, robot_id: str) -> bool:
+        return self._silent is not None and robot_id == self._silent[0] and self._asked_ms < self._silent[1]
+
+    def _compare(self, said: Said) -> None:
+        """While a truck is not heard, everybody has what the journal gave them and no more."""
+        if said.unheard and self.kills:
+            self.waited += 1
+            gained = [name for name, grant in said.grants.items() if grant != self._known[name]]
+            self.early += [f"{name} gained at {self._asked_ms} ms: {said.grants[name]}" for name in gained]
 
     def _carry_out(self, said: Said) -> None:
         self._undelivered, self.done = [], said.done
@@ -158,7 +181,8 @@ def _serve(pipe: Connection, recording: Recording) -> None:
             pipe.send_bytes(pickle.dumps(None))
             return
         if what == "now":
-            pipe.send_bytes(pickle.dumps(recording.engine.now() if recording.engine.traffic.tick_number else -1))
+            engine = recording.engine
+            pipe.send_bytes(pickle.dumps((engine.now() if engine.traffic.tick_number else -1, _grants(engine))))
             continue
         recording.apply(what)
         pipe.send_bytes(pickle.dumps(_said(recording.engine)))
@@ -171,9 +195,14 @@ def _said(engine: FleetEngine) -> Said:
         commands=tuple(out.commands),
         routes=tuple(map(route_form, out.routes)),
         operations=out.operations,
-        grants={
-            one.robot_id: (None if one.track is None else one.track.plan.route_id, one.grant_um) for one in records
-        },
+        grants=_grants(engine),
         unheard=sum(one.unheard for one in records),
         done=engine.dispatch.book.done,
     )
+
+
+def _grants(engine: FleetEngine) -> Grants:
+    return {
+        one.robot_id: (None if one.track is None else one.track.plan.route_id, one.grant_um)
+        for one in engine.traffic.records
+    }

@@ -26,7 +26,7 @@ def killed(directory: Path, seed: int, kills: int, afterwards: int = 100) -> Hal
             hall.step()
         hall.step_and_kill()
         hall.stand(hall.chance.choice((0, 300, 1_000, 3_000)))
-        hall.restart()
+        hall.restart(silent_ms=hall.chance.choice((0, 0, 400, 1_500)))
     for _ in range(afterwards):
         hall.step()
     hall.end()
@@ -43,6 +43,8 @@ def test_a_manager_that_is_killed_loses_nothing_and_nobody_comes_too_near(tmp_pa
         restarts = sum(b'"restarted":true' in bytes(one.body) for one in journal.read() if one.kind == "input")
 
     assert hall.violations == []
+    assert hall.early == []
+    assert hall.waited > 0
     assert hall.kills == 6
     assert restarts == 6
     assert report.first_difference is None
@@ -58,6 +60,8 @@ def test_fifty_kills_at_random_ticks(tmp_path: Path, seed: int) -> None:
         report = replay(journal, lambda _: FleetEngine)
 
     assert hall.violations == []
+    assert hall.early == []
+    assert hall.waited > 0
     assert hall.done > 0
     assert report.first_difference is None
 

@@ -5,17 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from pendula.fleet.engine import LOGGING_DEGRADED, FleetEngine
+from pendula.fleet.engine import LOGGING_DEGRADED, LOGGING_RESTORED, FleetEngine
 from pendula.fleet.events import AlertRaised
 from pendula.fleet.runs import Recording, RingJournal
-from pendula.fleet.runs.ring_journal import NEARLY_FULL
+from pendula.fleet.runs.ring_journal import NEARLY_FULL, TRY_AGAIN_AFTER
 from pendula.fleet.scenarios import Run, shipped
 from pendula.kernel.canonical import Json
 from pendula.kernel.journal import FileJournal
 from pendula.kernel.recording import new_journal
 from pendula.kernel.replay import replay
 from pendula.kernel.stream import Published
-from pendula.testing.faulty_disk import FaultyDisk
+from pendula.testing.faulty_disk import Failure, FaultyDisk
 from pendula.testing.tally import Tally
 
 CONFIG: Json = {"seed": 1}
@@ -128,6 +128,60 @@ def test_a_disk_that_has_room_again_gets_what_memory_kept() -> None:
     assert written < 5
     assert journal.degraded is None
     assert [bytes(one.body) for one in FileJournal.open(disk, read_only=True).read()] == [b"%d" % n for n in range(6)]
+
+
+@pytest.mark.req("FLT-OBS-3")
+@pytest.mark.parametrize("operation", ["append", "sync"])
+@pytest.mark.parametrize("failure", ["no_space", "io_error"])
+def test_a_disk_that_works_again_after_an_error_gets_what_memory_kept_and_the_stream_says_so(
+    operation: str, failure: Failure
+) -> None:
+    whole = FaultyDisk()
+    trial, _ = through(whole)
+    for _ in range(20):
+        trial.step()
+    at = writes(whole, operation)[10]
+    # It fails for a while: the first attempts to go on fail as well.
+    disk = FaultyDisk(dict.fromkeys(range(at, at + 3), failure))
+    run, recording = through(disk)
+    stream = recording.driver.subscribe(None)
+    for _ in range(20 + 5 * TRY_AGAIN_AFTER):
+        run.step()
+    ended = recording.degraded
+    recording.close()
+    report = replay(FileJournal.open(disk.after_crash(1)), lambda _: FleetEngine)
+
+    told = [one.event for one in stream.take(100_000) if isinstance(one, Published)]
+    codes = [one.alert.code for one in told if isinstance(one, AlertRaised)]
+    assert ended is None
+    assert [one for one in codes if one.startswith("LOGGING")] == [LOGGING_DEGRADED, LOGGING_RESTORED]
+    assert (report.first_difference, report.commands) == (None, run.engine.traffic.tick_number)
+
+
+def test_a_disk_that_failed_for_longer_than_memory_lasts_is_not_written_on() -> None:
+    trial = FaultyDisk()
+    ring(trial).flush()
+    disk = FaultyDisk({len(trial.calls): "io_error"})
+    journal = ring(disk, ring_ms=1_000)
+    for n in range(3 * TRY_AGAIN_AFTER):
+        journal.append("input", n * 100, b"%d" % n)
+        journal.flush()
+
+    assert journal.degraded is not None
+    assert list(FileJournal.open(disk, read_only=True).read()) == []
+
+
+def test_what_memory_kept_is_written_when_the_journal_is_closed() -> None:
+    trial = FaultyDisk()
+    ring(trial).flush()
+    disk = FaultyDisk({len(trial.calls): "io_error"})
+    journal = ring(disk)
+    for n in range(3):
+        journal.append("input", n, b"%d" % n)
+        journal.flush()
+    journal.close()
+
+    assert [record.n for record in FileJournal.open(disk, read_only=True).read()] == [0, 1, 2]
 
 
 def test_the_disk_is_synced_in_the_background(tmp_path: Path) -> None:

@@ -124,11 +124,11 @@ class Recording:
 
     def _with_news(self, tick: Tick) -> Tick:
         """What the fleet has to hear of its journal, like of everything else: that it went on from it, and in the first
-        tick nobody knows where trucks are; that nothing is written any more."""
+        tick nobody knows where trucks are; that nothing is written any more, or that it is again."""
         if self._resumed:
             self._resumed = False
             tick = structs.replace(tick, restarted=True)
-        return tick if self.degraded is None else structs.replace(tick, trouble=self.degraded)
+        return self.engine.with_news(tick, self.degraded)
 
     def __enter__(self) -> Self:
         return self

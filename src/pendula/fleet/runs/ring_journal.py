@@ -1,7 +1,8 @@
 """A journal that never stops traffic: records go to the operating system at once, to the disk in the background.
 
 `flush` hands over and returns; a thread of its own makes it durable. Where the disk fails or is nearly full, logging is
-degraded: what is not known to be on the disk stays in memory, the last `ring_ms` of it, and whoever drives goes on.
+degraded: what is not known to be on the disk stays in memory, the last `ring_ms` of it, and whoever drives goes on. A
+disk that works again gets what memory kept, and all is as before, unless something of it is gone from memory.
 """
 
 import threading
@@ -11,6 +12,7 @@ from pathlib import Path
 
 from msgspec import Raw
 
+from pendula.kernel.errors import WorldBroken
 from pendula.kernel.frames import Header, Kind, Record
 from pendula.kernel.journal import FileJournal, JournalBroken
 
@@ -18,6 +20,8 @@ RING_MS = 600_000
 # How much a power cut may take of what the operating system was given.
 SYNC_EVERY_S = 0.25
 NEARLY_FULL = "the disk is nearly full"
+# After so many ticks a disk that failed is tried again: the last segment is written anew, which is no small thing.
+TRY_AGAIN_AFTER = 50
 
 
 class RingJournal:
@@ -31,6 +35,7 @@ class RingJournal:
         self._ring: deque[Record] = deque()
         self._next_n = inner.next_n
         self._handed_n = inner.durable_n
+        self._ticks_degraded = 0
         self._lock = threading.Lock()
         self._work = threading.Event()
         self._ended = threading.Event()
@@ -67,6 +72,7 @@ class RingJournal:
             except JournalBroken as trouble:
                 self.degraded = trouble.message
             self._handed_n = self._next_n - 1
+            self._ticks_degraded = 0 if self.degraded is None else self._ticks_degraded + 1
         self._work.set()
         if self._thread is None:
             self._make_durable()
@@ -105,6 +111,8 @@ class RingJournal:
         self._work.set()
         if self._thread is not None:
             self._thread.join()
+        if self.degraded not in (None, NEARLY_FULL):
+            self._mend()
         try:
             self._inner.close()
         except JournalBroken as trouble:
@@ -133,15 +141,25 @@ class RingJournal:
         return False
 
     def _look_at_the_disk(self) -> None:
-        """A disk without room is left alone; with room again it gets what memory kept, if nothing of it is gone."""
+        """A disk without room is left alone, until it has room again."""
         low = self._inner.disk_low
         if low and self.degraded is None:
             self.degraded = NEARLY_FULL
-        elif self.degraded == NEARLY_FULL and not low and self._ring and self._ring[0].n <= self._inner.next_n:
-            self.degraded = None
-            missing = [one for one in self._ring if one.n >= self._inner.next_n]
-            for one in missing:
-                self._inner.append(one.kind, one.t, bytes(one.body))
+        elif self.degraded == NEARLY_FULL and not low:
+            self._catch_up()
+
+    def _catch_up(self) -> None:
+        """Give the disk what memory kept, if nothing of it is gone."""
+        if not self._caught_up_from(self._inner.next_n):
+            return
+        self.degraded = None
+        missing = [one for one in self._ring if one.n >= self._inner.next_n]
+        for one in missing:
+            self._inner.append(one.kind, one.t, bytes(one.body))
+
+    def _caught_up_from(self, n: int) -> bool:
+        """Whether memory has all from a number on."""
+        return n >= self._next_n or (bool(self._ring) and self._ring[0].n <= n)
 
     def _forget(self, now: int) -> None:
         """What is durable need not be kept, nor what is older than the ring."""
@@ -159,8 +177,26 @@ class RingJournal:
 
     def _make_durable(self) -> None:
         if self.degraded is not None:
+            if self._ticks_degraded >= TRY_AGAIN_AFTER and self.degraded != NEARLY_FULL:
+                self._ticks_degraded = 0
+                self._mend()
             return
         try:
             self._inner.flush()
         except JournalBroken as trouble:
+            self.degraded = trouble.message
+
+    def _mend(self) -> None:
+        """Go on with a disk that has failed, if it works again. Nobody who drives waits for it."""
+        with self._lock:
+            if not self._caught_up_from(self._inner.durable_n + 1):
+                return
+        try:
+            self._inner.mend()
+            with self._lock:
+                if self._inner.disk_low:
+                    self.degraded = NEARLY_FULL
+                else:
+                    self._catch_up()
+        except WorldBroken as trouble:
             self.degraded = trouble.message

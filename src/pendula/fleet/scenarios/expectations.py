@@ -11,6 +11,7 @@ from pendula.fleet.scenarios.model import (
     Calm,
     DirectionFlips,
     Expectation,
+    GivesBack,
     GoHoldChanges,
     LongestWait,
     NeverBeyond,
@@ -78,6 +79,13 @@ def _unmet(outcome: Outcome, one: Expectation) -> Iterator[str]:
                 yield f"there was an alert {code} at {outcome.measures.alerts[code][0]} ms"
         case Stands():
             yield from _unmet_stop(outcome, one)
+        case GivesBack(robot_id, at_least_ms):
+            kept = outcome.measures.gave_back_ms.get(robot_id)
+            if kept is None:
+                yield f"{robot_id} gave nothing back"
+            elif kept < at_least_ms:
+                yield f"{robot_id} kept what it gave back for {kept} ms, less than {at_least_ms}"
+            yield from outcome.measures.taken_early[:1]
         case Calm():
             yield from _unmet_calm(outcome, one)
         case RouteRefused(robot_id):

@@ -51,6 +51,7 @@ async def test_a_fleet_lives_by_itself_and_does_its_tasks(served: httpx.AsyncCli
     [
         ("tasks", [{"taskId": "T1", "pickNodeId": "WEST", "dropNodeId": "EAST"}]),
         ("events", [{"atMs": 10, "type": "STAND", "robotId": "R1", "forMs": 10}]),
+        ("events", [{"atMs": 5, "type": "PAUSE_FLEET"}]),
         ("taskEvents", [{"atMs": 10, "type": "GOODS", "nodeId": "WEST", "count": 1}]),
     ],
 )
@@ -214,7 +215,9 @@ async def test_a_served_fleet_goes_on_while_its_disk_is_full_and_writes_again_wh
 
 
 @pytest.mark.req("FLT-OBS-3")
-async def test_a_served_fleet_goes_on_when_its_disk_has_failed(settings: Settings, rooms: Sequence[RoomSpec]) -> None:
+async def test_a_served_fleet_goes_on_when_its_disk_has_failed_and_writes_again_when_it_works(
+    settings: Settings, rooms: Sequence[RoomSpec]
+) -> None:
     mood = Mood()
     async with running(settings, rooms, disk=mood.disks) as app, client_of(app) as client:
         await made(client)
@@ -223,8 +226,14 @@ async def test_a_served_fleet_goes_on_when_its_disk_has_failed(settings: Setting
         await until(client, lambda it: it["tick"] > failed["tick"] + 20)
         action = {"type": "PAUSE_ROBOT", "robotId": "R1", "reason": "floor cleaning"}
         paused = (await client.post(f"{HALL_AT}/actions", json=action)).json()
+        mood.failed = False
+        again = await until(client, lambda it: it["degraded"] is None)
+        written = await now(client, at=failed["n"])
+        alerts = [one["code"] for one in (await client.get(f"{HALL_AT}/alerts")).json()["alerts"]]
 
     assert paused["accepted"] is True
+    assert (written["tick"], again["tick"] > failed["tick"]) == (failed["tick"], True)
+    assert [one for one in alerts if one.startswith("LOGGING")] == ["LOGGING_DEGRADED", "LOGGING_RESTORED"]
 
 
 @pytest.mark.parametrize(

@@ -151,8 +151,8 @@ class FleetLoop:
             task_events=(*map(OperationDone, heard.done), *self._take_failed(), *(event for event, _ in events)),
             operator_actions=tuple(action for action, _ in actions),
             restarted=self._restarted,
-            trouble=self._journal.degraded,
         )
+        command = self.engine.with_news(command, self._journal.degraded)
         before = asyncio.get_running_loop().time()
         _, outcome = await self.host.submit(command, MANAGER, None)
         self._figures.ticked(self.host.name, asyncio.get_running_loop().time() - before, outcome.events)
