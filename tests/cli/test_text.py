@@ -2,7 +2,8 @@
 
 import pytest
 
-from pendula.cli.text import counted, per_cent, printable, printable_lines
+from pendula.cli.text import per_cent, printable, printable_lines
+from pendula.kernel.wording import counted
 
 
 def test_what_a_terminal_would_take_for_a_command_is_escaped() -> None:

@@ -11,11 +11,6 @@ def printable_lines(text: str) -> str:
     return "\n".join(map(printable, text.split("\n")))
 
 
-def counted(count: int, noun: str) -> str:
-    """A number and its noun: 1 item, 2 items."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
 def per_cent(part: int, whole: int) -> str:
     """To a tenth, halves up, in integers; a dash where there is no whole."""
     if not whole:

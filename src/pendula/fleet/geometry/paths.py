@@ -41,11 +41,11 @@ class Path:
         """The direction of travel at `s_um`, in microradians."""
         leg, part = self._leg(s_um)
         start, end = self.yaws[leg]
-        return between_urad(start, end, part, self.s[leg + 1] - self.s[leg])
+        return start if start == end else between_urad(start, end, part, self.s[leg + 1] - self.s[leg])
 
     def nearest(self, x: int, y: int, low: int = 0, high: int | None = None) -> tuple[int, int]:
         """The position between `low` and `high` closest to a point, the first of several, and its squared distance."""
-        high = self.length_um if high is None else high
+        high = self.s[-1] if high is None else high
         first, last = self._span(low, high)
         best = self._on_leg(first, x, y, low, high)
         for leg in range(first + 1, last + 1):
@@ -92,20 +92,26 @@ class Path:
 
     def _on_leg(self, leg: int, x: int, y: int, low: int, high: int) -> tuple[int, int]:
         """The position of a leg closest to a point, and its squared distance."""
-        begin = self.s[leg]
-        span = max(self.s[leg + 1] - begin, 1)
-        ox, oy = x - self.x[leg], y - self.y[leg]
-        dx, dy = self.x[leg + 1] - self.x[leg], self.y[leg + 1] - self.y[leg]
+        xs, ys = self.x, self.y
+        begin, end = self.s[leg], self.s[leg + 1]
+        span = end - begin or 1
+        x0, y0 = xs[leg], ys[leg]
+        ox, oy, dx, dy = x - x0, y - y0, xs[leg + 1] - x0, ys[leg + 1] - y0
         square = dx * dx + dy * dy
-        part = min(max(half_up((ox * dx + oy * dy) * span, square), 0), span) if square else 0
-        s = min(max(begin + part, low), high)
+        # Half up, within the leg, and then within the limits.
+        part = (2 * (ox * dx + oy * dy) * span + square) // (2 * square) if square else 0
+        s = begin if part <= 0 else begin + part if part < span else begin + span
+        s = low if s < low else s
+        s = high if s > high else s
         part = s - begin
         ex, ey = ox * span - dx * part, oy * span - dy * part
         return s, half_up(ex * ex + ey * ey, span * span)
 
     def _leg(self, s_um: int) -> tuple[int, int]:
         """The leg of a position, and how far on it the position is."""
-        last = len(self.s) - 2
-        s_um = min(max(s_um, 0), self.s[-1])
-        leg = min(bisect_right(self.s, s_um) - 1, last)
-        return leg, s_um - self.s[leg]
+        along = self.s
+        s_um = 0 if s_um < 0 else s_um
+        if s_um >= along[-1]:
+            return len(along) - 2, along[-1] - along[-2]
+        leg = bisect_right(along, s_um) - 1
+        return leg, s_um - along[leg]

@@ -222,8 +222,10 @@ class SimulatedTruck:
     def _closing_in(self, order: Order) -> Order:
         """A truck that stops a little before the node it was sent to creeps up to it by itself: its manager sees where
         it is only within the error of its reports."""
-        node = self._bound()
-        if self.yaw_urad is not None or node > order.stop_line_um or node - self.s_um > _CREEP_UM:
+        if self.yaw_urad is not None:
+            return order
+        node = self._bounds[self.segment]
+        if node > order.stop_line_um or node - self.s_um > _CREEP_UM:
             return order
         return replace(order, target_um=node, limit_um_s=max(order.limit_um_s, _CREEP_UM_S))
 

@@ -49,9 +49,9 @@ class StrictConnection(h11.Connection):
     def _check(self, request: h11.Request, size: int) -> None:
         names = {name for name, _ in request.headers}
         if size > self._most:
-            self.fault = f"The head has {size} bytes; allowed are {self._most}"
+            self.fault = f"The request head has {size} bytes; the limit is {self._most}"
         elif {b"content-length", b"transfer-encoding"} <= names:
-            self.fault = "The head has Content-Length and Transfer-Encoding; allowed is one of them"
+            self.fault = "The request has both Content-Length and Transfer-Encoding; send only one of them"
         if self.fault is not None:
             raise h11.RemoteProtocolError(self.fault)
 
@@ -74,7 +74,7 @@ class PatientProtocol(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         if len(self.connections) > self.most_connections:
-            self._refuse(TooManyRequests(f"{self.most_connections} connections are open, which is all that may be"))
+            self._refuse(TooManyRequests(f"{self.most_connections} connections are open, which is the limit"))
         else:
             self._wait_for_head()
 
