@@ -5,9 +5,12 @@ import os
 import pty
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from rich.console import Group, RenderableType
+from rich.text import Text
 
 from pendula.cli.commands.fleet.new import Scene
 from pendula.cli.fitting import shared_out
@@ -116,6 +119,27 @@ def test_heads_and_cells_are_text_and_never_markup(capsys: pytest.CaptureFixture
     assert "lines[to=ann]" in out
     assert "[red]a[/red]" in out
     assert "[b]  :smile:" in out
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda evil: evil,
+        lambda evil: table(("said",), [(evil,)]),
+        lambda evil: table(("said",), [(Text(evil, style="red"),)]),
+        lambda evil: facts([("said", evil)]),
+        lambda evil: Group(Text(evil), table(("a",), [("b",)])),
+        lambda evil: reason_tree(evil, Reason("a", evil)),
+    ],
+)
+def test_nothing_that_is_shown_is_a_command_to_the_terminal(
+    draw: Callable[[str], RenderableType], capsys: pytest.CaptureFixture[str]
+) -> None:
+    Output(False).result(None, lambda: draw("gone\x1b[2J\x00 \u202eabc"))
+
+    out = capsys.readouterr().out
+    assert out.replace("\n", "").isprintable()
+    assert "gone\\x1b[2J\\x00" in out
 
 
 def test_long_facts_are_folded_and_never_cut(capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,6 +6,11 @@ def printable(text: str) -> str:
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 
 
+def printable_lines(text: str) -> str:
+    """The same for a text of several lines, which stay lines."""
+    return "\n".join(map(printable, text.split("\n")))
+
+
 def per_cent(part: int, whole: int) -> str:
     """To a tenth, halves up, in integers; a dash where there is no whole."""
     if not whole:
