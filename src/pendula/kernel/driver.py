@@ -260,7 +260,7 @@ class Driver(Generic[C, E]):
             raise DiskLow("The disk is nearly full; no new input is taken until there is room")
         if self.journal.total_bytes > self._journal_bytes and not self._make_room():
             raise JournalFull(
-                f"The journal has {self.journal.total_bytes} bytes, allowed are {self._journal_bytes}",
+                f"The journal has {self.journal.total_bytes} bytes; the limit is {self._journal_bytes}",
                 value=self.journal.total_bytes,
                 allowed=self._journal_bytes,
             )

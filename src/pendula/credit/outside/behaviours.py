@@ -219,7 +219,7 @@ _registered: dict[str, Behaviour] = {}
 def register_behaviour(name: str, behaviour: Behaviour, *, replace: bool = False) -> None:
     """Make a behaviour known to runs of this process; a name that is taken is given anew only with `replace`."""
     if not _NAME.fullmatch(name):
-        message = f"{name!r} is not a name of a behaviour; allowed are 1 to 80 letters, digits and . _ : -"
+        message = f"{name!r} is not a name for a behaviour; use 1 to 80 letters, digits and . _ : -"
         raise InvalidBehaviour(message, behaviour=name)
     version: Any = getattr(behaviour, "version", None)
     if type(version) is not int or version < 0 or not callable(getattr(behaviour, "plan", None)):
@@ -316,9 +316,11 @@ def _plain(amount: Any) -> Any:
 
 def _atoms(amount: Decimal | str | int) -> int:
     if isinstance(amount, bool) or not isinstance(amount, str | int | Decimal):
-        raise InvalidAmount(f"{amount!r} is no amount; give a Decimal, a text or a whole number", amount=repr(amount))
+        raise InvalidAmount(
+            f"{amount!r} is not an amount; give a Decimal, a text or a whole number", amount=repr(amount)
+        )
     if isinstance(amount, int) and abs(amount) > MOST:
-        raise InvalidAmount("A whole number this long is no amount", amount="too long")
+        raise InvalidAmount("A whole number this long is not an amount", amount="too long")
     return atoms(amount)
 
 
