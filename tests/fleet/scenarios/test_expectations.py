@@ -23,7 +23,7 @@ def crossing() -> Run:
 
 
 WRONG: list[tuple[dict[str, Any], str]] = [
-    ({"tasksDone": 3}, "0 tasks were done, not 3"),
+    ({"tasksDone": 3}, "tasks done: 0, not 3"),
     ({"arrives": {"robotId": "R1", "nodeId": "S", "byMs": 40000}}, "did not arrive in S"),
     ({"arrives": {"robotId": "R1", "nodeId": "E", "byMs": 5000}}, "did not arrive in E by 5000 ms"),
     ({"neverBeyond": {"robotId": "R1", "edgeKey": "W->X", "sM": 5}}, "beyond 5 m"),

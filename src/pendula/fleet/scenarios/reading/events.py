@@ -44,11 +44,11 @@ def event(at: Cursor) -> ScenarioEvent | OperatorAction | ScenarioRoute:
     if kind in set(ActionType):
         return _action(it, ActionType(kind))
     if kind and kind not in set(FaultKind):
-        it["type"].refuse(f"nothing that can happen is {kind!r}", allowed=(*FaultKind, *ActionType, ROUTE))
+        it["type"].refuse(f"there is no event {kind!r}", allowed=(*FaultKind, *ActionType, ROUTE))
         kind = FaultKind.STAND
     for member in _OF_PEOPLE:
         if member in it:
-            it[member].refuse(f"{kind} is nothing that people do: it has no {member}")
+            it[member].refuse(f"{kind} is not an action of people: it has no {member}")
     if "robotId" not in it:
         at.refuse(f"{kind} needs robotId")
     told = _fault(at, it, FaultKind(kind or FaultKind.STAND))
@@ -100,7 +100,7 @@ def chance(at: Cursor) -> FaultRate:
     it = at.object(required=("type", "perHour"), optional=_MEMBERS)
     kind = it["type"].text(min=1)
     if kind and kind not in set(FaultKind):
-        it["type"].refuse(f"no fault is {kind!r}", allowed=tuple(FaultKind))
+        it["type"].refuse(f"there is no fault {kind!r}", allowed=tuple(FaultKind))
         kind = FaultKind.STAND
     fault = _fault(at, it, FaultKind(kind or FaultKind.STAND))
     return FaultRate(fault, it["perHour"].integer(min=1, max=_MOST_AN_HOUR, default=1))
