@@ -116,7 +116,8 @@ class Judge:
         x, y, a, b = look.poses.x[0], look.poses.y[0], self._a, self._b
         dx, dy = x[a] - x[b], y[a] - y[b]
         far = look.reach[a] + look.reach[b] + TOUCH_M
-        return (dx * dx + dy * dy <= far * far).nonzero()[0]
+        near: NDArray[np.intp] = (dx * dx + dy * dy <= far * far).nonzero()[0]
+        return near
 
     def _discs(self, near: Sequence[tuple[Disc, NDArray[np.intp]]], poses: Poses, at_ms: Floats) -> list[Violation]:
         """Foreign envelopes in a disc; only inflated ones on the route are looked at."""

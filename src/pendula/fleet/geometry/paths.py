@@ -8,10 +8,14 @@ distances stay squares, so that no processor sees another order of two places.
 
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
+from math import isqrt
 
 from pendula.fleet.geometry.angles import between_urad
 from pendula.fleet.model import CurveKind
 from pendula.fleet.units import half_up
+
+# By so much a root and the length of a leg may be too small together, since both are whole numbers.
+_ROUNDED_UM = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +52,18 @@ class Path:
         high = self.s[-1] if high is None else high
         first, last = self._span(low, high)
         best = self._on_leg(first, x, y, low, high)
+        if first == last:
+            return best
+        reach = isqrt(best[1]) + _ROUNDED_UM
         for leg in range(first + 1, last + 1):
+            # No place of a leg is farther from its first vertex than the leg is long.
+            far = reach + self.s[leg + 1] - self.s[leg]
+            if abs(x - self.x[leg]) > far or abs(y - self.y[leg]) > far:
+                continue
             one = self._on_leg(leg, x, y, low, high)
             if one[1] < best[1]:
                 best = one
+                reach = isqrt(best[1]) + _ROUNDED_UM
         return best
 
     def places(self, x: int, y: int, reach: int, low: int = 0, high: int | None = None) -> list[tuple[int, int]]:
@@ -87,6 +99,8 @@ class Path:
     def _span(self, low: int, high: int) -> tuple[int, int]:
         """The first and the last leg between two positions."""
         last = len(self.s) - 2
+        if not last:
+            return 0, 0
         first = min(max(0, bisect_right(self.s, low) - 1), last)
         return first, max(first, min(bisect_right(self.s, high) - 1, last))
 

@@ -250,12 +250,12 @@ class Run:
 
     def _discs(self, outputs: TickOutputs) -> list[Disc]:
         """Every node that is locked belongs to one truck alone."""
-        nodes, first, beyond = self.site.network.nodes, len(self.site.cells), self.site.token(0)
+        nodes = self.site.network.nodes
         return [
             Disc(record.number, at.x_um / MILLION, at.y_um / MILLION)
             for record in outputs.scene.records
-            for resource in record.keeps
-            if first <= resource < beyond and (at := nodes[resource - first].at)
+            for node in record.zones
+            if (at := nodes[node].at)
         ]
 
     def _digest(self, outputs: TickOutputs) -> None:

@@ -76,7 +76,7 @@ class Truck:
     def copied(self) -> "Truck":
         """A truck that goes on by itself; what follows from its way alone is shared."""
         twin = object.__new__(Truck)
-        twin.__dict__.update(self.__dict__)
+        twin.__dict__ = self.__dict__.copy()
         twin.held = set(self.held)
         return twin
 

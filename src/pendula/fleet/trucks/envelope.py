@@ -96,7 +96,9 @@ def allowed_speed_um_s(profile: RobotProfile, distance_um: int) -> int:
     """`vAllow`: the speed from which a truck still stops within the distance, rounded down, at most `vMax`."""
     brake, latency = profile.brake_um_s2, profile.latency_us
     lag = brake * latency
-    speed = (isqrt(lag * lag + 2 * brake * max(0, distance_um) * MILLION * MILLION) - lag) // MILLION
+    if distance_um <= 0:
+        return 0
+    speed = (isqrt(lag * lag + 2 * brake * distance_um * MILLION * MILLION) - lag) // MILLION
     while speed > 0 and braking_um(profile, speed) > distance_um:
         speed -= 1
-    return min(speed, profile.v_max_um_s)
+    return speed if speed < profile.v_max_um_s else profile.v_max_um_s
