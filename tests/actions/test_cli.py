@@ -257,7 +257,7 @@ def test_a_carried_day_goes_on_in_the_folder_of_the_day_before(tmp_path: Path, p
     again = pendula("run", rest, "--logs", tmp_path / "logs")
 
     assert ended.code == 0
-    assert "this run does not carry them on" in again.err
+    assert "this run does not continue them" in again.err
     world = [json.loads(line) for line in (tmp_path / "logs" / "world_log.jsonl").read_text().splitlines()]
     assert [one["seq"] for one in world] == list(range(len(world)))
     assert {one["epoch"] for one in world} == {0, 1, 2}

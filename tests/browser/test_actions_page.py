@@ -83,7 +83,7 @@ def test_the_timeline_is_drawn_and_chosen_from_by_keyboard(workshop: Page, watch
     workshop.keyboard.press("ArrowDown")
 
     told = workshop.get_by_test_id("timeline-told")
-    expect(told).to_have_text("A1: ann, repair. Runs since Tue 08:00, until 08:50 (40 min left). Locks: workshop.")
+    expect(told).to_have_text("A1: ann, repair. Running since Tue 08:00, until 08:50 (40 min left). Locks: workshop.")
     workshop.get_by_text("The same as a table").click()
     expect(workshop.get_by_test_id("timeline-table").locator("tbody tr")).to_have_count(2)
     colours = "c => new Set(new Uint32Array(c.getContext('2d').getImageData(0, 0, c.width, c.height).data.buffer)).size"

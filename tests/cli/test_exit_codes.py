@@ -52,6 +52,7 @@ ABSENT = [
     "jobs worker --handlers json --once --db sqlite:///gone.db",
     "playback cache inspect gone.pch",
     "playback cache verify gone.pch",
+    "playback play gone --count 1",
     "playback run gone.yaml --count 3",
     "playback why gone.yaml 3",
     "replay gone",

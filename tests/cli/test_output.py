@@ -5,10 +5,14 @@ import os
 import pty
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from rich.console import Group, RenderableType
+from rich.text import Text
 
+from pendula.cli.commands.fleet.new import Scene
 from pendula.cli.fitting import shared_out
 from pendula.cli.output import Output, example, facts, reason_tree, table, titled_list
 from pendula.kernel.engine import Reason
@@ -117,6 +121,27 @@ def test_heads_and_cells_are_text_and_never_markup(capsys: pytest.CaptureFixture
     assert "[b]  :smile:" in out
 
 
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda evil: evil,
+        lambda evil: table(("said",), [(evil,)]),
+        lambda evil: table(("said",), [(Text(evil, style="red"),)]),
+        lambda evil: facts([("said", evil)]),
+        lambda evil: Group(Text(evil), table(("a",), [("b",)])),
+        lambda evil: reason_tree(evil, Reason("a", evil)),
+    ],
+)
+def test_nothing_that_is_shown_is_a_command_to_the_terminal(
+    draw: Callable[[str], RenderableType], capsys: pytest.CaptureFixture[str]
+) -> None:
+    Output(False).result(None, lambda: draw("gone\x1b[2J\x00 \u202eabc"))
+
+    out = capsys.readouterr().out
+    assert out.replace("\n", "").isprintable()
+    assert "gone\\x1b[2J\\x00" in out
+
+
 def test_long_facts_are_folded_and_never_cut(capsys: pytest.CaptureFixture[str]) -> None:
     Output(False).result(None, lambda: facts([("digest", "a" * 300)]))
 
@@ -193,6 +218,8 @@ def test_a_row_is_not_broken_in_a_pipe_unless_a_width_is_asked_for(
         ("credit run village.json --ticks 3 --chart x.pdf", ".svg"),
         ("credit compare village.json --svg x.pdf", ".svg"),
         ("credit sweep village.json --ticks 3 --chart x.pdf", ".svg"),
+        ("credit new --participants 5 -o x.pdf", ".json or .yaml or .yml"),
+        ("fleet compile hall.json --profiles trucks.json -o x.pdf", ".json"),
         ("fleet draw hall.json -o x.pdf", ".svg or .geojson"),
         ("fleet draw head-on --at 3000 -o x.geojson", ".svg"),
         ("fleet tune hall --svg x.pdf", ".svg"),
@@ -207,3 +234,12 @@ def test_a_name_that_promises_another_form_is_refused_with_what_is_allowed(
 
     assert (ended.code, list(tmp_path.iterdir())) == (2, [])
     assert f"cannot be written: this makes {allowed}, as the end of the name has to say" in ended.err
+
+
+def test_help_splits_no_name_of_a_scene(monkeypatch: pytest.MonkeyPatch, pendula: Pendula) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+
+    told = pendula("fleet", "new", "--help").out
+
+    words = {word.strip(".,│ ") for word in told.split()}
+    assert {scene.value for scene in Scene} <= words

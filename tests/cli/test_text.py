@@ -2,11 +2,16 @@
 
 import pytest
 
-from pendula.cli.text import counted, per_cent, printable
+from pendula.cli.text import per_cent, printable, printable_lines
+from pendula.kernel.wording import counted
 
 
 def test_what_a_terminal_would_take_for_a_command_is_escaped() -> None:
     assert printable("sea\x1b[2J\n") == "sea\\x1b[2J\\n"
+
+
+def test_lines_stay_lines() -> None:
+    assert printable_lines("one\ntwo\r\n\x07") == "one\ntwo\\r\n\\x07"
 
 
 def test_letters_of_any_language_stay() -> None:

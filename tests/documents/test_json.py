@@ -30,7 +30,7 @@ def test_repeated_member_names_both_places() -> None:
     [fault] = faults('{"x": {"a": 1,\n  "b": 2,\n   "a": 3}}')
 
     assert (fault.path, fault.line, fault.column, fault.value) == ("$.x.a", 3, 4, "a")
-    assert fault.message == "the member stands here a second time, first at 1:8"
+    assert fault.message == "the member appears a second time; the first is at 1:8"
 
 
 @pytest.mark.parametrize("word", ["NaN", "Infinity", "-Infinity"])
@@ -167,17 +167,17 @@ def test_all_faults_of_one_text_come_at_once() -> None:
         (" \n ", "the document is empty", (2, 2)),
         ("{", "an object is not closed", (1, 2)),
         ('{"a"', "a colon is missing after the name of the member", (1, 5)),
-        ('{"a":', "the text ends where a value should stand", (1, 6)),
+        ('{"a":', "the text ends where a value is expected", (1, 6)),
         ("[1", "a list is not closed", (1, 3)),
         ("[1}", "a list goes on or ends with ']', not with '}'", (1, 3)),
         ("1 2", "the document ends here, but more text follows", (1, 3)),
         ('["a\n", 1]', "a string is not closed on its line", (1, 4)),
         ("[,1]", "a value is missing before ','", (1, 2)),
         ("{,}", "a member is missing before ','", (1, 2)),
-        ("]", "a value should stand here, not ']'", (1, 1)),
-        ("{[]: 1}", "the name of a member should stand here, not '['", (1, 2)),
-        ("[True]", "'True' is not a JSON value (did you mean true?); strings stand in double quotes", (1, 2)),
-        ("[012]", "'012' is not a number as JSON writes it", (1, 2)),
+        ("]", "a value is expected here, not ']'", (1, 1)),
+        ("{[]: 1}", "the name of a member is expected here, not '['", (1, 2)),
+        ("[True]", "'True' is not a JSON value (did you mean true?); strings must be in double quotes", (1, 2)),
+        ("[012]", "'012' is not a number in JSON", (1, 2)),
         ("/* x", "JSON has no comments", (1, 1)),
     ],
 )

@@ -192,7 +192,7 @@ def test_in_one_line_the_job_is_given_and_a_refusal_raised(
     scheduler: Scheduler, connection: sqlite3.Connection
 ) -> None:
     connection.execute("INSERT INTO memories VALUES ('m', 'once')")
-    with pytest.raises(JobRefused, match="action: invalid enum"):
+    with pytest.raises(JobRefused, match="action must be one of"):
         defer_within(connection, scheduler, "memory", "m", "forget")
     job = defer_within(connection, scheduler, "memory", "m", "verify", payload=[1])
     connection.commit()

@@ -70,7 +70,7 @@ def test_what_lies_above_a_limit_is_refused_with_name_value_and_what_is_allowed(
     with pytest.raises(LimitExceeded) as refused:
         DOCUMENT_DEPTH.check(65)
 
-    assert refused.value.message == "The document is nested too deeply: 65 levels, allowed are 64"
+    assert refused.value.message == "The document is nested too deeply: 65 levels; the limit is 64"
     assert refused.value.details == {
         "limit": "document_depth",
         "limit_code": "document_too_deep",
@@ -80,9 +80,9 @@ def test_what_lies_above_a_limit_is_refused_with_name_value_and_what_is_allowed(
 
 
 def test_a_setting_replaces_the_default() -> None:
-    with pytest.raises(LimitExceeded, match="11 levels, allowed are 10"):
+    with pytest.raises(LimitExceeded, match="11 levels; the limit is 10"):
         DOCUMENT_DEPTH.check(11, allowed=10)
-    with pytest.raises(LimitExceeded, match="1 levels, allowed are 0"):
+    with pytest.raises(LimitExceeded, match="1 levels; the limit is 0"):
         DOCUMENT_DEPTH.check(1, allowed=0)
 
 

@@ -128,7 +128,7 @@ def test_a_file_that_is_no_cache_of_the_channel_is_refused_and_stays(cache: Path
 
     ended = pendula(command, path, *(("--count", "1") if command == "run" else ("1",)), "--json")
 
-    assert (ended.code, ended.error["code"]) == (1, "channel_unreachable")
+    assert (ended.code, ended.error["code"]) == (3, "channel_unreachable")
     assert {one.name: one.read_bytes() for one in cache.parent.iterdir()} == before
 
 
@@ -169,12 +169,12 @@ def test_faults_are_told_one_a_line_as_editors_understand_them(tmp_path: Path) -
 
 
 @pytest.mark.req("PLAY-FILE-4")
-def test_what_a_file_names_and_is_not_there_is_exit_1(tmp_path: Path) -> None:
+def test_what_a_file_names_and_is_not_there_is_exit_3(tmp_path: Path) -> None:
     text = "channels: [{id: a, cache: none.pch}, {id: b, folder: none}]\n"
 
     ended = pendula("run", written(tmp_path / "file.yaml", text), "--count", "1", "--json")
 
-    assert (ended.code, ended.out) == (1, "")
+    assert (ended.code, ended.out) == (3, "")
     assert ended.error["code"] == "channel_unreachable"
     assert [(one["channel"], one["path"]) for one in ended.error["details"]["channels"]] == [
         ("a", str(tmp_path / "none.pch")),
@@ -336,8 +336,8 @@ def test_a_name_that_no_cache_can_have_is_refused(cache: Path) -> None:
     cache.rename(cache.with_name("my sea.pch"))
     path = written(cache.parent / "file.yaml", "channels: [{id: sea, cache: my sea.pch}]\n")
     opened = pendula("run", path, "--count", "1", "--json")
-    assert (opened.code, opened.error["code"]) == (1, "channel_unreachable")
-    assert "allowed are letters, digits" in opened.error["message"]
+    assert (opened.code, opened.error["code"]) == (3, "channel_unreachable")
+    assert "use letters, digits" in opened.error["message"]
 
 
 def test_a_channel_without_a_name_is_refused(cache: Path) -> None:
@@ -378,7 +378,7 @@ def test_people_are_told_what_is_wrong_and_what_was_dropped(cache: Path) -> None
     nameless, repaired = pendula("cache", "repair", cache), pendula("cache", "repair", cache, "--channel", "sea")
 
     assert "checksum is wrong" in verified.out
-    assert f"{cache} has faults: " in verified.err
+    assert f"{cache} is damaged: " in verified.err
     assert "what is wrong" in inspected.out
     assert (nameless.code, repaired.code) == (1, 0)
     said = " ".join(repaired.out.split())

@@ -98,6 +98,14 @@ class LiveServer:
     def connect(self) -> socket.socket:
         return socket.create_connection(("127.0.0.1", self.port), timeout=20)
 
+    @property
+    def protocol(self) -> type[PatientProtocol]:
+        """What every connection speaks, with its limits."""
+        found = self._server.config.http
+        assert isinstance(found, type)
+        assert issubclass(found, PatientProtocol)
+        return found
+
     def answering(self) -> list[PatientProtocol]:
         """The connections on which a request is being answered."""
         return list(self._server.answering())

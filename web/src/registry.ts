@@ -55,7 +55,7 @@ export class LazyPage<Props> {
       });
     } catch {
       // The server may be gone, or be a newer one that has other files.
-      const message = "The page of this room could not be fetched. Load the control room anew to try again.";
+      const message = "The page of this room could not be fetched. Reload the control room to try again.";
       this.error.value = new ApiError("room_not_fetched", message);
     }
   }

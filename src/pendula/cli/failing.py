@@ -20,14 +20,14 @@ INTERRUPTED = 130
 READER_GONE = 141
 # One meaning each, for every command; the reference page has this table.
 MEANINGS: Mapping[int, str] = {
-    0: "Done. What was asked for is on stdout, also where it tells of refusals within it.",
-    1: "No. What was handed in does not hold: a file has faults, a wish is refused, a check or a replay found "
+    0: "Done. The result is on stdout, even where it tells of refusals within it.",
+    1: "Refused. What was given does not hold up: a file has faults, a request is refused, a check or a replay found "
     "something, an expectation did not come true.",
     2: "The command line is wrong: a word, an option or a name that does not exist, or two that do not go together.",
     3: "It could not be tried: something is not there or does not work (a file, a journal, a store, a port, a server, "
     "a missing extra), or Pendula itself has a defect (`internal_error`).",
     INTERRUPTED: "Ctrl+C. The line on stderr says what was kept.",
-    READER_GONE: "Whoever read our output went away, as `head` does.",
+    READER_GONE: "The program that read our output went away, as `head` does.",
 }
 
 # What commands need beside the libraries. A plain installation brings the first two; who installs without

@@ -13,6 +13,8 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Column, Table
 from rich.text import Text
 
+from pendula.cli.text import printable_lines
+
 BETWEEN = 3  # columns of nothing between two of the table
 EDGES = 2
 
@@ -22,7 +24,7 @@ class FittingTable:
 
     def __init__(self, columns: Sequence[str], rows: Sequence[Sequence[str | Text]], title: str | None = None) -> None:
         self._heads = [Text(column) for column in columns]
-        self._rows = [[cell if isinstance(cell, Text) else Text(cell) for cell in row] for row in rows]
+        self._rows = [[as_text(cell) for cell in row] for row in rows]
         self._title = title
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -71,6 +73,14 @@ def shared_out(available: int, least: Sequence[int], wanted: Sequence[int]) -> l
             given[number] += 1
             left -= 1
     return given
+
+
+def as_text(cell: str | Text) -> Text:
+    """A cell as a terminal shows it: what would be a command there is escaped before widths are measured."""
+    if isinstance(cell, str):
+        return Text(printable_lines(cell))
+    shown = printable_lines(cell.plain)
+    return cell if shown == cell.plain else Text(shown, style=cell.style)
 
 
 def lines_of(cell: Text) -> list[str]:

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
-from pendula.cli.text import printable
+from pendula.cli.text import printable, printable_lines
 from pendula.kernel.errors import WrongUsage
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rich.console import Console, RenderableType
+    from rich.console import Console, ConsoleOptions, RenderableType
+    from rich.segment import Segment
     from rich.text import Text
 
     from pendula.kernel.engine import Reason
@@ -38,7 +39,7 @@ class Output:
         self.as_json = as_json
 
     def result(self, document: Any, draw: Callable[[], "RenderableType"]) -> None:
-        """The document (values with canonical bytes) with `--json`; else what `draw` gives, text as it is."""
+        """The document (values with canonical bytes) with `--json`; else what `draw` gives, text without markup."""
         if self.as_json:
             from pendula.kernel.canonical import encode
 
@@ -47,7 +48,7 @@ class Output:
             return
         drawn = draw()
         if isinstance(drawn, str):
-            sys.stdout.write(drawn + "\n")
+            sys.stdout.write(printable_lines(drawn) + "\n")
             sys.stdout.flush()
         else:
             _console(stderr=False).print(drawn)
@@ -147,7 +148,7 @@ def facts(pairs: Sequence[tuple[str, str]]) -> "RenderableType":
 
     drawn = Table.grid(padding=(0, 2))
     for name, value in pairs:
-        drawn.add_row(Text(name, style="bold"), Text(value, overflow="fold"))
+        drawn.add_row(Text(name, style="bold"), Text(printable_lines(value), overflow="fold"))
     return drawn
 
 
@@ -169,11 +170,17 @@ def example(*lines: str) -> str:
 
 def _console(stderr: bool) -> "Console":
     from rich.console import Console
+    from rich.segment import Segment
 
     class Terminal(Console):
         def on_broken_pipe(self) -> None:
             # Rich would exit with 1, which says here that the input was refused.
             raise BrokenPipeError
+
+        def render(self, renderable: "RenderableType", options: "ConsoleOptions | None" = None) -> "Iterable[Segment]":
+            # Texts come from files, stores and servers: nothing in them may be a command to the terminal.
+            for part in super().render(renderable, options):
+                yield part if part.control else Segment(printable_lines(part.text), part.style)
 
     return Terminal(stderr=stderr, highlight=False, soft_wrap=False, width=_width(sys.stderr if stderr else sys.stdout))
 

@@ -14,7 +14,9 @@ WorkersOption = Annotated[
 ]
 DaskOption = Annotated[
     str | None,
-    typer.Option(metavar="ADDRESS", help="Run on the Dask scheduler there instead; extra dask.", show_default=False),
+    typer.Option(
+        metavar="ADDRESS", help="Run on the Dask scheduler at this address instead; extra dask.", show_default=False
+    ),
 ]
 
 

@@ -6,9 +6,9 @@ def printable(text: str) -> str:
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 
 
-def counted(count: int, noun: str) -> str:
-    """A number and its noun: 1 item, 2 items."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+def printable_lines(text: str) -> str:
+    """The same for a text of several lines, which stay lines."""
+    return "\n".join(map(printable, text.split("\n")))
 
 
 def per_cent(part: int, whole: int) -> str:

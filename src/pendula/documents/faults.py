@@ -30,7 +30,7 @@ CODES: dict[str, str] = {
     INTEGER_DIGITS.code: INTEGER_DIGITS.sentence,
     "invalid_utf8": "The bytes are not UTF-8 text",
     "byte_order_mark": "The text begins with a byte order mark",
-    "control_character": "A character that may not stand unescaped in the text",
+    "control_character": "A character that must be escaped",
     "lone_surrogate": "An escape names half a character",
     "json_syntax": "The text is not JSON",
     "yaml_syntax": "The text is not YAML",
@@ -48,7 +48,7 @@ CODES: dict[str, str] = {
     "unknown_field": "A member that is not known here",
     "invalid_field": "A value of the wrong type, size or form",
     "invalid_enum": "A word that is not among the allowed ones",
-    "not_unique": "A value that must be unique stands twice",
+    "not_unique": "A value that must be unique appears twice",
 }
 
 

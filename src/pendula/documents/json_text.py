@@ -90,7 +90,7 @@ class _Scanner:
         if first == '"':
             self.tree.leaf(self._string(), start)
         elif first == "":
-            self._give_up("the text ends where a value should stand" if self.text.strip() else "the document is empty")
+            self._give_up("the text ends where a value is expected" if self.text.strip() else "the document is empty")
         elif first in ",:]}":
             self._missing_value(first)
         else:
@@ -99,7 +99,7 @@ class _Scanner:
 
     def _missing_value(self, first: str) -> None:
         if not self.tree.stack or first == ":":
-            self._give_up(f"a value should stand here, not {first!r}")
+            self._give_up(f"a value is expected here, not {first!r}")
         self._fault(f"a value is missing before {first!r}")
         self.tree.leaf(None, self.at)
 
@@ -108,7 +108,7 @@ class _Scanner:
 
     def _item(self, first: str) -> Expect | None:
         if first == "]":
-            self._fault("a comma before ']' is one too many", path=self.tree.container_path())
+            self._fault("there is a comma too many before ']'", path=self.tree.container_path())
             return self._closed()
         return self._value(first)
 
@@ -125,7 +125,7 @@ class _Scanner:
         if first == '"':
             self.tree.key(self._string(), start)
         elif first == "}":
-            self._fault("a comma before '}' is one too many")
+            self._fault("there is a comma too many before '}'")
             return self._closed()
         elif first == ",":
             self._fault("a member is missing before ','")
@@ -133,10 +133,10 @@ class _Scanner:
             return self._name
         elif first in "[]{:":
             self._give_up(
-                f"the name of a member should stand here, not {first!r}" if first else "an object is not closed"
+                f"the name of a member is expected here, not {first!r}" if first else "an object is not closed"
             )
         else:
-            self._fault("the name of a member stands in double quotes")
+            self._fault("the name of a member must be in double quotes")
             self.tree.key(self._bare_name(first), start)
         return self._colon
 
@@ -182,7 +182,7 @@ class _Scanner:
     def _bare(self, first: str) -> Json:
         start = self.at
         if first == "'":
-            self._fault("strings stand in double quotes")
+            self._fault("strings must be in double quotes")
             return self._single_quoted()
         word = self._word()
         if word in _LITERALS:
@@ -201,12 +201,12 @@ class _Scanner:
         if self.tree.faults.full:
             self.tree.count_fault()
         elif word.lstrip("+-").lower() in _NOT_FINITE:
-            self.tree.fault("not_finite", start, f"{word} is not a number that JSON knows", word)
+            self.tree.fault("not_finite", start, f"{word} is not a number in JSON", word)
         elif word[0] in "+-.0123456789":
-            self.tree.fault("json_syntax", start, f"{shown(word)} is not a number as JSON writes it", word)
+            self.tree.fault("json_syntax", start, f"{shown(word)} is not a number in JSON", word)
         else:
             hint = suggestion(word.lower(), tuple(_LITERALS))
-            message = f"{shown(word)} is not a JSON value{hint}; strings stand in double quotes"
+            message = f"{shown(word)} is not a JSON value{hint}; strings must be in double quotes"
             self.tree.fault("json_syntax", start, message, word)
 
     def _string(self) -> str:
@@ -244,7 +244,7 @@ class _Scanner:
             return chr(0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00))
         escape = _ESCAPE.match(self.text, start)
         if escape is None:
-            self._fault(f"{shown(self.text[start : start + 2])} is not an escape that JSON knows")
+            self._fault(f"{shown(self.text[start : start + 2])} is not a valid escape in JSON")
             # Only the backslash is skipped: what follows may be the end of the line.
             self.at += 1
             return REPLACEMENT

@@ -115,7 +115,7 @@ class Tree:
         first = branch.names.setdefault(name, offset)
         if first != offset:
             before = self.lines.place(first)
-            message = f"the member stands here a second time, first at {before.line}:{before.column}"
+            message = f"the member appears a second time; the first is at {before.line}:{before.column}"
             self.fault("repeated_member", offset, message, name)
 
     def leaf(self, value: Json, offset: int, *, nodes: int = 1, height: int = 0) -> None:

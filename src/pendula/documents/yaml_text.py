@@ -68,7 +68,7 @@ def _scan(text: str, tree: Tree) -> None:
 
 def _note_unprintable(text: str, tree: Tree) -> None:
     for character in _UNPRINTABLE.finditer(text):
-        message = f"{shown(character[0])} may not stand in YAML unescaped"
+        message = f"{shown(character[0])} must be escaped in YAML"
         tree.fault("control_character", character.start(), message, character[0], path=())
 
 
@@ -137,7 +137,7 @@ class _Reader:
         before = _BEFORE_DIRECTIVE.match(self.text, start)
         assert before is not None, "nothing at all matches too"
         if self.text.startswith("%", before.end()):
-            message = "directives are not read; leave the line out"
+            message = "directives are not supported; leave the line out"
             self.tree.fault("yaml_directive", before.end(), message, path=())
             raise Hopeless
 
@@ -187,7 +187,7 @@ class _Reader:
             self.anchors[event.anchor] = Anchored(name, self.tree.length - before)
         self.tree.key(name, offset)
         if name == "<<" and not event.style:
-            message = "merge keys are not read; write the members out, or quote the name"
+            message = "merge keys are not supported; write the members out, or quote the name"
             self.tree.fault("merge_key", offset, message, name)
 
     def _value(self, event: NodeEvent) -> None:
@@ -227,9 +227,9 @@ class _Reader:
             self.tree.leaf(anchored.value, offset, nodes=anchored.nodes, height=anchored.height)
             return
         if name in self.anchors:
-            self.tree.fault("recursive_alias", offset, f"the alias *{name} stands inside the value it names", name)
+            self.tree.fault("recursive_alias", offset, f"the alias *{name} is inside the value it refers to", name)
         else:
-            self.tree.fault("unknown_alias", offset, f"no anchor &{name} stands before this alias", name)
+            self.tree.fault("unknown_alias", offset, f"there is no anchor &{name} before this alias", name)
         self.tree.leaf(None, offset)
 
     def _scalar(self, event: ScalarEvent) -> Json:

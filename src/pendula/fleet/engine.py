@@ -231,8 +231,8 @@ class FleetEngine:
 
     def _as_dispatched(self, reports: tuple[TruckReport, ...]) -> tuple[TruckReport, ...]:
         """What a truck is about is known here, whatever it says itself; so is a fault in what it was to do."""
-        drivers = {one.robot_id: one for one in self.dispatch.drivers}
-        return tuple(one if one.robot_id not in drivers else _as_driven(one, drivers[one.robot_id]) for one in reports)
+        driver = self.dispatch.driver
+        return tuple([_as_driven(one, driver(one.robot_id)) for one in reports])
 
     def _troubled(self, command: Tick) -> Iterator[TaskAlert]:
         """An alert when the journal is not written any more, and one when it is again."""
@@ -265,7 +265,9 @@ def dispatch_of(config: Config, traffic: Traffic, starts: Mapping[str, Anchor]) 
     )
 
 
-def _as_driven(report: TruckReport, driver: Driver) -> TruckReport:
+def _as_driven(report: TruckReport, driver: Driver | None) -> TruckReport:
+    if driver is None:
+        return report
     status = RobotStatus.FAULT if driver.faulty else report.status
     if (report.phase, report.status) == (driver.shown_phase, status):
         return report

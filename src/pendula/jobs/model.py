@@ -320,23 +320,26 @@ def in_full(message: str, details: Mapping[str, Any]) -> str:
     """What people read of a refusal: every field with what is allowed; programs find it in the details."""
     faults = details.get("fields") or []
     hint = f"; {OWN_WORDS}" if any(_is_of_the_vocabulary(fault) for fault in faults) else ""
-    told = [_said(fault) for fault in faults]
+    told = [said_of(fault) for fault in faults]
     if len(told) == 1:
-        return f"{told[0]}{hint}" if message in (_plain(faults[0]), told[0]) else message
+        return f"{told[0]}{hint}" if message == told[0] else message
     return f"{message}: {'; '.join(told)}{hint}" if told else message
 
 
-def _said(fault: Mapping[str, Any]) -> str:
-    """What is wrong with one field: in words where there are some, else its code and what is allowed."""
-    if problem := fault.get("problem"):
-        return f"{fault['field']}: {problem}"
-    allowed = fault.get("allowed") or ALLOWED_TIMES.get(fault["code"])
+def said_of(fault: Mapping[str, Any]) -> str:
+    """What is wrong with one field, as a clause: `priority must be one of high, medium, low`."""
+    field, code = fault["field"], fault["code"]
+    allowed = fault.get("allowed") or ALLOWED_TIMES.get(code)
     words = ", ".join(allowed) if isinstance(allowed, list) else allowed
-    return f"{_plain(fault)}, allowed: {words}" if words else _plain(fault)
-
-
-def _plain(fault: Mapping[str, Any]) -> str:
-    return f"{fault['field']}: {fault['code'].replace('_', ' ')}"
+    if problem := fault.get("problem"):
+        return f"{field}: {problem}"
+    if code == Code.MISSING_FIELD:
+        return f"{field} is missing; give at least one of {words}" if words else f"{field} is missing"
+    if code == Code.UNKNOWN_FIELD:
+        return f"there is no member {field}; there are {words}"
+    if words:
+        return f"{field} must be {'one of ' if isinstance(allowed, list) and len(allowed) > 1 else ''}{words}"
+    return f"{field}: {code.replace('_', ' ')}"
 
 
 def _is_of_the_vocabulary(fault: Mapping[str, Any]) -> bool:

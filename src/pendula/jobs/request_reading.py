@@ -7,7 +7,7 @@ from decimal import Decimal
 from re import compile as regex
 from typing import Any
 
-from pendula.jobs.model import MILLION, SECOND, Code, Refused
+from pendula.jobs.model import MILLION, SECOND, Code, Refused, said_of
 from pendula.kernel.canonical import Json, encode
 from pendula.kernel.errors import InputRefused, NotCanonical
 from pendula.kernel.time import parse_utc
@@ -30,11 +30,7 @@ class Faults:
         """All of them; a single one gives the whole its code."""
         only = self.found[0] if len(self.found) == 1 else None
         code = Code(str(only["code"])) if only else Code.VALIDATION_FAILED
-        said = message or (
-            f"{only['field']}: {str(only['code']).replace('_', ' ')}"
-            if only
-            else f"{len(self.found)} fields are invalid"
-        )
+        said = message or (said_of(only) if only else f"{len(self.found)} fields are invalid")
         return Refused(code, said, {**details, "fields": list(self.found)})
 
 

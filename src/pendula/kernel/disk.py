@@ -160,7 +160,7 @@ class RealDisk:
 
 def _plain(name: str) -> str:
     if not NAME.fullmatch(name):
-        raise ValueError(f"{name!r} is not a plain file name; allowed are letters, digits, '.', '_', '-'")
+        raise ValueError(f"{name!r} is not a plain file name; use letters, digits, '.', '_' and '-'")
     return name
 
 

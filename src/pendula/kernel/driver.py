@@ -23,7 +23,7 @@ from pendula.kernel.bodies import (
 )
 from pendula.kernel.canonical import encode
 from pendula.kernel.engine import Engine, Outcome, Outside
-from pendula.kernel.errors import InputRefused, LimitExceeded, WorldBroken
+from pendula.kernel.errors import InputRefused, LimitExceeded, WorldBroken, in_words
 from pendula.kernel.frames import fits
 from pendula.kernel.journal import Journal, JournalBroken
 from pendula.kernel.limits import JOURNAL_BYTES, SNAPSHOT_EVERY, STREAM_BUFFER_EVENTS
@@ -173,11 +173,12 @@ class Driver(Generic[C, E]):
                 self._rebuild()
                 raise
             except Exception as defect:
-                self._rebuild()
-                self._note({"command": encoded_command[:NOTE_BYTES].decode(errors="replace"), "defect": repr(defect)})
-                raise EngineDefect(
-                    f"The engine failed on a command: {defect!r}. The command left no trace", defect=repr(defect)
-                ) from defect
+                raise self._defect(defect, encoded_command) from defect
+            except BaseException as end:
+                if threading.current_thread() is threading.main_thread():
+                    raise  # the program ends, and has no time to build anything
+                # Nobody interrupts another thread: the engine itself wanted to end the program.
+                raise self._defect(end, encoded_command) from end
             self.journal.append("input", now, bodies[0])
             self.journal.append("outcome", now, bodies[1])
             self._torn = False
@@ -260,7 +261,7 @@ class Driver(Generic[C, E]):
             raise DiskLow("The disk is nearly full; no new input is taken until there is room")
         if self.journal.total_bytes > self._journal_bytes and not self._make_room():
             raise JournalFull(
-                f"The journal has {self.journal.total_bytes} bytes, allowed are {self._journal_bytes}",
+                f"The journal has {self.journal.total_bytes} bytes; the limit is {self._journal_bytes}",
                 value=self.journal.total_bytes,
                 allowed=self._journal_bytes,
             )
@@ -294,7 +295,7 @@ class Driver(Generic[C, E]):
         except JournalBroken:
             raise
         except Exception as trouble:
-            self._note({"snapshot": repr(trouble)})
+            self._note({"snapshot": in_words(trouble)})
         if self.journal.total_bytes > self._journal_bytes // 2:
             self.journal.prune(self._journal_bytes // 2)
         # With its own size, which is not flushed yet: a large state must not make the next snapshot due at once.
@@ -307,8 +308,15 @@ class Driver(Generic[C, E]):
             self.engine = _caught_up(self.journal, type(self.engine))[0]
             self._torn = False
         except Exception as trouble:
-            self.broken = WorldBroken(f"The engine failed and could not be built again: {trouble!r}")
+            self.broken = WorldBroken(f"The engine failed and could not be built again: {in_words(trouble)}")
             raise self.broken from trouble
+
+    def _defect(self, defect: BaseException, encoded_command: bytes) -> EngineDefect:
+        """The error for a command that the engine failed on, once the engine is built anew and that is noted."""
+        self._rebuild()
+        words = in_words(defect)
+        self._note({"command": encoded_command[:NOTE_BYTES].decode(errors="replace"), "defect": words})
+        return EngineDefect(f"The engine failed on a command: {words}. The command left no trace", defect=words)
 
     def _note(self, facts: dict[str, str]) -> None:
         cut = {name: text[:NOTE_BYTES] for name, text in facts.items()}

@@ -132,17 +132,29 @@ def read_header(data: bytes, file: str) -> tuple[Header, int]:
     return header, frame.end
 
 
-def records(data: bytes, start: int, chain: bytes, n: int, file: str) -> Iterator[tuple[Frame, Record]]:
-    """All records from `start`, checked: numbers without gaps, digests chained. Ends before the first invalid frame."""
+def records(
+    data: bytes, start: int, chain: bytes, n: int, file: str, *, before: int = 0
+) -> Iterator[tuple[Frame, Record]]:
+    """All records from `start`, checked: numbers without gaps, digests chained. Ends before the first invalid frame.
+
+    `data` may be a part of the file, with so many bytes `before` it.
+    """
     while (frame := frame_at(data, start)) is not None:
         record = read_record(frame, file)
         if record.n != n:
-            raise corrupt(file, start, f"record {n} was expected, record {record.n} is there")
+            raise corrupt(file, before + start, f"record {n} was expected, record {record.n} is there")
         chain = sha256(chain + frame.body).digest()
         if chain != frame.chain:
-            raise corrupt(file, start, f"the chain of digests breaks at record {n}")
+            raise corrupt(file, before + start, f"the chain of digests breaks at record {n}")
         yield frame, record
         start, n = frame.end, n + 1
+
+
+def bytes_wanted(data: bytes, start: int) -> int:
+    """How many bytes from `start` on are needed to see whether a frame begins there: its head, then all of it."""
+    if start + OVERHEAD > len(data):
+        return OVERHEAD
+    return OVERHEAD + int(_PREFIX.unpack_from(data, start)[0])
 
 
 def follows(data: bytes, start: int, n: int) -> int | None:

@@ -18,7 +18,7 @@ from typing import NoReturn, Protocol
 from pendula.kernel.canonical import Json
 from pendula.kernel.disk import Disk
 from pendula.kernel.errors import InputRefused, WorldBroken
-from pendula.kernel.frames import Header, Kind, Record, corrupt, read_header, record_body, records, seal
+from pendula.kernel.frames import Header, Kind, Record, corrupt, record_body, seal
 from pendula.kernel.limits import MIN_FREE_BYTES, SEGMENT_BYTES
 from pendula.kernel.segments import (
     Contents,
@@ -30,6 +30,7 @@ from pendula.kernel.segments import (
     read_contents,
     remove_drafts,
     segment_names,
+    segment_records,
     write_anew,
 )
 
@@ -265,7 +266,11 @@ class FileJournal:
             if segment.first_n > last:
                 return
             try:
-                data = self._disk.read(segment.name)
+                for record in segment_records(self._disk, segment):
+                    if record.n > last:
+                        return
+                    if record.n >= start:
+                        yield record
             except FileNotFoundError:
                 if segment in self._segments:
                     raise
@@ -273,12 +278,6 @@ class FileJournal:
                     f"Records from {segment.first_n} on were pruned; the journal begins with {self.first_n}",
                     first_n=self.first_n,
                 ) from None
-            _, offset = read_header(data, segment.name)
-            for _, record in records(data, offset, segment.chain, segment.first_n, segment.name):
-                if record.n > last:
-                    return
-                if record.n >= start:
-                    yield record
 
     def snapshots(self) -> Sequence[tuple[int, int]]:
         return tuple(self._snapshots)

@@ -26,7 +26,7 @@ class Limit(Struct, frozen=True):
         most = self.default if allowed is None else allowed
         if value > most:
             raise LimitExceeded(
-                f"{self.sentence}: {value} {self.unit}, allowed are {most}",
+                f"{self.sentence}: {value} {self.unit}; the limit is {most}",
                 limit=self.name,
                 limit_code=self.code,
                 value=value,

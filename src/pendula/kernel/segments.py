@@ -4,6 +4,8 @@ A torn tail, what a crash leaves of the last unsynced write, is what may follow 
 segment. Anything else that does not fit is `journal_corrupt`.
 """
 
+from collections.abc import Callable, Iterator
+
 import msgspec
 from msgspec import Struct
 
@@ -11,9 +13,22 @@ import pendula
 from pendula.kernel.canonical import Json, digest
 from pendula.kernel.disk import Disk, replace
 from pendula.kernel.errors import WorldBroken
-from pendula.kernel.frames import FORMAT, Header, corrupt, follows, read_header, records, seal_header
+from pendula.kernel.frames import (
+    FORMAT,
+    OVERHEAD,
+    Header,
+    Record,
+    bytes_wanted,
+    corrupt,
+    follows,
+    read_header,
+    records,
+    seal_header,
+)
 
 SUFFIX = ".journal"
+# What a reader of the past holds of a segment, however long that is; as many read at a time as may.
+PIECE_BYTES = 256 * 1024
 
 
 class JournalMissing(WorldBroken):
@@ -121,6 +136,35 @@ def _read_segment(disk: Disk, name: str, contents: Contents, is_last: bool) -> N
         if not is_last or follows(data, segment.size, contents.next_n) is not None:
             raise corrupt(name, segment.size, f"record {contents.next_n} is damaged and later ones are whole")
         contents.cut = Cut(name, segment.size, data[segment.size :])
+
+
+def segment_records(disk: Disk, segment: Segment) -> Iterator[Record]:
+    """The records of a segment that was read before, checked again; a piece of the file is held at a time.
+
+    Raises `FileNotFoundError` where it is gone. A disk that cannot read parts gives it as a whole.
+    """
+    read_part: Callable[[str, int, int], bytes] | None = getattr(disk, "read_part", None)
+    whole = b"" if read_part is not None else disk.read(segment.name)
+
+    def piece(start: int, length: int) -> bytes:
+        return whole[start : start + length] if read_part is None else read_part(segment.name, start, length)
+
+    before, data = 0, piece(0, max(PIECE_BYTES, OVERHEAD))
+    if bytes_wanted(data, 0) > len(data):
+        data = piece(0, bytes_wanted(data, 0))
+    _, at = read_header(data, segment.name)
+    chain, n = segment.chain, segment.first_n
+    while True:
+        for frame, record in records(data, at, chain, n, segment.name, before=before):
+            at, chain, n = frame.end, frame.chain, record.n + 1
+            yield record
+        wanted = bytes_wanted(data, at)
+        if at + wanted <= len(data):
+            return  # It is all there, and it is not a frame.
+        before += at
+        data, at = piece(before, max(PIECE_BYTES, wanted)), 0
+        if wanted > len(data) and bytes_wanted(data, 0) > len(data):
+            return
 
 
 def _check_header(header: Header, name: str, contents: Contents) -> None:

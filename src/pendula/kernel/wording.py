@@ -76,6 +76,11 @@ def shown(value: object) -> str:
             return f"a value of type {type(value).__name__}"
 
 
+def counted(count: int, noun: str) -> str:
+    """A number and its noun: 1 item, 2 items."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 def suggestion(word: str, allowed: Sequence[str]) -> str:
     """` (did you mean high?)` when one of the allowed words is close, else nothing."""
     if len(word) > LONGEST_SHOWN:

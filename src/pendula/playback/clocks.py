@@ -37,7 +37,7 @@ def utc_ms(moment: datetime) -> int:
     """Milliseconds since 1970; raises `NoMoment` for one that does not say where."""
     if not isinstance(moment, datetime) or moment.utcoffset() is None:
         allowed = "a datetime with a zone, such as datetime.now(UTC)"
-        raise NoMoment(f"{said(moment)} is no moment; allowed is {allowed}", moment=said(moment))
+        raise NoMoment(f"{said(moment)} is not a moment; give {allowed}", moment=said(moment))
     return (moment - EPOCH) // timedelta(milliseconds=1)
 
 
@@ -96,6 +96,6 @@ def _database(zone: str) -> tzinfo:
         known = sorted(available_timezones())
         near = suggestion(zone, known) if isinstance(zone, str) else ""
         raise UnknownZone(
-            f"{said(zone)} is no time zone that is known here; write UTC, Europe/Berlin, America/New_York{near}",
+            f"{said(zone)} is not a time zone that is known here; write UTC, Europe/Berlin, America/New_York{near}",
             zone=said(zone),
         ) from None

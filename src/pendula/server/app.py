@@ -130,7 +130,7 @@ def _refusal(request: Request, error: HTTPException) -> HttpRefused:
         case 404:
             return NotFound(f"There is nothing at {path}", path=path)
         case 405:
-            return MethodNotAllowed(f"{request.method} is not possible at {path}", path=path, method=request.method)
+            return MethodNotAllowed(f"{request.method} is not allowed at {path}", path=path, method=request.method)
         case _:
             return InvalidHead(str(error.detail))
 

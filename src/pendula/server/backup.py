@@ -76,7 +76,7 @@ def _check(source: Path, target: Path) -> None:
     if not (source / "lock").is_file():
         raise DataUnusable(f"{source} is not a data directory of a server", directory=str(source))
     if target.exists():
-        raise BackupRefused(f"{target} is there already; name a folder that is not", path=str(target))
+        raise BackupRefused(f"{target} already exists; name a new folder", path=str(target))
     if source == target or source in target.parents:
         raise BackupRefused(f"{target} lies inside what is to be copied; name a folder elsewhere", path=str(target))
 

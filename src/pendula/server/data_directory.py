@@ -95,7 +95,7 @@ def _check_private(directory: Path) -> None:
     """Whoever may write here could put tokens and journals of their own in place of ours."""
     if directory.stat().st_mode & EVERYBODY_MAY_WRITE:
         raise DataUnusable(
-            f"Everybody on this machine may write into the data directory {directory}; take that away: "
+            f"Everybody on this machine can write to the data directory {directory}; fix that with: "
             f"chmod o-w {directory}",
             directory=str(directory),
         )

@@ -1,7 +1,7 @@
 """Structured logs on stderr: a line an event, with the request's id, and never a token or a cookie.
 
 Tokens are cut out wherever they turn up, also in messages of libraries and in tracebacks; queries of addresses are not
-logged at all.
+logged at all. What would be a command to a terminal is escaped: paths and errors are the words of others.
 """
 
 import logging
@@ -17,6 +17,7 @@ from pendula.server.settings import LogFormat, LogLevel
 
 SECRET_NAMES = frozenset({"authorization", "cookie", "set-cookie", "secret", "token", "password"})
 REMOVED = "[removed]"
+TRACEBACKS = frozenset({"exception", "stack"})
 
 
 def without_secrets(_logger: Any, _method: str, event: EventDict) -> EventDict:
@@ -40,6 +41,20 @@ def _clean(value: Any) -> Any:
             return value
 
 
+def without_commands(_logger: Any, _method: str, event: EventDict) -> EventDict:
+    """The same event with everything escaped that a terminal would obey or hide; a traceback keeps its lines."""
+    return {name: _escaped(str(name), value) for name, value in event.items()}
+
+
+def _escaped(name: str, value: Any) -> Any:
+    if not isinstance(value, str) or value.isprintable():
+        return value
+    kept = "\n\t" if name in TRACEBACKS else ""
+    return "".join(
+        char if char.isprintable() or char in kept else char.encode("unicode_escape").decode() for char in value
+    )
+
+
 def configure(form: LogFormat, level: LogLevel, out: IO[str] | None = None) -> None:
     """Send the logs of Pendula and of the libraries it serves with to `out` (stderr), in one form."""
     stream = sys.stderr if out is None else out
@@ -60,6 +75,8 @@ def configure(form: LogFormat, level: LogLevel, out: IO[str] | None = None) -> N
     last: list[Processor] = [
         structlog.stdlib.ProcessorFormatter.remove_processors_meta,
         without_secrets,
+        # JSON escapes what it holds by itself.
+        *([] if form is LogFormat.JSON else [without_commands]),
         _renderer(form, stream),
     ]
     handler = logging.StreamHandler(stream)

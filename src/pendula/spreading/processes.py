@@ -31,10 +31,10 @@ def spread(work: Work[T, R], tasks: Sequence[T], where: Where, watch: Watch | No
     fresh interpreter that imports it. Raises `TaskFailed`, `WorkerLost`, `ClusterFailed`, `MissingExtra`.
     """
     if len(tasks) > RUNS_MOST:
-        message = f"Too many runs: {len(tasks)}, allowed are {RUNS_MOST}"
+        message = f"Too many runs: {len(tasks)}; the limit is {RUNS_MOST}"
         raise LimitExceeded(message, limit="runs", value=len(tasks), allowed=RUNS_MOST)
     if not 1 <= where.workers <= WORKERS_MOST:
-        raise WrongUsage(f"{where.workers} workers; allowed is 1 to {WORKERS_MOST}", workers=where.workers)
+        raise WrongUsage(f"{where.workers} workers are not possible; choose 1 to {WORKERS_MOST}", workers=where.workers)
     tell = _unseen if watch is None else watch
     if where.dask is not None:
         return on_cluster(work, tasks, where.dask, tell)

@@ -210,7 +210,7 @@ def test_an_empty_run_has_a_picture_too() -> None:
 def test_more_epochs_than_fit_are_counted() -> None:
     said = texts(drawn({**document({"V": lasting(5)}, does("V", 0)), "epochs": 5}, most_epochs=2))
 
-    assert "3 more epochs are not drawn." in said
+    assert "Not drawn: 3 more epochs." in said
     assert sum(text.startswith("Epoch ") for text in said) == 2
 
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pendula.actions.gantt.rows import counted, packed, shortened, text_width
+from pendula.actions.gantt.rows import natural_order, packed, shortened, text_width
 
 
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(1, 20))))
@@ -30,7 +30,7 @@ def test_a_shortened_text_fits_or_is_nothing(text: str, width: int) -> None:
 
 
 def test_lanes_are_in_the_order_people_count() -> None:
-    assert sorted(["room 10", "room 9", "cellar", "9 lives", "room"], key=counted) == [
+    assert sorted(["room 10", "room 9", "cellar", "9 lives", "room"], key=natural_order) == [
         "9 lives",
         "cellar",
         "room",

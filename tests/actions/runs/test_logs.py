@@ -124,7 +124,7 @@ def test_audio_names(epoch: int, slot: int, channel: str, name: str) -> None:
 
 @pytest.mark.req("ACT-LOG-4")
 def test_a_channel_that_is_none_has_no_audio_name() -> None:
-    with pytest.raises(ValueError, match="allowed are world, pc, sys, ally"):
+    with pytest.raises(ValueError, match="the channels are world, pc, sys, ally"):
         audio_name(0, 0, "radio")
 
 

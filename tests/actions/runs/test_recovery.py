@@ -216,7 +216,7 @@ def test_new_logs_are_not_written_over_old_ones(tmp_path: Path) -> None:
     world = World.create(CONFIG)
     Logs(world.header(), RealDisk(tmp_path))
 
-    with pytest.raises(InputRefused, match="There are logs already"):
+    with pytest.raises(InputRefused, match="Logs already exist"):
         Logs(world.header(), RealDisk(tmp_path))
 
 

@@ -182,7 +182,7 @@ def test_too_few_or_too_many_participants_are_refused_with_what_is_allowed(parti
 
 @pytest.mark.parametrize("seed", [-1, SEED_MOST + 1])
 def test_a_seed_that_is_no_unsigned_64_bit_integer_is_refused(seed: int) -> None:
-    with pytest.raises(InputRefused, match=f"The seed is {seed}; allowed are 0 to {SEED_MOST}"):
+    with pytest.raises(InputRefused, match=f"The seed is {seed}; it must be 0 to {SEED_MOST}"):
         village(10, seed)
 
 

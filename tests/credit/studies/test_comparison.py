@@ -246,7 +246,7 @@ def test_a_curve_breaks_where_nothing_was_counted(comparison: Comparison) -> Non
 
     line = next(path for path in picture.iter(f"{SVG}path") if path.get("class") == "line a")
     assert line.get("d", "").count("M") == 2
-    assert "1 more equivalents are not drawn." in [text.text for text in picture.iter(f"{SVG}text")]
+    assert "Not drawn: 1 more equivalent." in [text.text for text in picture.iter(f"{SVG}text")]
 
 
 def test_a_file_of_settings_may_name_variables_and_hold_plain_values() -> None:

@@ -65,7 +65,7 @@ TOO_MUCH: list[tuple[Callable[[], SourceMap], Code, str]] = [
     (lambda: lanes(12, 9_000), Code.CONFLICT_BUILD_FAILED, "The lanes of the map are too long together"),
     (lambda: curves(1, 251), Code.MAP_INVALID_GEOMETRY, "is longer than the 250 m allowed for a curve"),
     (lambda: curves(90, 240), Code.CONFLICT_BUILD_FAILED, "The curves of the map need too many poses"),
-    (lambda: zigzag(1001), Code.MAP_INVALID_GEOMETRY, "has 1001 points; allowed are 1000"),
+    (lambda: zigzag(1001), Code.MAP_INVALID_GEOMETRY, "has 1001 points; the limit is 1000"),
     (lambda: heap(THOUSANDS), Code.CONFLICT_BUILD_FAILED, "Too many turning discs overlap"),
     (lambda: heap(20_001), Code.CONFLICT_BUILD_FAILED, "The map has too many nodes"),
 ]

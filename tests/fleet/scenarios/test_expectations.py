@@ -23,7 +23,7 @@ def crossing() -> Run:
 
 
 WRONG: list[tuple[dict[str, Any], str]] = [
-    ({"tasksDone": 3}, "0 tasks were done, not 3"),
+    ({"tasksDone": 3}, "tasks done: 0, not 3"),
     ({"arrives": {"robotId": "R1", "nodeId": "S", "byMs": 40000}}, "did not arrive in S"),
     ({"arrives": {"robotId": "R1", "nodeId": "E", "byMs": 5000}}, "did not arrive in E by 5000 ms"),
     ({"neverBeyond": {"robotId": "R1", "edgeKey": "W->X", "sM": 5}}, "beyond 5 m"),
@@ -38,6 +38,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"alert": {"code": "DEADLOCK_SUSPECTED", "byMs": 40000}}, "did not come"),
     ({"routeRefused": {}}, "no route of anybody was refused"),
     ({"goHoldChanges": {"atMost": 0}}, "changed between go and hold"),
+    ({"givesBack": {"robotId": "R1", "atLeastMs": 0}}, "R1 gave nothing back"),
     ({"calm": {"goHoldChanges": 0}}, "R2 changed between go and hold, times 2 in a while"),
 ]
 
@@ -66,6 +67,25 @@ def test_an_alert_and_a_flip_that_came_are_said() -> None:
     assert unmet(run.outcome(), [told({"noAlert": "DEADLOCK_SUSPECTED"})])[0].startswith("there was an alert")
     late = told({"alert": {"code": "DEADLOCK_SUSPECTED", "byMs": 40000, "withinMs": 4900}})
     assert "late, more than 4900" in unmet(run.outcome(), [late])[0]
+
+
+def test_what_was_given_back_too_soon_or_taken_too_early_is_said() -> None:
+    run = Run(shipped("given-back-late"))
+    run.run(22_500)
+    first, second = run.traffic.records
+    assert first.retraction is not None
+    # As if the second truck had got something before the first has acknowledged, and then all were free.
+    second.held = {**second.held, first.retraction.resources[0]: 0}
+    run.measures._give_back([first, second], 23_000)
+    first.retraction = None
+    run.measures._give_back([first], 23_100)
+
+    said = unmet(run.outcome(), [told({"givesBack": {"robotId": "R1", "atLeastMs": 3_000}})])
+
+    assert said == [
+        "R1 kept what it gave back for 1100 ms, less than 3000",
+        "R2 had at 23000 ms what R1 gave back",
+    ]
 
 
 def test_every_kind_can_be_read() -> None:

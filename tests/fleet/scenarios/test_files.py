@@ -13,7 +13,7 @@ from pendula.fleet.tick import TrafficRefused
 # Minutes of traffic each: for the long campaign.
 SLOW = ("backward", "hall", "patrol")
 # Judged with what else they show, in test_troubles.
-TROUBLED = ("late-acks", "noise", "offline", "overrun", "pose-jump")
+TROUBLED = ("given-back-late", "late-acks", "noise", "offline", "overrun", "pose-jump")
 # Beside the seed of each file.
 MORE_SEEDS = range(1, 20)
 

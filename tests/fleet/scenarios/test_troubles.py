@@ -13,7 +13,7 @@ SEEDS = range(1, 21)
 SHORT = ("noise", "overrun", "pose-jump")
 NOISY = [
     pytest.param(name, seed, marks=() if name in SHORT and seed <= 2 else pytest.mark.long)
-    for name in ("late-acks", "offline", *SHORT)
+    for name in ("given-back-late", "late-acks", "offline", *SHORT)
     for seed in SEEDS
 ]
 
@@ -59,6 +59,16 @@ def test_a_jump_to_the_next_lane_stops_both_trucks_within_a_tick_and_both_go_on(
 @pytest.mark.req("FLT-TEST-22", "FLT-FAIL-18", "FLT-RES-13")
 def test_trucks_whose_acknowledgements_are_late_stop_and_go_on() -> None:
     assert Run(shipped("late-acks")).run().unmet == ()
+
+
+@pytest.mark.req("FLT-TEST-22", "FLT-RES-13")
+def test_what_a_truck_gives_back_is_nobody_elses_before_a_late_acknowledgement() -> None:
+    run = Run(shipped("given-back-late"))
+    result = run.run()
+
+    assert result.unmet == ()
+    assert run.measures.gave_back_ms["R1"] >= 3_000
+    assert run.measures.waits["R2"].longest_ms["WAIT_NODE"] > 3_000
 
 
 @pytest.mark.req("FLT-TEST-25", "FLT-OSC-10", "FLT-OSC-1", "FLT-OSC-4", "FLT-OSC-5", "FLT-OSC-7")

@@ -86,6 +86,24 @@ def test_a_search_leaves_the_state_as_it_was() -> None:
         assert not state.marks.any()
 
 
+@pytest.mark.req("FLT-LIVE-12")
+def test_a_search_looks_no_more_often_than_it_may_and_leaves_the_state_as_it_was() -> None:
+    cut = 0
+    for seed in range(60):
+        state = crowd(seed)
+        before = [(state.truck(i).position, state.standing(i).tolist()) for i in state.known()]
+        whole, thorough = find_witness(state, state.known(), state.witness, 30)
+        found, search = find_witness(state, state.known(), state.witness, 30, looks=5)
+
+        assert search.looks <= 5
+        assert found == (whole if thorough.looks <= 5 else None)
+        assert found is not None or search.cycle
+        assert [(state.truck(i).position, state.standing(i).tolist()) for i in state.known()] == before
+        assert not any(state.watched.at(resource) for resource in range(len(state.exclusion)))
+        cut += thorough.looks > 5
+    assert cut
+
+
 @pytest.mark.req("FLT-LIVE-13")
 @pytest.mark.parametrize("unwanted", [False, True], ids=["open lane", "windows everywhere"])
 def test_a_convoy_on_a_ring_gets_home_without_a_branch(unwanted: bool) -> None:

@@ -45,6 +45,6 @@ def test_a_batch_of_all_or_nothing_says_which_entry_spoiled_it(tmp_path: Path) -
     with pytest.raises(JobRefused) as refused:
         scheduler.enqueue_batch([JOB, {**JOB, "priority": "urgent"}], atomic=True)
 
-    said = "nothing was stored; entry 1: priority: invalid enum, allowed: high, medium, low"
+    said = "nothing was stored; entry 1: priority must be one of high, medium, low"
     assert str(refused.value) == said
     scheduler.close()

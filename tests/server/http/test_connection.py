@@ -168,7 +168,7 @@ def test_a_complete_head_is_bounded_too_and_its_body_does_not_count(size: int, p
         assert isinstance(connection.next_event(), h11.Request)
         assert isinstance(connection.next_event(), h11.Data)
     else:
-        with pytest.raises(h11.RemoteProtocolError, match=f"The head has {size} bytes"):
+        with pytest.raises(h11.RemoteProtocolError, match=f"The request head has {size} bytes"):
             connection.next_event()
 
 

@@ -2,6 +2,7 @@
 
 import io
 import json
+import logging
 from typing import Any
 
 import httpx
@@ -14,11 +15,12 @@ from starlette.routing import Route
 from starlette.types import Scope
 
 from pendula.kernel.errors import InputRefused, PendulaError, WorldBroken
+from pendula.server import logs
 from pendula.server.errors import error_body, error_response, status_of
 from pendula.server.hosting.room_spec import RoomSpec
-from pendula.server.logs import REMOVED, without_secrets
+from pendula.server.logs import REMOVED, without_commands, without_secrets
 from pendula.server.security.tokens import TokenStore
-from pendula.server.settings import Settings
+from pendula.server.settings import LogFormat, LogLevel, Settings
 from tests.server.living import BASE, TALLY, client_of, code_of, running
 
 pytestmark = pytest.mark.anyio
@@ -218,6 +220,29 @@ async def test_no_token_and_no_cookie_reaches_the_log(settings: Settings, quiet_
     assert f"/nowhere/{REMOVED}" in logged
     assert secret not in logged
     assert cookie not in logged
+
+
+async def test_a_path_is_not_a_command_to_the_terminal_that_shows_the_log(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])  # those of other tests are there again after this one
+    lines = io.StringIO()
+    logs.configure(LogFormat.CONSOLE, LogLevel.INFO, lines)
+    async with running(settings) as app, client_of(app) as client:
+        await client.get("/nowhere/%1b%5b2J%00%e2%80%ae")
+
+    assert "path=/nowhere/\\x1b[2J\\x00\\u202e" in lines.getvalue()
+    assert lines.getvalue().replace("\n", "").isprintable()
+
+
+def test_a_traceback_keeps_its_lines() -> None:
+    event = {"event": "one\ntwo", "exception": "Traceback\n\tKeyError: '\x1b'", "count": 2}
+
+    assert without_commands(None, "error", event) == {
+        "event": "one\\ntwo",
+        "exception": "Traceback\n\tKeyError: '\\x1b'",
+        "count": 2,
+    }
 
 
 def test_secrets_are_cut_out_at_any_depth() -> None:

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from pendula import svg
 from pendula.actions.gantt import marks
-from pendula.actions.gantt.rows import counted, packed, rows_of_actions, shortened, text_width
+from pendula.actions.gantt.rows import natural_order, packed, rows_of_actions, shortened, text_width
 from pendula.actions.gantt.spans import History, Kind, Mark, Span, holders
 from pendula.kernel.time import format_iso, plus_minutes
 
@@ -111,7 +111,7 @@ class Panel:
         return drawn
 
     def _lanes(self, group: str, lanes: Mapping[str, list[Span]], draw: LaneOf) -> None:
-        names = sorted(lanes, key=counted)
+        names = sorted(lanes, key=natural_order)
         if not names:
             return
         self.parts.append(svg.line(16, self.y, RIGHT, self.y, "rule"))

@@ -7,11 +7,12 @@ from typing import Any, Protocol
 from pendula import svg
 from pendula.actions.gantt import marks
 from pendula.actions.gantt.panel import BAR, RIGHT, Panel, Scale
-from pendula.actions.gantt.rows import counted, shortened, text_width
+from pendula.actions.gantt.rows import natural_order, shortened, text_width
 from pendula.actions.gantt.spans import Day, History, Kind, Span, history_of
 from pendula.actions.saving import saved_in
 from pendula.kernel.canonical import Json
 from pendula.kernel.time import format_iso, plus_minutes
+from pendula.kernel.wording import counted
 
 WIDTH = 1200
 MOST_EPOCHS = 14
@@ -68,7 +69,9 @@ def drawn(history: History, slots: int, title: str, most_epochs: int = MOST_EPOC
         parts += panel.parts
         y = panel.y + 8
     if history.epochs > most_epochs:
-        parts.append(marks.words(16, y + 20, f"{history.epochs - most_epochs} more epochs are not drawn.", "soft"))
+        parts.append(
+            marks.words(16, y + 20, f"Not drawn: {counted(history.epochs - most_epochs, 'more epoch')}.", "soft")
+        )
         y += 24
     return _document(parts, y + 16, title, _summary(history))
 
@@ -87,14 +90,10 @@ def _summary(history: History) -> str:
     last = format_iso(plus_minutes(history.start, history.minutes * history.epochs - 1))[:10]
     days = first if first == last else f"{first} to {last}"
     return (
-        f"{_many(history.epochs, 'epoch')}, {days} · {_many(count['started'], 'action')} started, "
-        f"{count['ended']} ended, {_many(count['interrupted'], 'interrupt')}, {count['revealed']} brought to light, "
+        f"{counted(history.epochs, 'epoch')}, {days} · {counted(count['started'], 'action')} started, "
+        f"{count['ended']} ended, {counted(count['interrupted'], 'interrupt')}, {count['revealed']} brought to light, "
         f"{count['rejected']} rejected, {count['carried']} carried on"
     )
-
-
-def _many(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _day(history: History, number: int) -> str:
@@ -122,7 +121,7 @@ def _window(history: History, slot: int) -> tuple[int, int]:
 
 def _legend(parts: list[str], history: History, colours: Mapping[str, int], y: float) -> float:
     """What the colours and signs mean, as far as they occur; returns where it ends."""
-    named = sorted(colours.items(), key=lambda pair: counted(pair[0]))[:MOST_NAMED]
+    named = sorted(colours.items(), key=lambda pair: natural_order(pair[0]))[:MOST_NAMED]
     entries = [(verb, svg.box(0, 0, 22, BAR, f"bar v{place}", 3)) for verb, place in named]
     if len(colours) > MOST_NAMED:
         entries.append((f"and {len(colours) - MOST_NAMED} more verbs", ""))

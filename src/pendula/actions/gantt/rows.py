@@ -11,7 +11,7 @@ K = TypeVar("K", bound=Hashable)
 _DIGITS = regex("([0-9]{1,18})")
 
 
-def counted(name: str) -> tuple[tuple[str | int, ...], str]:
+def natural_order(name: str) -> tuple[tuple[str | int, ...], str]:
     """The order of lanes: `room 9` stands before `room 10`; texts and numbers take turns, so they never meet."""
     return tuple(int(part) if place % 2 else part for place, part in enumerate(_DIGITS.split(name))), name
 

@@ -73,7 +73,7 @@ class _Check:
             if is_factor(modifier.factor):
                 yield raw
             else:
-                message = f"{modifier.factor} is not a factor; allowed is above 0 up to {FACTOR_MOST}"
+                message = f"{modifier.factor} is not a factor; it must be above 0 and at most {FACTOR_MOST}"
                 below(at, ("factor",)).refuse(message, code=Code.INVALID_DURATION)
 
     def _skills(self) -> tuple[dict[str, Json], dict[str, Json]]:
@@ -127,7 +127,7 @@ class _Check:
         instance, extra = read
         for name in extra or ():
             if hint := suggestion(name, Instance.__struct_fields__):
-                below(at, (name,)).refuse(f"nobody knows {shown(name)}{hint}", code=Code.UNKNOWN_FIELDS)
+                below(at, (name,)).refuse(f"{shown(name)} is not known{hint}", code=Code.UNKNOWN_FIELDS)
         when = self._setting.submitted(instance)
         if isinstance(when, Fault):
             below(at, ("submitted_at",)).refuse(when.message, code=when.code)
@@ -164,7 +164,7 @@ class _Check:
         assert isinstance(wish, Wish)
         if wish.target not in self._ids and wish.target not in self._sections.used_ids:
             field = "target" if wish.kind == "interrupt" else wish.kind
-            message = f"nobody submits {shown(wish.target)}{suggestion(wish.target, tuple(self._ids))}"
+            message = f"no action {shown(wish.target)} is submitted{suggestion(wish.target, tuple(self._ids))}"
             below(at, (field,)).refuse(message, code=IGNORED[wish.kind])
 
 
@@ -209,7 +209,7 @@ def _complaint(fault: Fault) -> Complaint:
 
 def _within(at: Cursor, field: str, count: int, limit: Limit) -> None:
     if count > limit.default:
-        below(at, (field,)).refuse(f"{limit.sentence}: {count}, allowed are {limit.default}", code=limit.code)
+        below(at, (field,)).refuse(f"{limit.sentence}: {count}; the limit is {limit.default}", code=limit.code)
 
 
 def _texts(at: Cursor, field: str) -> list[Cursor]:

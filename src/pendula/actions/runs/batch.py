@@ -160,7 +160,7 @@ def drive(
     epochs = document.get("epochs")
     count = 1 if epochs is None else epochs
     if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= EPOCHS_MOST:
-        raise InvalidSetting(f"epochs is {count!r}; allowed is 1 to {EPOCHS_MOST}", path="$.epochs")
+        raise InvalidSetting(f"epochs is {count!r}; it must be 1 to {EPOCHS_MOST}", path="$.epochs")
     world.current.deferred = {}
     horizon = world.current.setting.horizon
     header = world.header()

@@ -44,7 +44,7 @@ class LogFiles:
     def new(cls, disk: Disk) -> Self:
         """An empty world log; `InputRefused` where there are logs already."""
         if found := [name for name in disk.list() if name == WORLD_LOG or CHUNK.fullmatch(name)]:
-            raise InputRefused(f"There are logs already: {found[0]}", found=found)
+            raise InputRefused(f"Logs already exist: {found[0]}", found=found)
         files = cls(disk)
         disk.create(WORLD_LOG)
         return files

@@ -37,5 +37,5 @@ class Logs(LogLines):
 def audio_name(epoch: int, slot: int, channel: str) -> str:
     """`epoch03_slot14_pc.ogg`; raises `ValueError` for what is not a channel."""
     if channel not in CHANNELS:
-        raise ValueError(f"{channel!r} is not a channel; allowed are {', '.join(CHANNELS)}")
+        raise ValueError(f"{channel!r} is not a channel; the channels are {', '.join(CHANNELS)}")
     return f"epoch{epoch:02d}_slot{slot:02d}_{channel}.ogg"

@@ -8,7 +8,7 @@ import typer
 
 from pendula.cli.failing import require
 from pendula.cli.output import JsonFlag, Output, example
-from pendula.cli.text import counted
+from pendula.kernel.wording import counted
 
 
 def register(program: typer.Typer) -> None:

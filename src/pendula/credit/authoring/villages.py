@@ -201,7 +201,7 @@ def village(participants: int, seed: int, *, profile: Profile = Profile.VILLAGE)
 
 def _within(noun: str, value: int, least: int, most: int) -> None:
     if not least <= value <= most:
-        raise InputRefused(f"The {noun} is {value}; allowed are {least} to {most}", value=value, least=least, most=most)
+        raise InputRefused(f"The {noun} is {value}; it must be {least} to {most}", value=value, least=least, most=most)
 
 
 def _members(participants: int, layout: Layout, draw: Pcg32) -> dict[str, list[Member]]:

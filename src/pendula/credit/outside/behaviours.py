@@ -34,7 +34,7 @@ from pendula.credit.tick.questions import Wish as Wish
 from pendula.kernel.bodies import NobodyToAsk
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Engine
-from pendula.kernel.errors import InputRefused, WrongUsage
+from pendula.kernel.errors import InputRefused, WrongUsage, in_words
 from pendula.kernel.rng import action_generator, tick_generator, tick_seed
 
 QUESTION = "plan"
@@ -219,7 +219,7 @@ _registered: dict[str, Behaviour] = {}
 def register_behaviour(name: str, behaviour: Behaviour, *, replace: bool = False) -> None:
     """Make a behaviour known to runs of this process; a name that is taken is given anew only with `replace`."""
     if not _NAME.fullmatch(name):
-        message = f"{name!r} is not a name of a behaviour; allowed are 1 to 80 letters, digits and . _ : -"
+        message = f"{name!r} is not a name for a behaviour; use 1 to 80 letters, digits and . _ : -"
         raise InvalidBehaviour(message, behaviour=name)
     version: Any = getattr(behaviour, "version", None)
     if type(version) is not int or version < 0 or not callable(getattr(behaviour, "plan", None)):
@@ -284,11 +284,12 @@ class BehaviourOutside:
             wanted = behaviour.plan(View(run, asked.budget), Draw(run.seed, run.tick))
             return [_written(one) for one in islice(wanted, asked.budget)]
         except Exception as defect:
+            words = in_words(defect)
             failed = BehaviourFailed(
-                f"The behaviour {asked.behaviour!r} failed at tick {asked.tick}: {defect!r}",
+                f"The behaviour {asked.behaviour!r} failed at tick {asked.tick}: {words}",
                 behaviour=asked.behaviour,
                 tick=asked.tick,
-                defect=repr(defect),
+                defect=words,
             )
             self._failed = run, failed
             raise failed from defect
@@ -316,9 +317,11 @@ def _plain(amount: Any) -> Any:
 
 def _atoms(amount: Decimal | str | int) -> int:
     if isinstance(amount, bool) or not isinstance(amount, str | int | Decimal):
-        raise InvalidAmount(f"{amount!r} is no amount; give a Decimal, a text or a whole number", amount=repr(amount))
+        raise InvalidAmount(
+            f"{amount!r} is not an amount; give a Decimal, a text or a whole number", amount=repr(amount)
+        )
     if isinstance(amount, int) and abs(amount) > MOST:
-        raise InvalidAmount("A whole number this long is no amount", amount="too long")
+        raise InvalidAmount("A whole number this long is not an amount", amount="too long")
     return atoms(amount)
 
 

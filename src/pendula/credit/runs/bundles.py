@@ -84,7 +84,9 @@ def headless_of(bundle: Bundle, outside: Outside | None = None) -> Headless:
     """The run of a bundle before its first tick, deciding as it did then."""
     run = Run.deciding_by(bundle.decisions).create(decode(encode(bundle.config)))
     if run.decisions != bundle.decisions:
-        raise InvalidBundle(f"The bundle was written with decisions {bundle.decisions}; this version knows them not")
+        raise InvalidBundle(
+            f"The bundle was written with decisions {bundle.decisions}; this version does not know them"
+        )
     headless = Headless(Made(run.config, run.scenario, (), "bundle"), run)
     if outside is not None:
         headless.ask(outside)

@@ -34,7 +34,7 @@ SENTENCES = {
     "profile_silenced": "{profile} never pays in {equivalent}: its least amount {min} is above the cap of {cap}.",
     "all_rejected": "Every payment was refused in {ticks} ticks in a row, up to tick {tick}.",
     "tick_failed": "The payment service lost tick {tick_index}; it was taken back.",
-    "behaviour_answered_badly": "At tick {tick} the behaviour {behaviour} gave {wishes} answers that are no payments.",
+    "behaviour_answered_badly": "At tick {tick} the behaviour {behaviour} gave wrong answers, {wishes} in all.",
     "optimal_clearing_failed": "At tick {tick} the solver had no answer for {equivalent}: {message}",
     "nothing_cleared": "At tick {tick} nothing was cleared in {equivalent}; the search stopped with {stopped}.",
     "outside_ledger": "The ledger is that of an outside service: nothing is cleared, drifts or is injected here.",

@@ -16,6 +16,8 @@ from pendula.credit.runs.artifacts import moment
 from pendula.kernel.errors import InputRefused
 
 _ID = re.compile(r"evt_(?P<run>.+)_(?P<seq>[0-9]{6,18})")
+_DATA, _END = b"\ndata: ", b"\n\n"
+SPARE = 4  # one event beyond those that are kept for so many of them
 
 
 class EventGone(InputRefused):
@@ -37,16 +39,20 @@ class Told(Struct, frozen=True):
 
 
 class Entry(Struct, frozen=True):
-    """An event in the ring; `frame` is how it is streamed, `data` its JSON."""
+    """An event in the ring; `frame` is how it is streamed. Its JSON is a part of that, so that it is held once."""
 
     id: str
     type: str
     seq: int
     at_us: int
     equivalent: str | None
-    data: bytes
     frame: bytes
     terminal: bool
+
+    @property
+    def data(self) -> bytes:
+        """Its JSON."""
+        return self.frame[self.frame.index(_DATA) + len(_DATA) : -len(_END)]
 
 
 class Bounds(Struct, frozen=True):
@@ -161,13 +167,11 @@ class Ring:
         self.last_seq += 1
         name = event_id(self.run_id, self.last_seq)
         data = _data(name, ts, event.body)
-        frame = b"id: %b\nevent: simulator.event\ndata: %b\n\n" % (name.encode(), data)
-        entry = Entry(
-            name, event.type, self.last_seq, now, event.equivalent, data=data, frame=frame, terminal=event.terminal
-        )
+        frame = b"id: %b\nevent: simulator.event%b%b%b" % (name.encode(), _DATA, data, _END)
+        entry = Entry(name, event.type, self.last_seq, now, event.equivalent, frame=frame, terminal=event.terminal)
         self._entries.append(entry)
-        # A second length beyond what is kept, so that most events cost no move of the others.
-        if len(self._entries) > 2 * self._bounds.events:
+        # A part of the length beyond what is kept, so that most events cost no move of the others.
+        if len(self._entries) > self._bounds.events + self._bounds.events // SPARE:
             gone = len(self._entries) - self._bounds.events
             del self._entries[:gone]
             self._base += gone

@@ -68,12 +68,13 @@ class Span(Struct, frozen=True):
         facts = {"from_ms": self.from_ms, "to_ms": self.to_ms, "step_ms": self.step_ms}
         if self.step_ms < 1 or self.from_ms < 0 or self.to_ms < self.from_ms:
             raise InvalidSpan(
-                f"{self.from_ms} to {self.to_ms} by {self.step_ms} is no span; allowed is 0 <= from <= to, 1 <= step",
+                f"{self.from_ms} to {self.to_ms} by {self.step_ms} is not a span; "
+                "it needs 0 <= from <= to and 1 <= step",
                 **facts,
             )
         times = range(self.from_ms, self.to_ms + 1, self.step_ms)
         if len(times) > POINTS_MOST:
-            raise InvalidSpan(f"These are {len(times)} points; allowed are {POINTS_MOST}", **facts)
+            raise InvalidSpan(f"These are {len(times)} points; the limit is {POINTS_MOST}", **facts)
         return times
 
 

@@ -14,6 +14,7 @@ from pendula import svg
 from pendula.credit.studies.columns import Columns
 from pendula.credit.studies.comparison import Comparison, Curve, Panel
 from pendula.credit.studies.statistics import in_order, quantile
+from pendula.kernel.wording import counted
 
 WIDTH = 960
 LEFT, RIGHT = 76, 770
@@ -83,7 +84,9 @@ def panels_svg(page: Page, panels: Sequence[Named]) -> str:
         parts += _panel(one, page, y)
         y += TALL + GAP
     if len(panels) > PANELS_MOST:
-        parts.append(svg.words(20, y - 8, f"{len(panels) - PANELS_MOST} more equivalents are not drawn.", "soft"))
+        parts.append(
+            svg.words(20, y - 8, f"Not drawn: {counted(len(panels) - PANELS_MOST, 'more equivalent')}.", "soft")
+        )
         y += 16
     head = svg.opening(WIDTH, y - 8, f"{page.heading}: {page.summary}")
     paper = f'<rect width="{WIDTH}" height="{svg.number(y - 8)}" class="paper"/>'

@@ -130,7 +130,7 @@ def combinations(grid: Mapping[str, Sequence[str]], settings: Settings, seeds: i
     for values in axes.values():
         count *= len(values)
     if count > RUNS_MOST:
-        message = f"Too many runs: {count}, allowed are {RUNS_MOST}"
+        message = f"Too many runs: {count}; the limit is {RUNS_MOST}"
         raise LimitExceeded(message, limit="runs", value=count, allowed=RUNS_MOST)
     points = [_point(dict(zip(axes, values, strict=True)), settings) for values in product(*axes.values())]
     first: dict[object, Combination] = {}

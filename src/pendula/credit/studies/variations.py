@@ -70,7 +70,7 @@ def variation(path: str) -> Variation:
     while at < len(plain):
         step = _STEP.match(plain, at)
         if step is None:
-            raise InvalidVariation(f"{path!r} is no path from {plain[at:]!r} on", path=path)
+            raise InvalidVariation(f"{path!r} is not a path from {plain[at:]!r} on", path=path)
         steps.append(step.group())
         at = step.end()
     if not steps[-1].startswith(".") or steps[-1] == ".*":

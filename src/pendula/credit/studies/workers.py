@@ -101,7 +101,7 @@ def job_of(document: Document, ticks: int, skip: int, intensity: int, lenient: b
     if not 0 <= skip < ticks:
         raise WrongUsage(f"Of {ticks} ticks {skip} are left out; at least one must be counted", ticks=ticks, skip=skip)
     if not 0 <= intensity <= 100:
-        raise WrongUsage(f"The intensity is {intensity}; allowed is 0 to 100 per cent", intensity=intensity)
+        raise WrongUsage(f"The intensity is {intensity}; it must be 0 to 100 per cent", intensity=intensity)
     return Job(encode(document.value), ticks, skip, intensity, lenient, trail)
 
 

@@ -77,22 +77,28 @@ class Judge:
         self.looks += len(at_ms)
         self._last = at_ms[-1:], poses.last()
         steps = Steps.of(poses)
-        turned = np.flatnonzero(steps.turning()[: len(self._names)]).tolist()
+        turned = steps.turning()[: len(self._names)].nonzero()[0].tolist()
         shown = [*discs, *(Disc(i, float(poses.x[-1, i]), float(poses.y[-1, i])) for i in turned)]
-        poses, at_ms = fine(poses, at_ms, steps.parts())
-        return [*self._pairs(poses, at_ms), *self._discs(poses, at_ms, shown)]
+        return self._found(Look(poses, at_ms, steps.parts(), _reach(poses) + self._shapes.around), shown)
 
-    def _pairs(self, poses: Poses, at_ms: Floats) -> list[Violation]:
-        near = self._near(poses)
+    def _found(self, look: "Look", discs: Sequence[Disc]) -> list[Violation]:
+        """Who is near whom is seen from the poses as they were shown; only they are looked at in small steps."""
+        near, close = self._near(look), list(self._close(look, discs))
+        if not len(near) and not close:
+            return []
+        poses, at_ms = fine(look.poses, look.at_ms, look.parts)
+        return [*self._pairs(near, poses, at_ms), *self._discs(close, poses, at_ms)]
+
+    def _pairs(self, near: NDArray[np.intp], poses: Poses, at_ms: Floats) -> list[Violation]:
         if not len(near):
             return []
         a, b = self._a[near], self._b[near]
         one, two = self._shapes.at(a, poses), self._shapes.at(b, poses)
         gaps = separations(one, two)
-        on_route = np.flatnonzero(a < len(self._names))
+        on_route = (a < len(self._names)).nonzero()[0]
         if len(on_route):
             self._note(gaps[:, on_route], lambda: distances(one, two)[:, on_route])
-        meet = np.flatnonzero((gaps <= TOUCH_M).any(axis=0)).tolist()
+        meet = _touched(gaps)
         return [self._violation(Kind.ENVELOPES_MEET, int(a[k]), int(b[k]), gaps[:, k], at_ms) for k in meet]
 
     def _violation(self, kind: Kind, a: int, b: int, gaps: Floats, at_ms: Floats) -> Violation:
@@ -105,37 +111,37 @@ class Judge:
             gap_m=float(gaps.min()),
         )
 
-    def _near(self, poses: Poses) -> NDArray[np.intp]:
+    def _near(self, look: "Look") -> NDArray[np.intp]:
         """The pairs whose discs come together: how far each truck gets is added to its disc."""
-        x, y = poses.x, poses.y
-        reach = np.hypot(x - x[:1], y - y[:1]).max(axis=0) + self._shapes.around
-        dx, dy = x[0, self._a] - x[0, self._b], y[0, self._a] - y[0, self._b]
-        far = reach[self._a] + reach[self._b] + TOUCH_M
-        return np.flatnonzero(dx * dx + dy * dy <= far * far)
+        x, y, a, b = look.poses.x[0], look.poses.y[0], self._a, self._b
+        dx, dy = x[a] - x[b], y[a] - y[b]
+        far = look.reach[a] + look.reach[b] + TOUCH_M
+        near: NDArray[np.intp] = (dx * dx + dy * dy <= far * far).nonzero()[0]
+        return near
 
-    def _discs(self, poses: Poses, at_ms: Floats, discs: Sequence[Disc]) -> list[Violation]:
+    def _discs(self, near: Sequence[tuple[Disc, NDArray[np.intp]]], poses: Poses, at_ms: Floats) -> list[Violation]:
         """Foreign envelopes in a disc; only inflated ones on the route are looked at."""
         found = []
-        for disc, close in self._close(poses, discs):
+        for disc, close in near:
             radius = self._shapes.around[disc.robot]
             gaps = from_point(self._shapes.at(close, poses), disc.x_m, disc.y_m) - radius
-            inside = np.flatnonzero((gaps <= TOUCH_M).any(axis=0)).tolist()
+            inside = _touched(gaps)
             found += [self._violation(Kind.DISC_ENTERED, disc.robot, int(close[k]), gaps[:, k], at_ms) for k in inside]
         return found
 
-    def _close(self, poses: Poses, discs: Sequence[Disc]) -> Iterator[tuple[Disc, NDArray[np.intp]]]:
-        """The discs that others come near to, each with those trucks."""
+    def _close(self, look: "Look", discs: Sequence[Disc]) -> Iterator[tuple[Disc, NDArray[np.intp]]]:
+        """The discs that others may come near to, each with those trucks."""
         if not discs:
             return
         count = len(self._names)
         owner = np.array([disc.robot for disc in discs])
         x, y = np.array([disc.x_m for disc in discs]), np.array([disc.y_m for disc in discs])
-        away = np.hypot(poses.x[:, None, :count] - x[:, None], poses.y[:, None, :count] - y[:, None]).min(axis=0)
-        around = self._shapes.around[:count]
-        close = away <= around[owner][:, None] + around + TOUCH_M
+        dx, dy = look.poses.x[0, :count] - x[:, None], look.poses.y[0, :count] - y[:, None]
+        far = self._shapes.around[owner][:, None] + (look.reach[:count] + TOUCH_M)
+        close = dx * dx + dy * dy <= far * far
         close[np.arange(len(discs)), owner] = False
-        for k in np.flatnonzero(close.any(axis=1)).tolist():
-            yield discs[k], np.flatnonzero(close[k])
+        for k in np.logical_or.reduce(close, axis=1).nonzero()[0].tolist():
+            yield discs[k], close[k].nonzero()[0]
 
     def _note(self, gaps: Floats, exact: Callable[[], Floats]) -> None:
         """Keeps the least distance; a gap along an axis bounds it from below, so most looks need no more."""
@@ -143,3 +149,28 @@ class Judge:
             return
         least = float(exact().min())
         self.least_m = least if self.least_m is None else min(self.least_m, least)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Look:
+    """Poses from one look to the next, in how many parts each step is to be cut, and for every column how far from its
+    first pivot any part of it comes."""
+
+    poses: Poses
+    at_ms: Floats
+    parts: list[int]
+    reach: Floats
+
+
+def _reach(poses: Poses) -> Floats:
+    """How far every pivot gets from where it is first; between two poses it is no farther than at one of them."""
+    x, y = poses.x, poses.y
+    dx, dy = x - x[:1], y - y[:1]
+    reach: Floats = np.sqrt(np.maximum.reduce(dx * dx + dy * dy))
+    return reach
+
+
+def _touched(gaps: Floats) -> list[int]:
+    """The columns in which something meets."""
+    found: list[int] = (np.minimum.reduce(gaps) <= TOUCH_M).nonzero()[0].tolist()
+    return found

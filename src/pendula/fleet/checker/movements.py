@@ -50,12 +50,12 @@ class Steps:
 
     def turning(self) -> NDArray[np.bool_]:
         """Which trucks turned while their pivot stood."""
-        result: NDArray[np.bool_] = np.asarray(((self.moved < _STANDS_M) & (self.turned > _TURNS_RAD)).any(axis=0))
+        result: NDArray[np.bool_] = np.logical_or.reduce((self.moved < _STANDS_M) & (self.turned > _TURNS_RAD))
         return result
 
     def parts(self) -> list[int]:
         """For every step, in how many it is to be cut."""
-        most = np.maximum(self.moved / FARTHEST_M, self.turned / WIDEST_RAD).max(axis=1, initial=0.0)
+        most = np.maximum.reduce(np.maximum(self.moved / FARTHEST_M, self.turned / WIDEST_RAD), axis=1, initial=0.0)
         return [max(1, ceil(one - _SPARE)) for one in most.tolist()]
 
 

@@ -161,10 +161,10 @@ def _drafts(edge: SourceEdge, places: dict[str, Point], params: CompileParams, f
             finding(Code.DANGLING_EDGE, message, "add the node or remove the edge", edge=edge.id, nodeId=end)
         )
     if edge.style not in list(MoveStyle):
-        message = f"edge {edge.id!r} has the movestyle {edge.style!r}; allowed are forward, backward"
+        message = f"edge {edge.id!r} has the movestyle {edge.style!r}; it must be forward or backward"
         findings.append(finding(Code.INVALID_DIRECTION, message, "correct the movestyle", edge=edge.id))
     if edge.direction not in list(Direction):
-        message = f"edge {edge.id!r} has the direction {edge.direction!r}; allowed are {', '.join(Direction)}"
+        message = f"edge {edge.id!r} has the direction {edge.direction!r}; it must be one of {', '.join(Direction)}"
         findings.append(finding(Code.INVALID_DIRECTION, message, "correct the direction", edge=edge.id))
     if edge.start == edge.end:
         message = f"edge {edge.id!r} begins and ends in {edge.start!r}"

@@ -118,12 +118,14 @@ class Record:
     ripe_whole: frozenset[int] | None = None
     # What follows from what is held and from the next unit, kept as long as both stay.
     _edges: frozenset[int] | None = None
+    _zones: tuple[int, ...] | None = None
     entering: dict[int, bool] | None = None
 
     def copied(self) -> "Record":
         twin = object.__new__(Record)
-        # All members at once, for which they are no slots: every truck is copied in every tick.
-        twin.__dict__.update(self.__dict__)
+        # All members at once, for which they are no slots: every truck is copied in every tick. A whole dictionary is
+        # copied in one piece, and one that is updated entry by entry.
+        twin.__dict__ = self.__dict__.copy()
         twin.held = dict(self.held)
         return twin
 
@@ -149,7 +151,7 @@ class Record:
 
     def changed(self) -> None:
         """What is held, or the end of the grant, is not what it was."""
-        self._edges = self.entering = None
+        self._edges = self._zones = self.entering = None
 
     @property
     def edges(self) -> frozenset[int]:
@@ -158,6 +160,14 @@ class Record:
             cells = self.site.cells
             self._edges = frozenset(int(cells.edge[cell]) for cell in self.keeps if cell < len(cells))
         return self._edges
+
+    @property
+    def zones(self) -> tuple[int, ...]:
+        """The nodes whose discs the truck keeps to itself."""
+        if self._zones is None:
+            first, beyond = len(self.site.cells), self.site.token(0)
+            self._zones = tuple([one - first for one in self.keeps if first <= one < beyond])
+        return self._zones
 
     @property
     def keeps(self) -> list[int]:

@@ -8,10 +8,14 @@ distances stay squares, so that no processor sees another order of two places.
 
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
+from math import isqrt
 
 from pendula.fleet.geometry.angles import between_urad
 from pendula.fleet.model import CurveKind
 from pendula.fleet.units import half_up
+
+# By so much a root and the length of a leg may be too small together, since both are whole numbers.
+_ROUNDED_UM = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,17 +45,25 @@ class Path:
         """The direction of travel at `s_um`, in microradians."""
         leg, part = self._leg(s_um)
         start, end = self.yaws[leg]
-        return between_urad(start, end, part, self.s[leg + 1] - self.s[leg])
+        return start if start == end else between_urad(start, end, part, self.s[leg + 1] - self.s[leg])
 
     def nearest(self, x: int, y: int, low: int = 0, high: int | None = None) -> tuple[int, int]:
         """The position between `low` and `high` closest to a point, the first of several, and its squared distance."""
-        high = self.length_um if high is None else high
+        high = self.s[-1] if high is None else high
         first, last = self._span(low, high)
         best = self._on_leg(first, x, y, low, high)
+        if first == last:
+            return best
+        reach = isqrt(best[1]) + _ROUNDED_UM
         for leg in range(first + 1, last + 1):
+            # No place of a leg is farther from its first vertex than the leg is long.
+            far = reach + self.s[leg + 1] - self.s[leg]
+            if abs(x - self.x[leg]) > far or abs(y - self.y[leg]) > far:
+                continue
             one = self._on_leg(leg, x, y, low, high)
             if one[1] < best[1]:
                 best = one
+                reach = isqrt(best[1]) + _ROUNDED_UM
         return best
 
     def places(self, x: int, y: int, reach: int, low: int = 0, high: int | None = None) -> list[tuple[int, int]]:
@@ -87,25 +99,33 @@ class Path:
     def _span(self, low: int, high: int) -> tuple[int, int]:
         """The first and the last leg between two positions."""
         last = len(self.s) - 2
+        if not last:
+            return 0, 0
         first = min(max(0, bisect_right(self.s, low) - 1), last)
         return first, max(first, min(bisect_right(self.s, high) - 1, last))
 
     def _on_leg(self, leg: int, x: int, y: int, low: int, high: int) -> tuple[int, int]:
         """The position of a leg closest to a point, and its squared distance."""
-        begin = self.s[leg]
-        span = max(self.s[leg + 1] - begin, 1)
-        ox, oy = x - self.x[leg], y - self.y[leg]
-        dx, dy = self.x[leg + 1] - self.x[leg], self.y[leg + 1] - self.y[leg]
+        xs, ys = self.x, self.y
+        begin, end = self.s[leg], self.s[leg + 1]
+        span = end - begin or 1
+        x0, y0 = xs[leg], ys[leg]
+        ox, oy, dx, dy = x - x0, y - y0, xs[leg + 1] - x0, ys[leg + 1] - y0
         square = dx * dx + dy * dy
-        part = min(max(half_up((ox * dx + oy * dy) * span, square), 0), span) if square else 0
-        s = min(max(begin + part, low), high)
+        # Half up, within the leg, and then within the limits.
+        part = (2 * (ox * dx + oy * dy) * span + square) // (2 * square) if square else 0
+        s = begin if part <= 0 else begin + part if part < span else begin + span
+        s = low if s < low else s
+        s = high if s > high else s
         part = s - begin
         ex, ey = ox * span - dx * part, oy * span - dy * part
         return s, half_up(ex * ex + ey * ey, span * span)
 
     def _leg(self, s_um: int) -> tuple[int, int]:
         """The leg of a position, and how far on it the position is."""
-        last = len(self.s) - 2
-        s_um = min(max(s_um, 0), self.s[-1])
-        leg = min(bisect_right(self.s, s_um) - 1, last)
-        return leg, s_um - self.s[leg]
+        along = self.s
+        s_um = 0 if s_um < 0 else s_um
+        if s_um >= along[-1]:
+            return len(along) - 2, along[-1] - along[-2]
+        leg = bisect_right(along, s_um) - 1
+        return leg, s_um - along[leg]

@@ -163,10 +163,12 @@ def _near_um(record: Record, params: TrafficParams) -> int | None:
     plan = record.track.plan
     if not plan.segments:
         return None
-    segment = plan.segments[plan.segment_at(max(record.at_um, 0))]
+    at_um = record.at_um if record.at_um > 0 else 0
+    segment = plan.segments[plan.segment_at(at_um)]
     edge = record.site.network.edges[segment.edge]
-    low = max(record.at_um - segment.route_s0_um - params.progress_regress_um, 0)
-    high = min(low + _NEAR_UM, segment.length_um)
+    low = record.at_um - segment.route_s0_um - params.progress_regress_um
+    low = low if low > 0 else 0
+    high = low + _NEAR_UM if low + _NEAR_UM < segment.length_um else segment.length_um
     on, square = edge.path.nearest(record.pose.x_um, record.pose.y_um, low, high)
     if not low < on < high or square > params.off_route_um * params.off_route_um:
         return None

@@ -42,7 +42,7 @@ def _long(edge: SourceEdge, start: Point, end: Point) -> bool:
 def oversize(edge: SourceEdge, start: Point, end: Point) -> str | None:
     """What is too much about one edge, in words."""
     if edge.kind in (CurveKind.POLYLINE, CurveKind.SPLINE) and len(edge.points) > POLYLINE_POINTS:
-        return f"has {len(edge.points)} points; allowed are {POLYLINE_POINTS}"
+        return f"has {len(edge.points)} points; the limit is {POLYLINE_POINTS}"
     if edge.kind in (CurveKind.BEZIER, CurveKind.ARC, CurveKind.SPLINE) and _long(edge, start, end):
         return f"is longer than the {CURVE_M} m allowed for a curve"
     return None

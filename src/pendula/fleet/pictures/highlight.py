@@ -16,6 +16,7 @@ from pendula.fleet.model import MoveStyle, Severity, Stand
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.units import MILLION, plain
 from pendula.kernel.errors import InputRefused
+from pendula.kernel.wording import counted
 
 Spans = tuple[tuple[int, int], ...]
 
@@ -141,10 +142,6 @@ _FINDERS: dict[str, Callable[[CompiledMap, str], Highlight | None]] = {
 def conflict_cells(site: CompiledMap, conflict: Conflict) -> Spans:
     """The cells of both lanes in the windows of a conflict."""
     return tuple((site.cells.at(edge, low), site.cells.at(edge, high - 1)) for edge, low, high in conflict.windows)
-
-
-def counted(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def numbers(site: CompiledMap) -> str:

@@ -50,7 +50,7 @@ def _unread(file: str, path: str, value: Any, known: Collection[str]) -> tuple[s
     if not isinstance(value, Mapping):
         return ()
     return tuple(
-        f"{file}: nobody reads the member {path + name!r}{suggestion(name, tuple(known))}"
+        f"{file}: the member {path + name!r} is not known and has no effect{suggestion(name, tuple(known))}"
         for name in value
         if name not in known and name != _VERSION
     )
@@ -77,7 +77,9 @@ def _member(fault: Fault) -> str:
 
 def _finding(file: str, fault: Fault) -> Finding:
     place: dict[str, Json] = {"file": file, "path": fault.path, "line": fault.line, "column": fault.column}
-    message = f"{fault.path}: nobody reads this member{suggestion(_member(fault), tuple(fault.allowed))}"
+    message = (
+        f"{fault.path}: this member is not known and has no effect{suggestion(_member(fault), tuple(fault.allowed))}"
+    )
     remedy = f"correct its name, remove it, or let it begin with {_OWN}"
     return Finding(Code.MAP_PARSE_ERROR, Severity.WARN, message, place, remedy)
 

@@ -48,14 +48,15 @@ def advanced(
     before: Progress, at_ms: int, s_um: int, profile: RobotProfile, params: ProgressParams = USUAL
 ) -> Progress | PoseJump:
     """The next sample. A jump leaves the state as it was."""
-    driven = profile.v_max_um_s * max(0, at_ms - before.at_ms) // 1000
+    driven = profile.v_max_um_s * (at_ms - before.at_ms) // 1000 if at_ms > before.at_ms else 0
     error = profile.localization_error.value_um
     moved = s_um - before.raw_um[-1]
     possible = driven + error + profile.tracking_error.value_um
-    if s_um < before.extend_um - params.regress_um or abs(moved) > possible:
+    extend = before.extend_um
+    if s_um < extend - params.regress_um or abs(moved) > possible:
         return PoseJump(moved, possible)
-    bound = before.extend_um + driven + error
-    extend = max(before.extend_um, min(s_um, bound))
+    if s_um > extend:
+        extend = min(s_um, extend + driven + error)
     return Progress(at_ms, extend, (*before.raw_um, s_um)[-params.window :])
 
 

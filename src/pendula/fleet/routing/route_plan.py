@@ -108,9 +108,9 @@ class RoutePlan:
         """The segment a position is on; a node belongs to the segment that ends in it."""
         starts = self._starts
         at = bisect_right(starts, s_um) - 1
-        if at > 0 and starts[at] == s_um:
-            at -= 1
-        return max(at, 0)
+        if at <= 0:
+            return 0
+        return at - 1 if starts[at] == s_um else at
 
     def pose_at(self, s_um: int) -> Pose:
         """The pose of the truck at a position; in a node, as it arrives there."""

@@ -11,6 +11,7 @@ from pendula.fleet.scenarios.model import (
     Calm,
     DirectionFlips,
     Expectation,
+    GivesBack,
     GoHoldChanges,
     LongestWait,
     NeverBeyond,
@@ -24,6 +25,7 @@ from pendula.fleet.scenarios.model import (
     TasksDone,
 )
 from pendula.fleet.units import plain
+from pendula.kernel.wording import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,7 @@ def asks_for_places(expected: Sequence[Expectation]) -> bool:
 def unmet(outcome: Outcome, expected: Sequence[Expectation]) -> list[str]:
     """A sentence for every invariant that was broken and every expectation that did not come true."""
     measures = outcome.measures
-    broken = [f"{one} was broken {measures.violations[one]} times" for one in sorted(measures.violations)]
+    broken = [f"{one} was broken {counted(measures.violations[one], 'time')}" for one in sorted(measures.violations)]
     return [*broken, *(sentence for one in expected for sentence in _unmet(outcome, one))]
 
 
@@ -77,6 +79,13 @@ def _unmet(outcome: Outcome, one: Expectation) -> Iterator[str]:
                 yield f"there was an alert {code} at {outcome.measures.alerts[code][0]} ms"
         case Stands():
             yield from _unmet_stop(outcome, one)
+        case GivesBack(robot_id, at_least_ms):
+            kept = outcome.measures.gave_back_ms.get(robot_id)
+            if kept is None:
+                yield f"{robot_id} gave nothing back"
+            elif kept < at_least_ms:
+                yield f"{robot_id} kept what it gave back for {kept} ms, less than {at_least_ms}"
+            yield from outcome.measures.taken_early[:1]
         case Calm():
             yield from _unmet_calm(outcome, one)
         case RouteRefused(robot_id):
@@ -110,9 +119,9 @@ def _unmet_end(outcome: Outcome, one: Expectation) -> Iterator[str]:
     match one:
         case TasksDone(count):
             if count is None and outcome.tasks_open:
-                yield f"{outcome.tasks_open} tasks are left open"
+                yield f"tasks left open: {outcome.tasks_open}"
             if count is not None and outcome.tasks_done != count:
-                yield f"{outcome.tasks_done} tasks were done, not {count}"
+                yield f"tasks done: {outcome.tasks_done}, not {count}"
         case AllAtRest():
             for robot, rest in outcome.rests_in.items():
                 if outcome.stands_in[robot] != rest:
@@ -151,7 +160,7 @@ def _unmet_place(outcome: Outcome, one: Expectation) -> Iterator[str]:
             keys = [group.key for group in outcome.measures.site.network.groups]
             flips = outcome.measures.flips[keys.index(group_key)]
             if flips > at_most:
-                yield f"{group_key} changed its direction {flips} times, more than {at_most}"
+                yield f"{group_key} changed its direction {counted(flips, 'time')}, more than {at_most}"
 
 
 def _unmet_wait(outcome: Outcome, one: Expectation) -> Iterator[str]:
@@ -176,4 +185,4 @@ def _unmet_wait(outcome: Outcome, one: Expectation) -> Iterator[str]:
         case GoHoldChanges(at_most, robot_id):
             for robot, waits in every.items():
                 if robot_id in (None, robot) and waits.changes > at_most:
-                    yield f"{robot} changed between go and hold {waits.changes} times, more than {at_most}"
+                    yield f"{robot} changed between go and hold {counted(waits.changes, 'time')}, more than {at_most}"

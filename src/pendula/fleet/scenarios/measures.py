@@ -59,6 +59,10 @@ class Measures:
     places: list[tuple[tuple[int, int], ...]] = field(default_factory=list)
     # When every truck was first and last stopped with a code.
     stops: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
+    # How long every truck kept what it gave back, the longest; and what somebody else had of it meanwhile.
+    gave_back_ms: dict[str, int] = field(default_factory=dict)
+    taken_early: list[str] = field(default_factory=list)
+    _giving: dict[str, tuple[int, frozenset[int]]] = field(default_factory=dict)
     driven_um: int = 0
     flips: Counter[int] = field(default_factory=Counter)
     _directions: dict[int, int] = field(default_factory=dict)
@@ -93,6 +97,7 @@ class Measures:
             self._incident(
                 one.at_ms, number, f"{one.kind.value}: {names}, {one.gap_m:.3f} m on level {one.level.value}"
             )
+        self._give_back(outputs.scene.records, outputs.now_ms)
         self._look(outputs.now_ms, world)
         self.swings.note_routes(outputs.accepted_routes, outputs.now_ms)
         self.swings.note_places(self.now_at, outputs.now_ms)
@@ -113,6 +118,20 @@ class Measures:
         if (held or mode is CommandMode.GO) and mode is not one.mode:
             one.changes += one.mode is not None
             one.mode = mode
+
+    def _give_back(self, records: Sequence[Record], now_ms: int) -> None:
+        """Who gives something back keeps all of it until nothing of it is kept any more: by what is held, whatever the
+        record says of the giving."""
+        for record in records:
+            if record.retraction is not None and record.robot_id not in self._giving:
+                self._giving[record.robot_id] = now_ms, frozenset(record.retraction.resources)
+        for name, (since, given) in list(self._giving.items()):
+            if all(given.isdisjoint(one.keeps) for one in records if one.robot_id == name):
+                self.gave_back_ms[name] = max(self.gave_back_ms.get(name, 0), now_ms - since)
+                del self._giving[name]
+                continue
+            early = [one.robot_id for one in records if one.robot_id != name and not given.isdisjoint(one.keeps)]
+            self.taken_early += [f"{other} had at {now_ms} ms what {name} gave back" for other in early]
 
     def _look(self, now_ms: int, world: World) -> None:
         before, self.now_at = self.now_at, tuple([(truck.edge, truck.on_um) for truck in world.trucks])

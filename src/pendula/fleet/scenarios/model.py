@@ -68,6 +68,15 @@ class ScenarioEvent(Struct, frozen=True):
         return Fault(self.type, self.for_ms, self.x_um, self.y_um, self.by_um, self.by_ms)
 
 
+class ScenarioRoute(Struct, frozen=True):
+    """A planner outside the fleet sends a truck to a node; from `leaves_at`, a node on the way that it drives."""
+
+    at_ms: int
+    robot_id: str
+    node_id: str
+    leaves_at: str | None = None
+
+
 class Place(Struct, frozen=True):
     """A truck on an edge, between two positions."""
 
@@ -146,6 +155,14 @@ class Stands(Expectation, frozen=True):
     until_ms: int | None = None
 
 
+class GivesBack(Expectation, frozen=True):
+    """A truck gives something back, keeps it for at least so long, until it has acknowledged, and nobody has it
+    before."""
+
+    robot_id: str
+    at_least_ms: int
+
+
 class RouteRefused(Expectation, frozen=True):
     robot_id: str | None = None
 
@@ -185,6 +202,7 @@ class Scenario(Struct, frozen=True):
     task_events: tuple[ScenarioTaskEvent, ...] = ()
     events: tuple[ScenarioEvent, ...] = ()
     actions: tuple[OperatorAction, ...] = ()
+    routes: tuple[ScenarioRoute, ...] = ()
     expect: tuple[Expectation, ...] = ()
     compile_params: CompileParams = CompileParams()
     traffic: TrafficParams = TrafficParams()

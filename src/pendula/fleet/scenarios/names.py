@@ -9,9 +9,17 @@ from msgspec import Struct, structs
 
 from pendula.fleet.scenarios.model import Scenario
 from pendula.fleet.site.compiled_map import CompiledMap
+from pendula.kernel.errors import InputRefused
 
 # Members of events and expectations that name something, and what that is.
-_KINDS = {"robot_id": "truck", "node_id": "node", "edge_key": "edge", "group_key": "lane"}
+_KINDS = {"robot_id": "truck", "node_id": "node", "edge_key": "edge", "group_key": "lane", "leaves_at": "node"}
+
+
+class ScenarioRefused(InputRefused):
+    """A scenario that cannot begin, or go on: it names what is not there, or two things alike. Facts: `findings`,
+    sentences; or the truck."""
+
+    code = "scenario_refused"
 
 
 def wrong_names(scenario: Scenario, site: CompiledMap) -> list[str]:
@@ -31,7 +39,7 @@ def wrong_names(scenario: Scenario, site: CompiledMap) -> list[str]:
         *(f"there is no node {one!r} to limit" for one in scenario.dispatch.node_limits if one not in known["node"]),
         *(
             f"there is no {kind} {name!r}"
-            for one in (*scenario.task_events, *scenario.events, *scenario.expect)
+            for one in (*scenario.task_events, *scenario.events, *scenario.routes, *scenario.expect)
             for kind, name in _named(one)
             if name not in known[kind]
         ),

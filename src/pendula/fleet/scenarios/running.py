@@ -21,7 +21,8 @@ from pendula.fleet.scenarios.configuring import config_of
 from pendula.fleet.scenarios.expectations import Outcome, asks_for_places, unmet
 from pendula.fleet.scenarios.measures import WATCHED, Measures
 from pendula.fleet.scenarios.model import Robot, Scenario
-from pendula.fleet.scenarios.names import wrong_names
+from pendula.fleet.scenarios.names import ScenarioRefused, wrong_names
+from pendula.fleet.scenarios.outside_routes import OutsideRoutes
 from pendula.fleet.simulator.connection import SimulatedGateway
 from pendula.fleet.simulator.world import Start, World
 from pendula.fleet.site.compiled_map import CompiledMap
@@ -30,17 +31,9 @@ from pendula.fleet.tick import Reason, TickOutputs, Traffic
 from pendula.fleet.trucks.profiles import RobotProfile
 from pendula.fleet.units import MILLION, metres
 from pendula.kernel.canonical import Json
-from pendula.kernel.errors import InputRefused
 
 _WORKING = frozenset({Phase.LOADING, Phase.UNLOADING})
 HOUR_MS = 3_600_000
-
-
-class ScenarioRefused(InputRefused):
-    """A scenario that cannot begin: it names what is not there, or two things alike. Facts: `findings`, sentences; or
-    the truck."""
-
-    code = "scenario_refused"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +94,7 @@ class Run:
         self.measures = Measures(self.site, scenario.traffic, names, keeps_places=asks_for_places(scenario.expect))
         self._people = sorted(scenario.actions, key=lambda one: (one.ts, one.actionId))
         self._events = sorted(scenario.events, key=lambda one: (one.at_ms, one.robot_id))
+        self._routes = OutsideRoutes(scenario.routes, self.engine)
         self._later: list[tuple[int, TaskEvent]] = _in_time(scenario)
         self._hash = sha256()
 
@@ -119,7 +113,8 @@ class Run:
     @property
     def is_over(self) -> bool:
         """Whether nothing will happen any more."""
-        return not self._events and not self._later and not self._people and self.dispatch.is_over(self.now_ms)
+        told = self._events or self._later or self._people or not self._routes.are_over
+        return not told and self.dispatch.is_over(self.now_ms)
 
     def act(self, action: OperatorAction) -> None:
         """A person acts beside what the scenario says, in the next tick or when it is time."""
@@ -131,7 +126,8 @@ class Run:
         self._happen(now)
         heard = self.gateway.received()
         tasks = self._task_events(now, heard.done)
-        self.road.apply(Tick(now, heard.reports, tasks, operator_actions=self._actions(now)))
+        actions, routes = self._actions(now), self._routes.due(now)
+        self.road.apply(Tick(now, heard.reports, tasks, operator_actions=actions, routes=routes))
         outputs = self.engine.last
         assert outputs is not None
         self._carry_out(self.engine.orders_out)
@@ -254,12 +250,12 @@ class Run:
 
     def _discs(self, outputs: TickOutputs) -> list[Disc]:
         """Every node that is locked belongs to one truck alone."""
-        nodes, first, beyond = self.site.network.nodes, len(self.site.cells), self.site.token(0)
+        nodes = self.site.network.nodes
         return [
             Disc(record.number, at.x_um / MILLION, at.y_um / MILLION)
             for record in outputs.scene.records
-            for resource in record.keeps
-            if first <= resource < beyond and (at := nodes[resource - first].at)
+            for node in record.zones
+            if (at := nodes[node].at)
         ]
 
     def _digest(self, outputs: TickOutputs) -> None:

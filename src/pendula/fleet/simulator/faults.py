@@ -93,6 +93,9 @@ class Trouble:
 
     def acknowledgement(self, seq: int, now_ms: int) -> int:
         """The number that is acknowledged: late, as long as that lasts."""
+        if not self.until_ms:
+            self.acknowledged = seq
+            return seq
         late = self.told[FaultKind.LATE_ACKS].by_ms if self.has(FaultKind.LATE_ACKS, now_ms) else 0
         if late or self.acks:
             self.acks.append((now_ms + late, seq))

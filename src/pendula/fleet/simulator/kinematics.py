@@ -222,8 +222,10 @@ class SimulatedTruck:
     def _closing_in(self, order: Order) -> Order:
         """A truck that stops a little before the node it was sent to creeps up to it by itself: its manager sees where
         it is only within the error of its reports."""
-        node = self._bound()
-        if self.yaw_urad is not None or node > order.stop_line_um or node - self.s_um > _CREEP_UM:
+        if self.yaw_urad is not None:
+            return order
+        node = self._bounds[self.segment]
+        if node > order.stop_line_um or node - self.s_um > _CREEP_UM:
             return order
         return replace(order, target_um=node, limit_um_s=max(order.limit_um_s, _CREEP_UM_S))
 
@@ -246,24 +248,32 @@ class SimulatedTruck:
         return True
 
     def _drive(self, order: Order, step_ms: int, stop: bool) -> None:
-        profile, s_um = self.profile, self.s_um
-        left = min(order.target_um, self._bound()) - s_um
-        if left <= 0 and not self.v_um_s:
+        profile, s_um, before = self.profile, self.s_um, self.v_um_s
+        bound = self._bound()
+        left = (order.target_um if order.target_um < bound else bound) - s_um
+        if left <= 0 and not before:
             return
-        gain, loss = profile.accel_um_s2 * step_ms // 1000, profile.brake_um_s2 * step_ms // 1000
-        # The curve of braking from where this step would end: no step asks for more than the brakes give.
-        room = left - self.v_um_s * step_ms // 1000
-        curve = isqrt(2 * profile.brake_um_s2 * room) if room > 0 else 0
-        fastest = min(order.limit_um_s, profile.v_max_um_s, max(curve, 1), self._allowed(order, s_um, step_ms))
-        wish = 0 if stop or left <= 0 else min(self.v_um_s + gain, fastest)
-        v = max(wish, self.v_um_s - loss)
-        way = (self.v_um_s + v) * step_ms // 2000
-        if 0 < left <= max(way, _THERE_UM) and v <= loss and not stop:
+        loss = profile.brake_um_s2 * step_ms // 1000
+        wish = 0 if stop or left <= 0 else self._wish(order, s_um, left, step_ms)
+        v = wish if wish > before - loss else before - loss
+        way = (before + v) * step_ms // 2000
+        if left > 0 and (left <= way or left <= _THERE_UM) and v <= loss and not stop:
             way, v = left, 0
         self.v_um_s = v
         if way:
             self._go(way)
-            self.overrun_um = max(self.overrun_um, self.s_um - order.stop_line_um)
+            over = self.s_um - order.stop_line_um
+            if over > self.overrun_um:
+                self.overrun_um = over
+
+    def _wish(self, order: Order, s_um: int, left_um: int, step_ms: int) -> int:
+        """How fast the truck would like to be after a step."""
+        profile, before = self.profile, self.v_um_s
+        # The curve of braking from where this step would end: no step asks for more than the brakes give.
+        room = left_um - before * step_ms // 1000
+        curve = (isqrt(2 * profile.brake_um_s2 * room) or 1) if room > 0 else 1
+        gained = before + profile.accel_um_s2 * step_ms // 1000
+        return min(gained, order.limit_um_s, profile.v_max_um_s, curve, self._allowed(order, s_um, step_ms))
 
     def _allowed(self, order: Order, s_um: int, step_ms: int) -> int:
         """The speed from which the truck can still stop before its stop line: it knows the line, and does not wait to

@@ -58,19 +58,28 @@ class Drift:
         self._still = not any(bounds)
         self._begin = np.zeros(len(bounds))
         self._end = np.zeros(len(bounds))
+        self._way = np.zeros(len(bounds))
         self._knot = -1
 
     def at(self, times_ms: list[int]) -> Floats | float:
         """One row for every instant, in order; no instant may lie before the last knot that was asked for."""
         if self._still:
             return 0.0
+        if self._knot == times_ms[0] // self.KNOT_MS == times_ms[-1] // self.KNOT_MS:
+            # All of them on one way, as most are.
+            return self._begin + self._way * [[time % self.KNOT_MS / self.KNOT_MS] for time in times_ms]
         rows = np.empty((len(times_ms), len(self._bounds)))
         for row, time in enumerate(times_ms):
             knot, since = divmod(time, self.KNOT_MS)
             while self._knot < knot:
-                self._knot += 1
-                self._begin = self._end
-                drawn = [within(chance, bound) for chance, bound in zip(self._chances, self._bounds, strict=True)]
-                self._end = np.array(drawn, dtype=np.float64)
-            rows[row] = self._begin + (self._end - self._begin) * (since / self.KNOT_MS)
+                self._go_on()
+            rows[row] = self._begin + self._way * (since / self.KNOT_MS)
         return rows
+
+    def _go_on(self) -> None:
+        """To the next knot."""
+        self._knot += 1
+        self._begin = self._end
+        drawn = [within(chance, bound) for chance, bound in zip(self._chances, self._bounds, strict=True)]
+        self._end = np.array(drawn, dtype=np.float64)
+        self._way = self._end - self._begin

@@ -30,34 +30,37 @@ class Tracks:
             # The last vertex begins no leg; its entry is never looked at.
             legs += [*edge.path.yaws, (0, 0)]
             begin += edge.path.length_um + 1
-        self._x, self._y, self._s = (np.array(one, dtype=np.int64) for one in (x, y, s))
-        self._yaw = np.array(legs, dtype=np.int64).reshape(-1, 2)
-        self._first = np.array(first, dtype=np.int64)
-        self._last = np.append(self._first[1:], len(x)) - 2
-        self._base = np.array(base, dtype=np.int64)
+        self._s = np.array(s, dtype=np.int64)
+        self._legs = _legs(self._s, np.array(x, dtype=np.int64), np.array(y, dtype=np.int64), np.array(legs))
+        begins = np.array(first, dtype=np.int64)
+        ends = np.append(begins[1:], len(x)) - 2
         backward = [edge.style is MoveStyle.BACKWARD for edge in site.network.edges]
-        self._about = np.where(backward, PI_URAD, 0)
+        # Of every edge: where it begins on the axis, its first and last leg, and by how much trucks are turned on it.
+        self._edges = np.array([base, begins, ends, np.where(backward, PI_URAD, 0)], dtype=np.int64)
 
     def poses(self, edge: Ints, s_um: Ints) -> tuple[Ints, Ints, Ints]:
         """x, y and yaw of trucks on these edges at these positions, of the same shape."""
-        at = self._base[edge] + s_um
-        leg = np.clip(np.searchsorted(self._s, at, side="right") - 1, self._first[edge], self._last[edge])
-        begin = self._s[leg]
-        whole = np.maximum(self._s[leg + 1] - begin, 1)
-        part = np.clip(at - begin, 0, whole)
-        x = self._x[leg] + _share(self._x[leg + 1] - self._x[leg], part, whole)
-        y = self._y[leg] + _share(self._y[leg + 1] - self._y[leg], part, whole)
-        start = self._yaw[leg, 0]
-        turn = wrapped(self._yaw[leg, 1] - start)
-        return x, y, wrapped(start + _share(turn, part, whole) + self._about[edge])
+        base, first, last, about = self._edges[:, edge]
+        at = base + s_um
+        leg = np.minimum(np.maximum(self._s.searchsorted(at, side="right") - 1, first), last)
+        rows = self._legs[:, leg]
+        begin, whole = rows[0], rows[1]
+        part = np.minimum(np.maximum(at - begin, 0), whole)
+        # x, y and yaw at once: from where each begins its share of the way to where it ends.
+        x, y, yaw = rows[2:5] + (2 * rows[5:8] * part + whole) // (2 * whole)
+        return x, y, wrapped(yaw + about)
+
+
+def _legs(s: Ints, x: Ints, y: Ints, yaws: Ints) -> Ints:
+    """One column for every vertex, of the leg that begins there: begin, length, x, y and yaw, and by how much those
+    change; the last vertex of an edge begins no leg, and its column is never looked at."""
+    turn = wrapped(yaws[:, 1] - yaws[:, 0])
+    changes = (np.append(np.diff(one), 0) for one in (s, x, y))
+    whole, dx, dy = changes
+    return np.array([s, np.maximum(whole, 1), x, y, yaws[:, 0], dx, dy, turn], dtype=np.int64)
 
 
 def wrapped(urad: Ints) -> Ints:
     """The same directions in (-pi, pi]."""
     angle = urad % TWO_PI_URAD
     return np.where(angle <= PI_URAD, angle, angle - TWO_PI_URAD)
-
-
-def _share(value: Ints, part: Ints, whole: Ints) -> Ints:
-    shared: Ints = (2 * value * part + whole) // (2 * whole)
-    return shared

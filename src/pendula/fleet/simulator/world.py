@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from pendula.fleet.contracts.traffic import RobotStatus, RollingTargetCommand
@@ -221,28 +222,32 @@ class World:
     def _telemetry(self, row: int, trace: Trace) -> list[Telemetry]:
         """Measured: the true poses without the error of position, which trucks cannot see, and with jitter."""
         at_ms = int(trace.at_ms[row])
-        clock = [at_ms + _WRONG_CLOCK_MS * one.has(FaultKind.BAD_TELEMETRY, at_ms) for one in self.trouble]
-        off = [self._off(i, one, at_ms) for i, one in enumerate(self.trouble)]
         places = [np.rint(one[row] * MILLION).astype(np.int64) for one in trace.seen]
-        x, y, yaw = places[0].tolist(), places[1].tolist(), wrapped(places[2]).tolist()
-        return [
-            Telemetry(
-                at_ms=clock[i],
-                x_um=x[i] + within(jitter, bound) + off[i][0],
-                y_um=y[i] + within(jitter, bound) + off[i][1],
-                yaw_urad=yaw[i],
-                v_um_s=truck.v_um_s,
-                last_ack_seq=self.trouble[i].acknowledgement(0 if truck.order is None else truck.order.seq, at_ms),
-                status=RobotStatus.FAULT if self.trouble[i].has(FaultKind.FAULT, at_ms) else RobotStatus.OK,
-                obstructed=self.trouble[i].has(FaultKind.STAND, at_ms),
-            )
-            for i, (truck, jitter, bound) in enumerate(zip(self.trucks, self._jitter, self._jitter_um, strict=True))
-        ]
+        seen = zip(places[0].tolist(), places[1].tolist(), wrapped(places[2]).tolist(), strict=True)
+        return [self._said(i, at_ms, *pose) for i, pose in enumerate(seen)]
+
+    def _said(self, i: int, at_ms: int, x_um: int, y_um: int, yaw_urad: int) -> Telemetry:
+        truck, trouble, jitter, bound = self.trucks[i], self.trouble[i], self._jitter[i], self._jitter_um[i]
+        off = self._off(i, trouble, at_ms) if trouble.until_ms else (0, 0)
+        well = Telemetry(
+            at_ms=at_ms,
+            x_um=x_um + within(jitter, bound) + off[0],
+            y_um=y_um + within(jitter, bound) + off[1],
+            yaw_urad=yaw_urad,
+            v_um_s=truck.v_um_s,
+            last_ack_seq=trouble.acknowledgement(0 if truck.order is None else truck.order.seq, at_ms),
+        )
+        if not trouble.until_ms:
+            return well
+        return replace(
+            well,
+            at_ms=at_ms + _WRONG_CLOCK_MS * trouble.has(FaultKind.BAD_TELEMETRY, at_ms),
+            status=RobotStatus.FAULT if trouble.has(FaultKind.FAULT, at_ms) else RobotStatus.OK,
+            obstructed=trouble.has(FaultKind.STAND, at_ms),
+        )
 
     def _off(self, truck: int, trouble: Trouble, at_ms: int) -> tuple[int, int]:
         """By how much a report is off beside the ordinary jitter."""
-        if not trouble.until_ms:
-            return 0, 0
         x, y = trouble.offset_um(at_ms)
         noise = trouble.noise_um(at_ms)
         return x + within(self._wild[truck], noise), y + within(self._wild[truck], noise)

@@ -77,11 +77,16 @@ class Lookahead(Struct, frozen=True):
 def target_um(at_um: int, stop_um: int, before_um: int, exact: bool, params: Lookahead) -> int:
     """Where the target lies: `ahead_um` before the truck, short of the stop line by the buffer unless the truck acts
     there (`exact`), not back behind the last target, not farther on than one advance, and never behind the truck."""
-    buffer = 0 if exact else min(params.buffer_um, max(0, stop_um - at_um))
-    last = max(at_um, stop_um - buffer)
-    wanted = min(at_um + params.ahead_um, last)
-    step = max(before_um, at_um) + params.advance_um
-    return max(at_um, min(max(wanted, min(before_um, last)), step))
+    if stop_um <= at_um:
+        return at_um
+    # From here on the last place is beyond the truck, or where it is.
+    last = stop_um if exact else max(at_um, stop_um - params.buffer_um)
+    if at_um + params.ahead_um >= last:
+        wanted = last
+    else:
+        wanted = max(at_um + params.ahead_um, min(before_um, last))
+    step = (before_um if before_um > at_um else at_um) + params.advance_um
+    return wanted if wanted < step else step
 
 
 def limit_um_s(plan: RoutePlan, profile: RobotProfile, at_um: int, target_um: int, stop_um: int) -> int:

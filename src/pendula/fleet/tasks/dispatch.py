@@ -12,7 +12,7 @@ from pendula.fleet.contracts.traffic import Phase, TaskState
 from pendula.fleet.driving.detours import RECOVERY
 from pendula.fleet.health.closures import joined
 from pendula.fleet.model import Stream, Truck
-from pendula.fleet.routing.planner import Anchor, AtNode, Closed, Planner
+from pendula.fleet.routing.planner import OPEN, Anchor, AtNode, Closed, Planner
 from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.tasks.assignment import Assignment, TaskReason
@@ -84,6 +84,7 @@ class Dispatch:
             for number, one in enumerate(sorted(trucks, key=lambda one: one.robot_id))
         ]
         self._usual = [one.closed for one in self.drivers]
+        self._barred = OPEN
         self.book = TaskBook.of(streams, len(self.drivers), self.params.node_limits)
         self._numbers = {one.robot_id: one.number for one in self.drivers}
         self._ways = Ways(site, self.drivers, self.params)
@@ -120,8 +121,16 @@ class Dispatch:
             alerts=tuple(sent.alerts),
         )
 
+    def driver(self, robot_id: str) -> Driver | None:
+        """What a truck is about; None for one that is not known."""
+        number = self._numbers.get(robot_id)
+        return None if number is None else self.drivers[number]
+
     def keep_off(self, barred: Closed) -> None:
         """What trucks that have failed close: new routes keep off it, until they are back."""
+        if barred == self._barred:
+            return
+        self._barred = barred
         for driver, usual in zip(self.drivers, self._usual, strict=True):
             driver.closed = joined(usual, barred)
 

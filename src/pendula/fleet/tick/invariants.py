@@ -151,22 +151,23 @@ def can_stop(record: Record, params: TrafficParams) -> bool:
 
 def no_way_to_rest(locks: LockState) -> Iterator[tuple[str, str]]:
     """I-12: the stored witness replays: every move of it is free of where the others stand, and all end at rest."""
-    shadow, room = locks.exclusion.shadow, locks.exclusion.capacity
+    shadow = locks.exclusion.shadow
     positions = [None if one is None else one.position for one in locks.trucks]
     around = {i: shadow(locks.standing(i)) for i in locks.known()}
-    # How many trucks exclude each resource where they stand; a shadow names each resource once.
+    # For how many trucks more each resource has room beside those that stand; a shadow names each resource once.
     taken = np.bincount(np.concatenate([_NOTHING, *around.values()]), minlength=len(locks.exclusion))
+    room = locks.exclusion.capacity - taken
     for i, to in locks.witness:
         one, at = locks.truck(i), positions[i]
         assert at is not None
-        taken[around[i]] -= 1
+        room[around[i]] += 1
         need = one.demand.needs(at, to)
-        if (taken[need] >= room[need]).any():
+        if len(need) and np.minimum.reduce(room[need]) <= 0:
             yield "I-12", f"the witness does not replay: truck {i} does not get to position {to}"
             return
         positions[i] = to
         around[i] = shadow(one.demand.stands(to))
-        taken[around[i]] += 1
+        room[around[i]] -= 1
     for i in locks.moving():
         if positions[i] != locks.truck(i).goal:
             yield "I-12", f"the witness leaves truck {i} at position {positions[i]}"

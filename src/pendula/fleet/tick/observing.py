@@ -5,6 +5,7 @@ taken to be in the node as long as its pivot is.
 """
 
 from collections.abc import Collection, Iterable
+from operator import ge
 
 from msgspec import Struct, structs
 
@@ -62,18 +63,21 @@ def screened(
             readable.append(report)
         else:
             dropped.append(DroppedReport(str(report.robot_id), code))
-    # All members: of two that differ under one time the same one counts, whichever came first.
-    return sorted(readable, key=structs.astuple), sorted(dropped, key=structs.astuple)
+    names = [one.robot_id for one in readable]
+    if any(map(ge, names, names[1:])):
+        # All members: of two that differ under one time the same one counts, whichever came first.
+        readable.sort(key=structs.astuple)
+    return readable, sorted(dropped, key=structs.astuple)
 
 
 def _unreadable(report: TruckReport, known: Collection[str], now_ms: int) -> str | None:
     if report.robot_id not in known:
         return "UNKNOWN_ROBOT"
     numbers = (report.at_ms, report.x_um, report.y_um, report.yaw_urad, report.v_um_s, report.last_ack_seq)
-    said = (*numbers, report.confidence_ppm)
     # A program may hand over anything: NaN, decimals and endless integers stop nobody but their own truck.
-    if {*map(type, said)} != {int} or max(said) > _MOST or min(said) < -_MOST:
-        return "REPORT_MALFORMED"
+    for one in (*numbers, report.confidence_ppm):
+        if type(one) is not int or not -_MOST <= one <= _MOST:
+            return "REPORT_MALFORMED"
     if not isinstance(report.status, RobotStatus) or not isinstance(report.phase, Phase):
         return "REPORT_MALFORMED"
     return "REPORT_FROM_THE_FUTURE" if report.at_ms > now_ms + AHEAD_MS else None
@@ -154,7 +158,9 @@ def _progress(record: Record, params: TrafficParams, moved: bool) -> Stop | None
         return Stop.OVERRUN
     record.progress = after
     # A new way may ask for a turn where the truck stands: it is not beyond that node, whatever noise said before.
-    limit = record.grant_um if act is None else min(record.grant_um, act.s_um)
+    limit = record.grant_um
+    if act is not None and act.s_um < limit:
+        limit = act.s_um
     record.at_um = max(record.at_um, min(after.extend_um, limit))
     return None
 

@@ -95,7 +95,8 @@ def release_the_passed(draft: Draft) -> None:
     for record in draft.records:
         if record.doubt is not None:
             continue
-        bound = min(release_bound_um(record, draft.now_ms), record.passed_um)
+        bound, passed_um = release_bound_um(record, draft.now_ms), record.passed_um
+        bound = bound if bound < passed_um else passed_um
         passed = [resource for resource, free in record.held.items() if free <= bound]
         given = record.retraction
         if given is not None and acknowledged(given.seq, record.ack_seq):

@@ -44,6 +44,10 @@ from pendula.fleet.views.snapshot import Scene, queue_places, snapshot
 from pendula.kernel.canonical import digest
 from pendula.kernel.errors import InputRefused, WrongUsage
 
+# What a single search may take of a tick, in looks at trucks: with 20 trucks none that finds something needs as many,
+# and with 100 one that finds nothing would make three times as many.
+_LOOKS_OF_A_SEARCH = 160
+
 
 class TrafficRefused(InputRefused):
     """A fleet that cannot run automatically on a map. Facts: `findings`, sentences that say what is wrong."""
@@ -310,7 +314,8 @@ class Traffic:
         return self
 
     def _draft(self, inputs: TickInputs) -> Draft:
-        for_routes = self.params.search_nodes_per_tick // 2
+        one = self.params
+        for_routes = one.search_nodes_per_tick // 2
         return Draft(
             tick=self.tick_number,
             now_ms=inputs.now_ms,
@@ -324,8 +329,8 @@ class Traffic:
             numbers=self._numbers,
             closed=self.closed,
             locks=self._locks,
-            effort=Effort(self.params.search_nodes, self.params.search_nodes_per_tick - for_routes),
-            admissions=Effort(self.params.search_nodes, for_routes),
+            effort=Effort(one.search_nodes, one.search_nodes_per_tick - for_routes, _LOOKS_OF_A_SEARCH),
+            admissions=Effort(one.search_nodes, for_routes, _LOOKS_OF_A_SEARCH),
             directions=self._directions.copied(),
             two_way=self._two_way,
             ways=self._ways,

@@ -22,6 +22,8 @@ def blocked_by_graph(state: LockState) -> Graph:
 def cycle_of(graph: Mapping[int, int], start: int | None = None) -> tuple[int, ...]:
     """Trucks of which each is blocked by the next and the last by the first; empty where there are none. The smallest
     numbers are tried first, and `start` before them."""
+    if not _circles(graph):
+        return ()
     done: set[int] = set()
     for root in [*([start] if start is not None else []), *sorted(graph)]:
         path: list[int] = []
@@ -29,6 +31,18 @@ def cycle_of(graph: Mapping[int, int], start: int | None = None) -> tuple[int, .
         if found:
             return found
     return ()
+
+
+def _circles(graph: Mapping[int, int]) -> bool:
+    """Whether there is a cycle at all: whoever is blocked only by trucks that are not blocked is not in one."""
+    left = dict(graph)
+    while left:
+        mask = sum(1 << i for i in left)
+        blocked = {i: by for i, by in left.items() if by & mask}
+        if len(blocked) == len(left):
+            return True
+        left = blocked
+    return False
 
 
 def _walk(graph: Mapping[int, int], root: int, path: list[int], done: set[int]) -> tuple[int, ...]:

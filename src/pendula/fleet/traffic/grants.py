@@ -75,13 +75,19 @@ class Rule(StrEnum):
 @dataclass(slots=True)
 class Effort:
     """What the decisions of a tick may still cost, in branches of a search: counted, so that they repeat. A search
-    costs one at least; when nothing is left, only what the stored witness allows is granted."""
+    costs one at least; when nothing is left, only what the stored witness allows is granted. `most_looks`: how often a
+    single search looks at a truck, which costs too."""
 
     per_search: int = 30
     left: int = 1_000_000
+    most_looks: int = 1_000_000
 
     def take(self) -> int:
         return max(0, min(self.per_search, self.left))
+
+    def looks(self) -> int:
+        """How often the next search may look: one that is begun may take twice what is left."""
+        return min(self.most_looks, 2 * LOOKS * self.left)
 
 
 def accept_route(
@@ -151,7 +157,7 @@ def _search(state: LockState, i: int, effort: Effort) -> tuple[int, ...] | None:
     allowed = effort.take()
     if not allowed:
         return ()
-    found, search = find_witness(state, [i], state.witness, allowed)
+    found, search = find_witness(state, [i], state.witness, allowed, effort.looks())
     effort.left -= 1 + allowed - max(0, search.nodes) + search.looks // LOOKS
     if found is None:
         return search.cycle

@@ -68,10 +68,15 @@ class Truck:
     shadows: dict[int, Ints] = field(default_factory=dict)
     fresh: dict[int, Ints] = field(default_factory=dict)
 
+    @property
+    def to_go(self) -> int:
+        """How many positions are left."""
+        return self.goal - self.position
+
     def copied(self) -> "Truck":
         """A truck that goes on by itself; what follows from its way alone is shared."""
         twin = object.__new__(Truck)
-        twin.__dict__.update(self.__dict__)
+        twin.__dict__ = self.__dict__.copy()
         twin.held = set(self.held)
         return twin
 

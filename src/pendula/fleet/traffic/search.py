@@ -2,7 +2,8 @@
 
 Once they are there, everybody else goes on as the old witness says: trucks at refuges block no move of it. So the
 search touches the trucks it was asked about, those in their way, and no others. It moves them on the columns of the
-state and takes every move back. Branches are counted, never timed.
+state and takes every move back. Branches and looks at trucks are counted, never timed: with either spent it ends as one
+that found nothing, since a refusal is always safe.
 """
 
 from collections.abc import Callable
@@ -31,9 +32,15 @@ _ASKED = 8
 # How often everybody drives on in one roll-out, and how many outlooks of trucks cost as much as a branch.
 _ROUNDS = 40
 LOOKS = 8
+# How many outlooks a search may make unless it is told otherwise: no end of it.
+_ENDLESS = 1 << 62
 # Who drives on first in a roll-out: who has least to go, which empties the floor; then who has most, which solves what
 # the first one cannot. What a branch solves beside them is rare.
 _ORDERS = (1, -1)
+
+
+class _Spent(Exception):
+    """A search has looked as often as it may."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +77,11 @@ class Search:
     stuck: tuple[int, ...] = ()
     cycle: tuple[int, ...] = ()
     asleep: dict[int, Sleeper] = field(default_factory=dict)
-    # Outlooks that had to be made, most of what a search costs beside its branches.
+    # Those of them that did not drive on in a roll-out, and will not before they wake.
+    idle: set[int] = field(default_factory=set)
+    # Outlooks that had to be made, most of what a search costs beside its branches, and how many it may make.
     looks: int = 0
+    most_looks: int = _ENDLESS
     # The trucks it was asked about, and where all grants ended when it began.
     start: tuple[int, ...] = ()
     begin: tuple[int, ...] = ()
@@ -88,6 +98,7 @@ class Search:
     def wake(self, trucks: list[int]) -> None:
         for k in trucks:
             self.state.watched.remove(k, self.asleep.pop(k).way)
+        self.idle.difference_update(trucks)
 
     def outlook(self, i: int) -> Outlook:
         """What a truck sees from where it is; where that is nothing good, it is asked again only when it may have
@@ -95,6 +106,8 @@ class Search:
         sleeper = self.asleep.get(i)
         if sleeper is not None:
             return sleeper.outlook
+        if self.looks >= self.most_looks:
+            raise _Spent
         self.looks += 1
         state, one = self.state, self.state.truck(i)
         far, blockers = reach_and_blockers(state, i)
@@ -112,13 +125,28 @@ class Search:
 
     # -- the whole of it ---------------------------------------------------------------------------------------------
 
+    def found(self) -> bool:
+        """Whether everybody it was asked about gets to a refuge, as far as it may look."""
+        try:
+            return self.solved(sorted(self.waiting))
+        except _Spent:
+            if not self.stuck:
+                self.get_stuck()
+            # Somebody has to be named: who is refused for the sake of nobody would be asked again in every tick.
+            self.cycle = self.cycle or self.stuck
+            return False
+
+    def get_stuck(self) -> None:
+        """Notes who stands in whose way where nothing moves any more."""
+        self.stuck, self.cycle = tuple(sorted(self.waiting)), cycle_of(self.waiting)
+
     def solved(self, dirty: list[int]) -> bool:
         """Whether everybody who waits gets to a refuge; `dirty` are those whose way may have become free."""
         self.settle(dirty)
         if not self.waiting:
             return True
         if not self.stuck:
-            self.stuck, self.cycle = tuple(sorted(self.waiting)), cycle_of(self.waiting)
+            self.get_stuck()
             self.hopeless_pair = self.hopeless()
             if self.hopeless_pair:
                 self.cycle = self.hopeless_pair
@@ -163,18 +191,16 @@ class Search:
     def rolled_out(self, order: int) -> bool:
         """Whether all goes well when everybody drives on as far as possible, over and over: a convoy on a ring is never
         in nobody's way, and gets home all the same."""
+        truck = self.state.truck
         for _ in range(_ROUNDS):
-            line = sorted(self.waiting, key=lambda i: (order * self.to_go(i), i))
-            moved = [i for i in line if self.driven_on(i)]
+            line = [i for _, i in sorted((order * truck(i).to_go, i) for i in self.waiting)]
+            # Who is idle may be woken by one of those before it.
+            moved = [i for i in line if i not in self.idle and self.driven_on(i)]
             if not self.waiting:
                 return True
             if not self.in_the_way() and not moved and not any(self.driven_on(i, anywhere=True) for i in line):
                 return False
         return False
-
-    def to_go(self, i: int) -> int:
-        one = self.state.truck(i)
-        return one.goal - one.position
 
     def driven_on(self, i: int, anywhere: bool = False) -> bool:
         """Whether a truck gets on. Not into a junction or another's window, where somebody else would have to wait for
@@ -189,6 +215,8 @@ class Search:
             return True
         target = seen.far if anywhere else one.demand.wanted_between(one.position, seen.far)
         if target is None or target == one.position:
+            if i in self.asleep:
+                self.idle.add(i)
             return False
         self.go(i, target)
         return True
@@ -209,10 +237,11 @@ class Search:
 
     def in_the_way(self) -> list[int]:
         """Trucks that stand in the way of those who wait and were not looked at yet; they wait from now on."""
-        mask = 0
-        for one in self.waiting.values():
+        mask, known = 0, 0
+        for i, one in self.waiting.items():
             mask |= one
-        fresh = [k for k in trucks_of(mask) if k not in self.waiting and self.can_move(k)]
+            known |= 1 << i
+        fresh = [k for k in trucks_of(mask & ~known) if self.can_move(k)]
         self.waiting.update(dict.fromkeys(fresh, 0))
         return fresh
 
@@ -296,14 +325,17 @@ class Search:
         return list(found)
 
 
-def find_witness(state: LockState, start: list[int], old: list[Move], nodes: int) -> tuple[list[Move] | None, Search]:
+def find_witness(
+    state: LockState, start: list[int], old: list[Move], nodes: int, looks: int = _ENDLESS
+) -> tuple[list[Move] | None, Search]:
     """A schedule from the ends of all grants: trucks of `start` and whoever is in their way to refuges, then all others
-    as the old witness says, then those few to rest. `None` where none was found within so many branches. The old
-    witness need not be one for the trucks of `start`."""
+    as the old witness says, then those few to rest. `None` where none was found within so many branches and looks. The
+    old witness need not be one for the trucks of `start`."""
     positions = positions_of(state)
     moving = tuple(i for i in start if not state.truck(i).frozen)
-    search = Search(state, nodes, waiting=dict.fromkeys(moving, 0), start=moving, begin=tuple(positions))
-    found = search.solved(sorted(search.waiting))
+    waiting = dict.fromkeys(moving, 0)
+    search = Search(state, nodes, waiting=waiting, start=moving, begin=tuple(positions), most_looks=looks)
+    found = search.found()
     touched = {i for i, _ in search.moves} | set(start)
     last = [(i, state.truck(i).goal) for i in sorted(touched) if search.can_move(i)]
     search.wake(list(search.asleep))

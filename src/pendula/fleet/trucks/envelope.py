@@ -83,8 +83,8 @@ def braking_um(profile: RobotProfile, v_um_s: int) -> int:
     """What a truck still drives at most before it stands: braking and latency, rounded up."""
     if not v_um_s:
         return 0
-    braking = ceil_div(v_um_s * v_um_s, 2 * profile.brake_um_s2)
-    return braking + ceil_div(v_um_s * profile.latency_us, MILLION)
+    # Both rounded up in place: asked for every truck several times in a tick.
+    return -(-v_um_s * v_um_s // (2 * profile.brake_um_s2)) - (-v_um_s * profile.latency_us // MILLION)
 
 
 def stop_distance_um(profile: RobotProfile, v_um_s: int) -> int:
@@ -96,7 +96,9 @@ def allowed_speed_um_s(profile: RobotProfile, distance_um: int) -> int:
     """`vAllow`: the speed from which a truck still stops within the distance, rounded down, at most `vMax`."""
     brake, latency = profile.brake_um_s2, profile.latency_us
     lag = brake * latency
-    speed = (isqrt(lag * lag + 2 * brake * max(0, distance_um) * MILLION * MILLION) - lag) // MILLION
+    if distance_um <= 0:
+        return 0
+    speed = (isqrt(lag * lag + 2 * brake * distance_um * MILLION * MILLION) - lag) // MILLION
     while speed > 0 and braking_um(profile, speed) > distance_um:
         speed -= 1
-    return min(speed, profile.v_max_um_s)
+    return speed if speed < profile.v_max_um_s else profile.v_max_um_s

@@ -43,7 +43,7 @@ def rank_of(record: Record, now_ms: int, params: TrafficParams) -> int:
         return base
     since = record.waited_since_ms
     waited = 0 if since is None else now_ms - since
-    bonus = min(waited // params.fairness_step_ms, params.fairness_cap_ms // params.fairness_step_ms)
+    bonus = min(waited, params.fairness_cap_ms) // params.fairness_step_ms if waited else 0
     return min(base + bonus, params.aged_rank_cap)
 
 

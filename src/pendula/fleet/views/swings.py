@@ -61,12 +61,15 @@ class Swings:
         if record.stop_code is not None:
             self._seen.pop(record.number, None)
             return
-        seen, name = self._seen[record.number], record.robot_id
-        self._mode(seen, record, mode, now_ms)
+        seen = self._seen[record.number]
+        if mode is not seen.mode:
+            self._mode(seen, record, mode, now_ms)
         route = None if record.track is None else (record.track.plan.route_id, record.track.plan.revision)
         if route is not None and route == seen.route:
-            self._back("holdBackUm", name, seen.hold_um - record.hold_um, now_ms)
-            self._back("targetBackUm", name, seen.target_um - record.target_um, now_ms)
+            if seen.hold_um > record.hold_um:
+                self._count("holdBackUm", record.robot_id, seen.hold_um - record.hold_um, now_ms)
+            if seen.target_um > record.target_um:
+                self._count("targetBackUm", record.robot_id, seen.target_um - record.target_um, now_ms)
         seen.route, seen.hold_um, seen.target_um = route, record.hold_um, record.target_um
 
     def note_routes(self, accepted: Sequence[RoutePlan], now_ms: int) -> None:
@@ -94,15 +97,11 @@ class Swings:
         act = record.act
         # A truck that stops to turn or to work holds for nobody.
         held = record.waiting is not None and (act is None or record.hold_um < act.s_um)
-        if mode is seen.mode or not (mode is CommandMode.GO or (mode is CommandMode.HOLD and held)):
+        if not (mode is CommandMode.GO or (mode is CommandMode.HOLD and held)):
             return
         if seen.mode is not None:
             self._count("goHoldChanges", record.robot_id, 1, now_ms, seen.driven_um)
         seen.mode = mode
-
-    def _back(self, name: str, of: str, by_um: int, now_ms: int) -> None:
-        if by_um > 0:
-            self._count(name, of, by_um, now_ms)
 
     def _count(self, name: str, of: str, much: int, now_ms: int, driven_um: int = 0) -> None:
         window = self._windows[name, of]

@@ -49,7 +49,7 @@ def put(tx: Writer, name: str, body: Body, policy: Policy, actor: Actor, now: in
     if there is not None and (refused := _in_settings(there, now)):
         return refused
     if there is None and len(tx.plans()) >= PLANS_MOST:
-        return Refused(Code.TOO_MANY_PLANS, f"there are {PLANS_MOST} plans, which is all there may be", {"name": name})
+        return Refused(Code.TOO_MANY_PLANS, f"there are {PLANS_MOST} plans, which is the limit", {"name": name})
     plan = keep_next(tx, _placed(tx, there, entry, Source.CALL, "put", actor, now=now), policy, now)
     return Reply(201 if there is None else 200, {"plan": plan_json(plan, now)})
 

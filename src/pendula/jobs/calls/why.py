@@ -89,7 +89,7 @@ def ended(case: Case) -> Because | None:
             sentence = f"failed at {at} and is not tried again: {_first_line(job.last_error)}"
         case Status.DEAD_LETTER:
             sentence = (
-                f"is a dead letter since {at}, after {job.attempt} of {job.max_attempts} attempts: "
+                f"has been a dead letter since {at}, after {job.attempt} of {job.max_attempts} attempts: "
                 f"{_first_line(job.last_error)}"
             )
         case _:
@@ -109,7 +109,7 @@ def _wish(case: Case) -> str:
     for row in reversed(case.look.events(AuditListing(EVENTS_MOST, job_seq=case.job.seq))):
         event: Any = decode(row.body.encode())
         if event["after"].get("cancel_requested_at") == at:
-            return f"; {event['actor']['id']} wished so at {at}: {event['reason'].removeprefix(WISHED)}"
+            return f"; {event['actor']['id']} asked for it at {at}: {event['reason'].removeprefix(WISHED)}"
     return ""
 
 
@@ -126,7 +126,7 @@ def running(case: Case) -> Because | None:
             f"was given to {job.worker_id} at {since}; its lease ran out at {until}, the next pull takes it back{told}"
         )
         return Because("lease_over", sentence, facts)
-    sentence = f"runs at {job.worker_id} since {since}; its lease holds until {until}{told}"
+    sentence = f"has been running at {job.worker_id} since {since}; its lease holds until {until}{told}"
     return Because("runs", sentence, facts)
 
 
@@ -183,11 +183,11 @@ def nobody_handles(case: Case) -> Because | None:
     due = format_utc(job.run_at)
     facts: dict[str, Json] = {"workers_alive": len(alive), "run_at": due}
     if (kind := _unhandled(case)) is None:
-        return Because("waits_for_worker", f"is due since {due} and waits for a worker: {known}", facts)
+        return Because("waits_for_worker", f"has been due since {due} and waits for a worker: {known}", facts)
     facts |= {"unhandled": kind.count, "unhandled_since": format_utc(kind.since)}
     sentence = (
-        f"is due since {due} and waits for a worker that handles it: {known}, "
-        f"and nobody took {work} since {format_utc(kind.since)}"
+        f"has been due since {due} and waits for a worker that handles it: {known}, "
+        f"and nobody has taken {work} since {format_utc(kind.since)}"
     )
     return Because("waits_for_worker", sentence, facts)
 
@@ -223,7 +223,7 @@ def turn(case: Case) -> Because:
     at = format_utc(case.job.run_at)
     many = f"more than {BEFORE_MOST - 1}" if before == BEFORE_MOST else str(before)
     place = "it is the next" if not before else f"{many} {'goes' if before == 1 else 'go'} before it"
-    return Because("waits_for_turn", f"is due since {at} and waits for its turn: {place}", {"before": before})
+    return Because("waits_for_turn", f"has been due since {at} and waits for its turn: {place}", {"before": before})
 
 
 QUESTIONS: tuple[Question, ...] = (ended, running, later, object_is_busy, nobody_handles, turn)

@@ -238,7 +238,7 @@ def _made(request: NewObject, machine: Machine, policy: Policy, now: int) -> Gov
     elif stray := [name for name in OF_UNCERTAINTY if name in request.members]:
         faults = Faults()
         for name in stray:
-            faults.add(name, Code.INVALID_FIELD, allowed="none, where an object is not uncertain")
+            faults.add(name, Code.INVALID_FIELD, allowed="left out where an object is not uncertain")
         return faults.refusal(f"what is {place} is not uncertain, and has no {' and no '.join(stray)}")
     if lacking := deciding.lacking(subject, machine.needs.get(place, ())):
         return _incomplete(subject, lacking)

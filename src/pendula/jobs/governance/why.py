@@ -150,7 +150,9 @@ def _next_job(look: Reader, subject: Governed) -> Job | None:
 def _sentence(subject: Governed, cause: dict[str, Json] | None, obstacle: str | None, job: Job | None) -> str:
     since = "" if cause is None else f" since {cause['at']}, because {cause['reason']}"
     in_the_way = "" if obstacle is None else f"; in the way: {obstacle}"
-    return f"{subject.object_type} {subject.object_id} is {subject.place}{since}; {_coming(subject, job)}{in_the_way}."
+    verb = "is" if cause is None else "has been"
+    told = f"{subject.object_type} {subject.object_id} {verb} {subject.place}{since}"
+    return f"{told}; {_coming(subject, job)}{in_the_way}."
 
 
 def _coming(subject: Governed, job: Job | None) -> str:

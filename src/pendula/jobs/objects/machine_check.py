@@ -25,10 +25,10 @@ def _unfit_names(machine: Machine) -> Iterator[str]:
     allowed = f"1 to {WORD_MOST} printable characters"
     for state in sorted(machine.trust):
         if state.count("/") > 1 or not all(map(_is_word, state.split("/"))):
-            yield f"{state!r} names no state: write {allowed}, for two axes twice so many with a slash between them"
+            yield f"{state!r} is not a state: write {allowed}, for two axes twice so many with a slash between them"
     for finding in sorted({arrow.finding for arrow in machine.arrows}):
         if not _is_word(finding):
-            yield f"{finding!r} is no finding: write {allowed}"
+            yield f"{finding!r} is not a finding: write {allowed}"
 
 
 def _is_word(text: str) -> bool:
@@ -42,7 +42,7 @@ def _unknown_names(machine: Machine, actions: frozenset[str]) -> Iterator[str]:
         row = f"the row {arrow.source}, {arrow.action}, {arrow.finding}"
         named += [(row, arrow.source), (row, arrow.target)]
         if arrow.action not in actions:
-            yield f"{row}: there is no action {arrow.action}; allowed are {', '.join(sorted(actions))}"
+            yield f"{row}: there is no action {arrow.action}; there are {', '.join(sorted(actions))}"
     named += [("a rule of never", name) for rule in machine.never for name in (rule.source, rule.target)]
     for member in ("follow", "needs", "rolls_back", "awaits_rollback", "stale", "uncertain"):
         named += [(member, name) for name in sorted(getattr(machine, member))]
@@ -56,16 +56,16 @@ def _unknown_names(machine: Machine, actions: frozenset[str]) -> Iterator[str]:
 
 def _unknown_members(machine: Machine, actions: frozenset[str]) -> Iterator[str]:
     for action in sorted(machine.seeks.keys() - actions):
-        yield f"seeks: there is no action {action}; allowed are {', '.join(sorted(actions))}"
+        yield f"seeks: there is no action {action}; there are {', '.join(sorted(actions))}"
     for place, needed in machine.needs.items():
         for name in (name for need in needed for name in need.split("|")):
             if name not in NEEDABLE:
-                yield f"needs of {place}: an object cannot lack {name}; allowed are {', '.join(sorted(NEEDABLE))}"
+                yield f"needs of {place}: an object cannot lack {name}; it can lack {', '.join(sorted(NEEDABLE))}"
     for place, follow in machine.follow.items():
         if follow.action not in actions:
-            yield f"follow of {place}: there is no action {follow.action}; allowed are {', '.join(sorted(actions))}"
+            yield f"follow of {place}: there is no action {follow.action}; there are {', '.join(sorted(actions))}"
         if follow.at is not None and follow.at not in DATES:
-            yield f"follow of {place}: {follow.at} is no date to wait for; allowed are {' and '.join(DATES)}"
+            yield f"follow of {place}: {follow.at} is not a date to wait for; there are {' and '.join(DATES)}"
         if follow.after <= 0:
             yield f"follow of {place}: the next action must come later than now"
 

@@ -115,21 +115,21 @@ def file_bytes(channel: bytes, raws: Sequence[bytes], *, k: int, block_bytes: in
 def checked_k(k: int) -> int:
     """How many records a channel may keep; raises `InvalidParameter`."""
     if isinstance(k, bool) or not isinstance(k, int) or not RECORDS_LEAST <= k <= RECORDS_MOST:
-        raise _unfit("k", k, f"integers from {RECORDS_LEAST} to {RECORDS_MOST}")
+        raise _unfit("k", k, f"an integer from {RECORDS_LEAST} to {RECORDS_MOST}")
     return k
 
 
 def _check_parameters(k: int, block_bytes: int, generation: int) -> None:
     checked_k(k)
     if block_bytes not in BLOCK_SIZES:
-        raise _unfit("block_bytes", block_bytes, " and ".join(map(str, BLOCK_SIZES)))
+        raise _unfit("block_bytes", block_bytes, " or ".join(map(str, BLOCK_SIZES)))
     if isinstance(generation, bool) or not isinstance(generation, int) or not 0 <= generation <= MASK_64:
-        raise _unfit("generation", generation, "integers from 0 to 2^64 - 1")
+        raise _unfit("generation", generation, "an integer from 0 to 2^64 - 1")
 
 
 def _unfit(name: str, value: object, allowed: str) -> InvalidParameter:
     return InvalidParameter(
-        f"{name} is {value!r}; allowed are {allowed}", parameter=name, value=str(value), allowed=allowed
+        f"{name} is {value!r}; it must be {allowed}", parameter=name, value=str(value), allowed=allowed
     )
 
 
@@ -183,11 +183,11 @@ def header_faults(head: bytes, size: int, channel: bytes | None = None) -> Itera
     if record_bytes != RECORD_BYTES:
         yield _header(6, f"A record has {record_bytes} bytes; {RECORD_BYTES} can be read.")
     if not RECORDS_LEAST <= k <= RECORDS_MOST:
-        yield _header(12, f"K is {k}; allowed are {RECORDS_LEAST} to {RECORDS_MOST}.")
+        yield _header(12, f"K is {k}; it must be {RECORDS_LEAST} to {RECORDS_MOST}.")
     if count > k:
         yield _header(16, f"The count is {count}, more than K, which is {k}.")
     if zero:
-        yield _header(20, f"Bytes 20 to 23 hold {zero}; they are zero.")
+        yield _header(20, f"Bytes 20 to 23 hold {zero}; they must be zero.")
     if channel is not None and hashed != channel:
         yield _header(CHANNEL_AT, "The file belongs to another channel.")
     if block_bytes not in BLOCK_SIZES:

@@ -57,7 +57,7 @@ class Plan:
     def __init__(self, *, seed: int, every_ms: int = EVERY_MS) -> None:
         if every_ms < 1:
             raise InvalidParameter(
-                f"every_ms is {every_ms}; allowed are integers from 1",
+                f"every_ms is {every_ms}; it must be an integer of 1 or more",
                 parameter="every_ms",
                 value=str(every_ms),
                 allowed="1..",

@@ -70,7 +70,7 @@ def checked_name(name: str) -> str:
 
 
 def _unfit_name(name: str) -> str:
-    return f"{name!r} cannot be the name of a cache; allowed are {NAMES_ALLOWED}"
+    return f"{name!r} cannot be the name of a cache; use {NAMES_ALLOWED}"
 
 
 def write_cache(
@@ -255,7 +255,10 @@ def open_cache(path: str | os.PathLike[str], channel: str, *, blocks: int = BLOC
     """
     if isinstance(blocks, bool) or not isinstance(blocks, int) or blocks < 1:
         raise InvalidParameter(
-            f"blocks is {blocks!r}; allowed are integers from 1", parameter="blocks", value=str(blocks), allowed="1.."
+            f"blocks is {blocks!r}; it must be an integer of 1 or more",
+            parameter="blocks",
+            value=str(blocks),
+            allowed="1..",
         )
     if not NAME.fullmatch(Path(path).name + BAD_SUFFIX):
         # Nobody could set it aside or write it anew.
@@ -306,7 +309,7 @@ def _examined(handle: int, path: str | os.PathLike[str], channel: str) -> Header
     try:
         facts = os.fstat(handle)
         if not stat.S_ISREG(facts.st_mode):
-            return _diagnostic("UnreadableCache", "The cache is no regular file.", path, channel)
+            return _diagnostic("UnreadableCache", "The cache is not a regular file.", path, channel)
         head = os.pread(handle, max(BLOCK_SIZES), 0)
     except OSError as trouble:
         return _diagnostic("UnreadableCache", f"The cache cannot be read: {trouble.strerror}.", path, channel)

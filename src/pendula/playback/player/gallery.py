@@ -70,7 +70,7 @@ class Galleries:
     def __init__(self, folders: Sequence[Path], cache: Path | None = None) -> None:
         """Channels are called like their folders; raises `WrongUsage` for none, too many and the same twice."""
         if not 1 <= len(folders) <= CHANNELS_MOST:
-            raise WrongUsage(f"There are {len(folders)} folders; allowed are 1 to {CHANNELS_MOST}", count=len(folders))
+            raise WrongUsage(f"There are {len(folders)} folders; give 1 to {CHANNELS_MOST}", count=len(folders))
         self._by_id: dict[str, Gallery] = {}
         for id, folder in zip(names(folders), folders, strict=True):
             if id in self._by_id:

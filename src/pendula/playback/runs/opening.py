@@ -12,7 +12,7 @@ from typing import TypeAlias
 import msgspec
 from msgspec import Struct
 
-from pendula.kernel.errors import InputRefused
+from pendula.kernel.errors import WorldBroken
 from pendula.playback.cache.merge import Page, SourceFailed, merge
 from pendula.playback.cache.shelf import CacheShelf, is_no_cache, open_cache, open_or_set_aside
 from pendula.playback.choosing.records import MemoryShelf, Shelf
@@ -22,7 +22,7 @@ from pendula.playback.runs.loading import ChannelSpec, Spec
 from pendula.playback.sources.folder import FolderSource
 
 
-class ChannelUnreachable(InputRefused):
+class ChannelUnreachable(WorldBroken):
     """Facts: `channels`, each with `channel`, `path` and `reason`."""
 
     code = "channel_unreachable"

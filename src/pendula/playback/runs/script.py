@@ -177,7 +177,7 @@ def calls_of(spec: Spec, count: int | None) -> tuple[Call, ...]:
     if count is None:
         raise WrongUsage("The file has no calls; say with --count how many items there shall be")
     if not 0 <= count <= COUNT_MOST:
-        raise WrongUsage(f"--count {count} is not a number of items; allowed is 0 to {COUNT_MOST}", count=count)
+        raise WrongUsage(f"--count {count} is not a number of items; it must be 0 to {COUNT_MOST}", count=count)
     return (Next(count),)
 
 

@@ -124,7 +124,7 @@ def _day_part(at: Cursor, names: tuple[str, ...]) -> DayPart:
 def _time(most: str) -> Callable[[str], str]:
     def read(text: str) -> str:
         if TIME.fullmatch(text) is None or text > most:
-            raise InputRefused(f"{text!r} is no time of day from 00:00 to {most}")
+            raise InputRefused(f"{text!r} is not a time of day from 00:00 to {most}")
         return text
 
     return read
@@ -133,6 +133,6 @@ def _time(most: str) -> Callable[[str], str]:
 def _day(at: Cursor) -> str:
     day = at.text()
     if day not in DAYS:
-        at.refuse(f"{day!r} is no day{suggestion(day, DAYS)}", code="invalid_enum", allowed=DAYS)
+        at.refuse(f"{day!r} is not a day{suggestion(day, DAYS)}", code="invalid_enum", allowed=DAYS)
         return DAYS[0]
     return day

@@ -156,7 +156,8 @@ def _scan(root: Path) -> _Scan:
         inside = root.resolve(strict=True)
         os.scandir(inside).close()
     except (OSError, ValueError) as trouble:
-        raise SourceFailed(f"The folder {root} cannot be read: {trouble}", folder=str(root)) from trouble
+        reason = getattr(trouble, "strerror", None) or trouble
+        raise SourceFailed(f"The folder {root} cannot be read: {reason}", folder=str(root)) from trouble
     for relative in sorted(_media(root, inside, told)):
         try:
             record = record_of(relative, (root / relative).stat().st_mtime_ns)
@@ -211,7 +212,7 @@ def _left_out(relative: str, trouble: Exception) -> Diagnostic:
     file = relative.encode("utf-8", "backslashreplace").decode()
     match trouble:
         case UnicodeError():
-            return Diagnostic("UnusableMedia", "A file is left out: its name is no UTF-8.", {"file": file})
+            return Diagnostic("UnusableMedia", "A file is left out: its name is not valid UTF-8.", {"file": file})
         case FileNotFoundError():
             return Diagnostic("UnusableMedia", "A file is left out: it leads nowhere.", {"file": file})
         case OSError(strerror=str(reason)):

@@ -223,7 +223,7 @@ def _nameable(text: str, most: int) -> bool:
 
 
 def _unfit(parameter: str, value: str, allowed: str) -> InvalidParameter:
-    message = f"{parameter} is {value!r}; allowed is {allowed}"
+    message = f"{parameter} is {value!r}; it must be {allowed}"
     return InvalidParameter(message, parameter=parameter, value=value, allowed=allowed)
 
 

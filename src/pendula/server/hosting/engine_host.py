@@ -284,7 +284,7 @@ class EngineHost:
 
     def _unavailable(self) -> EngineUnavailable:
         why = self._failure.message if self._failure else "it is starting"
-        return EngineUnavailable(f"The engine {self.room}/{self.name} is not there: {why}", engine=self.name)
+        return EngineUnavailable(f"The engine {self.room}/{self.name} is not available: {why}", engine=self.name)
 
     def _submit(self, call: Call) -> Ticket[Any] | None:
         # Here, on the engine's thread: what it would cost depends on where the engine stands.

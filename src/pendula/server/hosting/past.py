@@ -6,8 +6,9 @@ somebody who goes back a year.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import TypeVar
 
 from pendula.kernel.journal import RecordsPruned
@@ -20,11 +21,12 @@ A = TypeVar("A")
 
 
 class Lane:
-    """One kind of look at the past. Belongs to the event loop."""
+    """One kind of look at the past, or of another long look. Belongs to the event loop."""
 
-    def __init__(self, name: str, most_waiting: int) -> None:
+    def __init__(self, name: str, most_waiting: int, threads: int = THREADS) -> None:
         self._most = most_waiting
-        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix=name)
+        self._room = threads + most_waiting
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix=name)
         self.inside = 0
 
     async def look(self, read: Callable[[], A]) -> A:
@@ -38,18 +40,28 @@ class Lane:
         """End the threads after what they are at; whoever still waits is let down."""
         self._threads.shutdown(cancel_futures=True)
 
-    async def _run(self, read: Callable[[], A]) -> A:
-        if self.inside >= THREADS + self._most:
+    @contextmanager
+    def place(self) -> Iterator[None]:
+        """A place in the lane, for whoever has to fetch what it looks at first; raises `PastBusy`."""
+        if self.inside >= self._room:
             raise PastBusy(
-                f"{self._most} others wait to look at the past; try again in a moment",
+                f"{self._most} others are waiting; try again in a moment",
                 limit=PAST_READS.name,
                 allowed=self._most,
             )
         self.inside += 1
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, read)
+            yield
         finally:
             self.inside -= 1
+
+    async def at_my_place(self, read: Callable[[], A]) -> A:
+        """What `read` finds, for whoever has a place."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, read)
+
+    async def _run(self, read: Callable[[], A]) -> A:
+        with self.place():
+            return await self.at_my_place(read)
 
 
 class Past:

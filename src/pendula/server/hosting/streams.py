@@ -81,11 +81,11 @@ class StreamLedger:
         """Take a place; the returned function gives it back."""
         if self._open.total() >= self._most:
             raise StreamsUsedUp(
-                f"{self._most} streams are open, which is all that may be", limit=STREAMS.name, allowed=self._most
+                f"{self._most} streams are open, which is the limit", limit=STREAMS.name, allowed=self._most
             )
         if self._open[name] >= self._most_each:
             raise StreamsOfTokenUsedUp(
-                f"{name} has {self._most_each} streams open, which is all that one token may have",
+                f"{name} has {self._most_each} streams open, which is the limit for one token",
                 limit=STREAMS_PER_TOKEN.name,
                 allowed=self._most_each,
             )

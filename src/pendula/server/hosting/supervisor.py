@@ -221,10 +221,10 @@ class Supervisor:
         async with self._changing:
             known, most = self.known(room.name), self.settings.allowed(ENGINES)
             if name in known:
-                raise EngineExists(f"The room {room.name} has {name!r} already", room=room.name, engine=name)
+                raise EngineExists(f"The room {room.name} already has an engine {name!r}", room=room.name, engine=name)
             if len(known) >= most:
                 raise TooManyEngines(
-                    f"The room {room.name} has {len(known)} engines, which is all that may be",
+                    f"The room {room.name} has {len(known)} engines, which is the limit",
                     limit=ENGINES.name,
                     allowed=most,
                 )

@@ -8,7 +8,7 @@ takes nothing of what is sent for a while is cut off, and the place of their str
 import asyncio
 import secrets
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import h11
 import structlog
@@ -16,9 +16,11 @@ from uvicorn.protocols.http.h11_impl import STATUS_PHRASES, H11Protocol
 
 from pendula.kernel.limits import HEADER_SECONDS, READER_SECONDS, REQUESTS, STREAMS
 from pendula.server.errors import HttpRefused, InvalidHead, SlowRequest, TooManyRequests, error_body
+from pendula.server.http.lingering import LingeringTransport
 from pendula.server.settings import Settings
 
 LARGEST_HEAD = 32 * 1024
+MOST_LINGERING = 64
 
 log = structlog.get_logger("pendula.server")
 
@@ -49,9 +51,9 @@ class StrictConnection(h11.Connection):
     def _check(self, request: h11.Request, size: int) -> None:
         names = {name for name, _ in request.headers}
         if size > self._most:
-            self.fault = f"The head has {size} bytes; allowed are {self._most}"
+            self.fault = f"The request head has {size} bytes; the limit is {self._most}"
         elif {b"content-length", b"transfer-encoding"} <= names:
-            self.fault = "The head has Content-Length and Transfer-Encoding; allowed is one of them"
+            self.fault = "The request has both Content-Length and Transfer-Encoding; send only one of them"
         if self.fault is not None:
             raise h11.RemoteProtocolError(self.fault)
 
@@ -70,15 +72,26 @@ class PatientProtocol(H11Protocol):
         self.conn = StrictConnection()
         self._head_timer: asyncio.TimerHandle | None = None
         self._reader_timer: asyncio.TimerHandle | None = None
+        self._refused = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
+        self._lingering = LingeringTransport(transport, self.loop, self._may_send)
+        super().connection_made(cast(asyncio.Transport, self._lingering))
         if len(self.connections) > self.most_connections:
-            self._refuse(TooManyRequests(f"{self.most_connections} connections are open, which is all that may be"))
+            self._refuse(TooManyRequests(f"{self.most_connections} connections are open, which is the limit"))
         else:
             self._wait_for_head()
 
+    def _may_send(self) -> bool:
+        """Whether the other side may be sending when we close; of those beyond all limits only some are waited for."""
+        if len(self.connections) > self.most_connections + MOST_LINGERING:
+            return False
+        return self._refused or self.conn.their_state is h11.SEND_BODY
+
     def data_received(self, data: bytes) -> None:
+        if self._lingering.is_lingering:
+            self._lingering.drop(data)
+            return
         if self._between_requests() and self._head_timer is None:
             self._wait_for_head()
         super().data_received(data)
@@ -88,6 +101,7 @@ class PatientProtocol(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_waiting()
         self._stop_watching()
+        self._lingering.lost()
         super().connection_lost(exc)
 
     def on_response_complete(self) -> None:
@@ -152,6 +166,7 @@ class PatientProtocol(H11Protocol):
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             body = error_body(error.code, error.message, error.details)
             self.transport.write(_answer(self.conn, error.status, body))
+            self._refused = True
         self.transport.close()
 
 

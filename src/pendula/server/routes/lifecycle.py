@@ -47,10 +47,10 @@ def check_name(name: str, noun: str, reserved: Collection[str] = ()) -> None:
     if not NAME.fullmatch(name):
         told = name[:100]
         raise InvalidName(
-            f"No {noun} can be called {told!r}; allowed are {NAMES_ALLOWED}", name=told, allowed=NAMES_ALLOWED
+            f"No {noun} can be called {told!r}; a name has {NAMES_ALLOWED}", name=told, allowed=NAMES_ALLOWED
         )
     if name in reserved:
-        raise ReservedName(f"No {noun} can be called {name!r}: that is a path of the room", name=name)
+        raise ReservedName(f"No {noun} can be called {name!r}: the room uses that path itself", name=name)
 
 
 def lifecycle_router(room: RoomSpec, lifecycle: Lifecycle) -> APIRouter:

@@ -46,4 +46,4 @@ def _names(dependant: Dependant) -> Iterator[str]:
 def _problem(name: str, known: tuple[str, ...]) -> str:
     if not known:
         return "this path takes no parameters"
-    return f"no such parameter{suggestion(name, known)}; allowed are {', '.join(known)}"
+    return f"no such parameter{suggestion(name, known)}; there are {', '.join(known)}"

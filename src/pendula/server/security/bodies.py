@@ -56,7 +56,7 @@ class BodyRoom:
             if not isinstance(error, TimeoutError):
                 raise
             raise BodiesBusy(
-                f"{self.held} bytes of bodies are being read; allowed are {self.most} at once",
+                f"{self.held} bytes of bodies are being read; the limit is {self.most} at once",
                 limit=BODIES_BYTES.name,
                 allowed=self.most,
             ) from None

@@ -70,7 +70,8 @@ class HostGate:
         if len(hosts) != 1 or not host_allowed(hosts[0], scope["scheme"], server[1], self._settings):
             shown = ", ".join(hosts)[:256]
             raise HostNotAllowed(
-                f"This server is not {shown or 'without name'}; allowed are loopback with its port and --allowed-host",
+                f"This server is not called {shown or 'nothing at all'}; "
+                "use loopback with its port, or a name given with --allowed-host",
                 host=shown,
             )
         await self.app(scope, receive, send)
@@ -135,7 +136,7 @@ class OriginGate:
         if site not in ("same-origin", "none"):
             origin = headers.get("origin", "of that page")[:256]
             raise ForeignOrigin(
-                f"Sec-Fetch-Site is {site[:64]!r}; allowed is a call from our own page, or from an origin that the "
+                f"Sec-Fetch-Site is {site[:64]!r}; only our own page may call, or a page from an origin that the "
                 f"server was told to allow: --allowed-origin {origin}",
                 site=site[:64],
             )
@@ -146,7 +147,7 @@ class OriginGate:
             known = scheme in DEFAULT_PORTS and host_allowed(host, scheme, own_port, self._settings)
             if not same and not (known and scheme == scope["scheme"]):
                 raise ForeignOrigin(
-                    f"The origin {origin[:256]!r} is foreign; allowed is our own page, or an origin that the server "
+                    f"The origin {origin[:256]!r} is foreign; only our own page may call, or an origin that the server "
                     f"was told to allow: --allowed-origin {origin[:256]}",
                     origin=origin[:256],
                 )
@@ -175,7 +176,7 @@ class ContentTypeGate:
             given = headers.get("content-type", "")
             if given.partition(";")[0].strip().lower() != "application/json":
                 raise WrongContentType(
-                    f"The content type is {given[:128]!r}; allowed is application/json", content_type=given[:128]
+                    f"The content type is {given[:128]!r}; it must be application/json", content_type=given[:128]
                 )
         await self.app(scope, receive, send)
 
@@ -207,7 +208,7 @@ class SizeGate:
         declared = headers.get("content-length", "0")
         if scope["method"] in READING and ("transfer-encoding" in headers or declared.strip("0")):
             # Nobody reads it: a stream would wait for it beside its events, and end when it does not come.
-            raise InvalidHead(f"{scope['method']} comes with a body; allowed is none")
+            raise InvalidHead(f"{scope['method']} comes with a body; it must have none")
         most = SIGN_IN_BYTES if scope.get("path") == SIGN_IN else self._most
         if declared.isascii() and declared.isdigit():
             _check_size(int(declared[:20]), most)
@@ -239,7 +240,7 @@ class SizeGate:
 def _check_size(size: int, most: int) -> None:
     if size > most:
         raise BodyTooLarge(
-            f"The body has at least {size} bytes; allowed are {most}", limit=BODY_BYTES.name, value=size, allowed=most
+            f"The body has at least {size} bytes; the limit is {most}", limit=BODY_BYTES.name, value=size, allowed=most
         )
 
 
@@ -270,7 +271,7 @@ class RequestsGate:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self.answering >= self._most and scope["path"] != HEALTH:
             raise TooManyRequests(
-                f"{self.answering} requests are being answered; allowed are {self._most}",
+                f"{self.answering} requests are being answered; the limit is {self._most}",
                 limit=REQUESTS.name,
                 allowed=self._most,
             )
@@ -331,7 +332,7 @@ class IdentityGate:
         kind, _, secret = offered.partition(" ")
         record = self._tokens.check(secret.strip()) if kind.lower() == "bearer" else None
         if record is None:
-            refusal = NotIdentified("The Authorization header is not valid: send Bearer and a token that is in force")
+            refusal = NotIdentified("The Authorization header is not valid: send Bearer and a valid token")
             raise self._wrong.wrong(scope, refusal)
         self._wrong.right(scope)
         return Principal(record.name, record.role, Via.TOKEN, record.expires_at)
@@ -364,7 +365,7 @@ def nobody_known(scope: Scope, settings: Settings) -> NotIdentified:
         return NotIdentified("Please sign in: send a bearer token or a session cookie")
     return NotIdentified(
         f"The request came through a proxy, as its header {header[:64]!r} shows, so it is not known to come from this "
-        "machine; allowed are a bearer token or a session, and a proxy is declared with --behind-proxy",
+        "machine; send a bearer token or a session cookie, or declare the proxy with --behind-proxy",
         header=header[:64],
     )
 

@@ -74,12 +74,14 @@ class TokenStore:
         _check_name(name)
         chosen = _role(role)
         if expires is not None and expires <= now:
-            raise InvalidToken("The token would have expired already; allowed is a time to come", expires=expires)
+            raise InvalidToken("The token would have expired already; choose a time in the future", expires=expires)
         secret = SECRET_PREFIX + urlsafe_b64encode(secrets.token_bytes(SECRET_BYTES)).rstrip(b"=").decode()
         record = TokenRecord(name, chosen, _digest(secret), now, expires)
         with self._writing() as records:
             if any(known.name == name for known in records):
-                raise InvalidToken(f"There is or was a token named {name!r}; allowed is a name never used", name=name)
+                raise InvalidToken(
+                    f"There is or was a token named {name!r}; choose a name that was never used", name=name
+                )
             self._write((*records, record))
         return record, secret
 
@@ -95,7 +97,7 @@ class TokenStore:
             if found is None:
                 known = [record.name for record in records]
                 raise InvalidToken(
-                    f"There is no token named {name!r}; allowed are the known names", name=name, known=known
+                    f"There is no token named {name!r}; there are {', '.join(known) or 'none'}", name=name, known=known
                 )
             revoked = msgspec.structs.replace(found, revoked=True)
             self._write(tuple(revoked if record.name == name else record for record in records))
@@ -158,7 +160,7 @@ class TokenStore:
 def _parse(data: bytes) -> tuple[TokenRecord, ...]:
     document = msgspec.json.decode(data, type=_Document)
     if document.format != 1:
-        raise ValueError(f"format {document.format} is unknown, allowed is 1")
+        raise ValueError(f"format {document.format} is unknown; this version reads format 1")
     return document.tokens
 
 
@@ -169,11 +171,11 @@ def _digest(secret: str) -> str:
 def _check_name(name: str) -> None:
     if not NAME.fullmatch(name) or name == LOCAL:
         allowed = "1 to 64 of a-z, 0-9 and '-', and not 'local', which is who calls without a token"
-        raise InvalidToken(f"{name!r} is not a name for a token; allowed are {allowed}", name=name)
+        raise InvalidToken(f"{name!r} is not a name for a token; it must be {allowed}", name=name)
 
 
 def _role(role: Role | str) -> Role:
     try:
         return Role(role)
     except ValueError:
-        raise InvalidToken(f"{role!r} is not a role; allowed are {', '.join(Role)}", role=str(role)) from None
+        raise InvalidToken(f"{role!r} is not a role; the roles are {', '.join(Role)}", role=str(role)) from None

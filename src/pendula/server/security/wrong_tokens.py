@@ -51,7 +51,7 @@ class WrongTokens:
             return otherwise
         seconds = math.ceil(over)
         return TooManyWrongTokens(
-            f"Too many wrong tokens came from this address; come back in {seconds} seconds, with one that is in force",
+            f"Too many wrong tokens came from this address; try again in {seconds} seconds, with a valid one",
             retry_after_seconds=seconds,
         )
 

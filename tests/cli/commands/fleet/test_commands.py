@@ -325,7 +325,7 @@ def test_a_fleet_for_a_map_with_errors_waits_for_them(site: Site, pendula: Pendu
 
     ended = pendula("fleet", "check", wrong, "--profiles", site.trucks, "--fleet", site.fleet)
 
-    assert "No certificate: first the errors." in lines(ended.out)
+    assert "No certificate: fix the errors first." in lines(ended.out)
 
 
 def test_a_truck_that_rests_nowhere_is_a_finding(site: Site, pendula: Pendula) -> None:
@@ -404,12 +404,12 @@ def test_members_that_nobody_reads_are_doubted(site: Site, pendula: Pendula) -> 
         *("fleet", "check", site.graph, "--profiles", site.trucks, "--params", params, "--fleet", fleet, "--json")
     )
 
-    told = [doubt for doubt in json.loads(ended.out)["doubts"] if "nobody reads" in doubt]
+    told = [doubt for doubt in json.loads(ended.out)["doubts"] if "has no effect" in doubt]
     assert ended.code == 0
     assert told == [
-        f"{params}: nobody reads the member 'cellLenm' (did you mean cellLenM?)",
-        f"{fleet}: nobody reads the member 'colour'",
-        f"{fleet}: nobody reads the member 'params.lookahedM' (did you mean lookaheadM?)",
+        f"{params}: the member 'cellLenm' is not known and has no effect (did you mean cellLenM?)",
+        f"{fleet}: the member 'colour' is not known and has no effect",
+        f"{fleet}: the member 'params.lookahedM' is not known and has no effect (did you mean lookaheadM?)",
     ]
 
 
@@ -562,7 +562,7 @@ def test_a_random_map_has_the_nodes_asked_for_and_comes_again(site: Site, pendul
         (["--scene", "hall", "--nodes", "9"], "--nodes belongs to random maps"),
         (["--scene", "hall", "--seed", "9"], "--seed belongs to random maps and to live-map"),
         (["--scene", "random", "--nodes", "0"], "a random map has 1 to 2000 nodes"),
-        (["--scene", "random", "--seed", "-1"], "allowed is 0 to"),
+        (["--scene", "random", "--seed", "-1"], "it must be 0 to"),
         (["--scene", "random", "--nodes", "1", "--fleet", "f.json"], "No fleet was found that can run on random-0"),
         (["--scene", "hall", "--scenario", "x.json"], "go into files of their own"),
         (["--scene", "hall", "--profiles", "x.json"], "go into files of their own"),

@@ -1,7 +1,11 @@
 """A served run that is asked what would be with other settings."""
 
+from contextlib import ExitStack
+
 import pytest
 
+from pendula.kernel.limits import PAST_READS
+from tests.server.living import code_of
 from tests.server.rooms.credit.simulators import VILLAGE, Simulator
 
 pytestmark = pytest.mark.anyio
@@ -62,3 +66,15 @@ async def test_what_cannot_be_asked_is_refused(still: Simulator) -> None:
 
     assert [one.status_code for one in (unknown, far, ended)] == [400, 400, 409]
     assert ended.json()["error"]["code"] == "fork_refused"
+
+
+async def test_only_so_many_wait_for_a_comparison(still: Simulator) -> None:
+    run_id = await still.start(scenario_id="village-100")
+    with ExitStack() as others:
+        for _ in range(PAST_READS.default + 1):
+            others.enter_context(still.service.comparing.place())
+        full = await still.post(f"/runs/{run_id}/what-if", {"settings": {}, "ticks": 5})
+    later = await still.post(f"/runs/{run_id}/what-if", {"settings": {}, "ticks": 5})
+
+    assert (full.status_code, code_of(full), full.headers["retry-after"]) == (503, "past_busy", "1")
+    assert later.status_code == 200

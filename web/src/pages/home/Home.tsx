@@ -141,7 +141,7 @@ function Checks() {
       <StateDot state={ready ? "ready" : "broken"} quiet />{" "}
       {ready
         ? `The server is ready: ${counted(checks.length, "check holds", "checks hold")}.`
-        : "The server is not ready; the failing checks stand above."}
+        : "The server is not ready; the failing checks are listed above."}
     </p>
   );
 }

@@ -196,7 +196,7 @@ test("the timeline is chosen from by arrow keys, told in words, and there as a t
   expect(choose).toHaveBeenLastCalledWith("rolls");
   drawn("rolls");
   expect(find(page, "[data-testid=timeline-told]").textContent).toBe(
-    "rolls: bruno, bake. Waits since Wed 07:50, for 30 min now. Locks: oven.",
+    "rolls: bruno, bake. Waiting since Wed 07:50, for 30 min now. Locks: oven.",
   );
   press("Home");
   expect(choose).toHaveBeenLastCalledWith("early");

@@ -172,7 +172,7 @@ export function sentenceOf(bar: Bar, clock: Clock, now: number): string {
   switch (kind) {
     case "running": {
       const left = span(Math.max(0, to - now));
-      return `${who}${part}. Runs since ${clock.moment(from)}, until ${clock.time(to)} (${left} left).${needs}`;
+      return `${who}${part}. Running since ${clock.moment(from)}, until ${clock.time(to)} (${left} left).${needs}`;
     }
     case "done":
       return `${who}${part}. ${clock.moment(from)} to ${clock.time(to)}, done in ${span(to - from)}.${needs}`;
@@ -181,7 +181,7 @@ export function sentenceOf(bar: Bar, clock: Clock, now: number): string {
     case "waited":
       return `${who}${part}. Waited ${span(to - from)}, from ${clock.moment(from)} to ${clock.time(to)}.${needs}`;
     case "waiting":
-      return `${who}${part}. Waits since ${clock.moment(from)}, for ${span(to - from)} now.${needs}`;
+      return `${who}${part}. Waiting since ${clock.moment(from)}, for ${span(to - from)} now.${needs}`;
     case "held":
       return `${who}${part}. Interrupted${reason}, held from ${clock.moment(from)} to ${clock.time(to)}.`;
     case "suspended":

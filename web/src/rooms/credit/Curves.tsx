@@ -61,7 +61,7 @@ export function Curves({ metrics, counts, equivalent }: CurvesProps) {
           writeAt={tick}
           most={100}
           bars
-          empty="No clearing was measured against the best one since this page listens."
+          empty="No clearing was measured against the best one since this page was opened."
           testId="curve-optimum"
         />
         {causes.slice(0, CAUSES_MOST).map(([code, count]) => (

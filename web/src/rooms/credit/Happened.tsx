@@ -56,7 +56,7 @@ export function Happened({ happened, network, onChoose }: HappenedProps) {
               </span>
             </li>
           ))}
-        {rows.length === 0 && <li class="quiet">Nothing since this page listens.</li>}
+        {rows.length === 0 && <li class="quiet">Nothing since this page was opened.</li>}
       </ol>
     </section>
   );
@@ -81,7 +81,7 @@ function Sentence({ happening: one, network, onChoose }: SentenceProps) {
   const hand = one.byHand ? ", by hand" : "";
   const ends = `${nameOf(network, one.from)} → ${nameOf(network, one.to)}`;
   if (one.kind === "payment") {
-    const hops = one.hops.length > 1 ? ` over ${one.hops.length} lines` : "";
+    const hops = one.hops.length > 1 ? ` over ${counted(one.hops.length, "line")}` : "";
     return (
       <>
         {ends} {amount(one.amount)}

@@ -58,7 +58,7 @@ export function CreditRoom({ room, run, at, on }: RunsRoomProps) {
           onOther={open}
         />
       )}
-      {runs !== null && shown === null && <p class="note">No run is there yet. Start one below.</p>}
+      {runs !== null && shown === null && <p class="note">There are no runs yet. Start one below.</p>}
       {runs !== null && <StartRun open={shown === null} onStarted={open} />}
     </RoomFrame>
   );

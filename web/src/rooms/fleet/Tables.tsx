@@ -86,7 +86,7 @@ const TASK_COLUMNS: readonly Column<TaskNow>[] = [
 ];
 
 const HOLD: Deed = { type: "HOLD_TASK", title: "Hold", question: "Nobody begins it until it is resumed." };
-const CANCEL: Deed = { type: "CANCEL_TASK", title: "Cancel", question: "Nobody is to do it any more." };
+const CANCEL: Deed = { type: "CANCEL_TASK", title: "Cancel", question: "Nobody will do it any more." };
 
 /** A task whose goods are on a truck stays with it, unless it is held. */
 export function taskDeeds({ state, loaded, robot_id }: TaskNow): readonly Deed[] {
@@ -138,7 +138,7 @@ export function TaskTables({ now, address, live, onDone }: TaskTablesProps) {
         rows={now.tasks}
         rowKey={({ task_id }) => task_id}
         current={({ task_id }) => task_id === chosen.value}
-        empty="Nothing is to be carried."
+        empty="There is nothing to carry."
         testId="tasks"
       />
       {live && task !== undefined && (
@@ -206,7 +206,7 @@ export function AlertTable({
         <h2>Alerts and incidents</h2>
       </div>
       {alerts.length === 0 ? (
-        <p class="quiet">Nothing went wrong since the fleet is served.</p>
+        <p class="quiet">Nothing has gone wrong since this fleet was opened.</p>
       ) : (
         <DataTable
           caption="Alerts and incidents, the newest first"

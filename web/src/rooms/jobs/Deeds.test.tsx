@@ -133,7 +133,7 @@ test("a budget is refilled with as many units as were asked for", async () => {
   ask(page, "deed-refill");
   press(page, "deed-refill-yes");
 
-  await vi.waitFor(() => expect(page.textContent).toContain("5 verifications are left for hall."));
+  await vi.waitFor(() => expect(page.textContent).toContain("hall has 5\u00a0verifications left."));
   expect(post.mock.lastCall?.[2]).toEqual({ reason: "a new method", budget: 5 });
 });
 

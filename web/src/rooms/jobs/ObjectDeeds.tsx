@@ -4,6 +4,7 @@ import { useSignal } from "@preact/signals";
 
 import { api } from "../../api/server";
 import type { SchedulerShownObject, SchedulerWhyObject } from "../../api/types";
+import { counted } from "../../wording";
 import { Deed } from "./Deed";
 import { placeOf, said } from "./model";
 
@@ -124,7 +125,7 @@ function Refill({ shown: { object }, onDone }: DeedsProps) {
     const body = { reason, budget: units.value };
     const names = namesOf(object);
     const answer = await api.post("/scheduler/objects/refill/{object_type}/{object_id}", names, body, user);
-    return `${answer.object.verify_budget_left} verifications are left for ${object.object_id}.`;
+    return `${object.object_id} has ${counted(answer.object.verify_budget_left, "verification")} left.`;
   };
   return (
     <Deed

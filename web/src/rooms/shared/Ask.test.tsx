@@ -45,8 +45,8 @@ test("fields become values of their kinds, numbers of any size exactly", () => {
 
 test.each([
   [{ amount: "" }, "amount is missing."],
-  [{ amount: "1.5" }, "amount is a whole number, not 1.5."],
-  [{ amount: "three" }, "amount is a whole number, not three."],
+  [{ amount: "1.5" }, "amount must be a whole number, not 1.5."],
+  [{ amount: "three" }, "amount must be a whole number, not three."],
   [{ amount: "1", notes: "{" }, "notes is not JSON."],
 ])("what is wrong with a field is said before anything is sent", (filled, fault) => {
   expect(commandOf(TAKE, filled)).toEqual({ fault });
@@ -97,7 +97,7 @@ test("what is wrong is told beside the form, and nothing is sent", () => {
   });
   doing(() => find(page, "[data-testid=send-command]").click());
 
-  expect(find(page, ".fault").textContent).toBe("amount is a whole number, not many.");
+  expect(find(page, ".fault").textContent).toBe("amount must be a whole number, not many.");
   expect(onSend).not.toHaveBeenCalled();
 });
 

@@ -33,7 +33,7 @@ export function JournalAround({ address, at, onLook }: JournalAroundProps) {
         rows={around.value.value?.records ?? []}
         rowKey={(record) => record.n}
         current={(record) => record.n === at}
-        empty="No record lies here."
+        empty="There are no records here."
         testId="journal"
       />
     </section>

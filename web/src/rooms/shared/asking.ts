@@ -35,7 +35,7 @@ export function commandOf({ type, fields, inside }: FormView, filled: Filled): R
 function faultOf({ kind }: FieldView, text: string): string | null {
   if (text === "") return "is missing";
   if (kind === "text") return null;
-  if (kind === "integer") return /^-?(0|[1-9]\d*)$/.test(text) ? null : `is a whole number, not ${text}`;
+  if (kind === "integer") return /^-?(0|[1-9]\d*)$/.test(text) ? null : `must be a whole number, not ${text}`;
   try {
     parseJson(text);
     return null;

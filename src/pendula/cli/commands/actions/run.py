@@ -32,10 +32,10 @@ def register(room: typer.Typer) -> None:
 def run(
     file: FileArgument,
     journal: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Keep a journal there, for `pendula replay`.")
+        Path | None, typer.Option(metavar="DIR", help="Keep a journal in this folder, for `pendula replay`.")
     ] = None,
     logs: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Write the world log and the player's log there.")
+        Path | None, typer.Option(metavar="DIR", help="Write the world log and the player's log into this folder.")
     ] = None,
     gantt: Annotated[Path | None, typer.Option(metavar="SVG", help="Draw the run into this file.")] = None,
     json: JsonFlag = False,
@@ -116,7 +116,7 @@ def _logs(folder: "RealDisk", world: "World") -> "Logs":
     ):
         found = [name for name in folder.list() if name.endswith(".jsonl")]
         folder.close()
-        message = f"There are logs already: {folder.directory / found[0]}; this run does not carry them on"
+        message = f"Logs already exist: {folder.directory / found[0]}; this run does not continue them"
         raise InputRefused(message, path=str(folder.directory), found=found)
     kept.feed((header,))
     return kept

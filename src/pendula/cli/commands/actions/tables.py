@@ -10,8 +10,9 @@ from pendula.actions.events import End, Interrupted, Start, VisibilityChange, Wo
 from pendula.actions.model import Resume
 from pendula.actions.runs import EpochResult, RunResult
 from pendula.cli.output import line, reason_tree, table, titled_list
-from pendula.cli.text import counted, printable
+from pendula.cli.text import printable
 from pendula.kernel.engine import Reason
+from pendula.kernel.wording import counted
 
 COLUMNS = ("time", "event", "action", "actor", "what")
 # Nobody reads more on a terminal; `--json` has everything.
@@ -48,7 +49,7 @@ def _epoch(epoch: EpochResult) -> Iterator[RenderableType]:
     else:
         yield Text("Nothing happens.\n")
     if len(epoch.events) > MOST_SHOWN:
-        yield Text(f"… and {len(epoch.events) - MOST_SHOWN} more events; --json has them all\n")
+        yield Text(f"… and {counted(len(epoch.events) - MOST_SHOWN, 'more event')}; --json has them all\n")
     yield from titled_list(
         "Rejected", [f"{one.action_id}: {one.message} ({one.code})" for one in epoch.rejections], MOST_SHOWN
     )

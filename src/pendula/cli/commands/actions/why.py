@@ -64,7 +64,7 @@ def _minute(world: "World", text: str, epochs: int) -> int:
         minute = found[0]
     if not 0 <= minute <= last:
         first, end = world.current.setting.display(0), world.current.setting.display(last)
-        raise WrongUsage(f"--at {text} is outside the run; allowed is 0 to {last}, {first} to {end}", at=text)
+        raise WrongUsage(f"--at {text} is outside the run; it must be 0 to {last}, or {first} to {end}", at=text)
     return minute
 
 
@@ -72,4 +72,4 @@ def _unknown(action: str, submitted: Sequence[Any]) -> InputRefused:
     from pendula.documents.faults import suggestion
 
     ids = [one["id"] for one in submitted if isinstance(one, dict) and isinstance(one.get("id"), str)]
-    return InputRefused(f"Nobody submits {action!r}{suggestion(action, ids)}", action=action)
+    return InputRefused(f"No action {action!r} is submitted{suggestion(action, ids)}", action=action)

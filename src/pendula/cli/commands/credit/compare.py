@@ -64,8 +64,10 @@ def compare(
     intensity: IntensityOption = 100,
     workers: WorkersOption = None,
     dask: DaskOption = None,
-    svg: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw both sides over ticks there.")] = None,
-    csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Write every run of both sides there.")] = None,
+    svg: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw both sides over ticks into this file.")] = None,
+    csv: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write every run of both sides to this file.")
+    ] = None,
     lenient: LenientFlag = False,
     json: JsonFlag = False,
 ) -> None:
@@ -127,7 +129,7 @@ def _sides(
 ) -> tuple[tuple["Settings", "Settings"], tuple[str, str]]:
     """The settings of both sides, and what they are called."""
     if (files[0] is None) != (files[1] is None):
-        raise WrongUsage("There is a file for side A and none for side B; give both, or --a and --b")
+        raise WrongUsage("There is a file for side A but none for side B; give both, or --a and --b")
     if files == (None, None) and given == ({}, {}):
         given = USUAL
     sides, names = [], []

@@ -5,9 +5,10 @@ from typing import Annotated, Any
 
 import typer
 
-from pendula.cli.output import JsonFlag, Output, example
+from pendula.cli.output import JsonFlag, Output, example, require_form
 from pendula.credit.authoring.villages import LEAST, MOST, SEED_MOST, Profile
 from pendula.kernel.errors import InputRefused
+from pendula.kernel.wording import counted
 
 
 class FileExists(InputRefused):
@@ -33,7 +34,7 @@ def new(
     profile: Annotated[Profile, typer.Option(help="The shape of the network.")] = Profile.VILLAGE,
     seed: Annotated[int, typer.Option(metavar="S", min=0, max=SEED_MOST, help="Random seed.")] = 0,
     file: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write it there.", show_default="stdout")
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="File to write.", show_default="stdout")
     ] = None,
     json: JsonFlag = False,
 ) -> None:
@@ -43,6 +44,8 @@ def new(
     from pendula.credit.authoring.villages import village
     from pendula.kernel.canonical import encode
 
+    # JSON is YAML, too.
+    require_form(file, ".json", ".yaml", ".yml")
     made = village(participants, seed, profile=profile)
     text = msgspec.json.format(encode(made), indent=2)
     if file is None:
@@ -52,7 +55,7 @@ def new(
         with file.open("xb") as target:
             target.write(text + b"\n")
     except FileExistsError:
-        raise FileExists(f"{file} is there already; name another file or remove it", path=str(file)) from None
+        raise FileExists(f"{file} already exists; name another file or remove it", path=str(file)) from None
     lines: Any = made["trustlines"]
     told = {
         "file": str(file),
@@ -60,4 +63,6 @@ def new(
         "participants": participants,
         "trustlines": len(lines),
     }
-    Output(json).result(told, lambda: f"{file}: {participants} participants, {len(lines)} lines.")
+    Output(json).result(
+        told, lambda: f"Created {file}: {counted(participants, 'participant')}, {counted(len(lines), 'line')}."
+    )

@@ -24,7 +24,7 @@ ScenarioArgument = Annotated[
     Path, typer.Argument(metavar="SCENARIO", help="The network: a JSON or YAML file.", show_default=False)
 ]
 LenientFlag = Annotated[
-    bool, typer.Option("--lenient", help="Pass over unknown members and other small things, with warnings.")
+    bool, typer.Option("--lenient", help="Turn unknown members and other small faults into warnings.")
 ]
 JournalArgument = Annotated[
     Path, typer.Argument(metavar="JOURNAL", help="The directory of a run's journal.", show_default=False)
@@ -42,7 +42,7 @@ SetOption = Annotated[
 ]
 
 FirstSeedOption = Annotated[int, typer.Option(metavar="S", min=0, help="The first seed; the others follow it.")]
-IntensityOption = Annotated[int, typer.Option(metavar="P", min=0, max=100, help="Per cent of the actions.")]
+IntensityOption = Annotated[int, typer.Option(metavar="P", min=0, max=100, help="Share of the actions, in per cent.")]
 
 
 def from_environment() -> "Settings":

@@ -51,8 +51,8 @@ def sweep(
     set_: SetOption = None,
     workers: WorkersOption = None,
     dask: DaskOption = None,
-    csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Write every run there.")] = None,
-    chart: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the result there (SVG).")] = None,
+    csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Write every run to this file.")] = None,
+    chart: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the result into this file (SVG).")] = None,
     lenient: LenientFlag = False,
     json: JsonFlag = False,
 ) -> None:

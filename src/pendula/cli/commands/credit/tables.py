@@ -8,11 +8,12 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from pendula.cli.output import facts, line, reason_tree, table
-from pendula.cli.text import counted, per_cent, printable
+from pendula.cli.text import per_cent, printable
 from pendula.credit.runs.forking import Cleared, Comparison
 from pendula.credit.runs.headless import ClearingRow, Diagnostic, Result
 from pendula.credit.state.counters import Counters
 from pendula.kernel.engine import Reason
+from pendula.kernel.wording import counted
 
 if TYPE_CHECKING:
     from pendula.credit.studies.columns import Columns
@@ -88,8 +89,8 @@ def _routes(reason: Reason) -> Iterator[str]:
 def compared(comparison: "Compared") -> RenderableType:
     """Both sides: what differs in the settings, medians and their differences, how sure they are, the verdict."""
     seeds = comparison.seeds
-    head = f"{comparison.scenario_id}: {len(seeds)} seeds from {seeds[0]} on, {comparison.ticks} ticks"
-    head += f", the first {comparison.skip} not counted"
+    head = f"{comparison.scenario_id}: {counted(len(seeds), 'seed')} from {seeds[0]} on, "
+    head += f"{counted(comparison.ticks, 'tick')}, the first {comparison.skip} not counted"
     settings = [(name, *values) for name, values in comparison.settings.items()]
     a, b = comparison.names
     rows = [_cells(row) for row in comparison.rows]
@@ -119,8 +120,10 @@ def swept(columns: "Columns", varied: Sequence[str]) -> RenderableType:
     rows = [tuple(_rounded(row[place]) for place in at) for row in medians.rows()[:MOST_SHOWN]]
     parts: list[RenderableType] = [table([name.replace("_", " ") for name in names], rows, "Medians over seeds")]
     if len(medians) > MOST_SHOWN:
-        parts.append(Text(f"… and {len(medians) - MOST_SHOWN} more combinations; --csv and --json have them all"))
-    return Group(*parts, Text(f"{len(columns)} runs, digest {columns.digest}"))
+        parts.append(
+            Text(f"… and {counted(len(medians) - MOST_SHOWN, 'more combination')}; --csv and --json have them all")
+        )
+    return Group(*parts, Text(f"{counted(len(columns), 'run')}, digest {columns.digest}"))
 
 
 def _payments(counters: Counters) -> str:
@@ -186,7 +189,7 @@ def _warnings(diagnostics: Sequence[Diagnostic]) -> Iterator[RenderableType]:
         times = f" {one.count} times in all, the last at tick {one.last_tick}." if one.count else ""
         yield _warning(f"{one.message}{times} ({one.code})")
     if len(diagnostics) > MOST_SHOWN:
-        yield Text(f"… and {len(diagnostics) - MOST_SHOWN} more warnings; --json has them all")
+        yield Text(f"… and {counted(len(diagnostics) - MOST_SHOWN, 'more warning')}; --json has them all")
 
 
 def _side_by_side(comparison: Comparison) -> Iterator[tuple[str, str, str, str]]:

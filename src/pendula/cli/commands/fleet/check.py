@@ -10,7 +10,7 @@ from pendula.cli.commands.fleet import files, report
 from pendula.cli.commands.fleet.files import FleetOption, GranularityOption, GraphArgument, ParamsOption, ProfilesOption
 from pendula.cli.failing import require
 from pendula.cli.output import JsonFlag, Output, example, tables_of
-from pendula.cli.text import counted
+from pendula.kernel.wording import counted
 
 if TYPE_CHECKING:
     from pendula.fleet import Certificate, CompiledMap, Finding

@@ -15,7 +15,7 @@ from pendula.cli.commands.fleet.files import (
     ProfilesOption,
 )
 from pendula.cli.failing import require
-from pendula.cli.output import JsonFlag, Output, example, tables_of
+from pendula.cli.output import JsonFlag, Output, example, require_form, tables_of
 
 if TYPE_CHECKING:
     from pendula.fleet import Certificate, CompiledMap, Finding, Fleet, RobotProfile
@@ -39,7 +39,9 @@ def compile(
     profiles: ProfilesOption,
     out: OutOption,
     params: ParamsOption = None,
-    with_report: Annotated[bool, typer.Option("--report", help="Tell every finding, not only how many.")] = False,
+    with_report: Annotated[
+        bool, typer.Option("--report", help="List every finding, not only how many there are.")
+    ] = False,
     granularity: GranularityOption = None,
     fleet: FleetOption = None,
     previous: Annotated[
@@ -57,6 +59,7 @@ def compile(
     from pendula.fleet import examine
 
     said = Output(json)
+    require_form(out, ".json")
     files.check_target(out, (graph, profiles, params, fleet, previous))
     with said.progress("compile", STEPS) as advance:
         source, trucks = files.read_graph(graph), files.read_trucks(profiles)

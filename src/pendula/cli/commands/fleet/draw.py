@@ -145,6 +145,6 @@ def _layers(names: str) -> "list[Layer]":
     for name in wanted:
         if name not in LAYERS:
             raise WrongUsage(
-                f"There is no layer {name!r}{suggestion(name, LAYERS)}; allowed are {', '.join(LAYERS)}", layer=name
+                f"There is no layer {name!r}{suggestion(name, LAYERS)}; there are {', '.join(LAYERS)}", layer=name
             )
     return [layer for layer in Layer if layer.value in wanted]

@@ -64,7 +64,7 @@ def replay(
         typer.Option(
             metavar="X",
             min=0.01,
-            help="So many times as fast as it was, telling it.",
+            help="Tell it this many times as fast as it was.",
             show_default="as fast as it goes",
         ),
     ] = None,

@@ -51,7 +51,7 @@ def register(group: typer.Typer) -> None:
 
 
 def new(
-    scene: Annotated[Scene, typer.Option(help="Which map.", show_default=False)],
+    scene: Annotated[Scene, typer.Option(metavar="NAME", help=f"Which map: {', '.join(Scene)}.", show_default=False)],
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="FILE", help="Where the graph goes, as JSON.", show_default=False)
     ],
@@ -63,13 +63,17 @@ def new(
         int | None,
         typer.Option(metavar="S", help="Which random map or live-map; the same seed, the same map.", show_default="0"),
     ] = None,
-    profiles: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the reference truck there.")] = None,
+    profiles: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the reference truck to this file.")
+    ] = None,
     fleet: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write a fleet there that can run on the map for ever.")
+        Path | None, typer.Option(metavar="FILE", help="Write a fleet to this file that can run on the map for ever.")
     ] = None,
     scenario: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write a scenario there, for `fleet run`: that fleet at work on the map."),
+        typer.Option(
+            metavar="FILE", help="Write a scenario to this file, for `fleet run`: that fleet at work on the map."
+        ),
     ] = None,
     json: JsonFlag = False,
 ) -> None:
@@ -125,7 +129,7 @@ def _sample(scene: Scene, nodes: int | None, seed: int | None) -> "tuple[SourceM
     from pendula.fleet.samples.scene_fleets import SCENE_FLEETS
 
     if seed is not None and not 0 <= seed < 2**64:
-        raise WrongUsage(f"--seed {seed}: allowed is 0 to {2**64 - 1}", seed=seed)
+        raise WrongUsage(f"--seed {seed}: it must be 0 to {2**64 - 1}", seed=seed)
     if nodes is not None and scene is not Scene.RANDOM:
         raise WrongUsage(f"--nodes belongs to random maps; {scene.value} is as large as it is")
     if seed is not None and scene not in (Scene.RANDOM, Scene.LIVE_MAP):

@@ -8,7 +8,7 @@ from rich.console import Group
 from rich.text import Text
 
 from pendula.cli.output import facts, table
-from pendula.cli.text import counted
+from pendula.kernel.wording import counted
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -49,7 +49,7 @@ def checked(form: Mapping[str, Any], sizes: Mapping[str, int] | None, *, asked: 
     if form["certificate"] is not None:
         parts.append(_certificate(form["certificate"]))
     elif asked:
-        parts.append(Text("No certificate: first the errors."))
+        parts.append(Text("No certificate: fix the errors first."))
     told = "cannot be used" if not form["sound"] else "is sound"
     held = "" if sizes is None else f" {_sizes(sizes)};"
     parts.append(Text(f"{form['file']} {told}:{held} {_severities(form['severities'])}."))

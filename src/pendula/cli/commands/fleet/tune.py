@@ -53,12 +53,13 @@ def tune(
     minutes: Annotated[int, typer.Option(metavar="T", min=1, max=10_000, help="Simulated minutes of each run.")] = 20,
     seeds: Annotated[int, typer.Option(metavar="N", min=1, help="How many seeds for each combination.")] = 1,
     longest_wait: Annotated[
-        int, typer.Option(metavar="S", min=1, help="No truck may wait longer than so many seconds on end.")
+        int, typer.Option(metavar="S", min=1, help="No truck may wait longer than this many seconds at a stretch.")
     ] = 320,
     workers: WorkersOption = None,
     dask: DaskOption = None,
     svg: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw throughput over trucks there.", show_default=False)
+        Path | None,
+        typer.Option(metavar="FILE", help="Draw throughput over trucks into this file.", show_default=False),
     ] = None,
     json: JsonFlag = False,
 ) -> None:

@@ -33,7 +33,7 @@ ActionArgument = Annotated[
 ]
 InOption = Annotated[
     int | None,
-    typer.Option("--in", metavar="SPAN", parser=seconds_of, help=f"So long from now: {FORM}.", show_default=False),
+    typer.Option("--in", metavar="SPAN", parser=seconds_of, help=f"This long from now: {FORM}.", show_default=False),
 ]
 PriorityOption = Annotated[
     str | None,
@@ -167,7 +167,7 @@ def _enqueue_batch(target: Target, file: Path, atomic: bool) -> None:
     target.out.result({"results": results}, lambda: _tables().batch(results))
     refused = sum("error" in one for one in results)
     if refused:
-        raise EntriesRefused(f"{refused} of {len(results)} entries were refused", refused=refused, entries=len(results))
+        raise EntriesRefused(f"Refused entries: {refused} of {len(results)}", refused=refused, entries=len(results))
 
 
 def _entries(file: Path) -> Sequence[Any]:
@@ -187,7 +187,7 @@ def _entries(file: Path) -> Sequence[Any]:
 def pull(
     target: Target,
     worker_id: Annotated[str, typer.Option("--worker", metavar="NAME", help="Who takes them.", show_default=False)],
-    limit: Annotated[int | None, typer.Option(metavar="N", help="At most so many.", show_default="100")] = None,
+    limit: Annotated[int | None, typer.Option(metavar="N", help="At most this many.", show_default="100")] = None,
     lease_sec: Annotated[
         int | None, typer.Option(metavar="SECONDS", help="How long they are lent.", show_default="60")
     ] = None,
@@ -211,7 +211,7 @@ def pull(
         ),
     ] = None,
     wait_ms: Annotated[
-        int | None, typer.Option(metavar="N", help="Wait so many milliseconds for one.", show_default="0")
+        int | None, typer.Option(metavar="N", help="Wait this many milliseconds for one.", show_default="0")
     ] = None,
 ) -> None:
     """Take due jobs. Each comes with a lease; ack, fail, renew and release prove it with its token."""
@@ -281,7 +281,7 @@ def fail(
     lease_token: TokenOption = None,
     worker_id: WorkerOption = None,
     retry_delay_sec: Annotated[
-        str | None, typer.Option(metavar="SECONDS", help="Again after so long.", show_default="longer each time")
+        str | None, typer.Option(metavar="SECONDS", help="Again after this long.", show_default="longer each time")
     ] = None,
     permanent: Annotated[bool, typer.Option("--permanent", help="Never try again.")] = False,
     cancelled: Annotated[bool, typer.Option("--cancelled", help="It stopped because it was asked to.")] = False,
@@ -325,7 +325,7 @@ def renew(
     )
     with target.scheduler() as scheduler:
         reply = scheduler.renew(_id(job_id), **given)
-    wish = " Somebody wishes it cancelled." if reply["cancel_requested_at"] is not None else ""
+    wish = " Somebody asked to cancel it." if reply["cancel_requested_at"] is not None else ""
     target.out.result(reply, lambda: f"The lease of {job_id} ends at {reply['lease_expires_at']}.{wish}")
 
 

@@ -11,8 +11,8 @@ import typer
 from pendula.cli.commands.jobs.filters import Filters
 from pendula.cli.commands.jobs.target import Target, command, members, with_target
 from pendula.cli.output import Output, example
-from pendula.cli.text import counted
 from pendula.kernel.errors import InputRefused, WrongUsage
+from pendula.kernel.wording import counted
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pendula.jobs.scheduler import Scheduler
 
 JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="The id of the job.", show_default=False)]
-LimitOption = Annotated[int | None, typer.Option(metavar="N", help="At most so many.", show_default="100")]
+LimitOption = Annotated[int | None, typer.Option(metavar="N", help="At most this many.", show_default="100")]
 
 
 class TrailBroken(InputRefused):

@@ -107,7 +107,7 @@ def _on(target: Target, call: Callable[[Any], Callable[..., dict[str, Any]]], na
 def _said(reply: dict[str, Any]) -> str:
     plan = reply["plan"]
     if plan["paused_at"] is not None:
-        return f"{plan['name']} is paused since {plan['paused_at']} by {plan['paused_by']}."
+        return f"{plan['name']} has been paused since {plan['paused_at']} by {plan['paused_by']}."
     return f"{plan['name']} occurs next at {plan['next_at']} ({plan['cron']}, {plan['zone']})."
 
 

@@ -86,7 +86,7 @@ def _doing(one: Mapping[str, Any]) -> str:
 def enqueued(reply: Mapping[str, Any]) -> "RenderableType":
     one = reply["job"]
     if reply["deduplicated"]:
-        return f"{one['job_id']} was there already and is {one['status']}."
+        return f"{one['job_id']} already exists and is {one['status']}."
     return f"{one['job_id']} is queued: {one['action']} {one['object_type']} {one['object_id']} at {one['run_at']}."
 
 
@@ -94,7 +94,7 @@ def batch(results: Sequence[Mapping[str, Any]]) -> "RenderableType":
     """How many were stored, and every entry that was not."""
     refused = [(number, one["error"]) for number, one in enumerate(results) if "error" in one]
     known = sum(one.get("deduplicated", False) for one in results)
-    said = f"{len(results) - known - len(refused)} stored, {known} there already, {len(refused)} refused."
+    said = f"{len(results) - known - len(refused)} stored, {known} already there, {len(refused)} refused."
     if not refused:
         return said
     rows = [(str(number), error["code"], error["message"]) for number, error in refused]
@@ -202,7 +202,7 @@ def past(reply: Mapping[str, Any]) -> "RenderableType":
             ("time", reply["now"]),
             ("who", f"{event['actor']['type']} {event['actor']['id']}"),
             ("what", f"{event['object_type']} {event['object_id']}: {event['reason']}"),
-            ("one may look at", f"{reply['first']} to {reply['last']}"),
+            ("range of moments", f"{reply['first']} to {reply['last']}"),
         ]
     )
     parts = [told, "", table(("status", "jobs"), [(word, str(count)) for word, count in reply["jobs"].items()])]
@@ -226,7 +226,7 @@ def governed(told: Mapping[str, Any]) -> "RenderableType":
 def workers(rows: Sequence[Mapping[str, Any]]) -> "RenderableType":
     """Workers with the age of what they told; what is not known of one is a dash."""
     if not rows:
-        return "No worker gave a sign of life."
+        return "No worker has reported yet."
     names = ("running", "taken", "succeeded", "failed", "dropped", "released")
     drawn = [
         (

@@ -9,6 +9,7 @@ import typer
 from pendula.cli.commands.jobs.target import Target, caller, command
 from pendula.cli.output import table
 from pendula.kernel.errors import InputRefused
+from pendula.kernel.wording import counted
 
 BESIDE = ("-wal", "-shm", "-journal", ".turn", ".lock")  # the files that belong to a store
 
@@ -89,7 +90,7 @@ def check(target: Target) -> None:
     drawn = lambda: table(("code", "where", "what is wrong"), rows) if rows else f"{target.path()} is sound."  # noqa: E731
     target.out.result(document, drawn)
     if findings:
-        raise StoreFaulty(f"{target.path()} has faults: {len(findings)}", findings=len(findings))
+        raise StoreFaulty(f"{target.path()} is damaged: {counted(len(findings), 'fault')}", findings=len(findings))
 
 
 def backup(
@@ -99,7 +100,7 @@ def backup(
     """Copy a store while others go on working with it: all as it was at one moment."""
     target.require_store()
     if file.exists():
-        raise BackupExists(f"{file} is there already; name another file", path=str(file))
+        raise BackupExists(f"{file} already exists; name another file", path=str(file))
     store_file = target.path().absolute()
     if file.absolute() in [store_file.with_name(store_file.name + end) for end in BESIDE]:
         raise BackupExists(f"{file} belongs to the store itself; name another file", path=str(file))
@@ -122,7 +123,7 @@ def _settle(part: Path, file: Path) -> None:
     try:
         os.link(part, file)
     except FileExistsError:
-        raise BackupExists(f"{file} is there already; name another file", path=str(file)) from None
+        raise BackupExists(f"{file} already exists; name another file", path=str(file)) from None
     folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(folder)
@@ -134,7 +135,9 @@ def retain(
     target: Target,
     days: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, max=3650, help="Older than so many days.", show_default="as the settings say"),
+        typer.Option(
+            metavar="N", min=1, max=3650, help="Older than this many days.", show_default="as the settings say"
+        ),
     ] = None,
     dead_letters: Annotated[bool, typer.Option("--dead-letters", help="Dead letters, too.")] = False,
 ) -> None:

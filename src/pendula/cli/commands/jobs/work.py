@@ -29,14 +29,17 @@ HandlersOption = Annotated[
     typer.Option(metavar="MODULE", help="Where handlers are: package.module; may be repeated.", show_default=False),
 ]
 NameOption = Annotated[
-    str | None, typer.Option("--worker", metavar="NAME", help="Its name.", show_default="host, process, chance")
+    str | None,
+    typer.Option(
+        "--worker", metavar="NAME", help="Its name in lists and logs.", show_default="host, process id, random letters"
+    ),
 ]
 MaxJobsOption = Annotated[
-    int | None, typer.Option(metavar="N", min=1, help="End after so many jobs.", show_default="never")
+    int | None, typer.Option(metavar="N", min=1, help="End after this many jobs.", show_default="never")
 ]
 IntervalOption = Annotated[
     float | None,
-    typer.Option(metavar="SECONDS", min=0.05, max=3600, help="Between two looks for work.", show_default="5"),
+    typer.Option(metavar="SECONDS", min=0.05, max=3600, help="Time between two looks for work.", show_default="5"),
 ]
 FixedOption = Annotated[
     bool, typer.Option("--fixed-interval", help="Look only then, and do not wake up when a job is due.")
@@ -45,7 +48,8 @@ LeaseOption = Annotated[
     int | None, typer.Option(metavar="SECONDS", help="How long jobs are lent.", show_default="as the settings say")
 ]
 GraceOption = Annotated[
-    int, typer.Option(metavar="SECONDS", min=0, max=86_400, help="For running handlers, when told to stop.")
+    int,
+    typer.Option(metavar="SECONDS", min=0, max=86_400, help="What running handlers get to finish when told to stop."),
 ]
 TypesOption = Annotated[
     list[str] | None, typer.Option(metavar="TYPE", help="Only these; may be repeated.", show_default=False)

@@ -7,6 +7,7 @@ import typer
 
 from pendula.cli.output import JsonFlag, Output, example, facts, table
 from pendula.kernel.errors import InputRefused, WrongUsage
+from pendula.kernel.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +22,7 @@ cache = typer.Typer(epilog=example("pendula playback cache verify sea.pch", "pen
 FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="A cache file.", show_default=False)]
 ChannelOption = Annotated[
     str | None,
-    typer.Option(metavar="ID", help="The channel it belongs to; then that is checked, too.", show_default=False),
+    typer.Option(metavar="ID", help="The channel it belongs to; then this is checked, too.", show_default=False),
 ]
 
 
@@ -49,7 +50,7 @@ def verify(file: FileArgument, channel: ChannelOption = None, json: JsonFlag = F
     document = {"file": str(file), "sound": not faults, "faults": [_fault(fault) for fault in faults]}
     Output(json).result(document, lambda: _faults(faults) if faults else f"{file} is sound.")
     if faults:
-        raise CacheFaulty(f"{file} has faults: {len(faults)}", file=str(file), faults=len(faults))
+        raise CacheFaulty(f"{file} is damaged: {counted(len(faults), 'fault')}", file=str(file), faults=len(faults))
 
 
 @cache.command("repair", epilog=example("pendula playback cache repair sea.pch --channel sea"))
@@ -101,7 +102,9 @@ def write(
     generation = _written(file, channel, raws, k, block_bytes)
     kept = min(len(raws), k)
     document = {"file": str(file), "channel": channel, "count": kept, "generation": generation}
-    Output(json).result(document, lambda: f"{file} holds {kept} records of {channel!r}, generation {generation}.")
+    Output(json).result(
+        document, lambda: f"{file} holds {counted(kept, 'record')} of {channel!r}, generation {generation}."
+    )
 
 
 def _written(file: Path, channel: str, raws: "Sequence[bytes]", k: int, block_bytes: int) -> int:

@@ -44,7 +44,7 @@ def play(
     dwell_ms: Annotated[
         int, typer.Option(metavar="N", min=1, max=DAY_MS, help="How long a picture stays, in milliseconds.")
     ] = DWELL_MS,
-    pick: Annotated[PickMode, typer.Option(help="From the newest on, or by lot.")] = PickMode.RECENCY,
+    pick: Annotated[PickMode, typer.Option(help="From the newest on, or at random.")] = PickMode.RECENCY,
     seed: Annotated[
         int | None,
         typer.Option(metavar="S", min=0, max=MASK_64, help="Random seed.", show_default="random"),
@@ -54,7 +54,7 @@ def play(
     ] = None,
     fast: Annotated[bool, typer.Option("--fast", help="Do not wait: time jumps. Needs --count.")] = False,
     cache: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Keep cache files there.", show_default="in memory")
+        Path | None, typer.Option(metavar="DIR", help="Keep cache files in this folder.", show_default="in memory")
     ] = None,
     rescan_s: Annotated[
         int, typer.Option(metavar="N", min=1, max=86_400, help="Seconds between two looks for new files.")

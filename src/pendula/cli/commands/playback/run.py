@@ -28,10 +28,10 @@ def run(
     file: FileArgument,
     count: Annotated[
         int | None,
-        typer.Option(metavar="N", help="So many times `next`, for a file without calls.", show_default=False),
+        typer.Option(metavar="N", help="How many times to call `next`, for a file without calls.", show_default=False),
     ] = None,
     journal: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Keep a journal there, for `pendula replay`.")
+        Path | None, typer.Option(metavar="DIR", help="Keep a journal in this folder, for `pendula replay`.")
     ] = None,
     json: JsonFlag = False,
 ) -> None:

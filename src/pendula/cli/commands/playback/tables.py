@@ -8,8 +8,9 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from pendula.cli.output import reason_tree, table, titled_list
-from pendula.cli.text import counted, per_cent, printable
+from pendula.cli.text import per_cent, printable
 from pendula.kernel.engine import Reason
+from pendula.kernel.wording import counted
 from pendula.playback.model import WSUM, Item
 from pendula.playback.player.loop import Appearance, Share, Showing
 from pendula.playback.runs.streaming import Summary
@@ -27,7 +28,7 @@ def drawn(run: Summary) -> RenderableType:
     else:
         parts.append(Text("Nothing is shown.\n"))
     if run.total > len(run.first):
-        parts.append(Text(f"… and {run.total - len(run.first)} more items; --json has them all\n"))
+        parts.append(Text(f"… and {counted(run.total - len(run.first), 'more item')}; --json has them all\n"))
     parts += titled_list("Other calls", [_call(call) for call in run.calls if call["call"] != "next"], MOST_SHOWN)
     stats: Mapping[str, Any] = run.stats
     counts = run.channels if run.epoch_id == stats["epoch_id"] else Counter[str | None]()

@@ -20,7 +20,9 @@ def why(
     ],
     count: Annotated[
         int | None,
-        typer.Option(metavar="N", help="So many times `next`, for a file without calls.", show_default="ORDINAL"),
+        typer.Option(
+            metavar="N", help="How many times to call `next`, for a file without calls.", show_default="ORDINAL"
+        ),
     ] = None,
     epoch: Annotated[int, typer.Option(metavar="E", help="The epoch of the item; the first is 0.")] = 0,
     json: JsonFlag = False,

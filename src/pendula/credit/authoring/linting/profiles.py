@@ -35,7 +35,7 @@ def props(survey: Survey) -> Iterator[Caution]:
         for key in one.props:
             hint = suggestion(key, tuple(PROPS)) if key not in PROPS else ""
             if hint:
-                yield Caution("prop_misspelt", props_path(one.id, key), f"nobody reads {key!r}{hint}")
+                yield Caution("prop_misspelt", props_path(one.id, key), f"{key!r} is not known and has no effect{hint}")
     clamped = [one.id for one in survey.scenario.profiles.values() if _clamped(one.props.get("tx_rate"))]
     if clamped:
         message = f"tx_rate of {listed(clamped, 'profile')} is outside 0 to 1 and counts as the nearer of the two"

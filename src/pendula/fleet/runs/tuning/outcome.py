@@ -12,6 +12,7 @@ from msgspec import Struct
 from pendula.fleet.runs.tuning.figures import HOUR_MS, Figures
 from pendula.fleet.runs.tuning.trials import Trial
 from pendula.kernel.canonical import Json
+from pendula.kernel.wording import counted
 
 # From which share of the time on, in hundredths, a station or a wait is worth a sentence.
 BUSY_PERCENT = 80
@@ -107,7 +108,7 @@ def _row(key: tuple[int, int, tuple[tuple[str, str], ...]], found: Sequence[Figu
 def _of_refusals(rows: Sequence[Row]) -> list[str]:
     """The least number of trucks for which the map is not LIVE, and its remedy."""
     refused = min((row for row in rows if row.refused is not None), key=lambda row: row.trucks, default=None)
-    return [] if refused is None else [f"{refused.trucks} trucks cannot run on this map: {refused.refused}"]
+    return [] if refused is None else [f"{counted(refused.trucks, 'truck')} cannot run on this map: {refused.refused}"]
 
 
 def _of_trucks(rows: Sequence[Row], best: Row) -> list[str]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from pendula import svg
 from pendula.fleet.runs.tuning.outcome import Outcome, Row
+from pendula.kernel.wording import counted
 
 WIDTH, HEIGHT = 860, 460
 LEFT, RIGHT, TOP, BOTTOM = 70, 640, 80, 400
@@ -61,7 +62,7 @@ def _summary(outcome: Outcome) -> str:
     if best is None:
         return "no trial was acceptable"
     return (
-        f"best: {best.trucks} trucks, one-way {best.one_way_milli}, {best.tasks_per_hour} tasks an hour, "
+        f"best: {counted(best.trucks, 'truck')}, one-way {best.one_way_milli}, {best.tasks_per_hour} tasks an hour, "
         f"longest wait {best.longest_wait_ms // 1000} s"
     )
 
@@ -100,7 +101,7 @@ def _curve(rows: Sequence[Row], number: int, scale: _Scale) -> Iterator[str]:
     dots = [(scale.across(row.trucks), scale.down(row.tasks_per_hour)) for row in rows]
     yield svg.path(svg.trace(dots), f"line {colour}")
     for row, dot in zip(rows, dots, strict=True):
-        told = f"{row.trucks} trucks, one-way {row.one_way_milli}: {row.tasks_per_hour} tasks an hour"
+        told = f"{counted(row.trucks, 'truck')}, one-way {row.one_way_milli}: {row.tasks_per_hour} tasks an hour"
         mark = svg.circle(dot, 5, f"dot {colour}" if row.acceptable else "not")
         yield svg.tooltip(f"{told}, longest wait {row.longest_wait_ms // 1000} s", mark)
         yield svg.words(dot[0], dot[1] - 10, f"{row.longest_wait_ms // 1000} s", f"mid {colour}", size=10)

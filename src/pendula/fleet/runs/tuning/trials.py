@@ -22,7 +22,7 @@ from pendula.fleet.tasks import TaskStream
 from pendula.fleet.tick import TrafficParams, TrafficRefused
 from pendula.kernel.canonical import Json
 from pendula.kernel.errors import InputRefused
-from pendula.kernel.wording import suggestion
+from pendula.kernel.wording import counted, suggestion
 from pendula.spreading import Watch, Where, spread
 
 MOST = 10_000
@@ -45,7 +45,7 @@ class Trial(Struct, frozen=True):
     @property
     def words(self) -> str:
         more = "".join(f", {name}={value}" for name, value in self.changes)
-        return f"{self.trucks} trucks, one-way {self.one_way_milli}{more}"
+        return f"{counted(self.trucks, 'truck')}, one-way {self.one_way_milli}{more}"
 
 
 class Trials(Struct, frozen=True):
@@ -119,7 +119,7 @@ def trials_of(
     changes = [tuple(zip(grid, values, strict=True)) for values in product(*grid.values())]
     made = [Trial(n, milli, change, seed) for n, milli, change, seed in product(trucks, one_way, changes, seeds)]
     if not 1 <= len(made) <= MOST:
-        raise InvalidTrial(f"{len(made)} runs; allowed is 1 to {MOST}", runs=len(made))
+        raise InvalidTrial(f"{len(made)} runs are not possible; make it 1 to {MOST}", runs=len(made))
     return made
 
 

@@ -9,7 +9,7 @@ from pendula.fleet.contracts.traffic import AnchorPlace, OperatorAction
 from pendula.fleet.model import CONTRACT_VERSION
 from pendula.fleet.operators import ActionType
 from pendula.fleet.reading.values import length, name
-from pendula.fleet.scenarios.model import ScenarioEvent
+from pendula.fleet.scenarios.model import ScenarioEvent, ScenarioRoute
 from pendula.fleet.simulator.faults import Fault, FaultKind
 from pendula.fleet.simulator.settings import FaultRate
 from pendula.fleet.units import micro
@@ -25,28 +25,51 @@ NEEDS: Mapping[FaultKind, tuple[str, ...]] = {
 _OF_PEOPLE = (
     *("actionId", "operatorId", "reason", "taskId", "anchor", "resources", "physicallySecured", "confirmationOf"),
 )
+ROUTE = "ROUTE"
+_OF_ROUTES = ("toNodeId", "leavesAtNodeId")
 _FARTHEST_M = 1000
 _MOST_AN_HOUR = 3600
 _DURATION = ("forMs",)
 _MEMBERS = ("forMs", "dxM", "dyM", "byM", "byMs")
 
 
-def event(at: Cursor) -> ScenarioEvent | OperatorAction:
-    it = at.object(required=("atMs", "type"), optional=(*_MEMBERS, *_OF_PEOPLE, "robotId"))
+def event(at: Cursor) -> ScenarioEvent | OperatorAction | ScenarioRoute:
+    it = at.object(required=("atMs", "type"), optional=(*_MEMBERS, *_OF_PEOPLE, *_OF_ROUTES, "robotId"))
     kind = it["type"].text(min=1)
+    if kind == ROUTE:
+        return _route(at, it)
+    for member in _OF_ROUTES:
+        if member in it:
+            it[member].refuse(f"{kind} is no {ROUTE}: it has no {member}")
     if kind in set(ActionType):
         return _action(it, ActionType(kind))
     if kind and kind not in set(FaultKind):
-        it["type"].refuse(f"nothing that can happen is {kind!r}", allowed=(*FaultKind, *ActionType))
+        it["type"].refuse(f"there is no event {kind!r}", allowed=(*FaultKind, *ActionType, ROUTE))
         kind = FaultKind.STAND
     for member in _OF_PEOPLE:
         if member in it:
-            it[member].refuse(f"{kind} is nothing that people do: it has no {member}")
+            it[member].refuse(f"{kind} is not an action of people: it has no {member}")
     if "robotId" not in it:
         at.refuse(f"{kind} needs robotId")
     told = _fault(at, it, FaultKind(kind or FaultKind.STAND))
     robot = name(it["robotId"]) if "robotId" in it else ""
     return ScenarioEvent.of(it["atMs"].integer(min=0), robot, told)
+
+
+def _route(at: Cursor, it: Members) -> ScenarioRoute:
+    """Another way for a truck that has no task, from a planner outside the fleet."""
+    for member in (*_MEMBERS, *_OF_PEOPLE):
+        if member in it:
+            it[member].refuse(f"{ROUTE} has no {member}", allowed=("robotId", *_OF_ROUTES))
+    for member in ("robotId", "toNodeId"):
+        if member not in it:
+            at.refuse(f"{ROUTE} needs {member}")
+    return ScenarioRoute(
+        at_ms=it["atMs"].integer(min=0),
+        robot_id=name(it["robotId"]) if "robotId" in it else "",
+        node_id=name(it["toNodeId"]) if "toNodeId" in it else "",
+        leaves_at=name(it["leavesAtNodeId"]) if "leavesAtNodeId" in it else None,
+    )
 
 
 def _action(it: Members, kind: ActionType) -> OperatorAction:
@@ -77,7 +100,7 @@ def chance(at: Cursor) -> FaultRate:
     it = at.object(required=("type", "perHour"), optional=_MEMBERS)
     kind = it["type"].text(min=1)
     if kind and kind not in set(FaultKind):
-        it["type"].refuse(f"no fault is {kind!r}", allowed=tuple(FaultKind))
+        it["type"].refuse(f"there is no fault {kind!r}", allowed=tuple(FaultKind))
         kind = FaultKind.STAND
     fault = _fault(at, it, FaultKind(kind or FaultKind.STAND))
     return FaultRate(fault, it["perHour"].integer(min=1, max=_MOST_AN_HOUR, default=1))

@@ -12,6 +12,7 @@ from pendula.fleet.scenarios.model import (
     Calm,
     DirectionFlips,
     Expectation,
+    GivesBack,
     GoHoldChanges,
     LongestWait,
     NeverBeyond,
@@ -125,6 +126,11 @@ def _refused(at: Cursor) -> Expectation:
     return RouteRefused(it["robotId"].text(default=None))
 
 
+def _gives_back(at: Cursor) -> Expectation:
+    it = at.object(required=("robotId", "atLeastMs"))
+    return GivesBack(name(it["robotId"]), it["atLeastMs"].integer(min=0))
+
+
 def _changes(at: Cursor) -> Expectation:
     it = at.object(required=("atMost",), optional=("robotId",))
     return GoHoldChanges(it["atMost"].integer(min=0), it["robotId"].text(default=None))
@@ -160,6 +166,7 @@ KINDS: Mapping[str, Callable[[Cursor], Expectation]] = {
     "noAlert": _no_alert,
     "stands": _stands,
     "routeRefused": _refused,
+    "givesBack": _gives_back,
     "goHoldChanges": _changes,
     "directionFlips": _flips,
     "calm": _calm,

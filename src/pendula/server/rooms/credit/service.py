@@ -30,10 +30,11 @@ from pendula.credit.settings import changed
 from pendula.documents import from_value
 from pendula.kernel.canonical import Json, decode, encode
 from pendula.kernel.errors import PendulaError, WorldBroken
-from pendula.kernel.limits import JOURNAL_BYTES
+from pendula.kernel.limits import JOURNAL_BYTES, PAST_READS
 from pendula.kernel.time import format_utc, parse_utc
 from pendula.server.errors import EngineUnavailable
 from pendula.server.hosting.engine_host import EngineHost
+from pendula.server.hosting.past import Lane
 from pendula.server.hosting.room_spec import Host
 from pendula.server.rooms.credit.errors import PREFIX, RunNotFound
 from pendula.server.rooms.credit.owners import OwnerCookies, may_see, read_key
@@ -70,7 +71,8 @@ class SimulatorService:
         self.scenarios = Registry(settings.scenario_allowlist)
         self.counters = RunCounters(host.metrics.registry if settings.metrics_enabled else CollectorRegistry())
         self.streams = 0
-        self.comparing = asyncio.Lock()
+        # One at a time: a comparison takes as long as so many ticks of two runs.
+        self.comparing = Lane("comparisons", host.settings.allowed(PAST_READS), threads=1)
         self._host = host
         self._keeper = RecordKeeper()
         self._records: dict[str, Record] = {}
@@ -177,6 +179,7 @@ class SimulatorService:
         asked = StopRequest(SERVER, "the server is stopping", None)
         await asyncio.gather(*(run.stop(asked, SERVER, None) for run in self._open.values()))
         await asyncio.gather(*(run.ended() for run in self._open.values()))
+        await asyncio.to_thread(self.comparing.close)
         await self._keeper.close()
 
     @property

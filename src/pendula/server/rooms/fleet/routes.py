@@ -109,7 +109,8 @@ async def begin(request: Request, supervisor: Supervised, name: NewName, live: L
 
 
 def _without_script(scenario: Scenario) -> None:
-    given = {"tasks": scenario.tasks, "taskEvents": scenario.task_events, "events": scenario.events}
+    happens = (*scenario.events, *scenario.actions, *scenario.routes)
+    given = {"tasks": scenario.tasks, "taskEvents": scenario.task_events, "events": happens}
     members = [name for name, told in given.items() if told]
     if members:
         raise ScriptNotServed(

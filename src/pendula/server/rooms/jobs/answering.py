@@ -110,13 +110,13 @@ async def read_object(request: Request, most: int = BODY_MOST) -> dict[str, Any]
 
 def _check(size: int, most: int) -> None:
     if size > most:
-        raise BodyTooLarge(f"The body has at least {size} bytes; allowed are {most}", value=size, allowed=most)
+        raise BodyTooLarge(f"The body has at least {size} bytes; the limit is {most}", value=size, allowed=most)
 
 
 def _object(data: bytes, limits: DocumentLimits) -> dict[str, Any]:
     value: Any = read_bytes(data, limits=limits).value
     if not isinstance(value, dict):
-        raise BodyNotObject("The body is not an object; allowed is one JSON object")
+        raise BodyNotObject("The body must be one JSON object")
     return value
 
 
@@ -129,6 +129,6 @@ def query_of(request: Request) -> dict[str, Any] | Faults:
     found: dict[str, Any] = {}
     for name, value in request.query_params.multi_items():
         if name in found:
-            faults.add(name, Code.INVALID_FIELD, allowed="to be given once")
+            faults.add(name, Code.INVALID_FIELD, allowed="given once")
         found[name] = int(value) if name in INTEGERS and _INTEGER.fullmatch(value) else value
     return faults if faults.found else found

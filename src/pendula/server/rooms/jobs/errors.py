@@ -149,7 +149,7 @@ def method_refused(method: str, path: str, allowed: list[str]) -> Response:
 
 
 def method_impossible(method: str, path: str, allowed: list[str]) -> MethodNotAllowed:
-    message = f"{method} is not possible at {path}; allowed: {', '.join(allowed)}"
+    message = f"{method} is not allowed at {path}; allowed: {', '.join(allowed)}"
     return MethodNotAllowed(message, path=path, method=method, allowed=allowed)
 
 

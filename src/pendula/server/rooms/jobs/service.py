@@ -273,7 +273,7 @@ class JobService:
     def _place(self, asked: Pull) -> Iterator[Waiting]:
         if len(self._waiting) >= self._most_waiting:
             raise RateLimited(
-                f"{len(self._waiting)} pulls wait already, which is all that may; pull without wait_ms, or later",
+                f"{len(self._waiting)} pulls are waiting, which is the limit; pull without wait_ms, or try again later",
                 allowed=self._most_waiting,
             )
         place = Waiting(asked)

@@ -11,7 +11,7 @@ def check(player: Player, command: Commands) -> None:  # noqa: ARG001
     """Raises `TooMuchAtOnce`."""
     if isinstance(command, Take) and command.n > MOST_TAKEN:
         raise TooMuchAtOnce(
-            f"{command.n} items are too many for one command; allowed are {MOST_TAKEN}: take them in several steps",
+            f"{command.n} items are too many for one command; the limit is {MOST_TAKEN}: take them in several steps",
             asked=command.n,
             allowed=MOST_TAKEN,
         )

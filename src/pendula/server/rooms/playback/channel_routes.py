@@ -163,4 +163,4 @@ def _bytes(field: str, text: str | None, size: int) -> bytes:
     try:
         return b64decode(text, validate=True)
     except (Base64Error, ValueError):
-        raise InvalidRecord(f"{field} is not base64; allowed are {size} bytes in base64", field=field) from None
+        raise InvalidRecord(f"{field} is not base64; it must be {size} bytes in base64", field=field) from None

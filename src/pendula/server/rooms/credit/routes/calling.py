@@ -79,8 +79,8 @@ def whole(request: Request, name: str, default: int | None, least: int, most: in
     if text.isascii() and text.isdigit() and len(text) <= 18 and least <= int(text) <= most:
         return int(text)
     raise BadRequest(
-        f"{name} is {text[:100]!r}; allowed is a whole number from {least} to {most}",
-        errors=[{"path": name, "message": f"allowed is a whole number from {least} to {most}"}],
+        f"{name} is {text[:100]!r}; it must be a whole number from {least} to {most}",
+        errors=[{"path": name, "message": f"must be a whole number from {least} to {most}"}],
     )
 
 

@@ -168,8 +168,8 @@ def _score(given: str) -> Decimal:
         score = Decimal("nan")
     if not score.is_finite() or not 0 <= score <= 1:
         raise BadRequest(
-            f"min_score is {given[:100]!r}; allowed is a number from 0 to 1",
-            errors=[{"path": "min_score", "message": "allowed is a number from 0 to 1"}],
+            f"min_score is {given[:100]!r}; it must be a number from 0 to 1",
+            errors=[{"path": "min_score", "message": "must be a number from 0 to 1"}],
         )
     return score
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -145,10 +146,11 @@ async def what_if(run_id: str, request: Request, caller: Looking) -> Response:
     """Let a run go on from where it stands twice, as it is and with other settings, and compare; it is left alone."""
     run = await caller.run(run_id)
     wish = await read_body(request, WhatIf)
-    found = await caller.service.ask(run, comparing.standing)
-    # One at a time: each takes as long as so many ticks of two runs.
-    async with caller.service.comparing:
-        return answer(await asyncio.to_thread(comparing.what_if, run_id, found, wish))
+    lane = caller.service.comparing
+    # The place comes first: the state of a run is large, and those who wait hold theirs.
+    with lane.place():
+        found = await caller.service.ask(run, comparing.standing)
+        return answer(await lane.at_my_place(partial(comparing.what_if, run_id, found, wish)))
 
 
 # What is known of a run

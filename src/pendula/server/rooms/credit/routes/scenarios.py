@@ -66,12 +66,12 @@ def _preview(kept: Kept, settings: RunSettings, code: str, now: str) -> Snapshot
 def _read(document: Document, uploaded_at: str) -> Kept:
     value = document.value
     if not isinstance(value, dict):
-        raise BadRequest("A scenario is a JSON object", errors=[{"path": "$", "message": "allowed is an object"}])
+        raise BadRequest("A scenario is a JSON object", errors=[{"path": "$", "message": "must be an object"}])
     if "scenario" not in value:
         return scenarios.read(document, uploaded_at)
     if unknown := sorted(set(value) - {"scenario", "scenario_id"}):
         errors = [{"path": name, "message": "there is no such member"} for name in unknown]
-        raise BadRequest("Allowed beside `scenario` is `scenario_id`", errors=errors)
+        raise BadRequest("Only `scenario_id` may stand beside `scenario`", errors=errors)
     scenario_id = value.get("scenario_id")
     inner = from_value(value["scenario"], "scenario")
     return scenarios.read(scenarios.named(inner, scenario_id if isinstance(scenario_id, str) else None), uploaded_at)

@@ -58,7 +58,7 @@ class RunSource:
             (settings.sse_max_connections_per_run, run.followers),
         ):
             if 0 < most <= open_now:
-                raise TooManyRunStreams(f"{open_now} streams are open, which is all that may be", allowed=most)
+                raise TooManyRunStreams(f"{open_now} streams are open, which is the limit", allowed=most)
         deaf = run.listen(wake)
         self._service.streams += 1
         log.info("sim.sse.client_connected", run_id=run.record.run_id)

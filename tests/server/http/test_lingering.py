@@ -1,0 +1,86 @@
+"""Whoever is refused while it still sends reads the answer, not a reset; and waits no longer than it may."""
+
+import socket
+
+import pytest
+
+from pendula.server.http import connection, lingering
+from pendula.server.settings import Settings
+from tests.server.living import LiveServer
+
+CHUNK = b" " * 65_536
+
+
+def answer_of(caller: socket.socket) -> bytes:
+    """All that comes until the other side ends."""
+    said = b""
+    while part := caller.recv(65_536):
+        said += part
+    return said
+
+
+def head(server: LiveServer, length: int) -> bytes:
+    return (
+        f"POST /api/v1/tally/demo/commands HTTP/1.1\r\nhost: 127.0.0.1:{server.port}\r\n"
+        f"content-type: application/json\r\ncontent-length: {length}\r\n\r\n"
+    ).encode()
+
+
+def test_one_connection_too_many_that_sends_before_it_reads_is_told_so(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with LiveServer(settings) as server:
+        monkeypatch.setattr(server.protocol, "most_connections", 0)
+        with server.connect() as caller:
+            for _ in range(16):
+                caller.sendall(CHUNK)
+            said = answer_of(caller)
+
+    assert said.startswith(b"HTTP/1.1 503 ")
+    assert b"connections are open, which is the limit" in said
+
+
+def test_a_body_that_is_too_large_is_refused_in_words_while_it_is_still_sent(settings: Settings) -> None:
+    length = 12 * 1024 * 1024
+    with LiveServer(settings) as server, server.connect() as caller:
+        caller.sendall(head(server, length))
+        for _ in range(length // len(CHUNK)):
+            caller.sendall(CHUNK)
+        said = answer_of(caller)
+
+    assert said.startswith(b"HTTP/1.1 413 ")
+
+
+def test_whoever_never_ends_is_cut_off(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lingering, "LINGER_BYTES", 100_000)
+    monkeypatch.setattr(lingering, "LINGER_SECONDS", 3600.0)
+    with LiveServer(settings) as server:
+        monkeypatch.setattr(server.protocol, "most_connections", 0)
+        with server.connect() as caller, pytest.raises(OSError, match=r"reset|pipe|aborted"):
+            while True:
+                caller.sendall(CHUNK)
+
+
+def test_whoever_sends_nothing_more_is_waited_for_no_longer_than_allowed(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lingering, "LINGER_SECONDS", 0.01)
+    with LiveServer(settings) as server:
+        monkeypatch.setattr(server.protocol, "most_connections", 0)
+        with server.connect() as caller:
+            answer_of(caller)
+            with pytest.raises(OSError, match=r"reset|pipe|aborted"):
+                while True:
+                    caller.sendall(CHUNK)
+
+
+def test_of_those_beyond_all_limits_only_some_are_waited_for(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lingering, "LINGER_SECONDS", 3600.0)
+    monkeypatch.setattr(connection, "MOST_LINGERING", 0)
+    with LiveServer(settings) as server:
+        monkeypatch.setattr(server.protocol, "most_connections", 0)
+        with server.connect() as caller, pytest.raises(OSError, match=r"reset|pipe|aborted"):
+            while True:
+                caller.sendall(CHUNK)
