@@ -51,7 +51,9 @@ def adoption(record: Record, plan: RoutePlan, ground: Ground, params: TrafficPar
         granted = drawn_in - shift
         given_back = _beyond(record, drawn_in)
     carried = {
-        resource: free - shift if free < NEVER_UM // 2 else _left_um(ground, plan.whole, resource, granted, record.short_um)
+        resource: free - shift
+        if free < NEVER_UM // 2
+        else _left_um(ground, plan.whole, resource, granted, record.short_um)
         for resource, free in record.held.items()
         if resource not in given_back
     }

@@ -144,9 +144,7 @@ class Ground:
         return EdgeCells(cells, s0.astype(np.int64), s1.astype(np.int64), marks, stretches)
 
 
-def uses_of(
-    ground: Ground, plan: RoutePlan, whole: tuple[Segment, ...], acts: tuple[Act, ...], short_um: int
-) -> Uses:
+def uses_of(ground: Ground, plan: RoutePlan, whole: tuple[Segment, ...], acts: tuple[Act, ...], short_um: int) -> Uses:
     """`short_um`: how far behind the truck its release bound may lie while it stands."""
     site = ground.site
     parts: list[Uses] = []
