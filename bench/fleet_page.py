@@ -1,8 +1,12 @@
-"""The page of a fleet in a real browser: how many frames a second it draws with 50 trucks on a map of 1000 edges.
+"""The page of a fleet in a real browser: how many frames a second it draws with 50 trucks on a map of 1000 edges, and
+what a frame costs.
 
 The server is a real one and so is the page; the map and the moments are made up here and handed to the browser in place
 of the server's, a new moment whenever the page asks, so that every truck moves all the time. Beside it stands what is
 wanted. Without a graphics card the browser draws on the processor, which is harder than what people have.
+
+Frames a second are of the machine with all that runs on it. What a frame costs is nearly its own: the median time of
+the page's drawing, and the processor time of the process that draws, browser and all.
 """
 
 import json
@@ -12,10 +16,13 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from decimal import Decimal
+from functools import cache
 from pathlib import Path
+from statistics import median
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 from pendula.cli.benchmarks import Progress, Row, Target, compared
 
@@ -26,13 +33,25 @@ TRUCKS, COLUMNS, ROWS, STEP_MM = 50, 16, 16, 12_000
 SECONDS, QUICK_SECONDS = 10, 3
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking")
+# The time of every callback of a frame is kept, before the page has any.
+TIMED = """(() => {
+  const ask = window.requestAnimationFrame.bind(window);
+  window.drawn = [];
+  window.requestAnimationFrame = (draw) => ask((time) => {
+    const begun = performance.now();
+    draw(time);
+    window.drawn.push(performance.now() - begun);
+  });
+})()"""
 COUNT = """(seconds) => new Promise((done) => {
   let frames = 0;
+  window.drawn = [];
   const begun = performance.now();
   const step = () => {
     frames += 1;
     const passed = (performance.now() - begun) / 1000;
-    if (passed < seconds) requestAnimationFrame(step); else done(frames / passed);
+    if (passed < seconds) requestAnimationFrame(step);
+    else done({ frames, seconds: passed, drawn: window.drawn });
   };
   requestAnimationFrame(step);
 })"""
@@ -42,23 +61,43 @@ def run(quick: bool, progress: Progress) -> list[Row]:
     program = os.environ.get("CHROMIUM") or next((found for name in NAMES if (found := shutil.which(name))), None)
     if program is None:
         return []
-    progress(f"{TRUCKS} trucks, {len(_edges())} edges")
+    scene = f"{TRUCKS} trucks, {len(_edges())} edges"
+    progress(scene)
     with TemporaryDirectory() as folder:
-        fps = _measured(program, Path(folder), QUICK_SECONDS if quick else SECONDS)
-    return [
+        figures = _measured(program, Path(folder), QUICK_SECONDS if quick else SECONDS)
+    rows = [
         compared(
-            f"frames a second, {TRUCKS} trucks, {len(_edges())} edges",
-            fps,
+            f"frames a second, {scene}",
+            figures.fps,
             WANTED_FPS,
             "fps",
             against="wanted",
             target=Target(">=", Decimal(1)),
-            fairness="headless, drawn on the processor",
-        )
+            fairness=f"headless, drawn on the processor; load of the machine {os.getloadavg()[0]:.1f}",
+        ),
+        _cost(f"drawing of a frame by the page, {scene}", figures.drawing_ms, "median of performance.now around it"),
     ]
+    if figures.cpu_ms is not None:
+        rows.append(
+            _cost(f"processor time of a frame, {scene}", figures.cpu_ms, "the whole process that draws the page")
+        )
+    return rows
 
 
-def _measured(program: str, folder: Path, seconds: int) -> float:
+def _cost(name: str, ms: float, fairness: str) -> Row:
+    """What a frame takes beside all the time that it has."""
+    whole = 1000 / WANTED_FPS
+    return compared(name, ms, whole, "ms", against="a frame", target=Target("<=", Decimal(1)), fairness=fairness)
+
+
+class Found(NamedTuple):
+    fps: float
+    drawing_ms: float
+    # None where processes cannot be looked at.
+    cpu_ms: float | None
+
+
+def _measured(program: str, folder: Path, seconds: int) -> Found:
     from playwright.sync_api import Route, sync_playwright
 
     command = [sys.executable, "-m", "pendula", "serve", "--demo", "--port", "0", "--data", str(folder), "--json"]
@@ -76,21 +115,51 @@ def _measured(program: str, folder: Path, seconds: int) -> float:
             with sync_playwright() as playwright:
                 browser = playwright.chromium.launch(executable_path=program, args=list(FLAGS))
                 page = browser.new_page(viewport={"width": 1280, "height": 900})
+                page.add_init_script(TIMED)
                 page.route("**/api/v1/fleet/hall/map", answer)
                 page.route("**/api/v1/fleet/hall/now*", answer)
                 page.goto(f"{address}/#/rooms/fleet/hall")
                 page.get_by_test_id("hall").wait_for()
-                fps: float = page.evaluate(COUNT, seconds)
+                before = _renderer_seconds()
+                told = page.evaluate(COUNT, seconds)
+                after = _renderer_seconds()
                 browser.close()
-            return fps
+            # The callback that counts is timed as well, and takes nothing: what is drawn is the upper half.
+            drawn = sorted(told["drawn"])[len(told["drawn"]) // 2 :]
+            cpu_ms = None if not before else (after - before) * 1000 / told["frames"]
+            return Found(told["frames"] / told["seconds"], median(drawn), cpu_ms)
         finally:
             server.send_signal(signal.SIGTERM)
 
 
+def _renderer_seconds() -> float:
+    """Processor seconds of the renderers that were started from here; 0 where there is no /proc."""
+    spent, parents = {}, {}
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = status.read_text().rpartition(")")[2].split()
+            command = (status.parent / "cmdline").read_bytes()
+        except OSError:
+            continue
+        number = int(status.parent.name)
+        parents[number] = int(fields[1])
+        if b"--type=renderer" in command:
+            spent[number] = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return sum(seconds for number, seconds in spent.items() if os.getpid() in _above(number, parents))
+
+
+def _above(number: int, parents: dict[int, int]) -> Iterator[int]:
+    while number in parents:
+        number = parents[number]
+        yield number
+
+
+@cache
 def _nodes() -> list[tuple[int, int]]:
     return [(column * STEP_MM, row * STEP_MM) for row in range(ROWS) for column in range(COLUMNS)]
 
 
+@cache
 def _edges() -> list[tuple[int, int]]:
     """Both ways between neighbours in a grid."""
     found = []
@@ -150,6 +219,7 @@ def _moment(number: int) -> dict[str, Any]:
         "streams": [],
         "counts": {},
         "broken": [],
+        "degraded": None,
     }
 
 
@@ -172,6 +242,9 @@ def _truck(robot: int, number: int) -> dict[str, Any]:
         "phase": "TO_PICK",
         "load": robot % 2 == 0,
         "paused": False,
+        "silent": False,
+        "absent": False,
+        "releasable": [],
         "task_id": None,
         "report_age": 0,
         "hold_reason": "NONE",

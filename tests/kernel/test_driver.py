@@ -1,12 +1,13 @@
 """The driver: what is acknowledged, what is published, what happens when something breaks."""
 
 import threading
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 from pendula.kernel.canonical import Json, decode
-from pendula.kernel.driver import DiskLow, Driver, EngineDefect, Gap, JournalFull, ReplayDiffers, UnknownRecord
+from pendula.kernel.commit import GroupCommit
+from pendula.kernel.driver import DiskLow, Driver, EngineDefect, Gap, JournalFull, ReplayDiffers, Ticket, UnknownRecord
 from pendula.kernel.engine import Outcome
 from pendula.kernel.errors import LimitExceeded, NotCanonical, WorldBroken
 from pendula.kernel.journal import FileJournal, JournalBroken
@@ -154,6 +155,64 @@ def test_a_defect_leaves_no_trace_and_the_engine_goes_on() -> None:
     do(driver, Add(1))
     assert len(inputs(driver)) == 2
     assert [r.kind for r in journal.read()].count("note") == 1
+
+
+class Mute(Exception):
+    """Even the words of an exception are anybody's code."""
+
+    def __repr__(self) -> str:
+        raise KeyboardInterrupt
+
+
+class Torn(Exception):
+    def __repr__(self) -> str:
+        return "half \ud800"
+
+
+class Raising(Tally):
+    """Raises what it is told to when 13 is added, in the middle of a change."""
+
+    raises: ClassVar[BaseException]
+
+    def _add(self, amount: int, at: int | None) -> Outcome[Changed]:
+        if amount == 13:
+            self._state.total += 1
+            raise self.raises
+        return super()._add(amount, at)
+
+
+@pytest.mark.parametrize(("defect", "words"), [(Mute(), "Mute"), (Torn(), r"half \ud800")])
+def test_a_defect_without_words_is_a_defect(defect: Exception, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Raising, "raises", defect, raising=False)
+    driver: Driver[Command, Changed] = Driver(Raising.create(CONFIG), new_journal(FaultyDisk()))
+    before = driver.engine.state()
+
+    with pytest.raises(EngineDefect) as caught:
+        driver.submit(Add(13), by="ann")
+
+    assert caught.value.defect == words
+    assert driver.engine.state() == before
+    do(driver, Add(1))
+    assert len(inputs(driver)) == 1
+
+
+@pytest.mark.parametrize("end", [SystemExit(3), KeyboardInterrupt(), GeneratorExit()])
+def test_an_engine_that_wants_to_end_the_program_ends_only_its_command_in_a_thread(
+    end: BaseException, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Raising, "raises", end, raising=False)
+    disk = FaultyDisk()
+    driver: Driver[Command, Changed] = Driver(Raising.create(CONFIG), new_journal(disk))
+    work: GroupCommit[Command, Ticket[Changed]] = GroupCommit(lambda one: driver.submit(one, by="ann"), driver.flush)
+    work.call(Add(5))
+
+    with pytest.raises(EngineDefect, match="left no trace"):
+        work.call(Add(13))
+
+    assert work.call(Add(2)).outcome.answer == {"total": 7}
+    work.close()
+    driver.close()
+    assert replay(FileJournal.open(disk, read_only=True), lambda _: Tally).first_difference is None
 
 
 def test_after_a_failed_flush_nobody_is_acknowledged_and_nothing_is_taken() -> None:

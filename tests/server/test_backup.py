@@ -143,6 +143,51 @@ def test_a_copy_takes_no_place_that_is_not_free(tmp_path: Path, target: str, kin
         back_up(tmp_path / "data", tmp_path / target)
 
 
+def a_data_directory(folder: Path) -> Path:
+    (folder / "data").mkdir()
+    (folder / "data" / "lock").touch()
+    (folder / "data" / "tokens.json").write_text("{}")
+    return folder / "data"
+
+
+def test_a_second_backup_of_the_same_name_is_refused_and_the_first_is_whole(tmp_path: Path) -> None:
+    data, copy = a_data_directory(tmp_path), tmp_path / "copy"
+
+    def second(doing: str) -> None:
+        if doing == "checking":
+            with pytest.raises(BackupRefused, match="Another backup"):
+                back_up(data, copy)
+
+    done = back_up(data, copy, second)
+
+    assert (done.files, (copy / "tokens.json").read_text()) == (2, "{}")
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["copy", "data"]
+
+
+def test_what_a_killed_backup_left_is_not_in_the_next(tmp_path: Path) -> None:
+    data, left = a_data_directory(tmp_path), tmp_path / "copy.partial"
+    (left / "rooms").mkdir(parents=True)
+    (left / "rooms" / "old").touch()
+    (left / "elsewhere").symlink_to(data)
+
+    back_up(data, tmp_path / "copy")
+
+    assert sorted(one.name for one in (tmp_path / "copy").iterdir()) == ["lock", "tokens.json"]
+    assert (data / "tokens.json").exists()
+
+
+def test_a_draft_that_leads_elsewhere_is_not_written_into(tmp_path: Path) -> None:
+    data = a_data_directory(tmp_path)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "letter").touch()
+    (tmp_path / "copy.partial").symlink_to(tmp_path / "mine")
+
+    with pytest.raises(BackupBroken):
+        back_up(data, tmp_path / "copy")
+
+    assert [one.name for one in (tmp_path / "mine").iterdir()] == ["letter"]
+
+
 def test_what_is_no_data_directory_is_not_copied(tmp_path: Path) -> None:
     with pytest.raises(DataUnusable, match="not a data directory"):
         back_up(tmp_path, tmp_path / "copy")

@@ -42,7 +42,7 @@ from pendula.credit.state.run_state import RunState
 from pendula.documents import from_value
 from pendula.kernel.canonical import Json, encode
 from pendula.kernel.engine import Outcome, Outside, Reason
-from pendula.kernel.errors import InputRefused
+from pendula.kernel.errors import InputRefused, WorldBroken
 
 
 class InvalidRun(InputRefused):
@@ -65,6 +65,7 @@ class Run:
         if scenario is None:
             scenario = read_scenario(from_value(config.scenario, "scenario"), lenient=config.lenient)
         self._run = RunState(config, scenario, BY_DECISIONS[self.decisions])
+        self._in_command = False
         if config.checkpoint is not UNSET:
             saving.load(self._run, encode(config.checkpoint))
 
@@ -90,9 +91,29 @@ class Run:
         return run
 
     def state(self) -> bytes:
+        self._refuse_in_a_command()
         return saving.save(self._run)
 
     def apply(self, command: Commands) -> Outcome[Event]:
+        """Raises `WorldBroken` within a command, and after one that somebody broke off with Ctrl+C or an exit."""
+        self._refuse_in_a_command()
+        self._in_command = True
+        try:
+            outcome = self._carried_out(command)
+        except Exception:
+            self._in_command = False  # whoever was asked and failed: the run is where it was before
+            raise
+        self._in_command = False
+        return outcome
+
+    def _refuse_in_a_command(self) -> None:
+        if self._in_command:
+            raise WorldBroken(
+                "This run is in the middle of a command; if that was broken off, make the run anew, "
+                "or recover it from its journal"
+            )
+
+    def _carried_out(self, command: Commands) -> Outcome[Event]:
         run = self._run
         match command:
             case Tick():

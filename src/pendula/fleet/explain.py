@@ -1,6 +1,7 @@
 """Why a truck stands or a task waits: one sentence, the facts, and what it rests on, to the truck at the root."""
 
 from pendula.fleet.contracts.traffic import HoldReason
+from pendula.fleet.driving.stops import Stop
 from pendula.fleet.tasks.dispatch import Dispatch
 from pendula.fleet.tasks.states import OVER
 from pendula.fleet.tick.traffic import Traffic
@@ -34,6 +35,11 @@ _SENTENCES = {
     "NO_ROUTE": "{robot} stands: there is no way to where it has to go",
     "IDLE_NO_TASK": "{robot} has nothing to do",
     "GOING_TO_PARK": "{robot} is on its way to rest",
+}
+# What a truck without a fresh report is told of instead, where it has not reported at all.
+_UNHEARD = {
+    reasons.Unheard.EVER: "{robot} stops: it has not reported yet",
+    reasons.Unheard.THE_RESTART: "{robot} stops: it has not reported since the restart",
 }
 UNDER_WAY = "UNDER_WAY"
 
@@ -74,6 +80,8 @@ def truck(traffic: Traffic, robot_id: str, seen: tuple[str, ...] = ()) -> Reason
 def sentence(told: reasons.Reason) -> str:
     """One sentence, with how long the truck has waited and the cycle that it keeps from closing."""
     pattern = _SENTENCES.get(told.code or "", "{robot} is on its way")
+    if told.code == Stop.STALE_TELEMETRY and told.unheard is not None:
+        pattern = _UNHEARD[told.unheard]
     text = pattern.format(
         robot=told.robot_id, blocker=told.blocker or "another truck", resource=told.resource or "its way"
     )

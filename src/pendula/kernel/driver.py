@@ -23,7 +23,7 @@ from pendula.kernel.bodies import (
 )
 from pendula.kernel.canonical import encode
 from pendula.kernel.engine import Engine, Outcome, Outside
-from pendula.kernel.errors import InputRefused, LimitExceeded, WorldBroken
+from pendula.kernel.errors import InputRefused, LimitExceeded, WorldBroken, in_words
 from pendula.kernel.frames import fits
 from pendula.kernel.journal import Journal, JournalBroken
 from pendula.kernel.limits import JOURNAL_BYTES, SNAPSHOT_EVERY, STREAM_BUFFER_EVENTS
@@ -92,6 +92,28 @@ class Ticket(Generic[E]):
             raise self._error
         assert self.done, f"record {self.n} is not durable yet: flush the driver first"
         return self._outcome
+
+
+def engine_at(journal: Journal, kind: type[Engine[C, E]], n: int) -> Engine[C, E]:
+    """An engine as it was after record `n`: the nearest snapshot before it, then replay. Raises `UnknownRecord`."""
+    if not journal.first_n <= n <= journal.durable_n:
+        raise UnknownRecord(
+            f"There is no record {n}; the journal holds {journal.first_n} to {journal.durable_n}",
+            n=n,
+            first_n=journal.first_n,
+            last_n=journal.durable_n,
+        )
+    earlier = [at for at, _ in journal.snapshots() if at <= n]
+    if earlier:
+        engine, start = engine_from_snapshot(journal, kind, earlier[-1])
+    else:
+        engine, start = first_engine(journal, kind)
+    if start > n + 1:
+        raise UnknownRecord(f"Record {n} lies before the first snapshot that is left", n=n, first_n=start - 1)
+    # Nothing is drawn from `follow` beyond n: it applies an input before it hands the record out.
+    for _ in islice(follow(engine, journal, start), n + 1 - start):
+        pass
+    return engine
 
 
 class Driver(Generic[C, E]):
@@ -173,11 +195,12 @@ class Driver(Generic[C, E]):
                 self._rebuild()
                 raise
             except Exception as defect:
-                self._rebuild()
-                self._note({"command": encoded_command[:NOTE_BYTES].decode(errors="replace"), "defect": repr(defect)})
-                raise EngineDefect(
-                    f"The engine failed on a command: {defect!r}. The command left no trace", defect=repr(defect)
-                ) from defect
+                raise self._defect(defect, encoded_command) from defect
+            except BaseException as end:
+                if threading.current_thread() is threading.main_thread():
+                    raise  # the program ends, and has no time to build anything
+                # Nobody interrupts another thread: the engine itself wanted to end the program.
+                raise self._defect(end, encoded_command) from end
             self.journal.append("input", now, bodies[0])
             self.journal.append("outcome", now, bodies[1])
             self._torn = False
@@ -218,24 +241,7 @@ class Driver(Generic[C, E]):
 
     def engine_at(self, n: int) -> Engine[C, E]:
         """A separate engine as it was after record `n`: the nearest snapshot before it, then replay."""
-        if not self.journal.first_n <= n <= self.journal.durable_n:
-            raise UnknownRecord(
-                f"There is no record {n}; the journal holds {self.journal.first_n} to {self.journal.durable_n}",
-                n=n,
-                first_n=self.journal.first_n,
-                last_n=self.journal.durable_n,
-            )
-        earlier = [at for at, _ in self.journal.snapshots() if at <= n]
-        if earlier:
-            engine, start = engine_from_snapshot(self.journal, type(self.engine), earlier[-1])
-        else:
-            engine, start = first_engine(self.journal, type(self.engine))
-        if start > n + 1:
-            raise UnknownRecord(f"Record {n} lies before the first snapshot that is left", n=n, first_n=start - 1)
-        # Nothing is drawn from `follow` beyond n: it applies an input before it hands the record out.
-        for _ in islice(follow(engine, self.journal, start), n + 1 - start):
-            pass
-        return engine
+        return engine_at(self.journal, type(self.engine), n)
 
     def close(self) -> None:
         """A clean stop: snapshot, flush, close the journal. A second call does nothing."""
@@ -294,7 +300,7 @@ class Driver(Generic[C, E]):
         except JournalBroken:
             raise
         except Exception as trouble:
-            self._note({"snapshot": repr(trouble)})
+            self._note({"snapshot": in_words(trouble)})
         if self.journal.total_bytes > self._journal_bytes // 2:
             self.journal.prune(self._journal_bytes // 2)
         # With its own size, which is not flushed yet: a large state must not make the next snapshot due at once.
@@ -307,8 +313,15 @@ class Driver(Generic[C, E]):
             self.engine = _caught_up(self.journal, type(self.engine))[0]
             self._torn = False
         except Exception as trouble:
-            self.broken = WorldBroken(f"The engine failed and could not be built again: {trouble!r}")
+            self.broken = WorldBroken(f"The engine failed and could not be built again: {in_words(trouble)}")
             raise self.broken from trouble
+
+    def _defect(self, defect: BaseException, encoded_command: bytes) -> EngineDefect:
+        """The error for a command that the engine failed on, once the engine is built anew and that is noted."""
+        self._rebuild()
+        words = in_words(defect)
+        self._note({"command": encoded_command[:NOTE_BYTES].decode(errors="replace"), "defect": words})
+        return EngineDefect(f"The engine failed on a command: {words}. The command left no trace", defect=words)
 
     def _note(self, facts: dict[str, str]) -> None:
         cut = {name: text[:NOTE_BYTES] for name, text in facts.items()}

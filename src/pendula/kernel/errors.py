@@ -74,3 +74,14 @@ class NotCanonical(InputRefused):
     """Facts: `path` of the value that has no canonical form."""
 
     code = "not_canonical"
+
+
+def in_words(trouble: BaseException) -> str:
+    """The `repr` of an exception as text that can be written down; its name where even that fails.
+
+    What comes out of user code has words of user code: they may raise anything, or hold half a character.
+    """
+    try:
+        return repr(trouble).encode(errors="backslashreplace").decode()
+    except BaseException:
+        return type(trouble).__name__

@@ -4,11 +4,12 @@ moment, all of it checked before the copy gets its name.
 What was acknowledged before the copy began is in it. It is used like any data directory: `pendula serve --data COPY`.
 """
 
+import fcntl
 import os
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
@@ -28,7 +29,7 @@ TRIES = 20
 
 
 class BackupRefused(InputRefused):
-    """The copy would take the place of something, or lie inside what is copied. Facts: `path`."""
+    """The copy would take the place of something, lies inside what is copied, or is being made. Facts: `path`."""
 
     code = "backup_refused"
 
@@ -56,18 +57,46 @@ def back_up(source: Path, target: Path, tell: Callable[[str], None] = lambda _: 
     _check(source, target)
     draft = target.with_name(target.name + ".partial")
     try:
-        shutil.rmtree(draft, ignore_errors=True)
-        draft.mkdir(mode=0o700, parents=True)
+        with _claimed(draft, target):
+            return _made(source, draft, target, tell)
+    except (OSError, sqlite3.Error) as error:
+        raise BackupBroken(f"The backup {target} could not be made: {error}", path=str(target)) from error
+
+
+@contextmanager
+def _claimed(draft: Path, target: Path) -> Iterator[None]:
+    """An empty folder for this backup alone: two that made the same one would take it away under each other."""
+    draft.mkdir(mode=0o700, parents=True, exist_ok=True)
+    handle = os.open(draft, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        if not _claim(handle, draft) or target.exists():
+            raise BackupRefused(f"Another backup is being made at {target}; name another folder", path=str(target))
+        for left in draft.iterdir():  # by a backup that was killed
+            shutil.rmtree(left) if left.is_dir() and not left.is_symlink() else left.unlink()
+        yield
+    finally:
+        os.close(handle)
+
+
+def _claim(handle: int, draft: Path) -> bool:
+    """Whether the folder is ours now, and still the one of this name: the other may have finished meanwhile."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return os.path.samestat(os.fstat(handle), draft.stat())
+    except (BlockingIOError, FileNotFoundError):
+        return False
+
+
+def _made(source: Path, draft: Path, target: Path, tell: Callable[[str], None]) -> Backup:
+    try:
         databases = _copy_all(source, draft, tell)
         tell("checking")
         done = _checked(draft, target, databases)
         _sync(draft)
         draft.rename(target)
         _sync_folder(target.parent)
-    except BaseException as error:
+    except BaseException:
         shutil.rmtree(draft, ignore_errors=True)
-        if isinstance(error, OSError | sqlite3.Error):
-            raise BackupBroken(f"The backup {target} could not be made: {error}", path=str(target)) from error
         raise
     return done
 

@@ -36,7 +36,7 @@ from pendula.kernel.bodies import NobodyToAsk
 from pendula.kernel.canonical import encode
 from pendula.kernel.disk import RealDisk
 from pendula.kernel.driver import Driver, EngineDefect
-from pendula.kernel.errors import WrongUsage
+from pendula.kernel.errors import WorldBroken, WrongUsage
 from pendula.kernel.journal import FileJournal
 from pendula.kernel.replay import replay
 from pendula.kernel.rng import action_generator, tick_generator, tick_seed
@@ -273,6 +273,57 @@ def test_run_without_a_journal_does_not_go_on_after_a_failure() -> None:
             headless.step(1)
 
     assert doing.calls == 2
+
+
+@pytest.mark.parametrize("end", [KeyboardInterrupt, SystemExit, GeneratorExit])
+def test_run_without_a_journal_goes_on_from_no_half_of_a_command(end: type[BaseException]) -> None:
+    def plan(view: View, draw: Draw) -> Iterator[Wish]:
+        yield wish("bea", "cid", "UAH", 1)
+        if view.tick == 1:
+            raise end
+
+    headless = Headless(plan_of(plan)[0])
+    headless.ask(Answers(headless.run))
+    with pytest.raises(end):
+        headless.do(Tick(3))
+
+    with pytest.raises(WorldBroken, match="broken off"):
+        headless.do(Tick())
+    with pytest.raises(WorldBroken, match="broken off"):
+        headless.run.state()
+
+
+def test_behaviour_cannot_command_the_run_that_asks_it() -> None:
+    def plan(view: View, draw: Draw) -> list[Wish]:
+        headless.do(Tick())
+        return []
+
+    headless = Headless(plan_of(plan)[0])
+    headless.ask(Answers(headless.run))
+    before = headless.run.state()
+
+    with pytest.raises(BehaviourFailed, match="in the middle of a command"):
+        headless.do(Tick())
+
+    assert headless.run.state() == before
+
+
+class Mute(Exception):
+    """Even the words of an exception are anybody's code."""
+
+    def __repr__(self) -> str:
+        raise ValueError("no words")
+
+
+def test_exception_without_words_is_named() -> None:
+    def plan(view: View, draw: Draw) -> list[Wish]:
+        raise Mute
+
+    headless = Headless(plan_of(plan)[0])
+    headless.ask(Answers(headless.run))
+
+    with pytest.raises(BehaviourFailed, match="failed at tick 0: Mute"):
+        headless.do(Tick())
 
 
 def test_exception_with_a_journal_leaves_no_trace_of_the_tick(tmp_path: Path) -> None:

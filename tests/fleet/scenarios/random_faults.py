@@ -1,20 +1,28 @@
 """Random troubles on random LIVE maps: what can go wrong with a truck, drawn one after the other."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from random import Random
 
 from msgspec import structs
 
+from pendula.fleet.contracts.traffic import AnchorPlace, OperatorAction
+from pendula.fleet.driving.records import Record
 from pendula.fleet.scenarios import Run
 from pendula.fleet.scenarios.model import ScenarioEvent
 from pendula.fleet.simulator import FaultKind
+from pendula.fleet.units import MILLION
 from tests.fleet.scenarios.random_runs import Case, drawn, sample
 
 # Whoever waits for the same truck is told of by then, and a tick.
 _TOLD_MS = 90_200
 # So long nothing goes wrong any more: longer than the longest trouble, and two seconds to look.
 _QUIET_TICKS = 100
+# A jump that lasts so many ticks without a doubt is believed: the first ones may come before the first report of it.
+_BELIEVED_TICKS = 3
+# Longer than a truck needs that gets over it by itself.
+_WAITS_FOR_A_PERSON_MS = 3_000
 # What a truck gets out of by itself, once it is over.
 PASSING = (
     FaultKind.STAND,
@@ -63,12 +71,47 @@ def _with(event: ScenarioEvent, **members: int) -> ScenarioEvent:
     return structs.replace(event, **members)
 
 
+class Person:
+    """Whoever walks to a truck that stands because it was believed where it was not, and says where it is.
+
+    A small jump along the way of a truck is a place to which it can have driven: after two steady seconds it is
+    believed, as FLT-FAIL-7 has it. When the jump is over the true place is the one that the truck cannot have driven
+    to, and data that contradict each other make no truck move (FLT-FAIL-1): a person decides (FLT-FAIL-11). Nobody
+    comes to a truck that was never believed elsewhere: it has to get over its trouble by itself."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._believed: dict[int, int] = {}
+        self.relocated: list[str] = []
+
+    def look(self, records: Sequence[Record]) -> None:
+        run = self._run
+        for one in records:
+            jumping = run.world.trouble[one.number].has(FaultKind.POSE_JUMP, run.now_ms)
+            if jumping and one.doubt is None:
+                self._believed[one.number] = self._believed.get(one.number, 0) + 1
+            steady = None if one.doubt is None else one.doubt.steady_ms
+            waits = steady is not None and run.now_ms - steady > _WAITS_FOR_A_PERSON_MS
+            if waits and not jumping and self._believed.get(one.number, 0) >= _BELIEVED_TICKS:
+                self._relocate(one)
+
+    def _relocate(self, record: Record) -> None:
+        run, truck = self._run, self._run.world.trucks[record.number]
+        place = AnchorPlace(run.site.network.edges[truck.edge].key, Decimal(truck.on_um) / MILLION)
+        name, robot = f"person-{run.now_ms}", record.robot_id
+        run.act(OperatorAction("1.0.0", name, run.now_ms, "anna", "RELOCATE", "I see it", robotId=robot, anchor=place))
+        del self._believed[record.number]
+        self.relocated.append(robot)
+
+
 def watched(run: Run) -> Iterator[str]:
     """Runs, and tells of every grant that disappeared without a cause, of every wait that nobody was told of, and of
     every truck that did not get over its trouble."""
+    person = Person(run)
     before = {one.robot_id: (set(one.keeps), one.doubt) for one in run.traffic.records}
     while run.now_ms < run.scenario.duration_ms and not run.is_over:
         told = run.step()
+        person.look(told.scene.records)
         for one in told.scene.records:
             kept, doubt = before[one.robot_id]
             if one.doubt is not None and doubt is not None and not set(one.keeps) >= kept:

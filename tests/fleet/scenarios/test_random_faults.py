@@ -2,9 +2,10 @@
 
 import pytest
 
+from pendula.fleet.scenarios import Run
 from pendula.fleet.simulator import FaultKind
-from tests.fleet.scenarios.random_faults import PASSING, faulty, watched
-from tests.fleet.scenarios.random_runs import failures, report
+from tests.fleet.scenarios.random_faults import PASSING, Person, faulty, watched
+from tests.fleet.scenarios.random_runs import failures, report, site
 
 MINUTE_MS = 60_000
 # Sixty runs always, and up to two hundred with the long ones.
@@ -34,6 +35,21 @@ def test_of_two_that_failed_none_comes_back_where_it_takes_the_way_home_from_the
     case = faulty(1_031, 10, 3 * MINUTE_MS)
 
     assert failures(case, watched) == ()
+
+
+@pytest.mark.req("FLT-FAIL-1", "FLT-FAIL-7", "FLT-FAIL-11")
+def test_a_truck_that_was_believed_where_it_was_not_waits_for_a_person_and_then_goes_on() -> None:
+    case = faulty(1_013, 10, 3 * MINUTE_MS)
+    run = Run(case.scenario(), site(case.map_seed, case.parks))
+    person = Person(run)
+    while not person.relocated:
+        person.look(run.step().scene.records)
+        assert run.now_ms < case.duration_ms
+    stood = run.why("R001").code
+    run.run(run.now_ms + 10_000)
+
+    assert (person.relocated, stood) == (["R001"], "STOP_POSE_JUMP")
+    assert run.traffic.records[0].doubt is None
 
 
 @pytest.mark.req("FLT-FAIL-1", "FLT-TEST-41")

@@ -76,6 +76,22 @@ async def test_what_is_due_is_told_and_what_is_known_is_not() -> None:
     assert await asyncio.wait_for(pace.due(), 10)
 
 
+@pytest.mark.parametrize(("seconds", "told"), [(60, 60_000), (61, 0), (30 * 86_400, 0)])
+async def test_what_nobody_saw_while_the_program_was_stopped_is_not_made_up_for(seconds: int, told: int) -> None:
+    clock, player = Clock(), Player.create({"seed": 1})
+    pace = Pace(Advance, "ms", clock)
+    pace.begin(player)
+    player.apply(Insert(id=1))
+    pace.follow(player)
+
+    clock.ns += seconds * 1000 * MS
+
+    assert pace.step(player, only_if_due=True) == Advance(told)
+    assert pace.reading() == told
+    clock.ns += 5 * MS
+    assert pace.reading() == told + 5
+
+
 async def test_time_that_somebody_moved_on_is_not_moved_back() -> None:
     clock, player = Clock(), Player.create({"seed": 1})
     pace = Pace(Advance, "ms", clock)

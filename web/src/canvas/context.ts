@@ -28,8 +28,9 @@ export function useWidth(element: RefObject<HTMLElement | null>): ReadonlySignal
 export function fittingContext(
   canvas: HTMLCanvasElement | null,
   { width, height }: Size,
+  settings?: CanvasRenderingContext2DSettings,
 ): CanvasRenderingContext2D | null {
-  const context = width > 0 ? (canvas?.getContext("2d") ?? null) : null;
+  const context = width > 0 ? (canvas?.getContext("2d", settings) ?? null) : null;
   if (canvas === null || context === null) return null;
   const ratio = devicePixelRatio;
   canvas.width = Math.round(width * ratio);

@@ -34,7 +34,7 @@ from pendula.credit.tick.questions import Wish as Wish
 from pendula.kernel.bodies import NobodyToAsk
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Engine
-from pendula.kernel.errors import InputRefused, WrongUsage
+from pendula.kernel.errors import InputRefused, WrongUsage, in_words
 from pendula.kernel.rng import action_generator, tick_generator, tick_seed
 
 QUESTION = "plan"
@@ -284,11 +284,12 @@ class BehaviourOutside:
             wanted = behaviour.plan(View(run, asked.budget), Draw(run.seed, run.tick))
             return [_written(one) for one in islice(wanted, asked.budget)]
         except Exception as defect:
+            words = in_words(defect)
             failed = BehaviourFailed(
-                f"The behaviour {asked.behaviour!r} failed at tick {asked.tick}: {defect!r}",
+                f"The behaviour {asked.behaviour!r} failed at tick {asked.tick}: {words}",
                 behaviour=asked.behaviour,
                 tick=asked.tick,
-                defect=repr(defect),
+                defect=words,
             )
             self._failed = run, failed
             raise failed from defect

@@ -39,6 +39,7 @@ from pendula.fleet.traffic.resources import Exclusion
 from pendula.fleet.traffic.search import LOOKS
 from pendula.fleet.trucks.profiles import RobotProfile
 from pendula.fleet.turns.directions import Directions, two_way
+from pendula.fleet.turns.queueing import recall
 from pendula.fleet.views import reasons
 from pendula.fleet.views.corridor_request import corridor_request
 from pendula.fleet.views.snapshot import Scene, queue_places, snapshot
@@ -312,6 +313,8 @@ class Traffic:
             for number, truck in enumerate(saved.trucks)
         ]
         self._locks = saving.restored(fresh.exclusion, trucks, saved.witness, saved.home)
+        for record in self._records:
+            recall(record, self._locks)
         self._directions = saving.directions_of(saved)
         self._cycles = dict(saved.cycles)
         return self

@@ -88,6 +88,13 @@ def ripe(record: Record, locks: LockState, whole: bool = False) -> frozenset[int
     return frozenset(locks.exclusion.around(np.array(first, dtype=np.int64)).tolist())
 
 
+def recall(record: Record, locks: LockState) -> None:
+    """For a truck whose state was read: what it waits for is known, as it was to the one that wrote it. A truck that
+    waits is not asked again what is in its way; if it were, the queue could be the answer."""
+    waits = record.waiting is not None and record.waiting.theirs is not None and not record.at_rest
+    record.ripe = ripe(record, locks) if waits else None
+
+
 def pause_ms(params: TrafficParams, now_ms: int, since_ms: int | None) -> int:
     """How long nothing is searched for a truck that was refused for the sake of others: the cooldown, and for the sake
     of the same ones since some time as long as that has been, so that pauses double, up to eight cooldowns."""

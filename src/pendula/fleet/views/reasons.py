@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum, auto
 
 from pendula.fleet.contracts.traffic import HoldReason, Phase
 from pendula.fleet.driving.records import Record, Waiting
@@ -27,10 +28,17 @@ IDLE_NO_TASK = "IDLE_NO_TASK"
 GOING_TO_PARK = "GOING_TO_PARK"
 
 
+class Unheard(Enum):
+    """Since when nothing was heard of a truck that traffic waits for."""
+
+    EVER = auto()
+    THE_RESTART = auto()
+
+
 @dataclass(frozen=True, slots=True)
 class Reason:
     """The answer to "why does truck X stand?". `chain`: each truck waits for the next, the last for nobody or for one
-    of the chain; `cycle`: what the grant or the route would have closed."""
+    of the chain; `cycle`: what the grant or the route would have closed; `unheard`: None for a truck that was heard."""
 
     robot_id: str
     hold_reason: HoldReason
@@ -41,6 +49,7 @@ class Reason:
     wait_ms: int
     chain: tuple[str, ...]
     cycle: tuple[str, ...]
+    unheard: Unheard | None = None
 
 
 def resource_id(site: CompiledMap, resource: int) -> str:
@@ -140,7 +149,14 @@ def why(record: Record, records: list[Record], now_ms: int, place: int | None) -
         wait_ms=0 if since is None else now_ms - since,
         chain=tuple(records[number].robot_id for number in chain),
         cycle=tuple(records[number].robot_id for number in cycle),
+        unheard=_unheard(record),
     )
+
+
+def _unheard(record: Record) -> Unheard | None:
+    if record.pose is None:
+        return Unheard.EVER
+    return Unheard.THE_RESTART if record.unheard else None
 
 
 def _blocker(record: Record) -> int | None:

@@ -1,7 +1,7 @@
 """Time for an engine that keeps it: a steady clock, told to the engine when something is due and before each command.
 
 The engine's own time goes on where it stood when the engine was opened, and the clock counts from there. Nobody can
-set it, and while the machine sleeps it sleeps too.
+set it, and while the machine sleeps it sleeps too, as it does while the program is stopped for more than a minute.
 """
 
 import asyncio
@@ -15,6 +15,8 @@ NANOSECONDS = {"us": 1_000, "ms": 1_000_000, "min": 60_000_000_000}
 SECOND_NS = 1_000_000_000
 # However short the engine's own times are: more often it is not called, and then it catches up.
 LEAST_SECONDS = 0.02
+# Later than this nobody was slow: the program was stopped, or its machine. What nobody saw is not made up for.
+STOPPED_NS = 60 * SECOND_NS
 
 
 class Pace:
@@ -46,6 +48,8 @@ class Pace:
     def step(self, engine: Engine[Any, Any], *, only_if_due: bool) -> object | None:
         """The command that tells the engine the time; None where it knows, or nothing is due and only that counts."""
         now, due = self.reading(), engine.next_due()
+        if due is not None and (now - due) * self._unit_ns > STOPPED_NS:
+            now, self._start = due, (due, self._steady_ns())
         is_due = due is not None and due <= now
         is_later = now > engine.now() and not only_if_due
         return self._advance(now) if is_due or is_later else None

@@ -1,6 +1,7 @@
 """`pendula fleet`: graphs in, compiled maps, reports and pictures out; exit codes, and files written whole or not."""
 
 import json
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -492,6 +493,17 @@ def test_a_graph_without_profiles_is_no_compiled_map(site: Site, pendula: Pendul
     ended = pendula("fleet", "draw", site.graph, "-o", site.path("a.svg"))
 
     said = f"pendula: {site.graph} is not a compiled map; for a graph give --profiles FILE too (wrong_usage)\n"
+    assert ended == Finished(2, "", said)
+
+
+def test_what_begins_like_no_map_is_not_read_to_its_end(site: Site, pendula: Pendula) -> None:
+    endless = site.path("zeros.map")
+    endless.touch()
+    os.truncate(endless, 1 << 40)  # a hole: nothing is on the disk, and no memory holds it
+
+    ended = pendula("fleet", "draw", endless, "-o", site.path("a.svg"))
+
+    said = f"pendula: {endless} is not a compiled map; for a graph give --profiles FILE too (wrong_usage)\n"
     assert ended == Finished(2, "", said)
 
 

@@ -320,6 +320,7 @@ async def test_real_trucks_are_heard_and_get_their_orders(app: FastAPI) -> None:
         orders = (await client.get(f"{HALL_AT}/orders")).json()
         drill = await client.post(f"{HALL_AT}/faults", json={"robotId": "R1", "fault": {"kind": "STAND", "for_ms": 1}})
 
+    assert {one["report_age"] for one in told["trucks"]} == {None}
     assert silent["operations"] == []
     assert [one["robotId"] for one in orders["commands"]] == ["R1", "R2", "R3"]
     assert code_of(drill) == "not_simulated"

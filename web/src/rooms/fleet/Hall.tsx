@@ -2,7 +2,7 @@
  * to choose a truck. What the picture shows is there as a table too. */
 
 import { useSignal } from "@preact/signals";
-import { useEffect, useId, useLayoutEffect, useMemo, useRef } from "preact/hooks";
+import { useEffect, useId, useMemo, useRef } from "preact/hooks";
 
 import type { FleetNow, MapView } from "../../api/types";
 import { useDarkScheme } from "../../canvas/colour_scheme";
@@ -12,8 +12,10 @@ import { theme } from "../../theme";
 import { counted } from "../../wording";
 import type { Camera, Size } from "./geometry";
 import { fitting, onMap, panned, truckAt, zoomed } from "./geometry";
+import { Layers } from "./layers";
 import { Motion } from "./motion";
-import { paintGround, paintTrucks } from "./paint";
+import type { View } from "./paint";
+import { TruckPainter } from "./truck_painter";
 
 interface HallProps {
   readonly map: MapView;
@@ -28,7 +30,6 @@ const STEPS: Readonly<Record<string, number>> = { ArrowRight: 1, ArrowDown: 1, A
 
 export function Hall({ map, now, live, chosen, onChoose }: HallProps) {
   const frame = useRef<HTMLDivElement>(null);
-  const ground = useRef<HTMLCanvasElement>(null);
   const width = useWidth(frame);
   const moved = useSignal<Camera | null>(null);
   const drag = useRef<{ x: number; y: number; far: number } | null>(null);
@@ -37,12 +38,6 @@ export function Hall({ map, now, live, chosen, onChoose }: HallProps) {
   const size = useMemo(() => sizeFor(width.value, map), [width.value, map]);
   const camera = moved.value ?? fitting(map, size);
   const view = useMemo(() => ({ map, camera, size }), [map, camera.x, camera.y, camera.scale, size]);
-
-  useLayoutEffect(() => {
-    const context = fittingContext(ground.current, size);
-    if (context === null || frame.current === null) return;
-    paintGround(context, view, paletteOf(frame.current));
-  }, [view, theme.value, dark.value]);
 
   const look = (next: Camera) => {
     moved.value = next;
@@ -98,8 +93,7 @@ export function Hall({ map, now, live, chosen, onChoose }: HallProps) {
         data-testid="hall"
         data-tick={now.tick}
       >
-        <canvas ref={ground} aria-hidden="true" />
-        <Trucks view={view} now={now} live={live} chosen={chosen} frame={frame.current} dark={dark.value} />
+        <Picture view={view} now={now} live={live} chosen={chosen} dark={dark.value} />
         <div
           class="hall-touch"
           aria-hidden="true"
@@ -130,39 +124,43 @@ export function Hall({ map, now, live, chosen, onChoose }: HallProps) {
   );
 }
 
-interface TrucksProps {
-  readonly view: Parameters<typeof paintTrucks>[1];
+interface PictureProps {
+  readonly view: View;
   readonly now: FleetNow;
   readonly live: boolean;
   readonly chosen: string | null;
-  readonly frame: HTMLDivElement | null;
   readonly dark: boolean;
 }
 
-/** Trucks have a canvas of their own, drawn with every frame while they move: the ground below is not drawn again. */
-function Trucks({ view, now, live, chosen, frame, dark }: TrucksProps) {
+/** Drawn with every frame in which something moves: trucks on a picture of the rest that is kept. */
+function Picture({ view, now, live, chosen, dark }: PictureProps) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const motion = useRef(new Motion());
-  const latest = useRef({ view, chosen });
-  latest.current = { view, chosen };
+  const latest = useRef({ view, now, chosen });
+  latest.current = { view, now, chosen };
   useMemo(() => motion.current.take(now, live ? performance.now() : null), [now, live]);
   const { width, height } = view.size;
   useEffect(() => {
-    const context = fittingContext(canvas.current, { width, height });
-    const around = frame ?? canvas.current?.parentElement ?? null;
+    const context = fittingContext(canvas.current, { width, height }, { alpha: false });
+    const around = canvas.current?.parentElement ?? null;
     if (context === null || around === null) return;
     const colours = paletteOf(around);
+    const layers = new Layers({ width, height }, colours);
+    const painter = new TruckPainter(context, colours, devicePixelRatio);
     const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
     let step = 0;
+    let pointedOut: string | null | undefined;
     const paint = () => {
-      const shown = motion.current.at(still ? Infinity : performance.now());
-      paintTrucks(context, latest.current.view, shown, latest.current.chosen, colours);
+      const { view: seen, now: moment, chosen: one } = latest.current;
+      const changed = layers.show(seen, moment) || pointedOut !== one || !motion.current.arrived;
+      if (changed) painter.paint(seen, layers.below, motion.current.at(still ? Infinity : performance.now()), one);
+      pointedOut = one;
       step = requestAnimationFrame(paint);
     };
     paint();
     return () => cancelAnimationFrame(step);
   }, [width, height, theme.value, dark]);
-  return <canvas ref={canvas} class="hall-trucks" aria-hidden="true" />;
+  return <canvas ref={canvas} aria-hidden="true" />;
 }
 
 function Legend() {

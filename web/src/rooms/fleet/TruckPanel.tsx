@@ -46,7 +46,7 @@ export function TruckPanel({ truck, map, now, address, live, onChoose, onDone }:
         <dt>speed</dt>
         <dd>{speed(truck.speed)}</dd>
         <dt>heard of</dt>
-        <dd>{lasting(truck.report_age)} ago</dd>
+        <dd>{truck.report_age === null ? "not yet" : `${lasting(truck.report_age)} ago`}</dd>
         <dt>load</dt>
         <dd>{truck.load ? "on board" : "none"}</dd>
         <dt>parks at</dt>

@@ -1,9 +1,10 @@
 import { expect, test } from "vitest";
 
-import type { FleetNow, TruckNow } from "../../api/types";
+import type { FleetNow, MapView, TruckNow } from "../../api/types";
 import {
   between,
   fitting,
+  freeSides,
   nearestPlace,
   onMap,
   onScreen,
@@ -77,6 +78,46 @@ test("trucks are drawn from where they were drawn last to where they were heard 
 
   expect(motion.at(1500)[0]?.at.x).toBeCloseTo(500);
   expect(motion.at(9000)[0]?.at.x).toBe(1000);
+});
+
+test("trucks that have arrived are drawn no more, until the next moment", () => {
+  const motion = new Motion();
+  motion.take(fleet(truck("R1", at(0, 0))), 0);
+  const [setOut, , underWay] = [motion.arrived, motion.at(60), motion.arrived];
+  motion.at(9000);
+
+  expect([setOut, underWay, motion.arrived]).toEqual([false, false, true]);
+  motion.take(fleet(truck("R1", at(0, 0))), 9001);
+  expect(motion.arrived).toBe(false);
+});
+
+test("who waits is shown with who is in the way, if that one is shown", () => {
+  const waits = (robot: string, blocker: string) => ({ ...truck(robot, at(0, 0)), blocker });
+  const motion = new Motion();
+  motion.take(fleet(waits("R1", "R2"), waits("R2", "R3"), truck("R3", null)), null);
+
+  expect(motion.at(0).map(({ blocker }) => blocker?.truck.robot_id ?? null)).toEqual(["R2", null]);
+});
+
+test("a name stands where no lane leads from its node", () => {
+  const node = { x: 0, y: 0 };
+  const lane = (x: number, y: number) => ({ start: 0, end: 1, points: [[0, 0] as const, [x, y] as const] });
+  const side = (...lanes: ReturnType<typeof lane>[]) => {
+    const [{ x, y } = { x: 0, y: 0 }] = freeSides({ nodes: [node, node], edges: lanes } as unknown as MapView);
+    return [Math.round(x * 100) / 100, Math.round(y * 100) / 100].map((value) => value + 0);
+  };
+
+  expect(side()).toEqual([0, -1]);
+  expect([side(lane(5, 0)), side(lane(5, 0), lane(-5, 0))]).toEqual([
+    [0, -1],
+    [0, -1],
+  ]);
+  // The lane of a parking place leads south: its name stands north of it.
+  expect(side(lane(0, -5))).toEqual([0, 1]);
+  // Lanes to the north and the south: beside them, away from the third.
+  expect(side(lane(0, 5), lane(0, -5), lane(5, 0))).toEqual([-1, 0]);
+  // Both ways of a lane are one.
+  expect(side(lane(0, -5), lane(0, -5), lane(0, 5), lane(-5, 0))).toEqual([1, 0]);
 });
 
 test("a moment of the past stands still", () => {

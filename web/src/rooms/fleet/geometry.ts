@@ -50,6 +50,45 @@ export function panned(camera: Camera, dx: number, dy: number): Camera {
   return { ...camera, x: camera.x - dx / camera.scale, y: camera.y + dy / camera.scale };
 }
 
+// A name is broader than high: a lane that leads farther to the side leaves it alone.
+const ROOM_FOR_A_NAME = Math.PI / 3;
+/** Straight down on the map. */
+export const SOUTH: Point = { x: 0, y: -1 };
+
+/** For every node a direction of length 1 in which no lane leads from it: the south, where names are looked for first,
+ * else the north, else the middle between the two lanes that are farthest apart. */
+export function freeSides({ nodes, edges }: Pick<MapView, "nodes" | "edges">): readonly Point[] {
+  const lanes: number[][] = nodes.map(() => []);
+  for (const { start, end, points } of edges) {
+    const [first, second, last, before] = [points[0], points[1], points.at(-1), points.at(-2)];
+    if (first !== undefined && second !== undefined) lanes[start]?.push(angle(first, second));
+    if (last !== undefined && before !== undefined) lanes[end]?.push(angle(last, before));
+  }
+  return lanes.map(freeSide);
+}
+
+function angle([ax, ay]: readonly [number, number], [bx, by]: readonly [number, number]): number {
+  return Math.atan2(by - ay, bx - ax);
+}
+
+function freeSide(lanes: number[]): Point {
+  const sorted = lanes.sort((one, other) => one - other);
+  const free = [-Math.PI / 2, Math.PI / 2].find((way) => sorted.every((lane) => apart(lane, way) > ROOM_FOR_A_NAME));
+  if (free !== undefined) return { x: 0, y: Math.sign(free) };
+  let [middle, widest] = [0, 0];
+  for (const [number, from] of sorted.entries()) {
+    const next = sorted[number + 1] ?? (sorted[0] ?? 0) + 2 * Math.PI;
+    if (next - from > widest) [middle, widest] = [(from + next) / 2, next - from];
+  }
+  return { x: Math.cos(middle), y: Math.sin(middle) };
+}
+
+/** The angle between two directions. */
+function apart(one: number, other: number): number {
+  const far = Math.abs(one - other) % (2 * Math.PI);
+  return Math.min(far, 2 * Math.PI - far);
+}
+
 /** The polyline of an edge between two positions on it. */
 export function stretch({ points, s }: Pick<MapEdge, "points" | "s">, from: number, to: number): Point[] {
   const inner = points.flatMap(([x, y], number) => {

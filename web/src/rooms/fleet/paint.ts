@@ -1,13 +1,13 @@
-/** The map and its trucks on a canvas: the ground is drawn when the view changes, the trucks with every frame.
+/** The map and what trucks hold of it on a canvas: the ground when the view changes, the rest when a moment comes.
  *
  * Colours never stand alone: what is occupied is wide, granted narrower, requested dashed; what waits is hatched by its
  * arrow and told in words beside the picture.
  */
 
-import type { MapEdge, MapView, Outline, PointView, ProfileView, TruckNow } from "../../api/types";
+import type { MapEdge, MapView, TruckNow } from "../../api/types";
 import type { Palette } from "../../canvas/palette";
 import type { Camera, Point, Size } from "./geometry";
-import { onScreen, scaleBar, stretch } from "./geometry";
+import { freeSides, onScreen, SOUTH, scaleBar, stretch } from "./geometry";
 
 export interface View {
   readonly map: MapView;
@@ -15,20 +15,19 @@ export interface View {
   readonly size: Size;
 }
 
-/** A truck as it is drawn: where it is at this frame. */
-export interface Shown {
-  readonly truck: TruckNow;
-  readonly at: PointView;
-}
-
 const NAMES_FROM_SCALE = 0.012;
-const ARROW_PX = 7;
+// How far from the middle of a node its name stands.
+const NAME_AWAY_PX = 9;
+// Straighter than this a name stands above, below or beside its node, and not across a corner.
+const STRAIGHT = 0.35;
 
-type Paint = CanvasRenderingContext2D;
+export type Paint = CanvasRenderingContext2D;
 
 export function paintGround(paint: Paint, view: View, colours: Palette): void {
   const { map, size } = view;
-  paint.clearRect(0, 0, size.width, size.height);
+  // Opaque, so that what lies on it need not be mixed with anything below.
+  paint.fillStyle = colours.sunken;
+  paint.fillRect(0, 0, size.width, size.height);
   paint.lineCap = "round";
   paint.lineJoin = "round";
   sections(paint, view, colours);
@@ -53,9 +52,9 @@ function sections(paint: Paint, view: View, colours: Palette): void {
 
 function nodes(paint: Paint, view: View, colours: Palette): void {
   const named = view.camera.scale >= NAMES_FROM_SCALE;
+  const free = named ? freeSides(view.map) : [];
   paint.font = `11px ${colours.font}`;
-  paint.textAlign = "center";
-  for (const node of view.map.nodes) {
+  for (const [number, node] of view.map.nodes.entries()) {
     const { x, y } = onScreen(view.camera, view.size, node);
     if (x < -20 || y < -20 || x > view.size.width + 20 || y > view.size.height + 20) continue;
     paint.fillStyle = node.station ? colours.accent : node.parking ? colours.brass : colours["line-strong"];
@@ -65,9 +64,17 @@ function nodes(paint: Paint, view: View, colours: Palette): void {
     paint.fill();
     if (named && (node.station || node.parking)) {
       paint.fillStyle = colours["ink-quiet"];
-      paint.fillText(node.id, x, y + 17);
+      nameBeside(paint, node.id, { x, y }, free[number] ?? SOUTH);
     }
   }
+  paint.textBaseline = "alphabetic";
+}
+
+/** A name where no lane leads from its node. */
+function nameBeside(paint: Paint, name: string, { x, y }: Point, side: Point): void {
+  paint.textAlign = side.x > STRAIGHT ? "left" : side.x < -STRAIGHT ? "right" : "center";
+  paint.textBaseline = side.y > STRAIGHT ? "bottom" : side.y < -STRAIGHT ? "top" : "middle";
+  paint.fillText(name, x + side.x * NAME_AWAY_PX, y - side.y * NAME_AWAY_PX);
 }
 
 function scale(paint: Paint, { camera, size }: View, colours: Palette): void {
@@ -87,25 +94,13 @@ function scale(paint: Paint, { camera, size }: View, colours: Palette): void {
   paint.fillText(`${metres} m`, x + pixels + 6, y);
 }
 
-/** Everything that moves or changes with a tick. */
-export function paintTrucks(
-  paint: Paint,
-  view: View,
-  shown: readonly Shown[],
-  chosen: string | null,
-  colours: Palette,
-): void {
-  paint.clearRect(0, 0, view.size.width, view.size.height);
+/** Everything that changes with a moment, and not with a frame. */
+export function paintMoment(paint: Paint, view: View, trucks: readonly TruckNow[], colours: Palette): void {
   paint.lineCap = "butt";
   paint.lineJoin = "round";
-  const profiles = new Map(view.map.profiles.map((one) => [one.profile_id, one]));
-  for (const one of shown) zones(paint, view, one.truck, colours);
-  for (const one of shown) bands(paint, view, one.truck, colours);
-  for (const one of shown) stopLine(paint, view, one.truck, colours);
-  for (const one of shown)
-    body(paint, view, one, profiles.get(one.truck.profile_id), one.truck.robot_id === chosen, colours);
-  arrows(paint, view, shown, colours);
-  names(paint, view, shown, chosen, colours);
+  for (const one of trucks) zones(paint, view, one, colours);
+  for (const one of trucks) bands(paint, view, one, colours);
+  for (const one of trucks) stopLine(paint, view, one, colours);
 }
 
 function zones(paint: Paint, view: View, { zones: held }: TruckNow, colours: Palette): void {
@@ -156,95 +151,6 @@ function stopLine(paint: Paint, view: View, { stop, refuge }: TruckNow, colours:
     paint.beginPath();
     paint.arc(x, y, 4, 0, 2 * Math.PI);
     paint.stroke();
-  }
-}
-
-function body(
-  paint: Paint,
-  view: View,
-  { truck, at }: Shown,
-  profile: ProfileView | undefined,
-  chosen: boolean,
-  colours: Palette,
-): void {
-  if (profile === undefined) return;
-  const ill = truck.health !== "HEALTHY" || truck.paused;
-  const colour = ill ? colours.bad : truck.blocker === null ? colours.accent : colours.warn;
-  paint.save();
-  const { x, y } = onScreen(view.camera, view.size, at);
-  paint.translate(x, y);
-  paint.rotate(-at.yaw / 1_000);
-  paint.scale(view.camera.scale, view.camera.scale);
-  box(paint, profile.envelope);
-  paint.globalAlpha = 0.16;
-  paint.fillStyle = colour;
-  paint.fill();
-  paint.globalAlpha = 1;
-  paint.lineWidth = (chosen ? 3 : 1) / view.camera.scale;
-  paint.strokeStyle = chosen ? colours.ink : colour;
-  paint.stroke();
-  box(paint, profile.body);
-  paint.fillStyle = colour;
-  paint.fill();
-  // The front, so that everybody sees where it looks; a load behind it.
-  const { front, side } = profile.body;
-  paint.fillStyle = colours.surface;
-  paint.beginPath();
-  paint.moveTo(front * 0.9, 0);
-  paint.lineTo(front * 0.3, side * 0.6);
-  paint.lineTo(front * 0.3, -side * 0.6);
-  paint.fill();
-  if (truck.load) {
-    paint.fillStyle = colours.brass;
-    paint.fillRect(-profile.body.rear * 0.8, -side * 0.6, profile.body.rear * 0.7, side * 1.2);
-  }
-  paint.restore();
-}
-
-function box(paint: Paint, { front, rear, side }: Outline): void {
-  paint.beginPath();
-  paint.rect(-rear, -side, front + rear, 2 * side);
-}
-
-/** From who waits to who is in the way. */
-function arrows(paint: Paint, view: View, shown: readonly Shown[], colours: Palette): void {
-  const places = new Map(shown.map(({ truck, at }) => [truck.robot_id, onScreen(view.camera, view.size, at)]));
-  paint.strokeStyle = colours.warn;
-  paint.fillStyle = colours.warn;
-  paint.lineWidth = 1.75;
-  for (const { truck } of shown) {
-    const [from, to] = [places.get(truck.robot_id), truck.blocker === null ? undefined : places.get(truck.blocker)];
-    if (from === undefined || to === undefined) continue;
-    arrow(paint, from, to);
-  }
-}
-
-function arrow(paint: Paint, from: Point, to: Point): void {
-  const angle = Math.atan2(to.y - from.y, to.x - from.x);
-  paint.setLineDash([6, 4]);
-  paint.beginPath();
-  paint.moveTo(from.x, from.y);
-  paint.lineTo(to.x, to.y);
-  paint.stroke();
-  paint.setLineDash([]);
-  paint.beginPath();
-  paint.moveTo(to.x, to.y);
-  for (const side of [-0.45, 0.45]) {
-    paint.lineTo(to.x - ARROW_PX * 1.6 * Math.cos(angle + side), to.y - ARROW_PX * 1.6 * Math.sin(angle + side));
-  }
-  paint.fill();
-}
-
-function names(paint: Paint, view: View, shown: readonly Shown[], chosen: string | null, colours: Palette): void {
-  paint.textAlign = "center";
-  for (const { truck, at } of shown) {
-    const { x, y } = onScreen(view.camera, view.size, at);
-    paint.font = `${truck.robot_id === chosen ? "700 " : "600 "}12px ${colours.font}`;
-    paint.lineWidth = 3;
-    paint.strokeStyle = colours.surface;
-    paint.strokeText(truck.robot_id, x, y - 13);
-    paint.fillStyle = colours.ink;
-    paint.fillText(truck.robot_id, x, y - 13);
   }
 }
 

@@ -132,9 +132,15 @@ def _site(file: Path, profiles: Path | None, params: Path | None) -> "CompiledMa
         return compile_map(files.read_graph(file), files.read_trucks(profiles), files.params_of(params, None))
     if params is not None:
         raise WrongUsage("--params belongs to a graph, and that needs --profiles; a compiled map has its own")
-    if _COMPILED not in file.read_bytes():
+    if not _is_compiled(file):
         raise WrongUsage(f"{file} is not a compiled map; for a graph give --profiles FILE too", path=str(file))
     return files.read_compiled(file)
+
+
+def _is_compiled(file: Path) -> bool:
+    """Whether this looks like a compiled map; a device that never ends is not read to find out."""
+    with file.open("rb") as opened:
+        return opened.read(1) == b"{" and _COMPILED in opened.read()
 
 
 def _layers(names: str) -> "list[Layer]":

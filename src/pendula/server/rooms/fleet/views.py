@@ -104,7 +104,7 @@ class Bands(Struct, frozen=True):
 class TruckNow(Struct, frozen=True):
     """One truck. `stop`: its stop line; `refuge`: where its grant ends; `because`: who is in its way, to the root.
     `silent`: nothing fresh is heard of it, and nobody said that it is absent; `releasable`: what a person may free of
-    it by force, nothing while it may still move."""
+    it by force, nothing while it may still move; `report_age`: None before its first report."""
 
     robot_id: str
     profile_id: str
@@ -120,7 +120,7 @@ class TruckNow(Struct, frozen=True):
     absent: bool
     releasable: list[str]
     task_id: str | None
-    report_age: int
+    report_age: int | None
     hold_reason: HoldReason
     code: str
     sentence: str
@@ -293,7 +293,7 @@ def _truck(engine: FleetEngine, record: Record) -> TruckNow:
         absent=record.absent,
         releasable=_releasable(record, traffic.now_ms, engine.config.traffic),
         task_id=None if task is None else task.task_id,
-        report_age=traffic.now_ms - record.report_ms,
+        report_age=None if record.pose is None else traffic.now_ms - record.report_ms,
         hold_reason=told.hold_reason,
         code=told.code or explain.UNDER_WAY,
         sentence=_sentence(told, driver.shown_phase),

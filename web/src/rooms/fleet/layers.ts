@@ -1,0 +1,44 @@
+/** The picture below the trucks, kept: the ground is drawn when the view changes, and on it what changes with a moment
+ * (zones, bands, stop lines) when a moment comes. A frame copies it. */
+
+import type { FleetNow } from "../../api/types";
+import { fittingContext } from "../../canvas/context";
+import type { Palette } from "../../canvas/palette";
+import type { Size } from "./geometry";
+import type { View } from "./paint";
+import { paintGround, paintMoment } from "./paint";
+
+export class Layers {
+  readonly below = document.createElement("canvas");
+  readonly #ground = document.createElement("canvas");
+  readonly #size: Size;
+  readonly #colours: Palette;
+  #view: View | null = null;
+  #now: FleetNow | null = null;
+
+  constructor(size: Size, colours: Palette) {
+    this.#size = size;
+    this.#colours = colours;
+    fittingContext(this.#ground, size);
+    fittingContext(this.below, size);
+  }
+
+  /** Have a moment in a view below the trucks; false where it is there already. */
+  show(view: View, now: FleetNow): boolean {
+    if (view === this.#view && now === this.#now) return false;
+    if (view !== this.#view) this.#drawGround(view);
+    const paint = this.below.getContext("2d");
+    if (paint !== null) {
+      const { width, height } = this.#size;
+      paint.drawImage(this.#ground, 0, 0, width, height);
+      paintMoment(paint, view, now.trucks, this.#colours);
+    }
+    [this.#view, this.#now] = [view, now];
+    return true;
+  }
+
+  #drawGround(view: View): void {
+    const paint = this.#ground.getContext("2d");
+    if (paint !== null) paintGround(paint, view, this.#colours);
+  }
+}
