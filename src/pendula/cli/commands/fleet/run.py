@@ -89,8 +89,8 @@ def run(
 
     Says what was measured, which invariants were checked, and what came out otherwise than expected. The same scenario
     and seed give the same digest. With --journal every tick is in a new journal, with the compiled map beside it and a
-    bundle for every incident. The exit code is 1 where an expectation did not come true, and 3 where the disk took only a
-    part of the journal.
+    bundle for every incident. The exit code is 1 where an expectation did not come true, and 3 where the disk took only
+    a part of the journal.
     """
     require("fleet")
     output = Output(json)
