@@ -70,6 +70,8 @@ class Machine:
     def found(cls) -> "Machine":
         told = json.loads((STATE / "found.json").read_text())
         environ = {**os.environ, **told["environ"]}
+        # Otherwise each of the programs that tests start compiles all it imports, which takes it seconds.
+        environ.pop("PYTHONDONTWRITEBYTECODE", None)
         if told["chromium"]:
             environ["CHROMIUM"] = told["chromium"]
         return cls(environ, told["node"], told["not_run"])

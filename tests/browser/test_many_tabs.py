@@ -57,6 +57,16 @@ def tabs(server: Killable, browser: Browser) -> Iterator[list[Page]]:
     context.close()
 
 
+# A browser without shared workers, and tabs that can be told that nobody looks at them: without a screen, all of them
+# are shown at once.
+ALONE = """
+delete globalThis.SharedWorker;
+let shown = "visible";
+Object.defineProperty(document, "visibilityState", { get: () => shown });
+globalThis.look = (now) => { shown = now; document.dispatchEvent(new Event("visibilitychange")); };
+"""
+
+
 def opened(context: BrowserContext, address: str) -> Page:
     page = context.new_page()
     page.goto(address)
@@ -67,6 +77,17 @@ def expect_live(page: Page) -> None:
     expect(page.get_by_test_id("connection")).to_have_attribute("data-state", "live", timeout=PATIENCE_MS)
 
 
+def expect_news(pages: list[Page]) -> None:
+    """The demo goes on, and what it does arrives in each of these tabs; they wait for it together."""
+    newest = [page.get_by_test_id("events").locator("tbody tr").first for page in pages]
+    for row in newest:
+        expect(row).to_be_visible(timeout=PATIENCE_MS)
+    said = [row.inner_text() for row in newest]
+    for page, row, text in zip(pages, newest, said, strict=True):
+        expect(row).not_to_have_text(text, timeout=PATIENCE_MS)
+        expect_live(page)
+
+
 def test_ten_tabs_are_live_and_answer_clicks(tabs: list[Page]) -> None:
     streams: list[Request] = []
     for page in tabs:
@@ -74,13 +95,7 @@ def test_ten_tabs_are_live_and_answer_clicks(tabs: list[Page]) -> None:
         expect_live(page)
     for page in tabs:
         page.get_by_test_id("nav-tally").click()
-        newest = page.get_by_test_id("events").locator("tbody tr").first
-        expect(newest).to_be_visible(timeout=PATIENCE_MS)
-        said = newest.inner_text()
-
-        # The demo goes on, and what it does arrives here.
-        expect(newest).not_to_have_text(said, timeout=PATIENCE_MS)
-        expect_live(page)
+    expect_news(tabs)
 
     # Streams are those of the worker, not of the pages.
     assert streams == []
@@ -101,6 +116,25 @@ def test_every_tab_says_that_the_server_is_gone_and_comes_back_with_it(server: K
     server.start()
     for page in tabs:
         expect_live(page)
-        newest = page.get_by_test_id("events").locator("tbody tr").first
-        said = newest.inner_text()
-        expect(newest).not_to_have_text(said, timeout=PATIENCE_MS)
+    expect_news(tabs)
+
+
+def test_without_a_shared_worker_the_tab_that_is_looked_at_is_live_and_no_other_is_in_its_way(
+    server: Killable, browser: Browser
+) -> None:
+    context = browser.new_context()
+    context.set_default_timeout(PATIENCE_MS)
+    context.add_init_script(ALONE)
+    pages: list[Page] = []
+    # More than a browser has connections to one host.
+    for _ in range(7):
+        for page in pages:
+            page.evaluate("look('hidden')")
+        pages.append(opened(context, f"{server.address}/#/rooms/tally"))
+        expect_live(pages[-1])
+    assert pages[-1].evaluate("typeof SharedWorker") == "undefined"
+    pages[-1].evaluate("look('hidden')")
+    pages[0].evaluate("look('visible')")
+
+    expect_news(pages[:1])
+    context.close()

@@ -7,6 +7,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from copy import copy
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from typer.main import get_command
 import pendula as package
 from pendula.cli import program, rooms
 from pendula.cli.failing import ending
+from pendula.cli.plain_help import in_plain_words
 from pendula.cli.program import build
 from pendula.cli.rooms import Group
 from tests.cli.conftest import Finished, Pendula, quiet_environment
@@ -153,6 +155,13 @@ def test_every_command_takes_json(path: tuple[str, ...]) -> None:
     assert any("--json" in parameter.opts for parameter in COMMANDS[path].params)
 
 
+@pytest.mark.parametrize("path", list(COMMANDS), ids=" ".join)
+def test_lines_of_help_end_where_the_terminal_does(path: tuple[str, ...]) -> None:
+    said = in_plain_words(copy(COMMANDS[path])).help
+
+    assert [one for one in said.strip().split("\n\n") if "\n" in one] == []
+
+
 def test_without_a_command_the_help_is_shown(pendula: Pendula) -> None:
     ended = pendula()
 
@@ -240,6 +249,16 @@ def test_python_m_pendula_is_the_same_program() -> None:
     ended = subprocess.run([sys.executable, "-m", "pendula", "--version"], capture_output=True, check=True, timeout=60)
 
     assert ended.stdout.decode() == f"pendula {package.__version__}\n"
+
+
+def test_a_terminal_that_knows_no_unicode_is_told_everything(tmp_path: Path, python: Callable[..., Finished]) -> None:
+    frame = tmp_path / "frame.yaml"
+    frame.write_text("channels: [{id: sea, records: [{id: 1, ts: 1}, {id: 2, ts: 2}]}]\ncalls: [{next: 2}]\n")
+
+    ended = python(RUN, "playback", "run", str(frame), environ={"PYTHONIOENCODING": "ascii"})
+
+    assert (ended.code, ended.err) == (0, "")
+    assert "100.0 %" in ended.out
 
 
 # Each is a process of its own; what differs is who writes to stdout: nobody but us, rich, a table, a document.

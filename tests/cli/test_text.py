@@ -1,8 +1,10 @@
 """Words and numbers for somebody who reads them."""
 
+import io
+
 import pytest
 
-from pendula.cli.text import per_cent, printable, printable_lines
+from pendula.cli.text import per_cent, printable, printable_lines, speak_plainly
 from pendula.kernel.wording import counted
 
 
@@ -28,3 +30,20 @@ def test_one_thing_has_no_plural(count: int, told: str) -> None:
 )
 def test_a_share_is_told_to_a_tenth_halves_up(part: int, whole: int, told: str) -> None:
     assert per_cent(part, whole) == told
+
+
+def test_a_stream_that_knows_no_unicode_writes_other_letters() -> None:
+    written = io.BytesIO()
+    stream = io.TextIOWrapper(written, encoding="ascii")
+    speak_plainly(stream)
+    stream.write("Öl ──┃█ 50 % …")
+    stream.flush()
+
+    assert written.getvalue() == b"\\xd6l --|# 50 % ..."
+
+
+def test_a_stream_that_knows_unicode_is_left_alone() -> None:
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+    speak_plainly(stream)
+
+    assert stream.errors == "strict"

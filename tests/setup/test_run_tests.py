@@ -54,6 +54,13 @@ def run(checkout: Path, *words: str, **environ: str) -> subprocess.CompletedProc
     return subprocess.run(command, env={**kept, **plugins, **environ}, capture_output=True, text=True, check=False)
 
 
+def test_programs_that_tests_start_find_compiled_modules(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_tests, "STATE", checkout / ".pendula")
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+
+    assert "PYTHONDONTWRITEBYTECODE" not in run_tests.Machine.found().environ
+
+
 def test_each_part_has_its_seconds_beside_its_budget_and_pytest_stays_visible(checkout: Path) -> None:
     write(checkout, "kernel", PASSING)
     write(checkout, "fleet", FAILING)

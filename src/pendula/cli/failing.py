@@ -13,7 +13,7 @@ from decimal import Decimal
 from importlib.util import find_spec
 from typing import Any, TextIO
 
-from pendula.cli.text import printable
+from pendula.cli.text import printable, speak_plainly
 from pendula.kernel.errors import MissingExtra, PendulaError, WorldBroken, WrongUsage
 
 INTERRUPTED = 130
@@ -78,6 +78,8 @@ def wants_json(arguments: Sequence[str]) -> bool:
 def ending(arguments: Sequence[str], work: Callable[[], int]) -> int:
     """The exit code of `work`; whatever stops it is told on stderr and becomes the exit code."""
     _open_closed_streams()
+    for stream in (sys.stdout, sys.stderr):
+        speak_plainly(stream)
     _kept.clear()
     try:
         code = work()

@@ -3,11 +3,16 @@
 The library shows `<list[Path]>` and `[default: (never)]`; a reader of help wants `DIR…` and `[default: never]`.
 """
 
+import re
 from typing import Any
+
+# A line that ends where the source has no room, not where a paragraph ends.
+_WRAPPED = re.compile(r"(?<!\n)\n(?!\n)")
 
 
 def in_plain_words(command: Any) -> Any:
     """The same command, and all below it, with plainer help."""
+    _unwrap(command)
     for parameter in getattr(command, "params", ()):
         _name_no_type(parameter)
         _say_default(parameter)
@@ -15,6 +20,12 @@ def in_plain_words(command: Any) -> Any:
     for child in getattr(command, "commands", {}).values():
         in_plain_words(child)
     return command
+
+
+def _unwrap(command: Any) -> None:
+    """Lines end where the terminal does: those of the source would leave half of every other line empty."""
+    if command.help:
+        command.help = _WRAPPED.sub(" ", command.help)
 
 
 def _name_no_type(parameter: Any) -> None:

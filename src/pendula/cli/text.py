@@ -1,5 +1,34 @@
 """Words and numbers for somebody who reads them. Knows neither typer nor rich: errors are told with it too."""
 
+import codecs
+from typing import TextIO
+
+PLAIN_LETTERS = "pendula-plain-letters"
+# What tables, trees and sentences are drawn with, for terminals and pipes that know no Unicode.
+_DRAWN = str.maketrans(
+    dict.fromkeys("─━┄╌", "-")
+    | dict.fromkeys("│┃╎", "|")
+    | dict.fromkeys("╭╮╰╯┌┐└┘├┤┬┴┼", "+")
+    | {"█": "#", "·": ".", "…": "...", "→": "->", "–": "-", "≥": ">=", "≤": "<=", "×": "x", "’": "'"}
+)
+
+
+def speak_plainly(stream: TextIO) -> None:
+    """Lets a stream that cannot write every letter write others in their place, instead of nothing at all."""
+    encoding = (getattr(stream, "encoding", None) or "utf-8").lower().replace("_", "-")
+    if not encoding.startswith("utf-") and hasattr(stream, "reconfigure"):
+        stream.reconfigure(errors=PLAIN_LETTERS)
+
+
+def _in_plain_letters(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    wanted = error.object[error.start : error.end].translate(_DRAWN)
+    return wanted.encode("ascii", "backslashreplace").decode(), error.end
+
+
+codecs.register_error(PLAIN_LETTERS, _in_plain_letters)
+
 
 def printable(text: str) -> str:
     """One line that a terminal shows as it is: names come from files, and what would be a command is escaped."""

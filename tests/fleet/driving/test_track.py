@@ -2,12 +2,13 @@
 
 import pytest
 
-from pendula.fleet import AtNode, CompiledMap, OnEdge
+from pendula.fleet import AtNode, CompiledMap, OnEdge, compile_map
 from pendula.fleet.driving.params import NodeLockPolicy
 from pendula.fleet.driving.track import Track, track_of
 from pendula.fleet.driving.uses import NEVER_UM, Ground
+from pendula.fleet.samples.scenes import FL_STD
 from tests.fleet.routes import on, route
-from tests.fleet.sites import aisle, scene
+from tests.fleet.sites import aisle, scene, sketched
 
 SHORT = 200_000
 
@@ -53,6 +54,19 @@ def test_a_node_is_locked_from_its_window_on_one_edge_to_its_window_on_the_next(
     assert first[0] == 5.0
     assert 14.0 < first[1] < 16.0
     assert second[0] > 16.0
+
+
+@pytest.mark.req("FLT-LIVE-2", "FLT-LIVE-7", "FLT-RES-14")
+def test_a_truck_at_rest_in_a_short_spur_has_given_back_the_disc_of_its_mouth() -> None:
+    sketch = sketched(("W", -20, 0), ("M", 0, 0), ("E", 20, 0), ("P", 0, 3.7, "ParkPoint"))
+    sketch.chain("W", "M", "E")
+    sketch.lane("M", "P")
+    site = compile_map(sketch.done(), [FL_STD])
+
+    one = track(site, AtNode(site.node_number["E"], 0), "W", rest="P")
+
+    kept = {site.resource_name(resource) for resource in one.demand.stands(one.demand.last).tolist()}
+    assert {"NODE:P"} == {name for name in kept if name.startswith("NODE:")}
 
 
 def along_the_aisle(policy: NodeLockPolicy) -> Track:

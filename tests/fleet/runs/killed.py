@@ -8,6 +8,7 @@ silent at first, and then nobody may be given anything before it is heard (FLT-F
 import os
 import pickle
 import signal
+import traceback
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from random import Random
@@ -29,12 +30,12 @@ PERIOD_MS = 100
 CHECKPOINT = 60
 
 
-# The route of each truck and how far it may go on it.
-Grants = dict[str, tuple[str | None, int]]
+# What each truck keeps from others. Not how far along its route: one that goes on where its old one ends begins at 0.
+Grants = dict[str, frozenset[int]]
 
 
 class Said(Struct):
-    """What a manager answers to a tick: what goes out, how far everybody may go, tasks that are done."""
+    """What a manager answers to a tick: what goes out, what everybody has, tasks that are done."""
 
     commands: tuple[RollingTargetCommand, ...]
     routes: tuple[SavedRoute, ...]
@@ -117,8 +118,8 @@ class Hall:
         """While a truck is not heard, everybody has what the journal gave them and no more."""
         if said.unheard and self.kills:
             self.waited += 1
-            gained = [name for name, grant in said.grants.items() if grant != self._known[name]]
-            self.early += [f"{name} gained at {self._asked_ms} ms: {said.grants[name]}" for name in gained]
+            gained = {name: sorted(own - self._known[name]) for name, own in said.grants.items()}
+            self.early += [f"{name} gained {more} at {self._asked_ms} ms" for name, more in gained.items() if more]
 
     def _carry_out(self, said: Said) -> None:
         self._undelivered, self.done = [], said.done
@@ -152,6 +153,9 @@ class _Manager:
                 self._pipe.close()
                 _serve(far, make())
                 status = 0
+            except BaseException:
+                # Nobody sees it otherwise: the process ends without a word.
+                traceback.print_exc()
             finally:
                 os._exit(status)
         far.close()
@@ -202,7 +206,4 @@ def _said(engine: FleetEngine) -> Said:
 
 
 def _grants(engine: FleetEngine) -> Grants:
-    return {
-        one.robot_id: (None if one.track is None else one.track.plan.route_id, one.grant_um)
-        for one in engine.traffic.records
-    }
+    return {one.robot_id: frozenset(one.keeps) for one in engine.traffic.records}

@@ -1,30 +1,22 @@
 """A run does not grow with the time it simulates."""
 
-import gc
-from types import FunctionType, MethodType, ModuleType
+import json
+import subprocess
+import sys
 
 import pytest
+from msgspec import convert
 from msgspec.structs import replace
 
 from pendula.fleet.scenarios import Run, shipped
 from pendula.fleet.scenarios.model import Arrives
 from pendula.fleet.tasks import TaskStream
+from tests.fleet.scenarios.entries import entries
+from tests.fleet.scenarios.three_days import Kept
 
 MINUTE_MS = 60_000
-# What is shared with everything else that runs in this process.
-_SHARED = (type, ModuleType, FunctionType, MethodType)
-
-
-def entries(root: object) -> int:
-    """How many things can be got at from a run: entries of all that it keeps."""
-    seen = {id(root)}
-    todo = [root]
-    while todo:
-        for one in gc.get_referents(todo.pop()):
-            if id(one) not in seen and not isinstance(one, _SHARED):
-                seen.add(id(one))
-                todo.append(one)
-    return len(seen)
+# Of one truck: about eight minutes of processor time.
+HOURS = 72
 
 
 def patrolling() -> Run:
@@ -45,6 +37,21 @@ def test_a_run_keeps_hardly_more_after_ten_minutes_than_after_five() -> None:
     assert run.dispatch.book.done > done > 0
     # Some of what is limited fills up yet: tasks that are over, shadows that were asked for. Ticks leave nothing.
     assert entries(run) - before < 1_000 < 5 * MINUTE_MS // 100
+
+
+@pytest.mark.long
+@pytest.mark.req("FLT-PERF-7")
+def test_after_three_days_a_fleet_keeps_hardly_more_than_after_an_hour() -> None:
+    # In a process of its own: nobody else's memory counts.
+    command = [sys.executable, "-m", "tests.fleet.scenarios.three_days", str(HOURS)]
+    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    first, last = convert(json.loads(told), list[Kept])
+
+    assert (first.hours, last.hours) == (1, HOURS)
+    assert last.done > 50 * first.done
+    assert last.entries < 1.05 * first.entries
+    assert last.state < 1.05 * first.state
+    assert last.resident <= 1.05 * first.resident
 
 
 def test_where_trucks_were_is_kept_for_a_run_that_is_asked_for_it() -> None:

@@ -1,17 +1,20 @@
 """Rules of traffic that show only in runs: locks that stay, stops that name their reason, time that is virtual."""
 
 import time
+from decimal import Decimal
+from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
+from pendula.documents import from_value
 from pendula.fleet import compile_map
 from pendula.fleet.contracts.traffic import CommandMode
 from pendula.fleet.exclusion.relation import Relation
 from pendula.fleet.samples import FL_STD
 from pendula.fleet.samples.live_maps import spur_grid
 from pendula.fleet.samples.scenes import head_on_lane
-from pendula.fleet.scenarios import Run, shipped
+from pendula.fleet.scenarios import Run, read_scenario, shipped
 from pendula.fleet.scenarios.model import ScenarioEvent
 from pendula.fleet.simulator import FaultKind
 from pendula.fleet.traffic.refuge import refuge
@@ -125,3 +128,39 @@ def test_who_waits_for_a_pick_in_a_spur_stands_where_it_is_in_nobodys_way() -> N
             assert refuge(locks, 1) == locks.truck(1).position
 
     assert stood > 50
+
+
+SHORT_SPUR = {
+    "contractVersion": "1.0.0",
+    "name": "short-spur",
+    "map": {
+        "contractVersion": "1.0.0",
+        "mapId": "short-spur",
+        "nodes": [
+            {"id": "W", "x": -20, "y": 0, "kind": "ActionPoint"},
+            {"id": "Q", "x": -10, "y": 0},
+            {"id": "M", "x": 0, "y": 0},
+            {"id": "E", "x": 12, "y": 0, "kind": "ActionPoint"},
+            {"id": "P", "x": 0, "y": Decimal("3.7"), "kind": "ParkPoint"},
+            {"id": "O", "x": -10, "y": 12, "kind": "ParkPoint"},
+        ],
+        "edges": [
+            {"id": f"{start}-{end}", "start": start, "end": end, "props": {"direction": "both"}}
+            for start, end in (("W", "Q"), ("Q", "M"), ("M", "E"), ("M", "P"), ("Q", "O"))
+        ],
+    },
+    "robots": [{"robotId": "R1", "parkNodeId": "P"}, {"robotId": "R2", "parkNodeId": "O"}],
+    "tasks": [
+        {"taskId": "T1", "robotId": "R1", "pickNodeId": "E", "dropNodeId": "E"},
+        {"taskId": "T2", "robotId": "R2", "pickNodeId": "E", "dropNodeId": "W", "atMs": 60_000},
+    ],
+    "durationMs": 300_000,
+    "expect": [{"tasksDone": "all"}, {"allAtRest": True}],
+}
+
+
+@pytest.mark.req("FLT-LIVE-7", "FLT-LIVE-2")
+def test_a_truck_that_has_come_home_to_a_spur_of_the_needed_length_lets_others_pass_its_mouth(tmp_path: Path) -> None:
+    result = Run(read_scenario(from_value(SHORT_SPUR, "short-spur"), tmp_path)).run()
+
+    assert result.unmet == ()

@@ -15,6 +15,9 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+from pendula.server.app import create_app
+from pendula.server.rooms import rooms_for
+from pendula.server.settings import Settings
 from tests.server.living import BASE, LiveServer
 
 CHECKS = [
@@ -80,6 +83,14 @@ def test_the_document_is_openapi_3_1_and_names_every_shape(live: LiveServer) -> 
         "/api/v1/tally/{engine}/why",
         "/api/v1/tally/{engine}/stream",
     } == set(document["paths"])
+
+
+def test_exact_numbers_are_numbers_as_they_are_sent() -> None:
+    served = Settings()
+    shapes = create_app(served, rooms_for(served)).openapi()["components"]["schemas"]
+
+    assert shapes["AnchorPlace"]["properties"]["sM"] == {"type": "number"}
+    assert "'decimal'" not in str(shapes)
 
 
 def test_the_document_needs_no_foreign_page(live: LiveServer) -> None:

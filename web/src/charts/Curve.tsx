@@ -54,6 +54,7 @@ export function Curve(props: CurveProps) {
           viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
           preserveAspectRatio="none"
           role="img"
+          data-title={name}
           aria-label={summary(name, known, writeValue, writeAt)}
           onPointerMove={(event) => {
             const box = event.currentTarget.getBoundingClientRect();

@@ -25,6 +25,18 @@ test("what can be saved has the name that the page gives it, and what is empty i
   expect(exportsOf(page).map(({ kind, title }) => [kind, title])).toEqual([["CSV", "Trucks, by name"]]);
 });
 
+test("layers of one picture are one file, and a chart has its short name", () => {
+  const page = document.createElement("main");
+  page.innerHTML =
+    '<section><h2>Who owes whom</h2><div><canvas width="9" height="9"></canvas><canvas width="9" height="9"></canvas></div>' +
+    '<svg role="img" data-title="debt" aria-label="debt, 0:00 to 1:00: now 3"></svg></section>';
+
+  expect(exportsOf(page).map(({ kind, title }) => [kind, title])).toEqual([
+    ["PNG", "Who owes whom"],
+    ["SVG", "debt"],
+  ]);
+});
+
 test("the name of a file says room, engine, moment and what it holds", () => {
   expect(fileName(["fleet", "hall", "1215", "Open tasks!"], "CSV")).toBe("fleet-hall-1215-open-tasks.csv");
   expect(fileName(["jobs", null, null, "The state"], "JSON")).toBe("jobs-the-state.json");

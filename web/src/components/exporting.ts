@@ -43,7 +43,7 @@ export function exportsOf(page: ParentNode): Export[] {
   return [
     ...json,
     ...[...page.querySelectorAll("table")].flatMap(tableExport),
-    ...[...page.querySelectorAll("canvas")].flatMap(canvasExport),
+    ...layersOf(page).flatMap(canvasExport),
     ...[...page.querySelectorAll<SVGSVGElement>("svg[role=img]")].flatMap(svgExport),
   ];
 }
@@ -74,21 +74,31 @@ function fieldOf(words: string): string {
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 
-function canvasExport(canvas: HTMLCanvasElement): Export[] {
-  if (canvas.width === 0) return [];
-  return [{ kind: "PNG", title: titleOf(canvas), make: () => pngOf(canvas) }];
+/** Canvases that lie upon each other are layers of one picture. */
+function layersOf(page: ParentNode): HTMLCanvasElement[][] {
+  const pictures = new Map<Element | null, HTMLCanvasElement[]>();
+  for (const canvas of page.querySelectorAll("canvas")) {
+    if (canvas.width === 0) continue;
+    pictures.set(canvas.parentElement, [...(pictures.get(canvas.parentElement) ?? []), canvas]);
+  }
+  return [...pictures.values()];
+}
+
+function canvasExport(layers: readonly HTMLCanvasElement[]): Export[] {
+  const lowest = layers[0];
+  return lowest === undefined ? [] : [{ kind: "PNG", title: titleOf(lowest), make: () => pngOf(layers) }];
 }
 
 /** The picture on the ground that the page gives it: alone, a canvas is transparent. */
-async function pngOf(canvas: HTMLCanvasElement): Promise<Blob> {
+async function pngOf(layers: readonly HTMLCanvasElement[]): Promise<Blob> {
   const copy = document.createElement("canvas");
-  copy.width = canvas.width;
-  copy.height = canvas.height;
+  copy.width = Math.max(...layers.map(({ width }) => width));
+  copy.height = Math.max(...layers.map(({ height }) => height));
   const context = copy.getContext("2d");
   if (context === null) throw new Error("this browser draws no pictures");
   context.fillStyle = getComputedStyle(document.body).backgroundColor;
   context.fillRect(0, 0, copy.width, copy.height);
-  context.drawImage(canvas, 0, 0);
+  for (const layer of layers) context.drawImage(layer, 0, 0);
   const blob = await new Promise<Blob | null>((resolve) => copy.toBlob(resolve, "image/png"));
   if (blob === null) throw new Error("the picture is too large to be saved");
   return blob;
@@ -104,7 +114,8 @@ function svgExport(svg: SVGSVGElement): Export[] {
 }
 
 function titleOf(picture: Element): string {
-  const own = picture.getAttribute("aria-label");
+  // A chart says in its label how it runs; its name is shorter.
+  const own = picture.getAttribute("data-title") ?? picture.getAttribute("aria-label");
   return own ?? picture.closest("section")?.querySelector("h2")?.firstChild?.textContent?.trim() ?? "Picture";
 }
 

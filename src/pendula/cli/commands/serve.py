@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from pendula.cli.failing import require
+from pendula.cli.failing import keeping, require
 from pendula.cli.output import JsonFlag, Output, example
 
 
@@ -76,4 +76,5 @@ def serve(
         document = {"address": address, "data": settings.data, "demo": settings.demo}
         out.result(document, lambda: f"Pendula is at {address} (Ctrl+C stops it)")
 
+    keeping(f"{settings.data} keeps all that was acknowledged")
     run(settings, on_ready=ready)

@@ -23,7 +23,9 @@ def _settings(root: Cursor) -> dict[str, str]:
         setting = BY_NAME.get(key) or BY_VARIABLE.get(key)
         if setting is None:
             near = suggestion(key, [*BY_NAME, *BY_VARIABLE])
-            at.refuse(f"no setting is called {key!r}{near}", code="unknown_field", allowed=sorted(BY_NAME))
+            # Fifty names would hide the one that was probably meant.
+            names = () if near else tuple(sorted(BY_NAME))
+            at.refuse(f"no setting is called {key!r}{near}", code="unknown_field", allowed=names)
             return
         if setting.name in found:
             at.refuse(f"{setting.name} is given twice, once by its name and once by its variable", code="not_unique")
@@ -32,7 +34,8 @@ def _settings(root: Cursor) -> dict[str, str]:
         try:
             parsed(setting, found[setting.name])
         except InvalidSetting as refused:
-            at.refuse(refused.message, code=refused.code, allowed=(setting.allowed,))
+            allowed = str(refused.details["allowed"])
+            at.refuse(refused.message.removesuffix(f"; allowed is {allowed}"), code=refused.code, allowed=(allowed,))
 
     root.map_of(member)
     return found

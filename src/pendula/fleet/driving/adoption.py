@@ -51,7 +51,9 @@ def adoption(record: Record, plan: RoutePlan, ground: Ground, params: TrafficPar
         granted = drawn_in - shift
         given_back = _beyond(record, drawn_in)
     carried = {
-        resource: free - shift if free < NEVER_UM // 2 else _left_um(ground, plan.whole, resource, granted)
+        resource: free - shift
+        if free < NEVER_UM // 2
+        else _left_um(ground, plan.whole, resource, granted, record.short_um)
         for resource, free in record.held.items()
         if resource not in given_back
     }
@@ -125,7 +127,7 @@ def _beyond(record: Record, upto_um: int) -> tuple[int, ...]:
     return tuple(sorted((later - kept) & record.held.keys()))
 
 
-def _left_um(ground: Ground, whole: tuple[Segment, ...], resource: int, granted_um: int) -> int:
+def _left_um(ground: Ground, whole: tuple[Segment, ...], resource: int, granted_um: int, short_um: int) -> int:
     """Where on a new way something is passed that the old one never passed: its last node, and the section around it.
     That is where the way leaves it beyond the end of the grant; it may have come from there before."""
     site = ground.site
@@ -133,7 +135,7 @@ def _left_um(ground: Ground, whole: tuple[Segment, ...], resource: int, granted_
     if 0 <= node < len(site.network.nodes):
         leaving = (k for k, one in enumerate(whole) if site.network.edges[one.edge].start == node)
         place = next((k for k in leaving if whole[k].route_s0_um >= granted_um), None)
-        return NEVER_UM if place is None else left_um(site, whole, place, node)
+        return NEVER_UM if place is None else left_um(site, whole, place, node, short_um)
     if not whole or resource < len(site.cells):
         return NEVER_UM if not whole else 0
     end = _end_of_section_um(ground, whole, resource - site.token(0), granted_um)

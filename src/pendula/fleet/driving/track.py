@@ -72,7 +72,8 @@ def track_of(ground: Ground, plan: RoutePlan, short_um: int, granted_um: int, ca
     whole = plan.whole
     stops = _stop_places(plan)
     acts = _acts(ground.site, plan, whole, stops)
-    used = uses_of(ground, plan, whole, acts).ready(granted_um, granted_um - short_um - ground.buffer_um, carried)
+    passed_um = granted_um - short_um - ground.buffer_um
+    used = uses_of(ground, plan, whole, acts, short_um).ready(granted_um, passed_um, carried)
     stands, unwanted = _stands(ground, whole, acts, used, granted_um)
     held = Uses.of([Use(resource, -NEVER_UM, free) for resource, free in sorted(carried.items())])
     acting = np.array([act.s_um for act in acts], dtype=np.int64)
@@ -95,13 +96,14 @@ def track_of(ground: Ground, plan: RoutePlan, short_um: int, granted_um: int, ca
     )
 
 
-def held_from_the_start(ground: Ground, plan: RoutePlan) -> dict[int, int]:
+def held_from_the_start(ground: Ground, plan: RoutePlan, short_um: int) -> dict[int, int]:
     """What a truck holds that stands where a route starts, in the middle of an edge or at its end, with where it is
     passed. At the end of an edge what only begins there is not needed yet: it holds nothing of the ways out."""
     whole = plan.whole
     acts = _acts(ground.site, plan, whole, _stop_places(plan))
     upto = plan.start_um if whole and plan.start_um >= whole[0].length_um else plan.start_um + 1
-    return {one.resource: one.free_um for one in uses_of(ground, plan, whole, acts).every if one.need_um < upto}
+    used = uses_of(ground, plan, whole, acts, short_um)
+    return {one.resource: one.free_um for one in used.every if one.need_um < upto}
 
 
 def _stop_places(plan: RoutePlan) -> frozenset[int]:

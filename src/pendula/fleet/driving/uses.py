@@ -144,7 +144,8 @@ class Ground:
         return EdgeCells(cells, s0.astype(np.int64), s1.astype(np.int64), marks, stretches)
 
 
-def uses_of(ground: Ground, plan: RoutePlan, whole: tuple[Segment, ...], acts: tuple[Act, ...]) -> Uses:
+def uses_of(ground: Ground, plan: RoutePlan, whole: tuple[Segment, ...], acts: tuple[Act, ...], short_um: int) -> Uses:
+    """`short_um`: how far behind the truck its release bound may lie while it stands."""
     site = ground.site
     parts: list[Uses] = []
     runs: dict[int, list[tuple[int, int]]] = {}
@@ -163,7 +164,7 @@ def uses_of(ground: Ground, plan: RoutePlan, whole: tuple[Segment, ...], acts: t
         for section, stretches in sorted(runs.items())
         for low, high in stretches
     ]
-    return Uses.joined([*parts, Uses.of([*_zone_uses(ground, whole, acts), *tokens])])
+    return Uses.joined([*parts, Uses.of([*_zone_uses(ground, whole, acts, short_um), *tokens])])
 
 
 def _join(stretches: list[tuple[int, int]], low: int, high: int) -> None:
@@ -182,18 +183,18 @@ def _clear_of(site: CompiledMap, whole: tuple[Segment, ...], end_um: int) -> int
     return clear if clear <= last else NEVER_UM
 
 
-def _zone_uses(ground: Ground, whole: tuple[Segment, ...], acts: tuple[Act, ...]) -> list[Use]:
+def _zone_uses(ground: Ground, whole: tuple[Segment, ...], acts: tuple[Act, ...], short_um: int) -> list[Use]:
     site = ground.site
     acting = {act.s_um for act in acts}
     uses = []
     if acts and acts[0].s_um == 0:
-        uses.append(Use(site.zone(acts[0].node), -NEVER_UM, left_um(site, whole, 0, acts[0].node)))
+        uses.append(Use(site.zone(acts[0].node), -NEVER_UM, left_um(site, whole, 0, acts[0].node, short_um)))
     for place, segment in enumerate(whole):
         end = segment.route_s0_um + segment.length_um
         if end in acting or ground.policy is NodeLockPolicy.EVERY:
             node = site.network.edges[segment.edge].end
             need = segment.route_s0_um + _approach_um(site, segment.edge, node)
-            uses.append(Use(site.zone(node), need, left_um(site, whole, place + 1, node)))
+            uses.append(Use(site.zone(node), need, left_um(site, whole, place + 1, node, short_um)))
     return uses
 
 
@@ -204,10 +205,13 @@ def _approach_um(site: CompiledMap, edge: int, node: int) -> int:
     return int(site.cells.s0[min(cells, default=last)])
 
 
-def left_um(site: CompiledMap, whole: tuple[Segment, ...], place: int, node: int) -> int:
-    """Where the envelope has left the disc of a node at the start of a segment; never where the way ends before.
+def left_um(site: CompiledMap, whole: tuple[Segment, ...], place: int, node: int, short_um: int) -> int:
+    """Where the envelope has left the disc of a node at the start of a segment. An edge may be shorter than the window:
+    then the window goes on along the next one.
 
-    An edge may be shorter than the window: then the window goes on along the next one.
+    Where the way ends before, the disc is given back at rest: all that the truck covers there is in its last cell and
+    in the disc of its rest node. Whoever kept the disc of the mouth would close to all others a way that the
+    certificate calls open. Only the disc of the rest node itself is kept.
     """
     for segment in whole[place:]:
         windows = [one for one in site.zones.by_node[node] if one.edge == segment.edge and one.s0 == 0]
@@ -215,4 +219,10 @@ def left_um(site: CompiledMap, whole: tuple[Segment, ...], place: int, node: int
             return segment.route_s0_um
         if windows[0].s1 < segment.length_um:
             return segment.route_s0_um + windows[0].s1
-    return NEVER_UM
+    return _at_rest_um(site, whole[place:], node, short_um)
+
+
+def _at_rest_um(site: CompiledMap, left: tuple[Segment, ...], node: int, short_um: int) -> int:
+    if not left or site.network.edges[left[-1].edge].end == node:
+        return NEVER_UM
+    return left[-1].route_s0_um + max(0, left[-1].length_um - short_um)

@@ -21,4 +21,4 @@ def held_at(record: Record, ground: Ground, plan: RoutePlan) -> dict[int, int]:
     """What a truck holds that stands where a way begins."""
     if isinstance(plan.start, AtNode):
         return held_in_node(record, plan.start.node)
-    return held_from_the_start(ground, plan)
+    return held_from_the_start(ground, plan, record.short_um)

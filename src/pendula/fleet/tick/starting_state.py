@@ -75,7 +75,7 @@ def _elsewhere(
         track = track_of(ground, plan, record.short_um, 0, record.held)
         fault = _placed(record, locks, track.demand, rule)
     else:
-        record.held = held_from_the_start(ground, plan)
+        record.held = held_from_the_start(ground, plan, record.short_um)
         track = track_of(ground, plan, record.short_um, plan.start_um, record.held)
         fault = _placed(record, locks, track.demand, rule)
     record.track = track

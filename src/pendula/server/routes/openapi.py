@@ -106,7 +106,21 @@ def _components(rooms: Iterable[RoomSpec]) -> dict[str, Any]:
         )
         shapes[prefix] = commands | {"description": f"A command of the room {room.name}"}
         shapes.update({prefix + name: part for name, part in parts.items()})
-    return shapes
+    found: dict[str, Any] = _with_numbers(shapes)
+    return found
+
+
+def _with_numbers(shape: Any) -> Any:
+    """Exact numbers are numbers in every body, whatever their digits; the library would call them strings."""
+    match shape:
+        case {"format": "decimal"}:
+            return {name: value for name, value in shape.items() if name != "format"} | {"type": "number"}
+        case dict():
+            return {name: _with_numbers(value) for name, value in shape.items()}
+        case list() | tuple():
+            return [_with_numbers(one) for one in shape]
+        case _:
+            return shape
 
 
 def _json(name: str) -> dict[str, Any]:

@@ -2,8 +2,9 @@
 
 import pytest
 
+from pendula.fleet.engine import FleetEngine
 from pendula.fleet.scenarios import Run, shipped
-from pendula.server.rooms.fleet.demo import PATIENCE_MS, Caretaker
+from pendula.server.rooms.fleet.demo import PATIENCE_MS, Caretaker, demo_config
 
 pytestmark = pytest.mark.anyio
 
@@ -28,3 +29,9 @@ async def test_a_truck_that_waits_for_a_person_is_forgotten_after_a_while_only()
     await caretaker.close()
 
     assert (early, late, cleared) == ([], ["R1"], [])
+
+
+async def test_the_streams_of_the_demo_never_end() -> None:
+    streams = FleetEngine.create(demo_config()).dispatch.book.flows.values()
+
+    assert [one.told.last_ms for one in streams] == [None, None]

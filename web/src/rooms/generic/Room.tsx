@@ -53,17 +53,22 @@ interface FiguresProps {
   readonly summary: EngineView | undefined;
 }
 
+/** Ticks where there is not one of them; other units are abbreviations. */
+function several(count: number, unit: string): string {
+  return unit === "tick" && count !== 1 ? "ticks" : unit;
+}
+
 function Figures({ view, summary }: FiguresProps) {
   const unit = summary?.time_unit ?? "";
   const broken = view.broken.length > 0 ? view.broken.join(", ") : (summary?.broken ?? null);
   return (
     <Readouts>
-      <Readout name="time" value={integer(view.t)} unit={unit} />
+      <Readout name="time" value={integer(view.t)} unit={several(view.t, unit)} />
       <Readout name="record" value={integer(view.n)} />
       <Readout
         name="next due"
         value={view.next_due === null ? "nothing" : integer(view.next_due)}
-        unit={view.next_due === null ? "" : unit}
+        unit={view.next_due === null ? "" : several(view.next_due, unit)}
       />
       <Readout name="invariants" value={broken === null ? "all hold" : broken} alarm={broken !== null} />
     </Readouts>

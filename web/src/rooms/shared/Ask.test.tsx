@@ -101,6 +101,20 @@ test("what is wrong is told beside the form, and nothing is sent", () => {
   expect(onSend).not.toHaveBeenCalled();
 });
 
+test("what is wrong now takes the place of the answer to what was sent before", async () => {
+  const { page } = form();
+  doing(() => find(page, "[data-testid=send-command]").click());
+  await vi.waitFor(() => expect(page.textContent).toContain("done"));
+  const input = find<HTMLInputElement>(page, "[data-testid=field-amount]");
+  doing(() => {
+    input.value = "many";
+    input.dispatchEvent(new Event("input", { bubbles: true }));
+  });
+  doing(() => find(page, "[data-testid=send-command]").click());
+
+  expect(page.textContent).not.toContain("done");
+});
+
 test("a question is chosen and asked", () => {
   const ask = vi.fn(async () => "because");
   const questions = [

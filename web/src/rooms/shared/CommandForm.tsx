@@ -57,7 +57,12 @@ function Choice({ forms, hint, disabled, onOpen, onSend }: ChoiceProps) {
     if (form === null) return;
     const read = commandOf(form, filled);
     fault.value = read.fault;
-    if (read.fault !== null) return;
+    if (read.fault !== null) {
+      // What was said of the command before would look like the answer to this one.
+      answer.value = null;
+      error.value = null;
+      return;
+    }
     busy.value = true;
     try {
       answer.value = await onSend(read.command);

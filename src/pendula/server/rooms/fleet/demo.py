@@ -9,6 +9,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 import structlog
+from msgspec import structs
 
 from pendula.fleet.contracts.traffic import OperatorAction
 from pendula.fleet.model import CONTRACT_VERSION
@@ -41,7 +42,9 @@ log = structlog.get_logger("pendula.server")
 
 def demo_config() -> Json:
     """The hall with four trucks and streams that never end."""
-    return Run(shipped(SCENARIO)).config
+    hall = shipped(SCENARIO)
+    streams = tuple(structs.replace(one, last_ms=None) for one in hall.streams)
+    return Run(structs.replace(hall, streams=streams)).config
 
 
 class Caretaker:

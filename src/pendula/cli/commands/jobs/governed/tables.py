@@ -123,7 +123,7 @@ def _traces(traces: Sequence[Mapping[str, Any]]) -> "RenderableType":
             one["action"],
             one["outcome"],
             ", ".join(f"{gate} {word}" for gate, word in one["verdicts"].items()),
-            short(one["reason"]),
+            one["reason"],
         )
         for one in traces
     ]
