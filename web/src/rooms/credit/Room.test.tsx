@@ -287,8 +287,8 @@ test("a run that has ended has a slider over its journal, and asks for its ends 
   vi.useFakeTimers();
   const moments = vi.spyOn(api, "moments").mockResolvedValue({
     moments: [
-      { n: 0, t: 0 },
-      { n: 40, t: 12 },
+      { n: 0, t: 0, at: null },
+      { n: 40, t: 12, at: null },
     ],
   });
   const page = draw(<RunSlider runId="run_1" active={false} at={null} busy={false} onMove={vi.fn()} />);
