@@ -57,7 +57,8 @@ def free_positions(words: list[Words]) -> Ints:
     needed = words[0]
     for word in words[1:]:
         needed = needed | word
-    return (needed == 0).nonzero()[0]
+    free: Bools = needed == 0
+    return free.nonzero()[0]
 
 
 def needing(words: list[Words]) -> int:
