@@ -65,10 +65,8 @@ def compare(
     intensity: IntensityOption = 100,
     workers: WorkersOption = None,
     dask: DaskOption = None,
-    svg: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw both sides over ticks into this file.")] = None,
-    csv: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write every run of both sides to this file.")
-    ] = None,
+    svg: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw both sides over ticks (SVG).")] = None,
+    csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Write every run of both sides (CSV).")] = None,
     lenient: LenientFlag = False,
     json: JsonFlag = False,
 ) -> None:

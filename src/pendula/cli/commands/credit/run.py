@@ -51,9 +51,7 @@ def run(
     seed: Annotated[
         int | None, typer.Option(metavar="S", min=0, help="Random seed.", show_default="the scenario's, or 0")
     ] = None,
-    intensity: Annotated[
-        int, typer.Option(metavar="P", min=0, max=100, help="Share of the actions, in per cent.")
-    ] = 100,
+    intensity: Annotated[int, typer.Option(metavar="P", min=0, max=100, help="Per cent of the actions tried.")] = 100,
     policy: PolicyOption = None,
     cap: CapOption = None,
     set_: SetOption = None,
@@ -61,17 +59,11 @@ def run(
         bool, typer.Option("--yardstick", help="Say beside each clearing what the optimum was; extra optimal.")
     ] = False,
     out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Write status, events, summary and a bundle into this folder.")
+        Path | None, typer.Option(metavar="DIR", help="Folder for status, events, summary and a bundle.")
     ] = None,
-    journal: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Keep a journal in this folder, for `pendula replay`.")
-    ] = None,
-    chart: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw the run over its ticks into this file (SVG).")
-    ] = None,
-    csv: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write every series to this file, tick by tick.")
-    ] = None,
+    journal: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep a journal, for `pendula replay`.")] = None,
+    chart: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the run over its ticks (SVG).")] = None,
+    csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Write every series, tick by tick.")] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with the run of --journal, up to T ticks in all.")
     ] = False,

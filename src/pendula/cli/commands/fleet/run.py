@@ -250,7 +250,11 @@ def scenario_of(name: str) -> "Scenario":
 
     file = Path(name)
     if file.suffix:
-        return read_scenario(read_file(file), file.parent)
+        document = read_file(file)
+        if isinstance(document.value, dict) and document.value.keys() >= {"mapId", "nodes"}:
+            message = f"{name} is a map; a scenario names one as mapFile, and trucks and tasks"
+            raise WrongUsage(f"{message} (pendula fleet new --scenario FILE writes one)", file=name)
+        return read_scenario(document, file.parent)
     if name not in shipped_names():
         names = ", ".join(shipped_names())
         raise WrongUsage(f"There is no scenario {name!r}; there are {names}, and files ending in .yaml", scenario=name)
