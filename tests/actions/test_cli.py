@@ -356,6 +356,34 @@ def test_why_says_what_an_action_waits_for(at: str, pendula: Pendula) -> None:
     assert (said["t"], said["at"], said["reason"]["code"]) == (630, "2025-07-01T10:30:00", "waits_for_locks")
 
 
+FEAST = """
+epoch: {index: 0, start_at: 2025-07-01T00:00:00, end_at: 2025-07-02T00:00:00}
+epochs: 2
+action_defs: {eat: {base_duration_min: 10, effort: medium, interruptible: true, resources: [{name: bread, amount: 2}]}}
+resources: {bread: 3}
+actions_submitted:
+  - {id: first, actor: ann, verb: eat, submitted_at: 2025-07-01T08:00:00}
+  - {id: second, actor: bo, verb: eat, submitted_at: 2025-07-01T09:00:00}
+"""
+
+
+@pytest.mark.parametrize("at", ["2025-07-01T10:00:00", "2025-07-02T10:00:00"])
+@pytest.mark.parametrize(
+    ("action", "said"),
+    [
+        ("first", "first ended at 2025-07-01T08:10:00."),
+        ("second", "second was rejected at 2025-07-01T09:00:00: bread: 2 needed, 1 available."),
+    ],
+)
+def test_why_of_what_is_over_says_how_it_ended(
+    action: str, said: str, at: str, tmp_path: Path, pendula: Pendula
+) -> None:
+    feast = tmp_path / "feast.yaml"
+    feast.write_text(FEAST)
+
+    assert pendula("why", feast, action, "--at", at).out.splitlines() == [f"{at}: {said}"]
+
+
 def test_why_of_nobody_says_who_may_be_meant(pendula: Pendula) -> None:
     ended = pendula("why", TOWN, "council-tu", "--at", "0")
 

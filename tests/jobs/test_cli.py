@@ -564,6 +564,17 @@ def test_what_is_no_store_is_told_in_one_line(
     assert sorted(tmp_path.iterdir()) == before
 
 
+def test_init_makes_a_store_whose_making_was_broken_off(jobs: Program, tmp_path: Path) -> None:
+    path = tmp_path / "begun.db"
+    damage(path, "PRAGMA journal_mode = WAL")
+    assert path.stat().st_size
+
+    made = jobs("init", "--db", f"sqlite:///{path}")
+
+    assert (made.code, made.err) == (0, "")
+    assert jobs("stats", "--db", f"sqlite:///{path}").code == 0
+
+
 @pytest.mark.parametrize(
     ("name", "code"), [("directory", 3), ("text.db", 3), ("other.db", 3), ("no/where.db", 3), ("empty.db", 0)]
 )

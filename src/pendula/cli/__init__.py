@@ -2,6 +2,7 @@
 
     text        words and numbers for somebody who reads them
     plain_help  help without types of Python
+    writing     files that are whole or not there
     fitting     tables that fit, and split no word
     failing     exit codes, and errors as one line or one JSON object
     output      results as one JSON document or as tables; progress on stderr

@@ -1,6 +1,8 @@
 """What a tick tells: a record of it, and everything that is not as it was before it."""
 
 from collections.abc import Iterator, Sequence
+from decimal import Decimal
+from functools import lru_cache
 from hashlib import sha256
 
 import msgspec
@@ -155,9 +157,15 @@ def _commands_digest(aims: Sequence[Aim]) -> str:
 
 
 def _decided(one: Aim) -> tuple[object, ...]:
-    target = (metres(one.target_um), metres(one.stop_um), metres(one.speed_um_s), one.valid_ms)
+    target = (_metres(one.target_um), _metres(one.stop_um), _metres(one.speed_um_s), one.valid_ms)
     route, revision = ("", 0) if one.plan is None else (one.plan.route_id, one.plan.revision)
     return one.robot_id, one.seq, one.mode, one.hold_reason, route, revision, target
+
+
+@lru_cache(1 << 14)
+def _metres(micros: int) -> Decimal:
+    """Stop lines, speeds and the targets of those who stand are the same for many ticks."""
+    return metres(micros)
 
 
 def digest_of(value: object) -> str:

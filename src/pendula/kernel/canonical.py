@@ -35,7 +35,8 @@ T = TypeVar("T")
 Place: TypeAlias = tuple[Any, str | int] | None
 
 # The fast encoder itself refuses an unset value anywhere but in a struct.
-_SCALARS = frozenset({NoneType, bool, int, str, UnsetType})
+# Choices are added when they are first met.
+_PLAIN: set[type] = {NoneType, bool, int, str, UnsetType}
 # From here on it pays to ask first whether all members of a list are scalars, as they are in columns of numbers.
 _MANY = 64
 _PLAIN_NAME = regex(r"[A-Za-z_][A-Za-z0-9_]*\Z")
@@ -139,14 +140,22 @@ def _is_plain(value: Any) -> bool:
         text = str(value)
         return text[-1] in "123456789" and "E" not in text and "N" not in text
     else:
-        return kind in _SCALARS or isinstance(value, StrEnum)
-    if len(members) > _MANY and _SCALARS.issuperset(map(type, members)):
+        return kind in _PLAIN or _is_choice(kind)
+    if len(members) > _MANY and _PLAIN.issuperset(map(type, members)):
         return True
     for member in members:
-        if type(member) in _SCALARS or _is_plain(member):
+        if type(member) in _PLAIN or _is_plain(member):
             continue
         return False
     return True
+
+
+def _is_choice(kind: type) -> bool:
+    """Whether all values of a type are members of a StrEnum; such a type is known from then on."""
+    found = issubclass(kind, StrEnum)
+    if found:
+        _PLAIN.add(kind)
+    return found
 
 
 def _write(value: Any, place: Place, parts: list[str]) -> None:

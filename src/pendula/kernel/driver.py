@@ -94,6 +94,28 @@ class Ticket(Generic[E]):
         return self._outcome
 
 
+def engine_at(journal: Journal, kind: type[Engine[C, E]], n: int) -> Engine[C, E]:
+    """An engine as it was after record `n`: the nearest snapshot before it, then replay. Raises `UnknownRecord`."""
+    if not journal.first_n <= n <= journal.durable_n:
+        raise UnknownRecord(
+            f"There is no record {n}; the journal holds {journal.first_n} to {journal.durable_n}",
+            n=n,
+            first_n=journal.first_n,
+            last_n=journal.durable_n,
+        )
+    earlier = [at for at, _ in journal.snapshots() if at <= n]
+    if earlier:
+        engine, start = engine_from_snapshot(journal, kind, earlier[-1])
+    else:
+        engine, start = first_engine(journal, kind)
+    if start > n + 1:
+        raise UnknownRecord(f"Record {n} lies before the first snapshot that is left", n=n, first_n=start - 1)
+    # Nothing is drawn from `follow` beyond n: it applies an input before it hands the record out.
+    for _ in islice(follow(engine, journal, start), n + 1 - start):
+        pass
+    return engine
+
+
 class Driver(Generic[C, E]):
     """Owns an engine and its journal. `clock` gives the wall-clock text kept with each input; nothing decides by it.
 
@@ -219,24 +241,7 @@ class Driver(Generic[C, E]):
 
     def engine_at(self, n: int) -> Engine[C, E]:
         """A separate engine as it was after record `n`: the nearest snapshot before it, then replay."""
-        if not self.journal.first_n <= n <= self.journal.durable_n:
-            raise UnknownRecord(
-                f"There is no record {n}; the journal holds {self.journal.first_n} to {self.journal.durable_n}",
-                n=n,
-                first_n=self.journal.first_n,
-                last_n=self.journal.durable_n,
-            )
-        earlier = [at for at, _ in self.journal.snapshots() if at <= n]
-        if earlier:
-            engine, start = engine_from_snapshot(self.journal, type(self.engine), earlier[-1])
-        else:
-            engine, start = first_engine(self.journal, type(self.engine))
-        if start > n + 1:
-            raise UnknownRecord(f"Record {n} lies before the first snapshot that is left", n=n, first_n=start - 1)
-        # Nothing is drawn from `follow` beyond n: it applies an input before it hands the record out.
-        for _ in islice(follow(engine, self.journal, start), n + 1 - start):
-            pass
-        return engine
+        return engine_at(self.journal, type(self.engine), n)
 
     def close(self) -> None:
         """A clean stop: snapshot, flush, close the journal. A second call does nothing."""

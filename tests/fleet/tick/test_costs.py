@@ -6,6 +6,7 @@ import pytest
 from pendula.fleet.tick import TickInputs
 from pendula.fleet.tick.draft import Draft
 from pendula.fleet.tick.phases import PHASES
+from pendula.fleet.traffic.grants import Effort
 from pendula.fleet.traffic.resources import Exclusion
 from tests.fleet.sites import scene
 from tests.fleet.tick.test_traffic import hall
@@ -58,3 +59,10 @@ def test_what_a_resource_conflicts_with_is_looked_up_and_not_searched_for() -> N
         row = exclusion.row(resource)
         assert np.shares_memory(row, exclusion.to)
         assert len(row) == exclusion.at[resource + 1] - exclusion.at[resource]
+
+
+@pytest.mark.req("FLT-LIVE-12")
+def test_a_search_may_look_less_often_where_less_is_left_or_a_look_costs_more() -> None:
+    assert Effort(most=20).looks() == 160
+    assert Effort(left=3, most=20).looks() == 48
+    assert Effort(most=20, looks_a_branch=4).looks() == 80

@@ -535,6 +535,27 @@ def test_a_live_player_tells_a_log_what_is_on(folders: list[Path]) -> None:
     assert "2 pictures of 2 channels in 0:00.0, seed " in ended.out
 
 
+def test_a_picture_was_on_until_somebody_interrupted(folders: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    class Impatient:
+        """Four seconds pass, and then Ctrl+C is pressed."""
+
+        def __init__(self, keyboard: int | None = None) -> None:
+            self._now = 0
+
+        def now(self) -> int:
+            return self._now
+
+        def wait(self, until: int | None) -> str | None:
+            self._now = 4000
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("pendula.cli.commands.playback.terminal.LivePace", Impatient)
+
+    said = pendula("play", *folders, "--dwell-ms", "10000", "--json").said
+
+    assert [(one["started_ms"], one["ended_ms"]) for one in said["shown"]] == [(0, 4000)]
+
+
 def test_a_log_is_told_that_there_is_nothing_to_show_yet(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
 

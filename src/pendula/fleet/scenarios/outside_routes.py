@@ -41,7 +41,7 @@ class OutsideRoutes:
         if told.leaves_at is None or old is None:
             yaw = None if record.pose is None else record.pose.yaw_urad
             start = AtNode(record.node if old is None else old.goal, yaw)
-            made = plan_route(driver.planner, told.robot_id, route_id, start, (goal,), record.rest, REASON)
+            made = plan_route(driver.planner, told.robot_id, route_id, start, (goal,), record.rest, reason=REASON)
         else:
             made = splice(driver.planner, old, self._place_um(old, told.leaves_at), (goal,), route_id, REASON)
         if isinstance(made, Refusal):

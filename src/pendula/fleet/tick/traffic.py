@@ -36,6 +36,7 @@ from pendula.fleet.tick.starting_state import place_all
 from pendula.fleet.traffic.grants import Effort, Rule
 from pendula.fleet.traffic.lock_state import LockState
 from pendula.fleet.traffic.resources import Exclusion
+from pendula.fleet.traffic.search import LOOKS
 from pendula.fleet.trucks.profiles import RobotProfile
 from pendula.fleet.turns.directions import Directions, two_way
 from pendula.fleet.turns.queueing import recall
@@ -45,9 +46,11 @@ from pendula.fleet.views.snapshot import Scene, queue_places, snapshot
 from pendula.kernel.canonical import digest
 from pendula.kernel.errors import InputRefused, WrongUsage
 
-# What a single search may take of a tick, in looks at trucks: with 20 trucks none that finds something needs as many,
-# and with 100 one that finds nothing would make three times as many.
-_LOOKS_OF_A_SEARCH = 160
+# What looks at trucks may cost in a single search, in branches: with 20 trucks none that finds something takes as many,
+# and with 100 one that finds nothing would make several times as many.
+_LOOKS_OF_A_SEARCH = 20
+# Up to so many trucks eight looks count as a branch; in a larger fleet fewer, since all else of its tick costs more.
+_SMALL_FLEET = 50
 
 
 class TrafficRefused(InputRefused):
@@ -319,6 +322,7 @@ class Traffic:
     def _draft(self, inputs: TickInputs) -> Draft:
         one = self.params
         for_routes = one.search_nodes_per_tick // 2
+        looks = max(1, LOOKS * _SMALL_FLEET // max(_SMALL_FLEET, len(self._records)))
         return Draft(
             tick=self.tick_number,
             now_ms=inputs.now_ms,
@@ -332,8 +336,8 @@ class Traffic:
             numbers=self._numbers,
             closed=self.closed,
             locks=self._locks,
-            effort=Effort(one.search_nodes, one.search_nodes_per_tick - for_routes, _LOOKS_OF_A_SEARCH),
-            admissions=Effort(one.search_nodes, for_routes, _LOOKS_OF_A_SEARCH),
+            effort=Effort(one.search_nodes, one.search_nodes_per_tick - for_routes, _LOOKS_OF_A_SEARCH, looks),
+            admissions=Effort(one.search_nodes, for_routes, _LOOKS_OF_A_SEARCH, looks),
             directions=self._directions.copied(),
             two_way=self._two_way,
             ways=self._ways,

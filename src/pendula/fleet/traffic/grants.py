@@ -75,19 +75,20 @@ class Rule(StrEnum):
 @dataclass(slots=True)
 class Effort:
     """What the decisions of a tick may still cost, in branches of a search: counted, so that they repeat. A search
-    costs one at least; when nothing is left, only what the stored witness allows is granted. `most_looks`: how often a
-    single search looks at a truck, which costs too."""
+    costs one at least; when nothing is left, only what the stored witness allows is granted. Looks at trucks
+    count too, so many as a branch; `most`: what a single search may look, in branches."""
 
     per_search: int = 30
     left: int = 1_000_000
-    most_looks: int = 1_000_000
+    most: int = 1_000_000
+    looks_a_branch: int = LOOKS
 
     def take(self) -> int:
         return max(0, min(self.per_search, self.left))
 
     def looks(self) -> int:
         """How often the next search may look: one that is begun may take twice what is left."""
-        return min(self.most_looks, 2 * LOOKS * self.left)
+        return min(self.most, 2 * self.left) * self.looks_a_branch
 
 
 def accept_route(
@@ -158,7 +159,7 @@ def _search(state: LockState, i: int, effort: Effort) -> tuple[int, ...] | None:
     if not allowed:
         return ()
     found, search = find_witness(state, [i], state.witness, allowed, effort.looks())
-    effort.left -= 1 + allowed - max(0, search.nodes) + search.looks // LOOKS
+    effort.left -= 1 + allowed - max(0, search.nodes) + search.looks // effort.looks_a_branch
     if found is None:
         return search.cycle
     state.witness = found
@@ -205,6 +206,9 @@ def _advance(state: LockState, i: int, rule: Rule, effort: Effort) -> tuple[int,
     if rule is Rule.WITNESS and replays_after(state, i, to):
         state.place(i, to)
         state.witness = trimmed(state.witness, i, to)
+    elif rule is Rule.WITNESS and not effort.take():
+        # Nothing may be searched: as a search that is not made.
+        return ()
     else:
         state.place(i, to)
         cycle = _stands_against(state, i, rule, effort)

@@ -52,9 +52,20 @@ def needed_by_words(state: LockState, i: int, first: int, last: int) -> list[Wor
     return [_by_position(state, i, first, last, word) for word in words]
 
 
-def needed_everywhere(state: LockState, i: int, first: int, last: int) -> int:
-    """The others that still need what a truck standing at any of these positions excludes, whichever it is, as bits."""
-    return as_mask([int(np.bitwise_and.reduce(word)) for word in needed_by_words(state, i, first, last)])
+def free_positions(words: list[Words]) -> Ints:
+    """The positions at which a truck is in nobody's way, by what `needed_by_words` says of them."""
+    needed = words[0]
+    for word in words[1:]:
+        needed = needed | word
+    free: Bools = needed == 0
+    return free.nonzero()[0]
+
+
+def needing(words: list[Words]) -> int:
+    """The others that need what a truck excludes at every position, by what `needed_by_words` says; where there are
+    none, those who do at any of them; as bits. The first of the former alone: it is enough to watch."""
+    common = as_mask([int(np.bitwise_and.reduce(word)) for word in words])
+    return common & -common or as_mask([int(np.bitwise_or.reduce(word)) for word in words])
 
 
 def refuge(state: LockState, i: int, first: int | None = None, last: int | None = None) -> int | None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
+from msgspec import Struct
 
 from pendula.fleet.traffic.blocked_by import cycle_of
 from pendula.fleet.traffic.columns import trucks_of
@@ -18,18 +19,20 @@ from pendula.fleet.traffic.dominating import dominating
 from pendula.fleet.traffic.lock_state import Ints, LockState, Move
 from pendula.fleet.traffic.pairs import stuck_together
 from pendula.fleet.traffic.refuge import (
+    free_positions,
     needed_by,
-    needed_everywhere,
+    needed_by_words,
+    needing,
     obstacles,
     reach,
     reach_and_blockers,
     refuge,
-    refuges,
 )
 
 # How many trucks are sent ahead, or asked in vain, in one search.
 _ASKED = 8
-# How often everybody drives on in one roll-out, and how many outlooks of trucks cost as much as a branch.
+# How often everybody drives on in one roll-out, and how many outlooks of trucks cost as much as a branch where nothing
+# else is said.
 _ROUNDS = 40
 LOOKS = 8
 # How many outlooks a search may make unless it is told otherwise: no end of it.
@@ -43,8 +46,7 @@ class _Spent(Exception):
     """A search has looked as often as it may."""
 
 
-@dataclass(frozen=True, slots=True)
-class Outlook:
+class Outlook(Struct, frozen=True, gc=False):
     """How far a truck can get, who stands in its way there, and the positions up to it at which it is in nobody's way,
     first and last."""
 
@@ -53,8 +55,7 @@ class Outlook:
     refuges: tuple[int, int] | None
 
 
-@dataclass(frozen=True, slots=True)
-class Sleeper:
+class Sleeper(Struct, frozen=True, eq=False, gc=False):
     """A truck that found no refuge. That stays so until a truck of `mask` moves, or another one comes to stand on
     `way`."""
 
@@ -111,15 +112,13 @@ class Search:
         self.looks += 1
         state, one = self.state, self.state.truck(i)
         far, blockers = reach_and_blockers(state, i)
-        free = refuges(state, i, one.position, far)
+        words = needed_by_words(state, i, one.position, far)
+        free = free_positions(words)
         if len(free):
             return Outlook(far, blockers, (one.position + int(free[0]), one.position + int(free[-1])))
         seen = Outlook(far, blockers, None)
         if far < one.goal:
-            # One truck that needs all the places there are is enough to watch.
-            common = needed_everywhere(state, i, one.position, far)
-            needing = common & -common or needed_by(state, i, one.position, far)
-            self.asleep[i] = Sleeper(seen, blockers | needing, one.demand.needs(one.position, far + 1))
+            self.asleep[i] = Sleeper(seen, blockers | needing(words), one.demand.needs(one.position, far + 1))
             state.watched.add(i, self.asleep[i].way)
         return seen
 
@@ -292,11 +291,11 @@ class Search:
 
     def sent_ahead(self) -> int:
         """Somebody who can get to rest and needs what one of those who wait could stand on meanwhile."""
-        needing = 0
+        wanted = 0
         for i in cycle_of(self.waiting):
             here = self.state.truck(i).position
-            needing |= needed_by(self.state, i, here, reach(self.state, i))
-        for k in trucks_of(needing):
+            wanted |= needed_by(self.state, i, here, reach(self.state, i))
+        for k in trucks_of(wanted):
             if k in self.waiting or k in self.asked or not self.can_move(k):
                 continue
             if len(self.asked) == _ASKED:

@@ -29,6 +29,11 @@ class Queue:
     ripe: list[tuple[int, frozenset[int]]] = field(default_factory=list)
     # Who waited for whom a tick ago: what is not known yet in this one may still close a circle.
     before: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    # All that ripe requests exclude together: most units meet nothing of it.
+    _excluded: set[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._excluded = {resource for _, excluded in self.ripe for resource in excluded}
 
     def wait(self, i: int, others: tuple[int, ...]) -> None:
         self.waits.setdefault(i, set()).update(others)
@@ -36,10 +41,13 @@ class Queue:
     def ask(self, i: int, excluded: frozenset[int]) -> None:
         """The next unit of a truck is blocked by what others hold, and nothing before it is missing."""
         self.ripe.append((i, excluded))
+        self._excluded |= excluded
 
     def barred_by(self, i: int, unit: Ints) -> tuple[int, int] | None:
         """The first waiter that bars truck i from a unit, and the resource it is about."""
         resources = unit.tolist()
+        if self._excluded.isdisjoint(resources):
+            return None
         for waiter, around in self.ripe:
             if waiter != i and not around.isdisjoint(resources) and not self.reaches(waiter, i):
                 return waiter, next(resource for resource in resources if resource in around)

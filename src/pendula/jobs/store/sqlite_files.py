@@ -73,7 +73,7 @@ def check_new(path: Path) -> None:
     """A store can be made here, or is here already."""
     if not path.parent.is_dir():
         raise NoStore(f"There is no directory {path.parent}; make it first", path=str(path))
-    if path.exists() and (path.is_dir() or path.stat().st_size):
+    if path.exists() and (path.is_dir() or path.stat().st_size) and not _is_blank(path):
         check_store(path)
     elif not os.access(path if path.exists() else path.parent, os.W_OK):
         raise NoStore(f"{path} cannot be written: Permission denied", path=str(path))
@@ -101,11 +101,21 @@ def schema_damage(path: Path) -> str | None:
     return None
 
 
+def _is_blank(path: Path) -> bool:
+    """A database without anything in it: what is left where the disk was full, or a kill came, while it was made."""
+    return path.is_file() and os.access(path, os.R_OK) and _found(path, "SELECT name FROM sqlite_schema") == set()
+
+
 def _tables(path: Path) -> set[str]:
+    return _found(path, "SELECT name FROM sqlite_schema WHERE type = 'table'") or set()
+
+
+def _found(path: Path, names: str) -> set[str] | None:
+    """The names that a query finds; None where the file is not a database."""
     try:
         with closing(connect_to_look(path, BUSY_SECONDS)) as connection:
-            return {row[0] for row in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+            return {row[0] for row in connection.execute(names)}
     except (sqlite3.DatabaseError, UnicodeDecodeError) as trouble:
         if getattr(trouble, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) == sqlite3.SQLITE_NOTADB:
-            return set()
+            return None
         raise StoreUnusable(f"{path} cannot be used as a store of jobs: {trouble}", path=str(path)) from None

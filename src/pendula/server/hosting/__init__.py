@@ -6,6 +6,7 @@ engine_host    one engine while it is served: its driver, the one thread that to
 creation       engines made and removed on disk, whole or not at all
 pace           a steady clock for an engine that keeps time
 looking_back   engines as they were, one kept where somebody last looked
+readiness      whether a store takes work; what is only slow is not wrong yet
 past           threads of their own for whoever looks back
 moments        where in a journal a time lies, and where something went wrong
 choices        what can be asked of an engine, as questions and forms with examples

@@ -124,7 +124,10 @@ class EngineHost:
                 self.pace.begin(driver.engine)
             limit = self._settings.allowed(WAITING_COMMANDS)
             self._commit = GroupCommit(self._submit, self._flush, limit, f"{self.room}/{self.name}")
-            self._past, self._moments = PastEngines(driver), Moments(driver.journal, self._incidents)
+            self._past, self._moments = (
+                PastEngines(driver.journal, driver.engine_at),
+                Moments(driver.journal, self._incidents),
+            )
             self._driver = driver
 
     def _recover(self, disk: Callable[[], Disk], config: Json) -> AnyDriver:
@@ -223,6 +226,11 @@ class EngineHost:
         if self._driver is None:
             raise self._unavailable()
         return self._driver
+
+    @property
+    def journal(self) -> Journal:
+        """What the engine was told and said; raises `EngineUnavailable` while there is none."""
+        return self.driver.journal
 
     @property
     def past(self) -> PastEngines:

@@ -5,15 +5,15 @@ journal, or steps through it, looks at one moment after another. An engine is le
 """
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from typing import Any
 
 from msgspec import Struct
 
-from pendula.kernel.driver import Driver
 from pendula.kernel.engine import Engine
+from pendula.kernel.journal import Journal
 from pendula.kernel.replay import follow
 
 AnyEngine = Engine[Any, Any]
@@ -27,10 +27,11 @@ class Kept(Struct, frozen=True):
 
 
 class PastEngines:
-    """The past of one driver's engine. May be called by any thread."""
+    """The past of the engine of one journal, made by `engine_at`. May be called by any thread."""
 
-    def __init__(self, driver: Driver[Any, Any]) -> None:
-        self._driver = driver
+    def __init__(self, journal: Journal, engine_at: Callable[[int], AnyEngine]) -> None:
+        self._journal = journal
+        self._make = engine_at
         self._lock = threading.Lock()
         self._kept: Kept | None = None
 
@@ -46,10 +47,10 @@ class PastEngines:
             self._kept = lent
 
     def _engine_at(self, kept: Kept | None, n: int) -> Kept:
-        journal = self._driver.journal
+        journal = self._journal
         nearest = max((at for at, _ in journal.snapshots() if at <= n), default=-1)
         if kept is None or not max(nearest, journal.first_n - 1) <= kept.n <= n <= journal.durable_n:
-            return Kept(self._driver.engine_at(n), n)
+            return Kept(self._make(n), n)
         for _ in islice(follow(kept.engine, journal, kept.n + 1), n - kept.n):
             pass
         return Kept(kept.engine, n)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from pendula.kernel.disk import RealDisk
 from tests.cli.conftest import Pendula
 from tests.fleet.runs.journals import recorded
 from tests.fleet.runs.test_incidents import jumped
@@ -28,6 +29,18 @@ def test_a_run_is_written_down_and_every_command_reads_it(pendula: Pendula, tmp_
     told = json.loads(pendula("fleet", "replay", tmp_path / "j", "--json").out)
     assert told["firstDifference"] is None
     assert told["ticks"] == json.loads(ran.out)["simulatedMs"] // 100
+
+
+def test_a_journal_that_holds_only_a_part_of_the_run_is_told(
+    pendula: Pendula, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(RealDisk, "free_bytes", lambda _: 1)
+
+    ran = pendula("fleet", "run", "near-lanes-apart", "--journal", tmp_path / "j")
+
+    said = f"pendula: {tmp_path / 'j'} holds only a part of the run: the disk is nearly full (journal_broken)\n"
+    assert (ran.code, ran.err) == (3, said)
+    assert "Everything came out as expected." in ran.out
 
 
 @pytest.mark.req("FLT-OBS-5")

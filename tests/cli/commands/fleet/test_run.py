@@ -72,3 +72,20 @@ def test_a_moment_of_a_scenario_is_drawn(pendula: Pendula, tmp_path: Path) -> No
 
     assert ended.code == 0, ended.err
     assert "R2" in out.read_text()
+
+
+def test_a_map_in_the_place_of_a_scenario_is_called_a_map(pendula: Pendula, tmp_path: Path) -> None:
+    hall = tmp_path / "hall.json"
+    pendula("fleet", "new", "--scene", "hall-demo", "-o", hall)
+
+    ended = pendula("fleet", "run", hall)
+
+    assert ended.code == 2
+    assert "is a map; a scenario names one as mapFile" in ended.err
+    assert ended.err.count("\n") == 1
+
+
+def test_why_of_a_truck_that_drives_says_what_it_does(pendula: Pendula) -> None:
+    assert pendula("fleet", "why", "arrival", "R1", "--at", "5000").out == (
+        "R1 does not wait for anybody. R1 is on its way.\n"
+    )

@@ -18,8 +18,8 @@ from pendula.jobs.model import Policy, StorageBusy
 from pendula.jobs.store.file import proof
 from pendula.jobs.store.sqlite import SqliteStore
 from pendula.jobs.upkeep.verification import check
+from pendula.server.hosting import readiness as readiness_module
 from pendula.server.rooms import rooms_for
-from pendula.server.rooms.jobs import readiness as readiness_module
 from pendula.server.rooms.jobs import service
 from pendula.server.rooms.jobs.metrics import prefers_text
 from pendula.server.rooms.jobs.routes import room_for
@@ -125,7 +125,7 @@ async def test_whoever_asks_while_the_store_is_looked_at_waits_for_the_same_look
         looks.append(1)
         go_on.wait(60)
 
-    probe = readiness_module.ReadinessProbe(look)
+    probe = readiness_module.ReadinessProbe(look, slow="busy")
     asked = [asyncio.create_task(probe.trouble()) for _ in range(20)]
     await asyncio.sleep(0)
     go_on.set()

@@ -14,6 +14,7 @@ import { forgetPlaces } from "./network/layout";
 import { happeningOf, withNames } from "./network/model";
 import { NetworkView, readingOrder, sentenceOf, stepped } from "./network/NetworkView";
 import { RunControls } from "./RunControls";
+import { RunSlider } from "./RunPast";
 import { bodyOf, documentIn } from "./StartRun";
 import { Stuck } from "./Stuck";
 import { cleared, link, network, node, paid, refused, status } from "./testing";
@@ -280,4 +281,21 @@ test("two ways are told side by side, and what parts them in a sentence", () => 
 test("a file that is no JSON is refused by its name before anything is sent", () => {
   expect(documentIn('{"a": 1}', "village.json")).toEqual({ a: 1 });
   expect(() => documentIn("participants:", "village.yaml")).toThrow(/^village.yaml is not JSON: /);
+});
+
+test("a run that has ended has a slider over its journal, and asks for its ends once", async () => {
+  vi.useFakeTimers();
+  const moments = vi.spyOn(api, "moments").mockResolvedValue({
+    moments: [
+      { n: 0, t: 0, at: null },
+      { n: 40, t: 12, at: null },
+    ],
+  });
+  const page = draw(<RunSlider runId="run_1" active={false} at={null} busy={false} onMove={vi.fn()} />);
+  await settle();
+  await vi.advanceTimersByTimeAsync(20_000);
+
+  expect(find<HTMLInputElement>(page, "[data-testid=time-slider-input]").max).toBe("40");
+  expect(moments.mock.calls.filter(([, points]) => points === 2)).toHaveLength(1);
+  vi.useRealTimers();
 });

@@ -24,7 +24,7 @@ export function tickWords(tick: number): string {
 
 interface RunSliderProps {
   readonly runId: string;
-  /** Whether the run is open: one that has ended has no journal to look at. */
+  /** Whether the run is open: the journal of one that has ended grows no more. */
   readonly active: boolean;
   readonly at: number | null;
   readonly busy: boolean;
@@ -54,23 +54,23 @@ export function RunSlider({ runId, active, at, busy, onMove }: RunSliderProps) {
   );
 }
 
-/** The first and the last record of the journal, looked up every few seconds while the run is open. */
+/** The first and the last record of the journal, looked up every few seconds while the run is open, and once after. */
 function useEnds(source: EngineJournal, active: boolean) {
   const ends = useSignal<{ readonly first: number; readonly last: number; readonly t: number } | null>(null);
   useEffect(() => {
-    if (!active) {
-      ends.value = null;
-      return;
-    }
     const look = () =>
       source.spread(2).then(
         (stops) => {
           const [first, last] = [stops[0], stops.at(-1)];
           if (first !== undefined && last !== undefined) ends.value = { first: first.n, last: last.n, t: last.t ?? 0 };
         },
-        () => undefined,
+        // Of a run that has ended long ago there is no journal any more.
+        () => {
+          if (!active) ends.value = null;
+        },
       );
     void look();
+    if (!active) return;
     const timer = setInterval(() => {
       if (document.visibilityState === "visible") void look();
     }, LOOK_MS);

@@ -9,6 +9,7 @@ import typer
 
 from pendula.cli.failing import keeping
 from pendula.cli.output import JsonFlag, Output, example, require_form, tables_of
+from pendula.cli.writing import write_whole
 from pendula.kernel.errors import InputRefused
 
 if TYPE_CHECKING:
@@ -127,4 +128,4 @@ def _draw(path: Path, result: "RunResult", document: Mapping[str, Any], title: s
 
     slots = (document.get("options") or {}).get("slots", 24)
     picture = gantt_svg(result, document["action_defs"] or {}, slots=slots, title=title)
-    path.write_text(picture, encoding="utf-8")
+    write_whole(path, picture.encode())

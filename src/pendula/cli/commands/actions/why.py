@@ -7,10 +7,12 @@ import typer
 
 from pendula.cli.commands.actions.run import FileArgument
 from pendula.cli.output import JsonFlag, Output, example, tables_of
+from pendula.kernel.engine import Reason
 from pendula.kernel.errors import InputRefused, WrongUsage
 
 if TYPE_CHECKING:
     from pendula.actions.engine import World
+    from pendula.actions.events import Event
 
 
 def register(room: typer.Typer) -> None:
@@ -38,16 +40,33 @@ def why(
     world = World.create(config_of(document))
     minute = _minute(world, at, document.get("epochs") or 1)
     submitted = tuple(document["actions_submitted"] or ())
-    world.apply(Submit(submitted))
-    world.apply(Request(tuple(document.get("interrupts") or ()), tuple(document.get("commands") or ())))
-    world.apply(Advance(minute))
+    requests = Request(tuple(document.get("interrupts") or ()), tuple(document.get("commands") or ()))
+    done = [event for one in (Submit(submitted), requests, Advance(minute)) for event in world.apply(one).events]
     reason = world.why({"action": action})
     if reason.code == "unknown":
         raise _unknown(action, submitted)
+    if reason.code == "over":
+        reason = _how_it_ended(reason, action, done, world)
     when = world.current.setting.display(minute)
     Output(json).result(
         {"at": when, "reason": reason, "t": minute}, lambda: tables_of("actions").reasoned(when, reason)
     )
+
+
+def _how_it_ended(reason: Reason, action: str, events: Sequence["Event"], world: "World") -> Reason:
+    """The world forgets what is over; the run that led here has its end. What was dropped left no event of its own."""
+    from pendula.actions.events import End, Rejection
+
+    about = [one for one in events if isinstance(one, End | Rejection) and one.action_id == action]
+    if not about:
+        return reason
+    last = about[-1]
+    when = world.current.setting.display(last.t)
+    how = f"ended at {when}" if isinstance(last, End) else f"was rejected at {when}: {last.message}"
+    facts = {**reason.facts, "at": when}
+    if isinstance(last, Rejection):
+        facts["code"] = last.code
+    return Reason(reason.code, f"{action} {how}.", facts)
 
 
 def _minute(world: "World", text: str, epochs: int) -> int:

@@ -16,6 +16,7 @@ from pendula.cli.commands.credit.options import (
 )
 from pendula.cli.output import JsonFlag, Output, example, require_form, tables_of
 from pendula.cli.spread_options import DaskOption, WorkersOption, cores, require_folder
+from pendula.cli.writing import write_whole
 from pendula.kernel.errors import WrongUsage
 
 if TYPE_CHECKING:
@@ -64,10 +65,8 @@ def compare(
     intensity: IntensityOption = 100,
     workers: WorkersOption = None,
     dask: DaskOption = None,
-    svg: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw both sides over ticks into this file.")] = None,
-    csv: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write every run of both sides to this file.")
-    ] = None,
+    svg: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw both sides over ticks (SVG).")] = None,
+    csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Write every run of both sides (CSV).")] = None,
     lenient: LenientFlag = False,
     json: JsonFlag = False,
 ) -> None:
@@ -104,13 +103,13 @@ def compare(
             lenient=lenient,
             watch=advance,
         )
+    output.result(document(comparison), lambda: tables_of("credit").compared(comparison))
     if svg is not None:
         from pendula.credit.studies.chart import comparison_svg
 
-        svg.write_text(comparison_svg(comparison), encoding="utf-8", newline="\n")
+        write_whole(svg, comparison_svg(comparison).encode())
     if csv is not None:
-        csv.write_text(comparison.columns.csv(), encoding="utf-8", newline="\n")
-    output.result(document(comparison), lambda: tables_of("credit").compared(comparison))
+        write_whole(csv, comparison.columns.csv().encode())
 
 
 def document(comparison: "Comparison") -> dict[str, Any]:

@@ -56,6 +56,9 @@ def new(
             target.write(text + b"\n")
     except FileExistsError:
         raise FileExists(f"{file} already exists; name another file or remove it", path=str(file)) from None
+    except OSError as error:
+        file.unlink(missing_ok=True)  # half of it would be in the way of the next
+        raise OSError(error.errno, error.strerror, str(file)) from error
     lines: Any = made["trustlines"]
     told = {
         "file": str(file),

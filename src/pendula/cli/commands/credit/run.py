@@ -13,6 +13,7 @@ from pendula.cli.commands.credit.options import CapOption, LenientFlag, PolicyOp
 from pendula.cli.failing import keeping
 from pendula.cli.output import JsonFlag, Output, example, require_form, tables_of
 from pendula.cli.spread_options import require_folder
+from pendula.cli.writing import write_whole
 from pendula.kernel.errors import WorldBroken, WrongUsage
 
 if TYPE_CHECKING:
@@ -50,9 +51,7 @@ def run(
     seed: Annotated[
         int | None, typer.Option(metavar="S", min=0, help="Random seed.", show_default="the scenario's, or 0")
     ] = None,
-    intensity: Annotated[
-        int, typer.Option(metavar="P", min=0, max=100, help="Share of the actions, in per cent.")
-    ] = 100,
+    intensity: Annotated[int, typer.Option(metavar="P", min=0, max=100, help="Per cent of the actions tried.")] = 100,
     policy: PolicyOption = None,
     cap: CapOption = None,
     set_: SetOption = None,
@@ -60,17 +59,11 @@ def run(
         bool, typer.Option("--yardstick", help="Say beside each clearing what the optimum was; extra optimal.")
     ] = False,
     out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Write status, events, summary and a bundle into this folder.")
+        Path | None, typer.Option(metavar="DIR", help="Folder for status, events, summary and a bundle.")
     ] = None,
-    journal: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Keep a journal in this folder, for `pendula replay`.")
-    ] = None,
-    chart: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw the run over its ticks into this file (SVG).")
-    ] = None,
-    csv: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write every series to this file, tick by tick.")
-    ] = None,
+    journal: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep a journal, for `pendula replay`.")] = None,
+    chart: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the run over its ticks (SVG).")] = None,
+    csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Write every series, tick by tick.")] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with the run of --journal, up to T ticks in all.")
     ] = False,
@@ -102,8 +95,8 @@ def run(
             raise WrongUsage(f"The run has {headless.run.tick} ticks already; --ticks {ticks} is fewer", ticks=ticks)
         step(ticks - headless.run.tick, lambda _: advance(headless.run.tick))
         result = headless.result()
-    _draw(result, series, chart, csv)
     output.result(document(result), lambda: tables_of("credit").ran(result))
+    _draw(result, series, chart, csv)
     if (error := headless.run.last_error) is not None:
         message = f"A guardrail ended the run at tick {result.ticks}: {error.message}"
         raise RunFailed(message, tick=result.ticks, last_error=error)
@@ -165,15 +158,15 @@ def _repeat(path: Path, output: Output, chart: Path | None, csv: Path | None, *,
             advance(next(done))
 
         result = repeated(bundle, solver, watch)
-    _draw(result, series, chart, csv)
     output.result(document(result), lambda: tables_of("credit").ran(result))
+    _draw(result, series, chart, csv)
 
 
 def _draw(result: "Result", series: "Series | None", chart: Path | None, csv: Path | None) -> None:
     if series is None:
         return
     if csv is not None:
-        csv.write_text(series.columns().csv(), encoding="utf-8", newline="\n")
+        write_whole(csv, series.columns().csv().encode())
     if chart is not None:
         from pendula.credit.studies.chart import Named, Page, panels_svg
 
@@ -181,7 +174,7 @@ def _draw(result: "Result", series: "Series | None", chart: Path | None, csv: Pa
         summary = f"seed {result.seed} · {told.attempts_total} payments tried, {told.committed_total} made"
         page = Page(result.scenario_id, summary, result.ticks)
         drawn = panels_svg(page, [Named(*panel) for panel in series.panels()])
-        chart.write_text(drawn, encoding="utf-8", newline="\n")
+        write_whole(chart, drawn.encode())
 
 
 def _made(scenario: Path, seed: int | None, intensity: int, settings: Any, lenient: bool, patches: bool) -> "Made":

@@ -17,6 +17,7 @@ from pendula.cli.commands.credit.options import (
 )
 from pendula.cli.output import JsonFlag, Output, example, require_form, tables_of
 from pendula.cli.spread_options import DaskOption, WorkersOption, cores, require_folder
+from pendula.cli.writing import write_whole
 from pendula.kernel.errors import WrongUsage
 
 if TYPE_CHECKING:
@@ -90,17 +91,17 @@ def sweep(
             changes=changes,
             watch=advance,
         )
+    output.result(document(columns), lambda: tables_of("credit").swept(columns, list(grid)))
     if csv is not None:
-        csv.write_text(columns.csv(), encoding="utf-8", newline="\n")
+        write_whole(csv, columns.csv().encode())
     if chart is not None:
         _draw(columns, list(grid), scenario.name, chart)
-    output.result(document(columns), lambda: tables_of("credit").swept(columns, list(grid)))
 
 
 def _draw(columns: "Columns", axes: list[str], title: str, chart: Path) -> None:
     from pendula.credit.studies.chart import sweep_svg
 
-    chart.write_text(sweep_svg(columns, axes, title), encoding="utf-8", newline="\n")
+    write_whole(chart, sweep_svg(columns, axes, title).encode())
 
 
 def document(columns: "Columns") -> dict[str, Any]:

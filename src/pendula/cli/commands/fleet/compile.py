@@ -16,6 +16,7 @@ from pendula.cli.commands.fleet.files import (
 )
 from pendula.cli.failing import require
 from pendula.cli.output import JsonFlag, Output, example, require_form, tables_of
+from pendula.cli.writing import write_whole
 
 if TYPE_CHECKING:
     from pendula.fleet import Certificate, CompiledMap, Finding, Fleet, RobotProfile
@@ -74,7 +75,7 @@ def compile(
         advance(STEPS)
     if found.compiled is None or found.data is None or _refused(findings):
         raise _refusal(said, graph, findings, with_report and not json)
-    files.write(out, found.data)
+    write_whole(out, found.data)
     form: dict[str, Any] = {
         "file": str(out),
         "bytes": len(found.data),

@@ -10,6 +10,7 @@ from pendula.cli.commands.fleet.files import OutOption, ParamsOption
 from pendula.cli.commands.fleet.run import SeedOption, run_of
 from pendula.cli.failing import require
 from pendula.cli.output import JsonFlag, Output, example, require_form
+from pendula.cli.writing import write_whole
 from pendula.kernel.errors import WrongUsage
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def draw(
         advance(2)
         picture = _drawn(site, out, shown, parts)
         advance(3)
-    files.write(out, picture)
+    write_whole(out, picture)
     form = {
         "file": str(out),
         "bytes": len(picture),
@@ -109,7 +110,7 @@ def _draw_moment(said: Output, name: str, at: int, seed: int | None, out: Path, 
     with said.progress("run", at) as advance:
         made.run(at, watch=advance)
     picture = moment_svg(made.site, made.shown_trucks(), shown).encode()
-    files.write(out, picture)
+    write_whole(out, picture)
     form = {"file": str(out), "bytes": len(picture), "scenario": made.scenario.name, "atMs": made.now_ms}
     said.result(form, lambda: f"{out} shows {made.scenario.name} at {made.now_ms / 1000:.1f} s, {len(picture)} bytes.")
 

@@ -1,6 +1,6 @@
 """What the commands read and write: graphs, truck profiles, parameters, fleets, compiled maps.
 
-Everything is read before anything is written. A file is written whole or not at all.
+Everything is read before anything is written.
 """
 
 from collections.abc import Iterable
@@ -117,20 +117,3 @@ def check_target(target: Path, inputs: Iterable[Path | None]) -> None:
     for file in inputs:
         if file is not None and file.absolute() == target.absolute():
             raise WrongUsage(f"{target} would take the place of what it is made from; name another file")
-
-
-def write(target: Path, data: bytes) -> None:
-    """Write a whole file: whoever opens it finds the old one or the new one."""
-    if target.exists() and not target.is_file():
-        # A pipe or a device takes what it is given; a directory says that it is one.
-        target.write_bytes(data)
-        return
-    part = target.with_name(target.name + ".part")
-    try:
-        part.write_bytes(data)
-        part.replace(target)
-    except OSError as error:
-        # Of the file that was asked for, not of the one beside it.
-        raise OSError(error.errno, error.strerror, str(target)) from error
-    finally:
-        part.unlink(missing_ok=True)

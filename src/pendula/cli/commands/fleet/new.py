@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pendula.cli.commands.fleet import files
 from pendula.cli.commands.fleet.forms import fleet_form, profile_form, scenario_form
 from pendula.cli.failing import require
 from pendula.cli.output import JsonFlag, Output, example
+from pendula.cli.writing import write_whole
 from pendula.kernel.errors import WrongUsage
 
 if TYPE_CHECKING:
@@ -197,4 +197,4 @@ def _write(target: Path, form: Any) -> None:
 
     from pendula.kernel.canonical import encode
 
-    files.write(target, msgspec.json.format(encode(form), indent=2) + b"\n")
+    write_whole(target, msgspec.json.format(encode(form), indent=2) + b"\n")

@@ -89,7 +89,8 @@ def run(
 
     Says what was measured, which invariants were checked, and what came out otherwise than expected. The same scenario
     and seed give the same digest. With --journal every tick is in a new journal, with the compiled map beside it and a
-    bundle for every incident. The exit code is 1 where an expectation did not come true.
+    bundle for every incident. The exit code is 1 where an expectation did not come true, and 3 where the disk took only
+    a part of the journal.
     """
     require("fleet")
     output = Output(json)
@@ -97,8 +98,8 @@ def run(
         made = run_of(scenario, seed, refuge, road)
         with output.progress("run", made.scenario.duration_ms) as advance:
             result = made.run(watch=advance)
-    form: dict[str, Any] = {**result.form, "unmet": list(result.unmet)}
-    output.result(form, lambda: tables_of("fleet").ran(form))
+        form: dict[str, Any] = {**result.form, "unmet": list(result.unmet)}
+        output.result(form, lambda: tables_of("fleet").ran(form))
     if not result.sound:
         message = f"{made.scenario.name}: {'; '.join(result.unmet[:3])}"
         raise ScenarioUnmet(message, unmet=list(result.unmet))
@@ -106,11 +107,15 @@ def run(
 
 @contextmanager
 def recorded(directory: Path | None) -> "Iterator[MakeRoad | None]":
-    """The way of a run through a journal in a directory, closed in the end; None where nothing is written down."""
+    """The way of a run through a journal in a directory, closed in the end; None where nothing is written down.
+
+    Raises `JournalBroken` in the end where the disk took only a part of it: that stops no traffic, but is no journal.
+    """
     if directory is None:
         yield None
         return
     from pendula.fleet.runs import Recording, recording_disk
+    from pendula.kernel.journal import JournalBroken
 
     opened: list[Recording] = []
     keeping(f"{directory} holds every tick until then")
@@ -124,6 +129,9 @@ def recorded(directory: Path | None) -> "Iterator[MakeRoad | None]":
     finally:
         for one in opened:
             one.close()
+    for one in opened:
+        if one.degraded is not None:
+            raise JournalBroken(f"{directory} holds only a part of the run: {one.degraded}", path=str(directory))
 
 
 def why(
@@ -242,7 +250,11 @@ def scenario_of(name: str) -> "Scenario":
 
     file = Path(name)
     if file.suffix:
-        return read_scenario(read_file(file), file.parent)
+        document = read_file(file)
+        if isinstance(document.value, dict) and document.value.keys() >= {"mapId", "nodes"}:
+            message = f"{name} is a map; a scenario names one as mapFile, and trucks and tasks"
+            raise WrongUsage(f"{message} (pendula fleet new --scenario FILE writes one)", file=name)
+        return read_scenario(document, file.parent)
     if name not in shipped_names():
         names = ", ".join(shipped_names())
         raise WrongUsage(f"There is no scenario {name!r}; there are {names}, and files ending in .yaml", scenario=name)

@@ -113,11 +113,12 @@ def ran(form: Mapping[str, Any]) -> "RenderableType":
 def reason(form: Mapping[str, Any]) -> "RenderableType":
     """Why a truck stands."""
     if form["reasonCode"] is None:
-        return Text(f"{form['robotId']} does not wait for anybody.")
+        return Text(f"{form['robotId']} does not wait for anybody. {form['sentence']}")
+    blockers = [one for one in (form["blockerRobotId"], form["blockerResourceId"]) if one]
     pairs = [
         ("truck", f"{form['robotId']} at {form['atMs'] / 1000:.1f} s"),
         ("reason", f"{form['reasonCode']} ({form['holdReason']}), for {form['waitMs'] / 1000:.1f} s"),
-        ("in the way", f"{form['blockerRobotId'] or '-'}, {form['blockerResourceId'] or '-'}"),
+        ("in the way", ", ".join(blockers) or "nobody"),
         ("chain", " waits for ".join(form["chain"])),
         ("in words", form["sentence"]),
     ]

@@ -9,6 +9,7 @@ from pendula.cli.commands.fleet.run import ScenarioArgument, scenario_of
 from pendula.cli.failing import require
 from pendula.cli.output import JsonFlag, Output, example, require_form, tables_of
 from pendula.cli.spread_options import DaskOption, WorkersOption, cores, require_folder
+from pendula.cli.writing import write_whole
 from pendula.kernel.errors import WrongUsage
 
 if TYPE_CHECKING:
@@ -82,10 +83,10 @@ def tune(
         where = Where(workers or cores(), dask)
         figures = tried(told, trials, minutes * MINUTE_MS, where, advance)
     outcome = outcome_of(trials, figures, longest_wait * 1000)
-    if svg is not None:
-        svg.write_text(throughput_svg(outcome, told.name), encoding="utf-8", newline="\n")
     form = {"scenario": told.name, "minutes": minutes, "seeds": seeds, **outcome.form()}
     output.result(form, lambda: tables_of("fleet").tuned(form))
+    if svg is not None:
+        write_whole(svg, throughput_svg(outcome, told.name).encode())
 
 
 def _trials(told: "Scenario", trucks: str | None, one_way: str, vary: list[str] | None, seeds: int) -> "list[Trial]":

@@ -123,16 +123,18 @@ def _live(showing: "Showing", look_every_ms: int, out: Output) -> None:
     from pendula.playback.player.loop import play
 
     with keys() as keyboard, _eyes(showing, out) as draw:
+        pace = LivePace(keyboard)
         try:
             play(
                 showing,
-                LivePace(keyboard),
+                pace,
                 look_every_ms=look_every_ms,
                 draw=draw,
                 draw_every_ms=None if draw is None else DRAW_EVERY_MS,
             )
         except KeyboardInterrupt:
-            showing.end(showing.player.now())
+            # The player's own clock stands since it was last woken.
+            showing.end(max(showing.player.now(), pace.now()))
 
 
 @contextmanager

@@ -40,6 +40,7 @@ from pendula.server.rooms.credit.errors import PREFIX, RunNotFound
 from pendula.server.rooms.credit.owners import OwnerCookies, may_see, read_key
 from pendula.server.rooms.credit.running import recovery
 from pendula.server.rooms.credit.running.counters import RunCounters
+from pendula.server.rooms.credit.running.ended_run import EndedRuns
 from pendula.server.rooms.credit.running.record_keeper import RecordKeeper
 from pendula.server.rooms.credit.running.run_writer import RunContext
 from pendula.server.rooms.credit.running.served_run import ServedRun, StopRequest
@@ -71,7 +72,7 @@ class SimulatorService:
         self.scenarios = Registry(settings.scenario_allowlist)
         self.counters = RunCounters(host.metrics.registry if settings.metrics_enabled else CollectorRegistry())
         self.streams = 0
-        # One at a time: a comparison takes as long as so many ticks of two runs.
+        self.ended = EndedRuns()
         self.comparing = Lane("comparisons", host.settings.allowed(PAST_READS), threads=1)
         self._host = host
         self._keeper = RecordKeeper()
@@ -176,8 +177,8 @@ class SimulatorService:
         self.stop()
         if self._housekeeping is not None:
             self._housekeeping.cancel()
-        asked = StopRequest(SERVER, "the server is stopping", None)
-        await asyncio.gather(*(run.stop(asked, SERVER, None) for run in self._open.values()))
+        why = StopRequest(SERVER, "the server is stopping", None)
+        await asyncio.gather(*(run.stop(why, SERVER, None) for run in self._open.values()))
         await asyncio.gather(*(run.ended() for run in self._open.values()))
         await asyncio.to_thread(self.comparing.close)
         await self._keeper.close()
@@ -332,8 +333,7 @@ class SimulatorService:
         """A run that has ended, as it stood then. The last one that was asked for is kept at hand."""
         key = f"{record.run_id}|{record.stopped_at}"
         if self._last_read is None or self._last_read[0] != key:
-            run = await asyncio.to_thread(recovery.last_state, self.context.journal(record.run_id))
-            self._last_read = key, run
+            self._last_read = key, await asyncio.to_thread(recovery.last_state, self.context.journal(record.run_id))
         return self._last_read[1]
 
     async def from_store(self, question: Callable[[Store], T]) -> T:

@@ -16,7 +16,7 @@ import structlog
 from msgspec.structs import replace
 
 from pendula.jobs.calls import POLL_SECONDS, Answer, Body, Caller, Calls, Reply
-from pendula.jobs.model import Durability, Policy
+from pendula.jobs.model import Durability, Policy, StorageBusy
 from pendula.jobs.request_reading import Faults
 from pendula.jobs.requests import Pull, read_pull
 from pendula.jobs.store.file.proof import WriteProof
@@ -24,11 +24,11 @@ from pendula.jobs.store.protocol import Store
 from pendula.jobs.store.sqlite import SqliteStore
 from pendula.kernel.errors import PendulaError, WorldBroken
 from pendula.kernel.limits import REQUESTS
+from pendula.server.hosting.readiness import ReadinessProbe
 from pendula.server.hosting.room_spec import Host
 from pendula.server.rooms.jobs.errors import RateLimited, ShuttingDown, StoreBusy, store_broken
 from pendula.server.rooms.jobs.metrics import Collector, JobMetrics
 from pendula.server.rooms.jobs.presence import Presence, PresenceWriter
-from pendula.server.rooms.jobs.readiness import ReadinessProbe
 from pendula.server.views import State
 
 FILE = "jobs.db"
@@ -104,7 +104,7 @@ class JobService:
         self._failure: PendulaError | None = None
         self._stopping = False
         self._clerks = ThreadPoolExecutor(CLERKS, "pendula-jobs")
-        self._probe = ReadinessProbe(self._look_at_store)
+        self._probe = ReadinessProbe(self._look_at_store, slow=StorageBusy.code)
         self._waiting: dict[Waiting, None] = {}
         # Waiting must not take all places from those who bring work.
         self._most_waiting = max(1, host.settings.allowed(REQUESTS) // 2)

@@ -1,4 +1,4 @@
-"""A run as it was at any moment of its journal, and what a time slider asks for; only while the run is open.
+"""A run as it was at any moment of its journal, open or ended, and what a time slider asks for.
 
 Not part of the protocol: pages of others do not need it, and never see it.
 """
@@ -13,8 +13,9 @@ from pendula.credit.served.pictures import Snapshot, picture
 from pendula.kernel import canonical
 from pendula.server.errors import json_response
 from pendula.server.hosting.engine_host import EngineHost
-from pendula.server.rooms.credit.errors import PREFIX, BadRequest, Conflict
+from pendula.server.rooms.credit.errors import PREFIX, BadRequest
 from pendula.server.rooms.credit.routes.calling import Caller, Looking, equivalent_of, whole
+from pendula.server.rooms.credit.running.ended_run import EndedRun
 from pendula.server.rooms.credit.shapes import Control
 from pendula.server.routes.dependencies import supervisor_of
 from pendula.server.routes.moments import MOST_POINTS, found_incident, found_moment
@@ -42,14 +43,14 @@ class PastRun(Control, frozen=True, kw_only=True):
 @router.get(f"{RUN}/past", responses=answers(PastRun, CHANGE_ERRORS), operation_id="credit_past")
 async def past(run_id: str, request: Request, caller: Looking) -> Response:
     """The run and its network as they were after record `at` of its journal."""
-    host, at = await _host(run_id, caller), whole(request, "at", None, 0, BIG)
+    asked, at = await _past_of(run_id, caller), whole(request, "at", None, 0, BIG)
     now = wall_time(caller.service.context.clock())
-    journal = host.driver.journal
+    journal = asked.journal
     if not journal.first_n <= at <= journal.durable_n:
         raise BadRequest(f"There is no record {at}; the journal holds {journal.first_n} to {journal.durable_n}")
 
     def look() -> bytes:
-        with host.past.at(at) as run:
+        with asked.past.at(at) as run:
             assert isinstance(run, Run)
             return encode_view(_then(run, request, at, now))
 
@@ -59,7 +60,7 @@ async def past(run_id: str, request: Request, caller: Looking) -> Response:
 @router.get(f"{RUN}/moments", responses=answers(MomentsView, CHANGE_ERRORS), operation_id="credit_moments")
 async def moments(run_id: str, request: Request, caller: Looking) -> Response:
     """The first moment of the journal, the last, and others evenly between them."""
-    index, points = (await _host(run_id, caller)).moments, whole(request, "points", 5, 2, MOST_POINTS)
+    index, points = (await _past_of(run_id, caller)).moments, whole(request, "points", 5, 2, MOST_POINTS)
     return json_response(
         await supervisor_of(request).replayed(lambda: canonical.encode(MomentsView(index.spread(points))))
     )
@@ -68,7 +69,7 @@ async def moments(run_id: str, request: Request, caller: Looking) -> Response:
 @router.get(f"{RUN}/moment", responses=answers(MomentView, CHANGE_ERRORS), operation_id="credit_moment")
 async def moment(run_id: str, request: Request, caller: Looking) -> Response:
     """The moment of the record `n`, or the last one not after the time `t` or `utc_ms`; and the one that follows it."""
-    index = (await _host(run_id, caller)).moments
+    index = (await _past_of(run_id, caller)).moments
     n, t, utc_ms = (_maybe(request, name) for name in ("n", "t", "utc_ms"))
     return json_response(
         await supervisor_of(request).replayed(lambda: canonical.encode(found_moment(index, n, t, utc_ms)))
@@ -78,7 +79,7 @@ async def moment(run_id: str, request: Request, caller: Looking) -> Response:
 @router.get(f"{RUN}/incident", responses=answers(IncidentView, CHANGE_ERRORS), operation_id="credit_incident")
 async def incident(run_id: str, request: Request, caller: Looking) -> Response:
     """What was refused first, or next after a record, or last before one."""
-    index = (await _host(run_id, caller)).moments
+    index = (await _past_of(run_id, caller)).moments
     after, before = _maybe(request, "after"), _maybe(request, "before")
     return json_response(
         await supervisor_of(request).replayed(lambda: canonical.encode(found_incident(index, after, before)))
@@ -102,9 +103,9 @@ def _maybe(request: Request, name: str) -> int | None:
     return whole(request, name, None, 0, BIG) if name in request.query_params else None
 
 
-async def _host(run_id: str, caller: Caller) -> EngineHost:
-    """The engine of a run; raises `Conflict` for one that has ended."""
+async def _past_of(run_id: str, caller: Caller) -> EngineHost | EndedRun:
+    """The past of a run; raises what is wrong with the journal of one that has ended."""
     run = await caller.run(run_id)
-    if run.host is None:
-        raise Conflict(f"The run {run_id} has ended; its past is in its artifacts")
-    return run.host
+    if run.host is not None:
+        return run.host
+    return await caller.service.ended.look(caller.service.context.journal(run_id), run.record.stopped_at)

@@ -147,7 +147,8 @@ async def what_if(run_id: str, request: Request, caller: Looking) -> Response:
     run = await caller.run(run_id)
     wish = await read_body(request, WhatIf)
     lane = caller.service.comparing
-    # The place comes first: the state of a run is large, and those who wait hold theirs.
+    # One at a time: each takes as long as so many ticks of two runs. A place comes first: whoever waits holds the state
+    # of a run, and that is large.
     with lane.place():
         found = await caller.service.ask(run, comparing.standing)
         return answer(await lane.at_my_place(partial(comparing.what_if, run_id, found, wish)))

@@ -53,7 +53,7 @@ def abandon(record: Record, directory: Path, clock: Callable[[], int], now_text:
     return found
 
 
-def _disk_of(directory: Path) -> RealDisk:
+def disk_of(directory: Path) -> RealDisk:
     """Where the journal is; raises `JournalMissing`: who was killed early has not even made the directory."""
     try:
         return RealDisk(directory, make=False)
@@ -68,7 +68,7 @@ def store_ended(record: Record, found: list[Measured], store: Store) -> None:
 
 def _measured_last(directory: Path) -> list[Measured]:
     """What was measured since the last checkpoint: the end of it may not have been stored."""
-    disk = _disk_of(directory)
+    disk = disk_of(directory)
     try:
         journal = FileJournal.open(disk, read_only=True)
         engine, start = newest_engine(journal, Run.deciding_by(journal.header.decisions))
@@ -83,7 +83,7 @@ def _measured_last(directory: Path) -> list[Measured]:
 
 
 def _abandoned(directory: Path, now_text: Callable[[], str]) -> Run:
-    disk = _disk_of(directory)
+    disk = disk_of(directory)
     try:
         driver = Driver.recover(FileJournal.open(disk), lambda _: Run, clock=now_text, keep_events=False)
     except BaseException:
@@ -101,7 +101,7 @@ def _abandoned(directory: Path, now_text: Callable[[], str]) -> Run:
 
 def last_state(directory: Path) -> Run:
     """A run that has ended, as it stood then; raises what is wrong with its journal."""
-    disk = _disk_of(directory)
+    disk = disk_of(directory)
     try:
         journal = FileJournal.open(disk, read_only=True)
         engine, start = newest_engine(journal, Run.deciding_by(journal.header.decisions))

@@ -1,4 +1,4 @@
-"""Whether the store of jobs takes work, asked by one thread for everybody who wants to know.
+"""Whether a store takes work, asked by one thread for everybody who wants to know.
 
 What is wrong is told at once. What is only slow is not wrong yet: on a busy machine an answer may take longer than
 whoever asks will wait, so the last good one stands for a bounded time, and only then is the store called busy.
@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
-from pendula.jobs.model import StorageBusy
 from pendula.kernel.errors import PendulaError
 
 # Whoever asks waits no longer for an answer; most probes give up after a second or a few.
@@ -19,12 +18,16 @@ GOOD_SECONDS = 30.0
 
 
 class ReadinessProbe:
-    """The last good answer of `look`, which raises what is wrong, and the look under way."""
+    """The last good answer of `look`, which raises what is wrong, and the look under way.
 
-    def __init__(self, look: Callable[[], None]) -> None:
+    `slow` is the code of what only takes long, which no answer in time is as well.
+    """
+
+    def __init__(self, look: Callable[[], None], *, slow: str) -> None:
         self._look = look
+        self._slow = slow
         # A thread of its own: the one pool that everything shares may be full, which says nothing about the store.
-        self._thread = ThreadPoolExecutor(1, "pendula-jobs-ready")
+        self._thread = ThreadPoolExecutor(1, "pendula-ready")
         self._under_way: asyncio.Future[str | None] | None = None
         self._good_until = 0.0
 
@@ -36,8 +39,8 @@ class ReadinessProbe:
             async with asyncio.timeout(READY_SECONDS):
                 found = await asyncio.shield(self._under_way)
         except TimeoutError:
-            found = StorageBusy.code
-        if found == StorageBusy.code and time.monotonic() < self._good_until:
+            found = self._slow
+        if found == self._slow and time.monotonic() < self._good_until:
             return None
         return found
 

@@ -1,0 +1,75 @@
+"""What a command writes is whole or not there, and what it found out is told first."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pendula.cli.writing import write_whole
+from tests.cli.conftest import Pendula
+
+ON_A_FULL_DISK = """
+import resource, sys
+from pathlib import Path
+from pendula.cli.writing import write_whole
+
+resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10))
+try:
+    write_whole(Path(sys.argv[1]), b"new and longer than ten bytes")
+except OSError as error:
+    print(error.filename)
+"""
+
+
+def test_a_file_that_cannot_be_written_is_what_it_was(tmp_path: Path) -> None:
+    target = tmp_path / "runs.csv"
+    target.write_bytes(b"old")
+
+    said = subprocess.run(
+        [sys.executable, "-c", ON_A_FULL_DISK, target], capture_output=True, text=True, check=True, timeout=60
+    )
+
+    assert said.stdout == f"{target}\n"
+    assert [(one.name, one.read_bytes()) for one in tmp_path.iterdir()] == [("runs.csv", b"old")]
+
+
+def test_a_link_stays_a_link(tmp_path: Path) -> None:
+    (tmp_path / "link.svg").symlink_to(tmp_path / "picture.svg")
+
+    for words in (b"first", b"second"):
+        write_whole(tmp_path / "link.svg", words)
+
+    assert (tmp_path / "link.svg").is_symlink()
+    assert (tmp_path / "picture.svg").read_bytes() == b"second"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("credit", "run", "village.json", "--ticks", "3", "--csv", "/dev/full"),
+        ("credit", "sweep", "village.json", "--ticks", "3", "--seeds", "1", "--workers", "1", "--csv", "/dev/full"),
+        ("credit", "compare", "village.json", "--ticks", "3", "--seeds", "1", "--skip", "0", "--csv", "/dev/full"),
+    ],
+)
+def test_what_was_found_out_is_told_where_a_file_cannot_be_written(
+    words: tuple[str, ...], pendula: Pendula, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert pendula("credit", "new", "--participants", "20", "-o", "village.json").code == 0
+
+    ended = pendula(*words, "--json")
+
+    assert (ended.code, "No space left on device" in ended.err) == (3, True)
+    assert ended.out.startswith("{")
+
+
+def test_an_invented_scenario_is_whole_or_not_there(tmp_path: Path) -> None:
+    limited = "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (9, 9)); import pendula.__main__"
+    target = tmp_path / "village.json"
+
+    words = [sys.executable, "-c", limited, "credit", "new", "--participants", "20", "-o", str(target)]
+    ended = subprocess.run(words, capture_output=True, check=False, timeout=60)
+
+    assert (ended.returncode, str(target) in ended.stderr.decode()) == (3, True)
+    assert list(tmp_path.iterdir()) == []
