@@ -59,8 +59,7 @@ def make(
             clock=lambda: beginning.at,
         )
         outcomes = _begin(driver, beginning)
-        draft.rename(place)
-        _sync(place.parent)
+        _moved(draft, place)
     except OSError as trouble:
         raise WorldBroken(f"The engine cannot be written down: {trouble.strerror}") from trouble
     finally:
@@ -82,8 +81,7 @@ def remove(place: Path) -> None:
     try:
         _erase(gone)
         if place.is_dir():
-            place.rename(gone)
-            _sync(place.parent)
+            _moved(place, gone)
             _erase(gone)
     except OSError as trouble:
         raise WorldBroken(f"The engine cannot be removed: {trouble.strerror}") from trouble
@@ -100,6 +98,16 @@ def sweep(folder: Path) -> None:
 def _erase(path: Path) -> None:
     if path.exists():
         shutil.rmtree(path)
+
+
+def _moved(source: Path, target: Path) -> None:
+    """Rename so that it lasts; where that is not known, it is taken back: who is told of a failure has to find it."""
+    source.rename(target)
+    try:
+        _sync(target.parent)
+    except OSError:
+        target.rename(source)
+        raise
 
 
 def _sync(directory: Path) -> None:

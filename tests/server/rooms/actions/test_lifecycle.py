@@ -1,6 +1,7 @@
 """Worlds come and go: made whole or not at all, closed, opened again, removed for good, recovered after a stop."""
 
 import asyncio
+import errno
 import json
 from pathlib import Path
 from typing import Any
@@ -152,6 +153,31 @@ async def test_worlds_half_made_or_half_removed_are_swept_away(settings: Setting
     assert listed == {"worlds": []}
     assert made.status_code == 201
     assert [entry.name for entry in folder.iterdir()] == ["house"]
+
+
+async def test_a_world_that_could_not_be_made_or_removed_for_sure_is_as_before(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(_: Path) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    headers = {"authorization": f"Bearer {TokenStore(settings.data).new('head', Role.ADMIN)[1]}", **JSON}
+    async with running(settings, [STILL]) as app, client_of(app, headers=headers) as client:
+        with monkeypatch.context() as broken:
+            broken.setattr(creation, "_sync", failing)
+            not_made = await make(client)
+        listed = (await client.get(BASE)).json()
+        made = await make(client)
+        await client.post(f"{HOUSE}/close")
+        with monkeypatch.context() as broken:
+            broken.setattr(creation, "_sync", failing)
+            not_removed = await client.delete(HOUSE)
+        opened = await client.post(f"{HOUSE}/open")
+
+    assert (not_made.status_code, not_removed.status_code) == (503, 503)
+    assert listed == {"worlds": []}
+    assert made.status_code == 201
+    assert opened.json()["worlds"][0]["state"] == "ready"
 
 
 async def test_only_an_admin_removes_a_world_for_good(settings: Settings) -> None:

@@ -8,7 +8,7 @@ import { entryOf } from "../../registry";
 import { roomHref } from "../../route";
 import { counted, engineTime, integer } from "../../wording";
 import type { Figure, Glance, Need } from "./glance";
-import { brokenNeeds, failingChecks } from "./glance";
+import { brokenNeeds, countOf, failingChecks } from "./glance";
 import { useGlances } from "./looking";
 
 export function Home() {
@@ -60,7 +60,7 @@ function Needs({ needs }: { readonly needs: readonly Need[] }) {
   return (
     <section class="panel needs" aria-labelledby="needs" data-testid="needs">
       <h2 id="needs">
-        What needs a person <span class="count">{integer(needs.length)}</span>
+        What needs a person <span class="count">{integer(countOf(needs))}</span>
       </h2>
       <ul>
         {needs.map(({ key, sentence, href }) => (

@@ -10,7 +10,7 @@ import type {
   TruckNow,
 } from "../../api/types";
 import { player } from "../../rooms/playback/testing";
-import { creditGlance, fleetGlance, jobsGlance, playbackGlance } from "./glance";
+import { countOf, creditGlance, fleetGlance, jobsGlance, playbackGlance } from "./glance";
 
 const TRUCK = { robot_id: "R1", health: "HEALTHY", paused: false, speed: 1, sentence: "R1 is on its way." };
 const truck = (changes: Partial<TruckNow> = {}) => ({ ...TRUCK, ...changes }) as TruckNow;
@@ -84,6 +84,7 @@ test("dead letters are told one by one with their error, and the others as a num
     href: "#/rooms/jobs/job_a?on=dead",
   });
   expect(needs[3]).toMatchObject({ sentence: "2\u00a0more jobs were given up", href: "#/rooms/jobs?on=dead" });
+  expect(countOf(needs)).toBe(5);
 });
 
 test("an object that only a person may decide about leads to the object", () => {

@@ -31,6 +31,13 @@ export interface Need {
   readonly key: string;
   readonly sentence: string;
   readonly href: string;
+  /** How many of them the sentence stands for, where that is not one. */
+  readonly times?: number;
+}
+
+/** How many things need a person, whether each has its line or not. */
+export function countOf(needs: readonly Need[]): number {
+  return needs.reduce((sum, { times }) => sum + (times ?? 1), 0);
 }
 
 export interface Glance {
@@ -154,7 +161,13 @@ function escalations(objects: readonly SchedulerGoverned[], now: number): Need[]
   const others = counted(more, "more object waits", "more objects wait");
   return more === 0
     ? shown
-    : [...shown, need("jobs objects", `${others} for a person to decide`, roomHref("jobs", null, null, "objects"))];
+    : [
+        ...shown,
+        {
+          ...need("jobs objects", `${others} for a person to decide`, roomHref("jobs", null, null, "objects")),
+          times: more,
+        },
+      ];
 }
 
 /** `uncertain` are objects among which those may be that wait for a person. */
@@ -186,13 +199,16 @@ export function jobsGlance(
       ...letters,
       ...(more > 0
         ? [
-            need(
-              "jobs dead",
-              letters.length === 0
-                ? `${counted(more, "job was", "jobs were")} given up`
-                : `${counted(more, "more job was", "more jobs were")} given up`,
-              roomHref("jobs", null, null, "dead"),
-            ),
+            {
+              ...need(
+                "jobs dead",
+                letters.length === 0
+                  ? `${counted(more, "job was", "jobs were")} given up`
+                  : `${counted(more, "more job was", "more jobs were")} given up`,
+                roomHref("jobs", null, null, "dead"),
+              ),
+              times: more,
+            },
           ]
         : []),
       ...escalations(uncertain, Date.parse(metrics.now)),
