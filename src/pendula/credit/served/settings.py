@@ -60,7 +60,10 @@ TABLE: tuple[Setting, ...] = (
     Setting("sse_sub_queue_max", _S + "SSE_SUB_QUEUE_MAX", "events a reader may leave unread", least=1, most=10**6),
     Setting("sse_max_connections", _S + "SSE_MAX_CONNECTIONS", "streams of the process; 0 means no limit", least=_ANY),
     Setting(
-        "sse_max_connections_per_run", _S + "SSE_MAX_CONNECTIONS_PER_RUN", "streams of a run; 0 means no limit", least=_ANY
+        "sse_max_connections_per_run",
+        _S + "SSE_MAX_CONNECTIONS_PER_RUN",
+        "streams of a run; 0 means no limit",
+        least=_ANY,
     ),
     Setting("run_persist_every_ms", _S + "RUN_PERSIST_EVERY_MS", "between two writes of an unchanged record", least=1),
     Setting(
