@@ -149,9 +149,11 @@ def segment_records(disk: Disk, segment: Segment) -> Iterator[Record]:
     def piece(start: int, length: int) -> bytes:
         return whole[start : start + length] if read_part is None else read_part(segment.name, start, length)
 
-    before, data = 0, piece(0, max(PIECE_BYTES, OVERHEAD))
+    before, asked = 0, max(PIECE_BYTES, OVERHEAD)
+    data = piece(0, asked)
     if bytes_wanted(data, 0) > len(data):
-        data = piece(0, bytes_wanted(data, 0))
+        asked = bytes_wanted(data, 0)
+        data = piece(0, asked)
     _, at = read_header(data, segment.name)
     chain, n = segment.chain, segment.first_n
     while True:
@@ -159,12 +161,11 @@ def segment_records(disk: Disk, segment: Segment) -> Iterator[Record]:
             at, chain, n = frame.end, frame.chain, record.n + 1
             yield record
         wanted = bytes_wanted(data, at)
-        if at + wanted <= len(data):
-            return  # It is all there, and it is not a frame.
-        before += at
-        data, at = piece(before, max(PIECE_BYTES, wanted)), 0
-        if wanted > len(data) and bytes_wanted(data, 0) > len(data):
+        # All of it is there and it is not a frame, or the file ends.
+        if at + wanted <= len(data) or len(data) < asked:
             return
+        before, asked = before + at, max(PIECE_BYTES, wanted)
+        data, at = piece(before, asked), 0
 
 
 def _check_header(header: Header, name: str, contents: Contents) -> None:

@@ -194,16 +194,16 @@ class Meanwhile:
         self._reads_left = after_reads
         self.times_left = times
 
-    def reading(self) -> Callable[[RealDisk, str], bytes]:
-        read = RealDisk.read
+    def meets(self, read: Callable[..., bytes]) -> Callable[..., bytes]:
+        """The same way to read, of a file or a part of it, with this server in between."""
 
-        def pruned(disk: RealDisk, name: str) -> bytes:
+        def pruned(disk: RealDisk, name: str, *part: int) -> bytes:
             self._reads_left -= 1
             if self._reads_left < 0 and self.times_left:
                 self.times_left -= 1
                 self._reads_left = self._after_reads
                 (self._directory / name).unlink()
-            return read(disk, name)
+            return read(disk, name, *part)
 
         return pruned
 
@@ -218,7 +218,8 @@ def long_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def pruned_meanwhile(monkeypatch: pytest.MonkeyPatch, directory: Path, after_reads: int, times: int = 1) -> Meanwhile:
     server = Meanwhile(directory, after_reads, times)
-    monkeypatch.setattr(RealDisk, "read", server.reading())
+    for way in ("read", "read_part"):
+        monkeypatch.setattr(RealDisk, way, server.meets(getattr(RealDisk, way)))
     return server
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from pendula.fleet.checker.distances import distances, from_point, separations
@@ -43,8 +44,7 @@ class Violation:
     gap_m: float
 
 
-@dataclass(frozen=True, slots=True)
-class Disc:
+class Disc(Struct, frozen=True, gc=False):
     """A node that one truck alone may be in."""
 
     robot: int
@@ -151,8 +151,7 @@ class Judge:
         self.least_m = least if self.least_m is None else min(self.least_m, least)
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Look:
+class Look(Struct, frozen=True, eq=False, gc=False):
     """Poses from one look to the next, in how many parts each step is to be cut, and for every column how far from its
     first pivot any part of it comes."""
 

@@ -4,10 +4,10 @@ Nothing may pass through something else between two looks, so no truck moves mor
 0.02 rad from one to the next.
 """
 
-from dataclasses import dataclass
 from math import ceil
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from pendula.fleet.checker.rectangles import Floats, Poses
@@ -36,8 +36,7 @@ def after(before: Poses, now: Poses) -> Poses:
     )
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Steps:
+class Steps(Struct, frozen=True, eq=False, gc=False):
     """How far every truck moved and turned from one instant to the next."""
 
     moved: Floats

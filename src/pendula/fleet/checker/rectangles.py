@@ -5,6 +5,7 @@ what is judged computes its envelopes elsewhere, and a mistake there must not be
 from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from pendula.fleet.trucks.profiles import RobotProfile
@@ -45,8 +46,7 @@ def bare(profile: RobotProfile) -> Shape:
     return Shape(front * _MICRO, rear * _MICRO, side * _MICRO)
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Poses:
+class Poses(Struct, frozen=True, eq=False, gc=False):
     """Poses of all trucks at some instants: one row an instant, one column a truck, in metres and radians."""
 
     x: Floats
@@ -57,8 +57,7 @@ class Poses:
         return Poses(self.x[-1:], self.y[-1:], self.yaw[-1:])
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Rectangles:
+class Rectangles(Struct, frozen=True, eq=False, gc=False):
     """Rectangles, one row an instant and one column a truck: centre, unit vector of the long axis; half extents of each
     column."""
 

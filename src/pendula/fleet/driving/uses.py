@@ -32,8 +32,7 @@ class Use(Struct, frozen=True):
     free_um: int
 
 
-@dataclass(frozen=True, slots=True)
-class Act:
+class Act(Struct, frozen=True, gc=False):
     """A node in which the truck does something before it goes on: it turns towards `yaw_urad`, or it has arrived."""
 
     s_um: int

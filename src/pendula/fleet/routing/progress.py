@@ -17,7 +17,7 @@ class ProgressParams(Struct, frozen=True):
 USUAL = ProgressParams()
 
 
-class Progress(Struct, frozen=True):
+class Progress(Struct, frozen=True, gc=False):
     """The state of the estimator: `extend_um` is monotone, `raw_um` are the last samples, newest last."""
 
     at_ms: int

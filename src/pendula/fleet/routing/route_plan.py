@@ -27,8 +27,8 @@ class Pose(Struct, frozen=True):
     yaw_urad: int
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
+# Long routes of many trucks are tens of thousands of these: the collector need not look at what cannot be in a circle.
+class Segment(Struct, frozen=True, gc=False):
     """One edge of a route; `turn_urad` is the turn in its end node, `must_stop` whether the truck stands there."""
 
     edge: int
@@ -39,8 +39,7 @@ class Segment:
     kind: TransitionKind | None
 
 
-@dataclass(frozen=True, slots=True)
-class Projection:
+class Projection(Struct, frozen=True, gc=False):
     """Where on a route a pose is. `confidence` is in millionths: half of it is gone at either limit."""
 
     segment: int
@@ -51,8 +50,7 @@ class Projection:
     confidence_ppm: int
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True, gc=False):
     """From where on a pose is not on the route."""
 
     off_route_um: int = 200_000

@@ -27,7 +27,7 @@ _CREEP_UM = 200_000
 _CREEP_UM_S = 100_000
 
 
-class Order(Struct, frozen=True):
+class Order(Struct, frozen=True, gc=False):
     """A command as the truck keeps it, in whole numbers."""
 
     seq: int

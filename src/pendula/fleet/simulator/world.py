@@ -46,7 +46,7 @@ class Start:
     yaw_urad: int
 
 
-class Telemetry(Struct, frozen=True):
+class Telemetry(Struct, frozen=True, gc=False):
     """What a truck says of itself."""
 
     at_ms: int

@@ -86,7 +86,7 @@ class OperationFailed(Struct, frozen=True, rename="camel", tag="operationFailed"
 TaskEvent = GoodsReported | RoomReported | TaskSubmitted | PriorityChanged | OperationDone | OperationFailed
 
 
-class TruckView(Struct, frozen=True):
+class TruckView(Struct, frozen=True, gc=False):
     """What tasks know of a truck: what traffic knows, never where a simulated truck truly is.
 
     `at_um` and `bound_um` are on the route in force: where it is, and how far it may have been granted its way. At its

@@ -25,7 +25,7 @@ AHEAD_MS = 200
 _MOST = 10**15
 
 
-class TruckReport(Struct, frozen=True, rename="camel"):
+class TruckReport(Struct, frozen=True, rename="camel", gc=False):
     """What a truck says of itself, in whole micrometres, microradians and milliseconds."""
 
     robot_id: str

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
+from msgspec import Struct
 
 from pendula.fleet.traffic.blocked_by import cycle_of
 from pendula.fleet.traffic.columns import trucks_of
@@ -45,8 +46,7 @@ class _Spent(Exception):
     """A search has looked as often as it may."""
 
 
-@dataclass(frozen=True, slots=True)
-class Outlook:
+class Outlook(Struct, frozen=True, gc=False):
     """How far a truck can get, who stands in its way there, and the positions up to it at which it is in nobody's way,
     first and last."""
 
@@ -55,8 +55,7 @@ class Outlook:
     refuges: tuple[int, int] | None
 
 
-@dataclass(frozen=True, slots=True)
-class Sleeper:
+class Sleeper(Struct, frozen=True, eq=False, gc=False):
     """A truck that found no refuge. That stays so until a truck of `mask` moves, or another one comes to stand on
     `way`."""
 

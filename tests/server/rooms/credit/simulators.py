@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -55,11 +55,12 @@ class Simulator:
 
     async def until(self, run_id: str, holds: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
         """Look again until it holds; a test that would hang fails instead."""
-        for _ in range(3000):
-            found = await self.status(run_id)
-            if holds(found):
+        found: dict[str, Any] = {}
+        with suppress(TimeoutError):
+            async with asyncio.timeout(60):
+                while not holds(found := await self.status(run_id)):
+                    await asyncio.sleep(0.02)
                 return found
-            await asyncio.sleep(0.01)
         raise AssertionError(found)
 
     async def after_tick(self, run_id: str, tick: int) -> dict[str, Any]:

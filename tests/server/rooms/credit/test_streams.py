@@ -135,11 +135,11 @@ async def test_fifty_readers_of_one_run_all_see_the_same(tmp_path: Path) -> None
         followers = [Follower(client, run_id, "HOUR") for _ in range(50)]
         tasks = [asyncio.create_task(one.follow()) for one in followers]
         while (await client.get(f"{BASE}/runs/{run_id}/details")).json()["followers"] < 50:
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0.05)
         refused = await client.get(f"{BASE}/runs/{run_id}/events")
         begun = (await client.get(f"{BASE}/runs/{run_id}")).json()["sim_time_ms"]
         while (await client.get(f"{BASE}/runs/{run_id}")).json()["sim_time_ms"] < begun + 3000:
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0.05)
         await client.post(f"{BASE}/runs/{run_id}/stop")
         await asyncio.gather(*tasks)
 
