@@ -7,7 +7,19 @@ from msgspec.structs import replace
 
 from pendula.fleet import compiled_sites
 from pendula.fleet.engine import FleetEngine
-from pendula.fleet.runs import Stretch, bundle, bundles_in, fleet_at, incidents_of, last_tick, reading, stretches_of
+from pendula.fleet.model import MapDamaged
+from pendula.fleet.runs import (
+    Stretch,
+    bundle,
+    bundles_in,
+    fleet_at,
+    incidents,
+    incidents_of,
+    last_tick,
+    reading,
+    stretches_of,
+)
+from pendula.fleet.runs.recording import find_map_in
 from pendula.kernel.disk import RealDisk
 from pendula.kernel.replay import replay
 from tests.fleet.runs.journals import Recorded
@@ -99,6 +111,24 @@ def test_a_fleet_that_runs_makes_its_bundles_itself_when_the_minute_after_is_ove
     with reading(made[0]) as alone:
         assert replay(alone, lambda _: FleetEngine).first_difference is None
         assert [record.t for record in alone.read() if record.kind == "input"][-1] == found[-1].t + 60_000
+
+
+def test_what_is_no_bundle_is_left_alone_where_old_ones_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(incidents, "MOST_BUNDLES", 2)
+    foreign = ["inc-old-one", "inc-1-2-copy", "notes.txt", "part-of-inc-7-1"]
+    for name in (*foreign, "inc-9-1", "inc-10-1", "inc-10-2"):
+        (tmp_path / name).mkdir()
+
+    incidents._keep_the_newest(tmp_path)
+
+    assert sorted(one.name for one in tmp_path.iterdir()) == sorted([*foreign, "inc-10-1", "inc-10-2"])
+
+
+def test_a_map_beside_a_journal_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    (tmp_path / "site.map").mkdir()
+
+    with pytest.raises(MapDamaged, match=r"site\.map: it cannot be read: Is a directory"):
+        find_map_in(tmp_path)
 
 
 def test_incidents_that_follow_closely_are_one_story_but_not_for_ever() -> None:

@@ -4,6 +4,7 @@ A bundle begins at a checkpoint, whose state is in its configuration, and holds 
 it was cut from, so `pendula replay` and every other command for journals take it as it is.
 """
 
+import re
 import threading
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -27,6 +28,7 @@ MOST_BUNDLES = 100
 LONGEST_MS = 600_000
 FOLDER = "incidents"
 MAP_FILE = "site.map"
+_BUNDLE = re.compile(r"inc-([0-9]{1,18})-([0-9]{1,18})")
 
 _read_events: Reader[tuple[FleetEvent, ...]] = Reader(tuple[FleetEvent, ...])
 
@@ -171,7 +173,9 @@ class Bundler:
 
 def _keep_the_newest(folder: Path) -> None:
     """A fleet that runs for years must not fill its disk with its troubles."""
-    made = sorted(folder.glob("inc-*-*"), key=lambda one: [int(part) for part in one.name.split("-")[1:]])
+    # Whatever else lies there belongs to somebody else.
+    named = [(one, _BUNDLE.fullmatch(one.name)) for one in folder.iterdir()]
+    made = [one for _, _, one in sorted((int(name[1]), int(name[2]), one) for one, name in named if name is not None)]
     for old in made[:-MOST_BUNDLES]:
         rmtree(old, ignore_errors=True)
 

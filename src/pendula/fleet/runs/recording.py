@@ -151,6 +151,9 @@ def find_map(disk: Disk) -> None:
     if MAP_FILE in disk.list():
         try:
             put(from_bytes(disk.read(MAP_FILE)))
+        except OSError as trouble:
+            name = f"{getattr(disk, 'directory', '.')}/{MAP_FILE}"
+            raise MapDamaged(f"{name}: it cannot be read: {trouble.strerror}", path=name) from trouble
         except MapDamaged as damaged:
             name = f"{getattr(disk, 'directory', '.')}/{MAP_FILE}"
             raise MapDamaged(f"{name}: {damaged.message}; remove it to have it made anew", path=name) from damaged

@@ -15,8 +15,11 @@ from fastapi import FastAPI
 from pendula.fleet.site.file import from_bytes
 from pendula.kernel.disk import Disk, RealDisk
 from pendula.server.hosting.room_spec import RoomSpec
+from pendula.server.rooms.fleet import routes
 from pendula.server.rooms.fleet.fleets import fleets_of
 from pendula.server.rooms.fleet.routes import room_for
+from pendula.server.security.identity import Role
+from pendula.server.security.tokens import TokenStore
 from pendula.server.settings import Settings
 from tests.server.living import client_of, code_of, running, supervisor_of
 from tests.server.rooms.fleet.halls import BASE, HALL, made, now, until
@@ -44,6 +47,76 @@ async def test_a_fleet_lives_by_itself_and_does_its_tasks(served: httpx.AsyncCli
     assert [one["robot_id"] for one in told["trucks"]] == ["R1", "R2", "R3"]
     assert told["broken"] == []
     assert {one["stream_id"] for one in told["streams"]}
+
+
+ACTIONS = [
+    *({"type": f"{kind}_ROBOT", "robotId": "R1"} for kind in ("PAUSE", "RESUME", "REMOVE")),
+    *({"type": kind, "robotId": "R1"} for kind in ("CLEAR_FAULT", "RELOCATE", "DECLARE_ABSENT", "FORCE_RELEASE")),
+    *({"type": f"{kind}_TASK", "taskId": "T1"} for kind in ("CANCEL", "WITHDRAW", "HOLD", "RESUME")),
+    {"type": "PAUSE_FLEET"},
+    {"type": "RESUME_FLEET"},
+]
+OTHERS: list[tuple[str, Any]] = [
+    ("/tasks", {"pickNodeId": "WEST", "dropNodeId": "EAST"}),
+    ("/stock", {"nodeId": "WEST", "goods": 1}),
+    ("/faults", {"robotId": "R1", "fault": {"kind": "STAND", "for_ms": 1}}),
+    ("/reports", {"reports": []}),
+    ("/close", {}),
+    ("/open", {}),
+]
+
+
+@pytest.mark.req("FLT-FAIL-11", "FLT-API-7")
+async def test_who_may_only_look_does_nothing_to_a_fleet_and_is_told_why(
+    settings: Settings, rooms: Sequence[RoomSpec]
+) -> None:
+    secrets = {role: TokenStore(settings.data).new(f"the-{role}", role)[1] for role in (Role.VIEWER, Role.OPERATOR)}
+    headers = {role: {"authorization": f"Bearer {secret}"} for role, secret in secrets.items()}
+    wishes = [*(("/actions", {**one, "reason": "because"}) for one in ACTIONS), *OTHERS]
+    async with running(settings, rooms) as app, client_of(app, headers=headers[Role.OPERATOR]) as client:
+        await made(client)
+        looks = headers[Role.VIEWER]
+        refused = [await client.post(HALL_AT + path, json=body, headers=looks) for path, body in wishes]
+        refused.append(await client.post(BASE, params={"name": "mine"}, json=HALL, headers=looks))
+        refused.append(await client.get(f"{HALL_AT}/orders", headers=looks))
+        looked = await client.get(f"{HALL_AT}/now", headers=looks)
+        fleets = (await client.get(BASE)).json()["fleets"]
+
+    assert {(one.status_code, code_of(one)) for one in refused} == {(403, "role_too_low")}
+    assert {one.json()["error"]["message"] for one in refused} == {"This needs the role operator; the-viewer is viewer"}
+    assert (looked.status_code, [one["name"] for one in fleets]) == (200, ["hall"])
+    assert not any(one["paused"] for one in looked.json()["trucks"])
+
+
+@pytest.mark.parametrize(("limit", "code"), [("MOST_EDGES", "map_too_large"), ("MOST_TRUCKS", "fleet_too_large")])
+async def test_a_map_or_a_fleet_that_is_too_large_is_refused_before_it_is_compiled(
+    app: FastAPI, monkeypatch: pytest.MonkeyPatch, limit: str, code: str
+) -> None:
+    monkeypatch.setattr(routes, limit, 2)
+    monkeypatch.setattr(routes, "Run", None)
+    async with client_of(app) as client:
+        answer = await client.post(BASE, params={"name": "hall"}, json=HALL)
+
+    assert (answer.status_code, code_of(answer)) == (413, code)
+    assert "allowed over HTTP are 2" in answer.json()["error"]["message"]
+
+
+async def test_a_fleet_that_cannot_be_written_down_is_refused_and_the_others_live_on(
+    settings: Settings, rooms: Sequence[RoomSpec]
+) -> None:
+    mood = Mood()
+    async with running(settings, rooms, disk=mood.disks) as app, client_of(app) as client:
+        await made(client)
+        mood.read_only = True
+        answer = await client.post(BASE, params={"name": "second"}, json=HALL)
+        before = await now(client)
+        later = await until(client, lambda it: it["tick"] > before["tick"] + 10)
+        mood.read_only = False
+        await made(client, "second")
+
+    assert (answer.status_code, code_of(answer)) == (503, "journal_broken")
+    assert "Read-only file system" in answer.json()["error"]["message"]
+    assert later["degraded"] is None
 
 
 @pytest.mark.parametrize(
@@ -361,6 +434,7 @@ class Mood:
 
     full: bool = False
     failed: bool = False
+    read_only: bool = False
 
     def disks(self, path: Path) -> Callable[[], Disk]:
         return lambda: _Moody(path, self)
@@ -370,6 +444,11 @@ class _Moody(RealDisk):
     def __init__(self, path: Path, mood: Mood) -> None:
         super().__init__(path)
         self._mood = mood
+
+    def create(self, name: str) -> None:
+        if self._mood.read_only:
+            raise OSError(errno.EROFS, "Read-only file system", name)
+        super().create(name)
 
     def append(self, name: str, data: bytes) -> None:
         if self._mood.failed:

@@ -6,8 +6,9 @@ the journal need compile it again; where it is gone or damaged it is made anew.
 """
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path as FilePath
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import msgspec
 import structlog
@@ -22,7 +23,7 @@ from pendula.kernel.disk import RealDisk, replace
 from pendula.kernel.engine import Outside
 from pendula.kernel.journal import FileJournal
 from pendula.server.data_directory import NAME
-from pendula.server.errors import NotFound
+from pendula.server.errors import HttpRefused, NotFound
 from pendula.server.hosting.engine_host import EngineHost
 from pendula.server.hosting.room_spec import Host
 from pendula.server.hosting.supervisor import Supervisor
@@ -34,11 +35,47 @@ from pendula.server.views import State
 
 # Fleets that are being made at the same time.
 MOST_EXPECTED = 16
+# Maps that wait while one is compiled.
+MOST_WAITING_MAPS = 4
 BASE = "/api/v1/fleet"
 FLEET = BASE + "/{fleet}"
 FleetName = Annotated[str, Path(pattern=f"^{NAME.pattern}$")]
 
+T = TypeVar("T")
+
 log = structlog.get_logger("pendula.server")
+
+
+class MapsWait(HttpRefused):
+    """Other maps are being compiled, and some wait for that already. Try again in a moment."""
+
+    code = "maps_wait"
+    status = 503
+    retry_after = 5
+
+
+class DrawingBoard:
+    """Where maps are compiled: one after the other, and a short line of others. Every fleet needs threads for its own
+    ticks; many maps at once would leave none."""
+
+    def __init__(self) -> None:
+        self._free = asyncio.Lock()
+        self._asked = 0
+
+    async def work(self, make: Callable[[], T]) -> T:
+        """What is made, in a thread, when it is its turn. Raises `MapsWait` where the line is long."""
+        if self._asked > MOST_WAITING_MAPS:
+            raise MapsWait(f"{self._asked} maps are being compiled or wait for it; try again in a moment")
+        self._asked += 1
+        # Whoever asked may go away: the thread goes on, and nobody begins before it is over.
+        return await asyncio.shield(asyncio.get_running_loop().create_task(self._in_turn(make)))
+
+    async def _in_turn(self, make: Callable[[], T]) -> T:
+        try:
+            async with self._free:
+                return await asyncio.to_thread(make)
+        finally:
+            self._asked -= 1
 
 
 class Fleets:
@@ -50,6 +87,7 @@ class Fleets:
         self._loops: dict[str, FleetLoop] = {}
         self._expected: dict[str, Simulation | None] = {}
         self._caretaker: Caretaker | None = None
+        self.drawing_board = DrawingBoard()
         self.figures = Figures(host.metrics.registry, self._served)
 
     @property

@@ -4,7 +4,6 @@ State, journal, reasons and the stream of a fleet are the routes that every engi
 fleet alone; what people want waits for the next one and is answered by it.
 """
 
-import asyncio
 from collections.abc import Callable
 from pathlib import Path as FilePath
 from typing import Annotated, Any
@@ -15,7 +14,7 @@ from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
-from pendula.documents import read_bytes
+from pendula.documents import Document, read_bytes
 from pendula.fleet.contracts.traffic import OperatorAnswer
 from pendula.fleet.engine import FleetEngine
 from pendula.fleet.scenarios import Run
@@ -40,8 +39,10 @@ from pendula.server.settings import Settings
 from pendula.server.views import EngineSummary, encode_view
 
 FASTEST = 20
-# A map of this many edges compiles within a request; a larger one is compiled first, and served from its files.
+# A map of this many edges compiles within a request.
 MOST_EDGES = 700
+# A tick of so many trucks is decided before the next is due.
+MOST_TRUCKS = 200
 
 NewName = Annotated[str, Query(pattern=f"^{NAME.pattern}$", description="What the fleet is called")]
 Live = Annotated[bool, Query(description="Whether the trucks are real and call through a gateway")]
@@ -52,6 +53,13 @@ class MapTooLarge(HttpRefused):
     """The map would take too long to compile. Facts: `edges`, `allowed`."""
 
     code = "map_too_large"
+    status = 413
+
+
+class FleetTooLarge(HttpRefused):
+    """There are more trucks than one server decides about in time. Facts: `trucks`, `allowed`."""
+
+    code = "fleet_too_large"
     status = 413
 
 
@@ -95,17 +103,33 @@ async def begin(request: Request, supervisor: Supervised, name: NewName, live: L
     """A new fleet, out of a scenario as JSON."""
     data = await request.body()
     limits = document_limits(supervisor.settings)
-    scenario = await asyncio.to_thread(lambda: read_scenario(read_bytes(data, limits=limits), FilePath("/nonexistent")))
+    fleets = fleets_of(supervisor)
+    run = await fleets.drawing_board.work(lambda: _prepared(read_bytes(data, limits=limits)))
+    simulation = None if live else Simulation(run.scenario.world, run.scenario.seed, speed)
+    fleets.expect(name, simulation)
+    return New(name, run.config)
+
+
+def _prepared(document: Document) -> Run:
+    """Read, compiled, and found to be able to begin; expectations are for runs with an end."""
+    scenario = read_scenario(document, FilePath("/nonexistent"))
     _without_script(scenario)
-    edges = len(scenario.source.edges)
+    _not_too_large(scenario)
+    return Run(replace(scenario, expect=()))
+
+
+def _not_too_large(scenario: Scenario) -> None:
+    edges, trucks = len(scenario.source.edges), len(scenario.robots)
     if edges > MOST_EDGES:
         raise MapTooLarge(
-            f"The map has {edges} edges; allowed over HTTP are {MOST_EDGES}", edges=edges, allowed=MOST_EDGES
+            f"The map has {edges} edges; allowed over HTTP are {MOST_EDGES}. Larger ones are for `pendula fleet run`",
+            edges=edges,
+            allowed=MOST_EDGES,
         )
-    run = await asyncio.to_thread(_prepared, scenario)
-    simulation = None if live else Simulation(scenario.world, scenario.seed, speed)
-    fleets_of(supervisor).expect(name, simulation)
-    return New(name, run.config)
+    if trucks > MOST_TRUCKS:
+        raise FleetTooLarge(
+            f"The fleet has {trucks} trucks; allowed over HTTP are {MOST_TRUCKS}", trucks=trucks, allowed=MOST_TRUCKS
+        )
 
 
 def _without_script(scenario: Scenario) -> None:
@@ -118,11 +142,6 @@ def _without_script(scenario: Scenario) -> None:
             "to /tasks, goods and room to /stock, what people want to /actions, faults to /faults",
             members=members,
         )
-
-
-def _prepared(scenario: Scenario) -> Run:
-    """Compiled, and found to be able to begin; expectations are for runs with an end."""
-    return Run(replace(scenario, expect=()))
 
 
 _SCENARIO: dict[str, Any] = {
