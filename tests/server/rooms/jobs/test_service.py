@@ -126,8 +126,11 @@ async def test_a_store_that_is_only_slow_is_ready_for_as_long_as_its_last_good_a
 async def test_an_answer_that_does_not_come_in_time_is_slow_and_not_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(readiness_module, "READY_SECONDS", 0.001)
     go_on = threading.Event()
-    probe = readiness_module.ReadinessProbe(lambda: None if go_on.wait(60) else None, slow="busy")
 
+    def look() -> None:
+        go_on.wait(60)
+
+    probe = readiness_module.ReadinessProbe(look, slow="busy")
     at_first = await probe.trouble()
     go_on.set()
     await probe.close()
