@@ -14,7 +14,7 @@ from pendula.fleet.exclusion.relation import Relation
 from pendula.fleet.samples import FL_STD
 from pendula.fleet.samples.live_maps import spur_grid
 from pendula.fleet.samples.scenes import head_on_lane
-from pendula.fleet.scenarios import Run, read_scenario, shipped
+from pendula.fleet.scenarios import Run, ScenarioRefused, read_scenario, shipped
 from pendula.fleet.scenarios.model import ScenarioEvent
 from pendula.fleet.simulator import FaultKind
 from pendula.fleet.traffic.refuge import refuge
@@ -164,3 +164,11 @@ def test_a_truck_that_has_come_home_to_a_spur_of_the_needed_length_lets_others_p
     result = Run(read_scenario(from_value(SHORT_SPUR, "short-spur"), tmp_path)).run()
 
     assert result.unmet == ()
+
+
+@pytest.mark.req("FLT-LIVE-7")
+def test_where_locks_in_passing_close_the_only_way_the_run_is_refused(tmp_path: Path) -> None:
+    locked = {**SHORT_SPUR, "params": {"nodeLockPolicy": "every"}}
+
+    with pytest.raises(ScenarioRefused, match="nobody can go over 'E' and 'W' and come back to rest"):
+        Run(read_scenario(from_value(locked, "short-spur"), tmp_path))

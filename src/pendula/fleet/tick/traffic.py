@@ -28,15 +28,14 @@ from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.targets.rolling_target import Aim
 from pendula.fleet.tick import saving
 from pendula.fleet.tick.aiming import result, stopped
-from pendula.fleet.tick.draft import Draft, RefusedRoute
+from pendula.fleet.tick.draft import Draft, RefusedRoute, efforts
 from pendula.fleet.tick.invariants import held_between_ticks
 from pendula.fleet.tick.observing import DroppedReport, TruckReport
 from pendula.fleet.tick.phases import PHASES
 from pendula.fleet.tick.starting_state import place_all
-from pendula.fleet.traffic.grants import Effort, Rule
+from pendula.fleet.traffic.grants import Rule
 from pendula.fleet.traffic.lock_state import LockState
 from pendula.fleet.traffic.resources import Exclusion
-from pendula.fleet.traffic.search import LOOKS
 from pendula.fleet.trucks.profiles import RobotProfile
 from pendula.fleet.turns.directions import Directions, two_way
 from pendula.fleet.views import reasons
@@ -44,12 +43,6 @@ from pendula.fleet.views.corridor_request import corridor_request
 from pendula.fleet.views.snapshot import Scene, queue_places, snapshot
 from pendula.kernel.canonical import digest
 from pendula.kernel.errors import InputRefused, WrongUsage
-
-# What looks at trucks may cost in a single search, in branches: with 20 trucks none that finds something takes as many,
-# and with 100 one that finds nothing would make several times as many.
-_LOOKS_OF_A_SEARCH = 20
-# Up to so many trucks eight looks count as a branch; in a larger fleet fewer, since all else of its tick costs more.
-_SMALL_FLEET = 50
 
 
 class TrafficRefused(InputRefused):
@@ -317,9 +310,7 @@ class Traffic:
         return self
 
     def _draft(self, inputs: TickInputs) -> Draft:
-        one = self.params
-        for_routes = one.search_nodes_per_tick // 2
-        looks = max(1, LOOKS * _SMALL_FLEET // max(_SMALL_FLEET, len(self._records)))
+        effort, admissions = efforts(self.params, len(self._records))
         return Draft(
             tick=self.tick_number,
             now_ms=inputs.now_ms,
@@ -333,8 +324,8 @@ class Traffic:
             numbers=self._numbers,
             closed=self.closed,
             locks=self._locks,
-            effort=Effort(one.search_nodes, one.search_nodes_per_tick - for_routes, _LOOKS_OF_A_SEARCH, looks),
-            admissions=Effort(one.search_nodes, for_routes, _LOOKS_OF_A_SEARCH, looks),
+            effort=effort,
+            admissions=admissions,
             directions=self._directions.copied(),
             two_way=self._two_way,
             ways=self._ways,
