@@ -14,7 +14,7 @@ import pytest
 from pendula.fleet.engine import FleetEngine
 from pendula.fleet.runs import fleet_at, last_tick, reading
 from tests.compatibility.generation import Generation
-from tests.compatibility.questions import Question
+from tests.compatibility.questions import Question, asked
 
 DECISIONS = 2
 
@@ -61,24 +61,36 @@ FLEETS = Generation(
     usual_then={"params": {"searchNodesPerTick": 24}},
 )
 
-# A fleet that decides otherwise by now refuses the journal in words, and gets a generation of its own.
-SAME = FleetEngine.decisions == DECISIONS
-same_decisions = pytest.mark.skipif(not SAME, reason="fleets decide by another version now")
+
+def test_the_journal_is_of_the_decisions_of_today() -> None:
+    # Fleets that decide otherwise get a generation of their own: this one stays, and is refused as below.
+    assert FleetEngine.decisions == DECISIONS
 
 
-@same_decisions
+@pytest.mark.req("FLT-OBS-4")
+@pytest.mark.parametrize("name", FLEETS.questions)
+def test_a_fleet_that_decides_otherwise_refuses_the_journal_in_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(FleetEngine, "decisions", DECISIONS + 1)
+
+    answer = asked(FLEETS.questions[name], FLEETS.copied(tmp_path))
+
+    assert answer.code == 1
+    assert answer.said["error"]["code"] == "other_decisions"
+    assert f"was written with decisions {DECISIONS}, this version decides by" in answer.said["error"]["message"]
+
+
 @pytest.mark.req("FLT-OBS-4", "FLT-TEST-50")
 @pytest.mark.parametrize("name", FLEETS.questions)
 def test_the_journal_is_read_as_it_was_then(tmp_path: Path, name: str) -> None:
     FLEETS.assert_reads_as_then(name, tmp_path)
 
 
-@same_decisions
 def test_the_fleet_is_found_in_the_state_in_which_it_was_left(tmp_path: Path) -> None:
     FLEETS.assert_state_as_then(tmp_path)
 
 
-@same_decisions
 def test_the_file_runs_as_it_did_then_and_its_journal_holds_the_same(tmp_path: Path) -> None:
     FLEETS.assert_runs_as_then(tmp_path)
 
