@@ -1,10 +1,12 @@
-"""A fleet's journal of decisions 2, with meetings, troubles and what people did, is read and written as it was.
+"""A fleet's journal of decisions 3, with meetings, troubles and what people did, is read and written as it was; one of
+decisions 2 is refused in words.
 
     python -m tests.compatibility.test_fleets
 
-wrote `fleets` and `fleets.json` when fleets came to decide by version 2.
+wrote `fleets-3` and `fleets-3.json` when fleets came to decide by version 3. `fleets` is of version 2.
 """
 
+import shutil
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -14,9 +16,9 @@ import pytest
 from pendula.fleet.engine import FleetEngine
 from pendula.fleet.runs import fleet_at, last_tick, reading
 from tests.compatibility.generation import Generation
-from tests.compatibility.questions import Question, asked
+from tests.compatibility.questions import HERE, Question, asked
 
-DECISIONS = 2
+DECISIONS, BEFORE = 3, "fleets"
 
 CROSSING: dict[str, Any] = {
     "contractVersion": "1.0.0",
@@ -48,7 +50,7 @@ def state(journal: Path) -> str:
 
 
 FLEETS = Generation(
-    name="fleets",
+    name="fleets-3",
     file="crossing.yaml",
     document=CROSSING,
     run=Question("fleet run crossing.yaml --json"),
@@ -58,27 +60,24 @@ FLEETS = Generation(
         "why": Question("fleet why crossing-journal --tick 100 --robot R2 --json"),
     },
     state=state,
-    usual_then={"params": {"searchNodesPerTick": 24}},
 )
 
 
 def test_the_journal_is_of_the_decisions_of_today() -> None:
-    # Fleets that decide otherwise get a generation of their own: this one stays, and is refused as below.
+    # Fleets that decide otherwise get a generation of their own; the one before stays, and is refused as below.
     assert FleetEngine.decisions == DECISIONS
 
 
 @pytest.mark.req("FLT-OBS-4")
 @pytest.mark.parametrize("name", FLEETS.questions)
-def test_a_fleet_that_decides_otherwise_refuses_the_journal_in_words(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    monkeypatch.setattr(FleetEngine, "decisions", DECISIONS + 1)
+def test_a_journal_of_the_decisions_before_is_refused_in_words(tmp_path: Path, name: str) -> None:
+    fleets = Path(shutil.copytree(HERE / BEFORE, tmp_path / BEFORE))
 
-    answer = asked(FLEETS.questions[name], FLEETS.copied(tmp_path))
+    answer = asked(FLEETS.questions[name], fleets)
 
     assert answer.code == 1
     assert answer.said["error"]["code"] == "other_decisions"
-    assert f"was written with decisions {DECISIONS}, this version decides by" in answer.said["error"]["message"]
+    assert "was written with decisions 2, this version decides by 3" in answer.said["error"]["message"]
 
 
 @pytest.mark.req("FLT-OBS-4", "FLT-TEST-50")
