@@ -46,8 +46,8 @@ from pendula.fleet.views.snapshot import Scene, queue_places, snapshot
 from pendula.kernel.canonical import digest
 from pendula.kernel.errors import InputRefused, WrongUsage
 
-# What looks at trucks may cost in a single search, in branches: with 100 trucks one that finds nothing would make several
-# times as many.
+# What looks at trucks may cost in a single search, in branches: with 100 trucks one that finds nothing would make
+# several times as many.
 _LOOKS_OF_A_SEARCH = 20
 # Up to so many trucks eight looks count as a branch; in a larger fleet fewer, since all else of its tick costs more.
 _SMALL_FLEET = 50
