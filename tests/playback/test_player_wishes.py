@@ -29,6 +29,7 @@ from pendula.playback.events import (
     Pause,
     PauseChannel,
     Pinned,
+    Reset,
     ResumeChannel,
     Shown,
     ShowNext,
@@ -57,6 +58,24 @@ def test_what_is_pinned_is_told_and_shown_next_for_its_own_time() -> None:
     assert isinstance(event, Shown)
     assert (event.item.id, event.item.origin, event.started_at, event.ends_at) == (77, "pinned", 1000, 1250)
     assert not list(player.broken())
+
+
+def test_why_of_what_is_pinned_is_known_in_a_later_epoch() -> None:
+    player = playing()
+    player.apply(ShowNext(id=77, ts=3, dwell_ms=250))
+    player.apply(Advance(1000))
+
+    player.apply(Reset("somebody asked for it"))
+
+    assert player.why({"now": True}).sentence == "Somebody asked to see it next."
+
+
+def test_why_of_what_was_on_before_a_new_epoch_says_so() -> None:
+    player = playing()
+
+    player.apply(Reset("somebody asked for it"))
+
+    assert player.why({"now": True}).sentence == "It came up in epoch 0; the weights of that epoch are gone."
 
 
 @pytest.mark.req("PLAY-USE-1")

@@ -159,7 +159,7 @@ class Player(Screening):
             case {"ordinal": int(ordinal)} if ordinal is not True and ordinal is not False:
                 pass
             case {"now": True} if self.screen.item is not None:
-                ordinal, epoch_id = self.screen.item.ordinal, self.screen.item.epoch_id
+                return explain.why_on(self.programme, self.screen.item)
             case {"now": True}:
                 return Reason("blank", "Nothing is on.", {"playing": not self.paused})
             case _:

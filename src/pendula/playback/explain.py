@@ -4,6 +4,7 @@ from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Reason
 from pendula.playback.choosing import new_artwork
 from pendula.playback.choosing.programme import Programme
+from pendula.playback.events import View
 from pendula.playback.model import WSUM, Item, Levels, Origin, PickMode, Trace
 
 
@@ -26,6 +27,18 @@ def why(programme: Programme, item: Item) -> Reason:
         case Origin.BASE:
             sentence = f"It was the turn of channel {item.channel!r}, and this was its next record."
             return Reason("turn_of_channel", sentence, facts, (*drawn, *_base(programme, item, trace)))
+
+
+def why_on(programme: Programme, on: View) -> Reason:
+    """Why this is on. It may be in no history: a new epoch begins without one, and what is pinned has no number."""
+    facts: dict[str, Json] = {"id": on.id, "ordinal": on.ordinal, "epoch_id": on.epoch_id}
+    if on.origin == Origin.PINNED:
+        return Reason("pinned", "Somebody asked to see it next.", facts)
+    item = by_ordinal(programme, on.ordinal, on.epoch_id)
+    if item is None:
+        sentence = f"It came up in epoch {on.epoch_id}; the weights of that epoch are gone."
+        return Reason("earlier_epoch", sentence, {**facts, "origin": on.origin})
+    return why(programme, item)
 
 
 def by_ordinal(programme: Programme, ordinal: int, epoch_id: int | None = None) -> Item | None:

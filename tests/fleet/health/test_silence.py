@@ -44,3 +44,22 @@ def test_a_truck_that_is_back_where_it_was_goes_on() -> None:
     hall.first.mute = False
 
     assert hall.goes_on()
+
+
+@pytest.mark.req("FLT-FAIL-9", "FLT-RES-13")
+def test_what_a_truck_has_passed_in_silence_is_free_once_it_goes_on_though_that_was_put_off() -> None:
+    hall = Hall()
+    hall.run(30)
+    hall.first.mute = True
+    hall.run(25)
+    silent = set(hall.record().keeps)
+    # It was refused something before, and is not asked for some seconds whether it can go on.
+    hall.record().again_ms = hall.now + 4_000
+    hall.first.mute = False
+    hall.run(35)
+    back, frozen = set(hall.record().keeps), hall.traffic._locks.truck(0).frozen
+    hall.run(25)
+
+    assert (back, frozen) == (silent, True)
+    assert not silent <= set(hall.record().keeps)
+    assert hall.traffic._locks.truck(0).held == set(hall.record().keeps)

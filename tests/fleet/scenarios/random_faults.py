@@ -14,6 +14,7 @@ from pendula.fleet.scenarios.model import ScenarioEvent
 from pendula.fleet.simulator import FaultKind
 from pendula.fleet.units import MILLION
 from tests.fleet.scenarios.random_runs import Case, drawn, sample
+from tests.fleet.scenarios.watching import held_for_nothing
 
 # Whoever waits for the same truck is told of by then, and a tick.
 _TOLD_MS = 90_200
@@ -120,6 +121,7 @@ def watched(run: Run) -> Iterator[str]:
             if waits and told.now_ms - one.blocked_ms > _TOLD_MS and one.escalated < 3:
                 yield f"{one.robot_id} waits for too long, and nobody is told, at {told.now_ms} ms"
             before[one.robot_id] = set(one.keeps), one.doubt
+        yield from held_for_nothing(run)
     for _ in range(_QUIET_TICKS):
         run.step()
     for one in run.traffic.records:

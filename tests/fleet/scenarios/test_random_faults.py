@@ -52,6 +52,13 @@ def test_a_truck_that_was_believed_where_it_was_not_waits_for_a_person_and_then_
     assert run.traffic.records[0].doubt is None
 
 
+@pytest.mark.req("FLT-FAIL-9", "FLT-RES-13")
+def test_nothing_stays_closed_behind_a_truck_that_had_to_wait_before_it_came_back() -> None:
+    case = faulty(1_227, 10, 3 * MINUTE_MS)
+
+    assert failures(case, watched) == ()
+
+
 @pytest.mark.req("FLT-FAIL-1", "FLT-TEST-41")
 def test_nothing_collides_where_trucks_get_stuck_and_roll_over_their_stop_lines() -> None:
     found = [failures(faulty(seed, 5, 45_000, GRAVE)) for seed in range(300, 306)]

@@ -14,10 +14,11 @@ from pendula.fleet.exclusion.relation import Relation
 from pendula.fleet.samples import FL_STD
 from pendula.fleet.samples.live_maps import spur_grid
 from pendula.fleet.samples.scenes import head_on_lane
-from pendula.fleet.scenarios import Run, read_scenario, shipped
+from pendula.fleet.scenarios import Run, ScenarioRefused, read_scenario, shipped
 from pendula.fleet.scenarios.model import ScenarioEvent
 from pendula.fleet.simulator import FaultKind
 from pendula.fleet.traffic.refuge import refuge
+from pendula.kernel.canonical import Json
 from tests.fleet.scenarios.watching import Witness
 from tests.fleet.tick.yard import Yard
 
@@ -130,7 +131,7 @@ def test_who_waits_for_a_pick_in_a_spur_stands_where_it_is_in_nobodys_way() -> N
     assert stood > 50
 
 
-SHORT_SPUR = {
+SHORT_SPUR: dict[str, Json] = {
     "contractVersion": "1.0.0",
     "name": "short-spur",
     "map": {
@@ -164,3 +165,11 @@ def test_a_truck_that_has_come_home_to_a_spur_of_the_needed_length_lets_others_p
     result = Run(read_scenario(from_value(SHORT_SPUR, "short-spur"), tmp_path)).run()
 
     assert result.unmet == ()
+
+
+@pytest.mark.req("FLT-LIVE-7")
+def test_where_locks_in_passing_close_the_only_way_the_run_is_refused(tmp_path: Path) -> None:
+    locked = {**SHORT_SPUR, "params": {"nodeLockPolicy": "every"}}
+
+    with pytest.raises(ScenarioRefused, match="nobody can go over 'E' and 'W' and come back to rest"):
+        Run(read_scenario(from_value(locked, "short-spur"), tmp_path))

@@ -22,6 +22,16 @@ def watched(run: Run) -> Iterator[str]:
         yield from witness.wrong(run.traffic._locks, outputs.now_ms)
 
 
+def held_for_nothing(run: Run) -> Iterator[str]:
+    """What the locks hold for a truck that the truck does not keep: it would stay closed to others for good."""
+    locks = run.traffic._locks
+    for record in run.traffic.records:
+        if not locks.truck(record.number).frozen:
+            for resource in sorted(locks.truck(record.number).held - {*record.keeps}):
+                name = run.site.resource_name(resource)
+                yield f"{record.robot_id} does not keep {name}, the locks do, at {run.now_ms} ms"
+
+
 class Place:
     """Where a simulated truck is when a tick begins."""
 

@@ -45,11 +45,11 @@ class ServedSettings(Struct, frozen=True):
 
 TABLE: tuple[Setting, ...] = (
     Setting("heartbeat_ms", _S + "HEARTBEAT_MS", "wall-clock time between two ticks and two heartbeats", least=1),
-    Setting("max_active_runs", _S + "MAX_ACTIVE_RUNS", "active runs of the process; 0 is no limit", least=_ANY),
+    Setting("max_active_runs", _S + "MAX_ACTIVE_RUNS", "active runs of the process; 0 means no limit", least=_ANY),
     Setting(
         "max_active_runs_per_owner",
         _S + "MAX_ACTIVE_RUNS_PER_OWNER",
-        "active runs of an owner; 0 is no limit",
+        "active runs of an owner; 0 means no limit",
         least=_ANY,
     ),
     Setting("max_run_records", _S + "MAX_RUN_RECORDS", "records of ended runs kept in memory", least=1, most=100_000),
@@ -58,9 +58,12 @@ TABLE: tuple[Setting, ...] = (
     ),
     Setting("event_buffer_ttl_sec", _S + "EVENT_BUFFER_TTL_SEC", "seconds for which they are kept", least=1),
     Setting("sse_sub_queue_max", _S + "SSE_SUB_QUEUE_MAX", "events a reader may leave unread", least=1, most=10**6),
-    Setting("sse_max_connections", _S + "SSE_MAX_CONNECTIONS", "streams of the process; 0 is no limit", least=_ANY),
+    Setting("sse_max_connections", _S + "SSE_MAX_CONNECTIONS", "streams of the process; 0 means no limit", least=_ANY),
     Setting(
-        "sse_max_connections_per_run", _S + "SSE_MAX_CONNECTIONS_PER_RUN", "streams of a run; 0 is no limit", least=_ANY
+        "sse_max_connections_per_run",
+        _S + "SSE_MAX_CONNECTIONS_PER_RUN",
+        "streams of a run; 0 means no limit",
+        least=_ANY,
     ),
     Setting("run_persist_every_ms", _S + "RUN_PERSIST_EVERY_MS", "between two writes of an unchanged record", least=1),
     Setting(

@@ -125,7 +125,7 @@ class Ways:
 
     def undoable(self, streams: Iterable[Stream]) -> list[str]:
         """A sentence for every pick and drop of which no truck that may serve them comes back to rest. There is none on
-        a map that is LIVE for the fleet."""
+        a map that is LIVE for the fleet, unless every node is locked that a truck passes."""
         pairs = ((one, pick, drop) for one in streams for pick in one.pick_node_ids for drop in one.drop_node_ids)
         return [
             f"{one.stream_id!r}: nobody can go over {pick!r} and {drop!r} and come back to rest"

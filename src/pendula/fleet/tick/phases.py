@@ -91,9 +91,10 @@ def freeze_the_lost(draft: Draft) -> None:
 
 
 def release_the_passed(draft: Draft) -> None:
-    """What lies behind the release bound, and what was given back and acknowledged."""
+    """What lies behind the release bound, and what was given back and acknowledged. A truck that has failed keeps all
+    of it until it goes on: the locks give nothing of it away, and what only they held would be held for good."""
     for record in draft.records:
-        if record.doubt is not None:
+        if record.doubt is not None or draft.locks.truck(record.number).frozen:
             continue
         bound, passed_um = release_bound_um(record, draft.now_ms), record.passed_um
         bound = bound if bound < passed_um else passed_um

@@ -156,6 +156,17 @@ def test_options_are_those_of_the_library(
         assert told["digests"] != plain.digests
 
 
+def test_a_file_of_settings_is_as_good_as_its_settings(ring: Path, tmp_path: Path, pendula: Pendula) -> None:
+    file = tmp_path / "few.yaml"
+    file.write_text("actions_per_tick_max: 3\namount_cap: 2\n")
+    run = ("credit", "run", ring, "--ticks", "5", "--json")
+
+    told = said(pendula(*run, "--set", file))
+
+    assert told == said(pendula(*run, "--set", "actions_per_tick_max=3", "--cap", "2"))
+    assert pendula(*run, "--set", file, "--cap", "5").code == 2
+
+
 def test_options_go_over_the_environment(ring: Path, pendula: Pendula, monkeypatch: pytest.MonkeyPatch) -> None:
     run = ("credit", "run", ring, "--ticks", "5", "--json")
     plain = said(pendula(*run))

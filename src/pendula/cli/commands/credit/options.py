@@ -38,7 +38,7 @@ CapOption = Annotated[
 ]
 SetOption = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="NAME=VALUE", help="Any setting, by name or variable; may be repeated."),
+    typer.Option("--set", metavar="NAME=VALUE", help="Any setting, or a file of them; may be repeated."),
 ]
 
 FirstSeedOption = Annotated[int, typer.Option(metavar="S", min=0, help="The first seed; the others follow it.")]
@@ -66,7 +66,8 @@ def chosen(
         given.append(("amount_cap", cap))
     if yardstick:
         given.append(("clearing_yardstick", "on"))
-    given += (_pair("--set", text, {}) for text in sets or ())
+    for text in sets or ():
+        given += _of_file(text).items() if _is_file(text) else [_pair("--set", text, {})]
     found = dict(given)
     if len(found) < len(given):
         twice = next(name for name, _ in given if sum(name == other for other, _ in given) > 1)
@@ -106,7 +107,7 @@ def of_the_scenario(texts: Sequence[str] | None) -> tuple[list[str], list[tuple[
     """What is about settings, and changes of the scenario as (path, value); raises `WrongUsage`."""
     from pendula.credit.studies.variations import InvalidVariation, names_a_place, split, variation
 
-    places = [text for text in texts or () if names_a_place(text)]
+    places = [text for text in texts or () if names_a_place(text) and not _is_file(text)]
     try:
         changes = [split(text) for text in places]
         for path, _ in changes:
@@ -114,6 +115,18 @@ def of_the_scenario(texts: Sequence[str] | None) -> tuple[list[str], list[tuple[
     except InvalidVariation as refused:
         raise WrongUsage(refused.message, **refused.details) from None
     return [text for text in texts or () if text not in places], changes
+
+
+def _is_file(text: str) -> bool:
+    return "=" not in text and Path(text).suffix.lower() in (".yaml", ".yml", ".json")
+
+
+def _of_file(name: str) -> dict[str, str]:
+    """The settings of a file, as `compare` takes them for a side; raises `DocumentRefused` with every fault."""
+    from pendula.credit.reading.settings_file import read_settings
+    from pendula.documents import read_file
+
+    return read_settings(read_file(name))
 
 
 def _pair(option: str, text: str, short: Mapping[str, str]) -> tuple[str, str]:

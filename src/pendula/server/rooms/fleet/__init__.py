@@ -7,6 +7,7 @@ bodies     what is sent to a fleet
 fleets     the fleets of a server: loops, kept simulations, kept maps
 loop       the life of one fleet, tick by tick
 trucks     simulated trucks, or real ones behind a gateway
+alerts     alerts as sentences
 views      the map, a moment, tasks and streams, as a page draws them
 figures    what Prometheus is told
 demo       four trucks in a hall, and what goes wrong with them now and then

@@ -23,6 +23,7 @@ from pendula.kernel.commit import Closed
 from pendula.kernel.errors import PendulaError
 from pendula.server.errors import HttpRefused
 from pendula.server.hosting.engine_host import EngineHost
+from pendula.server.rooms.fleet.alerts import sentence_of
 from pendula.server.rooms.fleet.figures import Figures
 from pendula.server.rooms.fleet.trucks import RemoteTrucks, SimulatedTrucks, Simulation, Trucks
 from pendula.server.rooms.fleet.views import AlertNow
@@ -180,7 +181,7 @@ class FleetLoop:
             match event:
                 case AlertRaised(alert):
                     names = [alert.robotId] if isinstance(alert.robotId, str) else []
-                    said = str(alert.details.get("message", ""))
+                    said = sentence_of(alert)
                     self.alerts.append(
                         AlertNow(tick, now, "alert", alert, code=alert.code, robot_ids=names, message=said)
                     )

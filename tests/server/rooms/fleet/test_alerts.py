@@ -1,0 +1,32 @@
+"""What a person reads beside the code of an alert."""
+
+import pytest
+
+from pendula.fleet.contracts.traffic import Alert
+from pendula.kernel.canonical import Json
+from pendula.server.rooms.fleet.alerts import sentence_of
+
+
+@pytest.mark.parametrize(
+    ("code", "details", "said"),
+    [
+        ("WAIT_NOTICE", {"by": "R2", "waitMs": 10_400}, "R1 has waited for R2 for 10 s"),
+        ("ROUTE_REFUSED", {"code": "X", "cycle": []}, "the route of R1 is refused: X"),
+        (
+            "ROUTE_REFUSED",
+            {"code": "WAIT_SAFE_STATE", "cycle": ["R1", "R2"]},
+            "the route of R1 waits: R1, R2 would wait for each other",
+        ),
+        (
+            "ROBOT_OFFLINE",
+            {"keptResources": 3, "cutOff": ["R2"]},
+            "R1 cannot be counted on and keeps its place; cut off by it: R2",
+        ),
+        ("ROBOT_OFFLINE", {"keptResources": 3, "cutOff": []}, "R1 cannot be counted on and keeps its place"),
+        ("DEADLOCK_SUSPECTED", {"robotIds": ["R1", "R2"], "resources": []}, "R1, R2 wait for each other"),
+        ("ROBOT_FAULT", {"message": "R1 did not load"}, "R1 did not load"),
+        ("NO_COMMS", {"lastAckSeq": 4}, ""),
+    ],
+)
+def test_an_alert_is_a_sentence(code: str, details: dict[str, Json], said: str) -> None:
+    assert sentence_of(Alert("al-1", code, "INFO", 0, details, "R1")) == said
