@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.tick import TickInputs
-from pendula.fleet.tick.draft import Draft
+from pendula.fleet.tick.draft import Draft, efforts
 from pendula.fleet.tick.phases import PHASES
 from pendula.fleet.traffic.grants import Effort
 from pendula.fleet.traffic.resources import Exclusion
@@ -66,3 +67,10 @@ def test_a_search_may_look_less_often_where_less_is_left_or_a_look_costs_more() 
     assert Effort(most=20).looks() == 160
     assert Effort(left=3, most=20).looks() == 48
     assert Effort(most=20, looks_a_branch=4).looks() == 80
+
+
+@pytest.mark.req("FLT-LIVE-12")
+def test_in_a_large_fleet_a_search_looks_less_often() -> None:
+    most = [efforts(TrafficParams(), trucks)[0].looks() for trucks in (1, 20, 40, 100, 200, 1000)]
+
+    assert most == [160, 160, 160, 60, 40, 40]

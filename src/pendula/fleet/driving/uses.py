@@ -8,7 +8,6 @@ from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import cast
 
 import numpy as np
 from msgspec import Struct
@@ -21,6 +20,7 @@ from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.site.disc_index import DiscIndex
 
 Ints = NDArray[np.int64]
+Column = tuple[int, ...]
 
 # A position that no route reaches: what is held there is never passed.
 NEVER_UM = 1 << 62
@@ -91,10 +91,10 @@ class Uses:
         return tuple(map(Use, *(one[first:last] for one in self._lists)))
 
     @cached_property
-    def _lists(self) -> tuple[list[int], list[int], list[int]]:
-        """The columns as lists: a few entries of those cost less than a few of an array."""
-        lists = self.resource.tolist(), self.need_um.tolist(), self.free_um.tolist()
-        return cast(tuple[list[int], list[int], list[int]], lists)
+    def _lists(self) -> tuple[Column, Column, Column]:
+        """The columns as tuples: a few entries of those cost less than a few of an array, and the collector does not
+        look into them, as it would into lists."""
+        return tuple(self.resource.tolist()), tuple(self.need_um.tolist()), tuple(self.free_um.tolist())
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -17,9 +17,17 @@ from pendula.fleet.tick import alarms
 from pendula.fleet.tick.observing import DroppedReport, TruckReport
 from pendula.fleet.traffic.grants import Effort, Rule
 from pendula.fleet.traffic.lock_state import LockState
+from pendula.fleet.traffic.search import LOOKS
 from pendula.fleet.turns.directions import Directions
 from pendula.fleet.turns.queueing import Queue
 from pendula.kernel.canonical import Json
+
+# What looks at trucks may cost in a single search, in branches: with 20 trucks none that finds something takes as many,
+# and with 100 one that finds nothing would make several times as many.
+_LOOKS_OF_A_SEARCH = 20
+# Up to so many trucks eight looks count as a branch; in a larger fleet fewer, since all else of its tick costs more.
+_SMALL_FLEET = 40
+_LEAST_LOOKS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,3 +105,14 @@ class Draft:
 
     def names(self, numbers: Iterable[int]) -> list[Json]:
         return [self.records[number].robot_id for number in numbers]
+
+
+def efforts(params: TrafficParams, trucks: int) -> tuple[Effort, Effort]:
+    """What a tick may search for units, and for routes."""
+    for_routes = params.search_nodes_per_tick // 2
+    looks = max(_LEAST_LOOKS, LOOKS * _SMALL_FLEET // max(_SMALL_FLEET, trucks))
+    for_units = params.search_nodes_per_tick - for_routes
+    return (
+        Effort(params.search_nodes, for_units, _LOOKS_OF_A_SEARCH, looks),
+        Effort(params.search_nodes, for_routes, _LOOKS_OF_A_SEARCH, looks),
+    )

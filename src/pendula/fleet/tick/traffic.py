@@ -28,29 +28,21 @@ from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.targets.rolling_target import Aim
 from pendula.fleet.tick import saving
 from pendula.fleet.tick.aiming import result, stopped
-from pendula.fleet.tick.draft import Draft, RefusedRoute
+from pendula.fleet.tick.draft import Draft, RefusedRoute, efforts
 from pendula.fleet.tick.invariants import held_between_ticks
 from pendula.fleet.tick.observing import DroppedReport, TruckReport
 from pendula.fleet.tick.phases import PHASES
 from pendula.fleet.tick.starting_state import place_all
-from pendula.fleet.traffic.grants import Effort, Rule
+from pendula.fleet.traffic.grants import Rule
 from pendula.fleet.traffic.lock_state import LockState
 from pendula.fleet.traffic.resources import Exclusion
-from pendula.fleet.traffic.search import LOOKS
 from pendula.fleet.trucks.profiles import RobotProfile
 from pendula.fleet.turns.directions import Directions, two_way
-from pendula.fleet.turns.queueing import recall
 from pendula.fleet.views import reasons
 from pendula.fleet.views.corridor_request import corridor_request
 from pendula.fleet.views.snapshot import Scene, queue_places, snapshot
 from pendula.kernel.canonical import digest
 from pendula.kernel.errors import InputRefused, WrongUsage
-
-# What looks at trucks may cost in a single search, in branches: with 20 trucks none that finds something takes as many,
-# and with 100 one that finds nothing would make several times as many.
-_LOOKS_OF_A_SEARCH = 20
-# Up to so many trucks eight looks count as a branch; in a larger fleet fewer, since all else of its tick costs more.
-_SMALL_FLEET = 50
 
 
 class TrafficRefused(InputRefused):
@@ -306,23 +298,19 @@ class Traffic:
             raise TrafficRefused("the state is of another map, fleet or set of parameters", findings=[])
         self.tick_number, self.now_ms, self._alerts, self._order = saved.tick, saved.now_ms, saved.alerts, saved.order
         for truck, record in zip(saved.trucks, self._records, strict=True):
-            saving.restore_truck(truck, record, self._ground)
+            saving.restore_truck(truck, record, self._ground, self._locks)
         fresh = LockState(self._locks.exclusion, len(self._records))
         trucks = [
             None if truck.lock is None else saving.restored_lock(truck.lock, fresh, number)
             for number, truck in enumerate(saved.trucks)
         ]
         self._locks = saving.restored(fresh.exclusion, trucks, saved.witness, saved.home)
-        for record in self._records:
-            recall(record, self._locks)
         self._directions = saving.directions_of(saved)
         self._cycles = dict(saved.cycles)
         return self
 
     def _draft(self, inputs: TickInputs) -> Draft:
-        one = self.params
-        for_routes = one.search_nodes_per_tick // 2
-        looks = max(1, LOOKS * _SMALL_FLEET // max(_SMALL_FLEET, len(self._records)))
+        effort, admissions = efforts(self.params, len(self._records))
         return Draft(
             tick=self.tick_number,
             now_ms=inputs.now_ms,
@@ -336,8 +324,8 @@ class Traffic:
             numbers=self._numbers,
             closed=self.closed,
             locks=self._locks,
-            effort=Effort(one.search_nodes, one.search_nodes_per_tick - for_routes, _LOOKS_OF_A_SEARCH, looks),
-            admissions=Effort(one.search_nodes, for_routes, _LOOKS_OF_A_SEARCH, looks),
+            effort=effort,
+            admissions=admissions,
             directions=self._directions.copied(),
             two_way=self._two_way,
             ways=self._ways,

@@ -9,7 +9,7 @@ until the position at which it is released.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self, cast
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,16 +52,16 @@ class Demand:
         """The position at rest."""
         return len(self.need_at) - 2
 
-    # Single entries of an array cost more than those of a list, and every question asks for two.
+    # Single entries of an array cost more than those of a tuple, and every question asks for two.
     @cached_property
-    def need_from(self) -> list[int]:
+    def need_from(self) -> tuple[int, ...]:
         """Where row k of `need` begins."""
-        return cast(list[int], self.need_at.tolist())
+        return tuple(self.need_at.tolist())
 
     @cached_property
-    def stand_from(self) -> list[int]:
+    def stand_from(self) -> tuple[int, ...]:
         """Where row k of `stand` begins."""
-        return cast(list[int], self.stand_at.tolist())
+        return tuple(self.stand_at.tolist())
 
     def needs(self, after: int, upto: int) -> Ints:
         """What must be taken to get from position `after` to position `upto`, with repetitions."""
@@ -76,10 +76,10 @@ class Demand:
         return last if last > after else None
 
     @cached_property
-    def _last_wanted(self) -> list[int]:
+    def _last_wanted(self) -> tuple[int, ...]:
         """For each position the last one up to it that is not unwanted, -1 where all are."""
         wanted = np.where(self.unwanted, -1, np.arange(len(self.unwanted)))
-        return cast(list[int], np.maximum.accumulate(wanted).tolist())
+        return tuple(np.maximum.accumulate(wanted).tolist())
 
     def need_positions(self) -> Ints:
         """For every entry of `need` the position it is needed for."""

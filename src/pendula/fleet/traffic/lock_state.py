@@ -27,7 +27,7 @@ NOBODY = -1
 class Expiry:
     """Resources in the order of the last position that a way needs them for: `resource[at[k]:at[k + 1]]` for k."""
 
-    at: list[int]
+    at: tuple[int, ...]
     resource: Ints
 
     def between(self, after: int, upto: int) -> Ints:
@@ -240,7 +240,7 @@ class LockState:
         found = found[order]
         at = np.searchsorted(self._last[found], np.arange(last + 2))
         self._last[found] = -1
-        return Expiry(at.tolist(), found)
+        return Expiry(tuple(at.tolist()), found)
 
     # -- what is held ------------------------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ that found nothing, since a refusal is always safe.
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from heapq import heapify, heappop, heappush
 
 import numpy as np
 from msgspec import Struct
@@ -190,16 +191,36 @@ class Search:
     def rolled_out(self, order: int) -> bool:
         """Whether all goes well when everybody drives on as far as possible, over and over: a convoy on a ring is never
         in nobody's way, and gets home all the same."""
-        truck = self.state.truck
         for _ in range(_ROUNDS):
-            line = [i for _, i in sorted((order * truck(i).to_go, i) for i in self.waiting)]
-            # Who is idle may be woken by one of those before it.
-            moved = [i for i in line if i not in self.idle and self.driven_on(i)]
+            moved = self.drive_on_in_turn(order)
             if not self.waiting:
                 return True
-            if not self.in_the_way() and not moved and not any(self.driven_on(i, anywhere=True) for i in line):
+            if self.in_the_way() or moved:
+                continue
+            line = sorted(self.place_in_line(order, i) for i in self.waiting)
+            if not any(self.driven_on(i, anywhere=True) for _, i in line):
                 return False
         return False
+
+    def place_in_line(self, order: int, i: int) -> tuple[int, int]:
+        return order * self.state.truck(i).to_go, i
+
+    def drive_on_in_turn(self, order: int) -> bool:
+        """One round: everybody in turn drives on, whether anybody did. Who is idle takes its turn only where one of
+        those before it wakes it."""
+        idle, moved = set(self.idle), False
+        line = [self.place_in_line(order, i) for i in self.waiting if i not in idle]
+        heapify(line)
+        while line:
+            place = heappop(line)
+            if not self.driven_on(place[1]):
+                continue
+            moved = True
+            for k in sorted(idle - self.idle):
+                idle.remove(k)
+                if self.place_in_line(order, k) > place:
+                    heappush(line, self.place_in_line(order, k))
+        return moved
 
     def driven_on(self, i: int, anywhere: bool = False) -> bool:
         """Whether a truck gets on. Not into a junction or another's window, where somebody else would have to wait for
