@@ -15,7 +15,11 @@ RING, TRUCKS = 24, 12
 
 
 class Sleepless(Search):
-    """Asks anew every time."""
+    """Asks everybody anew every time, also those that nothing woke."""
+
+    def go(self, i: int, position: int) -> None:
+        super().go(i, position)
+        self.wake(list(self.asleep))
 
     def outlook(self, i: int) -> Outlook:
         self.wake(list(self.asleep))

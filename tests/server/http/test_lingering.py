@@ -11,6 +11,12 @@ from tests.server.living import LiveServer
 CHUNK = b" " * 65_536
 
 
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However slow this machine is just now, sending does not take longer than it may."""
+    monkeypatch.setattr(lingering, "LINGER_SECONDS", 3600.0)
+
+
 def answer_of(caller: socket.socket) -> bytes:
     """All that comes until the other side ends."""
     said = b""
@@ -26,6 +32,7 @@ def head(server: LiveServer, length: int) -> bytes:
     ).encode()
 
 
+@pytest.mark.usefixtures("patient")
 def test_one_connection_too_many_that_sends_before_it_reads_is_told_so(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -40,6 +47,7 @@ def test_one_connection_too_many_that_sends_before_it_reads_is_told_so(
     assert b"connections are open, which is the limit" in said
 
 
+@pytest.mark.usefixtures("patient")
 def test_a_body_that_is_too_large_is_refused_in_words_while_it_is_still_sent(settings: Settings) -> None:
     length = 12 * 1024 * 1024
     with LiveServer(settings) as server, server.connect() as caller:
@@ -51,9 +59,9 @@ def test_a_body_that_is_too_large_is_refused_in_words_while_it_is_still_sent(set
     assert said.startswith(b"HTTP/1.1 413 ")
 
 
+@pytest.mark.usefixtures("patient")
 def test_whoever_never_ends_is_cut_off(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lingering, "LINGER_BYTES", 100_000)
-    monkeypatch.setattr(lingering, "LINGER_SECONDS", 3600.0)
     with LiveServer(settings) as server:
         monkeypatch.setattr(server.protocol, "most_connections", 0)
         with server.connect() as caller, pytest.raises(OSError, match=r"reset|pipe|aborted"):
@@ -74,10 +82,10 @@ def test_whoever_sends_nothing_more_is_waited_for_no_longer_than_allowed(
                     caller.sendall(CHUNK)
 
 
+@pytest.mark.usefixtures("patient")
 def test_of_those_beyond_all_limits_only_some_are_waited_for(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lingering, "LINGER_SECONDS", 3600.0)
     monkeypatch.setattr(connection, "MOST_LINGERING", 0)
     with LiveServer(settings) as server:
         monkeypatch.setattr(server.protocol, "most_connections", 0)

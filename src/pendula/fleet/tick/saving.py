@@ -26,6 +26,7 @@ from pendula.fleet.traffic.lock_state import LockState, Move, Refusal
 from pendula.fleet.traffic.lock_state import Truck as Locked
 from pendula.fleet.traffic.resources import Exclusion
 from pendula.fleet.turns.directions import Directions
+from pendula.fleet.turns.queueing import recall
 from pendula.kernel.canonical import Reader, digest
 from pendula.kernel.canonical import encode as canonical_encode
 
@@ -208,8 +209,8 @@ def _lock(one: Locked | None) -> SavedLock | None:
     )
 
 
-def restore_truck(saved: SavedTruck, record: Record, ground: Ground) -> None:
-    """Puts what was saved of a truck into a fresh record of it."""
+def restore_truck(saved: SavedTruck, record: Record, ground: Ground, locks: LockState) -> None:
+    """Puts what was saved of a truck into a fresh record of it; `locks` may be fresh too."""
     for name, value in saved.plain.items():
         kind = _ENUMS.get(name)
         setattr(record, name, value if kind is None else kind(value))
@@ -224,6 +225,7 @@ def restore_truck(saved: SavedTruck, record: Record, ground: Ground) -> None:
     record.waiting = None if saved.waiting is None else Waiting(*saved.waiting)
     record.retraction = None if saved.retraction is None else Retraction(*saved.retraction)
     record.doubt = saved.doubt
+    recall(record, locks)
 
 
 def plan_of(saved: SavedRoute, site: CompiledMap) -> RoutePlan:

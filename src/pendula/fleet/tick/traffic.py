@@ -38,7 +38,6 @@ from pendula.fleet.traffic.lock_state import LockState
 from pendula.fleet.traffic.resources import Exclusion
 from pendula.fleet.trucks.profiles import RobotProfile
 from pendula.fleet.turns.directions import Directions, two_way
-from pendula.fleet.turns.queueing import recall
 from pendula.fleet.views import reasons
 from pendula.fleet.views.corridor_request import corridor_request
 from pendula.fleet.views.snapshot import Scene, queue_places, snapshot
@@ -299,15 +298,13 @@ class Traffic:
             raise TrafficRefused("the state is of another map, fleet or set of parameters", findings=[])
         self.tick_number, self.now_ms, self._alerts, self._order = saved.tick, saved.now_ms, saved.alerts, saved.order
         for truck, record in zip(saved.trucks, self._records, strict=True):
-            saving.restore_truck(truck, record, self._ground)
+            saving.restore_truck(truck, record, self._ground, self._locks)
         fresh = LockState(self._locks.exclusion, len(self._records))
         trucks = [
             None if truck.lock is None else saving.restored_lock(truck.lock, fresh, number)
             for number, truck in enumerate(saved.trucks)
         ]
         self._locks = saving.restored(fresh.exclusion, trucks, saved.witness, saved.home)
-        for record in self._records:
-            recall(record, self._locks)
         self._directions = saving.directions_of(saved)
         self._cycles = dict(saved.cycles)
         return self

@@ -30,6 +30,12 @@ from tests.server.living import StreamReader, client_of, code_of, running, super
 pytestmark = pytest.mark.anyio
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However slow this machine is just now, whoever asks about readiness waits for the answer."""
+    monkeypatch.setattr(readiness_module, "READY_SECONDS", 60)
+
+
 @pytest.fixture
 async def jobs(settings: Settings) -> AsyncIterator[Jobs]:
     async with serving(settings) as found:
@@ -114,6 +120,22 @@ async def test_a_store_that_is_only_slow_is_ready_for_as_long_as_its_last_good_a
 
     assert before == (200, None)
     assert meanwhile == told
+
+
+@pytest.mark.req("JOB-STO-6")
+async def test_an_answer_that_does_not_come_in_time_is_slow_and_not_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readiness_module, "READY_SECONDS", 0.001)
+    go_on = threading.Event()
+
+    def look() -> None:
+        go_on.wait(60)
+
+    probe = readiness_module.ReadinessProbe(look, slow="busy")
+    at_first = await probe.trouble()
+    go_on.set()
+    await probe.close()
+
+    assert at_first == "busy"
 
 
 @pytest.mark.req("JOB-STO-6")
