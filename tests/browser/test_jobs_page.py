@@ -36,11 +36,11 @@ def test_an_object_shows_its_state_lit_and_says_why(page: Page, watched: Watched
     page.get_by_test_id("objects-table").get_by_role("link", name="library-004-poisoned").click()
 
     panel = page.get_by_test_id("panel-object")
-    expect(panel.get_by_test_id("why-sentence")).to_contain_text("memory library-004-poisoned is")
+    expect(panel.get_by_test_id("why-sentence")).to_contain_text("memory library-004-poisoned has been")
     lit = panel.get_by_test_id("lit")
     expect(lit).to_have_count(1)
     place = str(lit.get_attribute("data-place"))
-    expect(panel.get_by_test_id("why-sentence")).to_contain_text(f"is {place} ")
+    expect(panel.get_by_test_id("why-sentence")).to_contain_text(f"has been {place} ")
     expect(panel.get_by_test_id("trail-event").last).to_contain_text("told by a visitor")
     page.set_viewport_size({"width": 390, "height": 800})
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
