@@ -384,6 +384,13 @@ def test_why_of_what_is_over_says_how_it_ended(
     assert pendula("why", feast, action, "--at", at).out.splitlines() == [f"{at}: {said}"]
 
 
+def test_a_time_of_day_alone_is_told_what_a_time_of_the_run_looks_like(pendula: Pendula) -> None:
+    ended = pendula("why", TOWN, "council-tue", "--at", "09:00")
+
+    assert ended.code == 2
+    assert "say one like 2025-07-01T00:00:00, or a minute" in ended.err
+
+
 def test_why_of_nobody_says_who_may_be_meant(pendula: Pendula) -> None:
     ended = pendula("why", TOWN, "council-tu", "--at", "0")
 

@@ -36,7 +36,7 @@ def test_an_object_shows_its_state_lit_and_says_why(page: Page, watched: Watched
     page.get_by_test_id("objects-table").get_by_role("link", name="library-004-poisoned").click()
 
     panel = page.get_by_test_id("panel-object")
-    expect(panel.get_by_test_id("why-sentence")).to_contain_text("memory library-004-poisoned has been ")
+    expect(panel.get_by_test_id("why-sentence")).to_contain_text("memory library-004-poisoned has been")
     lit = panel.get_by_test_id("lit")
     expect(lit).to_have_count(1)
     place = str(lit.get_attribute("data-place"))

@@ -27,9 +27,6 @@ class Generation(Struct, frozen=True):
     journal: str
     questions: Mapping[str, Question]
     state: Callable[[Path], str]
-    # What a document that says nothing of it meant then, as members of it: usual values may change, what a journal says
-    # of them stays.
-    usual_then: Mapping[str, Any] = {}
 
     @property
     def folder(self) -> Path:
@@ -56,7 +53,7 @@ class Generation(Struct, frozen=True):
         """The document gives the same answer, and a journal of which the same is said."""
         folder = self.copied(target)
         shutil.rmtree(folder / self.journal)
-        self._write({**self.document, **self.usual_then}, folder)
+        self._write(self.document, folder)
 
         assert asked(self.run, folder) == msgspec.convert(self.noted("run"), Answer)
         asked(self._keeping_a_journal, folder)

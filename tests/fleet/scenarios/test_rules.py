@@ -18,6 +18,7 @@ from pendula.fleet.scenarios import Run, ScenarioRefused, read_scenario, shipped
 from pendula.fleet.scenarios.model import ScenarioEvent
 from pendula.fleet.simulator import FaultKind
 from pendula.fleet.traffic.refuge import refuge
+from pendula.kernel.canonical import Json
 from tests.fleet.scenarios.watching import Witness
 from tests.fleet.tick.yard import Yard
 
@@ -130,7 +131,7 @@ def test_who_waits_for_a_pick_in_a_spur_stands_where_it_is_in_nobodys_way() -> N
     assert stood > 50
 
 
-SHORT_SPUR = {
+SHORT_SPUR: dict[str, Json] = {
     "contractVersion": "1.0.0",
     "name": "short-spur",
     "map": {

@@ -22,8 +22,8 @@ from pendula.fleet.turns.directions import Directions
 from pendula.fleet.turns.queueing import Queue
 from pendula.kernel.canonical import Json
 
-# What looks at trucks may cost in a single search, in branches: with 20 trucks none that finds something takes as many,
-# and with 100 one that finds nothing would make several times as many.
+# What looks at trucks may cost in a single search, in branches: with 100 trucks one that finds nothing would make
+# several times as many.
 _LOOKS_OF_A_SEARCH = 20
 # Up to so many trucks eight looks count as a branch; in a larger fleet fewer, since all else of its tick costs more.
 _SMALL_FLEET = 40

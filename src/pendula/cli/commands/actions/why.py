@@ -79,7 +79,8 @@ def _minute(world: "World", text: str, epochs: int) -> int:
     else:
         found = world.current.setting.minute_of(text)
         if isinstance(found, Fault):
-            raise WrongUsage(f"--at: {found.message}; or a minute of the run", at=text)
+            first = world.current.setting.display(0)
+            raise WrongUsage(f"--at {text!r} is not a time of the run; say one like {first}, or a minute", at=text)
         minute = found[0]
     if not 0 <= minute <= last:
         first, end = world.current.setting.display(0), world.current.setting.display(last)
