@@ -1,5 +1,6 @@
 """Trucks in virtual time, driven by a commander of the tests."""
 
+import dataclasses
 from itertools import pairwise
 from math import hypot
 
@@ -115,6 +116,25 @@ def test_a_lost_command_never_arrives_and_a_late_one_later() -> None:
     assert lost.trucks[0].order is None
     assert before is None
     assert late.trucks[0].order is not None
+
+
+@pytest.mark.req("FLT-TEST-4")
+def test_a_route_changed_while_the_first_command_for_it_is_on_its_way_is_taken_up_all_the_same() -> None:
+    site = scene("straight-lane")
+    way = route(site, AtNode(site.node_number["A"]), "B")
+    changed = dataclasses.replace(way, revision=way.revision + 1)
+    world = world_at(site, "A", replace(STILL, command_latency_ms=(300, 300)))
+    for number, one in enumerate((way, changed), start=1):
+        world.learn(0, one)
+        world.send(0, command(one, number, 0))
+        world.advance(number * 100)
+
+    world.advance(350)
+    first = world.trucks[0].route
+    world.advance(500)
+
+    assert first is way
+    assert world.trucks[0].route is changed
 
 
 @pytest.mark.req("FLT-TEST-4")

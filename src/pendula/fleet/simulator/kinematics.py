@@ -110,7 +110,10 @@ class SimulatedTruck:
 
     def learn(self, route: RoutePlan) -> None:
         """Makes a route known; it is taken up with the first command that names it."""
-        self._known[route.route_id, route.revision] = route
+        key = (route.route_id, route.revision)
+        # The routes stand in the order in which they came.
+        self._known.pop(key, None)
+        self._known[key] = route
 
     def resume(self, route: RoutePlan, segment: int) -> None:
         """Goes on with a route in the middle of it: on this segment, where the truck stands."""
@@ -138,8 +141,16 @@ class SimulatedTruck:
         current = None if self.route is None else (self.route.route_id, self.route.revision)
         if order.route != current and order.route in self._known:
             self._take_up(self._known[order.route])
-            self._known = {order.route: self._known[order.route]}
+            self._forget_before(order.route)
         self.order, self.heard_ms = order, now_ms
+
+    def _forget_before(self, taken: tuple[str, int]) -> None:
+        """Nobody commands a route again that came before the one taken up; a later one may already be known, whose
+        commands are still on their way."""
+        for key in list(self._known):
+            if key == taken:
+                return
+            del self._known[key]
 
     def _take_up(self, route: RoutePlan) -> None:
         """Finds the truck's place on a new route, which begins where it stands, or with the edges it drives."""
