@@ -119,7 +119,8 @@ def check_decisions(header: Header, kind: type[Engine[Any, Any]], *, force: bool
     if header.decisions != kind.decisions and not force:
         raise OtherDecisions(
             f"The journal of room {header.room!r} was written with decisions {header.decisions}, "
-            f"this version decides by {kind.decisions}; force the replay to see the first difference",
+            f"this version decides by {kind.decisions} and does not go on with it; replay it by force to see the first "
+            f"difference, or move its folder away to begin anew",
             recorded=header.decisions,
             present=kind.decisions,
         )

@@ -5,11 +5,13 @@ DATA/tokens.json                access tokens, as digests
 DATA/sessions.json              sessions of browsers, as digests
 DATA/rooms/ROOM/ENGINE/         the journal of one engine
 DATA/stores/ROOM/               what a room keeps beside its engines
+DATA/aside/ROOM-ENGINE-N/       journals of living examples that decided by version N; nobody opens them
 """
 
 import fcntl
 import os
 import re
+from itertools import chain, count
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -61,6 +63,12 @@ class DataDirectory:
         """Where a room keeps what its engines share."""
         assert NAME.fullmatch(room), room
         return self.path / "stores" / room
+
+    def aside(self, room: str, engine: str, decisions: int) -> Path:
+        """A place where nothing lies yet, for a journal that this version does not go on with."""
+        wanted = self.path / "aside" / f"{room}-{engine}-{decisions}"
+        more = (wanted.with_name(f"{wanted.name}-{number}") for number in count(2))
+        return next(place for place in chain([wanted], more) if not place.exists())
 
     def engines(self, room: str) -> list[str]:
         """The engines of a room that have a journal here, sorted."""

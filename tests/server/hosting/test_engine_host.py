@@ -11,6 +11,7 @@ import pytest
 
 from pendula.kernel.disk import Disk
 from pendula.server.hosting.engine_host import real_disk
+from pendula.server.rooms.tally import ROOM
 from pendula.server.settings import Settings
 from pendula.testing import FaultyDisk
 from pendula.testing.tally import Command, Tally
@@ -116,6 +117,29 @@ async def test_a_journal_that_cannot_be_opened_is_one_red_line(settings: Setting
         assert (refused.status_code, code_of(refused)) == (503, "engine_unavailable")
         assert (await client.get(f"{BASE}/stream")).status_code == 503
         assert (await add(client, "other")).status_code == 200
+
+
+class DecidesOtherwise(Tally):
+    decisions = Tally.decisions + 1
+
+
+async def test_a_living_example_of_other_decisions_begins_anew_and_what_it_was_is_kept(settings: Settings) -> None:
+    demo = msgspec.structs.replace(settings, demo=True)
+    before = msgspec.structs.replace(TALLY, engines={"main": {"seed": 7}}, demo=ROOM.demo)
+    async with running(demo, [before]):
+        pass
+    journal = Path(settings.data) / "rooms" / "tally" / "demo" / "00000000.journal"
+    written = journal.read_bytes()
+
+    now = msgspec.structs.replace(before, engine=DecidesOtherwise)
+    async with running(demo, [now]) as app, client_of(app) as client:
+        status, checks = await readiness(client)
+
+    # What is somebody's own stays where it is, and says why it does not go on.
+    assert (status, checks["tally/main"], checks["tally/demo"]) == (503, "other_decisions", None)
+    kept = Path(settings.data) / "aside" / f"tally-demo-{Tally.decisions}" / journal.name
+    assert kept.read_bytes() == written
+    assert journal.read_bytes() != written
 
 
 async def test_an_engine_with_a_wrong_configuration_is_one_red_line(settings: Settings) -> None:

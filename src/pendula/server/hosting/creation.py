@@ -87,6 +87,15 @@ def remove(place: Path) -> None:
         raise WorldBroken(f"The engine cannot be removed: {trouble.strerror}") from trouble
 
 
+def set_aside(place: Path, aside: Path) -> None:
+    """Move an engine that is closed to where no engine is looked for; raises `WorldBroken`."""
+    try:
+        aside.parent.mkdir(mode=0o700, exist_ok=True)
+        _moved(place, aside)
+    except OSError as trouble:
+        raise WorldBroken(f"The engine cannot be set aside: {trouble.strerror}") from trouble
+
+
 def sweep(folder: Path) -> None:
     """Remove what interrupted makings and removals left in the folder of a room."""
     if folder.is_dir():

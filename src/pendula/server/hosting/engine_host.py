@@ -27,6 +27,7 @@ from pendula.kernel.limits import (
     WAITING_COMMANDS,
 )
 from pendula.kernel.recording import new_journal
+from pendula.kernel.replay import OtherDecisions
 from pendula.kernel.time import format_utc
 from pendula.kernel.wallclock import WallClock
 from pendula.server.errors import EngineUnavailable, WrongJournal
@@ -108,11 +109,14 @@ class EngineHost:
         metrics.waiting.labels(*self._labels).set_function(lambda: self._commit.waiting if self._commit else 0)
         metrics.engines_broken.labels(*self._labels).set_function(lambda: int(self.state is State.BROKEN))
 
-    async def open(self, disk: Callable[[], Disk], config: Json) -> None:
-        """Recover the engine from its journal, or begin one with `config`; a failure is kept, not raised."""
+    async def open(
+        self, disk: Callable[[], Disk], config: Json, outdated: Callable[[OtherDecisions], None] | None = None
+    ) -> None:
+        """Recover the engine from its journal, or begin one with `config`; a failure is kept, not raised. `outdated`
+        takes away a journal of other decisions, after which the engine begins anew."""
         self._loop = asyncio.get_running_loop()
         try:
-            driver = await asyncio.to_thread(self._recover, disk, config)
+            driver = await asyncio.to_thread(self._recover_or_begin_anew, disk, config, outdated)
         except PendulaError as error:
             self._fail(error)
         except Exception as error:
@@ -129,6 +133,17 @@ class EngineHost:
                 Moments(driver.journal, self._incidents),
             )
             self._driver = driver
+
+    def _recover_or_begin_anew(
+        self, disk: Callable[[], Disk], config: Json, outdated: Callable[[OtherDecisions], None] | None
+    ) -> AnyDriver:
+        try:
+            return self._recover(disk, config)
+        except OtherDecisions as error:
+            if outdated is None:
+                raise
+            outdated(error)
+        return self._recover(disk, config)
 
     def _recover(self, disk: Callable[[], Disk], config: Json) -> AnyDriver:
         place = disk()

@@ -6,6 +6,7 @@ and one that cannot be opened is a red line in readiness, not the end of the oth
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,6 +18,7 @@ from pendula.kernel.disk import Disk
 from pendula.kernel.engine import Outcome, Outside, Reason
 from pendula.kernel.errors import PendulaError, WorldBroken
 from pendula.kernel.limits import BODIES_BYTES, ENGINES, JOURNAL_BYTES, MIN_FREE_BYTES, PAST_READS
+from pendula.kernel.replay import OtherDecisions
 from pendula.kernel.wallclock import WallClock
 from pendula.server.data_directory import NAME, DataDirectory
 from pendula.server.errors import HttpRefused, NotFound
@@ -131,14 +133,16 @@ class Supervisor:
 
     async def _start(self, room: RoomSpec, host: EngineHost, config: Json) -> None:
         assert self._data is not None
-        await host.open(self._disk(self._data.journal(room.name, host.name)), config)
+        is_demo = self.settings.demo and room.demo is not None and room.demo.engine == host.name
+        outdated = partial(_set_aside, self._data, host) if is_demo else None
+        await host.open(self._disk(self._data.journal(room.name, host.name)), config, outdated)
         if host.state is not State.READY:
             return
         if room.name in self._stores:
             await self._stores[room.name].engine_opened(host)
         if host.pace is not None:
             self._tasks.append(asyncio.create_task(_keep_time(host, host.pace)))
-        if self.settings.demo and room.demo and room.demo.engine == host.name:
+        if is_demo and room.demo is not None:
             self._tasks.append(asyncio.create_task(_feed(host, room.demo)))
 
     def _outside(self, room: RoomSpec) -> Outside | None:
@@ -333,6 +337,14 @@ async def _keep_time(host: EngineHost, pace: Pace) -> None:
             log.warning("time_stands", room=host.room, engine=host.name, code=error.code, problem=error.message)
             await asyncio.sleep(STANDS_SECONDS)
             pace.begin(host.driver.engine)
+
+
+def _set_aside(data: DataDirectory, host: EngineHost, why: OtherDecisions) -> None:
+    """A living example is ours: where an earlier version decided otherwise it begins again, and what it was is kept.
+    Whatever else decided otherwise stays where it is and says so."""
+    aside = data.aside(host.room, host.name, why.recorded)
+    creation.set_aside(data.journal(host.room, host.name), aside)
+    log.warning("demo_begun_anew", room=host.room, engine=host.name, problem=why.message, kept=str(aside))
 
 
 async def _feed(host: EngineHost, demo: Demo) -> None:
