@@ -131,7 +131,7 @@ async def test_a_living_example_of_other_decisions_begins_anew_and_what_it_was_i
     journal = Path(settings.data) / "rooms" / "tally" / "demo" / "00000000.journal"
     written = journal.read_bytes()
 
-    now = msgspec.structs.replace(before, engine=DecidesOtherwise)
+    now = msgspec.structs.replace(before, engine=DecidesOtherwise, engines={})
     async with running(demo, [now]) as app, client_of(app) as client:
         status, checks = await readiness(client)
 

@@ -133,8 +133,8 @@ class Supervisor:
 
     async def _start(self, room: RoomSpec, host: EngineHost, config: Json) -> None:
         assert self._data is not None
-        is_demo = self.settings.demo and room.demo is not None and room.demo.engine == host.name
-        outdated = partial(_set_aside, self._data, host) if is_demo else None
+        # Engines of the demo have a configuration of ours, those of people one in their journal.
+        outdated = partial(_set_aside, self._data, host) if self.settings.demo and config is not None else None
         await host.open(self._disk(self._data.journal(room.name, host.name)), config, outdated)
         if host.state is not State.READY:
             return
@@ -142,7 +142,7 @@ class Supervisor:
             await self._stores[room.name].engine_opened(host)
         if host.pace is not None:
             self._tasks.append(asyncio.create_task(_keep_time(host, host.pace)))
-        if is_demo and room.demo is not None:
+        if self.settings.demo and room.demo and room.demo.engine == host.name:
             self._tasks.append(asyncio.create_task(_feed(host, room.demo)))
 
     def _outside(self, room: RoomSpec) -> Outside | None:
