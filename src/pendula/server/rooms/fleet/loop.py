@@ -1,7 +1,8 @@
 """The life of one served fleet: every tick period what trucks report and people want is decided upon and carried out.
 
 One task runs it, so there is one writer of the locks. What people ask for waits for the next tick, whose outcome
-answers them. A tick that comes late is told as late by the engine; the loop never makes up for lost ones in a burst.
+answers them. A tick that comes late is told as late by the engine; the loop never makes up for lost ones in a burst, and
+says so where it cannot keep up.
 """
 
 import asyncio
@@ -18,6 +19,7 @@ from pendula.fleet.engine import FleetEngine
 from pendula.fleet.events import AlertRaised, FleetEvent, Incident, OperatorAnswered, TaskEventRefused
 from pendula.fleet.runs import Bundler, RingJournal
 from pendula.fleet.tasks import OperationDone, OperationFailed, TaskEvent
+from pendula.fleet.units import MILLION
 from pendula.fleet.views.reasons import code_of, hold_reason
 from pendula.kernel.commit import Closed
 from pendula.kernel.errors import PendulaError
@@ -25,11 +27,14 @@ from pendula.server.errors import HttpRefused
 from pendula.server.hosting.engine_host import EngineHost
 from pendula.server.rooms.fleet.alerts import sentence_of
 from pendula.server.rooms.fleet.figures import Figures
+from pendula.server.rooms.fleet.punctuality import Punctuality, Told
 from pendula.server.rooms.fleet.trucks import RemoteTrucks, SimulatedTrucks, Simulation, Trucks
 from pendula.server.rooms.fleet.views import AlertNow
 from pendula.server.views import State
 
 MANAGER = "fleet"
+FALLS_BEHIND = "FLEET_FALLS_BEHIND"
+KEEPS_UP = "FLEET_KEEPS_UP"
 MOST_ALERTS = 200
 MOST_WAITING = 256
 ANSWER_SECONDS = 10.0
@@ -125,7 +130,8 @@ class FleetLoop:
         speed = 1 if self.simulation is None else self.simulation.speed
         period = self.engine.config.traffic.tick_period_ms
         begun, began_ms = loop.time(), self.engine.now()
-        due = begun
+        due, every = begun, period / 1000 / speed
+        punctuality = Punctuality(int(every * MILLION))
         while not self.host.closed and self.host.state is State.READY:
             now_ms = self.engine.next_due() if self.simulation else began_ms + int((loop.time() - begun) * 1000)
             try:
@@ -139,8 +145,21 @@ class FleetLoop:
                 # Trucks stop by their watchdogs; nobody must think that the fleet still ticks.
                 log.exception("fleet_stands", fleet=self.host.name, code="internal_error")
                 return
-            due = max(due + period / 1000 / speed, loop.time())
+            lost = max(0.0, loop.time() - due - every)
+            self._look_at_the_clock(punctuality.ticked(int(lost * MILLION)), lost)
+            due += every + lost
             await asyncio.sleep(max(0.0, due - loop.time()))
+
+    def _look_at_the_clock(self, told: Told | None, lost_s: float) -> None:
+        """Whoever looks at the fleet, its log or its figures sees that it cannot keep up."""
+        self._figures.lost(self.host.name, lost_s)
+        if told is None:
+            return
+        code = FALLS_BEHIND if told.behind else KEEPS_UP
+        tick, now = self.engine.traffic.tick_number, self.engine.now()
+        self.alerts.append(AlertNow(tick, now, "alert", None, code=code, robot_ids=[], message=told.message))
+        tell = log.warning if told.behind else log.info
+        tell(code.lower(), fleet=self.host.name, problem=told.message)
 
     async def _tick(self, now_ms: int, period_ms: int) -> None:
         actions, self._actions = self._actions, []
