@@ -102,7 +102,7 @@ def test_a_cost_is_that_of_the_way_though_the_way_is_not_walked(seed: int) -> No
     certificate, _ = certify(site, sample.fleet, [FL_STD])
     assert certificate is not None
     plain = Planner(site, FL_STD)
-    dear = plain.dearer({edge: 1_000_000 for edge in range(0, len(site.network.edges), 5)}, once=True)
+    dear = plain.dearer(dict.fromkeys(range(0, len(site.network.edges), 5), 1_000_000), once=True)
     starts = [OnEdge(edge, at) for edge in range(0, len(site.network.edges), 4) for at in (0, 10**9)]
     closures = [Closed(), *certificate.closed.values()]
 

@@ -7,6 +7,7 @@ Everything is read from the engine, so that no page has to know its rules.
 from bisect import bisect_right
 from collections.abc import Iterator
 from itertools import islice
+from operator import attrgetter
 from typing import Annotated
 
 from msgspec import Meta, Raw, Struct
@@ -20,7 +21,7 @@ from pendula.fleet.health.judging import is_fresh
 from pendula.fleet.health.orders import not_to_be_freed
 from pendula.fleet.model import MoveStyle
 from pendula.fleet.network.graph import Edge, Node
-from pendula.fleet.routing.route_plan import RoutePlan, Segment
+from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.tasks.book import Flow, Task
 from pendula.fleet.trucks.envelope import envelope_of
@@ -347,7 +348,7 @@ def _stretches(record: Record, low_um: int, high_um: int) -> Iterator[tuple[int,
     """A stretch of the way of a truck, edge by edge."""
     segments = () if record.track is None else record.track.segments
     # The ways of a large hall have hundreds of segments, and a stretch touches a few.
-    first = bisect_right(segments, low_um, key=_begin_um) - 1
+    first = bisect_right(segments, low_um, key=attrgetter("route_s0_um")) - 1
     for segment in islice(segments, max(0, first), None):
         begin = segment.route_s0_um
         low, high = max(low_um, begin), min(high_um, begin + segment.length_um)
@@ -355,10 +356,6 @@ def _stretches(record: Record, low_um: int, high_um: int) -> Iterator[tuple[int,
             return
         if low < high:
             yield segment.edge, _mm(low - begin), _mm(high - begin)
-
-
-def _begin_um(segment: Segment) -> int:
-    return segment.route_s0_um
 
 
 def _releasable(record: Record, now_ms: int, params: TrafficParams) -> list[str]:
