@@ -1,8 +1,8 @@
 """The life of one served fleet: every tick period what trucks report and people want is decided upon and carried out.
 
 One task runs it, so there is one writer of the locks. What people ask for waits for the next tick, whose outcome
-answers them. A tick that comes late is told as late by the engine; the loop never makes up for lost ones in a burst, and
-says so where it cannot keep up.
+answers them. A tick that comes late is told as late by the engine; the loop never makes up for lost ones in a burst,
+and says so where it cannot keep up.
 """
 
 import asyncio
