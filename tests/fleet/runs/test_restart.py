@@ -15,6 +15,7 @@ from tests.fleet.runs.journals import Recorded
 from tests.fleet.runs.killed import Hall
 
 KILLS = 50
+MANY_SEEDS = range(20)
 
 
 def killed(directory: Path, seed: int, kills: int, afterwards: int = 100) -> Hall:
@@ -54,7 +55,7 @@ def test_a_manager_that_is_killed_loses_nothing_and_nobody_comes_too_near(tmp_pa
 
 @pytest.mark.long
 @pytest.mark.req("FLT-TEST-23")
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", MANY_SEEDS)
 def test_fifty_kills_at_random_ticks(tmp_path: Path, seed: int) -> None:
     hall = killed(tmp_path / "j", seed, KILLS, afterwards=1_200)
 
