@@ -17,6 +17,8 @@ afterEach(() => {
   readiness.value = null;
 });
 
+const LEVEL = { ahead_sec: 0, agrees_in_sec: 0 };
+
 test("only rooms of engines are told to have none", () => {
   vi.spyOn(api, "get").mockRejectedValue(new Error("nothing here"));
   roomList.value = list(ROOM, { ...ROOM, name: "jobs", title: "Jobs" });
@@ -37,7 +39,7 @@ test("the time of an engine is told in human units", async () => {
 
 test("where nothing needs a person one line says so, and no panel is empty", () => {
   roomList.value = list({ ...ROOM, name: "tally", engines: [TALLY] });
-  readiness.value = { status: "ready", checks: [{ name: "tokens", ok: true, reason: null }] };
+  readiness.value = { status: "ready", checks: [{ name: "tokens", ok: true, reason: null }], clock: LEVEL };
   const page = draw(<Home />);
 
   expect(find(page, "[data-testid=needs]").textContent).toContain("Nothing needs a person.");
@@ -53,6 +55,7 @@ test("what is broken leads to its engine, and its failing check does not tell it
       { name: "tally/demo", ok: false, reason: "disk_full" },
       { name: "tokens", ok: false, reason: "unreadable" },
     ],
+    clock: LEVEL,
   };
   const page = draw(<Home />);
   const needs = [...page.querySelectorAll("[data-testid=need] a")];
