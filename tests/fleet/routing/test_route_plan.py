@@ -267,6 +267,17 @@ def test_the_way_on_keeps_its_stops_also_where_the_truck_could_drive_through() -
     assert made.whole[-1].route_s0_um + made.whole[-1].length_um == 40_000_000
 
 
+@pytest.mark.req("FLT-LIVE-14")
+def test_the_errand_of_a_route_ends_at_its_last_stop_before_rest() -> None:
+    sketch = sketched(("A", 0, 0), ("B", 10, 0), ("C", 20, 0), ("D", 30, 0), ("P", 40, 0, "ParkPoint"))
+    sketch.chain("A", "B", "C", "D", "P")
+    site = compile_map(sketch.done(), [FL_STD])
+    here = on(site, "A->B", 0)
+    errands = [route(site, here, *stops, rest="P").errand for stops in (("B", "D"), ("C",), ("P",))]
+
+    assert [site.network.edges[one[-1].edge].key for one in errands] == ["C->D", "B->C", "D->P"]
+
+
 @pytest.mark.req("FLT-PLAN-6", "FLT-API-2")
 def test_the_form_of_a_route_with_its_stops_fits_the_contract() -> None:
     site = scene("hall-demo")

@@ -110,8 +110,8 @@ class Wayfinder:
 
 
 def _ahead(record: Record) -> list[int]:
-    """The edges that a truck still has before it, to its rest node."""
-    segments = () if record.track is None else record.track.segments
+    """The edges that a truck still has before it on its errand."""
+    segments = () if record.track is None else record.track.plan.errand
     return [one.edge for one in segments if one.route_s0_um + one.length_um > record.at_um]
 
 

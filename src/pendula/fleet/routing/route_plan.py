@@ -89,6 +89,13 @@ class RoutePlan:
         goal = len(self.segments)
         return segments_of(self.site, edges, {goal - 1, *(goal + place for place in self.onward_stops)})
 
+    @property
+    def errand(self) -> tuple[Segment, ...]:
+        """The segments to the last stop before rest, or to rest where that is all. The way on from there is promised,
+        and seldom driven: whoever finds a next task at its drop leaves it."""
+        stops = self.onward_stops[:-1]
+        return self.whole[: len(self.segments) + stops[-1] + 1] if stops else self.whole[: len(self.segments)]
+
     @cached_property
     def _starts(self) -> tuple[int, ...]:
         return tuple(segment.route_s0_um for segment in self.segments)

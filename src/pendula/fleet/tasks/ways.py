@@ -151,12 +151,12 @@ class Ways:
         return driver.planner.dearer(against_us(driver.planner, self._opposite, ahead, milli), once=True)
 
     def _ahead(self, driver: Driver) -> list[int]:
-        """The edges that a truck still has before it, to its rest node."""
+        """The edges that a truck still has before it on its errand."""
         route, view = driver.route, self.view(driver)
         if route is None or driver.at_rest:
             return []
         passed = self._passed(route, view.at_um) if driver.drives(view) else 0
-        return [one.edge for one in route.whole[passed:]]
+        return [one.edge for one in route.errand[passed:]]
 
     def _passed(self, route: RoutePlan, at_um: int) -> int:
         """How many segments lie behind a position."""
