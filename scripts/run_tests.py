@@ -44,16 +44,16 @@ class Part:
 
 
 PARTS = (
-    Part("lint", 60),
-    Part("kernel", 50, ("kernel", "documents", "testing", "architecture", "compatibility")),
-    Part("actions", 50, ("actions",)),
-    Part("playback", 50, ("playback",)),
-    Part("jobs", 150, ("jobs",)),
-    Part("credit", 90, ("credit",)),
-    Part("fleet", 160, ("fleet",), more=("tests/cli/commands/credit", "tests/cli/commands/fleet")),
+    Part("lint", 40),
+    Part("kernel", 40, ("kernel", "documents", "testing", "architecture", "compatibility")),
+    Part("actions", 30, ("actions",)),
+    Part("playback", 40, ("playback",)),
+    Part("jobs", 125, ("jobs",)),
+    Part("credit", 80, ("credit",)),
+    Part("fleet", 250, ("fleet",), more=("tests/cli/commands/credit", "tests/cli/commands/fleet")),
     Part("server", 80, ("server", "cli", "docs", "wheel", "setup")),
     # One browser at a time: two would wait for each other's frames on a small machine.
-    Part("browser", 90, ("browser",), workers=0),
+    Part("browser", 95, ("browser",), workers=0),
 )
 MUTATIONS = ROOT / "tests/mutations/run.py"
 

@@ -12,6 +12,7 @@ from pendula.fleet.tick import invariants
 from scripts import traceability
 from tests.fleet.runs import test_chaos as chaos
 from tests.fleet.scenarios import test_files as files
+from tests.fleet.scenarios import test_random_faults as faults
 from tests.fleet.traffic import test_grants_exhaustive as grants
 from tests.mutations import run as mutations
 
@@ -83,6 +84,7 @@ def test_no_module_of_the_room_changes_a_variable_of_its_own() -> None:
 @pytest.mark.req("FLT-PERF-5")
 def test_the_long_campaign_takes_ten_times_the_maps_and_twenty_seeds() -> None:
     assert (grants.MAPS, grants.MANY_MAPS) == (200, 2_000)
+    assert (faults.RUNS, faults.MANY_RUNS) == (200, 2_000)
     assert (len(files.MORE_SEEDS) + 1, len(chaos.SEEDS)) == (20, 20)
 
 

@@ -607,7 +607,10 @@ def test_a_store_that_may_not_be_written_can_be_looked_at_and_says_so_to_whoever
     assert written == Finished(3, "", said)
 
 
-@pytest.mark.parametrize(("behind", "said"), [(59, ""), (3600, "3600 s ahead of this machine's clock")])
+@pytest.mark.parametrize(
+    ("behind", "said"),
+    [(59, ""), (3600, "3600 s ahead of this machine's clock, which was put back"), (3600, "in 7200 s at the latest")],
+)
 @pytest.mark.parametrize("command", ["stats", "check"])
 def test_a_store_whose_time_is_ahead_of_the_clock_is_told(
     jobs: Program, db: tuple[str, str], clock: Still, command: str, behind: int, said: str

@@ -113,6 +113,21 @@ def test_small_steps_are_followed_when_they_add_up_to_more_than_a_second(dials: 
     assert clock.check() == ClockJump(NOON, NOON + 1_200_000)
 
 
+def test_how_far_time_is_ahead_of_the_machine_shrinks_by_half_of_what_passes(dials: Dials) -> None:
+    clock = dials.clock()
+    dials.set_clock(3600 * SECOND)
+    clock.check()
+    ahead = [clock.now() - clock.machine()]
+    dials.set_clock(-3600 * SECOND)
+    clock.check()
+    for _ in range(3):
+        ahead.append(clock.now() - clock.machine())
+        dials.pass_time(3600 * SECOND)
+
+    assert ahead == [0, 3600 * SECOND, 1800 * SECOND, 0]
+    assert clock.machine() == dials.wall_us
+
+
 happenings = st.lists(
     st.one_of(
         st.tuples(st.just("pass"), st.integers(0, 5000 * SECOND)),

@@ -56,7 +56,7 @@ class Tick(Command, frozen=True, tag="tick"):
     """One tick: what trucks said since the last one, and what is wanted of them. `routes` come from whoever plans
     outside the fleet; those of its own tasks it makes itself. `trouble`: why the journal is not written;
     `trouble_over`: it was not, and is written again. `restarted`: the manager was away, and nobody moves before every
-    truck was heard."""
+    truck was heard. `gateway`: what went wrong between the manager and its trucks since the tick before."""
 
     now_ms: Time
     reports: tuple[TruckReport, ...] = ()
@@ -66,6 +66,7 @@ class Tick(Command, frozen=True, tag="tick"):
     trouble: str | None = None
     routes: tuple[SavedRoute, ...] = ()
     trouble_over: bool | UnsetType = UNSET
+    gateway: str | UnsetType = UNSET
 
 
 Commands: TypeAlias = Tick

@@ -36,6 +36,7 @@ from pendula.kernel.errors import InputRefused
 
 LOGGING_DEGRADED = "LOGGING_DEGRADED"
 LOGGING_RESTORED = "LOGGING_RESTORED"
+GATEWAY_FAILED = "GATEWAY_FAILED"
 # Before everything that people want of the same tick.
 RESTARTED = Order("", OrderKind.RESTARTED, at_ms=-1)
 
@@ -180,12 +181,15 @@ class FleetEngine:
     def _orders(self, command: Tick, step: DispatchStep, aims: tuple[Aim, ...]) -> OrdersOut:
         """What goes out. A manager that was away does not know what reached the trucks: they hear all of it again."""
         assert self.last is not None
-        routes, operations = (*step.routes, *self.last.accepted_routes), step.operations
         if command.restarted:
-            plans = [(one.track.plan if one.track is not None else None, one.pending) for one in self.traffic.records]
-            routes = tuple(one for both in plans for one in both if one is not None)
-            operations = self.dispatch.operations()
-        return OrdersOut(aims, routes, operations)
+            return replace(self.everything_told(), aims=aims)
+        return OrdersOut(aims, (*step.routes, *self.last.accepted_routes), step.operations)
+
+    def everything_told(self) -> OrdersOut:
+        """All routes and operations that trucks are about, for whoever does not know what reached them."""
+        plans = [(one.track.plan if one.track is not None else None, one.pending) for one in self.traffic.records]
+        routes = tuple(one for both in plans for one in both if one is not None)
+        return OrdersOut(routes=routes, operations=self.dispatch.operations())
 
     def _about_task(self, action: OperatorAction) -> AppliedOrder:
         """Cancels, withdraws, holds or resumes a task; who did it is the cause that the task remembers."""
@@ -243,6 +247,8 @@ class FleetEngine:
         if command.trouble_over is True:
             yield TaskAlert(LOGGING_RESTORED, "INFO", None, f"the journal is written again; it was not: {self.trouble}")
         self.trouble = trouble
+        if isinstance(command.gateway, str):
+            yield TaskAlert(GATEWAY_FAILED, "ERROR", None, f"the gateway of the trucks failed: {command.gateway}")
 
     def _plan(self, form: SavedRoute) -> RoutePlan | Refusal:
         try:

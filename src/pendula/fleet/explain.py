@@ -41,6 +41,7 @@ _UNHEARD = {
     reasons.Unheard.EVER: "{robot} stops: it has not reported yet",
     reasons.Unheard.THE_RESTART: "{robot} stops: it has not reported since the restart",
 }
+_NOT_TURNING = "{robot} stops: it was told to turn and does not"
 UNDER_WAY = "UNDER_WAY"
 
 
@@ -82,9 +83,13 @@ def sentence(told: reasons.Reason) -> str:
     pattern = _SENTENCES.get(told.code or "", "{robot} is on its way")
     if told.code == Stop.STALE_TELEMETRY and told.unheard is not None:
         pattern = _UNHEARD[told.unheard]
+    if told.code == Stop.STUCK and told.turning:
+        pattern = _NOT_TURNING
     text = pattern.format(
         robot=told.robot_id, blocker=told.blocker or "another truck", resource=told.resource or "its way"
     )
+    if told.defiant:
+        text += "; it drives on though it was told to stop"
     if told.cycle:
         text += f"; {', '.join(told.cycle)} would wait for each other"
     if told.wait_ms and told.hold_reason is not HoldReason.NONE:

@@ -113,6 +113,18 @@ class Row(Struct, frozen=True, gc=False, array_like=True):
     packed: bool = False
 
 
+class Filed(Struct, frozen=True, gc=False):
+    """What an event says of where it belongs."""
+
+    event_type: str
+    object_type: str
+    object_id: str
+    job_id: str | None
+
+
+filed = msgspec.json.Decoder(Filed).decode
+
+
 def event_id(n: int) -> str:
     return f"aud_{n:012d}"
 
@@ -388,7 +400,7 @@ def _problem(row: Row, before: bytes | None) -> str | None:
 
 def _filed_right(row: Row) -> bool:
     """Whether the event is found under what it is about."""
-    event = msgspec.json.decode(row.body)
-    seq = None if event["job_id"] is None else seq_of(event["job_id"])
-    filed = (row.event_type, row.object_type, row.object_id, row.job_seq)
-    return filed == (event["event_type"], event["object_type"], event["object_id"], seq)
+    event = filed(row.body)
+    seq = None if event.job_id is None else seq_of(event.job_id)
+    place = (row.event_type, row.object_type, row.object_id, row.job_seq)
+    return place == (event.event_type, event.object_type, event.object_id, seq)

@@ -198,7 +198,12 @@ def job_json(job: Job, lease_token: str | None = None) -> dict[str, Json]:
 
 
 def progress_json(millionths: int, note: str | None) -> dict[str, Json]:
-    return {"fraction": (Decimal(millionths) / MILLION).normalize(), "note": note}
+    return {"fraction": exact(Decimal(millionths) / MILLION), "note": note}
+
+
+def exact(number: Decimal) -> int | Decimal:
+    """A number as replies have it, here and over HTTP: whole ones are integers, fractions exact decimals."""
+    return int(number) if number == number.to_integral_value() else number.normalize()
 
 
 class Actor(Struct, frozen=True):

@@ -13,6 +13,7 @@ from msgspec import Struct
 Nanoseconds = Callable[[], int]
 
 JUMP_NS = 1_000_000_000
+SLOWER = 2  # while it is ahead, time goes at this part of its speed; so it is ahead for this many times as long
 CHECK_NS = 1_000_000_000
 _BOOT_CLOCK: int | None = getattr(time, "CLOCK_BOOTTIME", None)
 
@@ -62,6 +63,11 @@ class WallClock:
         with self._lock:
             return self._handed_out(self._steady_ns()) // 1000
 
+    def machine(self) -> int:
+        """What the clock of the machine says, as it was counted since the last check; that may have gone back."""
+        with self._lock:
+            return (self._wall_base + self._steady_ns() - self._steady_base) // 1000
+
     def check(self) -> ClockJump | None:
         """Compare with the system clock; a difference of more than a second is reported once and then followed."""
         with self._lock:
@@ -77,7 +83,7 @@ class WallClock:
 
     def _handed_out(self, steady: int) -> int:
         elapsed = steady - self._steady_base
-        self._latest = max(self._latest, self._wall_base + elapsed, self._floor + elapsed // 2)
+        self._latest = max(self._latest, self._wall_base + elapsed, self._floor + elapsed // SLOWER)
         return self._latest
 
 

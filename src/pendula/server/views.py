@@ -65,9 +65,20 @@ class Check(Struct, frozen=True):
     reason: str | None
 
 
+class ClockState(Struct, frozen=True):
+    """By how many seconds time here is ahead of the machine's clock, which was put back, and in how many they agree.
+
+    Time never goes back: it goes at half its speed meanwhile, and whatever is due at a time is due sooner by so much.
+    """
+
+    ahead_sec: int
+    agrees_in_sec: int
+
+
 class Readiness(Struct, frozen=True):
     status: str
     checks: list[Check]
+    clock: ClockState
 
     def by_room(self) -> "Readiness":
         """Without the names of engines: a room is as well as the worst of its engines."""
@@ -77,7 +88,7 @@ class Readiness(Struct, frozen=True):
             worst = rooms.get(name)
             if worst is None or worst.ok:
                 rooms[name] = Check(name, check.ok, check.reason)
-        return Readiness(self.status, list(rooms.values()))
+        return Readiness(self.status, list(rooms.values()), self.clock)
 
 
 class SessionView(Struct, frozen=True):

@@ -3,6 +3,8 @@
 import pytest
 
 from pendula.fleet.contracts.traffic import CommandMode, Health, HoldReason, RobotStatus
+from pendula.fleet.explain import sentence
+from pendula.fleet.geometry.angles import turn_urad
 from pendula.fleet.tick import OrderKind
 from tests.fleet.health.troubled import Hall
 
@@ -159,3 +161,113 @@ def test_three_reports_in_a_row_that_cannot_be_make_a_truck_stale() -> None:
     assert told[2:] == ["STOP_STALE_TELEMETRY"] * 2
     assert "STOP_STALE_TELEMETRY" not in told[:2]
     assert hall.traffic.why("R1").code != "STOP_STALE_TELEMETRY"
+
+
+def turning() -> Hall:
+    """The hall, when R1 was just told to turn."""
+    hall = Hall()
+    while hall.mode() is not CommandMode.TURN:
+        hall.step()
+        assert hall.now < 300_000
+    return hall
+
+
+@pytest.mark.req("FLT-FAIL-13", "FLT-FAIL-2", "FLT-RTP-12")
+def test_a_truck_that_is_told_to_turn_and_does_not_is_a_fault_that_says_so() -> None:
+    hall = turning()
+    hall.first.jammed = True
+    hall.run(49)
+    assert hall.traffic.why("R1").code != "STOP_STUCK"
+    while "ROBOT_FAULT" not in hall.codes():
+        hall.step()
+        assert hall.now < 300_000
+    why = hall.traffic.why("R1")
+    alert = next(one for one in hall.alerts if one.code == "ROBOT_FAULT")
+
+    assert (why.code, why.hold_reason, hall.record().health) == ("STOP_STUCK", HoldReason.ROBOT_FAULT, Health.STUCK)
+    assert sentence(why) == "R1 stops: it was told to turn and does not."
+    # What it was told last, where it may get to, who is in its way: all that somebody has to know who goes there.
+    assert (alert.robotId, alert.details["told"], alert.details["blocker"]) == ("R1", "TURN", None)
+    assert (alert.details["holdPointUm"], alert.details["lastAckSeq"]) == (hall.record().hold_um, hall.record().ack_seq)
+
+
+@pytest.mark.req("FLT-FAIL-13", "FLT-FAIL-11")
+def test_a_truck_that_did_not_turn_goes_on_when_somebody_has_cleared_it() -> None:
+    hall = turning()
+    hall.first.jammed = True
+    hall.run(60)
+    hall.first.jammed = False
+    hall.run(100)
+    assert hall.mode() is CommandMode.STOP
+    hall.order(OrderKind.CLEAR)
+
+    assert hall.goes_on()
+
+
+@pytest.mark.req("FLT-FAIL-13")
+def test_a_truck_that_turns_slowly_or_says_what_is_in_its_way_is_no_fault() -> None:
+    for obstructed in (False, True):
+        hall = turning()
+        hall.first.jammed, hall.first.obstructed = True, obstructed
+        act = hall.record().act
+        assert act is not None
+        assert act.yaw_urad is not None
+        away = -1 if turn_urad(hall.first.yaw, act.yaw_urad) > 0 else 1
+        for _ in range(12):
+            # Six degrees in four seconds, the longer way round.
+            hall.first.yaw += 0 if obstructed else away * 105_000
+            hall.run(40)
+        assert "ROBOT_FAULT" not in hall.codes()
+
+
+@pytest.mark.req("FLT-FAIL-13")
+def test_a_turn_that_took_long_is_not_held_against_the_way_after_it() -> None:
+    hall = turning()
+    act = hall.record().act
+    assert act is not None
+    assert act.yaw_urad is not None
+    hall.first.jammed = True
+    hall.run(45)
+    hall.first.yaw = act.yaw_urad
+    # It sets out late as well, but not too late.
+    hall.run(45)
+
+    assert hall.record().act != act
+    assert "ROBOT_FAULT" not in hall.codes()
+
+
+@pytest.mark.req("FLT-FAIL-13")
+def test_a_truck_that_stops_short_of_the_node_it_has_to_be_in_is_a_fault() -> None:
+    hall = Hall()
+    left = 0
+    while not 150_000 < left < 300_000:
+        hall.step()
+        act = hall.record().act
+        left = 0 if act is None else act.s_um - hall.first.s
+        assert hall.now < 300_000
+    hall.first.jammed = True
+    hall.run(56)
+
+    assert hall.traffic.why("R1").code == "STOP_STUCK"
+
+
+@pytest.mark.req("FLT-RTP-7")
+def test_a_truck_that_drives_on_though_it_has_to_stop_is_named_once() -> None:
+    hall = Hall()
+    hall.order(OrderKind.PAUSE)
+    assert hall.first.plan is not None
+    granted = hall.record().grant_um
+    for _ in range(120):
+        hall.first.s += 3_000
+        pose = hall.first.plan.pose_at(hall.first.s)
+        hall.first.x, hall.first.y, hall.first.yaw, hall.first.v = pose.x_um, pose.y_um, pose.yaw_urad, 30_000
+        hall.first.deaf = True
+        hall.first.ack = hall.step().commands[0].seq
+    why = hall.traffic.why("R1")
+
+    assert hall.codes() == ["STOP_IGNORED"]
+    assert sentence(why) == "R1 stops: an operator paused it; it drives on though it was told to stop."
+    assert hall.record().grant_um == granted
+    hall.first.v = 0
+    hall.step()
+    assert sentence(hall.traffic.why("R1")) == "R1 stops: an operator paused it."

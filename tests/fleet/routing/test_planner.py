@@ -95,6 +95,34 @@ def test_the_cheapest_way_is_that_of_an_exhaustive_search(seed: int) -> None:
 
 
 @pytest.mark.req("FLT-PLAN-7")
+@pytest.mark.parametrize("seed", range(6))
+def test_a_cost_is_that_of_the_way_though_the_way_is_not_walked(seed: int) -> None:
+    sample = live_map(seed)
+    site = compile_map(sample.source, [FL_STD])
+    certificate, _ = certify(site, sample.fleet, [FL_STD])
+    assert certificate is not None
+    plain = Planner(site, FL_STD)
+    dear = plain.dearer(dict.fromkeys(range(0, len(site.network.edges), 5), 1_000_000), once=True)
+    starts = [OnEdge(edge, at) for edge in range(0, len(site.network.edges), 4) for at in (0, 10**9)]
+    closures = [Closed(), *certificate.closed.values()]
+
+    def cost(way: Way | Refusal) -> int | None:
+        return way.cost_us if isinstance(way, Way) else None
+
+    compared = 0
+    for planner in (plain, dear):
+        for closed in closures:
+            for goal in range(0, len(site.network.nodes), 2):
+                anchors = [*starts, *(AtNode(node, yaw) for node in range(0, goal + 1, 3) for yaw in (None, 0))]
+                for start in anchors:
+                    assert planner.cost_us(start, goal, closed) == cost(planner.way(start, goal, closed))
+                for edge in range(0, len(site.network.edges), 6):
+                    assert planner.onward_us(edge, goal, closed) == cost(planner.onward(edge, goal, closed))
+                compared += len(anchors)
+    assert compared > 1000
+
+
+@pytest.mark.req("FLT-PLAN-7")
 def test_ties_go_to_the_smaller_sequence_of_keys() -> None:
     site = compile_map(grid(4, 4), [FL_STD])
     planner = Planner(site, FL_STD)

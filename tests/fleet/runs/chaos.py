@@ -1,7 +1,10 @@
 """FLT-TEST-24: ten trucks that are never out of tasks, bad radio, and one that jumps every ten minutes."""
 
 from collections.abc import Callable
+from functools import cache
 from random import Random
+
+from msgspec.structs import replace
 
 from pendula.fleet import compile_map
 from pendula.fleet.engine import FleetEngine
@@ -14,11 +17,14 @@ from pendula.fleet.simulator.faults import Fault, FaultKind
 from pendula.fleet.simulator.settings import WorldSettings
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.tasks.model import TaskStream
+from pendula.fleet.tick import TrafficParams
 from pendula.kernel.canonical import Json
 
 TRUCKS = 10
 GRID = (5, 4)
 JUMP_EVERY_MS = 600_000
+# The first one comes when everybody is under way.
+FIRST_JUMP_MS = 90_000
 # So long after the last task is made everything has to have come to its end.
 AFTERWARDS_MS = 1_200_000
 RADIO = WorldSettings(
@@ -26,12 +32,12 @@ RADIO = WorldSettings(
 )
 
 
-def chaos(duration_ms: int, seed: int, most: int = 2) -> tuple[Scenario, CompiledMap]:
+def chaos(offered_ms: int, seed: int, most: int, tick_ms: int) -> tuple[Scenario, CompiledMap]:
     """Streams that offer the next task as soon as somebody is free, for so long; each so many at most at a time."""
     sample = spur_grid(*GRID)
     streams = tuple(
         TaskStream(
-            one.stream_id, one.pick_node_ids, one.drop_node_ids, 3_000, 2_000, max_concurrent=most, last_ms=duration_ms
+            one.stream_id, one.pick_node_ids, one.drop_node_ids, 3_000, 2_000, max_concurrent=most, last_ms=offered_ms
         )
         for one in sample.fleet.streams
     )
@@ -45,37 +51,47 @@ def chaos(duration_ms: int, seed: int, most: int = 2) -> tuple[Scenario, Compile
         profiles=(FL_STD,),
         robots=robots,
         streams=streams,
-        duration_ms=duration_ms + AFTERWARDS_MS,
-        world=RADIO,
+        duration_ms=offered_ms + AFTERWARDS_MS,
+        # Two steps a tick; the judge looks between them.
+        world=replace(RADIO, step_ms=tick_ms // 2),
         seed=seed,
+        traffic=TrafficParams(tick_period_ms=tick_ms),
     )
-    return scenario, compile_map(sample.source, [FL_STD])
+    return scenario, site()
+
+
+@cache
+def site() -> CompiledMap:
+    return compile_map(spur_grid(*GRID).source, [FL_STD])
 
 
 MakeRoad = Callable[[FleetEngine, Json], Road]
 
 
 class Chaos:
-    """One run, tick by tick, with its jumps."""
+    """One run, tick by tick, with its jumps; tasks are offered for so long, and it lasts until all of them are done."""
 
     def __init__(
-        self, duration_ms: int, seed: int, road: MakeRoad | None = None, *, first_ms: int = 90_000, most: int = 2
+        self, offered_ms: int, seed: int, road: MakeRoad | None = None, *, most: int = 2, tick_ms: int = 100
     ) -> None:
-        scenario, site = chaos(duration_ms, seed, most)
-        self.run = Run(scenario, site, road)
-        self.jumps = 0
+        self.run = Run(*chaos(offered_ms, seed, most, tick_ms), road)
+        # Who jumped, and when.
+        self.jumps: list[tuple[str, int]] = []
         self._chance = Random(seed)
-        self._next_ms = first_ms
+        self._next_ms = FIRST_JUMP_MS
 
-    def live(self) -> None:
-        while self.run.now_ms < self.run.scenario.duration_ms and not self.run.is_over:
-            if self.run.now_ms >= self._next_ms:
+    def live(self, least_ms: int = 0) -> None:
+        """To the end, and for so long at least."""
+        run = self.run
+        while run.now_ms < least_ms or (run.now_ms < run.scenario.duration_ms and not run.is_over):
+            if run.now_ms >= self._next_ms:
                 self._jump()
-            self.run.step()
+            run.step()
 
     def _jump(self) -> None:
         self._next_ms += JUMP_EVERY_MS
-        self.jumps += 1
         aside = [self._chance.choice((-1, 1)) * self._chance.randint(700_000, 2_500_000) for _ in range(2)]
         fault = Fault(FaultKind.POSE_JUMP, self._chance.randint(500, 8_000), *aside)
-        self.run.world.trouble_with(self._chance.randrange(TRUCKS), fault)
+        truck = self._chance.randrange(TRUCKS)
+        self.jumps.append((self.run.robots[truck].robot_id, self.run.now_ms))
+        self.run.world.trouble_with(truck, fault)

@@ -8,13 +8,12 @@ from tests.fleet.scenarios.random_faults import PASSING, Person, faulty, watched
 from tests.fleet.scenarios.random_runs import failures, report, site
 
 MINUTE_MS = 60_000
-# Sixty runs always, and up to two hundred with the long ones.
-PARTS = [*range(6), *(pytest.param(part, marks=pytest.mark.long) for part in range(6, 20))]
+RUNS, MANY_RUNS = 200, 2_000
 GRAVE = (*PASSING, FaultKind.STUCK, FaultKind.OVERRUN)
 
 
 @pytest.mark.req("FLT-FAIL-1", "FLT-TEST-41", "FLT-TEST-44", "FLT-TEST-45", "FLT-TEST-48", "FLT-TEST-49", "FLT-TEST-4")
-@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("part", range(RUNS // 10))
 def test_trucks_get_over_random_troubles_and_nothing_collides(part: int) -> None:
     told = (report(faulty(seed, 5, 45_000), watched) for seed in range(10 * part, 10 * part + 10))
 
@@ -23,7 +22,7 @@ def test_trucks_get_over_random_troubles_and_nothing_collides(part: int) -> None
 
 @pytest.mark.long
 @pytest.mark.req("FLT-FAIL-1", "FLT-TEST-41", "FLT-TEST-44", "FLT-TEST-45", "FLT-TEST-48", "FLT-TEST-49")
-@pytest.mark.parametrize("part", range(200))
+@pytest.mark.parametrize("part", range(MANY_RUNS // 10))
 def test_trucks_get_over_many_random_troubles(part: int) -> None:
     told = (report(faulty(seed, 10, 3 * MINUTE_MS), watched) for seed in range(1_000 + 10 * part, 1_010 + 10 * part))
 

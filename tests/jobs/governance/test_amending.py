@@ -1,6 +1,8 @@
 """What a named user says otherwise of an object: its dates and what would prove it wrong; tiers only go up."""
 
+import json
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -112,3 +114,14 @@ def test_an_amendment_needs_a_name_and_meets_the_version_that_was_seen(town: Tow
         town.user.amend("memory", "m", "an old view", review_due_at=SOON, version=7)
 
     assert refused.value.code == "state_conflict"
+
+
+def test_answers_about_an_object_can_be_dumped_and_a_weight_stays_exact(town: Town) -> None:
+    """Whole numbers are integers, as a client of a server gets them; a fraction is exact, as in payloads."""
+    town.user.create("memory", "plain")
+    town.user.create("memory", "half", impact_weight=0.5)
+
+    assert json.loads(json.dumps(town.user.show("memory", "plain")))["object"]["impact_weight"] == 0
+    assert repr(town.user.list("memory")["objects"][0]["impact_weight"]) == "Decimal('0.5')"
+    assert json.loads(json.dumps(town.user.show("memory", "half"), default=float))["object"]["impact_weight"] == 0.5
+    assert town.user.amend("memory", "half", "more", impact_weight=Decimal("2.0"))["object"]["impact_weight"] == 2

@@ -2,6 +2,8 @@
 
 import random
 import sqlite3
+import tracemalloc
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -14,10 +16,20 @@ from pendula.jobs.objects.reference_machines import REFERENCE
 from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.store.protocol import StoreUnusable
 from pendula.jobs.store.sqlite import SqliteStore
-from pendula.jobs.upkeep.verification import check, replay
+from pendula.jobs.upkeep import job_trail, verification
+from pendula.jobs.upkeep.verification import Replayed, check, replay
 from tests.jobs.governance.living import DAY, Town
 from tests.jobs.lived import JOB, lived
 from tests.jobs.playing import Play
+from tests.jobs.stores import opened
+
+
+@pytest.fixture(params=[5, 5000], ids=["pages of 5", "one page"])
+def page(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    """However many events and jobs are looked at together, what is found is the same."""
+    for module in (job_trail, verification):
+        monkeypatch.setattr(module, "PAGE", request.param)
+    return int(request.param)
 
 
 @pytest.mark.req("JOB-AUD-4")
@@ -43,6 +55,7 @@ def test_the_newest_events_cannot_be_taken_away_unseen(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("JOB-AUD-3", "JOB-STO-12")
+@pytest.mark.usefixtures("page")
 @pytest.mark.parametrize("seed", range(5))
 def test_following_the_trail_gives_the_present_state(tmp_path: Path, seed: int) -> None:
     Play(tmp_path / "jobs.db", random.Random(1000 + seed).randrange).run(steps=80)
@@ -81,6 +94,7 @@ PLANTED = {
     "object": ("UPDATE jobs SET object_id = 'other' WHERE object_id = 'queued'", "trail_differs"),
     "counts": ("UPDATE counts SET n = n + 1 WHERE status = 'queued'", "counts_differ"),
     "no counts": ("DELETE FROM counts", "counts_differ"),
+    "other id": ("UPDATE jobs SET job_id = 'job_00000000ZZZZ' WHERE object_id = 'over'", "job_without_trail"),
     "queued job gone": ("DELETE FROM jobs WHERE object_id = 'queued'", "job_lost"),
     "running job gone": ("DELETE FROM jobs WHERE status = 'running'", "job_lost"),
     "finished job gone": ("DELETE FROM jobs WHERE object_id = 'over'", "counts_differ"),
@@ -95,6 +109,7 @@ PLANTED = {
 
 
 @pytest.mark.req("JOB-STO-12", "JOB-OBJ-8", "JOB-AUD-3")
+@pytest.mark.usefixtures("page")
 @pytest.mark.parametrize(("sql", "code"), PLANTED.values(), ids=list(PLANTED))
 def test_the_check_finds_each_planted_fault(tmp_path: Path, sql: str, code: str) -> None:
     scheduler, _ = lived(tmp_path)
@@ -246,3 +261,34 @@ def test_an_object_that_cannot_be_read_is_trouble_of_the_store_and_no_mistake_of
     with pytest.raises(StoreUnusable, match="cannot be read: the store is damaged"):
         getattr(town.user, call)(*("memory", "m")[: 1 if call == "list" else 2])
     town.scheduler.close()
+
+
+def test_following_a_long_trail_holds_a_page_of_it_and_not_all_jobs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Memory grows with what is begun and not with what is stored."""
+    monkeypatch.setattr(job_trail, "PAGE", 100)
+    monkeypatch.setattr(verification, "PAGE", 100)
+    scheduler, _ = opened(tmp_path)
+    taken = []
+    for number in range(8):
+        jobs = [{"object_type": "memory", "object_id": f"m{number}_{i}", "action": "verify"} for i in range(500)]
+        scheduler.enqueue_batch(jobs)
+        if number in (0, 7):
+            taken.append(peak_of(lambda: replay(scheduler.calls.store)))
+    scheduler.close()
+
+    assert [found.jobs for found, _ in taken] == [500, 4000]
+    assert all(found.findings == () for found, _ in taken)
+    [(_, few), (_, many)] = taken
+    assert many < 2 * few
+
+
+def peak_of(work: Callable[[], Replayed]) -> tuple[Replayed, int]:
+    """What came of it, and the most memory that it held at once."""
+    work()  # what is kept for good is made
+    tracemalloc.start()
+    found = work()
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return found, most

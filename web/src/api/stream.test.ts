@@ -129,13 +129,17 @@ test("only a connection that never opened counts as refused", () => {
   expect(onRefused).toHaveBeenCalledOnce();
 });
 
-test("a starting point refused from the first is given up", () => {
+test.each([
+  ["unknown_event_id", "/stream"],
+  ["engine_unavailable", "/stream?after=5.0"],
+  ["", "/stream?after=5.0"],
+])("a starting point refused from the first with %j is asked for again as %s", (code, again) => {
   const { sources } = opened({ after: "5.0" });
 
-  sources.newest.say("error");
+  sources.newest.say("error", code);
   vi.advanceTimersByTime(1000);
 
-  expect(sources.opened.map((source) => source.address)).toEqual(["/stream?after=5.0", "/stream"]);
+  expect(sources.opened.map((source) => source.address)).toEqual(["/stream?after=5.0", again]);
 });
 
 /** A stream that was live until event 41.2, and whose next connection is refused with `code`. */

@@ -58,7 +58,6 @@ export class EventStream {
   #timer: ReturnType<typeof setTimeout> | null = null;
   #failures = 0;
   #lostSince: number | null = null;
-  #everOpen = false;
 
   constructor(options: StreamOptions) {
     this.#options = options;
@@ -94,7 +93,6 @@ export class EventStream {
     let opened = false;
     source.addEventListener("open", () => {
       opened = true;
-      this.#everOpen = true;
       this.#lostSince = null;
       this.#connection.value = { kind: "live", since: Date.now() };
     });
@@ -124,8 +122,6 @@ export class EventStream {
     this.#source?.close();
     this.#source = null;
     this.#failures += 1;
-    // A starting point that was refused from the first may lie in a part of the journal that is gone: begin with now.
-    if (!this.#everOpen) this.#after = null;
     this.#lostSince ??= Date.now();
     const pause = pauseMs(this.#failures, (this.#options.spread ?? Math.random)());
     this.#connection.value = { kind: "lost", since: this.#lostSince, retryAt: Date.now() + pause };

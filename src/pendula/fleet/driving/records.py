@@ -81,7 +81,12 @@ class Record:
     bad_reports: int = 0
     ack_ms: int | None = None
     crawl_um: int = 0
+    # How it looked then, where it was to turn; kept when it is stuck, which says at what.
+    crawl_urad: int | None = None
     crawl_ms: int | None = None
+    # Since when it drives on though it has to stop, and whether that was told.
+    rolls_ms: int | None = None
+    defiant: bool = False
     obstructed: bool = False
     confidence_ppm: int = 1_000_000
     ack_seq: int = 0
@@ -194,6 +199,11 @@ class Record:
     def at_rest(self) -> bool:
         """Whether the truck stands at the end of its way and holds no more than that takes."""
         return self.track is None or self.granted == len(self.track.stands) - 1
+
+    @property
+    def stuck_at(self) -> str:
+        """What a stuck truck was told to do."""
+        return "GO" if self.crawl_urad is None else "TURN"
 
     @property
     def failed(self) -> bool:

@@ -2,11 +2,13 @@
 
 protocol          `Gateway`: what goes out and what comes in
 registration      which trucks are let in: those that can be stopped
+reception         what it hands over, made fit to be decided upon
 acknowledgements  newest commands only, and a watchdog for trucks that have none
 """
 
 from pendula.fleet.gateway.acknowledgements import Outbox
 from pendula.fleet.gateway.protocol import Gateway, Received
+from pendula.fleet.gateway.reception import GatewayFailed, heard
 from pendula.fleet.gateway.registration import Capability, RobotRefused, register
 
-__all__ = ["Capability", "Gateway", "Outbox", "Received", "RobotRefused", "register"]
+__all__ = ["Capability", "Gateway", "GatewayFailed", "Outbox", "Received", "RobotRefused", "heard", "register"]

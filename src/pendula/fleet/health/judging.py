@@ -8,7 +8,7 @@ from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.driving.records import Record
 from pendula.fleet.driving.stops import Stop
 from pendula.fleet.health.obedience import has_stuck, is_unheard
-from pendula.fleet.health.places import doubted
+from pendula.fleet.health.places import STANDING_UM_S, doubted
 
 # So many reports in a row that cannot be taken make a truck stale (FLT-FAIL-17).
 MOST_BAD = 3
@@ -39,6 +39,20 @@ def judge(record: Record, now_ms: int, params: TrafficParams) -> None:
         record.doubt = doubted(record, stop, now_ms, params, torn=False)
     record.stop_code = stop
     record.health = Health.HEALTHY if stop is None else _HEALTH.get(stop, Health.HEALTHY)
+
+
+def drives_on(record: Record, now_ms: int, params: TrafficParams) -> bool:
+    """Whether a truck that has to stop drives for longer than it takes to hear of it and to brake. It gets nothing
+    more, and its stop line is where it was; but somebody has to know that it does not obey."""
+    # Who does not hear is told apart already.
+    told = record.stop_code not in (None, Stop.NO_COMMS)
+    if not told or record.v_um_s < STANDING_UM_S or not is_fresh(record, now_ms, params):
+        record.rolls_ms = None
+        return False
+    if record.rolls_ms is None:
+        record.rolls_ms = now_ms
+    braking_ms = record.profile.v_max_um_s * 1000 // record.profile.brake_um_s2
+    return now_ms - record.rolls_ms > params.stuck_timeout_ms + braking_ms
 
 
 def is_fresh(record: Record, now_ms: int, params: TrafficParams) -> bool:

@@ -1,15 +1,18 @@
-"""What follows from commands that are not acknowledged, and from those that are and move nothing.
+"""What follows from commands that are not acknowledged, and from those that are and change nothing.
 
-A truck that says something is in its way stands for a reason and goes on by itself; one that does not say why it stays
-is stuck until somebody has looked (FLT-FAIL-13).
+A truck that says something is in its way stands for a reason and goes on by itself; one that does not say why it stays,
+or why it does not turn, is stuck until somebody has looked (FLT-FAIL-13).
 """
 
 from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.driving.records import Record
+from pendula.fleet.geometry.angles import turn_urad
 
 # A target this far ahead makes a truck move; less than this in a while is no movement.
 _AHEAD_UM = 300_000
 _MOVED_UM = 50_000
+# A heading that changed by less is no turn: more than noise, and as much as a turn may be off in the end.
+_TURNED_URAD = 50_000
 # A hold point this near explains that a truck stands.
 _HELD_UM = 500_000
 ACKNOWLEDGES = "ackSeq"
@@ -24,17 +27,44 @@ def is_unheard(record: Record, now_ms: int, params: TrafficParams) -> bool:
     return now_ms - record.ack_ms > params.ack_timeout_ms
 
 
+def yaw_to_turn_to(record: Record, params: TrafficParams) -> int | None:
+    """The yaw of a truck that is in a node where it has to turn before it goes on, and does not look that way yet."""
+    act = record.act
+    if act is None or act.stop or act.yaw_urad is None or record.pose is None:
+        return None
+    there = record.at_um >= act.s_um - params.arrive_tol_um
+    return act.yaw_urad if there and abs(turn_urad(record.pose.yaw_urad, act.yaw_urad)) > params.turn_tol_urad else None
+
+
 def has_stuck(record: Record, now_ms: int, params: TrafficParams) -> bool:
-    """Whether a truck was sent ahead and has not moved for too long, for no reason that is known."""
-    if not _is_sent(record):
+    """Whether a truck was sent ahead and has not moved for too long, or was to turn and has not turned, for no reason
+    that is known."""
+    turns = yaw_to_turn_to(record, params) is not None
+    if record.obstructed or not (turns or _is_sent(record, params)):
         record.crawl_ms = None
         return False
-    if record.crawl_ms is None or record.at_um - record.crawl_um >= _MOVED_UM:
-        record.crawl_um, record.crawl_ms = record.at_um, now_ms
+    if record.crawl_ms is None or turns is (record.crawl_urad is None) or _has_moved(record):
+        yaw = record.pose.yaw_urad if turns and record.pose is not None else None
+        record.crawl_um, record.crawl_urad, record.crawl_ms = record.at_um, yaw, now_ms
     return now_ms - record.crawl_ms > params.stuck_timeout_ms
 
 
-def _is_sent(record: Record) -> bool:
+def _has_moved(record: Record) -> bool:
+    if record.crawl_urad is None or record.pose is None:
+        return record.at_um - record.crawl_um >= _MOVED_UM
+    # Whichever way it turns: some trucks have to take the longer one.
+    return abs(turn_urad(record.crawl_urad, record.pose.yaw_urad)) >= _TURNED_URAD
+
+
+def _is_sent(record: Record, params: TrafficParams) -> bool:
+    """Whether a truck has to move: to a target that is some way ahead, or the last bit to where it has to be exactly,
+    since it is not there before."""
     held = record.waiting is not None and record.hold_um - record.at_um <= _HELD_UM
-    sent = record.target_um - record.at_um > _AHEAD_UM
-    return sent and not held and not record.obstructed
+    left_um = record.target_um - record.at_um
+    return not held and left_um > (params.arrive_tol_um if _has_to_be_there(record) else _AHEAD_UM)
+
+
+def _has_to_be_there(record: Record) -> bool:
+    """Whether the target of a truck is its goal, or a node in which it has something to do."""
+    act, track = record.act, record.track
+    return track is not None and record.target_um == (track.goal_um if act is None else act.s_um)

@@ -19,7 +19,6 @@ from pendula.fleet.trucks.envelope import stop_distance_um
 from pendula.fleet.trucks.profiles import RobotProfile
 from pendula.fleet.units import MILLION, ceil_div, plain
 from pendula.kernel.canonical import Json
-from pendula.kernel.engine import Refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,10 +227,10 @@ def _missing_way(
 def _possible(planner: Planner, leg: Leg, closed: Closed) -> bool:
     network = planner.site.network
     if network.nodes[leg.start].turning:
-        return not isinstance(planner.way(AtNode(leg.start), leg.goal, closed), Refusal)
+        return planner.cost_us(AtNode(leg.start), leg.goal, closed) is not None
     # Where nobody turns a truck leaves as it came: the way must go on from every way in.
     ways_in = [edge for edge in network.incoming[leg.start] if planner.usable(edge, closed)]
-    return bool(ways_in) and not any(isinstance(planner.onward(edge, leg.goal, closed), Refusal) for edge in ways_in)
+    return bool(ways_in) and all(planner.onward_us(edge, leg.goal, closed) is not None for edge in ways_in)
 
 
 def _blocked_by_rest(

@@ -55,12 +55,13 @@ def closed_for_all(site: CompiledMap, rests: Mapping[str, Rest]) -> dict[str, Cl
     edges = Counter(edge for one in closures.values() for edge in one.edges)
     turns = Counter(node for one in closures.values() for node in one.turns)
     inside = Counter(section for one in closures.values() for section in one.sections)
-    everybody = Closed(frozenset(edges) | _full(site, inside), frozenset(turns))
+    edges_of = {section: _edges_of(site, section) for section in inside}
+    everybody = Closed(frozenset(edges) | _full(site, inside, edges_of), frozenset(turns))
     result = {}
     for robot, own in closures.items():
         left = inside - Counter(own.sections)
         open_edges = {edge for edge in own.edges if edges[edge] == 1}
-        closed_edges = (frozenset(edges) - open_edges) | _full(site, left)
+        closed_edges = (frozenset(edges) - open_edges) | _full(site, left, edges_of)
         closed_turns = frozenset(turns) - {node for node in own.turns if turns[node] == 1}
         result[robot] = _with_home(site, Closed(closed_edges, closed_turns), everybody, rests[robot].node)
     return result
@@ -76,7 +77,8 @@ def closed_by(site: CompiledMap, rests: Iterable[Rest]) -> Closed:
     closures = [_closure(site, rest) for rest in rests]
     inside = Counter(section for one in closures for section in one.sections)
     edges = frozenset(edge for one in closures for edge in one.edges)
-    return Closed(edges | _full(site, inside), frozenset(node for one in closures for node in one.turns))
+    full = _full(site, inside, {section: _edges_of(site, section) for section in inside})
+    return Closed(edges | full, frozenset(node for one in closures for node in one.turns))
 
 
 def kept_sections(site: CompiledMap, rest: Rest) -> tuple[int, ...]:
@@ -122,15 +124,16 @@ def _closure(site: CompiledMap, rest: Rest) -> _Closure:
     return _Closure(edges, frozenset(one - count for one in related if one >= count), kept_sections(site, rest))
 
 
-def _full(site: CompiledMap, inside: Counter[int]) -> frozenset[int]:
+def _full(site: CompiledMap, inside: Counter[int], edges_of: Mapping[int, frozenset[int]]) -> frozenset[int]:
     """The edges of sections in which as many rest as they hold."""
-    return frozenset(
-        int(site.cells.edge[cell])
-        for section, taken in inside.items()
-        if taken >= site.sections[section].capacity
-        for low, high in site.sections[section].cells
-        for cell in range(low, high + 1)
-    )
+    full = [section for section, taken in inside.items() if taken >= site.sections[section].capacity]
+    return frozenset().union(*(edges_of[section] for section in full))
+
+
+def _edges_of(site: CompiledMap, section: int) -> frozenset[int]:
+    """The edges that lie in a section, wholly or in part."""
+    stretches = site.sections[section].cells
+    return frozenset(edge for low, high in stretches for edge in site.cells.edge[low : high + 1].tolist())
 
 
 def _sections_behind(site: CompiledMap, edge: int, reach_um: int) -> set[int]:

@@ -10,7 +10,7 @@ from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
 from heapq import heapify, heappop, heappush
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from pendula.fleet.geometry.angles import turn_urad
 from pendula.fleet.model import MoveStyle
@@ -70,6 +70,15 @@ class Way:
     cost_us: int
     # Turn at the start, in a node, and after every edge but the last.
     turns_urad: tuple[int, ...]
+
+
+class _Begun(NamedTuple):
+    """How the cheapest way leaves a node: its cost, time and length in one number, the edge, the turn into it."""
+
+    key: int
+    edge: int
+    turn: int
+    tree: Sequence[int | None]
 
 
 OPEN = Closed()
@@ -166,9 +175,26 @@ class Planner:
             case AtNode(node, yaw):
                 return self._from_node(node, yaw, goal, closed)
 
-    def cost_us(self, start: Anchor, goal: int) -> int | None:
-        way = self.way(start, goal)
-        return None if isinstance(way, Refusal) else way.cost_us
+    def cost_us(self, start: Anchor, goal: int, closed: Closed = OPEN) -> int | None:
+        """What the cheapest way costs; the way itself, edge by edge, is not looked for."""
+        match start:
+            case OnEdge(edge, s_um):
+                there = s_um >= self._length[edge] and self.site.network.edges[edge].end == goal
+                rest = self._cost_after_us(edge, goal, closed) if there else self.onward_us(edge, goal, closed)
+                return None if rest is None else self.drive_us(edge, self._length[edge] - s_um) + rest
+            case AtNode(node, yaw):
+                if node == goal:
+                    return 0
+                best = None if goal in closed.turns else self._best(node, yaw, goal, closed)
+                return None if best is None else best.key // _LENGTHS
+
+    def onward_us(self, edge: int, goal: int, closed: Closed = OPEN) -> int | None:
+        """What the way after the end of an edge costs."""
+        return None if goal in closed.turns else self._cost_after_us(edge, goal, closed)
+
+    def _cost_after_us(self, edge: int, goal: int, closed: Closed) -> int | None:
+        key = self._tree(goal, closed, [(edge, 0)])[edge]
+        return None if key is None else key // _LENGTHS
 
     def onward(self, edge: int, goal: int, closed: Closed = OPEN) -> Way | Refusal:
         """The way after the end of an edge; the edge itself is neither listed nor counted."""
@@ -197,22 +223,23 @@ class Planner:
             return Way((), 0, ())
         if goal in closed.turns:
             return self._no_route(goal, closed)
-        starts = list(self._starts(node, yaw, closed))
-        tree = self._tree(goal, closed, [(edge, key) for edge, key, _ in starts])
-        best: tuple[int, int, int] | None = None
-        for edge, begun, turn in starts:
-            after = tree[edge]
-            if after is None:
-                continue
-            key = begun + after
-            # Edges come in the order of their keys: the first of equals stays.
-            if best is None or key < best[0]:
-                best = (key, edge, turn)
+        best = self._best(node, yaw, goal, closed)
         if best is None:
             return self._no_route(goal, closed)
-        key, first, turn = best
-        edges, turns = self._walk(first, goal, tree, closed)
-        return Way((first, *edges), key // _LENGTHS, (turn, *turns))
+        edges, turns = self._walk(best.edge, goal, best.tree, closed)
+        return Way((best.edge, *edges), best.key // _LENGTHS, (best.turn, *turns))
+
+    def _best(self, node: int, yaw: int | None, goal: int, closed: Closed) -> "_Begun | None":
+        """The edge by which the cheapest way leaves a node."""
+        starts = list(self._starts(node, yaw, closed))
+        tree = self._tree(goal, closed, [(edge, key) for edge, key, _ in starts])
+        best: _Begun | None = None
+        for edge, begun, turn in starts:
+            after = tree[edge]
+            # Edges come in the order of their keys: the first of equals stays.
+            if after is not None and (best is None or begun + after < best.key):
+                best = _Begun(begun + after, edge, turn, tree)
+        return best
 
     def _starts(self, node: int, yaw: int | None, closed: Closed) -> Iterator[tuple[int, int, int]]:
         """The edges by which a truck may leave a node, with what it costs to the end of each, and the turn."""
@@ -267,7 +294,8 @@ class Planner:
         if self._guide is not None:
             return self._led(self._guide._tree(goal, closed, starts), goal, closed, starts)
         if closed.everybody is not None and not self._at_home(goal, closed):
-            return self._from_home(self._kept(goal, closed.everybody), closed)
+            shared = self._kept(goal, closed.everybody)
+            return self._from_home(shared, closed) if any(edge in closed.home for edge, _ in starts) else shared
         return self._kept(goal, closed)
 
     def _led(

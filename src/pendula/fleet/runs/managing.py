@@ -1,55 +1,108 @@
 """The manager of a live fleet: between its gateway and its journal, one tick at a time, whoever calls it.
 
 What a tick decided goes out after it is with the operating system. A tick that took too long, or failed, sends no
-command: what it decided is old, and the watchdogs of the trucks stop them.
+command: what it decided is old, and the watchdogs of the trucks stop them. A gateway that fails costs no tick: trucks
+that are not heard are judged by that, what could not be told is told again, and the next tick has it in its alerts.
 """
 
+import threading
 from collections.abc import Callable, Sequence
+
+from msgspec import UNSET
 
 from pendula.fleet.commands import Tick
 from pendula.fleet.contracts.traffic import OperatorAction
 from pendula.fleet.events import FleetEvent
-from pendula.fleet.gateway.protocol import Gateway
+from pendula.fleet.gateway.protocol import Gateway, Received
+from pendula.fleet.gateway.reception import heard
 from pendula.fleet.runs.recording import Recording
 from pendula.fleet.tasks import OperationDone, TaskEvent
 from pendula.kernel.driver import EngineDefect
 from pendula.kernel.engine import Outcome
+from pendula.kernel.errors import WrongUsage, in_words
+
+MOST_WORDS = 500
 
 
 class Manager:
-    """`now_ms` reads the clock of the fleet; `withheld` counts ticks that sent no command."""
+    """`now_ms` reads the clock of the fleet, which never goes back: that of the host may be set, `time.monotonic` is
+    not. `withheld` counts ticks that sent no command; `trouble` is what went wrong with the gateway in the last one."""
 
     def __init__(self, recording: Recording, gateway: Gateway, now_ms: Callable[[], int]) -> None:
         self.recording = recording
         self.withheld = 0
+        self.trouble: str | None = None
         self._gateway = gateway
         self._now_ms = now_ms
+        self._ticks = threading.Lock()
+        # What went wrong and was not told yet, operations that are done and are in no tick yet, and whether routes and
+        # operations may not have reached the trucks.
+        self._news: str | None = None
+        self._done: tuple[str, ...] = ()
+        self._again = False
 
     def tick(
         self, task_events: Sequence[TaskEvent] = (), actions: Sequence[OperatorAction] = ()
     ) -> Outcome[FleetEvent] | None:
-        """What a tick told; None where it failed, and left no trace but a note in the journal."""
-        began = self._now_ms()
-        heard = self._gateway.received()
-        events = (*task_events, *map(OperationDone, heard.done))
+        """What a tick told; None where it failed, and left no trace but a note in the journal. Raises `WrongUsage`
+        where one is under way: in another thread, or in the gateway that calls this."""
+        if not self._ticks.acquire(blocking=False):
+            raise WrongUsage("a tick is under way: one thread at a time calls tick, and no gateway does")
         try:
-            outcome = self.recording.apply(Tick(began, heard.reports, events, operator_actions=tuple(actions)))
+            return self._tick(task_events, actions)
+        finally:
+            self._ticks.release()
+
+    def _tick(self, task_events: Sequence[TaskEvent], actions: Sequence[OperatorAction]) -> Outcome[FleetEvent] | None:
+        before, self.trouble = self.trouble, None
+        began = self._now_ms()
+        came = self._received()
+        done = tuple(dict.fromkeys((*self._done, *came.done)))
+        news = UNSET if self._news is None else self._news
+        events = (*task_events, *map(OperationDone, done))
+        tick = Tick(began, came.reports, events, operator_actions=tuple(actions), gateway=news)
+        # One that made a tick fail twice is not tried for ever: the operation ends with its time.
+        self._done = came.done
+        try:
+            outcome = self.recording.apply(tick)
         except EngineDefect:
             self.withheld += 1
             return None
         if outcome.refusal is None:
-            self._send(began)
+            self._done, self._news = (), None
+            self._tell(began)
         else:
+            self._done = done
             self.withheld += 1
+        self._news = self.trouble if before is None and self.trouble is not None else self._news
         return outcome
 
-    def _send(self, began: int) -> None:
+    def _received(self) -> Received:
+        try:
+            return heard(self._gateway.received())
+        except Exception as error:
+            self.trouble = _words(error)
+            return Received()
+
+    def _tell(self, began: int) -> None:
         engine = self.recording.engine
         orders = engine.orders_out
-        self._gateway.announce(orders.routes)
-        self._gateway.operate(orders.operations)
-        late = self._now_ms() - began > 2 * engine.config.traffic.tick_period_ms
-        if late or not orders.commands:
+        # Until it is known that all went out: somebody may end the program on the way.
+        told, self._again = engine.everything_told() if self._again else orders, True
+        try:
+            self._gateway.announce(told.routes)
+            self._gateway.operate(told.operations)
+            self._again = False
+            late = self._now_ms() - began > 2 * engine.config.traffic.tick_period_ms
+            if late or not orders.commands:
+                self.withheld += 1
+            else:
+                self._gateway.send(orders.commands)
+        except Exception as error:
             self.withheld += 1
-        else:
-            self._gateway.send(orders.commands)
+            self.trouble = self.trouble or _words(error)
+
+
+def _words(error: Exception) -> str:
+    """What a program of somebody else says, as far as it is of use."""
+    return in_words(error)[:MOST_WORDS]

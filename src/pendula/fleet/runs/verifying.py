@@ -51,6 +51,8 @@ def verified(
         "ticks": ticks,
         "robots": robots,
         "incidents": [to_builtins(one) for one in incidents],
+        # What a crash left of its last write: it tells nothing, and its tick is not among these.
+        "cutTailBytes": getattr(journal, "cut_tail_bytes", 0),
         "firstDifference": None if deviation is None else to_builtins(deviation),
     }
 

@@ -20,12 +20,16 @@ class Channel(Generic[M]):
         self._span = most - self._least + 1
         self._waiting: list[list[tuple[int, int, M]]] = [[] for _ in range(trucks)]
         self._sent = 0
+        # How many messages never arrive.
+        self.lost = 0
 
     def send(self, truck: int, now_ms: int, message: M, loss_ppm: int) -> None:
         # Both draws are made for every message: what is lost does not move the times of others.
         delay = self._least + self._latencies[truck].bounded(self._span)
         lost = self._losses[truck].bounded(_MILLION) < loss_ppm if loss_ppm else False
-        if not lost:
+        if lost:
+            self.lost += 1
+        else:
             self._sent += 1
             heappush(self._waiting[truck], (now_ms + delay, self._sent, message))
 

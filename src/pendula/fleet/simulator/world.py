@@ -126,6 +126,11 @@ class World:
     def learn(self, truck: int, route: RoutePlan) -> None:
         self.trucks[truck].learn(route)
 
+    @property
+    def lost(self) -> tuple[int, int]:
+        """How many commands and reports never arrived so far."""
+        return self._commands.lost, self._reports.lost
+
     def operate(self, truck: int, for_ms: int, loads: bool) -> None:
         """A truck begins to load, or to unload; one that is about that already goes on with it."""
         if self._busy_until[truck] is not None and self._loads[truck] == loads:

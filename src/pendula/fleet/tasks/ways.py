@@ -4,6 +4,7 @@ A planner is made for each kind of truck that prefers the direction in which the
 once is driven leg by leg, edge by edge as it was planned.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -17,7 +18,6 @@ from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.tasks.drivers import Driver
 from pendula.fleet.tasks.model import DispatchParams, TaskOrder, TaskStream, TruckView
 from pendula.fleet.units import half_up
-from pendula.kernel.engine import Refusal
 
 
 def one_way(
@@ -66,10 +66,10 @@ class Ways:
             assert driver.route is not None
             kept, here = driver.route.segments[: committed(driver.route, view.bound_um)], driver.route.start
         if kept:
-            way = driver.planner.onward(kept[-1].edge, pick, driver.closed)
+            cost_us = driver.planner.onward_us(kept[-1].edge, pick, driver.closed)
         else:
-            way = driver.planner.way(here, pick, driver.closed)
-        return None if isinstance(way, Refusal) else half_up(way.cost_us, 1000)
+            cost_us = driver.planner.cost_us(here, pick, driver.closed)
+        return None if cost_us is None else half_up(cost_us, 1000)
 
     def reaches(self, driver: Driver, order: TaskOrder) -> bool:
         """Whether a truck comes from its rest over pick and drop back to it."""
@@ -160,5 +160,4 @@ class Ways:
 
     def _passed(self, route: RoutePlan, at_um: int) -> int:
         """How many segments lie behind a position."""
-        ends = (one.route_s0_um + one.length_um <= at_um for one in route.segments)
-        return sum(ends)
+        return bisect_right(route.segments, at_um, key=lambda one: one.route_s0_um + one.length_um)

@@ -5,7 +5,7 @@ from msgspec import UNSET
 from pendula.fleet.contracts.traffic import Blocker, CommandMode, HoldReason, LockResult
 from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.driving.records import Record
-from pendula.fleet.geometry.angles import turn_urad
+from pendula.fleet.health.obedience import yaw_to_turn_to
 from pendula.fleet.health.places import STANDING_UM_S
 from pendula.fleet.model import CONTRACT_VERSION
 from pendula.fleet.routing.route_plan import Pose
@@ -43,7 +43,8 @@ def aim(record: Record, now_ms: int, params: TrafficParams) -> Aim:
     exact = stop == track.goal_um or (act is not None and stop == act.s_um)
     ahead = Lookahead(params.rtp_lookahead_um, params.rtp_max_advance_um, params.safety_buffer_um)
     record.target_um = target_um(record.at_um, stop, record.target_um, exact, ahead)
-    yaw = _turn_to(record, params)
+    # It stands before it turns.
+    yaw = yaw_to_turn_to(record, params) if record.v_um_s < STANDING_UM_S else None
     if yaw is not None:
         return _command(record, now_ms, params, CommandMode.TURN, reason, target=record.at_um, stop=stop, yaw=yaw)
     mode = CommandMode.GO if record.target_um > record.at_um else CommandMode.HOLD
@@ -65,17 +66,6 @@ def stopped(record: Record, now_ms: int, params: TrafficParams) -> Aim:
         return _stay(record, now_ms, params, CommandMode.STOP)
     at = max(record.at_um, 0)
     return _command(record, now_ms, params, CommandMode.STOP, HoldReason.SAFETY_STOP, target=at, stop=at)
-
-
-def _turn_to(record: Record, params: TrafficParams) -> int | None:
-    """The yaw to turn to for a truck that stands in a node where it has to turn before it goes on."""
-    act = record.act
-    if act is None or act.stop or act.yaw_urad is None or record.pose is None:
-        return None
-    there = record.at_um >= act.s_um - params.arrive_tol_um and record.v_um_s < STANDING_UM_S
-    if not there or abs(turn_urad(record.pose.yaw_urad, act.yaw_urad)) <= params.turn_tol_urad:
-        return None
-    return act.yaw_urad
 
 
 def _stay(record: Record, now_ms: int, params: TrafficParams, mode: CommandMode = CommandMode.HOLD) -> Aim:

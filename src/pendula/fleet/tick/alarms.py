@@ -27,6 +27,8 @@ FOREIGN_OCCUPANCY = "FOREIGN_OCCUPANCY"
 OCCUPANCY_CONFLICT = "OCCUPANCY_CONFLICT"
 ROBOT_SET_ASIDE = "ROBOT_SET_ASIDE"
 NO_COMMS = "NO_COMMS"
+# A truck that was told to stop drives on.
+STOP_IGNORED = "STOP_IGNORED"
 # A truck waits for the same one: first a notice, later an alert.
 WAIT_NOTICE = "WAIT_NOTICE"
 WAIT_TOO_LONG = "WAIT_TOO_LONG"
@@ -44,7 +46,7 @@ FAILURE: Mapping[str, str] = {
 ALERTS = (
     *(DEADLOCK_SUSPECTED, DEADLOCK_CONFIRMED, ROUTE_REFUSED, ROBOT_OFFLINE, ROBOT_FAULT, SAFETY_STOP),
     *(POSE_JUMP, OFF_ROUTE, HOLDPOINT_OVERRUN, FOREIGN_OCCUPANCY, OCCUPANCY_CONFLICT, ROBOT_SET_ASIDE, NO_COMMS),
-    *(WAIT_NOTICE, WAIT_TOO_LONG),
+    *(STOP_IGNORED, WAIT_NOTICE, WAIT_TOO_LONG),
 )
 # A truck this close to the end of its grant has nowhere to go: farther off it still drives or turns, and frees what is
 # behind it. Contains the hysteresis of hold points and the buffer before them.

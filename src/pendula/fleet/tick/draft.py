@@ -20,6 +20,7 @@ from pendula.fleet.traffic.lock_state import LockState
 from pendula.fleet.traffic.search import LOOKS
 from pendula.fleet.turns.directions import Directions
 from pendula.fleet.turns.queueing import Queue
+from pendula.fleet.views.reasons import resource_id
 from pendula.kernel.canonical import Json
 
 # What looks at trucks may cost in a single search, in branches: with 100 trucks one that finds nothing would make
@@ -89,7 +90,23 @@ class Draft:
         kept = len(self.locks.truck(record.number).held)
         cause = record.stop_code if record.doubt is None else record.doubt.code
         code = alarms.FAILURE[cause or Stop.OPERATOR]
-        self.alert(code, "WARN", self.now_ms, record.robot_id, keptResources=kept, cutOff=self.names(cut_off))
+        found: dict[str, Json] = {"keptResources": kept, "cutOff": self.names(cut_off)}
+        if cause == Stop.STUCK:
+            found |= self._diagnosis(record)
+        self.alert(code, "WARN", self.now_ms, record.robot_id, **found)
+
+    def _diagnosis(self, record: Record) -> dict[str, Json]:
+        """What a person who looks at a stuck truck wants to know (FLT-FAIL-13)."""
+        waiting = record.waiting
+        by = None if waiting is None or waiting.by is None else self.records[waiting.by].robot_id
+        resource = None if waiting is None else waiting.resource
+        return {
+            "told": record.stuck_at,
+            "blocker": by,
+            "resource": None if resource is None else resource_id(record.site, resource),
+            "holdPointUm": record.hold_um,
+            "lastAckSeq": record.ack_seq,
+        }
 
     def foreign(self, record: Record, stranger: Record) -> None:
         """A lost truck may be where another one has a right to be; at the start both stand too close for it."""

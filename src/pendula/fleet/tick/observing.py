@@ -44,6 +44,11 @@ class TruckReport(Struct, frozen=True, rename="camel", gc=False):
     confidence_ppm: int = 1_000_000
 
 
+def unreadable(robot_id: str) -> TruckReport:
+    """A report of which only the truck is known: it is dropped as malformed."""
+    return TruckReport(robot_id, at_ms=0, x_um=2 * _MOST, y_um=0, yaw_urad=0, v_um_s=0)
+
+
 class DroppedReport(Struct, frozen=True):
     """A report that was not taken in: of a truck that is not known, with numbers or words that cannot be, of a time to
     come, or older than what is known."""

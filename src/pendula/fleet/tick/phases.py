@@ -4,7 +4,7 @@ from pendula.fleet.driving.adoption import Adoption, Unfit, adoption, goes_on
 from pendula.fleet.driving.records import Record
 from pendula.fleet.driving.screening import screened_routes
 from pendula.fleet.driving.stops import Stop
-from pendula.fleet.health.judging import judge
+from pendula.fleet.health.judging import drives_on, judge
 from pendula.fleet.health.orders import obeyed
 from pendula.fleet.health.protection import protect
 from pendula.fleet.health.recovery import Care, care_for
@@ -51,6 +51,10 @@ def observe(draft: Draft) -> None:
         judge(record, draft.now_ms, draft.params)
         if record.stop_code == Stop.NO_COMMS != before:
             draft.alert(alarms.NO_COMMS, "WARN", draft.now_ms, record.robot_id, lastAckSeq=record.ack_seq)
+        defiant = drives_on(record, draft.now_ms, draft.params)
+        if defiant and not record.defiant:
+            draft.alert(alarms.STOP_IGNORED, "ERROR", draft.now_ms, record.robot_id, lastAckSeq=record.ack_seq)
+        record.defiant = defiant
         record.priority = class_of(record)
     _take_routes(draft)
 

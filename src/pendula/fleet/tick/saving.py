@@ -117,6 +117,7 @@ _PLAIN = (
     "health",
     "stop_code",
     *("latched", "foreign", "paused", "absent", "unheard", "bad_reports", "ack_ms", "crawl_um", "crawl_ms"),
+    *("crawl_urad", "rolls_ms", "defiant"),
     *("obstructed", "confidence_ppm", "blocked_by", "blocked_ms", "escalated"),
     "ack_seq",
     "seq",

@@ -242,9 +242,18 @@ class Traffic:
 
     def why(self, robot_id: str) -> reasons.Reason:
         """Why a truck stands, with the chain of blockers to its root. Raises `KeyError` for an unknown truck."""
-        record = self._records[self._numbers[robot_id]]
-        places = queue_places([self._records[number] for number in self._order])
+        return self._why(self._records[self._numbers[robot_id]], self._queue_places())
+
+    def whys(self) -> list[reasons.Reason]:
+        """The same of every truck, in their order; the queues are looked at once for all."""
+        places = self._queue_places()
+        return [self._why(record, places) for record in self._records]
+
+    def _why(self, record: Record, places: Mapping[int, int]) -> reasons.Reason:
         return reasons.why(record, self._records, self.now_ms, places.get(record.number))
+
+    def _queue_places(self) -> dict[int, int]:
+        return queue_places([self._records[number] for number in self._order])
 
     def request(self, robot_id: str) -> CorridorRequest | None:
         """What a truck asks for; None where it has no route."""

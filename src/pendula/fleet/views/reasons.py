@@ -50,6 +50,9 @@ class Reason:
     chain: tuple[str, ...]
     cycle: tuple[str, ...]
     unheard: Unheard | None = None
+    # Whether a stuck truck was to turn, and whether one that has to stop drives on.
+    turning: bool = False
+    defiant: bool = False
 
 
 def resource_id(site: CompiledMap, resource: int) -> str:
@@ -150,6 +153,8 @@ def why(record: Record, records: list[Record], now_ms: int, place: int | None) -
         chain=tuple(records[number].robot_id for number in chain),
         cycle=tuple(records[number].robot_id for number in cycle),
         unheard=_unheard(record),
+        turning=record.stuck_at == "TURN",
+        defiant=record.defiant,
     )
 
 

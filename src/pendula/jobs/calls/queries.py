@@ -9,7 +9,7 @@ from pendula.jobs.calls import signs
 from pendula.jobs.calls.filters import LIST_DEFAULT, LIST_MOST, read_count, read_listing
 from pendula.jobs.calls.replies import Answer, Reply, not_found, shown_job, utc_or_null
 from pendula.jobs.ids import seq_of
-from pendula.jobs.model import SECOND, Code, Policy, Priority, Refused, Status
+from pendula.jobs.model import SECOND, Code, Policy, Priority, Refused, Status, exact
 from pendula.jobs.request_reading import BodyReader, Faults
 from pendula.jobs.store.protocol import AuditListing, Figures, Store, StoreUnusable, Unhandled
 from pendula.kernel.canonical import Json, decode
@@ -192,5 +192,5 @@ def _unreadable(row: Row) -> StoreUnusable:
     return StoreUnusable(f"The event {event_id(row.n)} cannot be read; `pendula jobs check` says what is wrong")
 
 
-def _ratio(part: int, whole: int) -> Decimal:
-    return (Decimal(part) / Decimal(whole)).quantize(Decimal("0.000000001")).normalize()
+def _ratio(part: int, whole: int) -> int | Decimal:
+    return exact((Decimal(part) / Decimal(whole)).quantize(Decimal("0.000000001")))

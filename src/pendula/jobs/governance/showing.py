@@ -1,7 +1,10 @@
 """Governed objects, gates and endings as replies show them: times and lengths as text, both axes by their names."""
 
+from decimal import Decimal
+
 from pendula.jobs.calls.replies import utc_or_null
 from pendula.jobs.durations import format_duration
+from pendula.jobs.model import exact
 from pendula.jobs.objects.endings import Ending
 from pendula.jobs.objects.gates import REQUIRED, VERDICTS, Gate
 from pendula.jobs.objects.governed import SHOWN_AS, Governed
@@ -19,7 +22,11 @@ LENGTHS = ("review_interval", "half_life", "uncertainty_ttl")
 
 def object_json(subject: Governed) -> dict[str, Json]:
     """Every member, in the order of the model."""
-    return {SHOWN_AS.get(name, name): member_json(subject, name) for name in Governed.__struct_fields__}
+    return {SHOWN_AS.get(name, name): _shown(member_json(subject, name)) for name in Governed.__struct_fields__}
+
+
+def _shown(member: Json) -> Json:
+    return exact(member) if isinstance(member, Decimal) else member
 
 
 def member_json(subject: Governed, name: str) -> Json:

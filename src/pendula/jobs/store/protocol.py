@@ -156,6 +156,10 @@ class Reader(Protocol):
 
     def jobs(self, listing: Listing) -> list[Job]: ...
 
+    def numbered(self, numbers: Sequence[int]) -> list[Job]:
+        """Those of these numbers that are stored, in any order."""
+        ...
+
     def count(self, listing: Listing) -> int:
         """How many jobs a listing has, whatever its limit."""
         ...

@@ -8,6 +8,7 @@ learning        that nothing is found out any more about uncertain objects is to
 together        what every worker on a store does beside its work: alerts, recurring, unhandled, learning
 retention       what has been over for long is removed, in small steps; a key may be freed
 verification    whether a store is what it should be: its file, its invariants, its trail replayed
+job_trail       whether jobs and the next times of objects are what the trail tells
 governed_trail  whether governed objects are what the trail tells
 findings        what such looks find
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from pendula.jobs import audit
 from pendula.jobs.audit import Row
-from pendula.jobs.governance.showing import gate_json, object_json
+from pendula.jobs.governance.showing import changes, gate_json
 from pendula.jobs.objects.governed import Governed
 from pendula.jobs.store.governed_protocol import Stored
 from pendula.jobs.store.protocol import Reader
@@ -119,7 +119,7 @@ def _stored(look: Reader) -> Iterator[Stored]:
 
 def _members_compared(subject: Governed, told: dict[str, Json], where: str) -> Iterator[Finding]:
     # The trail writes exact decimals as texts.
-    present = {name: str(it) if isinstance(it, Decimal) else it for name, it in object_json(subject).items()}
+    present = {name: str(it) if isinstance(it, Decimal) else it for name, it in changes(None, subject)[1].items()}
     for name in sorted(present.keys() - UNTOLD):
         if told.get(name) != present[name]:
             sentence = f"{name} of {where} is {present[name]!r}, the trail tells {told.get(name)!r}"

@@ -1,35 +1,26 @@
 """Whether a store is what it should be: its invariants, its trail, and whether the trail tells the present state."""
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
 from pendula.jobs import audit
-from pendula.jobs.audit import FIRST, Row, shown
+from pendula.jobs.audit import Row
 from pendula.jobs.model import Job, Status
-from pendula.jobs.store.protocol import AuditListing, Listing, Reader, Store
+from pendula.jobs.store.protocol import AuditListing, Reader, Store
+from pendula.jobs.upkeep import job_trail
 from pendula.jobs.upkeep.findings import Finding
 from pendula.jobs.upkeep.governed_trail import GovernedStory
-from pendula.kernel.canonical import Json, decode
-from pendula.kernel.errors import InputRefused, WorldBroken
-from pendula.kernel.time import format_utc
+from pendula.kernel.canonical import decode
+from pendula.kernel.errors import WorldBroken
 
+T = TypeVar("T")
 PAGE = 5000
 DAMAGED = "damaged_file"
-# What a job begins with and an enqueue does not write down.
-BEGINNING: Mapping[str, Json] = {
-    "audit_event_id": None,
-    "cancel_requested_at": None,
-    "delivery_count": 0,
-    "last_error": None,
-    "outcome": None,
-    "outcome_result_sha256": None,
-    "payload_sha256": None,
-    "worker_id": None,
-}
-# What the trail must tell of every job. A renewal moves the end of a lease without an event, so that is not among them.
-TOLD = tuple(sorted({*FIRST, *BEGINNING}))
+# Only a member of an event is written like this: a quotation mark inside of a text has a backslash before it.
+ENQUEUED = '"before":null'
+TRACED = '"decision_trace_id"'
 
 
 class Replayed(Struct, frozen=True):
@@ -56,19 +47,27 @@ def check(store: Store) -> list[Finding]:
 def _looked(store: Store, where: str, look: Callable[[Reader], list[Finding]]) -> list[Finding]:
     """What a look finds; that it cannot be finished is a finding, and no reason to leave out the others."""
     try:
-        return store.read(look, damaged=True)
+        return _read(store, look)
     except WorldBroken as broken:
         return [Finding(DAMAGED, where, broken.message)]
 
 
 def replay(store: Store) -> Replayed:
     """Whether the chain holds, and whether the trail tells what the store holds."""
-    return store.read(_replay, damaged=True)
+    return _read(store, _replay)
+
+
+def _read(store: Store, look: Callable[[Reader], T]) -> T:
+    """What a look finds. Where a text is none, all is read again as what it is, which takes longer for every text."""
+    try:
+        return store.read(look)
+    except WorldBroken:
+        return store.read(look, damaged=True)
 
 
 def _invariants(look: Reader) -> Iterator[Finding]:
     counted: dict[tuple[str, str, str, int, str], int] = {}
-    for job in _jobs(look):
+    for job in job_trail.jobs_of(look):
         for law in _laws(job):
             yield Finding(law, str(job.job_id), f"{job.job_id} is {job.status} with attempt {job.attempt}: {law}")
         key = (job.status, job.object_type, job.action, job.priority, job.queue)
@@ -106,21 +105,19 @@ def _replay(look: Reader) -> Replayed:
         found.append(Finding("trail_broken", f"event {one.n}", one.problem))
         story.doubt()
     if not found:
-        found += _compared(look, story.jobs)
-        found += _objects_compared(look, story.objects)
+        found += job_trail.compared(look)
         found += story.governed.compared(look)
-    return Replayed(story.events, len(story.jobs), tuple(found))
+    return Replayed(story.events, story.jobs, tuple(found))
 
 
 class _Story:
-    """What the trail tells, event by event."""
+    """What goes by while the chain is looked at: how much it is, and what it tells of governed objects."""
 
     def __init__(self) -> None:
         self.events = 0
-        self._doubted = False
-        self.jobs: dict[str, dict[str, Json]] = {}
-        self.objects: dict[tuple[str, str], dict[str, Json]] = {}
+        self.jobs = 0
         self.governed = GovernedStory()
+        self._doubted = False
 
     def doubt(self) -> None:
         """From here on events are counted only: one of them is not what was written."""
@@ -134,60 +131,13 @@ class _Story:
                 self._hear(row)
 
     def _hear(self, row: Row) -> None:
-        event: Any = decode(row.body.encode())
-        if not isinstance(event.get("after"), dict):
-            return  # in the chain, and nothing we write: what it should have told differs from the store
-        about = (row.object_type, row.object_id)
         if row.event_type == audit.JOB_EVENT:
-            self.jobs.setdefault(row.object_id, dict(BEGINNING)).update(event["after"])
-        elif row.event_type == audit.STATE_EVENT:
-            self.objects.setdefault(about, {}).update(event["after"])
-        self.governed.hear(row, event)
-
-
-def _objects_compared(look: Reader, told: Mapping[tuple[str, str], Mapping[str, Json]]) -> Iterator[Finding]:
-    for (object_type, object_id), fields in told.items():
-        if "next_action_at" not in fields:
-            continue
-        row = look.object(object_type, object_id)
-        present = None if row is None or row.next_action_at is None else format_utc(row.next_action_at)
-        if present != fields["next_action_at"]:
-            sentence = f"next_action_at of {object_id} is {present!r}, the trail tells {fields['next_action_at']!r}"
-            yield Finding("trail_differs", f"{object_type} {object_id}", sentence)
-
-
-def _compared(look: Reader, told: Mapping[str, Mapping[str, Json]]) -> Iterator[Finding]:
-    left = set(told)
-    for job in _jobs(look):
-        left.discard(job.job_id)
-        trail = told.get(job.job_id)
-        if trail is None:
-            yield Finding("job_without_trail", job.job_id, f"no event tells of {job.job_id}")
-            continue
-        try:
-            present = shown(job, TOLD)
-        except (TypeError, IndexError, ValueError, InputRefused) as trouble:
-            yield Finding("unreadable_job", str(job.job_id), f"{job.job_id} cannot be read: {trouble}")
-            continue
-        for name in TOLD:
-            if name in trail and trail[name] != present[name]:
-                sentence = f"{name} of {job.job_id} is {present[name]!r}, the trail tells {trail[name]!r}"
-                yield Finding("trail_differs", job.job_id, sentence)
-    # A job that is over may have been removed after its time; one that is not may never be.
-    for job_id in sorted(left):
-        status = told[job_id]["status"]
-        if status in (Status.QUEUED, Status.RUNNING):
-            yield Finding("job_lost", job_id, f"the trail tells of {job_id}, which is {status}, and it is not there")
-
-
-def _jobs(look: Reader) -> Iterator[Job]:
-    before: int | None = None
-    while True:
-        page = look.jobs(Listing(PAGE, before))
-        yield from page
-        if len(page) < PAGE:
-            return
-        before = page[-1].seq
+            self.jobs += ENQUEUED in row.body
+            if TRACED not in row.body:
+                return  # most events; what they tell is asked for later
+        event: Any = decode(row.body.encode())
+        if isinstance(event.get("after"), dict):
+            self.governed.hear(row, event)
 
 
 def _rows(look: Reader) -> Iterator[Row]:

@@ -91,6 +91,7 @@ def set_aside(place: Path, aside: Path) -> None:
     """Move an engine that is closed to where no engine is looked for; raises `WorldBroken`."""
     try:
         aside.parent.mkdir(mode=0o700, exist_ok=True)
+        _sync(aside.parent.parent)
         _moved(place, aside)
     except OSError as trouble:
         raise WorldBroken(f"The engine cannot be set aside: {trouble.strerror}") from trouble
@@ -114,6 +115,8 @@ def _moved(source: Path, target: Path) -> None:
     source.rename(target)
     try:
         _sync(target.parent)
+        if source.parent != target.parent:
+            _sync(source.parent)
     except OSError:
         target.rename(source)
         raise

@@ -5,7 +5,7 @@ A room is described once, as a value; nothing here knows which rooms there are.
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, runtime_checkable
 
 from fastapi import APIRouter
 from msgspec import Struct
@@ -73,6 +73,15 @@ class Service(Protocol):
         ...
 
     async def close(self) -> None: ...
+
+
+@runtime_checkable
+class KeepsTime(Protocol):
+    """A service that remembers the time it has handed out, and never goes back behind it."""
+
+    def ahead(self) -> int:
+        """By how many microseconds its time is ahead of the clock of the machine; 0 when it is not."""
+        ...
 
 
 class Host(Protocol):

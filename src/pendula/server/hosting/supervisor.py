@@ -19,7 +19,7 @@ from pendula.kernel.engine import Outcome, Outside, Reason
 from pendula.kernel.errors import PendulaError, WorldBroken
 from pendula.kernel.limits import BODIES_BYTES, ENGINES, JOURNAL_BYTES, MIN_FREE_BYTES, PAST_READS
 from pendula.kernel.replay import OtherDecisions
-from pendula.kernel.wallclock import WallClock
+from pendula.kernel.wallclock import SLOWER, WallClock
 from pendula.server.data_directory import NAME, DataDirectory
 from pendula.server.errors import HttpRefused, NotFound
 from pendula.server.hosting import creation
@@ -27,7 +27,7 @@ from pendula.server.hosting.creation import Beginning
 from pendula.server.hosting.engine_host import EngineHost, real_disk
 from pendula.server.hosting.pace import Pace
 from pendula.server.hosting.past import Past
-from pendula.server.hosting.room_spec import Demo, RoomSpec, Service, Store
+from pendula.server.hosting.room_spec import Demo, KeepsTime, RoomSpec, Service, Store
 from pendula.server.hosting.streams import StreamLedger
 from pendula.server.metrics import Metrics
 from pendula.server.security.bodies import BodyRoom
@@ -35,10 +35,12 @@ from pendula.server.security.sessions import Sessions
 from pendula.server.security.tokens import TokenStore
 from pendula.server.security.wrong_tokens import WrongTokens
 from pendula.server.settings import Settings
-from pendula.server.views import Check, Readiness, RoomList, RoomView, State
+from pendula.server.views import Check, ClockState, Readiness, RoomList, RoomView, State
 
 DEMO_CALLER = "demo"
 STANDS_SECONDS = 1
+SECOND = 1_000_000
+AHEAD_SEC = 60  # time that is further ahead of the machine's clock than this is told
 A = TypeVar("A")
 MakeDisk = Callable[[Path], Callable[[], Disk]]
 
@@ -92,7 +94,7 @@ class Supervisor:
             self._data = DataDirectory.lock(self.settings.data)
         self.tokens.list()
         self.sessions.load()
-        self._tasks.append(asyncio.create_task(_watch(self.clock)))
+        self._tasks.append(asyncio.create_task(_watch(self.clock, self.clock_state)))
         for room in self.rooms:
             if room.name in self._services:
                 folder = self._data.store(room.name)
@@ -287,7 +289,13 @@ class Supervisor:
         found.update({name: await service.not_ready() for name, service in self._services.items()})
         checks = [Check(name, reason is None, reason) for name, reason in found.items()]
         well = all(check.ok for check in checks)
-        return Readiness("ready" if well else "not_ready", checks)
+        return Readiness("ready" if well else "not_ready", checks, self.clock_state())
+
+    def clock_state(self) -> ClockState:
+        """How far time is ahead, of the server or of a store that remembers a later one."""
+        own = max(0, self.clock.now() - self.clock.machine())
+        ahead = max([own, *(service.ahead() for service in self._services.values() if isinstance(service, KeepsTime))])
+        return ClockState(ahead // SECOND, SLOWER * ahead // SECOND)
 
     def room_list(self) -> RoomList:
         return RoomList(pendula.__version__, self.settings.demo, [self._room_view(room) for room in self.rooms])
@@ -318,13 +326,21 @@ class Supervisor:
         return None
 
 
-async def _watch(clock: WallClock) -> None:
-    """Notice when somebody sets the clock of the machine."""
+async def _watch(clock: WallClock, state: Callable[[], ClockState]) -> None:
+    """Notice when somebody sets the clock of the machine, and when time here is ahead of it."""
+    told = False
     while True:
-        await asyncio.sleep(1)
         jump = clock.check()
         if jump is not None:
             log.warning("clock_jumped", by_us=jump.by_us)
+        found = state()
+        is_ahead = found.ahead_sec > AHEAD_SEC
+        if is_ahead and (jump is not None or not told):
+            log.warning("time_is_ahead", ahead_sec=found.ahead_sec, half_speed_for_sec=found.agrees_in_sec)
+        elif told and not is_ahead:
+            log.info("time_agrees")
+        told = is_ahead
+        await asyncio.sleep(1)
 
 
 async def _keep_time(host: EngineHost, pace: Pace) -> None:

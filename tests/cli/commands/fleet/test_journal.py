@@ -1,6 +1,7 @@
 """`pendula fleet run --journal` and what is done with a journal: replay, why, export, incidents."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,21 @@ def test_a_replay_goes_from_tick_to_tick_and_tells_what_happened(pendula: Pendul
     assert "WAIT_SAFE_STATE, R1 is in the way" in ended.out
     assert "Every tick came out as it was recorded." in ended.out
     assert "100 to 300" in ended.out
+
+
+@pytest.mark.req("FLT-OBS-4")
+def test_a_replay_says_that_a_tail_was_torn_off_and_leaves_it(pendula: Pendula, kept: Path, tmp_path: Path) -> None:
+    torn = Path(shutil.copytree(kept, tmp_path / "torn"))
+    segment = max(torn.glob("*.journal"), key=lambda one: one.name)
+    segment.write_bytes(segment.read_bytes() + b"torn")
+
+    ended = pendula("fleet", "replay", torn)
+
+    assert ended.code == 0, ended.err
+    assert "4 bytes, torn off in the middle of a write" in ended.out
+    assert json.loads(pendula("fleet", "replay", torn, "--json").out)["cutTailBytes"] == 4
+    assert segment.read_bytes().endswith(b"torn")
+    assert "torn off" not in pendula("fleet", "replay", kept).out
 
 
 @pytest.mark.req("FLT-OBS-4")

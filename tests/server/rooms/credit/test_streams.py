@@ -178,6 +178,43 @@ async def test_an_id_that_cannot_be_resumed_is_410(tmp_path: Path, last: str) ->
         assert (response.status_code, response.json()["error"]["code"]) == (410, "EVENT_ID_GONE")
 
 
+@pytest.mark.req("SIM-EVT-10")
+@pytest.mark.parametrize("named", ["address", "header", "both"])
+async def test_a_stream_goes_on_after_what_was_polled(tmp_path: Path, named: str) -> None:
+    """The header wins: a browser that comes back repeats the address it began with."""
+    async with served(tmp_path, **STILL) as (client, _):
+        run_id = await started(client)
+        path = f"{BASE}/runs/{run_id}/events"
+        first = (await client.get(f"{path}/poll")).json()[0]["event_id"]
+        for verb in ("pause", "resume"):
+            await client.post(f"{BASE}/runs/{run_id}/{verb}")
+        polled = [one["event_id"] for one in (await client.get(f"{path}/poll")).json()]
+        seen = polled[-1] if named == "both" else first
+        query = {} if named == "header" else {"after": first}
+        headers = {} if named == "address" else {"last-event-id": seen}
+        await client.post(f"{BASE}/runs/{run_id}/stop")
+        response = await client.get(path, params=query, headers=headers)
+        kept = [one["event_id"] for one in (await client.get(f"{path}/poll", params={"after": seen})).json()]
+
+    assert len(polled) > 1
+    assert [name for name, _ in frames(response.text)] == kept
+
+
+@pytest.mark.req("SIM-EVT-10")
+@pytest.mark.parametrize("place", ["header", "address", "poll"])
+async def test_an_empty_id_asks_for_no_event(tmp_path: Path, place: str) -> None:
+    async with served(tmp_path, **STILL) as (client, _):
+        run_id = await started(client)
+        await client.post(f"{BASE}/runs/{run_id}/stop")
+        path = f"{BASE}/runs/{run_id}/events"
+        headers = {"last-event-id": ""} if place == "header" else {}
+        query = {} if place == "header" else {"after": ""}
+        response = await client.get(f"{path}/poll" if place == "poll" else path, params=query, headers=headers)
+
+    assert response.status_code == 200, response.text
+    assert "stopped" in response.text
+
+
 @pytest.mark.req("SIM-EVT-11")
 async def test_a_reader_that_does_not_read_is_cut_off_without_a_hole(tmp_path: Path) -> None:
     """The connection takes nothing while a hundred events come, which is more than may wait."""

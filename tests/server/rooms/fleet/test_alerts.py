@@ -26,6 +26,17 @@ from pendula.server.rooms.fleet.alerts import sentence_of
         ("DEADLOCK_SUSPECTED", {"robotIds": ["R1", "R2"], "resources": []}, "R1, R2 wait for each other"),
         ("ROBOT_FAULT", {"message": "R1 did not load"}, "R1 did not load"),
         ("NO_COMMS", {"lastAckSeq": 4}, ""),
+        (
+            "ROBOT_FAULT",
+            {"told": "TURN", "keptResources": 3, "cutOff": ["R2"]},
+            "R1 was told to turn and does not; it keeps its place; cut off by it: R2",
+        ),
+        (
+            "ROBOT_FAULT",
+            {"told": "GO", "keptResources": 3, "cutOff": []},
+            "R1 was told to go and does not move; it keeps its place",
+        ),
+        ("STOP_IGNORED", {"lastAckSeq": 4}, "R1 drives on though it was told to stop"),
     ],
 )
 def test_an_alert_is_a_sentence(code: str, details: dict[str, Json], said: str) -> None:

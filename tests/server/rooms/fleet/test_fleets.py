@@ -3,12 +3,14 @@
 import asyncio
 import errno
 import io
+import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
 from fastapi import FastAPI
 
@@ -17,6 +19,7 @@ from pendula.kernel.disk import Disk, RealDisk
 from pendula.server.hosting.room_spec import RoomSpec
 from pendula.server.rooms.fleet import routes
 from pendula.server.rooms.fleet.fleets import fleets_of
+from pendula.server.rooms.fleet.punctuality import WINDOW
 from pendula.server.rooms.fleet.routes import room_for
 from pendula.server.security.identity import Role
 from pendula.server.security.tokens import TokenStore
@@ -415,6 +418,44 @@ async def test_a_fleet_that_a_mistake_of_ours_stopped_says_so_at_once(
 
     assert (refused.status_code, code_of(refused)) == (503, "fleet_stands")
     assert "a truck nobody can place" in quiet_logs.getvalue()
+
+
+@pytest.mark.req("FLT-PERF-1")
+async def test_all_who_look_between_two_ticks_share_one_moment(app: FastAPI, served: httpx.AsyncClient) -> None:
+    fleets = fleets_of(supervisor_of(app))
+    moments, host = fleets.moments, fleets.loop("hall").host
+
+    # On the engine's thread, where no tick comes in between.
+    one, other = await host.ask(lambda driver: (moments.now(driver), moments.now(driver)))
+    seen = msgspec.json.decode(one)["tick"]
+    await until(served, lambda it: it["tick"] > seen)
+
+    assert one is other
+    assert msgspec.json.decode(await host.ask(moments.now))["tick"] > seen
+
+
+@pytest.mark.req("FLT-FAIL-16", "FLT-OBS-9")
+async def test_a_fleet_that_cannot_keep_up_says_so_once_to_whoever_looks(
+    app: FastAPI, served: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop = fleets_of(supervisor_of(app)).loop("hall")
+    drive = loop.trucks.drive
+
+    def slowly(to_ms: int) -> None:
+        time.sleep(0.02)
+        drive(to_ms)
+
+    monkeypatch.setattr(loop.trucks, "drive", slowly)
+    before = await now(served)
+    await until(served, lambda it: it["tick"] > before["tick"] + 3 * WINDOW)
+    alerts = (await served.get(f"{HALL_AT}/alerts")).json()["alerts"]
+    figures = (await served.get("/metrics")).text
+    lost = next(line for line in figures.splitlines() if line.startswith("pendula_fleet_seconds_lost_total"))
+
+    slow = [one["message"] for one in alerts if one["code"] == "FLEET_FALLS_BEHIND"]
+    assert len(slow) == 1
+    assert "times a second instead of 200.0" in slow[0]
+    assert float(lost.split()[-1]) > 1
 
 
 @pytest.mark.req("FLT-OBS-9")

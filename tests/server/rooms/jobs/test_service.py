@@ -4,24 +4,29 @@ import asyncio
 import resource
 import sqlite3
 import threading
+import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import closing, contextmanager
+from contextlib import asynccontextmanager, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
+from structlog.testing import capture_logs
 
 from pendula.jobs.calls import Calls
 from pendula.jobs.model import Policy, StorageBusy
 from pendula.jobs.store.file import proof
 from pendula.jobs.store.sqlite import SqliteStore
 from pendula.jobs.upkeep.verification import check
+from pendula.kernel.time import parse_utc
+from pendula.kernel.wallclock import WallClock
 from pendula.server.hosting import readiness as readiness_module
 from pendula.server.rooms import rooms_for
 from pendula.server.rooms.jobs import service
 from pendula.server.rooms.jobs.metrics import prefers_text
+from pendula.server.rooms.jobs.routes import room as room_of_jobs
 from pendula.server.rooms.jobs.routes import room_for
 from pendula.server.settings import Settings, load
 from tests.server.job_servers import DUE, JOB, Jobs, error_of, serving
@@ -96,6 +101,45 @@ async def test_a_server_whose_disk_takes_no_more_is_not_ready(settings: Settings
     assert full == (503, "store_unusable")
     assert refused == 503
     assert again == (200, None)
+
+
+@asynccontextmanager
+async def by_the_wall_clock(settings: Settings) -> AsyncIterator[tuple[WallClock, httpx.AsyncClient]]:
+    async with running(settings, [room_of_jobs(Policy())]) as app, client_of(app) as client:
+        yield supervisor_of(app).clock, client
+
+
+async def clock_state(client: httpx.AsyncClient) -> dict[str, int]:
+    response = await client.get("/readyz")
+    assert response.status_code == 200
+    return dict(response.json()["clock"])
+
+
+@pytest.mark.req("JOB-V2-7")
+async def test_a_clock_that_was_wrong_for_a_while_is_told_with_how_long_it_matters(settings: Settings) -> None:
+    async with by_the_wall_clock(settings) as (clock, client):
+        level = [await clock_state(client)]
+        clock._wall_ns = lambda: time.time_ns() + 3600 * 10**9
+        clock.check()
+        level.append(await clock_state(client))
+        made = await client.post("/scheduler/jobs", json={**JOB, "run_at": None})
+        clock._wall_ns = time.time_ns
+        with capture_logs() as told:
+            async with asyncio.timeout(60):
+                while not any(line["event"] == "time_is_ahead" for line in told):
+                    await asyncio.sleep(0.05)
+        ahead = [await clock_state(client)]
+    async with by_the_wall_clock(settings) as (_, client):
+        ahead.append(await clock_state(client))  # the store remembers
+
+    assert level == [{"ahead_sec": 0, "agrees_in_sec": 0}] * 2
+    assert parse_utc(made.json()["job"]["run_at"]) > time.time_ns() // 1000
+    [line] = [line for line in told if line["event"] == "time_is_ahead"]
+    ahead.append({"ahead_sec": line["ahead_sec"], "agrees_in_sec": line["half_speed_for_sec"]})
+    for state in ahead:
+        # Some seconds pass while a test runs.
+        assert 3000 < state["ahead_sec"] <= 3600
+        assert state["agrees_in_sec"] in (2 * state["ahead_sec"], 2 * state["ahead_sec"] + 1)
 
 
 @contextmanager

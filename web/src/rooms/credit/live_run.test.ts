@@ -11,16 +11,19 @@ import { cleared, paid, refused, snapshot, status } from "./testing";
 
 const GATHERED_MS = 200;
 
+const base = "/api/v1/simulator/runs/run_1";
+
 let asked: string[] = [];
-let answers: Record<string, Json> = {};
+let answers: Record<string, Json | ((query: string) => Response | Promise<Response>)> = {};
+let told = 0;
 let sources = new ScriptedSources();
 let live: LiveRun | null = null;
 
 beforeEach(() => {
   vi.useFakeTimers();
   asked = [];
+  told = 100;
   sources = new ScriptedSources();
-  const base = "/api/v1/simulator/runs/run_1";
   answers = {
     [base]: plain(status()),
     [`${base}/graph/snapshot`]: plain(snapshot()),
@@ -37,10 +40,10 @@ async function opened(): Promise<LiveRun> {
   const api = new Api({
     fetch: async (path) => {
       asked.push(path);
-      const answer = answers[path.split("?")[0] ?? ""];
-      return new Response(writeJson(answer ?? { error: { code: "RUN_NOT_FOUND", message: "gone" } }), {
-        status: answer === undefined ? 404 : 200,
-      });
+      const [place = "", query = ""] = path.split("?");
+      const answer = answers[place];
+      if (answer === undefined) return refusal(404, "RUN_NOT_FOUND");
+      return typeof answer === "function" ? answer(query) : answered(answer);
     },
     onUnauthorised: () => undefined,
   });
@@ -49,15 +52,86 @@ async function opened(): Promise<LiveRun> {
   return live;
 }
 
+function answered(body: Json): Response {
+  return new Response(writeJson(body));
+}
+
+function refusal(status: number, code: string): Response {
+  return new Response(writeJson({ error: { code, message: "gone" } }), { status });
+}
+
+/** Told by the stream; an event without an id gets the next one. */
 function say(...events: JsonObject[]): void {
-  for (const event of events) sources.newest.say("simulator.event", writeJson(event), String(event["event_id"] ?? ""));
+  for (const event of events) {
+    told += 1;
+    sources.newest.say("simulator.event", writeJson(event), String(event["event_id"] ?? `evt_r_${told}`));
+  }
 }
 
 test("what the server still knows is recalled before the stream is followed", async () => {
   const run = await opened();
 
   expect(run.happened.value.map(({ kind }) => kind)).toEqual(["refusal"]);
-  expect(sources.newest.address).toBe("/api/v1/simulator/runs/run_1/events?equivalent=HOUR");
+  expect(sources.newest.address).toBe(`${base}/events?equivalent=HOUR&after=evt_r_000001`);
+});
+
+test("what is recalled is asked for before the picture, so that nothing lies between the two", async () => {
+  await opened();
+
+  const places = asked.map((path) => path.split("?")[0]);
+  expect(places.indexOf(`${base}/events/poll`)).toBeLessThan(places.indexOf(`${base}/graph/snapshot`));
+});
+
+test("an event that was recalled is not counted again when the stream tells it", async () => {
+  answers[`${base}/events/poll`] = [paid()];
+  const run = await opened();
+
+  say(paid(), refused());
+  await vi.advanceTimersByTimeAsync(GATHERED_MS);
+
+  expect(run.happened.value.map(({ id }) => id)).toEqual(["evt_r_000002", "evt_r_000003"]);
+});
+
+test("a lost stream goes on after the last event it told", async () => {
+  await opened();
+  sources.newest.say("open");
+  say(paid());
+  sources.newest.say("error");
+
+  await vi.advanceTimersByTimeAsync(1_000);
+
+  expect(sources.newest.address).toBe(`${base}/events?equivalent=HOUR&after=evt_r_000002`);
+});
+
+test("where the server cannot go on after the last event, what it still knows is asked for", async () => {
+  const run = await opened();
+  sources.newest.say("open");
+  sources.newest.say("error");
+  await vi.advanceTimersByTimeAsync(1_000);
+  answers[`${base}/events/poll`] = (query) =>
+    query.includes("after=evt_r_000001") ? refusal(410, "EVENT_ID_GONE") : answered([paid(), refused()]);
+
+  sources.newest.say("error", "EVENT_ID_GONE");
+  await vi.advanceTimersByTimeAsync(2_000);
+
+  expect(run.happened.value.map(({ id }) => id)).toEqual(["evt_r_000001", "evt_r_000002", "evt_r_000003"]);
+  expect(sources.newest.address).toBe(`${base}/events?equivalent=HOUR&after=evt_r_000003`);
+});
+
+test("an event that comes while the picture is on its way is not undone by it", async () => {
+  const run = await opened();
+  sources.newest.say("open");
+  const older = plain(snapshot());
+  let give: (answer: Response) => void = () => undefined;
+  answers[`${base}/graph/snapshot`] = () => new Promise((resolve) => (give = resolve));
+
+  const asking = run.refresh();
+  say(paid());
+  await vi.advanceTimersByTimeAsync(GATHERED_MS);
+  give(answered(older));
+  await asking;
+
+  expect(run.network.value?.nodes.get("ann")?.net_balance).toBe("4.00");
 });
 
 test("events are taken in together: network, lights, counts and list", async () => {
@@ -101,11 +175,16 @@ test("a run that begins again is followed again", async () => {
   say({ type: "run_status", state: "stopped" });
   answers["/api/v1/simulator/runs/run_1"] = plain(status());
 
+  answers[`${base}/events/poll`] = [paid({ event_id: "evt_r_000102" })];
+
   run.take(status());
   await vi.advanceTimersByTimeAsync(GATHERED_MS);
 
-  expect(sources.opened).toHaveLength(2);
+  expect(sources.opened.slice(1).map(({ address }) => address)).toEqual([
+    `${base}/events?equivalent=HOUR&after=evt_r_000102`,
+  ]);
   expect(run.active).toBe(true);
+  expect(run.happened.value.map(({ kind }) => kind)).toEqual(["refusal", "payment"]);
 });
 
 test("after a loss everything is asked for anew, once the stream is there again", async () => {

@@ -1,7 +1,8 @@
 /** A run followed live: where it stands, its network, what happened in it, what is measured, where payments stick.
  *
- * Events come many at a time and are taken in together. After a pause in the stream everything is asked for anew, so
- * that nothing that was missed can be wrong on the page for longer than that.
+ * The stream goes on after the newest event that is known, so that nothing is missed between what was asked for and what
+ * is told, and every event is taken in once, whichever way it came. Events come many at a time and are taken in together.
+ * After a pause in the stream everything is asked for anew, and what came meanwhile is put on top of the answer.
  */
 
 import type { ReadonlySignal } from "@preact/signals";
@@ -25,6 +26,7 @@ const GATHER_MS = 120;
 const MEASURE_MS = 3_000;
 const POINTS = 240;
 const ENDED = ["stopped", "error"];
+const EVENT_GONE = "EVENT_ID_GONE";
 
 const RUN = "/api/v1/simulator/runs/{run_id}";
 
@@ -45,6 +47,10 @@ export class LiveRun {
   readonly #open: StreamOptions["open"];
   readonly #equivalent: string | null;
   #gathered: JsonObject[] = [];
+  /** The newest event that is known. */
+  #last: string | null = null;
+  /** For every question under way, what was taken in since it was asked: its answer may be older than that. */
+  readonly #asking = new Set<JsonObject[]>();
   #gathering: ReturnType<typeof setTimeout> | null = null;
   #measuring: ReturnType<typeof setInterval> | null = null;
   #unfollow: (() => void) | null = null;
@@ -59,8 +65,8 @@ export class LiveRun {
   }
 
   async start(): Promise<void> {
-    await this.refresh();
-    await this.#recall();
+    // What is recalled comes first: every event after it is then in the picture, or told by the stream.
+    await this.#catchUp();
     if (this.#stopped || this.error.value !== null) return;
     this.#follow();
     this.#measuring = setInterval(() => {
@@ -86,6 +92,8 @@ export class LiveRun {
   async refresh(): Promise<void> {
     const names = { run_id: this.runId };
     const query = { equivalent: this.#equivalent };
+    const since: JsonObject[] = [];
+    this.#asking.add(since);
     try {
       const [status, picture] = await Promise.all([
         this.#api.get(RUN, names),
@@ -95,11 +103,14 @@ export class LiveRun {
       batch(() => {
         this.status.value = status;
         this.network.value = networkOf(picture);
+        this.#apply(since);
         this.error.value = null;
       });
     } catch (thrown) {
       this.#failed(thrown);
       return;
+    } finally {
+      this.#asking.delete(since);
     }
     await this.measure();
   }
@@ -131,34 +142,57 @@ export class LiveRun {
   take(status: RunStatusView): void {
     const before = this.active;
     this.status.value = status;
-    if (!before && this.active) {
-      this.#follow();
-      void this.refresh();
+    if (!before && this.active) void this.#catchUp().then(() => this.#follow());
+  }
+
+  /** What happened since the newest event that is known, and then everything as it stands. */
+  async #catchUp(): Promise<void> {
+    const events = await this.#cameAfter(this.#last);
+    if (this.#stopped) return;
+    const news = events.filter((event) => this.#isNews(String(event["event_id"])));
+    this.#note(news.map(happeningOf).filter((one) => one !== null));
+    await this.refresh();
+  }
+
+  /** What came after an event, as far as the server still tells of it. */
+  async #cameAfter(after: string | null): Promise<readonly JsonObject[]> {
+    const equivalent = this.network.value?.equivalent ?? this.#equivalent;
+    try {
+      return await this.#api.get(`${RUN}/events/poll`, { run_id: this.runId }, { equivalent, after });
+    } catch (thrown) {
+      // The past is no condition for the present: what comes from now on is told all the same.
+      if (after === null || asApiError(thrown).code !== EVENT_GONE) return [];
+      this.#last = null;
+      return this.#cameAfter(null);
     }
   }
 
-  /** What happened before the page was opened, as far as the server still tells of it. */
-  async #recall(): Promise<void> {
-    try {
-      const equivalent = this.network.value?.equivalent ?? null;
-      const events = await this.#api.get(`${RUN}/events/poll`, { run_id: this.runId }, { equivalent });
-      if (!this.#stopped) this.#note(events.map(happeningOf).filter((one) => one !== null));
-    } catch {
-      // The past is no condition for the present: what comes from now on is told all the same.
-    }
+  /** Whether an event is newer than all that are known; it is known from then on. */
+  #isNews(id: string): boolean {
+    if (this.#last !== null && numberOf(id) <= numberOf(this.#last)) return false;
+    this.#last = id;
+    return true;
+  }
+
+  #address(): string {
+    const query = new URLSearchParams({ equivalent: this.network.value?.equivalent ?? "" });
+    if (this.#last !== null) query.set("after", this.#last);
+    return `${RUN.replace("{run_id}", encodeURIComponent(this.runId))}/events?${query}`;
   }
 
   #follow(): void {
+    if (this.#stopped) return;
     this.#unfollow?.();
     this.#stream.value?.close();
-    const equivalent = this.network.value?.equivalent ?? "";
-    const address = `${RUN.replace("{run_id}", encodeURIComponent(this.runId))}/events?equivalent=${encodeURIComponent(equivalent)}`;
     const stream = new EventStream({
-      address: () => address,
-      after: null,
+      address: () => this.#address(),
+      after: this.#last,
       named: "simulator.event",
-      onEvent: (_, body) => this.#gather(body),
-      onRefused: () => void this.refresh(),
+      onEvent: (id, body) => {
+        if (this.#isNews(id)) this.#gather(body);
+      },
+      // Nothing may be left to be told after the newest event that is known: what can still be asked for is the start.
+      onRefused: () => void this.#catchUp(),
       ...(this.#open === undefined ? {} : { open: this.#open }),
     });
     this.#stream.value = stream;
@@ -186,13 +220,10 @@ export class LiveRun {
     this.#gathered = [];
     const now = performance.now();
     const happenings = events.map(happeningOf).filter((one) => one !== null);
-    const last = events.findLast((event) => event["type"] === "run_status");
+    for (const since of this.#asking) since.push(...events);
     const wasAt = this.status.value?.sim_time_ms ?? 0;
     batch(() => {
-      const network = this.network.value;
-      if (network !== null) this.network.value = patched(network, events);
-      if (last !== undefined && this.status.value !== null)
-        this.status.value = { ...this.status.value, ...(last as unknown as Partial<RunStatusView>) };
+      this.#apply(events);
       const lights = [...lightsOf(happenings, now), ...events.flatMap((event) => plannedLights(event, now))];
       if (lights.length > 0) this.lights.value = shining([...this.lights.value, ...lights], now);
       this.#note(happenings);
@@ -200,6 +231,15 @@ export class LiveRun {
     const begunAnew = (this.status.value?.sim_time_ms ?? 0) < wasAt;
     if (begunAnew || events.some((event) => event["type"] === "topology.changed")) void this.refresh();
     if (!this.active) this.#ended();
+  }
+
+  /** What events change of where the run stands and of its network. */
+  #apply(events: readonly JsonObject[]): void {
+    const [network, status] = [this.network.value, this.status.value];
+    const last = events.findLast((event) => event["type"] === "run_status");
+    if (network !== null) this.network.value = patched(network, events);
+    if (last !== undefined && status !== null)
+      this.status.value = { ...status, ...(last as unknown as Partial<RunStatusView>) };
   }
 
   #ended(): void {
@@ -220,4 +260,9 @@ export class LiveRun {
   #failed(thrown: unknown): void {
     if (!this.#stopped) this.error.value = asApiError(thrown);
   }
+}
+
+/** The number of an event: its id is `evt_<run>_<number>`. */
+function numberOf(id: string): number {
+  return Number(id.slice(id.lastIndexOf("_") + 1));
 }

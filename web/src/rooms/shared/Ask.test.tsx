@@ -53,7 +53,9 @@ test.each([
 });
 
 function form(onSend = vi.fn(async () => "done")) {
-  const page = draw(<CommandForm forms={[TAKE, SUBMIT]} hint="" disabled={false} onOpen={vi.fn()} onSend={onSend} />);
+  const forms = [TAKE, SUBMIT];
+  const open = async () => forms;
+  const page = draw(<CommandForm forms={forms} hint="" disabled={false} onOpen={open} onSend={onSend} />);
   return { page, onSend };
 }
 
@@ -69,7 +71,7 @@ test("a command is chosen, filled with its example, changed and sent", async () 
   });
   doing(() => find(page, "[data-testid=send-command]").click());
 
-  expect(onSend).toHaveBeenCalledWith({ type: "take", amount: 5 });
+  await vi.waitFor(() => expect(onSend).toHaveBeenCalledWith({ type: "take", amount: 5 }));
 });
 
 test("another command has its own fields, and as JSON the example is one that would be taken", () => {
@@ -151,16 +153,43 @@ test("what was chosen stays when the engine offers something else", () => {
   expect(ask).toHaveBeenCalledWith({ action: "A" });
 });
 
+function taking(amount: number): FormView {
+  return { ...TAKE, fields: TAKE.fields.map((one) => (one.name === "amount" ? { ...one, example: amount } : one)) };
+}
+
+test("what is sent is the example of now, when the engine has overtaken the one shown", async () => {
+  const onSend = vi.fn(async () => "done");
+  const page = draw(
+    <CommandForm forms={[taking(3)]} hint="" disabled={false} onOpen={async () => [taking(8)]} onSend={onSend} />,
+  );
+  const whom = find<HTMLInputElement>(page, "[data-testid=field-from_whom]");
+  doing(() => {
+    whom.value = "cy";
+    whom.dispatchEvent(new Event("input", { bubbles: true }));
+  });
+  doing(() => find(page, "[data-testid=send-command]").click());
+
+  await vi.waitFor(() => expect(onSend).toHaveBeenCalledWith({ type: "take", amount: 8, from_whom: "cy" }));
+});
+
+test("what is offered no more is sent as it was, and the engine answers", async () => {
+  const onSend = vi.fn(async () => "done");
+  const page = draw(
+    <CommandForm forms={[taking(3)]} hint="" disabled={false} onOpen={async () => [SUBMIT]} onSend={onSend} />,
+  );
+  doing(() => find(page, "[data-testid=send-command]").click());
+
+  await vi.waitFor(() => expect(onSend).toHaveBeenCalledWith({ type: "take", amount: 3 }));
+});
+
 test("fields that nobody has changed follow the engine, and those that somebody has stay", () => {
   const offer = (amount: number) =>
     draw(
       <CommandForm
-        forms={[
-          { ...TAKE, fields: TAKE.fields.map((one) => (one.name === "amount" ? { ...one, example: amount } : one)) },
-        ]}
+        forms={[taking(amount)]}
         hint=""
         disabled={false}
-        onOpen={vi.fn()}
+        onOpen={async () => [taking(amount)]}
         onSend={vi.fn()}
       />,
     );

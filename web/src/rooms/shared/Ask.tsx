@@ -58,7 +58,10 @@ export function Ask({ live, past }: AskProps) {
           forms={choices.value?.commands ?? null}
           hint={commandHint(past)}
           disabled={past || !mayCommand.value}
-          onOpen={() => void fetch()}
+          onOpen={async () => {
+            await fetch();
+            return choices.value?.commands ?? [];
+          }}
           onSend={async (command) => {
             const done = await send(live, command);
             await fetch();

@@ -21,7 +21,8 @@ interface CommandFormProps {
   readonly forms: readonly FormView[] | null;
   readonly hint: string;
   readonly disabled: boolean;
-  readonly onOpen: () => void;
+  /** What can be sent by now. */
+  readonly onOpen: () => Promise<readonly FormView[]>;
   readonly onSend: (command: JsonObject) => Promise<ComponentChildren>;
 }
 
@@ -65,7 +66,10 @@ function Choice({ forms, hint, disabled, onOpen, onSend }: ChoiceProps) {
     }
     busy.value = true;
     try {
-      answer.value = await onSend(read.command);
+      // An example that nobody has changed is the newest one: the engine may have gone past the one that was shown.
+      const now = (await onOpen()).find(({ title }) => title === form.title) ?? form;
+      const newest = commandOf(now, { ...offered(now), ...edited.value });
+      answer.value = await onSend(newest.fault === null ? newest.command : read.command);
       error.value = null;
       edited.value = {};
     } catch (thrown) {
@@ -76,7 +80,7 @@ function Choice({ forms, hint, disabled, onOpen, onSend }: ChoiceProps) {
   };
 
   return (
-    <div class="choice-form" data-testid="command-choice" onFocusIn={onOpen}>
+    <div class="choice-form" data-testid="command-choice" onFocusIn={() => void onOpen()}>
       <p class="quiet">{hint}</p>
       <label for={`${id}kind`}>Command</label>
       <select

@@ -53,12 +53,12 @@ test("what came before is asked for after a first look, and the very first event
   live.stop();
 });
 
-test("an empty journal is followed from now on", async () => {
+test("an empty journal is followed from before its first event", async () => {
   const { live, sources } = following(-1);
 
   await live.start();
 
-  expect(sources.newest.address).toBe("/api/v1/tally/demo/stream");
+  expect(sources.newest.address).toBe("/api/v1/tally/demo/stream?after=-1.0");
   live.stop();
 });
 

@@ -21,6 +21,8 @@ const FIRST_RECORDS = 4;
 const SHOW_EVERY_MS = 100;
 const STATE_AFTER_EVENT_MS = 300;
 const STATE_EVERY_MS = 5_000;
+/** The id before the first event of a journal: what comes while the stream is being opened is told, too. */
+const BEFORE_ALL = "-1.0";
 
 export type CameRow =
   | { readonly kind: "event"; readonly key: number; readonly id: string; readonly body: JsonObject }
@@ -122,7 +124,7 @@ export class LiveEngine<State extends Numbered> {
     if (this.#stopped) return;
     this.stream.value = new EventStream({
       address: (after) => this.address.stream(after),
-      after: last >= begin ? `${begin}.0` : null,
+      after: last >= begin ? `${begin}.0` : BEFORE_ALL,
       onEvent: (id, body) => this.#takeEvent(id, body),
       onGap: (gap) => this.#take({ kind: "gap", key: this.#arrived++, gap }),
       onRefused: () => void this.refresh(),

@@ -134,6 +134,8 @@ def replayed(form: Mapping[str, Any]) -> "RenderableType":
         ("trucks", ", ".join(form["robots"])),
         ("incidents", ", ".join(one["incidentId"] for one in form["incidents"]) or "none"),
     ]
+    if form["cutTailBytes"]:
+        pairs.append(("cut tail", f"{form['cutTailBytes']} bytes, torn off in the middle of a write"))
     first = form["firstDifference"]
     if first is None:
         return Group(facts(pairs), Text("Every tick came out as it was recorded.", style="bold green"))

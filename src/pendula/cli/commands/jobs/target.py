@@ -19,7 +19,7 @@ from msgspec import Struct
 from pendula.cli.failing import keeping
 from pendula.cli.output import JsonFlag, Output, example
 from pendula.kernel.errors import WrongUsage
-from pendula.kernel.wallclock import SelfCheckingClock
+from pendula.kernel.wallclock import SLOWER, SelfCheckingClock
 
 if TYPE_CHECKING:
     from pendula.jobs.calls import Calls
@@ -160,7 +160,10 @@ class Target(Struct, frozen=True):
 
         ahead = store.ahead_of(clock()) // SECOND if isinstance(store, SqliteStore) else 0
         if ahead > AHEAD_SEC:
-            self.out.note(f"The time of the store is {ahead} s ahead of this machine's clock; it never goes back.")
+            self.out.note(
+                f"The time of the store is {ahead} s ahead of this machine's clock, which was put back. Time never "
+                f"goes back: it goes at half its speed, until both agree in {SLOWER * ahead} s at the latest."
+            )
 
     def configured(self) -> "Configured":
         from pendula.jobs.settings_file import Configured, load

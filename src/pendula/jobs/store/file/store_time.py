@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from pendula.kernel.errors import InputRefused
 from pendula.kernel.time import parse_utc
+from pendula.kernel.wallclock import SLOWER
 
 TIMESTAMP = '"timestamp":"'
 
@@ -31,7 +32,7 @@ class StoreTime:
             if said >= self._latest:
                 self._latest = said
             elif self._clock is not None and said > self._clock:
-                self._latest += (said - self._clock) // 2
+                self._latest += (said - self._clock) // SLOWER
             self._clock = said
             return self._latest
 

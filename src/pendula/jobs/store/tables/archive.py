@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from pendula.jobs.audit import HASH_KEPT, JOB_EVENT, Row
+from pendula.jobs.audit import HASH_KEPT, JOB_EVENT, Filed, Row, filed
 from pendula.jobs.ids import seq_of
 from pendula.jobs.store.protocol import AuditListing
 
@@ -31,17 +31,7 @@ _SEGMENTS_ABOUT = """SELECT first_n, segment FROM audit_archive_about JOIN audit
     WHERE about = ? AND last_n > ?"""
 
 
-class _Filed(msgspec.Struct):
-    """What an event says of where it belongs."""
-
-    event_type: str
-    object_type: str
-    object_id: str
-    job_id: str | None
-
-
-_filed = msgspec.json.Decoder(_Filed).decode
-_NOWHERE = _Filed("", "", "", None)
+_NOWHERE = Filed("", "", "", None)
 
 
 def about_object(object_type: str, object_id: str) -> int:
@@ -136,15 +126,15 @@ def _rows(body: bytes) -> Iterator[Row]:
 def _row(n: int, hash: bytes, body: str) -> Row:
     """The row as it was. Where it was filed follows from its body; what cannot be read is filed nowhere."""
     try:
-        filed = _filed(body)
+        place = filed(body)
     except (msgspec.MsgspecError, UnicodeError):
-        filed = _NOWHERE
-    seq = None if filed.job_id is None else seq_of(filed.job_id)
+        place = _NOWHERE
+    seq = None if place.job_id is None else seq_of(place.job_id)
     return Row(
         n=n,
-        event_type=filed.event_type,
-        object_type=filed.object_type,
-        object_id=filed.object_id,
+        event_type=place.event_type,
+        object_type=place.object_type,
+        object_id=place.object_id,
         job_seq=seq,
         body=body,
         hash=hash,

@@ -1,5 +1,6 @@
 """The queries behind a store: every one written out, each answered by an index. Nothing here writes."""
 
+import json
 import sqlite3
 from collections.abc import Sequence
 from heapq import merge
@@ -66,6 +67,10 @@ class SqliteReader:
 
     def jobs(self, listing: Listing) -> list[Job]:
         return lists.jobs(self._connection, listing)
+
+    def numbered(self, numbers: Sequence[int]) -> list[Job]:
+        query = f"SELECT {COLUMNS} FROM jobs WHERE seq IN (SELECT value FROM json_each(?))"
+        return [job_of(row) for row in self._connection.execute(query, (json.dumps(numbers),))]
 
     def count(self, listing: Listing) -> int:
         return lists.count(self._connection, listing)

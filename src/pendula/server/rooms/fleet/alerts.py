@@ -8,6 +8,7 @@ from pendula.fleet.contracts.traffic import Alert
 from pendula.kernel.canonical import Json
 
 _WAITS = ("WAIT_NOTICE", "WAIT_TOO_LONG")
+_NOT_DONE = {"GO": "go and does not move", "TURN": "turn and does not"}
 
 
 def sentence_of(alert: Alert) -> str:
@@ -20,6 +21,10 @@ def sentence_of(alert: Alert) -> str:
         return f"{who} has waited for {alert.details['by']} for {_seconds(alert.details['waitMs'])} s"
     if alert.code == "ROUTE_REFUSED":
         return _refused(who, alert.details)
+    if alert.code == "STOP_IGNORED":
+        return f"{who} drives on though it was told to stop"
+    if alert.details.get("told") in _NOT_DONE:
+        return f"{who} was told to {_NOT_DONE[str(alert.details['told'])]}; it keeps its place{_cut_off(alert.details)}"
     if "keptResources" in alert.details:
         return f"{who} cannot be counted on and keeps its place{_cut_off(alert.details)}"
     if "robotIds" in alert.details:

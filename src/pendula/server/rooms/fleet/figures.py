@@ -45,6 +45,7 @@ class Figures(Collector):
         self._alerts = counter("alerts", "Alerts and incidents.", "code")
         self._dropped = counter("reports_dropped", "Reports that could not be taken.", "code")
         self._late = counter("ticks_late", "Ticks that came late or failed.")
+        self._lost = counter("seconds_lost", "By how much ticks came later than wanted.")
         self._of_fleets = (
             self._seconds,
             self._waits,
@@ -53,6 +54,7 @@ class Figures(Collector):
             self._alerts,
             self._dropped,
             self._late,
+            self._lost,
         )
         registry.register(self)
 
@@ -75,6 +77,10 @@ class Figures(Collector):
                     self._dropped.labels(fleet, event.code).inc()
                 case TickLate() | TickFailed():
                     self._late.labels(fleet).inc()
+
+    def lost(self, fleet: str, seconds: float) -> None:
+        """By so much the next tick comes later than wanted."""
+        self._lost.labels(fleet).inc(seconds)
 
     def waited(self, fleet: str, period_ms: int, speeds_and_codes: Iterable[tuple[int, HoldReason, str]]) -> None:
         """One tick more of driving or standing, truck by truck."""

@@ -8,18 +8,21 @@ the journal need compile it again; where it is gone or damaged it is made anew.
 import asyncio
 from collections.abc import Callable
 from pathlib import Path as FilePath
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
+from weakref import WeakKeyDictionary
 
 import msgspec
 import structlog
 from fastapi import Path
 
+from pendula.fleet.engine import FleetEngine
 from pendula.fleet.model import MapDamaged
 from pendula.fleet.runs import RingJournal
 from pendula.fleet.runs.incidents import MAP_FILE
 from pendula.fleet.runs.recording import find_map, keep_map
 from pendula.kernel.bodies import Nobody
 from pendula.kernel.disk import RealDisk, replace
+from pendula.kernel.driver import Driver
 from pendula.kernel.engine import Outside
 from pendula.kernel.journal import FileJournal
 from pendula.server.data_directory import NAME
@@ -31,7 +34,8 @@ from pendula.server.rooms.fleet.demo import DEMO_NAME, DEMO_SIMULATION, Caretake
 from pendula.server.rooms.fleet.figures import Figures
 from pendula.server.rooms.fleet.loop import FleetLoop
 from pendula.server.rooms.fleet.trucks import Simulation
-from pendula.server.views import State
+from pendula.server.rooms.fleet.views import now_of
+from pendula.server.views import State, encode_view
 
 # Fleets that are being made at the same time.
 MOST_EXPECTED = 16
@@ -78,6 +82,23 @@ class DrawingBoard:
             self._asked -= 1
 
 
+class LastMoments:
+    """The moment of each fleet that was asked for last, as it is sent. All who ask between two ticks share one: many
+    pages cost no more than one, and nobody looking costs nothing."""
+
+    def __init__(self) -> None:
+        self._kept: WeakKeyDictionary[Driver[Any, Any], tuple[int, bytes]] = WeakKeyDictionary()
+
+    def now(self, driver: Driver[Any, Any]) -> bytes:
+        """On the thread of the engine: its state is that after its last record."""
+        n = driver.journal.next_n - 1
+        kept = self._kept.get(driver)
+        if kept is None or kept[0] != n:
+            assert isinstance(driver.engine, FleetEngine)
+            kept = self._kept[driver] = n, encode_view(now_of(driver.engine, n))
+        return kept[1]
+
+
 class Fleets:
     """The store of the room `fleet`."""
 
@@ -88,6 +109,7 @@ class Fleets:
         self._expected: dict[str, Simulation | None] = {}
         self._caretaker: Caretaker | None = None
         self.drawing_board = DrawingBoard()
+        self.moments = LastMoments()
         self.figures = Figures(host.metrics.registry, self._served)
 
     @property

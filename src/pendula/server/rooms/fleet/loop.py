@@ -1,14 +1,15 @@
 """The life of one served fleet: every tick period what trucks report and people want is decided upon and carried out.
 
 One task runs it, so there is one writer of the locks. What people ask for waits for the next tick, whose outcome
-answers them. A tick that comes late is told as late by the engine; the loop never makes up for lost ones in a burst.
+answers them. A tick that comes late is told as late by the engine; the loop never makes up for lost ones in a burst,
+and says so where it cannot keep up.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import structlog
 
@@ -17,21 +18,28 @@ from pendula.fleet.contracts.traffic import HoldReason, OperatorAction, Operator
 from pendula.fleet.engine import FleetEngine
 from pendula.fleet.events import AlertRaised, FleetEvent, Incident, OperatorAnswered, TaskEventRefused
 from pendula.fleet.runs import Bundler, RingJournal
-from pendula.fleet.tasks import OperationDone, OperationFailed, TaskEvent
+from pendula.fleet.tasks import OperationDone, TaskEvent
+from pendula.fleet.units import MILLION
 from pendula.fleet.views.reasons import code_of, hold_reason
-from pendula.kernel.commit import Closed
+from pendula.kernel.commit import Busy, Closed
+from pendula.kernel.driver import EngineDefect
 from pendula.kernel.errors import PendulaError
 from pendula.server.errors import HttpRefused
 from pendula.server.hosting.engine_host import EngineHost
 from pendula.server.rooms.fleet.alerts import sentence_of
 from pendula.server.rooms.fleet.figures import Figures
+from pendula.server.rooms.fleet.punctuality import Punctuality, Told
 from pendula.server.rooms.fleet.trucks import RemoteTrucks, SimulatedTrucks, Simulation, Trucks
 from pendula.server.rooms.fleet.views import AlertNow
 from pendula.server.views import State
 
 MANAGER = "fleet"
+FALLS_BEHIND = "FLEET_FALLS_BEHIND"
+KEEPS_UP = "FLEET_KEEPS_UP"
 MOST_ALERTS = 200
 MOST_WAITING = 256
+# So many ticks in a row may fail, each without a trace, before a fleet counts as one that does not tick any more.
+MOST_FAILED = 10
 ANSWER_SECONDS = 10.0
 
 W = TypeVar("W")
@@ -68,8 +76,9 @@ class FleetLoop:
             if simulation is None
             else SimulatedTrucks(self.engine, simulation)
         )
-        # What a gateway says of operations that went wrong.
-        self.failed: list[OperationFailed] = []
+        # What a tick that failed had to say of operations.
+        self._again: tuple[TaskEvent, ...] = ()
+        self._failures = 0
         self._figures = figures
         self._actions: list[tuple[OperatorAction, asyncio.Future[OperatorAnswer]]] = []
         self._events: list[tuple[TaskEvent, asyncio.Future[TaskEventRefused | None]]] = []
@@ -93,6 +102,11 @@ class FleetLoop:
         """Where its journal lies; None where that is no directory."""
         return self._journal.directory
 
+    def require_life(self) -> None:
+        """Raises `FleetStands`."""
+        if self._task.done():
+            raise FleetStands(f"The fleet {self.host.name} ticks no more; the log of the server says why")
+
     async def act(self, action: OperatorAction) -> OperatorAnswer:
         """What came of an action of a person, told by the next tick."""
         return await self._asked(self._actions, action)
@@ -108,8 +122,7 @@ class FleetLoop:
             await asyncio.to_thread(self._bundler.close)
 
     async def _asked(self, line: list[tuple[W, asyncio.Future[A]]], wish: W) -> A:
-        if self._task.done():
-            raise FleetStands(f"The fleet {self.host.name} ticks no more; the log of the server says why")
+        self.require_life()
         if len(line) >= MOST_WAITING:
             raise FleetBusy(f"{len(line)} things wait for the next tick already; try again in a moment")
         answer: asyncio.Future[A] = asyncio.get_running_loop().create_future()
@@ -125,7 +138,8 @@ class FleetLoop:
         speed = 1 if self.simulation is None else self.simulation.speed
         period = self.engine.config.traffic.tick_period_ms
         begun, began_ms = loop.time(), self.engine.now()
-        due = begun
+        due, every = begun, period / 1000 / speed
+        punctuality = Punctuality(int(every * MILLION))
         while not self.host.closed and self.host.state is State.READY:
             now_ms = self.engine.next_due() if self.simulation else began_ms + int((loop.time() - begun) * 1000)
             try:
@@ -139,31 +153,53 @@ class FleetLoop:
                 # Trucks stop by their watchdogs; nobody must think that the fleet still ticks.
                 log.exception("fleet_stands", fleet=self.host.name, code="internal_error")
                 return
-            due = max(due + period / 1000 / speed, loop.time())
+            lost = max(0.0, loop.time() - due - every)
+            self._look_at_the_clock(punctuality.ticked(int(lost * MILLION)), lost)
+            due += every + lost
             await asyncio.sleep(max(0.0, due - loop.time()))
+
+    def _look_at_the_clock(self, told: Told | None, lost_s: float) -> None:
+        """Whoever looks at the fleet, its log or its figures sees that it cannot keep up."""
+        self._figures.lost(self.host.name, lost_s)
+        if told is None:
+            return
+        code = FALLS_BEHIND if told.behind else KEEPS_UP
+        tick, now = self.engine.traffic.tick_number, self.engine.now()
+        self.alerts.append(AlertNow(tick, now, "alert", None, code=code, robot_ids=[], message=told.message))
+        tell = log.warning if told.behind else log.info
+        tell(code.lower(), fleet=self.host.name, problem=told.message)
 
     async def _tick(self, now_ms: int, period_ms: int) -> None:
         actions, self._actions = self._actions, []
         events, self._events = self._events, []
         heard = self.trucks.received()
+        operations: tuple[TaskEvent, ...] = (*map(OperationDone, heard.done), *self.trucks.take_failed())
         command = Tick(
             now_ms,
             heard.reports,
-            task_events=(*map(OperationDone, heard.done), *self._take_failed(), *(event for event, _ in events)),
+            task_events=(*self._again, *operations, *(event for event, _ in events)),
             operator_actions=tuple(action for action, _ in actions),
             restarted=self._restarted,
         )
         command = self.engine.with_news(command, self._journal.degraded)
         before = asyncio.get_running_loop().time()
-        _, outcome = await self.host.submit(command, MANAGER, None)
+        try:
+            _, outcome = await self.host.submit(command, MANAGER, None)
+        except PendulaError as error:
+            # One that made a tick fail twice is not tried for ever: the operation ends with its time.
+            self._again = operations
+            self._fail(error, (*actions, *events))
+            return
+        self._failures, self._again = 0, ()
         self._figures.ticked(self.host.name, asyncio.get_running_loop().time() - before, outcome.events)
         self._restarted = False
         # Nobody else submits, so what goes out is what this tick decided.
         engine = self.engine
         orders = engine.orders_out
         self.trucks.announce(orders.routes)
-        self.trucks.operate(orders.operations)
-        self.trucks.send(orders.commands)
+        self.trucks.operate(orders.operations if self.simulation else engine.dispatch.operations())
+        if not self._is_late(before, period_ms):
+            self.trucks.send(orders.commands)
         self._note(engine, outcome.events)
         self._figures.waited(self.host.name, period_ms, _standing(engine))
         if self._bundler is not None:
@@ -171,9 +207,20 @@ class FleetLoop:
         _answer(actions, events, outcome.events)
         await asyncio.to_thread(self.trucks.drive, now_ms + period_ms)
 
-    def _take_failed(self) -> list[OperationFailed]:
-        failed, self.failed = self.failed, []
-        return failed
+    def _is_late(self, began: float, period_ms: int) -> bool:
+        """Whether what a tick decided is too old for real trucks: their watchdogs stop them."""
+        return self.simulation is None and asyncio.get_running_loop().time() - began > 2 * period_ms / 1000
+
+    def _fail(self, error: PendulaError, asked: Sequence[tuple[object, asyncio.Future[Any]]]) -> None:
+        """Who asked for something in a tick that left no trace is told so. Raises what it was, unless the next one may
+        be better."""
+        for _, waiting in asked:
+            if not waiting.done():
+                waiting.set_exception(error)
+        self._failures += 1
+        if not isinstance(error, Busy | EngineDefect) or self._failures >= MOST_FAILED:
+            raise error
+        log.error("tick_failed", fleet=self.host.name, code=error.code, problem=error.message)
 
     def _note(self, engine: FleetEngine, events: Sequence[FleetEvent]) -> None:
         tick, now = engine.traffic.tick_number, engine.now()

@@ -4,7 +4,6 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from pendula.fleet.tasks.model import OperationFailed
 from pendula.kernel import canonical
 from pendula.server.errors import HttpRefused, json_response
 from pendula.server.rooms.fleet.bodies import OperationView, OrdersView, ReportsBody
@@ -36,9 +35,9 @@ async def hear(fleet: FleetName, request: Request, supervisor: Supervised, _: Op
     """What a gateway heard of its trucks; it counts from the next tick on."""
     loop = loop_of(supervisor, fleet)
     trucks = _remote(loop)
+    loop.require_life()
     body = await read_body(request, ReportsBody)
-    trucks.hear(body.reports, body.done)
-    loop.failed += [OperationFailed(name, reason) for name, reason in sorted(body.failed.items())]
+    trucks.hear(body.reports, body.done, body.failed)
     return Response(status_code=204)
 
 
@@ -47,6 +46,8 @@ async def orders(fleet: FleetName, supervisor: Supervised, _: Operator) -> Respo
     """The newest command of every truck, and what each is to load or unload: for a gateway, once a tick."""
     loop = loop_of(supervisor, fleet)
     trucks = _remote(loop)
+    # What was said last is no command of a fleet that stands.
+    loop.require_life()
     view = OrdersView(
         tick=loop.engine.traffic.tick_number,
         now=loop.engine.now(),

@@ -192,7 +192,7 @@ async def fleet_now(fleet: FleetName, supervisor: Supervised, _: Viewer, at: Rec
     """Trucks, bands, stop lines, reasons, tasks and streams as they are, or as they were after record `at`."""
     host = supervisor.host("fleet", fleet)
     if at is None:
-        return json_response(await host.ask(_now))
+        return json_response(await host.ask(fleets_of(supervisor).moments.now))
     return json_response(
         await supervisor.replayed(lambda: _then(host, at, lambda engine: encode_view(views.now_of(engine, at))))
     )
@@ -234,10 +234,6 @@ def _then(host: EngineHost, at: int, read: Callable[[FleetEngine], bytes]) -> by
     with host.past.at(at) as engine:
         assert isinstance(engine, FleetEngine)
         return read(engine)
-
-
-def _now(driver: Driver[Any, Any]) -> bytes:
-    return encode_view(views.now_of(_engine(driver), driver.journal.next_n - 1))
 
 
 def _snapshot(engine: FleetEngine, n: int) -> bytes:

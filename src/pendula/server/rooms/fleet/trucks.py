@@ -4,7 +4,7 @@ Both satisfy `pendula.fleet.gateway.Gateway`, and the loop of a fleet does not k
 """
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from msgspec import Struct
@@ -17,7 +17,7 @@ from pendula.fleet.simulator.connection import SimulatedGateway
 from pendula.fleet.simulator.faults import Fault
 from pendula.fleet.simulator.settings import WorldSettings
 from pendula.fleet.simulator.standing import standing_world
-from pendula.fleet.tasks import Operation
+from pendula.fleet.tasks import Operation, OperationFailed
 from pendula.fleet.tick.observing import TruckReport
 from pendula.server.errors import HttpRefused
 
@@ -49,6 +49,9 @@ class Trucks(Gateway, Protocol):
     def trouble(self, robot_id: str, fault: Fault) -> None:
         """Raises `NotSimulated`."""
 
+    def take_failed(self) -> list[OperationFailed]:
+        """What trucks could not load or unload, each told once."""
+
 
 class SimulatedTrucks(SimulatedGateway):
     """Trucks that stand where the fleet believes them to be when it is opened."""
@@ -67,6 +70,9 @@ class SimulatedTrucks(SimulatedGateway):
     def trouble(self, robot_id: str, fault: Fault) -> None:
         self._hall.trouble_with(self._hall.robot_ids.index(robot_id), fault)
 
+    def take_failed(self) -> list[OperationFailed]:
+        return []
+
 
 class RemoteTrucks:
     """Trucks behind a gateway: it posts what they report and asks for what they are to do, whenever it likes."""
@@ -76,14 +82,16 @@ class RemoteTrucks:
         self._reports = {name: deque[TruckReport](maxlen=MOST_WAITING) for name in sorted(robot_ids)}
         self._strange: deque[TruckReport] = deque(maxlen=MOST_WAITING)
         self._done: dict[str, None] = {}
+        self._failed: dict[str, str] = {}
         self.commands: dict[str, RollingTargetCommand] = {}
         self.operations: dict[str, Operation] = {}
 
-    def hear(self, reports: Sequence[TruckReport], done: Sequence[str]) -> None:
+    def hear(self, reports: Sequence[TruckReport], done: Sequence[str], failed: Mapping[str, str]) -> None:
         for one in reports:
             self._reports.get(one.robot_id, self._strange).append(one)
-        for robot_id in done:
-            self._done[robot_id] = None
+        self._done.update(dict.fromkeys(done))
+        self._failed.update(failed)
+        for robot_id in (*done, *failed):
             self.operations.pop(robot_id, None)
 
     def received(self) -> Received:
@@ -101,7 +109,15 @@ class RemoteTrucks:
         """Every command brings the piece of the way it is about."""
 
     def operate(self, operations: Sequence[Operation]) -> None:
-        self.operations.update((one.robot_id, one) for one in operations)
+        """All that trucks are about now. One of which was heard meanwhile that it is over is not told to begin again,
+        and neither is one whose task is gone."""
+        over = {*self._done, *self._failed}
+        self.operations = {one.robot_id: one for one in operations if one.robot_id not in over}
+
+    def take_failed(self) -> list[OperationFailed]:
+        told = [OperationFailed(*one) for one in sorted(self._failed.items())]
+        self._failed.clear()
+        return told
 
     def drive(self, to_ms: int) -> None:
         """Real trucks drive by themselves."""

@@ -4,7 +4,10 @@ Lengths are millimetres, angles milliradians, times milliseconds of the fleet: w
 Everything is read from the engine, so that no page has to know its rules.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterator
+from itertools import islice
+from operator import attrgetter
 from typing import Annotated
 
 from msgspec import Meta, Raw, Struct
@@ -262,7 +265,7 @@ def now_of(engine: FleetEngine, n: int) -> FleetNow:
         tick=traffic.tick_number,
         now=traffic.now_ms,
         override=traffic.override,
-        trucks=[_truck(engine, one) for one in traffic.records],
+        trucks=[_truck(engine, *one) for one in zip(traffic.records, traffic.whys(), strict=True)],
         tasks=[_task(one) for one in open_tasks[:MOST_TASKS]],
         over=[_task(one) for one in list(book.over)[-MOST_OVER:]],
         more_tasks=max(0, len(open_tasks) - MOST_TASKS),
@@ -273,9 +276,8 @@ def now_of(engine: FleetEngine, n: int) -> FleetNow:
     )
 
 
-def _truck(engine: FleetEngine, record: Record) -> TruckNow:
+def _truck(engine: FleetEngine, record: Record, told: Told) -> TruckNow:
     traffic, driver = engine.traffic, engine.dispatch.drivers[record.number]
-    told = traffic.why(record.robot_id)
     plan = None if record.track is None else record.track.plan
     task = engine.dispatch.task_of(record.number)
     return TruckNow(
@@ -344,9 +346,14 @@ def _bands(record: Record, lookahead_um: int) -> Bands:
 
 def _stretches(record: Record, low_um: int, high_um: int) -> Iterator[tuple[int, int, int]]:
     """A stretch of the way of a truck, edge by edge."""
-    for segment in () if record.track is None else record.track.segments:
+    segments = () if record.track is None else record.track.segments
+    # The ways of a large hall have hundreds of segments, and a stretch touches a few.
+    first = bisect_right(segments, low_um, key=attrgetter("route_s0_um")) - 1
+    for segment in islice(segments, max(0, first), None):
         begin = segment.route_s0_um
         low, high = max(low_um, begin), min(high_um, begin + segment.length_um)
+        if begin >= high_um:
+            return
         if low < high:
             yield segment.edge, _mm(low - begin), _mm(high - begin)
 

@@ -46,6 +46,8 @@ class DurableStore(Store, Protocol):
 
     def check_durable(self) -> None: ...
 
+    def ahead_of(self, clock: Callable[[], int]) -> int: ...
+
     @property
     def proof(self) -> WriteProof: ...
 
@@ -95,6 +97,7 @@ class JobService:
         self.presence = Presence()
         self._database = database
         self._clock = clock or host.clock.now
+        self._machine = clock or host.clock.machine
         self._open_store = open_store
         self._make_upkeep = upkeep
         self._tell_of_workers = tell_of_workers
@@ -174,6 +177,9 @@ class JobService:
         if self._store is None:
             return State.STARTING.value
         return await self._probe.trouble() or (ShuttingDown.code if self._stopping else None)
+
+    def ahead(self) -> int:
+        return 0 if self._store is None else self._store.ahead_of(self._machine)
 
     def _look_at_store(self) -> None:
         assert self._store is not None

@@ -86,7 +86,7 @@ def framing(run: ServedRun, counters: RunCounters) -> Framing[Entry]:
     operation_id="credit_events",
 )
 async def events(run_id: str, request: Request, supervisor: Supervised, caller: Looking) -> Response:
-    """Events as they become durable, after `Last-Event-ID` where that is given."""
+    """Events as they become durable, after the event `after` or `Last-Event-ID` where one is given."""
     return await _stream(await caller.run(run_id), request, supervisor, caller)
 
 
@@ -123,12 +123,17 @@ async def _stream(run: ServedRun, request: Request, supervisor: Supervised, call
         lambda who: supervisor.streams.asked_once(who, supervisor.sessions.good),
         framing(run, caller.service.counters),
     )
-    response = await reader.open(request.headers.get("last-event-id"))
+    # A browser that reconnects repeats the address it began with; the header says how far it came since.
+    response = await reader.open(request.headers.get("last-event-id") or _after(request))
     slot_of(request).release()
     return response
 
 
 def _poll(run: ServedRun, request: Request) -> Response:
     code = known_equivalent(request.query_params.get("equivalent"), run.record.equivalents)
-    found = run.ring.after(code, request.query_params.get("after"))
-    return json_response(b"[" + b",".join(found) + b"]")
+    return json_response(b"[" + b",".join(run.ring.after(code, _after(request))) + b"]")
+
+
+def _after(request: Request) -> str | None:
+    """The event after which is asked; an empty one is none, as browsers have it."""
+    return request.query_params.get("after") or None

@@ -1,0 +1,63 @@
+"""What a gateway hands over, made fit to be decided upon and written down.
+
+A gateway is somebody else's program. Whatever it hands over for a truck, NaN, text, half an object, concerns that truck
+alone: a report that cannot be read counts as one, and everything else of the same tick is heard. What goes on is what a
+journal gives back, so that a tick decides the same when it is computed again.
+"""
+
+import msgspec
+
+from pendula.fleet.gateway.protocol import Received
+from pendula.fleet.tick.observing import TruckReport, unreadable
+from pendula.kernel.errors import InputRefused
+
+# Of one tick: more than all trucks of a hall say between two.
+MOST_REPORTS = 10_000
+
+
+class GatewayFailed(InputRefused):
+    """A gateway handed over what is nothing of the kind. Facts: `problem`."""
+
+    code = "gateway_failed"
+
+
+def heard(handed: object) -> Received:
+    """What came in; raises `GatewayFailed` where it cannot be told what it is about."""
+    if not isinstance(handed, Received):
+        raise GatewayFailed(f"received() gives a Received, not {type(handed).__name__}", problem="received")
+    for name, value in (("reports", handed.reports), ("done", handed.done)):
+        if not isinstance(value, tuple | list):
+            raise GatewayFailed(f"{name} of received() is a tuple, not {type(value).__name__}", problem=name)
+        if len(value) > MOST_REPORTS:
+            raise GatewayFailed(f"{name} of received() has {len(value)} entries; at most {MOST_REPORTS}", problem=name)
+    done = tuple(one for one in handed.done if _is_name(one))
+    return Received(tuple(map(_read, handed.reports)), done)
+
+
+def _read(report: object) -> TruckReport:
+    """The report as a journal gives it back, or one that says that nothing can be read."""
+    try:
+        # Strictly: a number in quotes is none, and neither is True.
+        told = msgspec.convert(msgspec.to_builtins(report), TruckReport)
+        msgspec.json.encode(told)
+    except Exception:
+        # Whatever its members do when they are looked at.
+        return unreadable(_name_of(report))
+    return told
+
+
+def _name_of(report: object) -> str:
+    """Of which truck a report is that cannot be read; of none where that cannot be read either."""
+    try:
+        name = getattr(report, "robot_id", "")
+    except Exception:
+        return ""
+    return name if isinstance(name, str) and _is_name(name) else ""
+
+
+def _is_name(one: object) -> bool:
+    """Text that can be written down."""
+    try:
+        return isinstance(one, str) and bool(one.encode())
+    except UnicodeEncodeError:
+        return False

@@ -1,0 +1,457 @@
+"""A gateway is somebody else's program: whatever it raises or hands over, nothing moves for it and nothing is lost."""
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec import structs
+
+from pendula.fleet.contracts.traffic import CommandMode, RollingTargetCommand
+from pendula.fleet.engine import FleetEngine
+from pendula.fleet.events import AlertRaised, ReportDropped
+from pendula.fleet.gateway import GatewayFailed, Received, heard
+from pendula.fleet.runs import Manager, Recording, reading, recording_disk
+from pendula.fleet.scenarios import Run, shipped
+from pendula.fleet.tasks import Operation
+from pendula.fleet.tick import TruckReport
+from pendula.kernel.engine import Outcome
+from pendula.kernel.errors import WorldBroken, WrongUsage
+from pendula.kernel.replay import replay
+
+PERIOD_MS = 100
+RAISED = [ValueError("no"), OSError(5, "radio"), RecursionError(), MemoryError(), AssertionError(), TimeoutError()]
+ENDS: list[type[BaseException]] = [KeyboardInterrupt, SystemExit, GeneratorExit]
+DOORS = ("received", "announce", "operate", "send")
+
+
+class Gateway:
+    """The simulated hall behind a door that may be rigged: `rigged[name]` is called before the door is passed."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.rigged: dict[str, Callable[[], object]] = {}
+        self.told: list[RollingTargetCommand] = []
+        self.operations: list[Operation] = []
+        self.handed: Callable[[Received], Any] = lambda came: came
+
+    def received(self) -> Any:
+        self._pass("received")
+        return self.handed(self.run.gateway.received())
+
+    def announce(self, routes: Sequence[Any]) -> None:
+        self._pass("announce")
+        self.run.gateway.announce(routes)
+
+    def operate(self, operations: Sequence[Operation]) -> None:
+        self._pass("operate")
+        self.operations += operations
+        self.run.gateway.operate(operations)
+
+    def send(self, commands: Sequence[RollingTargetCommand]) -> None:
+        self._pass("send")
+        self.told = list(commands)
+        self.run.gateway.send(commands)
+
+    def _pass(self, name: str) -> None:
+        self.rigged.get(name, lambda: None)()
+
+
+class Live:
+    """A manager of two trucks that cross, in virtual time."""
+
+    def __init__(self, directory: Path, name: str = "crossing") -> None:
+        self.run = Run(shipped(name))
+        self.gateway = Gateway(self.run)
+        self.directory = directory
+        engine = FleetEngine.create(self.run.config)
+        recording = Recording.begin(engine, self.run.config, recording_disk(directory), background=False)
+        self.manager = Manager(recording, self.gateway, lambda: self.run.world.now_ms)
+        self.events: list[object] = []
+
+    def tick(self, count: int = 1) -> Outcome[Any] | None:
+        outcome = None
+        for _ in range(count):
+            try:
+                outcome = self.manager.tick(self.run._task_events(self.run.world.now_ms, ()))
+                self.events += () if outcome is None else outcome.events
+            finally:
+                self.run.world.advance(self.run.world.now_ms + PERIOD_MS)
+        return outcome
+
+    def restart(self) -> None:
+        self.manager.recording.close()
+        recording = Recording.resume(recording_disk(self.directory), background=False)
+        self.manager = Manager(recording, self.gateway, lambda: self.run.world.now_ms)
+
+    def replays(self) -> bool:
+        self.manager.recording.close()
+        with reading(self.directory) as journal:
+            return replay(journal, lambda _: FleetEngine).first_difference is None
+
+    def alerts(self) -> list[str]:
+        return [one.alert.code for one in self.events if isinstance(one, AlertRaised)]
+
+    def speeds(self) -> list[int]:
+        return [one.v_um_s for one in self.run.world.trucks]
+
+
+def raising(error: BaseException) -> Callable[[], None]:
+    def it() -> None:
+        raise error
+
+    return it
+
+
+@pytest.mark.req("FLT-RTP-11", "FLT-FAIL-16")
+@pytest.mark.parametrize("door", DOORS)
+def test_a_gateway_that_raises_costs_no_tick_and_is_told_once(tmp_path: Path, door: str) -> None:
+    live = Live(tmp_path / "j")
+    live.tick(100)
+    live.gateway.rigged[door] = raising(OSError(5, "radio"))
+    for error in (*RAISED, *RAISED):
+        live.gateway.rigged[door] = raising(error)
+        assert live.tick() is not None
+    assert live.manager.trouble is not None
+    live.gateway.rigged.clear()
+    live.tick(150)
+
+    assert live.manager.trouble is None
+    assert live.alerts().count("GATEWAY_FAILED") == 1
+    assert any(live.speeds())
+    assert live.replays()
+
+
+@pytest.mark.req("FLT-RTP-11")
+@pytest.mark.parametrize(
+    ("door", "end"),
+    [
+        *(("received", one) for one in ENDS),
+        *(("send", one) for one in ENDS),
+        *(pytest.param(door, one, marks=pytest.mark.long) for door in ("announce", "operate") for one in ENDS),
+    ],
+)
+def test_who_ends_the_program_from_a_gateway_ends_it_and_the_journal_goes_on(
+    tmp_path: Path, door: str, end: type[BaseException]
+) -> None:
+    live = Live(tmp_path / "j")
+    live.tick(100)
+    live.gateway.rigged[door] = raising(end())
+    with pytest.raises(end):
+        live.tick()
+    live.gateway.rigged.clear()
+    # Whoever catches it may go on with this manager, and whoever does not with the next.
+    live.tick(5)
+    live.restart()
+    live.tick(100)
+
+    assert any(live.speeds())
+    assert live.replays()
+
+
+@pytest.mark.req("FLT-OBS-3")
+def test_an_interrupt_in_the_middle_of_a_tick_leaves_a_journal_that_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live = Live(tmp_path / "j")
+    live.tick(100)
+    sent = live.gateway.told
+    with monkeypatch.context() as patch:
+        patch.setattr(FleetEngine, "_decide", lambda *_: raising(KeyboardInterrupt())())
+        with pytest.raises(KeyboardInterrupt):
+            live.tick()
+    # Half a tick is in memory: nothing more is decided on it, and nobody is told anything.
+    with pytest.raises(WorldBroken, match="recover from the journal"):
+        live.tick()
+    assert live.gateway.told == sent
+    live.restart()
+    live.tick(100)
+
+    assert any(live.speeds())
+    assert live.replays()
+
+
+@pytest.mark.req("FLT-FAIL-16")
+@pytest.mark.parametrize("door", DOORS)
+def test_a_gateway_that_calls_the_manager_is_refused_and_hurts_nobody(tmp_path: Path, door: str) -> None:
+    live = Live(tmp_path / "j")
+    live.tick(20)
+    refused: list[BaseException] = []
+
+    def again() -> None:
+        try:
+            live.manager.tick()
+        except WrongUsage as error:
+            refused.append(error)
+            raise
+
+    live.gateway.rigged[door] = again
+    live.tick(3)
+    live.gateway.rigged.clear()
+    live.tick(5)
+
+    assert len(refused) == 3
+    assert live.manager.trouble is None
+    assert live.replays()
+
+
+@pytest.mark.req("FLT-FAIL-16")
+def test_a_second_thread_is_refused_while_a_tick_is_under_way(tmp_path: Path) -> None:
+    live = Live(tmp_path / "j")
+    entered, leave = threading.Event(), threading.Event()
+
+    def hang() -> None:
+        entered.set()
+        leave.wait(30)
+
+    live.gateway.rigged["received"] = hang
+    first = threading.Thread(target=live.tick)
+    first.start()
+    entered.wait(30)
+    try:
+        with pytest.raises(WrongUsage, match="a tick is under way"):
+            live.manager.tick()
+    finally:
+        leave.set()
+        first.join()
+
+    assert live.replays()
+
+
+@pytest.mark.req("FLT-FAIL-16")
+def test_a_gateway_that_hangs_makes_its_tick_late_and_nobody_is_sent_old_commands(tmp_path: Path) -> None:
+    live = Live(tmp_path / "j")
+    live.tick(100)
+    seq = live.gateway.told[0].seq
+    live.gateway.rigged["received"] = lambda: live.run.world.advance(live.run.world.now_ms + 3_000)
+    live.tick()
+    live.gateway.rigged.clear()
+
+    assert live.gateway.told[0].seq == seq
+    assert live.speeds() == [0] * len(live.speeds())
+    # Nobody is granted anything on what was said three seconds ago, and then all go on.
+    live.tick()
+    assert {one.mode for one in live.gateway.told} <= {CommandMode.STOP} or live.gateway.told[0].seq == seq
+    live.tick(150)
+    assert any(live.speeds())
+    assert live.replays()
+
+
+def spoiled(report: TruckReport, **members: Any) -> TruckReport:
+    return structs.replace(report, **members)
+
+
+class Trap:
+    """An object that hurts whoever looks at it."""
+
+    def __getattribute__(self, name: str) -> Any:
+        raise RuntimeError(name)
+
+
+GARBAGE: list[tuple[str, Callable[[TruckReport], Any]]] = [
+    ("a decimal", lambda one: spoiled(one, x_um=1.5)),
+    ("NaN", lambda one: spoiled(one, y_um=float("nan"))),
+    ("a Decimal", lambda one: spoiled(one, v_um_s=Decimal("0.1"))),
+    ("True", lambda one: spoiled(one, yaw_urad=True)),
+    ("text", lambda one: spoiled(one, at_ms="1000")),
+    ("endless", lambda one: spoiled(one, x_um=10**400)),
+    ("far", lambda one: spoiled(one, x_um=10**17)),
+    ("a state nobody knows", lambda one: spoiled(one, status="DANCING")),
+    ("half a character", lambda one: spoiled(one, status="\ud800")),
+    ("a number for load", lambda one: spoiled(one, load=1)),
+    ("nothing", lambda _: None),
+    ("an exception", lambda _: ValueError("x")),
+    ("a trap", lambda _: Trap()),
+    ("a name of half a character", lambda one: spoiled(one, robot_id="R\ud800")),
+    ("a name that is none", lambda one: spoiled(one, robot_id=7)),
+    ("a stranger", lambda one: spoiled(one, robot_id="R\u202e9\x1b[31m")),
+]
+
+
+# The rest is tried with `--long`: what is made of it is the same.
+SHOWN = ("a decimal", "endless", "a state nobody knows", "a trap", "a stranger")
+
+
+@pytest.mark.req("FLT-FAIL-17", "FLT-FAIL-1")
+@pytest.mark.parametrize(
+    "spoil",
+    [pytest.param(one, id=name, marks=() if name in SHOWN else pytest.mark.long) for name, one in GARBAGE],
+)
+def test_garbage_of_one_truck_stops_that_truck_alone_and_replays(
+    tmp_path: Path, spoil: Callable[[TruckReport], Any]
+) -> None:
+    live = Live(tmp_path / "j")
+    live.tick(100)
+
+    def handed(came: Received) -> Received:
+        first = came.reports[0].robot_id
+        return Received(tuple(spoil(one) if one.robot_id == first else one for one in came.reports), came.done)
+
+    live.gateway.handed = handed
+    live.events = []
+    live.tick(40)
+    first, *others = live.manager.recording.engine.traffic.records
+
+    assert first.stop_code in ("STOP_STALE_TELEMETRY", "STOP_OFFLINE")
+    assert {one.stop_code for one in others} == {None}
+    assert live.manager.trouble is None
+    assert any(isinstance(one, ReportDropped) for one in live.events)
+    live.gateway.handed = lambda came: came
+    live.restart()
+    live.tick(60)
+    assert live.manager.recording.engine.traffic.records[0].stop_code is None
+    assert live.replays()
+
+
+@pytest.mark.req("FLT-FAIL-1")
+@pytest.mark.parametrize(
+    "handed",
+    [
+        lambda _: None,
+        lambda _: 7,
+        lambda came: came.reports,
+        lambda came: Received(None, came.done),  # type: ignore[arg-type]
+        lambda came: Received(came.reports, None),  # type: ignore[arg-type]
+        lambda came: Received(came.reports * 10_000, came.done),
+        lambda came: (one for one in came.reports),
+    ],
+)
+def test_what_is_no_answer_counts_as_none(tmp_path: Path, handed: Callable[[Received], Any]) -> None:
+    live = Live(tmp_path / "j")
+    live.tick(100)
+    live.gateway.handed = handed
+    live.tick(25)
+    records = live.manager.recording.engine.traffic.records
+
+    assert {one.stop_code for one in records} == {"STOP_OFFLINE"}
+    assert live.alerts().count("GATEWAY_FAILED") == 1
+    assert live.replays()
+
+
+def test_what_cannot_be_told_apart_is_refused_with_what_it_should_be() -> None:
+    with pytest.raises(GatewayFailed, match=r"received\(\) gives a Received, not NoneType"):
+        heard(None)
+
+
+def _acknowledged(change: Callable[[TruckReport], Iterable[TruckReport]]) -> Callable[[Received], Received]:
+    return lambda came: Received(tuple(new for one in came.reports for new in change(one)), came.done)
+
+
+@pytest.mark.req("FLT-RTP-8", "FLT-RES-13")
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda one: (one, one, one),
+        lambda one: (spoiled(one, at_ms=one.at_ms - 1, last_ack_seq=one.last_ack_seq - 50), one),
+        lambda one: (one, spoiled(one, at_ms=one.at_ms - 1, last_ack_seq=-(10**9))),
+        lambda one: (spoiled(one, last_ack_seq=10**9),),
+    ],
+    ids=["again", "older beside it", "older after it", "never sent"],
+)
+def test_acknowledgements_that_come_twice_or_out_of_order_or_of_nothing_free_nothing_early(
+    tmp_path: Path, change: Callable[[TruckReport], Iterable[TruckReport]]
+) -> None:
+    live = Live(tmp_path / "j")
+    live.gateway.handed = _acknowledged(change)
+    for _ in range(300):
+        live.tick()
+        for one in live.manager.recording.engine.traffic.records:
+            assert one.ack_seq <= one.seq
+    assert live.manager.recording.engine.broken() == []
+    assert any(live.speeds())
+    assert live.replays()
+
+
+@pytest.mark.req("FLT-FAIL-18", "FLT-FAIL-1")
+def test_of_two_reports_of_one_time_that_contradict_each_other_the_one_that_frees_less_counts(tmp_path: Path) -> None:
+    live = Live(tmp_path / "j")
+    live.gateway.handed = _acknowledged(lambda one: (one, spoiled(one, last_ack_seq=0)))
+    live.tick(60)
+    records = live.manager.recording.engine.traffic.records
+
+    assert [(one.ack_seq, one.stop_code) for one in records] == [(0, "STOP_NO_COMMS")] * 2
+    assert not any(live.speeds())
+
+
+@pytest.mark.req("FLT-RTP-11")
+def test_an_operation_that_could_not_be_told_is_told_when_the_gateway_is_well_again(tmp_path: Path) -> None:
+    live = Live(tmp_path / "j", "hall")
+    lost: list[int] = []
+
+    def fail() -> None:
+        lost.append(live.run.world.now_ms)
+        raise OSError(5, "radio")
+
+    def begins() -> bool:
+        return bool(live.manager.recording.engine.orders_out.operations)
+
+    live.gateway.rigged["operate"] = lambda: fail() if begins() or (lost and len(lost) < 30) else None
+    for _ in range(900):
+        live.tick()
+        if len(lost) >= 30:
+            break
+    live.gateway.rigged.clear()
+    live.tick(2)
+
+    assert len(lost) >= 30
+    assert {one.robot_id for one in live.manager.recording.engine.dispatch.operations()} <= {
+        one.robot_id for one in live.gateway.operations
+    }
+    assert live.gateway.operations
+    assert live.replays()
+
+
+@pytest.mark.req("FLT-FAIL-16", "FLT-TASK-7")
+def test_what_was_done_before_a_tick_that_failed_is_heard_in_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live = Live(tmp_path / "j", "hall")
+    done: list[str] = []
+
+    def handed(came: Received) -> Received:
+        done.extend(came.done)
+        return came
+
+    live.gateway.handed = handed
+    decide = FleetEngine._decide
+
+    def failing(engine: FleetEngine, command: Any, routes: Any) -> Any:
+        if len(done) == 1 and not failed:
+            failed.append(engine.now())
+            raise ZeroDivisionError
+        return decide(engine, command, routes)
+
+    failed: list[int] = []
+    monkeypatch.setattr(FleetEngine, "_decide", failing)
+    for _ in range(900):
+        live.tick()
+        if failed:
+            break
+    live.tick(2)
+    engine = live.manager.recording.engine
+    driver = next(one for one in engine.dispatch.drivers if one.robot_id == done[0])
+
+    assert failed
+    # It goes on with what it has loaded.
+    assert driver.robot_id not in {one.robot_id for one in engine.dispatch.operations()}
+    assert driver.task is not None
+    assert live.replays()
+
+
+@pytest.mark.req("FLT-FAIL-16")
+def test_a_clock_that_is_set_ahead_and_back_sends_nothing_meanwhile(tmp_path: Path) -> None:
+    live = Live(tmp_path / "j")
+    live.tick(100)
+    jump = 0
+    live.manager._now_ms = lambda: live.run.world.now_ms + jump
+    jump = 86_400_000
+    live.tick()
+    jump = 0
+    seq = live.gateway.told[0].seq
+    live.tick(30)
+
+    assert live.gateway.told[0].seq == seq
+    assert live.speeds() == [0] * len(live.speeds())
+    assert live.replays()

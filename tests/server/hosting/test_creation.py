@@ -1,0 +1,48 @@
+"""Folders of engines: what was moved has moved for good, or not at all."""
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from pendula.kernel.errors import WorldBroken
+from pendula.server.hosting import creation
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """An engine as it lies in a data directory."""
+    place = tmp_path / "rooms" / "tally" / "demo"
+    place.mkdir(parents=True)
+    (place / "00000000.journal").write_bytes(b"what it was")
+    return place
+
+
+def test_what_is_set_aside_lasts_in_the_folder_it_leaves_too(
+    tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[tuple[int, bool]] = []
+    aside = tmp_path / "aside" / "tally-demo-1"
+    monkeypatch.setattr(os, "fsync", lambda handle: synced.append((os.fstat(handle).st_ino, aside.exists())))
+
+    creation.set_aside(place, aside)
+
+    folders = [(tmp_path, False), (aside.parent, True), (place.parent, True)]
+    assert synced == [(folder.stat().st_ino, moved) for folder, moved in folders]
+
+
+def test_what_cannot_be_set_aside_for_good_stays_where_it_was(
+    tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = place.parent.stat().st_ino
+
+    def failing(handle: int) -> None:
+        if os.fstat(handle).st_ino == left:
+            raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, "fsync", failing)
+    with pytest.raises(WorldBroken, match="cannot be set aside: Input/output error"):
+        creation.set_aside(place, tmp_path / "aside" / "tally-demo-1")
+
+    assert (place / "00000000.journal").read_bytes() == b"what it was"

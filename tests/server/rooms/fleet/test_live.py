@@ -1,0 +1,166 @@
+"""A live fleet over HTTP in bad times: ticks that fail, are missed or come too late, and what its gateway hears."""
+
+import asyncio
+import io
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any
+
+import httpx
+import pytest
+from fastapi import FastAPI
+
+from pendula.fleet.engine import FleetEngine
+from pendula.fleet.tasks import Operation
+from pendula.kernel.commit import Busy
+from pendula.server.hosting.room_spec import RoomSpec
+from pendula.server.rooms.fleet.fleets import fleets_of
+from pendula.server.rooms.fleet.loop import MOST_FAILED, FleetLoop
+from pendula.server.rooms.fleet.routes import room_for
+from pendula.server.rooms.fleet.trucks import RemoteTrucks
+from pendula.server.settings import Settings
+from tests.server.living import client_of, code_of, supervisor_of
+from tests.server.rooms.fleet.halls import BASE, made
+
+pytestmark = pytest.mark.anyio
+HALL_AT = f"{BASE}/hall"
+
+
+@pytest.fixture
+def rooms(settings: Settings) -> Sequence[RoomSpec]:
+    return (room_for(settings),)
+
+
+@pytest.fixture
+async def client(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
+    async with client_of(app) as client:
+        await made(client, live=True)
+        yield client
+
+
+@pytest.fixture
+def loop(app: FastAPI, client: httpx.AsyncClient) -> FleetLoop:
+    return fleets_of(supervisor_of(app)).loop("hall")
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(60):
+        while not holds():
+            await asyncio.sleep(0.01)
+
+
+async def later(loop: FleetLoop, ticks: int) -> None:
+    """So many ticks later."""
+    after = loop.engine.traffic.tick_number + ticks
+    await until(lambda: loop.engine.traffic.tick_number >= after)
+
+
+def failing(loop: FleetLoop, times: int, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The next ticks fail, so many of them; those before do not when they are computed again."""
+    decide, failed, since = FleetEngine._decide, list[int](), loop.engine.now()
+
+    def decided(engine: FleetEngine, command: Any, routes: Any) -> Any:
+        if len(failed) < times and command.now_ms > since:
+            failed.append(command.now_ms)
+            raise ZeroDivisionError("a tick nobody can compute")
+        return decide(engine, command, routes)
+
+    monkeypatch.setattr(FleetEngine, "_decide", decided)
+    return failed
+
+
+@pytest.mark.req("FLT-FAIL-16")
+async def test_a_tick_that_fails_leaves_no_trace_and_the_fleet_goes_on(
+    client: httpx.AsyncClient, loop: FleetLoop, quiet_logs: io.StringIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await later(loop, 2)
+    failed = failing(loop, 2, monkeypatch)
+    refused = await client.post(f"{HALL_AT}/actions", json={"type": "PAUSE_FLEET", "reason": "fire drill"})
+    await until(lambda: len(failed) == 2)
+    await later(loop, 3)
+    again = await client.post(f"{HALL_AT}/actions", json={"type": "PAUSE_FLEET", "reason": "fire drill"})
+
+    assert code_of(refused) == "engine_defect"
+    assert again.status_code == 200, again.text
+    assert "a tick nobody can compute" in quiet_logs.getvalue()
+
+
+@pytest.mark.req("FLT-FAIL-16", "FLT-RTP-9")
+async def test_a_fleet_whose_ticks_all_fail_stands_and_gives_no_orders(
+    client: httpx.AsyncClient, loop: FleetLoop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await later(loop, 2)
+    failed = failing(loop, 1_000, monkeypatch)
+    await until(loop._task.done)
+    orders = await client.get(f"{HALL_AT}/orders")
+    report = await client.post(f"{HALL_AT}/reports", json={"reports": []})
+
+    assert len(failed) == MOST_FAILED
+    # A gateway that asked on would hear the last command for ever.
+    assert (orders.status_code, code_of(orders)) == (503, "fleet_stands")
+    assert (report.status_code, code_of(report)) == (503, "fleet_stands")
+
+
+@pytest.mark.req("FLT-FAIL-16")
+async def test_a_tick_for_which_there_was_no_room_is_missed_and_no_end(
+    loop: FleetLoop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    submit, missed = loop.host.submit, list[object]()
+
+    async def crowded(command: object, by: str, request_id: str | None) -> Any:
+        if len(missed) < 3:
+            missed.append(command)
+            raise Busy("1024 commands wait already")
+        return await submit(command, by, request_id)
+
+    monkeypatch.setattr(loop.host, "submit", crowded)
+    await until(lambda: len(missed) == 3)
+    await later(loop, 3)
+
+    assert not loop._task.done()
+
+
+@pytest.mark.req("FLT-FAIL-16")
+async def test_what_a_tick_decided_that_took_too_long_is_not_sent(
+    loop: FleetLoop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert isinstance(loop.trucks, RemoteTrucks)
+    await until(lambda: bool(loop.trucks.commands))  # type: ignore[attr-defined]
+    submit, seen = loop.host.submit, list[tuple[int, int]]()
+
+    async def slow(command: object, by: str, request_id: str | None) -> Any:
+        answer = await submit(command, by, request_id)
+        if not seen:
+            await asyncio.sleep(0.3)
+        return answer
+
+    def noted(*_: object) -> None:
+        trucks = loop.trucks
+        assert isinstance(trucks, RemoteTrucks)
+        seen.append((loop.engine.traffic.records[0].seq, trucks.commands["R1"].seq))
+
+    monkeypatch.setattr(loop.host, "submit", slow)
+    monkeypatch.setattr(loop, "_note", noted)
+    await until(lambda: bool(seen))
+    decided, sent = seen[0]
+
+    assert sent < decided
+
+
+async def test_an_operation_that_failed_or_whose_task_is_gone_is_not_offered_again() -> None:
+    trucks = RemoteTrucks(["R1", "R2", "R3"])
+    both = [Operation(name, "LOAD", "WEST", 500) for name in ("R1", "R2")]
+    trucks.operate(both)
+    trucks.hear([], [], {"R1": "no pallet"})
+    # The tick that was under way knew nothing of it.
+    trucks.operate(both)
+    assert sorted(trucks.operations) == ["R2"]
+    assert [one.robot_id for one in trucks.take_failed()] == ["R1"]
+    trucks.hear([], ["R2"], {})
+    trucks.operate(both[1:])
+    assert sorted(trucks.operations) == []
+    assert trucks.received().done == ("R2",)
+    # Nobody is about anything any more, and somebody who was forgotten is not.
+    trucks.operate(both)
+    trucks.operate([])
+
+    assert trucks.operations == {}

@@ -1,0 +1,39 @@
+"""What a page draws of a moment: reasons and bands, looked up and not walked to, are those of a plain walk."""
+
+import pytest
+
+from pendula.fleet.driving.records import Record
+from pendula.fleet.scenarios import Run, shipped
+from pendula.server.rooms.fleet.views import now_of
+
+UM = 1000
+
+
+def walked(record: Record, low_um: int, high_um: int) -> list[tuple[int, int, int]]:
+    """A stretch of the way of a truck by looking at every segment of it."""
+    found = []
+    for one in () if record.track is None else record.track.segments:
+        low, high = max(low_um, one.route_s0_um), min(high_um, one.route_s0_um + one.length_um)
+        if low < high:
+            found.append((one.edge, *((at - one.route_s0_um + UM // 2) // UM for at in (low, high))))
+    return found
+
+
+@pytest.mark.req("FLT-OBS-7", "FLT-OBS-10")
+def test_bands_and_reasons_of_a_moment_are_those_of_each_truck_alone() -> None:
+    run = Run(shipped("hall"))
+    lookahead = run.engine.config.traffic.lookahead_um
+    bands = 0
+    for _ in range(600):
+        run.step()
+        if run.now_ms % 1000:
+            continue
+        told = now_of(run.engine, 0)
+        assert run.traffic.whys() == [run.traffic.why(one.robot_id) for one in told.trucks]
+        for record, truck in zip(run.traffic.records, told.trucks, strict=True):
+            end = record.grant_um
+            assert truck.bands.occupied == walked(record, record.bound_um, record.at_um)
+            assert truck.bands.granted == walked(record, record.at_um, end)
+            assert truck.bands.requested == walked(record, end, max(end, record.at_um + lookahead))
+            bands += len(truck.bands.granted)
+    assert bands > 100
