@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Error, Page, ViewportSize, expect, sync_playwright
 
 FLAGS = (
     "--no-sandbox",
@@ -29,6 +29,7 @@ NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"
 
 # Long for a busy machine of few cores; what is there at once costs none of it.
 PATIENCE_MS = 15_000
+SCREEN: ViewportSize = {"width": 1280, "height": 720}
 
 Serve = Callable[..., str]
 
@@ -89,10 +90,28 @@ def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
 
 
 @pytest.fixture(scope="session")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server without the demo, one for all: rooms are empty but for what a module brings into its own."""
+    with servers(tmp_path_factory) as start:
+        yield start()
+
+
+@pytest.fixture(scope="session")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The demo, one for all: each room has tests of its own, which leave the others alone."""
     with servers(tmp_path_factory) as start:
         yield start("--demo")
+
+
+def there(page: Page, selector: str) -> None:
+    """Wait until something is on the page; `expect` looks only twice a second, which a page is opened in often."""
+    page.wait_for_function("selector => document.querySelector(selector) !== null", arg=selector)
+
+
+def live(page: Page, address: str) -> None:
+    """Open a page and wait until it hears of what happens."""
+    page.goto(address)
+    there(page, "[data-testid=connection][data-state=live]")
 
 
 class Watched:
@@ -102,16 +121,41 @@ class Watched:
         self.page = page
         self.errors: list[str] = []
         page.on("console", self._hear)
-        page.on("pageerror", lambda error: self.errors.append(f"page error: {error}"))
+        page.on("pageerror", self._fall)
+
+    def leave(self) -> None:
+        """Whatever the page still says concerns the next test no more."""
+        self.page.remove_listener("console", self._hear)
+        self.page.remove_listener("pageerror", self._fall)
 
     def _hear(self, message: ConsoleMessage) -> None:
         if message.type in ("error", "warning"):
             self.errors.append(f"{message.type}: {message.text}")
 
+    def _fall(self, error: Error) -> None:
+        self.errors.append(f"page error: {error}")
+
+
+@pytest.fixture(scope="session")
+def tab(browser: Browser) -> Iterator[Page]:
+    """One for all: a new one takes a machine of two cores half a second longer to show a page."""
+    context = browser.new_context(viewport=SCREEN)
+    context.set_default_timeout(PATIENCE_MS)
+    yield context.new_page()
+    context.close()
+
 
 @pytest.fixture
-def watched(browser: Browser) -> Iterator[Watched]:
-    context = browser.new_context()
-    context.set_default_timeout(PATIENCE_MS)
-    yield Watched(context.new_page())
-    context.close()
+def watched(tab: Page) -> Iterator[Watched]:
+    """An empty page on which nothing is left of the test before but what the browser has fetched."""
+    watched = Watched(tab)
+    yield watched
+    watched.leave()
+    for page in tab.context.pages:
+        # A test that failed may have left it at a place that has no storage.
+        page.evaluate("try { localStorage.clear(); sessionStorage.clear() } catch {}")
+        if page != tab:
+            page.close()
+    tab.context.clear_cookies()
+    tab.set_viewport_size(SCREEN)
+    tab.goto("about:blank")

@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import Watched
+from tests.browser.conftest import Watched, live, there
 
 WORKSHOP = {
     "epoch": {"index": 0, "start_at": "2025-07-01T00:00:00", "end_at": "2025-07-02T00:00:00"},
@@ -22,9 +22,8 @@ WORKSHOP = {
 
 def opened(watched: Watched, demo: str, world: str = "town") -> Page:
     page = watched.page
-    page.goto(f"{demo}/#/rooms/actions/{world}")
-    expect(page.get_by_test_id("connection")).to_have_attribute("data-state", "live")
-    expect(page.get_by_test_id("timeline").locator("canvas")).to_be_visible()
+    live(page, f"{demo}/#/rooms/actions/{world}")
+    there(page, "[data-testid=timeline] canvas")
     return page
 
 

@@ -7,14 +7,9 @@ from pathlib import Path
 from subprocess import run
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
-from tests.browser.conftest import Serve, Watched
-
-
-def live(page: Page, address: str) -> None:
-    page.goto(address)
-    expect(page.get_by_test_id("connection")).to_have_attribute("data-state", "live")
+from tests.browser.conftest import Serve, Watched, live
 
 
 def test_the_page_opens_with_its_rooms_and_no_error_in_the_console(demo: str, watched: Watched) -> None:
@@ -267,9 +262,9 @@ def test_a_narrow_screen_needs_no_sideways_scrolling(demo: str, watched: Watched
         assert page.evaluate("document.documentElement.scrollWidth") <= 360
 
 
-def test_a_room_without_engines_says_so(serve: Serve, watched: Watched) -> None:
+def test_a_room_without_engines_says_so(plain: str, watched: Watched) -> None:
     page = watched.page
-    page.goto(f"{serve()}/")
+    page.goto(f"{plain}/")
 
     expect(page.get_by_test_id("room-card-actions")).to_contain_text("No engine runs in this room")
     assert watched.errors == []

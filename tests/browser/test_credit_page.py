@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import Watched
+from tests.browser.conftest import Watched, there
 
 AROUND = ("anna", "bakery", "farm", "dmytro", "cafe")
 
@@ -13,8 +13,7 @@ AROUND = ("anna", "bakery", "farm", "dmytro", "cafe")
 def opened(watched: Watched, demo: str) -> Page:
     page = watched.page
     page.goto(f"{demo}/#/rooms/credit")
-    # The village of the demo is made beside everything else: on a busy machine that takes its time.
-    expect(page.get_by_test_id("network").locator("canvas").first).to_be_visible(timeout=30_000)
+    there(page, "[data-testid=network] canvas")
     return page
 
 
@@ -27,6 +26,7 @@ def five(demo: str, watched: Watched) -> Page:
     run_id = made.json()["run_id"]
     assert ask.post(f"{runs}/{run_id}/pause").ok
     watched.page.goto(f"{demo}/#/rooms/credit/{run_id}")
+    there(watched.page, "[data-testid=network] canvas")
     expect(watched.page.get_by_test_id("run-state")).to_contain_text("paused")
     return watched.page
 
@@ -83,6 +83,23 @@ def test_the_village_is_forked_and_compared(demo: str, watched: Watched) -> None
     expect(clearings.nth(1)).not_to_have_text("0")
     expect(clearings.nth(2)).to_have_text("0")
     expect(page.get_by_test_id("what-if-curve").locator("svg")).to_be_visible()
+    assert watched.errors == []
+
+
+def test_the_slider_shows_the_run_as_it_was_and_a_link_the_same(demo: str, watched: Watched) -> None:
+    page = opened(watched, demo)
+    expect(page.get_by_test_id("time-slider-input")).to_be_enabled()
+
+    page.get_by_test_id("time-slider-input").press("Home")
+
+    expect(page.get_by_test_id("past-banner")).to_contain_text(
+        re.compile(r"the past of tick \d+: the state after record 0")
+    )
+    told = page.get_by_test_id("past-run").get_by_test_id("readouts").inner_text()
+    page.reload()
+    expect(page.get_by_test_id("past-run").get_by_test_id("readouts")).to_have_text(told, use_inner_text=True)
+    page.get_by_test_id("back-to-live").click()
+    expect(page.get_by_test_id("run-controls")).to_be_visible()
     assert watched.errors == []
 
 
@@ -149,22 +166,4 @@ def test_a_run_that_was_stopped_goes_on_as_a_new_one(five: Page, watched: Watche
     expect(five.get_by_test_id("run-picker")).not_to_have_value(before)
     five.get_by_test_id("network-tables").locator("summary").click()
     expect(five.get_by_test_id("participants").locator("tr").filter(has_text="Bakery")).to_contain_text("4.00")
-    assert watched.errors == []
-
-
-def test_the_slider_shows_the_run_as_it_was_and_a_link_the_same(demo: str, watched: Watched) -> None:
-    page = opened(watched, demo)
-    # A run that has just begun has no past yet.
-    expect(page.get_by_test_id("time-slider-input")).to_be_enabled(timeout=30_000)
-
-    page.get_by_test_id("time-slider-input").press("Home")
-
-    expect(page.get_by_test_id("past-banner")).to_contain_text(
-        re.compile(r"the past of tick \d+: the state after record 0")
-    )
-    told = page.get_by_test_id("past-run").get_by_test_id("readouts").inner_text()
-    page.reload()
-    expect(page.get_by_test_id("past-run").get_by_test_id("readouts")).to_have_text(told, use_inner_text=True)
-    page.get_by_test_id("back-to-live").click()
-    expect(page.get_by_test_id("run-controls")).to_be_visible()
     assert watched.errors == []

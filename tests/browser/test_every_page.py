@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page
+
+from tests.browser.conftest import there
 
 ROOT = Path(__file__).resolve().parents[2]
 AXE = ROOT / "web/node_modules/axe-core/axe.min.js"
@@ -60,7 +62,7 @@ def screen(browser: Browser, request: pytest.FixtureRequest) -> Iterator[tuple[P
 def test_a_page_is_there_for_everybody(demo: str, screen: tuple[Page, str], name: str) -> None:
     page, kind = screen
     page.goto(f"{demo}{PAGES[name]}")
-    expect(page.locator(THERE[name]).first).to_be_attached(timeout=60_000)
+    there(page, THERE[name])
 
     PICTURES.mkdir(parents=True, exist_ok=True)
     page.screenshot(path=str(PICTURES / f"{name}-{kind}.png"), full_page=True)

@@ -3,26 +3,45 @@
 from typing import Any
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
-from tests.browser.conftest import Serve, Watched
+from tests.browser.conftest import Watched, live, there
 from tests.server.rooms.fleet.halls import HALL
 
 
 @pytest.fixture(scope="module")
-def hall(serve: Serve) -> str:
-    return serve()
+def fleets(plain: str, browser: Browser) -> str:
+    """Two fleets: the trucks of `hall` drive five times as fast as in life, and of `silent` nothing is heard.
+
+    It is made before anybody needs it, since that is noticed only after seconds.
+    """
+    context = browser.new_context()
+    ask, room = context.request, f"{plain}/api/v1/fleet"
+    assert ask.post(f"{room}?name=hall&speed=5", data=HALL).status == 201
+    assert ask.post(f"{room}?name=silent", data=HALL).status == 201
+    for robot in ("R1", "R2", "R3"):
+        silence = {"robotId": robot, "fault": {"kind": "SILENCE", "for_ms": 3_600_000}}
+        assert ask.post(f"{room}/silent/faults", data=silence).ok
+    context.close()
+    return f"{plain}/#/rooms/fleet"
+
+
+def opened(page: Page, address: str) -> Page:
+    live(page, address)
+    there(page, "[data-testid=hall] canvas")
+    return page
 
 
 @pytest.fixture
-def fleet(hall: str, watched: Watched) -> Page:
-    """The page of a fleet whose trucks drive five times as fast as in life."""
-    made = watched.page.request.post(f"{hall}/api/v1/fleet?name=hall&speed=5", data=HALL)
-    assert made.status in (201, 409)
-    page = watched.page
-    page.goto(f"{hall}/#/rooms/fleet/hall")
-    expect(page.get_by_test_id("connection")).to_have_attribute("data-state", "live")
-    expect(page.get_by_test_id("hall").locator("canvas").first).to_be_visible()
+def fleet(fleets: str, watched: Watched) -> Page:
+    return opened(watched.page, f"{fleets}/hall")
+
+
+@pytest.fixture
+def silent(fleets: str, watched: Watched) -> Page:
+    """Each test has a truck of its own."""
+    page = opened(watched.page, f"{fleets}/silent")
+    expect(page.get_by_test_id("trucks").locator("tbody tr", has_text="offline")).to_have_count(3, timeout=60_000)
     return page
 
 
@@ -94,24 +113,11 @@ def test_the_hall_is_drawn_and_a_truck_chosen_by_keyboard(fleet: Page, watched: 
     assert watched.errors == []
 
 
-@pytest.mark.parametrize("width", [390, 1280])
-def test_nothing_is_wider_than_the_screen(fleet: Page, width: int) -> None:
-    fleet.set_viewport_size({"width": width, "height": 900})
+def test_nothing_is_wider_than_the_screen(fleet: Page) -> None:
+    for width in (390, 1280):
+        fleet.set_viewport_size({"width": width, "height": 900})
 
-    assert fleet.evaluate("document.documentElement.scrollWidth") <= width
-
-
-@pytest.fixture
-def silent(fleet: Page, hall: str) -> Page:
-    """The page of a fleet of which nothing is heard: each test has a truck of its own. It is as fast as life."""
-    room = f"{hall}/api/v1/fleet/silent"
-    if fleet.request.post(f"{hall}/api/v1/fleet?name=silent", data=HALL).status == 201:
-        for robot in ("R1", "R2", "R3"):
-            silence = {"robotId": robot, "fault": {"kind": "SILENCE", "for_ms": 3_600_000}}
-            assert fleet.request.post(f"{room}/faults", data=silence).ok
-    fleet.goto(f"{hall}/#/rooms/fleet/silent")
-    expect(fleet.get_by_test_id("trucks").locator("tbody tr", has_text="offline")).to_have_count(3, timeout=60_000)
-    return fleet
+        assert fleet.evaluate("document.documentElement.scrollWidth") <= width
 
 
 def truck_now(page: Page, robot: str) -> dict[str, Any]:

@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import Watched
+from tests.browser.conftest import Watched, there
 
 
 @pytest.fixture
 def page(demo: str, watched: Watched) -> Page:
     watched.page.goto(f"{demo}/#/rooms/jobs")
-    expect(watched.page.get_by_test_id("due-line")).to_be_visible()
+    there(watched.page, "[data-testid=due-line]")
     return watched.page
 
 

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, Request, expect
 
+from tests.browser.conftest import there
+
 # Several rooms, and those that draw most only once.
 ROOMS = ("tally", "actions", "playback", "fleet", "credit", "tally", "playback", "tally", "playback", "tally")
 PATIENCE_MS = 60_000
@@ -51,7 +53,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Killable]:
 
 @pytest.fixture(scope="module")
 def tabs(server: Killable, browser: Browser) -> Iterator[list[Page]]:
-    context = browser.new_context()
+    context = browser.new_context(reduced_motion="reduce")
     context.set_default_timeout(PATIENCE_MS)
     yield [opened(context, f"{server.address}/#/rooms/{room}") for room in ROOMS]
     context.close()
@@ -69,12 +71,13 @@ globalThis.look = (now) => { shown = now; document.dispatchEvent(new Event("visi
 
 def opened(context: BrowserContext, address: str) -> Page:
     page = context.new_page()
-    page.goto(address)
+    # The next one is opened beside it.
+    page.goto(address, wait_until="commit")
     return page
 
 
 def expect_live(page: Page) -> None:
-    expect(page.get_by_test_id("connection")).to_have_attribute("data-state", "live", timeout=PATIENCE_MS)
+    there(page, "[data-testid=connection][data-state=live]")
 
 
 def expect_news(pages: list[Page]) -> None:
@@ -122,7 +125,7 @@ def test_every_tab_says_that_the_server_is_gone_and_comes_back_with_it(server: K
 def test_without_a_shared_worker_the_tab_that_is_looked_at_is_live_and_no_other_is_in_its_way(
     server: Killable, browser: Browser
 ) -> None:
-    context = browser.new_context()
+    context = browser.new_context(reduced_motion="reduce")
     context.set_default_timeout(PATIENCE_MS)
     context.add_init_script(ALONE)
     pages: list[Page] = []

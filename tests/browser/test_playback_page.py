@@ -3,16 +3,15 @@
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import Watched
+from tests.browser.conftest import Watched, live, there
 
 HALL = {"name": "hall", "seed": 1, "channels": ["a", "b"], "dwell_ms": 3_600_000}
 
 
 def opened(watched: Watched, demo: str, player: str = "frame") -> Page:
     page = watched.page
-    page.goto(f"{demo}/#/rooms/playback/{player}")
-    expect(page.get_by_test_id("connection")).to_have_attribute("data-state", "live")
-    expect(page.get_by_test_id("screen").locator("figure svg")).to_be_visible()
+    live(page, f"{demo}/#/rooms/playback/{player}")
+    there(page, "[data-testid=screen] figure svg")
     return page
 
 

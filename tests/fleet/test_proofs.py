@@ -11,8 +11,11 @@ from pendula.fleet.scenarios import Run, shipped
 from pendula.fleet.tick import invariants
 from scripts import traceability
 from tests.fleet.runs import test_chaos as chaos
+from tests.fleet.runs import test_restart as restart
 from tests.fleet.scenarios import test_files as files
 from tests.fleet.scenarios import test_random_faults as faults
+from tests.fleet.scenarios import test_troubles as troubles
+from tests.fleet.tasks import test_preemption as preemption
 from tests.fleet.traffic import test_grants_exhaustive as grants
 from tests.mutations import run as mutations
 
@@ -85,7 +88,9 @@ def test_no_module_of_the_room_changes_a_variable_of_its_own() -> None:
 def test_the_long_campaign_takes_ten_times_the_maps_and_twenty_seeds() -> None:
     assert (grants.MAPS, grants.MANY_MAPS) == (200, 2_000)
     assert (faults.RUNS, faults.MANY_RUNS) == (200, 2_000)
-    assert (len(files.MORE_SEEDS) + 1, len(chaos.SEEDS)) == (20, 20)
+    seeds = (chaos.SEEDS, restart.MANY_SEEDS, troubles.SEEDS, preemption.SEEDS)
+    assert {len(files.MORE_SEEDS) + 1, *map(len, seeds)} == {20}
+    assert (chaos.SHORT_MS, chaos.LONG_MS, restart.KILLS) == (600_000, 28_800_000, 50)
 
 
 @pytest.mark.long

@@ -82,7 +82,7 @@ def test_what_lies_above_a_limit_is_refused_with_name_value_and_what_is_allowed(
 def test_a_setting_replaces_the_default() -> None:
     with pytest.raises(LimitExceeded, match="11 levels; the limit is 10"):
         DOCUMENT_DEPTH.check(11, allowed=10)
-    with pytest.raises(LimitExceeded, match="1 levels; the limit is 0"):
+    with pytest.raises(LimitExceeded, match="1 level; the limit is 0"):
         DOCUMENT_DEPTH.check(1, allowed=0)
 
 

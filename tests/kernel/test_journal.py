@@ -234,15 +234,18 @@ def test_another_configuration_under_the_same_records_is_corruption() -> None:
     assert foreign.durable_n == -1
 
 
+HELPS = {"no_space": "Make room on the disk, then open it again", "io_error": "Look after the disk, then open it again"}
+
+
 @pytest.mark.parametrize("operation", ["append", "sync"])
 @pytest.mark.parametrize("failure", ["no_space", "io_error"])
-def test_a_failed_write_or_sync_breaks_the_journal_for_good(operation: str, failure: str) -> None:
+def test_a_failed_write_or_sync_breaks_the_journal_for_good_and_says_what_helps(operation: str, failure: str) -> None:
     trial = FaultyDisk()
     filled(trial, 3)
     at = [n for n, call in enumerate(trial.calls) if call.operation == operation][-1]
     disk = FaultyDisk({at: failure})  # type: ignore[dict-item]
 
-    with pytest.raises(JournalBroken):
+    with pytest.raises(JournalBroken, match=HELPS[failure]):
         filled(disk, 3)
 
     left = disk.after_crash(1)

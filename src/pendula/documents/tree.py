@@ -179,5 +179,5 @@ class Tree:
             self._passed(DOCUMENT_BYTES, self.limits.size, offset, " when its aliases are written out")
 
     def _passed(self, limit: Limit, most: int, offset: int, how: str = "") -> None:
-        self.fault(limit.code, offset, limit.sentence.lower() + how, allowed=(f"{most} {limit.unit}",))
+        self.fault(limit.code, offset, limit.sentence.lower() + how, allowed=(limit.counted(most),))
         raise Hopeless

@@ -5,7 +5,7 @@
                             bodies in, with all their faults
     decide, ordering        what becomes of a job; which goes first. Pure
     objects/                what becomes of a governed object: machines, gates, budgets. Pure
-    audit                   the trail: before and after, chained
+    audit, audit_chain      the trail: before and after, chained; whether the chain holds
     durations               lengths of time as ISO 8601 writes them. Pure
     zones, cron, plans      times that come again, in any time zone; time plans. Pure
     store/                  one transaction at a time: SQLite

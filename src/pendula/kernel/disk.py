@@ -4,6 +4,7 @@ One disk is one directory of plain names. Nothing written counts before `sync`; 
 before `sync_dir`. Every method may raise `OSError`; whoever calls decides what that breaks.
 """
 
+import errno
 import fcntl
 import os
 import re
@@ -183,3 +184,17 @@ def _make_durably(directory: Path) -> None:
             os.fsync(parent)
         finally:
             os.close(parent)
+
+
+_REMEDIES = {
+    errno.ENOSPC: "Make room on the disk",
+    errno.EDQUOT: "Make room on the disk, or have the quota raised",
+    errno.EROFS: "Let the disk be written to",
+    errno.EACCES: "Let this program write there",
+    errno.EPERM: "Let this program write there",
+}
+
+
+def remedy(trouble: OSError) -> str:
+    """What helps where a disk cannot be written to, as the beginning of a sentence."""
+    return _REMEDIES.get(trouble.errno or 0, "Look after the disk")

@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import NoReturn, Protocol
 
 from pendula.kernel.canonical import Json
-from pendula.kernel.disk import Disk
+from pendula.kernel.disk import Disk, remedy
 from pendula.kernel.errors import InputRefused, WorldBroken
 from pendula.kernel.frames import Header, Kind, Record, corrupt, record_body, seal
 from pendula.kernel.limits import MIN_FREE_BYTES, SEGMENT_BYTES
@@ -45,6 +45,9 @@ __all__ = [
     "Record",
     "RecordsPruned",
 ]
+
+
+_THEN = "then open it again, which a server does when it is restarted: what was acknowledged is kept"
 
 
 class JournalBroken(WorldBroken):
@@ -135,6 +138,7 @@ class FileJournal:
         self._new_snapshots: list[tuple[int, int]] = []
         self._chain_before_frames = contents.chain
         self._broken: str | None = None
+        self._remedy = ""
         self._appending = threading.Lock()
         self._writing = threading.Lock()
         self._flushing = threading.Lock()
@@ -324,7 +328,7 @@ class FileJournal:
             self._new_snapshots, self._frames = [], []
             self._next_n, self._chain, self._chain_before_frames = end.n, end.chain, end.chain
             self._written_n = self._durable_n = end.n - 1
-            self._broken = None
+            self._broken, self._remedy = None, ""
             return self._durable_n
 
     def rotate(self) -> None:
@@ -388,7 +392,9 @@ class FileJournal:
 
     def _break(self, trouble: OSError) -> NoReturn:
         self._broken = str(trouble)
+        self._remedy = f". {remedy(trouble)}, {_THEN}"
         self._refuse(trouble)
 
     def _refuse(self, cause: BaseException | None = None) -> NoReturn:
-        raise JournalBroken(f"The journal takes no more records: {self._broken}", reason=self._broken) from cause
+        words = f"The journal takes no more records: {self._broken}{self._remedy}"
+        raise JournalBroken(words, reason=self._broken) from cause

@@ -13,7 +13,7 @@ GIB = 1024 * MIB
 
 
 class Limit(Struct, frozen=True):
-    """A named bound; `check` refuses what lies above it."""
+    """A named bound; `check` refuses what lies above it. `unit` is a plural with an s, or a sign such as m."""
 
     name: str
     default: int
@@ -21,12 +21,16 @@ class Limit(Struct, frozen=True):
     code: str
     sentence: str
 
+    def counted(self, value: int) -> str:
+        """A number of the unit: 1 level, 2 levels."""
+        return f"{value} {self.unit.removesuffix('s') if value == 1 else self.unit}"
+
     def check(self, value: int, allowed: int | None = None) -> None:
         """Raise `LimitExceeded` if `value` is above `allowed` (the default when not given)."""
         most = self.default if allowed is None else allowed
         if value > most:
             raise LimitExceeded(
-                f"{self.sentence}: {value} {self.unit}; the limit is {most}",
+                f"{self.sentence}: {self.counted(value)}; the limit is {most}",
                 limit=self.name,
                 limit_code=self.code,
                 value=value,

@@ -31,7 +31,7 @@ from pendula.server.routes import front, openapi, together
 from pendula.server.routes.engine import engine_router
 from pendula.server.routes.lifecycle import lifecycle_router
 from pendula.server.routes.moments import moments_router
-from pendula.server.routes.query import only_known_names
+from pendula.server.routes.query import only_known_names, problem_of
 from pendula.server.security.bodies import BodiesGate
 from pendula.server.security.gates import ContentTypeGate, HostGate, IdentityGate, OriginGate, RequestsGate, SizeGate
 from pendula.server.settings import Settings
@@ -139,7 +139,7 @@ async def _invalid_request(_: Request, error: Exception) -> Response:
     """Parameters of the path, the query and the headers that are not allowed: all of them, by name."""
     assert isinstance(error, RequestValidationError)
     faults: list[dict[str, Any]] = [
-        {"place": str(fault["loc"][0]), "name": str(fault["loc"][-1]), "problem": fault["msg"]}
+        {"place": str(fault["loc"][0]), "name": str(fault["loc"][-1]), "problem": problem_of(fault)}
         for fault in error.errors()
     ]
     told = "; ".join(f"{fault['name']} ({fault['place']}): {fault['problem']}" for fault in faults)

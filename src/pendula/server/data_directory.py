@@ -21,6 +21,7 @@ from pendula.server.errors import DataLocked, DataUnusable
 
 # No dash in front: what a command line takes for an option is no name.
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
+NAMES_ALLOWED = "1 to 64 lower-case letters, digits and hyphens"
 EVERYBODY_MAY_WRITE = 0o002
 
 

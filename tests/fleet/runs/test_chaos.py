@@ -11,7 +11,7 @@ from pendula.kernel.canonical import Json
 from pendula.kernel.replay import replay
 from tests.fleet.runs.chaos import Chaos
 
-MINUTE_MS, HOUR_MS = 60_000, 3_600_000
+SHORT_MS, LONG_MS = 600_000, 8 * 3_600_000
 SEEDS = range(20)
 
 
@@ -34,8 +34,8 @@ def check(lived: Chaos) -> None:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_chaos_for_ten_minutes_ends_with_everything_done(seed: int) -> None:
     # The longest period that is allowed is the hardest on trucks, and costs half as much.
-    lived = Chaos(5 * MINUTE_MS, seed, most=1, tick_ms=100 if seed % 4 == 0 else 200)
-    lived.live(least_ms=10 * MINUTE_MS)
+    lived = Chaos(SHORT_MS // 2, seed, most=1, tick_ms=100 if seed % 4 == 0 else 200)
+    lived.live(least_ms=SHORT_MS)
 
     check(lived)
 
@@ -50,7 +50,7 @@ def test_chaos_for_some_minutes_replays(tmp_path: Path) -> None:
         opened.append(Recording.begin(engine, config, recording_disk(tmp_path)))
         return opened[0]
 
-    lived = Chaos(10 * MINUTE_MS, 1, road)
+    lived = Chaos(SHORT_MS, 1, road)
     lived.live()
     opened[0].close()
 
@@ -64,7 +64,7 @@ def test_chaos_for_some_minutes_replays(tmp_path: Path) -> None:
 @pytest.mark.req("FLT-TEST-24")
 @pytest.mark.parametrize("seed", SEEDS)
 def test_chaos_for_eight_hours(seed: int) -> None:
-    lived = Chaos(8 * HOUR_MS, seed)
+    lived = Chaos(LONG_MS, seed)
     lived.live()
 
     check(lived)

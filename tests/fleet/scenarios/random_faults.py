@@ -1,5 +1,6 @@
 """Random troubles on random LIVE maps: what can go wrong with a truck, drawn one after the other."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
@@ -82,19 +83,26 @@ class Person:
 
     def __init__(self, run: Run) -> None:
         self._run = run
-        self._believed: dict[int, int] = {}
+        # How many ticks of its jumps a truck was believed, and when the last of them was over.
+        self._believed: Counter[int] = Counter()
+        self._jumped_ms: dict[int, int] = {}
         self.relocated: list[str] = []
 
     def look(self, records: Sequence[Record]) -> None:
-        run = self._run
+        now = self._run.now_ms
         for one in records:
-            jumping = run.world.trouble[one.number].has(FaultKind.POSE_JUMP, run.now_ms)
-            if jumping and one.doubt is None:
-                self._believed[one.number] = self._believed.get(one.number, 0) + 1
-            steady = None if one.doubt is None else one.doubt.steady_ms
-            waits = steady is not None and run.now_ms - steady > _WAITS_FOR_A_PERSON_MS
-            if waits and not jumping and self._believed.get(one.number, 0) >= _BELIEVED_TICKS:
-                self._relocate(one)
+            if self._run.world.trouble[one.number].has(FaultKind.POSE_JUMP, now):
+                self._jumped_ms[one.number] = now
+                self._believed[one.number] += one.doubt is None
+            elif one.doubt is None:
+                # It goes on: what was believed of that jump is no reason to come after the next one.
+                if now - self._jumped_ms.get(one.number, now) > _WAITS_FOR_A_PERSON_MS:
+                    del self._believed[one.number]
+            elif one.doubt.steady_ms is not None and self._believed[one.number] >= _BELIEVED_TICKS:
+                # Since then it says the same, and the truth.
+                since = max(one.doubt.steady_ms, self._jumped_ms[one.number])
+                if now - since > _WAITS_FOR_A_PERSON_MS:
+                    self._relocate(one)
 
     def _relocate(self, record: Record) -> None:
         run, truck = self._run, self._run.world.trucks[record.number]

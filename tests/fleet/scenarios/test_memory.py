@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from msgspec import convert
@@ -12,7 +13,7 @@ from pendula.fleet.scenarios import Run, shipped
 from pendula.fleet.scenarios.model import Arrives
 from pendula.fleet.tasks import TaskStream
 from tests.fleet.scenarios.entries import entries
-from tests.fleet.scenarios.three_days import Kept
+from tests.fleet.scenarios.three_days import JOURNAL_BYTES, Kept
 
 MINUTE_MS = 60_000
 # Of one truck: about eight minutes of processor time.
@@ -41,17 +42,21 @@ def test_a_run_keeps_hardly_more_after_ten_minutes_than_after_five() -> None:
 
 @pytest.mark.long
 @pytest.mark.req("FLT-PERF-7")
-def test_after_three_days_a_fleet_keeps_hardly_more_than_after_an_hour() -> None:
+@pytest.mark.parametrize("recorded", [False, True])
+def test_after_three_days_a_fleet_keeps_hardly_more_than_after_an_hour(tmp_path: Path, recorded: bool) -> None:
     # In a process of its own: nobody else's memory counts.
     command = [sys.executable, "-m", "tests.fleet.scenarios.three_days", str(HOURS)]
+    command += [str(tmp_path / "journal")] if recorded else []
     told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    first, last = convert(json.loads(told), list[Kept])
+    first, *_, last = [convert(json.loads(line), Kept) for line in told.splitlines()]
 
     assert (first.hours, last.hours) == (1, HOURS)
     assert last.done > 50 * first.done
     assert last.entries < 1.05 * first.entries
     assert last.state < 1.05 * first.state
     assert last.resident <= 1.05 * first.resident
+    assert (last.journal > 0) == recorded
+    assert last.journal <= JOURNAL_BYTES
 
 
 def test_where_trucks_were_is_kept_for_a_run_that_is_asked_for_it() -> None:

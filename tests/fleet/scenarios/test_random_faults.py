@@ -51,6 +51,19 @@ def test_a_truck_that_was_believed_where_it_was_not_waits_for_a_person_and_then_
     assert run.traffic.records[0].doubt is None
 
 
+@pytest.mark.req("FLT-FAIL-7", "FLT-FAIL-11")
+def test_a_person_comes_only_to_the_truck_that_was_believed_where_it_was_not() -> None:
+    case = faulty(1_261, 10, 3 * MINUTE_MS)
+    run = Run(case.scenario(), site(case.map_seed, case.parks))
+    person = Person(run)
+    jumped = {one.robot_id for one in case.stands if one.type is FaultKind.POSE_JUMP}
+    while not run.is_over and run.now_ms < case.duration_ms:
+        person.look(run.step().scene.records)
+
+    assert (jumped, person.relocated) == ({"R001", "R002"}, ["R002"])
+    assert [one.stop_code for one in run.traffic.records] == [None, None]
+
+
 @pytest.mark.req("FLT-FAIL-9", "FLT-RES-13")
 def test_nothing_stays_closed_behind_a_truck_that_had_to_wait_before_it_came_back() -> None:
     case = faulty(1_227, 10, 3 * MINUTE_MS)

@@ -1,41 +1,53 @@
 """Three days of a fleet, as fast as a processor gives them: one truck on a tiny map, with tasks that never end.
 
-    python -m tests.fleet.scenarios.three_days HOURS
+    python -m tests.fleet.scenarios.three_days HOURS [JOURNAL]
 
-Only what a fleet in operation has runs: its engine and its truck, no judge. Prints, as JSON, what the process and the
-engine keep after an hour, and at the end. What a fleet forgets (tasks that are over, answers to people) is full by the
-end of the first hour.
+Only what a fleet in operation has runs: its engine and its truck, no judge; with a folder for it, a journal that rolls
+from segment to segment and forgets the oldest. Prints, each as a line of JSON, what the process and the engine keep
+after an hour, every six hours, and at the end. What a fleet forgets (tasks that are over, answers to people) is full by
+the end of the first hour.
 """
 
 import json
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from pendula.fleet.commands import Tick
+from pendula.fleet.engine import FleetEngine
 from pendula.fleet.model import Point
+from pendula.fleet.runs import Recording, RingJournal, recording_disk
 from pendula.fleet.scenarios import Run, Scenario, shipped
+from pendula.fleet.scenarios.running import Road
 from pendula.fleet.tasks import OperationDone, TaskStream
 from pendula.fleet.tasks.book import REMEMBERED
+from pendula.kernel.canonical import Json
 from tests.fleet.scenarios.entries import entries
 
 HOUR_MS = 3_600_000
+EVERY_HOURS = 6
+# An hour writes about a third of it: half of it is kept, in whole segments, and the rest is forgotten.
+JOURNAL_BYTES = 64 * 2**20
 # The longest that is allowed: fewer ticks for the same time.
 TICK_MS = 200
+SYNC_TICKS = 50
 _PLACES_UM = {"A": 0, "B": 3_500_000, "P": 7_000_000}
 
 
 class Kept(Struct, frozen=True):
-    """After a time: entries of all that an engine and its world keep, bytes of a snapshot, and of the process."""
+    """After a time: entries of all that an engine and its world keep, bytes of a snapshot, of the process, and of the
+    journal on its disk."""
 
     hours: int
     done: int
     entries: int
     state: int
     resident: int
+    journal: int = 0
 
 
 def endless() -> Scenario:
@@ -58,7 +70,7 @@ def step(run: Run) -> None:
     """A tick without the eyes of the judge."""
     now = run.world.now_ms
     heard = run.gateway.received()
-    run.engine.apply(Tick(now, heard.reports, tuple(map(OperationDone, heard.done))))
+    run.road.apply(Tick(now, heard.reports, tuple(map(OperationDone, heard.done))))
     orders = run.engine.orders_out
     run.gateway.announce(orders.routes)
     run.gateway.operate(orders.operations)
@@ -66,11 +78,21 @@ def step(run: Run) -> None:
     run.world.advance(now + TICK_MS)
 
 
-def kept(run: Run) -> Kept:
+def wait_for_the_disk(run: Run) -> None:
+    """A disk keeps up with a fleet in operation; one that lives hundreds of times faster has to wait for it, or what is
+    not on the disk yet would be counted as if it were kept."""
+    if isinstance(run.road, Recording) and run.now_ms % (SYNC_TICKS * TICK_MS) == 0:
+        journal = run.road.driver.journal
+        assert isinstance(journal, RingJournal)
+        journal.wait()
+
+
+def kept(run: Run, journal: Path | None) -> Kept:
     engine, done = run.engine, run.dispatch.book.done
     assert done >= REMEMBERED, "too few tasks in an hour to have forgotten one"
     every = entries(engine) + entries(run.world)
-    return Kept(run.now_ms // HOUR_MS, done, every, len(engine.state()), resident_bytes())
+    written = 0 if journal is None else sum(one.stat().st_size for one in journal.glob("*.journal"))
+    return Kept(run.now_ms // HOUR_MS, done, every, len(engine.state()), resident_bytes(), written)
 
 
 def resident_bytes() -> int:
@@ -79,15 +101,24 @@ def resident_bytes() -> int:
     return int(status.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") if status.exists() else 0
 
 
-def lived(hours: int) -> list[Kept]:
-    run = Run(endless())
-    told = []
-    for upto in (1, hours):
+def lived(hours: int, journal: Path | None = None) -> Iterator[Kept]:
+    def recorded(engine: FleetEngine, config: Json) -> Road:
+        if journal is None:
+            return engine
+        return Recording.begin(engine, config, recording_disk(journal), journal_bytes=JOURNAL_BYTES)
+
+    run = Run(endless(), road=recorded)
+    for upto in sorted({1, *range(EVERY_HOURS, hours, EVERY_HOURS), hours}):
         while run.now_ms < upto * HOUR_MS:
             step(run)
-        told.append(kept(run))
-    return told
+            wait_for_the_disk(run)
+        yield kept(run, journal)
+    if isinstance(run.road, Recording):
+        assert run.road.degraded is None
+        run.road.close()
 
 
 if __name__ == "__main__":
-    sys.stdout.write(json.dumps(to_builtins(lived(int(sys.argv[1])))))
+    for one in lived(int(sys.argv[1]), *map(Path, sys.argv[2:])):
+        sys.stdout.write(json.dumps(to_builtins(one)) + "\n")
+        sys.stdout.flush()

@@ -37,6 +37,22 @@ def test_evidence_and_a_refill_leave_one_job_where_there_was_one(town: Town) -> 
     assert (job["job_id"], job["run_at"]) == (refilled["followup_job_id"], refilled["object"]["next_action_at"])
 
 
+@pytest.mark.req("JOB-MET-7")
+def test_jobs_that_were_replaced_are_counted_apart_from_those_that_failed(town: Town) -> None:
+    town.user.create("memory", "m", evidence_refs=["ev_1"])
+    town.clock.pass_by(60)
+    town.user.attach_evidence("memory", "m", "ev_9")
+    town.clock.pass_by(60)
+    town.user.decide("memory", "m", "verify", "passed", reason="seen")
+    failed = town.scheduler.list(status="failed")["jobs"]
+
+    [counted] = [one for one in town.user.figures()["counts"] if one["kind"] == "superseded"]
+
+    assert all(job["last_error"].startswith("superseded: ") for job in failed)
+    assert counted == {"kind": "superseded", "word": "memory", "count": len(failed)}
+    assert len(failed) > 0
+
+
 def test_the_job_that_was_replaced_says_by_which(town: Town) -> None:
     first = town.user.create("memory", "m", evidence_refs=["ev_1"])["followup_job_id"]
     town.clock.pass_by(60)

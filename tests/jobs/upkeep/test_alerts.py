@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pendula.jobs.store.protocol import Writer
-from pendula.jobs.upkeep.alerts import LONGEST_PAUSE_SEC, Alert, Alerts, Webhook
+from pendula.jobs.upkeep.alerts import LONGEST_PAUSE_SEC, Alert, Alerts, Sink, Webhook, to_log, to_log_quietly
 from pendula.kernel.canonical import decode
 from pendula.kernel.errors import WrongUsage
 from tests.jobs.workers import MEMORY, Virtual, close_all, virtual
@@ -82,6 +82,19 @@ def test_an_alert_has_the_form_of_the_document_and_is_delivered_once(client: Vir
         "at": job["updated_at"],
     }
     assert waiting(client) == 0
+
+
+@pytest.mark.req("JOB-FAIL-6")
+@pytest.mark.parametrize(("first", "level"), [(to_log, "CRITICAL"), (to_log_quietly, "INFO")])
+def test_an_alert_is_one_line_of_the_log_and_one_of_an_example_alarms_nobody(
+    client: Virtual, caplog: pytest.LogCaptureFixture, first: Sink, level: str
+) -> None:
+    alert_id = dead_letter(client, "mem_1", priority="high")
+    with caplog.at_level(logging.INFO):
+        Alerts(client.calls.store, client.clock, first=first, ticks=client.clock).deliver()
+
+    told = [(one.levelname, decode(one.getMessage().encode())) for one in caplog.records if "alert_id" in one.message]
+    assert [(name, alert["alert_id"]) for name, alert in told] == [(level, alert_id)]
 
 
 @pytest.mark.req("JOB-FAIL-6")

@@ -54,7 +54,7 @@ TABLES = (
 
 
 class SimulatorStoreUnusable(WorldBroken):
-    """The file of the store cannot be opened or written. Facts: `file`."""
+    """The file of the store cannot be opened or written. Facts: `file`, and where the database says it, `reason`."""
 
     code = "simulator_store_unusable"
 
@@ -216,7 +216,8 @@ class Store:
             raise self._unusable(trouble) from trouble
 
     def _unusable(self, trouble: Exception) -> SimulatorStoreUnusable:
-        return SimulatorStoreUnusable(f"The store {self._path} cannot be used: {trouble}", file=str(self._path))
+        message = f"The store {self._path} cannot be used: {trouble}"
+        return SimulatorStoreUnusable(message, file=str(self._path), reason=str(trouble))
 
 
 def _saving(record: Record, summary: Json) -> tuple[str, Sequence[Any]]:

@@ -58,7 +58,7 @@ class RingJournal:
                 try:
                     self._inner.append(kind, t, body)
                 except JournalBroken as trouble:
-                    self.degraded = trouble.message
+                    self.degraded = _reason(trouble)
             self._forget(t)
             return n
 
@@ -70,13 +70,17 @@ class RingJournal:
                 if self.degraded is None:
                     self._inner.hand_over()
             except JournalBroken as trouble:
-                self.degraded = trouble.message
+                self.degraded = _reason(trouble)
             self._handed_n = self._next_n - 1
             self._ticks_degraded = 0 if self.degraded is None else self._ticks_degraded + 1
         self._work.set()
         if self._thread is None:
             self._make_durable()
         return self._handed_n
+
+    def wait(self) -> None:
+        """Make what was handed over durable now, for whoever has the time; a disk that fails degrades logging."""
+        self._make_durable()
 
     def read(self, start: int = 0) -> Iterator[Record]:
         """From the disk, then from memory; what became durable in between is read from the disk after all."""
@@ -102,7 +106,7 @@ class RingJournal:
         try:
             return 0 if self.degraded is not None else self._inner.prune(keep_bytes)
         except JournalBroken as trouble:
-            self.degraded = trouble.message
+            self.degraded = _reason(trouble)
             return 0
 
     def close(self) -> None:
@@ -116,7 +120,7 @@ class RingJournal:
         try:
             self._inner.close()
         except JournalBroken as trouble:
-            self.degraded = trouble.message
+            self.degraded = _reason(trouble)
 
     @property
     def first_n(self) -> int:
@@ -184,7 +188,7 @@ class RingJournal:
         try:
             self._inner.flush()
         except JournalBroken as trouble:
-            self.degraded = trouble.message
+            self.degraded = _reason(trouble)
 
     def _mend(self) -> None:
         """Go on with a disk that has failed, if it works again. Nobody who drives waits for it."""
@@ -199,4 +203,9 @@ class RingJournal:
                 else:
                     self._catch_up()
         except WorldBroken as trouble:
-            self.degraded = trouble.message
+            self.degraded = _reason(trouble)
+
+
+def _reason(trouble: WorldBroken) -> str:
+    """What is wrong with the disk; what to do about it is not said, since it is tried again by itself."""
+    return str(trouble.details.get("reason", trouble.message))

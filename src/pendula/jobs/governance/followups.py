@@ -23,6 +23,7 @@ def follow_up(
         for waiting in waiting_jobs(tx, before):
             if waiting.job_id != following and stands_for(before, waiting):
                 give_up(tx, waiting, f"superseded: {instead}", actor, after.updated_at)
+                tx.governance.count("superseded", after.object_type)
     return following
 
 

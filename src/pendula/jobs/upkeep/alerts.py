@@ -36,6 +36,11 @@ def to_log(alert: Alert) -> None:
     log.log(level, "%s", encode(alert).decode())
 
 
+def to_log_quietly(alert: Alert) -> None:
+    """For a living example, whose alerts are made up: they are there to be seen, and nobody has to come."""
+    log.info("%s", encode(alert).decode())
+
+
 class Webhook:
     """Posts alerts as JSON to an address; whatever is not answered with 2xx was not taken."""
 
@@ -78,12 +83,13 @@ class Alerts:
         clock: Callable[[], int],
         sinks: Sequence[Sink] = (),
         *,
+        first: Sink = to_log,
         poll_sec: float = POLL_SEC,
         ticks: Callable[[], int] = steady_us,
     ) -> None:
         self._store = store
         self._clock = clock
-        self._posts = [_Post(to_log), *(_Post(sink) for sink in sinks)]
+        self._posts = [_Post(first), *(_Post(sink) for sink in sinks)]
         self._poll = poll_sec
         self._ticks = ticks
         self._marked = 0

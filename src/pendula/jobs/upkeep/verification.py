@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 from msgspec import Struct
 
-from pendula.jobs import audit
+from pendula.jobs import audit, audit_chain
 from pendula.jobs.audit import Row
 from pendula.jobs.model import Job, Status
 from pendula.jobs.store.protocol import AuditListing, Reader, Store
@@ -101,7 +101,7 @@ def _broken(job: Job) -> Iterator[str]:
 def _replay(look: Reader) -> Replayed:
     found: list[Finding] = []
     story = _Story()
-    for one in audit.verify(story.read(_rows(look))):
+    for one in audit_chain.verify(story.read(_rows(look))):
         found.append(Finding("trail_broken", f"event {one.n}", one.problem))
         story.doubt()
     if not found:

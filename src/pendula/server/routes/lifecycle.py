@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from pendula.kernel.errors import InputRefused
 from pendula.kernel.time import format_utc
-from pendula.server.data_directory import NAME
+from pendula.server.data_directory import NAME, NAMES_ALLOWED
 from pendula.server.errors import HttpRefused, json_response
 from pendula.server.hosting.creation import Beginning
 from pendula.server.hosting.engine_host import EngineHost
@@ -21,7 +21,6 @@ from pendula.server.routes.dependencies import Admin, Operator, RequestId, Super
 from pendula.server.routes.openapi import CHANGE_ERRORS, WRITE_ERRORS, Responses, answers, refusals
 from pendula.server.views import EngineSummary, encode_view
 
-NAMES_ALLOWED = "1 to 64 lower-case letters, digits and hyphens"
 PATTERN = f"^{NAME.pattern}$"
 CLOSED = "closed"
 

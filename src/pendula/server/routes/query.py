@@ -1,18 +1,24 @@
 """The names after the question mark: a name that a route does not know is refused, with the one that was meant.
 
-Whoever misspells `before` would otherwise be shown the present, and take it for the past.
+Whoever misspells `before` would otherwise be shown the present, and take it for the past. What is given under a name
+that is known, and cannot be, is told in words too: nobody should have to read a regular expression.
 """
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from starlette.requests import Request
 
 from pendula.documents.faults import suggestion
+from pendula.kernel.wording import shown
+from pendula.server.data_directory import NAME, NAMES_ALLOWED
 from pendula.server.errors import InvalidRequest
 
 MOST_TOLD = 10
+LONGEST_NAME = 64
 
 
 async def only_known_names(request: Request) -> None:
@@ -47,3 +53,19 @@ def _problem(name: str, known: tuple[str, ...]) -> str:
     if not known:
         return "this path takes no parameters"
     return f"no such parameter{suggestion(name, known)}; there are {', '.join(known)}"
+
+
+def problem_of(fault: Mapping[str, Any]) -> str:
+    """What is wrong with a parameter that the framework refuses."""
+    if fault["type"] != "string_pattern_mismatch":
+        return str(fault["msg"])
+    given, pattern = fault["input"], fault["ctx"]["pattern"]
+    if pattern != f"^{NAME.pattern}$":
+        return f"{shown(given)} is not of the form {pattern}"
+    return f"{shown(given)} is no name; a name has {NAMES_ALLOWED}, no hyphen in front{_near(given)}"
+
+
+def _near(given: str) -> str:
+    """The name that comes nearest, where there is one."""
+    near = re.sub(r"[^a-z0-9]+", "-", given[:LONGEST_NAME].lower()).strip("-")
+    return f", such as {near!r}" if NAME.fullmatch(near) else ""

@@ -12,7 +12,7 @@ import pytest
 
 from pendula.credit.runs.artifacts import BUNDLED, NAMES
 from pendula.credit.runs.bundles import read_bundle, repeated
-from pendula.credit.served.store import Store
+from pendula.credit.served.store import SimulatorStoreUnusable, Store
 from pendula.kernel.errors import WorldBroken
 from pendula.server.rooms.credit.owners import LOCAL_OWNER, OwnerCookies
 from pendula.server.security.identity import Role
@@ -77,6 +77,25 @@ async def test_a_scenario_of_a_known_id_is_refused(still: Simulator, name: str) 
     response = await still.post("/scenarios", {"scenario": TINY, "scenario_id": name})
 
     assert (response.status_code, response.json()["error"]["code"]) == (409, "SCENARIO_EXISTS")
+
+
+async def test_a_scenario_that_cannot_be_stored_says_so_and_what_helps(
+    still: Simulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise SimulatorStoreUnusable("no room", file="simulator.db", reason="database or disk is full")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Store, "add_scenario", full)
+        refused = await still.post("/scenarios", TINY)
+    listed = [one["scenario_id"] for one in (await still.get("/scenarios")).json()["items"]]
+    again = await still.post("/scenarios", TINY)
+
+    error = refused.json()["error"]
+    assert (refused.status_code, error["code"]) == (503, "SCENARIO_NOT_STORED")
+    assert "database or disk is full. Look after the disk of the server" in error["message"]
+    assert "tiny" not in listed
+    assert again.status_code == 200
 
 
 @pytest.mark.req("SIM-SCN-4")

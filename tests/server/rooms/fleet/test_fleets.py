@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import msgspec
@@ -120,6 +121,27 @@ async def test_a_fleet_that_cannot_be_written_down_is_refused_and_the_others_liv
     assert (answer.status_code, code_of(answer)) == (503, "journal_broken")
     assert "Read-only file system" in answer.json()["error"]["message"]
     assert later["degraded"] is None
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [
+        ("My Hall", ", such as 'my-hall'"),
+        ("-hall", ", such as 'hall'"),
+        ("h" * 65, f", such as '{'h' * 64}'"),
+        ("?", ""),
+    ],
+)
+async def test_a_wrong_name_is_refused_with_what_names_look_like(app: FastAPI, name: str, near: str) -> None:
+    async with client_of(app) as client:
+        made_so = await client.post(BASE, params={"name": name}, json=HALL)
+        asked = await client.get(f"{BASE}/{quote(name, safe='')}/now")
+
+    for answer, place in ((made_so, "name (query)"), (asked, "fleet (path)")):
+        message = answer.json()["error"]["message"]
+        assert (answer.status_code, code_of(answer)) == (422, "invalid_request")
+        assert message.startswith(f"The request cannot be read: {place}: ")
+        assert message.endswith(f"hyphens, no hyphen in front{near}")
 
 
 @pytest.mark.parametrize(

@@ -122,11 +122,19 @@ class MetricsUnavailable(HttpRefused):
     status = 503
 
 
+class ScenarioNotStored(HttpRefused):
+    """A scenario that was sent could not be written down, and is not there."""
+
+    code = "SCENARIO_NOT_STORED"
+    status = 503
+
+
 class Internal(HttpRefused):
     code = "INTERNAL_ERROR"
     status = 500
 
 
+AFTER_THAT = "Look after the disk of the server, then send it again"
 WORDS: Mapping[type[PendulaError], type[HttpRefused]] = {
     RunConflict: Conflict,
     ForkRefused: ForkImpossible,
@@ -141,7 +149,7 @@ WORDS: Mapping[type[PendulaError], type[HttpRefused]] = {
 class SimulatorErrors:
     """The translator of what goes wrong under the prefix."""
 
-    def translated(self, error: PendulaError, scope: Scope) -> PendulaError:  # noqa: ARG002
+    def translated(self, error: PendulaError, scope: Scope) -> PendulaError:
         match error:
             case DocumentRefused():
                 errors = [{"path": fault.path, "message": fault.message} for fault in error.faults[:50]]
@@ -150,6 +158,9 @@ class SimulatorErrors:
                 return BadRequest(error.message, **error.details)
             case InvalidSetting():
                 return WrongSetting(f"{error.message}{_near(error.details)}", **error.details)
+            case SimulatorStoreUnusable() if scope["method"] == "POST" and scope["path"].endswith("/scenarios"):
+                reason = error.details.get("reason", "the log of the server says why")
+                return ScenarioNotStored(f"The scenario could not be stored, and is not there: {reason}. {AFTER_THAT}")
             case SimulatorStoreUnusable() | StoreDisabled():
                 return MetricsUnavailable("What is stored of runs cannot be read; the log of the server says why")
             case _:

@@ -41,6 +41,7 @@ GOVERNED = {
     "ontic_closure": ("closures", "Objects that nobody verifies any more", ("object_type",)),
     "gate": ("gate_verdicts", "What gates said of jobs and decisions", ("gate", "verdict")),
     "escalation": ("escalations", "Questions to a person", ("object_type",)),
+    "superseded": ("superseded", "Jobs given up because the date they stood for was changed", ("object_type",)),
     "outcome": ("outcomes", "How actions on governed objects ended", ("outcome",)),
 }
 

@@ -21,7 +21,7 @@ from pendula.jobs.model import Code, Policy, Refused
 from pendula.jobs.reaper import Reaper
 from pendula.jobs.request_reading import Faults
 from pendula.jobs.settings_file import Configured
-from pendula.jobs.upkeep.alerts import Alerts, Webhook
+from pendula.jobs.upkeep.alerts import Alerts, Sink, Webhook, to_log, to_log_quietly
 from pendula.jobs.upkeep.learning import Learning
 from pendula.jobs.upkeep.recurring import Recurrences
 from pendula.jobs.upkeep.retention import Retaining, free_key
@@ -336,22 +336,22 @@ def room_for(settings: Settings) -> RoomSpec:
     told = Configured() if settings.jobs_settings is None else settings_file.load(settings.jobs_settings)
     database = None if settings.jobs_database is None else Path(settings.jobs_database)
     if not settings.demo:
-        return room(told.policy, database=database, upkeep=partial(_upkeep, told), tell_of_workers=True)
+        return room(told.policy, database=database, upkeep=partial(_upkeep, told, to_log), tell_of_workers=True)
     from pendula.server.rooms.jobs.demo import Keeper, quickened
 
     return room(
         quickened(told.policy),
         database=database,
-        upkeep=lambda calls: [*_upkeep(told, calls), Keeper(calls)],
+        upkeep=lambda calls: [*_upkeep(told, to_log_quietly, calls), Keeper(calls)],
         tell_of_workers=True,
     )
 
 
-def _upkeep(told: Configured, calls: Calls) -> list[Upkeep]:
+def _upkeep(told: Configured, first: Sink, calls: Calls) -> list[Upkeep]:
     """Alerts go out, recurring jobs come in, what has long been over is removed, and what nobody takes is told."""
     sinks = () if told.alert_webhook is None else (Webhook(told.alert_webhook),)
     return [
-        Alerts(calls.store, calls.clock, sinks),
+        Alerts(calls.store, calls.clock, sinks, first=first),
         Recurrences(calls, told.recurring),
         Retaining(calls),
         UnhandledJobs(calls),

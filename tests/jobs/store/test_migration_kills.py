@@ -1,0 +1,138 @@
+"""A migration that is killed leaves a whole store of one version or the next, and the next opening goes on from there.
+
+Children are forked from the test process, which has no store open while it forks.
+"""
+
+import os
+import random
+import shutil
+import signal
+import sqlite3
+import sys
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from pendula.jobs import Policy, Scheduler
+from pendula.jobs.calls import Calls
+from pendula.jobs.model import Durability
+from pendula.jobs.store.file.opening import bring_up_to_date, connect, migrations
+from pendula.jobs.store.file.turnstile import Turnstile
+from pendula.jobs.store.sqlite import SqliteStore
+from pendula.jobs.upkeep.verification import check
+from tests.jobs.lived import lived
+from tests.jobs.store.test_migrations import all_of, filled_as, made, with_many
+from tests.jobs.stores import Clock
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there is no fork on Windows")
+
+Schema = list[tuple[str, str, str]]
+
+
+def migrating(path: Path, watch: Callable[[str], None]) -> int:
+    """A child that brings the store up to date; `watch` hears of each statement before it is carried out."""
+    child = os.fork()
+    if child == 0:
+        connection = connect(path, Durability.NORMAL, 5)  # what outlives a kill
+        connection.set_trace_callback(watch)
+        bring_up_to_date(connection, path, Turnstile(path))
+        connection.close()
+        os._exit(0)
+    return child
+
+
+def was_killed(child: int) -> bool:
+    _, status = os.waitpid(child, 0)
+    assert os.WIFSIGNALED(status) or os.waitstatus_to_exitcode(status) == 0
+    return os.WIFSIGNALED(status)
+
+
+def killer(moment: int) -> Callable[[str], None]:
+    """Dies before the statement of this number."""
+    heard = 0
+
+    def hear(_: str) -> None:
+        nonlocal heard
+        heard += 1
+        if heard > moment:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    return hear
+
+
+def schema_of(connection: sqlite3.Connection) -> Schema:
+    query = "SELECT type, name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%' ORDER BY type, name"
+    return connection.execute(query).fetchall()
+
+
+@pytest.fixture(scope="module")
+def schemas(tmp_path_factory: pytest.TempPathFactory) -> list[Schema]:
+    """What a store of each version consists of; there is no version 0."""
+    folder = tmp_path_factory.mktemp("schemas")
+    found: list[Schema] = [[]]
+    for version in range(1, len(migrations()) + 1):
+        with closing(made(version, folder / f"{version}.db")) as connection:
+            found.append(schema_of(connection))
+    return found
+
+
+def version_of(path: Path, schemas: list[Schema]) -> int:
+    """Which version the store is, all of it."""
+    with closing(sqlite3.connect(path)) as connection:
+        version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+        assert schema_of(connection) == schemas[version]
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    return version
+
+
+@pytest.mark.req("JOB-STO-8", "JOB-STO-7")
+def test_a_migration_killed_before_any_of_its_statements_leaves_a_whole_store(
+    tmp_path: Path, schemas: list[Schema]
+) -> None:
+    source, clock = lived(tmp_path)
+    before = list(all_of(source))
+    source.close()
+    filled_as(1, tmp_path / "old.db", tmp_path / "jobs.db")
+    seen: list[int] = []
+    moment = 0
+    while True:
+        path = tmp_path / f"{moment}.db"
+        shutil.copyfile(tmp_path / "old.db", path)
+        if not was_killed(migrating(path, killer(moment))):
+            break
+        seen.append(version_of(path, schemas))
+        store = SqliteStore(path, durability=Durability.NORMAL)
+        scheduler = Scheduler(Calls(store, Policy(), clock))
+        assert list(all_of(scheduler)) == before
+        assert check(store) == []
+        scheduler.close()
+        moment += 1
+
+    assert seen == sorted(seen)
+    assert set(seen) == set(range(1, len(migrations()) + 1))
+
+
+@pytest.mark.req("JOB-STO-8", "JOB-STO-7")
+def test_a_migration_of_many_jobs_killed_at_any_time_goes_on_where_it_was(
+    tmp_path: Path, schemas: list[Schema]
+) -> None:
+    path, chance = tmp_path / "old.db", random.Random(7)
+    with_many(path, 20_000)
+    versions = [1]
+    for _ in range(60):
+        child = migrating(path, lambda _: None)
+        time.sleep(chance.random() / 8)
+        os.kill(child, signal.SIGKILL)
+        was_killed(child)
+        versions.append(version_of(path, schemas))
+        if versions[-1] == len(migrations()):
+            break
+
+    store = SqliteStore(path)
+    assert store.integrity() == []
+    with Scheduler(Calls(store, Policy(), Clock())) as scheduler:
+        assert scheduler.metrics()["jobs"]["queued"] == 2000
+    assert versions == sorted(versions)
