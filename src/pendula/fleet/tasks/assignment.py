@@ -60,7 +60,7 @@ class Assignment:
     def _first_handed_out(
         self, waiting: Sequence[Task], under_way: UnderWay, free: Sequence[Driver], now_ms: int
     ) -> tuple[Task, Driver, int] | None:
-        """The first task that a free truck takes, the truck, and how many tasks were tried; None where there is none."""
+        """The first task that a free truck takes, the truck, and how many tasks were tried."""
         if not free:
             return None
         for tried, task in enumerate(waiting, 1):
