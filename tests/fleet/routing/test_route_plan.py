@@ -268,14 +268,25 @@ def test_the_way_on_keeps_its_stops_also_where_the_truck_could_drive_through() -
 
 
 @pytest.mark.req("FLT-LIVE-14")
-def test_the_errand_of_a_route_ends_at_its_last_stop_before_rest() -> None:
+@pytest.mark.parametrize(
+    ("stops", "passed", "errand", "promised"),
+    [
+        (("B", "D"), 0, ["A->B", "B->C", "C->D"], ["D->P"]),
+        (("C",), 1, ["B->C"], ["C->D", "D->P"]),
+        (("C",), 3, [], ["D->P"]),
+        (("P",), 2, ["C->D", "D->P"], []),
+    ],
+)
+def test_what_is_ahead_is_an_errand_to_the_last_stop_and_a_promise_from_there_to_rest(
+    stops: tuple[str, ...], passed: int, errand: list[str], promised: list[str]
+) -> None:
     sketch = sketched(("A", 0, 0), ("B", 10, 0), ("C", 20, 0), ("D", 30, 0), ("P", 40, 0, "ParkPoint"))
     sketch.chain("A", "B", "C", "D", "P")
     site = compile_map(sketch.done(), [FL_STD])
-    here = on(site, "A->B", 0)
-    errands = [route(site, here, *stops, rest="P").errand for stops in (("B", "D"), ("C",), ("P",))]
 
-    assert [site.network.edges[one[-1].edge].key for one in errands] == ["C->D", "B->C", "D->P"]
+    found = route(site, on(site, "A->B", 0), *stops, rest="P").ahead(passed)
+
+    assert tuple([site.network.edges[edge].key for edge in part] for part in found) == (errand, promised)
 
 
 @pytest.mark.req("FLT-PLAN-6", "FLT-API-2")

@@ -91,7 +91,7 @@ def test_a_truck_that_is_not_let_off_its_way_to_rest_keeps_to_it_and_gives_the_t
 
 
 @pytest.mark.req("FLT-LIVE-14")
-def test_nobody_goes_round_a_way_to_rest_that_is_only_promised() -> None:
+def test_a_way_to_rest_that_is_only_promised_is_not_gone_round_at_a_large_cost() -> None:
     first = TaskOrder("first", "WEST", "EAST", 0, ("R1",))
     unloads_ms = when_unloading(resting(("P3", "P4"), first))
     run = resting(("P3", "P4"), first, TaskOrder("next", "EAST", "WEST", unloads_ms, ("R2",)))

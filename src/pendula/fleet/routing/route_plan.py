@@ -89,12 +89,13 @@ class RoutePlan:
         goal = len(self.segments)
         return segments_of(self.site, edges, {goal - 1, *(goal + place for place in self.onward_stops)})
 
-    @property
-    def errand(self) -> tuple[Segment, ...]:
-        """The segments to the last stop before rest, or to rest where that is all. The way on from there is promised,
-        and seldom driven: whoever finds a next task at its drop leaves it."""
+    def ahead(self, passed: int) -> tuple[list[int], list[int]]:
+        """The edges behind so many segments: to the last stop before rest, or to rest where that is all; and those of
+        the way to rest that is only promised."""
         stops = self.onward_stops[:-1]
-        return self.whole[: len(self.segments) + stops[-1] + 1] if stops else self.whole[: len(self.segments)]
+        errand = len(self.segments) + (stops[-1] + 1 if stops else 0)
+        edges = [one.edge for one in self.whole]
+        return edges[passed:errand], edges[max(passed, errand) :]
 
     @cached_property
     def _starts(self) -> tuple[int, ...]:
