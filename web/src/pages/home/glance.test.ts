@@ -40,7 +40,7 @@ const alert = (changes: Partial<AlertNow>): AlertNow => ({
 test("a stopped truck is told with its reason, and leads to the truck", () => {
   const { needs, figures } = fleetGlance(
     "hall",
-    fleet(truck(), truck({ robot_id: "R2", health: "FAULT", sentence: "R2 reports a fault." })),
+    fleet(truck(), truck({ robot_id: "R2", health: "FAULT", needs_person: true, sentence: "R2 reports a fault." })),
     [],
   );
 
@@ -51,6 +51,13 @@ test("a stopped truck is told with its reason, and leads to the truck", () => {
       href: "#/rooms/fleet/hall?on=R2",
     },
   ]);
+  expect(figures.find(({ name }) => name === "stopped")?.value).toBe("1");
+});
+
+test("a truck that stands for a moment and goes on by itself needs nobody", () => {
+  const { needs, figures } = fleetGlance("hall", fleet(truck({ health: "STALE", needs_person: false })), []);
+
+  expect(needs).toEqual([]);
   expect(figures.find(({ name }) => name === "stopped")?.value).toBe("1");
 });
 

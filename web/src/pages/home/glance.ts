@@ -99,14 +99,15 @@ export function fleetGlance(
 ): Glance {
   const stopped = now.trucks.filter(({ paused, health }) => paused || health !== "HEALTHY");
   const count = (word: string) => now.trucks.filter((truck) => condition(truck) === word).length;
-  const trucks = stopped.map((truck) =>
+  const waiting = now.trucks.filter(({ needs_person }) => needs_person);
+  const trucks = waiting.map((truck) =>
     need(
       `fleet ${fleet} ${truck.robot_id}`,
       `Truck ${truck.robot_id} of ${fleet} is stopped (${condition(truck)}): ${truck.sentence}`,
       roomHref("fleet", fleet, null, truck.robot_id),
     ),
   );
-  const known = new Set(stopped.map(({ robot_id }) => robot_id));
+  const known = new Set(waiting.map(({ robot_id }) => robot_id));
   return {
     figures: [
       { name: "driving", value: integer(count("drives")) },
