@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from pendula.fleet.contracts.traffic import Phase
 from pendula.fleet.model import Stream
-from pendula.fleet.routing.opposition import against_us, one_way_us, opposite_edges
+from pendula.fleet.routing.opposition import kept_off_us, one_way_us, opposite_edges
 from pendula.fleet.routing.planner import AtNode, Planner
 from pendula.fleet.routing.route_plan import RoutePlan, Segment, plan_route
 from pendula.fleet.routing.splicing import committed, continued, splice
@@ -99,10 +99,14 @@ class Ways:
 
     def turn_round(self, driver: Driver, stops: tuple[int, ...], reason: str) -> RoutePlan | None:
         """A way that leaves the one a truck drives at the next node at which it can."""
-        assert driver.route is not None
-        bound = self.view(driver).bound_um
-        planner, name = self._keeping_off(driver), driver.next_route_id()
-        made = splice(planner, driver.route, bound, stops, name, reason, closed=driver.closed)
+        route, bound, name = driver.route, self.view(driver).bound_um, driver.next_route_id()
+        assert route is not None
+        # First as if nobody else drove, which costs next to nothing: where failed trucks close the way, every task is
+        # tried with every truck in every step.
+        plain = splice(driver.planner, route, bound, stops, name, reason, closed=driver.closed)
+        if not isinstance(plain, RoutePlan):
+            return None
+        made = splice(self._keeping_off(driver), route, bound, stops, name, reason, closed=driver.closed)
         return made if isinstance(made, RoutePlan) else None
 
     def leaves_um(self, driver: Driver) -> int:
@@ -148,15 +152,14 @@ class Ways:
         if not milli:
             return driver.planner
         ahead = [self._ahead(other) for other in self._drivers if other is not driver]
-        return driver.planner.dearer(against_us(driver.planner, self._opposite, ahead, milli), once=True)
+        return driver.planner.dearer(kept_off_us(driver.planner, self._opposite, ahead, milli), once=True)
 
-    def _ahead(self, driver: Driver) -> list[int]:
-        """The edges that a truck still has before it, to its rest node."""
+    def _ahead(self, driver: Driver) -> tuple[list[int], list[int]]:
+        """The edges that a truck still has before it: on its errand, and to rest where that is only promised."""
         route, view = driver.route, self.view(driver)
         if route is None or driver.at_rest:
-            return []
-        passed = self._passed(route, view.at_um) if driver.drives(view) else 0
-        return [one.edge for one in route.whole[passed:]]
+            return [], []
+        return route.ahead(self._passed(route, view.at_um) if driver.drives(view) else 0)
 
     def _passed(self, route: RoutePlan, at_um: int) -> int:
         """How many segments lie behind a position."""
