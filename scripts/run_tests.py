@@ -49,8 +49,8 @@ PARTS = (
     Part("actions", 30, ("actions",)),
     Part("playback", 40, ("playback",)),
     Part("jobs", 125, ("jobs",)),
-    Part("credit", 80, ("credit",)),
-    Part("fleet", 250, ("fleet",), more=("tests/cli/commands/credit", "tests/cli/commands/fleet")),
+    Part("credit", 80, ("credit",), more=("tests/cli/commands/credit",)),
+    Part("fleet", 250, ("fleet",), more=("tests/cli/commands/fleet",)),
     Part("server", 80, ("server", "cli", "docs", "wheel", "setup")),
     # One browser at a time: two would wait for each other's frames on a small machine.
     Part("browser", 95, ("browser",), workers=0),

@@ -1,6 +1,5 @@
 """Random troubles on random LIVE maps: what can go wrong with a truck, drawn one after the other."""
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
@@ -21,8 +20,6 @@ from tests.fleet.scenarios.watching import held_for_nothing
 _TOLD_MS = 90_200
 # So long nothing goes wrong any more: longer than the longest trouble, and two seconds to look.
 _QUIET_TICKS = 100
-# A jump that lasts so many ticks without a doubt is believed: the first ones may come before the first report of it.
-_BELIEVED_TICKS = 3
 # Longer than a truck needs that gets over it by itself.
 _WAITS_FOR_A_PERSON_MS = 3_000
 # What a truck gets out of by itself, once it is over.
@@ -83,33 +80,37 @@ class Person:
 
     def __init__(self, run: Run) -> None:
         self._run = run
-        # How many ticks of its jumps a truck was believed, and when the last of them was over.
-        self._believed: Counter[int] = Counter()
-        self._jumped_ms: dict[int, int] = {}
+        self._believed: set[int] = set()
         self.relocated: list[str] = []
 
     def look(self, records: Sequence[Record]) -> None:
-        now = self._run.now_ms
         for one in records:
-            if self._run.world.trouble[one.number].has(FaultKind.POSE_JUMP, now):
-                self._jumped_ms[one.number] = now
-                self._believed[one.number] += one.doubt is None
-            elif one.doubt is None:
+            jumped, until_ms = self._last_jump(one.number)
+            if one.doubt is None and jumped < one.report_ms <= until_ms:
+                self._believed.add(one.number)
+            well_ms = self._run.now_ms - until_ms
+            if one.doubt is None and well_ms > _WAITS_FOR_A_PERSON_MS:
                 # It goes on: what was believed of that jump is no reason to come after the next one.
-                if now - self._jumped_ms.get(one.number, now) > _WAITS_FOR_A_PERSON_MS:
-                    del self._believed[one.number]
-            elif one.doubt.steady_ms is not None and self._believed[one.number] >= _BELIEVED_TICKS:
-                # Since then it says the same, and the truth.
-                since = max(one.doubt.steady_ms, self._jumped_ms[one.number])
-                if now - since > _WAITS_FOR_A_PERSON_MS:
+                self._believed.discard(one.number)
+            if one.doubt is not None and one.doubt.steady_ms is not None and one.number in self._believed:
+                steady_ms = self._run.now_ms - one.doubt.steady_ms
+                if min(steady_ms, well_ms) > _WAITS_FOR_A_PERSON_MS:
                     self._relocate(one)
+
+    def _last_jump(self, number: int) -> tuple[int, int]:
+        """When a truck began to say that it is elsewhere, and until when."""
+        trouble = self._run.world.trouble[number]
+        if FaultKind.POSE_JUMP not in trouble.told:
+            return 0, 0
+        until_ms = trouble.until_ms[FaultKind.POSE_JUMP]
+        return until_ms - trouble.told[FaultKind.POSE_JUMP].for_ms, until_ms
 
     def _relocate(self, record: Record) -> None:
         run, truck = self._run, self._run.world.trucks[record.number]
         place = AnchorPlace(run.site.network.edges[truck.edge].key, Decimal(truck.on_um) / MILLION)
         name, robot = f"person-{run.now_ms}", record.robot_id
         run.act(OperatorAction("1.0.0", name, run.now_ms, "anna", "RELOCATE", "I see it", robotId=robot, anchor=place))
-        del self._believed[record.number]
+        self._believed.remove(record.number)
         self.relocated.append(robot)
 
 

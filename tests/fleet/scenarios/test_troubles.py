@@ -3,10 +3,10 @@
 import pytest
 from msgspec.structs import replace
 
-from pendula.fleet.contracts.traffic import CommandMode, Phase
+from pendula.fleet.contracts.traffic import CommandMode, OperatorAction, Phase
 from pendula.fleet.scenarios import Run, shipped
 from pendula.fleet.scenarios.model import ScenarioEvent
-from pendula.fleet.simulator import FaultKind
+from pendula.fleet.simulator import Fault, FaultKind
 
 SEEDS = range(1, 21)
 # Two more seeds of the short ones always, and twenty of all with the long ones.
@@ -133,3 +133,25 @@ def test_a_task_that_people_hold_is_done_by_nobody_until_they_resume_it() -> Non
 
     assert before == (0, Phase.IDLE)
     assert run.run().unmet == ()
+
+
+@pytest.mark.req("FLT-FAIL-13", "FLT-FAIL-11", "FLT-RTP-12")
+def test_a_truck_that_sticks_in_its_turn_is_named_the_other_waits_and_both_come_home_when_it_is_cleared() -> None:
+    run = Run(shipped("crossing-turn"))
+    # The first turn is that out of its parking place.
+    while run.step().commands[0].mode is not CommandMode.TURN or run.now_ms < 10_000:
+        assert run.now_ms < 60_000
+    run.world.trouble_with(0, Fault(FaultKind.STUCK, 10_000))
+    begun = run.now_ms
+    while run.traffic.records[0].stop_code is None:
+        run.step()
+        assert run.now_ms < begun + 6_000
+    alert = run.measures.alerts["ROBOT_FAULT"][1]
+    assert (alert.robotId, alert.details["told"]) == ("R1", "TURN")
+    while run.now_ms < begun + 15_000:
+        run.step()
+    run.act(OperatorAction("1.0.0", "op-1", run.now_ms, "o.anna", "CLEAR_FAULT", "a pallet under it", robotId="R1"))
+    result = run.run()
+
+    assert alert.details["cutOff"] == ["R2"]
+    assert [one for one in result.unmet if "calm" not in one] == []

@@ -4,11 +4,13 @@ import msgspec
 import pytest
 
 from pendula.fleet.contracts.traffic import Phase, TaskState
+from pendula.fleet.routing.planner import Closed
 from pendula.fleet.tasks import DispatchParams, OperationFailed, TasksRefused, TaskStream
 from pendula.fleet.tasks.saving import restore, saved
+from pendula.fleet.tasks.ways import Ways
 from pendula.kernel.canonical import encode
 from pendula.kernel.engine import Refusal
-from tests.fleet.tasks.paper import NORTH_SOUTH, Paper
+from tests.fleet.tasks.paper import NORTH_SOUTH, Paper, crossing
 
 ONE = (("R1", "E"),)
 
@@ -218,3 +220,23 @@ def test_a_dispatch_that_was_saved_and_restored_goes_on_as_if_nothing_had_been(a
 
     assert broken.told == through.told
     assert encode(saved(broken.dispatch)) == encode(saved(through.dispatch))
+
+
+@pytest.mark.req("FLT-PERF-1", "FLT-LIVE-9")
+def test_a_task_that_a_failed_truck_closes_to_all_costs_next_to_nothing_to_try(monkeypatch: pytest.MonkeyPatch) -> None:
+    paper = Paper(robots=[("R1", "E")])
+    paper.submit("T1")
+    paper.until(Phase.TO_PARK)
+    paper.slow = {"R1"}
+    paper.see("R1", at_um=0, bound_um=0, at_goal=False)
+    # The pick can be reached, the drop cannot.
+    edges = crossing().network.edges
+    drop = crossing().node_number["S"]
+    paper.dispatch.keep_off(Closed(frozenset(n for n, one in enumerate(edges) if one.end == drop), frozenset()))
+    weighed: list[object] = []
+    monkeypatch.setattr(Ways, "_keeping_off", lambda *_: weighed.append(None))
+    paper.submit("T2")
+    paper.steps(5)
+
+    assert (paper.phase("R1"), paper.state("T2")) == (Phase.TO_PARK, TaskState.READY)
+    assert weighed == []

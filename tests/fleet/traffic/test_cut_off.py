@@ -19,7 +19,7 @@ from pendula.fleet.traffic.grants import (
     release_passed,
     thaw,
 )
-from pendula.fleet.traffic.lock_state import LockState
+from pendula.fleet.traffic.lock_state import Ints, LockState
 from pendula.fleet.traffic.resources import Exclusion
 from tests.fleet.traffic.oracle import Judge
 from tests.fleet.traffic.tiny_maps import TinyMap, tiny_map
@@ -142,3 +142,30 @@ def test_nobody_is_cut_off_any_more_when_a_failed_truck_is_back() -> None:
 
     assert thaw(state, 1, state.truck(1).demand, 1) == Accepted()
     assert cut_off(state) == []
+
+
+@pytest.mark.req("FLT-LIVE-9", "FLT-PERF-1")
+def test_what_a_failure_costs_does_not_grow_with_the_square_of_the_trucks(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[int] = []
+    around = Exclusion.around
+
+    def counted(self: Exclusion, resources: Ints) -> Ints:
+        looked.append(len(resources))
+        return around(self, resources)
+
+    monkeypatch.setattr(Exclusion, "around", counted)
+    costs = []
+    for trucks in (8, 16):
+        # Everybody waits before a lane that the first one has failed in, on a siding of its own.
+        state = LockState(Exclusion.of_pairs(1 + 3 * trucks, []), trucks)
+        for i in range(trucks):
+            own, siding, rest = 1 + 3 * i, 2 + 3 * i, 3 + 3 * i
+            way = [[own], [siding], [0], [rest]]
+            accept_route(state, i, Demand.of_rows(way, way))
+        extend(state, 0)
+        extend(state, 0)
+        looked.clear()
+        assert freeze(state, 0, []) == list(range(1, trucks))
+        costs.append(sum(looked))
+
+    assert costs[1] < 3 * costs[0]

@@ -45,7 +45,7 @@ class Care:
 def care_for(records: list[Record], care: Care) -> None:
     """Freezes who has failed since the last tick, and lets those go on who are known to be somewhere again."""
     for record in records:
-        if record.doubt is not None and is_settled(record, record.doubt, care):
+        if record.doubt is not None and is_settled(record, record.doubt, care.now_ms, care.params):
             _come_back(record, record.doubt, care)
         one = care.locks.truck(record.number)
         extra = () if record.doubt is None else record.doubt.extra
@@ -58,12 +58,27 @@ def care_for(records: list[Record], care: Care) -> None:
             _take_up(record, care)
 
 
-def is_settled(record: Record, doubt: Doubt, care: Care) -> bool:
+def awaits_person(record: Record, now_ms: int, params: TrafficParams) -> bool:
+    """Whether a truck stands until a person acts: clears or resumes it, says where it is, or looks for it.
+
+    What passes by itself does not count, as a moment of silence or poses that are not steady yet; neither does standing
+    for a lost truck, which counts itself.
+    """
+    if record.paused or record.latched is not None or record.status is RobotStatus.FAULT:
+        return True
+    if not record.absent and (record.pose is None or record.stop_code == Stop.OFFLINE):
+        return True
+    doubt = record.doubt
+    lost = doubt is not None and doubt.torn and not doubt.confirmed and is_settled(record, doubt, now_ms, params)
+    return lost and not is_possible(record, params)
+
+
+def is_settled(record: Record, doubt: Doubt, now_ms: int, params: TrafficParams) -> bool:
     """Whether a truck that was in doubt has been well and steady for long enough."""
     if record.latched is not None or record.status is not RobotStatus.OK or doubt.steady_ms is None:
         return False
-    fresh = is_fresh(record, care.now_ms, care.params) and not record.absent
-    return fresh and care.now_ms - doubt.steady_ms >= care.params.relocalize_stable_ms
+    fresh = is_fresh(record, now_ms, params) and not record.absent
+    return fresh and now_ms - doubt.steady_ms >= params.relocalize_stable_ms
 
 
 def _come_back(record: Record, doubt: Doubt, care: Care) -> None:

@@ -26,7 +26,10 @@ MOST_WORDS = 500
 
 class Manager:
     """`now_ms` reads the clock of the fleet, which never goes back: that of the host may be set, `time.monotonic` is
-    not. `withheld` counts ticks that sent no command; `trouble` is what went wrong with the gateway in the last one."""
+    not. A fleet that goes on from a journal goes on with its time, `recording.engine.now()`, and with as much more as
+    nobody managed it, two seconds at least: trucks have driven on until they stopped, and in less time what they did
+    would be a jump. `withheld` counts ticks that sent no command; `trouble` is what went wrong with the gateway in the
+    last one."""
 
     def __init__(self, recording: Recording, gateway: Gateway, now_ms: Callable[[], int]) -> None:
         self.recording = recording

@@ -99,10 +99,14 @@ class Ways:
 
     def turn_round(self, driver: Driver, stops: tuple[int, ...], reason: str) -> RoutePlan | None:
         """A way that leaves the one a truck drives at the next node at which it can."""
-        assert driver.route is not None
-        bound = self.view(driver).bound_um
-        planner, name = self._keeping_off(driver), driver.next_route_id()
-        made = splice(planner, driver.route, bound, stops, name, reason, closed=driver.closed)
+        route, bound, name = driver.route, self.view(driver).bound_um, driver.next_route_id()
+        assert route is not None
+        # First as if nobody else drove, which costs next to nothing: where failed trucks close the way, every task is
+        # tried with every truck in every step.
+        plain = splice(driver.planner, route, bound, stops, name, reason, closed=driver.closed)
+        if not isinstance(plain, RoutePlan):
+            return None
+        made = splice(self._keeping_off(driver), route, bound, stops, name, reason, closed=driver.closed)
         return made if isinstance(made, RoutePlan) else None
 
     def leaves_um(self, driver: Driver) -> int:

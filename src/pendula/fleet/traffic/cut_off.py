@@ -7,10 +7,11 @@ goal is the rest node.
 """
 
 from bisect import bisect_right
+from functools import cached_property
 
 import numpy as np
 
-from pendula.fleet.traffic.lock_state import LockState, Truck
+from pendula.fleet.traffic.lock_state import Ints, LockState, Truck
 from pendula.fleet.traffic.refuge import Bools, blocked_entries, refuges
 from pendula.fleet.traffic.search import find_witness
 from pendula.fleet.traffic.witness import going_on
@@ -27,8 +28,9 @@ def reassess(state: LockState, nodes: int) -> None:
         if state.truck(i).goal != state.truck(i).demand.last:
             state.set_goal(i, state.truck(i).demand.last)
     obstacles = [i for i in state.known() if state.truck(i).frozen]
+    ways = _Ways(state)
     while True:
-        obstacles = _limited(state, obstacles, nodes)
+        obstacles = _limited(state, obstacles, ways, nodes)
         known = going_on(state, state.home)
         if known is not None:
             state.witness = known
@@ -43,11 +45,38 @@ def reassess(state: LockState, nodes: int) -> None:
         obstacles = [*obstacles, *search.stuck]
 
 
-def _limited(state: LockState, obstacles: list[int], nodes: int) -> list[int]:
+class _Ways:
+    """How many ways to rest each resource is in the way of, failed and cut off as the trucks may be: the same for all
+    who look for a place to wait, since nobody moves meanwhile."""
+
+    def __init__(self, state: LockState) -> None:
+        self._state = state
+
+    @cached_property
+    def _around(self) -> dict[int, Bools]:
+        return {j: self._marked(self._state.truck(j)) for j in self._state.known()}
+
+    def _marked(self, one: Truck) -> Bools:
+        marks = np.zeros(len(self._state.marks), dtype=np.bool_)
+        marks[self._state.exclusion.around(one.demand.needs(one.position, one.demand.last))] = True
+        return marks
+
+    @cached_property
+    def _counts(self) -> Ints:
+        counts: Ints = np.sum(list(self._around.values()), axis=0, dtype=np.int64)
+        return counts
+
+    def met(self, i: int, resources: Ints) -> Bools:
+        """Which of the resources are in the way of another one than truck i."""
+        met: Bools = self._counts[resources] > self._around[i][resources]
+        return met
+
+
+def _limited(state: LockState, obstacles: list[int], ways: _Ways, nodes: int) -> list[int]:
     """Shortens ways that an obstacle blocks; returns the obstacles, with those who found no place to wait."""
     while True:
         cut = [i for i in state.moving() if _shortened(state, i, obstacles)]
-        stranded = [i for i in cut if not _waits_clear(state, i, nodes)]
+        stranded = [i for i in cut if not _waits_clear(state, i, ways, nodes)]
         if not stranded:
             return obstacles
         obstacles = [*obstacles, *stranded]
@@ -67,14 +96,14 @@ def _shortened(state: LockState, i: int, obstacles: list[int]) -> bool:
     return True
 
 
-def _waits_clear(state: LockState, i: int, nodes: int) -> bool:
+def _waits_clear(state: LockState, i: int, ways: _Ways, nodes: int) -> bool:
     """Whether the truck finds a place to wait at which it is in nobody's way, which is its goal then: the last that
     leaves open all ways as they were before the failure; or else the last or the first from which all get home when
     everybody is back. Where there is none it stays: what was possible before the failure stays possible."""
     one = state.truck(i)
     free = np.zeros(one.goal - one.position + 1, dtype=np.bool_)
     free[refuges(state, i, one.position, one.goal)] = True
-    better = np.flatnonzero(free & np.logical_not(_meets_whole_ways(state, i)))
+    better = np.flatnonzero(free & np.logical_not(_meets_whole_ways(state, i, ways)))
     found = np.flatnonzero(free)[[-1, 0]] if free.any() else ()
     tried = (one.position + int(step) for step in found)
     if len(better):
@@ -104,18 +133,12 @@ def _as_if_back(truck: Truck, position: int) -> Truck:
     return twin
 
 
-def _meets_whole_ways(state: LockState, i: int) -> Bools:
-    """For each position that is left whether a truck standing there is on the way of another one to its rest node,
-    failed and cut off as they may be."""
+def _meets_whole_ways(state: LockState, i: int, ways: _Ways) -> Bools:
+    """For each position that is left whether a truck standing there is on the way of another one to its rest node."""
     one = state.truck(i)
-    others = [state.truck(j) for j in state.known() if j != i]
-    ways = [other.demand.needs(other.position, other.demand.last) for other in others]
-    around = state.exclusion.around(np.concatenate(ways))
-    state.marks[around] = True
     low = one.demand.stand_at[one.position]
-    rows = state.marks[one.demand.stand[low : one.demand.stand_at[one.goal + 1]]]
+    rows = ways.met(i, one.demand.stand[low : one.demand.stand_at[one.goal + 1]])
     met: Bools = np.logical_or.reduceat(rows, one.demand.stand_at[one.position : one.goal + 1] - low)
-    state.marks[around] = False
     return met
 
 

@@ -17,6 +17,7 @@ from pendula.kernel.canonical import Json
 
 T = TypeVar("T")
 TRACES_SHOWN = 20
+FIRST_SHOWN = 3
 
 
 class Governance:
@@ -113,13 +114,16 @@ class Governance:
         return Reply(200, {"machines": machines, "gates": gate_words()})
 
     def figures(self) -> Reply:
-        """Objects by place, and what governance did, counted."""
-        places, counts = self._calls.store.read(lambda look: (look.governance.places(), look.governance.counts()))
+        """Objects by place, what governance did, counted, and how many objects wait for a person."""
+        places, counts, (waiting, first) = self._calls.store.read(
+            lambda look: (look.governance.places(), look.governance.counts(), look.governance.for_a_person(FIRST_SHOWN))
+        )
         body: dict[str, Json] = {
             "places": [{"object_type": kind, "place": place, "objects": count} for kind, place, count in places],
             "counts": [
                 {"kind": kind, "word": word, "count": count} for kind, word, count in counts if kind not in INNER
             ],
+            "for_a_person": {"count": waiting, "first": [object_json(one) for one in first]},
         }
         return Reply(200, body)
 

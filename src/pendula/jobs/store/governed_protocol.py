@@ -55,6 +55,10 @@ class GovernedReading(Protocol):
         """How many objects of each type are where."""
         ...
 
+    def for_a_person(self, limit: int) -> tuple[int, list[Governed]]:
+        """How many objects wait for a person to decide, and the first of them by type and id."""
+        ...
+
     def stored(self, after: tuple[str, str], limit: int) -> list[Stored]:
         """Objects by type and id, as they lie there; what cannot be read is among them."""
         ...

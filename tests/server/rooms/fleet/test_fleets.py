@@ -244,10 +244,12 @@ async def test_a_paused_truck_stands_says_why_and_goes_on_when_it_may(served: ht
     stood = await until(served, lambda it: _truck(it, moving)["paused"] and _truck(it, moving)["speed"] == 0)
     why = await served.post(f"{HALL_AT}/why", json={"question": {"robot": moving}})
     await served.post(f"{HALL_AT}/actions", json={"type": "RESUME_ROBOT", "robotId": moving, "reason": "dry"})
-    await until(served, lambda it: _truck(it, moving)["speed"] > 0)
+    resumed = await until(served, lambda it: _truck(it, moving)["speed"] > 0)
 
     assert first.json()["accepted"] is True
     assert again.json() == first.json()
+    assert [one["robot_id"] for one in stood["trucks"] if one["needs_person"]] == [moving]
+    assert [one for one in resumed["trucks"] if one["needs_person"]] == []
     assert _truck(stood, moving)["code"] == why.json()["code"] == "STOP_OPERATOR"
 
 

@@ -12,13 +12,14 @@ from fastapi import FastAPI
 from pendula.fleet.engine import FleetEngine
 from pendula.fleet.tasks import Operation
 from pendula.kernel.commit import Busy
+from pendula.server.errors import EngineUnavailable
 from pendula.server.hosting.room_spec import RoomSpec
 from pendula.server.rooms.fleet.fleets import fleets_of
 from pendula.server.rooms.fleet.loop import MOST_FAILED, FleetLoop
 from pendula.server.rooms.fleet.routes import room_for
 from pendula.server.rooms.fleet.trucks import RemoteTrucks
 from pendula.server.settings import Settings
-from tests.server.living import client_of, code_of, supervisor_of
+from tests.server.living import client_of, code_of, running, supervisor_of
 from tests.server.rooms.fleet.halls import BASE, made
 
 pytestmark = pytest.mark.anyio
@@ -164,3 +165,30 @@ async def test_an_operation_that_failed_or_whose_task_is_gone_is_not_offered_aga
     trucks.operate([])
 
     assert trucks.operations == {}
+
+
+@pytest.mark.req("FLT-FAIL-14", "FLT-FAIL-10")
+async def test_after_a_restart_trucks_had_time_to_drive_on_until_they_stopped(
+    settings: Settings, rooms: Sequence[RoomSpec]
+) -> None:
+    async with running(settings, rooms) as app, client_of(app) as client:
+        await made(client, live=True)
+        loop = fleets_of(supervisor_of(app)).loop("hall")
+        await later(loop, 3)
+    left_ms = loop.engine.now()
+    async with running(settings, rooms) as app:
+        fleets = fleets_of(supervisor_of(app))
+        await until(lambda: "hall" in fleets._served())
+        again = fleets.loop("hall")
+        await until(lambda: again.engine.now() > left_ms)
+        began_ms = again.engine.now()
+
+    # What was said before is too old to be a place from which a truck jumps.
+    assert began_ms - left_ms > loop.engine.config.traffic.robot_offline_ms
+
+
+async def test_a_fleet_that_is_about_to_begin_is_not_said_to_be_unknown(app: FastAPI) -> None:
+    fleets = fleets_of(supervisor_of(app))
+
+    with pytest.raises(EngineUnavailable, match="is starting"):
+        fleets.loop("hall")

@@ -8,6 +8,7 @@ import { doing, draw, find, texts } from "../../testing/drawing";
 import { Home } from "./Home";
 
 const ROOM: RoomView = { name: "actions", title: "Actions", sentence: "…", state: "ready", reason: null, engines: [] };
+const CLOCK = { ahead_sec: 0, agrees_in_sec: 0 };
 const TALLY = { name: "demo", time_unit: "min", now: 73_440, commands: 9, broken: null };
 
 const list = (...rooms: RoomView[]) => ({ version: "0.1.0", demo: false, rooms });
@@ -37,7 +38,7 @@ test("the time of an engine is told in human units", async () => {
 
 test("where nothing needs a person one line says so, and no panel is empty", () => {
   roomList.value = list({ ...ROOM, name: "tally", engines: [TALLY] });
-  readiness.value = { status: "ready", checks: [{ name: "tokens", ok: true, reason: null }] };
+  readiness.value = { status: "ready", checks: [{ name: "tokens", ok: true, reason: null }], clock: CLOCK };
   const page = draw(<Home />);
 
   expect(find(page, "[data-testid=needs]").textContent).toContain("Nothing needs a person.");
@@ -53,6 +54,7 @@ test("what is broken leads to its engine, and its failing check does not tell it
       { name: "tally/demo", ok: false, reason: "disk_full" },
       { name: "tokens", ok: false, reason: "unreadable" },
     ],
+    clock: CLOCK,
   };
   const page = draw(<Home />);
   const needs = [...page.querySelectorAll("[data-testid=need] a")];

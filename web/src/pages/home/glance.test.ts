@@ -40,7 +40,7 @@ const alert = (changes: Partial<AlertNow>): AlertNow => ({
 test("a stopped truck is told with its reason, and leads to the truck", () => {
   const { needs, figures } = fleetGlance(
     "hall",
-    fleet(truck(), truck({ robot_id: "R2", health: "FAULT", sentence: "R2 reports a fault." })),
+    fleet(truck(), truck({ robot_id: "R2", health: "FAULT", needs_person: true, sentence: "R2 reports a fault." })),
     [],
   );
 
@@ -51,6 +51,13 @@ test("a stopped truck is told with its reason, and leads to the truck", () => {
       href: "#/rooms/fleet/hall?on=R2",
     },
   ]);
+  expect(figures.find(({ name }) => name === "stopped")?.value).toBe("1");
+});
+
+test("a truck that stands for a moment and goes on by itself needs nobody", () => {
+  const { needs, figures } = fleetGlance("hall", fleet(truck({ health: "STALE", needs_person: false })), []);
+
+  expect(needs).toEqual([]);
   expect(figures.find(({ name }) => name === "stopped")?.value).toBe("1");
 });
 
@@ -88,13 +95,10 @@ test("dead letters are told one by one with their error, and the others as a num
 });
 
 test("an object that only a person may decide about leads to the object", () => {
-  const object = { object_type: "memory", object_id: "m1", closed: null, uncertain_since: "2025-07-01T08:00:00Z" };
+  const object = { object_type: "memory", object_id: "m1", uncertain_since: "2025-07-01T08:00:00Z" };
   const now = "2025-07-01T10:18:00Z";
-  const objects = [
-    { ...object, decision_mode: "escalate" },
-    { ...object, object_id: "m2", decision_mode: "collect" },
-  ] as unknown as SchedulerGoverned[];
-  const { needs } = jobsGlance({ ...METRICS, now }, [], objects);
+  const first = [object] as SchedulerGoverned[];
+  const { needs } = jobsGlance({ ...METRICS, now }, [], { count: 1, first });
 
   expect(needs).toEqual([
     {
@@ -103,6 +107,17 @@ test("an object that only a person may decide about leads to the object", () => 
       href: "#/rooms/jobs/memory%3Am1?on=objects",
     },
   ]);
+});
+
+test("of many objects that wait for a person all are counted, and the first are told", () => {
+  const first = ["a", "b", "c"].map((object_id) => ({ object_type: "memory", object_id, uncertain_since: null }));
+  const { needs } = jobsGlance(METRICS, [], { count: 1203, first: first as SchedulerGoverned[] });
+
+  expect(needs[3]).toMatchObject({
+    sentence: "1200\u00a0more objects wait for a person to decide",
+    href: "#/rooms/jobs?on=objects",
+  });
+  expect(countOf(needs)).toBe(1203);
 });
 
 test("jobs that nobody handles and alerts that nobody took need a person", () => {

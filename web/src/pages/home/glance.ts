@@ -11,7 +11,7 @@ import type {
   Readiness,
   RoomView,
   RunStatusView,
-  SchedulerGoverned,
+  SchedulerGovernance,
   SchedulerJob,
   SchedulerMetrics,
   WorldNow,
@@ -99,14 +99,15 @@ export function fleetGlance(
 ): Glance {
   const stopped = now.trucks.filter(({ paused, health }) => paused || health !== "HEALTHY");
   const count = (word: string) => now.trucks.filter((truck) => condition(truck) === word).length;
-  const trucks = stopped.map((truck) =>
+  const waiting = now.trucks.filter(({ needs_person }) => needs_person);
+  const trucks = waiting.map((truck) =>
     need(
       `fleet ${fleet} ${truck.robot_id}`,
       `Truck ${truck.robot_id} of ${fleet} is stopped (${condition(truck)}): ${truck.sentence}`,
       roomHref("fleet", fleet, null, truck.robot_id),
     ),
   );
-  const known = new Set(stopped.map(({ robot_id }) => robot_id));
+  const known = new Set(waiting.map(({ robot_id }) => robot_id));
   return {
     figures: [
       { name: "driving", value: integer(count("drives")) },
@@ -143,21 +144,20 @@ function alertNeed(fleet: string, now: number, alert: AlertNow, record: number |
   );
 }
 
-/** Objects that nobody but a person may decide about. */
-function escalations(objects: readonly SchedulerGoverned[], now: number): Need[] {
-  const open = objects.filter(({ decision_mode, closed }) => decision_mode === "escalate" && closed === null);
-  const shown = open
-    .slice(0, MOST_OF_A_KIND)
-    .map(({ object_type, object_id, uncertain_since }) =>
-      need(
-        `jobs ${object_type} ${object_id}`,
-        `A person has to decide about ${object_type} ${object_id}${
-          uncertain_since === null ? "" : `, uncertain for ${timeSpan(Math.max(0, now - Date.parse(uncertain_since)))}`
-        }`,
-        roomHref("jobs", `${object_type}:${object_id}`, null, "objects"),
-      ),
-    );
-  const more = open.length - shown.length;
+/** Objects that nobody but a person may decide about: how many, and the first of them. */
+type ForAPerson = SchedulerGovernance["for_a_person"];
+
+function escalations({ count, first }: ForAPerson, now: number): Need[] {
+  const shown = first.map(({ object_type, object_id, uncertain_since }) =>
+    need(
+      `jobs ${object_type} ${object_id}`,
+      `A person has to decide about ${object_type} ${object_id}${
+        uncertain_since === null ? "" : `, uncertain for ${timeSpan(Math.max(0, now - Date.parse(uncertain_since)))}`
+      }`,
+      roomHref("jobs", `${object_type}:${object_id}`, null, "objects"),
+    ),
+  );
+  const more = count - shown.length;
   const others = counted(more, "more object waits", "more objects wait");
   return more === 0
     ? shown
@@ -170,11 +170,10 @@ function escalations(objects: readonly SchedulerGoverned[], now: number): Need[]
       ];
 }
 
-/** `uncertain` are objects among which those may be that wait for a person. */
 export function jobsGlance(
   metrics: SchedulerMetrics,
   dead: readonly SchedulerJob[],
-  uncertain: readonly SchedulerGoverned[] = [],
+  forAPerson: ForAPerson = { count: 0, first: [] },
 ): Glance {
   const { jobs, jobs_due_count, jobs_lag_seconds, job_success_rate, dead_letter_count, alerts_waiting } = metrics;
   const letters = dead
@@ -211,7 +210,7 @@ export function jobsGlance(
             },
           ]
         : []),
-      ...escalations(uncertain, Date.parse(metrics.now)),
+      ...escalations(forAPerson, Date.parse(metrics.now)),
       ...metrics.unhandled.map(({ object_type, action, count, job_id }) =>
         need(
           `jobs nobody ${object_type} ${action}`,

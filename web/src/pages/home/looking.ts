@@ -9,7 +9,7 @@ import { useEffect } from "preact/hooks";
 
 import { EngineAddress } from "../../api/client";
 import { api } from "../../api/server";
-import type { AlertNow, RoomList, RoomView, SchedulerGovernance, SchedulerGoverned } from "../../api/types";
+import type { AlertNow, RoomList, RoomView } from "../../api/types";
 import { engineTime, integer } from "../../wording";
 import type { Glance } from "./glance";
 import { actionsGlance, creditGlance, fleetGlance, jobsGlance, playbackGlance, recentAlerts } from "./glance";
@@ -17,7 +17,6 @@ import { actionsGlance, creditGlance, fleetGlance, jobsGlance, playbackGlance, r
 const NOTHING: Glance = { figures: [], needs: [] };
 const MOST_ENGINES = 8;
 const DEAD_SHOWN = 3;
-const MOST_OBJECTS = 200;
 
 type Look = (room: RoomView, signal: AbortSignal) => Promise<Glance>;
 
@@ -42,19 +41,10 @@ const LOOKS: Readonly<Record<string, Look>> = {
       api.get("/scheduler/jobs", {}, { status: "dead_letter", limit: DEAD_SHOWN }, signal),
       api.get("/scheduler/governance", {}, {}, signal),
     ]);
-    return jobsGlance(metrics, dead.jobs, await escalated(governance, signal));
+    return jobsGlance(metrics, dead.jobs, governance.for_a_person);
   },
   credit: async (_, signal) => creditGlance((await api.get("/api/v1/simulator/admin/runs", {}, {}, signal)).items),
 };
-
-/** Objects of the kinds about which a person was ever asked; of very many, the first. */
-async function escalated({ counts }: SchedulerGovernance, signal: AbortSignal): Promise<SchedulerGoverned[]> {
-  const kinds = counts.flatMap(({ kind, word }) => (kind === "escalation" ? [word] : []));
-  const pages = await Promise.all(
-    kinds.map((kind) => api.get("/scheduler/objects", {}, { object_type: kind, limit: MOST_OBJECTS }, signal)),
-  );
-  return pages.flatMap(({ objects }) => objects);
-}
 
 /** The records in which alerts were raised, by fleet and tick: they do not change, and are asked for once. */
 const raisedIn = new Map<string, number>();

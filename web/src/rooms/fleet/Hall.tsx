@@ -11,7 +11,7 @@ import { paletteOf } from "../../canvas/palette";
 import { theme } from "../../theme";
 import { counted } from "../../wording";
 import type { Camera, Size } from "./geometry";
-import { fitting, onMap, panned, truckAt, zoomed } from "./geometry";
+import { extentOf, fitting, onMap, panned, truckAt, zoomed } from "./geometry";
 import { Layers } from "./layers";
 import { Motion } from "./motion";
 import type { View } from "./paint";
@@ -191,8 +191,9 @@ function nextTruck({ trucks }: FleetNow, chosen: string | null, step: number): s
   return trucks[next]?.robot_id ?? null;
 }
 
-function sizeFor(width: number, { low, high }: MapView): Size {
-  const shape = (high[1] - low[1] + 4_000) / Math.max(high[0] - low[0] + 4_000, 1);
+function sizeFor(width: number, map: MapView): Size {
+  const { width: across, height: up } = extentOf(map);
+  const shape = up / across;
   return { width, height: Math.round(Math.min(620, Math.max(260, width * Math.min(shape, 0.9)))) };
 }
 

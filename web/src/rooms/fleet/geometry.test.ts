@@ -33,17 +33,31 @@ const truck = (robot_id: string, place: ReturnType<typeof at> | null) =>
   ({ robot_id, at: place }) as unknown as TruckNow;
 const fleet = (...trucks: TruckNow[]) => ({ trucks }) as unknown as FleetNow;
 
+const MAP = { low: [0, 0], high: [40_000, 10_000], nodes: [], profiles: [] } as const;
+
 test("the whole map fits into the picture, north up", () => {
-  const camera = fitting({ low: [0, 0], high: [40_000, 10_000] }, SIZE);
+  const camera = fitting(MAP, SIZE);
   const [south, north] = [onScreen(camera, SIZE, { x: 0, y: 0 }), onScreen(camera, SIZE, { x: 40_000, y: 10_000 })];
 
-  expect(south.x).toBeCloseTo(28);
-  expect(north.x).toBeCloseTo(372);
+  expect(south.x).toBeCloseTo(32);
+  expect(north.x).toBeCloseTo(368);
   expect(north.y).toBeLessThan(south.y);
 });
 
+test("a truck that stands at the edge of the map is seen whole, and so are names there", () => {
+  const outline = { front: 2_100, rear: 2_300, side: 900 };
+  const profiles = [{ profile_id: "long", body: outline, envelope: outline }];
+  const nodes = [{ id: "GOODS-IN-NORTH", station: true, parking: false }] as unknown as MapView["nodes"];
+
+  const high = fitting({ low: [0, 0], high: [5_000, 10_000], nodes: [], profiles }, SIZE);
+  const named = fitting({ ...MAP, nodes }, SIZE);
+
+  expect(onScreen(high, SIZE, { x: 0, y: 12_300 }).y).toBeGreaterThanOrEqual(0);
+  expect(onScreen(named, SIZE, { x: 0, y: 0 }).x).toBeGreaterThanOrEqual(49);
+});
+
 test("what is under the pointer stays there while one comes nearer", () => {
-  const camera = fitting({ low: [0, 0], high: [40_000, 10_000] }, SIZE);
+  const camera = fitting(MAP, SIZE);
   const pointer = { x: 100, y: 50 };
 
   const nearer = zoomed(camera, SIZE, pointer, 2);

@@ -18,14 +18,31 @@ export interface Camera extends Point {
   readonly scale: number;
 }
 
-const MARGIN_PX = 28;
+const MARGIN_PX = 32;
 const MOST_SCALE = 0.4;
+/** About as broad as a letter of a name gets. */
+const LETTER_PX = 7;
+/** Names may take so much of the width, and not more, from the map. */
+const MOST_FOR_NAMES = 1 / 4;
 
-/** The whole map in a picture of this size. */
-export function fitting({ low, high }: Pick<MapView, "low" | "high">, { width, height }: Size): Camera {
-  const across = Math.max(high[0] - low[0], 1_000);
-  const up = Math.max(high[1] - low[1], 1_000);
-  const scale = Math.min((width - 2 * MARGIN_PX) / across, (height - 2 * MARGIN_PX) / up, MOST_SCALE);
+type Extent = Pick<MapView, "low" | "high" | "nodes" | "profiles">;
+
+/** How broad and how high a map is with everything that may stand at its edges, in millimetres. */
+export function extentOf({ low, high, profiles }: Extent): Size {
+  const reaches = profiles.map(({ envelope: { front, rear, side } }) => Math.hypot(Math.max(front, rear), side));
+  const reach = Math.max(500, ...reaches);
+  return { width: high[0] - low[0] + 2 * reach, height: high[1] - low[1] + 2 * reach };
+}
+
+/** The whole map in a picture of this size: also trucks and names at its edges. */
+export function fitting(map: Extent, { width, height }: Size): Camera {
+  const [{ low, high }, { width: across, height: up }] = [map, extentOf(map)];
+  const named = map.nodes.filter(({ station, parking }) => station || parking);
+  const letters = Math.max(0, ...named.map(({ id }) => id.length));
+  // Half of a name stands beside the middle of its node.
+  const beside = Math.min(Math.max(2 * MARGIN_PX, letters * LETTER_PX), width * MOST_FOR_NAMES);
+  const within = Math.min((width - beside) / (high[0] - low[0]), (height - 2 * MARGIN_PX) / (high[1] - low[1]));
+  const scale = Math.min(width / across, height / up, within, MOST_SCALE);
   return { x: (low[0] + high[0]) / 2, y: (low[1] + high[1]) / 2, scale: Math.max(scale, 1e-4) };
 }
 

@@ -23,9 +23,11 @@ export function usePolled<T>(key: string, ask: (signal: AbortSignal) => Promise<
   const again = useRef<() => void>(() => undefined);
   useEffect(() => {
     let timer: ReturnType<typeof setTimeout> | undefined;
+    let newest = 0;
     const abort = new AbortController();
-    const settle = (answer: T | null, failure: ApiError | null) => {
-      if (abort.signal.aborted) return;
+    const settle = (number: number, answer: T | null, failure: ApiError | null) => {
+      // Who asked again meanwhile, after a deed, wants what was asked last, and once.
+      if (abort.signal.aborted || number !== newest) return;
       batch(() => {
         if (failure === null) value.value = answer;
         error.value = failure;
@@ -34,12 +36,16 @@ export function usePolled<T>(key: string, ask: (signal: AbortSignal) => Promise<
     };
     const look = () => {
       clearTimeout(timer);
-      if (document.visibilityState === "hidden") timer = setTimeout(look, EVERY_MS);
-      else
-        ask(abort.signal).then(
-          (answer) => settle(answer, null),
-          (thrown: unknown) => settle(null, asApiError(thrown)),
-        );
+      if (document.visibilityState === "hidden") {
+        timer = setTimeout(look, EVERY_MS);
+        return;
+      }
+      newest += 1;
+      const number = newest;
+      ask(abort.signal).then(
+        (answer) => settle(number, answer, null),
+        (thrown: unknown) => settle(number, null, asApiError(thrown)),
+      );
     };
     value.value = null;
     again.current = look;

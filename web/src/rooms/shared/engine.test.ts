@@ -145,6 +145,37 @@ test("a journal that was replaced by another one is followed from anew", async (
   live.stop();
 });
 
+test("an answer that a later one has overtaken is not shown", async () => {
+  const { sources } = following(-1);
+  const waiting: ((state: { readonly n: number }) => void)[] = [];
+  const api = new Api({
+    fetch: () => Promise.resolve(new Response(writeJson(journalTo(-1)))),
+    onUnauthorised: () => {},
+  });
+  const read = () => new Promise<{ readonly n: number }>((answer) => waiting.push(answer));
+  const live = new LiveEngine(api, new EngineAddress("tally", "demo"), read, sources.open);
+
+  const [before, after] = [live.refresh(), live.refresh()];
+  waiting[1]?.({ n: 2 });
+  await after;
+  waiting[0]?.({ n: 1 });
+  await before;
+
+  expect(live.state.value).toEqual({ n: 2 });
+  live.stop();
+});
+
+test("two questions at once open one stream", async () => {
+  const { live, sources } = following(1);
+
+  await Promise.all([live.refresh(), live.refresh()]);
+  await vi.advanceTimersByTimeAsync(100);
+
+  expect(sources.opened).toHaveLength(1);
+  expect(live.came.value).toHaveLength(1);
+  live.stop();
+});
+
 test("an engine that is not followed any more asks nothing", async () => {
   const { live, sources, asked } = following(1);
   await live.start();

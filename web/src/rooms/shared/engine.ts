@@ -65,6 +65,9 @@ export class LiveEngine<State extends Numbered> {
   #stateTimer: ReturnType<typeof setTimeout> | null = null;
   #stateDue = Infinity;
   #extentDue = 0;
+  #asked = 0;
+  #answered = 0;
+  #opening = false;
 
   constructor(
     api: Pick<Api, "journal">,
@@ -94,19 +97,23 @@ export class LiveEngine<State extends Numbered> {
   async refresh(): Promise<void> {
     const known = this.#highest;
     this.#stateDue = Infinity;
+    this.#asked += 1;
+    const number = this.#asked;
     try {
       const state = await this.#readNow(this.address);
       // What was published is in every later state; a lower number means the journal was replaced by another one.
       if (state.n < known) this.#forget();
       if (Date.now() >= this.#extentDue) await this.#measure(state.n);
-      if (this.#stopped) return;
+      // An answer that was overtaken by the one to a later question is of no use any more.
+      if (this.#stopped || number < this.#answered) return;
+      this.#answered = number;
       batch(() => {
         this.state.value = state;
         this.error.value = null;
       });
-      if (this.stream.value === null) await this.#openStream(state.n, this.extent.value.first);
+      if (this.stream.value === null && !this.#opening) await this.#openStream(state.n, this.extent.value.first);
     } catch (thrown) {
-      if (!this.#stopped) this.error.value = asApiError(thrown);
+      if (!this.#stopped && number >= this.#answered) this.error.value = asApiError(thrown);
     }
     if (!this.#stopped) this.#refreshWithin(STATE_EVERY_MS);
   }
@@ -120,7 +127,12 @@ export class LiveEngine<State extends Numbered> {
 
   async #openStream(last: number, first: number): Promise<void> {
     const begin = Math.max(first, last - BACKFILL_RECORDS);
-    if (last >= begin) await this.#takeFirstOf(begin);
+    this.#opening = true;
+    try {
+      if (last >= begin) await this.#takeFirstOf(begin);
+    } finally {
+      this.#opening = false;
+    }
     if (this.#stopped) return;
     this.stream.value = new EventStream({
       address: (after) => this.address.stream(after),

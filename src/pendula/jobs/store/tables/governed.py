@@ -17,6 +17,9 @@ _decode = msgspec.json.Decoder(Governed).decode
 TRACE = "trace_"
 _GATE = ", ".join(Gate.__struct_fields__)
 
+# As the index says it, so that it is used.
+_FOR_A_PERSON = """instr(body, '"decision_mode":"escalate"') > 0 AND instr(body, '"closed":') = 0"""
+
 
 class GovernedTables:
     """Reads and writes within one transaction."""
@@ -72,6 +75,12 @@ class GovernedTables:
         """How many objects of each type are where."""
         query = "SELECT object_type, place, count(*) FROM governed GROUP BY object_type, place ORDER BY 1, 2"
         return [(row[0], row[1], row[2]) for row in self._connection.execute(query)]
+
+    def for_a_person(self, limit: int) -> tuple[int, list[Governed]]:
+        """How many objects wait for a person to decide, and the first of them by type and id."""
+        [(count,)] = self._connection.execute(f"SELECT count(*) FROM governed WHERE {_FOR_A_PERSON}")
+        query = f"SELECT body FROM governed WHERE {_FOR_A_PERSON} ORDER BY object_type, object_id LIMIT ?"
+        return count, [_read(row[0]) for row in self._connection.execute(query, (limit,))]
 
     def any_closed(self) -> bool:
         return bool(self._connection.execute("SELECT EXISTS (SELECT 1 FROM closed_objects)").fetchone()[0])

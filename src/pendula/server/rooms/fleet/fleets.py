@@ -30,7 +30,7 @@ from pendula.kernel.engine import Outside
 from pendula.kernel.journal import FileJournal
 from pendula.kernel.limits import GIB
 from pendula.server.data_directory import NAME
-from pendula.server.errors import HttpRefused, NotFound
+from pendula.server.errors import EngineUnavailable, HttpRefused, NotFound
 from pendula.server.hosting.engine_host import EngineHost
 from pendula.server.hosting.room_spec import Host
 from pendula.server.hosting.supervisor import Supervisor
@@ -146,9 +146,11 @@ class Fleets:
             del self._expected[next(iter(self._expected))]
 
     def loop(self, name: str) -> FleetLoop:
-        """Raises `NotFound`."""
+        """Raises `NotFound`, or `EngineUnavailable` for a fleet that is about to begin."""
         found = self._loops.get(name)
-        if found is None or found.host.closed:
+        if found is None:
+            raise EngineUnavailable(f"The fleet {name!r} is starting; try again in a moment", engine=name)
+        if found.host.closed:
             raise NotFound(f"The fleet {name!r} is not served", room="fleet", engine=name, known=sorted(self._loops))
         return found
 
@@ -227,5 +229,6 @@ def fleets_of(supervisor: Supervisor) -> Fleets:
 
 
 def loop_of(supervisor: Supervisor, name: str) -> FleetLoop:
-    supervisor.host("fleet", name)
+    # Known, and not one that could not be opened.
+    assert supervisor.host("fleet", name).driver
     return fleets_of(supervisor).loop(name)

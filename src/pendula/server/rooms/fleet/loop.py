@@ -137,7 +137,7 @@ class FleetLoop:
         loop = asyncio.get_running_loop()
         speed = 1 if self.simulation is None else self.simulation.speed
         period = self.engine.config.traffic.tick_period_ms
-        begun, began_ms = loop.time(), self.engine.now()
+        begun, began_ms = loop.time(), self.engine.now() + self._away_ms()
         due, every = begun, period / 1000 / speed
         punctuality = Punctuality(int(every * MILLION))
         while not self.host.closed and self.host.state is State.READY:
@@ -168,6 +168,12 @@ class FleetLoop:
         self.alerts.append(AlertNow(tick, now, "alert", None, code=code, robot_ids=[], message=told.message))
         tell = log.warning if told.behind else log.info
         tell(code.lower(), fleet=self.host.name, problem=told.message)
+
+    def _away_ms(self) -> int:
+        """For how long real trucks were without a manager, at least: nobody knows it, and those who drove have driven
+        on until they stopped. So long that they count as not heard; in less time what they did would be a jump."""
+        params = self.engine.config.traffic
+        return params.robot_offline_ms + params.tick_period_ms if self._restarted and self.simulation is None else 0
 
     async def _tick(self, now_ms: int, period_ms: int) -> None:
         actions, self._actions = self._actions, []

@@ -19,6 +19,7 @@ from pendula.fleet.driving.records import Record
 from pendula.fleet.engine import FleetEngine
 from pendula.fleet.health.judging import is_fresh
 from pendula.fleet.health.orders import not_to_be_freed
+from pendula.fleet.health.recovery import awaits_person
 from pendula.fleet.model import MoveStyle
 from pendula.fleet.network.graph import Edge, Node
 from pendula.fleet.routing.route_plan import RoutePlan
@@ -106,8 +107,8 @@ class Bands(Struct, frozen=True):
 
 class TruckNow(Struct, frozen=True):
     """One truck. `stop`: its stop line; `refuge`: where its grant ends; `because`: who is in its way, to the root.
-    `silent`: nothing fresh is heard of it, and nobody said that it is absent; `releasable`: what a person may free of
-    it by force, nothing while it may still move; `report_age`: None before its first report."""
+    `silent`: nothing fresh is heard of it, nobody said that it is absent; `needs_person`: it stands until one acts;
+    `releasable`: what may be freed by force, nothing while it may move; `report_age`: None before its first report."""
 
     robot_id: str
     profile_id: str
@@ -121,6 +122,7 @@ class TruckNow(Struct, frozen=True):
     paused: bool
     silent: bool
     absent: bool
+    needs_person: bool
     releasable: list[str]
     task_id: str | None
     report_age: int | None
@@ -293,6 +295,7 @@ def _truck(engine: FleetEngine, record: Record, told: Told) -> TruckNow:
         paused=record.paused,
         silent=not record.absent and not is_fresh(record, traffic.now_ms, engine.config.traffic),
         absent=record.absent,
+        needs_person=awaits_person(record, traffic.now_ms, engine.config.traffic),
         releasable=_releasable(record, traffic.now_ms, engine.config.traffic),
         task_id=None if task is None else task.task_id,
         report_age=None if record.pose is None else traffic.now_ms - record.report_ms,
@@ -312,18 +315,16 @@ def _truck(engine: FleetEngine, record: Record, told: Told) -> TruckNow:
 
 def _sentence(told: Told, phase: Phase) -> str:
     """Why a truck stands; one that is at its work says so."""
-    if told.code is None and phase in WORKING:
-        return f"{told.robot_id} is {WORKING[phase]}."
-    return explain.sentence(told)
+    at_work = told.code is None and phase in WORKING
+    return f"{told.robot_id} is {WORKING[phase]}." if at_work else explain.sentence(told)
 
 
 def _place(record: Record) -> PointView | None:
     """Where a truck says it is; where nothing was heard of it, the node it is believed to stand in."""
     if record.pose is not None:
         return PointView(_mm(record.pose.x_um), _mm(record.pose.y_um), _mm(record.pose.yaw_urad))
-    plan = None if record.track is None else record.track.plan
-    if plan is not None and plan.segments:
-        return _on(plan, record.at_um)
+    if record.track is not None and record.track.plan.segments:
+        return _on(record.track.plan, record.at_um)
     at = record.site.network.nodes[record.node].at
     return PointView(_mm(at.x_um), _mm(at.y_um), 0)
 
@@ -360,9 +361,8 @@ def _stretches(record: Record, low_um: int, high_um: int) -> Iterator[tuple[int,
 
 def _releasable(record: Record, now_ms: int, params: TrafficParams) -> list[str]:
     """What a person may take from a truck, by the names that actions have for it."""
-    if not_to_be_freed(record, now_ms, params) is not None:
-        return []
-    return sorted({resource_id(record.site, one) for one in record.keeps})
+    is_kept = not_to_be_freed(record, now_ms, params) is not None
+    return [] if is_kept else sorted({resource_id(record.site, one) for one in record.keeps})
 
 
 def _zones(record: Record) -> list[int]:

@@ -133,6 +133,7 @@ def _replies() -> dict[str, Shape]:
     figures: Shape = {
         "places": shapes.listed(record({"object_type": TEXT, "place": TEXT, "objects": COUNT})),
         "counts": shapes.listed(record({"kind": TEXT, "word": TEXT, "count": COUNT})),
+        "for_a_person": record({"count": COUNT, "first": shapes.listed(subject)}),
     }
     return {
         "Governed": record({SHOWN_AS.get(name, name): _shown(name) for name in Governed.__struct_fields__}),

@@ -1,0 +1,84 @@
+"""Which trucks stand until a person acts, and which go on by themselves."""
+
+from collections.abc import Callable
+
+import pytest
+
+from pendula.fleet.contracts.traffic import RobotStatus
+from pendula.fleet.health.recovery import awaits_person
+from pendula.fleet.tick import OrderKind
+from tests.fleet.health.troubled import Hall
+
+ASIDE = (0, 900_000)
+
+
+def waiting(hall: Hall) -> list[str]:
+    traffic = hall.traffic
+    return [one.robot_id for one in traffic.records if awaits_person(one, traffic.now_ms, traffic.params)]
+
+
+def stuck(hall: Hall) -> None:
+    hall.first.jammed = True
+    hall.run(60)
+    hall.first.jammed = False
+
+
+def paused(hall: Hall) -> None:
+    hall.order(OrderKind.PAUSE)
+
+
+def faulty(hall: Hall) -> None:
+    hall.first.status = RobotStatus.FAULT
+    hall.run(10)
+
+
+def silent(hall: Hall) -> None:
+    hall.first.mute = True
+    hall.run(30)
+
+
+def carried_away(hall: Hall) -> None:
+    hall.first.off = ASIDE
+    hall.run(60)
+
+
+@pytest.mark.req("FLT-FAIL-11", "FLT-FAIL-13")
+@pytest.mark.parametrize("trouble", [stuck, paused, faulty, silent, carried_away])
+def test_a_truck_that_stands_until_somebody_acts_waits_for_a_person(trouble: Callable[[Hall], None]) -> None:
+    hall = Hall()
+    before = waiting(hall)
+    trouble(hall)
+
+    assert (before, waiting(hall)) == ([], ["R1"])
+
+
+@pytest.mark.req("FLT-FAIL-7")
+def test_a_truck_that_comes_back_by_itself_does_not_wait_for_a_person() -> None:
+    hall = Hall()
+    hall.first.off = ASIDE
+    hall.step()
+    first = waiting(hall)  # it is in doubt, and nobody knows yet for how long
+    hall.first.off = (0, 0)
+    seen = [waiting(hall) for _ in range(40) if hall.step()]
+
+    assert (first, [one for one in seen if one]) == ([], [])
+
+
+@pytest.mark.req("FLT-FAIL-11")
+def test_nobody_waits_any_longer_once_a_person_has_acted() -> None:
+    hall = Hall()
+    stuck(hall)
+    hall.order(OrderKind.CLEAR)
+
+    assert waiting(hall) == []
+
+
+@pytest.mark.req("FLT-FAIL-6")
+def test_who_stands_for_a_lost_truck_does_not_wait_for_a_person_itself() -> None:
+    hall = Hall()
+    second = hall.drivers["R2"]
+    hall.first.off = (second.x - hall.first.x, second.y - hall.first.y)
+    hall.run(60)
+
+    assert hall.record(1).foreign == 0
+    assert waiting(hall) == ["R1"]

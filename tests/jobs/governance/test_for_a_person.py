@@ -1,0 +1,46 @@
+"""What waits for a person is counted whole, and found without reading what does not."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from pendula.jobs.store.tables import governed
+from tests.jobs.governance.living import WHOLE, Town
+
+
+def test_every_object_that_only_a_person_may_decide_about_is_counted(tmp_path: Path) -> None:
+    town = Town(tmp_path)
+    # What somebody wrote is no member of the object, whatever it looks like.
+    trap = '"decision_mode":"escalate"'
+    for number in range(230):
+        risk = "high" if number % 2 else "low"
+        town.user.create("cognition", f"c{number:03d}{trap}", **WHOLE, unknown_type="multipath", risk_tier=risk)
+    town.user.create("cognition", "known", **{**WHOLE, "falsify_if": f"{trap}, {{'closed':1}}"}, risk_tier="low")
+    shown = [town.user.show("cognition", f"c{number:03d}{trap}")["object"] for number in range(230)]
+    waiting = [one for one in shown if one["decision_mode"] == "escalate" and one["closed"] is None]
+
+    told = town.user.figures()["for_a_person"]
+
+    assert 0 < len(waiting) < 230
+    assert told == {"count": len(waiting), "first": waiting[:3]}
+    town.scheduler.close()
+
+
+def test_what_was_decided_waits_no_longer(tmp_path: Path) -> None:
+    town = Town(tmp_path)
+    town.open_gates()
+    town.user.create("cognition", "c", **WHOLE, unknown_type="multipath", risk_tier="high")
+    before = town.user.figures()["for_a_person"]["count"]
+    town.user.decide("cognition", "c", "verify", "passed", reason="seen", evidence_refs=["ev_2"])
+
+    assert (before, town.user.figures()["for_a_person"]) == (1, {"count": 0, "first": []})
+    town.scheduler.close()
+
+
+def test_those_who_wait_are_found_by_an_index(tmp_path: Path) -> None:
+    Town(tmp_path).scheduler.close()
+    with closing(sqlite3.connect(tmp_path / "jobs.db")) as connection:
+        query = f"EXPLAIN QUERY PLAN SELECT count(*) FROM governed WHERE {governed._FOR_A_PERSON}"
+        steps = [row[3] for row in connection.execute(query)]
+
+    assert [step for step in steps if "governed_for_a_person" in step] == steps
