@@ -1,7 +1,6 @@
 """Offline: from a source map to a compiled one, with everything that is wrong with it. Only this package needs shapely.
 
 compile         a source map, truck profiles and parameters into a compiled map, or into a report of what is wrong
-apart           the same in a process of its own, for whoever has others to serve meanwhile
 source_form     a source map in its canonical form: what `mapHash` is computed from
 normal_form     a source map as a network: sorted nodes, directed edges with keys, curves and lanes
 kinks           bends in nodes that a truck passes without a stop

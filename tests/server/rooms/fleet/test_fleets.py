@@ -21,8 +21,8 @@ from pendula.kernel.disk import Disk, RealDisk
 from pendula.kernel.limits import MIB
 from pendula.server.hosting.room_spec import RoomSpec
 from pendula.server.rooms.fleet import fleets, routes
+from pendula.server.rooms.fleet.alerts import WINDOW
 from pendula.server.rooms.fleet.fleets import fleets_of
-from pendula.server.rooms.fleet.punctuality import WINDOW
 from pendula.server.rooms.fleet.routes import room_for
 from pendula.server.security.identity import Role
 from pendula.server.security.tokens import TokenStore

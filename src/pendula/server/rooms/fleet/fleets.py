@@ -15,7 +15,6 @@ import msgspec
 import structlog
 from fastapi import Path
 
-from pendula.fleet.compiler.apart import CompilerApart
 from pendula.fleet.engine import FleetEngine
 from pendula.fleet.model import MapDamaged
 from pendula.fleet.runs import RingJournal
@@ -34,6 +33,7 @@ from pendula.server.errors import EngineUnavailable, HttpRefused, NotFound
 from pendula.server.hosting.engine_host import EngineHost
 from pendula.server.hosting.room_spec import Host
 from pendula.server.hosting.supervisor import Supervisor
+from pendula.server.rooms.fleet.compiler_apart import CompilerApart
 from pendula.server.rooms.fleet.demo import DEMO_NAME, DEMO_SIMULATION, Caretaker
 from pendula.server.rooms.fleet.figures import Figures
 from pendula.server.rooms.fleet.loop import FleetLoop

@@ -15,7 +15,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from pendula.documents import Document, read_bytes
-from pendula.fleet.compiler.apart import CompilerStopped
 from pendula.fleet.contracts.traffic import OperatorAnswer
 from pendula.fleet.engine import FleetEngine
 from pendula.fleet.scenarios import Run
@@ -30,6 +29,7 @@ from pendula.server.hosting.engine_host import EngineHost
 from pendula.server.hosting.moments import Facts, said
 from pendula.server.hosting.room_spec import Lifecycle, New, RoomSpec, Sentences
 from pendula.server.rooms.fleet import acting, bodies, remote, views
+from pendula.server.rooms.fleet.compiler_apart import CompilerStopped
 from pendula.server.rooms.fleet.demo import DEMO_NAME, demo_config
 from pendula.server.rooms.fleet.fleets import FLEET, DrawingBoard, FleetName, Fleets, fleets_of, loop_of, opened
 from pendula.server.rooms.fleet.trucks import Simulation

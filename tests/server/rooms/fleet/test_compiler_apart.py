@@ -6,12 +6,12 @@ import time
 import pytest
 
 from pendula.fleet import compile_map
-from pendula.fleet.compiler.apart import CompilerApart, CompilerStopped
 from pendula.fleet.model import CompileParams, MapRefused
 from pendula.fleet.samples import FL_STD
 from pendula.fleet.samples.halls import grid
 from pendula.fleet.samples.scenes import Sketch
 from pendula.kernel.limits import GIB, MIB
+from pendula.server.rooms.fleet.compiler_apart import CompilerApart, CompilerStopped
 
 PARAMS = CompileParams()
 

@@ -1,6 +1,6 @@
 """A map compiled in a process of its own: what it takes of time and memory is taken from nobody else.
 
-    python -m pendula.fleet.compiler.apart
+    python -m pendula.server.rooms.fleet.compiler_apart
 
 reads the wish from its input and writes the file of the compiled map, or what is wrong with it, to its output. Whoever
 waits may end it at any time. It has so many seconds of a processor and so much memory, and no more.
