@@ -1,7 +1,7 @@
 """Who takes which task, and why nobody does: the truck that is at the pick soonest, of those that are free.
 
-Tasks are looked at by priority, age and id, trucks by the time they need and by id: no tie is left to chance. A task
-that nobody can take keeps no other from being taken.
+Tasks are looked at by priority, by how many trucks are on their way to their stations, age and id, trucks by the time
+they need and by id: no tie is left to chance. A task that nobody can take keeps no other from being taken.
 """
 
 from collections.abc import Sequence
@@ -45,17 +45,31 @@ class Assignment:
         free = [one for one in self._drivers if self._may_be_sent(one, now_ms)]
         if not free or not self._book.ready:
             return
-        under_way, left = self._book.under_way(), self._most
-        for task in self._book.waiting():
-            if not free or not left:
+        under_way = self._book.under_way()
+        waiting = self._book.in_turn(self._book.ready.values(), under_way)
+        for _ in range(self._most):
+            taken = self._first_handed_out(waiting, under_way, free, now_ms)
+            if taken is None:
                 return
-            if self._book.exhausted(task, under_way) is not None:
-                continue
-            taken = self._hand_out(task, free, now_ms)
-            if taken is not None:
-                under_way.take(task.order)
-                free = [one for one in free if one is not taken]
-                left -= 1
+            task, driver, tried = taken
+            under_way.take(task.order)
+            free = [one for one in free if one is not driver]
+            # One truck more is on its way to two stations.
+            waiting = self._book.in_turn(waiting[tried:], under_way)
+
+    def _first_handed_out(
+        self, waiting: Sequence[Task], under_way: UnderWay, free: Sequence[Driver], now_ms: int
+    ) -> tuple[Task, Driver, int] | None:
+        """The first task that a free truck takes, the truck, and how many tasks were tried."""
+        if not free:
+            return None
+        for tried, task in enumerate(waiting, 1):
+            driver = None
+            if self._book.exhausted(task, under_way) is None:
+                driver = self._hand_out(task, free, now_ms)
+            if driver is not None:
+                return task, driver, tried
+        return None
 
     def _hand_out(self, task: Task, free: Sequence[Driver], now_ms: int) -> Driver | None:
         """The nearest one takes it. It may be that it cannot, and somebody else can."""

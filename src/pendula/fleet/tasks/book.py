@@ -19,6 +19,8 @@ from pendula.fleet.tasks.stock import Stock
 
 # How many tasks are remembered that are over.
 REMEMBERED = 100
+# How much later a task may be made and still be assigned first, where its stations are less sought after.
+OVERTAKEN_MS = 600_000
 
 
 @dataclass(slots=True)
@@ -58,14 +60,17 @@ class Flow:
 
 @dataclass(frozen=True, slots=True)
 class UnderWay:
-    """How many tasks trucks are about, stream by stream and node by node."""
+    """How many tasks trucks are about, stream by stream and node by node; `calls`: how often trucks have yet to call at
+    a node, or are there."""
 
     streams: Counter[str | None]
     nodes: Counter[str]
+    calls: Counter[str]
 
     def take(self, order: TaskOrder) -> None:
         self.streams[order.stream_id] += 1
         self.nodes.update({order.pick_node_id, order.drop_node_id})
+        self.calls.update((order.pick_node_id, order.drop_node_id))
 
 
 @dataclass(slots=True)
@@ -166,9 +171,23 @@ class TaskBook:
             return nodes[turn % len(nodes)]
         return next((node for node in nodes if has(node)), None)
 
-    def waiting(self) -> list[Task]:
-        """Tasks that may be assigned: high priority first, then the oldest, then by id."""
-        return sorted(self.ready.values(), key=lambda one: (-one.order.priority, one.created_ms, one.task_id))
+    def in_turn(self, waiting: Iterable[Task], under_way: "UnderWay") -> list[Task]:
+        """The order in which such tasks are assigned: of equal priority those first to whose pick, then to whose drop,
+        the fewest trucks are on their way (FLT-TASK-15), then the oldest, then by id. Nobody is overtaken by tasks that
+        were made much later, so each has its turn."""
+        calls, oldest = under_way.calls, dict[int, int]()
+        tasks = list(waiting)
+        for one in tasks:
+            priority = one.order.priority
+            oldest[priority] = min(one.created_ms, oldest.get(priority, one.created_ms))
+
+        def key(one: Task) -> tuple[int, bool, int, int, int, str]:
+            order = one.order
+            late = one.created_ms - oldest[order.priority] > OVERTAKEN_MS
+            crowd = (0, 0) if late else (calls[order.pick_node_id], calls[order.drop_node_id])
+            return -order.priority, late, *crowd, one.created_ms, one.task_id
+
+        return sorted(tasks, key=key)
 
     def look(self, now_ms: int) -> None:
         """Which tasks that nobody has are ready, and which are no longer."""
@@ -188,10 +207,14 @@ class TaskBook:
 
     def under_way(self) -> "UnderWay":
         """What trucks are about, counted for the limits."""
-        taken = [one.order for one in self.open.values() if one.state in TAKEN or one.loaded]
+        tasks = [one for one in self.open.values() if one.state in TAKEN or one.loaded]
+        taken = [one.order for one in tasks]
+        calls = Counter(one.drop_node_id for one in taken)
+        calls.update(one.order.pick_node_id for one in tasks if not one.loaded)
         return UnderWay(
             Counter(one.stream_id for one in taken),
             Counter(node for one in taken for node in {one.pick_node_id, one.drop_node_id}),
+            calls,
         )
 
     def exhausted(self, task: Task, under_way: "UnderWay") -> str | None:
