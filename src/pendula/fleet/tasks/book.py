@@ -19,8 +19,6 @@ from pendula.fleet.tasks.stock import Stock
 
 # How many tasks are remembered that are over.
 REMEMBERED = 100
-# How much later a task may be made and still be assigned first, where its stations are less sought after.
-OVERTAKEN_MS = 600_000
 
 
 @dataclass(slots=True)
@@ -171,10 +169,12 @@ class TaskBook:
             return nodes[turn % len(nodes)]
         return next((node for node in nodes if has(node)), None)
 
-    def in_turn(self, waiting: Iterable[Task], under_way: "UnderWay") -> list[Task]:
-        """The order in which such tasks are assigned: of equal priority those first to whose pick, then to whose drop,
-        the fewest trucks are on their way (FLT-TASK-15), then the oldest, then by id. Nobody is overtaken by tasks that
-        were made much later, so each has its turn."""
+    def in_turn(self, waiting: Iterable[Task], under_way: UnderWay, overtake_ms: int) -> list[Task]:
+        """The order in which such tasks are assigned: high priority first, then the oldest, then by id.
+
+        Where tasks may overtake, of those made within `overtake_ms` of the oldest that goes first to whose pick,
+        then to whose drop, the fewest trucks are on their way (FLT-TASK-15); so each has its turn all the same.
+        """
         calls, oldest = under_way.calls, dict[int, int]()
         tasks = list(waiting)
         for one in tasks:
@@ -183,7 +183,7 @@ class TaskBook:
 
         def key(one: Task) -> tuple[int, bool, int, int, int, str]:
             order = one.order
-            late = one.created_ms - oldest[order.priority] > OVERTAKEN_MS
+            late = one.created_ms - oldest[order.priority] >= overtake_ms
             crowd = (0, 0) if late else (calls[order.pick_node_id], calls[order.drop_node_id])
             return -order.priority, late, *crowd, one.created_ms, one.task_id
 
