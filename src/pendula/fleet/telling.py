@@ -165,8 +165,8 @@ def _decided(one: Aim) -> tuple[object, ...]:
 
 @lru_cache(1 << 12)
 def _metres(micros: int) -> str:
-    """What `metres` gives, as text, without a detour over decimals. Stop lines, speeds and the targets of those who stand
-    are the same for many ticks: a few of every truck. More than that would fill up for hours."""
+    """What `metres` gives, as text, without a detour over decimals. Stop lines, speeds and the targets of those who
+    stand are the same for many ticks: a few of every truck. More than that would fill up for hours."""
     whole, rest = divmod(abs(micros), MILLION)
     sign = "-" if micros < 0 else ""
     return f"{sign}{whole}.{rest:06d}".rstrip("0") if rest else f"{sign}{whole}"
