@@ -68,9 +68,14 @@ def test_of_equal_priority_the_oldest_is_served_first() -> None:
     assert paper.task("R1") == "B"
 
 
-def second_taken(first: TaskOrder, *orders: TaskOrder, later_ms: int = 0) -> str | None:
+OVERTAKING = DispatchParams(overtake_ms=600_000)
+
+
+def second_taken(
+    first: TaskOrder, *orders: TaskOrder, later_ms: int = 0, params: DispatchParams = OVERTAKING
+) -> str | None:
     """What R2 takes while R1 is on its way with a task; the last one comes later than the others."""
-    paper = Paper()
+    paper = Paper(params=params)
     paper.see("R2", ok=False)
     paper.slow.add("R1")
     paper.step(*submitted(first))
@@ -81,6 +86,27 @@ def second_taken(first: TaskOrder, *orders: TaskOrder, later_ms: int = 0) -> str
     paper.see("R2", ok=True)
     paper.step()
     return paper.task("R2")
+
+
+@pytest.mark.req("FLT-TASK-5")
+@pytest.mark.parametrize("name", ["2", "4"])
+def test_unless_they_may_overtake_age_and_id_decide_whoever_is_on_the_way(name: str) -> None:
+    orders = TaskOrder(name, "N", "S"), TaskOrder("3", "W", "S")
+
+    assert second_taken(TaskOrder("1", "N", "S"), *orders, params=DispatchParams()) == name
+
+
+@pytest.mark.req("FLT-TASK-5")
+def test_unless_they_may_overtake_the_id_decides_between_tasks_of_one_moment() -> None:
+    paper = Paper()
+    paper.see("R2", ok=False)
+    paper.slow.add("R1")
+    paper.step(*submitted(TaskOrder("1", "N", "S")))
+    paper.step(*submitted(TaskOrder("3", "W", "S"), TaskOrder("2", "N", "S")))
+    paper.see("R2", ok=True)
+    paper.step()
+
+    assert (paper.task("R1"), paper.task("R2")) == ("1", "2")
 
 
 @pytest.mark.req("FLT-TASK-15")
@@ -101,7 +127,7 @@ def test_priority_counts_before_stations() -> None:
 
 
 @pytest.mark.req("FLT-TASK-5")
-@pytest.mark.parametrize(("later_ms", "taken"), [(599_900, "3"), (600_000, "2")])
+@pytest.mark.parametrize(("later_ms", "taken"), [(599_800, "3"), (599_900, "2")])
 def test_no_task_is_overtaken_by_those_that_are_made_ten_minutes_later(later_ms: int, taken: str) -> None:
     orders = TaskOrder("2", "N", "S"), TaskOrder("3", "W", "S")
 
@@ -110,7 +136,7 @@ def test_no_task_is_overtaken_by_those_that_are_made_ten_minutes_later(later_ms:
 
 @pytest.mark.req("FLT-TASK-15")
 def test_who_has_loaded_is_no_longer_on_the_way_to_its_pick() -> None:
-    paper = Paper()
+    paper = Paper(params=OVERTAKING)
     paper.see("R2", ok=False)
     paper.step(*submitted(TaskOrder("1", "N", "S")))
     while paper.dispatch.drivers[0].phase is not Phase.TO_DROP:

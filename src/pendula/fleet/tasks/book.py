@@ -22,8 +22,6 @@ from pendula.fleet.tasks.stock import Stock
 
 # How many tasks are remembered that are over.
 REMEMBERED = 100
-# How much later a task may be made and still be assigned first, where its stations are less sought after.
-OVERTAKEN_MS = 600_000
 
 Line: TypeAlias = tuple[int, str, str]
 Place: TypeAlias = tuple[int, str]
@@ -96,10 +94,13 @@ class Lines:
         if not places:
             del self._lines[line]
 
-    def in_turn(self, calls: Mapping[str, int], tried: Set[str]) -> Iterator[str]:
-        """The tasks that were not tried yet, in the order in which they are assigned: high priority first; of equal
-        priority those to whose pick, then to whose drop, the fewest trucks are on their way (FLT-TASK-15), then the
-        oldest, then by id. Nobody is overtaken by tasks that were made much later, so each has its turn."""
+    def in_turn(self, calls: Mapping[str, int], tried: Set[str], overtake_ms: int) -> Iterator[str]:
+        """The tasks that were not tried yet, in the order in which they are assigned: high priority first, then the
+        oldest, then by id.
+
+        Where tasks may overtake, of those made within `overtake_ms` of the oldest that goes first to whose pick,
+        then to whose drop, the fewest trucks are on their way (FLT-TASK-15); so each has its turn all the same.
+        """
         heads = {line: at for line, places in self._lines.items() if (at := _first(places, tried)) < len(places)}
         oldest: dict[int, int] = {}
         for line, at in heads.items():
@@ -108,7 +109,7 @@ class Lines:
 
         def turn(line: Line, place: Place) -> tuple[int, bool, int, int, Place]:
             priority, pick, drop = line
-            late = place[0] - oldest[priority] > OVERTAKEN_MS
+            late = place[0] - oldest[priority] >= overtake_ms
             return -priority, late, *((0, 0) if late else (calls.get(pick, 0), calls.get(drop, 0))), place
 
         queue = [(turn(line, self._lines[line][at]), line, at) for line, at in heads.items()]
@@ -234,9 +235,9 @@ class TaskBook:
             return nodes[turn % len(nodes)]
         return next((node for node in nodes if has(node)), None)
 
-    def in_turn(self, under_way: "UnderWay", tried: Set[str]) -> Iterator[Task]:
+    def in_turn(self, under_way: UnderWay, tried: Set[str], overtake_ms: int) -> Iterator[Task]:
         """Tasks that may be assigned and were not tried yet, in the order in which they are."""
-        return (self.ready[task_id] for task_id in self.lines.in_turn(under_way.calls, tried))
+        return (self.ready[task_id] for task_id in self.lines.in_turn(under_way.calls, tried, overtake_ms))
 
     def look(self, now_ms: int) -> None:
         """Which tasks that nobody has are ready, and which are no longer."""
