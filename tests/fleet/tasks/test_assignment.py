@@ -161,6 +161,16 @@ def test_a_priority_that_is_changed_counts_from_then_on() -> None:
     assert paper.task("R1") == "B"
 
 
+def test_a_priority_of_a_task_that_waits_for_a_truck_is_changed_too() -> None:
+    paper = Paper(robots=ONE)
+    paper.see("R1", ok=False)
+    paper.step(*submitted(TaskOrder("A", "N", "S"), TaskOrder("B", "N", "S")))
+    paper.see("R1", ok=True)
+    paper.step(PriorityChanged("B", 99))
+
+    assert paper.task("R1") == "B"
+
+
 @pytest.mark.req("FLT-TASK-6")
 def test_when_the_route_of_the_nearest_truck_is_refused_the_next_one_takes_the_task() -> None:
     paper = Paper()

@@ -53,30 +53,29 @@ class Assignment:
         free = [one for one in self._drivers if self._may_be_sent(one, now_ms)]
         if not free or not self._book.ready:
             return
-        under_way = self._book.under_way()
-        waiting = self._book.in_turn(self._book.ready.values(), under_way, self._params.overtake_ms)
+        under_way, tried = self._book.under_way(), set[str]()
         for _ in range(self._params.most_a_step):
-            taken = self._first_handed_out(waiting, under_way, free, now_ms)
+            taken = self._first_handed_out(under_way, tried, free, now_ms)
             if taken is None:
                 return
-            task, driver, tried = taken
+            task, driver = taken
+            # One truck more is on its way to two stations.
             under_way.take(task.order)
             free = [one for one in free if one is not driver]
-            # One truck more is on its way to two stations.
-            waiting = self._book.in_turn(waiting[tried:], under_way, self._params.overtake_ms)
 
     def _first_handed_out(
-        self, waiting: Sequence[Task], under_way: UnderWay, free: Sequence[Driver], now_ms: int
-    ) -> tuple[Task, Driver, int] | None:
-        """The first task that a free truck takes, the truck, and how many tasks were tried."""
+        self, under_way: UnderWay, tried: set[str], free: Sequence[Driver], now_ms: int
+    ) -> tuple[Task, Driver] | None:
+        """The first task that a free truck takes, and the truck; those before it are noted as tried."""
         if not free:
             return None
-        for tried, task in enumerate(waiting, 1):
+        for task in self._book.in_turn(under_way, tried, self._params.overtake_ms):
             driver = None
             if self._book.exhausted(task, under_way) is None:
                 driver = self._hand_out(task, free, now_ms)
             if driver is not None:
-                return task, driver, tried
+                return task, driver
+            tried.add(task.task_id)
         return None
 
     def _hand_out(self, task: Task, free: Sequence[Driver], now_ms: int) -> Driver | None:
