@@ -83,6 +83,10 @@ MAPS: dict[str, Callable[[], Sample]] = {
 }
 
 
+# Tasks may overtake each other, under every rule.
+OVERTAKE_MS = 600_000
+
+
 def endless(sample: Sample, name: str, duration_ms: int, seed: int) -> Scenario:
     """Streams of equal size that never end: together a few tasks more than there are trucks."""
     trucks, streams = sample.fleet.trucks, sample.fleet.streams
@@ -98,6 +102,7 @@ def endless(sample: Sample, name: str, duration_ms: int, seed: int) -> Scenario:
         ),
         duration_ms=duration_ms,
         traffic=TrafficParams(),
+        dispatch=DispatchParams(overtake_ms=OVERTAKE_MS),
         seed=seed,
     )
 
@@ -161,7 +166,7 @@ def _share(scenario: Scenario, site: CompiledMap, ours: Heard, kind: Kind) -> fl
     streams = tuple(replace(one, last_ms=-1) for one in scenario.streams)
     alone = replace(scenario, streams=streams)
     if kind is Kind.SHORTEST:
-        alone = replace(alone, dispatch=DispatchParams(opposition_milli=0, one_way_milli=0))
+        alone = replace(alone, dispatch=replace(alone.dispatch, opposition_milli=0, one_way_milli=0))
     roads: list[Fed] = []
     with _ruled(kind):
         run = Run(alone, site, lambda engine, _: _kept(roads, Fed(engine, tours)))

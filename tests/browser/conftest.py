@@ -28,7 +28,7 @@ FLAGS = (
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 # Long for a busy machine of few cores; what is there at once costs none of it.
-PATIENCE_MS = 15_000
+PATIENCE_MS = 30_000
 SCREEN: ViewportSize = {"width": 1280, "height": 720}
 
 Serve = Callable[..., str]

@@ -111,13 +111,13 @@ def test_the_slider_tells_times_finds_what_went_wrong_and_plays(demo: str, watch
 def test_a_link_shows_a_colleague_the_same_picture(demo: str, watched: Watched) -> None:
     page = watched.page
     live(page, f"{demo}/#/rooms/tally")
-    expect(page.get_by_test_id("time-slider-input")).to_be_enabled(timeout=30_000)
+    expect(page.get_by_test_id("time-slider-input")).to_be_enabled()
     page.get_by_test_id("time-slider-input").press("Home")
     expect(page.get_by_test_id("readout-record").locator("dd")).to_have_text("0")
     link = page.url
     live(page, f"{demo}/#/rooms/jobs")
     page.get_by_test_id("tab-gates").click()
-    expect(page.get_by_test_id("time-slider-input")).to_be_enabled(timeout=30_000)
+    expect(page.get_by_test_id("time-slider-input")).to_be_enabled()
     page.get_by_test_id("time-slider-input").press("Home")
     expect(page.get_by_test_id("past-moment")).to_be_visible()
     of_jobs = page.url

@@ -38,6 +38,14 @@ def pay(page: Page, payer: str, payee: str, amount: str) -> None:
     page.get_by_test_id("pay").click()
 
 
+def nobody_pays(page: Page) -> None:
+    """But by hand, however long the run goes on."""
+    page.get_by_test_id("intensity").focus()
+    with page.expect_response("**/intensity"):
+        page.keyboard.press("Home")
+    expect(page.get_by_test_id("run-controls").locator("output")).to_have_text("0 %")
+
+
 def test_the_village_lives_before_the_eyes(demo: str, watched: Watched) -> None:
     page = opened(watched, demo)
     expect(page.get_by_test_id("connection")).to_have_attribute("data-state", "live")
@@ -141,9 +149,7 @@ def test_a_run_is_started_and_steered_with_its_buttons(five: Page, watched: Watc
 
     five.get_by_test_id("run-pause").click()
     expect(state).to_contain_text("paused")
-    five.get_by_test_id("intensity").focus()
-    five.keyboard.press("Home")
-    expect(five.get_by_test_id("run-controls").locator("output")).to_have_text("0 %")
+    nobody_pays(five)
     five.get_by_test_id("run-resume").click()
     expect(state).to_contain_text("running")
     five.get_by_test_id("run-stop").click()
@@ -157,6 +163,7 @@ def test_a_run_is_started_and_steered_with_its_buttons(five: Page, watched: Watc
 def test_a_run_that_was_stopped_goes_on_as_a_new_one(five: Page, watched: Watched) -> None:
     pay(five, "anna", "bakery", "4")
     expect(five.get_by_test_id("paid")).to_be_visible()
+    nobody_pays(five)
     five.get_by_test_id("run-stop").click()
     before = five.get_by_test_id("run-picker").input_value()
 

@@ -120,7 +120,7 @@ def test_the_slider_goes_back_through_the_trail_and_to_live_again(page: Page, wa
     page.get_by_test_id("tab-objects").click()
     page.get_by_test_id("objects-table").get_by_role("link", name="library-004-poisoned").click()
     slider = page.get_by_test_id("time-slider-input")
-    expect(slider).to_be_enabled(timeout=30_000)
+    expect(slider).to_be_enabled()
 
     slider.fill("20")
 

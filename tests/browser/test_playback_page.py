@@ -130,7 +130,7 @@ def test_a_channel_rests_and_its_share_goes_to_the_other(hall: Page, watched: Wa
 
 
 def test_the_past_cannot_be_wished_for(hall: Page, watched: Watched) -> None:
-    expect(hall.get_by_test_id("time-slider-input")).to_be_enabled(timeout=30_000)
+    expect(hall.get_by_test_id("time-slider-input")).to_be_enabled()
     hall.get_by_test_id("time-slider-input").focus()
     hall.keyboard.press("Home")
     expect(hall.get_by_test_id("past-banner")).to_be_visible()
@@ -161,7 +161,6 @@ def test_the_slider_shows_the_past_of_the_player(hall: Page, watched: Watched) -
     hall.get_by_test_id("do-next").click()
     expect(hall.get_by_test_id("time-slider-input")).to_be_enabled()
 
-    expect(hall.get_by_test_id("time-slider-input")).to_be_enabled(timeout=30_000)
     hall.get_by_test_id("time-slider-input").focus()
     hall.keyboard.press("Home")
 

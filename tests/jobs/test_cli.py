@@ -1318,3 +1318,17 @@ def test_a_worker_settles_governed_objects_without_a_handler(
     assert ended.document["succeeded"] == 1
     assert jobs("objects", "show", "memory", "m", *db, "--json").document["object"]["status"] == "stale"
     assert jobs("worker", "--once", *db).code == 2
+
+
+def test_stats_say_how_many_objects_wait_for_a_person(jobs: Program, db: tuple[str, str]) -> None:
+    members = '{"falsify_if": "a counter-example", "review_interval": "P7D", "unknown_type": "multipath"}'
+    common = ("--members", members, "--evidence", "ev_1", "--expires-at", "2036-01-01T00:00:00Z", "--user", "mia")
+    jobs("objects", "create", "cognition", "a", "--risk", "low", *common, *db)
+    before = jobs("stats", *db).out
+    jobs("objects", "create", "cognition", "b", "--risk", "high", *common, *db)
+    one = jobs("stats", *db).out
+    jobs("objects", "create", "cognition", "c", "--risk", "high", *common, *db)
+
+    assert "for a person" not in before
+    assert "1 object waits for a person to decide." in one
+    assert "2 objects wait for a person to decide." in jobs("stats", *db).out

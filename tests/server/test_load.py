@@ -1,7 +1,9 @@
-"""Ten minutes of everything at once on a real server: its memory stands still after the first, and nothing is a 5xx.
+"""Ten minutes of everything at once on a real server: its memory stands still after the third, and nothing is a 5xx.
 
-Memory is told by the operating system in pages that grow by whatever the allocator asks for, so "still" has a margin;
-what grew here before grew by more than a hundred megabytes.
+What still grows in the first minutes has bounds: the newest 2 000 events of every engine (`kernel.stream.EventLog`),
+those of every credit run with a quarter to spare (`credit.served.ring.Ring`), and engines kept where somebody looked at
+the past. Memory is told by the operating system in pages that grow by whatever the allocator asks for, so "still" has a
+margin: from the third minute to the tenth it was 7 MiB, slowing down. What leaks 2 MiB a minute is seen.
 """
 
 import json
@@ -23,9 +25,9 @@ from urllib.parse import quote
 import pytest
 
 SECONDS = int(os.environ.get("LOAD_SECONDS", "600"))
-SETTLED_SECONDS = 60
+SETTLED_SECONDS = 180
 READY_SECONDS = 300  # a demo has a past to make, and the machine may be doing other things
-MARGIN_KIB = 40 * 1024
+MARGIN_KIB = 12 * 1024
 CALLERS = 4
 READERS = 8
 PAUSE_SECONDS = 0.02

@@ -1,7 +1,6 @@
 """What a tick tells: a record of it, and everything that is not as it was before it."""
 
 from collections.abc import Iterator, Sequence
-from decimal import Decimal
 from functools import lru_cache
 from hashlib import sha256
 
@@ -29,7 +28,7 @@ from pendula.fleet.events import (
 from pendula.fleet.targets.rolling_target import Aim
 from pendula.fleet.tasks.model import DispatchStep, TaskAlert, Transition
 from pendula.fleet.tick.traffic import TickOutputs
-from pendula.fleet.units import metres
+from pendula.fleet.units import MILLION
 from pendula.fleet.views.reasons import code_of, hold_reason, resource_id
 
 # Stops that a bundle is made of (FLT-OBS-11).
@@ -62,7 +61,9 @@ def told(before: Sequence[Record], outputs: TickOutputs, aims: Sequence[Aim]) ->
     for refused in outputs.refused_routes:
         yield RouteRefused(refused.robot_id, refused.route_id, refused.revision, refused.code, refused.cycle)
     for old, new in zip(before, after, strict=True):
-        yield from _changes(old, new, after)
+        # Most trucks go on as before: nothing is made for them.
+        if new.track is not old.track or new.granted != old.granted or not _holds_alike(old, new):
+            yield from _changes(old, new, after)
     for alert in outputs.alerts:
         yield AlertRaised(alert)
     yield from _incidents(before, outputs)
@@ -162,10 +163,13 @@ def _decided(one: Aim) -> tuple[object, ...]:
     return one.robot_id, one.seq, one.mode, one.hold_reason, route, revision, target
 
 
-@lru_cache(1 << 14)
-def _metres(micros: int) -> Decimal:
-    """Stop lines, speeds and the targets of those who stand are the same for many ticks."""
-    return metres(micros)
+@lru_cache(1 << 12)
+def _metres(micros: int) -> str:
+    """What `metres` gives, as text, without a detour over decimals. Stop lines, speeds and the targets of those who
+    stand are the same for many ticks: a few of every truck. More than that would fill up for hours."""
+    whole, rest = divmod(abs(micros), MILLION)
+    sign = "-" if micros < 0 else ""
+    return f"{sign}{whole}.{rest:06d}".rstrip("0") if rest else f"{sign}{whole}"
 
 
 def digest_of(value: object) -> str:

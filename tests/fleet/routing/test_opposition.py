@@ -3,7 +3,7 @@
 import pytest
 
 from pendula.fleet import compile_map
-from pendula.fleet.routing.opposition import against_us, one_way_us, opposite_edges
+from pendula.fleet.routing.opposition import against_us, kept_off_us, one_way_us, opposite_edges
 from pendula.fleet.routing.planner import AtNode, Planner, Way
 from pendula.fleet.samples import FL_STD, built_warehouse
 from pendula.fleet.samples.halls import reference_hall
@@ -51,6 +51,15 @@ def test_every_route_the_other_way_adds_its_share_of_the_cost(hall: CompiledMap)
     back = [hall.edge_number["A2->A1"]]
 
     assert against_us(planner, opposite_edges(hall), [back, back], 1_500) == {edge: 3 * own}
+
+
+@pytest.mark.req("FLT-LIVE-14")
+def test_a_way_to_rest_that_is_only_promised_counts_a_fourth(hall: CompiledMap) -> None:
+    planner, edge = Planner(hall, FL_STD), hall.edge_number["A1->A2"]
+    own = planner.drive_us(edge, hall.network.edges[edge].path.length_um)
+    back = [hall.edge_number["A2->A1"]]
+
+    assert kept_off_us(planner, opposite_edges(hall), [(back, []), ([], back)], 4_000) == {edge: 5 * own}
 
 
 def test_a_dearer_planner_leaves_the_other_one_as_it_was(hall: CompiledMap) -> None:

@@ -267,6 +267,28 @@ def test_the_way_on_keeps_its_stops_also_where_the_truck_could_drive_through() -
     assert made.whole[-1].route_s0_um + made.whole[-1].length_um == 40_000_000
 
 
+@pytest.mark.req("FLT-LIVE-14")
+@pytest.mark.parametrize(
+    ("stops", "passed", "errand", "promised"),
+    [
+        (("B", "D"), 0, ["A->B", "B->C", "C->D"], ["D->P"]),
+        (("C",), 1, ["B->C"], ["C->D", "D->P"]),
+        (("C",), 3, [], ["D->P"]),
+        (("P",), 2, ["C->D", "D->P"], []),
+    ],
+)
+def test_what_is_ahead_is_an_errand_to_the_last_stop_and_a_promise_from_there_to_rest(
+    stops: tuple[str, ...], passed: int, errand: list[str], promised: list[str]
+) -> None:
+    sketch = sketched(("A", 0, 0), ("B", 10, 0), ("C", 20, 0), ("D", 30, 0), ("P", 40, 0, "ParkPoint"))
+    sketch.chain("A", "B", "C", "D", "P")
+    site = compile_map(sketch.done(), [FL_STD])
+
+    found = route(site, on(site, "A->B", 0), *stops, rest="P").ahead(passed)
+
+    assert tuple([site.network.edges[edge].key for edge in part] for part in found) == (errand, promised)
+
+
 @pytest.mark.req("FLT-PLAN-6", "FLT-API-2")
 def test_the_form_of_a_route_with_its_stops_fits_the_contract() -> None:
     site = scene("hall-demo")

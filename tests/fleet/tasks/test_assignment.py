@@ -1,4 +1,4 @@
-"""Who takes a task: by priority, age and id; by the time to the pick; and whoever can."""
+"""Who takes a task: by priority, stations, age and id; by the time to the pick; and whoever can."""
 
 from dataclasses import replace
 
@@ -68,6 +68,87 @@ def test_of_equal_priority_the_oldest_is_served_first() -> None:
     assert paper.task("R1") == "B"
 
 
+OVERTAKING = DispatchParams(overtake_ms=600_000)
+
+
+def second_taken(
+    first: TaskOrder, *orders: TaskOrder, later_ms: int = 0, params: DispatchParams = OVERTAKING
+) -> str | None:
+    """What R2 takes while R1 is on its way with a task; the last one comes later than the others."""
+    paper = Paper(params=params)
+    paper.see("R2", ok=False)
+    paper.slow.add("R1")
+    paper.step(*submitted(first))
+    paper.step(*submitted(*orders[:-1]))
+    paper.now_ms += later_ms
+    paper.step(*submitted(orders[-1]))
+    assert (paper.task("R1"), paper.task("R2")) == (first.task_id, None)
+    paper.see("R2", ok=True)
+    paper.step()
+    return paper.task("R2")
+
+
+@pytest.mark.req("FLT-TASK-5")
+@pytest.mark.parametrize("name", ["2", "4"])
+def test_unless_they_may_overtake_age_and_id_decide_whoever_is_on_the_way(name: str) -> None:
+    orders = TaskOrder(name, "N", "S"), TaskOrder("3", "W", "S")
+
+    assert second_taken(TaskOrder("1", "N", "S"), *orders, params=DispatchParams()) == name
+
+
+@pytest.mark.req("FLT-TASK-5")
+def test_unless_they_may_overtake_the_id_decides_between_tasks_of_one_moment() -> None:
+    paper = Paper()
+    paper.see("R2", ok=False)
+    paper.slow.add("R1")
+    paper.step(*submitted(TaskOrder("1", "N", "S")))
+    paper.step(*submitted(TaskOrder("3", "W", "S"), TaskOrder("2", "N", "S")))
+    paper.see("R2", ok=True)
+    paper.step()
+
+    assert (paper.task("R1"), paper.task("R2")) == ("1", "2")
+
+
+@pytest.mark.req("FLT-TASK-15")
+def test_a_task_goes_first_whose_pick_nobody_else_is_on_the_way_to() -> None:
+    assert second_taken(TaskOrder("1", "N", "S"), TaskOrder("2", "N", "S"), TaskOrder("3", "W", "S")) == "3"
+
+
+@pytest.mark.req("FLT-TASK-15")
+def test_of_tasks_of_one_pick_that_goes_first_whose_drop_nobody_else_is_on_the_way_to() -> None:
+    assert second_taken(TaskOrder("1", "N", "S"), TaskOrder("2", "N", "S"), TaskOrder("3", "N", "W")) == "3"
+
+
+@pytest.mark.req("FLT-TASK-15", "FLT-TASK-5")
+def test_priority_counts_before_stations() -> None:
+    orders = TaskOrder("2", "N", "S", priority=11), TaskOrder("3", "W", "S")
+
+    assert second_taken(TaskOrder("1", "N", "S"), *orders) == "2"
+
+
+@pytest.mark.req("FLT-TASK-5")
+@pytest.mark.parametrize(("later_ms", "taken"), [(599_800, "3"), (599_900, "2")])
+def test_no_task_is_overtaken_by_those_that_are_made_ten_minutes_later(later_ms: int, taken: str) -> None:
+    orders = TaskOrder("2", "N", "S"), TaskOrder("3", "W", "S")
+
+    assert second_taken(TaskOrder("1", "N", "S"), *orders, later_ms=later_ms) == taken
+
+
+@pytest.mark.req("FLT-TASK-15")
+def test_who_has_loaded_is_no_longer_on_the_way_to_its_pick() -> None:
+    paper = Paper(params=OVERTAKING)
+    paper.see("R2", ok=False)
+    paper.step(*submitted(TaskOrder("1", "N", "S")))
+    while paper.dispatch.drivers[0].phase is not Phase.TO_DROP:
+        paper.step()
+    paper.busy.add("R1")
+    paper.step(*submitted(TaskOrder("2", "S", "W"), TaskOrder("3", "N", "W")))
+    paper.see("R2", ok=True)
+    paper.step()
+
+    assert paper.task("R2") == "3"
+
+
 @pytest.mark.req("FLT-TASK-5")
 def test_of_equal_age_the_first_by_id_is_served_first() -> None:
     assert first_taken(TaskOrder("B", "N", "S"), TaskOrder("A", "N", "S")) == "A"
@@ -76,6 +157,16 @@ def test_of_equal_age_the_first_by_id_is_served_first() -> None:
 def test_a_priority_that_is_changed_counts_from_then_on() -> None:
     paper = Paper(robots=ONE)
     paper.step(*submitted(TaskOrder("A", "N", "S"), TaskOrder("B", "N", "S")), PriorityChanged("B", 99))
+
+    assert paper.task("R1") == "B"
+
+
+def test_a_priority_of_a_task_that_waits_for_a_truck_is_changed_too() -> None:
+    paper = Paper(robots=ONE)
+    paper.see("R1", ok=False)
+    paper.step(*submitted(TaskOrder("A", "N", "S"), TaskOrder("B", "N", "S")))
+    paper.see("R1", ok=True)
+    paper.step(PriorityChanged("B", 99))
 
     assert paper.task("R1") == "B"
 

@@ -23,13 +23,17 @@ def hall() -> CompiledMap:
 
 def alone(*tasks: TaskOrder) -> Run:
     """One truck in the reference hall."""
-    robot = Robot("R1", "FL-STD", "P1", "P1")
+    return resting(("P1",), *tasks)
+
+
+def resting(parks: tuple[str, ...], *tasks: TaskOrder) -> Run:
+    """Trucks of these rest nodes in the reference hall."""
     scenario = Scenario(
-        name="alone",
-        title="One truck",
+        name="hall",
+        title="Trucks in a hall",
         source=reference_hall(),
         profiles=(FL_STD,),
-        robots=(robot,),
+        robots=tuple(Robot(f"R{number}", "FL-STD", park, park) for number, park in enumerate(parks, 1)),
         tasks=tasks,
         duration_ms=600_000,
     )
@@ -84,3 +88,26 @@ def test_a_truck_that_is_not_let_off_its_way_to_rest_keeps_to_it_and_gives_the_t
         None,
         driver.rest,
     )
+
+
+@pytest.mark.req("FLT-LIVE-14")
+def test_a_way_to_rest_that_is_only_promised_is_not_gone_round_at_a_large_cost() -> None:
+    first = TaskOrder("first", "WEST", "EAST", 0, ("R1",))
+    unloads_ms = when_unloading(resting(("P3", "P4"), first))
+    run = resting(("P3", "P4"), first, TaskOrder("next", "EAST", "WEST", unloads_ms, ("R2",)))
+    run.run(unloads_ms + 1_000)
+    one, other = run.dispatch.drivers
+
+    assert one.phase is Phase.UNLOADING
+    assert one.route is not None
+    assert other.route is not None
+    edges = hall().network.edges
+    promised = {edges[edge].key for edge in one.route.onward}
+    assert "B3->B2" in promised
+    assert [edges[segment.edge].key for segment in other.route.segments] == ["P4->B2", "B2->B3", "B3->EAST"]
+
+
+def when_unloading(run: Run) -> int:
+    while run.dispatch.drivers[0].phase is not Phase.UNLOADING:
+        run.step()
+    return run.now_ms

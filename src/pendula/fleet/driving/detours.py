@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from pendula.fleet.driving.records import Record
-from pendula.fleet.routing.opposition import Opposite, against_us, opposite_edges
+from pendula.fleet.routing.opposition import Opposite, kept_off_us, opposite_edges
 from pendula.fleet.routing.planner import Anchor, Closed, Planner
 from pendula.fleet.routing.route_plan import RoutePlan, cost_of, plan_route
 from pendula.fleet.routing.snapping import SnapParams, Snapper
@@ -74,7 +74,7 @@ class Wayfinder:
         short and moves the wait to another place."""
         plain, track = self._planner(record), record.track
         ahead = [_ahead(other) for other in others if other is not record]
-        planner = plain.dearer(against_us(plain, self._opposite, ahead, _AGAINST_MILLI))
+        planner = plain.dearer(kept_off_us(plain, self._opposite, ahead, _AGAINST_MILLI))
         plan = detour(record, planner, self._closed[record.robot_id])
         if plan is None or track is None:
             return None
@@ -109,10 +109,12 @@ class Wayfinder:
         return Snapper(self._site, self._snap)
 
 
-def _ahead(record: Record) -> list[int]:
-    """The edges that a truck still has before it, to its rest node."""
-    segments = () if record.track is None else record.track.segments
-    return [one.edge for one in segments if one.route_s0_um + one.length_um > record.at_um]
+def _ahead(record: Record) -> tuple[list[int], list[int]]:
+    """The edges that a truck still has before it: on its errand, and to rest where that is only promised."""
+    if record.track is None:
+        return [], []
+    passed = sum(one.route_s0_um + one.length_um <= record.at_um for one in record.track.segments)
+    return record.track.plan.ahead(passed)
 
 
 def _stops(plan: RoutePlan) -> tuple[int, ...]:

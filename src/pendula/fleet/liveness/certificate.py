@@ -6,6 +6,8 @@ A remedy with a number is enough for the obstacle it names: applied, the map is 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import groupby
 from typing import Any
 
 from pendula.fleet.liveness.clearance import missing_distance_um, missing_length_um
@@ -74,6 +76,14 @@ class Certificate:
                 "details": why.details,
             },
         }
+
+
+@lru_cache(4)
+def certified(
+    site: CompiledMap, fleet: Fleet, profiles: tuple[RobotProfile, ...]
+) -> tuple[Certificate | None, tuple[Finding, ...]]:
+    """As `certify`, remembered: a fleet is made, opened and looked back at on one and the same map."""
+    return certify(site, fleet, profiles)
 
 
 def certify(
@@ -207,21 +217,33 @@ def _missing_way(
 ) -> Counterexample | None:
     planners = {name: Planner(site, profile) for name, profile in profiles.items()}
     profile_of = {truck.robot_id: truck.profile_id for truck in fleet.trucks}
-    for leg in legs:
-        planner = planners[profile_of[leg.robot_id]]
-        if _possible(planner, leg, closed[leg.robot_id]):
-            continue
-        start, goal = (site.network.nodes[node].id for node in (leg.start, leg.goal))
-        details: dict[str, Json] = {"robotId": leg.robot_id, "from": start, "to": goal, "streamId": leg.stream_id}
-        if not _possible(planner, leg, Closed()):
-            return Counterexample(
-                "W2",
-                f"truck {leg.robot_id!r} finds no way from {start!r} to {goal!r}",
-                f"add an edge that leads to {goal}",
-                details,
-            )
-        return _blocked_by_rest(site, planner, leg, rests, details)
-    return None
+    missing: int | None = None
+    # Goal by goal, so that the ways to one goal are all that is kept in memory; the first leg that fails is named.
+    for _, group in groupby(sorted(enumerate(legs), key=_goal), key=_goal):
+        for at, leg in group:
+            if missing is None or at < missing:
+                possible = _possible(planners[profile_of[leg.robot_id]], leg, closed[leg.robot_id])
+                missing = missing if possible else at
+        for planner in planners.values():
+            planner.forget()
+    if missing is None:
+        return None
+    leg = legs[missing]
+    planner = planners[profile_of[leg.robot_id]]
+    start, goal = (site.network.nodes[node].id for node in (leg.start, leg.goal))
+    details: dict[str, Json] = {"robotId": leg.robot_id, "from": start, "to": goal, "streamId": leg.stream_id}
+    if not _possible(planner, leg, Closed()):
+        return Counterexample(
+            "W2",
+            f"truck {leg.robot_id!r} finds no way from {start!r} to {goal!r}",
+            f"add an edge that leads to {goal}",
+            details,
+        )
+    return _blocked_by_rest(site, planner, leg, rests, details)
+
+
+def _goal(numbered: tuple[int, Leg]) -> int:
+    return numbered[1].goal
 
 
 def _possible(planner: Planner, leg: Leg, closed: Closed) -> bool:

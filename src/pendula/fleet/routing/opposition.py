@@ -14,6 +14,8 @@ from pendula.fleet.site.compiled_map import CompiledMap
 Opposite: TypeAlias = tuple[tuple[int, ...], ...]
 # How often all trips are planned anew before the directions of a map have settled.
 _ROUNDS = 3
+# A way to rest that is only promised counts so many times less than one that is driven.
+_PROMISED = 4
 
 
 def opposite_edges(site: CompiledMap) -> Opposite:
@@ -40,6 +42,17 @@ def against_us(planner: Planner, opposite: Opposite, routes: Iterable[Iterable[i
         edge: planner.drive_us(edge, edges[edge].path.length_um) * milli * count // 1000
         for edge, count in sorted(met.items())
     }
+
+
+def kept_off_us(
+    planner: Planner, opposite: Opposite, routes: Sequence[tuple[Sequence[int], Sequence[int]]], milli: int
+) -> dict[int, int]:
+    """The same for routes of which an errand is driven and a way to rest is promised. That counts less: whoever finds a
+    next task at its drop never drives it."""
+    more = against_us(planner, opposite, [errand for errand, _ in routes], milli)
+    for edge, us in against_us(planner, opposite, [rest for _, rest in routes], milli // _PROMISED).items():
+        more[edge] = more.get(edge, 0) + us
+    return more
 
 
 def one_way_us(planner: Planner, opposite: Opposite, trips: Mapping[int, Sequence[int]], milli: int) -> dict[int, int]:

@@ -164,6 +164,11 @@ class Planner:
         for goal in goals:
             self._kept(goal, OPEN)
 
+    def forget(self) -> None:
+        """Let go of all trees: each has a number for every edge of the map."""
+        self._trees.clear()
+        self._detours.clear()
+
     def way(self, start: Anchor, goal: int, closed: Closed = OPEN) -> Way | Refusal:
         """The cheapest way from an anchor to a node; `NO_ROUTE` where there is none.
 

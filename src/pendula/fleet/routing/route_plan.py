@@ -89,6 +89,14 @@ class RoutePlan:
         goal = len(self.segments)
         return segments_of(self.site, edges, {goal - 1, *(goal + place for place in self.onward_stops)})
 
+    def ahead(self, passed: int) -> tuple[list[int], list[int]]:
+        """The edges behind so many segments: to the last stop before rest, or to rest where that is all; and those of
+        the way to rest that is only promised."""
+        stops = self.onward_stops[:-1]
+        errand = len(self.segments) + (stops[-1] + 1 if stops else 0)
+        edges = [one.edge for one in self.whole]
+        return edges[passed:errand], edges[max(passed, errand) :]
+
     @cached_property
     def _starts(self) -> tuple[int, ...]:
         return tuple(segment.route_s0_um for segment in self.segments)

@@ -3,7 +3,7 @@
 dispatch     `Dispatch`: one step after the other
 model        streams, tasks one by one, events, what a step comes to
 states       the states of a task and how it gets from one to the next
-book         all tasks, and what streams make
+book         all tasks, what streams make, and which comes next
 stock        goods and room, and who claims them
 intake       events, taken in or refused
 drivers      what each truck is about

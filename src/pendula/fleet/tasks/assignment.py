@@ -1,7 +1,8 @@
 """Who takes which task, and why nobody does: the truck that is at the pick soonest, of those that are free.
 
-Tasks are looked at by priority, age and id, trucks by the time they need and by id: no tie is left to chance. A task
-that nobody can take keeps no other from being taken.
+Tasks are looked at by priority, age and id, or by how many trucks are on their way to their stations where they may
+overtake; trucks by the time they need and by id: no tie is left to chance. A task that nobody can take keeps no other
+from being taken.
 """
 
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ from pendula.fleet.contracts.traffic import Phase, TaskState
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.tasks.book import Task, TaskBook, UnderWay
 from pendula.fleet.tasks.drivers import Driver
+from pendula.fleet.tasks.model import DispatchParams
 from pendula.fleet.tasks.tours import Tours
 from pendula.fleet.tasks.ways import Ways
 
@@ -31,31 +33,50 @@ class Assignment:
     """Tasks for trucks of all drivers."""
 
     def __init__(
-        self, site: CompiledMap, drivers: Sequence[Driver], book: TaskBook, ways: Ways, tours: Tours, most_a_step: int
+        self,
+        site: CompiledMap,
+        drivers: Sequence[Driver],
+        book: TaskBook,
+        ways: Ways,
+        tours: Tours,
+        params: DispatchParams,
     ) -> None:
         self._site = site
         self._drivers = drivers
         self._book = book
         self._ways = ways
         self._tours = tours
-        self._most = most_a_step
+        self._params = params
 
     def assign(self, now_ms: int) -> None:
         """Tasks for those who are free: some in this step, the others in the next ones."""
         free = [one for one in self._drivers if self._may_be_sent(one, now_ms)]
         if not free or not self._book.ready:
             return
-        under_way, left = self._book.under_way(), self._most
-        for task in self._book.waiting():
-            if not free or not left:
+        under_way, tried = self._book.under_way(), set[str]()
+        for _ in range(self._params.most_a_step):
+            taken = self._first_handed_out(under_way, tried, free, now_ms)
+            if taken is None:
                 return
-            if self._book.exhausted(task, under_way) is not None:
-                continue
-            taken = self._hand_out(task, free, now_ms)
-            if taken is not None:
-                under_way.take(task.order)
-                free = [one for one in free if one is not taken]
-                left -= 1
+            task, driver = taken
+            # One truck more is on its way to two stations.
+            under_way.take(task.order)
+            free = [one for one in free if one is not driver]
+
+    def _first_handed_out(
+        self, under_way: UnderWay, tried: set[str], free: Sequence[Driver], now_ms: int
+    ) -> tuple[Task, Driver] | None:
+        """The first task that a free truck takes, and the truck; those before it are noted as tried."""
+        if not free:
+            return None
+        for task in self._book.in_turn(under_way, tried, self._params.overtake_ms):
+            driver = None
+            if self._book.exhausted(task, under_way) is None:
+                driver = self._hand_out(task, free, now_ms)
+            if driver is not None:
+                return task, driver
+            tried.add(task.task_id)
+        return None
 
     def _hand_out(self, task: Task, free: Sequence[Driver], now_ms: int) -> Driver | None:
         """The nearest one takes it. It may be that it cannot, and somebody else can."""

@@ -5,10 +5,13 @@ goods that nobody claimed to the first drop with room that nobody claimed. Where
 never run out, and its picks and drops take turns.
 """
 
+from bisect import bisect_left, insort
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
 from math import lcm
+from typing import TypeAlias
 
 from msgspec.structs import replace
 
@@ -19,6 +22,9 @@ from pendula.fleet.tasks.stock import Stock
 
 # How many tasks are remembered that are over.
 REMEMBERED = 100
+
+Line: TypeAlias = tuple[int, str, str]
+Place: TypeAlias = tuple[int, str]
 
 
 @dataclass(slots=True)
@@ -58,14 +64,71 @@ class Flow:
 
 @dataclass(frozen=True, slots=True)
 class UnderWay:
-    """How many tasks trucks are about, stream by stream and node by node."""
+    """How many tasks trucks are about, stream by stream and node by node; `calls`: how often trucks have yet to call at
+    a node, or are there."""
 
     streams: Counter[str | None]
     nodes: Counter[str]
+    calls: Counter[str]
 
     def take(self, order: TaskOrder) -> None:
         self.streams[order.stream_id] += 1
         self.nodes.update({order.pick_node_id, order.drop_node_id})
+        self.calls.update((order.pick_node_id, order.drop_node_id))
+
+
+class Lines:
+    """Tasks that may be assigned, in lines: those of one priority, pick and drop in one, by age and id. Streams that
+    never run out make thousands of them; only the first of each line has to be looked at."""
+
+    def __init__(self) -> None:
+        self._lines: dict[Line, list[Place]] = {}
+
+    def join(self, order: TaskOrder, created_ms: int) -> None:
+        insort(self._lines.setdefault(_line_of(order), []), (created_ms, order.task_id))
+
+    def leave(self, order: TaskOrder, created_ms: int) -> None:
+        line = _line_of(order)
+        places = self._lines[line]
+        del places[bisect_left(places, (created_ms, order.task_id))]
+        if not places:
+            del self._lines[line]
+
+    def in_turn(self, calls: Mapping[str, int], tried: Set[str], overtake_ms: int) -> Iterator[str]:
+        """The tasks that were not tried yet, in the order in which they are assigned: high priority first, then the
+        oldest, then by id.
+
+        Where tasks may overtake, of those made within `overtake_ms` of the oldest that goes first to whose pick,
+        then to whose drop, the fewest trucks are on their way (FLT-TASK-15); so each has its turn all the same.
+        """
+        heads = {line: at for line, places in self._lines.items() if (at := _first(places, tried)) < len(places)}
+        oldest: dict[int, int] = {}
+        for line, at in heads.items():
+            created_ms = self._lines[line][at][0]
+            oldest[line[0]] = min(created_ms, oldest.get(line[0], created_ms))
+
+        def turn(line: Line, place: Place) -> tuple[int, bool, int, int, Place]:
+            priority, pick, drop = line
+            late = place[0] - oldest[priority] >= overtake_ms
+            return -priority, late, *((0, 0) if late else (calls.get(pick, 0), calls.get(drop, 0))), place
+
+        queue = [(turn(line, self._lines[line][at]), line, at) for line, at in heads.items()]
+        heapify(queue)
+        while queue:
+            _, line, at = heappop(queue)
+            places = self._lines[line]
+            yield places[at][1]
+            if at + 1 < len(places):
+                heappush(queue, (turn(line, places[at + 1]), line, at + 1))
+
+
+def _line_of(order: TaskOrder) -> Line:
+    return order.priority, order.pick_node_id, order.drop_node_id
+
+
+def _first(places: list[Place], tried: Set[str]) -> int:
+    """Where the first that was not tried stands: those that were stand before it."""
+    return next((at for at, (_, task_id) in enumerate(places) if task_id not in tried), len(places))
 
 
 @dataclass(slots=True)
@@ -76,6 +139,7 @@ class TaskBook:
     # Those that wait for conditions or may lose them, and those that may be assigned.
     watched: dict[str, Task] = field(default_factory=dict)
     ready: dict[str, Task] = field(default_factory=dict)
+    lines: Lines = field(default_factory=Lines)
     over: deque[Task] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
     counts: Counter[TaskState] = field(default_factory=Counter)
     transitions: list[Transition] = field(default_factory=list)
@@ -125,7 +189,12 @@ class TaskBook:
         task = self.open.get(task_id)
         if task is None:
             return "TASK_UNKNOWN", f"there is no open task {task_id!r}"
+        ready = task_id in self.ready
+        if ready:
+            self.lines.leave(task.order, task.created_ms)
         task.order = replace(task.order, priority=priority)
+        if ready:
+            self.lines.join(task.order, task.created_ms)
         return None
 
     def make(self, now_ms: int) -> None:
@@ -166,9 +235,9 @@ class TaskBook:
             return nodes[turn % len(nodes)]
         return next((node for node in nodes if has(node)), None)
 
-    def waiting(self) -> list[Task]:
-        """Tasks that may be assigned: high priority first, then the oldest, then by id."""
-        return sorted(self.ready.values(), key=lambda one: (-one.order.priority, one.created_ms, one.task_id))
+    def in_turn(self, under_way: UnderWay, tried: Set[str], overtake_ms: int) -> Iterator[Task]:
+        """Tasks that may be assigned and were not tried yet, in the order in which they are."""
+        return (self.ready[task_id] for task_id in self.lines.in_turn(under_way.calls, tried, overtake_ms))
 
     def look(self, now_ms: int) -> None:
         """Which tasks that nobody has are ready, and which are no longer."""
@@ -188,10 +257,14 @@ class TaskBook:
 
     def under_way(self) -> "UnderWay":
         """What trucks are about, counted for the limits."""
-        taken = [one.order for one in self.open.values() if one.state in TAKEN or one.loaded]
+        tasks = [one for one in self.open.values() if one.state in TAKEN or one.loaded]
+        taken = [one.order for one in tasks]
+        calls = Counter(one.drop_node_id for one in taken)
+        calls.update(one.order.pick_node_id for one in tasks if not one.loaded)
         return UnderWay(
             Counter(one.stream_id for one in taken),
             Counter(node for one in taken for node in {one.pick_node_id, one.drop_node_id}),
+            calls,
         )
 
     def exhausted(self, task: Task, under_way: "UnderWay") -> str | None:
@@ -236,6 +309,8 @@ class TaskBook:
     def _sort_in(self, task: Task) -> None:
         ready = task.state is TaskState.READY
         may_change = ready and self._conditions(task.order) != Conditions()
+        if ready != (task.task_id in self.ready):
+            (self.lines.join if ready else self.lines.leave)(task.order, task.created_ms)
         self._place_in(self.ready, task, ready)
         self._place_in(self.watched, task, task.state is TaskState.WAITING or may_change)
 

@@ -89,8 +89,7 @@ class Dispatch:
         self._numbers = {one.robot_id: one.number for one in self.drivers}
         self._ways = Ways(site, self.drivers, self.params)
         self._tours = Tours(site, self.drivers, self.book, self._ways, self.params)
-        most = self.params.most_a_step
-        self._assignment = Assignment(site, self.drivers, self.book, self._ways, self._tours, most_a_step=most)
+        self._assignment = Assignment(site, self.drivers, self.book, self._ways, self._tours, self.params)
 
     @property
     def now_ms(self) -> int:

@@ -170,5 +170,7 @@ class DispatchParams(Struct, frozen=True, forbid_unknown_fields=True, rename="ca
     asked_again_ms: int = 10_000
     # How many tasks are handed out in one step: each costs a plan, and traffic admits few routes in a tick anyway.
     most_a_step: int = 4
+    # How much later a task may be made and still be assigned first, where its stations are less sought after.
+    overtake_ms: int = 0
     # How many tasks at most may be under way to a node at a time, as pick or as drop.
     node_limits: dict[str, int] = {}

@@ -9,7 +9,7 @@ from msgspec import Struct, convert, to_builtins
 from pendula.fleet.contracts.traffic import Phase, TaskState
 from pendula.fleet.routing.planner import Anchor, AtNode, OnEdge
 from pendula.fleet.site.compiled_map import CompiledMap
-from pendula.fleet.tasks.book import Task, TaskBook
+from pendula.fleet.tasks.book import Lines, Task, TaskBook
 from pendula.fleet.tasks.dispatch import Dispatch
 from pendula.fleet.tasks.drivers import Driver
 from pendula.fleet.tick.saving import SavedRoute, plan_of, route_form
@@ -126,6 +126,9 @@ def _restore_book(book: TaskBook, told: SavedDispatch) -> None:
     book.open = {one.task_id: one for one in told.open}
     book.watched = {name: book.open[name] for name in told.watched}
     book.ready = {name: book.open[name] for name in told.ready}
+    book.lines = Lines()
+    for one in book.ready.values():
+        book.lines.join(one.order, one.created_ms)
     book.over.clear()
     book.over.extend(told.over)
     book.counts = Counter(told.counts)

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from pendula.fleet.contracts.traffic import Phase
 from pendula.fleet.model import Stream
-from pendula.fleet.routing.opposition import against_us, one_way_us, opposite_edges
+from pendula.fleet.routing.opposition import kept_off_us, one_way_us, opposite_edges
 from pendula.fleet.routing.planner import AtNode, Planner
 from pendula.fleet.routing.route_plan import RoutePlan, Segment, plan_route
 from pendula.fleet.routing.splicing import committed, continued, splice
@@ -152,15 +152,14 @@ class Ways:
         if not milli:
             return driver.planner
         ahead = [self._ahead(other) for other in self._drivers if other is not driver]
-        return driver.planner.dearer(against_us(driver.planner, self._opposite, ahead, milli), once=True)
+        return driver.planner.dearer(kept_off_us(driver.planner, self._opposite, ahead, milli), once=True)
 
-    def _ahead(self, driver: Driver) -> list[int]:
-        """The edges that a truck still has before it, to its rest node."""
+    def _ahead(self, driver: Driver) -> tuple[list[int], list[int]]:
+        """The edges that a truck still has before it: on its errand, and to rest where that is only promised."""
         route, view = driver.route, self.view(driver)
         if route is None or driver.at_rest:
-            return []
-        passed = self._passed(route, view.at_um) if driver.drives(view) else 0
-        return [one.edge for one in route.whole[passed:]]
+            return [], []
+        return route.ahead(self._passed(route, view.at_um) if driver.drives(view) else 0)
 
     def _passed(self, route: RoutePlan, at_um: int) -> int:
         """How many segments lie behind a position."""

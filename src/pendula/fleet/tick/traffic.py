@@ -19,7 +19,7 @@ from pendula.fleet.driving.records import Record
 from pendula.fleet.driving.uses import Ground
 from pendula.fleet.health.closures import barred
 from pendula.fleet.health.orders import AppliedOrder, Order
-from pendula.fleet.liveness.certificate import Certificate, certify
+from pendula.fleet.liveness.certificate import Certificate, certified
 from pendula.fleet.model import Finding, Fleet
 from pendula.fleet.routing.planner import Anchor, Closed
 from pendula.fleet.routing.route_plan import RoutePlan
@@ -151,7 +151,8 @@ class Traffic:
         that, and for a start from which not everybody gets to rest."""
         params = params or TrafficParams()
         wrong = list(faults(params, profiles, site.params))
-        certificate, findings = certify(site, structs.replace(fleet, arrive_tol_um=params.arrive_tol_um), profiles)
+        told = structs.replace(fleet, arrive_tol_um=params.arrive_tol_um)
+        certificate, findings = certified(site, told, tuple(profiles))
         if certificate is None or wrong:
             wrong += _sentences(findings)
             raise TrafficRefused("traffic cannot start: " + "; ".join(wrong), findings=wrong)

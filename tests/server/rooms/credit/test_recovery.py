@@ -57,6 +57,8 @@ async def killed_record_is_right(data: Path, run_id: str, acknowledged_ms: int) 
         last = max(0, details["tick_index"] - 1) * 1000
         metrics = await sim.look(f"/runs/{run_id}/metrics", from_ms=last, to_ms=last, step_ms=1)
         assert (await sim.look("/runs/active"))["run_id"] is None
+        failed = [one["run_id"] for one in (await sim.look("/admin/runs"))["items"] if one["state"] == "error"]
+    assert failed == [run_id]  # what the overview counts
     assert (status["state"], status["last_error"]["code"]) == ("error", "INTERNAL_ERROR")
     assert "restarted" in status["last_error"]["message"]
     assert status["stopped_at"] is not None

@@ -15,12 +15,14 @@ import msgspec
 import pytest
 from fastapi import FastAPI
 
+from pendula.fleet.scenarios import running as running_scenarios
 from pendula.fleet.site.file import from_bytes
 from pendula.kernel.disk import Disk, RealDisk
+from pendula.kernel.limits import MIB
 from pendula.server.hosting.room_spec import RoomSpec
-from pendula.server.rooms.fleet import routes
+from pendula.server.rooms.fleet import fleets, routes
+from pendula.server.rooms.fleet.alerts import WINDOW
 from pendula.server.rooms.fleet.fleets import fleets_of
-from pendula.server.rooms.fleet.punctuality import WINDOW
 from pendula.server.rooms.fleet.routes import room_for
 from pendula.server.security.identity import Role
 from pendula.server.security.tokens import TokenStore
@@ -30,6 +32,8 @@ from tests.server.rooms.fleet.halls import BASE, HALL, made, now, until
 
 pytestmark = pytest.mark.anyio
 HALL_AT = f"{BASE}/hall"
+BIG = {name: HALL[name] for name in ("contractVersion", "name", "durationMs")}
+BIG |= {"sample": {"name": "built-warehouse", "parks": 100, "nodes": 1000}}
 
 
 @pytest.fixture
@@ -103,6 +107,65 @@ async def test_a_map_or_a_fleet_that_is_too_large_is_refused_before_it_is_compil
 
     assert (answer.status_code, code_of(answer)) == (413, code)
     assert "allowed over HTTP are 2" in answer.json()["error"]["message"]
+
+
+@pytest.mark.req("FLT-PERF-3")
+async def test_a_large_map_is_compiled_in_a_process_of_its_own(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(routes, "MOST_EDGES_HERE", 2)
+    monkeypatch.setattr(running_scenarios, "compile_map", None)
+    async with client_of(app) as client:
+        await made(client)
+        told = await until(client, lambda it: it["tick"] > 5)
+
+    assert told["broken"] == []
+
+
+@pytest.mark.req("FLT-PERF-3")
+async def test_a_map_that_takes_too_much_is_refused_with_what_to_do_instead(
+    app: FastAPI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(routes, "MOST_EDGES_HERE", 2)
+    monkeypatch.setattr(fleets, "MAP_MEMORY_BYTES", 64 * MIB)
+    async with client_of(app) as client:
+        answer = await client.post(BASE, params={"name": "hall"}, json=BIG)
+        listed = (await client.get(BASE)).json()["fleets"]
+
+    assert (answer.status_code, code_of(answer)) == (413, "map_too_large")
+    assert answer.json()["error"]["message"] == (
+        "The map was not compiled: it needs more than 64 MiB of memory. Make it several maps, or run it with "
+        "`pendula fleet run`"
+    )
+    assert listed == []
+
+
+@pytest.mark.req("FLT-PERF-3")
+async def test_a_server_that_stops_waits_for_no_map(
+    settings: Settings, rooms: Sequence[RoomSpec], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(routes, "MOST_EDGES_HERE", 2)
+    async with running(settings, rooms) as app, client_of(app) as client:
+        board = fleets_of(supervisor_of(app)).drawing_board
+        asking = asyncio.create_task(client.post(BASE, params={"name": "big"}, json=BIG))
+        async with asyncio.timeout(60):
+            while board._apart is None or board._apart._process is None:
+                await asyncio.sleep(0.001)
+        board.close()
+        answer = await asking
+
+    assert (answer.status_code, code_of(answer)) == (503, "compiler_stopped")
+
+
+@pytest.mark.long
+@pytest.mark.req("FLT-PERF-3")
+async def test_a_map_of_a_thousand_nodes_is_served(app: FastAPI) -> None:
+    async with client_of(app, timeout=600) as client:
+        response = await client.post(BASE, params={"name": "hall"}, json=BIG)
+        told = await until(client, lambda it: it["tick"] > 5, 300)
+        drawn = (await client.get(f"{HALL_AT}/map")).json()
+
+    assert response.status_code == 201, response.text
+    assert len(drawn["nodes"]) == 1000
+    assert len(told["trucks"]) == 100
 
 
 async def test_a_fleet_that_cannot_be_written_down_is_refused_and_the_others_live_on(

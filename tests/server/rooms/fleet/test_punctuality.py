@@ -2,7 +2,7 @@
 
 import pytest
 
-from pendula.server.rooms.fleet.punctuality import WINDOW, Punctuality, Told
+from pendula.server.rooms.fleet.alerts import WINDOW, Punctuality, Told
 
 PERIOD_US = 100_000
 

@@ -15,7 +15,7 @@ import type { Glance } from "./glance";
 import { actionsGlance, creditGlance, fleetGlance, jobsGlance, playbackGlance, recentAlerts } from "./glance";
 
 const NOTHING: Glance = { figures: [], needs: [] };
-const MOST_ENGINES = 8;
+const MOST_AT_ONCE = 8;
 const DEAD_SHOWN = 3;
 
 type Look = (room: RoomView, signal: AbortSignal) => Promise<Glance>;
@@ -91,12 +91,26 @@ function lookAt(room: RoomView, signal: AbortSignal): Promise<Glance> {
   return look === undefined ? Promise.resolve(plainGlance(room)) : look(room, signal);
 }
 
-/** The figures of the first engine and the needs of them all; of very many, those of the first. */
-function eachEngine(ask: (engine: string, signal: AbortSignal) => Promise<Glance>): Look {
+/** The figures of the first engine and the needs of them all. Of very many some are asked at each look, those first that
+ * were asked longest ago; what the others needed is remembered. */
+export function eachEngine(ask: (engine: string, signal: AbortSignal) => Promise<Glance>): Look {
+  const seen = new Map<string, Glance>(); // asked longest ago first
   return async ({ engines }, signal) => {
-    const well = engines.filter(({ broken }) => broken === null).slice(0, MOST_ENGINES);
-    const glances = await Promise.all(well.map(({ name }) => ask(name, signal)));
-    return { figures: glances[0]?.figures ?? [], needs: glances.flatMap(({ needs }) => needs) };
+    const well = engines.flatMap(({ name, broken }) => (broken === null ? [name] : []));
+    const [first, ...others] = well;
+    if (first === undefined) return NOTHING;
+    const turn = [
+      ...others.filter((name) => !seen.has(name)),
+      ...[...seen.keys()].filter((name) => others.includes(name)),
+    ];
+    const asked = [first, ...turn.slice(0, MOST_AT_ONCE - 1)];
+    const glances = await Promise.all(asked.map(async (name) => [name, await ask(name, signal)] as const));
+    for (const [name, glance] of glances) {
+      seen.delete(name);
+      seen.set(name, glance);
+    }
+    for (const name of [...seen.keys()].filter((one) => !well.includes(one))) seen.delete(name);
+    return { figures: seen.get(first)?.figures ?? [], needs: well.flatMap((name) => seen.get(name)?.needs ?? []) };
   };
 }
 

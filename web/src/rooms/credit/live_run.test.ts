@@ -118,6 +118,26 @@ test("where the server cannot go on after the last event, what it still knows is
   expect(sources.newest.address).toBe(`${base}/events?equivalent=HOUR&after=evt_r_000003`);
 });
 
+test("what is recalled after two refusals in a row is counted once", async () => {
+  const run = await opened();
+  const asking: ((answer: Response) => void)[] = [];
+  answers[`${base}/events/poll`] = (query) =>
+    query.includes("after=")
+      ? new Promise((resolve) => asking.push(resolve))
+      : answered([paid(), refused({ event_id: "evt_r_000003" })]);
+  sources.newest.say("error", "EVENT_ID_GONE");
+  await vi.advanceTimersByTimeAsync(1_000);
+  sources.newest.say("error", "EVENT_ID_GONE");
+
+  for (const give of asking) {
+    give(refusal(410, "EVENT_ID_GONE"));
+    await vi.advanceTimersByTimeAsync(0);
+  }
+
+  expect(asking).toHaveLength(2);
+  expect(run.happened.value.map(({ id }) => id)).toEqual(["evt_r_000001", "evt_r_000002", "evt_r_000003"]);
+});
+
 test("an event that comes while the picture is on its way is not undone by it", async () => {
   const run = await opened();
   sources.newest.say("open");

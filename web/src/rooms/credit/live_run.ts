@@ -162,8 +162,9 @@ export class LiveRun {
     } catch (thrown) {
       // The past is no condition for the present: what comes from now on is told all the same.
       if (after === null || asApiError(thrown).code !== EVENT_GONE) return [];
-      this.#last = null;
-      return this.#cameAfter(null);
+      const kept = await this.#cameAfter(null);
+      if (this.#last === after) this.#last = null;
+      return kept;
     }
   }
 

@@ -220,6 +220,8 @@ def governed(told: Mapping[str, Any]) -> "RenderableType":
     parts: list[RenderableType] = [table(("governed", "state", "objects"), places)]
     if counts:
         parts.append(table(("counted", "of", "times"), counts))
+    if waiting := told.get("for_a_person", {}).get("count"):
+        parts.append(f"{waiting} {'object waits' if waiting == 1 else 'objects wait'} for a person to decide.")
     return Group(*parts)
 
 

@@ -5,7 +5,7 @@ from pendula.fleet.reading.values import name
 from pendula.fleet.scenarios.model import ScenarioTaskEvent, StockKind
 from pendula.fleet.tasks.model import Conditions, DispatchParams, TaskOrder, TaskStream
 
-DISPATCH = ("patienceMs", "oppositionMilli", "oneWayMilli", "operationTimeoutMs", "nodeLimits")
+DISPATCH = ("patienceMs", "oppositionMilli", "oneWayMilli", "operationTimeoutMs", "overtakeMs", "nodeLimits")
 
 
 def stream(at: Cursor) -> TaskStream:
@@ -69,6 +69,7 @@ def dispatch(it: Members) -> DispatchParams:
         opposition_milli=it["oppositionMilli"].integer(min=0, default=usual.opposition_milli),
         one_way_milli=it["oneWayMilli"].integer(min=0, default=usual.one_way_milli),
         operation_timeout_ms=it["operationTimeoutMs"].integer(min=1, default=usual.operation_timeout_ms),
+        overtake_ms=it["overtakeMs"].integer(min=0, default=usual.overtake_ms),
         node_limits=dict(it["nodeLimits"].list_of(_limit, default=())),
     )
 

@@ -20,16 +20,20 @@ from pendula.fleet.model import MapDamaged
 from pendula.fleet.runs import RingJournal
 from pendula.fleet.runs.incidents import MAP_FILE
 from pendula.fleet.runs.recording import find_map, keep_map
+from pendula.fleet.scenarios.model import Scenario
+from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.kernel.bodies import Nobody
 from pendula.kernel.disk import RealDisk, replace
 from pendula.kernel.driver import Driver
 from pendula.kernel.engine import Outside
 from pendula.kernel.journal import FileJournal
+from pendula.kernel.limits import GIB
 from pendula.server.data_directory import NAME
 from pendula.server.errors import EngineUnavailable, HttpRefused, NotFound
 from pendula.server.hosting.engine_host import EngineHost
 from pendula.server.hosting.room_spec import Host
 from pendula.server.hosting.supervisor import Supervisor
+from pendula.server.rooms.fleet.compiler_apart import CompilerApart
 from pendula.server.rooms.fleet.demo import DEMO_NAME, DEMO_SIMULATION, Caretaker
 from pendula.server.rooms.fleet.figures import Figures
 from pendula.server.rooms.fleet.loop import FleetLoop
@@ -41,6 +45,9 @@ from pendula.server.views import State, encode_view
 MOST_EXPECTED = 16
 # Maps that wait while one is compiled.
 MOST_WAITING_MAPS = 4
+# Of a process that compiles a large map: several times what the largest map allowed needs.
+MAP_CPU_SECONDS = 60
+MAP_MEMORY_BYTES = 2 * GIB
 BASE = "/api/v1/fleet"
 FLEET = BASE + "/{fleet}"
 FleetName = Annotated[str, Path(pattern=f"^{NAME.pattern}$")]
@@ -60,11 +67,26 @@ class MapsWait(HttpRefused):
 
 class DrawingBoard:
     """Where maps are compiled: one after the other, and a short line of others. Every fleet needs threads for its own
-    ticks; many maps at once would leave none."""
+    ticks; many maps at once would leave none. Large maps are compiled in a process of their own."""
 
     def __init__(self) -> None:
         self._free = asyncio.Lock()
         self._asked = 0
+        self._apart: CompilerApart | None = None
+        self._closed = False
+
+    def compiled_apart(self, scenario: Scenario) -> CompiledMap:
+        """A large map, compiled while fleets tick on; for what is made here. Raises `MapRefused`, `CompilerStopped`."""
+        self._apart = apart = CompilerApart(MAP_CPU_SECONDS, MAP_MEMORY_BYTES)
+        if self._closed:
+            apart.stop()
+        return apart.run(scenario.source, scenario.profiles, scenario.compile_params)
+
+    def close(self) -> None:
+        """Nobody waits for a map any more."""
+        self._closed = True
+        if self._apart is not None:
+            self._apart.stop()
 
     async def work(self, make: Callable[[], T]) -> T:
         """What is made, in a thread, when it is its turn. Raises `MapsWait` where the line is long."""
@@ -149,6 +171,7 @@ class Fleets:
             self._caretaker = Caretaker(loop)
 
     async def close(self) -> None:
+        self.drawing_board.close()
         if self._caretaker is not None:
             await self._caretaker.close()
         await asyncio.gather(*(one.close() for one in self._loops.values()))

@@ -26,9 +26,8 @@ from pendula.kernel.driver import EngineDefect
 from pendula.kernel.errors import PendulaError
 from pendula.server.errors import HttpRefused
 from pendula.server.hosting.engine_host import EngineHost
-from pendula.server.rooms.fleet.alerts import sentence_of
+from pendula.server.rooms.fleet.alerts import Punctuality, Told, sentence_of
 from pendula.server.rooms.fleet.figures import Figures
-from pendula.server.rooms.fleet.punctuality import Punctuality, Told
 from pendula.server.rooms.fleet.trucks import RemoteTrucks, SimulatedTrucks, Simulation, Trucks
 from pendula.server.rooms.fleet.views import AlertNow
 from pendula.server.views import State

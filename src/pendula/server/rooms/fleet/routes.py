@@ -20,6 +20,7 @@ from pendula.fleet.engine import FleetEngine
 from pendula.fleet.scenarios import Run
 from pendula.fleet.scenarios.model import Scenario
 from pendula.fleet.scenarios.reading import read_scenario
+from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.kernel import canonical
 from pendula.kernel.driver import Driver
 from pendula.server.data_directory import NAME
@@ -28,8 +29,9 @@ from pendula.server.hosting.engine_host import EngineHost
 from pendula.server.hosting.moments import Facts, said
 from pendula.server.hosting.room_spec import Lifecycle, New, RoomSpec, Sentences
 from pendula.server.rooms.fleet import acting, bodies, remote, views
+from pendula.server.rooms.fleet.compiler_apart import CompilerStopped
 from pendula.server.rooms.fleet.demo import DEMO_NAME, demo_config
-from pendula.server.rooms.fleet.fleets import FLEET, FleetName, Fleets, fleets_of, loop_of, opened
+from pendula.server.rooms.fleet.fleets import FLEET, DrawingBoard, FleetName, Fleets, fleets_of, loop_of, opened
 from pendula.server.rooms.fleet.trucks import Simulation
 from pendula.server.routes.bodies import document_limits
 from pendula.server.routes.dependencies import Supervised, Viewer
@@ -39,10 +41,15 @@ from pendula.server.settings import Settings
 from pendula.server.views import EngineSummary, encode_view
 
 FASTEST = 20
-# A map of this many edges compiles within a request.
-MOST_EDGES = 700
+# A map of this many edges, both directions counted, compiles in a few seconds of a processor.
+MOST_EDGES = 5_000
+# One of so many compiles at once, beside the fleets that tick; larger ones in a process of their own.
+MOST_EDGES_HERE = 500
 # A tick of so many trucks is decided before the next is due.
 MOST_TRUCKS = 200
+
+TOO_MUCH = ("too_long", "too_much_memory")
+ELSEWHERE = "Make it several maps, or run it with `pendula fleet run`"
 
 NewName = Annotated[str, Query(pattern=f"^{NAME.pattern}$", description="What the fleet is called")]
 Live = Annotated[bool, Query(description="Whether the trucks are real and call through a gateway")]
@@ -50,7 +57,7 @@ Speed = Annotated[int, Query(ge=1, le=FASTEST, description="How many times faste
 
 
 class MapTooLarge(HttpRefused):
-    """The map would take too long to compile. Facts: `edges`, `allowed`."""
+    """The map would take too long, or too much memory, to compile. Facts: `edges`, `allowed`."""
 
     code = "map_too_large"
     status = 413
@@ -104,25 +111,39 @@ async def begin(request: Request, supervisor: Supervised, name: NewName, live: L
     data = await request.body()
     limits = document_limits(supervisor.settings)
     fleets = fleets_of(supervisor)
-    run = await fleets.drawing_board.work(lambda: _prepared(read_bytes(data, limits=limits)))
+    board = fleets.drawing_board
+    run = await board.work(lambda: _prepared(read_bytes(data, limits=limits), board))
     simulation = None if live else Simulation(run.scenario.world, run.scenario.seed, speed)
     fleets.expect(name, simulation)
     return New(name, run.config)
 
 
-def _prepared(document: Document) -> Run:
+def _prepared(document: Document, board: DrawingBoard) -> Run:
     """Read, compiled, and found to be able to begin; expectations are for runs with an end."""
     scenario = read_scenario(document, FilePath("/nonexistent"))
     _without_script(scenario)
     _not_too_large(scenario)
-    return Run(replace(scenario, expect=()))
+    return Run(replace(scenario, expect=()), _compiled(scenario, board))
+
+
+def _compiled(scenario: Scenario, board: DrawingBoard) -> CompiledMap | None:
+    """The compiled map of a large one; None for a small one, which compiles where it is needed."""
+    edges = len(scenario.source.edges)
+    if edges <= MOST_EDGES_HERE:
+        return None
+    try:
+        return board.compiled_apart(scenario)
+    except CompilerStopped as stopped:
+        if stopped.reason not in TOO_MUCH:
+            raise
+        raise MapTooLarge(f"{stopped.message}. {ELSEWHERE}", edges=edges, allowed=MOST_EDGES) from stopped
 
 
 def _not_too_large(scenario: Scenario) -> None:
     edges, trucks = len(scenario.source.edges), len(scenario.robots)
     if edges > MOST_EDGES:
         raise MapTooLarge(
-            f"The map has {edges} edges; allowed over HTTP are {MOST_EDGES}. Larger ones are for `pendula fleet run`",
+            f"The map has {edges} edges; allowed over HTTP are {MOST_EDGES}. {ELSEWHERE}",
             edges=edges,
             allowed=MOST_EDGES,
         )
