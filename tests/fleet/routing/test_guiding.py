@@ -30,7 +30,9 @@ def assert_same_ways(site: CompiledMap, seed: int) -> None:
         some = chance.choice(len(site.network.edges), size=max(1, len(site.network.edges) // 4)).tolist()
         more = {int(edge): int(chance.integers(1, 4)) * 1_000_000 for edge in some}
         whole, led = Planner(site, FL_STD, penalties_us=more), planner.dearer(more, once=True)
-        for closed in (Closed(), closures(site, chance)):
+        usual = closures(site, chance)
+        further = Closed(usual.edges | closures(site, chance).edges, usual.turns, usual=usual)
+        for closed in (Closed(), usual, further):
             for goal in range(0, len(site.network.nodes), 3):
                 for start in anchors(site, chance):
                     assert led.way(start, goal, closed) == whole.way(start, goal, closed)

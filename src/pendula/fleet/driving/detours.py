@@ -26,7 +26,7 @@ def detour(record: Record, planner: Planner, closed: Closed) -> RoutePlan | None
     track, waiting = record.track, record.waiting
     if track is None or waiting is None or waiting.resource is None:
         return None
-    barred = Closed(closed.edges | _edges_of(record.site, waiting.resource), closed.turns)
+    barred = Closed(closed.edges | _edges_of(record.site, waiting.resource), closed.turns, usual=closed)
     return _other_way(record, track.plan, planner, barred, "DEADLOCK")
 
 
@@ -74,7 +74,7 @@ class Wayfinder:
         short and moves the wait to another place."""
         plain, track = self._planner(record), record.track
         ahead = [_ahead(other) for other in others if other is not record]
-        planner = plain.dearer(kept_off_us(plain, self._opposite, ahead, _AGAINST_MILLI))
+        planner = plain.dearer(kept_off_us(plain, self._opposite, ahead, _AGAINST_MILLI), once=True)
         plan = detour(record, planner, self._closed[record.robot_id])
         if plan is None or track is None:
             return None
@@ -97,8 +97,10 @@ class Wayfinder:
         return afresh(record, self._planner(record), self._closed[record.robot_id], anchor)
 
     def _planner(self, record: Record) -> Planner:
-        profile = record.profile
-        return self._planners.setdefault(profile.profile_id, Planner(self._site, profile))
+        name = record.profile.profile_id
+        if name not in self._planners:
+            self._planners[name] = Planner(self._site, record.profile)
+        return self._planners[name]
 
     @cached_property
     def _opposite(self) -> Opposite:
@@ -109,12 +111,10 @@ class Wayfinder:
         return Snapper(self._site, self._snap)
 
 
-def _ahead(record: Record) -> tuple[list[int], list[int]]:
+def _ahead(record: Record) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The edges that a truck still has before it: on its errand, and to rest where that is only promised."""
-    if record.track is None:
-        return [], []
-    passed = sum(one.route_s0_um + one.length_um <= record.at_um for one in record.track.segments)
-    return record.track.plan.ahead(passed)
+    plan = None if record.track is None else record.track.plan
+    return ((), ()) if plan is None else plan.ahead(plan.passed(record.at_um))
 
 
 def _stops(plan: RoutePlan) -> tuple[int, ...]:

@@ -37,11 +37,7 @@ def against_us(planner: Planner, opposite: Opposite, routes: Iterable[Iterable[i
     met: Counter[int] = Counter()
     for route in routes:
         met.update({other for edge in route for other in opposite[edge]})
-    edges = planner.site.network.edges
-    return {
-        edge: planner.drive_us(edge, edges[edge].path.length_um) * milli * count // 1000
-        for edge, count in sorted(met.items())
-    }
+    return {edge: planner.edge_us(edge) * milli * count // 1000 for edge, count in sorted(met.items())}
 
 
 def kept_off_us(

@@ -57,6 +57,8 @@ class Closed:
     # everybody, and those edges. The trees of everybody then serve this truck too.
     everybody: "Closed | None" = field(default=None, compare=False)
     home: frozenset[int] = field(default_factory=frozenset, compare=False)
+    # What is closed of it at other times too: trees for that are there already, and nowhere too dear.
+    usual: "Closed | None" = field(default=None, compare=False)
 
     def __bool__(self) -> bool:
         return bool(self.edges or self.turns)
@@ -151,6 +153,10 @@ class Planner:
         limit = self.profile.v_max_um_s if one.max_speed_um_s is None else one.max_speed_um_s
         time = half_up(length_um * MILLION * slow, min(self.profile.v_max_um_s, limit) * 1000)
         return time + self._penalties[edge]
+
+    def edge_us(self, edge: int) -> int:
+        """The same for a whole edge, which is known."""
+        return self._edge_us[edge]
 
     def turn_us(self, turn: int) -> int:
         return half_up(angle_femto(turn), self.profile.turn_rate_urad_s * 1000)
@@ -297,7 +303,8 @@ class Planner:
         """For every edge the cost from its end to the goal, time and length in one number; None where no way leads. A
         planner that grows no trees knows it of the cheapest ways from the `starts` alone."""
         if self._guide is not None:
-            return self._led(self._guide._tree(goal, closed, starts), goal, closed, starts)
+            least = self._guide._tree(goal, closed.usual or closed, starts)
+            return self._led(least, goal, closed, starts)
         if closed.everybody is not None and not self._at_home(goal, closed):
             shared = self._kept(goal, closed.everybody)
             return self._from_home(shared, closed) if any(edge in closed.home for edge, _ in starts) else shared

@@ -85,17 +85,24 @@ class RoutePlan:
     @cached_property
     def whole(self) -> tuple[Segment, ...]:
         """The segments of the complete way to rest: those to the goal, then those of `onward`."""
-        edges = (*(segment.edge for segment in self.segments), *self.onward)
         goal = len(self.segments)
-        return segments_of(self.site, edges, {goal - 1, *(goal + place for place in self.onward_stops)})
+        return segments_of(self.site, self._edges, {goal - 1, *(goal + place for place in self.onward_stops)})
 
-    def ahead(self, passed: int) -> tuple[list[int], list[int]]:
+    def passed(self, at_um: int) -> int:
+        """How many segments lie behind a position."""
+        return bisect_right(self.segments, at_um, key=lambda one: one.route_s0_um + one.length_um)
+
+    def ahead(self, passed: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The edges behind so many segments: to the last stop before rest, or to rest where that is all; and those of
         the way to rest that is only promised."""
         stops = self.onward_stops[:-1]
         errand = len(self.segments) + (stops[-1] + 1 if stops else 0)
-        edges = [one.edge for one in self.whole]
+        edges = self._edges
         return edges[passed:errand], edges[max(passed, errand) :]
+
+    @cached_property
+    def _edges(self) -> tuple[int, ...]:
+        return (*(segment.edge for segment in self.segments), *self.onward)
 
     @cached_property
     def _starts(self) -> tuple[int, ...]:

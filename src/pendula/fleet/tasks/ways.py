@@ -4,7 +4,6 @@ A planner is made for each kind of truck that prefers the direction in which the
 once is driven leg by leg, edge by edge as it was planned.
 """
 
-from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -154,13 +153,9 @@ class Ways:
         ahead = [self._ahead(other) for other in self._drivers if other is not driver]
         return driver.planner.dearer(kept_off_us(driver.planner, self._opposite, ahead, milli), once=True)
 
-    def _ahead(self, driver: Driver) -> tuple[list[int], list[int]]:
+    def _ahead(self, driver: Driver) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The edges that a truck still has before it: on its errand, and to rest where that is only promised."""
         route, view = driver.route, self.view(driver)
         if route is None or driver.at_rest:
-            return [], []
-        return route.ahead(self._passed(route, view.at_um) if driver.drives(view) else 0)
-
-    def _passed(self, route: RoutePlan, at_um: int) -> int:
-        """How many segments lie behind a position."""
-        return bisect_right(route.segments, at_um, key=lambda one: one.route_s0_um + one.length_um)
+            return (), ()
+        return route.ahead(route.passed(view.at_um) if driver.drives(view) else 0)
