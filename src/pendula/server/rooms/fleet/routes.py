@@ -17,11 +17,11 @@ from starlette.responses import Response
 from pendula.documents import Document, read_bytes
 from pendula.fleet.contracts.traffic import OperatorAnswer
 from pendula.fleet.engine import FleetEngine
+from pendula.fleet.runs.recording import CHECKPOINT_TICKS
 from pendula.fleet.scenarios import Run
 from pendula.fleet.scenarios.model import Scenario
 from pendula.fleet.scenarios.reading import read_scenario
 from pendula.fleet.site.compiled_map import CompiledMap
-from pendula.fleet.runs.recording import CHECKPOINT_TICKS
 from pendula.kernel import canonical
 from pendula.kernel.driver import Driver
 from pendula.kernel.limits import SNAPSHOT_EVERY
