@@ -111,8 +111,10 @@ class FleetEngine:
     def site(self) -> CompiledMap:
         return self.traffic.site
 
-    def with_news(self, tick: Tick, trouble: str | None) -> Tick:
-        """A tick that also says how the journal is."""
+    def with_news(self, tick: Tick, trouble: str | None, missing: str | None = None) -> Tick:
+        """A tick that also says how the journal is, and what is missing of it."""
+        if missing is not None:
+            tick = replace(tick, missing=missing)
         if trouble is not None:
             return replace(tick, trouble=trouble)
         return tick if self.trouble is None else replace(tick, trouble_over=True)
@@ -245,7 +247,9 @@ class FleetEngine:
             yield TaskAlert(LOGGING_DEGRADED, "ERROR", None, f"the journal is not written: {trouble}")
         # Told and not concluded: ticks of old journals do not tell, and nothing was raised then.
         if command.trouble_over is True:
-            yield TaskAlert(LOGGING_RESTORED, "INFO", None, f"the journal is written again; it was not: {self.trouble}")
+            lost = f"; {command.missing}" if isinstance(command.missing, str) else ""
+            said = f"the journal is written again; it was not: {self.trouble}{lost}"
+            yield TaskAlert(LOGGING_RESTORED, "WARN" if lost else "INFO", None, said)
         self.trouble = trouble
         if isinstance(command.gateway, str):
             yield TaskAlert(GATEWAY_FAILED, "ERROR", None, f"the gateway of the trucks failed: {command.gateway}")

@@ -116,6 +116,16 @@ class RealDisk:
         os.unlink(_plain(name), dir_fd=self._dir)
         self._forget(name)
 
+    def move_into(self, folder: str, name: str) -> None:
+        """Put a file into a folder of this one; other disks may not have this."""
+        inner = RealDisk(self.directory / _plain(folder))
+        try:
+            os.rename(_plain(name), name, src_dir_fd=self._dir, dst_dir_fd=inner._dir)
+            inner.sync_dir()
+        finally:
+            inner.close()
+        self._forget(name)
+
     def list(self) -> list[str]:
         return sorted(entry.name for entry in self.directory.iterdir() if NAME.fullmatch(entry.name))
 

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 from zlib import crc32
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import UNSET, Raw, Struct, UnsetType
 
 from pendula.kernel.canonical import Json, Reader, encode
 from pendula.kernel.errors import WorldBroken
@@ -34,8 +34,16 @@ class JournalCorrupt(WorldBroken):
     code = "journal_corrupt"
 
 
+class Gap(Struct, frozen=True):
+    """What a journal lost before a segment: records from this number on, after this time."""
+
+    first_n: int
+    t: int
+
+
 class Header(Struct, frozen=True):
-    """First frame of every segment, so that old segments can be removed."""
+    """First frame of every segment, so that old segments can be removed. With a `gap` it begins with a snapshot, and
+    what lies before it is a journal of its own."""
 
     format: int
     room: str
@@ -47,6 +55,7 @@ class Header(Struct, frozen=True):
     segment: int
     first_n: int
     chain: str
+    gap: Gap | UnsetType = UNSET
 
 
 class Record(Struct, frozen=True):

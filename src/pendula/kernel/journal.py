@@ -17,12 +17,15 @@ from typing import NoReturn, Protocol
 
 from pendula.kernel.canonical import Json
 from pendula.kernel.disk import Disk, remedy
-from pendula.kernel.errors import InputRefused, WorldBroken
 from pendula.kernel.frames import Header, Kind, Record, corrupt, record_body, seal
 from pendula.kernel.limits import MIN_FREE_BYTES, SEGMENT_BYTES
 from pendula.kernel.segments import (
     Contents,
+    JournalBroken,
+    JournalExists,
     JournalMissing,
+    RecordsPruned,
+    after_gap,
     begin_segment,
     cut_off,
     first_header,
@@ -31,6 +34,7 @@ from pendula.kernel.segments import (
     remove_drafts,
     segment_names,
     segment_records,
+    set_aside,
     write_anew,
 )
 
@@ -48,22 +52,6 @@ __all__ = [
 
 
 _THEN = "then open it again, which a server does when it is restarted: what was acknowledged is kept"
-
-
-class JournalBroken(WorldBroken):
-    """A write or sync failed once; this journal takes nothing more. Reopen it to go on from what is durable."""
-
-    code = "journal_broken"
-
-
-class JournalExists(InputRefused):
-    code = "journal_exists"
-
-
-class RecordsPruned(InputRefused):
-    """The records that were to be read were pruned meanwhile; begin again at `first_n`."""
-
-    code = "records_pruned"
 
 
 class Journal(Protocol):
@@ -123,20 +111,13 @@ class FileJournal:
     """The journal on a `Disk`. Safe for threads; appends do not wait for a flush under way."""
 
     def __init__(self, disk: Disk, contents: Contents, *, segment_bytes: int, min_free_bytes: int) -> None:
-        self.header = contents.header
         self.cut_tail_bytes = len(contents.cut.data) if contents.cut else 0
         self._disk = disk
-        self._segments = contents.segments
-        self._snapshots = contents.snapshots
-        self._next_n = contents.next_n
-        self._chain = contents.chain
-        self._durable_n = contents.next_n - 1
-        self._written_n = contents.next_n - 1
         self._segment_bytes = segment_bytes
         self._min_free_bytes = min_free_bytes
         self._frames: list[bytes] = []
         self._new_snapshots: list[tuple[int, int]] = []
-        self._chain_before_frames = contents.chain
+        self._take(contents)
         self._broken: str | None = None
         self._remedy = ""
         self._appending = threading.Lock()
@@ -144,6 +125,13 @@ class FileJournal:
         self._flushing = threading.Lock()
         self._disk_low = False
         self._segment_is_full = False
+
+    def _take(self, contents: Contents) -> None:
+        self.header, self._left = contents.header, contents.left
+        self._segments, self._snapshots = contents.segments, contents.snapshots
+        self._chain = self._chain_before_frames = contents.chain
+        self._next_n = contents.next_n
+        self._written_n = self._durable_n = contents.next_n - 1
 
     @classmethod
     def create(
@@ -190,6 +178,7 @@ class FileJournal:
             remove_drafts(disk)
             if contents.cut is not None:
                 cut_off(disk, contents.cut)
+            journal._left = set_aside(disk, contents.left, journal.first_n)
             journal._look_at_free_space()
         except OSError as trouble:
             journal._break(trouble)
@@ -317,7 +306,7 @@ class FileJournal:
         fails, and `journal_corrupt` where it does not hold what was durable."""
         with self._flushing, self._writing, self._appending:
             try:
-                end = write_anew(self._disk, self._segments)
+                end = write_anew(self._disk, self._segments, self._left)
                 self._look_at_free_space()
             except OSError as trouble:
                 self._break(trouble)
@@ -330,6 +319,16 @@ class FileJournal:
             self._written_n = self._durable_n = end.n - 1
             self._broken, self._remedy = None, ""
             return self._durable_n
+
+    def begin_after(self, begin: Record, t: int) -> None:
+        """Go on with a snapshot, durable at once, though what came after the last durable record, of time `t`, is lost;
+        what was written so far is a journal of its own from now on."""
+        with self._flushing, self._writing, self._appending:
+            before = Contents(self.header, self._segments, [], self._next_n, self._chain, None, left=self._left)
+            try:
+                self._take(after_gap(self._disk, before, begin, t))
+            except OSError as trouble:
+                self._break(trouble)
 
     def rotate(self) -> None:
         """Let the next flush begin a new segment, so that what is before it can be pruned."""

@@ -4,25 +4,29 @@ A torn tail, what a crash leaves of the last unsynced write, is what may follow 
 segment. Anything else that does not fit is `journal_corrupt`.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 import pendula
 from pendula.kernel.canonical import Json, digest
 from pendula.kernel.disk import Disk, replace
-from pendula.kernel.errors import WorldBroken
+from pendula.kernel.errors import InputRefused, WorldBroken
 from pendula.kernel.frames import (
     FORMAT,
     OVERHEAD,
+    Gap,
     Header,
     Record,
     bytes_wanted,
     corrupt,
     follows,
     read_header,
+    record_body,
     records,
+    seal,
     seal_header,
 )
 
@@ -33,6 +37,22 @@ PIECE_BYTES = 256 * 1024
 
 class JournalMissing(WorldBroken):
     code = "journal_missing"
+
+
+class JournalBroken(WorldBroken):
+    """A write or sync failed once; this journal takes nothing more. Reopen it to go on from what is durable."""
+
+    code = "journal_broken"
+
+
+class JournalExists(InputRefused):
+    code = "journal_exists"
+
+
+class RecordsPruned(InputRefused):
+    """The records that were to be read were pruned meanwhile; begin again at `first_n`."""
+
+    code = "records_pruned"
 
 
 class Segment(Struct):
@@ -61,6 +81,8 @@ class Contents(Struct):
     next_n: int
     chain: bytes
     cut: Cut | None
+    # Segments of the journal before a gap, which no longer belong to this one.
+    left: list[str] = []
 
 
 def segment_names(disk: Disk) -> list[str]:
@@ -88,13 +110,22 @@ def number_of(segment: Segment) -> int:
     return int(segment.name.removesuffix(SUFFIX))
 
 
-def begin_segment(disk: Disk, header: Header, number: int, first_n: int, chain: bytes) -> Segment:
-    """A new segment with a header like that of the first one, durable."""
+def begin_segment(
+    disk: Disk,
+    header: Header,
+    number: int,
+    first_n: int,
+    chain: bytes,
+    gap: Gap | UnsetType = UNSET,
+    first: bytes = b"",
+) -> Segment:
+    """A new segment with a header like that of the first one, and its first frame where that must not be without it,
+    durable."""
     header = msgspec.structs.replace(
-        header, package=pendula.__version__, segment=number, first_n=first_n, chain=chain.hex()
+        header, package=pendula.__version__, segment=number, first_n=first_n, chain=chain.hex(), gap=gap
     )
     name = f"{number:08d}{SUFFIX}"
-    data = seal_header(header)
+    data = seal_header(header) + first
     # By way of a draft: a segment that exists has a whole header, whatever the crash.
     replace(disk, name, data)
     return Segment(name, first_n, len(data), chain)
@@ -124,6 +155,8 @@ def read_contents(disk: Disk) -> Contents:
 def _read_segment(disk: Disk, name: str, contents: Contents, is_last: bool) -> None:
     data = disk.read(name)
     header, offset = read_header(data, name)
+    if header.gap is not UNSET and contents.segments:
+        _begin_anew(header, header.gap, name, contents)
     _check_header(header, name, contents)
     segment = Segment(name, header.first_n, offset, contents.chain)
     for frame, record in records(data, offset, contents.chain, contents.next_n, name):
@@ -136,6 +169,57 @@ def _read_segment(disk: Disk, name: str, contents: Contents, is_last: bool) -> N
         if not is_last or follows(data, segment.size, contents.next_n) is not None:
             raise corrupt(name, segment.size, f"record {contents.next_n} is damaged and later ones are whole")
         contents.cut = Cut(name, segment.size, data[segment.size :])
+
+
+def _begin_anew(header: Header, gap: Gap, name: str, contents: Contents) -> None:
+    """A segment after a gap: what was read before it is another journal, which ends where the gap begins."""
+    if (gap.first_n, header.chain) != (contents.next_n, contents.chain.hex()):
+        raise corrupt(name, 0, "the gap does not begin where the segment before it ends")
+    contents.left += [one.name for one in contents.segments]
+    contents.header, contents.segments, contents.snapshots = header, [], []
+    contents.next_n = header.first_n
+
+
+def after_gap(disk: Disk, before: Contents, begin: Record, t: int) -> Contents:
+    """A journal that goes on with a snapshot though what came between is lost: a new segment, after which nobody reads
+    the old ones, and then they are set aside."""
+    number, chain = number_of(before.segments[-1]) + 1, before.chain
+    gap = Gap(before.next_n, t)
+    first, after = seal(chain, record_body(begin.n, begin.t, begin.kind, bytes(begin.body)))
+    segment = begin_segment(disk, before.header, number, begin.n, chain, gap=gap, first=first)
+    header = msgspec.structs.replace(before.header, segment=number, first_n=begin.n, chain=chain.hex(), gap=gap)
+    left = set_aside(disk, [*before.left, *(one.name for one in before.segments)], begin.n)
+    return Contents(header, [segment], [(begin.n, begin.t)], begin.n + 1, after, None, left=left)
+
+
+def set_aside(disk: Disk, names: list[str], first_n: int) -> list[str]:
+    """Put the segments before a gap into a folder of their own, where they are a journal; on a disk without folders
+    under names that are none of a journal. Oldest first; returns those for which the disk did not do it."""
+    into: Callable[[str, str], None] | None = getattr(disk, "move_into", None)
+    left = list(names)
+    with suppress(OSError):
+        for name in names:
+            if into is not None:
+                into(before_gap(first_n), name)
+            else:
+                disk.rename(name, f"{name.removesuffix(SUFFIX)}-{before_gap(first_n)}")
+            left.remove(name)
+        if names:
+            disk.sync_dir()
+    return left
+
+
+def before_gap(first_n: int) -> str:
+    """The folder of what was written before the gap after which a journal goes on with this record."""
+    return f"before-{first_n}"
+
+
+def missing_of(header: Header) -> str | None:
+    """What a journal that begins after a gap lost before it, in words; None where it begins otherwise."""
+    if header.gap is UNSET:
+        return None
+    lost = f"records {header.gap.first_n} to {header.first_n - 1}, after {header.gap.t} {header.time_unit}"
+    return f"{lost}; what was written before them is the journal in {before_gap(header.first_n)}"
 
 
 def segment_records(disk: Disk, segment: Segment) -> Iterator[Record]:
@@ -176,6 +260,7 @@ def _check_header(header: Header, name: str, contents: Contents) -> None:
         segment=first.segment + len(contents.segments),
         first_n=contents.next_n,
         chain=contents.chain.hex(),
+        gap=UNSET if contents.segments else first.gap,
     )
     if header != expected or name != f"{header.segment:08d}{SUFFIX}":
         raise corrupt(name, 0, "the header does not continue the segment before it")
@@ -198,14 +283,14 @@ class End(Struct, frozen=True):
     chain: bytes
 
 
-def write_anew(disk: Disk, segments: list[Segment]) -> End:
+def write_anew(disk: Disk, segments: list[Segment], left: Iterable[str] = ()) -> End:
     """After a failed write or sync: all that is whole in the last segment, in a file of its own, durable.
 
     The old file is not trusted: after a failed sync later ones may succeed and save nothing. Segments that are not
-    among `segments` are what is left of one that was to begin, or to be pruned; they go.
+    among `segments`, or `left` before a gap, are what is left of one that was to begin, or to be pruned; they go.
     """
     remove_drafts(disk)
-    known = {one.name for one in segments}
+    known = {*left, *(one.name for one in segments)}
     for name in segment_names(disk):
         if name not in known:
             disk.remove(name)

@@ -141,7 +141,9 @@ def _opened(directory: Path) -> "FileJournal":
 
 
 def _document(journal: "FileJournal", last: int, report: "ReplayReport") -> dict[str, Any]:
-    header = journal.header
+    from pendula.kernel.segments import missing_of
+
+    header, missing = journal.header, missing_of(journal.header)
     return {
         "commands": report.commands,
         "config_digest": header.config_digest,
@@ -155,6 +157,7 @@ def _document(journal: "FileJournal", last: int, report: "ReplayReport") -> dict
         "room": header.room,
         "snapshots": report.snapshots,
         "verified": report.first_difference is None,
+        **({} if missing is None else {"missing": missing}),
     }
 
 
@@ -178,6 +181,7 @@ def _drawn(document: dict[str, Any], difference: "Difference | None") -> "Render
         ("commands", str(document["commands"])),
         ("snapshots", str(document["snapshots"])),
         ("cut tail", f"{document['cut_tail_bytes']} bytes"),
+        *([("missing", document["missing"])] if "missing" in document else []),
         ("digest", document["digest"]),
         ("result", "every outcome is the same" if difference is None else "DIFFERENT"),
     ]

@@ -21,6 +21,7 @@ from pendula.kernel.driver import ReplayDiffers
 from pendula.kernel.errors import InputRefused
 from pendula.kernel.journal import FileJournal, Journal, JournalMissing
 from pendula.kernel.replay import check_decisions, engine_from_snapshot, first_engine
+from pendula.kernel.segments import missing_of
 
 _read_events: Reader[tuple[FleetEvent, ...]] = Reader(tuple[FleetEvent, ...])
 
@@ -67,7 +68,7 @@ def moments(journal: Journal, tick: int | None = None) -> Iterator[tuple[FleetEn
     """The ticks of a journal from one on, or all, each with the fleet after it; raises `UnknownTick`."""
     begin = _Index.of(journal)
     if tick is not None:
-        begin.require(tick)
+        begin.require(tick, missing_of(journal.header))
     engine, start = begin.engine_before(journal, tick)
     for moment in _followed(engine, journal, start):
         if tick is None or moment.ticked.tick >= tick:
@@ -136,10 +137,11 @@ class _Index(Struct, frozen=True):
                 checkpoints.append((last, record.n))
         return cls(last + 1 if first is None else first, last, tuple(checkpoints))
 
-    def require(self, tick: int) -> None:
+    def require(self, tick: int, missing: str | None) -> None:
         if not self.first <= tick <= self.last:
+            lost = "" if missing is None else f". It is missing {missing}"
             raise UnknownTick(
-                f"The journal has no tick {tick}; it shows ticks {self.first} to {self.last}",
+                f"The journal has no tick {tick}; it shows ticks {self.first} to {self.last}{lost}",
                 tick=tick,
                 first=self.first,
                 last=self.last,

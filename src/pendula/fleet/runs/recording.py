@@ -128,7 +128,9 @@ class Recording:
         if self._resumed:
             self._resumed = False
             tick = structs.replace(tick, restarted=True)
-        return self.engine.with_news(tick, self.degraded)
+        # In this order: what is missing is told when the trouble is over.
+        missing = self._journal.take_missing()
+        return self.engine.with_news(tick, self.degraded, missing)
 
     def __enter__(self) -> Self:
         return self

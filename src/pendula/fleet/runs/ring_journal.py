@@ -2,7 +2,8 @@
 
 `flush` hands over and returns; a thread of its own makes it durable. Where the disk fails or is nearly full, logging is
 degraded: what is not known to be on the disk stays in memory, the last `ring_ms` of it, and whoever drives goes on. A
-disk that works again gets what memory kept, and all is as before, unless something of it is gone from memory.
+disk that works again gets what memory kept, and all is as before. Where something of it is gone from memory, the
+journal goes on after a gap, with the oldest checkpoint that memory has; what was before is a journal of its own.
 """
 
 import threading
@@ -35,6 +36,9 @@ class RingJournal:
         self._ring: deque[Record] = deque()
         self._next_n = inner.next_n
         self._handed_n = inner.durable_n
+        # When the last was that is durable, and what is in no journal, until that was told.
+        self._durable_t = 0
+        self._missing: str | None = None
         self._ticks_degraded = 0
         self._lock = threading.Lock()
         self._work = threading.Event()
@@ -48,6 +52,13 @@ class RingJournal:
         """Where the journal lies; None where that is no directory."""
         found = getattr(self._inner.disk, "directory", None)
         return found if isinstance(found, Path) else None
+
+    def take_missing(self) -> str | None:
+        """What is in no journal, once, when it is written again."""
+        if self.degraded is not None:
+            return None
+        missing, self._missing = self._missing, None
+        return missing
 
     def append(self, kind: Kind, t: int, body: bytes) -> int:
         with self._lock:
@@ -97,7 +108,12 @@ class RingJournal:
             return
 
     def snapshots(self) -> Sequence[tuple[int, int]]:
-        return self._inner.snapshots()
+        """Those on the disk, and then those that only memory has."""
+        durable = self._inner.snapshots()
+        last = durable[-1][0] if durable else -1
+        with self._lock:
+            kept = [one for one in self._ring if one.kind == "snapshot" and last < one.n <= self._handed_n]
+        return (*durable, *((one.n, one.t) for one in kept))
 
     def rotate(self) -> None:
         self._inner.rotate()
@@ -165,11 +181,17 @@ class RingJournal:
         """Whether memory has all from a number on."""
         return n >= self._next_n or (bool(self._ring) and self._ring[0].n <= n)
 
+    def _checkpoint(self) -> Record | None:
+        """The oldest one in memory that is not about to be forgotten."""
+        since = self._ring[-1].t - self._ring_ms * 9 // 10 if self._ring else 0
+        return next((one for one in self._ring if one.kind == "snapshot" and one.t >= since), None)
+
     def _forget(self, now: int) -> None:
         """What is durable need not be kept, nor what is older than the ring."""
         durable = self._inner.durable_n
         while self._ring and (self._ring[0].n <= durable or self._ring[0].t < now - self._ring_ms):
-            self._ring.popleft()
+            gone = self._ring.popleft()
+            self._durable_t = gone.t if gone.n <= durable else self._durable_t
 
     def _sync(self) -> None:
         while not self._ended.is_set():
@@ -181,7 +203,7 @@ class RingJournal:
 
     def _make_durable(self) -> None:
         if self.degraded is not None:
-            if self._ticks_degraded >= TRY_AGAIN_AFTER and self.degraded != NEARLY_FULL:
+            if self._ticks_degraded >= TRY_AGAIN_AFTER and not (self.degraded == NEARLY_FULL and self._inner.disk_low):
                 self._ticks_degraded = 0
                 self._mend()
             return
@@ -193,10 +215,15 @@ class RingJournal:
     def _mend(self) -> None:
         """Go on with a disk that has failed, if it works again. Nobody who drives waits for it."""
         with self._lock:
-            if not self._caught_up_from(self._inner.durable_n + 1):
+            if not self._caught_up_from(self._inner.durable_n + 1) and self._checkpoint() is None:
                 return
         try:
             self._inner.mend()
+            with self._lock:
+                begin = None if self._caught_up_from(self._inner.next_n) else self._checkpoint()
+            if begin is not None:
+                self._missing = missing(self._inner.next_n, begin.n - 1, self._durable_t, begin.t)
+                self._inner.begin_after(begin, self._durable_t)
             with self._lock:
                 if self._inner.disk_low:
                     self.degraded = NEARLY_FULL
@@ -204,6 +231,12 @@ class RingJournal:
                     self._catch_up()
         except WorldBroken as trouble:
             self.degraded = _reason(trouble)
+
+
+def missing(first_n: int, last_n: int, after_ms: int, upto_ms: int) -> str:
+    """What a gap is, in words."""
+    times = f"what was decided between {after_ms} and {upto_ms} ms of its time"
+    return f"{times}, records {first_n} to {last_n}, is in no journal"
 
 
 def _reason(trouble: WorldBroken) -> str:

@@ -11,6 +11,7 @@ from pendula.fleet.events import FleetEvent, Incident
 from pendula.fleet.runs.reading import Moment, moments
 from pendula.kernel.canonical import Json
 from pendula.kernel.journal import Journal
+from pendula.kernel.segments import missing_of
 
 
 class Deviation(Struct, frozen=True, rename="camel"):
@@ -53,6 +54,7 @@ def verified(
         "incidents": [to_builtins(one) for one in incidents],
         # What a crash left of its last write: it tells nothing, and its tick is not among these.
         "cutTailBytes": getattr(journal, "cut_tail_bytes", 0),
+        "missing": missing_of(journal.header),
         "firstDifference": None if deviation is None else to_builtins(deviation),
     }
 

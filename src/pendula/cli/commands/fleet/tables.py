@@ -136,6 +136,8 @@ def replayed(form: Mapping[str, Any]) -> "RenderableType":
     ]
     if form["cutTailBytes"]:
         pairs.append(("cut tail", f"{form['cutTailBytes']} bytes, torn off in the middle of a write"))
+    if form["missing"]:
+        pairs.append(("missing", form["missing"]))
     first = form["firstDifference"]
     if first is None:
         return Group(facts(pairs), Text("Every tick came out as it was recorded.", style="bold green"))

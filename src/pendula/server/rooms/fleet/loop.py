@@ -186,7 +186,9 @@ class FleetLoop:
             operator_actions=tuple(action for action, _ in actions),
             restarted=self._restarted,
         )
-        command = self.engine.with_news(command, self._journal.degraded)
+        # In this order: what is missing is told when the trouble is over.
+        missing = self._journal.take_missing()
+        command = self.engine.with_news(command, self._journal.degraded, missing)
         before = asyncio.get_running_loop().time()
         try:
             _, outcome = await self.host.submit(command, MANAGER, None)

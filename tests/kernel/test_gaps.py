@@ -1,0 +1,105 @@
+"""A journal that lost records goes on after a gap with a snapshot; whatever the disk does, one part is there."""
+
+import pytest
+from msgspec import UNSET, Raw
+
+from pendula.kernel.frames import Gap, Record
+from pendula.kernel.journal import FileJournal, JournalBroken
+from pendula.kernel.segments import missing_of
+from pendula.testing.faulty_disk import Crashed, Failure, FaultyDisk
+from tests.kernel.journals import new_journal
+
+BEFORE, AFTER = list(range(6)), list(range(20, 26))
+CRASHES = 8
+
+
+def written(disk: FaultyDisk) -> FileJournal:
+    """Six records in two segments."""
+    journal = new_journal(disk, segment_bytes=700)
+    for n in BEFORE:
+        journal.append("input", 10 * n, b"%d" % n)
+        journal.flush()
+    return journal
+
+
+def gone_on(journal: FileJournal) -> None:
+    """The journal after its gap: a snapshot and five more."""
+    journal.begin_after(Record(AFTER[0], 200, "snapshot", Raw(b"%d" % AFTER[0])), 50)
+    for n in AFTER[1:]:
+        journal.append("input", 10 * n, b"%d" % n)
+        journal.flush()
+
+
+def numbers(disk: FaultyDisk, *, read_only: bool = True) -> list[int]:
+    journal = FileJournal.open(disk, read_only=read_only)
+    found = list(journal.read())
+    assert [one.n for one in found] == [int(bytes(one.body)) for one in found]
+    # A journal that does not begin at 0 begins with a state to go on from.
+    assert journal.first_n == 0 or found[0].kind == "snapshot"
+    return [one.n for one in found]
+
+
+def calls() -> tuple[int, int]:
+    disk = FaultyDisk()
+    journal = written(disk)
+    begun = len(disk.calls)
+    gone_on(journal)
+    return begun, len(disk.calls)
+
+
+BEGUN, ENDED = calls()
+
+
+def test_a_journal_with_a_gap_begins_with_its_snapshot_and_says_what_is_missing() -> None:
+    disk = FaultyDisk()
+    journal = written(disk)
+    gone_on(journal)
+    journal.rotate()
+    journal.append("input", 260, b"26")
+    journal.flush()
+    opened = FileJournal.open(disk, read_only=True)
+
+    assert (opened.header.gap, journal.header.gap) == (Gap(6, 50), Gap(6, 50))
+    assert (opened.first_n, opened.snapshots(), journal.snapshots()) == (20, ((20, 200),), ((20, 200),))
+    assert numbers(disk) == [*AFTER, 26]
+    said = "records 6 to 19, after 50 tick; what was written before them is the journal in before-20"
+    assert missing_of(opened.header) == said
+    assert missing_of(new_journal(FaultyDisk()).header) is None
+
+
+def test_an_ordinary_journal_is_the_same_bytes_as_ever() -> None:
+    assert new_journal(FaultyDisk()).header.gap is UNSET
+
+
+@pytest.mark.parametrize("at", range(BEGUN, ENDED))
+def test_after_a_power_cut_one_of_both_parts_is_there_and_can_be_gone_on_from(at: int) -> None:
+    disk = FaultyDisk({at: "crash"})
+    journal = written(disk)
+    with pytest.raises(Crashed):
+        gone_on(journal)
+
+    for seed in range(CRASHES):
+        left = disk.after_crash(seed)
+        found = numbers(left)
+        assert found == BEFORE or found == AFTER[: len(found)] != []
+        # Opened for writing, it is the same, once the other part is set aside.
+        assert numbers(left, read_only=False) == found == numbers(left)
+
+
+@pytest.mark.parametrize("failure", ["io_error", "no_space"])
+@pytest.mark.parametrize("at", range(BEGUN, ENDED))
+def test_whichever_call_fails_the_journal_is_mended_and_goes_on(at: int, failure: Failure) -> None:
+    disk = FaultyDisk({at: failure})
+    journal = written(disk)
+    try:
+        gone_on(journal)
+    except JournalBroken:
+        journal.mend()
+        if journal.next_n <= AFTER[0]:
+            gone_on(journal)
+        for n in range(journal.next_n, AFTER[-1] + 1):
+            journal.append("input", 10 * n, b"%d" % n)
+        journal.flush()
+
+    assert numbers(disk) == AFTER
+    assert all(numbers(disk.after_crash(seed)) == AFTER for seed in range(CRASHES))
