@@ -3,7 +3,8 @@
 What still grows in the first minutes has bounds: the newest 2 000 events of every engine (`kernel.stream.EventLog`),
 those of every credit run with a quarter to spare (`credit.served.ring.Ring`), and engines kept where somebody looked at
 the past. Memory is told by the operating system in pages that grow by whatever the allocator asks for, so "still" has a
-margin: from the third minute to the tenth it was 7 MiB, slowing down. What leaks 2 MiB a minute is seen.
+margin: from the third minute to the tenth it was 7 and 8 MiB, since rings of slow engines are half full after five.
+What leaks 2 MiB a minute is seen.
 """
 
 import json

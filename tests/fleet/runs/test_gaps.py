@@ -12,7 +12,7 @@ from pendula.fleet.scenarios import Run, shipped
 from pendula.fleet.simulator import Fault, FaultKind
 from pendula.kernel.canonical import Json
 from pendula.kernel.disk import RealDisk
-from pendula.kernel.driver import Published
+from pendula.kernel.driver import EngineDefect, Published
 from pendula.kernel.frames import JournalCorrupt, frame_at, read_header
 from pendula.kernel.journal import FileJournal
 from pendula.kernel.replay import replay
@@ -156,6 +156,25 @@ def test_a_fleet_goes_on_from_a_journal_with_a_gap_and_may_have_another(tmp_path
     for part in parts:
         with reading(part) as journal:
             assert verified(journal)["firstDifference"] is None
+
+
+@pytest.mark.req("FLT-OBS-3", "FLT-FAIL-16")
+def test_a_tick_that_fails_while_nothing_is_written_is_got_over_from_what_memory_has(
+    tmp_path: Path, weather: Weather, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driven = Driven(tmp_path / "j")
+    driven.drive(100)
+    weather.full = True
+    driven.drive(AWAY_TICKS)
+    state = driven.run.engine.state()
+    monkeypatch.setattr(driven.run.engine, "_decide", lambda *_: 1 / 0)
+    with pytest.raises(EngineDefect):
+        driven.run.step()
+
+    # The engine in its place is as it was.
+    assert driven.recording.driver.broken is None
+    assert driven.recording.engine.state() == state
+    driven.recording.close()
 
 
 @pytest.mark.req("FLT-OBS-11")

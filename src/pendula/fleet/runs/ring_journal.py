@@ -108,7 +108,12 @@ class RingJournal:
             return
 
     def snapshots(self) -> Sequence[tuple[int, int]]:
-        return self._inner.snapshots()
+        """Those on the disk, and then those that only memory has."""
+        durable = self._inner.snapshots()
+        last = durable[-1][0] if durable else -1
+        with self._lock:
+            kept = [one for one in self._ring if one.kind == "snapshot" and last < one.n <= self._handed_n]
+        return (*durable, *((one.n, one.t) for one in kept))
 
     def rotate(self) -> None:
         self._inner.rotate()

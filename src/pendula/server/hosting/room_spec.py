@@ -158,7 +158,8 @@ class RoomSpec(Struct, frozen=True):
     A room without `engine` is one `service`. `schemas` are shapes of bodies that no struct describes. All paths of a
     room begin with its `prefix`, by default `/api/v1/NAME`; what goes wrong there is put into the words of `errors`.
     Engines that are not `commanded` take no commands from outside: their room makes them all. `journal` makes the
-    journal of an engine out of the one on the disk, for a room that has reasons of its own to go on without a disk.
+    journal of an engine out of the one on the disk, for a room that has reasons of its own to go on without a disk;
+    `snapshot_every` is how many commands it has between two snapshots, where it does not leave that to the settings.
     `incidents` names the events that tell of something that went wrong. `bound` looks at a command before it is
     applied, and raises `TooMuchAtOnce` where it would produce more than one command may. `choices` says what can be
     asked of an engine as it stands.
@@ -182,6 +183,7 @@ class RoomSpec(Struct, frozen=True):
     prefix: str = ""
     commanded: bool = True
     journal: Callable[[FileJournal], Journal] | None = None
+    snapshot_every: int | None = None
     incidents: Incidents = {}
     bound: Callable[[Any, Any], None] | None = None
     choices: Callable[[Any], ChoicesView] | None = None

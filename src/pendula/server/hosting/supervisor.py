@@ -128,6 +128,7 @@ class Supervisor:
             bound=room.bound,
             outside=self._outside(room),
             journal=room.journal,
+            snapshot_every=room.snapshot_every,
             incidents=room.incidents,
         )
         self._hosts[room.name][name] = host

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
 from fastapi import FastAPI
 
@@ -192,3 +193,13 @@ async def test_a_fleet_that_is_about_to_begin_is_not_said_to_be_unknown(app: Fas
 
     with pytest.raises(EngineUnavailable, match="is starting"):
         fleets.loop("hall")
+
+
+@pytest.mark.req("FLT-OBS-2")
+async def test_a_served_fleet_has_a_checkpoint_every_minute(
+    settings: Settings, rooms: Sequence[RoomSpec], loop: FleetLoop
+) -> None:
+    seldom = room_for(msgspec.structs.replace(settings, limits={"snapshot_every": 50}))
+
+    assert (rooms[0].snapshot_every, loop.host._snapshot_every) == (600, 600)
+    assert seldom.snapshot_every == 50

@@ -17,12 +17,14 @@ from starlette.responses import Response
 from pendula.documents import Document, read_bytes
 from pendula.fleet.contracts.traffic import OperatorAnswer
 from pendula.fleet.engine import FleetEngine
+from pendula.fleet.runs.recording import CHECKPOINT_TICKS
 from pendula.fleet.scenarios import Run
 from pendula.fleet.scenarios.model import Scenario
 from pendula.fleet.scenarios.reading import read_scenario
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.kernel import canonical
 from pendula.kernel.driver import Driver
+from pendula.kernel.limits import SNAPSHOT_EVERY
 from pendula.server.data_directory import NAME
 from pendula.server.errors import HttpRefused, json_response
 from pendula.server.hosting.engine_host import EngineHost
@@ -274,5 +276,6 @@ def room_for(settings: Settings) -> RoomSpec:
         store=Fleets,
         commanded=False,
         journal=opened,
+        snapshot_every=min(CHECKPOINT_TICKS, settings.allowed(SNAPSHOT_EVERY)),
         incidents={"alert": _alarm, "incident": said, "tick_failed": said},
     )
