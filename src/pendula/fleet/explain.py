@@ -41,6 +41,20 @@ _UNHEARD = {
     reasons.Unheard.EVER: "{robot} stops: it has not reported yet",
     reasons.Unheard.THE_RESTART: "{robot} stops: it has not reported since the restart",
 }
+# What is said of the truck that cuts another one off, by the code with which it stands.
+_CUT_OFF = (
+    "{robot} waits: {blocker}, which {state}, stands in its only way to rest; it goes on when {root} is back or removed"
+)
+_STATES: dict[str, str] = {
+    Stop.OFFLINE: "is offline",
+    Stop.ROBOT_FAULT: "has a fault",
+    Stop.STUCK: "is stuck",
+    Stop.OVERRUN: "passed its stop line",
+    Stop.POSE_JUMP: "may be in two places",
+    Stop.OFF_ROUTE: "is not on its route",
+    Stop.OPERATOR: "an operator paused",
+    Stop.SAFE_STATE: "cannot go on either",
+}
 _NOT_TURNING = "{robot} stops: it was told to turn and does not"
 UNDER_WAY = "UNDER_WAY"
 
@@ -85,8 +99,14 @@ def sentence(told: reasons.Reason) -> str:
         pattern = _UNHEARD[told.unheard]
     if told.code == Stop.STUCK and told.turning:
         pattern = _NOT_TURNING
+    if told.cut_off_by in _STATES:
+        pattern = _CUT_OFF
     text = pattern.format(
-        robot=told.robot_id, blocker=told.blocker or "another truck", resource=told.resource or "its way"
+        robot=told.robot_id,
+        blocker=told.blocker or "another truck",
+        resource=told.resource or "its way",
+        state=_STATES.get(told.cut_off_by or ""),
+        root=told.chain[-1],
     )
     if told.defiant:
         text += "; it drives on though it was told to stop"

@@ -21,7 +21,7 @@ from pendula.fleet.trucks.profiles import RobotProfile
 
 class Waiting(Struct, frozen=True):
     """Why a truck got no further unit: a code of FLT-OBS-8, the resource of its own that is not to be had, the truck
-    in its way and what that one holds; for WAIT_SAFE_STATE the cycle."""
+    in its way and what that one holds; for WAIT_SAFE_STATE the cycle, which is empty where the truck is cut off."""
 
     code: str
     resource: int | None
