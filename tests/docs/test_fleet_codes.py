@@ -9,6 +9,7 @@ from pendula.documents import DocumentRefused, Format, read_bytes
 from pendula.fleet import Code, CompileParams, read_params
 from pendula.fleet.model import severity_of
 from pendula.fleet.site.file_names import params_form
+from pendula.fleet.telling import INCIDENT_ALERTS, INCIDENT_STOPS, TICK_FAILED
 from tests.docs.markdown import ROOT
 
 PAGE = (ROOT / "docs/reference/fleet-maps.md").read_text(encoding="utf-8")
@@ -17,6 +18,14 @@ PARAMETER = re.compile(r"^\| `(\w+)` \| (?:m|rad|) ?\| ([0-9.]+) \| ([0-9.]+) to
 RANGES = [(name, default, least, most) for name, default, least, most in PARAMETER.findall(PAGE)]
 # Two parameters of a file that the compiler adds up.
 SUMMED = {"offRouteExtraOnBendM", "turningExtraMarginM"}
+
+
+@pytest.mark.req("FLT-OBS-11")
+def test_everything_that_is_an_incident_is_told_and_nothing_else() -> None:
+    page = (ROOT / "docs/reference/fleet-scenarios.md").read_text(encoding="utf-8")
+    table = page.partition("## Incidents\n")[2].partition("\n\nA truck that is silent")[0]
+
+    assert set(re.findall(r"`([A-Z_]{8,})`", table)) == {*INCIDENT_STOPS, *INCIDENT_ALERTS, TICK_FAILED}
 
 
 @pytest.mark.req("FLT-MAP-15")
