@@ -112,7 +112,7 @@ def sentence(told: reasons.Reason) -> str:
         text += "; it drives on though it was told to stop"
     if told.cycle:
         text += f"; {', '.join(told.cycle)} would wait for each other"
-    if told.wait_ms and told.hold_reason is not HoldReason.NONE:
+    if told.wait_ms and told.hold_reason is HoldReason.TRAFFIC_HOLD:
         text += f"; for {told.wait_ms // 1000} s now"
     return text + "."
 

@@ -5,6 +5,8 @@ import pytest
 from pendula.fleet.contracts.traffic import HoldReason
 from pendula.fleet.explain import sentence
 from pendula.fleet.samples import FL_STD, reference_fleet
+from pendula.fleet.tick import OrderKind
+from pendula.fleet.tick.traffic import Traffic
 from tests.fleet.health.troubled import Hall
 from tests.fleet.sites import scene
 from tests.fleet.tick.yard import Yard
@@ -93,3 +95,30 @@ def test_a_truck_that_is_cut_off_is_noticed_and_then_told_as_every_other_that_wa
         ("WAIT_NOTICE", "R1", 15_000),
         ("WAIT_TOO_LONG", "R1", 90_000),
     ]
+
+
+@pytest.mark.req("FLT-OBS-7", "FLT-FAIL-9")
+def test_a_truck_that_is_silent_says_since_when_it_stops_also_after_a_restart_of_the_program() -> None:
+    hall = Hall()
+    hall.first.mute = True
+    hall.run(60)
+    since = next(one.sinceMs for one in hall.alerts if one.code == "ROBOT_OFFLINE")
+    assert hall.last is not None
+    read = Traffic.from_state(scene("reference-hall"), reference_fleet(3), [FL_STD], None, hall.traffic.state())
+
+    assert hall.now - since > 3_000
+    assert hall.traffic.why("R1").wait_ms == hall.traffic.now_ms - since
+    assert hall.last.results[0].waitMs == hall.traffic.now_ms - since
+    assert read.why("R1").wait_ms == hall.traffic.now_ms - since
+
+
+@pytest.mark.req("FLT-OBS-7")
+def test_a_truck_that_stops_for_another_reason_does_so_since_then() -> None:
+    hall = Hall()
+    hall.order(OrderKind.PAUSE)
+    hall.run(20)
+    paused = hall.traffic.why("R1").wait_ms
+    hall.order(OrderKind.RESUME)
+
+    assert paused == 2_000
+    assert hall.traffic.why("R1").wait_ms == 0

@@ -142,7 +142,7 @@ def why(record: Record, records: list[Record], now_ms: int, place: int | None) -
         if one.number in chain:
             break
         chain.append(one.number)
-    since = record.waited_since_ms
+    since = record.stands_since_ms
     by = _blocker(record)
     return Reason(
         robot_id=record.robot_id,
