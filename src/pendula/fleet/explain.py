@@ -55,6 +55,10 @@ _STATES: dict[str, str] = {
     Stop.OPERATOR: "an operator paused",
     Stop.SAFE_STATE: "cannot go on either",
 }
+_REMOVED = (
+    "{robot} is set aside: an operator removed it or freed its place; when it reports again, somebody has to say where "
+    "it is (RELOCATE)"
+)
 _NOT_TURNING = "{robot} stops: it was told to turn and does not"
 UNDER_WAY = "UNDER_WAY"
 
@@ -99,6 +103,8 @@ def sentence(told: reasons.Reason) -> str:
         pattern = _UNHEARD[told.unheard]
     if told.code == Stop.STUCK and told.turning:
         pattern = _NOT_TURNING
+    if told.removed:
+        pattern = _REMOVED
     if told.cut_off_by in _STATES:
         pattern = _CUT_OFF
     text = pattern.format(

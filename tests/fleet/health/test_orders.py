@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from pendula.fleet import explain
 from pendula.fleet.contracts.traffic import CommandMode, HoldReason
 from pendula.fleet.samples import FL_STD, reference_fleet
 from pendula.fleet.tick import Order, OrderKind, TickInputs, TickOutputs
@@ -153,6 +154,7 @@ def test_a_truck_that_is_removed_holds_nothing_and_is_in_nobodys_way() -> None:
 
     assert told.applied_orders[0].freed
     assert hall.traffic._locks.truck(0).held == set()
+    assert explain.sentence(hall.traffic.why("R1")).startswith("R1 is set aside: an operator removed it or freed its ")
     assert hall.goes_on("R2")
 
 
