@@ -267,7 +267,5 @@ def no_journal(file: Path) -> None:
     """Raises `WrongUsage` for a directory where a scenario or a map is wanted."""
     if file.is_dir():
         others = "pendula fleet why, replay, export and incidents take one"
-        instead = (
-            "nothing draws a moment of it: draw one of its scenario with --at, or look at it on the page"
-        )
+        instead = "nothing draws a moment of it: draw one of its scenario with --at, or look at it on the page"
         raise WrongUsage(f"{file} is a directory; if it is a journal, {others}; {instead}", path=str(file))
