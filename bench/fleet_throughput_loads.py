@@ -150,7 +150,7 @@ def drive(errand: Errand) -> tuple[Figures, Beside | None]:
     with _ruled(errand.kind):
         run = Run(scenario, site, lambda engine, _: _kept(roads, Heard(engine)))
         form = run.run(errand.duration_ms).form
-    assert not any(one["violations"] for one in form["invariants"].values()), form["incidents"]
+    assert not any(one["violations"] for one in form["invariants"].values()), form["violations"]
     figures = _figures(form, errand.duration_ms)
     if not errand.alone:
         return figures, None

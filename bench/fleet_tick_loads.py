@@ -158,7 +158,7 @@ def drive(trucks: int, duration_ms: int, watch: Watch) -> Costs:
     whole = process_time() - begin
     gc.unfreeze()
     metrics = result.form["metrics"]
-    assert not any(one["violations"] for one in result.form["invariants"].values()), result.form["incidents"]
+    assert not any(one["violations"] for one in result.form["invariants"].values()), result.form["violations"]
     return Costs(
         ticks=ticks,
         whole_s=whole,

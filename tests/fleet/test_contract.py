@@ -7,9 +7,11 @@ import pytest
 
 from pendula.fleet.commands import Commands, Tick
 from pendula.fleet.engine import FleetEngine
+from pendula.fleet.events import FleetEvent
 from pendula.fleet.scenarios import Run, shipped
 from pendula.fleet.tick.saving import route_form
 from pendula.kernel.canonical import Json
+from pendula.kernel.engine import Outcome
 from pendula.testing import engine_contract
 
 
@@ -19,9 +21,9 @@ class _Noting:
     def __init__(self, engine: FleetEngine, commands: list[Commands]) -> None:
         self._engine, self._commands = engine, commands
 
-    def apply(self, command: Commands) -> None:
+    def apply(self, command: Commands) -> Outcome[FleetEvent]:
         self._commands.append(command)
-        self._engine.apply(command)
+        return self._engine.apply(command)
 
 
 @cache

@@ -9,6 +9,7 @@ from pendula.fleet import AtNode, RoutePlan
 from pendula.fleet.commands import Commands, Tick
 from pendula.fleet.contracts.traffic import RollingTargetCommand
 from pendula.fleet.engine import FleetEngine
+from pendula.fleet.events import FleetEvent
 from pendula.fleet.gateway import Gateway
 from pendula.fleet.gateway.protocol import Received
 from pendula.fleet.routing.route_plan import segments_of
@@ -17,6 +18,7 @@ from pendula.fleet.scenarios import Run, shipped
 from pendula.fleet.scenarios.running import Road
 from pendula.fleet.tasks import Operation
 from pendula.kernel.canonical import Json
+from pendula.kernel.engine import Outcome
 from tests.fleet.sites import scene
 from tests.fleet.tick.yard import Yard
 
@@ -68,7 +70,7 @@ def test_another_log_changes_no_decision_and_has_every_tick_before_it_is_decided
         def __init__(self, engine: FleetEngine, _: Json) -> None:
             self.engine = engine
 
-        def apply(self, command: Commands) -> object:
+        def apply(self, command: Commands) -> Outcome[FleetEvent]:
             assert isinstance(command, Tick)
             written.append((command.now_ms, self.engine.now()))
             return self.engine.apply(command)

@@ -11,6 +11,7 @@ from pendula.jobs.reaper import Reaper
 from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.settings_file import Configured
 from pendula.jobs.store.sqlite import SqliteStore
+from pendula.jobs.upkeep.alerts import to_log
 from pendula.jobs.worker import Context, Handlers, Worker, handler
 from pendula.server.rooms.jobs import routes
 from tests.jobs.stores import Clock
@@ -58,7 +59,7 @@ def test_a_lease_that_ran_out_comes_back_without_a_pull(tmp_path: Path) -> None:
 @pytest.mark.req("JOB-V2-8")
 def test_a_server_reaps(tmp_path: Path) -> None:
     with Scheduler(Told(tmp_path, Clock())) as scheduler:
-        kept_up = [type(part) for part in routes._upkeep(Configured(), scheduler.calls)]
+        kept_up = [type(part) for part in routes._upkeep(Configured(), to_log, scheduler.calls)]
 
     assert Reaper in kept_up
 

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from pendula.fleet.contracts.traffic import Alert, HoldReason, OperatorAction, OperatorAnswer, TaskState
 from pendula.fleet.tasks.model import TaskEvent
+from pendula.kernel.canonical import Json
 
 
 class Event(Struct, frozen=True, rename="camel"):
@@ -124,6 +125,16 @@ class Incident(Event, frozen=True, tag="incident"):
     code: str
     robot_ids: tuple[str, ...]
     message: str
+
+    def form(self, at_ms: int) -> dict[str, Json]:
+        """As results of runs and lists of incidents have it."""
+        return {
+            "incidentId": self.incident_id,
+            "atMs": at_ms,
+            "code": self.code,
+            "robotIds": list(self.robot_ids),
+            "message": self.message,
+        }
 
 
 FleetEvent: TypeAlias = (

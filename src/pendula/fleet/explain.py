@@ -31,7 +31,7 @@ _SENTENCES = {
     "STOP_ROBOT_FAULT": "{robot} stops: it reports a fault",
     "STOP_STUCK": "{robot} stops: it was told to go and does not move",
     "STOP_OPERATOR": "{robot} stops: an operator paused it",
-    "STOP_INVARIANT": "{robot} stops: a rule of safety did not hold",
+    "STOP_INVARIANT": "{robot} stops: it was too fast to stop before its stop line",
     "NO_ROUTE": "{robot} stands: there is no way to where it has to go",
     "IDLE_NO_TASK": "{robot} has nothing to do",
     "GOING_TO_PARK": "{robot} is on its way to rest",
@@ -40,6 +40,20 @@ _SENTENCES = {
 _UNHEARD = {
     reasons.Unheard.EVER: "{robot} stops: it has not reported yet",
     reasons.Unheard.THE_RESTART: "{robot} stops: it has not reported since the restart",
+}
+# What is said of the truck that cuts another one off, by the code with which it stands.
+_CUT_OFF = (
+    "{robot} waits: {blocker}, which {state}, stands in its only way to rest; it goes on when {root} is back or removed"
+)
+_STATES: dict[str, str] = {
+    Stop.OFFLINE: "is offline",
+    Stop.ROBOT_FAULT: "has a fault",
+    Stop.STUCK: "is stuck",
+    Stop.OVERRUN: "passed its stop line",
+    Stop.POSE_JUMP: "may be in two places",
+    Stop.OFF_ROUTE: "is not on its route",
+    Stop.OPERATOR: "an operator paused",
+    Stop.SAFE_STATE: "cannot go on either",
 }
 _NOT_TURNING = "{robot} stops: it was told to turn and does not"
 UNDER_WAY = "UNDER_WAY"
@@ -85,14 +99,20 @@ def sentence(told: reasons.Reason) -> str:
         pattern = _UNHEARD[told.unheard]
     if told.code == Stop.STUCK and told.turning:
         pattern = _NOT_TURNING
+    if told.cut_off_by in _STATES:
+        pattern = _CUT_OFF
     text = pattern.format(
-        robot=told.robot_id, blocker=told.blocker or "another truck", resource=told.resource or "its way"
+        robot=told.robot_id,
+        blocker=told.blocker or "another truck",
+        resource=told.resource or "its way",
+        state=_STATES.get(told.cut_off_by or ""),
+        root=told.chain[-1],
     )
     if told.defiant:
         text += "; it drives on though it was told to stop"
     if told.cycle:
         text += f"; {', '.join(told.cycle)} would wait for each other"
-    if told.wait_ms and told.hold_reason is not HoldReason.NONE:
+    if told.wait_ms and told.hold_reason is HoldReason.TRAFFIC_HOLD:
         text += f"; for {told.wait_ms // 1000} s now"
     return text + "."
 

@@ -32,7 +32,7 @@ from pendula.fleet.units import MILLION
 from pendula.fleet.views.reasons import code_of, hold_reason, resource_id
 
 # Stops that a bundle is made of (FLT-OBS-11).
-_INCIDENT_STOPS = frozenset(
+INCIDENT_STOPS = frozenset(
     {
         "STOP_POSE_JUMP",
         "STOP_OFF_ROUTE",
@@ -43,7 +43,8 @@ _INCIDENT_STOPS = frozenset(
         "STOP_INVARIANT",
     }
 )
-_INCIDENT_ALERTS = frozenset({"DEADLOCK_SUSPECTED", "DEADLOCK_CONFIRMED", "OCCUPANCY_CONFLICT"})
+INCIDENT_ALERTS = frozenset({"DEADLOCK_SUSPECTED", "DEADLOCK_CONFIRMED", "OCCUPANCY_CONFLICT"})
+TICK_FAILED = "TICK_FAILED"
 # Not canonical JSON, which would cost ten times as much: equal values give equal bytes, and nobody reads them.
 _packed = msgspec.msgpack.Encoder().encode
 
@@ -131,13 +132,13 @@ def _holds_alike(old: Record, new: Record) -> bool:
 def _incidents(before: Sequence[Record], outputs: TickOutputs) -> Iterator[Incident]:
     found: list[tuple[str, tuple[str, ...], str]] = []
     if outputs.error is not None:
-        found.append(("TICK_FAILED", (), outputs.error))
+        found.append((TICK_FAILED, (), outputs.error))
     for old, new in zip(before, outputs.scene.records, strict=True):
         code = new.stop_code
-        if code is not None and code != old.stop_code and code in _INCIDENT_STOPS:
+        if code is not None and code != old.stop_code and code in INCIDENT_STOPS:
             found.append((code, (new.robot_id,), f"{new.robot_id} was stopped: {code}"))
     for alert in outputs.alerts:
-        if alert.code in _INCIDENT_ALERTS:
+        if alert.code in INCIDENT_ALERTS:
             found.append((alert.code, _named(alert), f"alert {alert.alertId}: {alert.code}"))
     for number, (code, names, message) in enumerate(found, 1):
         yield Incident(f"inc-{outputs.tick}-{number}", code, names, message)

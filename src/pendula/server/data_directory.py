@@ -4,6 +4,7 @@ DATA/lock                       held while a server runs
 DATA/tokens.json                access tokens, as digests
 DATA/sessions.json              sessions of browsers, as digests
 DATA/rooms/ROOM/ENGINE/         the journal of one engine
+DATA/rooms/ROOM/ENGINE/closed   there while an engine is closed; the server does not open it by itself
 DATA/stores/ROOM/               what a room keeps beside its engines
 DATA/aside/ROOM-ENGINE-N/       journals of living examples that decided by version N; nobody opens them
 """
@@ -16,12 +17,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from pendula.kernel.disk import RealDisk
+from pendula.kernel.disk import RealDisk, replace
+from pendula.kernel.errors import WorldBroken
 from pendula.server.errors import DataLocked, DataUnusable
 
 # No dash in front: what a command line takes for an option is no name.
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 NAMES_ALLOWED = "1 to 64 lower-case letters, digits and hyphens"
+SHUT = "closed"
 EVERYBODY_MAY_WRITE = 0o002
 
 
@@ -78,6 +81,29 @@ class DataDirectory:
         if not folder.is_dir():
             return []
         return sorted(entry.name for entry in folder.iterdir() if _is_engine(entry))
+
+    def is_shut(self, room: str, engine: str) -> bool:
+        """Whether somebody closed an engine, and nobody opened it since."""
+        return (self.journal(room, engine) / SHUT).exists()
+
+    def set_shut(self, room: str, engine: str, shut: bool) -> None:
+        """Remember that an engine is closed, or no longer; raises `WorldBroken`."""
+        place = self.journal(room, engine)
+        if shut == self.is_shut(room, engine) or not place.is_dir():
+            return
+        try:
+            disk = RealDisk(place, make=False)
+            try:
+                if shut:
+                    replace(disk, SHUT, b"")
+                else:
+                    disk.remove(SHUT)
+                    disk.sync_dir()
+            finally:
+                disk.close()
+        except OSError as error:
+            what = "closed" if shut else "open"
+            raise WorldBroken(f"That {engine} is {what} cannot be written down: {error.strerror}") from error
 
     def strangers(self, room: str) -> list[str]:
         """What lies among the engines of a room and is none, sorted: links, and folders with other names."""

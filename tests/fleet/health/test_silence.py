@@ -3,7 +3,10 @@
 import pytest
 
 from pendula.fleet.contracts.traffic import HoldReason
+from pendula.fleet.explain import sentence
 from pendula.fleet.samples import FL_STD, reference_fleet
+from pendula.fleet.tick import OrderKind
+from pendula.fleet.tick.traffic import Traffic
 from tests.fleet.health.troubled import Hall
 from tests.fleet.sites import scene
 from tests.fleet.tick.yard import Yard
@@ -63,3 +66,59 @@ def test_what_a_truck_has_passed_in_silence_is_free_once_it_goes_on_though_that_
     assert (back, frozen) == (silent, True)
     assert not silent <= set(hall.record().keeps)
     assert hall.traffic._locks.truck(0).held == set(hall.record().keeps)
+
+
+def cut_off_by_a_silent_truck() -> Hall:
+    hall = Hall()
+    hall.first.mute = True
+    hall.run(1_200)
+    return hall
+
+
+@pytest.mark.req("FLT-OBS-7", "FLT-LIVE-9")
+def test_a_truck_that_is_cut_off_names_the_one_that_stands_in_its_way() -> None:
+    told = cut_off_by_a_silent_truck().traffic.why("R2")
+
+    assert (told.code, told.blocker, told.chain) == ("WAIT_SAFE_STATE", "R1", ("R2", "R1"))
+    assert told.resource is not None
+    assert sentence(told).startswith(
+        "R2 waits: R1, which is offline, stands in its only way to rest; it goes on when R1 is back or removed; for "
+    )
+
+
+@pytest.mark.req("FLT-OSC-6", "FLT-TEST-49", "FLT-LIVE-9")
+def test_a_truck_that_is_cut_off_is_noticed_and_then_told_as_every_other_that_waits() -> None:
+    hall = cut_off_by_a_silent_truck()
+    told = [one for one in hall.alerts if one.robotId == "R2"]
+
+    assert [(one.code, one.details["by"], one.details["waitMs"]) for one in told] == [
+        ("WAIT_NOTICE", "R1", 15_000),
+        ("WAIT_TOO_LONG", "R1", 90_000),
+    ]
+
+
+@pytest.mark.req("FLT-OBS-7", "FLT-FAIL-9")
+def test_a_truck_that_is_silent_says_since_when_it_stops_also_after_a_restart_of_the_program() -> None:
+    hall = Hall()
+    hall.first.mute = True
+    hall.run(60)
+    since = next(one.sinceMs for one in hall.alerts if one.code == "ROBOT_OFFLINE")
+    assert hall.last is not None
+    read = Traffic.from_state(scene("reference-hall"), reference_fleet(3), [FL_STD], None, hall.traffic.state())
+
+    assert hall.now - since > 3_000
+    assert hall.traffic.why("R1").wait_ms == hall.traffic.now_ms - since
+    assert hall.last.results[0].waitMs == hall.traffic.now_ms - since
+    assert read.why("R1").wait_ms == hall.traffic.now_ms - since
+
+
+@pytest.mark.req("FLT-OBS-7")
+def test_a_truck_that_stops_for_another_reason_does_so_since_then() -> None:
+    hall = Hall()
+    hall.order(OrderKind.PAUSE)
+    hall.run(20)
+    paused = hall.traffic.why("R1").wait_ms
+    hall.order(OrderKind.RESUME)
+
+    assert paused == 2_000
+    assert hall.traffic.why("R1").wait_ms == 0

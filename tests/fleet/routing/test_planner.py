@@ -113,7 +113,10 @@ def test_a_cost_is_that_of_the_way_though_the_way_is_not_walked(seed: int) -> No
     for planner in (plain, dear):
         for closed in closures:
             for goal in range(0, len(site.network.nodes), 2):
-                anchors = [*starts, *(AtNode(node, yaw) for node in range(0, goal + 1, 3) for yaw in (None, 0))]
+                anchors: list[OnEdge | AtNode] = [
+                    *starts,
+                    *(AtNode(node, yaw) for node in range(0, goal + 1, 3) for yaw in (None, 0)),
+                ]
                 for start in anchors:
                     assert planner.cost_us(start, goal, closed) == cost(planner.way(start, goal, closed))
                 for edge in range(0, len(site.network.edges), 6):

@@ -5,8 +5,10 @@ from collections.abc import Callable
 
 from pendula.fleet.commands import Commands
 from pendula.fleet.engine import FleetEngine
+from pendula.fleet.events import FleetEvent
 from pendula.kernel.bodies import outcome_bytes
 from pendula.kernel.canonical import Json, decode, first_difference
+from pendula.kernel.engine import Outcome
 
 
 class Twins:
@@ -17,7 +19,7 @@ class Twins:
         self.differences: list[str] = []
         self._engine, self._config, self._chosen = engine, config, chosen
 
-    def apply(self, command: Commands) -> object:
+    def apply(self, command: Commands) -> Outcome[FleetEvent]:
         engine = self._engine
         twin = FleetEngine.from_state(self._config, engine.state()) if self._chosen(engine) else None
         told = engine.apply(command)

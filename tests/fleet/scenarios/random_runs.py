@@ -153,7 +153,7 @@ def failures(case: Case, watch: Callable[[Run], Iterator[str]] | None = None) ->
     run = Run(case.scenario(), site(case.map_seed, case.parks))
     seen = [] if watch is None else list(watch(run))
     unmet = run.run().unmet
-    incidents = [f"{one.invariant} at {one.at_ms} ms: {one.sentence}" for one in run.measures.incidents[:3]]
+    incidents = [f"{one.invariant} at {one.at_ms} ms: {one.sentence}" for one in run.measures.breaches[:3]]
     alarms = [code for code in run.measures.alerts if code.startswith("DEADLOCK")]
     return (*unmet, *incidents, *alarms, *seen)
 

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from pendula.fleet.traffic.cut_off import cut_off
+from pendula.fleet.traffic.cut_off import cut_off, in_the_way
 from pendula.fleet.traffic.demand import Demand
 from pendula.fleet.traffic.grants import (
     Accepted,
@@ -132,6 +132,21 @@ def test_a_failed_truck_holds_what_it_may_cover_also_where_another_has_a_right_t
     assert freeze(state, 1, [0, 1]) == [0]
     assert extend(state, 0) == Blocked(Wait.CUT_OFF)
     assert state.in_the_way(1, state.truck(0).demand.stands(1)) == [(0, 0)]
+
+
+@pytest.mark.req("FLT-LIVE-9", "FLT-OBS-7")
+def test_of_several_on_its_way_a_truck_is_cut_off_by_the_first_that_has_failed() -> None:
+    state = LockState(Exclusion.of_pairs(7, []), 3)
+    along, across, behind = [[4], [0], [1], [2], [3], [4]], [[5], [2], [5]], [[6], [1], [6]]
+    for i, way in enumerate((along, across, behind)):
+        accept_route(state, i, Demand.of_rows(way, way))
+    extend(state, 1)
+    extend(state, 2)
+    nobody_failed = in_the_way(state, 0)
+    freeze(state, 1, [])
+
+    assert nobody_failed == (1, 2)
+    assert in_the_way(state, 0) == (2, 1)
 
 
 @pytest.mark.req("FLT-LIVE-9")

@@ -1,7 +1,9 @@
 """Engines of any room come and go by the same routes, below the prefix and under the noun of their room."""
 
+import errno
 from collections.abc import Sequence
 from typing import Annotated, Any, Self
+from unittest.mock import Mock
 
 import httpx
 import msgspec
@@ -86,6 +88,36 @@ async def test_an_engine_is_closed_and_opened_again_as_it_was(client: httpx.Asyn
     assert closed.json() == {"purses": [purse("closed", None)]}
     assert reopened.json() == {"purses": [purse("ready")]}
     assert (await client.get(f"{BASE}/red/state")).json()["state"]["total"] == 5
+
+
+async def test_an_engine_that_was_closed_stays_closed_over_restarts_until_somebody_opens_it(settings: Settings) -> None:
+    async with running(settings, [COUNTING]) as app, client_of(app) as client:
+        await make(client, add=5)
+        await client.post(f"{BASE}/red/close", json={})
+    async with running(settings, [COUNTING]) as app, client_of(app) as client:
+        restarted = await listed(client)
+        taken = await make(client)
+        opened = (await client.post(f"{BASE}/red/open", json={})).json()
+    async with running(settings, [COUNTING]) as app, client_of(app) as client:
+        again = await listed(client)
+
+    assert restarted == {"purses": [purse("closed", None)]}
+    assert (taken.status_code, code_of(taken)) == (409, "engine_exists")
+    assert opened == again == {"purses": [purse("ready")]}
+
+
+async def test_that_an_engine_is_closed_is_written_down_before_it_is(
+    settings: Settings, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await make(client)
+    full = OSError(errno.ENOSPC, "No space left on device")
+    monkeypatch.setattr("pendula.server.data_directory.replace", Mock(side_effect=full))
+
+    response = await client.post(f"{BASE}/red/close", json={})
+
+    assert response.status_code == 503
+    assert "That red is closed cannot be written down: No space left" in response.json()["error"]["message"]
+    assert await listed(client) == {"purses": [purse("ready")]}
 
 
 @pytest.mark.parametrize(("role", "status"), [(Role.VIEWER, 403), (Role.OPERATOR, 403), (Role.ADMIN, 204)])

@@ -21,7 +21,7 @@ from pendula.fleet.trucks.profiles import RobotProfile
 
 class Waiting(Struct, frozen=True):
     """Why a truck got no further unit: a code of FLT-OBS-8, the resource of its own that is not to be had, the truck
-    in its way and what that one holds; for WAIT_SAFE_STATE the cycle."""
+    in its way and what that one holds; for WAIT_SAFE_STATE the cycle, which is empty where the truck is cut off."""
 
     code: str
     resource: int | None
@@ -69,6 +69,8 @@ class Record:
     load: bool = False
     health: Health = Health.HEALTHY
     stop_code: str | None = None
+    # Since when it has stood with this code.
+    stopped_ms: int | None = None
     # Whether its place is trusted, what stops it until somebody clears it, who may be where it has a right to be.
     doubt: Doubt | None = None
     latched: str | None = None
@@ -154,6 +156,11 @@ class Record:
         self.absent = True
         self.changed()
 
+    def note_stop(self, before: "Record", now_ms: int) -> None:
+        """A tick is over: since when the truck stands with the code that it has after it."""
+        if self.stop_code != before.stop_code:
+            self.stopped_ms = None if self.stop_code is None else now_ms
+
     def changed(self) -> None:
         """What is held, or the end of the grant, is not what it was."""
         self._edges = self._zones = self.entering = None
@@ -209,6 +216,11 @@ class Record:
     def failed(self) -> bool:
         """Whether nobody can count on the truck: it keeps what it has and needs nothing."""
         return self.doubt is not None or self.stop_code in FAILURES
+
+    @property
+    def stands_since_ms(self) -> int | None:
+        """Since when the truck stops, or else waits."""
+        return self.waited_since_ms if self.stop_code is None else self.stopped_ms
 
     @property
     def waited_since_ms(self) -> int | None:

@@ -1,7 +1,7 @@
 """What is measured while a scenario runs: waiting, alerts, refusals, invariants, where trucks were."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from pendula.fleet.checker import Violation
@@ -9,6 +9,7 @@ from pendula.fleet.checker.judge import Kind
 from pendula.fleet.contracts.traffic import Alert, CommandMode
 from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.driving.records import Record
+from pendula.fleet.events import FleetEvent, Incident
 from pendula.fleet.simulator.faults import FaultKind
 from pendula.fleet.simulator.world import World
 from pendula.fleet.site.compiled_map import CompiledMap
@@ -19,11 +20,14 @@ from pendula.fleet.views.swings import Swings
 
 # What is checked from outside, tick by tick; everything else traffic asserts itself.
 WATCHED = ("I-1", "I-2", "I-3", "I-7", "I-8")
-MOST_INCIDENTS = 100
+# Of a kind, in a result; all are counted.
+MOST_LISTED = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Incident:
+class Breach:
+    """An invariant that did not hold."""
+
     at_ms: int
     invariant: str
     sentence: str
@@ -51,7 +55,9 @@ class Measures:
     # How many routes of every truck were refused.
     refused: Counter[str] = field(default_factory=Counter)
     violations: Counter[str] = field(default_factory=Counter)
-    incidents: list[Incident] = field(default_factory=list)
+    breaches: list[Breach] = field(default_factory=list)
+    # What the fleet itself called an incident, and when.
+    incidents: list[tuple[int, Incident]] = field(default_factory=list)
     # Edge and position of every truck: now, and tick by tick where somebody will ask for that. A run of days has no
     # room for all of them.
     keeps_places: bool = False
@@ -79,28 +85,31 @@ class Measures:
             self._wait(record, aim.mode, outputs.now_ms)
             self.swings.note(record, aim.mode, outputs.now_ms)
             if aim.target_um > aim.stop_um:
-                self._incident(outputs.now_ms, "I-3", f"{aim.robot_id} is sent beyond its stop line")
+                self._breach(outputs.now_ms, "I-3", f"{aim.robot_id} is sent beyond its stop line")
             # A truck whose brakes have failed keeps no stop line, whatever it is told.
             rolls = FaultKind.OVERRUN in world.trouble[record.number].told
             if aim.mode is not CommandMode.STOP and record.track is not None and not rolls:
                 room = aim.stop_um - record.at_um + self.params.stop_line_tol_um
                 if braking_um(record.profile, record.v_um_s) > room:
-                    self._incident(outputs.now_ms, "I-8", f"{aim.robot_id} is told a stop line it cannot keep")
+                    self._breach(outputs.now_ms, "I-8", f"{aim.robot_id} is told a stop line it cannot keep")
         for alert in outputs.alerts:
             self.alerts.setdefault(alert.code, (outputs.now_ms, alert))
         self.refused.update(one.robot_id for one in outputs.refused_routes)
         if outputs.error is not None:
-            self._incident(outputs.now_ms, "I-4", outputs.error)
+            self._breach(outputs.now_ms, "I-4", outputs.error)
         for one in found:
             number = "I-2" if one.kind is Kind.ENVELOPES_MEET else "I-7"
             names = " and ".join(one.robot_ids)
-            self._incident(
-                one.at_ms, number, f"{one.kind.value}: {names}, {one.gap_m:.3f} m on level {one.level.value}"
-            )
+            self._breach(one.at_ms, number, f"{one.kind.value}: {names}, {one.gap_m:.3f} m on level {one.level.value}")
         self._give_back(outputs.scene.records, outputs.now_ms)
         self._look(outputs.now_ms, world)
         self.swings.note_routes(outputs.accepted_routes, outputs.now_ms)
         self.swings.note_places(self.now_at, outputs.now_ms)
+
+    def hear(self, events: Iterable[FleetEvent], now_ms: int) -> None:
+        """What a tick told."""
+        found = [(now_ms, one) for one in events if isinstance(one, Incident)]
+        self.incidents += found[: MOST_LISTED - len(self.incidents)]
 
     def _wait(self, record: Record, mode: CommandMode, now_ms: int) -> None:
         one = self.waits.get(record.robot_id)
@@ -149,7 +158,7 @@ class Measures:
                     braking_um(truck.profile, truck.v_um_s) - truck.v_um_s * truck.profile.latency_us // 1_000_000
                     > room
                 ):
-                    self._incident(now_ms, "I-8", f"{name} cannot stop before its stop line")
+                    self._breach(now_ms, "I-8", f"{name} cannot stop before its stop line")
         self._directions_of(now_ms)
 
     def _directions_of(self, now_ms: int) -> None:
@@ -160,13 +169,13 @@ class Measures:
             if 0 < on < edges[edge].path.length_um:
                 group = self.site.network.group_of[edge]
                 if now.setdefault(group, edge) != edge:
-                    self._incident(now_ms, "I-1", f"{edges[edge].key} is driven both ways")
+                    self._breach(now_ms, "I-1", f"{edges[edge].key} is driven both ways")
         for group, edge in now.items():
             if self._directions.get(group, edge) != edge:
                 self.flips[group] += 1
             self._directions[group] = edge
 
-    def _incident(self, at_ms: int, invariant: str, sentence: str) -> None:
+    def _breach(self, at_ms: int, invariant: str, sentence: str) -> None:
         self.violations[invariant] += 1
-        if len(self.incidents) < MOST_INCIDENTS:
-            self.incidents.append(Incident(at_ms, invariant, sentence))
+        if len(self.breaches) < MOST_LISTED:
+            self.breaches.append(Breach(at_ms, invariant, sentence))

@@ -13,6 +13,7 @@ from pendula.fleet.compiled_sites import put
 from pendula.fleet.compiler.compile import compile_map
 from pendula.fleet.contracts.traffic import OperatorAction, Phase
 from pendula.fleet.engine import FleetEngine, OrdersOut, config_form
+from pendula.fleet.events import FleetEvent
 from pendula.fleet.gateway import Gateway, register
 from pendula.fleet.network.transitions import truck_yaw
 from pendula.fleet.pictures.moment import ShownTruck
@@ -31,6 +32,7 @@ from pendula.fleet.tick import NodeLockPolicy, Reason, TickOutputs, Traffic
 from pendula.fleet.trucks.profiles import RobotProfile
 from pendula.fleet.units import MILLION, metres
 from pendula.kernel.canonical import Json
+from pendula.kernel.engine import Outcome as EngineOutcome
 
 _WORKING = frozenset({Phase.LOADING, Phase.UNLOADING})
 HOUR_MS = 3_600_000
@@ -51,7 +53,7 @@ class Result:
 class Road(Protocol):
     """The way of a tick into the engine."""
 
-    def apply(self, command: Commands) -> object: ...
+    def apply(self, command: Commands) -> EngineOutcome[FleetEvent]: ...
 
 
 class Run:
@@ -129,13 +131,14 @@ class Run:
         heard = self.gateway.received()
         tasks = self._task_events(now, heard.done)
         actions, routes = self._actions(now), self._routes.due(now)
-        self.road.apply(Tick(now, heard.reports, tasks, operator_actions=actions, routes=routes))
+        told = self.road.apply(Tick(now, heard.reports, tasks, operator_actions=actions, routes=routes))
         outputs = self.engine.last
         assert outputs is not None
         self._carry_out(self.engine.orders_out)
         trace = self.world.advance(now + self.scenario.traffic.tick_period_ms)
         found = self.judge.look(trace.at_ms, Poses(*trace.route), Poses(*trace.truth), self._discs(outputs))
         self.measures.note(outputs, found, self.world)
+        self.measures.hear(told.events, now)
         self._digest(outputs)
         return outputs
 
@@ -185,9 +188,10 @@ class Run:
                 one: {"checked": measures.ticks, "violations": measures.violations[one]}
                 for one in sorted({*WATCHED, *measures.violations}, key=lambda one: int(one[2:]))
             },
-            "incidents": [
-                {"atMs": one.at_ms, "invariant": one.invariant, "message": one.sentence} for one in measures.incidents
+            "violations": [
+                {"atMs": one.at_ms, "invariant": one.invariant, "message": one.sentence} for one in measures.breaches
             ],
+            "incidents": [one.form(at_ms) for at_ms, one in measures.incidents],
             "tasks": {"done": book.done, "held": book.held, "open": len(book.open)},
             "digest": "sha256:" + self._hash.hexdigest(),
         }

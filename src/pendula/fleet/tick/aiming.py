@@ -118,7 +118,7 @@ def _command(
 
 def result(record: Record, records: list[Record], now_ms: int, place: int | None) -> LockResult:
     """Granted, or blocked with hold point and blocker."""
-    waiting, track = record.waiting, record.track
+    waiting, track, since = record.waiting, record.track, record.stands_since_ms
     blocker = None
     if waiting is not None and waiting.by is not None and waiting.resource is not None:
         blocker = Blocker(records[waiting.by].robot_id, reasons.resource_id(record.site, waiting.resource))
@@ -133,6 +133,6 @@ def result(record: Record, records: list[Record], now_ms: int, place: int | None
         blocker=blocker,
         holdPoint=None if track is None or not track.plan.segments else hold_point(track.plan, at),
         queuePosition=place,
-        waitMs=0 if record.waiting_since_ms is None else now_ms - record.waiting_since_ms,
+        waitMs=0 if since is None else now_ms - since,
         holdComponents=UNSET if waiting is None else components(record, records).form(),
     )

@@ -3,6 +3,7 @@
 from pendula.fleet.contracts.traffic import Phase
 from pendula.fleet.driving.records import Record, Waiting
 from pendula.fleet.tick.draft import Draft
+from pendula.fleet.traffic.cut_off import in_the_way
 from pendula.fleet.traffic.grants import Blocked, Effort, Wait, extend
 from pendula.fleet.traffic.lock_state import Ints
 from pendula.fleet.traffic.witness import first_to_go
@@ -143,8 +144,11 @@ def _blocked(draft: Draft, record: Record, answer: Blocked) -> Waiting:
         if not any(draft.records[j].stop_code is not None for j in answer.trucks):
             _ask(draft, record)
         return found
+    if answer.code is Wait.CUT_OFF:
+        resource, by = in_the_way(draft.locks, number) or (None, None)
+        return Waiting(reasons.WAIT_SAFE_STATE, resource, by, None)
     if answer.code is not Wait.SAFE_STATE:
-        # Postponed or cut off: it waits as before, and is asked again.
+        # Postponed: it waits as before, and is asked again.
         before = record.waiting
         refused = before is not None and before.code == reasons.WAIT_SAFE_STATE
         return before if before is not None and refused else Waiting(reasons.WAIT_SAFE_STATE, None, None, None)

@@ -115,7 +115,7 @@ _PLAIN = (
     "phase",
     "load",
     "health",
-    "stop_code",
+    *("stop_code", "stopped_ms"),
     *("latched", "foreign", "paused", "absent", "unheard", "bad_reports", "ack_ms", "crawl_um", "crawl_ms"),
     *("crawl_urad", "rolls_ms", "defiant"),
     *("obstructed", "confidence_ppm", "blocked_by", "blocked_ms", "escalated"),

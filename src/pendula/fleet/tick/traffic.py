@@ -228,9 +228,10 @@ class Traffic:
                 self.tick_number, self.now_ms = before
                 raise
             return self._stopped(f"{type(error).__name__}: {error}", inputs.routes)
+        for old, new in zip(self._records, draft.records, strict=True):
+            new.note_stop(old, self.now_ms)
         self._records, self._directions, self._cycles = draft.records, draft.directions, draft.cycles
-        self._alerts = draft.alert_count
-        self._order = tuple(record.number for record in draft.order)
+        self._alerts, self._order = draft.alert_count, tuple(record.number for record in draft.order)
         return TickOutputs(
             scene=self._scene(),
             aims=tuple(draft.aims),

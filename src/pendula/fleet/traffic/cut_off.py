@@ -11,6 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
+from pendula.fleet.traffic.columns import trucks_of
 from pendula.fleet.traffic.lock_state import Ints, LockState, Truck
 from pendula.fleet.traffic.refuge import Bools, blocked_entries, refuges
 from pendula.fleet.traffic.search import find_witness
@@ -20,6 +21,16 @@ from pendula.fleet.traffic.witness import going_on
 def cut_off(state: LockState) -> list[int]:
     """The trucks that cannot get to rest."""
     return [i for i in state.moving() if state.truck(i).goal < state.truck(i).demand.last]
+
+
+def in_the_way(state: LockState, i: int) -> tuple[int, int] | None:
+    """What a truck that is cut off needs and cannot have, and who stands there: the first that has failed on its way
+    to rest; where there is none the first of all, which is cut off itself."""
+    one = state.truck(i)
+    need = one.demand.needs(one.position, one.demand.last)
+    blocked = need[blocked_entries(state, i, need).nonzero()[0]].tolist()
+    others = [(resource, j) for resource in blocked for j in trucks_of(state.blockers.at(resource) & ~(1 << i))]
+    return next((found for found in others if state.truck(found[1]).frozen), others[0] if others else None)
 
 
 def reassess(state: LockState, nodes: int) -> None:

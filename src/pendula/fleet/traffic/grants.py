@@ -258,8 +258,10 @@ def release_passed(state: LockState, i: int, position: int) -> list[int]:
 def freeze(state: LockState, i: int, extra: list[int], *, effort: Effort | None = None) -> list[int]:
     """Truck i has failed: it keeps what it holds and takes `extra`, whatever else it may cover, also where others have
     a right to be; it needs nothing. Returns the trucks that are cut off now."""
-    if len(state.moving()) == len(state.known()):
-        state.home = list(state.witness)
+    # The witness of today brings all but the failed to where they wait, and from there all got home: both together hold
+    # also for one that fails on its way there.
+    failed_before = len(state.moving()) < len(state.known())
+    state.home = list(dict.fromkeys([*state.witness, *state.home])) if failed_before else list(state.witness)
     state.set_frozen(i, extra)
     reassess(state, (effort or Effort()).take())
     return cut_off(state)

@@ -95,7 +95,8 @@ class LockState:
         # Holders beside the owner: only a failed truck may be where another one has a right to be.
         self.crowd: dict[int, list[int]] = {}
         self.witness: list[Move] = []
-        # The witness from before the first of the failures that are not over: how all get home when everybody is back.
+        # How all get home when everybody is back: the witness from before the first of the failures that are not over,
+        # and before it those that brought trucks to where they wait, as they were when another one failed.
         self.home: list[Move] = []
         self.marks: NDArray[np.bool_] = np.zeros(size, dtype=np.bool_)
         self._last: Ints = np.full(size, -1, dtype=np.int64)

@@ -50,6 +50,8 @@ class Reason:
     chain: tuple[str, ...]
     cycle: tuple[str, ...]
     unheard: Unheard | None = None
+    # Of a truck that is cut off: with which code the one that stands in its only way does so.
+    cut_off_by: str | None = None
     # Whether a stuck truck was to turn, and whether one that has to stop drives on.
     turning: bool = False
     defiant: bool = False
@@ -140,7 +142,7 @@ def why(record: Record, records: list[Record], now_ms: int, place: int | None) -
         if one.number in chain:
             break
         chain.append(one.number)
-    since = record.waited_since_ms
+    since = record.stands_since_ms
     by = _blocker(record)
     return Reason(
         robot_id=record.robot_id,
@@ -153,6 +155,7 @@ def why(record: Record, records: list[Record], now_ms: int, place: int | None) -
         chain=tuple(records[number].robot_id for number in chain),
         cycle=tuple(records[number].robot_id for number in cycle),
         unheard=_unheard(record),
+        cut_off_by=_cut_off_by(record, records),
         turning=record.stuck_at == "TURN",
         defiant=record.defiant,
     )
@@ -162,6 +165,14 @@ def _unheard(record: Record) -> Unheard | None:
     if record.pose is None:
         return Unheard.EVER
     return Unheard.THE_RESTART if record.unheard else None
+
+
+def _cut_off_by(record: Record, records: list[Record]) -> str | None:
+    """Who is refused for the sake of the others has a cycle; who waits until all were heard needs nothing of them."""
+    waiting = record.waiting
+    if code_of(record) != WAIT_SAFE_STATE or waiting is None or waiting.cycle or waiting.resource is None:
+        return None
+    return None if waiting.by is None else code_of(records[waiting.by])
 
 
 def _blocker(record: Record) -> int | None:

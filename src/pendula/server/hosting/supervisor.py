@@ -249,9 +249,11 @@ class Supervisor:
             return outcomes
 
     async def shut(self, room: RoomSpec, name: str) -> None:
-        """Close an engine; its journal stays, and `reopen` or the next start of the server opens it again."""
+        """Close an engine; its journal stays, and `reopen` opens it again, also after a restart of the server."""
         async with self._changing:
-            await self._shut(self.host(room.name, name))
+            host = self.host(room.name, name)
+            await self._remember(room, name, shut=True)
+            await self._shut(host)
 
     async def reopen(self, room: RoomSpec, name: str) -> None:
         """Open an engine that was shut; one that is open stays as it is. Raises `NotFound`."""
@@ -260,7 +262,12 @@ class Supervisor:
                 return
             if name not in self.known(room.name):
                 self.host(room.name, name)
+            await self._remember(room, name, shut=False)
             await self._start(room, self._add(room, name, 1), None)
+
+    async def _remember(self, room: RoomSpec, name: str, *, shut: bool) -> None:
+        assert self._data is not None
+        await asyncio.to_thread(self._data.set_shut, room.name, name, shut)
 
     async def remove(self, room: RoomSpec, name: str) -> None:
         """Close an engine, open or shut, and remove all it ever wrote. Raises `NotFound`."""
@@ -316,8 +323,9 @@ class Supervisor:
         configs = dict(room.engines)
         if self.settings.demo and room.demo is not None:
             configs.setdefault(room.demo.engine, room.demo.config)
-        # An engine with a journal knows its own configuration.
-        return [(name, configs.get(name)) for name in sorted({*configs, *data.engines(room.name)})]
+        names = sorted({*configs, *data.engines(room.name)})
+        # An engine with a journal knows its own configuration; one that somebody closed waits until it is opened.
+        return [(name, configs.get(name)) for name in names if not data.is_shut(room.name, name)]
 
     def _tokens_failure(self) -> str | None:
         try:

@@ -89,3 +89,23 @@ def test_why_of_a_truck_that_drives_says_what_it_does(pendula: Pendula) -> None:
     assert pendula("fleet", "why", "arrival", "R1", "--at", "5000").out == (
         "R1 does not wait for anybody. R1 is on its way.\n"
     )
+
+
+@pytest.mark.req("FLT-OBS-11")
+def test_a_run_has_the_incidents_that_its_journal_has(pendula: Pendula, tmp_path: Path) -> None:
+    file = tmp_path / "jump.yaml"
+    file.write_text(
+        "contractVersion: 1.0.0\nname: jump\nsample: {name: plus-crossing}\ndurationMs: 12000\n"
+        "robots: [{robotId: R1, startNodeId: W, parkNodeId: E}]\n"
+        "events: [{atMs: 4000, type: POSE_JUMP, robotId: R1, forMs: 3000, dxM: 0, dyM: 3}]\n"
+    )
+
+    plain = json.loads(pendula("fleet", "run", file, "--json").out)
+    journalled = json.loads(pendula("fleet", "run", file, "--journal", tmp_path / "j", "--json").out)
+    listed = json.loads(pendula("fleet", "incidents", tmp_path / "j", "--json").out)["incidents"]
+    shown = pendula("fleet", "run", file).out
+
+    assert plain["incidents"] == journalled["incidents"] == listed
+    assert [(one["code"], one["robotIds"]) for one in listed] == [("STOP_POSE_JUMP", ["R1"])]
+    assert plain["violations"] == []
+    assert f"{listed[0]['atMs']} ms, {listed[0]['incidentId']}: R1 was stopped: STOP_POSE_JUMP" in shown

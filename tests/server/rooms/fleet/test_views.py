@@ -15,7 +15,8 @@ def walked(record: Record, low_um: int, high_um: int) -> list[tuple[int, int, in
     for one in () if record.track is None else record.track.segments:
         low, high = max(low_um, one.route_s0_um), min(high_um, one.route_s0_um + one.length_um)
         if low < high:
-            found.append((one.edge, *((at - one.route_s0_um + UM // 2) // UM for at in (low, high))))
+            first, last = ((at - one.route_s0_um + UM // 2) // UM for at in (low, high))
+            found.append((one.edge, first, last))
     return found
 
 

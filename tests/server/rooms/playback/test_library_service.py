@@ -116,6 +116,7 @@ async def test_counts_outlive_a_restart_and_a_player_hears_of_those_it_missed(se
         await client.post(f"{HALL}/close", headers=JSON)
         await fill(client, "b", 11, total_count=40)
     async with running(settings, [STILL]) as app, client_of(app) as client:
+        await client.post(f"{HALL}/open", headers=JSON)
         one, other = await channel(client, "a"), await channel(client, "b")
         again = await client.post(f"{BASE}/channels/a/refresh", headers=JSON)
         await ask(client, "follow", "porch", channels=["a"])

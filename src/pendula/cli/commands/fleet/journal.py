@@ -220,7 +220,8 @@ def incidents(
 ) -> None:
     """List the incidents of a journal, and cut out the minute before and after each as a journal of its own.
 
-    A bundle replays alone, and every command for journals takes it.
+    A bundle replays alone, and every command for journals takes it. What counts as an incident is in
+    docs/reference/fleet-scenarios.md.
     """
     require("fleet")
     from pendula.fleet.runs import bundles_in, incidents_of, reading
@@ -229,16 +230,7 @@ def incidents(
     if out is not None:
         keeping(f"{out} holds the bundles that were whole by then")
     with reading(journal) as kept:
-        found = [
-            {
-                "incidentId": one.incident.incident_id,
-                "atMs": one.t,
-                "code": one.incident.code,
-                "robotIds": list(one.incident.robot_ids),
-                "message": one.incident.message,
-            }
-            for one in incidents_of(kept)
-        ]
+        found = [one.incident.form(one.t) for one in incidents_of(kept)]
         made = [] if out is None else bundles_in(kept, out, journal)
     form = {"incidents": found, "bundles": [str(one) for one in made]}
     output.result(form, lambda: tables_of("fleet").incidents(form))

@@ -163,7 +163,8 @@ def why(
     """Say why a truck stands at a moment of a scenario or a journal: the reason, who is in the way, the chain to the
     root.
 
-    For WAIT_SAFE_STATE also the cycle that the next grant, or the route, would have closed.
+    For WAIT_SAFE_STATE also the cycle that the next grant, or the route, would have closed; a truck that is cut off
+    names the one that has failed and stands in its way.
     """
     require("fleet")
     output = Output(json)

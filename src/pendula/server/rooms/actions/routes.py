@@ -157,8 +157,7 @@ LIFECYCLE = Lifecycle(
     sentences=Sentences(
         make="Make a world of a file of actions: what `pendula actions run` takes, as JSON. "
         "Time does not go on by itself.",
-        close="Close a world: it takes nothing more. It is opened again when that is asked for, or when the server "
-        "starts.",
+        close="Close a world: it takes nothing more until it is opened again, also after a restart of the server.",
         open="Open a world that was closed, as it was.",
         remove="Remove a world with all it ever wrote.",
     ),

@@ -193,7 +193,8 @@ LIFECYCLE = Lifecycle(
         make="Make a fleet of a scenario: what `pendula fleet run` takes, as JSON, with its map in it and without "
         "tasks and events, which are posted while it lives. Its trucks are simulated, or real with `live=true`. It "
         "begins to tick at once.",
-        close="Close a fleet: it ticks no more, and real trucks stop by their watchdogs.",
+        close="Close a fleet: it ticks no more, and real trucks stop by their watchdogs. It stays closed, also "
+        "after a restart of the server, until it is opened again.",
         open="Open a fleet that was closed: nobody moves before every truck was heard.",
         remove="Remove a fleet and all it ever wrote.",
     ),

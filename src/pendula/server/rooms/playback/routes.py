@@ -107,7 +107,7 @@ LIFECYCLE = Lifecycle(
     listing=PlayerList,
     sentences=Sentences(
         make="Make a player. It begins to show at once if it follows anything; time goes on by itself.",
-        close="Close a player: its time stands. It is opened again when that is asked for, or when the server starts.",
+        close="Close a player: its time stands until it is opened again, also after a restart of the server.",
         open="Open a player that was closed, as it was, and with what came to its channels since.",
         remove="Remove a player with all it ever wrote; the library stays.",
     ),
