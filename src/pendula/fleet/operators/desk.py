@@ -1,6 +1,6 @@
 """Where actions of people come in: each is looked at once, and answered as often as it is asked.
 
-An action that came before under the same id is not taken again, but for a first word that waits no longer: it asks anew.
+An action that came before under the same id is not taken again; but a first word that waits no longer asks anew.
 What came of an order is known after the tick.
 """
 
