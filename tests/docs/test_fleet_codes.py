@@ -1,4 +1,4 @@
-"""The page of maps has every finding with its severity, and every parameter of the compiler with default and range."""
+"""The pages of the fleet have every finding with its severity, every incident and every parameter."""
 
 import re
 from decimal import Decimal
@@ -7,7 +7,10 @@ import pytest
 
 from pendula.documents import DocumentRefused, Format, read_bytes
 from pendula.fleet import Code, CompileParams, read_params
+from pendula.fleet.driving.params import RANGES as TRAFFIC_RANGES
+from pendula.fleet.driving.params import TrafficParams, contract_name, contract_value
 from pendula.fleet.model import severity_of
+from pendula.fleet.scenarios.reading.traffic_params import TRAFFIC_PARAMS, read_traffic_params
 from pendula.fleet.site.file_names import params_form
 from pendula.fleet.telling import INCIDENT_ALERTS, INCIDENT_STOPS, TICK_FAILED
 from tests.docs.markdown import ROOT
@@ -59,3 +62,26 @@ def test_the_range_of_a_parameter_is_what_is_accepted(name: str, least: str, mos
     for outside in (Decimal(least) - step, Decimal(most) + step):
         with pytest.raises(DocumentRefused):
             read(outside)
+
+
+TRAFFIC = (ROOT / "docs/reference/fleet-parameters.md").read_text(encoding="utf-8")
+TRAFFIC_ROW = re.compile(r"^\| `(\w+)` \| (\S+) \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
+
+
+def test_every_parameter_of_traffic_is_there_with_its_default_and_its_range() -> None:
+    usual = TrafficParams()
+    told = {name: (default, span) for name, default, span, _ in TRAFFIC_ROW.findall(TRAFFIC)}
+
+    assert list(told) == list(TRAFFIC_PARAMS)
+    assert {name: read_traffic_param(name, default) for name, (default, _) in told.items()} == {
+        name: getattr(usual, field) for name, field in TRAFFIC_PARAMS.items()
+    }
+    assert {name: told[contract_name(name)][1] for name in TRAFFIC_RANGES} == {
+        name: f"{contract_value(name, low)} to {contract_value(name, high)}"
+        for name, (low, high) in TRAFFIC_RANGES.items()
+    }
+
+
+def read_traffic_param(name: str, value: str) -> object:
+    document = read_bytes(f"{name}: {value}".encode(), Format.YAML, "params")
+    return getattr(read_traffic_params(document, TrafficParams()), TRAFFIC_PARAMS[name])

@@ -31,7 +31,7 @@ _SENTENCES = {
     "STOP_ROBOT_FAULT": "{robot} stops: it reports a fault",
     "STOP_STUCK": "{robot} stops: it was told to go and does not move",
     "STOP_OPERATOR": "{robot} stops: an operator paused it",
-    "STOP_INVARIANT": "{robot} stops: a rule of safety did not hold",
+    "STOP_INVARIANT": "{robot} stops: it was too fast to stop before its stop line",
     "NO_ROUTE": "{robot} stands: there is no way to where it has to go",
     "IDLE_NO_TASK": "{robot} has nothing to do",
     "GOING_TO_PARK": "{robot} is on its way to rest",

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from pendula.fleet.driving.params import TrafficParams, asked_um, faults
+from pendula.fleet.driving.params import TrafficParams, asked_um, contract_name, faults
 from pendula.fleet.model import CompileParams
 from pendula.fleet.samples import FL_STD
 
@@ -47,6 +47,25 @@ def test_parameters_that_contradict_each_other_are_named(changed: dict[str, int]
     assert codes(**changed) == ["PARAMETERS_CONTRADICT"]
 
 
+@pytest.mark.parametrize(
+    ("changed", "sentence"),
+    [
+        ({"starve_ms": 30_000}, "starveMs (30000) must be longer than fairnessCapMs (30000)"),
+        ({"ack_timeout_ms": 150}, "ackTimeoutMs (150) must last at least two ticks of tickPeriodMs (100)"),
+        (
+            {"wait_warn_ms": 40_000},
+            "waitWarnMs (40000), waitRerouteMs (30000), waitAlertMs (90000) must each be longer than the one before",
+        ),
+        ({"rtp_lookahead_um": 1_500_000}, "rtpLookaheadM is 1.5, allowed are 2 to 5"),
+        ({"heading_tol_urad": 4_000_000}, "snapHeadingTolRad is 4, allowed are 0.000001 to 3.141593"),
+    ],
+)
+def test_what_is_wrong_is_told_in_the_names_and_units_of_files(changed: dict[str, int], sentence: str) -> None:
+    (found,) = faults(replace(TrafficParams(), **changed), [FL_STD], CompileParams())
+
+    assert found.partition(": ")[2] == sentence
+
+
 def test_a_value_out_of_its_range_is_named() -> None:
     assert codes(tick_period_ms=250) == ["PARAMETER_OUT_OF_RANGE"]
 
@@ -72,7 +91,7 @@ def test_a_parameter_that_cannot_be_is_refused_in_a_sentence(changed: dict[str, 
     (name,) = changed
 
     assert [one.split(" is ")[0] for one in faults(TrafficParams(**changed), [FL_STD], CompileParams())] == [
-        f"PARAMETER_OUT_OF_RANGE: {name}"
+        f"PARAMETER_OUT_OF_RANGE: {contract_name(name)}"
     ]
 
 

@@ -48,6 +48,9 @@ def test_a_truck_that_cannot_stop_in_time_is_stopped_and_the_requirement_is_name
         ("SAFETY_STOP", "R1", "FLT-TEST-47")
     ]
     assert [one.mode for one in outputs.commands] == [CommandMode.STOP]
+    assert run.engine.why({"robot": "R1"}).sentence == "R1 stops: it was too fast to stop before its stop line."
+    run.run(run.now_ms + 2_000)
+    assert run.engine.why({"robot": "R1"}).code != "STOP_INVARIANT"
 
 
 @pytest.mark.req("FLT-RES-19")

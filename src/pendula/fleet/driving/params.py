@@ -4,7 +4,7 @@ Lengths are micrometres, times milliseconds. `faults` names every rule that a se
 not start on one that breaks any.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 
 from msgspec import Struct, structs
@@ -80,7 +80,30 @@ def _form(value: object) -> Json:
     return value.value if isinstance(value, NodeLockPolicy) else value  # type: ignore[return-value]
 
 
-_RANGES = {
+# Names that do not follow from the field's.
+_NAMES: Mapping[str, str] = {
+    "progress_regress_um": "progressRegressTolM",
+    "off_route_um": "offRouteThresholdM",
+    "heading_tol_urad": "snapHeadingTolRad",
+}
+_UNITS = {"um": "M", "urad": "Rad", "ms": "Ms"}
+
+
+def contract_name(field: str) -> str:
+    """What a parameter is called in files."""
+    if field in _NAMES:
+        return _NAMES[field]
+    first, *others = field.split("_")
+    return first + "".join(_UNITS.get(one, one.capitalize()) for one in others)
+
+
+def contract_value(field: str, value: int) -> str:
+    """The value of a parameter as it stands in files: lengths in metres, angles in radians."""
+    return str(plain(value)) if field.endswith(("_um", "_urad")) else str(value)
+
+
+# In the units of the fields; whatever is not here begins at 0.
+RANGES = {
     "tick_period_ms": (100, 200),
     "max_admissions_per_tick": (1, 1_000),
     "search_nodes": (0, 200),
@@ -105,18 +128,17 @@ _LEAST_CAP = 20
 def faults(params: TrafficParams, profiles: Sequence[RobotProfile], compiled: CompileParams) -> tuple[str, ...]:
     """Every rule that the parameters break, as `CODE: sentence`, in a fixed order."""
     found = [
-        f"PARAMETER_OUT_OF_RANGE: {name} is {value!r}, allowed are whole numbers from 0"
+        f"PARAMETER_OUT_OF_RANGE: {contract_name(name)} is {value!r}, allowed are whole numbers from 0"
         for name, value in structs.asdict(params).items()
         if not isinstance(value, NodeLockPolicy | bool) and (type(value) is not int or value < 0)
     ]
     if found:
         # Nothing can be compared with what is no number.
         return tuple(found)
-    found += [
-        f"PARAMETER_OUT_OF_RANGE: {name} is {getattr(params, name)}, allowed are {low} to {high}"
-        for name, (low, high) in _RANGES.items()
-        if not low <= getattr(params, name) <= high
-    ]
+    for name, (low, high) in RANGES.items():
+        if not low <= getattr(params, name) <= high:
+            told, least, most = (contract_value(name, one) for one in (getattr(params, name), low, high))
+            found.append(f"PARAMETER_OUT_OF_RANGE: {contract_name(name)} is {told}, allowed are {least} to {most}")
     found += _between(params)
     for profile in profiles:
         found += _for_profile(params, profile, compiled)
@@ -124,15 +146,35 @@ def faults(params: TrafficParams, profiles: Sequence[RobotProfile], compiled: Co
 
 
 def _between(params: TrafficParams) -> list[str]:
+    def told(field: str) -> str:
+        return f"{contract_name(field)} ({contract_value(field, getattr(params, field))})"
+
+    two_ticks = f"two ticks of {told('tick_period_ms')}"
+    waits = ("wait_warn_ms", "wait_reroute_ms", "wait_alert_ms")
     rules = (
-        (params.starve_ms > params.fairness_cap_ms, "starve_ms is not longer than fairness_cap_ms"),
-        (params.aged_rank_cap >= _LEAST_CAP, "aged_rank_cap is below the rank of TASK"),
-        (params.max_status_age_ms < params.robot_offline_ms, "max_status_age_ms is not shorter than robot_offline_ms"),
-        (params.rtp_timeout_ms >= 2 * params.tick_period_ms, "rtp_timeout_ms is shorter than two ticks"),
-        (params.ack_timeout_ms >= 2 * params.tick_period_ms, "ack_timeout_ms is shorter than two ticks"),
+        (
+            params.starve_ms > params.fairness_cap_ms,
+            f"{told('starve_ms')} must be longer than {told('fairness_cap_ms')}",
+        ),
+        (
+            params.aged_rank_cap >= _LEAST_CAP,
+            f"{told('aged_rank_cap')} must be at least {_LEAST_CAP}, the rank of TASK",
+        ),
+        (
+            params.max_status_age_ms < params.robot_offline_ms,
+            f"{told('max_status_age_ms')} must be shorter than {told('robot_offline_ms')}",
+        ),
+        (
+            params.rtp_timeout_ms >= 2 * params.tick_period_ms,
+            f"{told('rtp_timeout_ms')} must last at least {two_ticks}",
+        ),
+        (
+            params.ack_timeout_ms >= 2 * params.tick_period_ms,
+            f"{told('ack_timeout_ms')} must last at least {two_ticks}",
+        ),
         (
             params.wait_warn_ms < params.wait_reroute_ms < params.wait_alert_ms,
-            "wait_warn_ms, wait_reroute_ms and wait_alert_ms do not follow each other",
+            f"{', '.join(map(told, waits))} must each be longer than the one before",
         ),
     )
     return [f"PARAMETERS_CONTRADICT: {text}" for holds, text in rules if not holds]

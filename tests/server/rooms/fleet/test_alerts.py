@@ -41,6 +41,11 @@ from pendula.server.rooms.fleet.alerts import sentence_of
             {"told": "GO", "keptResources": 3, "cutOff": []},
             "R1 was told to go and does not move; it keeps its place",
         ),
+        (
+            "SAFETY_STOP",
+            {"requirement": "FLT-TEST-47"},
+            "R1 is too fast to stop before its stop line, which every truck must be able to; it stops at once",
+        ),
         ("STOP_IGNORED", {"lastAckSeq": 4}, "R1 drives on though it was told to stop"),
     ],
 )

@@ -7,26 +7,10 @@ from typing import Any
 from msgspec import structs
 
 from pendula.documents import Cursor, Document
-from pendula.fleet.driving.params import NodeLockPolicy, TrafficParams
+from pendula.fleet.driving.params import NodeLockPolicy, TrafficParams, contract_name
 from pendula.fleet.reading.values import length
 
-# Names that do not follow from the field's.
-_NAMES: Mapping[str, str] = {
-    "progress_regress_um": "progressRegressTolM",
-    "off_route_um": "offRouteThresholdM",
-    "heading_tol_urad": "snapHeadingTolRad",
-}
-_UNITS = {"um": "M", "urad": "Rad", "ms": "Ms"}
-
-
-def _contract_name(field: str) -> str:
-    if field in _NAMES:
-        return _NAMES[field]
-    first, *others = field.split("_")
-    return first + "".join(_UNITS.get(one, one.capitalize()) for one in others)
-
-
-TRAFFIC_PARAMS: Mapping[str, str] = {_contract_name(field): field for field in TrafficParams.__struct_fields__}
+TRAFFIC_PARAMS: Mapping[str, str] = {contract_name(field): field for field in TrafficParams.__struct_fields__}
 
 
 def read_traffic_params(document: Document, usual: TrafficParams) -> TrafficParams:
