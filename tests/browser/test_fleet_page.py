@@ -12,7 +12,8 @@ from tests.server.rooms.fleet.halls import HALL
 
 @pytest.fixture(scope="module")
 def fleets(plain: str, browser: Browser) -> Iterator[str]:
-    """Two fleets: the trucks of `hall` drive ten times as fast as in life, and of `silent` nothing is heard.
+    """Three fleets: the trucks of `hall` drive ten times as fast as in life, of `silent` nothing is heard, and those of
+    `paused` drive until a test holds them.
 
     It is made before anybody needs it, since that is noticed only after seconds.
     """
@@ -20,12 +21,13 @@ def fleets(plain: str, browser: Browser) -> Iterator[str]:
     ask, room = context.request, f"{plain}/api/v1/fleet"
     assert ask.post(f"{room}?name=hall&speed=10", data=HALL).status == 201
     assert ask.post(f"{room}?name=silent", data=HALL).status == 201
+    assert ask.post(f"{room}?name=paused&speed=10", data=HALL).status == 201
     for robot in ("R1", "R2", "R3"):
         silence = {"robotId": robot, "fault": {"kind": "SILENCE", "for_ms": 3_600_000}}
         assert ask.post(f"{room}/silent/faults", data=silence).ok
     yield f"{plain}/#/rooms/fleet"
     # Trucks that nobody looks at would drive on beside the tests of others.
-    for name in ("hall", "silent"):
+    for name in ("hall", "silent", "paused"):
         assert ask.post(f"{room}/{name}/close").ok
     context.close()
 
@@ -131,22 +133,38 @@ def truck_now(page: Page, robot: str) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.req("FLT-FAIL-11")
-def test_what_a_truck_holds_is_freed_after_two_words_and_not_before(silent: Page, watched: Watched) -> None:
-    silent.get_by_test_id("truck-R1").click()
-    held = truck_now(silent, "R1")["releasable"]
-    silent.get_by_test_id("do-FORCE_RELEASE").click()
-    expect(silent.get_by_test_id("truck-yes")).to_be_disabled()
-    silent.get_by_test_id(f"truck-frees-{held[0]}").check()
-    silent.get_by_test_id("truck-reason").fill("towed away")
-    silent.get_by_test_id("truck-secured").check()
-    silent.get_by_test_id("truck-yes").click()
-    expect(silent.get_by_test_id("truck-told")).to_contain_text("Say it again within 60 s")
-    assert truck_now(silent, "R1")["releasable"] == held
+def paused_before_a_lane(page: Page) -> str:
+    """Holds the fleet at a moment at which a truck stands and has more than its place."""
+    origin, _, place = page.url.partition("/#/rooms/")
+    fleet = f"{origin}/api/v1/{place.partition('?')[0]}"
+    while True:
+        for kind, wait_ms in (("PAUSE_FLEET", 1_000), ("RESUME_FLEET", 300)):
+            assert page.request.post(f"{fleet}/actions", data={"type": kind, "reason": "a look"}).ok
+            page.wait_for_timeout(wait_ms)
+            trucks = page.request.get(f"{fleet}/now").json()["trucks"]
+            found: str | None = next((one["robot_id"] for one in trucks if one["releasable"]), None)
+            if found is not None and kind == "PAUSE_FLEET":
+                return found
 
-    silent.get_by_test_id("truck-yes").click()
-    expect(silent.get_by_test_id("truck-told")).to_have_text(f"What R1 held there is free: {held[0]}")
-    assert truck_now(silent, "R1")["releasable"] == held[1:]
+
+@pytest.mark.req("FLT-FAIL-11")
+def test_what_a_truck_holds_is_freed_after_two_words_and_not_before(fleets: str, watched: Watched) -> None:
+    page = opened(watched.page, f"{fleets}/paused")
+    robot = paused_before_a_lane(page)
+    page.get_by_test_id(f"truck-{robot}").click()
+    held = truck_now(page, robot)["releasable"]
+    page.get_by_test_id("do-FORCE_RELEASE").click()
+    expect(page.get_by_test_id("truck-yes")).to_be_disabled()
+    page.get_by_test_id(f"truck-frees-{held[0]}").check()
+    page.get_by_test_id("truck-reason").fill("secured where it stands")
+    page.get_by_test_id("truck-secured").check()
+    page.get_by_test_id("truck-yes").click()
+    expect(page.get_by_test_id("truck-told")).to_contain_text("Say it again within 60 s")
+    assert truck_now(page, robot)["releasable"] == held
+
+    page.get_by_test_id("truck-yes").click()
+    expect(page.get_by_test_id("truck-told")).to_have_text(f"What {robot} held there is free: {held[0]}")
+    assert held[0] not in truck_now(page, robot)["releasable"]
     assert watched.errors == []
 
 

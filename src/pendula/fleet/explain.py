@@ -56,6 +56,10 @@ _STATES: dict[str, str] = {
     Stop.SAFE_STATE: "cannot go on either",
 }
 _NOT_DONE = "{robot} stops: it {not_done}; it goes on when its fault is cleared"
+_REMOVED = (
+    "{robot} is set aside: an operator removed it or freed its place; when it reports again, somebody has to say where "
+    "it is (RELOCATE)"
+)
 _NOT_TURNING = "{robot} stops: it was told to turn and does not"
 UNDER_WAY = "UNDER_WAY"
 
@@ -101,6 +105,8 @@ def sentence(told: reasons.Reason, not_done: str | None = None) -> str:
         pattern = _NOT_TURNING
     if told.code == Stop.ROBOT_FAULT and not_done is not None:
         pattern = _NOT_DONE
+    if told.removed:
+        pattern = _REMOVED
     if told.cut_off_by in _STATES:
         pattern = _CUT_OFF
     text = pattern.format(

@@ -106,6 +106,15 @@ def test_an_edge_that_cannot_be_used_is_left_out_and_named(edge: SourceEdge, cod
     assert [one.key for one in network.edges] == ["B->A"]
 
 
+def test_the_node_that_was_probably_meant_is_named() -> None:
+    sketch = two_nodes(SourceEdge("e1", "A", "DOKC"))
+    sketch = replace(sketch, nodes=(*sketch.nodes, replace(sketch.nodes[0], id="DOCK", at=Point(0, 20_000_000))))
+
+    _, findings = found(sketch)
+
+    assert findings[0].message == "edge 'e1' names the node 'DOKC', which is not there (did you mean DOCK?)"
+
+
 @pytest.mark.req("FLT-MAP-14")
 def test_ends_within_two_centimetres_are_moved_onto_their_nodes() -> None:
     network, findings = found(two_nodes(SourceEdge("e1", "A", "B", end_at=Point(10_000_000, 15_000))))

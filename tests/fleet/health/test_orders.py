@@ -4,7 +4,9 @@ from collections.abc import Sequence
 
 import pytest
 
+from pendula.fleet import explain
 from pendula.fleet.contracts.traffic import CommandMode, HoldReason
+from pendula.fleet.health.orders import releasable
 from pendula.fleet.samples import FL_STD, reference_fleet
 from pendula.fleet.tick import Order, OrderKind, TickInputs, TickOutputs
 from pendula.fleet.views.reasons import resource_id
@@ -124,6 +126,28 @@ def test_what_is_freed_by_force_is_named_and_others_may_have_it() -> None:
     assert group not in names(hall)
 
 
+@pytest.mark.req("FLT-FAIL-1", "FLT-FAIL-9", "FLT-TEST-44")
+def test_where_a_silent_truck_was_last_is_not_freed_and_nothing_else_with_it() -> None:
+    hall = offline()
+    held = names(hall)
+    free = set(releasable(hall.record(), hall.now, hall.params))
+    told = hall.order(OrderKind.FORCE_RELEASE, resources=tuple(sorted(held)))
+
+    assert [one.code for one in told.applied_orders] == ["ROBOT_STANDS_THERE"]
+    assert set() < free < held == names(hall)
+
+
+@pytest.mark.req("FLT-FAIL-1", "FLT-FAIL-9")
+def test_a_truck_that_fell_silent_under_way_keeps_what_it_can_have_rolled_into() -> None:
+    hall = offline()
+    record = hall.record()
+    before = releasable(record, hall.now, hall.params)
+    record.v_um_s = 8_000_000
+
+    assert before
+    assert releasable(record, hall.now, hall.params) == []
+
+
 @pytest.mark.req("FLT-FAIL-11", "FLT-FAIL-1")
 def test_nothing_of_a_truck_that_may_move_is_freed() -> None:
     hall = Hall()
@@ -153,6 +177,7 @@ def test_a_truck_that_is_removed_holds_nothing_and_is_in_nobodys_way() -> None:
 
     assert told.applied_orders[0].freed
     assert hall.traffic._locks.truck(0).held == set()
+    assert explain.sentence(hall.traffic.why("R1")).startswith("R1 is set aside: an operator removed it or freed its ")
     assert hall.goes_on("R2")
 
 

@@ -153,3 +153,53 @@ def test_a_desk_goes_on_where_another_one_stopped() -> None:
     office.desk = again
 
     assert [one.code for one in office.say(secured(office, "op-4", confirmationOf="op-4-draft"))] == [None]
+
+
+@pytest.mark.req("FLT-FAIL-11", "FLT-FAIL-16")
+def test_a_tick_that_fails_does_not_use_up_the_first_word() -> None:
+    office = offline()
+    office.say(secured(office, "op-4-draft"))
+    second = secured(office, "op-4", confirmationOf="op-4-draft")
+    office.desk.take([second], office.now + 100, office.traffic.records)
+    failed = office.desk.settle([], office.traffic.tick_number)
+
+    assert [one.code for one in failed] == ["TICK_FAILED"]
+    assert [one.accepted for one in office.say(second)] == [True]
+
+
+@pytest.mark.req("FLT-FAIL-11")
+@pytest.mark.parametrize("ticks", [601, 1_201])
+def test_a_first_word_that_is_said_again_when_it_is_too_old_asks_anew(ticks: int) -> None:
+    office = offline()
+    office.say(secured(office, "op-4-draft"))
+    office.run(ticks)
+    again = office.say(secured(office, "op-4-draft"))
+
+    assert [one.code for one in again] == ["CONFIRMATION_NEEDED"]
+    assert [one.code for one in office.say(secured(office, "op-4", confirmationOf="op-4-draft"))] == [None]
+
+
+@pytest.mark.req("FLT-FAIL-11")
+def test_a_second_word_confirms_once() -> None:
+    office = offline()
+    office.say(secured(office, "op-4-draft"))
+    words = [secured(office, name, confirmationOf="op-4-draft") for name in ("op-4", "op-5")]
+
+    assert [one.code for one in office.say(*words)] == ["CONFIRMATION_UNKNOWN", None]
+
+
+@pytest.mark.req("FLT-FAIL-11", "FLT-FAIL-1")
+def test_the_first_word_about_where_a_truck_stands_is_refused_and_says_what_helps() -> None:
+    office = Office()
+    office.say(action("PAUSE_ROBOT"))
+    office.run(10)
+    record = office.record()
+    assert record.track is not None
+    segment = record.track.segments[record.track.segment_at(record.at_um)]
+    lane = f"EDGE_GROUP:{office.site.network.edges[segment.edge].group_key}"
+    answers = office.say(replace(secured(office, "op-4"), resources=(lane,)))
+
+    helps = "Name other resources, or take it away and say REMOVE_ROBOT, or RELOCATE once it reports from elsewhere"
+    assert [(one.code, one.message) for one in answers] == [
+        ("ROBOT_STANDS_THERE", f"As far as is known R1 stands in {lane}: nobody may be sent there. {helps}")
+    ]

@@ -2,6 +2,7 @@
 
 import pytest
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from pendula.fleet.commands import Tick
 from pendula.fleet.contracts.traffic import OperatorAction, TaskState
@@ -9,6 +10,7 @@ from pendula.fleet.engine import FleetEngine, config_form
 from pendula.fleet.events import OperatorAnswered
 from pendula.fleet.scenarios import Run, shipped
 from pendula.fleet.tasks.book import Task
+from pendula.fleet.tick import phases
 from tests.fleet.operators.test_desk import action
 
 
@@ -38,6 +40,26 @@ def test_a_task_that_is_not_there_cannot_be_cancelled() -> None:
     told = answered(hall(), action("CANCEL_TASK", robotId=UNSET, taskId="T-nobody"))
 
     assert [(one.answer.accepted, one.answer.appliedTick) for one in told] == [(False, None)]
+
+
+@pytest.mark.req("FLT-FAIL-11", "FLT-FAIL-16")
+def test_what_a_failed_tick_did_not_do_is_done_when_it_is_confirmed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = hall()
+    answered(run, action("PAUSE_ROBOT", "op-0"))
+    run.run(run.now_ms + 5_000)
+    first = action("REMOVE_ROBOT", "op-1", physicallySecured=True)
+    second = action("REMOVE_ROBOT", "op-2", physicallySecured=True, confirmationOf="op-1")
+
+    def say(one: OperatorAction) -> list[str | None]:
+        run.act(replace(one, ts=run.now_ms))
+        run.step()
+        return [answer.code for known, answer in run.engine.desk.saved().answers if known.actionId == one.actionId]
+
+    assert say(first) == ["CONFIRMATION_NEEDED"]
+    with monkeypatch.context() as failing:
+        failing.setattr(phases, "broken", lambda *_, **__: [("I-5", "R1 is in a lane and does not hold it")])
+        assert say(second) == []
+    assert say(second) == [None]
 
 
 def task_of(run: Run, *states: TaskState) -> Task:

@@ -30,6 +30,7 @@ from pendula.fleet.network.graph import Edge, Network, Node, assembled
 from pendula.fleet.network.lanes import lanes_of
 from pendula.fleet.network.limits import MAP_METRES, MAP_NODES, MAP_POSES, MAP_TRANSITIONS, oversize
 from pendula.fleet.units import FARTHEST_M, MILLION, plain
+from pendula.kernel.wording import suggestion
 
 # An end of a geometry this close to its node is moved onto it.
 SNAP_UM = 20_000
@@ -156,7 +157,7 @@ def _drafts(edge: SourceEdge, places: dict[str, Point], params: CompileParams, f
     """The one or two directed edges of a source edge; none, with findings, where it cannot be used."""
     before = len(findings)
     for end in sorted(one for one in {edge.start, edge.end} if one not in places):
-        message = f"edge {edge.id!r} names the node {end!r}, which is not there"
+        message = f"edge {edge.id!r} names the node {end!r}, which is not there{suggestion(end, sorted(places))}"
         findings.append(
             finding(Code.DANGLING_EDGE, message, "add the node or remove the edge", edge=edge.id, nodeId=end)
         )

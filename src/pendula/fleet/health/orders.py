@@ -1,7 +1,8 @@
 """What people order a truck or all of them, as traffic has to know it. Every order says what came of it.
 
 An order changes what is known of a truck; whether the truck stands because of it is judged like everything else. Space
-is freed only for a truck that nobody expects to move, and such a truck is lost until somebody says where it is.
+is freed only for a truck that nobody expects to move, and such a truck is lost until somebody says where it is. Where
+it stands is never freed by itself: only a truck that was taken out of the hall gives that up, with all else.
 """
 
 from collections.abc import Iterable
@@ -15,10 +16,12 @@ from pendula.fleet.driving.doubts import NOWHERE_UM, Doubt
 from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.driving.records import Record, Retraction
 from pendula.fleet.driving.stops import Stop
+from pendula.fleet.driving.uses import NEVER_UM
 from pendula.fleet.health.judging import is_fresh
 from pendula.fleet.health.places import STANDING_UM_S
 from pendula.fleet.traffic.grants import Effort, freeze
 from pendula.fleet.traffic.lock_state import LockState
+from pendula.fleet.trucks.envelope import braking_um
 from pendula.fleet.units import plain
 from pendula.fleet.views.reasons import resource_id
 
@@ -89,6 +92,45 @@ def not_to_be_freed(record: Record, now_ms: int, params: TrafficParams) -> No | 
     return No("ROBOT_NOT_STOPPED", f"{record.robot_id} is neither offline nor faulty nor paused")
 
 
+def releasable(record: Record, now_ms: int, params: TrafficParams) -> list[str]:
+    """What a person may take from a truck, by the names that actions have for it; nothing while it may move."""
+    if not_to_be_freed(record, now_ms, params) is not None:
+        return []
+    return sorted(_names(record, record.keeps) - _names(record, _stood_in(record, params)))
+
+
+def stood_upon(record: Record, names: Iterable[str], params: TrafficParams) -> No | None:
+    """Why some of what is named is not freed: the truck stands there, or did so when it was last heard (FLT-FAIL-1)."""
+    under = sorted(_names(record, _stood_in(record, params)).intersection(names))
+    if not under:
+        return None
+    return No(
+        "ROBOT_STANDS_THERE",
+        f"As far as is known {record.robot_id} stands in {', '.join(under)}: nobody may be sent there. "
+        "Name other resources, or take it away and say REMOVE_ROBOT, or RELOCATE once it reports from elsewhere",
+    )
+
+
+def _stood_in(record: Record, params: TrafficParams) -> list[int]:
+    """What a truck holds that it may be in: neither passed for certain, nor beyond where it would have stopped by
+    itself since it was last heard."""
+    if record.track is None:
+        return record.keeps
+    used, bound, profile = record.track.used, record.bound_um, record.profile
+    errors = profile.localization_error.value_um + profile.tracking_error.value_um
+    unheard = record.v_um_s * params.rtp_timeout_ms // 1000
+    front = record.at_um + errors + unheard + braking_um(profile, record.v_um_s)
+    elsewhere = () if record.doubt is None else record.doubt.extra
+    begun = {*elsewhere, *used.not_passed(-NEVER_UM, front, bound)}
+    ahead = {one.resource for one in used.between(front, NEVER_UM)}
+    # What is given back lies where the truck is not sent any more.
+    return [one for one in record.keeps if one in begun or (record.held.get(one, bound) > bound and one not in ahead)]
+
+
+def _names(record: Record, resources: Iterable[int]) -> set[str]:
+    return {resource_id(record.site, one) for one in resources}
+
+
 @dataclass(frozen=True, slots=True)
 class _Office:
     records: list[Record]
@@ -154,7 +196,7 @@ class _Office:
         return ()
 
     def _free(self, record: Record, names: tuple[str, ...]) -> tuple[str, ...] | No:
-        no = not_to_be_freed(record, self.now_ms, self.params)
+        no = not_to_be_freed(record, self.now_ms, self.params) or stood_upon(record, names, self.params)
         if no is not None:
             return no
         known = {one: resource_id(record.site, one) for one in record.keeps}
@@ -186,4 +228,4 @@ class _Office:
         record.doubt = Doubt(Stop.OPERATOR, self.now_ms, NOWHERE_UM, NOWHERE_UM, torn=True, extra=extra)
         # Those who were cut off may get farther now.
         freeze(self.locks, record.number, [], effort=self.effort)
-        return tuple(sorted({resource_id(record.site, one) for one in resources}))
+        return tuple(sorted(_names(record, resources)))

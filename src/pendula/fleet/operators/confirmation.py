@@ -10,6 +10,7 @@ from pendula.fleet.health.orders import No
 from pendula.fleet.operators.actions import ActionType
 
 WITHIN_MS = 60_000
+CONFIRMATION_NEEDED = "CONFIRMATION_NEEDED"
 TWICE = frozenset({ActionType.FORCE_RELEASE, ActionType.REMOVE_ROBOT})
 
 
@@ -28,18 +29,21 @@ def about(action: OperatorAction) -> tuple[str, str, tuple[str, ...]]:
 
 
 def unconfirmed(action: OperatorAction, drafts: dict[str, Draft], now_ms: int) -> No | None:
-    """Why an action that has to be said twice is not taken yet; the first word is kept."""
+    """Why an action that has to be said twice is not taken yet; the first word is kept until the second took effect."""
     if action.physicallySecured is not True:
         return No("NOT_SECURED", f"{action.type} needs physicallySecured: say that the truck was removed or secured")
     if action.confirmationOf is UNSET:
         drafts[action.actionId] = Draft(action.actionId, now_ms, about(action))
-        return No("CONFIRMATION_NEEDED", f"Say it again within 60 s, with confirmationOf {action.actionId!r}")
+        return No(CONFIRMATION_NEEDED, f"Say it again within 60 s, with confirmationOf {action.actionId!r}")
     draft = drafts.get(action.confirmationOf)
     if draft is None:
-        return No("CONFIRMATION_UNKNOWN", f"Nothing waits to be confirmed as {action.confirmationOf!r}")
-    if now_ms - draft.at_ms > WITHIN_MS:
+        return No("CONFIRMATION_UNKNOWN", f"Nothing waits to be confirmed as {action.confirmationOf!r}: say it anew")
+    if is_late(draft, now_ms):
         return No("CONFIRMATION_LATE", f"{draft.action_id!r} was said more than 60 s ago: say it anew")
     if draft.about != about(action):
         return No("CONFIRMATION_DIFFERS", f"{draft.action_id!r} asked for something else")
-    del drafts[draft.action_id]
     return None
+
+
+def is_late(draft: Draft, now_ms: int) -> bool:
+    return now_ms - draft.at_ms > WITHIN_MS

@@ -1,19 +1,20 @@
 """Where actions of people come in: each is looked at once, and answered as often as it is asked.
 
-An action that came before under the same id is not taken again. What came of an order is known after the tick.
+An action that came before under the same id is not taken again; but a first word that waits no longer asks anew.
+What came of an order is known after the tick.
 """
 
 from collections.abc import Iterable, Sequence
 
-from msgspec import Struct, structs
+from msgspec import UNSET, Struct, structs
 
 from pendula.fleet.contracts.traffic import OperatorAction, OperatorAnswer
 from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.driving.records import Record
-from pendula.fleet.health.orders import AppliedOrder, No, Order, not_to_be_freed
+from pendula.fleet.health.orders import AppliedOrder, No, Order, not_to_be_freed, stood_upon
 from pendula.fleet.model import CONTRACT_VERSION
 from pendula.fleet.operators.actions import ABOUT_TASKS, ActionType, order_of, refused
-from pendula.fleet.operators.confirmation import TWICE, WITHIN_MS, Draft, unconfirmed
+from pendula.fleet.operators.confirmation import CONFIRMATION_NEEDED, TWICE, WITHIN_MS, Draft, is_late, unconfirmed
 from pendula.fleet.site.compiled_map import CompiledMap
 
 # So many answers are kept: whoever asks again later is told that the id is not known, and acts anew.
@@ -56,6 +57,8 @@ class Desk:
         self._drafts: dict[str, Draft] = {}
         # Actions whose orders are on their way through a tick.
         self._waiting: dict[str, OperatorAction] = {}
+        # The first words of those, which count again if the tick fails.
+        self._spent: dict[str, Draft] = {}
 
     def take(self, actions: Iterable[OperatorAction], now_ms: int, trucks: Sequence[Record]) -> DeskStep:
         """Looks at actions in the order of their times and ids."""
@@ -65,7 +68,7 @@ class Desk:
         tasks: list[OperatorAction] = []
         answers: list[OperatorAnswer] = []
         for action in sorted(actions, key=lambda one: (one.ts, one.actionId)):
-            known = self._known(action)
+            known = self._known(action, now_ms)
             no = None if known is not None else self._no(action, now_ms, records)
             if known is not None:
                 answers.append(known)
@@ -76,12 +79,14 @@ class Desk:
                 tasks.append(action)
             else:
                 self._waiting[action.actionId] = action
+                if isinstance(action.confirmationOf, str) and action.type in TWICE:
+                    self._spent[action.actionId] = self._drafts.pop(action.confirmationOf)
                 orders.append(order_of(action, self._site))
         return DeskStep(tuple(orders), tuple(tasks), tuple(answers))
 
     def settle(self, applied: Iterable[AppliedOrder], tick: int) -> tuple[OperatorAnswer, ...]:
         """What came of orders, and of what was wanted of tasks. An order of which nothing is heard was in a tick
-        that failed: nothing was done, and it may be asked for again."""
+        that failed: nothing was done, and it may be asked for again; what was said first counts as before."""
         answers = []
         for one in applied:
             action = self._waiting.pop(one.order_id, None)
@@ -89,7 +94,8 @@ class Desk:
                 answers.append(self._keep(action, _settled(action, one, tick)))
         for action in self._waiting.values():
             answers.append(_answer(action, "TICK_FAILED", "The tick failed: nothing was done"))
-        self._waiting = {}
+        self._drafts |= {one.action_id: one for name, one in self._spent.items() if name in self._waiting}
+        self._waiting, self._spent = {}, {}
         return tuple(answers)
 
     def saved(self) -> SavedDesk:
@@ -99,7 +105,7 @@ class Desk:
         self._answered = {action.actionId: (action, answer) for action, answer in saved.answers}
         self._drafts = {one.action_id: one for one in saved.drafts}
 
-    def _known(self, action: OperatorAction) -> OperatorAnswer | None:
+    def _known(self, action: OperatorAction, now_ms: int) -> OperatorAnswer | None:
         """The answer to an action that came before; None for a new one."""
         if action.actionId in self._waiting:
             return _answer(action, "ACTION_ID_TAKEN", f"{action.actionId!r} came twice in one tick")
@@ -107,8 +113,13 @@ class Desk:
         if before is None:
             return None
         if _same(before[0], action):
-            return before[1]
+            return None if self._asks_anew(before[1], now_ms) else before[1]
         return _answer(action, "ACTION_ID_TAKEN", f"{action.actionId!r} was another action")
+
+    def _asks_anew(self, answer: OperatorAnswer, now_ms: int) -> bool:
+        """Whether the answer to a first word, that it has to be confirmed, is true no longer."""
+        draft = self._drafts.get(answer.actionId)
+        return answer.code == CONFIRMATION_NEEDED and (draft is None or is_late(draft, now_ms))
 
     def _no(self, action: OperatorAction, now_ms: int, records: dict[str, Record]) -> No | None:
         no = refused(action, self._site)
@@ -118,7 +129,9 @@ class Desk:
         record = records.get(action.robotId)
         if record is None:
             return No("UNKNOWN_ROBOT", f"There is no truck {action.robotId!r}")
-        return not_to_be_freed(record, now_ms, self._params) or unconfirmed(action, self._drafts, now_ms)
+        named = () if action.resources is UNSET or action.type != ActionType.FORCE_RELEASE else action.resources
+        no = not_to_be_freed(record, now_ms, self._params) or stood_upon(record, named, self._params)
+        return no or unconfirmed(action, self._drafts, now_ms)
 
     def _keep(self, action: OperatorAction, answer: OperatorAnswer) -> OperatorAnswer:
         self._answered[action.actionId] = (action, answer)

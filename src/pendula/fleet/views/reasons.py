@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from pendula.fleet.contracts.traffic import HoldReason, Phase
+from pendula.fleet.driving.doubts import NOWHERE_UM
 from pendula.fleet.driving.records import Record, Waiting
 from pendula.fleet.driving.stops import Stop, hold_of
 from pendula.fleet.site.compiled_map import CompiledMap
@@ -55,6 +56,8 @@ class Reason:
     # Whether a stuck truck was to turn, and whether one that has to stop drives on.
     turning: bool = False
     defiant: bool = False
+    # Whether an operator has freed its place: it is no longer where it was.
+    removed: bool = False
 
 
 def resource_id(site: CompiledMap, resource: int) -> str:
@@ -158,6 +161,7 @@ def why(record: Record, records: list[Record], now_ms: int, place: int | None) -
         cut_off_by=_cut_off_by(record, records),
         turning=record.stuck_at == "TURN",
         defiant=record.defiant,
+        removed=record.doubt is not None and record.doubt.low_um >= NOWHERE_UM,
     )
 
 

@@ -74,6 +74,19 @@ def test_a_moment_of_a_scenario_is_drawn(pendula: Pendula, tmp_path: Path) -> No
     assert "R2" in out.read_text()
 
 
+@pytest.mark.parametrize("at", [(), ("--at", "5000")])
+def test_a_journal_is_not_drawn_and_what_is_instead_is_told(
+    pendula: Pendula, tmp_path: Path, at: tuple[str, ...]
+) -> None:
+    pendula("fleet", "run", "arrival", "--journal", tmp_path / "j.1")
+
+    ended = pendula("fleet", "draw", tmp_path / "j.1", *at, "-o", tmp_path / "moment.svg")
+
+    assert ended.code == 2
+    assert "j.1 is a directory; if it is a journal, pendula fleet why, replay, export and incidents take" in ended.err
+    assert "draw one of its scenario with --at" in ended.err
+
+
 def test_a_map_in_the_place_of_a_scenario_is_called_a_map(pendula: Pendula, tmp_path: Path) -> None:
     hall = tmp_path / "hall.json"
     pendula("fleet", "new", "--scene", "hall-demo", "-o", hall)

@@ -57,13 +57,24 @@ def test_nothing_acceptable_has_no_best() -> None:
 def test_trucks_that_add_nothing_are_named() -> None:
     found = outcome((Trial(3, 0), of(50)), (Trial(4, 0), of(49)))
 
-    assert found.sentences == ("more than 3 trucks add nothing: 49 tasks an hour with 4",)
+    assert found.sentences == ("more than 3 trucks add nothing: 49 tasks an hour with 4; 49 tasks were done",)
+
+
+@pytest.mark.parametrize(("tasks", "warned"), [(1, True), (9, True), (10, False)])
+def test_that_a_rate_rests_on_few_tasks_is_said_first(tasks: int, warned: bool) -> None:
+    found = outcome((Trial(1, 0), of(20)), (Trial(2, 0), of(tasks)), (Trial(3, 0), of(0, refused="not LIVE")))
+    sentence = f"all of this rests on few tasks, {tasks} task{'s' * (tasks != 1)} with 2 trucks: "
+
+    assert found.sentences[0].startswith(sentence) is warned
+    assert [row["tasks"] for row in found.form()["rows"]] == [20, tasks, 0]  # type: ignore[index,union-attr,call-overload]
 
 
 def test_fewer_trucks_that_do_nearly_as_much_are_named() -> None:
     found = outcome((Trial(2, 0), of(98)), (Trial(4, 0), of(100)))
 
-    assert found.sentences == ("2 trucks do nearly as much as 4: 98 against 100 tasks an hour",)
+    assert found.sentences == (
+        "2 trucks do nearly as much as 4: 98 against 100 tasks an hour; 98 and 100 tasks were done",
+    )
 
 
 @pytest.mark.req("FLT-LIVE-11")

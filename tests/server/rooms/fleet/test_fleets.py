@@ -207,6 +207,30 @@ async def test_a_wrong_name_is_refused_with_what_names_look_like(app: FastAPI, n
         assert message.endswith(f"hyphens, no hyphen in front{near}")
 
 
+async def test_a_map_is_not_read_from_a_file_of_the_server(app: FastAPI) -> None:
+    plan = {name: value for name, value in HALL.items() if name not in ("map", "sample")}
+    async with client_of(app) as client:
+        answer = await client.post(BASE, params={"name": "hall"}, json={**plan, "mapFile": "hall.yaml"})
+
+    assert answer.status_code == 422
+    assert "over HTTP files are not read; put the map itself into `map`" in answer.text
+    assert "nonexistent" not in answer.text
+
+
+async def test_a_task_that_is_posted_again_has_the_same_answer_and_another_of_its_id_none(
+    served: httpx.AsyncClient,
+) -> None:
+    task = {"taskId": "mine", "pickNodeId": "WEST", "dropNodeId": "EAST"}
+
+    first, again = [await served.post(f"{HALL_AT}/tasks", json=task) for _ in range(2)]
+    other = await served.post(f"{HALL_AT}/tasks", json={**task, "dropNodeId": "WEST"})
+
+    assert (first.status_code, first.json()) == (201, {"task_id": "mine"})
+    assert (again.status_code, again.json()) == (201, {"task_id": "mine"})
+    assert (other.status_code, other.json()["error"]["details"]["reason"]) == (409, "TASK_KNOWN")
+    assert [one["task_id"] for one in (await now(served))["tasks"]].count("mine") == 1
+
+
 @pytest.mark.parametrize(
     ("member", "given"),
     [

@@ -149,7 +149,7 @@ function deedsFor(
           {
             type: "FORCE_RELEASE",
             title: "Free what it holds",
-            question: `${robot_id} is not there any more: others may have what is chosen here.`,
+            question: `Others may have what is chosen here; where ${robot_id} stands stays closed until it is removed.`,
             resources: releasable,
             grave: true,
           },

@@ -7,7 +7,7 @@ import typer
 
 from pendula.cli.commands.fleet import files
 from pendula.cli.commands.fleet.files import OutOption, ParamsOption
-from pendula.cli.commands.fleet.run import SeedOption, run_of
+from pendula.cli.commands.fleet.run import SeedOption, no_journal, run_of
 from pendula.cli.failing import require
 from pendula.cli.output import JsonFlag, Output, example, require_form
 from pendula.cli.writing import write_whole
@@ -129,6 +129,7 @@ def _drawn(site: "CompiledMap", out: Path, shown: "list[Layer]", parts: list[str
 def _site(file: Path, profiles: Path | None, params: Path | None) -> "CompiledMap":
     from pendula.fleet import compile_map
 
+    no_journal(file)
     if profiles is not None:
         return compile_map(files.read_graph(file), files.read_trucks(profiles), files.params_of(params, None))
     if params is not None:

@@ -250,6 +250,7 @@ def scenario_of(name: str) -> "Scenario":
     from pendula.fleet.scenarios import read_scenario, shipped, shipped_names
 
     file = Path(name)
+    no_journal(file)
     if file.suffix:
         document = read_file(file)
         if isinstance(document.value, dict) and document.value.keys() >= {"mapId", "nodes"}:
@@ -260,3 +261,11 @@ def scenario_of(name: str) -> "Scenario":
         names = ", ".join(shipped_names())
         raise WrongUsage(f"There is no scenario {name!r}; there are {names}, and files ending in .yaml", scenario=name)
     return shipped(name)
+
+
+def no_journal(file: Path) -> None:
+    """Raises `WrongUsage` for a directory where a scenario or a map is wanted."""
+    if file.is_dir():
+        others = "pendula fleet why, replay, export and incidents take one"
+        instead = "nothing draws a moment of it: draw one of its scenario with --at, or look at it on the page"
+        raise WrongUsage(f"{file} is a directory; if it is a journal, {others}; {instead}", path=str(file))

@@ -47,7 +47,8 @@ def tune(
         list[str] | None,
         typer.Option(
             metavar="NAME=V1,V2,…",
-            help="A parameter of traffic and its values; may be repeated, all are combined.",
+            help="A parameter of traffic (docs/reference/fleet-parameters.md has all) and its values; may be repeated, "
+            "all are combined.",
             show_default=False,
         ),
     ] = None,

@@ -20,6 +20,8 @@ WAITED_PERCENT = 8
 # A truck more that adds less than this, in hundredths, adds nothing.
 GAIN_PERCENT = 3
 MOST_SENTENCES = 6
+# A rate that rests on fewer tasks says little.
+FEW_TASKS = 10
 
 _REMEDIES: Mapping[str, str] = {
     "WAIT_EDGE_DIRECTION": "make it one-way, or give it a second lane",
@@ -44,6 +46,8 @@ class Row(Struct, frozen=True, rename="camel"):
     violations: int
     acceptable: bool
     refused: str | None = None
+    # All that the rate rests on.
+    tasks: int = 0
 
 
 class Outcome(Struct, frozen=True, rename="camel"):
@@ -66,6 +70,7 @@ def _form(row: Row) -> dict[str, Json]:
         "trucks": row.trucks,
         "oneWayMilli": row.one_way_milli,
         "params": dict(row.changes),
+        "tasks": row.tasks,
         "tasksPerHour": row.tasks_per_hour,
         "longestWaitMs": row.longest_wait_ms,
         "violations": row.violations,
@@ -83,7 +88,7 @@ def outcome_of(trials: Sequence[Trial], figures: Sequence[Figures], longest_wait
     rows = tuple(_row(key, found, longest_wait_ms) for key, found in groups.items())
     good = [row for row in rows if row.acceptable]
     best = min(good, key=lambda row: (-row.tasks_per_hour, row.trucks, row.longest_wait_ms), default=None)
-    sentences = list(_of_refusals(rows))
+    sentences = [*_of_few_tasks(rows), *_of_refusals(rows)]
     if best is not None:
         found = groups[best.trucks, best.one_way_milli, best.changes]
         sentences += [*_of_trucks(rows, best), *_of_stations(found), *_of_waits(found, best.trucks)]
@@ -102,7 +107,17 @@ def _row(key: tuple[int, int, tuple[tuple[str, str], ...]], found: Sequence[Figu
         violations=violations,
         acceptable=refused is None and not violations and longest <= longest_wait_ms,
         refused=refused,
+        tasks=sum(one.tasks for one in found),
     )
+
+
+def _of_few_tasks(rows: Sequence[Row]) -> list[str]:
+    """Whether a rate rests on so few tasks that one more or less changes everything."""
+    least = min((row for row in rows if row.refused is None), key=lambda row: (row.tasks, row.trucks), default=None)
+    if least is None or least.tasks >= FEW_TASKS:
+        return []
+    both = f"{counted(least.tasks, 'task')} with {counted(least.trucks, 'truck')}"
+    return [f"all of this rests on few tasks, {both}: give --minutes or --seeds more, {FEW_TASKS} tasks at least"]
 
 
 def _of_refusals(rows: Sequence[Row]) -> list[str]:
@@ -117,13 +132,16 @@ def _of_trucks(rows: Sequence[Row], best: Row) -> list[str]:
     for row in rows:
         most[row.trucks] = max(most[row.trucks], row.tasks_per_hour if row.refused is None else 0)
     enough = next(count for count in sorted(most) if 100 * most[count] >= (100 - GAIN_PERCENT) * most[best.trucks])
+    rests = {row.trucks: row.tasks for row in rows if row.tasks_per_hour == most[row.trucks]}
     said = []
     if enough < best.trucks:
         both = f"{most[enough]} against {most[best.trucks]} tasks an hour"
-        said.append(f"{enough} trucks do nearly as much as {best.trucks}: {both}")
+        done = f"{rests[enough]} and {rests[best.trucks]} tasks were done"
+        said.append(f"{counted(enough, 'truck')} do nearly as much as {best.trucks}: {both}; {done}")
     more = [count for count in sorted(most) if count > best.trucks]
     if more and most[more[-1]] <= best.tasks_per_hour:
-        said.append(f"more than {best.trucks} trucks add nothing: {most[more[-1]]} tasks an hour with {more[-1]}")
+        both = f"{most[more[-1]]} tasks an hour with {more[-1]}; {rests.get(more[-1], 0)} tasks were done"
+        said.append(f"more than {counted(best.trucks, 'truck')} add nothing: {both}")
     return said
 
 

@@ -36,12 +36,13 @@ WORLD = (
 _EMPTY = SourceMap("", (), ())
 
 
-def read_scenario(document: Document, directory: Path) -> Scenario:
-    """The scenario of a document; files it names are looked for in `directory`. Raises `DocumentRefused`."""
+def read_scenario(document: Document, directory: Path | None) -> Scenario:
+    """The scenario of a document; files it names are looked for in `directory`, and refused where there is none. Raises
+    `DocumentRefused`."""
     return document.read(lambda root: _scenario(root, directory))
 
 
-def _scenario(root: Cursor, directory: Path) -> Scenario:
+def _scenario(root: Cursor, directory: Path | None) -> Scenario:
     it = root.object(required=MEMBERS, optional=OPTIONAL)
     version(it)
     sample = _map(it, root, directory)
@@ -72,13 +73,17 @@ def _scenario(root: Cursor, directory: Path) -> Scenario:
     )
 
 
-def _map(it: Members, root: Cursor, directory: Path) -> Sample:
+def _map(it: Members, root: Cursor, directory: Path | None) -> Sample:
     """The map, as a file, in the scenario itself, or one of our own by name."""
     given = [one for one in ("map", "mapFile", "sample") if one in it]
     match given:
         case ["map"]:
             return Sample(source_map(it["map"]), NOBODY)
+        case ["mapFile"] if directory is None:
+            it["mapFile"].refuse("over HTTP files are not read; put the map itself into `map`")
+            return Sample(_EMPTY, NOBODY)
         case ["mapFile"]:
+            assert directory is not None
             file = it["mapFile"].text(min=1)
             return Sample(read_source_map(read_file(directory / file)) if file else _EMPTY, NOBODY)
         case ["sample"]:

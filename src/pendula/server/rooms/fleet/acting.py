@@ -7,10 +7,12 @@ import secrets
 
 from fastapi import APIRouter
 from msgspec import UNSET
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
 from pendula.fleet.contracts.traffic import OperatorAction, OperatorAnswer
+from pendula.fleet.engine import FleetEngine
 from pendula.fleet.model import CONTRACT_VERSION
 from pendula.fleet.tasks.model import GoodsReported, RoomReported, TaskEvent, TaskOrder, TaskSubmitted
 from pendula.kernel import canonical
@@ -69,7 +71,8 @@ async def act(fleet: FleetName, request: Request, supervisor: Supervised, caller
     operation_id="fleet_task",
 )
 async def submit_task(fleet: FleetName, request: Request, supervisor: Supervised, _: Operator) -> Response:
-    """A task to be done by the truck that is nearest; with an id, it is safe to ask again."""
+    """A task to be done by the truck that is nearest. With an id it is safe to ask again: the same task has the same
+    answer, another one of that id is refused."""
     loop = loop_of(supervisor, fleet)
     body = await read_body(request, TaskBody)
     order = TaskOrder(
@@ -82,7 +85,12 @@ async def submit_task(fleet: FleetName, request: Request, supervisor: Supervised
         drop_ms=body.dropDurationMs,
         priority=body.priority,
     )
-    await _told(loop, TaskSubmitted(order))
+    try:
+        await _told(loop, TaskSubmitted(order))
+    except TaskRefused:
+        # Who asks again, because the first answer was lost, gets it.
+        if not await loop.host.ask(lambda _: _is_known(loop.engine, order)):
+            raise
     return json_response(encode_view(TaskAccepted(order.task_id)), 201)
 
 
@@ -125,3 +133,9 @@ async def _told(loop: FleetLoop, event: TaskEvent) -> None:
     refused = await loop.tell(event)
     if refused is not None:
         raise TaskRefused(f"Nothing was changed: {refused.message}", reason=refused.code)
+
+
+def _is_known(engine: FleetEngine, order: TaskOrder) -> bool:
+    """Whether the fleet has this very task, or had it not long ago."""
+    task = engine.dispatch.book.find(order.task_id)
+    return task is not None and replace(task.order, at_ms=order.at_ms) == order

@@ -5,7 +5,6 @@ fleet alone; what people want waits for the next one and is answered by it.
 """
 
 from collections.abc import Callable
-from pathlib import Path as FilePath
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
@@ -122,7 +121,7 @@ async def begin(request: Request, supervisor: Supervised, name: NewName, live: L
 
 def _prepared(document: Document, board: DrawingBoard) -> Run:
     """Read, compiled, and found to be able to begin; expectations are for runs with an end."""
-    scenario = read_scenario(document, FilePath("/nonexistent"))
+    scenario = read_scenario(document, None)
     _without_script(scenario)
     _not_too_large(scenario)
     return Run(replace(scenario, expect=()), _compiled(scenario, board))

@@ -14,11 +14,10 @@ from msgspec import Meta, Raw, Struct
 
 from pendula.fleet import explain
 from pendula.fleet.contracts.traffic import Alert, Health, HoldReason, Phase, RobotStatus, TaskState
-from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.driving.records import Record
 from pendula.fleet.engine import FleetEngine
 from pendula.fleet.health.judging import is_fresh
-from pendula.fleet.health.orders import not_to_be_freed
+from pendula.fleet.health.orders import releasable
 from pendula.fleet.health.recovery import awaits_person
 from pendula.fleet.model import MoveStyle
 from pendula.fleet.network.graph import Edge, Node
@@ -28,7 +27,6 @@ from pendula.fleet.tasks.book import Flow, Task
 from pendula.fleet.trucks.envelope import envelope_of
 from pendula.fleet.trucks.profiles import RobotProfile
 from pendula.fleet.views.reasons import Reason as Told
-from pendula.fleet.views.reasons import resource_id
 
 MOST_TASKS = 200
 MOST_OVER = 50
@@ -108,7 +106,8 @@ class Bands(Struct, frozen=True):
 class TruckNow(Struct, frozen=True):
     """One truck. `stop`: its stop line; `refuge`: where its grant ends; `because`: who is in its way, to the root.
     `silent`: nothing fresh is heard of it, nobody said that it is absent; `needs_person`: it stands until one acts;
-    `releasable`: what may be freed by force, nothing while it may move; `report_age`: None before its first report."""
+    `releasable`: what may be freed by force, nothing while it may move and never where it stands; `report_age`: None
+    before its first report."""
 
     robot_id: str
     profile_id: str
@@ -296,7 +295,7 @@ def _truck(engine: FleetEngine, record: Record, told: Told) -> TruckNow:
         silent=not record.absent and not is_fresh(record, traffic.now_ms, engine.config.traffic),
         absent=record.absent,
         needs_person=awaits_person(record, traffic.now_ms, engine.config.traffic),
-        releasable=_releasable(record, traffic.now_ms, engine.config.traffic),
+        releasable=releasable(record, traffic.now_ms, engine.config.traffic),
         task_id=None if task is None else task.task_id,
         report_age=None if record.pose is None else traffic.now_ms - record.report_ms,
         hold_reason=told.hold_reason,
@@ -357,12 +356,6 @@ def _stretches(record: Record, low_um: int, high_um: int) -> Iterator[tuple[int,
             return
         if low < high:
             yield segment.edge, _mm(low - begin), _mm(high - begin)
-
-
-def _releasable(record: Record, now_ms: int, params: TrafficParams) -> list[str]:
-    """What a person may take from a truck, by the names that actions have for it."""
-    is_kept = not_to_be_freed(record, now_ms, params) is not None
-    return [] if is_kept else sorted({resource_id(record.site, one) for one in record.keeps})
 
 
 def _zones(record: Record) -> list[int]:

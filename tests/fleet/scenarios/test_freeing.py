@@ -1,0 +1,120 @@
+"""What is taken by force from a truck that failed or was paused: what lies before it or behind it, never its place."""
+
+from collections.abc import Callable
+
+import pytest
+from msgspec import UNSET
+
+from pendula.fleet.contracts.traffic import CommandMode, OperatorAction, OperatorAnswer, Phase
+from pendula.fleet.driving.records import Record
+from pendula.fleet.health.orders import releasable
+from pendula.fleet.scenarios import Run, shipped
+from pendula.fleet.simulator import FaultKind
+from pendula.fleet.simulator.faults import Fault
+from pendula.fleet.views.reasons import resource_id
+from pendula.kernel.rng import Pcg32
+
+HOUR_MS = 3_600_000
+TROUBLES = (None, FaultKind.OFFLINE, FaultKind.SILENCE, FaultKind.FAULT, FaultKind.STUCK)
+
+
+def record(run: Run) -> Record:
+    return run.traffic.records[0]
+
+
+def keeps(run: Run) -> list[str]:
+    return sorted({resource_id(run.site, one) for one in record(run).keeps})
+
+
+def offered(run: Run) -> list[str]:
+    return releasable(record(run), run.traffic.now_ms, run.engine.config.traffic)
+
+
+def say(run: Run, kind: str, *names: str, first: str | None = None) -> OperatorAnswer:
+    """What a person at the desk is told."""
+    action_id = f"op-{run.now_ms}"
+    run.act(
+        OperatorAction(
+            *("1.0.0", action_id, run.now_ms, "anna", kind, "it stands in the way"),
+            robotId="R1",
+            resources=names or UNSET,
+            physicallySecured=True,
+            confirmationOf=UNSET if first is None else first,
+        )
+    )
+    run.step()
+    return next(answer for action, answer in run.engine.desk.saved().answers if action.actionId == action_id)
+
+
+def said_twice(run: Run, kind: str, *names: str) -> OperatorAnswer:
+    first = say(run, kind, *names)
+    return say(run, kind, *names, first=first.actionId) if first.code == "CONFIRMATION_NEEDED" else first
+
+
+def on_a_lane(run: Run) -> bool:
+    return run.world.trucks[0].v_um_s > 1_000_000 and not record(run).zones
+
+
+def in_its_spur(run: Run) -> bool:
+    return run.world.trucks[0].v_um_s > 0 and any(one.startswith("CS:") for one in keeps(run))
+
+
+def at_work(run: Run) -> bool:
+    return run.dispatch.phase(0) is Phase.LOADING
+
+
+def turns(run: Run) -> bool:
+    last = run.engine.last
+    return last is not None and last.commands[0].mode is CommandMode.TURN
+
+
+def troubled(run: Run, trouble: FaultKind | None) -> None:
+    """The truck is paused, or something happens to it; a while later it stands."""
+    if trouble is None:
+        say(run, "PAUSE_ROBOT")
+    else:
+        run.world.trouble_with(0, Fault(trouble, HOUR_MS))
+    run.run(run.now_ms + 8_000)
+
+
+def every_name_is_freed_or_refused(run: Run) -> None:
+    for name in keeps(run):
+        may = offered(run)
+        answer = said_twice(run, "FORCE_RELEASE", name)
+
+        if not answer.accepted:
+            assert answer.code in ("ROBOT_STANDS_THERE", "ROBOT_NOT_STOPPED", "NOTHING_HELD"), answer
+            assert name not in may, answer
+        else:
+            assert (answer.freedResources, name in may) == ((name,), True)
+            assert name not in keeps(run)
+
+
+@pytest.mark.req("FLT-FAIL-11", "FLT-FAIL-1", "FLT-TEST-44")
+@pytest.mark.parametrize("trouble", TROUBLES)
+@pytest.mark.parametrize("there", [on_a_lane, in_its_spur, at_work, turns])
+def test_where_a_truck_stands_is_not_freed_and_what_is_offered_is(
+    there: Callable[[Run], bool], trouble: FaultKind | None
+) -> None:
+    run = Run(shipped("hall"))
+    while not there(run):
+        run.step()
+    troubled(run, trouble)
+    every_name_is_freed_or_refused(run)
+
+    assert keeps(run)
+    assert run.run(run.now_ms + 30_000).form["incidents"] == []
+    assert said_twice(run, "REMOVE_ROBOT").accepted
+    assert keeps(run) == []
+
+
+@pytest.mark.req("FLT-FAIL-11", "FLT-FAIL-1", "FLT-TEST-44")
+@pytest.mark.parametrize("seed", range(6))
+def test_no_tick_fails_whatever_is_freed_and_whenever(seed: int) -> None:
+    draw = Pcg32.seeded(seed, 1)
+    run = Run(shipped("hall"))
+    run.run(5_000 + 100 * draw.bounded(900))
+    troubled(run, TROUBLES[draw.bounded(len(TROUBLES))])
+    every_name_is_freed_or_refused(run)
+
+    assert run.run(run.now_ms + 30_000).form["incidents"] == []
