@@ -5,14 +5,17 @@ from itertools import pairwise
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from pendula.fleet import compiled_sites
-from pendula.fleet.commands import Tick
+from pendula.fleet.commands import Commands, Tick
 from pendula.fleet.compiled_sites import OtherMap
-from pendula.fleet.contracts.traffic import CommandMode, OperatorAction
+from pendula.fleet.contracts.traffic import Alert, CommandMode, OperatorAction
 from pendula.fleet.engine import BadConfig, FleetEngine
-from pendula.fleet.events import FleetEvent, Granted, HoldChanged, OperatorAnswered, Ticked, TickLate
+from pendula.fleet.events import AlertRaised, FleetEvent, Granted, HoldChanged, OperatorAnswered, Ticked, TickLate
 from pendula.fleet.scenarios import Run, shipped
+from pendula.fleet.simulator.faults import Fault, FaultKind
+from pendula.kernel.engine import Outcome
 from tests.fleet.test_contract import head_on
 
 
@@ -195,3 +198,63 @@ def test_after_a_restart_nobody_gets_more_before_everybody_was_heard() -> None:
 
     assert alone == before
     assert [one.grant_um for one in engine.traffic.records] != before
+
+
+class Listening:
+    """A road on which every alert is heard."""
+
+    def __init__(self, engine: FleetEngine) -> None:
+        self._engine = engine
+        self.alerts: list[Alert] = []
+
+    def apply(self, command: Commands) -> Outcome[FleetEvent]:
+        told = self._engine.apply(command)
+        self.alerts += [one.alert for one in told.events if isinstance(one, AlertRaised)]
+        return told
+
+
+def too_late_at_its_pick() -> tuple[Run, Listening]:
+    """A truck that is well, says so, and has not loaded in time."""
+    told = shipped("task-held")
+    tasks = tuple(replace(one, pick_ms=19_900) for one in told.tasks)
+    slow = replace(told.world, operation_permille=900)
+    limits = replace(told.dispatch, operation_timeout_ms=20_000)
+    run = Run(replace(told, actions=(), tasks=tasks, world=slow, dispatch=limits, seed=2))
+    road = Listening(run.engine)
+    run.road = road
+    while not road.alerts:
+        run.step()
+        assert run.now_ms < 120_000
+    run.run(run.now_ms + 2_000)
+    return run, road
+
+
+@pytest.mark.req("FLT-OBS-7", "FLT-TASK-12")
+def test_a_truck_that_did_not_load_in_time_is_said_to_have_done_that_and_so_is_its_task() -> None:
+    engine = too_late_at_its_pick()[0].engine
+
+    assert engine.why({"robot": "R1"}).code == "STOP_ROBOT_FAULT"
+    assert engine.why({"robot": "R1"}).sentence == (
+        "R1 stops: it did not load within 20000 ms; it goes on when its fault is cleared."
+    )
+    assert engine.why({"task": "T1"}).sentence == (
+        "Task 'T1' is held: R1 did not load within 20000 ms; it goes on when the fault of R1 is cleared."
+    )
+
+
+@pytest.mark.req("FLT-TASK-12")
+def test_an_operation_that_is_not_done_in_time_is_one_alert_with_what_is_known_of_it() -> None:
+    told = too_late_at_its_pick()[1].alerts
+
+    assert [(one.code, one.severity, one.robotId) for one in told] == [("ROBOT_FAULT", "ERROR", "R1")]
+    assert told[0].details["message"] == "R1 did not load within 20000 ms"
+    assert told[0].details["cutOff"] == []
+
+
+def test_a_truck_that_reports_a_fault_itself_is_said_to_do_so() -> None:
+    run = Run(shipped("task-held"))
+    run.run(5_000)
+    run.world.trouble_with(0, Fault(FaultKind.FAULT, 5_000))
+    run.run(7_000)
+
+    assert run.engine.why({"robot": "R1"}).sentence == "R1 stops: it reports a fault."

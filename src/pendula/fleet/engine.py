@@ -4,6 +4,7 @@ It satisfies `pendula.kernel.engine.Engine`. What is to be done after a tick, co
 in `orders_out`, not in what is streamed: whoever drives the engine sends it once the tick is written down.
 """
 
+import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
 from typing import ClassVar, Self
 
@@ -25,7 +26,7 @@ from pendula.fleet.targets.rolling_target import Aim, Told
 from pendula.fleet.tasks import Dispatch, DispatchStep, Operation, truck_views
 from pendula.fleet.tasks.drivers import Driver
 from pendula.fleet.tasks.model import TaskAlert
-from pendula.fleet.telling import answered, raised, told, told_of_tasks
+from pendula.fleet.telling import answered, joined, raised, told, told_of_tasks
 from pendula.fleet.tick.observing import TruckReport
 from pendula.fleet.tick.saving import SavedRoute, plan_of
 from pendula.fleet.tick.traffic import TickInputs, TickOutputs, Traffic
@@ -149,13 +150,15 @@ class FleetEngine:
             return Outcome(refusal=refusal)
         before, gap = self.traffic.records, self._gap_ms(command.now_ms)
         step, outputs, answers = self._decide(command, tuple(one for one in plans if isinstance(one, RoutePlan)))
+        alerts, of_tasks = joined(outputs.alerts, step.alerts)
+        outputs = dataclasses.replace(outputs, alerts=alerts) if step.alerts else outputs
         late = gap > 2 * self.config.traffic.tick_period_ms
         self.last = outputs
         self.orders_out = self._orders(command, step, () if late else outputs.aims)
         events = [*told(before, outputs, self.orders_out.aims)]
         events += told_of_tasks(step, self.dispatch.take_transitions())
         events += answered(command.operator_actions, answers)
-        events += raised(outputs.tick, command.now_ms, [*step.alerts, *self._troubled(command)])
+        events += raised(outputs.tick, command.now_ms, [*of_tasks, *self._troubled(command)])
         if late:
             events.append(TickLate(outputs.tick, gap))
         return Outcome(tuple(events))

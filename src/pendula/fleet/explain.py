@@ -55,6 +55,7 @@ _STATES: dict[str, str] = {
     Stop.OPERATOR: "an operator paused",
     Stop.SAFE_STATE: "cannot go on either",
 }
+_NOT_DONE = "{robot} stops: it {not_done}; it goes on when its fault is cleared"
 _REMOVED = (
     "{robot} is set aside: an operator removed it or freed its place; when it reports again, somebody has to say where "
     "it is (RELOCATE)"
@@ -66,7 +67,7 @@ UNDER_WAY = "UNDER_WAY"
 def why(traffic: Traffic, dispatch: Dispatch, question: Json) -> Reason:
     match question:
         case {"robot": str(name)} if name in traffic.robot_ids:
-            return truck(traffic, name)
+            return truck(traffic, dispatch, name)
         case {"robot": str(name)}:
             return Reason("unknown_robot", f"There is no truck {name!r}.", {"robot": name})
         case {"task": str(name)}:
@@ -82,32 +83,34 @@ def task(traffic: Traffic, dispatch: Dispatch, task_id: str) -> Reason:
     facts: dict[str, Json] = {"taskId": task_id, "state": told.state.value, "cause": told.code}
     facts |= {"sinceMs": told.since_ms, "robotId": told.robot_id}
     about = told.robot_id is not None and told.state not in OVER
-    because = (truck(traffic, told.robot_id),) if about and told.robot_id is not None else ()
+    because = (truck(traffic, dispatch, told.robot_id),) if about and told.robot_id is not None else ()
     return Reason(told.code, f"{told.message[0].upper()}{told.message[1:]}.", facts, because)
 
 
-def truck(traffic: Traffic, robot_id: str, seen: tuple[str, ...] = ()) -> Reason:
+def truck(traffic: Traffic, dispatch: Dispatch, robot_id: str, seen: tuple[str, ...] = ()) -> Reason:
     """The reason of one truck, resting on that of the truck in its way, to the root or back to one named already."""
     told = traffic.why(robot_id)
-    next_one = told.blocker
-    because = (
-        () if next_one is None or next_one in (*seen, robot_id) else (truck(traffic, next_one, (*seen, robot_id)),)
-    )
-    return Reason(told.code or UNDER_WAY, sentence(told), facts(told), because)
+    next_one, seen = told.blocker, (*seen, robot_id)
+    because = () if next_one is None or next_one in seen else (truck(traffic, dispatch, next_one, seen),)
+    return Reason(told.code or UNDER_WAY, sentence(told, dispatch.not_done(robot_id)), facts(told), because)
 
 
-def sentence(told: reasons.Reason) -> str:
-    """One sentence, with how long the truck has waited and the cycle that it keeps from closing."""
+def sentence(told: reasons.Reason, not_done: str | None = None) -> str:
+    """One sentence, with how long the truck has waited and the cycle that it keeps from closing. `not_done`: what the
+    truck failed at in a node, of which it may have said nothing itself."""
     pattern = _SENTENCES.get(told.code or "", "{robot} is on its way")
     if told.code == Stop.STALE_TELEMETRY and told.unheard is not None:
         pattern = _UNHEARD[told.unheard]
     if told.code == Stop.STUCK and told.turning:
         pattern = _NOT_TURNING
+    if told.code == Stop.ROBOT_FAULT and not_done is not None:
+        pattern = _NOT_DONE
     if told.removed:
         pattern = _REMOVED
     if told.cut_off_by in _STATES:
         pattern = _CUT_OFF
     text = pattern.format(
+        not_done=not_done,
         robot=told.robot_id,
         blocker=told.blocker or "another truck",
         resource=told.resource or "its way",

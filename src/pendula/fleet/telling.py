@@ -6,6 +6,7 @@ from hashlib import sha256
 
 import msgspec
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from pendula.fleet.contracts.traffic import Alert, OperatorAction, OperatorAnswer
 from pendula.fleet.driving.records import Record
@@ -100,6 +101,20 @@ def raised(tick: int, now_ms: int, alerts: Sequence[TaskAlert]) -> Iterator[Aler
                 robotId=UNSET if one.robot_id is None else one.robot_id,
             )
         )
+
+
+def joined(alerts: Sequence[Alert], of_tasks: Sequence[TaskAlert]) -> tuple[tuple[Alert, ...], list[TaskAlert]]:
+    """What traffic and tasks raise of a truck in one tick with the same code is one alert of one event, with what both
+    know of it; and what is left of those of tasks."""
+    said: dict[tuple[str, object], TaskAlert] = {(one.code, one.robot_id): one for one in of_tasks}
+    known = {(one.code, one.robotId) for one in alerts}
+    both = tuple(
+        one
+        if (more := said.get((one.code, one.robotId))) is None
+        else replace(one, severity=more.severity, details={**one.details, "message": more.message})
+        for one in alerts
+    )
+    return both, [one for one in of_tasks if (one.code, one.robot_id) not in known]
 
 
 def _changes(old: Record, new: Record, records: Sequence[Record]) -> Iterator[FleetEvent]:

@@ -97,6 +97,9 @@ def test_an_operation_that_is_not_done_in_time_is_a_fault_of_the_truck() -> None
     assert [(one.code, one.robot_id) for one in alerts] == [("ROBOT_FAULT", "R1")]
     assert paper.dispatch.is_faulty(0)
     assert (paper.state("T"), paper.dispatch.why("T").code) == (TaskState.HELD, "OPERATION_TIMEOUT")
+    assert paper.dispatch.why("T").message == (
+        "task 'T' is held: R1 did not load within 20000 ms; it goes on when the fault of R1 is cleared"
+    )
 
 
 @pytest.mark.req("FLT-TASK-12")

@@ -137,12 +137,19 @@ class Assignment:
                 return self._not_admitted(task)
             case TaskState.HELD:
                 load = ", with its load on board" if task.loaded else ""
-                return task.cause, f"{name} is held{load}: {task.cause}"
+                return task.cause, f"{name} is held{load}: {self._held_for(task)}"
             case TaskState.IN_PROGRESS:
                 phase = self._driver(task).shown_phase
                 return phase.value, f"{name} is under way: {task.robot_id} is {phase.value}"
             case _:
                 return task.cause, f"{name} is over: {task.state.value}, {task.cause}"
+
+    def _held_for(self, task: Task) -> str:
+        driver = next((one for one in self._drivers if one.task is task), None)
+        not_done = None if driver is None else driver.not_done(self._params.operation_timeout_ms)
+        if driver is None or not_done is None:
+            return task.cause
+        return f"{driver.robot_id} {not_done}; it goes on when the fault of {driver.robot_id} is cleared"
 
     def _not_taken(self, task: Task, under_way: UnderWay, now_ms: int) -> tuple[str, str]:
         name, order = f"task {task.task_id!r}", task.order

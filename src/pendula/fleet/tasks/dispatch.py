@@ -170,6 +170,10 @@ class Dispatch:
         """Whether a truck failed at an operation, and nobody has cleared that."""
         return self.drivers[number].faulty
 
+    def not_done(self, robot_id: str) -> str | None:
+        """What a truck failed at, as the end of a sentence, while nobody has cleared that."""
+        return self.drivers[self._numbers[robot_id]].not_done(self.params.operation_timeout_ms)
+
     def operations(self) -> tuple[Operation, ...]:
         """What trucks load and unload now: for whoever does not know what was sent."""
         busy = ((one, one.task) for one in self.drivers if one.phase in OPERATING and not one.faulty)

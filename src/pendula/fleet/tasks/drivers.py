@@ -10,6 +10,7 @@ from pendula.fleet.tasks.model import TruckView
 
 DRIVING = frozenset({Phase.TO_PICK, Phase.TO_DROP, Phase.TO_PARK})
 OPERATING = frozenset({Phase.LOADING, Phase.UNLOADING})
+OPERATION_TIMEOUT = "OPERATION_TIMEOUT"
 
 
 @dataclass(slots=True)
@@ -45,6 +46,14 @@ class Driver:
     # Somebody wants it to go on with the task that is held, and to do again what it did not finish.
     redo: bool = False
     gone: bool = False
+
+    def not_done(self, timeout_ms: int) -> str | None:
+        """What the truck failed at in a node, as the end of a sentence, until somebody clears that."""
+        if not self.faulty:
+            return None
+        doing = {Phase.LOADING: "load", Phase.UNLOADING: "unload"}.get(self.phase, "do what it was told to")
+        late = self.task is not None and self.task.cause == OPERATION_TIMEOUT
+        return f"did not {doing} within {timeout_ms} ms" if late else f"could not {doing}"
 
     @property
     def is_free(self) -> bool:

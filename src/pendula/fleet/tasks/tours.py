@@ -12,12 +12,11 @@ from pendula.fleet.routing.planner import OnEdge
 from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.tasks.book import Task, TaskBook
-from pendula.fleet.tasks.drivers import DRIVING, OPERATING, Driver
+from pendula.fleet.tasks.drivers import DRIVING, OPERATING, OPERATION_TIMEOUT, Driver
 from pendula.fleet.tasks.model import DispatchParams, Operation, TaskAlert, TruckView
 from pendula.fleet.tasks.ways import Ways
 
 ROBOT_FAILED = "ROBOT_FAILED"
-OPERATION_TIMEOUT = "OPERATION_TIMEOUT"
 # A route that was refused for good is asked for again after this, where the truck has no other.
 _RETRY_MS = 1_000
 
@@ -150,10 +149,9 @@ class Tours:
         """An operation that was not done in time, or not at all, is a fault of the truck."""
         driver.faulty = True
         cause = OPERATION_TIMEOUT if trouble is None else "OPERATION_FAILED"
-        doing = "load" if driver.phase is Phase.LOADING else "unload"
-        said = f"{driver.robot_id} did not {doing} within {self._params.operation_timeout_ms} ms"
-        message = said if trouble is None else f"{driver.robot_id} could not {doing}: {trouble}"
         self._book.move(task, TaskState.HELD, self.now_ms, cause)
+        message = f"{driver.robot_id} {driver.not_done(self._params.operation_timeout_ms)}"
+        message += "" if trouble is None else f": {trouble}"
         self.sent.alerts.append(TaskAlert("ROBOT_FAULT", "ERROR", driver.robot_id, message))
 
     def _fail(self, driver: Driver) -> None:

@@ -25,6 +25,11 @@ from pendula.server.rooms.fleet.alerts import sentence_of
         ("ROBOT_OFFLINE", {"keptResources": 3, "cutOff": []}, "R1 cannot be counted on and keeps its place"),
         ("DEADLOCK_SUSPECTED", {"robotIds": ["R1", "R2"], "resources": []}, "R1, R2 wait for each other"),
         ("ROBOT_FAULT", {"message": "R1 did not load"}, "R1 did not load"),
+        (
+            "ROBOT_FAULT",
+            {"message": "R1 did not load", "keptResources": 3, "cutOff": ["R2"]},
+            "R1 did not load; cut off by it: R2",
+        ),
         ("NO_COMMS", {"lastAckSeq": 4}, ""),
         (
             "ROBOT_FAULT",

@@ -25,7 +25,7 @@ def sentence_of(alert: Alert) -> str:
     """Empty where the code says all there is to say."""
     told = alert.details.get("message")
     if isinstance(told, str):
-        return told
+        return f"{told}{_cut_off(alert.details)}"
     who = "a truck" if alert.robotId is UNSET else str(alert.robotId)
     if alert.code in _WAITS:
         return f"{who} has waited for {alert.details['by']} for {_seconds(alert.details['waitMs'])} s"

@@ -300,7 +300,7 @@ def _truck(engine: FleetEngine, record: Record, told: Told) -> TruckNow:
         report_age=None if record.pose is None else traffic.now_ms - record.report_ms,
         hold_reason=told.hold_reason,
         code=told.code or explain.UNDER_WAY,
-        sentence=_sentence(told, driver.shown_phase),
+        sentence=_sentence(told, driver.shown_phase, engine.dispatch.not_done(record.robot_id)),
         wait=told.wait_ms,
         blocker=told.blocker,
         because=list(told.chain),
@@ -312,10 +312,10 @@ def _truck(engine: FleetEngine, record: Record, told: Told) -> TruckNow:
     )
 
 
-def _sentence(told: Told, phase: Phase) -> str:
+def _sentence(told: Told, phase: Phase, not_done: str | None) -> str:
     """Why a truck stands; one that is at its work says so."""
     at_work = told.code is None and phase in WORKING
-    return f"{told.robot_id} is {WORKING[phase]}." if at_work else explain.sentence(told)
+    return f"{told.robot_id} is {WORKING[phase]}." if at_work else explain.sentence(told, not_done)
 
 
 def _place(record: Record) -> PointView | None:
