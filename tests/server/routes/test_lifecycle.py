@@ -96,12 +96,15 @@ async def test_an_engine_that_was_closed_stays_closed_over_restarts_until_somebo
         await client.post(f"{BASE}/red/close", json={})
     async with running(settings, [COUNTING]) as app, client_of(app) as client:
         restarted = await listed(client)
+        asked = await client.get(f"{BASE}/red/state")
         taken = await make(client)
         opened = (await client.post(f"{BASE}/red/open", json={})).json()
     async with running(settings, [COUNTING]) as app, client_of(app) as client:
         again = await listed(client)
 
     assert restarted == {"purses": [purse("closed", None)]}
+    assert (asked.status_code, code_of(asked)) == (404, "not_found")
+    assert asked.json()["error"]["message"] == "'red' of the room tally is closed; open it first"
     assert (taken.status_code, code_of(taken)) == (409, "engine_exists")
     assert opened == again == {"purses": [purse("ready")]}
 

@@ -215,8 +215,13 @@ class Supervisor:
         """The engine of that name; raises `NotFound`."""
         found = self._hosts[room].get(engine)
         if found is None:
+            closed = self._data is not None and NAME.fullmatch(engine) and self._data.is_shut(room, engine)
+            what = f"{engine!r} of the room {room} is closed; open it first" if closed else None
             raise NotFound(
-                f"The room {room} has no engine {engine!r}", room=room, engine=engine, known=sorted(self._hosts[room])
+                what or f"The room {room} has no engine {engine!r}",
+                room=room,
+                engine=engine,
+                known=sorted(self._hosts[room]),
             )
         return found
 
