@@ -330,7 +330,10 @@ class Oracle:
         lease = body.get("lease_sec") or self.settings.lease_sec
         job.lease_end = max(_end_of(job), self.now + lease * SECOND)
         if body.get("progress") is not None:
-            job.progress = {"fraction": Decimal(str(body["progress"])), "note": body.get("progress_note")}
+            told = Decimal(str(body["progress"]))
+            # Whole numbers are integers in answers.
+            fraction = int(told) if told in (0, 1) else told
+            job.progress = {"fraction": fraction, "note": body.get("progress_note")}
         asked = job.cancel_requested_at
         return 200, {
             "lease_expires_at": text(job.lease_end),
