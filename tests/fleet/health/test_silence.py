@@ -5,8 +5,10 @@ import pytest
 from pendula.fleet.contracts.traffic import HoldReason
 from pendula.fleet.explain import sentence
 from pendula.fleet.samples import FL_STD, reference_fleet
-from pendula.fleet.tick import OrderKind
+from pendula.fleet.tick import OrderKind, granting
 from pendula.fleet.tick.traffic import Traffic
+from pendula.fleet.traffic.cut_off import in_the_way
+from pendula.fleet.traffic.lock_state import LockState
 from tests.fleet.health.troubled import Hall
 from tests.fleet.sites import scene
 from tests.fleet.tick.yard import Yard
@@ -95,6 +97,20 @@ def test_a_truck_that_is_cut_off_is_noticed_and_then_told_as_every_other_that_wa
         ("WAIT_NOTICE", "R1", 15_000),
         ("WAIT_TOO_LONG", "R1", 90_000),
     ]
+
+
+@pytest.mark.req("FLT-PERF-2")
+def test_who_is_in_the_way_of_a_truck_that_is_cut_off_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[int] = []
+
+    def counted(state: LockState, i: int) -> tuple[int, int] | None:
+        looked.append(i)
+        return in_the_way(state, i)
+
+    monkeypatch.setattr(granting, "in_the_way", counted)
+    cut_off_by_a_silent_truck()
+
+    assert looked.count(1) == 1
 
 
 @pytest.mark.req("FLT-OBS-7", "FLT-FAIL-9")

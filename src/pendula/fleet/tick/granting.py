@@ -3,7 +3,7 @@
 from pendula.fleet.contracts.traffic import Phase
 from pendula.fleet.driving.records import Record, Waiting
 from pendula.fleet.tick.draft import Draft
-from pendula.fleet.traffic.cut_off import in_the_way
+from pendula.fleet.traffic.cut_off import in_the_way, still_in_the_way
 from pendula.fleet.traffic.grants import Blocked, Effort, Wait, extend
 from pendula.fleet.traffic.lock_state import Ints
 from pendula.fleet.traffic.witness import first_to_go
@@ -130,8 +130,11 @@ def _ask(draft: Draft, record: Record) -> None:
 
 def _is_due(draft: Draft, record: Record) -> bool:
     """Whether a search may be made for a unit: after a pause for one that was refused."""
-    refused = record.waiting is not None and record.waiting.code == reasons.WAIT_SAFE_STATE
-    return not refused or draft.now_ms >= record.again_ms
+    return not _was_refused(record) or draft.now_ms >= record.again_ms
+
+
+def _was_refused(record: Record) -> bool:
+    return record.waiting is not None and record.waiting.code == reasons.WAIT_SAFE_STATE
 
 
 def _blocked(draft: Draft, record: Record, answer: Blocked) -> Waiting:
@@ -144,19 +147,26 @@ def _blocked(draft: Draft, record: Record, answer: Blocked) -> Waiting:
         if not any(draft.records[j].stop_code is not None for j in answer.trucks):
             _ask(draft, record)
         return found
+    before = record.waiting if _was_refused(record) else None
     if answer.code is Wait.CUT_OFF:
-        resource, by = in_the_way(draft.locks, number) or (None, None)
-        return Waiting(reasons.WAIT_SAFE_STATE, resource, by, None)
+        return _cut_off(draft, number, before)
     if answer.code is not Wait.SAFE_STATE:
         # Postponed: it waits as before, and is asked again.
-        before = record.waiting
-        refused = before is not None and before.code == reasons.WAIT_SAFE_STATE
-        return before if before is not None and refused else Waiting(reasons.WAIT_SAFE_STATE, None, None, None)
+        return before or Waiting(reasons.WAIT_SAFE_STATE, None, None, None)
     others = answer.trucks
     queue.wait(number, others)
     same = record.waiting is not None and record.waiting.cycle == answer.cycle
     record.again_ms = draft.now_ms + pause_ms(draft.params, draft.now_ms, record.request_ms if same else None)
     return Waiting(reasons.WAIT_SAFE_STATE, answer.resource, others[0] if others else None, None, answer.cycle)
+
+
+def _cut_off(draft: Draft, number: int, before: Waiting | None) -> Waiting:
+    """Behind whom a truck waits that is cut off: looked up once, since its way may be long and the wait too."""
+    match before:
+        case Waiting(resource=int(resource), by=int(by), cycle=()) if still_in_the_way(draft.locks, resource, by):
+            return before
+    found = in_the_way(draft.locks, number)
+    return Waiting(reasons.WAIT_SAFE_STATE, found and found[0], found and found[1], None)
 
 
 def _note(draft: Draft, record: Record, blocked: Waiting | None) -> None:

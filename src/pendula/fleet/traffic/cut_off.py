@@ -29,8 +29,20 @@ def in_the_way(state: LockState, i: int) -> tuple[int, int] | None:
     one = state.truck(i)
     need = one.demand.needs(one.position, one.demand.last)
     blocked = need[blocked_entries(state, i, need).nonzero()[0]].tolist()
-    others = [(resource, j) for resource in blocked for j in trucks_of(state.blockers.at(resource) & ~(1 << i))]
-    return next((found for found in others if state.truck(found[1]).frozen), others[0] if others else None)
+    first = None
+    for resource in blocked:
+        for j in trucks_of(state.blockers.at(resource) & ~(1 << i)):
+            if state.truck(j).frozen:
+                return resource, j
+            first = first or (resource, j)
+    return first
+
+
+def still_in_the_way(state: LockState, resource: int, j: int) -> bool:
+    """Whether truck j stands as before where another one cannot pass it: it has failed, or is cut off too."""
+    one = state.trucks[j]
+    stays = one is not None and (one.frozen or one.position >= one.goal < one.demand.last)
+    return stays and bool(state.blockers.at(resource) >> j & 1)
 
 
 def reassess(state: LockState, nodes: int) -> None:
