@@ -30,8 +30,9 @@ def test_trucks_get_over_many_random_troubles(part: int) -> None:
 
 
 @pytest.mark.req("FLT-LIVE-9", "FLT-FAIL-7")
-def test_of_two_that_failed_none_comes_back_where_it_takes_the_way_home_from_the_other() -> None:
-    case = faulty(1_031, 10, 3 * MINUTE_MS)
+@pytest.mark.parametrize("seed", [1_031, 1_340])
+def test_of_two_that_failed_none_comes_back_where_it_takes_the_way_home_from_the_other(seed: int) -> None:
+    case = faulty(seed, 10, 3 * MINUTE_MS)
 
     assert failures(case, watched) == ()
 
