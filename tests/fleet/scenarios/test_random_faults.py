@@ -37,6 +37,13 @@ def test_of_two_that_failed_none_comes_back_where_it_takes_the_way_home_from_the
     assert failures(case, watched) == ()
 
 
+@pytest.mark.req("FLT-LIVE-9", "FLT-FAIL-7", "FLT-FAIL-11")
+def test_a_truck_put_farther_along_its_way_goes_on_by_it_where_a_better_one_keeps_the_others_from_home() -> None:
+    case = faulty(1_506, 10, 3 * MINUTE_MS)
+
+    assert failures(case, watched) == ()
+
+
 @pytest.mark.req("FLT-FAIL-1", "FLT-FAIL-7", "FLT-FAIL-11")
 def test_a_truck_that_was_believed_where_it_was_not_waits_for_a_person_and_then_goes_on() -> None:
     case = faulty(1_013, 10, 3 * MINUTE_MS)
