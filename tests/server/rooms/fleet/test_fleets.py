@@ -277,6 +277,20 @@ async def test_a_paused_truck_stands_says_why_and_goes_on_when_it_may(served: ht
     assert _truck(stood, moving)["code"] == why.json()["code"] == "STOP_OPERATOR"
 
 
+@pytest.mark.req("FLT-FAIL-11", "FLT-API-7")
+async def test_of_two_actions_with_one_id_at_the_same_time_one_is_done_and_the_other_is_told_so(
+    served: httpx.AsyncClient,
+) -> None:
+    wanted = [("PAUSE_ROBOT", "R1"), ("PAUSE_ROBOT", "R2"), ("PAUSE_ROBOT", "R1"), ("RESUME_ROBOT", "R3")]
+    bodies = [{"type": kind, "robotId": name, "reason": "x", "actionId": "op-1"} for kind, name in wanted]
+
+    answers = await asyncio.gather(*(served.post(f"{HALL_AT}/actions", json=one) for one in bodies))
+
+    told = [(one.json()["message"], one.json()["code"]) for one in answers]
+    taken = ("'op-1' was another action", "ACTION_ID_TAKEN")
+    assert told == [("R1 is paused", None), taken, ("R1 is paused", None), taken]
+
+
 async def test_grave_actions_are_said_twice_and_only_of_trucks_that_stand(served: httpx.AsyncClient) -> None:
     await until(served, lambda it: any(one["speed"] > 0 for one in it["trucks"]))
     robot = next(one["robot_id"] for one in (await now(served))["trucks"] if one["speed"] > 0)
