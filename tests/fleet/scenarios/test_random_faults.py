@@ -37,6 +37,13 @@ def test_of_two_that_failed_none_comes_back_where_it_takes_the_way_home_from_the
     assert failures(case, watched) == ()
 
 
+@pytest.mark.req("FLT-LIVE-9", "FLT-FAIL-7", "FLT-FAIL-11")
+def test_a_truck_put_farther_along_its_way_goes_on_by_it_where_a_better_one_keeps_the_others_from_home() -> None:
+    case = faulty(1_506, 10, 3 * MINUTE_MS)
+
+    assert failures(case, watched) == ()
+
+
 @pytest.mark.req("FLT-FAIL-1", "FLT-FAIL-7", "FLT-FAIL-11")
 def test_a_truck_that_was_believed_where_it_was_not_waits_for_a_person_and_then_goes_on() -> None:
     case = faulty(1_013, 10, 3 * MINUTE_MS)
@@ -68,6 +75,14 @@ def test_a_person_comes_only_to_the_truck_that_was_believed_where_it_was_not() -
 @pytest.mark.req("FLT-FAIL-9", "FLT-RES-13")
 def test_nothing_stays_closed_behind_a_truck_that_had_to_wait_before_it_came_back() -> None:
     case = faulty(1_227, 10, 3 * MINUTE_MS)
+
+    assert failures(case, watched) == ()
+
+
+@pytest.mark.req("FLT-TEST-47", "FLT-PLAN-15")
+def test_a_truck_that_is_believed_a_little_ahead_of_itself_can_stop_all_the_same() -> None:
+    # Not so far ahead that it cannot have driven there: it is believed, and stopped as soon as that is too near.
+    case = faulty(1_388, 10, 3 * MINUTE_MS)
 
     assert failures(case, watched) == ()
 

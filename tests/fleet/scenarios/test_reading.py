@@ -93,6 +93,15 @@ def test_a_fault_is_told_with_its_place(change: dict[str, Any], path: str) -> No
     assert faults(form) == [path]
 
 
+@pytest.mark.parametrize(("kind", "more"), [("OVERRUN", {"byM": Decimal("0.3")}), ("CARRIED", {"dxM": 1, "dyM": 0})])
+def test_what_happens_once_lasts_for_no_time(kind: str, more: dict[str, Any]) -> None:
+    happens = {"atMs": 1, "type": kind, "robotId": "R1", **more}
+    with pytest.raises(DocumentRefused, match=f"{kind} happens once: it has no forMs"):
+        read_scenario(from_value({**PLAIN, "events": [{**happens, "forMs": 5}]}), Path())
+
+    assert [one.type for one in read_scenario(from_value({**PLAIN, "events": [happens]}), Path()).events] == [kind]
+
+
 def test_a_map_may_be_a_file_beside_the_scenario(tmp_path: Path) -> None:
     (tmp_path / "map.json").write_text('{"contractVersion": "1.0.0", "mapId": "m", "nodes": [], "edges": []}')
     (tmp_path / "one.yaml").write_text(

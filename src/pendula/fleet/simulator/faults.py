@@ -1,8 +1,8 @@
 """What goes wrong with one simulated truck, and until when: every fault by itself, told by its kind.
 
 A jump moves what is reported, not the truck; one that is carried is elsewhere, and says so; a silent truck drives on as
-it was told; one that is stuck does not say so. Whatever happens, the truck is where it is: the judge looks at the
-truth.
+it was told; one that is stuck does not say so; one whose operation hangs is well but for that. Whatever happens, the
+truck is where it is: the judge looks at the truth.
 """
 
 from collections import deque
@@ -34,6 +34,7 @@ class FaultKind(StrEnum):
     STUCK = "STUCK"
     OVERRUN = "OVERRUN"
     CARRIED = "CARRIED"
+    OPERATION_HANGS = "OPERATION_HANGS"
 
 
 class Fault(Struct, frozen=True):

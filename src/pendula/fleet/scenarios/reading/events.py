@@ -14,12 +14,12 @@ from pendula.fleet.simulator.faults import Fault, FaultKind
 from pendula.fleet.simulator.settings import FaultRate
 from pendula.fleet.units import micro
 
-# What a fault needs to be told beside its time; every other one has a duration alone.
+# What a fault needs to be told beside its time; every other one has a duration alone. What happens once has none.
 NEEDS: Mapping[FaultKind, tuple[str, ...]] = {
     FaultKind.POSE_JUMP: ("forMs", "dxM", "dyM"),
     FaultKind.NOISE: ("forMs", "byM"),
     FaultKind.LATE_ACKS: ("forMs", "byMs"),
-    FaultKind.OVERRUN: ("forMs", "byM"),
+    FaultKind.OVERRUN: ("byM",),
     FaultKind.CARRIED: ("dxM", "dyM"),
 }
 _OF_PEOPLE = (
@@ -112,7 +112,8 @@ def _fault(at: Cursor, it: Members, kind: FaultKind) -> Fault:
         if member in needs and member not in it:
             at.refuse(f"{kind.value} needs {member}", allowed=needs)
         elif member in it and member not in needs:
-            it[member].refuse(f"{kind.value} has no {member}", allowed=needs)
+            once = "happens once: it " if member in _DURATION else ""
+            it[member].refuse(f"{kind.value} {once}has no {member}", allowed=needs)
     return Fault(
         kind,
         for_ms=it["forMs"].integer(min=1, default=1),
