@@ -230,7 +230,7 @@ async def test_a_fleet_that_was_made_before_its_trucks_were_described_beside_its
         await client.post(f"{BASE}/hall/close")
         beside = Path(settings.data) / "rooms" / "fleet" / "hall" / SIMULATION_FILE
         before = Path(settings.data) / "stores" / "fleet" / "hall.json"
-        before.parent.mkdir(exist_ok=True)
+        before.parent.mkdir(parents=True, exist_ok=True)
         beside.rename(before)
 
         await client.post(f"{BASE}/hall/open")
