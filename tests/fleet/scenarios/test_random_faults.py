@@ -79,6 +79,14 @@ def test_nothing_stays_closed_behind_a_truck_that_had_to_wait_before_it_came_bac
     assert failures(case, watched) == ()
 
 
+@pytest.mark.req("FLT-TEST-47", "FLT-PLAN-15")
+def test_a_truck_that_is_believed_a_little_ahead_of_itself_can_stop_all_the_same() -> None:
+    # Not so far ahead that it cannot have driven there: it is believed, and stopped as soon as that is too near.
+    case = faulty(1_388, 10, 3 * MINUTE_MS)
+
+    assert failures(case, watched) == ()
+
+
 @pytest.mark.req("FLT-FAIL-1", "FLT-TEST-41")
 def test_nothing_collides_where_trucks_get_stuck_and_roll_over_their_stop_lines() -> None:
     found = [failures(faulty(seed, 5, 45_000, GRAVE)) for seed in range(300, 306)]
