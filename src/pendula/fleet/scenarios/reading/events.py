@@ -73,15 +73,16 @@ def _route(at: Cursor, it: Members) -> ScenarioRoute:
 
 
 def _action(it: Members, kind: ActionType) -> OperatorAction:
-    """What a person does; who and why are made up where they are not said."""
+    """What a person does; its id, who and why are made up where they are not said."""
     for member in _MEMBERS:
         if member in it:
             it[member].refuse(f"{kind} is done by people: it has no {member}")
     anchor = it["anchor"].object(required=("edgeKey", "sM")) if "anchor" in it else None
     at_ms = it["atMs"].integer(min=0)
+    about = [it[one].text(default="") for one in ("robotId", "taskId") if one in it]
     return OperatorAction(
         contractVersion=CONTRACT_VERSION,
-        actionId=it["actionId"].text(min=1, default=f"{kind}-{at_ms}"),
+        actionId=it["actionId"].text(min=1, default="-".join([kind, *about, str(at_ms)])),
         ts=at_ms,
         operatorId=it["operatorId"].text(min=1, default="scenario"),
         type=kind,
