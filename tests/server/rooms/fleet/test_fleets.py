@@ -437,6 +437,21 @@ async def test_a_served_fleet_goes_on_when_its_disk_has_failed_and_writes_again_
     assert [one for one in alerts if one.startswith("LOGGING")] == ["LOGGING_DEGRADED", "LOGGING_RESTORED"]
 
 
+@pytest.mark.req("FLT-OBS-3")
+async def test_the_log_says_that_a_journal_is_not_written_and_what_is_lost_with_its_end(
+    settings: Settings, rooms: Sequence[RoomSpec], caplog: pytest.LogCaptureFixture
+) -> None:
+    mood = Mood()
+    async with running(settings, rooms, disk=mood.disks) as app, client_of(app) as client:
+        await made(client)
+        mood.failed = True
+        await until(client, lambda it: it["degraded"] is not None)
+
+    told = {one.msg["event"]: one.msg for one in caplog.records if isinstance(one.msg, dict)}
+    assert "the journal is not written: [Errno 5] Input/output error" in told["logging_degraded"]["problem"]
+    assert "is in no journal: [Errno 5] Input/output error" in told["journal_not_whole"]["problem"]
+
+
 @pytest.mark.parametrize(
     ("path", "body"),
     [
