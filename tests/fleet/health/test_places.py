@@ -192,6 +192,28 @@ def test_a_truck_that_was_carried_elsewhere_goes_on_from_there_when_a_person_say
 
 
 @pytest.mark.req("FLT-FAIL-1", "FLT-FAIL-11")
+def test_what_a_person_said_of_a_place_is_not_true_of_the_place_after_the_next_jump() -> None:
+    hall = Hall(1)
+    site = hall.site
+    edge = site.edge_number["A3->A2"] if hall.first.x < 20_000_000 else site.edge_number["A1->A2"]
+    path = site.network.edges[edge].path
+
+    def carried(s_um: int) -> None:
+        hall.first.x, hall.first.y = path.point(s_um)
+        hall.first.yaw, hall.first.v = path.heading(s_um), 0
+
+    carried(7_000_000)
+    hall.run(5)
+    hall.order(OrderKind.RELOCATE, edge=edge, s_um=7_000_000)
+    carried(3_000_000)
+    hall.run(50)
+    lost = hall.traffic.why("R1").code
+    told = hall.order(OrderKind.RELOCATE, edge=edge, s_um=3_000_000)
+
+    assert (lost, [one.reason for one in told.accepted_routes]) == ("STOP_POSE_JUMP", ["RECOVERY"])
+
+
+@pytest.mark.req("FLT-FAIL-1", "FLT-FAIL-11")
 def test_a_person_is_not_believed_where_the_truck_says_otherwise() -> None:
     hall = jumped()
     told = hall.order(OrderKind.RELOCATE, edge=hall.site.edge_number["A1->WEST"], s_um=1_000_000)

@@ -18,8 +18,9 @@ from pendula.fleet.simulator.faults import Fault
 # After these a truck waits for a person, as FLT-FAIL-10 and FLT-FAIL-13 have it; after all others it goes on by itself.
 FOR_A_PERSON = frozenset({Stop.STUCK, Stop.OVERRUN})
 ABOUT = ("idle", "turning", "driving", "loading")
-# All but being carried away, which is not over before a person has said where the truck is.
-KINDS = tuple(one for one in FaultKind if one is not FaultKind.CARRIED)
+# All but being carried away, which is not over before a person has said where the truck is, and an operation that
+# hangs, which nobody notices in so short a time.
+KINDS = tuple(one for one in FaultKind if one not in (FaultKind.CARRIED, FaultKind.OPERATION_HANGS))
 # So long after a trouble it may still show, and so long others may need to let a truck that is back go on: who has set
 # out meanwhile goes first, over pick and drop.
 _LOOK_MS = 4_000

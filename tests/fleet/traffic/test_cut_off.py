@@ -159,6 +159,23 @@ def test_nobody_is_cut_off_any_more_when_a_failed_truck_is_back() -> None:
     assert cut_off(state) == []
 
 
+@pytest.mark.req("FLT-LIVE-9")
+@pytest.mark.parametrize(("rows", "left"), [([[3], [4], [5]], [(1, 2)]), ([[3], [4], [6]], [])])
+def test_a_truck_back_farther_along_its_way_keeps_its_part_in_how_all_get_home(
+    rows: list[list[int]], left: list[tuple[int, int]]
+) -> None:
+    state = LockState(Exclusion.of_pairs(7, []), 2)
+    for i, way in enumerate(([[0], [1]], [[2], [3], [4], [5]])):
+        accept_route(state, i, Demand.of_rows(way, way))
+    freeze(state, 0, [])
+    freeze(state, 1, [])
+    state.hold(1, [3])
+    answer = thaw(state, 1, Demand.of_rows(rows, rows), 0)
+
+    assert answer == Accepted()
+    assert [move for move in state.home if move[0] == 1] == left
+
+
 @pytest.mark.req("FLT-LIVE-9", "FLT-PERF-1")
 def test_what_a_failure_costs_does_not_grow_with_the_square_of_the_trucks(monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[int] = []

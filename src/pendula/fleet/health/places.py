@@ -36,11 +36,17 @@ def doubted(record: Record, stop: Stop, now_ms: int, params: TrafficParams, *, t
 
 
 def watched(record: Record, doubt: Doubt, jumped: bool, driven_um: int) -> Doubt:
-    """The doubt after another report: a jump or a word of trouble begins the time of steadiness anew."""
+    """The doubt after another report: a jump or a word of trouble begins the time of steadiness anew, and what a person
+    said of the place before a jump is true no longer."""
     well = record.status is RobotStatus.OK and not jumped
     steady = doubt.steady_ms if doubt.steady_ms is not None else record.report_ms
     doubt = driven_on(doubt, driven_um)
-    return structs.replace(doubt, torn=doubt.torn or jumped, steady_ms=steady if well else None)
+    return structs.replace(
+        doubt,
+        torn=doubt.torn or jumped,
+        steady_ms=steady if well else None,
+        confirmed=doubt.confirmed and not jumped,
+    )
 
 
 def driven_on(doubt: Doubt, driven_um: int) -> Doubt:

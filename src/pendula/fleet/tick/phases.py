@@ -87,7 +87,7 @@ def freeze_the_lost(draft: Draft) -> None:
         now_ms=draft.now_ms,
         effort=draft.effort,
         anchor=draft.ways.anchor,
-        plan=draft.ways.afresh,
+        ways=draft.ways.back,
         failed=draft.failed,
         accepted=draft.accepted.append,
     )

@@ -106,6 +106,10 @@ def ran(form: Mapping[str, Any]) -> "RenderableType":
     told = [(one["atMs"], one["invariant"], one["message"]) for one in form["violations"]]
     told += [(one["atMs"], one["incidentId"], one["message"]) for one in form["incidents"]]
     parts += [Text(f"{at} ms, {name}: {message}") for at, name, message in told[:MOST_ROWS]]
+    parts += [
+        Text(f"{one['atMs']} ms, {one['type']} ({one['actionId']}) was refused: {one['message']} ({one['code']})")
+        for one in form["refusedActions"][:MOST_ROWS]
+    ]
     parts += [Text(f"not as expected: {sentence}", style="bold red") for sentence in form["unmet"]]
     if not form["unmet"]:
         parts.append(Text("Everything came out as expected.", style="bold green"))
