@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from decimal import Decimal
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from msgspec.structs import replace
 from pendula.fleet.contracts.traffic import TickRecord
 from pendula.fleet.engine import read_config
 from pendula.fleet.events import HoldChanged, Ticked
-from pendula.fleet.runs import UnknownTick, compared, fleet_at, last_tick, lines, moments, reading, verified
+from pendula.fleet.runs import Stretch, UnknownTick, bundle, compared, fleet_at, last_tick, lines, moments, reading, verified
 from pendula.fleet.runs.verifying import deviation_of
 from pendula.kernel.canonical import decode, encode
 from pendula.kernel.disk import RealDisk
@@ -155,6 +156,18 @@ def test_an_export_is_canonical_lines_of_the_contract(hall: Path) -> None:
         assert len(record.inputs.robotStates) == len(record.decisions.lockResults) == len(record.outputs.commands) == 4
 
 
+@pytest.mark.req("FLT-OBS-2")
+def test_an_export_has_what_people_did(tmp_path: Path) -> None:
+    recorded("overrun", tmp_path, 702, snapshot_every=100)
+    with reading(tmp_path) as journal:
+        ticks = [json.loads(line) for line in lines(journal, 699)]
+
+    done = [(one["nowMs"], action) for one in ticks for action in one["inputs"]["operatorActions"]]
+    assert [(at, one["type"], one["robotId"], one["reason"]) for at, one in done] == [
+        (70_000, "CLEAR_FAULT", "R2", "looked at the brakes")
+    ]
+
+
 def test_an_export_from_a_tick_on_is_the_end_of_the_whole_one(hall: Path) -> None:
     with reading(hall) as journal:
         whole = list(islice(lines(journal), 130))
@@ -172,11 +185,26 @@ def test_other_parameters_on_one_log_are_told_with_the_first_place_where_they_pa
 
     assert (same["ticks"], same["ticksThatDiffer"], same["first"]) == (TICKS, 0, None)
     assert same["a"] == same["b"]
-    assert other["changed"] == {"refuge": [True, False], "max_admissions_per_tick": [2, 1]}
+    assert other["changed"] == {"refuge": [True, False], "maxAdmissionsPerTick": [2, 1]}
     assert other["ticksThatDiffer"] > 0
     assert other["first"]["tick"] >= 1
     assert other["first"]["robotId"] in other["robots"]
     assert sum(other["differences"].values()) == sum(sum(one.values()) for one in other["robots"].values())
+
+
+@pytest.mark.req("FLT-OBS-6", "FLT-OBS-11")
+def test_other_parameters_go_on_from_where_a_bundle_begins(hall: Path, tmp_path: Path) -> None:
+    with reading(hall) as journal:
+        bundle(journal, Stretch("inc-1", 80_000, 80_000), RealDisk(tmp_path / "cut"))
+    with reading(tmp_path / "cut") as cut:
+        params = read_config(cut.header.config).traffic
+        same = compared(cut, params)
+        other = compared(cut, replace(params, safety_buffer_um=400_000))
+
+    assert read_config(cut.header.config).state is not msgspec.UNSET
+    assert (same["ticksThatDiffer"], same["first"]) == (0, None)
+    assert other["changed"] == {"safetyBufferM": [Decimal("0.1"), Decimal("0.4")]}
+    assert 0 < other["ticksThatDiffer"] <= other["ticks"] < TICKS
 
 
 def test_a_pruned_journal_has_ticks_from_its_first_checkpoint_on_and_is_not_compared(tmp_path: Path) -> None:
