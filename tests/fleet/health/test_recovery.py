@@ -65,8 +65,8 @@ def all_over_the_place(hall: Hall) -> None:
 def test_what_could_pass_by_itself_and_does_not_is_for_a_person_after_a_while(
     trouble: Callable[[Hall], None],
 ) -> None:
-    hall, seen = Hall(), []
-    begun = hall.now
+    hall = Hall()
+    begun, seen = hall.now, list[tuple[int, list[str]]]()
     while hall.now < begun + 100_000:
         if (hall.now - begun) % 1_000 == 0:
             trouble(hall)

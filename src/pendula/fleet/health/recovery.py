@@ -61,7 +61,7 @@ def care_for(records: list[Record], care: Care) -> None:
 def awaits_person(record: Record, now_ms: int, params: TrafficParams) -> bool:
     """Whether a truck stands until a person acts: clears or resumes it, says where it is, or looks for it.
 
-    What passes by itself does not count before it has lasted for `wait_alert_ms`, such as poses that are not steady yet;
+    What passes by itself does not count before it has lasted for `wait_alert_ms`, such as poses that are not steady;
     standing for another truck never does: a lost one counts itself.
     """
     if record.paused or record.latched is not None or record.status is RobotStatus.FAULT:
