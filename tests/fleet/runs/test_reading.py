@@ -10,15 +10,18 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from pendula.fleet.contracts.traffic import TickRecord
+from pendula.fleet.commands import Tick
+from pendula.fleet.contracts.traffic import OperatorAction, TickRecord
 from pendula.fleet.engine import read_config
 from pendula.fleet.events import HoldChanged, Ticked
 from pendula.fleet.runs import UnknownTick, compared, fleet_at, last_tick, lines, moments, reading, verified
 from pendula.fleet.runs.verifying import deviation_of
+from pendula.fleet.tasks import RoomReported
 from pendula.kernel.canonical import decode, encode
 from pendula.kernel.disk import RealDisk
 from pendula.kernel.journal import FileJournal
 from pendula.kernel.replay import NotReplayable
+from tests.fleet.operators.test_desk import action
 from tests.fleet.runs.journals import Recorded, recorded
 
 TICKS = 320
@@ -153,6 +156,22 @@ def test_an_export_is_canonical_lines_of_the_contract(hall: Path) -> None:
         assert encode(decode(line)) == line
         record = msgspec.json.decode(line, type=TickRecord, strict=False)
         assert len(record.inputs.robotStates) == len(record.decisions.lockResults) == len(record.outputs.commands) == 4
+
+
+@pytest.mark.req("FLT-OBS-1", "FLT-OBS-2")
+def test_an_export_has_what_people_wanted_what_was_reported_and_who_was_sent(tmp_path: Path) -> None:
+    made = Recorded("hall", tmp_path)
+    made.step(2)
+    wanted = action("PAUSE_ROBOT", role="operator")
+    now = made.run.engine.now() + 100
+    made.recording.apply(Tick(now, task_events=(RoomReported("A1", 3),), operator_actions=(wanted,)))
+    made.recording.close()
+    with reading(tmp_path) as journal:
+        told = [json.loads(line) for line in lines(journal)]
+
+    assert [msgspec.convert(one, OperatorAction) for one in told[-1]["inputs"]["operatorActions"]] == [wanted]
+    assert [one["nodeId"] for one in told[-1]["inputs"]["taskEvents"]] == ["A1"]
+    assert {one["robotId"] for line in told for one in line["decisions"]["assignments"]} == {"R1", "R2", "R3", "R4"}
 
 
 def test_an_export_from_a_tick_on_is_the_end_of_the_whole_one(hall: Path) -> None:
