@@ -115,6 +115,7 @@ class Recording:
         self.driver.flush()
         if self._bundler is not None:
             self._bundler.hear(ticket.outcome.events, self.engine.now())
+        self._resumed = self._resumed and ticket.outcome.refusal is not None
         return ticket.outcome
 
     def close(self) -> None:
@@ -126,7 +127,7 @@ class Recording:
         """What the fleet has to hear of its journal, like of everything else: that it went on from it, and in the first
         tick nobody knows where trucks are; that nothing is written any more, or that it is again."""
         if self._resumed:
-            self._resumed = False
+            # Until a tick has taken it: one that is refused, or leaves no trace, tells nobody.
             tick = structs.replace(tick, restarted=True)
         # In this order: what is missing is told when the trouble is over.
         missing = self._journal.take_missing()
