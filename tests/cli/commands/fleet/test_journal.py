@@ -125,7 +125,10 @@ def test_other_parameters_are_told_beside_the_recorded_ones(pendula: Pendula, ke
     assert told["changed"] == {"refuge": [True, False]}
     assert told["ticksThatDiffer"] > 0
     assert wrong.code == 2
-    assert pendula("fleet", "replay", kept, "--against", other).code == 0
+    shown = pendula("fleet", "replay", kept, "--against", other)
+    assert shown.code == 0
+    assert "{" not in shown.out
+    assert "b heard the same reports" in " ".join(shown.out.split())
 
 
 def test_parameters_that_nobody_knows_are_refused_by_name(pendula: Pendula, kept: Path, tmp_path: Path) -> None:
