@@ -16,7 +16,7 @@ REPORT = {"robotId": "R1", "atMs": 1, "xUm": 1, "yUm": 0, "yawUrad": 0, "vUmS": 
 @pytest.mark.parametrize(
     ("kind", "body", "place", "said"),
     [
-        (TaskBody, {**TASK, "robotId": "R1"}, "$", "'robotId' is not a field here (did you mean robotIds?); allowed are "),
+        (TaskBody, {**TASK, "robotId": "R1"}, "$", "'robotId' is not a field here (did you mean robotIds?); allowed"),
         (TaskBody, {"dropNodeId": "B"}, "$", "'pickNodeId' is missing"),
         (TaskBody, {**TASK, "priority": "high"}, "$.priority", "priority is 'high'; it must be a whole number"),
         (ActionBody, {"type": "PAUSE_FLEET"}, "$", "'reason' is missing"),
