@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from decimal import Decimal
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,18 @@ from pendula.fleet.commands import Tick
 from pendula.fleet.contracts.traffic import OperatorAction, TickRecord
 from pendula.fleet.engine import read_config
 from pendula.fleet.events import HoldChanged, Ticked
-from pendula.fleet.runs import UnknownTick, compared, fleet_at, last_tick, lines, moments, reading, verified
+from pendula.fleet.runs import (
+    Stretch,
+    UnknownTick,
+    bundle,
+    compared,
+    fleet_at,
+    last_tick,
+    lines,
+    moments,
+    reading,
+    verified,
+)
 from pendula.fleet.runs.verifying import deviation_of
 from pendula.fleet.tasks import RoomReported
 from pendula.kernel.canonical import decode, encode
@@ -191,11 +203,26 @@ def test_other_parameters_on_one_log_are_told_with_the_first_place_where_they_pa
 
     assert (same["ticks"], same["ticksThatDiffer"], same["first"]) == (TICKS, 0, None)
     assert same["a"] == same["b"]
-    assert other["changed"] == {"refuge": [True, False], "max_admissions_per_tick": [2, 1]}
+    assert other["changed"] == {"refuge": [True, False], "maxAdmissionsPerTick": [2, 1]}
     assert other["ticksThatDiffer"] > 0
     assert other["first"]["tick"] >= 1
     assert other["first"]["robotId"] in other["robots"]
     assert sum(other["differences"].values()) == sum(sum(one.values()) for one in other["robots"].values())
+
+
+@pytest.mark.req("FLT-OBS-6", "FLT-OBS-11")
+def test_other_parameters_go_on_from_where_a_bundle_begins(hall: Path, tmp_path: Path) -> None:
+    with reading(hall) as journal:
+        bundle(journal, Stretch("inc-1", 80_000, 80_000), RealDisk(tmp_path / "cut"))
+    with reading(tmp_path / "cut") as cut:
+        params = read_config(cut.header.config).traffic
+        same = compared(cut, params)
+        other = compared(cut, replace(params, safety_buffer_um=400_000))
+
+    assert read_config(cut.header.config).state is not msgspec.UNSET
+    assert (same["ticksThatDiffer"], same["first"]) == (0, None)
+    assert other["changed"] == {"safetyBufferM": [Decimal("0.1"), Decimal("0.4")]}
+    assert 0 < other["ticksThatDiffer"] <= other["ticks"] < TICKS
 
 
 def test_a_pruned_journal_has_ticks_from_its_first_checkpoint_on_and_is_not_compared(tmp_path: Path) -> None:

@@ -86,6 +86,14 @@ def test_nothing_stays_closed_behind_a_truck_that_had_to_wait_before_it_came_bac
     assert failures(case, watched) == ()
 
 
+@pytest.mark.req("FLT-LIVE-9", "FLT-TASK-8")
+def test_a_route_that_waits_is_not_forgotten_when_its_truck_is_sent_another_way() -> None:
+    # One is sent round a failed truck while its route to the next pick waits; nobody stands in the way for good.
+    case = faulty(1_336, 10, 3 * MINUTE_MS)
+
+    assert failures(case, watched) == ()
+
+
 @pytest.mark.req("FLT-TEST-47", "FLT-PLAN-15")
 def test_a_truck_that_is_believed_a_little_ahead_of_itself_can_stop_all_the_same() -> None:
     # Not so far ahead that it cannot have driven there: it is believed, and stopped as soon as that is too near.
