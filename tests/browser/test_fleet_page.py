@@ -23,7 +23,7 @@ def fleets(plain: str, browser: Browser) -> Iterator[str]:
     assert ask.post(f"{room}?name=silent", data=HALL).status == 201
     assert ask.post(f"{room}?name=paused&speed=10", data=HALL).status == 201
     for robot in ("R1", "R2", "R3"):
-        silence = {"robotId": robot, "fault": {"kind": "SILENCE", "for_ms": 3_600_000}}
+        silence = {"robotId": robot, "type": "SILENCE", "forMs": 3_600_000}
         assert ask.post(f"{room}/silent/faults", data=silence).ok
     yield f"{plain}/#/rooms/fleet"
     # Trucks that nobody looks at would drive on beside the tests of others.
@@ -192,6 +192,21 @@ def test_a_truck_of_which_nothing_is_heard_is_declared_absent(silent: Page, watc
     expect(silent.get_by_test_id("truck-told")).to_have_text("R3 is not waited for")
     expect(silent.get_by_test_id("do-DECLARE_ABSENT")).to_have_count(0)
     assert truck_now(silent, "R3")["absent"]
+    assert watched.errors == []
+
+
+def test_everything_that_the_page_drills_is_taken(fleets: str, watched: Watched) -> None:
+    page = opened(watched.page, f"{fleets}/paused")
+    page.get_by_test_id("panel-drill").locator("summary").click()
+    form = page.get_by_role("form", name="Drill a failure")
+    faults = form.get_by_label("what goes wrong")
+    titles = faults.locator("option").all_inner_texts()
+    for title in titles:
+        faults.select_option(title)
+        form.get_by_test_id("do-drill").click()
+        expect(page.get_by_test_id("panel-drill").get_by_role("status")).to_contain_text(title)
+
+    assert "its loading does not end" in titles
     assert watched.errors == []
 
 

@@ -14,7 +14,7 @@ from pendula.fleet.scenarios.model import ScenarioEvent
 from pendula.fleet.simulator import FaultKind
 from pendula.fleet.units import MILLION
 from tests.fleet.scenarios.random_runs import Case, drawn, sample
-from tests.fleet.scenarios.watching import held_for_nothing
+from tests.fleet.scenarios.watching import asked_in_vain, held_for_nothing
 
 # Whoever waits for the same truck is told of by then, and a tick.
 _TOLD_MS = 90_200
@@ -92,10 +92,11 @@ class Person:
             if one.doubt is None and well_ms > _WAITS_FOR_A_PERSON_MS:
                 # It goes on: what was believed of that jump is no reason to come after the next one.
                 self._believed.discard(one.number)
-            if one.doubt is not None and one.doubt.steady_ms is not None and one.number in self._believed:
-                steady_ms = self._run.now_ms - one.doubt.steady_ms
-                if min(steady_ms, well_ms) > _WAITS_FOR_A_PERSON_MS:
-                    self._relocate(one)
+            doubt = one.doubt
+            if doubt is None or doubt.steady_ms is None or doubt.confirmed or one.number not in self._believed:
+                continue
+            if min(self._run.now_ms - doubt.steady_ms, well_ms) > _WAITS_FOR_A_PERSON_MS:
+                self._relocate(one)
 
     def _last_jump(self, number: int) -> tuple[int, int]:
         """When a truck began to say that it is elsewhere, and until when."""
@@ -110,7 +111,6 @@ class Person:
         place = AnchorPlace(run.site.network.edges[truck.edge].key, Decimal(truck.on_um) / MILLION)
         name, robot = f"person-{run.now_ms}", record.robot_id
         run.act(OperatorAction("1.0.0", name, run.now_ms, "anna", "RELOCATE", "I see it", robotId=robot, anchor=place))
-        self._believed.remove(record.number)
         self.relocated.append(robot)
 
 
@@ -131,6 +131,7 @@ def watched(run: Run) -> Iterator[str]:
                 yield f"{one.robot_id} waits for too long, and nobody is told, at {told.now_ms} ms"
             before[one.robot_id] = set(one.keeps), one.doubt
         yield from held_for_nothing(run)
+        yield from asked_in_vain(run)
     for _ in range(_QUIET_TICKS):
         run.step()
     for one in run.traffic.records:

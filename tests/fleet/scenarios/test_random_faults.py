@@ -37,6 +37,20 @@ def test_of_two_that_failed_none_comes_back_where_it_takes_the_way_home_from_the
     assert failures(case, watched) == ()
 
 
+@pytest.mark.req("FLT-LIVE-9", "FLT-FAIL-7", "FLT-FAIL-11")
+@pytest.mark.parametrize(
+    "seed",
+    [
+        pytest.param(1_506, id="by the way it was on, since a better one keeps the others from home"),
+        pytest.param(1_694, id="on the edge that was named, since somebody waits close behind the node"),
+    ],
+)
+def test_a_truck_goes_on_from_where_a_person_says_it_is(seed: int) -> None:
+    case = faulty(seed, 10, 3 * MINUTE_MS)
+
+    assert failures(case, watched) == ()
+
+
 @pytest.mark.req("FLT-FAIL-1", "FLT-FAIL-7", "FLT-FAIL-11")
 def test_a_truck_that_was_believed_where_it_was_not_waits_for_a_person_and_then_goes_on() -> None:
     case = faulty(1_013, 10, 3 * MINUTE_MS)
@@ -68,6 +82,22 @@ def test_a_person_comes_only_to_the_truck_that_was_believed_where_it_was_not() -
 @pytest.mark.req("FLT-FAIL-9", "FLT-RES-13")
 def test_nothing_stays_closed_behind_a_truck_that_had_to_wait_before_it_came_back() -> None:
     case = faulty(1_227, 10, 3 * MINUTE_MS)
+
+    assert failures(case, watched) == ()
+
+
+@pytest.mark.req("FLT-LIVE-9", "FLT-TASK-8")
+def test_a_route_that_waits_is_not_forgotten_when_its_truck_is_sent_another_way() -> None:
+    # One is sent round a failed truck while its route to the next pick waits; nobody stands in the way for good.
+    case = faulty(1_336, 10, 3 * MINUTE_MS)
+
+    assert failures(case, watched) == ()
+
+
+@pytest.mark.req("FLT-TEST-47", "FLT-PLAN-15")
+def test_a_truck_that_is_believed_a_little_ahead_of_itself_can_stop_all_the_same() -> None:
+    # Not so far ahead that it cannot have driven there: it is believed, and stopped as soon as that is too near.
+    case = faulty(1_388, 10, 3 * MINUTE_MS)
 
     assert failures(case, watched) == ()
 

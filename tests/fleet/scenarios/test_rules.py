@@ -1,5 +1,6 @@
 """Rules of traffic that show only in runs: locks that stay, stops that name their reason, time that is virtual."""
 
+import dataclasses
 import time
 from decimal import Decimal
 from pathlib import Path
@@ -51,6 +52,21 @@ def test_a_truck_that_cannot_stop_in_time_is_stopped_and_the_requirement_is_name
     assert run.engine.why({"robot": "R1"}).sentence == "R1 stops: it was too fast to stop before its stop line."
     run.run(run.now_ms + 2_000)
     assert run.engine.why({"robot": "R1"}).code != "STOP_INVARIANT"
+
+
+@pytest.mark.req("FLT-TEST-47", "FLT-COR-3")
+def test_a_truck_that_is_told_a_stop_line_it_cannot_keep_is_found_from_outside() -> None:
+    run = Run(shipped("arrival"))
+    run.run(10_000)
+    outputs = run.step()
+    kept = run.measures.violations["I-8"]
+    truck = run.world.trucks[0]
+    assert truck.v_um_s == truck.profile.v_max_um_s
+    # It has heard nothing of it yet.
+    near = replace(outputs.aims[0], stop_um=truck.s_um + 1_000_000)
+    run.measures.note(dataclasses.replace(outputs, aims=(near,)), (), run.world)
+
+    assert (kept, run.measures.violations["I-8"]) == (0, 1)
 
 
 @pytest.mark.req("FLT-RES-19")

@@ -1,6 +1,7 @@
 """Scenarios in which trucks get into trouble: silent, lost, late, noisy, unable to stop."""
 
 import pytest
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from pendula.fleet.contracts.traffic import CommandMode, OperatorAction, Phase
@@ -123,6 +124,23 @@ def test_a_truck_that_waits_long_for_the_same_one_is_noticed_then_told_and_then_
         told += [(one.code, out.now_ms - one.sinceMs) for one in out.alerts]
 
     assert told == [("WAIT_NOTICE", 15_000), ("WAIT_TOO_LONG", 90_000)]
+
+
+@pytest.mark.req("FLT-TASK-12", "FLT-FAIL-11")
+def test_a_truck_whose_loading_hangs_fails_in_time_and_goes_on_when_it_is_cleared() -> None:
+    told = shipped("task-held")
+    hangs = ScenarioEvent(1_000, FaultKind.OPERATION_HANGS, "R1", 119_000)
+    limits = replace(told.dispatch, operation_timeout_ms=20_000)
+    cleared = replace(told.actions[0], ts=130_000, type="CLEAR_FAULT", robotId="R1", taskId=UNSET)
+    run = Run(replace(told, events=(hangs,), actions=(cleared,), dispatch=limits))
+    while run.dispatch.phase(0) is not Phase.LOADING:
+        run.step()
+    begun = run.now_ms
+    result = run.run()
+
+    assert run.measures.stops["R1", "STOP_ROBOT_FAULT"][0] == begun + 20_000
+    assert 130_000 <= run.measures.stops["R1", "STOP_ROBOT_FAULT"][1] < 133_000
+    assert result.unmet == ()
 
 
 @pytest.mark.req("FLT-TASK-4", "FLT-FAIL-11")

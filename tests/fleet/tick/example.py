@@ -47,11 +47,14 @@ def report(
 
 
 @cache
-def example(policy: NodeLockPolicy = NodeLockPolicy.TURNING) -> tuple[Traffic, TickOutputs]:
+def example(
+    policy: NodeLockPolicy = NodeLockPolicy.TURNING, lookahead_um: int = 8_000_000
+) -> tuple[Traffic, TickOutputs]:
     """Traffic after the tick of the examples, and what that tick said."""
     site = scene("hall-demo")
     starts = {"R1": on(site, "LM1->LM2", FIRST[0] / 1000), "R2": on(site, "LM1->LM2", SECOND[0] / 1000)}
-    traffic = Traffic.create(site, FLEET, [FL_STD], TrafficParams(node_lock_policy=policy), starts=starts)
+    params = TrafficParams(node_lock_policy=policy, lookahead_um=lookahead_um)
+    traffic = Traffic.create(site, FLEET, [FL_STD], params, starts=starts)
     routes: tuple[RoutePlan, ...] = (
         task_route(traffic, "R1", "route-R1-4", starts["R1"], "PK1"),
         task_route(traffic, "R2", "route-R2-9", starts["R2"], "PK2"),

@@ -24,6 +24,15 @@ def test_the_request_of_the_follower_is_that_of_the_contract() -> None:
     same(traffic.request("R2"), "CorridorRequest")
 
 
+@pytest.mark.req("FLT-COR-1", "FLT-COR-9")
+def test_a_truck_that_looks_farther_ahead_asks_for_more_and_holds_the_same() -> None:
+    (near, said), (far, also) = (example(lookahead_um=ahead_um) for ahead_um in (5_300_000, 8_000_000))
+    asked = [one.request("R2") for one in (near, far)]
+
+    assert [one.units[-1].s1M for one in asked if one is not None] == [Decimal("9.5"), 16]
+    assert said.results == also.results
+
+
 @pytest.mark.req("FLT-DCL-3", "FLT-DCL-10", "FLT-DCL-12")
 def test_the_result_of_the_leader_is_that_of_the_contract() -> None:
     _, told = example()

@@ -11,6 +11,7 @@ from pendula.fleet.traffic.demand import Demand
 from pendula.fleet.traffic.grants import (
     Accepted,
     Blocked,
+    Effort,
     Granted,
     Wait,
     accept_route,
@@ -105,6 +106,29 @@ def test_others_get_to_their_goals_while_a_truck_has_failed_and_home_when_it_is_
         assert run.positions() == [len(way.need) - 1 for way in run.ways], f"tiny map {seed}"
 
 
+# In this no order but that of the witness is found without a search.
+IN_ITS_ORDER = 605
+
+
+@pytest.mark.req("FLT-LIVE-9", "FLT-FAIL-7")
+def test_a_truck_that_cuts_nobody_off_is_let_back_at_once() -> None:
+    asked = 0
+    for seed in (*range(100), IN_ITS_ORDER):
+        run = Run(tiny_map(seed), Random(seed))
+        run.drive(run.random.randint(1, 6))
+        back = run.random.randrange(len(run.ways))
+        if freeze(run.state, back, []):
+            continue
+        asked += 1
+        # All others have had new ways meanwhile, and there is nothing left to search with.
+        run.state.home = []
+        effort = Effort(left=0)
+        answer = thaw(run.state, back, run.state.truck(back).demand, run.positions()[back], effort=effort)
+        assert answer == Accepted(), f"tiny map {seed}"
+        run.check()
+    assert asked > 40
+
+
 def line_of_four() -> LockState:
     """Cells 0 to 3 in a row; truck 0 rests on 4 and drives all of them, truck 1 rests on 5 and crosses cell 2."""
     state = LockState(Exclusion.of_pairs(6, []), 2)
@@ -157,6 +181,23 @@ def test_nobody_is_cut_off_any_more_when_a_failed_truck_is_back() -> None:
 
     assert thaw(state, 1, state.truck(1).demand, 1) == Accepted()
     assert cut_off(state) == []
+
+
+@pytest.mark.req("FLT-LIVE-9")
+@pytest.mark.parametrize(("rows", "left"), [([[3], [4], [5]], [(1, 2)]), ([[3], [4], [6]], [])])
+def test_a_truck_back_farther_along_its_way_keeps_its_part_in_how_all_get_home(
+    rows: list[list[int]], left: list[tuple[int, int]]
+) -> None:
+    state = LockState(Exclusion.of_pairs(7, []), 2)
+    for i, way in enumerate(([[0], [1]], [[2], [3], [4], [5]])):
+        accept_route(state, i, Demand.of_rows(way, way))
+    freeze(state, 0, [])
+    freeze(state, 1, [])
+    state.hold(1, [3])
+    answer = thaw(state, 1, Demand.of_rows(rows, rows), 0)
+
+    assert answer == Accepted()
+    assert [move for move in state.home if move[0] == 1] == left
 
 
 @pytest.mark.req("FLT-LIVE-9", "FLT-PERF-1")

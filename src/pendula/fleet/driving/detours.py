@@ -3,14 +3,14 @@
 What the truck is committed to stays: the new way leaves the old one in the first node beyond the end of the grant.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 
 from pendula.fleet.driving.records import Record
 from pendula.fleet.routing.opposition import Opposite, kept_off_us, opposite_edges
-from pendula.fleet.routing.planner import Anchor, Closed, Planner
-from pendula.fleet.routing.route_plan import RoutePlan, cost_of, plan_route
+from pendula.fleet.routing.planner import Anchor, Closed, OnEdge, Planner
+from pendula.fleet.routing.route_plan import RoutePlan, cost_of, plan_route, segments_of
 from pendula.fleet.routing.snapping import SnapParams, Snapper
 from pendula.fleet.routing.splicing import splice
 from pendula.fleet.site.compiled_map import CompiledMap
@@ -55,6 +55,28 @@ def afresh(record: Record, planner: Planner, closed: Closed, anchor: Anchor) -> 
     return replace(plan, revision=1 if old is None else old.revision + 1)
 
 
+def the_rest(record: Record, planner: Planner, anchor: Anchor) -> RoutePlan | None:
+    """The route of a truck from farther along it, as a new revision; None where the place is not on it, or where the
+    truck is to have another route anyway."""
+    track = record.track
+    if track is None or record.pending is not None or not isinstance(anchor, OnEdge):
+        return None
+    old = track.plan
+    passed = old.passed(record.at_um)
+    edges = tuple(one.edge for one in old.segments[passed:])
+    if anchor.edge not in edges:
+        return None
+    edges = edges[edges.index(anchor.edge) :]
+    return replace(
+        old,
+        revision=old.revision + 1,
+        start=anchor,
+        segments=segments_of(record.site, edges),
+        cost_us=cost_of(planner, anchor, edges),
+        reason=RECOVERY,
+    )
+
+
 class Wayfinder:
     """Ways for trucks that are under way already, each off what its truck keeps off anyway."""
 
@@ -87,14 +109,25 @@ class Wayfinder:
         return around(record, self._planner(record), whole)
 
     def anchor(self, record: Record) -> Anchor | None:
-        """Where on the map a truck says it is; where somebody has named its edge, on that one first."""
+        """Where on the map a truck says it is; where somebody has named its edge, on that one first: in a node it would
+        keep all ways in, while others may have come as near as they may to one who stands behind it."""
+        if record.pose is None:
+            return None
         edges = () if record.track is None else [one.edge for one in record.track.segments]
         told = None if record.doubt is None else record.doubt.edge
-        return None if record.pose is None else self._snapper.anchor(record.pose, told, edges)
+        named = None if told is None else self._snapper.on_edge(record.pose, told)
+        return named or self._snapper.anchor(record.pose, told, edges)
 
-    def afresh(self, record: Record, anchor: Anchor) -> RoutePlan | None:
-        """A way from there to where the truck was going."""
-        return afresh(record, self._planner(record), self._closed[record.robot_id], anchor)
+    def back(self, record: Record, anchor: Anchor) -> Iterator[RoutePlan]:
+        """Ways from there to where the truck was going: the best first, and then the one it was on, by which everybody
+        gets home as far as is known."""
+        planner = self._planner(record)
+        best = afresh(record, planner, self._closed[record.robot_id], anchor)
+        if best is not None:
+            yield best
+        rest = the_rest(record, planner, anchor)
+        if rest is not None:
+            yield rest
 
     def _planner(self, record: Record) -> Planner:
         name = record.profile.profile_id

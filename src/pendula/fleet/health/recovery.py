@@ -4,7 +4,7 @@ Nothing is given up before the truck is known to be somewhere: poses are steady 
 Then first what it needs there is taken, and only then the rest is freed.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,7 +37,7 @@ class Care:
     now_ms: int
     effort: Effort
     anchor: Callable[[Record], Anchor | None]
-    plan: Callable[[Record, Anchor], RoutePlan | None]
+    ways: Callable[[Record, Anchor], Iterator[RoutePlan]]
     failed: Callable[[Record, list[int]], None]
     accepted: Callable[[RoutePlan], None]
 
@@ -61,8 +61,8 @@ def care_for(records: list[Record], care: Care) -> None:
 def awaits_person(record: Record, now_ms: int, params: TrafficParams) -> bool:
     """Whether a truck stands until a person acts: clears or resumes it, says where it is, or looks for it.
 
-    What passes by itself does not count, as a moment of silence or poses that are not steady yet; neither does standing
-    for a lost truck, which counts itself.
+    What passes by itself does not count before it has lasted for `wait_alert_ms`, such as poses that are not steady;
+    standing for another truck never does: a lost one counts itself.
     """
     if record.paused or record.latched is not None or record.status is RobotStatus.FAULT:
         return True
@@ -70,7 +70,16 @@ def awaits_person(record: Record, now_ms: int, params: TrafficParams) -> bool:
         return True
     doubt = record.doubt
     lost = doubt is not None and doubt.torn and not doubt.confirmed and is_settled(record, doubt, now_ms, params)
-    return lost and not is_possible(record, params)
+    return (lost and not is_possible(record, params)) or _has_stopped_for_long(record, now_ms, params)
+
+
+def _has_stopped_for_long(record: Record, now_ms: int, params: TrafficParams) -> bool:
+    """Whether a truck has been stopped for its own sake for so long that somebody should go and look."""
+    if record.absent or record.stopped_ms is None or record.stop_code in (Stop.FOREIGN_OCCUPANCY, Stop.SAFE_STATE):
+        return False
+    # One code may take turns with another while the place of the truck is in doubt.
+    since_ms = record.stopped_ms if record.doubt is None else min(record.stopped_ms, record.doubt.since_ms)
+    return now_ms - since_ms >= params.wait_alert_ms
 
 
 def is_settled(record: Record, doubt: Doubt, now_ms: int, params: TrafficParams) -> bool:
@@ -121,22 +130,25 @@ def _relocate(record: Record, care: Care) -> None:
         return
     record.again_ms = care.now_ms + care.params.cooldown_ms
     anchor = care.anchor(record)
-    plan = None if anchor is None else care.plan(record, anchor)
-    if plan is None:
-        return
+    if anchor is not None and any(_goes(record, plan, care) for plan in care.ways(record, anchor)):
+        judge(record, care.now_ms, care.params)
+
+
+def _goes(record: Record, plan: RoutePlan, care: Care) -> bool:
+    """Puts the truck onto a way from where it is, if it may have what it stands on there and the others get home."""
     held = held_at(record, care.ground, plan)
     if care.locks.in_the_way(record.number, np.array(sorted(held), dtype=np.int64)):
-        return
+        return False
     begin = 0 if isinstance(plan.start, AtNode) else plan.start_um
     track = track_of(care.ground, plan, record.short_um, begin, held)
     care.locks.hold(record.number, sorted(held))
     answer = thaw(care.locks, record.number, track.demand, 0, effort=care.effort)
     if not isinstance(answer, Accepted):
-        return
+        return False
     care.locks.drop(record.number, sorted(care.locks.truck(record.number).held - held.keys()))
     record.placed(track, held, begin)
     if isinstance(plan.start, AtNode):
         record.node = plan.start.node
     record.progress = started(record.report_ms, begin)
     care.accepted(plan)
-    judge(record, care.now_ms, care.params)
+    return True

@@ -6,6 +6,6 @@ desk          `Desk`: actions in, orders and answers out, each action once
 """
 
 from pendula.fleet.operators.actions import ActionType, Role
-from pendula.fleet.operators.desk import Desk, DeskStep, SavedDesk
+from pendula.fleet.operators.desk import Desk, DeskStep, SavedDesk, is_same
 
-__all__ = ["ActionType", "Desk", "DeskStep", "Role", "SavedDesk"]
+__all__ = ["ActionType", "Desk", "DeskStep", "Role", "SavedDesk", "is_same"]

@@ -112,7 +112,7 @@ class Desk:
         before = self._answered.get(action.actionId)
         if before is None:
             return None
-        if _same(before[0], action):
+        if is_same(before[0], action):
             return None if self._asks_anew(before[1], now_ms) else before[1]
         return _answer(action, "ACTION_ID_TAKEN", f"{action.actionId!r} was another action")
 
@@ -140,7 +140,7 @@ class Desk:
         return answer
 
 
-def _same(one: OperatorAction, other: OperatorAction) -> bool:
+def is_same(one: OperatorAction, other: OperatorAction) -> bool:
     """Whether two are one action: the time may differ, of a request that was sent again."""
     return structs.replace(one, ts=other.ts) == other
 

@@ -1,20 +1,24 @@
 """What is measured while a scenario runs: waiting, alerts, refusals, invariants, where trucks were."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+
+from msgspec import UNSET
 
 from pendula.fleet.checker import Violation
 from pendula.fleet.checker.judge import Kind
 from pendula.fleet.contracts.traffic import Alert, CommandMode
 from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.driving.records import Record
-from pendula.fleet.events import FleetEvent, Incident
+from pendula.fleet.events import FleetEvent, Incident, OperatorAnswered
+from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.simulator.faults import FaultKind
 from pendula.fleet.simulator.world import World
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.tick import TickOutputs
 from pendula.fleet.trucks.envelope import braking_um
+from pendula.fleet.units import MILLION
 from pendula.fleet.views.reasons import code_of
 from pendula.fleet.views.swings import Swings
 
@@ -58,6 +62,8 @@ class Measures:
     breaches: list[Breach] = field(default_factory=list)
     # What the fleet itself called an incident, and when.
     incidents: list[tuple[int, Incident]] = field(default_factory=list)
+    # What people wanted and did not get, by its id, and when.
+    refused_actions: dict[str, tuple[int, OperatorAnswered]] = field(default_factory=dict)
     # Edge and position of every truck: now, and tick by tick where somebody will ask for that. A run of days has no
     # room for all of them.
     keeps_places: bool = False
@@ -86,12 +92,6 @@ class Measures:
             self.swings.note(record, aim.mode, outputs.now_ms)
             if aim.target_um > aim.stop_um:
                 self._breach(outputs.now_ms, "I-3", f"{aim.robot_id} is sent beyond its stop line")
-            # A truck whose brakes have failed keeps no stop line, whatever it is told.
-            rolls = FaultKind.OVERRUN in world.trouble[record.number].told
-            if aim.mode is not CommandMode.STOP and record.track is not None and not rolls:
-                room = aim.stop_um - record.at_um + self.params.stop_line_tol_um
-                if braking_um(record.profile, record.v_um_s) > room:
-                    self._breach(outputs.now_ms, "I-8", f"{aim.robot_id} is told a stop line it cannot keep")
         for alert in outputs.alerts:
             self.alerts.setdefault(alert.code, (outputs.now_ms, alert))
         self.refused.update(one.robot_id for one in outputs.refused_routes)
@@ -103,13 +103,25 @@ class Measures:
             self._breach(one.at_ms, number, f"{one.kind.value}: {names}, {one.gap_m:.3f} m on level {one.level.value}")
         self._give_back(outputs.scene.records, outputs.now_ms)
         self._look(outputs.now_ms, world)
+        self._stop_lines(outputs, world)
         self.swings.note_routes(outputs.accepted_routes, outputs.now_ms)
         self.swings.note_places(self.now_at, outputs.now_ms)
 
-    def hear(self, events: Iterable[FleetEvent], now_ms: int) -> None:
+    def hear(self, events: Sequence[FleetEvent], now_ms: int) -> None:
         """What a tick told."""
         found = [(now_ms, one) for one in events if isinstance(one, Incident)]
         self.incidents += found[: MOST_LISTED - len(self.incidents)]
+        for one in events:
+            if isinstance(one, OperatorAnswered):
+                self._answer(one, now_ms)
+
+    def _answer(self, told: OperatorAnswered, now_ms: int) -> None:
+        """Refusals are kept; a first word that is said again in time was none."""
+        if not told.answer.accepted:
+            if len(self.refused_actions) < MOST_LISTED:
+                self.refused_actions.setdefault(told.action.actionId, (now_ms, told))
+        elif told.action.confirmationOf is not UNSET:
+            self.refused_actions.pop(told.action.confirmationOf, None)
 
     def _wait(self, record: Record, mode: CommandMode, now_ms: int) -> None:
         one = self.waits.get(record.robot_id)
@@ -149,17 +161,24 @@ class Measures:
         # Nobody was anywhere before the first tick.
         for (edge, on), (old, at) in zip(self.now_at, before, strict=bool(before)):
             self.driven_um += on - at if edge == old else on
-        for truck, trouble, name in zip(world.trucks, world.trouble, self.robot_ids, strict=True):
-            order = truck.order
-            rolls = FaultKind.OVERRUN in trouble.told
-            if order is not None and truck.v_um_s and order.mode is not CommandMode.STOP and not rolls:
-                room = order.stop_line_um - truck.s_um + self.params.stop_line_tol_um
-                if (
-                    braking_um(truck.profile, truck.v_um_s) - truck.v_um_s * truck.profile.latency_us // 1_000_000
-                    > room
-                ):
-                    self._breach(now_ms, "I-8", f"{name} cannot stop before its stop line")
         self._directions_of(now_ms)
+
+    def _stop_lines(self, outputs: TickOutputs, world: World) -> None:
+        """Every truck can stop before the line that it is told, and before the one that it knows of: by where it truly
+        is, since traffic judges by what it believes. A truck whose brakes have failed keeps no line."""
+        for truck, trouble, aim in zip(world.trucks, world.trouble, outputs.aims, strict=True):
+            order, route, plan = truck.order, truck.route, aim.plan
+            if not truck.v_um_s or order is None or FaultKind.OVERRUN in trouble.told:
+                continue
+            at_um = truck.s_um - self.params.stop_line_tol_um
+            # What is only just told takes the latency to be obeyed; of what is known that is over.
+            needs_um = braking_um(truck.profile, truck.v_um_s)
+            knows_um = needs_um - truck.v_um_s * truck.profile.latency_us // MILLION
+            same = route is not None and plan is not None and _name(route) == _name(plan)
+            if same and aim.mode is not CommandMode.STOP and needs_um > aim.stop_um - at_um:
+                self._breach(outputs.now_ms, "I-8", f"{aim.robot_id} is told a stop line it cannot keep")
+            if order.mode is not CommandMode.STOP and knows_um > order.stop_line_um - at_um:
+                self._breach(outputs.now_ms, "I-8", f"{aim.robot_id} cannot stop before its stop line")
 
     def _directions_of(self, now_ms: int) -> None:
         """Which way every lane is driven, by trucks that are between its ends."""
@@ -179,3 +198,7 @@ class Measures:
         self.violations[invariant] += 1
         if len(self.breaches) < MOST_LISTED:
             self.breaches.append(Breach(at_ms, invariant, sentence))
+
+
+def _name(route: RoutePlan) -> tuple[str, int]:
+    return route.route_id, route.revision

@@ -1,8 +1,8 @@
 """What goes wrong with one simulated truck, and until when: every fault by itself, told by its kind.
 
 A jump moves what is reported, not the truck; one that is carried is elsewhere, and says so; a silent truck drives on as
-it was told; one that is stuck does not say so. Whatever happens, the truck is where it is: the judge looks at the
-truth.
+it was told; one that is stuck does not say so; one whose operation hangs is well but for that. Whatever happens, the
+truck is where it is: the judge looks at the truth.
 """
 
 from collections import deque
@@ -15,8 +15,9 @@ from msgspec import Meta, Struct
 from pendula.fleet.units import MILLION
 
 # No fault is farther off than a kilometre, none lasts longer than a day of the trucks.
-_FAR_UM = 1000 * MILLION
-_DAY_MS = 86_400_000
+FARTHEST_M = 1000
+LONGEST_MS = 86_400_000
+_FAR_UM = FARTHEST_M * MILLION
 
 
 class FaultKind(StrEnum):
@@ -34,6 +35,7 @@ class FaultKind(StrEnum):
     STUCK = "STUCK"
     OVERRUN = "OVERRUN"
     CARRIED = "CARRIED"
+    OPERATION_HANGS = "OPERATION_HANGS"
 
 
 class Fault(Struct, frozen=True):
@@ -42,11 +44,11 @@ class Fault(Struct, frozen=True):
     acknowledgements come."""
 
     kind: FaultKind
-    for_ms: Annotated[int, Meta(ge=0, le=_DAY_MS)]
+    for_ms: Annotated[int, Meta(ge=0, le=LONGEST_MS)]
     x_um: Annotated[int, Meta(ge=-_FAR_UM, le=_FAR_UM)] = 0
     y_um: Annotated[int, Meta(ge=-_FAR_UM, le=_FAR_UM)] = 0
     by_um: Annotated[int, Meta(ge=0, le=_FAR_UM)] = 0
-    by_ms: Annotated[int, Meta(ge=0, le=_DAY_MS)] = 0
+    by_ms: Annotated[int, Meta(ge=0, le=LONGEST_MS)] = 0
 
 
 @dataclass(slots=True)

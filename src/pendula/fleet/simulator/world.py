@@ -140,8 +140,15 @@ class World:
         self._busy_until[truck] = self.now_ms + for_ms + within(self._operations[truck], part)
 
     def operated(self) -> list[int]:
-        """The trucks that have loaded or unloaded; each is told once."""
-        done = [i for i, until in enumerate(self._busy_until) if until is not None and self.now_ms >= until]
+        """The trucks that have loaded or unloaded; each is told once. One whose operation hangs is not done before that
+        is over."""
+        done = [
+            i
+            for i, until in enumerate(self._busy_until)
+            if until is not None
+            and self.now_ms >= until
+            and not self.trouble[i].has(FaultKind.OPERATION_HANGS, self.now_ms)
+        ]
         for truck in done:
             self._busy_until[truck] = None
             self.loaded[truck] = self._loads[truck]

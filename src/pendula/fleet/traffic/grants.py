@@ -130,6 +130,14 @@ def _without(moves: list[Move], i: int) -> list[Move]:
     return [move for move in moves if move[0] != i]
 
 
+def _onto(moves: list[Move], i: int, old: Demand, new: Demand) -> list[Move]:
+    """The moves with those of truck i on its new way, where that is what is left of the old one; otherwise without."""
+    behind = old.last - new.last
+    if behind < 0 or not np.array_equal(new.needs(1, new.last), old.needs(behind + 1, old.last)):
+        return _without(moves, i)
+    return [(j, to - behind if j == i else to) for j, to in moves if j != i or to > behind]
+
+
 def _admit(state: LockState, i: int, rule: Rule, effort: Effort) -> tuple[int, ...] | None:
     """Stores a witness for a state in which truck i has a new way; otherwise the cycle that stands against it."""
     if rule is Rule.OFF:
@@ -278,7 +286,7 @@ def thaw(
     if not before.held >= set(demand.stands(position).tolist()):
         raise ValueError(f"truck {i} does not hold what it stands on where its new way begins")
     state.install(i, state.prepared(i, demand, position))
-    state.home = home if demand is before.demand else _without(home, i)
+    state.home = home if demand is before.demand else _onto(home, i, before.demand, demand)
     reassess(state, (effort or Effort()).take())
     worse = [j for j, (now, then) in enumerate(zip(goals(state), reached, strict=True)) if now < then]
     worse += _rests_in_the_way(state, i)

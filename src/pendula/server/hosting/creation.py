@@ -6,14 +6,14 @@ removed leaves its place in one step. What a crash leaves over is swept away at 
 
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
 
 from pendula.kernel.canonical import Json
-from pendula.kernel.disk import Disk
+from pendula.kernel.disk import Disk, replace
 from pendula.kernel.driver import Driver
 from pendula.kernel.engine import Engine, Outcome, Outside
 from pendula.kernel.errors import WorldBroken
@@ -24,13 +24,15 @@ DRAFT, REMOVED = ".draft", ".removed"
 
 
 class Beginning(Struct, frozen=True):
-    """What an engine begins with: its configuration and first commands; who wanted that, and when by the wall clock."""
+    """What an engine begins with: its configuration and first commands; who wanted that, and when by the wall clock;
+    and files that lie beside its journal."""
 
     config: Json
     commands: Sequence[object]
     by: str
     request_id: str | None
     at: str
+    files: Mapping[str, bytes] = {}
 
 
 def make(
@@ -59,12 +61,21 @@ def make(
             clock=lambda: beginning.at,
         )
         outcomes = _begin(driver, beginning)
+        _put(beginning.files, disk(draft)())
         _moved(draft, place)
     except OSError as trouble:
         raise WorldBroken(f"The engine cannot be written down: {trouble.strerror}") from trouble
     finally:
         _erase(draft)
     return outcomes
+
+
+def _put(files: Mapping[str, bytes], folder: Disk) -> None:
+    try:
+        for name, data in files.items():
+            replace(folder, name, data)
+    finally:
+        folder.close()
 
 
 def _begin(driver: Driver[Any, Any], beginning: Beginning) -> list[Outcome[Any]]:

@@ -106,11 +106,13 @@ class Host(Protocol):
 
 
 class New(Struct, frozen=True):
-    """An engine as it is asked for: its name, its configuration, and the commands that it begins with."""
+    """An engine as it is asked for: its name, its configuration, the commands that it begins with, and files that lie
+    beside its journal, by their names."""
 
     name: str
     config: Json
     commands: Sequence[object] = ()
+    files: Mapping[str, bytes] = {}
 
 
 class Made(Protocol):

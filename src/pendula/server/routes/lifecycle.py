@@ -87,7 +87,7 @@ def _making(router: APIRouter, room: RoomSpec, lifecycle: Lifecycle) -> None:
         supervisor: Supervised, caller: Operator, request_id: RequestId, new: Annotated[New, Depends(lifecycle.begin)]
     ) -> Response:
         wall_time = format_utc(supervisor.clock.now())
-        beginning = Beginning(new.config, new.commands, caller.name, request_id, wall_time)
+        beginning = Beginning(new.config, new.commands, caller.name, request_id, wall_time, new.files)
         try:
             outcomes = await supervisor.make(room, new.name, beginning)
         except InputRefused as refused:

@@ -1,7 +1,9 @@
 """`pendula fleet run --journal` and what is done with a journal: replay, why, export, incidents."""
 
 import json
+import os
 import shutil
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -35,13 +37,31 @@ def test_a_run_is_written_down_and_every_command_reads_it(pendula: Pendula, tmp_
 def test_a_journal_that_holds_only_a_part_of_the_run_is_told(
     pendula: Pendula, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(RealDisk, "free_bytes", lambda _: 1)
+    write, writes = RealDisk.append, count()
+
+    def append(disk: RealDisk, name: str, data: bytes) -> None:
+        if next(writes) > 20:
+            raise OSError(5, "Input/output error")
+        write(disk, name, data)
+
+    monkeypatch.setattr(RealDisk, "append", append)
 
     ran = pendula("fleet", "run", "near-lanes-apart", "--journal", tmp_path / "j")
 
-    said = f"pendula: {tmp_path / 'j'} holds only a part of the run: the disk is nearly full (journal_broken)\n"
+    said = f"pendula: {tmp_path / 'j'} holds only a part of the run: [Errno 5] Input/output error (journal_broken)\n"
     assert (ran.code, ran.err) == (3, said)
     assert "Everything came out as expected." in ran.out
+
+
+def test_the_journal_of_a_run_on_a_disk_that_is_nearly_full_is_whole(
+    pendula: Pendula, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(RealDisk, "free_bytes", lambda _: 1)
+
+    ran = json.loads(pendula("fleet", "run", "near-lanes-apart", "--journal", tmp_path / "j", "--json").out)
+
+    told = json.loads(pendula("fleet", "replay", tmp_path / "j", "--json").out)
+    assert told["ticks"] == ran["simulatedMs"] // 100
 
 
 @pytest.mark.req("FLT-OBS-5")
@@ -124,7 +144,10 @@ def test_other_parameters_are_told_beside_the_recorded_ones(pendula: Pendula, ke
     assert told["changed"] == {"refuge": [True, False]}
     assert told["ticksThatDiffer"] > 0
     assert wrong.code == 2
-    assert pendula("fleet", "replay", kept, "--against", other).code == 0
+    shown = pendula("fleet", "replay", kept, "--against", other)
+    assert shown.code == 0
+    assert "{" not in shown.out
+    assert "b heard the same reports" in " ".join(shown.out.split())
 
 
 def test_parameters_that_nobody_knows_are_refused_by_name(pendula: Pendula, kept: Path, tmp_path: Path) -> None:
@@ -138,6 +161,23 @@ def test_parameters_that_nobody_knows_are_refused_by_name(pendula: Pendula, kept
 
 
 @pytest.mark.req("FLT-OBS-2")
+def test_an_export_goes_through_a_link_and_into_a_pipe_and_takes_the_place_of_neither(
+    pendula: Pendula, kept: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "link.jsonl").symlink_to(tmp_path / "ticks.jsonl")
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+
+    for name in ("link.jsonl", "pipe"):
+        assert pendula("fleet", "export", kept, "--tick", 10, "--upto", 10, "-o", tmp_path / name).code == 0
+    through = os.read(reader, 65_536)
+    os.close(reader)
+
+    assert (tmp_path / "link.jsonl").is_symlink()
+    assert (tmp_path / "pipe").is_fifo()
+    assert through == (tmp_path / "ticks.jsonl").read_bytes() != b""
+
+
 def test_an_export_goes_to_a_file_or_to_stdout_alike(pendula: Pendula, kept: Path, tmp_path: Path) -> None:
     file = tmp_path / "ticks.jsonl"
 

@@ -3,6 +3,7 @@
 import asyncio
 import io
 from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -15,13 +16,13 @@ from pendula.fleet.tasks import Operation
 from pendula.kernel.commit import Busy
 from pendula.server.errors import EngineUnavailable
 from pendula.server.hosting.room_spec import RoomSpec
-from pendula.server.rooms.fleet.fleets import fleets_of
+from pendula.server.rooms.fleet.fleets import SIMULATION_FILE, fleets_of
 from pendula.server.rooms.fleet.loop import MOST_FAILED, FleetLoop
 from pendula.server.rooms.fleet.routes import room_for
-from pendula.server.rooms.fleet.trucks import RemoteTrucks
+from pendula.server.rooms.fleet.trucks import RemoteTrucks, Simulation
 from pendula.server.settings import Settings
 from tests.server.living import client_of, code_of, running, supervisor_of
-from tests.server.rooms.fleet.halls import BASE, made
+from tests.server.rooms.fleet.halls import BASE, HALL, made
 
 pytestmark = pytest.mark.anyio
 HALL_AT = f"{BASE}/hall"
@@ -203,3 +204,35 @@ async def test_a_served_fleet_has_a_checkpoint_every_minute(
 
     assert (rooms[0].snapshot_every, loop.host._snapshot_every) == (600, 600)
     assert seldom.snapshot_every == 50
+
+
+@pytest.mark.parametrize(("live", "instead"), [("true", "false"), ("false", "true")])
+async def test_a_fleet_that_is_refused_changes_nothing_of_the_one_that_has_its_name(
+    app: FastAPI, live: str, instead: str
+) -> None:
+    async with client_of(app) as client:
+        await made(client, live=live)
+        before = await client.get(f"{BASE}/hall/orders")
+
+        again = await client.post(BASE, params={"name": "hall", "live": instead}, json=HALL)
+        await client.post(f"{BASE}/hall/close")
+        await client.post(f"{BASE}/hall/open")
+
+        assert code_of(again) == "engine_exists"
+        assert (await client.get(f"{BASE}/hall/orders")).status_code == before.status_code
+
+
+async def test_a_fleet_that_was_made_before_its_trucks_were_described_beside_its_journal_has_them(
+    app: FastAPI, settings: Settings
+) -> None:
+    async with client_of(app) as client:
+        await made(client)
+        await client.post(f"{BASE}/hall/close")
+        beside = Path(settings.data) / "rooms" / "fleet" / "hall" / SIMULATION_FILE
+        before = Path(settings.data) / "stores" / "fleet" / "hall.json"
+        before.parent.mkdir(parents=True, exist_ok=True)
+        beside.rename(before)
+
+        await client.post(f"{BASE}/hall/open")
+
+        assert fleets_of(supervisor_of(app)).loop("hall").simulation == Simulation(speed=20)

@@ -25,7 +25,7 @@ def register(group: typer.Typer) -> None:
         epilog=example(
             "pendula fleet tune hall --minutes 30",
             "pendula fleet tune day.yaml --trucks 2-6 --one-way 0,1300,2000,3000 --seeds 3 --svg throughput.svg",
-            "pendula fleet tune hall --vary lookaheadM=6,8 --vary starveMs=40000,60000 --json",
+            "pendula fleet tune hall --vary rtpLookaheadM=3,4 --vary starveMs=40000,60000 --json",
             "pendula fleet tune day.yaml --minutes 60 --dask tcp://10.0.0.7:8786",
         ),
     )(tune)

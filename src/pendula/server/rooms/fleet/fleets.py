@@ -1,8 +1,8 @@
 """The fleets of a server: each engine that is open has a loop, each loop its trucks, simulated or real.
 
-How simulated trucks are is kept beside the engines, in a file of a fleet's name; where it is gone, real trucks are
-waited for. The compiled map of a fleet lies beside its journal, so that neither the server nor anybody else who reads
-the journal need compile it again; where it is gone or damaged it is made anew.
+How simulated trucks are lies beside the journal of a fleet, and is made and removed with it; where it is gone, real
+trucks are waited for. So does its compiled map, so that neither the server nor anybody else who reads the journal need
+compile it again; where it is gone or damaged it is made anew.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from pendula.fleet.runs.recording import find_map, keep_map
 from pendula.fleet.scenarios.model import Scenario
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.kernel.bodies import Nobody
-from pendula.kernel.disk import RealDisk, replace
+from pendula.kernel.disk import RealDisk
 from pendula.kernel.driver import Driver
 from pendula.kernel.engine import Outside
 from pendula.kernel.journal import FileJournal
@@ -41,8 +41,7 @@ from pendula.server.rooms.fleet.trucks import Simulation
 from pendula.server.rooms.fleet.views import now_of
 from pendula.server.views import State, encode_view
 
-# Fleets that are being made at the same time.
-MOST_EXPECTED = 16
+SIMULATION_FILE = "simulation.json"
 # Maps that wait while one is compiled.
 MOST_WAITING_MAPS = 4
 # Of a process that compiles a large map: several times what the largest map allowed needs.
@@ -128,7 +127,6 @@ class Fleets:
         self._folder = folder
         self._demo = host.settings.demo
         self._loops: dict[str, FleetLoop] = {}
-        self._expected: dict[str, Simulation | None] = {}
         self._caretaker: Caretaker | None = None
         self.drawing_board = DrawingBoard()
         self.moments = LastMoments()
@@ -137,13 +135,6 @@ class Fleets:
     @property
     def outside(self) -> Outside:
         return Nobody()
-
-    def expect(self, name: str, simulation: Simulation | None) -> None:
-        """A fleet of this name is about to be made."""
-        self._expected[name] = simulation
-        # One that could not be made after all is not waited for.
-        while len(self._expected) > MOST_EXPECTED:
-            del self._expected[next(iter(self._expected))]
 
     def loop(self, name: str) -> FleetLoop:
         """Raises `NotFound`, or `EngineUnavailable` for a fleet that is about to begin."""
@@ -164,7 +155,7 @@ class Fleets:
         over = [name for name, one in self._loops.items() if name == host.name or one.host.closed]
         for loop in [self._loops.pop(name) for name in over]:
             await loop.close()
-        simulation = await asyncio.to_thread(self._simulation, host.name)
+        simulation = await asyncio.to_thread(self._simulation, host)
         loop = self._loops[host.name] = FleetLoop(host, simulation, self.figures)
         await asyncio.to_thread(_keep_map_beside, loop)
         if self._demo and host.name == DEMO_NAME:
@@ -176,26 +167,31 @@ class Fleets:
             await self._caretaker.close()
         await asyncio.gather(*(one.close() for one in self._loops.values()))
 
-    def _simulation(self, name: str) -> Simulation | None:
-        """As it was asked for when the fleet was made, and from then on as it is kept."""
-        if name in self._expected:
-            simulation = self._expected.pop(name)
-            self._keep(f"{name}.json", msgspec.json.encode(simulation))
-            return simulation
+    def _simulation(self, host: EngineHost) -> Simulation | None:
+        """As it was asked for when the fleet was made; of fleets that were made before it lay beside their journals, it
+        is in the folder of the room."""
+        beside = getattr(host.journal, "directory", None)
+        places = [self._folder / f"{host.name}.json"]
+        if isinstance(beside, FilePath):
+            places.insert(0, beside / SIMULATION_FILE)
         try:
-            return msgspec.json.decode((self._folder / f"{name}.json").read_bytes(), type=Simulation | None)
-        except FileNotFoundError:
-            return DEMO_SIMULATION if self._demo and name == DEMO_NAME else None
+            for place in places:
+                if place.exists():
+                    return msgspec.json.decode(place.read_bytes(), type=Simulation | None)
         except (OSError, ValueError) as error:
-            log.warning("simulation_lost", fleet=name, problem=str(error))
+            log.warning("simulation_lost", fleet=host.name, problem=str(error))
             return None
+        return DEMO_SIMULATION if self._demo and host.name == DEMO_NAME else None
 
-    def _keep(self, name: str, data: bytes) -> None:
-        disk = RealDisk(self._folder)
-        try:
-            replace(disk, name, data)
-        finally:
-            disk.close()
+
+class ServedJournal(RingJournal):
+    """The journal of a served fleet. What only memory has is lost with its end, and the log says so."""
+
+    def close(self) -> None:
+        super().close()
+        if self.degraded is not None:
+            lost = f"what was decided after record {self.written_n} is in no journal: {self.degraded}"
+            log.error("journal_not_whole", path=str(self.directory), problem=lost)
 
 
 def opened(inner: FileJournal) -> RingJournal:
@@ -205,7 +201,7 @@ def opened(inner: FileJournal) -> RingJournal:
     except MapDamaged as error:
         log.warning("map_unusable", problem=error.message)
         inner.disk.remove(MAP_FILE)
-    return RingJournal(inner)
+    return ServedJournal(inner)
 
 
 def _keep_map_beside(loop: FleetLoop) -> None:

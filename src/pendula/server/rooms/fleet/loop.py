@@ -15,8 +15,9 @@ import structlog
 
 from pendula.fleet.commands import Tick
 from pendula.fleet.contracts.traffic import HoldReason, OperatorAction, OperatorAnswer
-from pendula.fleet.engine import FleetEngine
+from pendula.fleet.engine import LOGGING_DEGRADED, LOGGING_RESTORED, FleetEngine, took_place
 from pendula.fleet.events import AlertRaised, FleetEvent, Incident, OperatorAnswered, TaskEventRefused
+from pendula.fleet.operators import is_same
 from pendula.fleet.runs import Bundler, RingJournal
 from pendula.fleet.tasks import OperationDone, TaskEvent
 from pendula.fleet.units import MILLION
@@ -35,6 +36,8 @@ from pendula.server.views import State
 MANAGER = "fleet"
 FALLS_BEHIND = "FLEET_FALLS_BEHIND"
 KEEPS_UP = "FLEET_KEEPS_UP"
+# What whoever keeps the machine has to know, though no truck stands.
+OF_THE_JOURNAL = (LOGGING_DEGRADED, LOGGING_RESTORED)
 MOST_ALERTS = 200
 MOST_WAITING = 256
 # So many ticks in a row may fail, each without a trace, before a fleet counts as one that does not tick any more.
@@ -43,6 +46,7 @@ ANSWER_SECONDS = 10.0
 
 W = TypeVar("W")
 A = TypeVar("A")
+Asked = tuple[OperatorAction, asyncio.Future[OperatorAnswer]]
 
 log = structlog.get_logger("pendula.server")
 
@@ -79,7 +83,7 @@ class FleetLoop:
         self._again: tuple[TaskEvent, ...] = ()
         self._failures = 0
         self._figures = figures
-        self._actions: list[tuple[OperatorAction, asyncio.Future[OperatorAnswer]]] = []
+        self._actions: list[Asked] = []
         self._events: list[tuple[TaskEvent, asyncio.Future[TaskEventRefused | None]]] = []
         # Whoever goes on with an old state knows nothing of its trucks before they were heard.
         self._restarted = self.engine.traffic.tick_number > 0
@@ -175,7 +179,7 @@ class FleetLoop:
         return params.robot_offline_ms + params.tick_period_ms if self._restarted and self.simulation is None else 0
 
     async def _tick(self, now_ms: int, period_ms: int) -> None:
-        actions, self._actions = self._actions, []
+        actions, self._actions = _one_of_an_id(self._actions)
         events, self._events = self._events, []
         heard = self.trucks.received()
         operations: tuple[TaskEvent, ...] = (*map(OperationDone, heard.done), *self.trucks.take_failed())
@@ -183,7 +187,7 @@ class FleetLoop:
             now_ms,
             heard.reports,
             task_events=(*self._again, *operations, *(event for event, _ in events)),
-            operator_actions=tuple(action for action, _ in actions),
+            operator_actions=tuple({action.actionId: action for action, _ in actions}.values()),
             restarted=self._restarted,
         )
         # In this order: what is missing is told when the trouble is over.
@@ -199,7 +203,7 @@ class FleetLoop:
             return
         self._failures, self._again = 0, ()
         self._figures.ticked(self.host.name, asyncio.get_running_loop().time() - before, outcome.events)
-        self._restarted = False
+        self._restarted = self._restarted and not took_place(outcome)
         # Nobody else submits, so what goes out is what this tick decided.
         engine = self.engine
         orders = engine.orders_out
@@ -239,6 +243,8 @@ class FleetLoop:
                     self.alerts.append(
                         AlertNow(tick, now, "alert", alert, code=alert.code, robot_ids=names, message=said)
                     )
+                    if alert.code in OF_THE_JOURNAL:
+                        log.warning(alert.code.lower(), fleet=self.host.name, problem=said)
                 case Incident():
                     names = list(event.robot_ids)
                     self.alerts.append(
@@ -251,8 +257,20 @@ def _standing(engine: FleetEngine) -> Iterator[tuple[int, HoldReason, str]]:
         yield one.v_um_s, hold_reason(one), code_of(one) or "NONE"
 
 
+def _one_of_an_id(asked: Sequence[Asked]) -> tuple[list[Asked], list[Asked]]:
+    """What goes into this tick, and what waits for the next. An answer is known by the id of its action, so another
+    action of that id comes after it, and is refused; one that was sent again meanwhile has the same answer."""
+    first: dict[str, OperatorAction] = {}
+    now: list[Asked] = []
+    later: list[Asked] = []
+    for one in asked:
+        action, _ = one
+        (now if is_same(first.setdefault(action.actionId, action), action) else later).append(one)
+    return now, later
+
+
 def _answer(
-    actions: Sequence[tuple[OperatorAction, asyncio.Future[OperatorAnswer]]],
+    actions: Sequence[Asked],
     events: Sequence[tuple[TaskEvent, asyncio.Future[TaskEventRefused | None]]],
     told: Sequence[FleetEvent],
 ) -> None:

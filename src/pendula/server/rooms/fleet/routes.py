@@ -7,6 +7,7 @@ fleet alone; what people want waits for the next one and is answered by it.
 from collections.abc import Callable
 from typing import Annotated, Any
 
+import msgspec
 from fastapi import APIRouter, Query
 from msgspec import Raw, Struct
 from msgspec.structs import replace
@@ -32,7 +33,16 @@ from pendula.server.hosting.room_spec import Lifecycle, New, RoomSpec, Sentences
 from pendula.server.rooms.fleet import acting, bodies, remote, views
 from pendula.server.rooms.fleet.compiler_apart import CompilerStopped
 from pendula.server.rooms.fleet.demo import DEMO_NAME, demo_config
-from pendula.server.rooms.fleet.fleets import FLEET, DrawingBoard, FleetName, Fleets, fleets_of, loop_of, opened
+from pendula.server.rooms.fleet.fleets import (
+    FLEET,
+    SIMULATION_FILE,
+    DrawingBoard,
+    FleetName,
+    Fleets,
+    fleets_of,
+    loop_of,
+    opened,
+)
 from pendula.server.rooms.fleet.trucks import Simulation
 from pendula.server.routes.bodies import document_limits
 from pendula.server.routes.dependencies import Supervised, Viewer
@@ -111,12 +121,10 @@ async def begin(request: Request, supervisor: Supervised, name: NewName, live: L
     """A new fleet, out of a scenario as JSON."""
     data = await request.body()
     limits = document_limits(supervisor.settings)
-    fleets = fleets_of(supervisor)
-    board = fleets.drawing_board
+    board = fleets_of(supervisor).drawing_board
     run = await board.work(lambda: _prepared(read_bytes(data, limits=limits), board))
     simulation = None if live else Simulation(run.scenario.world, run.scenario.seed, speed)
-    fleets.expect(name, simulation)
-    return New(name, run.config)
+    return New(name, run.config, files={SIMULATION_FILE: msgspec.json.encode(simulation)})
 
 
 def _prepared(document: Document, board: DrawingBoard) -> Run:
