@@ -327,7 +327,8 @@ async def test_a_simulated_truck_that_was_removed_is_not_in_the_hall_until_someb
         told = await client.post(f"{HALL_AT}/faults", json=carried)
         back = await until(client, lambda it: _truck(it, "R1")["at"] is not None)
 
-    assert (_truck(removed, "R1")["at"], _truck(restarted, "R1")["at"]) == (None, None)
+    for told_of in (_truck(removed, "R1"), _truck(restarted, "R1")):
+        assert (told_of["at"], told_of["silent"], told_of["needs_person"]) == (None, False, False)
     assert told.status_code == 204
     assert _truck(back, "R1")["report_age"] < 1000
 

@@ -292,7 +292,7 @@ def _truck(engine: FleetEngine, record: Record, told: Told) -> TruckNow:
         phase=driver.shown_phase,
         load=record.load,
         paused=record.paused,
-        silent=not record.absent and not is_fresh(record, traffic.now_ms, engine.config.traffic),
+        silent=not (record.absent or record.is_out or is_fresh(record, traffic.now_ms, engine.config.traffic)),
         absent=record.absent,
         needs_person=awaits_person(record, traffic.now_ms, engine.config.traffic),
         releasable=releasable(record, traffic.now_ms, engine.config.traffic),
