@@ -23,7 +23,7 @@ def fleets(plain: str, browser: Browser) -> Iterator[str]:
     assert ask.post(f"{room}?name=silent", data=HALL).status == 201
     assert ask.post(f"{room}?name=paused&speed=10", data=HALL).status == 201
     for robot in ("R1", "R2", "R3"):
-        silence = {"robotId": robot, "fault": {"kind": "SILENCE", "for_ms": 3_600_000}}
+        silence = {"robotId": robot, "type": "SILENCE", "forMs": 3_600_000}
         assert ask.post(f"{room}/silent/faults", data=silence).ok
     yield f"{plain}/#/rooms/fleet"
     # Trucks that nobody looks at would drive on beside the tests of others.

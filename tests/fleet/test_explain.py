@@ -35,3 +35,20 @@ def test_a_truck_that_was_heard_a_while_ago_has_an_old_report() -> None:
     hall.run(8)
 
     assert sentence(hall.traffic.why("R1")) == "R1 stops: its last report is too old."
+
+
+@pytest.mark.req("FLT-OBS-7")
+def test_a_truck_that_stands_for_a_reason_of_its_own_waits_for_nobody() -> None:
+    hall = Hall()
+    while all(one.waiting is None or one.waiting.by is None for one in hall.traffic.records):
+        hall.step()
+        assert hall.now < 300_000
+    waits = next(one for one in hall.traffic.records if one.waiting is not None and one.waiting.by is not None)
+    before = hall.traffic.why(waits.robot_id)
+    hall.order(OrderKind.PAUSE, waits.robot_id)
+    told = hall.traffic.why(waits.robot_id)
+
+    assert before.blocker is not None
+    assert waits.robot_id != before.blocker
+    assert hall.record(waits.number).waiting is not None
+    assert (told.code, told.blocker, told.resource, told.chain) == ("STOP_OPERATOR", None, None, (waits.robot_id,))

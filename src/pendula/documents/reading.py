@@ -56,6 +56,10 @@ class Document:
         """
         return self._locate([Spot(path, at_key)])[0]
 
+    def places(self, paths: Sequence[Path]) -> list[Place]:
+        """The places of several values, in order; reads the text once more for all of them."""
+        return self._locate([Spot(path, False) for path in paths])
+
     def done(self) -> None:
         """Raise `DocumentRefused` with all faults noted so far; nothing if there are none."""
         if self._reading.findings:

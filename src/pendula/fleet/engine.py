@@ -16,7 +16,7 @@ from pendula.fleet import explain, saving
 from pendula.fleet.commands import Commands, Config, StartPlace, Tick
 from pendula.fleet.compiled_sites import site_of
 from pendula.fleet.contracts.traffic import OperatorAction, OperatorAnswer, RobotStatus
-from pendula.fleet.events import FleetEvent, TickLate
+from pendula.fleet.events import FleetEvent, TickFailed, TickLate
 from pendula.fleet.health.orders import AppliedOrder, Order, OrderKind
 from pendula.fleet.operators import ActionType, Desk
 from pendula.fleet.routing.planner import Anchor, AtNode, OnEdge
@@ -263,6 +263,11 @@ class FleetEngine:
         except LookupError as wrong:
             message = f"Route {form.route_id!r} of {form.robot_id!r} has {wrong.args[0]}"
             return Refusal("route_off_the_map", message, {"routeId": form.route_id, "robotId": form.robot_id})
+
+
+def took_place(outcome: Outcome[FleetEvent]) -> bool:
+    """Whether a tick is in force: one that was refused or failed has changed nothing of what is known of trucks."""
+    return outcome.refusal is None and not any(isinstance(one, TickFailed) for one in outcome.events)
 
 
 def dispatch_of(config: Config, traffic: Traffic, starts: Mapping[str, Anchor]) -> Dispatch:

@@ -5,7 +5,7 @@ Commands to trucks and the locks themselves are not told: digests stand for them
 
 from typing import TypeAlias
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
 from pendula.fleet.contracts.traffic import Alert, HoldReason, OperatorAction, OperatorAnswer, TaskState
 from pendula.fleet.tasks.model import TaskEvent
@@ -98,6 +98,18 @@ class OperatorAnswered(Event, frozen=True, tag="operator_answer"):
 
     action: OperatorAction
     answer: OperatorAnswer
+
+    def form(self, at_ms: int) -> dict[str, Json]:
+        """As results of runs have it."""
+        about = {"robotId": self.action.robotId, "taskId": self.action.taskId}
+        return {
+            "atMs": at_ms,
+            "actionId": self.action.actionId,
+            "type": self.action.type,
+            **{name: one for name, one in about.items() if one is not UNSET},
+            "code": self.answer.code,
+            "message": self.answer.message,
+        }
 
 
 class Operated(Event, frozen=True, tag="operation"):

@@ -9,8 +9,9 @@ from pendula.fleet.operators.desk import Desk, SavedDesk
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.tasks import saving as tasks_saving
 from pendula.fleet.tasks.dispatch import Dispatch
+from pendula.fleet.tick import saving as traffic_saving
 from pendula.fleet.tick.traffic import Traffic
-from pendula.kernel.canonical import Reader, encode
+from pendula.kernel.canonical import Json, Reader, decode, encode
 from pendula.kernel.errors import InputRefused
 
 FORM = 1
@@ -50,6 +51,14 @@ def read(state: bytes) -> Saved:
     if saved.form != FORM:
         raise BadState(f"The state has form {saved.form}, this version reads form {FORM}")
     return saved
+
+
+def with_params(state: Json, params_hash: str) -> Json:
+    """A state as the beginning of a fleet with other parameters of traffic. Raises `BadState`."""
+    saved = read(encode(state))
+    traffic = decode(traffic_saving.with_params(bytes(saved.traffic), params_hash))
+    members = {"desk": saved.desk, "dispatch": saved.dispatch, "form": saved.form}
+    return {**members, "traffic": traffic, "trouble": saved.trouble}
 
 
 def traffic_of(saved: Saved, config: Config, site: CompiledMap) -> Traffic:

@@ -209,6 +209,43 @@ def test_after_a_restart_nobody_gets_anything_before_everybody_was_heard() -> No
 
 
 @pytest.mark.req("FLT-FAIL-14")
+def test_after_a_restart_what_was_under_way_for_long_does_not_count_as_heard() -> None:
+    hall = Hall()
+    third = hall.drivers["R3"]
+    third.mute = True
+    hall.order(OrderKind.RESTARTED, None)
+    granted = [hall.record(number).grant_um for number in (0, 1)]
+    hall.run(10)
+    # What it said 600 ms ago arrives now, and goes on arriving.
+    third.mute, third.clock_ms = False, -600
+    hall.run(30)
+
+    assert [hall.record(number).grant_um for number in (0, 1)] == granted
+    assert hall.traffic.why("R1").blocker == "R3"
+    third.clock_ms = 0
+    assert hall.goes_on("R1")
+
+
+@pytest.mark.req("FLT-FAIL-14", "FLT-FAIL-16")
+def test_a_restart_whose_first_tick_fails_is_a_restart(monkeypatch: pytest.MonkeyPatch) -> None:
+    hall = Hall()
+    hall.drivers["R3"].mute = True
+
+    def fail(_: object) -> None:
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as broken:
+        broken.setattr("pendula.fleet.tick.traffic.PHASES", (fail,))
+        told = hall.traffic.tick(TickInputs(hall.now + 50, orders=(Order("op-1", OrderKind.RESTARTED),)))
+    granted = [hall.record(number).grant_um for number in (0, 1)]
+    hall.run(20)
+
+    assert told.error is not None
+    assert [hall.record(number).grant_um for number in (0, 1)] == granted
+    assert hall.traffic.why("R1").blocker == "R3"
+
+
+@pytest.mark.req("FLT-FAIL-14")
 def test_a_truck_that_is_said_not_to_be_there_is_not_waited_for_and_keeps_its_place() -> None:
     hall = Hall()
     hall.drivers["R3"].mute = True

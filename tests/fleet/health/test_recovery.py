@@ -52,6 +52,32 @@ def test_a_truck_that_stands_until_somebody_acts_waits_for_a_person(trouble: Cal
     assert (before, waiting(hall)) == ([], ["R1"])
 
 
+def deaf(hall: Hall) -> None:
+    hall.first.deaf = True
+
+
+def all_over_the_place(hall: Hall) -> None:
+    hall.first.off = ASIDE if hall.first.off == (0, 0) else (0, 0)
+
+
+@pytest.mark.req("FLT-FAIL-7", "FLT-FAIL-18")
+@pytest.mark.parametrize("trouble", [deaf, all_over_the_place])
+def test_what_could_pass_by_itself_and_does_not_is_for_a_person_after_a_while(
+    trouble: Callable[[Hall], None],
+) -> None:
+    hall = Hall()
+    begun, seen = hall.now, list[tuple[int, list[str]]]()
+    while hall.now < begun + 100_000:
+        if (hall.now - begun) % 1_000 == 0:
+            trouble(hall)
+        hall.step()
+        if waiting(hall) or seen:
+            seen.append((hall.now - begun, waiting(hall)))
+
+    assert 90_000 <= seen[0][0] <= 92_000
+    assert {tuple(who) for _, who in seen} == {("R1",)}
+
+
 @pytest.mark.req("FLT-FAIL-7")
 def test_a_truck_that_comes_back_by_itself_does_not_wait_for_a_person() -> None:
     hall = Hall()

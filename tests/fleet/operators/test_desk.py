@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from pendula.fleet.contracts.traffic import OperatorAction, OperatorAnswer
@@ -52,6 +53,32 @@ def test_an_action_is_answered_with_the_tick_in_which_it_took_effect() -> None:
     assert [(one.accepted, one.code, one.message) for one in answers] == [(True, None, "R1 is paused")]
     assert answers[0].appliedTick == office.traffic.tick_number
     assert office.traffic.why("R1").code == "STOP_OPERATOR"
+
+
+@pytest.mark.req("FLT-FAIL-11")
+def test_an_action_about_the_fleet_is_about_every_truck_of_it() -> None:
+    office = Office()
+    paused = office.say(action("PAUSE_FLEET", robotId=UNSET))
+    codes = {office.traffic.why(one).code for one in ("R1", "R2", "R3")}
+    resumed = office.say(action("RESUME_FLEET", "op-2", robotId=UNSET))
+
+    assert [one.message for one in (*paused, *resumed)] == ["Every truck is paused", "Every truck may go on"]
+    assert codes == {"STOP_OPERATOR"}
+    assert "STOP_OPERATOR" not in {office.traffic.why(one).code for one in ("R1", "R2", "R3")}
+
+
+@pytest.mark.req("FLT-FAIL-11", "FLT-FAIL-1")
+def test_nothing_of_a_paused_truck_is_freed_that_stood_when_it_was_last_heard() -> None:
+    office = Office()
+    office.say(action("PAUSE_ROBOT"))
+    office.run(40)
+    free = office.say(secured(office, "op-4-draft"))
+    office.first.mute = True
+    # Silent, and not yet for so long that it is offline.
+    office.run(8)
+    answers = office.say(secured(office, "op-4", confirmationOf="op-4-draft"))
+
+    assert [one.code for one in (*free, *answers)] == ["CONFIRMATION_NEEDED", "ROBOT_NOT_STOPPED"]
 
 
 @pytest.mark.req("FLT-FAIL-11")
@@ -133,6 +160,9 @@ def test_nothing_of_a_truck_under_way_is_freed_and_the_answer_says_why() -> None
         (action("PAUSE_ROBOT", robotId="ghost"), "UNKNOWN_ROBOT"),
         (action("PAUSE_ROBOT", role="viewer"), "ROLE_TOO_LOW"),
         (action("PAUSE_ROBOT", reason="  "), "WHO_AND_WHY"),
+        (replace(action("PAUSE_ROBOT"), operatorId=" "), "WHO_AND_WHY"),
+        (action("PAUSE_FLEET"), "ACTION_CONTRADICTS"),
+        (action("RESUME_FLEET"), "ACTION_CONTRADICTS"),
         (action("RELOCATE"), "ACTION_INCOMPLETE"),
         (action("CANCEL_TASK"), "ACTION_INCOMPLETE"),
         (action("CLEAR_FAULT"), "NOTHING_TO_CLEAR"),

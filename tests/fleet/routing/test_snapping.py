@@ -133,6 +133,18 @@ def test_near_a_node_the_anchor_is_the_node(x: int, node: bool) -> None:
     assert isinstance(anchor, AtNode) is node
 
 
+@pytest.mark.req("FLT-FAIL-11")
+@pytest.mark.parametrize(
+    ("x", "yaw", "found"),
+    [(9_960_000, 0, 9_960_000), (10_040_000, 0, None), (-40_000, 0, None), (9_960_000, 3_141_593, None)],
+)
+def test_on_an_edge_that_is_named_a_truck_is_found_between_its_nodes(x: int, yaw: int, found: int | None) -> None:
+    site = scene("hall-demo")
+    edge = site.edge_number["LM1->LM2"]
+
+    assert Snapper(site).on_edge(Pose(x, 0, yaw), edge) == (None if found is None else OnEdge(edge, found))
+
+
 @pytest.mark.req("FLT-PLAN-3")
 @pytest.mark.parametrize(
     ("yaw", "key"), [(0, "LM1->LM2"), (499_000, "LM1->LM2"), (3_141_593, "LM2->LM1"), (-2_700_000, "LM2->LM1")]

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from decimal import Decimal
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -10,15 +11,29 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from pendula.fleet.contracts.traffic import TickRecord
+from pendula.fleet.commands import Tick
+from pendula.fleet.contracts.traffic import OperatorAction, TickRecord
 from pendula.fleet.engine import read_config
 from pendula.fleet.events import HoldChanged, Ticked
-from pendula.fleet.runs import UnknownTick, compared, fleet_at, last_tick, lines, moments, reading, verified
+from pendula.fleet.runs import (
+    Stretch,
+    UnknownTick,
+    bundle,
+    compared,
+    fleet_at,
+    last_tick,
+    lines,
+    moments,
+    reading,
+    verified,
+)
 from pendula.fleet.runs.verifying import deviation_of
+from pendula.fleet.tasks import RoomReported
 from pendula.kernel.canonical import decode, encode
 from pendula.kernel.disk import RealDisk
 from pendula.kernel.journal import FileJournal
 from pendula.kernel.replay import NotReplayable
+from tests.fleet.operators.test_desk import action
 from tests.fleet.runs.journals import Recorded, recorded
 
 TICKS = 320
@@ -155,6 +170,22 @@ def test_an_export_is_canonical_lines_of_the_contract(hall: Path) -> None:
         assert len(record.inputs.robotStates) == len(record.decisions.lockResults) == len(record.outputs.commands) == 4
 
 
+@pytest.mark.req("FLT-OBS-1", "FLT-OBS-2")
+def test_an_export_has_what_people_wanted_what_was_reported_and_who_was_sent(tmp_path: Path) -> None:
+    made = Recorded("hall", tmp_path)
+    made.step(2)
+    wanted = action("PAUSE_ROBOT", role="operator")
+    now = made.run.engine.now() + 100
+    made.recording.apply(Tick(now, task_events=(RoomReported("A1", 3),), operator_actions=(wanted,)))
+    made.recording.close()
+    with reading(tmp_path) as journal:
+        told = [json.loads(line) for line in lines(journal)]
+
+    assert [msgspec.convert(one, OperatorAction) for one in told[-1]["inputs"]["operatorActions"]] == [wanted]
+    assert [one["nodeId"] for one in told[-1]["inputs"]["taskEvents"]] == ["A1"]
+    assert {one["robotId"] for line in told for one in line["decisions"]["assignments"]} == {"R1", "R2", "R3", "R4"}
+
+
 def test_an_export_from_a_tick_on_is_the_end_of_the_whole_one(hall: Path) -> None:
     with reading(hall) as journal:
         whole = list(islice(lines(journal), 130))
@@ -172,11 +203,26 @@ def test_other_parameters_on_one_log_are_told_with_the_first_place_where_they_pa
 
     assert (same["ticks"], same["ticksThatDiffer"], same["first"]) == (TICKS, 0, None)
     assert same["a"] == same["b"]
-    assert other["changed"] == {"refuge": [True, False], "max_admissions_per_tick": [2, 1]}
+    assert other["changed"] == {"refuge": [True, False], "maxAdmissionsPerTick": [2, 1]}
     assert other["ticksThatDiffer"] > 0
     assert other["first"]["tick"] >= 1
     assert other["first"]["robotId"] in other["robots"]
     assert sum(other["differences"].values()) == sum(sum(one.values()) for one in other["robots"].values())
+
+
+@pytest.mark.req("FLT-OBS-6", "FLT-OBS-11")
+def test_other_parameters_go_on_from_where_a_bundle_begins(hall: Path, tmp_path: Path) -> None:
+    with reading(hall) as journal:
+        bundle(journal, Stretch("inc-1", 80_000, 80_000), RealDisk(tmp_path / "cut"))
+    with reading(tmp_path / "cut") as cut:
+        params = read_config(cut.header.config).traffic
+        same = compared(cut, params)
+        other = compared(cut, replace(params, safety_buffer_um=400_000))
+
+    assert read_config(cut.header.config).state is not msgspec.UNSET
+    assert (same["ticksThatDiffer"], same["first"]) == (0, None)
+    assert other["changed"] == {"safetyBufferM": [Decimal("0.1"), Decimal("0.4")]}
+    assert 0 < other["ticksThatDiffer"] <= other["ticks"] < TICKS
 
 
 def test_a_pruned_journal_has_ticks_from_its_first_checkpoint_on_and_is_not_compared(tmp_path: Path) -> None:

@@ -128,6 +128,26 @@ def test_after_a_restart_nobody_is_granted_more_before_every_truck_was_heard(tmp
     assert CommandMode.GO in later.values()
 
 
+@pytest.mark.req("FLT-FAIL-14")
+def test_a_restart_is_told_by_the_first_tick_that_is_not_refused(tmp_path: Path) -> None:
+    made = Recorded("hall", tmp_path)
+    made.step(5)
+    now = made.run.engine.now()
+    made.recording.close()
+
+    with Recording.resume(recording_disk(tmp_path)) as again:
+        refused = again.apply(Tick(now - 1))
+        again.apply(Tick(now + 3_000))
+        told = [one.unheard for one in again.engine.traffic.records]
+        again.apply(Tick(now + 3_100))
+    with reading(tmp_path) as journal:
+        restarts = [b'"restarted":true' in bytes(one.body) for one in journal.read() if one.kind == "input"]
+
+    assert refused.refusal is not None
+    assert told == [True] * 4
+    assert restarts[-3:] == [True, True, False]
+
+
 def test_a_fleet_that_goes_on_tells_its_trucks_again_what_they_are_about(tmp_path: Path) -> None:
     made = Recorded("hall", tmp_path)
     while not made.run.dispatch.operations():

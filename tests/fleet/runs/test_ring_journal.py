@@ -184,6 +184,22 @@ def test_what_memory_kept_is_written_when_the_journal_is_closed() -> None:
     assert [record.n for record in FileJournal.open(disk, read_only=True).read()] == [0, 1, 2]
 
 
+def test_what_memory_kept_of_a_disk_that_is_nearly_full_is_written_when_the_journal_is_closed() -> None:
+    disk = FaultyDisk(free_bytes=1_000)
+    journal = ring(disk)
+    journal.append("input", 0, b"0")
+    journal.flush()
+    disk.free = 400
+    for n in range(1, 4):
+        journal.append("input", n, b"%d" % n)
+        journal.flush()
+    before = journal.degraded
+    journal.close()
+
+    assert (before, journal.degraded) == (NEARLY_FULL, None)
+    assert [record.n for record in FileJournal.open(disk, read_only=True).read()] == [0, 1, 2, 3]
+
+
 def test_the_disk_is_synced_in_the_background(tmp_path: Path) -> None:
     class Slow(FaultyDisk):
         syncing, go_on = threading.Event(), threading.Event()

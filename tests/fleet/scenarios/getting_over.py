@@ -21,10 +21,9 @@ ABOUT = ("idle", "turning", "driving", "loading")
 # All but being carried away, which is not over before a person has said where the truck is, and an operation that
 # hangs, which nobody notices in so short a time.
 KINDS = tuple(one for one in FaultKind if one not in (FaultKind.CARRIED, FaultKind.OPERATION_HANGS))
-# So long after a trouble it may still show, and so long others may need to let a truck that is back go on: who has set
-# out meanwhile goes first, over pick and drop.
+# So long after a trouble it may still show, and so long those may need who are in each other's way.
 _LOOK_MS = 4_000
-_QUIET_MS = 180_000
+_QUIET_MS = 60_000
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,7 @@ def drawn(seed: int) -> Trouble:
 
 
 def left_standing(trouble: Trouble) -> Iterator[str]:
-    """Has the trouble happen, and tells who does not go on three minutes after it was over, and what broke."""
+    """Has the trouble happen, and tells who does not go on a minute after it was over, and what broke."""
     run = Run(_hall(trouble.seed), site=_site())
     number = [one.robot_id for one in run.robots].index(trouble.robot_id)
     while run.now_ms < trouble.after_ms or not _is_about(run, run.traffic.records[number], trouble.about):

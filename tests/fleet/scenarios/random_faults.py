@@ -14,7 +14,7 @@ from pendula.fleet.scenarios.model import ScenarioEvent
 from pendula.fleet.simulator import FaultKind
 from pendula.fleet.units import MILLION
 from tests.fleet.scenarios.random_runs import Case, drawn, sample
-from tests.fleet.scenarios.watching import held_for_nothing
+from tests.fleet.scenarios.watching import asked_in_vain, held_for_nothing
 
 # Whoever waits for the same truck is told of by then, and a tick.
 _TOLD_MS = 90_200
@@ -131,6 +131,7 @@ def watched(run: Run) -> Iterator[str]:
                 yield f"{one.robot_id} waits for too long, and nobody is told, at {told.now_ms} ms"
             before[one.robot_id] = set(one.keeps), one.doubt
         yield from held_for_nothing(run)
+        yield from asked_in_vain(run)
     for _ in range(_QUIET_TICKS):
         run.step()
     for one in run.traffic.records:

@@ -102,6 +102,14 @@ def test_what_happens_once_lasts_for_no_time(kind: str, more: dict[str, Any]) ->
     assert [one.type for one in read_scenario(from_value({**PLAIN, "events": [happens]}), Path()).events] == [kind]
 
 
+def test_what_people_do_to_two_trucks_at_once_are_two_actions() -> None:
+    events: list[Any] = [{"atMs": 5, "type": "PAUSE_ROBOT", "robotId": one} for one in ("R1", "R2")]
+    events += [{"atMs": 5, "type": "HOLD_TASK", "taskId": "T1"}, {"atMs": 5, "type": "PAUSE_FLEET"}]
+    told = read_scenario(from_value({**PLAIN, "events": events}), Path()).actions
+
+    assert [one.actionId for one in told] == ["PAUSE_ROBOT-R1-5", "PAUSE_ROBOT-R2-5", "HOLD_TASK-T1-5", "PAUSE_FLEET-5"]
+
+
 def test_a_map_may_be_a_file_beside_the_scenario(tmp_path: Path) -> None:
     (tmp_path / "map.json").write_text('{"contractVersion": "1.0.0", "mapId": "m", "nodes": [], "edges": []}')
     (tmp_path / "one.yaml").write_text(

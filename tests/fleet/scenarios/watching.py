@@ -32,6 +32,16 @@ def held_for_nothing(run: Run) -> Iterator[str]:
                 yield f"{record.robot_id} does not keep {name}, the locks do, at {run.now_ms} ms"
 
 
+def asked_in_vain(run: Run) -> Iterator[str]:
+    """Routes that dispatch waits for and traffic does not know of: their trucks would wait for good."""
+    for driver, record in zip(run.dispatch.drivers, run.traffic.records, strict=True):
+        asked, pending = driver.route, record.pending
+        if driver.admitted or driver.rejected is not None or driver.gone or asked is None:
+            continue
+        if pending is None or (pending.route_id, pending.revision) != (asked.route_id, asked.revision):
+            yield f"{driver.robot_id} waits for {asked.route_id}, and nobody looks at it, at {run.now_ms} ms"
+
+
 class Place:
     """Where a simulated truck is when a tick begins."""
 

@@ -35,6 +35,7 @@ class Observed:
             self.record,
             TruckReport("R2", self.now, x_mm * 1000, y_mm * 1000, yaw_mrad * 1000, v_mm_s * 1000),
             PARAMS,
+            self.now,
         )
         judge(self.record, self.now, PARAMS)
         return self.record

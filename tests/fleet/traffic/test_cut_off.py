@@ -11,6 +11,7 @@ from pendula.fleet.traffic.demand import Demand
 from pendula.fleet.traffic.grants import (
     Accepted,
     Blocked,
+    Effort,
     Granted,
     Wait,
     accept_route,
@@ -103,6 +104,29 @@ def test_others_get_to_their_goals_while_a_truck_has_failed_and_home_when_it_is_
         assert back == Accepted(), f"tiny map {seed}"
         settle(run)
         assert run.positions() == [len(way.need) - 1 for way in run.ways], f"tiny map {seed}"
+
+
+# In this no order but that of the witness is found without a search.
+IN_ITS_ORDER = 605
+
+
+@pytest.mark.req("FLT-LIVE-9", "FLT-FAIL-7")
+def test_a_truck_that_cuts_nobody_off_is_let_back_at_once() -> None:
+    asked = 0
+    for seed in (*range(100), IN_ITS_ORDER):
+        run = Run(tiny_map(seed), Random(seed))
+        run.drive(run.random.randint(1, 6))
+        back = run.random.randrange(len(run.ways))
+        if freeze(run.state, back, []):
+            continue
+        asked += 1
+        # All others have had new ways meanwhile, and there is nothing left to search with.
+        run.state.home = []
+        effort = Effort(left=0)
+        answer = thaw(run.state, back, run.state.truck(back).demand, run.positions()[back], effort=effort)
+        assert answer == Accepted(), f"tiny map {seed}"
+        run.check()
+    assert asked > 40
 
 
 def line_of_four() -> LockState:

@@ -109,10 +109,14 @@ class Wayfinder:
         return around(record, self._planner(record), whole)
 
     def anchor(self, record: Record) -> Anchor | None:
-        """Where on the map a truck says it is; where somebody has named its edge, on that one first."""
+        """Where on the map a truck says it is; where somebody has named its edge, on that one first: in a node it would
+        keep all ways in, while others may have come as near as they may to one who stands behind it."""
+        if record.pose is None:
+            return None
         edges = () if record.track is None else [one.edge for one in record.track.segments]
         told = None if record.doubt is None else record.doubt.edge
-        return None if record.pose is None else self._snapper.anchor(record.pose, told, edges)
+        named = None if told is None else self._snapper.on_edge(record.pose, told)
+        return named or self._snapper.anchor(record.pose, told, edges)
 
     def back(self, record: Record, anchor: Anchor) -> Iterator[RoutePlan]:
         """Ways from there to where the truck was going: the best first, and then the one it was on, by which everybody

@@ -97,9 +97,9 @@ def contract_name(field: str) -> str:
     return first + "".join(_UNITS.get(one, one.capitalize()) for one in others)
 
 
-def contract_value(field: str, value: int) -> str:
+def contract_value(field: str, value: Json) -> Json:
     """The value of a parameter as it stands in files: lengths in metres, angles in radians."""
-    return str(plain(value)) if field.endswith(("_um", "_urad")) else str(value)
+    return plain(value) if isinstance(value, int) and field.endswith(("_um", "_urad")) else value
 
 
 # In the units of the fields; whatever is not here begins at 0.

@@ -61,8 +61,8 @@ def care_for(records: list[Record], care: Care) -> None:
 def awaits_person(record: Record, now_ms: int, params: TrafficParams) -> bool:
     """Whether a truck stands until a person acts: clears or resumes it, says where it is, or looks for it.
 
-    What passes by itself does not count, as a moment of silence or poses that are not steady yet; neither does standing
-    for a lost truck, which counts itself. A truck that is out of the hall waits for nobody.
+    What passes by itself does not count before it has lasted for `wait_alert_ms`, such as poses that are not steady;
+    standing for another truck never does: a lost one counts itself. A truck that is out of the hall waits for nobody.
     """
     if record.is_out:
         return False
@@ -72,7 +72,16 @@ def awaits_person(record: Record, now_ms: int, params: TrafficParams) -> bool:
         return True
     doubt = record.doubt
     lost = doubt is not None and doubt.torn and not doubt.confirmed and is_settled(record, doubt, now_ms, params)
-    return lost and not is_possible(record, params)
+    return (lost and not is_possible(record, params)) or _has_stopped_for_long(record, now_ms, params)
+
+
+def _has_stopped_for_long(record: Record, now_ms: int, params: TrafficParams) -> bool:
+    """Whether a truck has been stopped for its own sake for so long that somebody should go and look."""
+    if record.absent or record.stopped_ms is None or record.stop_code in (Stop.FOREIGN_OCCUPANCY, Stop.SAFE_STATE):
+        return False
+    # One code may take turns with another while the place of the truck is in doubt.
+    since_ms = record.stopped_ms if record.doubt is None else min(record.stopped_ms, record.doubt.since_ms)
+    return now_ms - since_ms >= params.wait_alert_ms
 
 
 def is_settled(record: Record, doubt: Doubt, now_ms: int, params: TrafficParams) -> bool:

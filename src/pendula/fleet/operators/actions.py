@@ -54,11 +54,11 @@ ORDERS: Mapping[ActionType, OrderKind] = {
     ActionType.FORCE_RELEASE: OrderKind.FORCE_RELEASE,
     ActionType.REMOVE_ROBOT: OrderKind.REMOVE,
 }
+OF_FLEET = frozenset({ActionType.PAUSE_FLEET, ActionType.RESUME_FLEET})
 # What an action has to name beside who and why.
 _OF_ROBOT = ("robotId",)
 NEEDS: Mapping[ActionType, tuple[str, ...]] = {
-    ActionType.PAUSE_FLEET: (),
-    ActionType.RESUME_FLEET: (),
+    **dict.fromkeys(sorted(OF_FLEET), ()),
     ActionType.RELOCATE: ("robotId", "anchor"),
     ActionType.FORCE_RELEASE: ("robotId", "resources"),
     **dict.fromkeys(sorted(ABOUT_TASKS), ("taskId",)),
@@ -77,6 +77,9 @@ def refused(action: OperatorAction, site: CompiledMap) -> No | None:
     missing = [one for one in NEEDS.get(kind, _OF_ROBOT) if getattr(action, one) in (UNSET, "", ())]
     if missing:
         return No("ACTION_INCOMPLETE", f"{kind} needs {' and '.join(missing)}")
+    if kind in OF_FLEET and action.robotId is not UNSET:
+        one = kind.replace("_FLEET", "_ROBOT")
+        return No("ACTION_CONTRADICTS", f"{kind} is about every truck: leave robotId out, or say {one}")
     if action.anchor is not UNSET and action.anchor.edgeKey not in site.edge_number:
         return No("UNKNOWN_PLACE", f"There is no edge {action.anchor.edgeKey!r} on the map")
     return None

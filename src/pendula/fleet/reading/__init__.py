@@ -5,11 +5,11 @@ profiles      types of trucks: outline, margins with their sources, dynamics
 params        compile parameters
 fleet         trucks with their rest nodes, streams of goods
 values        what all documents share: versions, names, lengths
-findings      faults of a document as findings of the validator
+findings      faults of a document as findings of the validator; where findings stand in it
 unread        members that nobody reads: allowed within a major version, and often a misspelling
 """
 
-from pendula.fleet.reading.findings import findings_of
+from pendula.fleet.reading.findings import findings_of, with_places
 from pendula.fleet.reading.fleet import read_fleet
 from pendula.fleet.reading.params import read_params
 from pendula.fleet.reading.profiles import read_profiles
@@ -26,4 +26,5 @@ __all__ = [
     "unread_graph",
     "unread_params",
     "unread_profiles",
+    "with_places",
 ]

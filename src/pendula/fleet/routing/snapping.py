@@ -72,6 +72,13 @@ class Snapper:
                 best = (order, OnEdge(number, s_um))
         return None if best is None else best[1]
 
+    def on_edge(self, pose: Pose, number: int) -> OnEdge | None:
+        """Where on an edge a pose is, also near a node; None beyond its ends, or where no heading near it agrees."""
+        place = self._place(number, pose, None)
+        if place is None or not 0 < place[0] < self.site.network.edges[number].path.length_um:
+            return None
+        return OnEdge(number, place[0])
+
     def _place(self, number: int, pose: Pose, previous_s_um: int | None) -> tuple[int, int] | None:
         """Where on an edge a pose is, with its squared distance; None where no heading near it agrees."""
         edge = self.site.network.edges[number]

@@ -8,14 +8,16 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from msgspec import Struct, structs, to_builtins
+from msgspec import UNSET, Struct, UnsetType, structs, to_builtins
 
+from pendula.fleet.commands import Config
 from pendula.fleet.contracts.traffic import CommandMode, TaskState
-from pendula.fleet.driving.params import TrafficParams
+from pendula.fleet.driving.params import TrafficParams, contract_name, contract_value
 from pendula.fleet.driving.records import Record
 from pendula.fleet.engine import FleetEngine, read_config
 from pendula.fleet.events import AlertRaised, FleetEvent, Granted, RouteRefused, TaskMoved
 from pendula.fleet.runs.reading import moments
+from pendula.fleet.saving import with_params
 from pendula.fleet.views.reasons import code_of
 from pendula.kernel.canonical import Json
 from pendula.kernel.journal import Journal
@@ -81,7 +83,7 @@ def compared(journal: Journal, params: TrafficParams) -> dict[str, Any]:
     if journal.first_n > 0:
         raise NotReplayable("The beginning of the journal was pruned: another set of parameters cannot begin there")
     config = read_config(journal.header.config)
-    other = FleetEngine.create(to_builtins(structs.replace(config, traffic=params)))
+    other = FleetEngine.create(to_builtins(structs.replace(config, traffic=params, state=_state(config, params))))
     figures = Figures(Counter()), Figures(Counter())
     counts: Counter[str] = Counter()
     robots: dict[str, Counter[str]] = {}
@@ -110,6 +112,11 @@ def compared(journal: Journal, params: TrafficParams) -> dict[str, Any]:
     }
 
 
+def _state(config: Config, params: TrafficParams) -> Json | UnsetType:
+    """What a journal that was cut out of another one begins with: both sets go on from there."""
+    return UNSET if config.state is UNSET else with_params(config.state, params.digest())
+
+
 def _differences(tick: int, a: FleetEngine, b: FleetEngine) -> list[Difference]:
     return [
         Difference(tick, a.now(), left.robot_id, name, mine, theirs)
@@ -126,5 +133,10 @@ def _seen(record: Record) -> tuple[Json, Json, Json]:
 
 
 def _changed(a: TrafficParams, b: TrafficParams) -> dict[str, Json]:
+    """In the names and units of files."""
     mine, theirs = to_builtins(a), to_builtins(b)
-    return {name: [mine[name], theirs[name]] for name in mine if mine[name] != theirs[name]}
+    return {
+        contract_name(name): [contract_value(name, one[name]) for one in (mine, theirs)]
+        for name in mine
+        if mine[name] != theirs[name]
+    }

@@ -53,7 +53,7 @@ def tick_record(engine: FleetEngine, moment: Moment) -> Json:
             robotStates=tuple(_plain(one) for one in robots if one is not None),
             routePlans=tuple(routes[one] for one in sorted(routes)),
             taskEvents=tuple(_plain(one) for one in moment.command.task_events),
-            operatorActions=(),
+            operatorActions=tuple(_plain(one) for one in moment.command.operator_actions),
         ),
         decisions=contract.TickDecisions(
             assignments=tuple(_plain(one) for one in moment.computed if _is_assignment(one)),

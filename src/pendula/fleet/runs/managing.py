@@ -48,7 +48,8 @@ class Manager:
         self, task_events: Sequence[TaskEvent] = (), actions: Sequence[OperatorAction] = ()
     ) -> Outcome[FleetEvent] | None:
         """What a tick told; None where it failed, and left no trace but a note in the journal. Raises `WrongUsage`
-        where one is under way: in another thread, or in the gateway that calls this."""
+        where one is under way, in another thread or in the gateway that calls this, and where the time, an event or an
+        action is none: then nothing is decided."""
         if not self._ticks.acquire(blocking=False):
             raise WrongUsage("a tick is under way: one thread at a time calls tick, and no gateway does")
         try:

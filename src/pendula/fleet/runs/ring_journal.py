@@ -126,14 +126,17 @@ class RingJournal:
             return 0
 
     def close(self) -> None:
-        """Let the last of it become durable, as far as the disk takes it."""
+        """Let the last of it become durable, as far as the disk takes it; `degraded` says where it does not."""
         self._ended.set()
         self._work.set()
         if self._thread is not None:
             self._thread.join()
-        if self.degraded not in (None, NEARLY_FULL):
+        if self.degraded not in (None, NEARLY_FULL) or not self._caught_up_from(self._inner.next_n):
             self._mend()
         try:
+            # There is room for it still: what is kept free of a disk is kept for ends.
+            if self.degraded == NEARLY_FULL:
+                self._catch_up()
             self._inner.close()
         except JournalBroken as trouble:
             self.degraded = _reason(trouble)
@@ -150,6 +153,11 @@ class RingJournal:
     def durable_n(self) -> int:
         """What was handed over counts: that is what a fleet is promised (FLT-OBS-3)."""
         return self._handed_n
+
+    @property
+    def written_n(self) -> int:
+        """Number of the last record that is on the disk for good."""
+        return self._inner.durable_n
 
     @property
     def total_bytes(self) -> int:

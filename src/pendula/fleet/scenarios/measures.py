@@ -1,15 +1,17 @@
 """What is measured while a scenario runs: waiting, alerts, refusals, invariants, where trucks were."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+
+from msgspec import UNSET
 
 from pendula.fleet.checker import Violation
 from pendula.fleet.checker.judge import Kind
 from pendula.fleet.contracts.traffic import Alert, CommandMode
 from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.driving.records import Record
-from pendula.fleet.events import FleetEvent, Incident
+from pendula.fleet.events import FleetEvent, Incident, OperatorAnswered
 from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.simulator.faults import FaultKind
 from pendula.fleet.simulator.world import World
@@ -62,6 +64,8 @@ class Measures:
     breaches: list[Breach] = field(default_factory=list)
     # What the fleet itself called an incident, and when.
     incidents: list[tuple[int, Incident]] = field(default_factory=list)
+    # What people wanted and did not get, by its id, and when.
+    refused_actions: dict[str, tuple[int, OperatorAnswered]] = field(default_factory=dict)
     # Edge and position of every truck: now, and tick by tick where somebody will ask for that. A run of days has no
     # room for all of them.
     keeps_places: bool = False
@@ -105,10 +109,21 @@ class Measures:
         self.swings.note_routes(outputs.accepted_routes, outputs.now_ms)
         self.swings.note_places(self.now_at, outputs.now_ms)
 
-    def hear(self, events: Iterable[FleetEvent], now_ms: int) -> None:
+    def hear(self, events: Sequence[FleetEvent], now_ms: int) -> None:
         """What a tick told."""
         found = [(now_ms, one) for one in events if isinstance(one, Incident)]
         self.incidents += found[: MOST_LISTED - len(self.incidents)]
+        for one in events:
+            if isinstance(one, OperatorAnswered):
+                self._answer(one, now_ms)
+
+    def _answer(self, told: OperatorAnswered, now_ms: int) -> None:
+        """Refusals are kept; a first word that is said again in time was none."""
+        if not told.answer.accepted:
+            if len(self.refused_actions) < MOST_LISTED:
+                self.refused_actions.setdefault(told.action.actionId, (now_ms, told))
+        elif told.action.confirmationOf is not UNSET:
+            self.refused_actions.pop(told.action.confirmationOf, None)
 
     def _wait(self, record: Record, mode: CommandMode, now_ms: int) -> None:
         one = self.waits.get(record.robot_id)

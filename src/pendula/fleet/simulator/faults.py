@@ -15,8 +15,9 @@ from msgspec import Meta, Struct
 from pendula.fleet.units import MILLION
 
 # No fault is farther off than a kilometre, none lasts longer than a day of the trucks.
-_FAR_UM = 1000 * MILLION
-_DAY_MS = 86_400_000
+FARTHEST_M = 1000
+LONGEST_MS = 86_400_000
+_FAR_UM = FARTHEST_M * MILLION
 
 
 class FaultKind(StrEnum):
@@ -43,11 +44,11 @@ class Fault(Struct, frozen=True):
     acknowledgements come."""
 
     kind: FaultKind
-    for_ms: Annotated[int, Meta(ge=0, le=_DAY_MS)]
+    for_ms: Annotated[int, Meta(ge=0, le=LONGEST_MS)]
     x_um: Annotated[int, Meta(ge=-_FAR_UM, le=_FAR_UM)] = 0
     y_um: Annotated[int, Meta(ge=-_FAR_UM, le=_FAR_UM)] = 0
     by_um: Annotated[int, Meta(ge=0, le=_FAR_UM)] = 0
-    by_ms: Annotated[int, Meta(ge=0, le=_DAY_MS)] = 0
+    by_ms: Annotated[int, Meta(ge=0, le=LONGEST_MS)] = 0
 
 
 @dataclass(slots=True)

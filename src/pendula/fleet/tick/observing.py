@@ -88,13 +88,16 @@ def _unreadable(report: TruckReport, known: Collection[str], now_ms: int) -> str
     return "REPORT_FROM_THE_FUTURE" if report.at_ms > now_ms + AHEAD_MS else None
 
 
-def take_in(record: Record, report: TruckReport, params: TrafficParams) -> None:
+def take_in(record: Record, report: TruckReport, params: TrafficParams, now_ms: int) -> None:
     """A report that is newer than the last one."""
     pose, before = Pose(report.x_um, report.y_um, report.yaw_urad), record.pose
     passed_ms = report.at_ms - record.report_ms
     jumped = before is not None and leaps(before, pose, passed_ms, record, params)
     driven = max(record.v_um_s, abs(report.v_um_s)) * passed_ms // 1000
     _note(record, report, pose)
+    if now_ms - report.at_ms <= params.max_status_age_ms:
+        # What was under way for long says nothing of where the truck is now (FLT-FAIL-14).
+        record.unheard = record.absent = False
     if record.doubt is None:
         lost = _place(record, params, before != pose)
         if lost is None:
@@ -122,7 +125,6 @@ def _note(record: Record, report: TruckReport, pose: Pose) -> None:
     record.obstructed = report.obstructed
     record.confidence_ppm = report.confidence_ppm
     record.bad_reports = 0
-    record.unheard = record.absent = False
     ack = max(record.ack_seq, min(report.last_ack_seq, record.seq))
     if ack > record.ack_seq:
         record.ack_seq, record.ack_ms = ack, report.at_ms

@@ -38,7 +38,7 @@ def observe(draft: Draft) -> None:
     for report in readable:
         record = draft.records[draft.numbers[report.robot_id]]
         if record.pose is None or report.at_ms > record.report_ms:
-            take_in(record, report, draft.params)
+            take_in(record, report, draft.params, draft.now_ms)
         elif report.at_ms < record.report_ms:
             draft.dropped.append(DroppedReport(report.robot_id, "REPORT_OUTDATED"))
     for bad in draft.dropped:

@@ -109,7 +109,9 @@ def adopt(draft: Draft, record: Record, fit: Adoption, base: int) -> None:
     record.acted = 0 if done is None else sum(is_done(act, done, shift) for act in fit.track.acts)
     if record.progress is not None:
         record.progress = record.progress.shifted(shift)
-    record.pending = record.pending_since_ms = None
-    record.refused_cycle = record.refused_versions = ()
+    if record.pending is None or record.pending.route_id == fit.track.plan.route_id:
+        # Another route goes on waiting: whoever gave it hears what becomes of it.
+        record.pending = record.pending_since_ms = None
+        record.refused_cycle = record.refused_versions = ()
     record.waiting = record.waiting_since_ms = record.request_ms = None
     draft.accepted.append(fit.track.plan)

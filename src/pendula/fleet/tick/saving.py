@@ -288,6 +288,11 @@ def decode(data: bytes) -> SavedTraffic:
     return _read(data)
 
 
+def with_params(data: bytes, params_hash: str) -> bytes:
+    """A state as the beginning of traffic with other parameters."""
+    return encode(msgspec.structs.replace(decode(data), params_hash=params_hash))
+
+
 _read: Reader[SavedTraffic] = Reader(SavedTraffic)
 
 

@@ -2,18 +2,38 @@
 
 from collections.abc import Mapping
 
+from pendula.fleet.driving.params import TrafficParams, asked_um, short_um
 from pendula.fleet.driving.records import Record
 from pendula.fleet.driving.track import held_from_the_start, track_of
 from pendula.fleet.driving.uses import Ground
 from pendula.fleet.health.standing import held_in_node
 from pendula.fleet.routing.planner import Anchor, AtNode, Closed, Planner
 from pendula.fleet.routing.route_plan import RoutePlan, plan_route
+from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.traffic.demand import Demand
 from pendula.fleet.traffic.grants import Accepted, Effort, Rule, accept_route
 from pendula.fleet.traffic.lock_state import LockState
+from pendula.fleet.trucks.profiles import RobotProfile
 
 # A start is checked once: the search may take its time.
 _NODES = 3_000
+
+
+def record_of(
+    site: CompiledMap, number: int, profile: RobotProfile, robot_id: str, park_node_id: str, params: TrafficParams
+) -> Record:
+    """What is known of a truck before it was heard: it stands in its rest node."""
+    rest = site.node_number[park_node_id]
+    return Record(
+        site=site,
+        number=number,
+        robot_id=robot_id,
+        profile=profile,
+        rest=rest,
+        short_um=short_um(profile, params),
+        node=rest,
+        asked_um=asked_um(profile, params),
+    )
 
 
 def place_all(

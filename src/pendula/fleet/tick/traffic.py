@@ -14,11 +14,11 @@ from msgspec import DecodeError, structs, to_builtins
 
 from pendula.fleet.contracts.traffic import Alert, CorridorRequest, LockResult, LockSnapshot, RollingTargetCommand
 from pendula.fleet.driving.detours import Wayfinder
-from pendula.fleet.driving.params import NodeLockPolicy, TrafficParams, asked_um, faults, short_um
+from pendula.fleet.driving.params import NodeLockPolicy, TrafficParams, faults
 from pendula.fleet.driving.records import Record
 from pendula.fleet.driving.uses import Ground
 from pendula.fleet.health.closures import barred
-from pendula.fleet.health.orders import AppliedOrder, Order
+from pendula.fleet.health.orders import AppliedOrder, Order, OrderKind
 from pendula.fleet.liveness.certificate import Certificate, certified
 from pendula.fleet.model import Finding, Fleet
 from pendula.fleet.routing.planner import Anchor, Closed
@@ -32,7 +32,7 @@ from pendula.fleet.tick.draft import Draft, RefusedRoute, efforts
 from pendula.fleet.tick.invariants import held_between_ticks
 from pendula.fleet.tick.observing import DroppedReport, TruckReport
 from pendula.fleet.tick.phases import PHASES
-from pendula.fleet.tick.starting_state import place_all
+from pendula.fleet.tick.starting_state import place_all, record_of
 from pendula.fleet.traffic.grants import Rule
 from pendula.fleet.traffic.lock_state import LockState
 from pendula.fleet.traffic.resources import Exclusion
@@ -123,7 +123,7 @@ class Traffic:
         self.now_ms = 0
         self._ground = Ground(site, params.node_lock_policy, params.safety_buffer_um)
         self._records = [
-            _record(site, number, profiles[truck.profile_id], truck.robot_id, truck.park_node_id, params)
+            record_of(site, number, profiles[truck.profile_id], truck.robot_id, truck.park_node_id, params)
             for number, truck in enumerate(sorted(fleet.trucks, key=lambda one: one.robot_id))
         ]
         self._numbers = {record.robot_id: record.number for record in self._records}
@@ -211,7 +211,7 @@ class Traffic:
         wrong = _wrong_time(inputs.now_ms, self.now_ms)
         if wrong is not None:
             self.tick_number += 1
-            return self._stopped(wrong, inputs.routes)
+            return self._stopped(wrong, inputs)
         before = self.tick_number, self.now_ms
         saved = [None if one is None else one.copied() for one in self._locks.trucks]
         witness, home = list(self._locks.witness), list(self._locks.home)
@@ -227,7 +227,7 @@ class Traffic:
                 # Somebody wants to end the program: as if this tick had never begun.
                 self.tick_number, self.now_ms = before
                 raise
-            return self._stopped(f"{type(error).__name__}: {error}", inputs.routes)
+            return self._stopped(f"{type(error).__name__}: {error}", inputs)
         for old, new in zip(self._records, draft.records, strict=True):
             new.note_stop(old, self.now_ms)
         self._records, self._directions, self._cycles = draft.records, draft.directions, draft.cycles
@@ -353,12 +353,15 @@ class Traffic:
         """What trucks that have failed close to all others: routes over it are refused while they do."""
         return barred(self._locks, self.site)
 
-    def _stopped(self, error: str, routes: Sequence[RoutePlan]) -> TickOutputs:
+    def _stopped(self, error: str, inputs: TickInputs) -> TickOutputs:
         """Everybody stops, and no route was looked at. Numbers of commands go on rising: what was decided before stays
-        decided."""
+        decided, and after a restart nobody goes on before everybody was heard."""
         self._records = [record.copied() for record in self._records]
+        if any(one.kind is OrderKind.RESTARTED for one in inputs.orders):
+            for record in self._records:
+                record.unheard = True
         aims = tuple(stopped(record, self.now_ms, self.params) for record in self._records)
-        refused = tuple(RefusedRoute(one.robot_id, one.route_id, one.revision, "TICK_FAILED") for one in routes)
+        refused = tuple(RefusedRoute(one.robot_id, one.route_id, one.revision, "TICK_FAILED") for one in inputs.routes)
         return TickOutputs(scene=self._scene(), aims=aims, refused_routes=refused, error=error)
 
     def _scene(self) -> Scene:
@@ -372,22 +375,6 @@ class Traffic:
             empty_since=self._directions.empty_since,
             drained={group: closed for group, (closed, _) in self._directions.drained.items()},
         )
-
-
-def _record(
-    site: CompiledMap, number: int, profile: RobotProfile, robot_id: str, park_node_id: str, params: TrafficParams
-) -> Record:
-    rest = site.node_number[park_node_id]
-    return Record(
-        site=site,
-        number=number,
-        robot_id=robot_id,
-        profile=profile,
-        rest=rest,
-        short_um=short_um(profile, params),
-        node=rest,
-        asked_um=asked_um(profile, params),
-    )
 
 
 def _wrong_time(now_ms: int, before_ms: int) -> str | None:

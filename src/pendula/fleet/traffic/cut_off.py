@@ -55,6 +55,9 @@ def reassess(state: LockState, nodes: int) -> None:
     while True:
         obstacles = _limited(state, obstacles, ways, nodes)
         known = going_on(state, state.home)
+        if known is None:
+            # Who is back goes last: the others get past it as they did while it could not be counted on.
+            known = going_on(state, state.witness)
         if known is not None:
             state.witness = known
             return

@@ -152,7 +152,7 @@ def why(record: Record, records: list[Record], now_ms: int, place: int | None) -
         hold_reason=hold_reason(record),
         code=code_of(record),
         blocker=None if by is None else records[by].robot_id,
-        resource=None if waiting is None or waiting.resource is None else resource_id(record.site, waiting.resource),
+        resource=_resource(record, by),
         queue_position=place,
         wait_ms=0 if since is None else now_ms - since,
         chain=tuple(records[number].robot_id for number in chain),
@@ -163,6 +163,14 @@ def why(record: Record, records: list[Record], now_ms: int, place: int | None) -
         defiant=record.defiant,
         removed=record.doubt is not None and record.doubt.low_um >= NOWHERE_UM,
     )
+
+
+def _resource(record: Record, by: int | None) -> str | None:
+    """What a truck waits for, by the name of its kind; nothing where it stands for a reason of its own."""
+    waiting = record.waiting
+    if waiting is None or waiting.resource is None or (record.stop_code is not None and by is None):
+        return None
+    return resource_id(record.site, waiting.resource)
 
 
 def _unheard(record: Record) -> Unheard | None:
@@ -180,9 +188,11 @@ def _cut_off_by(record: Record, records: list[Record]) -> str | None:
 
 
 def _blocker(record: Record) -> int | None:
-    """The truck that another one stands for."""
+    """The truck that another one stands for; one that stands for a reason of its own waits for nobody."""
     if record.stop_code == Stop.FOREIGN_OCCUPANCY:
         return record.foreign
+    if record.stop_code is not None and record.stop_code != Stop.SAFE_STATE:
+        return None
     return None if record.waiting is None else record.waiting.by
 
 

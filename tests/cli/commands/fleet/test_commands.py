@@ -39,7 +39,7 @@ class Site:
         document = json.loads(file.read_text(encoding="utf-8"))
         change(document)
         target = self.path(name)
-        target.write_text(json.dumps(document), encoding="utf-8")
+        target.write_text(json.dumps(document, indent=1), encoding="utf-8")
         return target
 
 
@@ -118,8 +118,8 @@ def test_a_map_with_errors_is_refused_and_nothing_is_written(site: Site, pendula
 
     assert (ended.code, ended.out) == (1, "")
     assert ended.err == (
-        f"pendula: {wrong} cannot be used: DANGLING_EDGE: edge 'e00001' names the node 'NOPE', which is not there "
-        "(add the node or remove the edge) and 2 more (map_refused)\n"
+        f"pendula: {wrong} cannot be used: DANGLING_EDGE in line 5: edge 'e00001' names the node 'NOPE', which is "
+        "not there (add the node or remove the edge) and 2 more (map_refused)\n"
     )
     assert not out.exists()
     assert not list(site.folder.glob("*.part"))
@@ -133,9 +133,9 @@ def test_the_refusal_carries_every_finding(site: Site, pendula: Pendula) -> None
     assert error(ended)["code"] == "map_refused"
     found = [(one["severity"], one["code"], one["place"]) for one in error(ended)["details"]["findings"]]
     assert found[:3] == [
-        ("ERROR", "DANGLING_EDGE", "e00001, NOPE"),
-        ("ERROR", "DUPLICATE_ID", "e00004"),
-        ("ERROR", "INVALID_DIRECTION", "e00006"),
+        ("ERROR", "DANGLING_EDGE", f"{wrong}:5:3"),
+        ("ERROR", "DUPLICATE_ID", f"{wrong}:265:3"),
+        ("ERROR", "INVALID_DIRECTION", f"{wrong}:55:3"),
     ]
 
 
@@ -303,7 +303,14 @@ def test_check_tells_code_place_severity_and_remedy_of_every_finding(site: Site,
     assert {tuple(sorted(one)) for one in said["findings"]} == {
         ("code", "details", "message", "place", "remedy", "severity")
     }
-    assert [one["place"] for one in said["findings"]] == ["e00001, NOPE", "e00004", "e00006", "A1<->A2", "B1<->B2"]
+    text = wrong.read_text(encoding="utf-8").splitlines()
+    lines = [one["details"]["line"] for one in said["findings"][:3]]
+    assert [one["place"] for one in said["findings"]] == [*(f"{wrong}:{one}:3" for one in lines), "A1<->A2", "B1<->B2"]
+    # The first edge, the second one of that id, and the one with the strange style.
+    assert [next(one for one in text[line:] if '"id"' in one).split('"')[3] for line in lines] == [
+        *("e00001", "e00004", "e00006")
+    ]
+    assert lines[1] > lines[2]
     assert ended.out.encode() == encode(decode(ended.out.encode())) + b"\n"
 
 

@@ -1,6 +1,7 @@
 """`pendula fleet run --journal` and what is done with a journal: replay, why, export, incidents."""
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -124,7 +125,10 @@ def test_other_parameters_are_told_beside_the_recorded_ones(pendula: Pendula, ke
     assert told["changed"] == {"refuge": [True, False]}
     assert told["ticksThatDiffer"] > 0
     assert wrong.code == 2
-    assert pendula("fleet", "replay", kept, "--against", other).code == 0
+    shown = pendula("fleet", "replay", kept, "--against", other)
+    assert shown.code == 0
+    assert "{" not in shown.out
+    assert "b heard the same reports" in " ".join(shown.out.split())
 
 
 def test_parameters_that_nobody_knows_are_refused_by_name(pendula: Pendula, kept: Path, tmp_path: Path) -> None:
@@ -138,6 +142,23 @@ def test_parameters_that_nobody_knows_are_refused_by_name(pendula: Pendula, kept
 
 
 @pytest.mark.req("FLT-OBS-2")
+def test_an_export_goes_through_a_link_and_into_a_pipe_and_takes_the_place_of_neither(
+    pendula: Pendula, kept: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "link.jsonl").symlink_to(tmp_path / "ticks.jsonl")
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+
+    for name in ("link.jsonl", "pipe"):
+        assert pendula("fleet", "export", kept, "--tick", 10, "--upto", 10, "-o", tmp_path / name).code == 0
+    through = os.read(reader, 65_536)
+    os.close(reader)
+
+    assert (tmp_path / "link.jsonl").is_symlink()
+    assert (tmp_path / "pipe").is_fifo()
+    assert through == (tmp_path / "ticks.jsonl").read_bytes() != b""
+
+
 def test_an_export_goes_to_a_file_or_to_stdout_alike(pendula: Pendula, kept: Path, tmp_path: Path) -> None:
     file = tmp_path / "ticks.jsonl"
 

@@ -104,6 +104,33 @@ def test_why_of_a_truck_that_drives_says_what_it_does(pendula: Pendula) -> None:
     )
 
 
+@pytest.mark.req("FLT-FAIL-11")
+def test_a_run_says_what_people_wanted_and_did_not_get(pendula: Pendula, tmp_path: Path) -> None:
+    file = tmp_path / "refused.yaml"
+    file.write_text(
+        "contractVersion: 1.0.0\nname: refused\nsample: {name: plus-crossing}\ndurationMs: 12000\n"
+        "robots: [{robotId: R1, parkNodeId: E}, {robotId: R2, parkNodeId: W}]\n"
+        "events:\n"
+        "  - {atMs: 0, type: PAUSE_FLEET}\n"
+        "  - {atMs: 1000, type: REMOVE_ROBOT, robotId: R1, actionId: tow-1, physicallySecured: true}\n"
+        "  - {atMs: 2000, type: REMOVE_ROBOT, robotId: R1, actionId: tow-2, physicallySecured: true,"
+        " confirmationOf: tow-1}\n"
+        "  - {atMs: 3000, type: REMOVE_ROBOT, robotId: R2, actionId: tow-3, physicallySecured: true}\n"
+        "  - {atMs: 4000, type: CANCEL_TASK, taskId: T9}\n"
+    )
+
+    form = json.loads(pendula("fleet", "run", file, "--json").out)
+    shown = " ".join(pendula("fleet", "run", file).out.split())
+
+    assert [(one["atMs"], one["actionId"], one["type"], one["code"]) for one in form["refusedActions"]] == [
+        (3000, "tow-3", "REMOVE_ROBOT", "CONFIRMATION_NEEDED"),
+        (4000, "CANCEL_TASK-T9-4000", "CANCEL_TASK", "TASK_UNKNOWN"),
+    ]
+    assert [one.get("taskId", one.get("robotId")) for one in form["refusedActions"]] == ["R2", "T9"]
+    assert "4000 ms, CANCEL_TASK (CANCEL_TASK-T9-4000) was refused: " in shown
+    assert "(TASK_UNKNOWN)" in shown
+
+
 @pytest.mark.req("FLT-OBS-11")
 def test_a_run_has_the_incidents_that_its_journal_has(pendula: Pendula, tmp_path: Path) -> None:
     file = tmp_path / "jump.yaml"

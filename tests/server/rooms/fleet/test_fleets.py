@@ -67,7 +67,7 @@ ACTIONS = [
 OTHERS: list[tuple[str, Any]] = [
     ("/tasks", {"pickNodeId": "WEST", "dropNodeId": "EAST"}),
     ("/stock", {"nodeId": "WEST", "goods": 1}),
-    ("/faults", {"robotId": "R1", "fault": {"kind": "STAND", "for_ms": 1}}),
+    ("/faults", {"robotId": "R1", "type": "STAND", "forMs": 1}),
     ("/reports", {"reports": []}),
     ("/close", {}),
     ("/open", {}),
@@ -462,6 +462,21 @@ async def test_a_served_fleet_goes_on_when_its_disk_has_failed_and_writes_again_
     assert [one for one in alerts if one.startswith("LOGGING")] == ["LOGGING_DEGRADED", "LOGGING_RESTORED"]
 
 
+@pytest.mark.req("FLT-OBS-3")
+async def test_the_log_says_that_a_journal_is_not_written_and_what_is_lost_with_its_end(
+    settings: Settings, rooms: Sequence[RoomSpec], caplog: pytest.LogCaptureFixture
+) -> None:
+    mood = Mood()
+    async with running(settings, rooms, disk=mood.disks) as app, client_of(app) as client:
+        await made(client)
+        mood.failed = True
+        await until(client, lambda it: it["degraded"] is not None)
+
+    told = {one.msg["event"]: one.msg for one in caplog.records if isinstance(one.msg, dict)}
+    assert "the journal is not written: [Errno 5] Input/output error" in told["logging_degraded"]["problem"]
+    assert "is in no journal: [Errno 5] Input/output error" in told["journal_not_whole"]["problem"]
+
+
 @pytest.mark.parametrize(
     ("path", "body"),
     [
@@ -470,8 +485,11 @@ async def test_a_served_fleet_goes_on_when_its_disk_has_failed_and_writes_again_
         ("actions", {"type": "FORCE_RELEASE", "robotId": "R1", "reason": "x", "resources": ["EDGE"] * 501}),
         ("tasks", {"pickNodeId": "W" * 129, "dropNodeId": "EAST"}),
         ("stock", {"nodeId": "WEST", "goods": 10**30}),
-        ("faults", {"robotId": "R1", "fault": {"kind": "FAULT", "for_ms": -1}}),
-        ("faults", {"robotId": "R1", "fault": {"kind": "CARRIED", "for_ms": 1, "x_um": 10**30}}),
+        ("faults", {"robotId": "R1", "type": "FAULT", "forMs": -1}),
+        ("faults", {"robotId": "R1", "type": "FAULT", "forMs": 10**12}),
+        ("faults", {"robotId": "R1", "type": "CARRIED", "dxM": 10**9, "dyM": 0}),
+        ("faults", {"robotId": "R1", "type": "NOISE", "forMs": 1, "byM": 10**9}),
+        ("faults", {"robotId": "R" * 129, "type": "STAND", "forMs": 1}),
     ],
 )
 async def test_what_would_grow_without_end_is_refused(served: httpx.AsyncClient, path: str, body: Any) -> None:
@@ -511,13 +529,31 @@ async def test_a_fleet_goes_on_after_a_restart_with_its_tasks(settings: Settings
 
 
 async def test_a_fault_of_a_simulated_truck_is_seen_and_told(served: httpx.AsyncClient) -> None:
-    drill = {"robotId": "R1", "fault": {"kind": "FAULT", "for_ms": 2000}}
+    drill = {"robotId": "R1", "type": "FAULT", "forMs": 2000}
 
     assert (await served.post(f"{HALL_AT}/faults", json=drill)).status_code == 204
     lost = await until(served, lambda it: _truck(it, "R1")["health"] != "HEALTHY")
 
     assert _truck(lost, "R1")["hold_reason"] == "ROBOT_FAULT"
     assert _truck(lost, "R1")["sentence"] == "R1 stops: it reports a fault."
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({"robotId": "R1", "type": "POSE_JUMP", "forMs": 1, "dxM": 1}, "POSE_JUMP needs dyM"),
+        ({"robotId": "R1", "type": "OVERRUN", "forMs": 1, "byM": 1}, "OVERRUN happens once: it has no forMs"),
+        ({"robotId": "R1", "type": "JUMP", "forMs": 1}, "there is no fault 'JUMP'"),
+        ({"type": "STAND", "forMs": 1}, "robotId"),
+    ],
+)
+async def test_a_drill_is_told_in_the_words_of_a_scenario(
+    served: httpx.AsyncClient, body: dict[str, Any], said: str
+) -> None:
+    response = await served.post(f"{HALL_AT}/faults", json=body)
+
+    assert (response.status_code, code_of(response)) == (422, "document_refused")
+    assert said in response.json()["error"]["message"]
 
 
 @pytest.mark.req("FLT-API-7")
@@ -544,7 +580,7 @@ async def test_real_trucks_are_heard_and_get_their_orders(app: FastAPI) -> None:
             assert (await client.post(f"{HALL_AT}/reports", json={"reports": reports})).status_code == 204
             await asyncio.sleep(0.05)
         orders = (await client.get(f"{HALL_AT}/orders")).json()
-        drill = await client.post(f"{HALL_AT}/faults", json={"robotId": "R1", "fault": {"kind": "STAND", "for_ms": 1}})
+        drill = await client.post(f"{HALL_AT}/faults", json={"robotId": "R1", "type": "STAND", "forMs": 1})
 
     assert {one["report_age"] for one in told["trucks"]} == {None}
     assert silent["operations"] == []

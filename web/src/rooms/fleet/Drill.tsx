@@ -9,15 +9,17 @@ import { api, mayCommand } from "../../api/server";
 import type { FleetNow } from "../../api/types";
 import { ErrorNote } from "../../components/ErrorNote";
 
-const FAULTS: readonly { readonly kind: string; readonly title: string; readonly more?: JsonObject }[] = [
-  { kind: "STAND", title: "something stands in its way" },
-  { kind: "SILENCE", title: "nothing is heard of it" },
-  { kind: "POSE_JUMP", title: "its position jumps", more: { x_um: 900_000 } },
-  { kind: "CARRIED", title: "somebody carries it 3 m east", more: { x_um: 3_000_000 } },
-  { kind: "FAULT", title: "it reports a fault" },
-  { kind: "STUCK", title: "its wheels do not turn" },
+/** What can be drilled, as an event of a scenario says it; what happens once has no `forMs`. */
+const FAULTS: readonly { readonly title: string; readonly event: JsonObject & { readonly forMs?: number } }[] = [
+  { title: "something stands in its way", event: { type: "STAND", forMs: 15_000 } },
+  { title: "nothing is heard of it", event: { type: "SILENCE", forMs: 15_000 } },
+  { title: "its position jumps", event: { type: "POSE_JUMP", forMs: 15_000, dxM: 0.9, dyM: 0 } },
+  { title: "somebody carries it 3 m east", event: { type: "CARRIED", dxM: 3, dyM: 0 } },
+  { title: "it reports a fault", event: { type: "FAULT", forMs: 15_000 } },
+  { title: "its wheels do not turn", event: { type: "STUCK", forMs: 15_000 } },
+  // Longer than an operation may take.
+  { title: "its loading does not end", event: { type: "OPERATION_HANGS", forMs: 150_000 } },
 ];
-const SECONDS = 15;
 
 interface DrillProps {
   readonly now: FleetNow;
@@ -87,15 +89,15 @@ function FaultForm({ now, send }: FormProps) {
   const robots = now.trucks.map(({ robot_id }) => robot_id);
   const robot = useSignal(robots[0] ?? "");
   const title = useSignal(FAULTS[0]?.title ?? "");
-  const fault = FAULTS.find((one) => one.title === title.value);
-  const body = { robotId: robot.value, fault: { kind: fault?.kind ?? "", for_ms: SECONDS * 1000, ...fault?.more } };
+  const event = FAULTS.find((one) => one.title === title.value)?.event;
+  const lasts = event?.forMs === undefined ? "" : `, for ${event.forMs / 1000} s`;
   return (
     <form
       class="drill-form"
       aria-label="Drill a failure"
-      onSubmit={(event) => {
-        event.preventDefault();
-        void send("faults", body, `${robot.value}: ${title.value}, for ${SECONDS} s.`)();
+      onSubmit={(submit) => {
+        submit.preventDefault();
+        void send("faults", { robotId: robot.value, ...event }, `${robot.value}: ${title.value}${lasts}.`)();
       }}
     >
       <Choice name="truck" options={robots} value={robot.value} onChange={(value) => (robot.value = value)} />

@@ -63,7 +63,7 @@ def check(
         if source is not None and trucks is not None:
             findings += files.unread_members(graph, profiles)
             found = examine(source, trucks, settings)
-            findings += found.findings
+            findings += files.with_places(found.findings, graph)
             site = found.compiled
         advance(3)
         if site is not None and group is not None and trucks is not None:

@@ -69,7 +69,8 @@ def compile(
         advance(1)
         found = examine(source, trucks, settings, before)
         advance(3)
-        findings, certificate = (*files.unread_members(graph, profiles), *found.findings), None
+        findings = (*files.unread_members(graph, profiles), *files.with_places(found.findings, graph))
+        certificate = None
         if found.compiled is not None and group is not None:
             certificate, findings = _certified(found.compiled, group, trucks, findings)
         advance(STEPS)
@@ -112,7 +113,8 @@ def _refusal(said: Output, graph: Path, findings: "tuple[Finding, ...]", tell: b
     errors = report.ranked(errors_of(findings))
     more = f" and {len(errors) - 1} more" if len(errors) > 1 else ""
     remedy = f" ({errors[0].remedy})" if errors[0].remedy else ""
+    line = f" in line {errors[0].details['line']}" if errors[0].details.get("line") else ""
     return MapRefused(
-        f"{graph} cannot be used: {errors[0].code.value}: {errors[0].message}{remedy}{more}",
+        f"{graph} cannot be used: {errors[0].code.value}{line}: {errors[0].message}{remedy}{more}",
         findings=report.findings_form(findings),
     )

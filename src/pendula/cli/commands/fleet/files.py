@@ -74,6 +74,14 @@ def unread_members(graph: Path, profiles: Path) -> "tuple[Finding, ...]":
     return (*unread_graph(read_file(graph)), *unread_profiles(read_file(profiles)))
 
 
+def with_places(findings: "Iterable[Finding]", graph: Path) -> "tuple[Finding, ...]":
+    """Findings of the compiler, those about single edges with their places in the file."""
+    from pendula.documents import read_file
+    from pendula.fleet.reading import with_places
+
+    return with_places(findings, read_file(graph))
+
+
 def params_of(file: Path | None, granularity: GranularityChoice | None) -> "CompileParams":
     """The parameters of a file, or the defaults; the granularity of the command line comes before both."""
     from msgspec.structs import replace

@@ -3,12 +3,13 @@
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pendula.cli.failing import keeping, require
 from pendula.cli.output import JsonFlag, Output, example, tables_of
+from pendula.cli.writing import write_pieces
 from pendula.kernel.errors import InputRefused, WrongUsage
 
 if TYPE_CHECKING:
@@ -196,18 +197,8 @@ def export(
                 sys.stdout.buffer.write(line + b"\n")
             sys.stdout.buffer.flush()
             return
-        _write_lines(out, ticks)
-
-
-def _write_lines(out: Path, ticks: Any) -> None:
-    """A whole file or none: a replay may end in the middle."""
-    part = out.with_name(out.name + ".part")
-    try:
-        with part.open("wb") as file:
-            file.writelines(line + b"\n" for line in ticks)
-        part.replace(out)
-    finally:
-        part.unlink(missing_ok=True)
+        # Whole or not at all: a replay may end in the middle.
+        write_pieces(out, (line + b"\n" for line in ticks))
 
 
 def incidents(

@@ -106,6 +106,10 @@ def ran(form: Mapping[str, Any]) -> "RenderableType":
     told = [(one["atMs"], one["invariant"], one["message"]) for one in form["violations"]]
     told += [(one["atMs"], one["incidentId"], one["message"]) for one in form["incidents"]]
     parts += [Text(f"{at} ms, {name}: {message}") for at, name, message in told[:MOST_ROWS]]
+    parts += [
+        Text(f"{one['atMs']} ms, {one['type']} ({one['actionId']}) was refused: {one['message']} ({one['code']})")
+        for one in form["refusedActions"][:MOST_ROWS]
+    ]
     parts += [Text(f"not as expected: {sentence}", style="bold red") for sentence in form["unmet"]]
     if not form["unmet"]:
         parts.append(Text("Everything came out as expected.", style="bold green"))
@@ -162,7 +166,8 @@ def versus(form: Mapping[str, Any]) -> "RenderableType":
         a, b = (form[side]["waitMsByReason"].get(code, 0) for side in "ab")
         rows.append((f"waiting, {code}", f"{a} ms", f"{b} ms"))
     rows += [(f"differ in {name}", "", str(count)) for name, count in form["differences"].items()]
-    return Group(facts(head), table(("", "a, as recorded", "b"), rows))
+    told = [facts(head), table(("", "a, as recorded", "b"), rows)]
+    return Group(*told) if first is None else Group(*told, Text(_ONE_DROVE))
 
 
 def incidents(form: Mapping[str, Any]) -> "RenderableType":
@@ -180,8 +185,26 @@ def incidents(form: Mapping[str, Any]) -> "RenderableType":
 _FIGURES = ("grants", "stops", "refusedRoutes", "alerts", "tasksDone")
 
 
+_ONE_DROVE = (
+    "The trucks drove as a told them, and b heard the same reports: b's figures say what it would have decided in each "
+    "moment, not where that would have led. For that, run a scenario with both."
+)
+
+
 def _first(one: Mapping[str, Any]) -> str:
-    return f"tick {one['tick']}, {one['robotId']}, {one['field']}: {one['a']} and {one['b']}"
+    a, b = (_decided(one["field"], one[side]) for side in "ab")
+    return f"tick {one['tick']}, {one['robotId']}, {one['field']}: {a} in a, {b} in b"
+
+
+def _decided(field: str, value: Any) -> str:
+    match field, value:
+        case _, None:
+            return "none"
+        case "grant", {"routeId": route, "endUm": end}:
+            return f"{route} up to {end / 1e6:g} m"
+        case "holdPoint", int():
+            return f"{value / 1e6:g} m"
+    return str(value)
 
 
 def _certificate(form: Mapping[str, Any]) -> "RenderableType":

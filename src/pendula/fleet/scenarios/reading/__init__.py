@@ -8,5 +8,6 @@ traffic_params   the parameters of traffic
 """
 
 from pendula.fleet.scenarios.reading.document import read_scenario
+from pendula.fleet.scenarios.reading.events import read_drill
 
-__all__ = ["read_scenario"]
+__all__ = ["read_drill", "read_scenario"]

@@ -1,16 +1,17 @@
 """What happens in a scenario, as its file says it: what goes wrong with a truck, for how long, and what people do."""
 
 from collections.abc import Mapping
+from decimal import Decimal
 
 from msgspec import UNSET
 
-from pendula.documents import Cursor, Members
+from pendula.documents import Cursor, Document, Members
 from pendula.fleet.contracts.traffic import AnchorPlace, OperatorAction
 from pendula.fleet.model import CONTRACT_VERSION
 from pendula.fleet.operators import ActionType
 from pendula.fleet.reading.values import length, name
 from pendula.fleet.scenarios.model import ScenarioEvent, ScenarioRoute
-from pendula.fleet.simulator.faults import Fault, FaultKind
+from pendula.fleet.simulator.faults import FARTHEST_M, LONGEST_MS, Fault, FaultKind
 from pendula.fleet.simulator.settings import FaultRate
 from pendula.fleet.units import micro
 
@@ -27,7 +28,6 @@ _OF_PEOPLE = (
 )
 ROUTE = "ROUTE"
 _OF_ROUTES = ("toNodeId", "leavesAtNodeId")
-_FARTHEST_M = 1000
 _MOST_AN_HOUR = 3600
 _DURATION = ("forMs",)
 _MEMBERS = ("forMs", "dxM", "dyM", "byM", "byMs")
@@ -73,15 +73,16 @@ def _route(at: Cursor, it: Members) -> ScenarioRoute:
 
 
 def _action(it: Members, kind: ActionType) -> OperatorAction:
-    """What a person does; who and why are made up where they are not said."""
+    """What a person does; its id, who and why are made up where they are not said."""
     for member in _MEMBERS:
         if member in it:
             it[member].refuse(f"{kind} is done by people: it has no {member}")
     anchor = it["anchor"].object(required=("edgeKey", "sM")) if "anchor" in it else None
     at_ms = it["atMs"].integer(min=0)
+    about = [it[one].text(default="") for one in ("robotId", "taskId") if one in it]
     return OperatorAction(
         contractVersion=CONTRACT_VERSION,
-        actionId=it["actionId"].text(min=1, default=f"{kind}-{at_ms}"),
+        actionId=it["actionId"].text(min=1, default="-".join([kind, *about, str(at_ms)])),
         ts=at_ms,
         operatorId=it["operatorId"].text(min=1, default="scenario"),
         type=kind,
@@ -98,12 +99,25 @@ def _action(it: Members, kind: ActionType) -> OperatorAction:
 def chance(at: Cursor) -> FaultRate:
     """A fault that happens to every truck so many times an hour."""
     it = at.object(required=("type", "perHour"), optional=_MEMBERS)
+    return FaultRate(_drilled(at, it), it["perHour"].integer(min=1, max=_MOST_AN_HOUR, default=1))
+
+
+def read_drill(document: Document) -> tuple[str, Fault]:
+    """A truck and what goes wrong with it at once, in the words of an event. Raises `DocumentRefused`."""
+    return document.read(_drill)
+
+
+def _drill(root: Cursor) -> tuple[str, Fault]:
+    it = root.object(required=("robotId", "type"), optional=_MEMBERS)
+    return name(it["robotId"]), _drilled(root, it)
+
+
+def _drilled(at: Cursor, it: Members) -> Fault:
     kind = it["type"].text(min=1)
     if kind and kind not in set(FaultKind):
         it["type"].refuse(f"there is no fault {kind!r}", allowed=tuple(FaultKind))
-        kind = FaultKind.STAND
-    fault = _fault(at, it, FaultKind(kind or FaultKind.STAND))
-    return FaultRate(fault, it["perHour"].integer(min=1, max=_MOST_AN_HOUR, default=1))
+        return Fault(FaultKind.STAND, 1)
+    return _fault(at, it, FaultKind(kind or FaultKind.STAND))
 
 
 def _fault(at: Cursor, it: Members, kind: FaultKind) -> Fault:
@@ -116,13 +130,13 @@ def _fault(at: Cursor, it: Members, kind: FaultKind) -> Fault:
             it[member].refuse(f"{kind.value} {once}has no {member}", allowed=needs)
     return Fault(
         kind,
-        for_ms=it["forMs"].integer(min=1, default=1),
+        for_ms=it["forMs"].integer(min=1, max=LONGEST_MS, default=1),
         x_um=_off(it, "dxM"),
         y_um=_off(it, "dyM"),
-        by_um=length(it["byM"]) if "byM" in it else 0,
-        by_ms=it["byMs"].integer(min=1, default=0),
+        by_um=length(it["byM"], Decimal(FARTHEST_M)) if "byM" in it else 0,
+        by_ms=it["byMs"].integer(min=1, max=LONGEST_MS, default=0),
     )
 
 
 def _off(it: Members, member: str) -> int:
-    return micro(it[member].decimal(min=-_FARTHEST_M, max=_FARTHEST_M)) if member in it else 0
+    return micro(it[member].decimal(min=-FARTHEST_M, max=FARTHEST_M)) if member in it else 0

@@ -11,16 +11,18 @@ from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
+from pendula.documents import read_bytes
 from pendula.fleet.contracts.traffic import OperatorAction, OperatorAnswer
 from pendula.fleet.engine import FleetEngine
 from pendula.fleet.model import CONTRACT_VERSION
+from pendula.fleet.scenarios.reading import read_drill
 from pendula.fleet.tasks.model import GoodsReported, RoomReported, TaskEvent, TaskOrder, TaskSubmitted
 from pendula.kernel import canonical
 from pendula.server.errors import HttpRefused, json_response
-from pendula.server.rooms.fleet.bodies import ActionBody, FaultBody, StockBody, TaskAccepted, TaskBody
+from pendula.server.rooms.fleet.bodies import ActionBody, StockBody, TaskAccepted, TaskBody
 from pendula.server.rooms.fleet.fleets import FLEET, FleetName, loop_of
 from pendula.server.rooms.fleet.loop import FleetLoop
-from pendula.server.routes.bodies import read_body
+from pendula.server.routes.bodies import document_limits, read_body
 from pendula.server.routes.dependencies import Operator, Supervised
 from pendula.server.routes.openapi import CHANGE_ERRORS, answers, takes
 from pendula.server.views import encode_view
@@ -122,10 +124,10 @@ async def report_stock(fleet: FleetName, request: Request, supervisor: Supervise
 async def cause_fault(fleet: FleetName, request: Request, supervisor: Supervised, _: Operator) -> Response:
     """Let something go wrong with a simulated truck: a drill."""
     loop = loop_of(supervisor, fleet)
-    body = await read_body(request, FaultBody)
-    if body.robotId not in loop.engine.traffic.robot_ids:
-        raise TaskRefused(f"There is no truck {body.robotId!r}", reason="UNKNOWN_ROBOT")
-    loop.trucks.trouble(body.robotId, body.fault)
+    robot_id, fault = read_drill(read_bytes(await request.body(), limits=document_limits(supervisor.settings)))
+    if robot_id not in loop.engine.traffic.robot_ids:
+        raise TaskRefused(f"There is no truck {robot_id!r}", reason="UNKNOWN_ROBOT")
+    loop.trucks.trouble(robot_id, fault)
     return Response(status_code=204)
 
 

@@ -4,8 +4,9 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from pendula.fleet.contracts.maps import Number
 from pendula.fleet.contracts.traffic import AnchorPlace, RollingTargetCommand
-from pendula.fleet.simulator.faults import Fault
+from pendula.fleet.simulator.faults import LONGEST_MS, FaultKind
 from pendula.fleet.tick.observing import TruckReport
 
 # The journal keeps every word of it, and the desk a thousand answers with what was asked.
@@ -49,10 +50,16 @@ class StockBody(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class FaultBody(Struct, frozen=True, forbid_unknown_fields=True):
-    """What shall go wrong with a simulated truck, to see what the fleet makes of it."""
+    """What shall go wrong with a simulated truck at once, as an event of a scenario says it: which members a type needs
+    is in docs/reference/fleet-scenarios.md."""
 
     robotId: Name
-    fault: Fault
+    type: FaultKind
+    forMs: Annotated[int, Meta(ge=1, le=LONGEST_MS)] | UnsetType = UNSET
+    dxM: Number | UnsetType = UNSET
+    dyM: Number | UnsetType = UNSET
+    byM: Number | UnsetType = UNSET
+    byMs: Annotated[int, Meta(ge=1, le=LONGEST_MS)] | UnsetType = UNSET
 
 
 class ReportsBody(Struct, frozen=True, forbid_unknown_fields=True):

@@ -184,6 +184,16 @@ class Fleets:
         return DEMO_SIMULATION if self._demo and host.name == DEMO_NAME else None
 
 
+class ServedJournal(RingJournal):
+    """The journal of a served fleet. What only memory has is lost with its end, and the log says so."""
+
+    def close(self) -> None:
+        super().close()
+        if self.degraded is not None:
+            lost = f"what was decided after record {self.written_n} is in no journal: {self.degraded}"
+            log.error("journal_not_whole", path=str(self.directory), problem=lost)
+
+
 def opened(inner: FileJournal) -> RingJournal:
     """The journal of a fleet, with the map beside it made known to the engine that is about to begin."""
     try:
@@ -191,7 +201,7 @@ def opened(inner: FileJournal) -> RingJournal:
     except MapDamaged as error:
         log.warning("map_unusable", problem=error.message)
         inner.disk.remove(MAP_FILE)
-    return RingJournal(inner)
+    return ServedJournal(inner)
 
 
 def _keep_map_beside(loop: FleetLoop) -> None:

@@ -15,7 +15,7 @@ import structlog
 
 from pendula.fleet.commands import Tick
 from pendula.fleet.contracts.traffic import HoldReason, OperatorAction, OperatorAnswer
-from pendula.fleet.engine import FleetEngine
+from pendula.fleet.engine import LOGGING_DEGRADED, LOGGING_RESTORED, FleetEngine, took_place
 from pendula.fleet.events import AlertRaised, FleetEvent, Incident, OperatorAnswered, TaskEventRefused
 from pendula.fleet.operators import is_same
 from pendula.fleet.runs import Bundler, RingJournal
@@ -36,6 +36,8 @@ from pendula.server.views import State
 MANAGER = "fleet"
 FALLS_BEHIND = "FLEET_FALLS_BEHIND"
 KEEPS_UP = "FLEET_KEEPS_UP"
+# What whoever keeps the machine has to know, though no truck stands.
+OF_THE_JOURNAL = (LOGGING_DEGRADED, LOGGING_RESTORED)
 MOST_ALERTS = 200
 MOST_WAITING = 256
 # So many ticks in a row may fail, each without a trace, before a fleet counts as one that does not tick any more.
@@ -201,7 +203,7 @@ class FleetLoop:
             return
         self._failures, self._again = 0, ()
         self._figures.ticked(self.host.name, asyncio.get_running_loop().time() - before, outcome.events)
-        self._restarted = False
+        self._restarted = self._restarted and not took_place(outcome)
         # Nobody else submits, so what goes out is what this tick decided.
         engine = self.engine
         orders = engine.orders_out
@@ -242,6 +244,8 @@ class FleetLoop:
                     self.alerts.append(
                         AlertNow(tick, now, "alert", alert, code=alert.code, robot_ids=names, message=said)
                     )
+                    if alert.code in OF_THE_JOURNAL:
+                        log.warning(alert.code.lower(), fleet=self.host.name, problem=said)
                 case Incident():
                     names = list(event.robot_ids)
                     self.alerts.append(

@@ -105,9 +105,9 @@ class Bands(Struct, frozen=True):
 
 class TruckNow(Struct, frozen=True):
     """One truck. `stop`: its stop line; `refuge`: where its grant ends; `because`: who is in its way, to the root.
-    `silent`: nothing fresh is heard of it, nobody said that it is absent; `needs_person`: it stands until one acts;
-    `releasable`: what may be freed by force, nothing while it may move and never where it stands; `report_age`: None
-    before its first report."""
+    `silent`: nothing fresh is heard of it, nobody said that it is absent; `needs_person`: it stands until one acts, or
+    was stopped `waitAlertMs` ago; `releasable`: what may be freed by force, nothing while it may move and never where
+    it stands; `report_age`: None before its first report."""
 
     robot_id: str
     profile_id: str
