@@ -192,10 +192,11 @@ class Run:
                 {"atMs": one.at_ms, "invariant": one.invariant, "message": one.sentence} for one in measures.breaches
             ],
             "incidents": [one.form(at_ms) for at_ms, one in measures.incidents],
-            "refusedActions": [one.form(at_ms) for at_ms, one in measures.refused_actions.values()],
             "tasks": {"done": book.done, "held": book.held, "open": len(book.open)},
             "digest": "sha256:" + self._hash.hexdigest(),
         }
+        if measures.refused_actions:
+            form["refusedActions"] = [one.form(at_ms) for at_ms, one in measures.refused_actions.values()]
         return Result(form, tuple(unmet(self.outcome(), self.scenario.expect)))
 
     def outcome(self) -> Outcome:
