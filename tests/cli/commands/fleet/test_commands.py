@@ -409,9 +409,8 @@ def test_parameters_of_traffic_that_do_not_fit_a_truck_are_doubted(site: Site, p
     exact = site.changed("exact.json", site.trucks, exactly)
     told = json.loads(pendula("fleet", "check", site.graph, "--profiles", exact, "--json").out)["doubts"]
 
-    assert [one for one in told if "OFF_ROUTE_THRESHOLD" in one] == [
-        "needs other parameters of traffic: OFF_ROUTE_THRESHOLD: offRouteThresholdM is 0.2, the errors of FL-STD allow "
-        "0.13 to 0.15: give one of these in params"
+    assert [one.partition("OFF_ROUTE_THRESHOLD: ")[2] for one in told if "parameters of traffic" in one] == [
+        "offRouteThresholdM is 0.2, the errors of FL-STD allow 0.13 to 0.15: give one of these in params"
     ]
 
 
