@@ -81,9 +81,9 @@ class Run:
             if robot.start_node_id != robot.park_node_id
         }
         self.config = config_form(config_of(scenario, self.site, elsewhere))
+        register(scenario.profiles)
         self.engine = FleetEngine.create(self.config)
         self.road: Road = self.engine if road is None else road(self.engine, self.config)
-        register(scenario.profiles)
         self.world = World(self.site, starts, scenario.world, scenario.seed)
         # The way to the trucks of this world; whoever connects real ones puts another in its place.
         self.gateway: Gateway = SimulatedGateway(self.world)
