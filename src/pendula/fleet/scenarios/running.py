@@ -81,9 +81,9 @@ class Run:
             if robot.start_node_id != robot.park_node_id
         }
         self.config = config_form(config_of(scenario, self.site, elsewhere))
+        register(scenario.profiles)
         self.engine = FleetEngine.create(self.config)
         self.road: Road = self.engine if road is None else road(self.engine, self.config)
-        register(scenario.profiles)
         self.world = World(self.site, starts, scenario.world, scenario.seed)
         # The way to the trucks of this world; whoever connects real ones puts another in its place.
         self.gateway: Gateway = SimulatedGateway(self.world)
@@ -197,10 +197,11 @@ class Run:
                 {"atMs": one.at_ms, "invariant": one.invariant, "message": one.sentence} for one in measures.breaches
             ],
             "incidents": [one.form(at_ms) for at_ms, one in measures.incidents],
-            "refusedActions": [one.form(at_ms) for at_ms, one in measures.refused_actions.values()],
             "tasks": {"done": book.done, "held": book.held, "open": len(book.open)},
             "digest": "sha256:" + self._hash.hexdigest(),
         }
+        if measures.refused_actions:
+            form["refusedActions"] = [one.form(at_ms) for at_ms, one in measures.refused_actions.values()]
         return Result(form, tuple(unmet(self.outcome(), self.scenario.expect)))
 
     def outcome(self) -> Outcome:
