@@ -15,6 +15,7 @@ from pendula.fleet.contracts.traffic import OperatorAction
 from pendula.fleet.events import FleetEvent
 from pendula.fleet.gateway.protocol import Gateway, Received
 from pendula.fleet.gateway.reception import heard
+from pendula.fleet.gateway.registration import register
 from pendula.fleet.runs.recording import Recording
 from pendula.fleet.tasks import OperationDone, TaskEvent
 from pendula.kernel.driver import EngineDefect
@@ -32,6 +33,8 @@ class Manager:
     last one."""
 
     def __init__(self, recording: Recording, gateway: Gateway, now_ms: Callable[[], int]) -> None:
+        """Raises `RobotRefused` where there is a truck that nobody can stop."""
+        register(recording.engine.config.profiles)
         self.recording = recording
         self.withheld = 0
         self.trouble: str | None = None
