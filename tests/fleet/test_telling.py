@@ -7,6 +7,7 @@ from hashlib import sha256
 import msgspec
 import pytest
 
+from pendula.fleet import telling
 from pendula.fleet.contracts.traffic import Health, PriorityClass
 from pendula.fleet.driving.records import Record, Retraction, Waiting
 from pendula.fleet.events import HoldChanged, Incident, Ticked
@@ -41,6 +42,15 @@ def test_the_digest_of_commands_is_that_of_their_contract_numbers() -> None:
         assert ticked.commands == "sha256:" + sha256(msgspec.msgpack.encode(decided)).hexdigest()
         seen |= {metres(um) for one in outputs.aims for um in (one.target_um, one.stop_um, one.speed_um_s)}
     assert len(seen) > 20
+
+
+def test_texts_of_lengths_are_those_of_the_contract_and_not_kept_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(telling, "MOST_TEXTS", 50)
+    texts = telling._Metres()
+
+    for micros in (*range(-2_000_000, 2_000_001, 7_919), 0, -1, 1_000_000, 1_500_000):
+        assert texts[micros] == texts[micros] == str(metres(micros))
+        assert len(texts) <= 50
 
 
 def lost_on_another(hall: Hall) -> None:
