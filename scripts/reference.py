@@ -21,6 +21,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from prometheus_client import CollectorRegistry
+
 import pendula
 from pendula.cli.failing import MEANINGS
 from pendula.kernel.limits import ALL, Limit
@@ -252,8 +254,15 @@ def _usage(words: str, command: Any) -> str:
 def _parameter(it: Any) -> tuple[str, str, str]:
     name = ", ".join([*it.opts, *it.secondary_opts]) if it.param_type_name == "option" else it.metavar or it.name
     value = "" if it.param_type_name == "argument" or it.is_flag else f" {it.metavar or _kind(it)}"
-    default = it.show_default if isinstance(it.show_default, str) else ""
-    return code(name + value), it.help or "", "required" if it.required else default
+    return code(name + value), it.help or "", "required" if it.required else _shown(it)
+
+
+def _shown(it: Any) -> str:
+    """The default as the help of the program shows it."""
+    if isinstance(it.show_default, str):
+        return it.show_default
+    unsaid = it.show_default is False or getattr(it, "is_flag", False) or it.default in (None, (), [])
+    return "" if unsaid else str(getattr(it.default, "value", it.default))
 
 
 def _kind(it: Any) -> str:
@@ -318,6 +327,7 @@ def http() -> str:
     from pendula.server.app import create_app
     from pendula.server.metrics import Metrics
     from pendula.server.rooms import rooms_for
+    from pendula.server.rooms.fleet.figures import Figures
     from pendula.server.settings import Settings
 
     told = Settings(demo=True)
@@ -330,14 +340,25 @@ def http() -> str:
     for name, shape in sorted(document["components"]["schemas"].items()):
         parts += _shape(name, shape)
     parts += ["## Metrics", "", "At `/metrics`, in Prometheus' text form.", ""]
-    rows = [(code(metric.name), metric.type, f"{metric.documentation}.") for metric in Metrics().registry.collect()]
-    parts += table(("name", "kind", "means"), rows)
+    parts += _metrics(Metrics().registry)
+    of_fleets = CollectorRegistry()
+    Figures(of_fleets, dict)
+    parts += ["Of every fleet that is served, with the label `fleet`:", "", *_metrics(of_fleets)]
     intro = (
         "What a server answers, from its own `/openapi.json`, which has every detail. `tally` is the room of the "
         "demo; every room has the same routes under its own name. Errors have the shape `ErrorView` everywhere, and "
         "every answer carries `X-Request-Id`."
     )
     return page("HTTP", intro, parts)
+
+
+def _metrics(registry: CollectorRegistry) -> Iterator[str]:
+    """Under the names that are read; beside the numbers of a histogram there are its `_sum` and `_count`."""
+    rows = [
+        (code(one.name + ("_total" if one.type == "counter" else "")), one.type, f"{one.documentation.rstrip('.')}.")
+        for one in registry.collect()
+    ]
+    return table(("name", "kind", "means"), rows)
 
 
 def _operation(method: str, path: str, operation: Mapping[str, Any]) -> Iterator[str]:

@@ -195,6 +195,21 @@ def test_a_truck_of_which_nothing_is_heard_is_declared_absent(silent: Page, watc
     assert watched.errors == []
 
 
+def test_everything_that_the_page_drills_is_taken(fleets: str, watched: Watched) -> None:
+    page = opened(watched.page, f"{fleets}/paused")
+    page.get_by_test_id("panel-drill").locator("summary").click()
+    form = page.get_by_role("form", name="Drill a failure")
+    faults = form.get_by_label("what goes wrong")
+    titles = faults.locator("option").all_inner_texts()
+    for title in titles:
+        faults.select_option(title)
+        form.get_by_test_id("do-drill").click()
+        expect(page.get_by_test_id("panel-drill").get_by_role("status")).to_contain_text(title)
+
+    assert "its loading does not end" in titles
+    assert watched.errors == []
+
+
 def test_what_was_asked_about_one_truck_is_not_asked_about_the_next(fleet: Page) -> None:
     fleet.get_by_test_id("truck-R1").click()
     fleet.get_by_test_id("do-PAUSE_ROBOT").click()

@@ -5,7 +5,9 @@ import re
 from pathlib import Path
 
 import pytest
+from prometheus_client import CollectorRegistry, generate_latest
 
+from pendula.server.rooms.fleet.figures import Figures
 from scripts import reference
 from tests.docs.markdown import ROOT
 
@@ -118,3 +120,31 @@ def test_a_code_without_a_line_and_a_line_without_a_code_are_told(
 
     assert reference.main(["--check"]) == 1
     assert capsys.readouterr().err == "docs/reference/codes.toml: no line for busy; no such code as buzy\n"
+
+
+def test_defaults_of_options_are_in_the_page_of_commands() -> None:
+    page = reference.commands()
+
+    assert re.search(r"^\| `--minutes T` \| Simulated minutes of each run\. \| 20 \|$", page, re.MULTILINE)
+    assert re.search(r"^\| `--trucks N-M` \| .* \| 1 to all \|$", page, re.MULTILINE)
+
+
+def test_metrics_of_fleets_are_in_the_page_of_http_under_the_names_that_are_read() -> None:
+    registry = CollectorRegistry()
+    figures = Figures(registry, dict)
+    figures.ticked("hall", 0.01, [])
+    figures.lost("hall", 1.0)
+    read = {line.split()[2] for line in generate_latest(registry).decode().splitlines() if line.startswith("# TYPE")}
+    page = (ROOT / "docs/reference/http.md").read_text(encoding="utf-8")
+
+    assert "pendula_fleet_seconds_lost_total" in read
+    told = set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE))
+    assert {one for one in read if not one.endswith("_created")} <= told
+
+
+def test_routes_that_answer_nothing_say_how_they_refuse() -> None:
+    page = (ROOT / "docs/reference/http.md").read_text(encoding="utf-8")
+    bare = re.findall(r"^- answers 204; refuses with 422$", page, re.MULTILINE)
+
+    assert "### `POST /api/v1/fleet/{fleet}/reports`" in page
+    assert bare == []

@@ -1,11 +1,17 @@
 """Commands that are not acknowledged, commands that move nothing, stop lines that are passed."""
 
 import pytest
+from msgspec import structs
 
 from pendula.fleet.contracts.traffic import CommandMode, Health, HoldReason, RobotStatus
+from pendula.fleet.driving.params import TrafficParams
+from pendula.fleet.driving.records import Record, Waiting
+from pendula.fleet.driving.stops import Stop, hold_of
 from pendula.fleet.explain import sentence
 from pendula.fleet.geometry.angles import turn_urad
-from pendula.fleet.tick import OrderKind
+from pendula.fleet.health.obedience import has_stuck, is_unheard
+from pendula.fleet.tick import OrderKind, TickInputs
+from pendula.fleet.views.reasons import resource_id
 from tests.fleet.health.troubled import Hall
 
 
@@ -111,6 +117,12 @@ def test_a_truck_that_passes_its_stop_line_is_stopped_and_holds_what_it_covers()
     assert doubt is not None
     assert hall.traffic._locks.truck(0).held >= set(doubt.extra)
     assert doubt.extra
+    # However long it stands there: nobody has cleared it.
+    hall.first.v = 0
+    for _ in range(40):
+        hall.first.ack = hall.step().commands[0].seq
+    assert hall.traffic.why("R1").code == "STOP_OVERRUN"
+    assert hall.traffic._locks.truck(0).held >= set(doubt.extra)
 
 
 @pytest.mark.req("FLT-FAIL-3")
@@ -118,6 +130,7 @@ def test_a_truck_that_passes_its_stop_line_is_stopped_and_holds_what_it_covers()
     ("trouble", "code"),
     [
         ({"status": RobotStatus.FAULT, "deaf": True, "off": (0, 2_000_000)}, "STOP_ROBOT_FAULT"),
+        ({"status": RobotStatus.OFFLINE, "deaf": True}, "STOP_OFFLINE"),
         ({"mute": True, "deaf": True}, "STOP_OFFLINE"),
         ({"deaf": True, "off": (0, 2_000_000)}, "STOP_NO_COMMS"),
         ({"off": (0, 2_000_000)}, "STOP_POSE_JUMP"),
@@ -132,6 +145,36 @@ def test_of_several_reasons_the_gravest_counts(trouble: dict[str, object], code:
     hall.run(30)
 
     assert hall.traffic.why("R1").code == code
+
+
+@pytest.mark.req("FLT-FAIL-3")
+def test_a_truck_that_reported_a_fault_and_fell_silent_has_a_fault() -> None:
+    hall = Hall()
+    hall.first.status = RobotStatus.FAULT
+    hall.step()
+    hall.first.mute = True
+    hall.run(30)
+
+    assert hall.traffic.why("R1").code == "STOP_ROBOT_FAULT"
+
+
+@pytest.mark.req("FLT-FAIL-2", "FLT-FAIL-3")
+def test_every_stop_belongs_to_one_reason_and_the_order_of_stops_is_that_of_the_reasons() -> None:
+    order = [HoldReason.ROBOT_FAULT, HoldReason.OFFLINE, HoldReason.NO_COMMS, HoldReason.SAFETY_STOP]
+    found = [hold_of(one) for one in Stop]
+
+    assert found == sorted(found, key=[*order, HoldReason.TRAFFIC_HOLD].index)
+    assert [one for one in Stop if hold_of(one) is HoldReason.TRAFFIC_HOLD] == [Stop.SAFE_STATE]
+
+
+@pytest.mark.req("FLT-FAIL-1", "FLT-RTP-8")
+def test_a_truck_cannot_acknowledge_what_it_was_not_told_yet() -> None:
+    hall = Hall()
+    sent = hall.record().seq
+    hall.first.deaf, hall.first.ack = True, sent + 1_000
+    hall.step()
+
+    assert hall.record().ack_seq == sent
 
 
 @pytest.mark.req("FLT-FAIL-2", "FLT-FAIL-7")
@@ -161,6 +204,40 @@ def test_three_reports_in_a_row_that_cannot_be_make_a_truck_stale() -> None:
     assert told[2:] == ["STOP_STALE_TELEMETRY"] * 2
     assert "STOP_STALE_TELEMETRY" not in told[:2]
     assert hall.traffic.why("R1").code != "STOP_STALE_TELEMETRY"
+
+
+@pytest.mark.req("FLT-FAIL-17")
+@pytest.mark.parametrize(("ahead_ms", "dropped"), [(200, []), (201, ["REPORT_FROM_THE_FUTURE"])])
+def test_a_clock_may_be_ahead_by_a_fifth_of_a_second(ahead_ms: int, dropped: list[str]) -> None:
+    hall = Hall()
+    hall.first.clock_ms = ahead_ms
+    told = hall.step()
+
+    assert [one.code for one in told.dropped_reports] == dropped
+
+
+@pytest.mark.req("FLT-FAIL-17")
+def test_three_reports_in_a_row_that_are_older_than_the_last_make_a_truck_stale() -> None:
+    hall = Hall()
+    hall.first.clock_ms = -10_000
+    dropped = [one.code for _ in range(3) for one in hall.step().dropped_reports]
+
+    assert dropped == ["REPORT_OUTDATED"] * 3
+    assert hall.traffic.why("R1").code == "STOP_STALE_TELEMETRY"
+
+
+@pytest.mark.req("FLT-FAIL-18")
+@pytest.mark.parametrize(("after_ms", "unheard"), [(1_500, False), (1_501, True)])
+def test_a_truck_is_not_heard_when_it_acknowledged_nothing_new_for_a_second_and_a_half(
+    after_ms: int, unheard: bool
+) -> None:
+    record = Hall().record().copied()
+    record.seq, record.ack_seq, record.ack_ms = 20, 19, 0
+    silent = structs.replace(record.profile, capabilities=("stop",))
+
+    assert is_unheard(record, after_ms, TrafficParams()) is unheard
+    record.profile = silent
+    assert not is_unheard(record, after_ms, TrafficParams())
 
 
 def turning() -> Hall:
@@ -271,3 +348,58 @@ def test_a_truck_that_drives_on_though_it_has_to_stop_is_named_once() -> None:
     hall.first.v = 0
     hall.step()
     assert sentence(hall.traffic.why("R1")) == "R1 stops: an operator paused it."
+
+
+def sent_ahead(ahead_um: int = 1_000_000) -> Record:
+    """A truck that is sent so far ahead on its way, and for which nothing is in the way."""
+    record = Hall().record().copied()
+    record.waiting = record.crawl_ms = None
+    record.acted = 0 if record.track is None else len(record.track.acts)
+    record.target_um = record.at_um + ahead_um
+    return record
+
+
+def sticks(record: Record, moves_um: int = 0) -> bool:
+    """Whether it is stuck after a little more than five seconds in which it came so far."""
+    params = TrafficParams()
+    begin = record.at_um
+    for now in range(0, 5_101, 100):
+        record.at_um = begin + moves_um * now // 5_100
+        found = has_stuck(record, now, params)
+    return found
+
+
+@pytest.mark.req("FLT-FAIL-13")
+@pytest.mark.parametrize(("ahead_um", "stuck"), [(300_000, False), (300_001, True)])
+def test_a_truck_has_to_move_when_its_target_is_more_than_thirty_centimetres_ahead(ahead_um: int, stuck: bool) -> None:
+    assert sticks(sent_ahead(ahead_um)) is stuck
+
+
+@pytest.mark.req("FLT-FAIL-13")
+@pytest.mark.parametrize(("moves_um", "stuck"), [(49_999, True), (50_000, False)])
+def test_less_than_five_centimetres_are_no_movement(moves_um: int, stuck: bool) -> None:
+    assert sticks(sent_ahead(), moves_um) is stuck
+
+
+@pytest.mark.req("FLT-FAIL-13")
+@pytest.mark.parametrize(("left_um", "stuck"), [(500_000, False), (500_001, True)])
+def test_a_hold_point_within_reach_explains_why_a_truck_stands_that_waits(left_um: int, stuck: bool) -> None:
+    record = sent_ahead()
+    record.waiting = Waiting("WAIT_NODE", None, 1, None)
+    record.hold_um = record.at_um + left_um
+
+    assert sticks(record) is stuck
+
+
+@pytest.mark.req("FLT-FAIL-13")
+def test_the_alert_of_a_stuck_truck_names_who_is_in_its_way_and_where() -> None:
+    hall = Hall()
+    draft = hall.traffic._draft(TickInputs(hall.now + 100))
+    record = draft.records[0]
+    zone = hall.site.zone(hall.site.node_number["A1"])
+    record.waiting, record.stop_code = Waiting("WAIT_NODE", zone, 1, None), Stop.STUCK
+    draft.failed(record, [2])
+    found = draft.alerts[-1].details
+
+    assert (found["blocker"], found["resource"], found["cutOff"]) == ("R2", resource_id(hall.site, zone), ["R3"])
+    assert (found["holdPointUm"], found["lastAckSeq"]) == (record.hold_um, record.ack_seq)

@@ -158,6 +158,20 @@ def test_nothing_of_a_truck_that_may_move_is_freed() -> None:
     assert hall.traffic._locks.truck(0).held & held
 
 
+@pytest.mark.req("FLT-FAIL-11", "FLT-FAIL-1")
+@pytest.mark.parametrize(("paused", "code"), [(False, "ROBOT_NOT_STOPPED"), (True, "ROBOT_STANDS_THERE")])
+def test_traffic_frees_nothing_under_a_truck_whoever_asks(paused: bool, code: str) -> None:
+    hall = Hall()
+    if paused:
+        hall.order(OrderKind.PAUSE)
+        hall.run(40)
+    held = hall.traffic._locks.truck(0).held
+    told = hall.order(OrderKind.FORCE_RELEASE, resources=tuple(sorted(names(hall))))
+
+    assert [(one.code, one.freed) for one in told.applied_orders] == [(code, ())]
+    assert hall.traffic._locks.truck(0).held & held
+
+
 @pytest.mark.req("FLT-FAIL-11")
 def test_a_paused_truck_that_still_rolls_is_not_standing() -> None:
     hall = Hall()
@@ -209,6 +223,18 @@ def test_after_a_restart_nobody_gets_anything_before_everybody_was_heard() -> No
 
 
 @pytest.mark.req("FLT-FAIL-14")
+def test_no_route_is_accepted_before_everybody_was_heard() -> None:
+    yard = Yard(scene("reference-hall"), reference_fleet(3), [FL_STD])
+    yard.drivers["R3"].mute = True
+    yard.send("R1", "A1")
+    early = [plan.robot_id for _ in range(10) for plan in yard.step().accepted_routes]
+    yard.drivers["R3"].mute = False
+    later = [plan.robot_id for _ in range(3) for plan in yard.step().accepted_routes]
+
+    assert (early, later) == ([], ["R1"])
+
+
+@pytest.mark.req("FLT-FAIL-14")
 def test_after_a_restart_what_was_under_way_for_long_does_not_count_as_heard() -> None:
     hall = Hall()
     third = hall.drivers["R3"]
@@ -257,6 +283,26 @@ def test_a_truck_that_is_said_not_to_be_there_is_not_waited_for_and_keeps_its_pl
     assert [one.code for one in told.applied_orders] == [None]
     assert hall.goes_on("R1")
     assert set(hall.record(2).keeps) == kept
+    hall.drivers["R3"].mute = False
+    hall.step()
+    assert not hall.record(2).absent
+
+
+@pytest.mark.req("FLT-FAIL-14", "FLT-FAIL-11")
+def test_a_truck_that_was_removed_while_it_reported_is_not_waited_for_after_a_restart() -> None:
+    hall = Hall()
+    hall.order(OrderKind.PAUSE)
+    hall.run(40)
+    assert [one.code for one in hall.order(OrderKind.REMOVE).applied_orders] == [None]
+    hall.first.mute = True
+    hall.order(OrderKind.RESTARTED, None)
+
+    hall.run(60)
+    granted = hall.record(1).grant_um
+    hall.run(60)
+
+    assert hall.record(0).unheard
+    assert hall.record(1).grant_um > granted
 
 
 @pytest.mark.req("FLT-FAIL-14")

@@ -3,6 +3,10 @@
 import pytest
 
 from pendula.fleet.contracts.traffic import CommandMode, HoldReason
+from pendula.fleet.driving.records import Retraction
+from pendula.fleet.health import recovery
+from pendula.fleet.health.places import leaps
+from pendula.fleet.routing.route_plan import Pose
 from pendula.fleet.tick import OrderKind
 from tests.fleet.health.troubled import Hall
 
@@ -78,6 +82,64 @@ def test_whoever_has_a_right_to_be_there_stops_and_keeps_what_it_has() -> None:
     assert (hall.mode(1), why.code, why.blocker) == (CommandMode.STOP, "STOP_FOREIGN_OCCUPANCY", "R1")
     assert set(hall.record(1).keeps) >= kept - {one for one, free in hall.record(1).held.items() if free <= 0}
     assert hall.codes("R2") == ["FOREIGN_OCCUPANCY"]
+
+
+@pytest.mark.req("FLT-FAIL-5")
+def test_a_truck_that_jumps_again_is_protected_where_it_says_it_is_then() -> None:
+    hall = jumped()
+    first = set(hall.traffic._locks.truck(0).held)
+    far = hall.site.network.edges[hall.site.edge_number["A1->WEST"]].path.point(1_000_000)
+    hall.first.off = (far[0] - hall.first.x, far[1] - hall.first.y)
+    hall.step()
+    pose = hall.record().pose
+    assert pose is not None
+    around = set(hall.traffic._ground.discs.resources(pose.x_um, pose.y_um, 2_469_818 + 200_000))
+
+    assert not around <= first
+    assert hall.traffic._locks.truck(0).held >= first | around
+
+
+@pytest.mark.req("FLT-FAIL-5", "FLT-FAIL-9")
+def test_a_truck_in_doubt_gives_nothing_back_though_it_has_acknowledged_that() -> None:
+    hall = Hall()
+    record = hall.record()
+    assert record.track is not None
+    ahead = record.track.taken(record.at_um + 2_000_000, record.grant_um)
+    last = max(one.resource for one in ahead if one.resource < len(hall.site.cells))
+    del record.held[last]
+    record.retraction = Retraction(record.seq, record.at_um, (last,))
+    hall.first.off = ASIDE
+    hall.run(3)
+
+    assert hall.record().ack_seq > record.seq
+    assert last in hall.record().keeps
+    assert last in hall.traffic._locks.truck(0).held
+
+
+@pytest.mark.req("FLT-FAIL-4")
+def test_what_a_truck_can_have_driven_since_it_was_heard_is_no_jump() -> None:
+    hall = Hall()
+    record, profile = hall.record(), hall.record().profile
+    here = Pose(0, 0, 0)
+
+    def jumps(far_um: int, passed_ms: int) -> bool:
+        return leaps(here, Pose(0, far_um, 0), passed_ms, record, hall.params)
+
+    for passed_ms in (0, 100, 1_000):
+        driven = profile.v_max_um_s * passed_ms // 1000
+        assert (jumps(driven + 500_000, passed_ms), jumps(driven + 500_001, passed_ms)) == (False, True)
+
+
+@pytest.mark.req("FLT-FAIL-6")
+def test_who_has_a_right_to_be_where_any_of_two_lost_trucks_may_be_stops() -> None:
+    hall = Hall()
+    second, third = hall.drivers["R2"], hall.drivers["R3"]
+    hall.first.off = ASIDE
+    hall.step()
+    second.off = (third.x - second.x, third.y - second.y)
+    hall.step()
+
+    assert (hall.mode(2), hall.traffic.why("R3").blocker) == (CommandMode.STOP, "R2")
 
 
 @pytest.mark.req("FLT-FAIL-6", "FLT-FAIL-7")
@@ -158,6 +220,19 @@ def test_a_truck_that_is_not_sure_of_its_place_is_off_route() -> None:
     assert hall.traffic.why("R1").code == "STOP_OFF_ROUTE"
 
 
+@pytest.mark.req("FLT-EVO-13", "FLT-FAIL-7")
+def test_a_truck_that_is_not_sure_of_its_place_stands_until_it_has_been_sure_for_two_seconds() -> None:
+    hall = Hall()
+    hall.first.sure = 499_999
+    unsure = {hall.mode() for _ in range(60) if hall.step()}
+    hall.first.sure = 500_000
+    sure = [hall.mode() for _ in range(30) if hall.step()]
+
+    assert unsure == {CommandMode.STOP}
+    assert hall.codes() == ["OFF_ROUTE"]
+    assert [one is CommandMode.STOP for one in sure] == [True] * 20 + [False] * 10
+
+
 @pytest.mark.req("FLT-FAIL-10")
 def test_a_truck_that_was_silent_and_is_somewhere_else_has_jumped() -> None:
     hall = Hall()
@@ -189,6 +264,61 @@ def test_a_truck_that_was_carried_elsewhere_goes_on_from_there_when_a_person_say
     assert (new.route_id, new.revision, new.reason) == (old.route_id, old.revision + 1, "RECOVERY")
     assert not kept & set(hall.record().keeps)
     assert hall.goes_on()
+
+
+def carried(hall: Hall, edge: int, s_um: int) -> None:
+    path = hall.site.network.edges[edge].path
+    hall.first.x, hall.first.y = path.point(s_um)
+    hall.first.yaw, hall.first.v = path.heading(s_um), 0
+
+
+@pytest.mark.req("FLT-FAIL-7")
+def test_the_old_place_is_kept_while_the_way_from_the_new_one_is_not_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
+    hall = Hall(1)
+    edge = hall.site.edge_number["A3->A2" if hall.first.x < 20_000_000 else "A1->A2"]
+    kept = set(hall.record().keeps)
+    carried(hall, edge, 7_000_000)
+    hall.run(30)
+    with monkeypatch.context() as refusing:
+        refusing.setattr(recovery, "thaw", lambda *_, **__: None)
+        told = hall.order(OrderKind.RELOCATE, edge=edge, s_um=7_000_000)
+
+    assert told.accepted_routes == ()
+    assert hall.traffic._locks.truck(0).held >= kept
+    assert hall.traffic.why("R1").code == "STOP_POSE_JUMP"
+
+
+@pytest.mark.req("FLT-FAIL-7", "FLT-FAIL-6")
+def test_a_truck_is_not_put_where_another_one_has_a_right_to_be_whatever_a_person_says() -> None:
+    hall = onto_the_second()
+    record = hall.record(1)
+    assert record.track is not None
+    plan = record.track.plan
+    segment = plan.segments[plan.segment_at(max(record.at_um, 0))]
+    hall.run(25)
+    told = hall.order(OrderKind.RELOCATE, edge=segment.edge, s_um=record.at_um - segment.route_s0_um)
+    hall.run(80)
+
+    assert [one.code for one in told.applied_orders] == [None]
+    assert hall.traffic.why("R1").code == "STOP_POSE_JUMP"
+    assert hall.traffic.why("R2").code == "STOP_FOREIGN_OCCUPANCY"
+
+
+@pytest.mark.req("FLT-FAIL-7", "FLT-FAIL-11", "FLT-FAIL-1")
+def test_a_person_is_not_believed_where_the_truck_says_nothing_and_what_was_steady_before_does_not_count() -> None:
+    hall = Hall(1)
+    edge = hall.site.edge_number["A3->A2" if hall.first.x < 20_000_000 else "A1->A2"]
+    carried(hall, edge, 7_000_000)
+    hall.run(50)
+    hall.first.mute = True
+    hall.run(7)
+    told = hall.order(OrderKind.RELOCATE, edge=edge, s_um=7_000_000)
+    doubt = hall.record().doubt
+
+    assert [one.code for one in told.applied_orders] == ["ROBOT_SILENT"]
+    assert doubt is not None
+    assert not recovery.is_settled(hall.record(), doubt, hall.now, hall.params)
+    assert recovery.is_settled(hall.record(), doubt, hall.record().report_ms + 100, hall.params)
 
 
 @pytest.mark.req("FLT-FAIL-1", "FLT-FAIL-11")

@@ -31,6 +31,15 @@ def test_a_silent_truck_is_offline_by_its_age_alone_and_an_alert_says_so() -> No
     assert yard.traffic.why("R1").hold_reason is HoldReason.OFFLINE
 
 
+@pytest.mark.req("FLT-FAIL-9", "FLT-EVO-13")
+def test_a_truck_is_stale_after_half_a_second_of_silence_and_offline_after_two() -> None:
+    hall = Hall()
+    hall.first.mute = True
+    codes = [hall.traffic.why("R1").code for _ in range(21) if hall.step()]
+
+    assert [codes.index(one) + 1 for one in ("STOP_STALE_TELEMETRY", "STOP_OFFLINE")] == [6, 21]
+
+
 @pytest.mark.req("FLT-FAIL-9", "FLT-RES-11", "FLT-RES-12")
 def test_a_silent_truck_keeps_its_cells_and_needs_nothing() -> None:
     yard = silent_on_its_way()

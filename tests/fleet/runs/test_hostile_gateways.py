@@ -9,14 +9,16 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from pendula.fleet.contracts.traffic import CommandMode, RollingTargetCommand
+from pendula.fleet.contracts.traffic import CommandMode, OperatorAction, RollingTargetCommand
 from pendula.fleet.engine import FleetEngine
-from pendula.fleet.events import AlertRaised, ReportDropped
+from pendula.fleet.events import AlertRaised, ReportDropped, TickFailed
 from pendula.fleet.gateway import GatewayFailed, Received, heard
+from pendula.fleet.model import CONTRACT_VERSION
 from pendula.fleet.runs import Manager, Recording, reading, recording_disk
 from pendula.fleet.scenarios import Run, shipped
-from pendula.fleet.tasks import Operation
-from pendula.fleet.tick import TruckReport
+from pendula.fleet.tasks import Operation, OperationDone
+from pendula.fleet.tasks.model import GoodsReported, TaskOrder, TaskSubmitted
+from pendula.fleet.tick import TruckReport, traffic
 from pendula.kernel.engine import Outcome
 from pendula.kernel.errors import WorldBroken, WrongUsage
 from pendula.kernel.replay import replay
@@ -455,3 +457,78 @@ def test_a_clock_that_is_set_ahead_and_back_sends_nothing_meanwhile(tmp_path: Pa
     assert live.gateway.told[0].seq == seq
     assert live.speeds() == [0] * len(live.speeds())
     assert live.replays()
+
+
+def an_action(**members: Any) -> OperatorAction:
+    told = {"actionId": "a", "ts": 0, "operatorId": "o", "type": "PAUSE_ROBOT", "reason": "r", "robotId": "R1"}
+    return OperatorAction(**{"contractVersion": CONTRACT_VERSION, "role": "operator", **told, **members})
+
+
+def an_order(**members: Any) -> TaskSubmitted:
+    told = {"task_id": "t", "pick_node_id": "A", "drop_node_id": "B", "at_ms": 0}
+    return TaskSubmitted(TaskOrder(**{**told, **members}))
+
+
+NO_INPUTS: list[tuple[Any, Any]] = [
+    (an_order(task_id=5), None),
+    (an_order(robot_ids="R1"), None),
+    (an_order(priority=Decimal("1.5")), None),
+    (GoodsReported("A", None), None),  # type: ignore[arg-type]
+    (OperationDone(None), None),  # type: ignore[arg-type]
+    ({"type": "GOODS"}, None),
+    (None, an_action(ts="1")),
+    (None, an_action(actionId=None)),
+    (None, an_action(robotId=["R1"])),
+    (None, an_action(reason=object())),
+    (None, {"type": "PAUSE_FLEET"}),
+]
+
+
+@pytest.mark.req("FLT-OBS-4")
+@pytest.mark.parametrize(("event", "action"), NO_INPUTS)
+def test_what_a_journal_could_not_give_back_is_not_decided_upon(tmp_path: Path, event: Any, action: Any) -> None:
+    live = Live(tmp_path / "j")
+    live.tick(3)
+    with pytest.raises(WrongUsage, match="no tick that can be written down"):
+        live.manager.tick([one for one in [event] if one is not None], [one for one in [action] if one is not None])
+    live.tick(3)
+    live.restart()
+    live.tick(3)
+
+    assert live.replays()
+
+
+@pytest.mark.req("FLT-OBS-4")
+@pytest.mark.parametrize("now", [-5, True, None, "400", Decimal(400), 400.5, float("nan"), 1 << 54])
+def test_a_clock_that_tells_no_time_is_refused_and_the_journal_goes_on(tmp_path: Path, now: Any) -> None:
+    live = Live(tmp_path / "j")
+    live.tick(3)
+    manager, live.manager = live.manager, Manager(live.manager.recording, live.gateway, lambda: now)
+    with pytest.raises(WrongUsage, match="no tick that can be written down"):
+        live.tick()
+    live.manager = manager
+    live.tick(3)
+    live.restart()
+    live.tick(3)
+
+    assert live.replays()
+
+
+@pytest.mark.req("FLT-FAIL-14")
+def test_a_first_tick_after_a_restart_that_fails_does_not_use_the_restart_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live = Live(tmp_path / "j")
+    live.tick(100)
+    live.restart()
+    with monkeypatch.context() as patch:
+        patch.setattr(traffic, "PHASES", (lambda _: 1 / 0,))
+        failed = live.tick()
+    live.tick(2)
+    live.manager.recording.close()
+    with reading(live.directory) as journal:
+        told = [b'"restarted":true' in bytes(one.body) for one in journal.read() if one.kind == "input"]
+
+    assert failed is not None
+    assert any(isinstance(one, TickFailed) for one in failed.events)
+    assert told[100:] == [True, True, False]

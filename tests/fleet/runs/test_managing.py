@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from pendula.fleet.engine import FleetEngine
+from pendula.fleet.gateway import RobotRefused
 from pendula.fleet.gateway.protocol import Received
 from pendula.fleet.runs import Recording, recording_disk
 from pendula.fleet.runs.managing import Manager
@@ -51,6 +52,17 @@ def test_every_tick_in_time_sends_a_command_to_every_truck(tmp_path: Path) -> No
 
     assert hall.sent == [2, 2, 2]
     assert manager.withheld == 0
+
+
+@pytest.mark.req("FLT-RTP-13")
+def test_a_fleet_with_a_truck_that_nobody_can_stop_is_not_managed(tmp_path: Path) -> None:
+    config, _ = head_on(10)
+    assert isinstance(config, dict)
+    deaf = {**config, "profiles": [{**one, "capabilities": ["ackSeq"]} for one in config["profiles"]]}
+    with Recording.begin(FleetEngine.create(deaf), deaf, recording_disk(tmp_path)) as recording:
+        hall = _Hall()
+        with pytest.raises(RobotRefused, match="no truck without a way to stop is let in"):
+            Manager(recording, hall, hall.now_ms)
 
 
 @pytest.mark.req("FLT-FAIL-16")

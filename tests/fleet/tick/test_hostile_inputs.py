@@ -10,7 +10,7 @@ from msgspec import structs
 from pendula.fleet import AtNode, Fleet, Planner, RoutePlan, Truck, plan_route
 from pendula.fleet.contracts.traffic import CommandMode, Health, Phase
 from pendula.fleet.samples import FL_STD, reference_fleet
-from pendula.fleet.tick import TickInputs, TickOutputs, Traffic, TrafficRefused, TruckReport, phases
+from pendula.fleet.tick import TickInputs, TickOutputs, Traffic, TrafficParams, TrafficRefused, TruckReport, phases
 from pendula.fleet.tick.draft import Draft
 from pendula.kernel.errors import WrongUsage
 from tests.fleet.sites import scene
@@ -114,7 +114,7 @@ def test_of_two_reports_of_one_time_the_same_one_counts_in_any_order() -> None:
     assert told[0] == told[1]
 
 
-@pytest.mark.req("FLT-FAIL-1", "FLT-DCL-2")
+@pytest.mark.req("FLT-FAIL-1", "FLT-FAIL-16", "FLT-DCL-2")
 @pytest.mark.parametrize("back_ms", [1, 100, 3_600_000])
 def test_where_the_clock_goes_back_everybody_stops_and_nothing_is_forgotten(back_ms: int) -> None:
     yard = hall()
@@ -284,6 +284,15 @@ def test_bytes_that_are_no_state_are_refused() -> None:
         Traffic.from_state(scene("reference-hall"), reference_fleet(3), [FL_STD], None, b"nonsense")
 
 
+@pytest.mark.req("FLT-FAIL-12")
+def test_a_state_of_other_parameters_is_refused() -> None:
+    yard = hall(10)
+
+    with pytest.raises(TrafficRefused, match="another map, fleet or set of parameters"):
+        Traffic.from_state(yard.site, yard.fleet, [FL_STD], TrafficParams(starve_ms=61_000), yard.traffic.state())
+
+
+@pytest.mark.req("FLT-FAIL-12")
 def test_a_state_of_a_fleet_that_rests_elsewhere_is_refused() -> None:
     yard = hall(10)
     one, two, *others = yard.fleet.trucks
@@ -297,6 +306,7 @@ def test_a_state_of_a_fleet_that_rests_elsewhere_is_refused() -> None:
         Traffic.from_state(yard.site, fleet, [FL_STD], None, yard.traffic.state())
 
 
+@pytest.mark.req("FLT-FAIL-12")
 def test_a_state_of_trucks_that_brake_otherwise_is_refused() -> None:
     yard = hall(10)
     slow = structs.replace(FL_STD, brake_um_s2=FL_STD.brake_um_s2 // 2)

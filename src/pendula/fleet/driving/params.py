@@ -205,7 +205,7 @@ def _for_profile(params: TrafficParams, profile: RobotProfile, compiled: Compile
         # Below it a healthy truck would be stopped, above it one could leave its protected area unnoticed.
         found.append(
             f"OFF_ROUTE_THRESHOLD: offRouteThresholdM is {plain(params.off_route_um)}, the errors of "
-            f"{profile.profile_id} allow {plain(low)} to {plain(profile.inflation_um)}"
+            f"{profile.profile_id} allow {plain(low)} to {plain(profile.inflation_um)}: give one of these in params"
         )
     return found
 

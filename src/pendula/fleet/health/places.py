@@ -35,10 +35,15 @@ def doubted(record: Record, stop: Stop, now_ms: int, params: TrafficParams, *, t
     return Doubt(stop, now_ms, record.bound_um, high + errors, torn)
 
 
-def watched(record: Record, doubt: Doubt, jumped: bool, driven_um: int) -> Doubt:
-    """The doubt after another report: a jump or a word of trouble begins the time of steadiness anew, and what a person
-    said of the place before a jump is true no longer."""
-    well = record.status is RobotStatus.OK and not jumped
+def is_sure(record: Record, params: TrafficParams) -> bool:
+    """Whether a truck is as sure of its place as it has to be."""
+    return record.confidence_ppm >= params.min_confidence_milli * 1000
+
+
+def watched(record: Record, doubt: Doubt, jumped: bool, driven_um: int, params: TrafficParams) -> Doubt:
+    """The doubt after another report: a jump, a word of trouble or of doubt begins the time of steadiness anew, and
+    what a person said of the place before a jump is true no longer."""
+    well = record.status is RobotStatus.OK and not jumped and is_sure(record, params)
     steady = doubt.steady_ms if doubt.steady_ms is not None else record.report_ms
     doubt = driven_on(doubt, driven_um)
     return structs.replace(

@@ -15,6 +15,7 @@ from pendula.fleet.contracts.traffic import OperatorAction
 from pendula.fleet.events import FleetEvent
 from pendula.fleet.gateway.protocol import Gateway, Received
 from pendula.fleet.gateway.reception import heard
+from pendula.fleet.gateway.registration import register
 from pendula.fleet.runs.recording import Recording
 from pendula.fleet.tasks import OperationDone, TaskEvent
 from pendula.kernel.driver import EngineDefect
@@ -32,6 +33,8 @@ class Manager:
     last one."""
 
     def __init__(self, recording: Recording, gateway: Gateway, now_ms: Callable[[], int]) -> None:
+        """Raises `RobotRefused` where there is a truck that nobody can stop."""
+        register(recording.engine.config.profiles)
         self.recording = recording
         self.withheld = 0
         self.trouble: str | None = None
@@ -48,7 +51,8 @@ class Manager:
         self, task_events: Sequence[TaskEvent] = (), actions: Sequence[OperatorAction] = ()
     ) -> Outcome[FleetEvent] | None:
         """What a tick told; None where it failed, and left no trace but a note in the journal. Raises `WrongUsage`
-        where one is under way: in another thread, or in the gateway that calls this."""
+        where one is under way, in another thread or in the gateway that calls this, and where the time, an event or an
+        action is none: then nothing is decided."""
         if not self._ticks.acquire(blocking=False):
             raise WrongUsage("a tick is under way: one thread at a time calls tick, and no gateway does")
         try:

@@ -12,11 +12,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+import msgspec
 from msgspec import structs
 
 from pendula.fleet.commands import Commands, Tick
 from pendula.fleet.compiled_sites import put
-from pendula.fleet.engine import FleetEngine
+from pendula.fleet.engine import FleetEngine, took_place
 from pendula.fleet.events import FleetEvent
 from pendula.fleet.model import MapDamaged
 from pendula.fleet.runs.incidents import MAP_FILE, Bundler
@@ -27,7 +28,7 @@ from pendula.kernel.canonical import Json
 from pendula.kernel.disk import Disk, RealDisk, replace
 from pendula.kernel.driver import Driver
 from pendula.kernel.engine import Outcome
-from pendula.kernel.errors import InputRefused
+from pendula.kernel.errors import InputRefused, WrongUsage
 from pendula.kernel.journal import FileJournal, Header
 from pendula.kernel.recording import claimed, new_journal
 
@@ -108,14 +109,14 @@ class Recording:
         return self._journal.degraded
 
     def apply(self, command: Commands) -> Outcome[FleetEvent]:
-        """What a command did, once it is with the operating system."""
-        if isinstance(command, Tick):
-            command = self._with_news(command)
+        """What a command did, once it is with the operating system. Raises `WrongUsage` for one that is none: what is
+        decided upon is what a journal gives back."""
+        command = self._with_news(_as_written(command))
         ticket = self.driver.submit(command, by=self._by)
         self.driver.flush()
         if self._bundler is not None:
             self._bundler.hear(ticket.outcome.events, self.engine.now())
-        self._resumed = self._resumed and ticket.outcome.refusal is not None
+        self._resumed = self._resumed and not took_place(ticket.outcome)
         return ticket.outcome
 
     def close(self) -> None:
@@ -127,7 +128,7 @@ class Recording:
         """What the fleet has to hear of its journal, like of everything else: that it went on from it, and in the first
         tick nobody knows where trucks are; that nothing is written any more, or that it is again."""
         if self._resumed:
-            # Until a tick has taken it: one that is refused, or leaves no trace, tells nobody.
+            # Until a tick has taken it: one that is refused or fails, or leaves no trace, tells nobody.
             tick = structs.replace(tick, restarted=True)
         # In this order: what is missing is told when the trouble is over.
         missing = self._journal.take_missing()
@@ -138,6 +139,13 @@ class Recording:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
+
+
+def _as_written(command: Commands) -> Commands:
+    try:
+        return msgspec.convert(msgspec.to_builtins(command), Tick)
+    except (msgspec.ValidationError, TypeError, ValueError, OverflowError) as trouble:
+        raise WrongUsage(f"This is no tick that can be written down: {trouble}") from None
 
 
 def _defaults(options: dict[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,16 @@ from pendula.fleet.driving.records import Record
 from pendula.fleet.driving.stops import Stop
 from pendula.fleet.driving.uses import Act
 from pendula.fleet.geometry.angles import turn_urad
-from pendula.fleet.health.places import STANDING_UM_S, distance_um, doubted, driven_on, leaps, position, watched
+from pendula.fleet.health.places import (
+    STANDING_UM_S,
+    distance_um,
+    doubted,
+    driven_on,
+    is_sure,
+    leaps,
+    position,
+    watched,
+)
 from pendula.fleet.routing.progress import PoseJump, ProgressParams, advanced, started, uncertainty_um
 from pendula.fleet.routing.route_plan import Pose
 
@@ -111,7 +120,7 @@ def take_in(record: Record, report: TruckReport, params: TrafficParams, now_ms: 
         record.doubt = structs.replace(driven_on(record.doubt, since), first=before is None)
         record.latched = lost if lost is Stop.OVERRUN else record.latched
         return
-    record.doubt = watched(record, record.doubt, jumped, driven)
+    record.doubt = watched(record, record.doubt, jumped, driven, params)
 
 
 def _note(record: Record, report: TruckReport, pose: Pose) -> None:
@@ -132,7 +141,7 @@ def _note(record: Record, report: TruckReport, pose: Pose) -> None:
 
 def _place(record: Record, params: TrafficParams, moved: bool) -> Stop | None:
     """Takes the pose as progress; why it cannot be."""
-    if record.confidence_ppm < params.min_confidence_milli * 1000:
+    if not is_sure(record, params):
         return Stop.OFF_ROUTE
     if record.track is not None and record.track.segments:
         return _progress(record, params, moved)

@@ -12,6 +12,7 @@ from starlette.requests import Request
 
 from pendula.documents import Document, DocumentLimits, DocumentRefused, Fault, Path, path_text, read_bytes
 from pendula.kernel.limits import BODY_BYTES, BODY_DIGITS, BODY_VALUES, DOCUMENT_DEPTH, DOCUMENT_FAULTS
+from pendula.kernel.wording import worded
 from pendula.server.routes.dependencies import supervisor_of
 from pendula.server.settings import Settings
 
@@ -42,7 +43,7 @@ def parse(data: bytes, kind: Any, limits: DocumentLimits) -> Any:
     try:
         return msgspec.convert(document.value, kind)
     except msgspec.ValidationError as error:
-        raise _refused(document, str(error)) from None
+        raise _refused(document, str(error), kind) from None
 
 
 def document_limits(settings: Settings) -> DocumentLimits:
@@ -56,7 +57,7 @@ def document_limits(settings: Settings) -> DocumentLimits:
     )
 
 
-def _refused(document: Document, sentence: str) -> DocumentRefused:
+def _refused(document: Document, sentence: str, kind: Any) -> DocumentRefused:
     match = _PROBLEM.match(sentence)
     assert match is not None
     path = _path(match["path"] or "")
@@ -67,7 +68,7 @@ def _refused(document: Document, sentence: str) -> DocumentRefused:
         line=place.line,
         column=place.column,
         value=msgspec.UNSET,
-        message=match["problem"],
+        message=worded(sentence, document.value, kind),
     )
     return DocumentRefused([fault], document.source_name)
 

@@ -51,6 +51,7 @@ READ_ERRORS = (400, 401, 403, 404, 421, 422, 429, 500, 503)
 WRITE_ERRORS = (400, 401, 403, 404, 408, 413, 415, 421, 422, 429, 500, 503)
 CHANGE_ERRORS = (*WRITE_ERRORS, 409)
 PUBLIC_ERRORS = (400, 401, 421, 429, 500, 503)
+TAKEN: Responses = {204: {"description": "It is taken; there is nothing to answer"}}
 
 
 def answers(view: type, errors: Iterable[int] = READ_ERRORS, status: int = 200) -> Responses:

@@ -402,6 +402,18 @@ def test_findings_come_code_by_code_the_rarest_first(site: Site, pendula: Pendul
     assert ("WARN", "MAP_PARSE_ERROR") in codes
 
 
+def test_parameters_of_traffic_that_do_not_fit_a_truck_are_doubted(site: Site, pendula: Pendula) -> None:
+    def exactly(profile: Any) -> None:
+        profile["safety"]["localizationErrorM"]["value"] = 0.05
+
+    exact = site.changed("exact.json", site.trucks, exactly)
+    told = json.loads(pendula("fleet", "check", site.graph, "--profiles", exact, "--json").out)["doubts"]
+
+    assert [one.partition("OFF_ROUTE_THRESHOLD: ")[2] for one in told if "parameters of traffic" in one] == [
+        "offRouteThresholdM is 0.2, the errors of FL-STD allow 0.13 to 0.15: give one of these in params"
+    ]
+
+
 def test_members_that_nobody_reads_are_doubted(site: Site, pendula: Pendula) -> None:
     params, fleet = site.path("params.json"), site.path("odd-fleet.json")
     params.write_text('{"contractVersion": "1.0.0", "cellLenm": 1, "cellLenM": 0.5}')

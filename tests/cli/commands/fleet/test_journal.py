@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -36,13 +37,31 @@ def test_a_run_is_written_down_and_every_command_reads_it(pendula: Pendula, tmp_
 def test_a_journal_that_holds_only_a_part_of_the_run_is_told(
     pendula: Pendula, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(RealDisk, "free_bytes", lambda _: 1)
+    write, writes = RealDisk.append, count()
+
+    def append(disk: RealDisk, name: str, data: bytes) -> None:
+        if next(writes) > 20:
+            raise OSError(5, "Input/output error")
+        write(disk, name, data)
+
+    monkeypatch.setattr(RealDisk, "append", append)
 
     ran = pendula("fleet", "run", "near-lanes-apart", "--journal", tmp_path / "j")
 
-    said = f"pendula: {tmp_path / 'j'} holds only a part of the run: the disk is nearly full (journal_broken)\n"
+    said = f"pendula: {tmp_path / 'j'} holds only a part of the run: [Errno 5] Input/output error (journal_broken)\n"
     assert (ran.code, ran.err) == (3, said)
     assert "Everything came out as expected." in ran.out
+
+
+def test_the_journal_of_a_run_on_a_disk_that_is_nearly_full_is_whole(
+    pendula: Pendula, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(RealDisk, "free_bytes", lambda _: 1)
+
+    ran = json.loads(pendula("fleet", "run", "near-lanes-apart", "--journal", tmp_path / "j", "--json").out)
+
+    told = json.loads(pendula("fleet", "replay", tmp_path / "j", "--json").out)
+    assert told["ticks"] == ran["simulatedMs"] // 100
 
 
 @pytest.mark.req("FLT-OBS-5")

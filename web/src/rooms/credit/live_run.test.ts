@@ -10,6 +10,7 @@ import { LiveRun } from "./live_run";
 import { cleared, paid, refused, snapshot, status } from "./testing";
 
 const GATHERED_MS = 200;
+const LOOKED_MS = 4_000;
 
 const base = "/api/v1/simulator/runs/run_1";
 
@@ -207,6 +208,19 @@ test("a run that begins again is followed again", async () => {
   expect(run.happened.value.map(({ kind }) => kind)).toEqual(["refusal", "payment"]);
 });
 
+test("an ended run that somebody else began again is noticed, and followed again", async () => {
+  const run = await opened();
+  answers[base] = plain(status({ state: "stopped" }));
+  say({ type: "run_status", state: "stopped" });
+  await vi.advanceTimersByTimeAsync(60_000);
+  const before = run.active;
+  answers[base] = plain(status());
+
+  await vi.advanceTimersByTimeAsync(LOOKED_MS);
+
+  expect([before, run.active, sources.opened.length]).toEqual([false, true, 2]);
+});
+
 test("after a loss everything is asked for anew, once the stream is there again", async () => {
   await opened();
   sources.newest.say("open");
@@ -237,6 +251,29 @@ test("a run that is not there says so and follows nothing", async () => {
 
   expect(run.error.value?.code).toBe("RUN_NOT_FOUND");
   expect(sources.opened).toEqual([]);
+});
+
+test("a run that is not there is not asked for again", async () => {
+  answers = {};
+  await opened();
+  asked = [];
+
+  await vi.advanceTimersByTimeAsync(60_000);
+
+  expect(asked).toEqual([]);
+});
+
+test.each([base, `${base}/metrics`])("where %s failed at first it is asked for again", async (place) => {
+  const well = answers[place] ?? null;
+  answers[place] = () => refusal(503, "engine_unavailable");
+  const run = await opened();
+  const [failed, followed] = [run.error.value?.code, sources.opened.length];
+  answers[place] = well;
+
+  await vi.advanceTimersByTimeAsync(LOOKED_MS);
+
+  expect([failed, followed]).toEqual(["engine_unavailable", 0]);
+  expect([run.error.value, run.active, sources.opened.length]).toEqual([null, true, 1]);
 });
 
 function plain(value: object): Json {

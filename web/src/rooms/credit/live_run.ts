@@ -23,10 +23,11 @@ import { happeningOf, networkOf, patched } from "./network/model";
 
 export const HAPPENED_MOST = 150;
 const GATHER_MS = 120;
-const MEASURE_MS = 3_000;
+const LOOK_MS = 3_000;
 const POINTS = 240;
 const ENDED = ["stopped", "error"];
 const EVENT_GONE = "EVENT_ID_GONE";
+const NOT_FOUND = 404;
 
 const RUN = "/api/v1/simulator/runs/{run_id}";
 
@@ -52,7 +53,8 @@ export class LiveRun {
   /** For every question under way, what was taken in since it was asked: its answer may be older than that. */
   readonly #asking = new Set<JsonObject[]>();
   #gathering: ReturnType<typeof setTimeout> | null = null;
-  #measuring: ReturnType<typeof setInterval> | null = null;
+  #looking: ReturnType<typeof setInterval> | null = null;
+  #beginning = false;
   #unfollow: (() => void) | null = null;
   #stopped = false;
 
@@ -65,13 +67,29 @@ export class LiveRun {
   }
 
   async start(): Promise<void> {
+    this.#looking = setInterval(() => {
+      if (document.visibilityState === "visible") void this.#lookAgain();
+    }, LOOK_MS);
+    await this.#begin();
+  }
+
+  async #begin(): Promise<void> {
+    if (this.#beginning) return;
+    this.#beginning = true;
     // What is recalled comes first: every event after it is then in the picture, or told by the stream.
     await this.#catchUp();
-    if (this.#stopped || this.error.value !== null) return;
-    this.#follow();
-    this.#measuring = setInterval(() => {
-      if (this.active && document.visibilityState === "visible") void this.measure();
-    }, MEASURE_MS);
+    this.#beginning = false;
+    if (this.error.value === null) this.#follow();
+  }
+
+  /** Measure a run that is followed, try again what failed at first, and see whether an ended run was begun again. */
+  async #lookAgain(): Promise<void> {
+    if (this.status.value === null && this.error.value?.status === NOT_FOUND) return;
+    if (this.#stream.value === null && (this.active || this.status.value === null)) return this.#begin();
+    if (this.active) return this.measure();
+    // What is shown of an ended run stays true, whether this is answered or not.
+    const found = await this.#api.get(RUN, { run_id: this.runId }).catch(() => null);
+    if (!this.#stopped && found !== null && !ENDED.includes(found.state)) this.take(found);
   }
 
   stop(): void {
@@ -80,7 +98,7 @@ export class LiveRun {
     this.#stream.value?.close();
     this.#stream.value = null;
     if (this.#gathering !== null) clearTimeout(this.#gathering);
-    if (this.#measuring !== null) clearInterval(this.#measuring);
+    if (this.#looking !== null) clearInterval(this.#looking);
   }
 
   get active(): boolean {
@@ -142,7 +160,7 @@ export class LiveRun {
   take(status: RunStatusView): void {
     const before = this.active;
     this.status.value = status;
-    if (!before && this.active) void this.#catchUp().then(() => this.#follow());
+    if (!before && this.active) void this.#begin();
   }
 
   /** What happened since the newest event that is known, and then everything as it stands. */

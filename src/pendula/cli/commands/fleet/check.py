@@ -45,6 +45,7 @@ def check(
     """
     require("fleet")
     from pendula.fleet import MapRefused, certify, examine
+    from pendula.fleet.driving.params import TrafficParams, faults
     from pendula.fleet.model import errors_of
     from pendula.fleet.trucks.profiles import doubts
 
@@ -76,7 +77,11 @@ def check(
         "sound": not errors,
         "severities": report.severities(findings),
         "findings": report.findings_form(findings),
-        "doubts": [*(doubt for truck in trucks or () for doubt in doubts(truck)), *files.unread(params, fleet)],
+        "doubts": [
+            *(doubt for truck in trucks or () for doubt in doubts(truck)),
+            *(f"needs other parameters of traffic: {one}" for one in faults(TrafficParams(), trucks or (), settings)),
+            *files.unread(params, fleet),
+        ],
         "certificate": None if certificate is None or site is None else certificate.form(site),
     }
     sizes = None if site is None else report.sizes(site)

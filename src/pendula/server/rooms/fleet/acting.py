@@ -24,7 +24,7 @@ from pendula.server.rooms.fleet.fleets import FLEET, FleetName, loop_of
 from pendula.server.rooms.fleet.loop import FleetLoop
 from pendula.server.routes.bodies import document_limits, read_body
 from pendula.server.routes.dependencies import Operator, Supervised
-from pendula.server.routes.openapi import CHANGE_ERRORS, answers, takes
+from pendula.server.routes.openapi import CHANGE_ERRORS, TAKEN, answers, refusals, takes
 from pendula.server.views import encode_view
 
 router = APIRouter(tags=["fleet"])
@@ -101,6 +101,7 @@ async def submit_task(fleet: FleetName, request: Request, supervisor: Supervised
     status_code=204,
     response_class=Response,
     openapi_extra=takes("StockBody"),
+    responses=TAKEN | refusals(CHANGE_ERRORS),
     operation_id="fleet_stock",
 )
 async def report_stock(fleet: FleetName, request: Request, supervisor: Supervised, _: Operator) -> Response:
@@ -119,6 +120,7 @@ async def report_stock(fleet: FleetName, request: Request, supervisor: Supervise
     status_code=204,
     response_class=Response,
     openapi_extra=takes("FaultBody"),
+    responses=TAKEN | refusals(CHANGE_ERRORS),
     operation_id="fleet_fault",
 )
 async def cause_fault(fleet: FleetName, request: Request, supervisor: Supervised, _: Operator) -> Response:

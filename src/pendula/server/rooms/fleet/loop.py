@@ -15,7 +15,7 @@ import structlog
 
 from pendula.fleet.commands import Tick
 from pendula.fleet.contracts.traffic import HoldReason, OperatorAction, OperatorAnswer
-from pendula.fleet.engine import LOGGING_DEGRADED, LOGGING_RESTORED, FleetEngine
+from pendula.fleet.engine import LOGGING_DEGRADED, LOGGING_RESTORED, FleetEngine, took_place
 from pendula.fleet.events import AlertRaised, FleetEvent, Incident, OperatorAnswered, TaskEventRefused
 from pendula.fleet.operators import is_same
 from pendula.fleet.runs import Bundler, RingJournal
@@ -203,7 +203,7 @@ class FleetLoop:
             return
         self._failures, self._again = 0, ()
         self._figures.ticked(self.host.name, asyncio.get_running_loop().time() - before, outcome.events)
-        self._restarted = False
+        self._restarted = self._restarted and not took_place(outcome)
         # Nobody else submits, so what goes out is what this tick decided.
         engine = self.engine
         orders = engine.orders_out
@@ -211,6 +211,7 @@ class FleetLoop:
         self.trucks.operate(orders.operations if self.simulation else engine.dispatch.operations())
         if not self._is_late(before, period_ms):
             self.trucks.send(orders.commands)
+        self.trucks.follow(engine.traffic.records)
         self._note(engine, outcome.events)
         self._figures.waited(self.host.name, period_ms, _standing(engine))
         if self._bundler is not None:

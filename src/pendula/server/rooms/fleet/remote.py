@@ -12,7 +12,7 @@ from pendula.server.rooms.fleet.loop import FleetLoop
 from pendula.server.rooms.fleet.trucks import RemoteTrucks
 from pendula.server.routes.bodies import read_body
 from pendula.server.routes.dependencies import Operator, Supervised
-from pendula.server.routes.openapi import READ_ERRORS, answers, takes
+from pendula.server.routes.openapi import CHANGE_ERRORS, READ_ERRORS, TAKEN, answers, refusals, takes
 
 router = APIRouter(tags=["fleet"])
 
@@ -29,6 +29,7 @@ class NotLive(HttpRefused):
     status_code=204,
     response_class=Response,
     openapi_extra=takes("ReportsBody"),
+    responses=TAKEN | refusals(CHANGE_ERRORS),
     operation_id="fleet_report",
 )
 async def hear(fleet: FleetName, request: Request, supervisor: Supervised, _: Operator) -> Response:
