@@ -323,7 +323,7 @@ async def test_a_simulated_truck_that_was_removed_is_not_in_the_hall_until_someb
     async with running(settings, rooms) as app, client_of(app) as client:
         begun = (await now(client))["now"]
         restarted = await until(client, lambda it: it["now"] > begun + 1000)
-        carried = {"robotId": "R1", "fault": {"kind": "CARRIED", "for_ms": 0}}
+        carried = {"robotId": "R1", "type": "CARRIED", "dxM": 0, "dyM": 0}
         told = await client.post(f"{HALL_AT}/faults", json=carried)
         back = await until(client, lambda it: _truck(it, "R1")["at"] is not None)
 
