@@ -1,15 +1,14 @@
 /** One truck: why it stands, as one sentence and as a list to the root, and what a person can do about it. */
 
 import { useSignal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
 
 import type { EngineAddress } from "../../api/client";
-import { api } from "../../api/server";
-import type { FleetNow, MapEdge, MapView, Reason, TruckNow } from "../../api/types";
+import type { FleetNow, MapEdge, MapView, TruckNow } from "../../api/types";
 import { ReasonChain } from "../../components/ReasonChain";
 import type { Deed } from "./Deeds";
 import { Deeds } from "./Deeds";
 import { nearestPlace } from "./geometry";
+import { useReason } from "./reason";
 import { condition, lasting, phase, speed } from "./wording";
 
 /** A truck in one of these may be elsewhere than it is believed to be: a person may say that it is. */
@@ -91,25 +90,11 @@ function Because({
   readonly tick: number;
 }) {
   const open = useSignal(false);
-  const reason = useSignal<Reason | null>(null);
-  const second = Math.floor(tick / 10);
-  useEffect(() => {
-    if (!open.value) return;
-    let over = false;
-    api.why(address, { robot }).then(
-      (told) => {
-        if (!over) reason.value = told;
-      },
-      () => undefined,
-    );
-    return () => {
-      over = true;
-    };
-  }, [open.value, robot, second]);
+  const reason = useReason(address, open.value ? { robot } : null, tick);
   return (
     <details class="fold" onToggle={(event) => (open.value = (event.currentTarget as HTMLDetailsElement).open)}>
       <summary>All facts</summary>
-      {reason.value !== null && <ReasonChain reason={reason.value} />}
+      {reason !== null && <ReasonChain reason={reason} />}
     </details>
   );
 }
