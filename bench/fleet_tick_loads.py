@@ -63,8 +63,8 @@ def endless(sample: "Sample", name: str, duration_ms: int, params: TrafficParams
 
 @dataclass(frozen=True, slots=True)
 class JournalCosts:
-    """CPU milliseconds of ticks: of tasks and traffic alone, and of all that happens until commands may go out, with
-    what is told and written. `written` are bytes of the journal."""
+    """CPU milliseconds of ticks: of what is decided alone, and of all that happens until commands may go out, with what
+    is told, digested and written. `written` are bytes of the journal."""
 
     bare: list[float]
     whole: list[float]
@@ -95,20 +95,24 @@ def drive_recorded(trucks: int, duration_ms: int, directory: Path, watch: Watch)
 
     scenario = endless(sample, f"{trucks} trucks", duration_ms)
     run = Run(scenario, compile_map(sample.source, [FL_STD]), road)
-    inner, whole = Stopwatch(), Stopwatch()
-    inner.around(run.engine, "_decide")
+    applied, told, whole = Stopwatch(), Stopwatch(), Stopwatch()
+    # All that the engine does but what it tells. Not the deciding alone: the records of the tick before go when all is
+    # told, and would be counted as costs of the journal.
+    applied.around(run.engine, "apply")
+    told.around(run.engine, "_events")
     whole.around(opened[0], "apply")
     gc.collect()
     gc.freeze()
     for _ in range(duration_ms // scenario.traffic.tick_period_ms):
         run.step()
-        inner.lap()
-        whole.lap()
+        for one in (applied, told, whole):
+            one.lap()
         watch(run.now_ms / duration_ms)
     gc.unfreeze()
     opened[0].close()
     written = sum(one.stat().st_size for one in directory.glob("*.journal"))
-    return JournalCosts(inner.laps, whole.laps, written, trucks * duration_ms // 1000)
+    bare = [all_of_it - telling for all_of_it, telling in zip(applied.laps, told.laps, strict=True)]
+    return JournalCosts(bare, whole.laps, written, trucks * duration_ms // 1000)
 
 
 class Stopwatch:

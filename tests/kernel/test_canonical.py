@@ -391,3 +391,28 @@ def _with_change(value: Any, steps: list[int], new: int) -> tuple[Any, str]:
         plain = key.isascii() and key.isidentifier()
         return {**value, key: inner}, f"${'.' + key if plain else '[' + json.dumps(key) + ']'}{rest[1:]}"
     return new, "$"
+
+
+@pytest.mark.parametrize("odd", [1.5, Raw(b"1e3"), b"bytes", Level.ONE, Colour.RED, {1}])
+def test_one_odd_member_in_a_table_of_structs_is_refused_with_its_place(odd: object) -> None:
+    rows = tuple(Bare(number) for number in range(20))
+
+    with pytest.raises(NotCanonical) as refused:
+        encode({"rows": (*rows, Bare(odd), *rows)})
+
+    assert refused.value.details["path"] == "$.rows[20][0]"
+
+
+@pytest.mark.parametrize(
+    "row",
+    [Start(1, Effort.HIGH), Stop("b"), Point(1, "x"), Point(Decimal("1.50"), 1 << 70), Point(1, (Bare(1),)), 7, None],
+)
+def test_a_table_of_structs_has_the_bytes_of_its_rows(row: object) -> None:
+    rows = (*(Point(number, "ü") for number in range(10)), row)
+
+    assert encode(rows) == encode_carefully(rows) == b"[" + b",".join(map(encode, rows)) + b"]"
+
+
+def test_a_table_of_structs_that_leave_out_defaults_is_refused() -> None:
+    with pytest.raises(NotCanonical, match="omit_defaults"):
+        encode((Sparse(),) * 20)

@@ -5,7 +5,7 @@ in `orders_out`, not in what is streamed: whoever drives the engine sends it onc
 """
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar, Self
 
 import msgspec
@@ -16,6 +16,7 @@ from pendula.fleet import explain, saving
 from pendula.fleet.commands import Commands, Config, StartPlace, Tick
 from pendula.fleet.compiled_sites import site_of
 from pendula.fleet.contracts.traffic import OperatorAction, OperatorAnswer, RobotStatus
+from pendula.fleet.driving.records import Record
 from pendula.fleet.events import FleetEvent, TickFailed, TickLate
 from pendula.fleet.health.orders import AppliedOrder, Order, OrderKind
 from pendula.fleet.operators import ActionType, Desk
@@ -149,19 +150,31 @@ class FleetEngine:
         if refusal is not None:
             return Outcome(refusal=refusal)
         before, gap = self.traffic.records, self._gap_ms(command.now_ms)
-        step, outputs, answers = self._decide(command, tuple(one for one in plans if isinstance(one, RoutePlan)))
-        alerts, of_tasks = joined(outputs.alerts, step.alerts)
-        outputs = dataclasses.replace(outputs, alerts=alerts) if step.alerts else outputs
+        step, outputs, answers = self._decide(command, tuple([one for one in plans if isinstance(one, RoutePlan)]))
         late = gap > 2 * self.config.traffic.tick_period_ms
-        self.last = outputs
+        alerts, of_tasks = joined(outputs.alerts, step.alerts)
+        self.last = dataclasses.replace(outputs, alerts=alerts) if step.alerts else outputs
         self.orders_out = self._orders(command, step, () if late else outputs.aims)
-        events = [*told(before, outputs, self.orders_out.aims)]
-        events += told_of_tasks(step, self.dispatch.take_transitions())
-        events += answered(command.operator_actions, answers)
-        events += raised(outputs.tick, command.now_ms, [*of_tasks, *self._troubled(command)])
-        if late:
-            events.append(TickLate(outputs.tick, gap))
-        return Outcome(tuple(events))
+        alarms = (*of_tasks, *self._troubled(command))
+        events = self._events(before, command, step, answers, alarms)
+        return Outcome((*events, TickLate(outputs.tick, gap)) if late else events)
+
+    def _events(
+        self,
+        before: Sequence[Record],
+        command: Tick,
+        step: DispatchStep,
+        answers: tuple[OperatorAnswer, ...],
+        alarms: Sequence[TaskAlert],
+    ) -> tuple[FleetEvent, ...]:
+        """What the tick that was just decided tells; `before` is how trucks were before it."""
+        assert self.last is not None
+        return (
+            *told(before, self.last, self.orders_out.aims),
+            *told_of_tasks(step, self.dispatch.take_transitions()),
+            *answered(command.operator_actions, answers),
+            *raised(self.last.tick, command.now_ms, alarms),
+        )
 
     def _decide(
         self, command: Tick, routes: tuple[RoutePlan, ...]

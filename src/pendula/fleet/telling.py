@@ -1,7 +1,6 @@
 """What a tick tells: a record of it, and everything that is not as it was before it."""
 
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from hashlib import sha256
 
 import msgspec
@@ -46,6 +45,8 @@ INCIDENT_STOPS = frozenset(
 )
 INCIDENT_ALERTS = frozenset({"DEADLOCK_SUSPECTED", "DEADLOCK_CONFIRMED", "OCCUPANCY_CONFLICT"})
 TICK_FAILED = "TICK_FAILED"
+# Texts of lengths that are kept: a few of every truck.
+MOST_TEXTS = 1 << 12
 # Not canonical JSON, which would cost ten times as much: equal values give equal bytes, and nobody reads them.
 _packed = msgspec.msgpack.Encoder().encode
 
@@ -170,22 +171,37 @@ def locks_digest(records: Sequence[Record]) -> str:
 
 def _commands_digest(aims: Sequence[Aim]) -> str:
     """Over what a command decides; poses and the slice of the path follow from the route and these places."""
-    return digest_of([_decided(one) for one in aims])
+    text = _METRES
+    return digest_of(
+        [
+            (
+                one.robot_id,
+                one.seq,
+                one.mode,
+                one.hold_reason,
+                "" if (plan := one.plan) is None else plan.route_id,
+                0 if plan is None else plan.revision,
+                (text[one.target_um], text[one.stop_um], text[one.speed_um_s], one.valid_ms),
+            )
+            for one in aims
+        ]
+    )
 
 
-def _decided(one: Aim) -> tuple[object, ...]:
-    target = (_metres(one.target_um), _metres(one.stop_um), _metres(one.speed_um_s), one.valid_ms)
-    route, revision = ("", 0) if one.plan is None else (one.plan.route_id, one.plan.revision)
-    return one.robot_id, one.seq, one.mode, one.hold_reason, route, revision, target
-
-
-@lru_cache(1 << 12)
-def _metres(micros: int) -> str:
+class _Metres(dict[int, str]):
     """What `metres` gives, as text, without a detour over decimals. Stop lines, speeds and the targets of those who
-    stand are the same for many ticks: a few of every truck. More than that would fill up for hours."""
-    whole, rest = divmod(abs(micros), MILLION)
-    sign = "-" if micros < 0 else ""
-    return f"{sign}{whole}.{rest:06d}".rstrip("0") if rest else f"{sign}{whole}"
+    stand are the same for many ticks: they are kept, until there are too many."""
+
+    def __missing__(self, micros: int) -> str:
+        if len(self) >= MOST_TEXTS:
+            self.clear()
+        whole, rest = divmod(abs(micros), MILLION)
+        sign = "-" if micros < 0 else ""
+        text = self[micros] = f"{sign}{whole}.{rest:06d}".rstrip("0") if rest else f"{sign}{whole}"
+        return text
+
+
+_METRES = _Metres()
 
 
 def digest_of(value: object) -> str:

@@ -8,7 +8,7 @@ segment holds its header, every further one a record. Golden bytes are in the te
 
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from typing import Literal, NamedTuple
 from zlib import crc32
@@ -89,16 +89,36 @@ def fits(body: bytes) -> None:
     RECORD_BYTES.check(len(body) + RECORD_OVERHEAD)
 
 
+def record_parts(n: int, t: int, kind: str, body: bytes) -> tuple[bytes, bytes, bytes]:
+    """The canonical JSON of a record, given the canonical JSON of its inner body, in parts: a checkpoint is large, and
+    copied once when it is written."""
+    return b'{"body":', body, b',"kind":"%b","n":%d,"t":%d}' % (kind.encode(), n, t)
+
+
 def record_body(n: int, t: int, kind: str, body: bytes) -> bytes:
     """The canonical JSON of a record, given the canonical JSON of its inner body."""
-    return b'{"body":%b,"kind":"%b","n":%d,"t":%d}' % (body, kind.encode(), n, t)
+    return b"".join(record_parts(n, t, kind, body))
+
+
+def seal_parts(previous: bytes, parts: Sequence[bytes]) -> tuple[bytes, bytes]:
+    """What stands before a body of these parts in its frame, after the chain digest `previous`, and the chain digest
+    after it."""
+    length, link = 0, sha256(previous)
+    for part in parts:
+        length += len(part)
+        link.update(part)
+    RECORD_BYTES.check(length)
+    chain = link.digest()
+    checksum = crc32(chain)
+    for part in parts:
+        checksum = crc32(part, checksum)
+    return _PREFIX.pack(length, checksum) + chain, chain
 
 
 def seal(previous: bytes, body: bytes) -> tuple[bytes, bytes]:
     """The frame of `body` after the chain digest `previous`, and the chain digest after it."""
-    RECORD_BYTES.check(len(body))
-    chain = sha256(previous + body).digest()
-    return _PREFIX.pack(len(body), crc32(body, crc32(chain))) + chain + body, chain
+    head, chain = seal_parts(previous, (body,))
+    return head + body, chain
 
 
 def seal_header(header: Header) -> bytes:

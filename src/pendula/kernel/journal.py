@@ -17,7 +17,7 @@ from typing import NoReturn, Protocol
 
 from pendula.kernel.canonical import Json
 from pendula.kernel.disk import Disk, remedy
-from pendula.kernel.frames import Header, Kind, Record, corrupt, record_body, seal
+from pendula.kernel.frames import Header, Kind, Record, corrupt, record_parts, seal_parts
 from pendula.kernel.limits import MIN_FREE_BYTES, SEGMENT_BYTES
 from pendula.kernel.segments import (
     Contents,
@@ -219,10 +219,11 @@ class FileJournal:
             if self._broken is not None:
                 self._refuse()
             n = self._next_n
-            frame, chain = seal(self._chain, record_body(n, t, kind, body))
+            parts = record_parts(n, t, kind, body)
+            head, chain = seal_parts(self._chain, parts)
             if kind == "snapshot":
                 self._new_snapshots.append((n, t))
-            self._frames.append(frame)
+            self._frames += (head, *parts)
             self._chain = chain
             self._next_n = n + 1
             return n
@@ -234,12 +235,12 @@ class FileJournal:
             # What was handed over before is synced first, and nobody who hands over more waits for it.
             handed = self._sync()
             with self._writing:
-                frames, before = self._taken()
+                frames, before, last_n = self._taken()
                 if (frames or handed) and self._is_full:
                     # A segment begins only after one that is whole on the disk.
                     self._sync()
                     self._begin_segment_or_break(before)
-                self._write(frames)
+                self._write(frames, last_n)
             self._sync()
             return self._durable_n
 
@@ -247,8 +248,8 @@ class FileJournal:
         """Give what was appended to the operating system: the end of this process does not take it away, a power cut
         does, until `flush`. Does not wait for a sync under way, but where a segment begins; returns the last number."""
         with self._writing:
-            frames, _ = self._taken()
-            self._write(frames)
+            frames, _, last_n = self._taken()
+            self._write(frames, last_n)
             return self._written_n
 
     def read(self, start: int = 0) -> Iterator[Record]:
@@ -334,20 +335,20 @@ class FileJournal:
         """Let the next flush begin a new segment, so that what is before it can be pruned."""
         self._segment_is_full = True
 
-    def _taken(self) -> tuple[list[bytes], bytes]:
-        """What was appended and not written, and the chain before it."""
+    def _taken(self) -> tuple[list[bytes], bytes, int]:
+        """What was appended and not written, in parts of frames; the chain before it, and the number of the last."""
         with self._appending:
             if self._broken is not None:
                 self._refuse()
             frames, self._frames = self._frames, []
             before, self._chain_before_frames = self._chain_before_frames, self._chain
-            return frames, before
+            return frames, before, self._next_n - 1
 
     @property
     def _is_full(self) -> bool:
         return self._segment_is_full or self._segments[-1].size >= self._segment_bytes
 
-    def _write(self, frames: list[bytes]) -> None:
+    def _write(self, frames: list[bytes], last_n: int) -> None:
         if not frames:
             return
         segment = self._segments[-1]
@@ -357,7 +358,7 @@ class FileJournal:
         except OSError as trouble:
             self._break(trouble)
         segment.size += len(data)
-        self._written_n += len(frames)
+        self._written_n = last_n
 
     def _sync(self) -> bool:
         """Make durable what is written; false where there is nothing to do."""

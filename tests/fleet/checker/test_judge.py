@@ -94,6 +94,36 @@ def test_nobody_may_be_in_the_disc_of_a_node_that_another_holds() -> None:
     assert not judge().look(times(1), rows, rows, [Disc(1, 0.0, 0.0)]), "one's own disc is nobody else's"
 
 
+@pytest.mark.req("FLT-TEST-46")
+def test_who_is_out_of_the_hall_meets_nobody_and_has_no_disc_and_all_others_count() -> None:
+    here = (0.0, 0.0, 0.0)
+    rows = poses((here, here, here))
+    discs = [Disc(0, 0.0, 0.0), Disc(1, 0.0, 0.0)]
+
+    found = judge(3).look(times(1), rows, rows, discs, gone=[True, False, False])
+
+    assert {one.robot_ids for one in found} == {("R2", "R3")}
+    assert {(one.kind, one.level) for one in found} == {
+        (Kind.ENVELOPES_MEET, Level.ROUTE),
+        (Kind.ENVELOPES_MEET, Level.TRUTH),
+        (Kind.DISC_ENTERED, Level.ROUTE),
+    }
+
+
+@pytest.mark.req("FLT-TEST-46")
+def test_who_is_back_counts_where_it_was_put_and_not_on_the_way_there() -> None:
+    left, right, middle = (-20.0, 0.0, 0.0), (20.0, 0.0, 0.0), (0.0, 0.0, pi / 2)
+
+    def seen(place: PoseM, gone: bool) -> list[Kind]:
+        rows = poses((place, middle))
+        return [found.kind for found in one.look(times(1), rows, rows, gone=[gone, False])]
+
+    one = judge()
+    away, back, driven = seen(left, True), seen(right, False), seen(left, False)
+    assert (away, back) == ([], [])
+    assert driven == [Kind.ENVELOPES_MEET, Kind.ENVELOPES_MEET]
+
+
 def test_a_truck_that_follows_a_bend_does_not_turn_on_the_spot() -> None:
     rows = poses(((0, 0, 0.0), (-4.5, 0, 0)), ((0.02, 0, 0.01), (-4.5, 0, 0)))
 

@@ -288,6 +288,23 @@ def test_a_truck_that_is_said_not_to_be_there_is_not_waited_for_and_keeps_its_pl
     assert not hall.record(2).absent
 
 
+@pytest.mark.req("FLT-FAIL-14", "FLT-FAIL-11")
+def test_a_truck_that_was_removed_while_it_reported_is_not_waited_for_after_a_restart() -> None:
+    hall = Hall()
+    hall.order(OrderKind.PAUSE)
+    hall.run(40)
+    assert [one.code for one in hall.order(OrderKind.REMOVE).applied_orders] == [None]
+    hall.first.mute = True
+    hall.order(OrderKind.RESTARTED, None)
+
+    hall.run(60)
+    granted = hall.record(1).grant_um
+    hall.run(60)
+
+    assert hall.record(0).unheard
+    assert hall.record(1).grant_um > granted
+
+
 @pytest.mark.req("FLT-FAIL-14")
 def test_a_truck_that_reports_cannot_be_said_not_to_be_there() -> None:
     told = Hall().order(OrderKind.ABSENT)

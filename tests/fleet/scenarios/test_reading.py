@@ -107,7 +107,7 @@ def test_what_people_do_to_two_trucks_at_once_are_two_actions() -> None:
     events += [{"atMs": 5, "type": "HOLD_TASK", "taskId": "T1"}, {"atMs": 5, "type": "PAUSE_FLEET"}]
     told = read_scenario(from_value({**PLAIN, "events": events}), Path()).actions
 
-    assert [one.actionId for one in told] == ["PAUSE_ROBOT-R1-5", "PAUSE_ROBOT-R2-5", "HOLD_TASK-T1-5", "PAUSE_FLEET-5"]
+    assert [one.actionId for one in told] == ["PAUSE_ROBOT-5", "PAUSE_ROBOT-5-R2", "HOLD_TASK-5", "PAUSE_FLEET-5"]
 
 
 def test_a_map_may_be_a_file_beside_the_scenario(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from pendula.fleet.checker.distances import distances, from_point, separations
-from pendula.fleet.checker.movements import Steps, after, beside, fine
+from pendula.fleet.checker.movements import Steps, after, beside, fine, moved
 from pendula.fleet.checker.rectangles import Floats, Poses, Shapes, bare, inflated
 from pendula.fleet.trucks.profiles import RobotProfile
 
@@ -64,22 +64,36 @@ class Judge:
         a, b = np.triu_indices(len(self._names), 1)
         self._a, self._b = np.concatenate([a, a + len(self._names)]), np.concatenate([b, b + len(self._names)])
         self._last: tuple[Floats, Poses] | None = None
+        # The trucks that are in the hall no more, on both levels.
+        self._gone: NDArray[np.bool_] | None = None
         self.looks = 0
         # The least distance of two inflated envelopes, None as long as nobody came near another.
         self.least_m: float | None = None
 
-    def look(self, at_ms: Floats, route: Poses, truth: Poses, discs: Sequence[Disc] = ()) -> list[Violation]:
-        """What is wrong between the last look and these instants; each pair and disc is told once a look."""
+    def look(
+        self, at_ms: Floats, route: Poses, truth: Poses, discs: Sequence[Disc] = (), gone: Sequence[bool] = ()
+    ) -> list[Violation]:
+        """What is wrong between the last look and these instants; each pair and disc is told once a look. `gone`: for
+        every truck whether it is out of the hall, where it meets nobody; one that is back was put where it is seen."""
         poses = beside(route, truth)
         if self._last is not None:
-            poses, at_ms = after(self._last[1], poses), np.concatenate([self._last[0], at_ms])
+            before = self._last[1]
+            if self._gone is not None:
+                before = moved(before, poses, self._gone)
+            poses, at_ms = after(before, poses), np.concatenate([self._last[0], at_ms])
             self.looks -= 1
+        self._gone = np.array([*gone, *gone]) if any(gone) else None
         self.looks += len(at_ms)
         self._last = at_ms[-1:], poses.last()
         steps = Steps.of(poses)
         turned = steps.turning()[: len(self._names)].nonzero()[0].tolist()
         shown = [*discs, *(Disc(i, float(poses.x[-1, i]), float(poses.y[-1, i])) for i in turned)]
-        return self._found(Look(poses, at_ms, steps.parts(), _reach(poses) + self._shapes.around), shown)
+        reach = _reach(poses) + self._shapes.around
+        if self._gone is not None:
+            # What is not a number is near nothing.
+            reach[self._gone] = np.nan
+            shown = [disc for disc in shown if not gone[disc.robot]]
+        return self._found(Look(poses, at_ms, steps.parts(), reach), shown)
 
     def _found(self, look: "Look", discs: Sequence[Disc]) -> list[Violation]:
         """Who is near whom is seen from the poses as they were shown; only they are looked at in small steps."""

@@ -36,6 +36,13 @@ def after(before: Poses, now: Poses) -> Poses:
     )
 
 
+def moved(poses: Poses, to: Poses, which: NDArray[np.bool_]) -> Poses:
+    """The same poses but for some columns, which are as they are at the beginning of others."""
+    return Poses(
+        np.where(which, to.x[:1], poses.x), np.where(which, to.y[:1], poses.y), np.where(which, to.yaw[:1], poses.yaw)
+    )
+
+
 class Steps(Struct, frozen=True, eq=False, gc=False):
     """How far every truck moved and turned from one instant to the next."""
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from msgspec import Struct
 
 from pendula.fleet.contracts.traffic import Health, Phase, PriorityClass, RobotStatus
-from pendula.fleet.driving.doubts import Doubt
+from pendula.fleet.driving.doubts import NOWHERE_UM, Doubt
 from pendula.fleet.driving.stops import FAILURES
 from pendula.fleet.driving.track import Track
 from pendula.fleet.driving.uses import Act
@@ -216,6 +216,17 @@ class Record:
     def failed(self) -> bool:
         """Whether nobody can count on the truck: it keeps what it has and needs nothing."""
         return self.doubt is not None or self.stop_code in FAILURES
+
+    @property
+    def removed_ms(self) -> int | None:
+        """When a person said that the truck was taken out of the hall; None once it goes on from somewhere again."""
+        doubt = self.doubt if self.track is None else None
+        return None if doubt is None or doubt.low_um < NOWHERE_UM else doubt.since_ms
+
+    @property
+    def is_out(self) -> bool:
+        """Whether the truck was taken out of the hall, and nothing was heard of it since."""
+        return self.removed_ms is not None and self.report_ms <= self.removed_ms
 
     @property
     def stands_since_ms(self) -> int | None:

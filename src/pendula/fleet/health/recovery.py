@@ -62,8 +62,10 @@ def awaits_person(record: Record, now_ms: int, params: TrafficParams) -> bool:
     """Whether a truck stands until a person acts: clears or resumes it, says where it is, or looks for it.
 
     What passes by itself does not count before it has lasted for `wait_alert_ms`, such as poses that are not steady;
-    standing for another truck never does: a lost one counts itself.
+    standing for another truck never does: a lost one counts itself. A truck that is out of the hall waits for nobody.
     """
+    if record.is_out:
+        return False
     if record.paused or record.latched is not None or record.status is RobotStatus.FAULT:
         return True
     if not record.absent and (record.pose is None or record.stop_code == Stop.OFFLINE):

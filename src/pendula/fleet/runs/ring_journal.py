@@ -84,9 +84,10 @@ class RingJournal:
                 self.degraded = _reason(trouble)
             self._handed_n = self._next_n - 1
             self._ticks_degraded = 0 if self.degraded is None else self._ticks_degraded + 1
-        self._work.set()
         if self._thread is None:
             self._make_durable()
+        elif not self._work.is_set():
+            self._work.set()
         return self._handed_n
 
     def wait(self) -> None:

@@ -26,6 +26,8 @@ from pendula.fleet.views.swings import Swings
 WATCHED = ("I-1", "I-2", "I-3", "I-7", "I-8")
 # Of a kind, in a result; all are counted.
 MOST_LISTED = 100
+# The place of a truck that is out of the hall: on no edge, and not between the ends of any.
+NOWHERE = (-1, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,12 +157,14 @@ class Measures:
             self.taken_early += [f"{other} had at {now_ms} ms what {name} gave back" for other in early]
 
     def _look(self, now_ms: int, world: World) -> None:
-        before, self.now_at = self.now_at, tuple([(truck.edge, truck.on_um) for truck in world.trucks])
+        seen = zip(world.trucks, world.out, strict=True)
+        before, self.now_at = self.now_at, tuple([NOWHERE if out else (one.edge, one.on_um) for one, out in seen])
         if self.keeps_places:
             self.places.append(self.now_at)
         # Nobody was anywhere before the first tick.
         for (edge, on), (old, at) in zip(self.now_at, before, strict=bool(before)):
-            self.driven_um += on - at if edge == old else on
+            if (old, at) != NOWHERE:
+                self.driven_um += on - at if edge == old else on
         self._directions_of(now_ms)
 
     def _stop_lines(self, outputs: TickOutputs, world: World) -> None:

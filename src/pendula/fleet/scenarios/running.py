@@ -135,8 +135,10 @@ class Run:
         outputs = self.engine.last
         assert outputs is not None
         self._carry_out(self.engine.orders_out)
+        self.world.follow(outputs.scene.records)
         trace = self.world.advance(now + self.scenario.traffic.tick_period_ms)
-        found = self.judge.look(trace.at_ms, Poses(*trace.route), Poses(*trace.truth), self._discs(outputs))
+        route, truth = Poses(*trace.route), Poses(*trace.truth)
+        found = self.judge.look(trace.at_ms, route, truth, self._discs(outputs), self.world.out)
         self.measures.note(outputs, found, self.world)
         self.measures.hear(told.events, now)
         self._digest(outputs)
@@ -158,9 +160,12 @@ class Run:
         return self.traffic.why(robot_id)
 
     def shown_trucks(self) -> list[ShownTruck]:
-        """Every truck as a picture of this moment shows it."""
+        """Every truck in the hall as a picture of this moment shows it."""
         shown = []
-        for robot, truck, seen in zip(self.robots, self.world.trucks, self.world.latest, strict=True):
+        trucks = zip(self.robots, self.world.trucks, self.world.latest, self.world.out, strict=True)
+        for robot, truck, seen, out in trucks:
+            if out:
+                continue
             reason = self.traffic.why(robot.robot_id)
             stop = None if truck.order is None or truck.route is None else truck.route.pose_at(truck.order.stop_line_um)
             shown.append(
@@ -192,10 +197,11 @@ class Run:
                 {"atMs": one.at_ms, "invariant": one.invariant, "message": one.sentence} for one in measures.breaches
             ],
             "incidents": [one.form(at_ms) for at_ms, one in measures.incidents],
-            "refusedActions": [one.form(at_ms) for at_ms, one in measures.refused_actions.values()],
             "tasks": {"done": book.done, "held": book.held, "open": len(book.open)},
             "digest": "sha256:" + self._hash.hexdigest(),
         }
+        if measures.refused_actions:
+            form["refusedActions"] = [one.form(at_ms) for at_ms, one in measures.refused_actions.values()]
         return Result(form, tuple(unmet(self.outcome(), self.scenario.expect)))
 
     def outcome(self) -> Outcome:

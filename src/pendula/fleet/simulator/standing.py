@@ -6,6 +6,8 @@ heard of, know the route they were on, and have acknowledged what they had ackno
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from pendula.fleet.contracts.traffic import CommandMode, Phase
 from pendula.fleet.driving.records import Record
 from pendula.fleet.geometry.angles import turn_urad
@@ -27,8 +29,14 @@ def standing_world(
 ) -> World:
     """A world at a time of the fleet; what trucks were loading or unloading they begin anew."""
     world = World(site, [start_of(one) for one in records], settings, seed, now_ms)
+    world.follow(records)
     for record, truck in zip(records, world.trucks, strict=True):
-        _take_up(record, truck)
+        if record.removed_ms is None:
+            _take_up(record, truck)
+        elif record.pose is not None:
+            world.put(record.number, record.pose.x_um, record.pose.y_um, record.pose.yaw_urad)
+            # One that has reported since it was removed is in the hall again.
+            world.out[record.number] = record.is_out
         world.loaded[record.number] = record.load
         task = dispatch.task_of(record.number)
         phase = dispatch.phase(record.number)
@@ -36,6 +44,10 @@ def standing_world(
             loads = phase is Phase.LOADING
             world.operate(record.number, task.order.pick_ms if loads else task.order.drop_ms, loads)
     world.look_anew()
+    for record in records:
+        if record.is_out:
+            # It is off: what it said last is all that is known of it.
+            world.latest[record.number] = replace(world.latest[record.number], at_ms=record.report_ms)
     return world
 
 

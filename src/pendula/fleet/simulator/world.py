@@ -13,6 +13,8 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from pendula.fleet.contracts.traffic import RobotStatus, RollingTargetCommand
+from pendula.fleet.driving.records import Record
+from pendula.fleet.geometry.angles import turn_urad
 from pendula.fleet.network.transitions import truck_yaw
 from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.simulator.channel import Channel
@@ -26,12 +28,14 @@ from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.targets.rolling_target import Aim
 from pendula.fleet.trucks.envelope import envelope_of
 from pendula.fleet.trucks.profiles import RobotProfile
-from pendula.fleet.units import MILLION
+from pendula.fleet.units import MILLION, PI_URAD
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 # By so much the clock of a truck is ahead whose telemetry is bad.
 _WRONG_CLOCK_MS = 60_000
+# So much farther, in square micrometres, counts an edge that leads the other way.
+_AGAINST = MILLION * MILLION
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +116,9 @@ class World:
         # Whether a truck has something on its fork.
         self.loaded = [False] * count
         self.latest: list[Telemetry] = []
+        # Whether somebody has carried it out of the hall, where it is off; and when it was said of each to be removed.
+        self.out = [False] * count
+        self._removed_ms: list[int | None] = [None] * count
         self.look_anew()
 
     def look_anew(self) -> None:
@@ -154,24 +161,43 @@ class World:
             self.loaded[truck] = self._loads[truck]
         return done
 
+    def follow(self, records: Sequence[Record]) -> None:
+        """Whoever says of a truck that it was removed has carried it out of the hall."""
+        for record in records:
+            said_ms = record.removed_ms
+            if said_ms is not None and said_ms != self._removed_ms[record.number]:
+                self._take_out(record.number)
+            self._removed_ms[record.number] = said_ms
+
+    def _take_out(self, truck: int) -> None:
+        """Its place is kept: from there it is carried back."""
+        one = self.trucks[truck]
+        one.carried(one.edge, one.on_um, one.yaw_urad)
+        self.out[truck], self._busy_until[truck], self.bad[truck] = True, None, []
+
     def trouble_with(self, truck: int, fault: Fault) -> None:
-        """Something goes wrong with a truck from now on."""
+        """Something goes wrong with a truck from now on. One that is out of the hall and carried somewhere is back."""
         self.trouble[truck].begin(fault, self.now_ms)
         if fault.kind is FaultKind.OVERRUN:
             self.trucks[truck].beyond_um = fault.by_um
         if fault.kind is FaultKind.CARRIED:
-            self._carry(self.trucks[truck], fault)
+            one = self.trucks[truck]
+            x_um, y_um = self.site.network.edges[one.edge].path.point(one.on_um)
+            self.put(truck, x_um + fault.x_um, y_um + fault.y_um)
 
-    def _carry(self, truck: SimulatedTruck, fault: Fault) -> None:
-        """Puts a truck on the edge that is nearest to the place it was meant to be carried to, along it."""
-        edges = self.site.network.edges
-        x_um, y_um = edges[truck.edge].path.point(truck.on_um)
-        x_um, y_um = x_um + fault.x_um, y_um + fault.y_um
-        places = [(*one.path.nearest(x_um, y_um, 0, one.path.length_um), number) for number, one in enumerate(edges)]
-        on_um, _, number = min(places, key=lambda one: (one[1], one[2]))
-        inside = 0 < on_um < edges[number].path.length_um
-        yaw = None if inside else truck_yaw(edges[number].path.heading(on_um), edges[number].style)
-        truck.carried(number, on_um, yaw)
+    def put(self, truck: int, x_um: int, y_um: int, yaw_urad: int | None = None) -> None:
+        """Puts a truck on the edge that is nearest to a place, along it; of those that lie there both ways, on the one
+        of its yaw. One that was out of the hall is on again."""
+        places = []
+        for number, edge in enumerate(self.site.network.edges):
+            on_um, square = edge.path.nearest(x_um, y_um, 0, edge.path.length_um)
+            along = truck_yaw(edge.path.heading(on_um), edge.style)
+            against = yaw_urad is not None and abs(turn_urad(yaw_urad, along)) > PI_URAD // 2
+            inside = 0 < on_um < edge.path.length_um
+            places.append((square + _AGAINST * against, number, on_um, None if inside else along))
+        _, number, on_um, yaw = min(places, key=lambda one: one[:2])
+        self.trucks[truck].carried(number, on_um, yaw)
+        self.out[truck] = False
 
     def take_bad(self, truck: int) -> list[Telemetry]:
         """Reports of a truck whose time cannot be, each once."""
@@ -181,7 +207,8 @@ class World:
     def advance(self, to_ms: int) -> Trace:
         """Drives on to a time, in steps of `step_ms`; reports that arrive on the way become `latest`."""
         for number, fault in () if self._misfortune is None else self._misfortune.due(self.now_ms):
-            self.trouble_with(number, fault)
+            if not self.out[number]:
+                self.trouble_with(number, fault)
         times = [*range(self.now_ms + self.settings.step_ms, to_ms, self.settings.step_ms), to_ms]
         rows = []
         before = self.now_ms
@@ -190,7 +217,7 @@ class World:
                 trouble = self.trouble[i]
                 if self._commands.is_due(i, now):
                     for order in self._commands.arrived(i, now):
-                        if trouble.hears(now):
+                        if trouble.hears(now) and not self.out[i]:
                             truck.hear(order, now)
                 truck.advance(now, now - before, still=trouble.is_still(now))
             rows.append(self._row())
@@ -223,13 +250,18 @@ class World:
             if time % period == 0:
                 for i, report in enumerate(self._telemetry(row, trace)):
                     # What is not said is not lost: the channel draws as if it had been.
-                    self._reports.send(i, time, report, loss if self.trouble[i].speaks(time) else 1_000_000)
+                    self._reports.send(i, time, report, loss if self._speaks(i, time) else 1_000_000)
         for i, latest in enumerate(self.latest):
             for report in self._reports.arrived(i, self.now_ms):
+                if self.out[i]:
+                    continue
                 if report.at_ms > self.now_ms:
                     self.bad[i].append(report)
                 elif report.at_ms > latest.at_ms:
                     self.latest[i] = latest = report
+
+    def _speaks(self, truck: int, now_ms: int) -> bool:
+        return self.trouble[truck].speaks(now_ms) and not self.out[truck]
 
     def _telemetry(self, row: int, trace: Trace) -> list[Telemetry]:
         """Measured: the true poses without the error of position, which trucks cannot see, and with jitter."""

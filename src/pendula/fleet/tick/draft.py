@@ -118,7 +118,7 @@ class Draft:
     @property
     def missing(self) -> Record | None:
         """The first truck that nobody has heard of since the start, and of which nobody said that it is not there."""
-        return next((one for one in self.records if one.unheard and not one.absent), None)
+        return next((one for one in self.records if one.unheard and not (one.absent or one.is_out)), None)
 
     def names(self, numbers: Iterable[int]) -> list[Json]:
         return [self.records[number].robot_id for number in numbers]

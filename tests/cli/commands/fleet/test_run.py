@@ -22,6 +22,7 @@ def test_a_run_as_a_document_has_the_members_of_the_contract(pendula: Pendula) -
     assert set(form) >= {"metrics", "invariants", "incidents", "tasks", "digest"}
     assert form["invariants"]["I-2"]["violations"] == 0
     assert form["tasks"] == {"done": 0, "held": 0, "open": 0}
+    assert "refusedActions" not in form
 
 
 def test_a_seed_of_the_command_line_goes_over_that_of_the_file(pendula: Pendula) -> None:
@@ -124,10 +125,10 @@ def test_a_run_says_what_people_wanted_and_did_not_get(pendula: Pendula, tmp_pat
 
     assert [(one["atMs"], one["actionId"], one["type"], one["code"]) for one in form["refusedActions"]] == [
         (3000, "tow-3", "REMOVE_ROBOT", "CONFIRMATION_NEEDED"),
-        (4000, "CANCEL_TASK-T9-4000", "CANCEL_TASK", "TASK_UNKNOWN"),
+        (4000, "CANCEL_TASK-4000", "CANCEL_TASK", "TASK_UNKNOWN"),
     ]
     assert [one.get("taskId", one.get("robotId")) for one in form["refusedActions"]] == ["R2", "T9"]
-    assert "4000 ms, CANCEL_TASK (CANCEL_TASK-T9-4000) was refused: " in shown
+    assert "4000 ms, CANCEL_TASK (CANCEL_TASK-4000) was refused: " in shown
     assert "(TASK_UNKNOWN)" in shown
 
 

@@ -308,6 +308,31 @@ async def test_grave_actions_are_said_twice_and_only_of_trucks_that_stand(served
     assert second["freedResources"]
 
 
+@pytest.mark.req("FLT-FAIL-11")
+async def test_a_simulated_truck_that_was_removed_is_not_in_the_hall_until_somebody_puts_it_back(
+    settings: Settings, rooms: Sequence[RoomSpec]
+) -> None:
+    removal = {"type": "REMOVE_ROBOT", "robotId": "R1", "reason": "towed away", "physicallySecured": True}
+    async with running(settings, rooms) as app, client_of(app) as client:
+        await made(client)
+        await client.post(f"{HALL_AT}/actions", json={"type": "PAUSE_ROBOT", "robotId": "R1", "reason": "tow"})
+        await until(client, lambda it: _truck(it, "R1")["paused"] and _truck(it, "R1")["speed"] == 0)
+        await client.post(f"{HALL_AT}/actions", json={**removal, "actionId": "b"})
+        await client.post(f"{HALL_AT}/actions", json={**removal, "actionId": "c", "confirmationOf": "b"})
+        removed = await until(client, lambda it: (_truck(it, "R1")["report_age"] or 0) > 1000)
+    async with running(settings, rooms) as app, client_of(app) as client:
+        begun = (await now(client))["now"]
+        restarted = await until(client, lambda it: it["now"] > begun + 1000)
+        carried = {"robotId": "R1", "type": "CARRIED", "dxM": 0, "dyM": 0}
+        told = await client.post(f"{HALL_AT}/faults", json=carried)
+        back = await until(client, lambda it: _truck(it, "R1")["at"] is not None)
+
+    for told_of in (_truck(removed, "R1"), _truck(restarted, "R1")):
+        assert (told_of["at"], told_of["silent"], told_of["needs_person"]) == (None, False, False)
+    assert told.status_code == 204
+    assert _truck(back, "R1")["report_age"] < 1000
+
+
 @pytest.mark.long
 @pytest.mark.req("FLT-API-7")
 async def test_a_task_of_ones_own_is_done_and_an_impossible_one_refused(served: httpx.AsyncClient) -> None:

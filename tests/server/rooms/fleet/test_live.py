@@ -12,8 +12,10 @@ import pytest
 from fastapi import FastAPI
 
 from pendula.fleet.engine import FleetEngine
+from pendula.fleet.runs import Recording, recording_disk
 from pendula.fleet.tasks import Operation
 from pendula.kernel.commit import Busy
+from pendula.kernel.recording import JournalInUse
 from pendula.server.errors import EngineUnavailable
 from pendula.server.hosting.room_spec import RoomSpec
 from pendula.server.rooms.fleet.fleets import SIMULATION_FILE, fleets_of
@@ -213,6 +215,24 @@ async def test_a_map_says_whether_its_trucks_can_be_drilled(app: FastAPI, live: 
         told = (await client.get(f"{BASE}/hall/map")).json()
 
     assert told["simulated"] is simulated
+
+
+async def test_a_second_manager_of_a_served_fleet_is_refused_and_so_is_a_served_fleet_that_somebody_manages(
+    app: FastAPI, settings: Settings
+) -> None:
+    folder = Path(settings.data) / "rooms" / "fleet" / "hall"
+    async with client_of(app) as client:
+        await made(client)
+        with pytest.raises(JournalInUse, match="another manager writes this journal"):
+            Recording.resume(recording_disk(folder))
+        await client.post(f"{BASE}/hall/close")
+        with Recording.resume(recording_disk(folder)):
+            opened = (await client.post(f"{BASE}/hall/open")).json()
+        await client.post(f"{BASE}/hall/close")
+        again = (await client.post(f"{BASE}/hall/open")).json()
+
+    assert "is in use: another program writes this journal" in opened["fleets"][0]["broken"]
+    assert again["fleets"][0]["broken"] is None
 
 
 @pytest.mark.parametrize(("live", "instead"), [("true", "false"), ("false", "true")])

@@ -108,7 +108,7 @@ def ran(form: Mapping[str, Any]) -> "RenderableType":
     parts += [Text(f"{at} ms, {name}: {message}") for at, name, message in told[:MOST_ROWS]]
     parts += [
         Text(f"{one['atMs']} ms, {one['type']} ({one['actionId']}) was refused: {one['message']} ({one['code']})")
-        for one in form["refusedActions"][:MOST_ROWS]
+        for one in form.get("refusedActions", ())[:MOST_ROWS]
     ]
     parts += [Text(f"not as expected: {sentence}", style="bold red") for sentence in form["unmet"]]
     if not form["unmet"]:

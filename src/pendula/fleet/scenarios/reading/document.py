@@ -14,7 +14,7 @@ from pendula.fleet.samples.catalogue import LIMITS, NOBODY, SAMPLES, USUAL, samp
 from pendula.fleet.samples.live_maps import Sample
 from pendula.fleet.samples.scenes import FL_STD
 from pendula.fleet.scenarios.model import Robot, Scenario, ScenarioEvent, ScenarioRoute
-from pendula.fleet.scenarios.reading.events import chance, event
+from pendula.fleet.scenarios.reading.events import chance, event, told_apart
 from pendula.fleet.scenarios.reading.expected import expectation
 from pendula.fleet.scenarios.reading.tasks import DISPATCH, dispatch, stream, task, task_event
 from pendula.fleet.scenarios.reading.traffic_params import TRAFFIC_PARAMS, traffic_params
@@ -61,7 +61,7 @@ def _scenario(root: Cursor, directory: Path | None) -> Scenario:
         tasks=it["tasks"].list_of(task, default=()),
         task_events=it["taskEvents"].list_of(task_event, default=()),
         events=tuple(one for one in happens if isinstance(one, ScenarioEvent)),
-        actions=tuple(one for one in happens if isinstance(one, OperatorAction)),
+        actions=told_apart([one for one in happens if isinstance(one, OperatorAction)]),
         routes=tuple(one for one in happens if isinstance(one, ScenarioRoute)),
         expect=it["expect"].list_of(expectation, default=()),
         compile_params=params(both) if both.given else CompileParams(),

@@ -1,9 +1,10 @@
 """What happens in a scenario, as its file says it: what goes wrong with a truck, for how long, and what people do."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from pendula.documents import Cursor, Document, Members
 from pendula.fleet.contracts.traffic import AnchorPlace, OperatorAction
@@ -79,10 +80,9 @@ def _action(it: Members, kind: ActionType) -> OperatorAction:
             it[member].refuse(f"{kind} is done by people: it has no {member}")
     anchor = it["anchor"].object(required=("edgeKey", "sM")) if "anchor" in it else None
     at_ms = it["atMs"].integer(min=0)
-    about = [it[one].text(default="") for one in ("robotId", "taskId") if one in it]
     return OperatorAction(
         contractVersion=CONTRACT_VERSION,
-        actionId=it["actionId"].text(min=1, default="-".join([kind, *about, str(at_ms)])),
+        actionId=it["actionId"].text(min=1, default=_made_up(kind, at_ms)),
         ts=at_ms,
         operatorId=it["operatorId"].text(min=1, default="scenario"),
         type=kind,
@@ -94,6 +94,23 @@ def _action(it: Members, kind: ActionType) -> OperatorAction:
         physicallySecured=it["physicallySecured"].boolean() if "physicallySecured" in it else UNSET,
         confirmationOf=it["confirmationOf"].text(min=1) if "confirmationOf" in it else UNSET,
     )
+
+
+def told_apart(actions: Sequence[OperatorAction]) -> tuple[OperatorAction, ...]:
+    """Actions in their order; a made-up id that came before has the truck or the task at its end."""
+    known: set[str] = set()
+    apart = []
+    for one in actions:
+        if one.actionId in known and one.actionId == _made_up(one.type, one.ts):
+            about = [name for name in (one.robotId, one.taskId) if name is not UNSET]
+            one = replace(one, actionId="-".join([one.actionId, *about]))
+        known.add(one.actionId)
+        apart.append(one)
+    return tuple(apart)
+
+
+def _made_up(kind: str, at_ms: int) -> str:
+    return f"{kind}-{at_ms}"
 
 
 def chance(at: Cursor) -> FaultRate:

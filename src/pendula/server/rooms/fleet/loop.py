@@ -211,6 +211,7 @@ class FleetLoop:
         self.trucks.operate(orders.operations if self.simulation else engine.dispatch.operations())
         if not self._is_late(before, period_ms):
             self.trucks.send(orders.commands)
+        self.trucks.follow(engine.traffic.records)
         self._note(engine, outcome.events)
         self._figures.waited(self.host.name, period_ms, _standing(engine))
         if self._bundler is not None:

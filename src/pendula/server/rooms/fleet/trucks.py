@@ -10,6 +10,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from pendula.fleet.contracts.traffic import RollingTargetCommand
+from pendula.fleet.driving.records import Record
 from pendula.fleet.engine import FleetEngine
 from pendula.fleet.gateway import Gateway, Received
 from pendula.fleet.routing.route_plan import RoutePlan
@@ -46,6 +47,9 @@ class Trucks(Gateway, Protocol):
     def drive(self, to_ms: int) -> None:
         """Let time go on, where it is ours."""
 
+    def follow(self, records: Sequence[Record]) -> None:
+        """See to it, where they are ours, that who was said to be removed is gone."""
+
     def trouble(self, robot_id: str, fault: Fault) -> None:
         """Raises `NotSimulated`."""
 
@@ -66,6 +70,9 @@ class SimulatedTrucks(SimulatedGateway):
     def drive(self, to_ms: int) -> None:
         if to_ms > self._hall.now_ms:
             self._hall.advance(to_ms)
+
+    def follow(self, records: Sequence[Record]) -> None:
+        self._hall.follow(records)
 
     def trouble(self, robot_id: str, fault: Fault) -> None:
         self._hall.trouble_with(self._hall.robot_ids.index(robot_id), fault)
@@ -121,6 +128,9 @@ class RemoteTrucks:
 
     def drive(self, to_ms: int) -> None:
         """Real trucks drive by themselves."""
+
+    def follow(self, records: Sequence[Record]) -> None:
+        """Whoever removed a real truck has done so."""
 
     def trouble(self, robot_id: str, fault: Fault) -> None:  # noqa: ARG002
         raise NotSimulated("This fleet has real trucks; only simulated ones can be given a fault", robot=robot_id)

@@ -296,7 +296,7 @@ def _truck(engine: FleetEngine, record: Record, told: Told) -> TruckNow:
         phase=driver.shown_phase,
         load=record.load,
         paused=record.paused,
-        silent=not record.absent and not is_fresh(record, traffic.now_ms, engine.config.traffic),
+        silent=not (record.absent or record.is_out or is_fresh(record, traffic.now_ms, engine.config.traffic)),
         absent=record.absent,
         needs_person=awaits_person(record, traffic.now_ms, engine.config.traffic),
         releasable=releasable(record, traffic.now_ms, engine.config.traffic),
@@ -323,7 +323,10 @@ def _sentence(told: Told, phase: Phase, not_done: str | None) -> str:
 
 
 def _place(record: Record) -> PointView | None:
-    """Where a truck says it is; where nothing was heard of it, the node it is believed to stand in."""
+    """Where a truck says it is; where nothing was heard of it, the node it is believed to stand in. Nowhere when it
+    was removed and has said nothing since."""
+    if record.is_out:
+        return None
     if record.pose is not None:
         return PointView(_mm(record.pose.x_um), _mm(record.pose.y_um), _mm(record.pose.yaw_urad))
     if record.track is not None and record.track.plan.segments:
