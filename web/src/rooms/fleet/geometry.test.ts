@@ -17,7 +17,7 @@ import {
   zoomed,
 } from "./geometry";
 import { Motion } from "./motion";
-import { fleetTime, lasting } from "./wording";
+import { fleetTime, isLost, lasting } from "./wording";
 
 const SIZE = { width: 400, height: 300 };
 const EDGE = {
@@ -162,4 +162,13 @@ test("the place nearest to a point is on the nearest edge, in metres along it", 
   expect(nearestPlace(edges, { x: 1050, y: 250 })).toEqual({ edgeKey: "A->B", sM: 1.25 });
   expect(nearestPlace(edges, { x: 200, y: 480 })).toEqual({ edgeKey: "C->D", sM: 0.2 });
   expect(nearestPlace([], { x: 0, y: 0 })).toBeNull();
+});
+
+test("a person may say of a truck that jumped or was set aside where it is, and of no other", () => {
+  const told = (health: string, code: string, paused = false) => isLost({ health, code, paused } as TruckNow);
+
+  expect(told("POSE_JUMP", "STOP_POSE_JUMP")).toBe(true);
+  expect(told("HEALTHY", "STOP_OPERATOR")).toBe(true);
+  expect(told("HEALTHY", "STOP_OPERATOR", true)).toBe(false);
+  expect(told("HEALTHY", "WAIT_SPACING")).toBe(false);
 });
