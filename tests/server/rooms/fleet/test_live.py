@@ -12,8 +12,10 @@ import pytest
 from fastapi import FastAPI
 
 from pendula.fleet.engine import FleetEngine
+from pendula.fleet.runs import Recording, recording_disk
 from pendula.fleet.tasks import Operation
 from pendula.kernel.commit import Busy
+from pendula.kernel.recording import JournalInUse
 from pendula.server.errors import EngineUnavailable
 from pendula.server.hosting.room_spec import RoomSpec
 from pendula.server.rooms.fleet.fleets import SIMULATION_FILE, fleets_of
@@ -204,6 +206,24 @@ async def test_a_served_fleet_has_a_checkpoint_every_minute(
 
     assert (rooms[0].snapshot_every, loop.host._snapshot_every) == (600, 600)
     assert seldom.snapshot_every == 50
+
+
+async def test_a_second_manager_of_a_served_fleet_is_refused_and_so_is_a_served_fleet_that_somebody_manages(
+    app: FastAPI, settings: Settings
+) -> None:
+    folder = Path(settings.data) / "rooms" / "fleet" / "hall"
+    async with client_of(app) as client:
+        await made(client)
+        with pytest.raises(JournalInUse, match="another manager writes this journal"):
+            Recording.resume(recording_disk(folder))
+        await client.post(f"{BASE}/hall/close")
+        with Recording.resume(recording_disk(folder)):
+            opened = (await client.post(f"{BASE}/hall/open")).json()
+        await client.post(f"{BASE}/hall/close")
+        again = (await client.post(f"{BASE}/hall/open")).json()
+
+    assert "is in use: another program writes this journal" in opened["fleets"][0]["broken"]
+    assert again["fleets"][0]["broken"] is None
 
 
 @pytest.mark.parametrize(("live", "instead"), [("true", "false"), ("false", "true")])
