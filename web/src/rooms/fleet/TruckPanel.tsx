@@ -9,10 +9,7 @@ import type { Deed } from "./Deeds";
 import { Deeds } from "./Deeds";
 import { nearestPlace } from "./geometry";
 import { useReason } from "./reason";
-import { condition, lasting, phase, speed } from "./wording";
-
-/** A truck in one of these may be elsewhere than it is believed to be: a person may say that it is. */
-const LOST: ReadonlySet<string> = new Set(["POSE_JUMP", "OFF_ROUTE"]);
+import { condition, isLost, lasting, phase, speed } from "./wording";
 
 interface TruckPanelProps {
   readonly truck: TruckNow;
@@ -99,14 +96,12 @@ function Because({
   );
 }
 
-function deedsFor(
-  { robot_id, paused, health, at, silent, releasable }: TruckNow,
-  edges: readonly MapEdge[],
-): readonly Deed[] {
+function deedsFor(truck: TruckNow, edges: readonly MapEdge[]): readonly Deed[] {
+  const { robot_id, paused, at, silent, releasable } = truck;
   const pause: Deed = paused
     ? { type: "RESUME_ROBOT", title: "Let it go on", question: `${robot_id} may drive again.` }
     : { type: "PAUSE_ROBOT", title: "Pause", question: `${robot_id} stops where it can and stays there.` };
-  const place = at === null || !LOST.has(health) ? null : nearestPlace(edges, at);
+  const place = at === null || !isLost(truck) ? null : nearestPlace(edges, at);
   const relocate: Deed[] =
     place === null
       ? []

@@ -18,7 +18,7 @@ import {
   zoomed,
 } from "./geometry";
 import { Motion } from "./motion";
-import { fleetTime, lasting } from "./wording";
+import { fleetTime, isLost, lasting } from "./wording";
 
 const SIZE = { width: 400, height: 300 };
 const EDGE = {
@@ -186,4 +186,13 @@ test("names beside their marks keep off a lane to the south", () => {
   const [east] = namesBeside([mark("Tor", 0, 0, { x: 1, y: 0 })], broad);
 
   expect(east).toEqual({ left: 9, top: -6, right: 27, bottom: 6 });
+});
+
+test("a person may say of a truck that jumped or was set aside where it is, and of no other", () => {
+  const told = (health: string, code: string, paused = false) => isLost({ health, code, paused } as TruckNow);
+
+  expect(told("POSE_JUMP", "STOP_POSE_JUMP")).toBe(true);
+  expect(told("HEALTHY", "STOP_OPERATOR")).toBe(true);
+  expect(told("HEALTHY", "STOP_OPERATOR", true)).toBe(false);
+  expect(told("HEALTHY", "WAIT_SPACING")).toBe(false);
 });
