@@ -219,6 +219,15 @@ async def test_a_served_fleet_has_a_checkpoint_every_minute(
     assert seldom.snapshot_every == 50
 
 
+@pytest.mark.parametrize(("live", "simulated"), [("true", False), ("false", True)])
+async def test_a_map_says_whether_its_trucks_can_be_drilled(app: FastAPI, live: str, simulated: bool) -> None:
+    async with client_of(app) as client:
+        await made(client, live=live)
+        told = (await client.get(f"{BASE}/hall/map")).json()
+
+    assert told["simulated"] is simulated
+
+
 async def test_a_second_manager_of_a_served_fleet_is_refused_and_so_is_a_served_fleet_that_somebody_manages(
     app: FastAPI, settings: Settings
 ) -> None:
