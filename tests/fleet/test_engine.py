@@ -77,6 +77,7 @@ def test_after_a_late_tick_no_truck_is_told_anything_and_the_next_ones_are_told_
     assert len(engine.orders_out.commands) == 2
 
 
+@pytest.mark.req("FLT-FAIL-16")
 def test_a_tick_after_two_periods_is_not_late() -> None:
     config, commands = head_on(3)
     engine = FleetEngine.create(config)

@@ -8,11 +8,14 @@ import msgspec
 import pytest
 
 from pendula.fleet import telling
-from pendula.fleet.events import Incident, Ticked
+from pendula.fleet.contracts.traffic import Health, PriorityClass
+from pendula.fleet.driving.records import Record, Retraction, Waiting
+from pendula.fleet.events import HoldChanged, Incident, Ticked
 from pendula.fleet.scenarios import Run, shipped
-from pendula.fleet.telling import told
+from pendula.fleet.telling import locks_digest, told
 from pendula.fleet.tick.alarms import alert
 from pendula.fleet.units import metres
+from pendula.fleet.views.reasons import resource_id
 from tests.fleet.health.troubled import Hall
 
 
@@ -105,3 +108,53 @@ def test_trucks_that_wait_for_each_other_are_an_incident() -> None:
     found = [one.code for one in told(records, outputs, ()) if isinstance(one, Incident)]
 
     assert found == ["DEADLOCK_SUSPECTED", "DEADLOCK_CONFIRMED"]
+
+
+CHANGES: dict[str, Callable[[Record], object]] = {
+    "granted": lambda one: setattr(one, "granted", one.granted + 1),
+    "at_um": lambda one: setattr(one, "at_um", one.at_um + 1),
+    "bound_um": lambda one: setattr(one, "bound_um", one.bound_um + 1),
+    "hold_um": lambda one: setattr(one, "hold_um", one.hold_um + 1),
+    "farthest_um": lambda one: setattr(one, "farthest_um", one.farthest_um + 1),
+    "seq": lambda one: setattr(one, "seq", one.seq + 1),
+    "ack_seq": lambda one: setattr(one, "ack_seq", one.ack_seq + 1),
+    "health": lambda one: setattr(one, "health", Health.STALE),
+    "stop_code": lambda one: setattr(one, "stop_code", "STOP_OPERATOR"),
+    "priority": lambda one: setattr(one, "priority", PriorityClass.OBSTACLE),
+    "rank": lambda one: setattr(one, "rank", one.rank + 1),
+    "held": lambda one: one.held.popitem(),
+    "waiting": lambda one: setattr(one, "waiting", Waiting("WAIT_NODE", 3, 1, 4)),
+    "retraction": lambda one: setattr(one, "retraction", Retraction(1, 2, (3,))),
+    "route": lambda one: setattr(one, "track", None),
+}
+
+
+@pytest.mark.req("FLT-OBS-1")
+@pytest.mark.parametrize("name", CHANGES)
+def test_the_digest_of_locks_notices_whatever_a_snapshot_of_them_shows(name: str) -> None:
+    record = Hall().record()
+    other = record.copied()
+    CHANGES[name](other)
+
+    assert locks_digest([other]) != locks_digest([record])
+
+
+@pytest.mark.req("FLT-OBS-1")
+def test_who_is_in_the_way_is_told_again_when_that_changes_and_not_before() -> None:
+    hall = Hall()
+    outputs = hall.step()
+    zone = hall.site.zone(hall.site.node_number["A1"])
+
+    def held_by(number: int) -> list[Record]:
+        records = [one.copied() for one in outputs.scene.records]
+        records[0].waiting, records[0].stop_code = Waiting("WAIT_NODE", zone, number, None), None
+        return records
+
+    def changes(before: int, after: int) -> list[tuple[str, str | None, str | None]]:
+        scene = replace(outputs.scene, records=held_by(after))
+        events = told(held_by(before), replace(outputs, scene=scene), ())
+        holds = [one for one in events if isinstance(one, HoldChanged)]
+        return [(one.robot_id, one.blocker_robot_id, one.blocker_resource_id) for one in holds]
+
+    assert changes(1, 1) == []
+    assert changes(1, 2) == [("R1", "R3", resource_id(hall.site, zone))]

@@ -1,6 +1,7 @@
 """Commands that are not acknowledged, commands that move nothing, stop lines that are passed."""
 
 import pytest
+from msgspec import structs
 
 from pendula.fleet.contracts.traffic import CommandMode, Health, HoldReason, RobotStatus
 from pendula.fleet.driving.params import TrafficParams
@@ -8,7 +9,7 @@ from pendula.fleet.driving.records import Record, Waiting
 from pendula.fleet.driving.stops import Stop, hold_of
 from pendula.fleet.explain import sentence
 from pendula.fleet.geometry.angles import turn_urad
-from pendula.fleet.health.obedience import has_stuck
+from pendula.fleet.health.obedience import has_stuck, is_unheard
 from pendula.fleet.tick import OrderKind, TickInputs
 from pendula.fleet.views.reasons import resource_id
 from tests.fleet.health.troubled import Hall
@@ -203,6 +204,40 @@ def test_three_reports_in_a_row_that_cannot_be_make_a_truck_stale() -> None:
     assert told[2:] == ["STOP_STALE_TELEMETRY"] * 2
     assert "STOP_STALE_TELEMETRY" not in told[:2]
     assert hall.traffic.why("R1").code != "STOP_STALE_TELEMETRY"
+
+
+@pytest.mark.req("FLT-FAIL-17")
+@pytest.mark.parametrize(("ahead_ms", "dropped"), [(200, []), (201, ["REPORT_FROM_THE_FUTURE"])])
+def test_a_clock_may_be_ahead_by_a_fifth_of_a_second(ahead_ms: int, dropped: list[str]) -> None:
+    hall = Hall()
+    hall.first.clock_ms = ahead_ms
+    told = hall.step()
+
+    assert [one.code for one in told.dropped_reports] == dropped
+
+
+@pytest.mark.req("FLT-FAIL-17")
+def test_three_reports_in_a_row_that_are_older_than_the_last_make_a_truck_stale() -> None:
+    hall = Hall()
+    hall.first.clock_ms = -10_000
+    dropped = [one.code for _ in range(3) for one in hall.step().dropped_reports]
+
+    assert dropped == ["REPORT_OUTDATED"] * 3
+    assert hall.traffic.why("R1").code == "STOP_STALE_TELEMETRY"
+
+
+@pytest.mark.req("FLT-FAIL-18")
+@pytest.mark.parametrize(("after_ms", "unheard"), [(1_500, False), (1_501, True)])
+def test_a_truck_is_not_heard_when_it_acknowledged_nothing_new_for_a_second_and_a_half(
+    after_ms: int, unheard: bool
+) -> None:
+    record = Hall().record().copied()
+    record.seq, record.ack_seq, record.ack_ms = 20, 19, 0
+    silent = structs.replace(record.profile, capabilities=("stop",))
+
+    assert is_unheard(record, after_ms, TrafficParams()) is unheard
+    record.profile = silent
+    assert not is_unheard(record, after_ms, TrafficParams())
 
 
 def turning() -> Hall:

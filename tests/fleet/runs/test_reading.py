@@ -133,6 +133,7 @@ def test_a_deviation_is_named_by_tick_truck_and_field(hall: Path, tmp_path: Path
     assert (first["recorded"], first["computed"]) == ("WAIT_CONFLICT", "WAIT_NODE")
 
 
+@pytest.mark.req("FLT-OBS-4")
 def test_where_only_a_digest_differs_no_truck_is_named(hall: Path) -> None:
     with reading(hall) as journal:
         _, moment = next(moments(journal, 10))
@@ -147,15 +148,17 @@ def test_where_only_a_digest_differs_no_truck_is_named(hall: Path) -> None:
     assert (found.robot_id, found.field) == (None, "locks")
 
 
-def test_an_event_that_is_missing_is_a_deviation_too(hall: Path) -> None:
+@pytest.mark.req("FLT-OBS-4")
+def test_an_event_that_is_missing_is_a_deviation_too_and_its_truck_is_named_rather_than_a_digest(hall: Path) -> None:
     with reading(hall) as journal:
         moment = next(one for _, one in moments(journal) if any(isinstance(x, HoldChanged) for x in one.computed))
     assert moment.recorded is not None
+    first = moment.recorded[0]
+    assert isinstance(first, Ticked)
 
-    found = deviation_of(replace(moment, recorded=moment.recorded[:1]))
+    found = [deviation_of(replace(moment, recorded=(one,))) for one in (first, replace(first, locks="sha256:0"))]
 
-    assert found is not None
-    assert found.robot_id is not None
+    assert all(one is not None and one.robot_id is not None for one in found)
 
 
 @pytest.mark.req("FLT-OBS-2")

@@ -87,6 +87,7 @@ def test_what_is_not_on_the_disk_is_kept_in_memory_and_can_be_read() -> None:
     assert [bytes(record.body) for record in journal.read()] == [b"%d" % n for n in range(6)]
 
 
+@pytest.mark.req("FLT-OBS-3")
 def test_memory_keeps_no_more_than_the_last_while() -> None:
     trial = FaultyDisk()
     ring(trial).flush()
@@ -98,6 +99,20 @@ def test_memory_keeps_no_more_than_the_last_while() -> None:
     kept = [record.t for record in journal.read()]
 
     assert kept == list(range(3_900, 5_000, 100))
+
+
+@pytest.mark.req("FLT-OBS-3")
+def test_unless_told_otherwise_memory_keeps_ten_minutes() -> None:
+    trial = FaultyDisk()
+    ring(trial).flush()
+    journal = ring(FaultyDisk({len(trial.calls): "io_error"}))
+    kept = []
+    for t in (0, 600_000, 600_001):
+        journal.append("input", t, b"1")
+        journal.flush()
+        kept.append([record.t for record in journal.read()])
+
+    assert kept == [[0], [0, 600_000], [600_000, 600_001]]
 
 
 def test_while_the_disk_is_well_memory_keeps_nothing_that_is_durable() -> None:

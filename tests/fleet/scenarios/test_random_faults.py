@@ -37,6 +37,14 @@ def test_of_two_that_failed_none_comes_back_where_it_takes_the_way_home_from_the
     assert failures(case, watched) == ()
 
 
+@pytest.mark.req("FLT-LIVE-9", "FLT-FAIL-7")
+def test_a_truck_comes_back_once_the_others_can_get_to_where_they_waited_for_it() -> None:
+    # It was asked again for a minute and a half: the ways that others were given meanwhile hid how all get home.
+    case = faulty(1_702, 10, 3 * MINUTE_MS)
+
+    assert failures(case, watched) == ()
+
+
 @pytest.mark.req("FLT-LIVE-9", "FLT-FAIL-7", "FLT-FAIL-11")
 @pytest.mark.parametrize(
     "seed",

@@ -114,7 +114,7 @@ def test_of_two_reports_of_one_time_the_same_one_counts_in_any_order() -> None:
     assert told[0] == told[1]
 
 
-@pytest.mark.req("FLT-FAIL-1", "FLT-DCL-2")
+@pytest.mark.req("FLT-FAIL-1", "FLT-FAIL-16", "FLT-DCL-2")
 @pytest.mark.parametrize("back_ms", [1, 100, 3_600_000])
 def test_where_the_clock_goes_back_everybody_stops_and_nothing_is_forgotten(back_ms: int) -> None:
     yard = hall()

@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from pendula.fleet.traffic.columns import trucks_of
-from pendula.fleet.traffic.lock_state import Ints, LockState, Truck
+from pendula.fleet.traffic.lock_state import Ints, LockState, Move, Truck
 from pendula.fleet.traffic.refuge import Bools, blocked_entries, refuges
 from pendula.fleet.traffic.search import find_witness
 from pendula.fleet.traffic.witness import going_on
@@ -54,10 +54,7 @@ def reassess(state: LockState, nodes: int) -> None:
     ways = _Ways(state)
     while True:
         obstacles = _limited(state, obstacles, ways, nodes)
-        known = going_on(state, state.home)
-        if known is None:
-            # Who is back goes last: the others get past it as they did while it could not be counted on.
-            known = going_on(state, state.witness)
+        known = _known(state)
         if known is not None:
             state.witness = known
             return
@@ -69,6 +66,13 @@ def reassess(state: LockState, nodes: int) -> None:
         for i in search.stuck:
             state.set_goal(i, state.truck(i).position)
         obstacles = [*obstacles, *search.stuck]
+
+
+def _known(state: LockState) -> list[Move] | None:
+    """A witness for the goals by what is known: how all got home before the failure; or all others to where they wait
+    first, as while the truck could not be counted on, and then home; or all others first, and who is back last."""
+    tried = (state.home, [*state.witness, *state.home], state.witness)
+    return next((known for moves in tried if (known := going_on(state, moves)) is not None), None)
 
 
 class _Ways:

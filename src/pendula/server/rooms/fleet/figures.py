@@ -13,8 +13,10 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector, CollectorRegistry
 
 from pendula.fleet.contracts.traffic import HoldReason
+from pendula.fleet.driving.records import Record
 from pendula.fleet.engine import FleetEngine
 from pendula.fleet.events import AlertRaised, FleetEvent, Incident, ReportDropped, TaskMoved, TickFailed, TickLate
+from pendula.fleet.views.reasons import resource_id
 
 MOVING_UM_S = 20_000
 SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
@@ -94,6 +96,11 @@ class Figures(Collector):
         age = GaugeMetricFamily("pendula_fleet_telemetry_age_seconds", "Age of the oldest report.", labels=["fleet"])
         open_tasks = GaugeMetricFamily("pendula_fleet_tasks_open", "Tasks that are not over.", labels=["fleet"])
         longest = GaugeMetricFamily("pendula_fleet_longest_wait_seconds", "Longest wait at present.", labels=["fleet"])
+        places = GaugeMetricFamily(
+            "pendula_fleet_resource_wait_seconds",
+            "Longest wait at present for each resource that a truck waits for.",
+            labels=["fleet", "resource"],
+        )
         for name, loop in sorted(self._loops().items()):
             traffic = loop.engine.traffic
             records, now = traffic.records, traffic.now_ms
@@ -106,4 +113,17 @@ class Figures(Collector):
             open_tasks.add_metric([name], len(loop.engine.dispatch.book.open))
             since = [one.waited_since_ms for one in records if one.waited_since_ms is not None]
             longest.add_metric([name], max((now - one for one in since), default=0) / 1000)
-        yield from (trucks, age, open_tasks, longest)
+            for resource, since_ms in sorted(_waited_for(records).items()):
+                places.add_metric([name, resource], (now - since_ms) / 1000)
+        yield from (trucks, age, open_tasks, longest, places)
+
+
+def _waited_for(records: Sequence[Record]) -> dict[str, int]:
+    """What trucks wait for, by the names that operators know, and since when the first of them does."""
+    found: dict[str, int] = {}
+    for one in records:
+        waiting, since_ms = one.waiting, one.request_ms
+        if waiting is not None and waiting.resource is not None and since_ms is not None:
+            name = resource_id(one.site, waiting.resource)
+            found[name] = min(since_ms, found.get(name, since_ms))
+    return found
