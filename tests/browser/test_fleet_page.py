@@ -210,6 +210,22 @@ def test_everything_that_the_page_drills_is_taken(fleets: str, watched: Watched)
     assert watched.errors == []
 
 
+def test_real_trucks_are_not_drilled_and_a_task_says_why_it_waits(fleets: str, watched: Watched) -> None:
+    room = f"{fleets.split('#')[0]}api/v1/fleet"
+    ask = watched.page.request
+    assert ask.post(f"{room}?name=real&live=true", data=HALL).status == 201
+    task = {"taskId": "rush", "pickNodeId": "WEST", "dropNodeId": "EAST"}
+    assert ask.post(f"{room}/real/tasks", data=task).status == 201
+    page = opened(watched.page, f"{fleets}/real")
+    page.get_by_test_id("task-rush").click()
+
+    expect(page.get_by_test_id("task-why")).to_contain_text("Task 'rush' waits: ")
+    expect(page.get_by_test_id("panel-drill").locator("summary")).to_have_text("Send a task")
+    expect(page.get_by_role("form", name="Drill a failure")).to_have_count(0)
+    assert watched.errors == []
+    assert ask.post(f"{room}/real/close").ok
+
+
 def test_what_was_asked_about_one_truck_is_not_asked_about_the_next(fleet: Page) -> None:
     fleet.get_by_test_id("truck-R1").click()
     fleet.get_by_test_id("do-PAUSE_ROBOT").click()

@@ -1,16 +1,18 @@
 """What is taken by force from a truck that failed or was paused: what lies before it or behind it, never its place."""
 
 from collections.abc import Callable
+from decimal import Decimal
 
 import pytest
 from msgspec import UNSET
 
-from pendula.fleet.contracts.traffic import CommandMode, OperatorAction, OperatorAnswer, Phase
+from pendula.fleet.contracts.traffic import AnchorPlace, CommandMode, OperatorAction, OperatorAnswer, Phase
 from pendula.fleet.driving.records import Record
 from pendula.fleet.health.orders import releasable
 from pendula.fleet.scenarios import Run, shipped
 from pendula.fleet.simulator import FaultKind
 from pendula.fleet.simulator.faults import Fault
+from pendula.fleet.units import MILLION
 from pendula.fleet.views.reasons import resource_id
 from pendula.kernel.rng import Pcg32
 
@@ -118,3 +120,28 @@ def test_no_tick_fails_whatever_is_freed_and_whenever(seed: int) -> None:
     every_name_is_freed_or_refused(run)
 
     assert run.run(run.now_ms + 30_000).form["incidents"] == []
+
+
+@pytest.mark.req("FLT-FAIL-11", "FLT-FAIL-7", "FLT-RES-13")
+def test_a_truck_whose_way_ahead_was_freed_goes_on_from_its_node_and_leaves_it_behind() -> None:
+    run = Run(shipped("hall"))
+    # It has loaded at the end of its spur, is to turn there, and has its way out.
+    run.run(56_500)
+    run.world.trouble_with(0, Fault(FaultKind.OFFLINE, 20_000))
+    run.run(run.now_ms + 8_000)
+    assert said_twice(run, "FORCE_RELEASE", "EDGE_GROUP:A1<->A2").accepted
+    run.run(run.now_ms + 23_000)
+    truck = run.world.trucks[0]
+    place = AnchorPlace(run.site.network.edges[truck.edge].key, Decimal(truck.on_um) / MILLION)
+    relocate = OperatorAction("1.0.0", "op", run.now_ms, "anna", "RELOCATE", "I see it", robotId="R1", anchor=place)
+    run.act(relocate)
+    run.step()
+    node, kept = record(run).node, keeps(run)
+    run.run(run.now_ms + 60_000)
+
+    assert run.site.network.nodes[node].id == "WEST"
+    assert {"NODE:WEST", "CS:SPUR-WEST"} <= {*kept}
+    assert record(run).stop_code is None
+    # Others may come into the spur that it has left.
+    assert {"NODE:WEST", "CS:SPUR-WEST"}.isdisjoint(keeps(run))
+    assert run.result().form["incidents"] == []

@@ -2,11 +2,12 @@
 
 import { expect, test } from "vitest";
 
+import { roomList } from "../api/server";
 import type { RoomView } from "../api/types";
 import type { EngineRoomProps, RoomEntry, WholeRoomProps } from "../registry";
 import { LazyPage } from "../registry";
 import { draw, texts } from "../testing/drawing";
-import { RoomContent } from "./RoomPage";
+import { RoomContent, RoomPage } from "./RoomPage";
 
 const engine = (name: string) => ({ name, time_unit: "ms", now: 0, commands: 0, broken: null });
 const room = (...engines: string[]): RoomView => ({
@@ -65,4 +66,15 @@ test("a page that is not there yet is being fetched", () => {
   expect(draw(<RoomContent entry={never} room={room()} engine={null} at={null} on={null} />).textContent).toContain(
     "Fetching",
   );
+});
+
+test.each([
+  [["one"], ["one"]],
+  [["one", "two"], []],
+])("the page of engines %j names the one that has no tab", (names, told) => {
+  roomList.value = { version: "1", demo: false, rooms: [room(...names)] };
+
+  const page = draw(<RoomPage name="mill" engine={null} at={null} on={null} />);
+
+  expect(texts(page, "[data-testid=engine-name]")).toEqual(told);
 });

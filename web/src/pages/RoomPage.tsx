@@ -34,7 +34,10 @@ export function RoomPage({ name, engine, at, on }: RoomRouteProps) {
   return (
     <>
       <div class="lead-row">
-        <p class="lead">{room.sentence}</p>
+        <p class="lead">
+          <OnlyEngine room={room} />
+          {room.sentence}
+        </p>
         <div class="page-menus">
           <ExportMenu place={[name, engine, at === null ? null : String(at)]} />
           <RoomHelp room={name} />
@@ -95,6 +98,17 @@ function Fetched<Props>({ lazy, draw }: FetchedProps<Props>) {
   if (lazy.page.value !== null) return draw(lazy.page.value);
   if (lazy.error.value !== null) return <ErrorNote error={lazy.error.value} />;
   return <p class="quiet">Fetching the page of this room …</p>;
+}
+
+/** The name of the one engine that a page shows; several have tabs. */
+function OnlyEngine({ room }: { readonly room: RoomView }) {
+  const [only, ...others] = room.engines;
+  if (only === undefined || others.length > 0 || entryOf(room.name).shows !== "engines") return null;
+  return (
+    <>
+      <strong data-testid="engine-name">{only.name}</strong> ·{" "}
+    </>
+  );
 }
 
 function EngineTabs({ room, chosen }: { readonly room: RoomView; readonly chosen: string | null }) {

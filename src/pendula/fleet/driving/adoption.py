@@ -53,7 +53,7 @@ def adoption(record: Record, plan: RoutePlan, ground: Ground, params: TrafficPar
     carried = {
         resource: free - shift
         if free < NEVER_UM // 2
-        else _left_um(ground, plan.whole, resource, granted, record.short_um)
+        else passed_um(ground, plan.whole, resource, granted, record.short_um)
         for resource, free in record.held.items()
         if resource not in given_back
     }
@@ -127,7 +127,7 @@ def _beyond(record: Record, upto_um: int) -> tuple[int, ...]:
     return tuple(sorted((later - kept) & record.held.keys()))
 
 
-def _left_um(ground: Ground, whole: tuple[Segment, ...], resource: int, granted_um: int, short_um: int) -> int:
+def passed_um(ground: Ground, whole: tuple[Segment, ...], resource: int, granted_um: int, short_um: int) -> int:
     """Where on a new way something is passed that the old one never passed: its last node, and the section around it.
     That is where the way leaves it beyond the end of the grant; it may have come from there before."""
     site = ground.site

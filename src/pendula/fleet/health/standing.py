@@ -1,5 +1,6 @@
 """What a truck holds where it stands, in a node or on an edge, with where on its way each is passed."""
 
+from pendula.fleet.driving.adoption import passed_um
 from pendula.fleet.driving.records import Record
 from pendula.fleet.driving.track import held_from_the_start
 from pendula.fleet.driving.uses import NEVER_UM, Ground
@@ -9,7 +10,7 @@ from pendula.fleet.routing.route_plan import RoutePlan
 
 
 def held_in_node(record: Record, node: int) -> dict[int, int]:
-    """What a truck holds that stands in a node: zone, ways in and sections, with where they are passed on a way that
+    """What a truck holds that stands in a node: zone, ways in and sections. Only the ways in are passed by any way that
     begins there."""
     site = record.site
     held = set(site.standing_set(node, record.short_um))
@@ -18,7 +19,10 @@ def held_in_node(record: Record, node: int) -> dict[int, int]:
 
 
 def held_at(record: Record, ground: Ground, plan: RoutePlan) -> dict[int, int]:
-    """What a truck holds that stands where a way begins."""
-    if isinstance(plan.start, AtNode):
-        return held_in_node(record, plan.start.node)
-    return held_from_the_start(ground, plan, record.short_um)
+    """What a truck holds that stands where a way begins, and where on that way each is passed."""
+    if not isinstance(plan.start, AtNode):
+        return held_from_the_start(ground, plan, record.short_um)
+    return {
+        resource: free if free < NEVER_UM else passed_um(ground, plan.whole, resource, 0, record.short_um)
+        for resource, free in held_in_node(record, plan.start.node).items()
+    }

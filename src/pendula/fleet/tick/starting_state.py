@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 from pendula.fleet.driving.params import TrafficParams, asked_um, short_um
 from pendula.fleet.driving.records import Record
-from pendula.fleet.driving.track import held_from_the_start, track_of
+from pendula.fleet.driving.track import track_of
 from pendula.fleet.driving.uses import Ground
-from pendula.fleet.health.standing import held_in_node
+from pendula.fleet.health.standing import held_at, held_in_node
 from pendula.fleet.routing.planner import Anchor, AtNode, Closed, Planner
 from pendula.fleet.routing.route_plan import RoutePlan, plan_route
 from pendula.fleet.site.compiled_map import CompiledMap
@@ -90,14 +90,10 @@ def _elsewhere(
         return f"W4: truck {record.robot_id!r} finds no way to rest from where it starts"
     if isinstance(start, AtNode):
         record.node = start.node
-        record.held = held_in_node(record, start.node)
-        # Its way is that of the plan from the first tick on; until then it stands.
-        track = track_of(ground, plan, record.short_um, 0, record.held)
-        fault = _placed(record, locks, track.demand, rule)
-    else:
-        record.held = held_from_the_start(ground, plan, record.short_um)
-        track = track_of(ground, plan, record.short_um, plan.start_um, record.held)
-        fault = _placed(record, locks, track.demand, rule)
+    record.held = held_at(record, ground, plan)
+    # Its way is that of the plan from the first tick on; until then it stands.
+    track = track_of(ground, plan, record.short_um, plan.start_um, record.held)
+    fault = _placed(record, locks, track.demand, rule)
     record.track = track
     record.at_um = record.hold_um = record.farthest_um = record.target_um = plan.start_um
     record.bound_um = plan.start_um - record.short_um

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from pendula.kernel.canonical import Json
 from pendula.kernel.commit import GroupCommit
-from pendula.kernel.disk import Disk, RealDisk
+from pendula.kernel.disk import Disk
 from pendula.kernel.driver import DiskLow, Driver, Stream, Ticket
 from pendula.kernel.engine import Engine, Outcome, Outside, Reason
 from pendula.kernel.errors import PendulaError, WorldBroken
@@ -26,7 +26,7 @@ from pendula.kernel.limits import (
     STREAM_BUFFER_EVENTS,
     WAITING_COMMANDS,
 )
-from pendula.kernel.recording import new_journal
+from pendula.kernel.recording import claimed, new_journal
 from pendula.kernel.replay import OtherDecisions
 from pendula.kernel.time import format_utc
 from pendula.kernel.wallclock import WallClock
@@ -341,5 +341,5 @@ class EngineHost:
 
 
 def real_disk(path: Path) -> Callable[[], Disk]:
-    """The directory at `path`, made when it is first used."""
-    return lambda: RealDisk(path)
+    """The directory at `path`, made when it is first used, and nobody else's until it is closed."""
+    return lambda: claimed(path, "another program writes this journal")

@@ -332,14 +332,17 @@ async def test_a_simulated_truck_that_was_removed_is_not_in_the_hall_until_someb
     async with running(settings, rooms) as app, client_of(app) as client:
         begun = (await now(client))["now"]
         restarted = await until(client, lambda it: it["now"] > begun + 1000)
-        carried = {"robotId": "R1", "fault": {"kind": "CARRIED", "for_ms": 0}}
+        carried = {"robotId": "R1", "type": "CARRIED", "dxM": 0, "dyM": 0}
         told = await client.post(f"{HALL_AT}/faults", json=carried)
         back = await until(client, lambda it: _truck(it, "R1")["at"] is not None)
+        await client.post(f"{HALL_AT}/actions", json={"type": "RESUME_ROBOT", "robotId": "R1", "reason": "mended"})
+        aside = await until(client, lambda it: _truck(it, "R1")["code"] == "STOP_OPERATOR")
 
     for told_of in (_truck(removed, "R1"), _truck(restarted, "R1")):
         assert (told_of["at"], told_of["silent"], told_of["needs_person"]) == (None, False, False)
     assert told.status_code == 204
     assert _truck(back, "R1")["report_age"] < 1000
+    assert (_truck(aside, "R1")["paused"], _truck(aside, "R1")["health"]) == (False, "HEALTHY")
 
 
 @pytest.mark.long

@@ -12,8 +12,10 @@ import pytest
 from fastapi import FastAPI
 
 from pendula.fleet.engine import FleetEngine
+from pendula.fleet.runs import Recording, recording_disk
 from pendula.fleet.tasks import Operation
 from pendula.kernel.commit import Busy
+from pendula.kernel.recording import JournalInUse
 from pendula.server.errors import EngineUnavailable
 from pendula.server.hosting.room_spec import RoomSpec
 from pendula.server.rooms.fleet.fleets import SIMULATION_FILE, fleets_of
@@ -149,6 +151,17 @@ async def test_what_a_tick_decided_that_took_too_long_is_not_sent(
     assert sent < decided
 
 
+@pytest.mark.parametrize("over", [{"done": ["R1"]}, {"failed": {"R1": "no pallet"}}])
+async def test_that_an_operation_is_over_is_answered_when_it_is_written_down(
+    client: httpx.AsyncClient, loop: FleetLoop, over: dict[str, Any]
+) -> None:
+    answer = await client.post(f"{HALL_AT}/reports", json=over)
+
+    written = [bytes(one.body) for one in loop.host.journal.read() if one.kind == "input"]
+    assert answer.status_code == 204
+    assert any(b'"type":"operation' in one for one in written)
+
+
 async def test_an_operation_that_failed_or_whose_task_is_gone_is_not_offered_again() -> None:
     trucks = RemoteTrucks(["R1", "R2", "R3"])
     both = [Operation(name, "LOAD", "WEST", 500) for name in ("R1", "R2")]
@@ -204,6 +217,33 @@ async def test_a_served_fleet_has_a_checkpoint_every_minute(
 
     assert (rooms[0].snapshot_every, loop.host._snapshot_every) == (600, 600)
     assert seldom.snapshot_every == 50
+
+
+@pytest.mark.parametrize(("live", "simulated"), [("true", False), ("false", True)])
+async def test_a_map_says_whether_its_trucks_can_be_drilled(app: FastAPI, live: str, simulated: bool) -> None:
+    async with client_of(app) as client:
+        await made(client, live=live)
+        told = (await client.get(f"{BASE}/hall/map")).json()
+
+    assert told["simulated"] is simulated
+
+
+async def test_a_second_manager_of_a_served_fleet_is_refused_and_so_is_a_served_fleet_that_somebody_manages(
+    app: FastAPI, settings: Settings
+) -> None:
+    folder = Path(settings.data) / "rooms" / "fleet" / "hall"
+    async with client_of(app) as client:
+        await made(client)
+        with pytest.raises(JournalInUse, match="another manager writes this journal"):
+            Recording.resume(recording_disk(folder))
+        await client.post(f"{BASE}/hall/close")
+        with Recording.resume(recording_disk(folder)):
+            opened = (await client.post(f"{BASE}/hall/open")).json()
+        await client.post(f"{BASE}/hall/close")
+        again = (await client.post(f"{BASE}/hall/open")).json()
+
+    assert "is in use: another program writes this journal" in opened["fleets"][0]["broken"]
+    assert again["fleets"][0]["broken"] is None
 
 
 @pytest.mark.parametrize(("live", "instead"), [("true", "false"), ("false", "true")])

@@ -23,11 +23,13 @@ const FAULTS: readonly { readonly title: string; readonly event: JsonObject & { 
 
 interface DrillProps {
   readonly now: FleetNow;
+  /** Nothing can be made to go wrong with real trucks. */
+  readonly simulated: boolean;
   readonly address: EngineAddress;
   readonly onDone: () => void;
 }
 
-export function Drill({ now, address, onDone }: DrillProps) {
+export function Drill({ now, simulated, address, onDone }: DrillProps) {
   const told = useSignal("");
   const error = useSignal<ApiError | null>(null);
   const send = (path: "tasks" | "faults", body: JsonObject, said: string) => async () => {
@@ -43,9 +45,9 @@ export function Drill({ now, address, onDone }: DrillProps) {
   };
   return (
     <details class="panel fold" data-testid="panel-drill">
-      <summary>Send a task, or drill a failure</summary>
+      <summary>{simulated ? "Send a task, or drill a failure" : "Send a task"}</summary>
       <TaskForm now={now} send={send} />
-      <FaultForm now={now} send={send} />
+      {simulated && <FaultForm now={now} send={send} />}
       <p class="quiet" role="status">
         {told}
       </p>

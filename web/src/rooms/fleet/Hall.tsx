@@ -60,7 +60,9 @@ export function Hall({ map, now, live, chosen, onChoose }: HallProps) {
     <section class="panel hall" aria-labelledby={`${id}title`} data-testid="panel-hall">
       <div class="panel-head">
         <h2 id={`${id}title`}>The hall</h2>
-        <span class="count">{counted(now.trucks.length, "truck")}</span>
+        <span class="count">
+          {map.map_id}, {counted(now.trucks.length, "truck")}
+        </span>
         <span class="hall-buttons">
           <button
             type="button"

@@ -97,7 +97,7 @@ function Fleet({ now, map, address, live, busy, chosen, onChoose, onDone }: Flee
       </TruckTable>
       <TaskTables now={now} address={address} live={live} onDone={onDone} />
       {live && <AlertTable alerts={alerts} onChoose={onChoose} />}
-      {live && <Drill now={now} address={address} onDone={onDone} />}
+      {live && <Drill now={now} simulated={map.simulated} address={address} onDone={onDone} />}
     </div>
   );
 }

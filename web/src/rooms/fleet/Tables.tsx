@@ -10,6 +10,7 @@ import { DataTable } from "../../components/DataTable";
 import { integer } from "../../wording";
 import type { Deed } from "./Deeds";
 import { Deeds } from "./Deeds";
+import { useReason } from "./reason";
 import { condition, fleetTime, lasting, phase, speed } from "./wording";
 
 interface TruckTableProps {
@@ -109,6 +110,7 @@ interface TaskTablesProps {
 export function TaskTables({ now, address, live, onDone }: TaskTablesProps) {
   const chosen = useSignal<string | null>(null);
   const task = now.tasks.find(({ task_id }) => task_id === chosen.value);
+  const reason = useReason(address, live && task !== undefined ? { task: task.task_id } : null, now.tick);
   const [first, ...others] = TASK_COLUMNS as readonly [Column<TaskNow>, ...Column<TaskNow>[]];
   const name: Column<TaskNow> = {
     ...first,
@@ -144,9 +146,16 @@ export function TaskTables({ now, address, live, onDone }: TaskTablesProps) {
       {live && task !== undefined && (
         <div data-testid="panel-task">
           <p>
-            {task.task_id}: {task.cause}
-            {taskDeeds(task).length === 0 && `. The goods are on ${task.robot_id}: it stays with its truck.`}
+            <strong data-testid="task-why">{reason?.sentence ?? `Task ${task.task_id} …`}</strong>
+            {taskDeeds(task).length === 0 && ` The goods are on ${task.robot_id}: it stays with its truck.`}
           </p>
+          {reason !== null && reason.because.length > 0 && (
+            <ol class="truck-chain" aria-label="What it waits for">
+              {reason.because.map(({ sentence }) => (
+                <li key={sentence}>{sentence}</li>
+              ))}
+            </ol>
+          )}
           <Deeds
             key={task.task_id}
             deeds={taskDeeds(task)}
@@ -193,7 +202,7 @@ export function AlertTable({
       title: "who",
       cell: ({ robot_ids }) =>
         robot_ids.map((robot) => (
-          <button key={robot} type="button" class="link-button" onClick={() => onChoose(robot)}>
+          <button key={robot} type="button" class="link-button nowrap" onClick={() => onChoose(robot)}>
             {robot}
           </button>
         )),

@@ -1,19 +1,15 @@
 /** One truck: why it stands, as one sentence and as a list to the root, and what a person can do about it. */
 
 import { useSignal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
 
 import type { EngineAddress } from "../../api/client";
-import { api } from "../../api/server";
-import type { FleetNow, MapEdge, MapView, Reason, TruckNow } from "../../api/types";
+import type { FleetNow, MapEdge, MapView, TruckNow } from "../../api/types";
 import { ReasonChain } from "../../components/ReasonChain";
 import type { Deed } from "./Deeds";
 import { Deeds } from "./Deeds";
 import { nearestPlace } from "./geometry";
-import { condition, lasting, phase, speed } from "./wording";
-
-/** A truck in one of these may be elsewhere than it is believed to be: a person may say that it is. */
-const LOST: ReadonlySet<string> = new Set(["POSE_JUMP", "OFF_ROUTE"]);
+import { useReason } from "./reason";
+import { condition, isLost, lasting, phase, speed } from "./wording";
 
 interface TruckPanelProps {
   readonly truck: TruckNow;
@@ -91,37 +87,21 @@ function Because({
   readonly tick: number;
 }) {
   const open = useSignal(false);
-  const reason = useSignal<Reason | null>(null);
-  const second = Math.floor(tick / 10);
-  useEffect(() => {
-    if (!open.value) return;
-    let over = false;
-    api.why(address, { robot }).then(
-      (told) => {
-        if (!over) reason.value = told;
-      },
-      () => undefined,
-    );
-    return () => {
-      over = true;
-    };
-  }, [open.value, robot, second]);
+  const reason = useReason(address, open.value ? { robot } : null, tick);
   return (
     <details class="fold" onToggle={(event) => (open.value = (event.currentTarget as HTMLDetailsElement).open)}>
       <summary>All facts</summary>
-      {reason.value !== null && <ReasonChain reason={reason.value} />}
+      {reason !== null && <ReasonChain reason={reason} />}
     </details>
   );
 }
 
-function deedsFor(
-  { robot_id, paused, health, at, silent, releasable }: TruckNow,
-  edges: readonly MapEdge[],
-): readonly Deed[] {
+function deedsFor(truck: TruckNow, edges: readonly MapEdge[]): readonly Deed[] {
+  const { robot_id, paused, at, silent, releasable } = truck;
   const pause: Deed = paused
     ? { type: "RESUME_ROBOT", title: "Let it go on", question: `${robot_id} may drive again.` }
     : { type: "PAUSE_ROBOT", title: "Pause", question: `${robot_id} stops where it can and stays there.` };
-  const place = at === null || !LOST.has(health) ? null : nearestPlace(edges, at);
+  const place = at === null || !isLost(truck) ? null : nearestPlace(edges, at);
   const relocate: Deed[] =
     place === null
       ? []

@@ -5,6 +5,7 @@ import {
   between,
   fitting,
   freeSides,
+  namesBeside,
   nearestPlace,
   onMap,
   onScreen,
@@ -17,7 +18,7 @@ import {
   zoomed,
 } from "./geometry";
 import { Motion } from "./motion";
-import { fleetTime, lasting } from "./wording";
+import { fleetTime, isLost, lasting } from "./wording";
 
 const SIZE = { width: 400, height: 300 };
 const EDGE = {
@@ -162,4 +163,36 @@ test("the place nearest to a point is on the nearest edge, in metres along it", 
   expect(nearestPlace(edges, { x: 1050, y: 250 })).toEqual({ edgeKey: "A->B", sM: 1.25 });
   expect(nearestPlace(edges, { x: 200, y: 480 })).toEqual({ edgeKey: "C->D", sM: 0.2 });
   expect(nearestPlace([], { x: 0, y: 0 })).toBeNull();
+});
+
+const mark = (name: string, x: number, y: number, side = { x: 0, y: -1 }) => ({ name, x, y, side });
+const broad = (name: string) => name.length * 6;
+
+test("a name stands on the free side of its mark, another one where it covers no name and no mark", () => {
+  const [first, second] = namesBeside([mark("Presse B4", 100, 50), mark("Presse C4", 125, 50)], broad);
+
+  expect(first).toEqual({ left: 73, top: 59, right: 127, bottom: 71 });
+  expect(second).toEqual({ left: 98, top: 29, right: 152, bottom: 41 });
+});
+
+test("a name without room is left out", () => {
+  const crowd = [-20, -10, 0, 10, 20].flatMap((x) => [-20, -10, 0, 10, 20].map((y) => mark("a long name", x, y)));
+  const middle = namesBeside(crowd, broad)[12];
+
+  expect(middle).toBeNull();
+});
+
+test("names beside their marks keep off a lane to the south", () => {
+  const [east] = namesBeside([mark("Tor", 0, 0, { x: 1, y: 0 })], broad);
+
+  expect(east).toEqual({ left: 9, top: -6, right: 27, bottom: 6 });
+});
+
+test("a person may say of a truck that jumped or was set aside where it is, and of no other", () => {
+  const told = (health: string, code: string, paused = false) => isLost({ health, code, paused } as TruckNow);
+
+  expect(told("POSE_JUMP", "STOP_POSE_JUMP")).toBe(true);
+  expect(told("HEALTHY", "STOP_OPERATOR")).toBe(true);
+  expect(told("HEALTHY", "STOP_OPERATOR", true)).toBe(false);
+  expect(told("HEALTHY", "WAIT_SPACING")).toBe(false);
 });

@@ -106,6 +106,56 @@ function apart(one: number, other: number): number {
   return Math.min(far, 2 * Math.PI - far);
 }
 
+/** A mark on the screen that has a name, and the side of it on which no lane leads away, north up. */
+export interface Mark extends Point {
+  readonly name: string;
+  readonly side: Point;
+}
+
+/** Where a name is written: its box on the screen. */
+export interface Box {
+  readonly left: number;
+  readonly top: number;
+  readonly right: number;
+  readonly bottom: number;
+}
+
+const NAME_HIGH_PX = 12;
+/** From the middle of a mark to its edge, and to its name. */
+const MARK_PX = 5;
+const NAME_AWAY_PX = 9;
+const ROUND = [SOUTH, { x: 0, y: 1 }, { x: 1, y: 0 }, { x: -1, y: 0 }] as const;
+/** Straighter than this a name stands above, below or beside its mark, and not across a corner. */
+const STRAIGHT = 0.35;
+
+/** For every mark the box of its name: on its free side, else on another one, and `null` where each would cover another
+ * name or a mark. */
+export function namesBeside(marks: readonly Mark[], broad: (name: string) => number): readonly (Box | null)[] {
+  const taken: Box[] = marks.map(({ x, y }) => around(x - MARK_PX, y - MARK_PX, 2 * MARK_PX, 2 * MARK_PX));
+  return marks.map((mark, own) => {
+    const width = broad(mark.name);
+    const boxes = [mark.side, ...ROUND].map((side) => beside(mark, side, width));
+    const free = boxes.find((box) => taken.every((other, number) => number === own || !meet(box, other)));
+    if (free !== undefined) taken.push(free);
+    return free ?? null;
+  });
+}
+
+function beside({ x, y }: Point, side: Point, width: number): Box {
+  const [away, up] = [x + side.x * NAME_AWAY_PX, y - side.y * NAME_AWAY_PX];
+  const left = side.x > STRAIGHT ? away : side.x < -STRAIGHT ? away - width : away - width / 2;
+  const top = side.y > STRAIGHT ? up - NAME_HIGH_PX : side.y < -STRAIGHT ? up : up - NAME_HIGH_PX / 2;
+  return around(left, top, width, NAME_HIGH_PX);
+}
+
+function around(left: number, top: number, width: number, height: number): Box {
+  return { left, top, right: left + width, bottom: top + height };
+}
+
+function meet(one: Box, other: Box): boolean {
+  return one.left < other.right && other.left < one.right && one.top < other.bottom && other.top < one.bottom;
+}
+
 /** The polyline of an edge between two positions on it. */
 export function stretch({ points, s }: Pick<MapEdge, "points" | "s">, from: number, to: number): Point[] {
   const inner = points.flatMap(([x, y], number) => {

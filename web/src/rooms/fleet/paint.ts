@@ -6,8 +6,8 @@
 
 import type { MapEdge, MapView, TruckNow } from "../../api/types";
 import type { Palette } from "../../canvas/palette";
-import type { Camera, Point, Size } from "./geometry";
-import { freeSides, onScreen, SOUTH, scaleBar, stretch } from "./geometry";
+import type { Camera, Mark, Point, Size } from "./geometry";
+import { freeSides, namesBeside, onScreen, SOUTH, scaleBar, stretch } from "./geometry";
 
 export interface View {
   readonly map: MapView;
@@ -15,11 +15,11 @@ export interface View {
   readonly size: Size;
 }
 
+// From here on every name that has room is shown; farther away names are shown where nearly all of them have.
 const NAMES_FROM_SCALE = 0.012;
-// How far from the middle of a node its name stands.
-const NAME_AWAY_PX = 9;
-// Straighter than this a name stands above, below or beside its node, and not across a corner.
-const STRAIGHT = 0.35;
+const NEARLY_ALL = 0.75;
+// More than a person reads.
+const MOST_NAMES = 200;
 
 export type Paint = CanvasRenderingContext2D;
 
@@ -51,9 +51,8 @@ function sections(paint: Paint, view: View, colours: Palette): void {
 }
 
 function nodes(paint: Paint, view: View, colours: Palette): void {
-  const named = view.camera.scale >= NAMES_FROM_SCALE;
-  const free = named ? freeSides(view.map) : [];
-  paint.font = `11px ${colours.font}`;
+  const free = freeSides(view.map);
+  const marks: Mark[] = [];
   for (const [number, node] of view.map.nodes.entries()) {
     const { x, y } = onScreen(view.camera, view.size, node);
     if (x < -20 || y < -20 || x > view.size.width + 20 || y > view.size.height + 20) continue;
@@ -62,19 +61,27 @@ function nodes(paint: Paint, view: View, colours: Palette): void {
     if (node.station) paint.rect(x - 4, y - 4, 8, 8);
     else paint.arc(x, y, node.parking ? 4.5 : 2, 0, 2 * Math.PI);
     paint.fill();
-    if (named && (node.station || node.parking)) {
-      paint.fillStyle = colours["ink-quiet"];
-      nameBeside(paint, node.id, { x, y }, free[number] ?? SOUTH);
+    if (node.station || node.parking) marks.push({ x, y, name: node.id, side: free[number] ?? SOUTH });
+  }
+  names(paint, view, marks, colours);
+}
+
+/** Names of stations and parking, none over another. */
+function names(paint: Paint, view: View, marks: readonly Mark[], colours: Palette): void {
+  const near = view.camera.scale >= NAMES_FROM_SCALE;
+  if (!near && marks.length > MOST_NAMES) return;
+  paint.font = `11px ${colours.font}`;
+  paint.fillStyle = colours["ink-quiet"];
+  paint.textAlign = "left";
+  paint.textBaseline = "top";
+  const boxes = namesBeside(marks, (name) => paint.measureText(name).width);
+  const placed = boxes.filter((box) => box !== null).length;
+  if (near || placed >= NEARLY_ALL * marks.length) {
+    for (const [number, box] of boxes.entries()) {
+      if (box !== null) paint.fillText(marks[number]?.name ?? "", box.left, box.top);
     }
   }
   paint.textBaseline = "alphabetic";
-}
-
-/** A name where no lane leads from its node. */
-function nameBeside(paint: Paint, name: string, { x, y }: Point, side: Point): void {
-  paint.textAlign = side.x > STRAIGHT ? "left" : side.x < -STRAIGHT ? "right" : "center";
-  paint.textBaseline = side.y > STRAIGHT ? "bottom" : side.y < -STRAIGHT ? "top" : "middle";
-  paint.fillText(name, x + side.x * NAME_AWAY_PX, y - side.y * NAME_AWAY_PX);
 }
 
 function scale(paint: Paint, { camera, size }: View, colours: Palette): void {

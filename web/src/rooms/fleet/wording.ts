@@ -41,3 +41,11 @@ export function condition(truck: TruckNow): string {
   if (truck.blocker !== null || truck.hold_reason === "TRAFFIC_HOLD") return "waits";
   return truck.speed > 0 ? "drives" : "stands";
 }
+
+const LOST: ReadonlySet<string> = new Set(["POSE_JUMP", "OFF_ROUTE"]);
+
+/** Whether a truck may be elsewhere than it is believed to be, so that a person may say that it is: its pose says so, or
+ * an operator set it aside, whom it obeys without being paused. */
+export function isLost({ health, code, paused }: TruckNow): boolean {
+  return LOST.has(health) || (code === "STOP_OPERATOR" && !paused);
+}

@@ -213,9 +213,11 @@ LIFECYCLE = Lifecycle(
 
 @router.get(FLEET + "/map", responses=answers(views.MapView), operation_id="fleet_map")
 async def fleet_map(fleet: FleetName, supervisor: Supervised, _: Viewer) -> Response:
-    """The map as polylines in millimetres, with outlines of the trucks; it does not change while a fleet lives."""
-    host = supervisor.host("fleet", fleet)
-    return json_response(encode_view(await host.ask(lambda driver: views.map_of(_engine(driver)))))
+    """The map as polylines in millimetres, with outlines of the trucks; it does not change while a fleet is served."""
+    loop = loop_of(supervisor, fleet)
+    simulated = loop.simulation is not None
+    told = await loop.host.ask(lambda driver: views.map_of(_engine(driver), simulated=simulated))
+    return json_response(encode_view(told))
 
 
 @router.get(FLEET + "/now", responses=answers(views.FleetNow), operation_id="fleet_now")

@@ -79,7 +79,10 @@ class SectionView(Struct, frozen=True):
 
 
 class MapView(Struct, frozen=True):
+    """What does not change while a fleet is served. `simulated`: whether its trucks are, and so can be drilled."""
+
     map_id: str
+    simulated: bool
     compiled_hash: str
     low: tuple[int, int]
     high: tuple[int, int]
@@ -206,13 +209,14 @@ class SnapshotView(Struct, frozen=True):
 # The map
 
 
-def map_of(engine: FleetEngine) -> MapView:
+def map_of(engine: FleetEngine, *, simulated: bool) -> MapView:
     site = engine.site
     network = site.network
     xs = [x for edge in network.edges for x in edge.path.x] or [node.at.x_um for node in network.nodes]
     ys = [y for edge in network.edges for y in edge.path.y] or [node.at.y_um for node in network.nodes]
     return MapView(
         map_id=site.map_id,
+        simulated=simulated,
         compiled_hash=site.compiled_hash,
         low=(_mm(min(xs)), _mm(min(ys))),
         high=(_mm(max(xs)), _mm(max(ys))),
