@@ -169,25 +169,26 @@ class Driver(Generic[C, E]):
             journal.flush()
         return driver
 
-    def submit(self, command: C, by: str, request_id: str | None = None) -> Ticket[E]:
-        """Apply a command in memory and buffer its records; raises `WorldBroken` when nothing more is taken.
+    def submit(self, command: C, by: str, request_id: str | None = None, *, encoded: bytes | None = None) -> Ticket[E]:
+        """Apply a command in memory and buffer its records; raises `WorldBroken` when nothing more is taken. `encoded`
+        are its canonical bytes, from whoever has them already.
 
         `InputRefused` (what cannot be written down, or is too large to be) and `EngineDefect` leave no trace.
         """
         with self._lock:
             self._refuse_if_not_well()
-            encoded_command = encode(command)
+            encoded_command = encode(command) if encoded is None else encoded
             meta = encode(Meta(by, self._clock() if self._clock else None, request_id))
             recorder = Recorder(self._outside)
             self.engine.outside = recorder
             self._torn = True
             try:
                 outcome = self.engine.apply(command)
-                encoded = outcome_bytes(outcome)
+                out = outcome_bytes(outcome)
                 now, n = self.engine.now(), self.journal.next_n
                 bodies = (
                     input_body(encoded_command, recorder.answers, meta),
-                    encoded.body(n, keep_events=self._keep_events),
+                    out.body(n, keep_events=self._keep_events),
                 )
                 for body in bodies:
                     fits(body)
@@ -204,7 +205,7 @@ class Driver(Generic[C, E]):
             self.journal.append("input", now, bodies[0])
             self.journal.append("outcome", now, bodies[1])
             self._torn = False
-            ticket = Ticket(n, outcome, encoded)
+            ticket = Ticket(n, outcome, out)
             self._pending.append(ticket)
             self.commands += 1
             self._since_snapshot += 1

@@ -2,14 +2,22 @@
 
 import subprocess
 import sys
+from decimal import Decimal
+from enum import IntEnum
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pendula.fleet import MapDamaged, compiled_sites
+from pendula.fleet.commands import Tick
 from pendula.fleet.engine import FleetEngine
 from pendula.fleet.runs import NoFleetJournal, Recording, reading, recording_disk
+from pendula.fleet.tick import TruckReport
+from pendula.kernel.bodies import CommandReader, read_input
+from pendula.kernel.canonical import encode
 from pendula.kernel.disk import RealDisk
+from pendula.kernel.errors import WrongUsage
 from pendula.kernel.journal import FileJournal
 from pendula.kernel.recording import JournalInUse, begin_recording
 from pendula.kernel.replay import replay
@@ -121,3 +129,55 @@ def test_a_truck_costs_far_less_than_twenty_kilobytes_a_second(tmp_path: Path) -
     # Four trucks, thirty seconds; the checkpoint at the end is in it.
     assert written < 4 * 30 * 20_000
     assert written > 4 * 30 * 1_000
+
+
+@pytest.mark.req("FLT-OBS-1")
+def test_ticks_are_written_in_canonical_bytes_whoever_encoded_them(tmp_path: Path) -> None:
+    recorded("hall", tmp_path, 200)
+    read = CommandReader(FleetEngine)
+
+    with reading(tmp_path) as journal:
+        written = [bytes(read_input(one.body).command) for one in journal.read() if one.kind == "input"]
+
+    assert [encode(read(one)) for one in written] == written
+    assert len(written) == 200
+
+
+class Level(IntEnum):
+    ONE = 1
+
+
+@pytest.mark.req("FLT-OBS-4")
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"at_ms": 1 << 70},
+        {"at_ms": Level.ONE},
+        {"x_um": -(1 << 63) - 1},
+        {"robot_id": "\u007f \u2028 ü"},
+        {"robot_id": b"R1"},
+        {"phase": "IDLE"},
+    ],
+)
+def test_odd_members_of_a_report_are_written_as_they_are_decided_upon(tmp_path: Path, odd: dict[str, Any]) -> None:
+    made = Recorded("head-on", tmp_path)
+    made.step(3)
+    report = TruckReport(**{"robot_id": "R1", "at_ms": 0, "x_um": 0, "y_um": 0, "yaw_urad": 0, "v_um_s": 0, **odd})
+    made.recording.apply(Tick(made.run.world.now_ms, (report,)))
+    made.recording.close()
+    read = CommandReader(FleetEngine)
+
+    with reading(tmp_path) as journal:
+        written = [bytes(read_input(one.body).command) for one in journal.read() if one.kind == "input"]
+        assert replay(journal, lambda _: FleetEngine).first_difference is None
+    assert [encode(read(one)) for one in written] == written
+
+
+@pytest.mark.parametrize("odd", [{"x_um": 1.0}, {"x_um": float("nan")}, {"x_um": Decimal(1)}, {"load": 1}])
+def test_a_report_with_what_is_no_whole_number_is_no_tick(tmp_path: Path, odd: dict[str, Any]) -> None:
+    made = Recorded("head-on", tmp_path)
+    report = TruckReport(**{"robot_id": "R1", "at_ms": 0, "x_um": 0, "y_um": 0, "yaw_urad": 0, "v_um_s": 0, **odd})
+
+    with pytest.raises(WrongUsage, match="no tick that can be written down"):
+        made.recording.apply(Tick(0, (report,)))
+    made.recording.close()

@@ -8,6 +8,7 @@ The compiled map lies beside the journal, so that a fleet that goes on, or is lo
 do bundles of incidents, each made when the minute after it is over.
 """
 
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -24,6 +25,7 @@ from pendula.fleet.runs.incidents import MAP_FILE, Bundler
 from pendula.fleet.runs.ring_journal import RING_MS, RingJournal
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.site.file import from_bytes, to_bytes
+from pendula.fleet.tick.observing import TruckReport
 from pendula.kernel.canonical import Json
 from pendula.kernel.disk import Disk, RealDisk, replace
 from pendula.kernel.driver import Driver
@@ -33,6 +35,10 @@ from pendula.kernel.journal import FileJournal, Header
 from pendula.kernel.recording import claimed, new_journal
 
 CHECKPOINT_TICKS = 600
+
+_REPORTS = frozenset({TruckReport})
+_encode = msgspec.json.Encoder(order="sorted").encode
+_read = msgspec.json.Decoder(Tick).decode
 
 
 class NoFleetJournal(InputRefused):
@@ -111,8 +117,9 @@ class Recording:
     def apply(self, command: Commands) -> Outcome[FleetEvent]:
         """What a command did, once it is with the operating system. Raises `WrongUsage` for one that is none: what is
         decided upon is what a journal gives back."""
-        command = self._with_news(_as_written(command))
-        ticket = self.driver.submit(command, by=self._by)
+        written, encoded = _as_written(command)
+        tick = self._with_news(written)
+        ticket = self.driver.submit(tick, by=self._by, encoded=encoded if tick is written else None)
         self.driver.flush()
         if self._bundler is not None:
             self._bundler.hear(ticket.outcome.events, self.engine.now())
@@ -141,11 +148,25 @@ class Recording:
         self.close()
 
 
-def _as_written(command: Commands) -> Commands:
+def _as_written(command: Commands) -> tuple[Tick, bytes | None]:
+    """A tick as a journal gives it back, and its canonical bytes where they were needed for that."""
     try:
-        return msgspec.convert(msgspec.to_builtins(command), Tick)
+        if _is_of_reports(command):
+            # As nearly all are: written once, for the journal too.
+            with suppress(msgspec.ValidationError, TypeError, ValueError, OverflowError):
+                encoded = _encode(command)
+                return _read(encoded), encoded
+        return msgspec.convert(msgspec.to_builtins(command), Tick), None
     except (msgspec.ValidationError, TypeError, ValueError, OverflowError) as trouble:
         raise WrongUsage(f"This is no tick that can be written down: {trouble}") from None
+
+
+def _is_of_reports(command: Commands) -> bool:
+    """Whether a tick has nothing but what trucks said: then all of its numbers are whole where it can be read, and its
+    members are those of its type."""
+    if type(command) is not Tick or command.task_events or command.operator_actions or command.routes:
+        return False
+    return type(command.reports) is tuple and _REPORTS.issuperset(map(type, command.reports))
 
 
 def _defaults(options: dict[str, Any]) -> dict[str, Any]:

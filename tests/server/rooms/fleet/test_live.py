@@ -151,6 +151,17 @@ async def test_what_a_tick_decided_that_took_too_long_is_not_sent(
     assert sent < decided
 
 
+@pytest.mark.parametrize("over", [{"done": ["R1"]}, {"failed": {"R1": "no pallet"}}])
+async def test_that_an_operation_is_over_is_answered_when_it_is_written_down(
+    client: httpx.AsyncClient, loop: FleetLoop, over: dict[str, Any]
+) -> None:
+    answer = await client.post(f"{HALL_AT}/reports", json=over)
+
+    written = [bytes(one.body) for one in loop.host.journal.read() if one.kind == "input"]
+    assert answer.status_code == 204
+    assert any(b'"type":"operation' in one for one in written)
+
+
 async def test_an_operation_that_failed_or_whose_task_is_gone_is_not_offered_again() -> None:
     trucks = RemoteTrucks(["R1", "R2", "R3"])
     both = [Operation(name, "LOAD", "WEST", 500) for name in ("R1", "R2")]

@@ -85,6 +85,7 @@ class FleetLoop:
         self._figures = figures
         self._actions: list[Asked] = []
         self._events: list[tuple[TaskEvent, asyncio.Future[TaskEventRefused | None]]] = []
+        self._said: list[tuple[None, asyncio.Future[None]]] = []
         # Whoever goes on with an old state knows nothing of its trucks before they were heard.
         self._restarted = self.engine.traffic.tick_number > 0
         journal = host.driver.journal
@@ -117,6 +118,10 @@ class FleetLoop:
     async def tell(self, event: TaskEvent) -> TaskEventRefused | None:
         """What is wrong with something said about tasks; None where nothing is."""
         return await self._asked(self._events, event)
+
+    async def written(self) -> None:
+        """Wait until a tick is written down that has all that trucks have said by now."""
+        await self._asked(self._said, None)
 
     async def close(self) -> None:
         self._task.cancel()
@@ -181,6 +186,7 @@ class FleetLoop:
     async def _tick(self, now_ms: int, period_ms: int) -> None:
         actions, self._actions = _one_of_an_id(self._actions)
         events, self._events = self._events, []
+        said, self._said = self._said, []
         heard = self.trucks.received()
         operations: tuple[TaskEvent, ...] = (*map(OperationDone, heard.done), *self.trucks.take_failed())
         command = Tick(
@@ -199,7 +205,7 @@ class FleetLoop:
         except PendulaError as error:
             # One that made a tick fail twice is not tried for ever: the operation ends with its time.
             self._again = operations
-            self._fail(error, (*actions, *events))
+            self._fail(error, (*actions, *events, *said))
             return
         self._failures, self._again = 0, ()
         self._figures.ticked(self.host.name, asyncio.get_running_loop().time() - before, outcome.events)
@@ -217,6 +223,9 @@ class FleetLoop:
         if self._bundler is not None:
             self._bundler.hear(outcome.events, engine.now())
         _answer(actions, events, outcome.events)
+        for _, waiting in said:
+            if not waiting.done():
+                waiting.set_result(None)
         await asyncio.to_thread(self.trucks.drive, now_ms + period_ms)
 
     def _is_late(self, began: float, period_ms: int) -> bool:

@@ -33,12 +33,15 @@ class NotLive(HttpRefused):
     operation_id="fleet_report",
 )
 async def hear(fleet: FleetName, request: Request, supervisor: Supervised, _: Operator) -> Response:
-    """What a gateway heard of its trucks; it counts from the next tick on."""
+    """What a gateway heard of its trucks; it counts from the next tick on. That an operation is over is answered when
+    that tick is written down: nobody is told to do it again after a crash."""
     loop = loop_of(supervisor, fleet)
     trucks = _remote(loop)
     loop.require_life()
     body = await read_body(request, ReportsBody)
     trucks.hear(body.reports, body.done, body.failed)
+    if body.done or body.failed:
+        await loop.written()
     return Response(status_code=204)
 
 
