@@ -93,7 +93,7 @@ class FleetLoop:
         self._journal = journal
         self._bundler = None if journal.directory is None else Bundler(journal, journal.directory)
         self._task = asyncio.get_running_loop().create_task(self._live())
-        self._task.add_done_callback(lambda _: self._figures.forget(self.host.name))
+        self._task.add_done_callback(lambda _: self._ended())
 
     @property
     def engine(self) -> FleetEngine:
@@ -109,7 +109,17 @@ class FleetLoop:
     def require_life(self) -> None:
         """Raises `FleetStands`."""
         if self._task.done():
-            raise FleetStands(f"The fleet {self.host.name} ticks no more; the log of the server says why")
+            raise self._no_more()
+
+    def _no_more(self) -> FleetStands:
+        return FleetStands(f"The fleet {self.host.name} ticks no more; the log of the server says why")
+
+    def _ended(self) -> None:
+        """Nobody waits for a tick that does not come."""
+        self._figures.forget(self.host.name)
+        for _, waiting in (*self._actions, *self._events, *self._said):
+            if not waiting.done():
+                waiting.set_exception(self._no_more())
 
     async def act(self, action: OperatorAction) -> OperatorAnswer:
         """What came of an action of a person, told by the next tick."""
