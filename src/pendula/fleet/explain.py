@@ -63,8 +63,8 @@ _REMOVED = (
 # Codes with which a truck stands whose place is in doubt, and nothing else.
 _IN_DOUBT = frozenset({Stop.POSE_JUMP, Stop.OFF_ROUTE, Stop.OPERATOR})
 _PLACED = (
-    "{robot} stands where an operator says it is, and goes on once its poses have been steady, nobody has a right to be "
-    "there, and everybody gets to rest when it does; if that lasts, move it or whoever is in its way"
+    "{robot} stands where an operator says it is, and goes on once its poses have been steady, nobody has a right to "
+    "be there, and everybody gets to rest when it does; if that lasts, move it or whoever is in its way"
 )
 _NOT_TURNING = "{robot} stops: it was told to turn and does not"
 UNDER_WAY = "UNDER_WAY"
