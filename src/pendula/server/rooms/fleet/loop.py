@@ -117,9 +117,7 @@ class FleetLoop:
     def _ended(self) -> None:
         """Nobody waits for a tick that does not come."""
         self._figures.forget(self.host.name)
-        for _, waiting in (*self._actions, *self._events, *self._said):
-            if not waiting.done():
-                waiting.set_exception(self._no_more())
+        _refuse((*self._actions, *self._events, *self._said), self._no_more())
 
     async def act(self, action: OperatorAction) -> OperatorAnswer:
         """What came of an action of a person, told by the next tick."""
@@ -245,9 +243,7 @@ class FleetLoop:
     def _fail(self, error: PendulaError, asked: Sequence[tuple[object, asyncio.Future[Any]]]) -> None:
         """Who asked for something in a tick that left no trace is told so. Raises what it was, unless the next one may
         be better."""
-        for _, waiting in asked:
-            if not waiting.done():
-                waiting.set_exception(error)
+        _refuse(asked, error)
         self._failures += 1
         if not isinstance(error, Busy | EngineDefect) or self._failures >= MOST_FAILED:
             raise error
@@ -287,6 +283,12 @@ def _one_of_an_id(asked: Sequence[Asked]) -> tuple[list[Asked], list[Asked]]:
         action, _ = one
         (now if is_same(first.setdefault(action.actionId, action), action) else later).append(one)
     return now, later
+
+
+def _refuse(asked: Sequence[tuple[object, asyncio.Future[Any]]], error: PendulaError) -> None:
+    for _, waiting in asked:
+        if not waiting.done():
+            waiting.set_exception(error)
 
 
 def _answer(
