@@ -50,6 +50,7 @@ def test_an_incident_leaves_a_bundle_that_replays_on_its_own(tmp_path: Path, mon
     monkeypatch.setattr(compiled_sites, "_shelf", type(compiled_sites._shelf)())
 
     assert found
+    assert (made[0] / "site.map").read_bytes() == (tmp_path / "journal" / "site.map").read_bytes()
     assert found[0].incident.robot_ids == ("R1",)
     # One that follows closely is in the same bundle.
     assert [one.name for one in made] == [found[0].incident.incident_id]
