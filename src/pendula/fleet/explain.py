@@ -52,13 +52,19 @@ _STATES: dict[str, str] = {
     Stop.OVERRUN: "passed its stop line",
     Stop.POSE_JUMP: "may be in two places",
     Stop.OFF_ROUTE: "is not on its route",
-    Stop.OPERATOR: "an operator paused",
+    Stop.OPERATOR: "an operator paused or set aside",
     Stop.SAFE_STATE: "cannot go on either",
 }
 _NOT_DONE = "{robot} stops: it {not_done}; it goes on when its fault is cleared"
 _REMOVED = (
     "{robot} is set aside: an operator removed it or freed its place; when it reports again, somebody has to say where "
     "it is (RELOCATE)"
+)
+# Codes with which a truck stands whose place is in doubt, and nothing else.
+_IN_DOUBT = frozenset({Stop.POSE_JUMP, Stop.OFF_ROUTE, Stop.OPERATOR})
+_PLACED = (
+    "{robot} stands where an operator says it is, and goes on once its poses have been steady, nobody has a right to "
+    "be there, and everybody gets to rest when it does; if that lasts, move it or whoever is in its way"
 )
 _NOT_TURNING = "{robot} stops: it was told to turn and does not"
 UNDER_WAY = "UNDER_WAY"
@@ -107,6 +113,8 @@ def sentence(told: reasons.Reason, not_done: str | None = None) -> str:
         pattern = _NOT_DONE
     if told.removed:
         pattern = _REMOVED
+    if told.placed and told.code in _IN_DOUBT:
+        pattern = _PLACED
     if told.cut_off_by in _STATES:
         pattern = _CUT_OFF
     text = pattern.format(

@@ -119,6 +119,8 @@ router = APIRouter(tags=["fleet"])
 
 async def begin(request: Request, supervisor: Supervised, name: NewName, live: Live = False, speed: Speed = 1) -> New:
     """A new fleet, out of a scenario as JSON."""
+    # Before its map is compiled.
+    supervisor.require_place("fleet", name)
     data = await request.body()
     limits = document_limits(supervisor.settings)
     board = fleets_of(supervisor).drawing_board
