@@ -1,8 +1,11 @@
 """A journal that lost records goes on after a gap with a snapshot; whatever the disk does, one part is there."""
 
+from pathlib import Path
+
 import pytest
 from msgspec import UNSET, Raw
 
+from pendula.kernel.disk import Disk, RealDisk
 from pendula.kernel.frames import Gap, Record
 from pendula.kernel.journal import FileJournal, JournalBroken
 from pendula.kernel.segments import missing_of
@@ -13,7 +16,7 @@ BEFORE, AFTER = list(range(6)), list(range(20, 26))
 CRASHES = 8
 
 
-def written(disk: FaultyDisk) -> FileJournal:
+def written(disk: Disk) -> FileJournal:
     """Six records in two segments."""
     journal = new_journal(disk, segment_bytes=700)
     for n in BEFORE:
@@ -30,7 +33,7 @@ def gone_on(journal: FileJournal) -> None:
         journal.flush()
 
 
-def numbers(disk: FaultyDisk, *, read_only: bool = True) -> list[int]:
+def numbers(disk: Disk, *, read_only: bool = True) -> list[int]:
     journal = FileJournal.open(disk, read_only=read_only)
     found = list(journal.read())
     assert [one.n for one in found] == [int(bytes(one.body)) for one in found]
@@ -103,3 +106,34 @@ def test_whichever_call_fails_the_journal_is_mended_and_goes_on(at: int, failure
 
     assert numbers(disk) == AFTER
     assert all(numbers(disk.after_crash(seed)) == AFTER for seed in range(CRASHES))
+
+
+class Stubborn(RealDisk):
+    """A disk that moves nothing into folders as long as it does not want to."""
+
+    unwilling = True
+
+    def move_into(self, folder: str, name: str) -> None:
+        if self.unwilling:
+            raise OSError("not now")
+        super().move_into(folder, name)
+
+
+@pytest.mark.parametrize("opened_between", [False, True])
+def test_what_was_before_two_gaps_is_two_journals_also_where_the_first_could_not_be_set_aside(
+    tmp_path: Path, opened_between: bool
+) -> None:
+    disk = Stubborn(tmp_path)
+    journal = written(disk)
+    gone_on(journal)
+    if opened_between:
+        journal.close()
+        disk = Stubborn(tmp_path)
+        journal = FileJournal.open(disk)
+    disk.unwilling = False
+    journal.begin_after(Record(40, 400, "snapshot", Raw(b"40")), 250)
+    journal.close()
+
+    assert numbers(RealDisk(tmp_path / "before-20", make=False)) == BEFORE
+    assert numbers(RealDisk(tmp_path / "before-40", make=False)) == AFTER
+    assert numbers(RealDisk(tmp_path)) == [40]

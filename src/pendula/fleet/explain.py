@@ -8,6 +8,7 @@ from pendula.fleet.tick.traffic import Traffic
 from pendula.fleet.views import reasons
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Reason, Refusal
+from pendula.kernel.wording import suggestion
 
 QUESTIONS = 'A fleet answers {"robot": id} and {"task": id}.'
 
@@ -52,13 +53,19 @@ _STATES: dict[str, str] = {
     Stop.OVERRUN: "passed its stop line",
     Stop.POSE_JUMP: "may be in two places",
     Stop.OFF_ROUTE: "is not on its route",
-    Stop.OPERATOR: "an operator paused",
+    Stop.OPERATOR: "an operator paused or set aside",
     Stop.SAFE_STATE: "cannot go on either",
 }
 _NOT_DONE = "{robot} stops: it {not_done}; it goes on when its fault is cleared"
 _REMOVED = (
     "{robot} is set aside: an operator removed it or freed its place; when it reports again, somebody has to say where "
     "it is (RELOCATE)"
+)
+# Codes with which a truck stands whose place is in doubt, and nothing else.
+_IN_DOUBT = frozenset({Stop.POSE_JUMP, Stop.OFF_ROUTE, Stop.OPERATOR})
+_PLACED = (
+    "{robot} stands where an operator says it is, and goes on once its poses have been steady, nobody has a right to "
+    "be there, and everybody gets to rest when it does; if that lasts, move it or whoever is in its way"
 )
 _NOT_TURNING = "{robot} stops: it was told to turn and does not"
 UNDER_WAY = "UNDER_WAY"
@@ -69,7 +76,8 @@ def why(traffic: Traffic, dispatch: Dispatch, question: Json) -> Reason:
         case {"robot": str(name)} if name in traffic.robot_ids:
             return truck(traffic, dispatch, name)
         case {"robot": str(name)}:
-            return Reason("unknown_robot", f"There is no truck {name!r}.", {"robot": name})
+            near = suggestion(name, tuple(traffic.robot_ids))
+            return Reason("unknown_robot", f"There is no truck {name!r}{near}.", {"robot": name})
         case {"task": str(name)}:
             return task(traffic, dispatch, name)
     return Reason("unknown_question", QUESTIONS, {"asked": question})
@@ -107,6 +115,8 @@ def sentence(told: reasons.Reason, not_done: str | None = None) -> str:
         pattern = _NOT_DONE
     if told.removed:
         pattern = _REMOVED
+    if told.placed and told.code in _IN_DOUBT:
+        pattern = _PLACED
     if told.cut_off_by in _STATES:
         pattern = _CUT_OFF
     text = pattern.format(

@@ -178,7 +178,7 @@ class FileJournal:
             remove_drafts(disk)
             if contents.cut is not None:
                 cut_off(disk, contents.cut)
-            journal._left = set_aside(disk, contents.left, journal.first_n)
+            journal._left = set_aside(disk, contents.left)
             journal._look_at_free_space()
         except OSError as trouble:
             journal._break(trouble)

@@ -81,8 +81,8 @@ class Contents(Struct):
     next_n: int
     chain: bytes
     cut: Cut | None
-    # Segments of the journal before a gap, which no longer belong to this one.
-    left: list[str] = []
+    # Segments before a gap, which no longer belong to this journal, each with the record that it goes on with after it.
+    left: list[tuple[str, int]] = []
 
 
 def segment_names(disk: Disk) -> list[str]:
@@ -175,7 +175,7 @@ def _begin_anew(header: Header, gap: Gap, name: str, contents: Contents) -> None
     """A segment after a gap: what was read before it is another journal, which ends where the gap begins."""
     if (gap.first_n, header.chain) != (contents.next_n, contents.chain.hex()):
         raise corrupt(name, 0, "the gap does not begin where the segment before it ends")
-    contents.left += [one.name for one in contents.segments]
+    contents.left += [(one.name, header.first_n) for one in contents.segments]
     contents.header, contents.segments, contents.snapshots = header, [], []
     contents.next_n = header.first_n
 
@@ -188,25 +188,25 @@ def after_gap(disk: Disk, before: Contents, begin: Record, t: int) -> Contents:
     first, after = seal(chain, record_body(begin.n, begin.t, begin.kind, bytes(begin.body)))
     segment = begin_segment(disk, before.header, number, begin.n, chain, gap=gap, first=first)
     header = msgspec.structs.replace(before.header, segment=number, first_n=begin.n, chain=chain.hex(), gap=gap)
-    left = set_aside(disk, [*before.left, *(one.name for one in before.segments)], begin.n)
+    left = set_aside(disk, [*before.left, *((one.name, begin.n) for one in before.segments)])
     return Contents(header, [segment], [(begin.n, begin.t)], begin.n + 1, after, None, left=left)
 
 
-def set_aside(disk: Disk, names: list[str], first_n: int) -> list[str]:
+def set_aside(disk: Disk, left: list[tuple[str, int]]) -> list[tuple[str, int]]:
     """Put the segments before a gap into a folder of their own, where they are a journal; on a disk without folders
     under names that are none of a journal. Oldest first; returns those for which the disk did not do it."""
     into: Callable[[str, str], None] | None = getattr(disk, "move_into", None)
-    left = list(names)
+    moved = 0
     with suppress(OSError):
-        for name in names:
+        for name, first_n in left:
             if into is not None:
                 into(before_gap(first_n), name)
             else:
                 disk.rename(name, f"{name.removesuffix(SUFFIX)}-{before_gap(first_n)}")
-            left.remove(name)
-        if names:
+            moved += 1
+        if left:
             disk.sync_dir()
-    return left
+    return left[moved:]
 
 
 def before_gap(first_n: int) -> str:
@@ -283,14 +283,14 @@ class End(Struct, frozen=True):
     chain: bytes
 
 
-def write_anew(disk: Disk, segments: list[Segment], left: Iterable[str] = ()) -> End:
+def write_anew(disk: Disk, segments: list[Segment], left: Iterable[tuple[str, int]] = ()) -> End:
     """After a failed write or sync: all that is whole in the last segment, in a file of its own, durable.
 
     The old file is not trusted: after a failed sync later ones may succeed and save nothing. Segments that are not
     among `segments`, or `left` before a gap, are what is left of one that was to begin, or to be pruned; they go.
     """
     remove_drafts(disk)
-    known = {*left, *(one.name for one in segments)}
+    known = {*(name for name, _ in left), *(one.name for one in segments)}
     for name in segment_names(disk):
         if name not in known:
             disk.remove(name)

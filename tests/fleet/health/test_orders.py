@@ -207,6 +207,27 @@ def test_a_truck_that_was_removed_and_reports_again_stands_until_somebody_says_w
     assert hall.mode() is CommandMode.STOP
 
 
+@pytest.mark.req("FLT-FAIL-11", "FLT-OBS-7")
+def test_a_truck_that_is_said_to_be_where_another_has_a_right_to_be_says_what_it_waits_for() -> None:
+    hall = offline()
+    hall.order(OrderKind.REMOVE)
+    second, record = hall.drivers["R2"], hall.record(1)
+    assert record.track is not None
+    segment = record.track.segments[record.track.segment_at(record.at_um)]
+    hall.first.x, hall.first.y, hall.first.yaw, hall.first.v = second.x, second.y, second.yaw, 0
+    hall.first.mute = False
+    hall.run(5)
+    told = hall.order(OrderKind.RELOCATE, edge=segment.edge, s_um=record.at_um - segment.route_s0_um)
+    hall.run(60)
+
+    assert [one.code for one in told.applied_orders] == [None]
+    assert hall.traffic.why("R1").code == "STOP_OPERATOR"
+    assert explain.sentence(hall.traffic.why("R1")) == (
+        "R1 stands where an operator says it is, and goes on once its poses have been steady, nobody has a right to be "
+        "there, and everybody gets to rest when it does; if that lasts, move it or whoever is in its way."
+    )
+
+
 @pytest.mark.req("FLT-FAIL-14")
 def test_after_a_restart_nobody_gets_anything_before_everybody_was_heard() -> None:
     hall = Hall()

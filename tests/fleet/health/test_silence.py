@@ -40,6 +40,35 @@ def test_a_truck_is_stale_after_half_a_second_of_silence_and_offline_after_two()
     assert [codes.index(one) + 1 for one in ("STOP_STALE_TELEMETRY", "STOP_OFFLINE")] == [6, 21]
 
 
+@pytest.mark.req("FLT-FAIL-9")
+def test_a_truck_that_had_failed_before_it_fell_silent_is_told_to_be_offline_once_too() -> None:
+    hall = Hall()
+    hall.first.off = (300_000, 2_000_000)
+    hall.run(5)
+    hall.first.mute = True
+    hall.run(60)
+    told = [one for one in hall.alerts if one.robotId == "R1"]
+
+    assert [one.code for one in told] == ["POSE_JUMP", "ROBOT_OFFLINE"]
+    assert told[1].details["keptResources"] == len(hall.traffic._locks.truck(0).held)
+
+
+@pytest.mark.req("FLT-LIVE-9")
+def test_a_lost_truck_that_says_it_is_elsewhere_names_those_whom_it_cuts_off_there() -> None:
+    yard = Yard(scene("reference-hall"), reference_fleet(3), [FL_STD])
+    yard.send("R3", "A1")
+    yard.run(150)
+    first, third = yard.drivers["R1"], yard.drivers["R3"]
+    rest = yard.site.network.nodes[third.rest].at
+    alerts = []
+    # Beside where it rests, and then where the third one has to go back to.
+    for off in ((0, -700_000), (rest.x_um - first.x, rest.y_um - first.y)):
+        first.off = off
+        alerts += [one for _ in range(3) for one in yard.step().alerts if one.robotId == "R1"]
+
+    assert [(one.code, one.details["cutOff"]) for one in alerts] == [("POSE_JUMP", []), ("POSE_JUMP", ["R3"])]
+
+
 @pytest.mark.req("FLT-FAIL-9", "FLT-RES-11", "FLT-RES-12")
 def test_a_silent_truck_keeps_its_cells_and_needs_nothing() -> None:
     yard = silent_on_its_way()

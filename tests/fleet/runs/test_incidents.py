@@ -9,6 +9,7 @@ from pendula.fleet import compiled_sites
 from pendula.fleet.engine import FleetEngine
 from pendula.fleet.model import MapDamaged
 from pendula.fleet.runs import (
+    Recording,
     Stretch,
     bundle,
     bundles_in,
@@ -17,12 +18,13 @@ from pendula.fleet.runs import (
     incidents_of,
     last_tick,
     reading,
+    recording_disk,
     stretches_of,
 )
 from pendula.fleet.runs.recording import find_map_in
 from pendula.kernel.disk import RealDisk
 from pendula.kernel.replay import replay
-from tests.fleet.runs.journals import Recorded
+from tests.fleet.runs.journals import Recorded, recorded
 
 
 def jumped(directory: Path, before: int, after: int) -> Path:
@@ -48,6 +50,7 @@ def test_an_incident_leaves_a_bundle_that_replays_on_its_own(tmp_path: Path, mon
     monkeypatch.setattr(compiled_sites, "_shelf", type(compiled_sites._shelf)())
 
     assert found
+    assert (made[0] / "site.map").read_bytes() == (tmp_path / "journal" / "site.map").read_bytes()
     assert found[0].incident.robot_ids == ("R1",)
     # One that follows closely is in the same bundle.
     assert [one.name for one in made] == [found[0].incident.incident_id]
@@ -97,6 +100,49 @@ def test_a_bundle_that_a_killed_process_left_half_made_is_made_anew(tmp_path: Pa
     assert [one.name for one in (tmp_path / "bundles").iterdir()] == [name]
     with reading(made[0]) as alone:
         assert replay(alone, lambda _: FleetEngine).first_difference is None
+
+
+@pytest.mark.req("FLT-OBS-11")
+def test_what_killed_processes_left_of_bundles_goes_when_the_fleet_is_opened_again(tmp_path: Path) -> None:
+    recorded("head-on", tmp_path, 5)
+    folder = tmp_path / "incidents"
+    for name in ("part-of-inc-3-1", "part-of-inc-4-1", "part-of-the-story", "inc-3-1"):
+        (folder / name).mkdir(parents=True)
+        (folder / name / "00000000.journal").write_bytes(b"torn")
+    # Somebody who makes a bundle of the same journal at this very moment.
+    writer = RealDisk(folder / "part-of-inc-4-1")
+    assert writer.claim()
+
+    Recording.resume(recording_disk(tmp_path)).close()
+    left = sorted(one.name for one in folder.iterdir())
+    writer.close()
+
+    assert left == ["inc-3-1", "part-of-inc-4-1", "part-of-the-story"]
+    assert (folder / "part-of-inc-4-1" / "00000000.journal").exists()
+
+
+@pytest.mark.req("FLT-OBS-11")
+def test_a_bundle_that_is_being_made_is_claimed_until_it_has_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jumped(tmp_path / "journal", 30, 30)
+    folder = tmp_path / "bundles"
+    seen: list[list[str]] = []
+    rename = Path.rename
+
+    def renamed(self: Path, target: Path) -> Path:
+        incidents.remove_leftovers(folder)
+        with reading(tmp_path / "journal") as other:
+            assert bundles_in(other, folder) == []
+        seen.append([one.name for one in folder.iterdir()])
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", renamed)
+    with reading(tmp_path / "journal") as journal:
+        made = bundles_in(journal, folder)
+
+    assert seen == [[f"part-of-{made[0].name}"]]
+    assert [one.name for one in folder.iterdir()] == [made[0].name]
 
 
 @pytest.mark.req("FLT-OBS-11")

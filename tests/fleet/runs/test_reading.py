@@ -208,6 +208,10 @@ def test_other_parameters_on_one_log_are_told_with_the_first_place_where_they_pa
     assert same["a"] == same["b"]
     assert other["changed"] == {"refuge": [True, False], "maxAdmissionsPerTick": [2, 1]}
     assert other["ticksThatDiffer"] > 0
+    # What the journal's own set came to stays as it is, and the other set has figures of its own.
+    assert other["a"] == same["a"]
+    assert (other["a"]["stops"], other["b"]["stops"] > 0) == (0, True)
+    assert min(other["differences"][name] for name in ("grant", "holdPoint", "reasonCode")) > 0
     assert other["first"]["tick"] >= 1
     assert other["first"]["robotId"] in other["robots"]
     assert sum(other["differences"].values()) == sum(sum(one.values()) for one in other["robots"].values())

@@ -129,8 +129,7 @@ def watched(run: Run) -> Iterator[str]:
             kept, doubt = before[one.robot_id]
             if one.doubt is not None and doubt is not None and not set(one.keeps) >= kept:
                 yield f"{one.robot_id} lost something it held while its place was in doubt, at {told.now_ms} ms"
-            waits = one.waiting is not None and one.stop_code is None and one.blocked_by is not None
-            if waits and told.now_ms - one.blocked_ms > _TOLD_MS and one.escalated < 3:
+            if one.blocked_by is not None and told.now_ms - one.blocked_ms > _TOLD_MS and one.escalated < 3:
                 yield f"{one.robot_id} waits for too long, and nobody is told, at {told.now_ms} ms"
             before[one.robot_id] = set(one.keeps), one.doubt
         yield from held_for_nothing(run)

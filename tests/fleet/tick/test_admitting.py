@@ -2,11 +2,15 @@
 
 import pytest
 
+from pendula.fleet.contracts.traffic import Alert, Phase
+from pendula.fleet.samples import FL_STD, reference_fleet
 from pendula.fleet.tick.draft import Draft
 from pendula.fleet.tick.granting import grant
 from pendula.fleet.tick.phases import _is_asleep
 from pendula.fleet.traffic.lock_state import Refusal
+from tests.fleet.sites import scene
 from tests.fleet.tick.test_granting import about_to_grant
+from tests.fleet.tick.yard import Yard
 
 NOW_MS, RETRY_MS, SLEEP_MS = 10_000, 9_000, 12_000
 
@@ -72,3 +76,26 @@ def test_units_may_use_what_routes_left() -> None:
     grant(draft)
 
     assert draft.effort.left == before + left > before
+
+
+@pytest.mark.req("FLT-TEST-49", "FLT-OSC-6", "FLT-LIVE-10")
+def test_a_truck_whose_route_is_not_admitted_is_noticed_and_then_told_as_every_other_that_waits() -> None:
+    yard = Yard(scene("reference-hall"), reference_fleet(2), [FL_STD])
+    first = yard.drivers["R1"]
+    alerts: list[Alert] = []
+    yard.send("R1", "WEST", "EAST")
+    while first.phase is not Phase.LOADING:
+        yard.step()
+    # It falls silent in its pick, and the other one is to go there.
+    first.mute = True
+    yard.run(40)
+    yard.send("R2", "WEST", "EAST")
+    for _ in range(1_200):
+        alerts += yard.step().alerts
+    told = [one for one in alerts if one.robotId == "R2" and one.code != "ROUTE_REFUSED"]
+
+    assert yard.traffic.why("R2").code == "WAIT_SAFE_STATE"
+    assert [(one.code, one.details["by"], one.details["waitMs"]) for one in told] == [
+        ("WAIT_NOTICE", "R1", 15_000),
+        ("WAIT_TOO_LONG", "R1", 90_000),
+    ]

@@ -22,6 +22,7 @@ from pendula.fleet.health.standing import held_at
 from pendula.fleet.routing.planner import Anchor, AtNode
 from pendula.fleet.routing.progress import started
 from pendula.fleet.routing.route_plan import RoutePlan
+from pendula.fleet.traffic.cut_off import cut_off
 from pendula.fleet.traffic.grants import Accepted, Effort, freeze, thaw
 from pendula.fleet.traffic.lock_state import LockState
 
@@ -29,7 +30,7 @@ from pendula.fleet.traffic.lock_state import LockState
 @dataclass(frozen=True, slots=True)
 class Care:
     """What recovery works with. `anchor` finds where on the map a truck is, `plan` a way from there; `failed` hears of
-    every failure with those who are cut off by it, `accepted` of every new route."""
+    every failure with those who are cut off, and again where they are more, `accepted` of every new route."""
 
     locks: LockState
     ground: Ground
@@ -50,10 +51,10 @@ def care_for(records: list[Record], care: Care) -> None:
         one = care.locks.truck(record.number)
         extra = () if record.doubt is None else record.doubt.extra
         if record.failed and not (one.frozen and one.held.issuperset(extra)):
-            fresh = not one.frozen
-            cut_off = freeze(care.locks, record.number, [*extra], effort=care.effort)
-            if fresh:
-                care.failed(record, cut_off)
+            known = cut_off(care.locks) if one.frozen else None
+            found = freeze(care.locks, record.number, [*extra], effort=care.effort)
+            if known is None or not set(found) <= set(known):
+                care.failed(record, found)
         elif one.frozen and not record.failed:
             _take_up(record, care)
 

@@ -7,6 +7,7 @@ it was cut from, so `pendula replay` and every other command for journals take i
 import re
 import threading
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from shutil import rmtree
 from typing import Any
@@ -28,6 +29,7 @@ MOST_BUNDLES = 100
 LONGEST_MS = 600_000
 FOLDER = "incidents"
 MAP_FILE = "site.map"
+DRAFT = "part-of-"
 _BUNDLE = re.compile(r"inc-([0-9]{1,18})-([0-9]{1,18})")
 
 _read_events: Reader[tuple[FleetEvent, ...]] = Reader(tuple[FleetEvent, ...])
@@ -110,14 +112,43 @@ def bundles_in(journal: Journal, folder: Path, source: Path | None = None) -> li
 
 def _made(journal: Journal, stretch: Stretch, folder: Path, source: Path | None) -> bool:
     """Makes a bundle that is not there yet, under a name of its own until it is whole: what a killed process leaves
-    behind is made anew."""
+    behind is made anew. Not where somebody else is about it."""
     if (folder / stretch.name).exists():
         return False
-    draft = folder / f"part-of-{stretch.name}"
-    rmtree(draft, ignore_errors=True)
-    bundle(journal, stretch, RealDisk(draft), _map_beside(source))
-    draft.rename(folder / stretch.name)
+    draft = folder / f"{DRAFT}{stretch.name}"
+    if not _removed(draft):
+        return False
+    guard = RealDisk(draft)
+    try:
+        # Until it has its name: a draft that nobody has claimed is what a killed process left behind.
+        guard.claim()
+        bundle(journal, stretch, RealDisk(draft), _map_beside(source))
+        draft.rename(folder / stretch.name)
+    finally:
+        guard.close()
     return True
+
+
+def _removed(draft: Path) -> bool:
+    """Removes what was left of a bundle that was to be made; false where somebody makes it."""
+    if not draft.is_dir():
+        return True
+    guard = RealDisk(draft, make=False)
+    try:
+        free = guard.claim()
+        if free:
+            rmtree(draft, ignore_errors=True)
+        return free
+    finally:
+        guard.close()
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove what killed processes left of bundles that they were making; nobody looks for most of them again."""
+    with suppress(OSError):
+        for one in sorted(folder.iterdir()):
+            if one.name.startswith(DRAFT) and _BUNDLE.fullmatch(one.name.removeprefix(DRAFT)):
+                _removed(one)
 
 
 def _map_beside(source: Path | None) -> bytes | None:
@@ -135,6 +166,7 @@ class Bundler:
         self._source = source
         self._open: Stretch | None = None
         self._threads: list[threading.Thread] = []
+        remove_leftovers(source / FOLDER)
 
     def hear(self, events: Iterable[FleetEvent], now_ms: int) -> None:
         """What a tick told."""

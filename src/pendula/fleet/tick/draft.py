@@ -15,6 +15,7 @@ from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.targets.rolling_target import Aim
 from pendula.fleet.tick import alarms
 from pendula.fleet.tick.observing import DroppedReport, TruckReport
+from pendula.fleet.traffic.cut_off import cut_off
 from pendula.fleet.traffic.grants import Effort, Rule
 from pendula.fleet.traffic.lock_state import LockState
 from pendula.fleet.traffic.search import LOOKS
@@ -85,15 +86,24 @@ class Draft:
         self.alert_count += 1
         self.alerts.append(alarms.alert(self.alert_count, code, severity, since_ms, robot_id, **details))
 
-    def failed(self, record: Record, cut_off: list[int]) -> None:
+    def failed(self, record: Record, cut: list[int]) -> None:
         """Somebody can no longer be counted on, and others are cut off by it."""
         kept = len(self.locks.truck(record.number).held)
         cause = record.stop_code if record.doubt is None else record.doubt.code
         code = alarms.FAILURE[cause or Stop.OPERATOR]
-        found: dict[str, Json] = {"keptResources": kept, "cutOff": self.names(cut_off)}
+        found: dict[str, Json] = {"keptResources": kept, "cutOff": self.names(cut)}
         if cause == Stop.STUCK:
             found |= self._diagnosis(record)
         self.alert(code, "WARN", self.now_ms, record.robot_id, **found)
+
+    def silent(self, record: Record) -> None:
+        """Somebody who had failed before has fallen silent as well (FLT-FAIL-9)."""
+        one = self.locks.truck(record.number)
+        if one.frozen:
+            cut = self.names(cut_off(self.locks))
+            self.alert(
+                alarms.ROBOT_OFFLINE, "WARN", self.now_ms, record.robot_id, keptResources=len(one.held), cutOff=cut
+            )
 
     def _diagnosis(self, record: Record) -> dict[str, Json]:
         """What a person who looks at a stuck truck wants to know (FLT-FAIL-13)."""

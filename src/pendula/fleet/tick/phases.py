@@ -49,6 +49,8 @@ def observe(draft: Draft) -> None:
     for record in draft.records:
         before = record.stop_code
         judge(record, draft.now_ms, draft.params)
+        if record.stop_code == Stop.OFFLINE != before and not record.absent:
+            draft.silent(record)
         if record.stop_code == Stop.NO_COMMS != before:
             draft.alert(alarms.NO_COMMS, "WARN", draft.now_ms, record.robot_id, lastAckSeq=record.ack_seq)
         defiant = drives_on(record, draft.now_ms, draft.params)

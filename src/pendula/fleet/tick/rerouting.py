@@ -8,6 +8,7 @@ from pendula.fleet.driving.adoption import Adoption, Unfit, adoption, is_done
 from pendula.fleet.driving.records import Record, Retraction
 from pendula.fleet.driving.stops import hold_of
 from pendula.fleet.health.closures import barred
+from pendula.fleet.health.places import STANDING_UM_S
 from pendula.fleet.routing.replanning import ReplanParams, worth_taking
 from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.tick import alarms
@@ -42,13 +43,31 @@ def _is_due(draft: Draft, record: Record) -> bool:
 
 
 def escalate(draft: Draft) -> None:
-    """Fixed steps for a truck that waits for the same one: a notice, one try to go round, an alert, then quiet."""
+    """Fixed steps for a truck that waits for the same one, or for its route to be admitted: a notice, one try to go
+    round, an alert, then quiet."""
     for record in draft.records:
-        by = None if record.waiting is None or record.stop_code is not None else record.waiting.by
-        if by is None or by != record.blocked_by:
-            record.blocked_by, record.blocked_ms, record.escalated = by, draft.now_ms, 0
+        by = _waits_for(draft, record)
+        # Who stands against a route changes while it waits; who is in the way of a unit is what a truck waits for.
+        same = record.blocked_by is not None if record.waiting is None else by == record.blocked_by
+        if by is None or not same:
+            record.blocked_ms, record.escalated = draft.now_ms, 0
+        record.blocked_by = by
         if by is not None:
             _escalate(draft, record, draft.records[by])
+
+
+def _waits_for(draft: Draft, record: Record) -> int | None:
+    """The truck that another one waits for: of those that stand against its route the next, or the one for whose sake
+    nobody sets out."""
+    if record.stop_code is not None:
+        return None
+    if record.waiting is not None:
+        return record.waiting.by
+    if record.pending is None or record.v_um_s >= STANDING_UM_S:
+        return None
+    against = next((number for number in record.refused_cycle if number != record.number), None)
+    first = draft.starving
+    return first.number if against is None and first is not None and first is not record else against
 
 
 def _escalate(draft: Draft, record: Record, blocker: Record) -> None:

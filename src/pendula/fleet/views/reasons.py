@@ -58,6 +58,8 @@ class Reason:
     defiant: bool = False
     # Whether an operator has freed its place: it is no longer where it was.
     removed: bool = False
+    # Whether a person has said where it is since its place came to be in doubt, and does not hold it.
+    placed: bool = False
 
 
 def resource_id(site: CompiledMap, resource: int) -> str:
@@ -162,6 +164,7 @@ def why(record: Record, records: list[Record], now_ms: int, place: int | None) -
         turning=record.stuck_at == "TURN",
         defiant=record.defiant,
         removed=record.doubt is not None and record.doubt.low_um >= NOWHERE_UM,
+        placed=record.doubt is not None and record.doubt.confirmed and not record.paused,
     )
 
 

@@ -231,15 +231,7 @@ class Supervisor:
         Raises `EngineExists`, `TooManyEngines`, or what the engine refuses of its configuration.
         """
         async with self._changing:
-            known, most = self.known(room.name), self.settings.allowed(ENGINES)
-            if name in known:
-                raise EngineExists(f"The room {room.name} already has an engine {name!r}", room=room.name, engine=name)
-            if len(known) >= most:
-                raise TooManyEngines(
-                    f"The room {room.name} has {len(known)} engines, which is the limit",
-                    limit=ENGINES.name,
-                    allowed=most,
-                )
+            self.require_place(room.name, name)
             place = self._place(room.name, name)
             outcomes = await asyncio.to_thread(
                 creation.make,
@@ -252,6 +244,16 @@ class Supervisor:
             )
             await self._start(room, self._add(room, name, 1), None)
             return outcomes
+
+    def require_place(self, room: str, name: str) -> None:
+        """Raises `EngineExists`, `TooManyEngines`; for whoever has much to do before an engine can be made."""
+        known, most = self.known(room), self.settings.allowed(ENGINES)
+        if name in known:
+            raise EngineExists(f"The room {room} already has an engine {name!r}", room=room, engine=name)
+        if len(known) >= most:
+            raise TooManyEngines(
+                f"The room {room} has {len(known)} engines, which is the limit", limit=ENGINES.name, allowed=most
+            )
 
     async def shut(self, room: RoomSpec, name: str) -> None:
         """Close an engine; its journal stays, and `reopen` opens it again, also after a restart of the server."""

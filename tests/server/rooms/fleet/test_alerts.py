@@ -20,9 +20,19 @@ from pendula.server.rooms.fleet.alerts import sentence_of
         (
             "ROBOT_OFFLINE",
             {"keptResources": 3, "cutOff": ["R2"]},
-            "R1 cannot be counted on and keeps its place; cut off by it: R2",
+            "nothing is heard of R1; it keeps its place; cut off by it: R2",
         ),
-        ("ROBOT_OFFLINE", {"keptResources": 3, "cutOff": []}, "R1 cannot be counted on and keeps its place"),
+        ("ROBOT_OFFLINE", {"keptResources": 3, "cutOff": []}, "nothing is heard of R1; it keeps its place"),
+        (
+            "POSE_JUMP",
+            {"keptResources": 3, "cutOff": []},
+            "the position of R1 jumped, and it may be in two places; it keeps its place",
+        ),
+        ("OFF_ROUTE", {"keptResources": 3, "cutOff": []}, "R1 is not on its route; it keeps its place"),
+        ("HOLDPOINT_OVERRUN", {"keptResources": 3, "cutOff": []}, "R1 passed its stop line; it keeps its place"),
+        ("ROBOT_FAULT", {"keptResources": 3, "cutOff": []}, "R1 reports a fault; it keeps its place"),
+        ("ANOTHER", {"keptResources": 3, "cutOff": []}, "R1 cannot be counted on; it keeps its place"),
+        ("FOREIGN_OCCUPANCY", {"by": "R2", "requirement": "FLT-FAIL-6"}, "R1 stops: R2 may be on its way"),
         ("DEADLOCK_SUSPECTED", {"robotIds": ["R1", "R2"], "resources": []}, "R1, R2 wait for each other"),
         ("ROBOT_FAULT", {"message": "R1 did not load"}, "R1 did not load"),
         (
@@ -30,7 +40,8 @@ from pendula.server.rooms.fleet.alerts import sentence_of
             {"message": "R1 did not load", "keptResources": 3, "cutOff": ["R2"]},
             "R1 did not load; cut off by it: R2",
         ),
-        ("NO_COMMS", {"lastAckSeq": 4}, ""),
+        ("NO_COMMS", {"lastAckSeq": 4}, "R1 does not acknowledge its commands"),
+        ("TICK_FAILED", {}, ""),
         (
             "ROBOT_FAULT",
             {"told": "TURN", "keptResources": 3, "cutOff": ["R2"]},

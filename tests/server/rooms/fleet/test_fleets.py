@@ -89,11 +89,16 @@ async def test_who_may_only_look_does_nothing_to_a_fleet_and_is_told_why(
         refused.append(await client.get(f"{HALL_AT}/orders", headers=looks))
         looked = await client.get(f"{HALL_AT}/now", headers=looks)
         fleets = (await client.get(BASE)).json()["fleets"]
+        pause = {"type": "PAUSE_ROBOT", "robotId": "R1", "reason": "floor cleaning"}
+        await client.post(f"{HALL_AT}/actions", json=pause)
+        desk = fleets_of(supervisor_of(app)).loop("hall").engine.desk.saved()
 
     assert {(one.status_code, code_of(one)) for one in refused} == {(403, "role_too_low")}
     assert {one.json()["error"]["message"] for one in refused} == {"This needs the role operator; the-viewer is viewer"}
     assert (looked.status_code, [one["name"] for one in fleets]) == (200, ["hall"])
     assert not any(one["paused"] for one in looked.json()["trucks"])
+    # Who acted, and as what, is said by the token and not by whoever asks.
+    assert [(one.operatorId, one.role) for one, _ in desk.answers] == [("the-operator", "operator")]
 
 
 @pytest.mark.parametrize(("limit", "code"), [("MOST_EDGES", "map_too_large"), ("MOST_TRUCKS", "fleet_too_large")])
@@ -217,6 +222,7 @@ async def test_a_map_is_not_read_from_a_file_of_the_server(app: FastAPI) -> None
     assert "nonexistent" not in answer.text
 
 
+@pytest.mark.req("FLT-API-7")
 async def test_a_task_that_is_posted_again_has_the_same_answer_and_another_of_its_id_none(
     served: httpx.AsyncClient,
 ) -> None:
@@ -249,6 +255,7 @@ async def test_a_script_that_nobody_would_follow_is_refused(app: FastAPI, member
         assert (await client.get(BASE)).json()["fleets"] == []
 
 
+@pytest.mark.req("FLT-API-7")
 async def test_the_map_is_told_in_millimetres_with_the_outlines_of_its_trucks(served: httpx.AsyncClient) -> None:
     told = (await served.get(f"{HALL_AT}/map")).json()
 
@@ -258,6 +265,7 @@ async def test_the_map_is_told_in_millimetres_with_the_outlines_of_its_trucks(se
     assert all(0 <= one["start"] < len(told["nodes"]) for one in told["edges"])
 
 
+@pytest.mark.req("FLT-API-7", "FLT-FAIL-11")
 async def test_a_paused_truck_stands_says_why_and_goes_on_when_it_may(served: httpx.AsyncClient) -> None:
     await until(served, lambda it: any(one["speed"] > 500 for one in it["trucks"]))
     moving = next(one["robot_id"] for one in (await now(served))["trucks"] if one["speed"] > 0)
@@ -291,6 +299,7 @@ async def test_of_two_actions_with_one_id_at_the_same_time_one_is_done_and_the_o
     assert told == [("R1 is paused", None), taken, ("R1 is paused", None), taken]
 
 
+@pytest.mark.req("FLT-API-7", "FLT-FAIL-11")
 async def test_grave_actions_are_said_twice_and_only_of_trucks_that_stand(served: httpx.AsyncClient) -> None:
     await until(served, lambda it: any(one["speed"] > 0 for one in it["trucks"]))
     robot = next(one["robot_id"] for one in (await now(served))["trucks"] if one["speed"] > 0)
@@ -351,6 +360,44 @@ async def test_a_task_of_ones_own_is_done_and_an_impossible_one_refused(served: 
     assert (accepted.status_code, accepted.json()) == (201, {"task_id": "mine"})
     assert (wrong.status_code, code_of(wrong)) == (409, "task_refused")
     assert done["counts"]["DONE"] >= 1
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "said"),
+    [
+        ("tasks", {"pickNodeId": "WESR", "dropNodeId": "EAST"}, "there is no node 'WESR' (did you mean WEST?)"),
+        ("tasks", {"pickNodeId": "WEST", "dropNodeId": "EASR"}, "there is no node 'EASR' (did you mean EAST?)"),
+        ("tasks", {"pickNodeId": "WEST", "dropNodeId": "EAST", "robotIds": ["r1"]}, "there is no truck 'r1'"),
+        (
+            "tasks",
+            {"pickNodeId": "WEST", "dropNodeId": "EAST", "robotIds": ["R11"]},
+            "no truck 'R11' (did you mean R1?)",
+        ),
+        ("tasks", {"pickNodeId": "WEST", "dropNodeId": "EAST", "streamId": "S-IN"}, "there is no stream 'S-IN'"),
+        ("stock", {"nodeId": "WESR", "goods": 1}, "there is no node 'WESR' (did you mean WEST?)"),
+        ("faults", {"robotId": "R11", "type": "STAND", "forMs": 1000}, "There is no truck 'R11' (did you mean R1?)"),
+        ("priority", {"taskId": "nobody", "priority": 5}, "'nobody'"),
+    ],
+)
+async def test_what_is_not_there_is_asked_whether_something_similar_was_meant(
+    served: httpx.AsyncClient, path: str, body: dict[str, Any], said: str
+) -> None:
+    refused = await served.post(f"{HALL_AT}/{path}", json=body)
+
+    assert (refused.status_code, code_of(refused)) == (409, "task_refused")
+    assert said in refused.json()["error"]["message"]
+
+
+@pytest.mark.req("FLT-TASK-5", "FLT-API-7")
+async def test_the_priority_of_a_task_is_changed_while_it_waits(served: httpx.AsyncClient) -> None:
+    await served.post(f"{HALL_AT}/actions", json={"type": "PAUSE_FLEET", "reason": "to look at it"})
+    body = {"taskId": "mine", "pickNodeId": "WEST", "dropNodeId": "EAST", "streamId": "S-OUT"}
+    await served.post(f"{HALL_AT}/tasks", json=body)
+    changed = await served.post(f"{HALL_AT}/priority", json={"taskId": "mine", "priority": 77})
+
+    (mine,) = [one for one in (await now(served))["tasks"] if one["task_id"] == "mine"]
+    assert (changed.status_code, changed.content) == (204, b"")
+    assert (mine["priority"], mine["stream_id"]) == (77, "S-OUT")
 
 
 @pytest.mark.req("FLT-TASK-7", "FLT-FAIL-11")

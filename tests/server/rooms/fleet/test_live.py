@@ -14,10 +14,11 @@ from fastapi import FastAPI
 from pendula.fleet.engine import FleetEngine
 from pendula.fleet.runs import Recording, recording_disk
 from pendula.fleet.tasks import Operation
-from pendula.kernel.commit import Busy
+from pendula.kernel.commit import Busy, Closed
 from pendula.kernel.recording import JournalInUse
 from pendula.server.errors import EngineUnavailable
 from pendula.server.hosting.room_spec import RoomSpec
+from pendula.server.rooms.fleet import routes
 from pendula.server.rooms.fleet.fleets import SIMULATION_FILE, fleets_of
 from pendula.server.rooms.fleet.loop import MOST_FAILED, FleetLoop
 from pendula.server.rooms.fleet.routes import room_for
@@ -162,6 +163,20 @@ async def test_that_an_operation_is_over_is_answered_when_it_is_written_down(
     assert any(b'"type":"operation' in one for one in written)
 
 
+async def test_who_waits_for_a_tick_when_the_fleet_ends_is_told_so(
+    client: httpx.AsyncClient, loop: FleetLoop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def over(*_: object) -> None:
+        await until(lambda: bool(loop._actions))
+        raise Closed("it is over")
+
+    monkeypatch.setattr(loop, "_tick", over)
+    answer = await client.post(f"{HALL_AT}/actions", json={"type": "PAUSE_FLEET", "reason": "x"})
+
+    assert (answer.status_code, code_of(answer)) == (503, "fleet_stands")
+    assert "ticks no more" in answer.json()["error"]["message"]
+
+
 async def test_an_operation_that_failed_or_whose_task_is_gone_is_not_offered_again() -> None:
     trucks = RemoteTrucks(["R1", "R2", "R3"])
     both = [Operation(name, "LOAD", "WEST", 500) for name in ("R1", "R2")]
@@ -248,12 +263,14 @@ async def test_a_second_manager_of_a_served_fleet_is_refused_and_so_is_a_served_
 
 @pytest.mark.parametrize(("live", "instead"), [("true", "false"), ("false", "true")])
 async def test_a_fleet_that_is_refused_changes_nothing_of_the_one_that_has_its_name(
-    app: FastAPI, live: str, instead: str
+    app: FastAPI, live: str, instead: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with client_of(app) as client:
         await made(client, live=live)
         before = await client.get(f"{BASE}/hall/orders")
 
+        # Nobody compiles a map for it.
+        monkeypatch.setattr(routes, "_prepared", None)
         again = await client.post(BASE, params={"name": "hall", "live": instead}, json=HALL)
         await client.post(f"{BASE}/hall/close")
         await client.post(f"{BASE}/hall/open")

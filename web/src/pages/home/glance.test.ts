@@ -75,6 +75,18 @@ test("of alerts the recent ones that are no mere notices are told, with how long
   ]);
 });
 
+test("an alert of a truck that is well again needs nobody, and one of a truck that waits still does", () => {
+  const offline = { alertId: "1", code: "ROBOT_OFFLINE", severity: "WARN", sinceMs: 0, details: {} };
+  const of = (robot: string) =>
+    alert({ kind: "alert", alert: offline, code: "ROBOT_OFFLINE", robot_ids: [robot], message: `silence of ${robot}` });
+  const { needs } = fleetGlance("hall", fleet(truck({ blocker: null }), truck({ robot_id: "R2", blocker: "R1" })), [
+    of("R1"),
+    of("R2"),
+  ]);
+
+  expect(needs.map(({ sentence }) => sentence)).toEqual(["Alert in hall, 20 s ago: silence of R2"]);
+});
+
 test("dead letters are told one by one with their error, and the others as a number", () => {
   const dead = ["a", "b", "c"].map((id) => ({
     job_id: `job_${id}`,

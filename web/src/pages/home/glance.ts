@@ -45,6 +45,8 @@ export interface Glance {
   readonly needs: readonly Need[];
 }
 
+/** How a truck is that needs nobody. */
+const WELL: ReadonlySet<string> = new Set(["drives", "stands"]);
 /** How long ago an alert of a fleet is still news, in its own time. */
 const RECENT_MS = 600_000;
 const MOST_ALERTS = 3;
@@ -108,6 +110,7 @@ export function fleetGlance(
     ),
   );
   const known = new Set(waiting.map(({ robot_id }) => robot_id));
+  const well = new Set(now.trucks.filter((truck) => WELL.has(condition(truck))).map(({ robot_id }) => robot_id));
   return {
     figures: [
       { name: "driving", value: integer(count("drives")) },
@@ -117,16 +120,23 @@ export function fleetGlance(
     ],
     needs: [
       ...trucks,
-      ...recentAlerts(now.now, alerts, known).map((alert) => alertNeed(fleet, now.now, alert, recordOf(alert))),
+      ...recentAlerts(now.now, alerts, known, well).map((alert) => alertNeed(fleet, now.now, alert, recordOf(alert))),
     ],
   };
 }
 
-/** The newest alerts that are news and more than a notice, one a truck; trucks that are told anyway are left out. */
-export function recentAlerts(now: number, alerts: readonly AlertNow[], known: ReadonlySet<string>): AlertNow[] {
+/** The newest alerts that are news and more than a notice, one a truck; trucks that are told anyway are left out, and
+ * alerts of trucks that are well again. An incident stays news: somebody will want to see the minute before it. */
+export function recentAlerts(
+  now: number,
+  alerts: readonly AlertNow[],
+  known: ReadonlySet<string>,
+  well: ReadonlySet<string>,
+): AlertNow[] {
+  const isOver = (robots: readonly string[]) => robots.length > 0 && robots.every((robot) => well.has(robot));
   const grave = alerts.filter(
     ({ alert, kind, now: at, robot_ids }) =>
-      (kind === "incident" || alert?.severity !== "INFO") &&
+      (kind === "incident" || (alert?.severity !== "INFO" && !isOver(robot_ids))) &&
       now - at <= RECENT_MS &&
       !robot_ids.some((robot) => known.has(robot)),
   );

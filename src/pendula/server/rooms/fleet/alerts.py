@@ -18,6 +18,14 @@ WINDOW = 50
 BEHIND, WELL = 250, 50
 
 _WAITS = ("WAIT_NOTICE", "WAIT_TOO_LONG")
+# Why nobody can count on a truck.
+_FAILED = {
+    "ROBOT_OFFLINE": "nothing is heard of {who}",
+    "ROBOT_FAULT": "{who} reports a fault",
+    "POSE_JUMP": "the position of {who} jumped, and it may be in two places",
+    "OFF_ROUTE": "{who} is not on its route",
+    "HOLDPOINT_OVERRUN": "{who} passed its stop line",
+}
 _NOT_DONE = {"GO": "go and does not move", "TURN": "turn and does not"}
 
 
@@ -38,7 +46,12 @@ def sentence_of(alert: Alert) -> str:
     if alert.details.get("told") in _NOT_DONE:
         return f"{who} was told to {_NOT_DONE[str(alert.details['told'])]}; it keeps its place{_cut_off(alert.details)}"
     if "keptResources" in alert.details:
-        return f"{who} cannot be counted on and keeps its place{_cut_off(alert.details)}"
+        why = _FAILED.get(alert.code, "{who} cannot be counted on").format(who=who)
+        return f"{why}; it keeps its place{_cut_off(alert.details)}"
+    if alert.code == "FOREIGN_OCCUPANCY":
+        return f"{who} stops: {alert.details.get('by') or 'another truck'} may be on its way"
+    if alert.code == "NO_COMMS":
+        return f"{who} does not acknowledge its commands"
     if "robotIds" in alert.details:
         return f"{_names(alert.details['robotIds'])} wait for each other"
     return ""

@@ -93,7 +93,7 @@ class FleetLoop:
         self._journal = journal
         self._bundler = None if journal.directory is None else Bundler(journal, journal.directory)
         self._task = asyncio.get_running_loop().create_task(self._live())
-        self._task.add_done_callback(lambda _: self._figures.forget(self.host.name))
+        self._task.add_done_callback(lambda _: self._ended())
 
     @property
     def engine(self) -> FleetEngine:
@@ -109,7 +109,15 @@ class FleetLoop:
     def require_life(self) -> None:
         """Raises `FleetStands`."""
         if self._task.done():
-            raise FleetStands(f"The fleet {self.host.name} ticks no more; the log of the server says why")
+            raise self._no_more()
+
+    def _no_more(self) -> FleetStands:
+        return FleetStands(f"The fleet {self.host.name} ticks no more; the log of the server says why")
+
+    def _ended(self) -> None:
+        """Nobody waits for a tick that does not come."""
+        self._figures.forget(self.host.name)
+        _refuse((*self._actions, *self._events, *self._said), self._no_more())
 
     async def act(self, action: OperatorAction) -> OperatorAnswer:
         """What came of an action of a person, told by the next tick."""
@@ -235,9 +243,7 @@ class FleetLoop:
     def _fail(self, error: PendulaError, asked: Sequence[tuple[object, asyncio.Future[Any]]]) -> None:
         """Who asked for something in a tick that left no trace is told so. Raises what it was, unless the next one may
         be better."""
-        for _, waiting in asked:
-            if not waiting.done():
-                waiting.set_exception(error)
+        _refuse(asked, error)
         self._failures += 1
         if not isinstance(error, Busy | EngineDefect) or self._failures >= MOST_FAILED:
             raise error
@@ -277,6 +283,12 @@ def _one_of_an_id(asked: Sequence[Asked]) -> tuple[list[Asked], list[Asked]]:
         action, _ = one
         (now if is_same(first.setdefault(action.actionId, action), action) else later).append(one)
     return now, later
+
+
+def _refuse(asked: Sequence[tuple[object, asyncio.Future[Any]]], error: PendulaError) -> None:
+    for _, waiting in asked:
+        if not waiting.done():
+            waiting.set_exception(error)
 
 
 def _answer(

@@ -100,6 +100,7 @@ VIEWS = (
     FleetList,
     bodies.ActionBody,
     bodies.TaskBody,
+    bodies.PriorityBody,
     bodies.StockBody,
     bodies.FaultBody,
     bodies.ReportsBody,
@@ -119,6 +120,8 @@ router = APIRouter(tags=["fleet"])
 
 async def begin(request: Request, supervisor: Supervised, name: NewName, live: Live = False, speed: Speed = 1) -> New:
     """A new fleet, out of a scenario as JSON."""
+    # Before its map is compiled.
+    supervisor.require_place("fleet", name)
     data = await request.body()
     limits = document_limits(supervisor.settings)
     board = fleets_of(supervisor).drawing_board
