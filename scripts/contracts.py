@@ -12,10 +12,14 @@ import sys
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from inspect import getdoc
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
+
+from msgspec import inspect
 
 from pendula.fleet.contracts import CONTRACTS, schema_of
+from pendula.fleet.events import FleetEvent
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs/reference"
 EVERYWHERE = "everywhere"
@@ -23,9 +27,8 @@ EVERYWHERE = "everywhere"
 ENDINGS = ("Contract", "Form")
 INTRO = """# Contracts of a fleet
 
-The payloads of the room `fleet`: maps, trucks and routes, and what a running system will exchange with trucks, tasks
-and people. Those of the first kind are read and written by what stands today; the others are fixed, so that both sides
-can be built.
+The payloads of the room `fleet`: maps, trucks and routes, and what a running system exchanges with trucks, tasks and
+people. The [events](#events) that a fleet tells stand at the end.
 
 Written by `scripts/contracts.py` from the models and `docs/reference/contracts.toml`; change those, not this page.
 
@@ -128,7 +131,24 @@ def page(explanations: str | None = None) -> str:
         head = f"The contract `{contracts[kind]}`{schema}." if kind in contracts else _part_of(model, forms, titles)
         parts += ["", f"## {kind}", "", head, "", *_table(kind, form, forms, lines)]
     lines.settle()
+    parts += ["", *_events()]
     return "\n".join(parts).rstrip() + "\n"
+
+
+def _events() -> Iterator[str]:
+    """What a stream of a fleet tells, by `type`."""
+    yield "## Events"
+    yield ""
+    yield "What [a stream](http.md) and the outcomes of a journal tell of a fleet. Events of one tick have the same"
+    yield "record in their id, and `ticked` comes first."
+    yield ""
+    yield "| `type` | members | |"
+    yield "|---|---|---|"
+    for event in get_args(FleetEvent):
+        told = inspect.type_info(event)
+        assert isinstance(told, inspect.StructType)
+        members = ", ".join(f"`{field.encode_name}`" for field in told.fields)
+        yield f"| `{told.tag}` | {members} | {' '.join((getdoc(event) or '').split())} |"
 
 
 def _part_of(model: str, forms: Mapping[str, Any], titles: set[str]) -> str:

@@ -41,6 +41,8 @@ class TickLate(Event, frozen=True, tag="tick_late"):
 
 
 class RouteAccepted(Event, frozen=True, tag="route_accepted"):
+    """A route is in force from now on."""
+
     robot_id: str
     route_id: str
     revision: int
@@ -122,11 +124,15 @@ class Operated(Event, frozen=True, tag="operation"):
 
 
 class ReportDropped(Event, frozen=True, tag="report_dropped"):
+    """A report of a truck that could not be taken."""
+
     robot_id: str
     code: str
 
 
 class AlertRaised(Event, frozen=True, tag="alert"):
+    """Something that a person should know."""
+
     alert: Alert
 
 

@@ -8,6 +8,7 @@ from pendula.fleet.tick.traffic import Traffic
 from pendula.fleet.views import reasons
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Reason, Refusal
+from pendula.kernel.wording import suggestion
 
 QUESTIONS = 'A fleet answers {"robot": id} and {"task": id}.'
 
@@ -75,7 +76,8 @@ def why(traffic: Traffic, dispatch: Dispatch, question: Json) -> Reason:
         case {"robot": str(name)} if name in traffic.robot_ids:
             return truck(traffic, dispatch, name)
         case {"robot": str(name)}:
-            return Reason("unknown_robot", f"There is no truck {name!r}.", {"robot": name})
+            near = suggestion(name, tuple(traffic.robot_ids))
+            return Reason("unknown_robot", f"There is no truck {name!r}{near}.", {"robot": name})
         case {"task": str(name)}:
             return task(traffic, dispatch, name)
     return Reason("unknown_question", QUESTIONS, {"asked": question})

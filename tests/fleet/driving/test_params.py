@@ -38,6 +38,7 @@ def test_the_off_route_threshold_lies_between_the_errors_and_the_inflation(off_r
     assert codes(off_route_um=off_route_um) == ([] if fine else ["OFF_ROUTE_THRESHOLD"])
 
 
+@pytest.mark.req("FLT-RTP-9")
 @pytest.mark.parametrize(
     "changed",
     [{"starve_ms": 30_000}, {"aged_rank_cap": 19}, {"max_status_age_ms": 2_000}, {"rtp_timeout_ms": 199}],

@@ -24,6 +24,12 @@ def test_a_truck_without_a_way_to_stop_is_refused(capabilities: tuple[str, ...])
 
 
 @pytest.mark.req("FLT-RTP-13")
+def test_a_truck_that_can_do_what_no_gateway_knows_is_refused() -> None:
+    with pytest.raises(RobotRefused, match="names fly, which no gateway knows"):
+        register([replace(FL_STD, capabilities=("stop", "fly"))])
+
+
+@pytest.mark.req("FLT-RTP-13")
 def test_a_scenario_with_such_a_truck_does_not_begin() -> None:
     scenario = shipped("arrival")
     mute = replace(scenario, profiles=tuple(replace(one, capabilities=()) for one in scenario.profiles))

@@ -10,9 +10,12 @@ from pendula.fleet.driving.stops import Stop, hold_of
 from pendula.fleet.explain import sentence
 from pendula.fleet.geometry.angles import turn_urad
 from pendula.fleet.health.obedience import has_stuck, is_unheard
+from pendula.fleet.samples import FL_STD, reference_fleet
 from pendula.fleet.tick import OrderKind, TickInputs
 from pendula.fleet.views.reasons import resource_id
 from tests.fleet.health.troubled import Hall
+from tests.fleet.sites import scene
+from tests.fleet.tick.yard import Yard
 
 
 @pytest.mark.req("FLT-FAIL-18", "FLT-FAIL-2", "FLT-RTP-7")
@@ -47,6 +50,40 @@ def test_the_stop_is_said_again_under_a_new_number_until_it_is_heard() -> None:
 
     assert {one.mode for one in said} == {CommandMode.STOP}
     assert [one.seq for one in said] == list(range(said[0].seq, said[0].seq + 5))
+
+
+@pytest.mark.req("FLT-RTP-7")
+@pytest.mark.parametrize(
+    ("trouble", "code"),
+    [
+        ({"mute": True}, "STOP_OFFLINE"),
+        ({"off": (0, 2_000_000)}, "STOP_POSE_JUMP"),
+        ({"status": RobotStatus.FAULT}, "STOP_ROBOT_FAULT"),
+    ],
+)
+def test_a_truck_that_has_to_stand_is_told_to_stop_where_it_is_and_sent_nowhere(
+    trouble: dict[str, object], code: str
+) -> None:
+    hall = Hall()
+    for name, value in trouble.items():
+        setattr(hall.first, name, value)
+    hall.run(30)
+    told = hall.step().commands[0]
+
+    assert (hall.traffic.why("R1").code, told.mode) == (code, CommandMode.STOP)
+    assert told.targetS == told.stopLineS == told.currentS
+    assert not told.speedLimitMps
+
+
+@pytest.mark.req("FLT-RTP-7")
+def test_a_truck_without_a_way_is_told_to_stop_too() -> None:
+    yard = Yard(scene("reference-hall"), reference_fleet(3), [FL_STD])
+    yard.run(3)
+    yard.drivers["R1"].mute = True
+    yard.run(30)
+
+    assert yard.last is not None
+    assert [one.mode for one in yard.last.commands] == [CommandMode.STOP, CommandMode.HOLD, CommandMode.HOLD]
 
 
 @pytest.mark.req("FLT-FAIL-13", "FLT-FAIL-2")
@@ -95,7 +132,7 @@ def test_a_truck_that_waits_for_another_is_not_stuck() -> None:
     assert "ROBOT_FAULT" not in hall.codes()
 
 
-@pytest.mark.req("FLT-RTP-10", "FLT-TEST-27")
+@pytest.mark.req("FLT-RTP-10", "FLT-FAIL-7", "FLT-TEST-27")
 def test_a_truck_that_passes_its_stop_line_is_stopped_and_holds_what_it_covers() -> None:
     hall = Hall(1)
     record = hall.record()

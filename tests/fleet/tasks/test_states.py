@@ -3,7 +3,10 @@
 import pytest
 
 from pendula.fleet.contracts.traffic import Phase, TaskState
+from pendula.fleet.events import TaskMoved
+from pendula.fleet.tasks.model import DispatchStep, Transition
 from pendula.fleet.tasks.states import ALLOWED, OVER, check
+from pendula.fleet.telling import told_of_tasks
 from tests.fleet.tasks.paper import NORTH_SOUTH, Paper
 
 PAIRS = [(before, after) for before in (None, *TaskState) for after in TaskState]
@@ -17,6 +20,35 @@ def test_a_transition_is_in_the_table_or_an_error(before: TaskState | None, afte
         return
     with pytest.raises(AssertionError, match="does not get from"):
         check(before, after)
+
+
+@pytest.mark.req("FLT-TASK-13")
+def test_a_task_gets_from_state_to_state_in_these_ways_and_in_no_other() -> None:
+    onward = {
+        None: "WAITING",
+        "WAITING": "CANCELLED HELD READY",
+        "READY": "ASSIGNED CANCELLED HELD PENDING_PREEMPT WAITING",
+        "ASSIGNED": "CANCELLED HELD IN_PROGRESS READY",
+        "PENDING_PREEMPT": "CANCELLED HELD IN_PROGRESS READY",
+        "IN_PROGRESS": "CANCELLED DONE FAILED HELD READY",
+        "HELD": "CANCELLED FAILED IN_PROGRESS READY",
+        "DONE": "",
+        "FAILED": "",
+        "CANCELLED": "",
+    }
+
+    assert {before and before.value: " ".join(sorted(after)) for before, after in ALLOWED.items()} == onward
+
+
+@pytest.mark.req("FLT-TASK-13")
+def test_what_became_of_tasks_in_a_step_and_after_it_is_told_with_its_cause() -> None:
+    early = Transition(100, "T-1", None, TaskState.WAITING, "SUBMITTED")
+    later = Transition(100, "T-2", TaskState.ASSIGNED, TaskState.IN_PROGRESS, "ROUTE_ADMITTED", "R1")
+
+    assert list(told_of_tasks(DispatchStep(transitions=(early,)), [later])) == [
+        TaskMoved("T-1", None, TaskState.WAITING, "SUBMITTED", None),
+        TaskMoved("T-2", TaskState.ASSIGNED, TaskState.IN_PROGRESS, "ROUTE_ADMITTED", "R1"),
+    ]
 
 
 @pytest.mark.req("FLT-TASK-13")
@@ -62,6 +94,22 @@ def test_a_truck_goes_through_the_phases_of_its_task_and_then_to_rest() -> None:
 
     order = (Phase.IDLE, Phase.TO_PICK, Phase.LOADING, Phase.TO_DROP, Phase.UNLOADING, Phase.TO_PARK, Phase.IDLE)
     assert tuple(seen) == order
+
+
+@pytest.mark.req("FLT-TASK-2", "FLT-TASK-12")
+def test_a_truck_whose_pick_is_its_drop_loads_and_unloads_there_and_says_that_it_did_both() -> None:
+    paper = Paper()
+    paper.submit("T", "N", "N")
+    paper.until(Phase.LOADING)
+    paper.until(Phase.UNLOADING)
+    paper.busy = {"R1"}
+    paper.steps(5)
+    busy = paper.phase("R1"), paper.state("T")
+    paper.busy = set()
+    paper.steps(2)
+
+    assert busy == (Phase.UNLOADING, TaskState.IN_PROGRESS)
+    assert paper.state("T") is TaskState.DONE
 
 
 @pytest.mark.req("FLT-PERF-7")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pendula.fleet.contracts.traffic import TaskState
+from pendula.fleet.contracts.traffic import Phase, TaskState
 from pendula.fleet.tasks import (
     Conditions,
     DispatchParams,
@@ -69,6 +69,20 @@ def test_a_stream_has_no_more_open_tasks_than_its_limit_and_makes_one_a_step() -
         counts.append(len(paper.dispatch.tasks()))
 
     assert counts == [1, 2, 3, 3, 3]
+
+
+@pytest.mark.req("FLT-TASK-1")
+def test_what_a_task_claimed_that_is_cancelled_is_there_to_be_claimed_again() -> None:
+    paper = standing(COUNTED)
+    paper.step(GoodsReported("N", 1), RoomReported("E", 1))
+    paper.steps(2)
+    (first,) = paper.dispatch.tasks()
+    assert paper.dispatch.cancel(first.task_id, "CANCELLED by operator-1") is None
+    paper.step()
+    (second,) = paper.dispatch.tasks()
+
+    assert first.task_id != second.task_id
+    assert (second.order.pick_node_id, second.order.drop_node_id) == ("N", "E")
 
 
 @pytest.mark.req("FLT-TASK-1")
@@ -161,6 +175,18 @@ def test_goods_in_a_place_that_is_no_node_are_refused() -> None:
     assert [one.code for one in came.refused] == ["MISSING_PICK_DROP_NODE"]
 
 
+@pytest.mark.req("FLT-TASK-4")
+def test_a_load_that_is_held_on_its_way_counts_for_the_limit_of_its_drop() -> None:
+    paper = Paper(params=DispatchParams(node_limits={"S": 1}))
+    paper.submit("T")
+    paper.until(Phase.TO_DROP)
+    paper.see("R1", ok=False, failed=True)
+    paper.submit("U")
+    paper.steps(5)
+
+    assert (paper.state("T"), paper.state("U"), paper.task("R2")) == (TaskState.HELD, TaskState.READY, None)
+
+
 @pytest.mark.req("FLT-TASK-3")
 @pytest.mark.parametrize(("pick", "drop"), [("nowhere", "S"), ("N", "nowhere")])
 def test_a_task_whose_pick_or_drop_is_no_node_is_refused(pick: str, drop: str) -> None:
@@ -172,9 +198,10 @@ def test_a_task_whose_pick_or_drop_is_no_node_is_refused(pick: str, drop: str) -
 
 
 @pytest.mark.req("FLT-TASK-3")
-def test_a_stream_whose_pick_is_no_node_is_refused() -> None:
+@pytest.mark.parametrize(("pick", "drop"), [("nowhere", "S"), ("N", "nowhere")])
+def test_a_stream_whose_pick_or_drop_is_no_node_is_refused(pick: str, drop: str) -> None:
     with pytest.raises(TasksRefused, match="MISSING_PICK_DROP_NODE"):
-        Paper(TaskStream("S", ("nowhere",), ("S",)))
+        Paper(TaskStream("S", (pick,), (drop,)))
 
 
 def test_a_task_with_the_id_of_another_is_refused() -> None:

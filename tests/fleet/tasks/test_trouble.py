@@ -4,8 +4,12 @@ import msgspec
 import pytest
 
 from pendula.fleet.contracts.traffic import Phase, TaskState
-from pendula.fleet.routing.planner import Closed
-from pendula.fleet.tasks import DispatchParams, OperationFailed, TasksRefused, TaskStream
+from pendula.fleet.model import Truck
+from pendula.fleet.routing.planner import OPEN, Closed, OnEdge
+from pendula.fleet.routing.route_plan import RoutePlan
+from pendula.fleet.samples import FL_STD
+from pendula.fleet.tasks import Dispatch, DispatchParams, OperationFailed, TasksRefused, TaskStream, TruckView
+from pendula.fleet.tasks.drivers import Driver
 from pendula.fleet.tasks.saving import restore, saved
 from pendula.fleet.tasks.ways import Ways
 from pendula.kernel.canonical import encode
@@ -243,3 +247,62 @@ def test_a_task_that_a_failed_truck_closes_to_all_costs_next_to_nothing_to_try(m
 
     assert (paper.phase("R1"), paper.state("T2")) == (Phase.TO_PARK, TaskState.READY)
     assert weighed == []
+
+
+@pytest.mark.req("FLT-TASK-16", "FLT-TASK-5")
+@pytest.mark.parametrize(("phase", "state"), [(Phase.TO_PICK, TaskState.READY), (Phase.TO_DROP, TaskState.FAILED)])
+def test_what_a_removed_truck_had_loaded_has_failed_and_it_gets_nothing_more(phase: Phase, state: TaskState) -> None:
+    paper = under_way(phase)
+    paper.slow = set()
+    paper.dispatch.removed("R1")
+    left = paper.state("T")
+    paper.submit("U")
+    paper.submit("V")
+    paper.steps(30)
+
+    assert left is state
+    assert (paper.state("U"), paper.state("V")) == (TaskState.DONE, TaskState.DONE)
+    assert paper.task("R1") is None
+    assert {one.robot_id for one in paper.told if one.task_id in "UV" and one.state is TaskState.DONE} == {"R2"}
+
+
+@pytest.mark.req("FLT-TASK-5", "FLT-TASK-12")
+def test_a_truck_that_could_not_load_gets_no_task_before_its_fault_is_cleared() -> None:
+    paper = under_way(Phase.LOADING)
+    paper.busy = {"R1"}
+    paper.step(OperationFailed("R1", "no pallet"))
+    assert paper.dispatch.cancel("T", "CANCELLED by operator-1") is None
+    paper.slow = {"R2"}
+    paper.submit("U")
+    paper.submit("V")
+    paper.steps(5)
+    before = paper.task("R1")
+    paper.dispatch.cleared("R1")
+    paper.steps(2)
+
+    assert (before, paper.task("R2"), paper.task("R1")) == (None, "U", "V")
+
+
+@pytest.mark.req("FLT-TASK-6")
+def test_a_truck_for_which_no_route_is_made_leaves_the_task_to_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    set_out = Ways.set_out
+
+    def but_for_the_first(ways: Ways, driver: Driver, stops: tuple[int, ...], reason: str) -> RoutePlan | None:
+        return None if driver.robot_id == "R1" else set_out(ways, driver, stops, reason)
+
+    monkeypatch.setattr(Ways, "set_out", but_for_the_first)
+    paper = Paper()
+    paper.submit("T")
+
+    assert (paper.task("R1"), paper.task("R2")) == (None, "T")
+
+
+@pytest.mark.req("FLT-DCL-20")
+def test_a_truck_that_begins_on_an_edge_drives_to_its_rest_node_also_where_that_is_the_next() -> None:
+    site = crossing()
+    edge = next(n for n, one in enumerate(site.network.edges) if one.end == site.node_number["E"])
+    dispatch = Dispatch(
+        site, [Truck("R1", "FL-STD", "E")], {"FL-STD": FL_STD}, {"R1": OPEN}, starts={"R1": OnEdge(edge, 1_000_000)}
+    )
+
+    assert [one.reason for one in dispatch.step(0, [TruckView(0, "R1")]).routes] == ["PARKING"]

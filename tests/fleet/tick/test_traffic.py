@@ -221,7 +221,7 @@ def test_a_tick_admits_no_more_routes_than_it_may() -> None:
     assert admitted == [2, 2]
 
 
-@pytest.mark.req("FLT-LIVE-10")
+@pytest.mark.req("FLT-LIVE-10", "FLT-TASK-8")
 def test_while_a_truck_starves_nobody_else_sets_out() -> None:
     yard = seesaw()
     yard.step()

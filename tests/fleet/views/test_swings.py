@@ -1,5 +1,7 @@
 """Swinging is counted: back and forth within a window, and nothing that is only traffic."""
 
+from dataclasses import replace
+
 import pytest
 
 from pendula.fleet.contracts.traffic import CommandMode
@@ -43,6 +45,16 @@ def told(*modes: CommandMode, every_ms: int = 1_000, step_um: int = 0) -> int:
 def test_changes_between_go_and_hold_are_counted_in_ten_seconds() -> None:
     assert told(GO, HOLD, GO, HOLD) == 3
     assert told(GO, HOLD, GO, HOLD, every_ms=5_000) == 2
+
+
+@pytest.mark.req("FLT-OSC-10")
+def test_new_routes_are_counted_in_a_minute() -> None:
+    swings = Swings(SITE)
+    again = replace(route(SITE, AtNode(SITE.node_number["A"]), "B", rest="B"), revision=2)
+    for now in (0, 30_000, 59_999, 60_000, 90_000):
+        swings.note_routes([again], now)
+
+    assert swings.worst["replans"] == (3, again.robot_id, 59_999)
 
 
 def test_moving_up_by_a_place_in_a_queue_is_no_swing() -> None:

@@ -37,7 +37,7 @@ def tick_record(engine: FleetEngine, moment: Moment) -> Json:
     """One tick in the form of the contract."""
     outputs, records = engine.last, engine.traffic.records
     assert outputs is not None
-    robots = [robot_state(one, outputs.now_ms, _task(engine, one.number)) for one in records]
+    robots = [robot_state(one, outputs.now_ms, *tasks_of(engine, one.number)) for one in records]
     requests = [engine.traffic.request(one.robot_id) for one in records]
     routes = {(one.route_id, one.revision): one.form() for one in engine.orders_out.routes}
     record = contract.TickRecord(
@@ -70,9 +70,12 @@ def tick_record(engine: FleetEngine, moment: Moment) -> Json:
     return form
 
 
-def _task(engine: FleetEngine, number: int) -> str | None:
+def tasks_of(engine: FleetEngine, number: int) -> tuple[str | None, str | None]:
+    """What a truck is about, and what it is to take up at a node it has not come to (FLT-TASK-10)."""
     task = engine.dispatch.task_of(number)
-    return None if task is None else task.task_id
+    if task is None:
+        return None, None
+    return (None, task.task_id) if task.state is TaskState.PENDING_PREEMPT else (task.task_id, None)
 
 
 def _is_assignment(event: FleetEvent) -> bool:

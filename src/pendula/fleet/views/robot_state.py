@@ -6,8 +6,10 @@ from pendula.fleet.model import CONTRACT_VERSION
 from pendula.fleet.units import metres
 
 
-def robot_state(record: Record, now_ms: int, task_id: str | None) -> RobotState | None:
-    """None for a truck that was never heard."""
+def robot_state(
+    record: Record, now_ms: int, task_id: str | None, pending_task_id: str | None = None
+) -> RobotState | None:
+    """None for a truck that was never heard. `pending_task_id`: what it takes up where it leaves its way to rest."""
     pose = record.pose
     if pose is None:
         return None
@@ -20,7 +22,7 @@ def robot_state(record: Record, now_ms: int, task_id: str | None) -> RobotState 
         pose=PoseContract(metres(pose.x_um), metres(pose.y_um), metres(pose.yaw_urad)),
         v=metres(record.v_um_s),
         status=record.status,
-        task=TaskView(task_id, record.phase),
+        task=TaskView(task_id, record.phase, pending_task_id),
         progress=_progress(record),
         loadOnBoard=record.load,
         parkNodeId=record.site.network.nodes[record.rest].id,

@@ -117,7 +117,8 @@ def test_why_is_answered_for_a_tick_of_a_journal(pendula: Pendula, kept: Path) -
     ("arguments", "code", "said"),
     [
         (("--tick", 5000, "--robot", "R2"), 1, "it shows ticks 1 to 300"),
-        (("--tick", 5, "--robot", "R9"), 1, "There is no truck 'R9'"),
+        (("--tick", 5, "--robot", "R22"), 1, "There is no truck 'R22'"),
+        (("--tick", 5, "--robot", "R22"), 1, "(did you mean R2?)"),
         (("--at", 5, "--robot", "R2"), 2, "A journal takes --tick"),
         (("--tick", 5), 2, "Name one truck"),
         (("R1", "--tick", 5, "--robot", "R2"), 2, "Name one truck"),

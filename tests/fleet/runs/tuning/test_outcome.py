@@ -34,21 +34,25 @@ def test_a_trial_in_which_somebody_waits_too_long_is_not_the_best() -> None:
     assert best((Trial(1, 0), of(30)), (Trial(2, 0), of(50, wait_s=301))) == (1, 0)
 
 
+@pytest.mark.req("FLT-LIVE-11")
 @pytest.mark.parametrize("spoilt", [{"violations": 1}, {"refused": "not LIVE"}])
 def test_a_trial_that_is_not_sound_is_not_the_best(spoilt: dict[str, Any]) -> None:
     assert best((Trial(1, 0), of(30)), (Trial(2, 0), of(50, **spoilt))) == (1, 0)
 
 
+@pytest.mark.req("FLT-LIVE-11")
 def test_of_equals_the_one_with_fewer_trucks_is_the_best_then_the_one_with_the_shorter_wait() -> None:
     assert best((Trial(3, 0), of(50)), (Trial(2, 0), of(50, 20)), (Trial(2, 9), of(50, 10))) == (2, 9)
 
 
+@pytest.mark.req("FLT-LIVE-11")
 def test_seeds_are_averaged_and_the_longest_wait_of_any_counts() -> None:
     row = outcome((Trial(1, 0, seed=0), of(30, 5)), (Trial(1, 0, seed=1), of(40, 9))).rows[0]
 
     assert (row.tasks_per_hour, row.longest_wait_ms) == (35, 9_000)
 
 
+@pytest.mark.req("FLT-LIVE-11")
 def test_nothing_acceptable_has_no_best() -> None:
     assert best((Trial(1, 0), of(30, 999))) is None
 

@@ -362,6 +362,44 @@ async def test_a_task_of_ones_own_is_done_and_an_impossible_one_refused(served: 
     assert done["counts"]["DONE"] >= 1
 
 
+@pytest.mark.parametrize(
+    ("path", "body", "said"),
+    [
+        ("tasks", {"pickNodeId": "WESR", "dropNodeId": "EAST"}, "there is no node 'WESR' (did you mean WEST?)"),
+        ("tasks", {"pickNodeId": "WEST", "dropNodeId": "EASR"}, "there is no node 'EASR' (did you mean EAST?)"),
+        ("tasks", {"pickNodeId": "WEST", "dropNodeId": "EAST", "robotIds": ["r1"]}, "there is no truck 'r1'"),
+        (
+            "tasks",
+            {"pickNodeId": "WEST", "dropNodeId": "EAST", "robotIds": ["R11"]},
+            "no truck 'R11' (did you mean R1?)",
+        ),
+        ("tasks", {"pickNodeId": "WEST", "dropNodeId": "EAST", "streamId": "S-IN"}, "there is no stream 'S-IN'"),
+        ("stock", {"nodeId": "WESR", "goods": 1}, "there is no node 'WESR' (did you mean WEST?)"),
+        ("faults", {"robotId": "R11", "type": "STAND", "forMs": 1000}, "There is no truck 'R11' (did you mean R1?)"),
+        ("priority", {"taskId": "nobody", "priority": 5}, "'nobody'"),
+    ],
+)
+async def test_what_is_not_there_is_asked_whether_something_similar_was_meant(
+    served: httpx.AsyncClient, path: str, body: dict[str, Any], said: str
+) -> None:
+    refused = await served.post(f"{HALL_AT}/{path}", json=body)
+
+    assert (refused.status_code, code_of(refused)) == (409, "task_refused")
+    assert said in refused.json()["error"]["message"]
+
+
+@pytest.mark.req("FLT-TASK-5", "FLT-API-7")
+async def test_the_priority_of_a_task_is_changed_while_it_waits(served: httpx.AsyncClient) -> None:
+    await served.post(f"{HALL_AT}/actions", json={"type": "PAUSE_FLEET", "reason": "to look at it"})
+    body = {"taskId": "mine", "pickNodeId": "WEST", "dropNodeId": "EAST", "streamId": "S-OUT"}
+    await served.post(f"{HALL_AT}/tasks", json=body)
+    changed = await served.post(f"{HALL_AT}/priority", json={"taskId": "mine", "priority": 77})
+
+    (mine,) = [one for one in (await now(served))["tasks"] if one["task_id"] == "mine"]
+    assert (changed.status_code, changed.content) == (204, b"")
+    assert (mine["priority"], mine["stream_id"]) == (77, "S-OUT")
+
+
 @pytest.mark.req("FLT-TASK-7", "FLT-FAIL-11")
 async def test_a_task_is_held_by_an_operator_and_goes_on_when_it_may(served: httpx.AsyncClient) -> None:
     under_way = await until(served, lambda it: any(one["robot_id"] and not one["loaded"] for one in it["tasks"]))

@@ -24,7 +24,7 @@ def walked(record: Record, low_um: int, high_um: int) -> list[tuple[int, int, in
 def test_bands_and_reasons_of_a_moment_are_those_of_each_truck_alone() -> None:
     run = Run(shipped("hall"))
     lookahead = run.engine.config.traffic.lookahead_um
-    bands = 0
+    bands = zones = 0
     for _ in range(600):
         run.step()
         if run.now_ms % 1000:
@@ -36,5 +36,11 @@ def test_bands_and_reasons_of_a_moment_are_those_of_each_truck_alone() -> None:
             assert truck.bands.occupied == walked(record, record.bound_um, record.at_um)
             assert truck.bands.granted == walked(record, record.at_um, end)
             assert truck.bands.requested == walked(record, end, max(end, record.at_um + lookahead))
+            assert truck.zones == sorted(record.zones)
             bands += len(truck.bands.granted)
-    assert bands > 100
+            zones += len(truck.zones)
+            # Where its stop line has not followed its grant, the band is that of the grant.
+            record.hold_um -= 10_000
+            assert now_of(run.engine, 0).trucks[record.number].bands == truck.bands
+            record.hold_um += 10_000
+    assert (bands > 100, zones > 20) == (True, True)

@@ -11,6 +11,7 @@ import typer
 from pendula.cli.failing import keeping, require
 from pendula.cli.output import JsonFlag, Output, example, tables_of
 from pendula.kernel.errors import InputRefused, WrongUsage
+from pendula.kernel.wording import suggestion
 
 if TYPE_CHECKING:
     from pendula.fleet.engine import FleetEngine
@@ -200,7 +201,8 @@ def _why_in_journal(directory: Path, robot: str, tick: int) -> dict[str, Any]:
     with reading(directory) as journal:
         engine = fleet_at(journal, tick)
         if robot not in engine.traffic.robot_ids:
-            raise UnknownRobot(f"There is no truck {robot!r} in {directory}", robotId=robot)
+            near = suggestion(robot, tuple(engine.traffic.robot_ids))
+            raise UnknownRobot(f"There is no truck {robot!r} in {directory}{near}", robotId=robot)
         reason = engine.why({"robot": robot})
         return {**reason_form(engine.traffic.why(robot), engine.now()), "tick": tick, "sentence": reason.sentence}
 

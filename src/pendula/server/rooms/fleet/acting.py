@@ -4,6 +4,7 @@ Everything waits for the next tick, which answers it.
 """
 
 import secrets
+from collections.abc import Sequence
 
 from fastapi import APIRouter
 from msgspec import UNSET
@@ -16,10 +17,11 @@ from pendula.fleet.contracts.traffic import OperatorAction, OperatorAnswer
 from pendula.fleet.engine import FleetEngine
 from pendula.fleet.model import CONTRACT_VERSION
 from pendula.fleet.scenarios.reading import read_drill
-from pendula.fleet.tasks.model import GoodsReported, RoomReported, TaskEvent, TaskOrder, TaskSubmitted
+from pendula.fleet.tasks.model import GoodsReported, PriorityChanged, RoomReported, TaskEvent, TaskOrder, TaskSubmitted
 from pendula.kernel import canonical
+from pendula.kernel.wording import suggestion
 from pendula.server.errors import HttpRefused, json_response
-from pendula.server.rooms.fleet.bodies import ActionBody, StockBody, TaskAccepted, TaskBody
+from pendula.server.rooms.fleet.bodies import ActionBody, PriorityBody, StockBody, TaskAccepted, TaskBody
 from pendula.server.rooms.fleet.fleets import FLEET, FleetName, loop_of
 from pendula.server.rooms.fleet.loop import FleetLoop
 from pendula.server.routes.bodies import document_limits, read_body
@@ -86,6 +88,7 @@ async def submit_task(fleet: FleetName, request: Request, supervisor: Supervised
         pick_ms=body.pickDurationMs,
         drop_ms=body.dropDurationMs,
         priority=body.priority,
+        stream_id=body.streamId,
     )
     try:
         await _told(loop, TaskSubmitted(order))
@@ -94,6 +97,22 @@ async def submit_task(fleet: FleetName, request: Request, supervisor: Supervised
         if not await loop.host.ask(lambda _: _is_known(loop.engine, order)):
             raise
     return json_response(encode_view(TaskAccepted(order.task_id)), 201)
+
+
+@router.post(
+    FLEET + "/priority",
+    status_code=204,
+    response_class=Response,
+    openapi_extra=takes("PriorityBody"),
+    responses=TAKEN | refusals(CHANGE_ERRORS),
+    operation_id="fleet_priority",
+)
+async def change_priority(fleet: FleetName, request: Request, supervisor: Supervised, _: Operator) -> Response:
+    """Another priority for an open task; a truck that is about it keeps it."""
+    loop = loop_of(supervisor, fleet)
+    body = await read_body(request, PriorityBody)
+    await _told(loop, PriorityChanged(body.taskId, body.priority))
+    return Response(status_code=204)
 
 
 @router.post(
@@ -128,7 +147,8 @@ async def cause_fault(fleet: FleetName, request: Request, supervisor: Supervised
     loop = loop_of(supervisor, fleet)
     robot_id, fault = read_drill(read_bytes(await request.body(), limits=document_limits(supervisor.settings)))
     if robot_id not in loop.engine.traffic.robot_ids:
-        raise TaskRefused(f"There is no truck {robot_id!r}", reason="UNKNOWN_ROBOT")
+        near = suggestion(robot_id, tuple(loop.engine.traffic.robot_ids))
+        raise TaskRefused(f"There is no truck {robot_id!r}{near}", reason="UNKNOWN_ROBOT")
     loop.trucks.trouble(robot_id, fault)
     return Response(status_code=204)
 
@@ -136,7 +156,27 @@ async def cause_fault(fleet: FleetName, request: Request, supervisor: Supervised
 async def _told(loop: FleetLoop, event: TaskEvent) -> None:
     refused = await loop.tell(event)
     if refused is not None:
-        raise TaskRefused(f"Nothing was changed: {refused.message}", reason=refused.code)
+        meant = _meant(loop.engine, event, refused.code)
+        raise TaskRefused(f"Nothing was changed: {refused.message}{meant}", reason=refused.code)
+
+
+def _meant(engine: FleetEngine, event: TaskEvent, code: str) -> str:
+    """Of a node or a truck that is not there: which one was probably meant. The journal keeps the bare sentence."""
+    nodes, robots = engine.site.node_number, engine.traffic.robot_ids
+    match code, event:
+        case "MISSING_PICK_DROP_NODE", TaskSubmitted(order=order):
+            unknown = [one for one in (order.pick_node_id, order.drop_node_id) if one not in nodes]
+        case "MISSING_PICK_DROP_NODE", GoodsReported(node_id=node) | RoomReported(node_id=node):
+            unknown = [node]
+        case "UNKNOWN_ROBOT", TaskSubmitted(order=order):
+            return _near([one for one in order.robot_ids if one not in robots], tuple(robots))
+        case _:
+            return ""
+    return _near(unknown, tuple(nodes))
+
+
+def _near(unknown: Sequence[str], known: Sequence[str]) -> str:
+    return suggestion(unknown[0], known) if unknown else ""
 
 
 def _is_known(engine: FleetEngine, order: TaskOrder) -> bool:

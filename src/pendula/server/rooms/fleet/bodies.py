@@ -29,16 +29,27 @@ class ActionBody(Struct, frozen=True, forbid_unknown_fields=True):
     confirmationOf: Name | UnsetType = UNSET
 
 
+Priority = Annotated[int, Meta(ge=-1000, le=1000)]
+
+
 class TaskBody(Struct, frozen=True, forbid_unknown_fields=True):
-    """A task to be done; without an id it gets one."""
+    """A task to be done; without an id it gets one. `streamId`: the stream whose conditions and limit hold for it."""
 
     pickNodeId: Name
     dropNodeId: Name
     taskId: Name | UnsetType = UNSET
-    priority: Annotated[int, Meta(ge=-1000, le=1000)] = 10
+    priority: Priority = 10
     robotIds: Annotated[tuple[Name, ...], Meta(max_length=500)] = ()
     pickDurationMs: Annotated[int, Meta(ge=0, le=3_600_000)] = 12_000
     dropDurationMs: Annotated[int, Meta(ge=0, le=3_600_000)] = 8_000
+    streamId: Name | None = None
+
+
+class PriorityBody(Struct, frozen=True, forbid_unknown_fields=True):
+    """How urgent an open task is from now on: of those that wait, the highest is served first."""
+
+    taskId: Name
+    priority: Priority
 
 
 class StockBody(Struct, frozen=True, forbid_unknown_fields=True):

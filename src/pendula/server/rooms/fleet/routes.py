@@ -100,6 +100,7 @@ VIEWS = (
     FleetList,
     bodies.ActionBody,
     bodies.TaskBody,
+    bodies.PriorityBody,
     bodies.StockBody,
     bodies.FaultBody,
     bodies.ReportsBody,

@@ -1,0 +1,35 @@
+"""What an export says of a truck beside what it reports itself."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pendula.fleet.runs.export import tasks_of
+from pendula.fleet.views.robot_state import robot_state
+from tests.fleet.health.troubled import Hall
+from tests.fleet.tasks.test_assignment import on_its_way_to_rest
+
+
+@pytest.mark.req("FLT-TASK-10", "FLT-OBS-1")
+def test_a_task_is_pending_until_its_truck_leaves_the_way_to_rest_and_its_own_from_there() -> None:
+    paper = on_its_way_to_rest()
+    engine: Any = SimpleNamespace(dispatch=paper.dispatch)
+    before = tasks_of(engine, 0)
+    paper.submit("T2")
+    route = paper.dispatch.drivers[0].kept
+    assert route is not None
+    pending = tasks_of(engine, 0)
+    paper.see("R1", at_um=route.segments[0].length_um)
+    paper.step()
+
+    assert (before, pending, tasks_of(engine, 0)) == ((None, None), (None, "T2"), ("T2", None))
+
+
+@pytest.mark.req("FLT-TASK-10", "FLT-API-1")
+def test_the_state_of_a_truck_names_the_task_that_is_pending() -> None:
+    told = robot_state(Hall().record(), 100, None, "T2")
+
+    assert told is not None
+    assert told.task is not None
+    assert (told.task.taskId, told.task.pendingTaskId) == (None, "T2")

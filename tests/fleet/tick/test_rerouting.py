@@ -1,0 +1,92 @@
+"""When a truck that waits is sent another way, and when it is told that it waits."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pendula.fleet.driving.records import Waiting
+from pendula.fleet.tick import TickInputs, rerouting
+from pendula.fleet.tick.draft import Draft
+from tests.fleet.health.troubled import Hall
+
+
+def waiting_for(number: int, since_ms: int) -> Draft:
+    """A tick in which R1 has waited for another truck for so long, and nobody else waits."""
+    hall = Hall()
+    draft = hall.traffic._draft(TickInputs(hall.now + 100))
+    for record in draft.records:
+        record.waiting = None
+    first = draft.records[0]
+    first.waiting = Waiting("WAIT_NODE", None, number, None)
+    first.blocked_by, first.blocked_ms, first.escalated = number, draft.now_ms - since_ms, 0
+    return draft
+
+
+@pytest.mark.req("FLT-OSC-6")
+@pytest.mark.parametrize(("waited_ms", "codes"), [(14_999, []), (15_000, ["WAIT_NOTICE"])])
+def test_a_truck_is_noticed_when_it_has_waited_for_the_same_one_for_fifteen_seconds(
+    waited_ms: int, codes: list[str]
+) -> None:
+    draft = waiting_for(1, waited_ms)
+    rerouting.escalate(draft)
+    rerouting.escalate(draft)
+
+    assert [one.code for one in draft.alerts] == codes
+
+
+@pytest.mark.req("FLT-OSC-6")
+def test_who_waits_for_another_one_than_before_begins_anew() -> None:
+    draft = waiting_for(1, 14_950)
+    rerouting.escalate(draft)
+    draft.records[0].waiting = Waiting("WAIT_NODE", None, 2, None)
+    draft.now_ms += 100
+    rerouting.escalate(draft)
+
+    assert draft.alerts == []
+    assert (draft.records[0].blocked_by, draft.records[0].blocked_ms) == (2, draft.now_ms)
+
+
+@pytest.mark.req("FLT-OSC-6", "FLT-OSC-4", "FLT-PLAN-9")
+@pytest.mark.parametrize(
+    ("waited_ms", "since_last_ms", "tried"),
+    [(29_999, None, 0), (30_000, None, 1), (30_000, 9_999, 0), (60_000, 10_000, 1)],
+)
+def test_one_other_way_is_tried_after_half_a_minute_unless_one_was_just_taken(
+    monkeypatch: pytest.MonkeyPatch, waited_ms: int, since_last_ms: int | None, tried: int
+) -> None:
+    draft = waiting_for(1, waited_ms)
+    first = draft.records[0]
+    first.escalated = 1
+    first.rerouted_ms = None if since_last_ms is None else draft.now_ms - since_last_ms
+    sent: list[object] = []
+    plan: Any = SimpleNamespace(cost_us=1_000_000)
+    draft.ways = SimpleNamespace(compared=lambda *_: (plan, 9_000_000))  # type: ignore[assignment]
+    monkeypatch.setattr(rerouting, "sent_round", lambda _, __, route: sent.append(route))
+    for _ in range(3):
+        rerouting.escalate(draft)
+
+    assert sent == [plan] * tried
+
+
+@pytest.mark.req("FLT-PLAN-9")
+@pytest.mark.parametrize(
+    ("code", "gain_us", "worth"),
+    [
+        (None, 4_999_999, False),
+        (None, 5_000_000, True),
+        ("WAIT_SAFE_STATE", 0, False),
+        ("STOP_OFFLINE", 0, True),
+        ("STOP_ROBOT_FAULT", 0, True),
+        ("STOP_FOREIGN_OCCUPANCY", 0, True),
+    ],
+)
+def test_another_way_is_worth_it_when_it_is_faster_by_enough_or_the_one_in_the_way_does_not_move(
+    code: str | None, gain_us: int, worth: bool
+) -> None:
+    draft = waiting_for(1, 30_000)
+    blocker = draft.records[1]
+    blocker.stop_code = code
+    plan: Any = SimpleNamespace(cost_us=60_000_000 - gain_us)
+
+    assert rerouting._is_worth_it(draft, blocker, plan, 60_000_000) is worth
