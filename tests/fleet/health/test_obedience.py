@@ -132,7 +132,7 @@ def test_a_truck_that_waits_for_another_is_not_stuck() -> None:
     assert "ROBOT_FAULT" not in hall.codes()
 
 
-@pytest.mark.req("FLT-RTP-10", "FLT-TEST-27")
+@pytest.mark.req("FLT-RTP-10", "FLT-FAIL-7", "FLT-TEST-27")
 def test_a_truck_that_passes_its_stop_line_is_stopped_and_holds_what_it_covers() -> None:
     hall = Hall(1)
     record = hall.record()

@@ -2,12 +2,13 @@
 
 import pytest
 
-from pendula.fleet.contracts.traffic import CommandMode, HoldReason
+from pendula.fleet.contracts.traffic import CommandMode, HoldReason, RobotStatus
 from pendula.fleet.driving.records import Retraction
 from pendula.fleet.health import recovery
 from pendula.fleet.health.places import leaps
 from pendula.fleet.routing.route_plan import Pose
-from pendula.fleet.tick import OrderKind
+from pendula.fleet.tick import OrderKind, TickInputs
+from pendula.fleet.tick.phases import release_the_passed
 from tests.fleet.health.troubled import Hall
 
 ASIDE = (300_000, 2_000_000)
@@ -190,6 +191,21 @@ def test_a_jump_ahead_on_its_own_way_frees_nothing() -> None:
     assert hall.traffic._locks.truck(0).held >= kept
 
 
+@pytest.mark.req("FLT-FAIL-1", "FLT-PLAN-14")
+def test_nothing_is_freed_that_a_truck_needs_at_the_end_of_its_grant_wherever_it_says_it_is() -> None:
+    hall = Hall()
+    draft = hall.traffic._draft(TickInputs(hall.now + 100))
+    record = draft.records[0]
+    needed = {one for one, free in record.held.items() if free > record.passed_um}
+    before = set(record.held)
+    record.bound_um = 1_000_000_000
+    release_the_passed(draft)
+
+    assert needed
+    assert needed <= set(record.held) < before
+    assert needed <= draft.locks.truck(0).held
+
+
 @pytest.mark.req("FLT-FAIL-8", "FLT-PLAN-3")
 def test_a_truck_that_slides_off_its_way_is_off_route() -> None:
     hall = Hall()
@@ -234,11 +250,13 @@ def test_a_truck_that_is_not_sure_of_its_place_stands_until_it_has_been_sure_for
 
 
 @pytest.mark.req("FLT-FAIL-10")
-def test_a_truck_that_was_silent_and_is_somewhere_else_has_jumped() -> None:
+@pytest.mark.parametrize("trouble", [{"mute": True}, {"status": RobotStatus.FAULT}, {"status": RobotStatus.OFFLINE}])
+def test_a_truck_that_was_silent_or_faulty_and_is_somewhere_else_has_jumped(trouble: dict[str, object]) -> None:
     hall = Hall()
-    hall.first.mute = True
+    for name, value in trouble.items():
+        setattr(hall.first, name, value)
     hall.run(30)
-    hall.first.mute, hall.first.off = False, ASIDE
+    hall.first.mute, hall.first.status, hall.first.off = False, RobotStatus.OK, ASIDE
     hall.step()
 
     assert hall.traffic.why("R1").code == "STOP_POSE_JUMP"
