@@ -4,8 +4,10 @@ from functools import cache
 
 import pytest
 
-from pendula.fleet import CompiledMap, compile_map
+from pendula.fleet import CompiledMap, RoutePlan, compile_map, splice
+from pendula.fleet.driving.adoption import Unfit, adoption
 from pendula.fleet.driving.records import Record, Waiting
+from pendula.fleet.routing.planner import AtNode, Closed
 from pendula.fleet.routing.replanning import worth_taking
 from pendula.fleet.samples import FL_STD
 from pendula.fleet.samples.live_maps import spur_grid
@@ -59,3 +61,48 @@ def test_a_way_that_others_are_about_to_drive_the_other_way_costs_more() -> None
     assert among is not None
 
     assert among[0].cost_us + among[1] > alone[0].cost_us + alone[1]
+
+
+def turned_in_a_crossing() -> tuple[Yard, Record, Closed]:
+    """The first truck came from the left, has turned up in the second crossing and stands there; its lane up is closed,
+    and the others lead straight on and back."""
+    yard = Yard(grid(), spur_grid(4, 3).fleet, [FL_STD])
+    yard.step()
+    yard.send("R001", "T001-002", "T000-000")
+    yard.step()
+    record = yard.traffic._records[0]
+    track = record.track
+    assert track is not None
+    place = next(k for k, act in enumerate(track.acts) if act.node == grid().node_number["J001-000"])
+    at_um = track.acts[place].s_um
+    record.acted, record.granted, record.at_um = place + 1, track.stands.index(at_um), at_um
+    return yard, record, Closed(frozenset({grid().edge_number["J001-000->J001-001"]}))
+
+
+@pytest.mark.req("FLT-PLAN-13", "FLT-RTP-9")
+def test_another_way_of_a_truck_that_has_turned_in_its_node_begins_with_the_turn_into_it() -> None:
+    yard, record, closed = turned_in_a_crossing()
+    plan = yard.traffic._ways.around(record, closed)
+    assert plan is not None
+    fit = adoption(record, plan, yard.traffic._ground, yard.traffic.params, 10_000)
+    assert not isinstance(fit, Unfit)
+    first = fit.track.acts[0]
+
+    assert plan.start == AtNode(grid().node_number["J001-000"], 1_570_796)
+    assert (first.s_um, first.node, first.yaw_urad) == (0, grid().node_number["J001-000"], 3_141_593)
+
+
+@pytest.mark.req("FLT-PLAN-13", "FLT-RTP-9")
+def test_a_way_straight_through_the_node_in_which_a_truck_has_turned_is_refused() -> None:
+    yard, record, closed = turned_in_a_crossing()
+    assert record.track is not None
+    old = record.track.plan
+    number = grid().node_number
+    stops = (number["T001-002"], number["T000-000"])
+    straight = splice(yard.planners["FL-STD"], old, record.grant_um, stops, "other", "BLOCKED", closed)
+    assert isinstance(straight, RoutePlan)
+    assert straight.segments[2].edge == grid().edge_number["J001-000->J002-000"]
+
+    fit = adoption(record, straight, yard.traffic._ground, yard.traffic.params, 10_000)
+
+    assert fit == Unfit("ROUTE_LEAVES_ANOTHER_WAY")

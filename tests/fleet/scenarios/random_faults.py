@@ -9,6 +9,7 @@ from msgspec import structs
 
 from pendula.fleet.contracts.traffic import AnchorPlace, OperatorAction
 from pendula.fleet.driving.records import Record
+from pendula.fleet.driving.stops import Stop
 from pendula.fleet.scenarios import Run
 from pendula.fleet.scenarios.model import ScenarioEvent
 from pendula.fleet.simulator import FaultKind
@@ -20,6 +21,8 @@ from tests.fleet.scenarios.watching import asked_in_vain, held_for_nothing
 _TOLD_MS = 90_200
 # So long nothing goes wrong any more: longer than the longest trouble, and two seconds to look.
 _QUIET_TICKS = 100
+# Who is well again may have to wait until others have got past it to where they wait: a drive through the map.
+_LET_IN_MS = 90_000
 # Longer than a truck needs that gets over it by itself.
 _WAITS_FOR_A_PERSON_MS = 3_000
 # What a truck gets out of by itself, once it is over.
@@ -132,6 +135,9 @@ def watched(run: Run) -> Iterator[str]:
         yield from held_for_nothing(run)
         yield from asked_in_vain(run)
     for _ in range(_QUIET_TICKS):
+        run.step()
+    over_ms = run.now_ms + _LET_IN_MS
+    while run.now_ms < over_ms and any(one.stop_code == Stop.SAFE_STATE for one in run.traffic.records):
         run.step()
     for one in run.traffic.records:
         if one.stop_code is not None:

@@ -13,6 +13,7 @@ from pendula.fleet.driving.records import Record
 from pendula.fleet.driving.track import Track, track_of
 from pendula.fleet.driving.uses import NEVER_UM, Act, Ground, left_um
 from pendula.fleet.exclusion.critical_sections import EXIT_CLEARANCE_UM
+from pendula.fleet.network.transitions import truck_yaw
 from pendula.fleet.routing.planner import AtNode, OnEdge
 from pendula.fleet.routing.route_plan import RoutePlan, Segment
 from pendula.fleet.trucks.envelope import braking_um
@@ -58,6 +59,8 @@ def adoption(record: Record, plan: RoutePlan, ground: Ground, params: TrafficPar
         if resource not in given_back
     }
     track = track_of(ground, plan, record.short_um, granted, carried)
+    if _looks_away(record, track, shift):
+        return Unfit("ROUTE_LEAVES_ANOTHER_WAY")
     return Adoption(track, shift, carried, given_back, not given_back and _continues(record, track, shift))
 
 
@@ -82,10 +85,29 @@ def _standing_node(record: Record, params: TrafficParams) -> int | None:
     """The node in which the truck stands, at the end of its grant; None where it is elsewhere."""
     if record.track is None or not record.track.segments:
         return record.node
-    act = record.act
-    if act is None or act.s_um != record.grant_um or record.at_um < act.s_um - 2 * params.node_snap_um:
-        return None
-    return act.node
+    for act in (record.act, turned_in(record)):
+        if act is not None and act.s_um == record.grant_um and record.at_um >= act.s_um - 2 * params.node_snap_um:
+            return act.node
+    return None
+
+
+def turned_in(record: Record) -> Act | None:
+    """What the truck has done in the node at the end of its grant, of which it has not been let out since."""
+    done = record.track.acts[record.acted - 1] if record.track is not None and record.acted else None
+    return done if done is not None and done.s_um == record.grant_um else None
+
+
+def _looks_away(record: Record, track: Track, shift_um: int) -> bool:
+    """Whether the truck has turned in its node, and the new way goes straight through it another way."""
+    done = turned_in(record)
+    if done is None or done.yaw_urad is None or done.s_um == shift_um:
+        return False
+    at_um = done.s_um - shift_um
+    into = next((one for one in track.segments if one.route_s0_um == at_um), None)
+    if into is None or any(act.s_um == at_um for act in track.acts):
+        return False
+    edge = track.plan.site.network.edges[into.edge]
+    return truck_yaw(edge.path.heading(0), edge.style) != done.yaw_urad
 
 
 def _shared_um(record: Record, plan: RoutePlan, shift_um: int) -> int:

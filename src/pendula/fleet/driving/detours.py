@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 
+from pendula.fleet.driving.adoption import turned_in
 from pendula.fleet.driving.records import Record
 from pendula.fleet.routing.opposition import Opposite, kept_off_us, opposite_edges
-from pendula.fleet.routing.planner import Anchor, Closed, OnEdge, Planner
+from pendula.fleet.routing.planner import Anchor, AtNode, Closed, OnEdge, Planner
 from pendula.fleet.routing.route_plan import RoutePlan, cost_of, plan_route, segments_of
 from pendula.fleet.routing.snapping import SnapParams, Snapper
 from pendula.fleet.routing.splicing import splice
@@ -37,10 +38,19 @@ def around(record: Record, planner: Planner, closed: Closed) -> RoutePlan | None
 
 
 def _other_way(record: Record, old: RoutePlan, planner: Planner, closed: Closed, reason: str) -> RoutePlan | None:
-    plan = splice(planner, old, record.grant_um, _stops(old), old.route_id, reason, closed=closed)
-    if not isinstance(plan, RoutePlan) or [one.edge for one in plan.whole] == [one.edge for one in old.whole]:
+    done = turned_in(record)
+    if done is None:
+        plan = splice(planner, old, record.grant_um, _stops(old), old.route_id, reason, closed=closed)
+    else:
+        # The truck has turned in its node: a way straight through it, from before, would not turn it back.
+        start = AtNode(done.node, done.yaw_urad)
+        plan = plan_route(planner, record.robot_id, old.route_id, start, _stops(old), old.rest, reason, closed)
+    if not isinstance(plan, RoutePlan):
         return None
-    return plan
+    edges = [one.edge for one in plan.whole]
+    if edges == [one.edge for one in old.whole][-len(edges) :]:
+        return None
+    return replace(plan, revision=old.revision + 1)
 
 
 def afresh(record: Record, planner: Planner, closed: Closed, anchor: Anchor) -> RoutePlan | None:

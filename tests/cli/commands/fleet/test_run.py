@@ -44,6 +44,30 @@ def test_what_is_not_as_expected_ends_with_1(pendula: Pendula, tmp_path: Path) -
     assert json.loads(ended.err)["error"]["details"]["unmet"] == ["R1 is not in its rest node E"]
 
 
+def test_a_rule_that_the_same_trucks_break_for_long_is_told_once(pendula: Pendula) -> None:
+    from rich.console import Console
+
+    from pendula.cli.commands.fleet.tables import ran
+
+    form = json.loads(pendula("fleet", "run", "arrival", "--json").out)
+    together = [
+        {"atMs": 100 * n, "invariant": "I-7", "message": f"DISC_ENTERED: {who}, -0.00{n} m on level route"}
+        for who in ("R1 and R2", "R1 and R3")
+        for n in (1, 2, 3)
+    ]
+    alone = {"atMs": 400, "invariant": "I-3", "message": "R1 passed its stop line"}
+    console = Console(width=200)
+    with console.capture() as shown:
+        console.print(ran({**form, "violations": [*together, alone]}))
+
+    lines = [line.rstrip() for line in shown.get().splitlines() if " ms, I-" in line]
+    assert lines == [
+        "100 ms, I-7: DISC_ENTERED: R1 and R2, -0.001 m on level route; 2 more of these up to 300 ms",
+        "100 ms, I-7: DISC_ENTERED: R1 and R3, -0.001 m on level route; 2 more of these up to 300 ms",
+        "400 ms, I-3: R1 passed its stop line",
+    ]
+
+
 def test_a_scenario_that_is_not_there_is_wrong_usage(pendula: Pendula) -> None:
     ended = pendula("fleet", "run", "nowhere")
 

@@ -1,6 +1,6 @@
 """What people see of a map: its numbers, its findings with their remedies, its certificate."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -103,9 +103,9 @@ def ran(form: Mapping[str, Any]) -> "RenderableType":
         ("digest", form["digest"]),
     ]
     parts: list[RenderableType] = [facts(pairs)]
-    told = [(one["atMs"], one["invariant"], one["message"]) for one in form["violations"]]
-    told += [(one["atMs"], one["incidentId"], one["message"]) for one in form["incidents"]]
-    parts += [Text(f"{at} ms, {name}: {message}") for at, name, message in told[:MOST_ROWS]]
+    told = [*_stretches(form["violations"])]
+    told += [f"{one['atMs']} ms, {one['incidentId']}: {one['message']}" for one in form["incidents"]]
+    parts += [Text(one) for one in told[:MOST_ROWS]]
     parts += [
         Text(f"{one['atMs']} ms, {one['type']} ({one['actionId']}) was refused: {one['message']} ({one['code']})")
         for one in form.get("refusedActions", ())[:MOST_ROWS]
@@ -180,6 +180,18 @@ def incidents(form: Mapping[str, Any]) -> "RenderableType":
     ]
     made = [Text(f"bundle {one}") for one in form["bundles"]]
     return Group(table(("incident", "at", "code", "trucks", ""), rows), *made)
+
+
+def _stretches(violations: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """A rule that the same trucks break moment after moment is told once, with how often and until when."""
+    found: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for one in violations:
+        # What stands behind the last comma is how badly.
+        found.setdefault((one["invariant"], one["message"].rpartition(", ")[0] or one["message"]), []).append(one)
+    for same in found.values():
+        first, more = same[0], len(same) - 1
+        again = f"; {more} more of these up to {same[-1]['atMs']} ms" if more else ""
+        yield f"{first['atMs']} ms, {first['invariant']}: {first['message']}{again}"
 
 
 _FIGURES = ("grants", "stops", "refusedRoutes", "alerts", "tasksDone")
