@@ -2,9 +2,11 @@
 
 import pytest
 
-from pendula.fleet.explain import sentence
+from pendula.fleet.contracts.traffic import HoldReason
+from pendula.fleet.explain import facts, sentence
 from pendula.fleet.samples import FL_STD, reference_fleet
 from pendula.fleet.tick import OrderKind
+from pendula.fleet.views.reasons import Reason
 from tests.fleet.health.troubled import Hall
 from tests.fleet.sites import scene
 from tests.fleet.tick.yard import Yard
@@ -52,3 +54,20 @@ def test_a_truck_that_stands_for_a_reason_of_its_own_waits_for_nobody() -> None:
     assert waits.robot_id != before.blocker
     assert hall.record(waits.number).waiting is not None
     assert (told.code, told.blocker, told.resource, told.chain) == ("STOP_OPERATOR", None, None, (waits.robot_id,))
+
+
+@pytest.mark.req("FLT-OBS-7")
+@pytest.mark.parametrize(
+    ("resource", "said"),
+    [
+        ("EDGE_GROUP:L 1<->L 2", "R2 waits for the lane L 1<->L 2, which R1 needs."),
+        ("NODE:L 1", "R2 waits for the node L 1, which R1 needs."),
+        ("CS:SPUR-A", "R2 waits for the section SPUR-A, which R1 needs."),
+        (None, "R2 waits for its way, which R1 needs."),
+    ],
+)
+def test_a_sentence_names_what_is_waited_for_as_people_do(resource: str | None, said: str) -> None:
+    told = Reason("R2", HoldReason.TRAFFIC_HOLD, "WAIT_NODE", "R1", resource, 1, 0, ("R2", "R1"), ())
+
+    assert sentence(told) == said
+    assert facts(told)["blockerResourceId"] == resource

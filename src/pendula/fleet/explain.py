@@ -56,6 +56,8 @@ _STATES: dict[str, str] = {
     Stop.OPERATOR: "an operator paused or set aside",
     Stop.SAFE_STATE: "cannot go on either",
 }
+# What people call the kinds of resources.
+_KINDS = {"EDGE_GROUP": "lane", "NODE": "node", "CS": "section"}
 _NOT_DONE = "{robot} stops: it {not_done}; it goes on when its fault is cleared"
 _REMOVED = (
     "{robot} is set aside: an operator removed it or freed its place; when it reports again, somebody has to say where "
@@ -123,7 +125,7 @@ def sentence(told: reasons.Reason, not_done: str | None = None) -> str:
         not_done=not_done,
         robot=told.robot_id,
         blocker=told.blocker or "another truck",
-        resource=told.resource or "its way",
+        resource=_named(told.resource),
         state=_STATES.get(told.cut_off_by or ""),
         root=told.chain[-1],
     )
@@ -134,6 +136,14 @@ def sentence(told: reasons.Reason, not_done: str | None = None) -> str:
     if told.wait_ms and told.hold_reason is HoldReason.TRAFFIC_HOLD:
         text += f"; for {told.wait_ms // 1000} s now"
     return text + "."
+
+
+def _named(resource: str | None) -> str:
+    """A resource as people call it; the facts have its id."""
+    if resource is None:
+        return "its way"
+    kind, _, name = resource.partition(":")
+    return f"the {_KINDS[kind]} {name}" if kind in _KINDS else resource
 
 
 def facts(told: reasons.Reason) -> dict[str, Json]:

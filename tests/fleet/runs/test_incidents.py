@@ -23,6 +23,7 @@ from pendula.fleet.runs import (
 )
 from pendula.fleet.runs.recording import find_map_in
 from pendula.kernel.disk import RealDisk
+from pendula.kernel.errors import WorldBroken
 from pendula.kernel.replay import replay
 from tests.fleet.runs.journals import Recorded, recorded
 
@@ -86,6 +87,15 @@ def test_a_bundle_is_made_once(tmp_path: Path) -> None:
 
     assert first
     assert second == []
+
+
+def test_a_bundle_for_which_there_is_no_room_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    jumped(tmp_path / "journal", 30, 10)
+    monkeypatch.setattr(RealDisk, "sync", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    with reading(tmp_path / "journal") as journal, pytest.raises((OSError, WorldBroken), match="No space left"):
+        bundles_in(journal, tmp_path / "bundles")
+
+    assert list((tmp_path / "bundles").iterdir()) == []
 
 
 @pytest.mark.req("FLT-OBS-11")

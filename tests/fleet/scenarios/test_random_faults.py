@@ -30,6 +30,20 @@ def test_trucks_get_over_many_random_troubles(part: int) -> None:
     assert next((one for one in told if one), "") == ""
 
 
+@pytest.mark.long
+@pytest.mark.req("FLT-LIVE-9", "FLT-LIVE-10", "FLT-TASK-10")
+# In the first two a truck once stood for good at a pick, for the sake of those who waited for it.
+@pytest.mark.parametrize("seed", [1_323, 1_334, *range(1_400, 1_410)])
+def test_when_the_troubles_are_over_every_task_is_done_in_the_end(seed: int) -> None:
+    case = faulty(seed, 10, 3 * MINUTE_MS)
+    run = Run(case.scenario(), site(case.map_seed, case.parks))
+    person = Person(run)
+    while not run.is_over and run.now_ms < 60 * MINUTE_MS:
+        person.look(run.step().scene.records)
+
+    assert run.is_over
+
+
 @pytest.mark.req("FLT-LIVE-9", "FLT-FAIL-7")
 @pytest.mark.parametrize("seed", [1_031, 1_340])
 def test_of_two_that_failed_none_comes_back_where_it_takes_the_way_home_from_the_other(seed: int) -> None:

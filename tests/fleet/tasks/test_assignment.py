@@ -316,6 +316,30 @@ def test_a_truck_whose_way_to_rest_is_changed_while_a_task_is_not_admitted_still
     assert (driver.phase, driver.at_rest) == (Phase.IDLE, True)
 
 
+@pytest.mark.req("FLT-TASK-10", "FLT-LIVE-10")
+def test_a_truck_whose_old_way_has_led_it_to_a_pick_goes_on_where_its_task_is_not_admitted() -> None:
+    paper = Paper(robots=ONE)
+    paper.slow = {"R1"}
+    paper.submit("T")
+    # It fails on its way to the pick, loses the task, and is the nearest again while it goes on as it was admitted.
+    paper.see("R1", failed=True, ok=False)
+    paper.step()
+    paper.kept_waiting = {"R1"}
+    paper.see("R1", failed=False, ok=True)
+    paper.step()
+    assert paper.state("T") is TaskState.PENDING_PREEMPT
+    route = paper.dispatch.drivers[0].kept
+    assert route is not None
+    paper.see("R1", at_um=route.length_um, bound_um=route.length_um, at_goal=True)
+    paper.steps(DispatchParams().patience_ms // 100 + 1)
+    waited = paper.causes("T")[-1]
+    paper.kept_waiting, paper.slow = set(), set()
+    paper.steps(20)
+
+    assert waited == ("READY", "ROUTE_NOT_ADMITTED")
+    assert (paper.state("T"), paper.dispatch.drivers[0].at_rest) == (TaskState.DONE, True)
+
+
 @pytest.mark.req("FLT-TASK-14")
 def test_the_order_in_which_events_come_changes_no_assignment() -> None:
     orders = [TaskOrder(f"T{k}", "N", "S", priority=k % 2) for k in range(4)]

@@ -124,6 +124,10 @@ def _made(journal: Journal, stretch: Stretch, folder: Path, source: Path | None)
         guard.claim()
         bundle(journal, stretch, RealDisk(draft), _map_beside(source))
         draft.rename(folder / stretch.name)
+    except BaseException:
+        # On a disk without room it would take what little there is.
+        rmtree(draft, ignore_errors=True)
+        raise
     finally:
         guard.close()
     return True

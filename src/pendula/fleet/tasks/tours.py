@@ -176,11 +176,11 @@ class Tours:
             self._operate(driver, task, driver.phase)
 
     def _wait(self, driver: Driver, view: TruckView) -> None:
-        """A truck whose route is not admitted: from a drop it goes to rest when its patience is over."""
+        """A truck whose route is not admitted goes on to rest when its patience is over, unless it is there."""
         waited = self.now_ms - driver.since_ms
         if driver.phase is not Phase.TO_PICK:
             self._keep_asking(driver, view, waited)
-        elif driver.rejected is not None or (driver.node != driver.rest and waited >= self._params.patience_ms):
+        elif driver.rejected is not None or (waited >= self._params.patience_ms and _is_in_the_way(driver, view)):
             assert driver.task is not None
             self._book.move(driver.task, TaskState.READY, self.now_ms, driver.rejected or "ROUTE_NOT_ADMITTED")
             if driver.node == driver.rest and not driver.called_off:
@@ -206,6 +206,13 @@ class Tours:
             driver.route, driver.admitted = kept, True
         elif driver.rejected is not None and waited_ms >= _RETRY_MS:
             self.give(driver, driver.phase, replace(route, revision=route.revision + 1))
+
+
+def _is_in_the_way(driver: Driver, view: TruckView) -> bool:
+    """Whether a truck that waits for its route stands elsewhere than at rest: in a node, or at the goal of the way that
+    it was to leave, which has more to it. Whoever may have to wait for it may be the one that it is held back for."""
+    ended = driver.called_off and driver.kept is not None and driver.kept.goal != driver.rest and view.at_goal
+    return driver.node != driver.rest or ended
 
 
 def _is_in_force(kept: RoutePlan | None, view: TruckView) -> bool:

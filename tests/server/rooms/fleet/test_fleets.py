@@ -15,6 +15,7 @@ import msgspec
 import pytest
 from fastapi import FastAPI
 
+from pendula.fleet.runs import reading, verified
 from pendula.fleet.scenarios import running as running_scenarios
 from pendula.fleet.site.file import from_bytes
 from pendula.kernel.disk import Disk, RealDisk
@@ -604,6 +605,26 @@ async def test_a_drill_is_told_in_the_words_of_a_scenario(
 
     assert (response.status_code, code_of(response)) == (422, "document_refused")
     assert said in response.json()["error"]["message"]
+
+
+@pytest.mark.req("FLT-OBS-11")
+async def test_an_incident_just_before_a_fleet_is_closed_has_its_bundle(
+    settings: Settings, rooms: Sequence[RoomSpec]
+) -> None:
+    async with running(settings, rooms) as app, client_of(app) as client:
+        await made(client)
+        fault = {"robotId": "R1", "type": "POSE_JUMP", "forMs": 3000, "dxM": 0, "dyM": 3}
+        assert (await client.post(f"{HALL_AT}/faults", json=fault)).status_code == 204
+        async with asyncio.timeout(60):
+            while not any(
+                one["kind"] == "incident" for one in (await client.get(f"{HALL_AT}/alerts")).json()["alerts"]
+            ):
+                await asyncio.sleep(0.02)
+
+    (bundle,) = (Path(settings.data) / "rooms" / "fleet" / "hall" / "incidents").iterdir()
+    with reading(bundle) as journal:
+        assert verified(journal)["firstDifference"] is None
+    assert bundle.name.startswith("inc-")
 
 
 @pytest.mark.req("FLT-API-7")

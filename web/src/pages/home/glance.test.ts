@@ -75,16 +75,23 @@ test("of alerts the recent ones that are no mere notices are told, with how long
   ]);
 });
 
-test("an alert of a truck that is well again needs nobody, and one of a truck that waits still does", () => {
-  const offline = { alertId: "1", code: "ROBOT_OFFLINE", severity: "WARN", sinceMs: 0, details: {} };
-  const of = (robot: string) =>
-    alert({ kind: "alert", alert: offline, code: "ROBOT_OFFLINE", robot_ids: [robot], message: `silence of ${robot}` });
-  const { needs } = fleetGlance("hall", fleet(truck({ blocker: null }), truck({ robot_id: "R2", blocker: "R1" })), [
-    of("R1"),
-    of("R2"),
-  ]);
+test("an alert of a truck that is well again needs nobody; one about waiting is over when nobody waits", () => {
+  const of = (code: string, robot: string) =>
+    alert({
+      kind: "alert",
+      alert: { alertId: "1", code, severity: "WARN", sinceMs: 0, details: {} },
+      code,
+      robot_ids: [robot],
+      message: `${code} of ${robot}`,
+    });
+  const trucks = [truck({ blocker: null }), truck({ robot_id: "R2", blocker: "R1" })];
+  const told = (...alerts: AlertNow[]) =>
+    fleetGlance("hall", fleet(...trucks), alerts).needs.map(({ sentence }) => sentence);
 
-  expect(needs.map(({ sentence }) => sentence)).toEqual(["Alert in hall, 20 s ago: silence of R2"]);
+  expect(told(of("ROBOT_OFFLINE", "R1"), of("ROBOT_OFFLINE", "R2"))).toEqual([]);
+  expect(told(of("WAIT_TOO_LONG", "R1"), of("WAIT_TOO_LONG", "R2"))).toEqual([
+    "Alert in hall, 20 s ago: WAIT_TOO_LONG of R2",
+  ]);
 });
 
 test("dead letters are told one by one with their error, and the others as a number", () => {

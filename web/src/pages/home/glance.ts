@@ -14,6 +14,7 @@ import type {
   SchedulerGovernance,
   SchedulerJob,
   SchedulerMetrics,
+  TruckNow,
   WorldNow,
 } from "../../api/types";
 import { Clock } from "../../rooms/actions/model";
@@ -45,8 +46,8 @@ export interface Glance {
   readonly needs: readonly Need[];
 }
 
-/** How a truck is that needs nobody. */
-const WELL: ReadonlySet<string> = new Set(["drives", "stands"]);
+/** How a truck is whose trouble is over, also where it waits for another one now. */
+const WELL: ReadonlySet<string> = new Set(["drives", "stands", "waits"]);
 /** How long ago an alert of a fleet is still news, in its own time. */
 const RECENT_MS = 600_000;
 const MOST_ALERTS = 3;
@@ -110,7 +111,6 @@ export function fleetGlance(
     ),
   );
   const known = new Set(waiting.map(({ robot_id }) => robot_id));
-  const well = new Set(now.trucks.filter((truck) => WELL.has(condition(truck))).map(({ robot_id }) => robot_id));
   return {
     figures: [
       { name: "driving", value: integer(count("drives")) },
@@ -120,7 +120,9 @@ export function fleetGlance(
     ],
     needs: [
       ...trucks,
-      ...recentAlerts(now.now, alerts, known, well).map((alert) => alertNeed(fleet, now.now, alert, recordOf(alert))),
+      ...recentAlerts(now.now, alerts, known, now.trucks).map((alert) =>
+        alertNeed(fleet, now.now, alert, recordOf(alert)),
+      ),
     ],
   };
 }
@@ -131,17 +133,27 @@ export function recentAlerts(
   now: number,
   alerts: readonly AlertNow[],
   known: ReadonlySet<string>,
-  well: ReadonlySet<string>,
+  trucks: readonly TruckNow[],
 ): AlertNow[] {
-  const isOver = (robots: readonly string[]) => robots.length > 0 && robots.every((robot) => well.has(robot));
+  const conditions = new Map(trucks.map((truck) => [truck.robot_id, condition(truck)]));
+  const isOver = ({ code, robot_ids }: AlertNow) =>
+    robot_ids.length > 0 &&
+    robot_ids
+      .map((robot) => conditions.get(robot) ?? "")
+      .every((is) => WELL.has(is) && (is !== "waits" || !isWait(code)));
   const grave = alerts.filter(
-    ({ alert, kind, now: at, robot_ids }) =>
-      (kind === "incident" || (alert?.severity !== "INFO" && !isOver(robot_ids))) &&
-      now - at <= RECENT_MS &&
-      !robot_ids.some((robot) => known.has(robot)),
+    (one) =>
+      (one.kind === "incident" || (one.alert?.severity !== "INFO" && !isOver(one))) &&
+      now - one.now <= RECENT_MS &&
+      !one.robot_ids.some((robot) => known.has(robot)),
   );
   const newest = new Map(grave.map((one) => [one.robot_ids.join(" "), one]));
   return [...newest.values()].slice(-MOST_ALERTS).reverse();
+}
+
+/** Whether an alert is about waiting itself. */
+function isWait(code: string): boolean {
+  return code.startsWith("WAIT_") || code.startsWith("DEADLOCK_") || code === "ROUTE_REFUSED";
 }
 
 function alertNeed(fleet: string, now: number, alert: AlertNow, record: number | null): Need {

@@ -29,7 +29,7 @@ const LOOKS: Readonly<Record<string, Look>> = {
       api.get("/api/v1/fleet/{fleet}/now", { fleet }, {}, signal),
       api.get("/api/v1/fleet/{fleet}/alerts", { fleet }, {}, signal),
     ]);
-    const records = await recordsOf(fleet, recentAlerts(now.now, alerts, new Set(), new Set()));
+    const records = await recordsOf(fleet, recentAlerts(now.now, alerts, new Set(), now.trucks));
     return fleetGlance(fleet, now, alerts, (alert) => records.get(alert) ?? null);
   }),
   playback: eachEngine((player, signal) =>

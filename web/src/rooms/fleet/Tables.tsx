@@ -11,7 +11,7 @@ import { integer } from "../../wording";
 import type { Deed } from "./Deeds";
 import { Deeds } from "./Deeds";
 import { useReason } from "./reason";
-import { condition, fleetTime, lasting, phase, speed } from "./wording";
+import { condition, errand, fleetTime, lasting, phase, speed } from "./wording";
 
 interface TruckTableProps {
   readonly now: FleetNow;
@@ -39,7 +39,7 @@ export function TruckTable({ now, chosen, onChoose, children }: TruckTableProps)
       cell: (truck) => <span data-condition={condition(truck)}>{condition(truck)}</span>,
     },
     { key: "why", title: "why", wide: true, cell: ({ sentence }) => sentence },
-    { key: "phase", title: "about", by: phase, cell: (truck) => <span class="nowrap">{phase(truck)}</span> },
+    { key: "phase", title: "about", by: phase, cell: errand },
     { key: "speed", title: "speed", numeric: true, by: (truck) => truck.speed, cell: (truck) => speed(truck.speed) },
     {
       key: "wait",

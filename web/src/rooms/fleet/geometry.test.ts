@@ -18,7 +18,7 @@ import {
   zoomed,
 } from "./geometry";
 import { Motion } from "./motion";
-import { fleetTime, isLost, lasting } from "./wording";
+import { errand, fleetTime, isLost, lasting } from "./wording";
 
 const SIZE = { width: 400, height: 300 };
 const EDGE = {
@@ -186,6 +186,12 @@ test("names beside their marks keep off a lane to the south", () => {
   const [east] = namesBeside([mark("Tor", 0, 0, { x: 1, y: 0 })], broad);
 
   expect(east).toEqual({ left: 9, top: -6, right: 27, bottom: 6 });
+});
+
+test("what a truck is about names its task", () => {
+  const about = (phase: string, task_id: string | null) => errand({ phase, task_id } as TruckNow);
+
+  expect([about("TO_DROP", "Z-2"), about("IDLE", null)]).toEqual(["to its drop, Z-2", "idle"]);
 });
 
 test("a person may say of a truck that jumped or was set aside where it is, and of no other", () => {

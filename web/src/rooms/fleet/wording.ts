@@ -34,6 +34,11 @@ export function phase({ phase: told }: TruckNow): string {
   return PHASES[told] ?? told;
 }
 
+/** What a truck is about, and for which task. */
+export function errand(truck: TruckNow): string {
+  return truck.task_id === null ? phase(truck) : `${phase(truck)}, ${truck.task_id}`;
+}
+
 /** How a truck is in one word, worst first. */
 export function condition(truck: TruckNow): string {
   if (truck.paused) return "paused";

@@ -17,7 +17,6 @@ from fastapi import Path
 
 from pendula.fleet.engine import FleetEngine
 from pendula.fleet.model import MapDamaged
-from pendula.fleet.runs import RingJournal
 from pendula.fleet.runs.incidents import MAP_FILE
 from pendula.fleet.runs.recording import find_map, keep_map
 from pendula.fleet.scenarios.model import Scenario
@@ -36,7 +35,7 @@ from pendula.server.hosting.supervisor import Supervisor
 from pendula.server.rooms.fleet.compiler_apart import CompilerApart
 from pendula.server.rooms.fleet.demo import DEMO_NAME, DEMO_SIMULATION, Caretaker
 from pendula.server.rooms.fleet.figures import Figures
-from pendula.server.rooms.fleet.loop import FleetLoop
+from pendula.server.rooms.fleet.loop import FleetLoop, ServedJournal
 from pendula.server.rooms.fleet.trucks import Simulation
 from pendula.server.rooms.fleet.views import now_of
 from pendula.server.views import State, encode_view
@@ -184,17 +183,7 @@ class Fleets:
         return DEMO_SIMULATION if self._demo and host.name == DEMO_NAME else None
 
 
-class ServedJournal(RingJournal):
-    """The journal of a served fleet. What only memory has is lost with its end, and the log says so."""
-
-    def close(self) -> None:
-        super().close()
-        if self.degraded is not None:
-            lost = f"what was decided after record {self.written_n} is in no journal: {self.degraded}"
-            log.error("journal_not_whole", path=str(self.directory), problem=lost)
-
-
-def opened(inner: FileJournal) -> RingJournal:
+def opened(inner: FileJournal) -> ServedJournal:
     """The journal of a fleet, with the map beside it made known to the engine that is about to begin."""
     try:
         find_map(inner.disk)

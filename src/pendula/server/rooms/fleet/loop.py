@@ -25,6 +25,7 @@ from pendula.fleet.views.reasons import code_of, hold_reason
 from pendula.kernel.commit import Busy, Closed
 from pendula.kernel.driver import EngineDefect
 from pendula.kernel.errors import PendulaError
+from pendula.kernel.journal import FileJournal
 from pendula.server.errors import HttpRefused
 from pendula.server.hosting.engine_host import EngineHost
 from pendula.server.rooms.fleet.alerts import Punctuality, Told, sentence_of
@@ -67,6 +68,23 @@ class FleetStands(HttpRefused):
     retry_after = 1
 
 
+class ServedJournal(RingJournal):
+    """The journal of a served fleet. Bundles of incidents are made before it ends; what only memory has is lost with
+    its end, and the log says so."""
+
+    def __init__(self, inner: FileJournal) -> None:
+        super().__init__(inner)
+        self.bundler = None if self.directory is None else Bundler(self, self.directory)
+
+    def close(self) -> None:
+        if self.bundler is not None:
+            self.bundler.close()
+        super().close()
+        if self.degraded is not None:
+            lost = f"what was decided after record {self.written_n} is in no journal: {self.degraded}"
+            log.error("journal_not_whole", path=str(self.directory), problem=lost)
+
+
 class FleetLoop:
     """One fleet while it is served. Everything here belongs to the event loop."""
 
@@ -89,9 +107,8 @@ class FleetLoop:
         # Whoever goes on with an old state knows nothing of its trucks before they were heard.
         self._restarted = self.engine.traffic.tick_number > 0
         journal = host.driver.journal
-        assert isinstance(journal, RingJournal)
+        assert isinstance(journal, ServedJournal)
         self._journal = journal
-        self._bundler = None if journal.directory is None else Bundler(journal, journal.directory)
         self._task = asyncio.get_running_loop().create_task(self._live())
         self._task.add_done_callback(lambda _: self._ended())
 
@@ -134,8 +151,6 @@ class FleetLoop:
     async def close(self) -> None:
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
-        if self._bundler is not None:
-            await asyncio.to_thread(self._bundler.close)
 
     async def _asked(self, line: list[tuple[W, asyncio.Future[A]]], wish: W) -> A:
         self.require_life()
@@ -228,8 +243,8 @@ class FleetLoop:
         self.trucks.follow(engine.traffic.records)
         self._note(engine, outcome.events)
         self._figures.waited(self.host.name, period_ms, _standing(engine))
-        if self._bundler is not None:
-            self._bundler.hear(outcome.events, engine.now())
+        if self._journal.bundler is not None:
+            self._journal.bundler.hear(outcome.events, engine.now())
         _answer(actions, events, outcome.events)
         for _, waiting in said:
             if not waiting.done():
