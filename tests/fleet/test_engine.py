@@ -13,6 +13,7 @@ from pendula.fleet.compiled_sites import OtherMap
 from pendula.fleet.contracts.traffic import Alert, CommandMode, OperatorAction
 from pendula.fleet.engine import BadConfig, FleetEngine
 from pendula.fleet.events import AlertRaised, FleetEvent, Granted, HoldChanged, OperatorAnswered, Ticked, TickLate
+from pendula.fleet.saving import BadState
 from pendula.fleet.scenarios import Run, shipped
 from pendula.fleet.simulator.faults import Fault, FaultKind
 from pendula.kernel.engine import Outcome
@@ -259,3 +260,14 @@ def test_a_truck_that_reports_a_fault_itself_is_said_to_do_so() -> None:
     run.run(7_000)
 
     assert run.engine.why({"robot": "R1"}).sentence == "R1 stops: it reports a fault."
+
+
+@pytest.mark.req("FLT-FAIL-12")
+def test_a_state_of_another_form_is_refused() -> None:
+    config, _ = head_on(3)
+    state = FleetEngine.create(config).state()
+    other = state.replace(b'"form":1,"traffic"', b'"form":9,"traffic"')
+
+    assert other != state
+    with pytest.raises(BadState, match="has form 9, this version reads form 1"):
+        FleetEngine.from_state(config, other)

@@ -158,6 +158,7 @@ def test_a_truck_that_passes_its_stop_line_is_stopped_and_holds_what_it_covers()
     hall.first.v = 0
     for _ in range(40):
         hall.first.ack = hall.step().commands[0].seq
+    assert hall.record().doubt is not None
     assert hall.traffic.why("R1").code == "STOP_OVERRUN"
     assert hall.traffic._locks.truck(0).held >= set(doubt.extra)
 

@@ -9,6 +9,7 @@ from pendula.fleet.health.places import leaps
 from pendula.fleet.routing.route_plan import Pose
 from pendula.fleet.tick import OrderKind, TickInputs
 from pendula.fleet.tick.phases import release_the_passed
+from pendula.fleet.traffic.lock_state import LockState
 from tests.fleet.health.troubled import Hall
 
 ASIDE = (300_000, 2_000_000)
@@ -291,35 +292,26 @@ def carried(hall: Hall, edge: int, s_um: int) -> None:
 
 
 @pytest.mark.req("FLT-FAIL-7")
-def test_the_old_place_is_kept_while_the_way_from_the_new_one_is_not_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("refused", ["the others would be worse off", "somebody is there"])
+def test_the_old_place_is_kept_while_a_truck_may_not_go_on_from_the_new_one_whatever_a_person_says(
+    monkeypatch: pytest.MonkeyPatch, refused: str
+) -> None:
     hall = Hall(1)
     edge = hall.site.edge_number["A3->A2" if hall.first.x < 20_000_000 else "A1->A2"]
     kept = set(hall.record().keeps)
     carried(hall, edge, 7_000_000)
     hall.run(30)
     with monkeypatch.context() as refusing:
-        refusing.setattr(recovery, "thaw", lambda *_, **__: None)
+        if refused == "somebody is there":
+            refusing.setattr(LockState, "in_the_way", lambda *_: (7,))
+        else:
+            refusing.setattr(recovery, "thaw", lambda *_, **__: None)
         told = hall.order(OrderKind.RELOCATE, edge=edge, s_um=7_000_000)
 
+    assert [one.code for one in told.applied_orders] == [None]
     assert told.accepted_routes == ()
     assert hall.traffic._locks.truck(0).held >= kept
     assert hall.traffic.why("R1").code == "STOP_POSE_JUMP"
-
-
-@pytest.mark.req("FLT-FAIL-7", "FLT-FAIL-6")
-def test_a_truck_is_not_put_where_another_one_has_a_right_to_be_whatever_a_person_says() -> None:
-    hall = onto_the_second()
-    record = hall.record(1)
-    assert record.track is not None
-    plan = record.track.plan
-    segment = plan.segments[plan.segment_at(max(record.at_um, 0))]
-    hall.run(25)
-    told = hall.order(OrderKind.RELOCATE, edge=segment.edge, s_um=record.at_um - segment.route_s0_um)
-    hall.run(80)
-
-    assert [one.code for one in told.applied_orders] == [None]
-    assert hall.traffic.why("R1").code == "STOP_POSE_JUMP"
-    assert hall.traffic.why("R2").code == "STOP_FOREIGN_OCCUPANCY"
 
 
 @pytest.mark.req("FLT-FAIL-7", "FLT-FAIL-11", "FLT-FAIL-1")

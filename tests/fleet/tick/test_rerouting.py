@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from pendula.fleet.driving.records import Waiting
+from pendula.fleet.driving.records import Record, Waiting
+from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.tick import TickInputs, rerouting
 from pendula.fleet.tick.draft import Draft
 from tests.fleet.health.troubled import Hall
@@ -90,3 +91,24 @@ def test_another_way_is_worth_it_when_it_is_faster_by_enough_or_the_one_in_the_w
     plan: Any = SimpleNamespace(cost_us=60_000_000 - gain_us)
 
     assert rerouting._is_worth_it(draft, blocker, plan, 60_000_000) is worth
+
+
+@pytest.mark.req("FLT-LIVE-9", "FLT-PLAN-9")
+def test_who_is_cut_off_looks_for_a_way_round_at_once_and_then_every_ten_seconds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    hall = Hall()
+    tried: list[tuple[int, str]] = []
+
+    def in_vain(draft: Draft, record: Record, _: RoutePlan | None) -> bool:
+        tried.append((draft.now_ms, record.robot_id))
+        return False
+
+    monkeypatch.setattr(rerouting, "sent_round", in_vain)
+    hall.first.mute = True
+    hall.run(250)
+    told = next(one for one in hall.alerts if one.code == "ROBOT_OFFLINE")
+
+    assert told.details["cutOff"] == ["R2", "R3"]
+    for name in ("R2", "R3"):
+        assert [at - told.sinceMs for at, one in tried if one == name] == [0, 10_000, 20_000]

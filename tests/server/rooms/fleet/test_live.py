@@ -152,6 +152,25 @@ async def test_what_a_tick_decided_that_took_too_long_is_not_sent(
     assert sent < decided
 
 
+@pytest.mark.req("FLT-FAIL-16")
+async def test_a_command_that_is_older_than_it_is_good_for_is_not_given(
+    client: httpx.AsyncClient, loop: FleetLoop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = await client.get(f"{HALL_AT}/orders")
+    # As if every tick took too long: what it decides is not sent.
+    monkeypatch.setattr(loop, "_is_late", lambda *_: True)
+    await later(loop, 10)
+    answer = await client.get(f"{HALL_AT}/orders")
+    monkeypatch.setattr(loop, "_is_late", lambda *_: False)
+    await later(loop, 2)
+    again = await client.get(f"{HALL_AT}/orders")
+
+    # Also before the first tick: it is waited for.
+    assert len(first.json()["commands"]) == 3
+    assert (answer.status_code, code_of(answer)) == (503, "fleet_stands")
+    assert len(again.json()["commands"]) == 3
+
+
 @pytest.mark.parametrize("over", [{"done": ["R1"]}, {"failed": {"R1": "no pallet"}}])
 async def test_that_an_operation_is_over_is_answered_when_it_is_written_down(
     client: httpx.AsyncClient, loop: FleetLoop, over: dict[str, Any]

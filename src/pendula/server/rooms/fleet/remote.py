@@ -8,7 +8,7 @@ from pendula.kernel import canonical
 from pendula.server.errors import HttpRefused, json_response
 from pendula.server.rooms.fleet.bodies import OperationView, OrdersView, ReportsBody
 from pendula.server.rooms.fleet.fleets import FLEET, FleetName, loop_of
-from pendula.server.rooms.fleet.loop import FleetLoop
+from pendula.server.rooms.fleet.loop import FleetLoop, FleetStands
 from pendula.server.rooms.fleet.trucks import RemoteTrucks
 from pendula.server.routes.bodies import read_body
 from pendula.server.routes.dependencies import Operator, Supervised
@@ -47,11 +47,16 @@ async def hear(fleet: FleetName, request: Request, supervisor: Supervised, _: Op
 
 @router.get(FLEET + "/orders", responses=answers(OrdersView, READ_ERRORS), operation_id="fleet_orders")
 async def orders(fleet: FleetName, supervisor: Supervised, _: Operator) -> Response:
-    """The newest command of every truck, and what each is to load or unload: for a gateway, once a tick."""
+    """The newest command of every truck, and what each is to load or unload: for a gateway, once a tick. A command that
+    is older than it is good for is not given: the next tick is waited for, and where that is late it is 503."""
     loop = loop_of(supervisor, fleet)
     trucks = _remote(loop)
-    # What was said last is no command of a fleet that stands.
+    # What was said last is no command of a fleet that stands, or whose ticks are late.
     loop.require_life()
+    if not trucks.are_fresh():
+        await loop.written()
+    if not trucks.are_fresh():
+        raise FleetStands("The ticks of the fleet are late, and no truck is told anything; try again in a moment")
     view = OrdersView(
         tick=loop.engine.traffic.tick_number,
         now=loop.engine.now(),

@@ -5,6 +5,7 @@ Both satisfy `pendula.fleet.gateway.Gateway`, and the loop of a fleet does not k
 
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
+from time import monotonic
 from typing import Protocol
 
 from msgspec import Struct
@@ -91,6 +92,7 @@ class RemoteTrucks:
         self._done: dict[str, None] = {}
         self._failed: dict[str, str] = {}
         self.commands: dict[str, RollingTargetCommand] = {}
+        self._good_until = 0.0
         self.operations: dict[str, Operation] = {}
 
     def hear(self, reports: Sequence[TruckReport], done: Sequence[str], failed: Mapping[str, str]) -> None:
@@ -111,6 +113,12 @@ class RemoteTrucks:
 
     def send(self, commands: Sequence[RollingTargetCommand]) -> None:
         self.commands.update((one.robotId, one) for one in commands)
+        if commands:
+            self._good_until = monotonic() + min(one.validForMs for one in commands) / 1000
+
+    def are_fresh(self) -> bool:
+        """Whether the commands are not older than they are good for; none are good for ever."""
+        return monotonic() <= self._good_until
 
     def announce(self, routes: Sequence[RoutePlan]) -> None:
         """Every command brings the piece of the way it is about."""
