@@ -85,6 +85,6 @@ def test_a_truck_that_still_stands_after_its_overrun_was_cleared_says_what_it_ne
 
     assert before == "R1 stops: it passed its stop line."
     assert after == (
-        "R1 stops: it passed its stop line; its fault is cleared, and it goes on when a way from where it stands leaves "
-        "the others theirs."
+        "R1 stops: it passed its stop line; its fault is cleared, and it goes on when a way from where it stands "
+        "leaves the others theirs."
     )
