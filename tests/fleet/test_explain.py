@@ -3,6 +3,7 @@
 import pytest
 
 from pendula.fleet.contracts.traffic import HoldReason
+from pendula.fleet.driving.stops import Stop
 from pendula.fleet.explain import facts, sentence
 from pendula.fleet.samples import FL_STD, reference_fleet
 from pendula.fleet.tick import OrderKind
@@ -71,3 +72,19 @@ def test_a_sentence_names_what_is_waited_for_as_people_do(resource: str | None, 
 
     assert sentence(told) == said
     assert facts(told)["blockerResourceId"] == resource
+
+
+@pytest.mark.req("FLT-OBS-7")
+def test_a_truck_that_still_stands_after_its_overrun_was_cleared_says_what_it_needs() -> None:
+    hall = Hall()
+    record = hall.record()
+    record.stop_code = record.latched = Stop.OVERRUN
+    before = sentence(hall.traffic.why("R1"))
+    record.latched = None
+    after = sentence(hall.traffic.why("R1"))
+
+    assert before == "R1 stops: it passed its stop line."
+    assert after == (
+        "R1 stops: it passed its stop line; its fault is cleared, and it goes on when a way from where it stands "
+        "leaves the others theirs."
+    )

@@ -69,6 +69,7 @@ _PLACED = (
     "{robot} stands where an operator says it is, and goes on once its poses have been steady, nobody has a right to "
     "be there, and everybody gets to rest when it does; if that lasts, move it or whoever is in its way"
 )
+_CLEARED = "; its fault is cleared, and it goes on when a way from where it stands leaves the others theirs"
 _NOT_TURNING = "{robot} stops: it was told to turn and does not"
 UNDER_WAY = "UNDER_WAY"
 
@@ -129,6 +130,8 @@ def sentence(told: reasons.Reason, not_done: str | None = None) -> str:
         state=_STATES.get(told.cut_off_by or ""),
         root=told.chain[-1],
     )
+    if told.cleared:
+        text += _CLEARED
     if told.defiant:
         text += "; it drives on though it was told to stop"
     if told.cycle:

@@ -58,6 +58,8 @@ class Reason:
     defiant: bool = False
     # Whether an operator has freed its place: it is no longer where it was.
     removed: bool = False
+    # Whether a person has cleared the overrun of a truck that still stands for it.
+    cleared: bool = False
     # Whether a person has said where it is since its place came to be in doubt, and does not hold it.
     placed: bool = False
 
@@ -164,6 +166,7 @@ def why(record: Record, records: list[Record], now_ms: int, place: int | None) -
         turning=record.stuck_at == "TURN",
         defiant=record.defiant,
         removed=record.doubt is not None and record.doubt.low_um >= NOWHERE_UM,
+        cleared=record.stop_code == Stop.OVERRUN and record.latched is None,
         placed=record.doubt is not None and record.doubt.confirmed and not record.paused,
     )
 
