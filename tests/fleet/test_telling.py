@@ -10,7 +10,7 @@ import pytest
 from pendula.fleet import telling
 from pendula.fleet.contracts.traffic import Health, PriorityClass
 from pendula.fleet.driving.records import Record, Retraction, Waiting
-from pendula.fleet.events import HoldChanged, Incident, Ticked
+from pendula.fleet.events import HoldChanged, Incident, ReportDropped, Ticked
 from pendula.fleet.scenarios import Run, shipped
 from pendula.fleet.telling import locks_digest, told
 from pendula.fleet.tick.alarms import alert
@@ -158,3 +158,13 @@ def test_who_is_in_the_way_is_told_again_when_that_changes_and_not_before() -> N
 
     assert changes(1, 1) == []
     assert changes(1, 2) == [("R1", "R3", resource_id(hall.site, zone))]
+
+
+@pytest.mark.req("FLT-OBS-1", "FLT-FAIL-17")
+def test_a_report_that_was_dropped_is_told() -> None:
+    hall = Hall()
+    hall.first.clock_ms = -10_000
+    before = hall.traffic.records
+    outputs = hall.step()
+
+    assert ReportDropped("R1", "REPORT_OUTDATED") in told(before, outputs, ())

@@ -231,9 +231,12 @@ async def test_after_a_restart_trucks_had_time_to_drive_on_until_they_stopped(
         again = fleets.loop("hall")
         await until(lambda: again.engine.now() > left_ms)
         began_ms = again.engine.now()
+        written = [bytes(one.body) for one in again.host.journal.read() if one.kind == "input"]
 
     # What was said before is too old to be a place from which a truck jumps.
     assert began_ms - left_ms > loop.engine.config.traffic.robot_offline_ms
+    # One tick says that nobody was there before it.
+    assert sum(b'"restarted":true' in one for one in written) == 1
 
 
 async def test_a_fleet_that_is_about_to_begin_is_not_said_to_be_unknown(app: FastAPI) -> None:
