@@ -44,7 +44,9 @@ def _other_way(record: Record, old: RoutePlan, planner: Planner, closed: Closed,
     else:
         # The truck has turned in its node: a way straight through it, from before, would not turn it back.
         start = AtNode(done.node, done.yaw_urad)
-        plan = plan_route(planner, record.robot_id, old.route_id, start, _stops(old), old.rest, reason, closed)
+        plan = plan_route(
+            planner, record.robot_id, old.route_id, start, _stops(old), old.rest, reason=reason, closed=closed
+        )
     if not isinstance(plan, RoutePlan):
         return None
     edges = [one.edge for one in plan.whole]
