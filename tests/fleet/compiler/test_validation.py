@@ -36,6 +36,7 @@ from pendula.fleet.model import (
 )
 from pendula.fleet.network.limits import MAP_PAIRS
 from pendula.fleet.samples.scenes import FL_STD, Sketch, hall_demo, plus_crossing, spur
+from pendula.kernel.canonical import Json
 from tests.fleet.sites import scene
 
 ERRORS = {
@@ -365,6 +366,21 @@ def test_a_tight_bend_is_told_with_radius_place_and_the_edge_of_the_graph() -> N
     assert (found.details["sM"], found.details["x"], found.details["y"]) == (9, 9, 0)
     assert 0 < float(str(found.details["radiusM"])) < 1.5
     assert "at (9, 0), 9 m from its start" in found.message
+
+
+@pytest.mark.req("FLT-MAP-14")
+def test_a_tight_bend_that_is_driven_both_ways_is_told_once_with_the_edge_of_the_graph() -> None:
+    way: dict[str, Json] = {"className": "Polyline", "points": [[0, 0], [9, 0], [9, 9]], "props": {"direction": "both"}}
+    graph: Json = {
+        "contractVersion": "1.0.0",
+        "mapId": "bend",
+        "nodes": [{"id": "Z", "x": 0, "y": 0}, {"id": "A", "x": 9, "y": 9}],
+        "edges": [{"id": "w1", "start": "Z", "end": "A", **way}],
+    }
+    report = examine(read_source_map(from_value(graph, "bend")), [FL_STD])
+
+    (found,) = [one for one in report.findings if one.code is Code.TURN_TOO_TIGHT]
+    assert (found.details["edge"], found.details["edgeKey"]) == ("w1", "Z->A")
 
 
 @pytest.mark.req("FLT-LIVE-7", "FLT-MAP-8")

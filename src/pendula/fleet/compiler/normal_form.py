@@ -39,6 +39,8 @@ SHORTEST_UM = 1_000
 FARTHEST_UM = FARTHEST_M * MILLION
 # Longer edges would need hundreds of megabytes of cells; ten kilometres without a node is no aisle.
 LONGEST_UM = 10_000 * 1_000_000
+# What the name of an edge that is driven both ways ends with in its second direction.
+BACK = "/back"
 
 
 @dataclass(slots=True)
@@ -192,7 +194,7 @@ def _drafts(edge: SourceEdge, places: dict[str, Point], params: CompileParams, f
     ways = {
         Direction.START_TO_END: ((edge.id, False),),
         Direction.END_TO_START: ((edge.id, True),),
-        Direction.BOTH: ((edge.id, False), (f"{edge.id}/back", True)),
+        Direction.BOTH: ((edge.id, False), (edge.id + BACK, True)),
     }[Direction(edge.direction)]
     drafts = []
     for name, reverse in ways:

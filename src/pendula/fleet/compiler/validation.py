@@ -3,8 +3,9 @@
 Findings name ids, say why they matter and what to do. They do not depend on the order of the source.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from pendula.fleet.compiler.normal_form import BACK
 from pendula.fleet.exclusion.critical_sections import dead_end, other_end, spurs, without_exit_room
 from pendula.fleet.geometry.curves import Curve
 from pendula.fleet.model import Code, Finding, Origin, Stand, finding
@@ -21,16 +22,23 @@ def curve_findings(network: Network, curves: tuple[Curve, ...], profiles: Sequen
     radius = max(profile.min_turn_radius_um for profile in profiles)
     width = max(profile.width_um + 2 * profile.safety_side_um for profile in profiles)
     findings = []
+    tight: dict[str, tuple[Edge, Curve]] = {}
     for edge, curve in zip(network.edges, curves, strict=True):
         # A circle of just the least radius must pass, whatever its last bits are.
         if curve.curvature * radius > MILLION * (1.0 + 1e-6):
-            findings.append(_tight(edge, curve, radius))
+            tight[edge.source_id] = edge, curve
         if edge.width_um is not None and edge.width_um < width:
             message = (
                 f"edge {edge.key} is {plain(edge.width_um)} m wide; a truck with its margins needs {plain(width)} m"
             )
             findings.append(finding(Code.LANE_TOO_NARROW, message, "widen the aisle", edgeKey=edge.key))
-    return findings
+    return [*findings, *(_tight(*one, radius) for one in tight.values() if not _is_way_back(one[0], tight))]
+
+
+def _is_way_back(edge: Edge, told: Mapping[str, tuple[Edge, Curve]]) -> bool:
+    """Whether the edge is the other direction of one that is told: the graph has one edge, and it has one bend."""
+    there = told.get(edge.source_id.removesuffix(BACK))
+    return there is not None and there[0] is not edge and there[0].group_key == edge.group_key
 
 
 def _tight(edge: Edge, curve: Curve, least_um: int) -> Finding:
