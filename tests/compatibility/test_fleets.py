@@ -1,9 +1,9 @@
-"""A fleet's journal of decisions 3, with meetings, troubles and what people did, is read and written as it was; one of
-decisions 2 is refused in words.
+"""A fleet's journal of decisions 4, with meetings, troubles and what people did, is read and written as it was; those of
+decisions 2 and 3 are refused in words.
 
     python -m tests.compatibility.test_fleets
 
-wrote `fleets-3` and `fleets-3.json` when fleets came to decide by version 3. `fleets` is of version 2.
+wrote `fleets-4` and `fleets-4.json` when fleets came to decide by version 4. `fleets` is of version 2.
 """
 
 import shutil
@@ -18,7 +18,8 @@ from pendula.fleet.runs import fleet_at, last_tick, reading
 from tests.compatibility.generation import Generation
 from tests.compatibility.questions import HERE, Question, asked
 
-DECISIONS, BEFORE = 3, "fleets"
+DECISIONS = 4
+BEFORE = {2: "fleets", 3: "fleets-3"}
 
 CROSSING: dict[str, Any] = {
     "contractVersion": "1.0.0",
@@ -50,7 +51,7 @@ def state(journal: Path) -> str:
 
 
 FLEETS = Generation(
-    name="fleets-3",
+    name="fleets-4",
     file="crossing.yaml",
     document=CROSSING,
     run=Question("fleet run crossing.yaml --json"),
@@ -69,15 +70,16 @@ def test_the_journal_is_of_the_decisions_of_today() -> None:
 
 
 @pytest.mark.req("FLT-OBS-4")
+@pytest.mark.parametrize("decisions", BEFORE)
 @pytest.mark.parametrize("name", FLEETS.questions)
-def test_a_journal_of_the_decisions_before_is_refused_in_words(tmp_path: Path, name: str) -> None:
-    fleets = Path(shutil.copytree(HERE / BEFORE, tmp_path / BEFORE))
+def test_a_journal_of_the_decisions_before_is_refused_in_words(tmp_path: Path, name: str, decisions: int) -> None:
+    fleets = Path(shutil.copytree(HERE / BEFORE[decisions], tmp_path / "before"))
 
     answer = asked(FLEETS.questions[name], fleets)
 
     assert answer.code == 1
     assert answer.said["error"]["code"] == "other_decisions"
-    assert "was written with decisions 2, this version decides by 3" in answer.said["error"]["message"]
+    assert f"was written with decisions {decisions}, this version decides by 4" in answer.said["error"]["message"]
 
 
 @pytest.mark.req("FLT-OBS-4", "FLT-TEST-50")
