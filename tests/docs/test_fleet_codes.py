@@ -1,6 +1,7 @@
 """The pages of the fleet have every finding with its severity, every incident and every parameter."""
 
 import re
+import tomllib
 from decimal import Decimal
 
 import pytest
@@ -13,6 +14,7 @@ from pendula.fleet.model import severity_of
 from pendula.fleet.scenarios.reading.traffic_params import TRAFFIC_PARAMS, read_traffic_params
 from pendula.fleet.site.file_names import params_form
 from pendula.fleet.telling import INCIDENT_ALERTS, INCIDENT_STOPS, TICK_FAILED
+from pendula.kernel.limits import ENGINES, JOURNAL_BYTES
 from tests.docs.markdown import ROOT
 
 PAGE = (ROOT / "docs/reference/fleet-maps.md").read_text(encoding="utf-8")
@@ -85,3 +87,12 @@ def test_every_parameter_of_traffic_is_there_with_its_default_and_its_range() ->
 def read_traffic_param(name: str, value: str) -> object:
     document = read_bytes(f"{name}: {value}".encode(), Format.YAML, "params")
     return getattr(read_traffic_params(document, TrafficParams()), TRAFFIC_PARAMS[name])
+
+
+def test_the_page_about_serving_says_how_far_back_a_fleet_goes() -> None:
+    page = (ROOT / "docs/how-to/serve-a-fleet.md").read_text(encoding="utf-8")
+    (text,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    limits = tomllib.loads(text)["limits"]
+
+    assert f"{JOURNAL_BYTES.default // ENGINES.default // 2 // 2**20} MiB" in page
+    assert f"keep {limits['journal_bytes'] // limits['engines'] // 2 // 2**30} GiB each" in page
