@@ -1,5 +1,5 @@
-"""A fleet's journal of decisions 4, with meetings, troubles and what people did, is read and written as it was; those of
-decisions 2 and 3 are refused in words.
+"""A fleet's journal of decisions 4, with meetings, troubles and what people did, is read and written as it was; those
+of decisions 2 and 3 are refused in words.
 
     python -m tests.compatibility.test_fleets
 
