@@ -254,6 +254,19 @@ def test_a_truck_that_slid_and_is_on_the_map_again_goes_on() -> None:
     assert hall.goes_on()
 
 
+@pytest.mark.req("FLT-FAIL-7")
+def test_a_truck_that_slid_stands_until_it_has_been_on_its_way_for_two_seconds() -> None:
+    hall = Hall()
+    along = abs(hall.first.yaw) < 800_000 or abs(hall.first.yaw) > 2_300_000
+    hall.first.off = (0, 300_000) if along else (300_000, 0)
+    beside = {hall.mode() for _ in range(60) if hall.step()}
+    hall.first.off = (0, 0)
+    back = [hall.mode() for _ in range(30) if hall.step()]
+
+    assert beside == {CommandMode.STOP}
+    assert [one is CommandMode.STOP for one in back] == [True] * 20 + [False] * 10
+
+
 @pytest.mark.req("FLT-EVO-13")
 def test_a_truck_that_is_not_sure_of_its_place_is_off_route() -> None:
     hall = Hall()

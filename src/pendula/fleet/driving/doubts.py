@@ -28,3 +28,5 @@ class Doubt(Struct, frozen=True, array_like=True):
     seen: tuple[int, int] | None = None
     # Whether this was the first that was ever heard of the truck.
     first: bool = False
+    # Since when the truck has said without a break that it is on its way, or elsewhere on the map.
+    on_map_ms: int | None = None

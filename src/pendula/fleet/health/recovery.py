@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from msgspec import structs
 
 from pendula.fleet.contracts.traffic import RobotStatus
 from pendula.fleet.driving.doubts import Doubt
@@ -46,8 +47,10 @@ class Care:
 def care_for(records: list[Record], care: Care) -> None:
     """Freezes who has failed since the last tick, and lets those go on who are known to be somewhere again."""
     for record in records:
-        if record.doubt is not None and is_settled(record, record.doubt, care.now_ms, care.params):
-            _come_back(record, record.doubt, care)
+        if record.doubt is not None:
+            doubt = record.doubt = _located(record, record.doubt, care)
+            if _is_back(record, doubt, care):
+                _come_back(record, doubt, care)
         one = care.locks.truck(record.number)
         extra = () if record.doubt is None else record.doubt.extra
         if record.failed and not (one.frozen and one.held.issuperset(extra)):
@@ -92,6 +95,20 @@ def is_settled(record: Record, doubt: Doubt, now_ms: int, params: TrafficParams)
         return False
     fresh = is_fresh(record, now_ms, params) and not record.absent
     return fresh and now_ms - doubt.steady_ms >= params.relocalize_stable_ms
+
+
+def _located(record: Record, doubt: Doubt, care: Care) -> Doubt:
+    """The doubt with since when the truck is no farther beside its way, or any other, than it may be."""
+    here = record.pose is not None and (is_possible(record, care.params) or care.anchor(record) is not None)
+    if here is (doubt.on_map_ms is not None):
+        return doubt
+    return structs.replace(doubt, on_map_ms=record.report_ms if here else None)
+
+
+def _is_back(record: Record, doubt: Doubt, care: Care) -> bool:
+    """Whether a truck has been steady, and on the map all that time (FLT-FAIL-7)."""
+    long = doubt.on_map_ms is not None and care.now_ms - doubt.on_map_ms >= care.params.relocalize_stable_ms
+    return long and is_settled(record, doubt, care.now_ms, care.params)
 
 
 def _come_back(record: Record, doubt: Doubt, care: Care) -> None:
