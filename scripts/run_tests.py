@@ -45,13 +45,13 @@ class Part:
 
 PARTS = (
     Part("lint", 40),
-    Part("kernel", 40, ("kernel", "documents", "testing", "architecture", "compatibility")),
-    Part("actions", 30, ("actions",)),
-    Part("playback", 40, ("playback",)),
-    Part("jobs", 125, ("jobs",)),
+    Part("kernel", 35, ("kernel", "documents", "testing", "architecture", "compatibility")),
+    Part("actions", 25, ("actions",)),
+    Part("playback", 35, ("playback",)),
+    Part("jobs", 115, ("jobs",)),
     Part("credit", 80, ("credit",), more=("tests/cli/commands/credit",)),
-    Part("fleet", 250, ("fleet",), more=("tests/cli/commands/fleet",)),
-    Part("server", 80, ("server", "cli", "docs", "wheel", "setup")),
+    Part("fleet", 265, ("fleet",), more=("tests/cli/commands/fleet",)),
+    Part("server", 90, ("server", "cli", "docs", "wheel", "setup")),
     # One browser at a time: two would wait for each other's frames on a small machine.
     Part("browser", 95, ("browser",), workers=0),
 )

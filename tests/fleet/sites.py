@@ -9,6 +9,7 @@ from pendula.fleet.model import SourceMap
 from pendula.fleet.samples import halls, scenes
 from pendula.fleet.samples.random_maps import random_map
 from pendula.fleet.samples.scenes import FL_STD, Sketch
+from pendula.fleet.trucks.profiles import RobotProfile
 
 SCENES: dict[str, Callable[[], SourceMap]] = {
     "hall-demo": scenes.hall_demo,
@@ -47,8 +48,8 @@ def aisle(edges: int = 5) -> CompiledMap:
 
 
 @cache
-def scene(name: str) -> CompiledMap:
-    return compile_map(SCENES[name](), [FL_STD])
+def scene(name: str, profile: RobotProfile = FL_STD) -> CompiledMap:
+    return compile_map(SCENES[name](), [profile])
 
 
 @cache

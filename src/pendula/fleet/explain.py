@@ -29,6 +29,8 @@ _SENTENCES = {
     "STOP_OFF_ROUTE": "{robot} stops: it is not on its route",
     "STOP_OVERRUN": "{robot} stops: it passed its stop line",
     "STOP_FOREIGN_OCCUPANCY": "{robot} stops: {blocker} may be on its way",
+    "STOP_OCCUPANCY_CONFLICT": "{robot} stops: since the start it and {blocker} are where not both of them may be; "
+    "drive one of them away by hand, or take it out (REMOVE_ROBOT)",
     "STOP_ROBOT_FAULT": "{robot} stops: it reports a fault",
     "STOP_STUCK": "{robot} stops: it was told to go and does not move",
     "STOP_OPERATOR": "{robot} stops: an operator paused it",
@@ -51,6 +53,7 @@ _STATES: dict[str, str] = {
     Stop.ROBOT_FAULT: "has a fault",
     Stop.STUCK: "is stuck",
     Stop.OVERRUN: "passed its stop line",
+    Stop.OCCUPANCY_CONFLICT: "is too close to another truck",
     Stop.POSE_JUMP: "may be in two places",
     Stop.OFF_ROUTE: "is not on its route",
     Stop.OPERATOR: "an operator paused or set aside",

@@ -3,12 +3,14 @@
 from functools import cache
 
 import pytest
+from msgspec.structs import replace
 
 from pendula.fleet import CompiledMap, RoutePlan, compile_map, splice
 from pendula.fleet.driving.adoption import Unfit, adoption
 from pendula.fleet.driving.records import Record, Waiting
-from pendula.fleet.routing.planner import AtNode, Closed
+from pendula.fleet.routing.planner import AtNode, Closed, OnEdge
 from pendula.fleet.routing.replanning import worth_taking
+from pendula.fleet.routing.route_plan import Pose
 from pendula.fleet.samples import FL_STD
 from pendula.fleet.samples.live_maps import spur_grid
 from tests.fleet.tick.yard import Yard
@@ -106,3 +108,20 @@ def test_a_way_straight_through_the_node_in_which_a_truck_has_turned_is_refused(
     fit = adoption(record, straight, yard.traffic._ground, yard.traffic.params, 10_000)
 
     assert fit == Unfit("ROUTE_LEAVES_ANOTHER_WAY")
+
+
+@pytest.mark.req("FLT-FAIL-8", "FLT-PLAN-2")
+def test_a_truck_is_looked_for_as_far_beside_an_edge_as_its_own_inflation() -> None:
+    exact = replace(
+        FL_STD, profile_id="FL-EXACT", localization_error=replace(FL_STD.localization_error, value_um=50_000)
+    )
+    source, fleet = spur_grid(4, 3).source, spur_grid(4, 3).fleet
+    first, *others = fleet.trucks
+    mixed = replace(fleet, trucks=(replace(first, profile_id="FL-EXACT"), *others))
+    yard = Yard(compile_map(source, (FL_STD, exact)), mixed, [FL_STD, exact])
+    for record in yard.traffic._records[:2]:
+        # Between two junctions of the lowest lane, which is 12 m long.
+        record.pose = Pose(6_000_000, 180_000, 0)
+    found = [yard.traffic._ways.anchor(record) for record in yard.traffic._records[:2]]
+
+    assert [type(one) for one in found] == [type(None), OnEdge]

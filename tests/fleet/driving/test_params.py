@@ -5,9 +5,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from pendula.fleet.driving.params import TrafficParams, asked_um, contract_name, faults
+from pendula.fleet.driving.params import TrafficParams, asked_um, contract_name, faults, off_route_um, spelled_out
 from pendula.fleet.model import CompileParams
 from pendula.fleet.samples import FL_STD
+from pendula.fleet.trucks.profiles import RobotProfile
+
+# Its inflation is 0.15 m.
+EXACT = replace(FL_STD, profile_id="FL-EXACT", localization_error=replace(FL_STD.localization_error, value_um=50_000))
 
 
 def codes(**changed: int) -> list[str]:
@@ -36,6 +40,34 @@ def test_the_lookback_covers_the_uncertainty_of_a_moving_truck(lookback_um: int,
 )
 def test_the_off_route_threshold_lies_between_the_errors_and_the_inflation(off_route_um: int, fine: bool) -> None:
     assert codes(off_route_um=off_route_um) == ([] if fine else ["OFF_ROUTE_THRESHOLD"])
+
+
+@pytest.mark.req("FLT-FAIL-8")
+@pytest.mark.parametrize("profile", [FL_STD, EXACT], ids=lambda one: one.profile_id)
+def test_the_off_route_threshold_is_the_inflation_of_the_truck_unless_it_is_given(profile: RobotProfile) -> None:
+    given = TrafficParams(off_route_um=140_000)
+
+    assert faults(TrafficParams(), [FL_STD, EXACT], CompileParams()) == ()
+    assert off_route_um(profile, TrafficParams()) == profile.inflation_um
+    assert off_route_um(profile, given) == 140_000
+
+
+@pytest.mark.parametrize(
+    ("given", "profiles", "expected"),
+    [
+        (None, [FL_STD], 200_000),
+        (None, [EXACT, EXACT], 150_000),
+        (None, [FL_STD, EXACT], None),
+        (180_000, [FL_STD], 180_000),
+        (140_000, [FL_STD, EXACT], 140_000),
+    ],
+)
+def test_a_threshold_that_all_trucks_have_in_common_is_spelled_out(
+    given: int | None, profiles: list[RobotProfile], expected: int | None
+) -> None:
+    usual = TrafficParams(off_route_um=given)
+
+    assert spelled_out(usual, profiles) == replace(usual, off_route_um=expected)
 
 
 @pytest.mark.req("FLT-RTP-9")

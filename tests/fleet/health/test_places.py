@@ -1,18 +1,23 @@
 """A truck that cannot be where it says it is: it stops, both places are its own, and it comes back when it is known."""
 
 import pytest
+from msgspec.structs import replace
 
 from pendula.fleet.contracts.traffic import CommandMode, HoldReason, RobotStatus
 from pendula.fleet.driving.records import Retraction
 from pendula.fleet.health import recovery
 from pendula.fleet.health.places import leaps
 from pendula.fleet.routing.route_plan import Pose
+from pendula.fleet.samples import FL_STD
 from pendula.fleet.tick import OrderKind, TickInputs
 from pendula.fleet.tick.phases import release_the_passed
 from pendula.fleet.traffic.lock_state import LockState
+from pendula.fleet.trucks.profiles import RobotProfile
 from tests.fleet.health.troubled import Hall
 
 ASIDE = (300_000, 2_000_000)
+# Its inflation is 0.15 m, not 0.2.
+EXACT = replace(FL_STD, localization_error=replace(FL_STD.localization_error, value_um=50_000))
 
 
 def jumped(off: tuple[int, int] = ASIDE) -> Hall:
@@ -215,6 +220,27 @@ def test_a_truck_that_slides_off_its_way_is_off_route() -> None:
     hall.step()
 
     assert (hall.traffic.why("R1").code, hall.codes()) == ("STOP_OFF_ROUTE", ["OFF_ROUTE"])
+
+
+@pytest.mark.req("FLT-FAIL-8")
+@pytest.mark.parametrize(
+    ("profile", "aside_um", "code"),
+    [
+        (FL_STD, 190_000, None),
+        (FL_STD, 210_000, "STOP_OFF_ROUTE"),
+        (EXACT, 140_000, None),
+        (EXACT, 160_000, "STOP_OFF_ROUTE"),
+    ],
+)
+def test_a_truck_farther_beside_its_way_than_its_own_inflation_is_off_route(
+    profile: RobotProfile, aside_um: int, code: str | None
+) -> None:
+    hall = Hall(profile=profile)
+    along = abs(hall.first.yaw) < 800_000 or abs(hall.first.yaw) > 2_300_000
+    hall.first.off = (0, aside_um) if along else (aside_um, 0)
+    hall.step()
+
+    assert hall.record().stop_code == code
 
 
 @pytest.mark.req("FLT-FAIL-7", "FLT-FAIL-8", "FLT-PLAN-8")

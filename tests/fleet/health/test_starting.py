@@ -3,10 +3,18 @@
 import pytest
 
 from pendula.fleet.contracts.traffic import CommandMode, HoldReason
+from pendula.fleet.explain import sentence
+from pendula.fleet.health.recovery import awaits_person
 from pendula.fleet.samples import FL_STD, reference_fleet
-from pendula.fleet.tick import TickOutputs
+from pendula.fleet.tick import TickOutputs, Traffic
 from tests.fleet.sites import scene
 from tests.fleet.tick.yard import Yard
+
+CONFLICT = "STOP_OCCUPANCY_CONFLICT"
+
+
+def conflicts(told: TickOutputs) -> list[tuple[object, object]]:
+    return [(one.robotId, one.details["by"]) for one in told.alerts if one.code == "OCCUPANCY_CONFLICT"]
 
 
 def begun(x_m: float, y_m: float) -> tuple[Yard, TickOutputs]:
@@ -21,13 +29,70 @@ def begun(x_m: float, y_m: float) -> tuple[Yard, TickOutputs]:
 def test_two_trucks_that_begin_too_close_both_stand_and_an_operator_is_told() -> None:
     # R1 rests in P1, at (14, -8).
     yard, told = begun(14.0, -4.5)
-    reasons = {yard.traffic.why(one).hold_reason for one in ("R1", "R2")}
+    first = [yard.traffic.why(one) for one in ("R1", "R2")]
     yard.run(100)
+    later = [yard.traffic.why(one) for one in ("R1", "R2")]
 
-    assert reasons == {HoldReason.SAFETY_STOP}
-    assert ("OCCUPANCY_CONFLICT", "R1") in [(one.code, one.robotId) for one in told.alerts]
+    for whys in (first, later):
+        assert [one.hold_reason for one in whys] == [HoldReason.SAFETY_STOP] * 2
+        assert [(one.code, one.blocker) for one in whys] == [(CONFLICT, "R2"), (CONFLICT, "R1")]
+    assert conflicts(told) == [("R1", "R2"), ("R2", "R1")]
     assert yard.last is not None
     assert [one.mode for one in yard.last.commands[:2]] == [CommandMode.STOP] * 2
+
+
+@pytest.mark.req("FLT-FAIL-15")
+def test_two_trucks_that_begin_too_close_to_each_other_far_from_where_they_rest_both_say_so() -> None:
+    yard = Yard(scene("reference-hall"), reference_fleet(3), [FL_STD])
+    for name, x in (("R1", 21_000_000), ("R2", 23_000_000)):
+        yard.drivers[name].x, yard.drivers[name].y, yard.drivers[name].yaw = x, 0, 0
+    told = yard.step()
+    yard.run(100)
+
+    assert conflicts(told) == [("R1", "R2"), ("R2", "R1")]
+    assert [one.stop_code for one in yard.traffic.records[:2]] == [CONFLICT] * 2
+
+
+@pytest.mark.req("FLT-FAIL-15", "FLT-OBS-7")
+def test_who_begins_too_close_says_with_whom_and_what_to_do() -> None:
+    yard, _ = begun(14.0, -4.5)
+
+    assert sentence(yard.traffic.why("R2")) == (
+        "R2 stops: since the start it and R1 are where not both of them may be; "
+        "drive one of them away by hand, or take it out (REMOVE_ROBOT)."
+    )
+
+
+@pytest.mark.req("FLT-FAIL-15")
+def test_a_person_is_needed_once_it_is_known_that_trucks_began_too_close_and_not_when_one_has_driven_away() -> None:
+    def waiting() -> list[str]:
+        traffic = yard.traffic
+        return [one.robot_id for one in traffic.records if awaits_person(one, traffic.now_ms, traffic.params)]
+
+    yard, _ = begun(14.0, -4.5)
+    at_once = waiting()
+    yard.run(30)
+    then = waiting()
+    second = yard.drivers["R2"]
+    for x, y in [(0, 100_000)] * 45 + [(100_000, 0)] * 70:
+        second.x, second.y = second.x + x, second.y + y
+        yard.step()
+    yard.run(30)
+
+    assert (at_once, then, waiting()) == ([], ["R2"], [])
+    assert [one.stop_code for one in yard.traffic.records[:2]] == [None, None]
+
+
+@pytest.mark.req("FLT-FAIL-15", "FLT-OBS-4")
+def test_trucks_that_began_too_close_are_told_of_once_also_by_a_fleet_that_is_restored() -> None:
+    yard, _ = begun(14.0, -4.5)
+    twin = Traffic.from_state(yard.site, yard.fleet, yard.profiles, yard.params, yard.traffic.state())
+    ours = yard.step()
+    yard.traffic, yard.now = twin, yard.now - 100
+    theirs = yard.step()
+
+    assert conflicts(ours) == []
+    assert (theirs.digest(), theirs.alerts) == (ours.digest(), ours.alerts)
 
 
 @pytest.mark.req("FLT-FAIL-14", "FLT-FAIL-7", "FLT-PLAN-2")

@@ -4,6 +4,7 @@ from pendula.fleet.contracts.traffic import Alert, CommandMode
 from pendula.fleet.driving.records import Record
 from pendula.fleet.samples import FL_STD, reference_fleet
 from pendula.fleet.tick import Order, OrderKind, TickOutputs
+from pendula.fleet.trucks.profiles import RobotProfile
 from tests.fleet.sites import scene
 from tests.fleet.tick.yard import Driver, Yard
 
@@ -11,8 +12,8 @@ from tests.fleet.tick.yard import Driver, Yard
 class Hall(Yard):
     """Three trucks in traffic; `R1` drives between two nodes when the trouble begins."""
 
-    def __init__(self, trucks: int = 3) -> None:
-        super().__init__(scene("reference-hall"), reference_fleet(trucks), [FL_STD])
+    def __init__(self, trucks: int = 3, profile: RobotProfile = FL_STD) -> None:
+        super().__init__(scene("reference-hall", profile), reference_fleet(trucks), [profile])
         self.endless = True
         self.alerts: list[Alert] = []
         while not (self.first.v > 500_000 and self.record().grant_um - self.record().at_um > 2_500_000):

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from pendula.fleet.driving.adoption import turned_in
+from pendula.fleet.driving.params import TrafficParams, off_route_um
 from pendula.fleet.driving.records import Record
 from pendula.fleet.routing.opposition import Opposite, kept_off_us, opposite_edges
 from pendula.fleet.routing.planner import Anchor, AtNode, Closed, OnEdge, Planner
@@ -92,11 +93,12 @@ def the_rest(record: Record, planner: Planner, anchor: Anchor) -> RoutePlan | No
 class Wayfinder:
     """Ways for trucks that are under way already, each off what its truck keeps off anyway."""
 
-    def __init__(self, site: CompiledMap, closed: Mapping[str, Closed], snap: SnapParams) -> None:
+    def __init__(self, site: CompiledMap, closed: Mapping[str, Closed], params: TrafficParams) -> None:
         self._site = site
         self._closed = closed
-        self._snap = snap
+        self._params = params
         self._planners: dict[str, Planner] = {}
+        self._snappers: dict[SnapParams, Snapper] = {}
 
     def detour(self, record: Record) -> RoutePlan | None:
         """Another way on, not over what the truck waits for."""
@@ -127,8 +129,9 @@ class Wayfinder:
             return None
         edges = () if record.track is None else [one.edge for one in record.track.segments]
         told = None if record.doubt is None else record.doubt.edge
-        named = None if told is None else self._snapper.on_edge(record.pose, told)
-        return named or self._snapper.anchor(record.pose, told, edges)
+        snapper = self._snapper(record)
+        named = None if told is None else snapper.on_edge(record.pose, told)
+        return named or snapper.anchor(record.pose, told, edges)
 
     def back(self, record: Record, anchor: Anchor) -> Iterator[RoutePlan]:
         """Ways from there to where the truck was going: the best first, and then the one it was on, by which everybody
@@ -151,9 +154,13 @@ class Wayfinder:
     def _opposite(self) -> Opposite:
         return opposite_edges(self._site)
 
-    @cached_property
-    def _snapper(self) -> Snapper:
-        return Snapper(self._site, self._snap)
+    def _snapper(self, record: Record) -> Snapper:
+        """One for all trucks that may be as far beside their ways."""
+        one = self._params
+        snap = SnapParams(one.node_snap_um, one.heading_tol_urad, off_route_um(record.profile, one))
+        if snap not in self._snappers:
+            self._snappers[snap] = Snapper(self._site, snap)
+        return self._snappers[snap]
 
 
 def _ahead(record: Record) -> tuple[tuple[int, ...], tuple[int, ...]]:

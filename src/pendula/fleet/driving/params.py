@@ -52,7 +52,8 @@ class TrafficParams(Struct, frozen=True):
     progress_window: int = 5
     progress_regress_um: int = 300_000
     node_snap_um: int = 150_000
-    off_route_um: int = 200_000
+    # None: of each truck its own inflation.
+    off_route_um: int | None = None
     heading_tol_urad: int = 500_000
     turn_tol_urad: int = 50_000
     max_status_age_ms: int = 500
@@ -130,7 +131,9 @@ def faults(params: TrafficParams, profiles: Sequence[RobotProfile], compiled: Co
     found = [
         f"PARAMETER_OUT_OF_RANGE: {contract_name(name)} is {value!r}, allowed are whole numbers from 0"
         for name, value in structs.asdict(params).items()
-        if not isinstance(value, NodeLockPolicy | bool) and (type(value) is not int or value < 0)
+        if not isinstance(value, NodeLockPolicy | bool)
+        and not (name == "off_route_um" and value is None)
+        and (type(value) is not int or value < 0)
     ]
     if found:
         # Nothing can be compared with what is no number.
@@ -201,13 +204,25 @@ def _for_profile(params: TrafficParams, profile: RobotProfile, compiled: Compile
             f"is known to {plain(profile.localization_error.value_um)} only"
         )
     low = profile.localization_error.value_um + profile.tracking_error.value_um
-    if not low <= params.off_route_um <= profile.inflation_um:
+    given = off_route_um(profile, params)
+    if not low <= given <= profile.inflation_um:
         # Below it a healthy truck would be stopped, above it one could leave its protected area unnoticed.
         found.append(
-            f"OFF_ROUTE_THRESHOLD: offRouteThresholdM is {plain(params.off_route_um)}, the errors of "
-            f"{profile.profile_id} allow {plain(low)} to {plain(profile.inflation_um)}: give one of these in params"
+            f"OFF_ROUTE_THRESHOLD: offRouteThresholdM is {plain(given)}, the errors of {profile.profile_id} allow "
+            f"{plain(low)} to {plain(profile.inflation_um)}: give one of these in params, or none"
         )
     return found
+
+
+def off_route_um(profile: RobotProfile, params: TrafficParams) -> int:
+    """This far beside its route a truck has left it: farther than that it may leave the area that its cells protect."""
+    return profile.inflation_um if params.off_route_um is None else params.off_route_um
+
+
+def spelled_out(params: TrafficParams, profiles: Sequence[RobotProfile]) -> TrafficParams:
+    """The parameters with the numbers that follow from the trucks, where these have one in common."""
+    common = {off_route_um(profile, params) for profile in profiles}
+    return structs.replace(params, off_route_um=common.pop()) if len(common) == 1 else params
 
 
 def short_um(profile: RobotProfile, params: TrafficParams) -> int:

@@ -75,6 +75,8 @@ class Record:
     doubt: Doubt | None = None
     latched: str | None = None
     foreign: int | None = None
+    # Whether the two stand too close to each other since the start; looked up anew in every tick.
+    too_close: bool = False
     # Whether people hold it, said that it is not there, and whether it has to be heard before anybody moves.
     paused: bool = False
     absent: bool = False

@@ -15,6 +15,8 @@ class Stop(StrEnum):
     OFFLINE = "STOP_OFFLINE"
     NO_COMMS = "STOP_NO_COMMS"
     OVERRUN = "STOP_OVERRUN"
+    # Before what only one of the two stands for: they stand for each other.
+    OCCUPANCY_CONFLICT = "STOP_OCCUPANCY_CONFLICT"
     POSE_JUMP = "STOP_POSE_JUMP"
     OFF_ROUTE = "STOP_OFF_ROUTE"
     FOREIGN_OCCUPANCY = "STOP_FOREIGN_OCCUPANCY"

@@ -38,7 +38,9 @@ def judge(record: Record, now_ms: int, params: TrafficParams) -> None:
     if stop in _UNSEEN and record.doubt is None and record.pose is not None:
         record.doubt = doubted(record, stop, now_ms, params, torn=False)
     record.stop_code = stop
-    record.health = Health.HEALTHY if stop is None else _HEALTH.get(stop, Health.HEALTHY)
+    # Of two that stand too close to each other, only what is wrong with a truck itself is a matter of its health.
+    own = record.doubt.code if stop is Stop.OCCUPANCY_CONFLICT and record.doubt is not None else stop
+    record.health = Health.HEALTHY if own is None else _HEALTH.get(Stop(own), Health.HEALTHY)
 
 
 def drives_on(record: Record, now_ms: int, params: TrafficParams) -> bool:
@@ -78,7 +80,7 @@ def _stops(record: Record, now_ms: int, params: TrafficParams) -> list[Stop]:
     if record.doubt is not None:
         found.append(Stop(record.doubt.code))
     if record.foreign is not None:
-        found.append(Stop.FOREIGN_OCCUPANCY)
+        found.append(Stop.OCCUPANCY_CONFLICT if record.too_close else Stop.FOREIGN_OCCUPANCY)
     if record.paused:
         found.append(Stop.OPERATOR)
     return found

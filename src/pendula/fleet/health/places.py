@@ -10,7 +10,7 @@ from msgspec import structs
 
 from pendula.fleet.contracts.traffic import RobotStatus
 from pendula.fleet.driving.doubts import NOWHERE_UM, Doubt
-from pendula.fleet.driving.params import TrafficParams
+from pendula.fleet.driving.params import TrafficParams, off_route_um
 from pendula.fleet.driving.records import Record
 from pendula.fleet.driving.stops import Stop
 from pendula.fleet.driving.uses import Ground
@@ -157,7 +157,7 @@ def _away_um(one: tuple[int, int], other: tuple[int, int]) -> int:
 def _anywhere_um(record: Record, params: TrafficParams) -> int | None:
     assert record.pose is not None
     assert record.track is not None
-    limits = Limits(params.off_route_um, params.heading_tol_urad)
+    limits = Limits(off_route_um(record.profile, params), params.heading_tol_urad)
     found = record.track.plan.project(record.pose, record.at_um, limits)
     if found is None:
         return 0 if distance_um(record, record.node) <= 2 * params.node_snap_um else None
@@ -181,7 +181,7 @@ def _near_um(record: Record, params: TrafficParams) -> int | None:
     low = low if low > 0 else 0
     high = low + _NEAR_UM if low + _NEAR_UM < segment.length_um else segment.length_um
     on, square = edge.path.nearest(record.pose.x_um, record.pose.y_um, low, high)
-    if not low < on < high or square > params.off_route_um * params.off_route_um:
+    if not low < on < high or square > off_route_um(record.profile, params) ** 2:
         return None
     error = turn_urad(truck_yaw(edge.path.heading(on), edge.style), record.pose.yaw_urad)
     return segment.route_s0_um + on if abs(error) <= params.heading_tol_urad else None

@@ -72,7 +72,8 @@ def awaits_person(record: Record, now_ms: int, params: TrafficParams) -> bool:
     if not record.absent and (record.pose is None or record.stop_code == Stop.OFFLINE):
         return True
     doubt = record.doubt
-    lost = doubt is not None and doubt.torn and not doubt.confirmed and is_settled(record, doubt, now_ms, params)
+    torn = doubt is not None and (doubt.torn or record.stop_code == Stop.OCCUPANCY_CONFLICT)
+    lost = doubt is not None and torn and not doubt.confirmed and is_settled(record, doubt, now_ms, params)
     return (lost and not is_possible(record, params)) or _has_stopped_for_long(record, now_ms, params)
 
 

@@ -8,6 +8,7 @@ verifying     ticks computed again, and the first that differs
 export        a journal as JSON Lines
 comparing     two sets of parameters on one journal
 incidents     the minute before and after an incident as a journal of its own
+watching      how much trucks swing and how close they come, from what they report
 tuning        which number of trucks and which parameters do the most
 """
 
@@ -19,6 +20,7 @@ from pendula.fleet.runs.reading import Moment, UnknownTick, fleet_at, last_tick,
 from pendula.fleet.runs.recording import NoFleetJournal, Recording, recording_disk
 from pendula.fleet.runs.ring_journal import RingJournal
 from pendula.fleet.runs.verifying import verified
+from pendula.fleet.runs.watching import Watch
 
 __all__ = [
     "Bundler",
@@ -29,6 +31,7 @@ __all__ = [
     "RingJournal",
     "Stretch",
     "UnknownTick",
+    "Watch",
     "bundle",
     "bundles_in",
     "compared",

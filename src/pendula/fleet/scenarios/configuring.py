@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from pendula.fleet.commands import Config, StartPlace
+from pendula.fleet.driving.params import spelled_out
 from pendula.fleet.routing.planner import Anchor, AtNode, OnEdge
 from pendula.fleet.scenarios.model import Scenario
 from pendula.fleet.site.compiled_map import CompiledMap
@@ -16,7 +17,7 @@ def config_of(scenario: Scenario, site: CompiledMap, starts: Mapping[str, Anchor
         fleet=scenario.fleet,
         compiled_hash=site.compiled_hash,
         compile_params=scenario.compile_params,
-        traffic=scenario.traffic,
+        traffic=spelled_out(scenario.traffic, scenario.profiles),
         starts=tuple(_place(site, robot_id, starts[robot_id]) for robot_id in sorted(starts)),
         streams=scenario.streams,
         dispatch=scenario.dispatch,

@@ -119,10 +119,11 @@ class Draft:
         }
 
     def foreign(self, record: Record, stranger: Record) -> None:
-        """A lost truck may be where another one has a right to be; at the start both stand too close for it."""
-        at_start = stranger.doubt is not None and stranger.doubt.first
-        code = alarms.OCCUPANCY_CONFLICT if at_start else alarms.FOREIGN_OCCUPANCY
-        by: dict[str, Json] = {"by": stranger.robot_id, "requirement": "FLT-FAIL-15" if at_start else "FLT-FAIL-6"}
+        """A lost truck may be where another one has a right to be; at the start both stand too close for it, and both
+        are told of."""
+        close = record.too_close
+        code = alarms.OCCUPANCY_CONFLICT if close else alarms.FOREIGN_OCCUPANCY
+        by: dict[str, Json] = {"by": stranger.robot_id, "requirement": "FLT-FAIL-15" if close else "FLT-FAIL-6"}
         self.alert(code, "ERROR", self.now_ms, record.robot_id, **by)
 
     @property

@@ -23,7 +23,6 @@ from pendula.fleet.liveness.certificate import Certificate, certified
 from pendula.fleet.model import Finding, Fleet
 from pendula.fleet.routing.planner import Anchor, Closed
 from pendula.fleet.routing.route_plan import RoutePlan
-from pendula.fleet.routing.snapping import SnapParams
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.targets.rolling_target import Aim
 from pendula.fleet.tick import saving
@@ -346,8 +345,7 @@ class Traffic:
 
     @cached_property
     def _ways(self) -> Wayfinder:
-        one = self.params
-        return Wayfinder(self.site, self.closed, SnapParams(one.node_snap_um, one.heading_tol_urad, one.off_route_um))
+        return Wayfinder(self.site, self.closed, self.params)
 
     def barred(self) -> Closed:
         """What trucks that have failed close to all others: routes over it are refused while they do."""

@@ -197,7 +197,7 @@ def _cut_off_by(record: Record, records: list[Record]) -> str | None:
 
 def _blocker(record: Record) -> int | None:
     """The truck that another one stands for; one that stands for a reason of its own waits for nobody."""
-    if record.stop_code == Stop.FOREIGN_OCCUPANCY:
+    if record.stop_code in (Stop.FOREIGN_OCCUPANCY, Stop.OCCUPANCY_CONFLICT):
         return record.foreign
     if record.stop_code is not None and record.stop_code != Stop.SAFE_STATE:
         return None

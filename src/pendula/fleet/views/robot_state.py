@@ -31,17 +31,25 @@ def robot_state(
     )
 
 
-def _progress(record: Record) -> ProgressContract | None:
+def on_segment(record: Record) -> tuple[int, int] | None:
+    """The segment of its route that a truck is on, and how far along; None without a way."""
     track = record.track
     if track is None or not track.plan.segments:
         return None
-    plan = track.plan
-    number = plan.segment_at(max(record.at_um, 0))
-    segment = plan.segments[number]
+    number = track.plan.segment_at(max(record.at_um, 0))
+    segment = track.plan.segments[number]
+    return number, min(max(record.at_um - segment.route_s0_um, 0), segment.length_um)
+
+
+def _progress(record: Record) -> ProgressContract | None:
+    on = on_segment(record)
+    if on is None or record.track is None:
+        return None
+    plan, (number, on_um) = record.track.plan, on
     return ProgressContract(
         routeId=plan.route_id,
         segmentIndex=number,
-        sOnSegmentM=metres(min(max(record.at_um - segment.route_s0_um, 0), segment.length_um)),
+        sOnSegmentM=metres(on_um),
         sOnRouteM=metres(record.at_um),
         revision=plan.revision,
     )

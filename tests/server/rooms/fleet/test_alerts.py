@@ -33,6 +33,11 @@ from pendula.server.rooms.fleet.alerts import sentence_of
         ("ROBOT_FAULT", {"keptResources": 3, "cutOff": []}, "R1 reports a fault; it keeps its place"),
         ("ANOTHER", {"keptResources": 3, "cutOff": []}, "R1 cannot be counted on; it keeps its place"),
         ("FOREIGN_OCCUPANCY", {"by": "R2", "requirement": "FLT-FAIL-6"}, "R1 stops: R2 may be on its way"),
+        (
+            "OCCUPANCY_CONFLICT",
+            {"by": "R2", "requirement": "FLT-FAIL-15"},
+            "R1 stops: it and R2 are where not both of them may be",
+        ),
         ("DEADLOCK_SUSPECTED", {"robotIds": ["R1", "R2"], "resources": []}, "R1, R2 wait for each other"),
         ("ROBOT_FAULT", {"message": "R1 did not load"}, "R1 did not load"),
         (

@@ -9,6 +9,7 @@ from prometheus_client.registry import CollectorRegistry
 from pendula.fleet.contracts.traffic import HoldReason, TaskState
 from pendula.fleet.driving.records import Waiting
 from pendula.fleet.events import AlertRaised, FleetEvent, Incident, ReportDropped, TaskMoved, TickFailed, TickLate
+from pendula.fleet.runs import Watch
 from pendula.fleet.tick.alarms import alert
 from pendula.fleet.views.reasons import resource_id
 from pendula.server.rooms.fleet.figures import Figures
@@ -22,7 +23,8 @@ class Counted:
         self.registry = CollectorRegistry()
         book = SimpleNamespace(open={"T-1": None, "T-2": None})
         engine = SimpleNamespace(traffic=hall and hall.traffic, dispatch=SimpleNamespace(book=book))
-        loops: Any = {} if hall is None else {"hall": SimpleNamespace(engine=engine)}
+        self.watch = None if hall is None else Watch(hall.traffic.records, hall.params)
+        loops: Any = {} if hall is None else {"hall": SimpleNamespace(engine=engine, watch=self.watch)}
         self.figures = Figures(self.registry, lambda: cast(Any, loops))
 
     def value(self, name: str, **labels: str) -> float | None:
@@ -86,3 +88,31 @@ def test_of_those_who_are_silent_and_those_who_wait_the_longest_counts() -> None
     assert counted.value("resource_wait_seconds", resource=resource_id(hall.site, zone)) == 7
     assert counted.value("trucks", health="OFFLINE") == 1
     assert counted.value("tasks_open") == 2
+
+
+@pytest.mark.req("FLT-OBS-9", "FLT-OSC-10")
+def test_the_worst_swings_and_the_least_distance_are_told_in_metres_and_times() -> None:
+    counted = Counted(Hall())
+    assert counted.watch is not None
+    counted.watch.swings.worst |= {
+        "goHoldChanges": (2, "R1", 0),
+        "holdBackUm": (300_000, "R1", 0),
+        "targetBackUm": (450_000, "R2", 0),
+        "directionFlips": (1, "A<->B", 0),
+        "replans": (6, "R3", 0),
+    }
+    counted.watch.closest.least_m = 0.25
+
+    assert counted.value("go_hold_changes") == 2
+    assert counted.value("hold_back_metres") == 0.3
+    assert counted.value("target_back_metres") == 0.45
+    assert counted.value("direction_flips") == 1
+    assert counted.value("replans") == 6
+    assert counted.value("envelope_distance_metres") == 0.25
+
+
+def test_a_distance_that_nobody_has_seen_is_not_told() -> None:
+    counted = Counted(Hall())
+
+    assert counted.value("envelope_distance_metres") is None
+    assert counted.value("replans") == 0

@@ -724,6 +724,9 @@ async def test_figures_of_a_fleet_are_told_to_prometheus(served: httpx.AsyncClie
     assert 'pendula_fleet_tick_seconds_count{fleet="hall"}' in text
     assert 'pendula_fleet_trucks{fleet="hall",health="HEALTHY"} 3.0' in text
     assert 'pendula_fleet_distance_metres_total{fleet="hall"}' in text
+    assert 'pendula_fleet_go_hold_changes{fleet="hall"}' in text
+    closest = next(one for one in text.splitlines() if one.startswith("pendula_fleet_envelope_distance_metres"))
+    assert 0 < float(closest.split()[-1]) < 100
 
 
 @dataclass

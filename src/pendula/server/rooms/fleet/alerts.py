@@ -50,6 +50,8 @@ def sentence_of(alert: Alert) -> str:
         return f"{why}; it keeps its place{_cut_off(alert.details)}"
     if alert.code == "FOREIGN_OCCUPANCY":
         return f"{who} stops: {alert.details.get('by') or 'another truck'} may be on its way"
+    if alert.code == "OCCUPANCY_CONFLICT":
+        return f"{who} stops: it and {alert.details.get('by') or 'another truck'} are where not both of them may be"
     if alert.code == "NO_COMMS":
         return f"{who} does not acknowledge its commands"
     if "robotIds" in alert.details:

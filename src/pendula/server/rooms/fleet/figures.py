@@ -1,4 +1,5 @@
-"""What is counted of served fleets for Prometheus (FLT-OBS-9): ticks, waits by reason, tasks, trucks, telemetry.
+"""What is counted of served fleets for Prometheus (FLT-OBS-9): ticks, waits by reason, tasks, trucks, telemetry,
+how much trucks swing and how close they came to each other.
 
 Numbers that only grow are counted as ticks tell them; those that come and go are read from the engines when somebody
 asks. Labels are names of fleets and codes of the contract: few, and none of them from outside.
@@ -16,9 +17,19 @@ from pendula.fleet.contracts.traffic import HoldReason
 from pendula.fleet.driving.records import Record
 from pendula.fleet.engine import FleetEngine
 from pendula.fleet.events import AlertRaised, FleetEvent, Incident, ReportDropped, TaskMoved, TickFailed, TickLate
+from pendula.fleet.runs import Watch
+from pendula.fleet.units import MILLION
 from pendula.fleet.views.reasons import resource_id
 
 MOVING_UM_S = 20_000
+# By the name of a swing: that of its gauge, what one of it is, and what it says.
+_SWINGS = {
+    "goHoldChanges": ("go_hold_changes", 1, "Most changes between GO and HOLD of a truck in 10 s"),
+    "holdBackUm": ("hold_back_metres", MILLION, "Farthest that hold points of a truck went back in 10 s"),
+    "targetBackUm": ("target_back_metres", MILLION, "Farthest that targets of a truck went back in 10 s"),
+    "directionFlips": ("direction_flips", 1, "Most changes of direction of a lane in 60 s"),
+    "replans": ("replans", 1, "Most new ways of a truck under way in 60 s"),
+}
 SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 
 
@@ -27,6 +38,9 @@ class Living(Protocol):
 
     @property
     def engine(self) -> FleetEngine: ...
+
+    @property
+    def watch(self) -> Watch: ...
 
 
 class Figures(Collector):
@@ -115,7 +129,26 @@ class Figures(Collector):
             longest.add_metric([name], max((now - one for one in since), default=0) / 1000)
             for resource, since_ms in sorted(_waited_for(records).items()):
                 places.add_metric([name, resource], (now - since_ms) / 1000)
-        yield from (trucks, age, open_tasks, longest, places)
+        yield from (trucks, age, open_tasks, longest, places, *self._watched())
+
+    def _watched(self) -> Iterator[Metric]:
+        """The worst of each, which a look now and then would miss."""
+        loops = sorted(self._loops().items())
+        for swing, (gauge, one, sentence) in _SWINGS.items():
+            family = _gauge(gauge, sentence)
+            for name, loop in loops:
+                family.add_metric([name], loop.watch.swings.most(swing) / one)
+            yield family
+        closest = _gauge("envelope_distance_metres", "Least distance of two envelopes at the places that trucks report")
+        for name, loop in loops:
+            if loop.watch.closest.least_m is not None:
+                closest.add_metric([name], loop.watch.closest.least_m)
+        yield closest
+
+
+def _gauge(name: str, sentence: str) -> GaugeMetricFamily:
+    said = f"{sentence}, since the server serves the fleet."
+    return GaugeMetricFamily(f"pendula_fleet_{name}", said, labels=["fleet"])
 
 
 def _waited_for(records: Sequence[Record]) -> dict[str, int]:

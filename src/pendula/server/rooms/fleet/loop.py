@@ -19,7 +19,7 @@ from pendula.fleet.engine import LOGGING_DEGRADED, LOGGING_RESTORED, FleetEngine
 from pendula.fleet.events import AlertRaised, FleetEvent, Incident, OperatorAnswered, TaskEventRefused
 from pendula.fleet.gateway import Selected, abilities
 from pendula.fleet.operators import is_same
-from pendula.fleet.runs import Bundler, RingJournal
+from pendula.fleet.runs import Bundler, RingJournal, Watch
 from pendula.fleet.tasks import OperationDone, TaskEvent
 from pendula.fleet.units import MILLION
 from pendula.fleet.views.reasons import code_of, hold_reason
@@ -103,6 +103,7 @@ class FleetLoop:
         self._again: tuple[TaskEvent, ...] = ()
         self._failures = 0
         self._figures = figures
+        self.watch = Watch(self.engine.traffic.records, self.engine.config.traffic)
         self._actions: list[Asked] = []
         self._events: list[tuple[TaskEvent, asyncio.Future[TaskEventRefused | None]]] = []
         self._said: list[tuple[None, asyncio.Future[None]]] = []
@@ -244,6 +245,8 @@ class FleetLoop:
             self.trucks.send(Selected(orders.aims, self._can))
         self.trucks.follow(engine.traffic.records)
         self._note(engine, outcome.events)
+        if engine.last is not None and took_place(outcome):
+            self.watch.note(engine.last)
         self._figures.waited(self.host.name, period_ms, _standing(engine))
         if self._journal.bundler is not None:
             self._journal.bundler.hear(outcome.events, engine.now())

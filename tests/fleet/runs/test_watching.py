@@ -1,0 +1,73 @@
+"""What is watched of trucks while they are served: from what they report, and only of those that say where they are."""
+
+import dataclasses
+
+import pytest
+from msgspec.structs import replace
+
+from pendula.fleet.contracts.traffic import CommandMode
+from pendula.fleet.driving.records import Waiting
+from pendula.fleet.runs import Watch
+from tests.fleet.health.troubled import Hall
+
+
+def watched(hall: Hall, ticks: int) -> Watch:
+    watch = Watch(hall.traffic.records, hall.params)
+    for _ in range(ticks):
+        watch.note(hall.step())
+    return watch
+
+
+@pytest.mark.req("FLT-OBS-9", "FLT-OSC-10")
+def test_trucks_in_ordinary_traffic_keep_apart_and_do_not_swing() -> None:
+    watch = watched(Hall(), 600)
+
+    assert watch.closest.least_m is not None
+    assert watch.closest.least_m > 0
+    assert watch.swings.most("goHoldChanges") <= 2
+    assert max(watch.swings.most("holdBackUm"), watch.swings.most("targetBackUm")) <= 500_000
+    assert watch.swings.most("replans") <= 6
+
+
+@pytest.mark.req("FLT-OBS-9")
+def test_two_trucks_that_say_they_are_in_one_place_are_apart_by_nothing() -> None:
+    hall = Hall()
+    watch = Watch(hall.traffic.records, hall.params)
+    outputs = hall.step()
+    first, second, _ = outputs.scene.records
+    second.pose = first.pose
+    watch.note(outputs)
+
+    assert watch.closest.least_m == 0.0
+
+
+@pytest.mark.req("FLT-OBS-9")
+@pytest.mark.parametrize("trouble", ["jumped", "silent", "absent"])
+def test_a_truck_of_which_nobody_knows_where_it_is_came_near_nobody(trouble: str) -> None:
+    hall = Hall(2)
+    second = hall.drivers["R2"]
+    if trouble == "jumped":
+        hall.first.off = (second.x - hall.first.x, second.y - hall.first.y)
+        hall.step()
+    elif trouble == "silent":
+        hall.first.mute = True
+        hall.run(30)
+    else:
+        hall.first.mute = True
+        hall.record(0).absent = True
+
+    assert watched(hall, 1).closest.least_m is None
+
+
+@pytest.mark.req("FLT-OSC-10")
+def test_a_truck_that_is_told_to_go_and_to_hold_by_turns_swings() -> None:
+    hall = Hall()
+    watch = Watch(hall.traffic.records, hall.params)
+    outputs = hall.step()
+    one = outputs.scene.records[0]
+    one.waiting, one.hold_um = Waiting("WAIT_SPACING", 0, 1, None), 0
+    for mode in (CommandMode.GO, CommandMode.HOLD, CommandMode.GO):
+        aims = (replace(outputs.aims[0], mode=mode), *outputs.aims[1:])
+        watch.note(dataclasses.replace(outputs, aims=aims))
+
+    assert watch.swings.worst["goHoldChanges"][:2] == (2, "R1")
