@@ -2,6 +2,7 @@
 
 import asyncio
 import io
+import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from tests.server.rooms.fleet.halls import BASE, HALL, made
 
 pytestmark = pytest.mark.anyio
 HALL_AT = f"{BASE}/hall"
+PROFILE = Path(__file__).parents[3] / "fleet/golden/RobotProfile.json"
 
 
 @pytest.fixture
@@ -72,6 +74,25 @@ def failing(loop: FleetLoop, times: int, monkeypatch: pytest.MonkeyPatch) -> lis
 
     monkeypatch.setattr(FleetEngine, "_decide", decided)
     return failed
+
+
+@pytest.mark.req("FLT-RTP-13")
+@pytest.mark.parametrize(
+    ("capabilities", "verbs", "limited"), [(["pause"], ["pause"], False), (["stop", "speedLimit"], ["stop"], True)]
+)
+async def test_orders_have_what_their_trucks_can_obey(
+    app: FastAPI, capabilities: list[str], verbs: list[str], limited: bool
+) -> None:
+    profile = json.loads(PROFILE.read_bytes()) | {"capabilities": capabilities}
+    async with client_of(app) as client:
+        fleet = HALL | {"profiles": [profile]}
+        answer = await client.post(BASE, params={"name": "hall", "live": True}, json=fleet)
+        assert answer.status_code == 201, answer.text
+        commands = (await client.get(f"{HALL_AT}/orders")).json()["commands"]
+
+    # Nobody was heard yet.
+    assert [(one["mode"], one["verbs"]) for one in commands] == [("STOP", verbs)] * 3
+    assert [("speedLimitMps" in one) for one in commands] == [limited] * 3
 
 
 @pytest.mark.req("FLT-FAIL-16")
