@@ -74,6 +74,9 @@ _PLACED = (
 )
 _CLEARED = "; its fault is cleared, and it goes on when a way from where it stands leaves the others theirs"
 _NOT_TURNING = "{robot} stops: it was told to turn and does not"
+_CANNOT_TURN = (
+    "{robot} stops: it has to turn here and cannot turn on the spot; somebody has to turn it and clear its fault"
+)
 UNDER_WAY = "UNDER_WAY"
 
 
@@ -116,7 +119,7 @@ def sentence(told: reasons.Reason, not_done: str | None = None) -> str:
     if told.code == Stop.STALE_TELEMETRY and told.unheard is not None:
         pattern = _UNHEARD[told.unheard]
     if told.code == Stop.STUCK and told.turning:
-        pattern = _NOT_TURNING
+        pattern = _NOT_TURNING if told.turns else _CANNOT_TURN
     if told.code == Stop.ROBOT_FAULT and not_done is not None:
         pattern = _NOT_DONE
     if told.removed:

@@ -27,6 +27,17 @@ class MoveStyle(StrEnum):
     BACKWARD = "backward"
 
 
+class Verb(StrEnum):
+    """What a truck is told, in words of its own."""
+
+    GO = "go"
+    HOLD = "hold"
+    TURN = "turn"
+    STOP = "stop"
+    PAUSE = "pause"
+    RESUME = "resume"
+
+
 class CurveKind(StrEnum):
     STRAIGHT = "Straight"
     POLYLINE = "Polyline"

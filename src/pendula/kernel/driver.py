@@ -142,7 +142,7 @@ class Driver(Generic[C, E]):
         self._outside: Outside = outside if outside is not None else Nobody()
         self._clock = clock
         self._snapshot_every = snapshot_every
-        self._journal_bytes = journal_bytes
+        self.journal_bytes = journal_bytes
         self._keep_events = keep_events
         self._since_snapshot = 0
         self._bytes_at_snapshot = journal.total_bytes
@@ -265,11 +265,11 @@ class Driver(Generic[C, E]):
             raise WorldBroken("A command was broken off in its middle; close, and recover from the journal")
         if self.journal.disk_low:
             raise DiskLow("The disk is nearly full; no new input is taken until there is room")
-        if self.journal.total_bytes > self._journal_bytes and not self._make_room():
+        if self.journal.total_bytes > self.journal_bytes and not self._make_room():
             raise JournalFull(
-                f"The journal has {self.journal.total_bytes} bytes; the limit is {self._journal_bytes}",
+                f"The journal has {self.journal.total_bytes} bytes; the limit is {self.journal_bytes}",
                 value=self.journal.total_bytes,
-                allowed=self._journal_bytes,
+                allowed=self.journal_bytes,
             )
 
     def _make_room(self) -> bool:
@@ -280,14 +280,14 @@ class Driver(Generic[C, E]):
         for _ in range(2):
             self._snapshot()
         self.flush()
-        self.journal.prune(self._journal_bytes // 2)
+        self.journal.prune(self.journal_bytes // 2)
         self._room_made_at = self.journal.durable_n
-        return self.journal.total_bytes <= self._journal_bytes
+        return self.journal.total_bytes <= self.journal_bytes
 
     def _snapshot_is_due(self) -> bool:
         # By bytes too: pruning needs two snapshots well within the journal's limit.
         grown = self.journal.total_bytes - self._bytes_at_snapshot
-        return self._since_snapshot >= self._snapshot_every or grown > self._journal_bytes // 8
+        return self._since_snapshot >= self._snapshot_every or grown > self.journal_bytes // 8
 
     def _snapshot(self) -> None:
         """Never fails: without a snapshot the inputs are still there, and recovery takes longer."""
@@ -302,8 +302,8 @@ class Driver(Generic[C, E]):
             raise
         except Exception as trouble:
             self._note({"snapshot": in_words(trouble)})
-        if self.journal.total_bytes > self._journal_bytes // 2:
-            self.journal.prune(self._journal_bytes // 2)
+        if self.journal.total_bytes > self.journal_bytes // 2:
+            self.journal.prune(self.journal_bytes // 2)
         # With its own size, which is not flushed yet: a large state must not make the next snapshot due at once.
         self._bytes_at_snapshot = self.journal.total_bytes + size
 

@@ -3,9 +3,8 @@
 import pytest
 from msgspec.structs import replace
 
-from pendula.fleet.contracts.traffic import Acknowledgement, CommandMode, RollingTargetCommand
-from pendula.fleet.gateway import Capability, Outbox, RobotRefused, register
-from pendula.fleet.gateway.registration import verb
+from pendula.fleet.contracts.traffic import Acknowledgement, RollingTargetCommand
+from pendula.fleet.gateway import Outbox, RobotRefused, register
 from pendula.fleet.samples import FL_STD
 from pendula.fleet.scenarios import Run, shipped
 from pendula.fleet.scenarios.model import ScenarioEvent
@@ -36,14 +35,6 @@ def test_a_scenario_with_such_a_truck_does_not_begin() -> None:
 
     with pytest.raises(RobotRefused):
         Run(mute)
-
-
-@pytest.mark.req("FLT-RTP-13")
-def test_what_a_truck_can_do_selects_what_it_is_told() -> None:
-    pauses = frozenset({Capability.PAUSE})
-
-    assert verb(CommandMode.STOP, register([FL_STD])["FL-STD"]) == "stop"
-    assert (verb(CommandMode.STOP, pauses), verb(CommandMode.TURN, pauses)) == ("pause", "hold")
 
 
 @pytest.mark.req("FLT-RTP-8")

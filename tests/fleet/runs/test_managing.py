@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from msgspec import UNSET
 
+from pendula.fleet.contracts.traffic import RollingTargetCommand
 from pendula.fleet.engine import FleetEngine
 from pendula.fleet.gateway import RobotRefused
 from pendula.fleet.gateway.protocol import Received
@@ -18,11 +20,13 @@ class _Hall:
 
     def __init__(self) -> None:
         self.sent: list[int] = []
+        self.verbs: set[tuple[object, object, object]] = set()
         self.now = 0
         self.takes_ms = 0
 
-    def send(self, commands: Sequence[object]) -> None:
+    def send(self, commands: Sequence[RollingTargetCommand]) -> None:
         self.sent.append(len(commands))
+        self.verbs |= {(one.mode.value, one.verbs, one.speedLimitMps) for one in commands}
 
     def announce(self, routes: Sequence[object]) -> None: ...
 
@@ -63,6 +67,22 @@ def test_a_fleet_with_a_truck_that_nobody_can_stop_is_not_managed(tmp_path: Path
         hall = _Hall()
         with pytest.raises(RobotRefused, match="no truck without a way to stop is let in"):
             Manager(recording, hall, hall.now_ms)
+
+
+@pytest.mark.req("FLT-RTP-13")
+def test_trucks_that_can_only_be_paused_are_told_so(tmp_path: Path) -> None:
+    config, _ = head_on(10)
+    assert isinstance(config, dict)
+    paused = {**config, "profiles": [{**one, "capabilities": ["pause"]} for one in config["profiles"]]}
+    hall = _Hall()
+    with Recording.begin(FleetEngine.create(paused), paused, recording_disk(tmp_path)) as recording:
+        manager = Manager(recording, hall, hall.now_ms)
+        # The same old reports: soon nobody is heard any more, and all have to stop.
+        for hall.now in range(0, 3_000, 100):
+            manager.tick()
+
+    assert ("STOP", ("pause",), UNSET) in hall.verbs
+    assert {limit for _, _, limit in hall.verbs} == {UNSET}
 
 
 @pytest.mark.req("FLT-FAIL-16")

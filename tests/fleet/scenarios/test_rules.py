@@ -54,6 +54,22 @@ def test_a_truck_that_cannot_stop_in_time_is_stopped_and_the_requirement_is_name
     assert run.engine.why({"robot": "R1"}).code != "STOP_INVARIANT"
 
 
+def test_that_a_truck_is_too_fast_to_stop_is_told_once_as_long_as_it_lasts() -> None:
+    run = Run(shipped("arrival"))
+    run.run(20_000)
+
+    def codes(ticks: int, v_um_s: int) -> list[str]:
+        found = []
+        for _ in range(ticks):
+            run.world.latest[0] = replace(run.world.latest[0], at_ms=run.now_ms, v_um_s=v_um_s)
+            found += [one.code for one in run.step().alerts]
+        return found
+
+    assert codes(7, 4_800_000) == ["SAFETY_STOP"]
+    assert codes(2, 0) == []
+    assert codes(2, 4_800_000) == ["SAFETY_STOP"]
+
+
 @pytest.mark.req("FLT-TEST-47", "FLT-COR-3")
 def test_a_truck_that_is_told_a_stop_line_it_cannot_keep_is_found_from_outside() -> None:
     run = Run(shipped("arrival"))

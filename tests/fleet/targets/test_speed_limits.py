@@ -1,5 +1,7 @@
 """Speeds from which a truck stops where it has to."""
 
+from decimal import Decimal
+
 import pytest
 from msgspec.structs import replace
 
@@ -50,6 +52,7 @@ def test_no_command_asks_for_more_than_the_limit_of_the_edge_a_truck_is_on() -> 
     told: dict[bool, list[float]] = {True: [], False: []}
     for _ in range(500):
         (command,) = yard.step().commands
+        assert isinstance(command.speedLimitMps, Decimal)
         told[10 < command.currentS < 20].append(float(command.speedLimitMps))
 
     assert max(told[False]) == 1.2

@@ -149,6 +149,7 @@ class Yard:
             assert one.plan is not None
             assert one.plan.route_id == command.routeId
             left = micro(command.targetS) - one.s
+            assert isinstance(command.speedLimitMps, Decimal)
             speed = min(micro(command.speedLimitMps), one.v + profile.accel_um_s2 * TICK_MS // 1000)
             move = min(speed * TICK_MS // 1000, left)
             one.v = 0 if move == left else speed

@@ -109,6 +109,44 @@ async def test_an_engine_that_was_closed_stays_closed_over_restarts_until_somebo
     assert opened == again == {"purses": [purse("ready")]}
 
 
+@pytest.mark.parametrize(("most", "shares"), [(64, [8] * 8 + [9, 10]), (2, [2, 2])])
+async def test_engines_that_come_share_the_journal_bytes_of_their_room_when_there_are_many(
+    settings: Settings, most: int, shares: list[int]
+) -> None:
+    whole = 720_000_000
+    given = msgspec.structs.replace(settings, limits={"journal_bytes": whole, "engines": most})
+    async with running(given, [COUNTING]) as app, client_of(app) as client:
+        supervisor, found = app.state.supervisor, []
+        for number in range(len(shares)):
+            assert (await make(client, name=f"p{number}")).status_code == 201
+            found.append({one.driver.journal_bytes for one in supervisor.hosts()})
+        # One that is closed keeps its journal, and its share.
+        await client.post(f"{BASE}/p0/close", json={})
+        closed = {one.driver.journal_bytes for one in supervisor.hosts()}
+        await supervisor.remove(COUNTING, "p0")
+        removed = {one.driver.journal_bytes for one in supervisor.hosts()}
+
+    assert found == [{whole // share} for share in shares]
+    assert closed == found[-1]
+    assert removed == found[-2]
+
+
+async def test_a_journal_that_is_larger_than_its_new_share_is_cut_and_goes_on(settings: Settings) -> None:
+    given = msgspec.structs.replace(settings, limits={"journal_bytes": 80_000, "segment_bytes": 1_000, "engines": 1})
+    async with running(given, [COUNTING]) as app, client_of(app) as client:
+        await make(client, add=5)
+        host = app.state.supervisor.host("tally", "red")
+        for _ in range(100):
+            assert (await client.post(f"{BASE}/red/commands", json={"type": "add", "amount": 1})).status_code == 200
+        before = host.journal.total_bytes
+        host.allow(before // 2)
+        after = await client.post(f"{BASE}/red/commands", json={"type": "add", "amount": 1})
+
+        assert after.status_code == 200, after.text
+        assert host.journal.total_bytes < before // 2
+        assert (await client.get(f"{BASE}/red/state")).json()["state"]["total"] == 106
+
+
 async def test_that_an_engine_is_closed_is_written_down_before_it_is(
     settings: Settings, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,6 +1,5 @@
-"""The payloads of the running system as typed models: states, requests, locks, commands, tasks, operators, ticks.
-
-Members have the names of the public contract; those of the base are kept, others may be added.
+"""The payloads of the running system as typed models: states, locks, commands, tasks, operators, ticks. Members have
+the names of the public contract; those of the base are kept, others may be added.
 """
 
 from enum import StrEnum
@@ -8,7 +7,7 @@ from enum import StrEnum
 from msgspec import UNSET, Struct, UnsetType
 
 from pendula.fleet.contracts.maps import Number
-from pendula.fleet.model import MoveStyle
+from pendula.fleet.model import MoveStyle, Verb
 from pendula.kernel.canonical import Json
 
 
@@ -294,9 +293,10 @@ class RollingTargetCommand(Struct, frozen=True):
     target: PoseContract
     pathSlice: tuple[tuple[Number, Number], ...]
     movestyle: MoveStyle
-    speedLimitMps: Number
     validForMs: int
+    speedLimitMps: Number | UnsetType = UNSET
     targetYaw: Number | UnsetType = UNSET
+    verbs: tuple[Verb, ...] | UnsetType = UNSET
 
 
 class Acknowledgement(Struct, frozen=True):

@@ -2,6 +2,7 @@
 
 protocol          `Gateway`: what goes out and what comes in
 registration      which trucks are let in: those that can be stopped
+selection         what a truck is told, by what it can do
 reception         what it hands over, made fit to be decided upon
 acknowledgements  newest commands only, and a watchdog for trucks that have none
 """
@@ -10,5 +11,17 @@ from pendula.fleet.gateway.acknowledgements import Outbox
 from pendula.fleet.gateway.protocol import Gateway, Received
 from pendula.fleet.gateway.reception import GatewayFailed, heard
 from pendula.fleet.gateway.registration import Capability, RobotRefused, register
+from pendula.fleet.gateway.selection import Selected, abilities
 
-__all__ = ["Capability", "Gateway", "GatewayFailed", "Outbox", "Received", "RobotRefused", "heard", "register"]
+__all__ = [
+    "Capability",
+    "Gateway",
+    "GatewayFailed",
+    "Outbox",
+    "Received",
+    "RobotRefused",
+    "Selected",
+    "abilities",
+    "heard",
+    "register",
+]

@@ -1,9 +1,8 @@
-"""Which trucks are let in: those that can be stopped. What else a truck can do selects what it is told."""
+"""Which trucks are let in: those that can be stopped."""
 
 from collections.abc import Iterable
 from enum import StrEnum
 
-from pendula.fleet.contracts.traffic import CommandMode
 from pendula.fleet.trucks.profiles import RobotProfile
 from pendula.kernel.errors import InputRefused
 
@@ -39,15 +38,3 @@ def _capabilities(profile: RobotProfile) -> frozenset[Capability]:
         message = f"{profile.profile_id} can neither be stopped nor paused: no truck without a way to stop is let in"
         raise RobotRefused(message, profileId=profile.profile_id)
     return found
-
-
-def verb(mode: CommandMode, can: frozenset[Capability]) -> str:
-    """What a truck that can do so much is told for a mode: a stop as it knows it, a turn only if it turns."""
-    match mode:
-        case CommandMode.STOP:
-            return "stop" if Capability.STOP in can else "pause"
-        case CommandMode.TURN if Capability.TURN_IN_PLACE not in can:
-            # It stands in its node until somebody turns it.
-            return "hold"
-        case _:
-            return mode.value.lower()

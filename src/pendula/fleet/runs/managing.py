@@ -16,6 +16,7 @@ from pendula.fleet.events import FleetEvent
 from pendula.fleet.gateway.protocol import Gateway, Received
 from pendula.fleet.gateway.reception import heard
 from pendula.fleet.gateway.registration import register
+from pendula.fleet.gateway.selection import Selected, abilities
 from pendula.fleet.runs.recording import Recording
 from pendula.fleet.tasks import OperationDone, TaskEvent
 from pendula.kernel.driver import EngineDefect
@@ -39,6 +40,7 @@ class Manager:
         self.withheld = 0
         self.trouble: str | None = None
         self._gateway = gateway
+        self._can = abilities(recording.engine.traffic.records)
         self._now_ms = now_ms
         self._ticks = threading.Lock()
         # What went wrong and was not told yet, operations that are done and are in no tick yet, and whether routes and
@@ -104,7 +106,7 @@ class Manager:
             if late or not orders.commands:
                 self.withheld += 1
             else:
-                self._gateway.send(orders.commands)
+                self._gateway.send(Selected(orders.aims, self._can))
         except Exception as error:
             self.withheld += 1
             self.trouble = self.trouble or _words(error)

@@ -14,7 +14,7 @@ from pendula.fleet.compiler.compile import compile_map
 from pendula.fleet.contracts.traffic import OperatorAction, Phase
 from pendula.fleet.engine import FleetEngine, OrdersOut, config_form
 from pendula.fleet.events import FleetEvent
-from pendula.fleet.gateway import Gateway, register
+from pendula.fleet.gateway import Gateway, Selected, abilities, register
 from pendula.fleet.network.transitions import truck_yaw
 from pendula.fleet.pictures.moment import ShownTruck
 from pendula.fleet.routing.planner import Anchor, AtNode, OnEdge
@@ -87,6 +87,7 @@ class Run:
         self.world = World(self.site, starts, scenario.world, scenario.seed)
         # The way to the trucks of this world; whoever connects real ones puts another in its place.
         self.gateway: Gateway = SimulatedGateway(self.world)
+        self._can = abilities(self.engine.traffic.records)
         names = tuple(one.robot_id for one in self.robots)
         self._number = {name: number for number, name in enumerate(names)}
         self.judge = Judge(names, [one.profile for one in starts])
@@ -259,7 +260,7 @@ class Run:
         gateway = self.gateway
         gateway.announce(orders.routes)
         gateway.operate(orders.operations)
-        gateway.send(orders.commands)
+        gateway.send(Selected(orders.aims, self._can))
 
     def _discs(self, outputs: TickOutputs) -> list[Disc]:
         """Every node that is locked belongs to one truck alone."""

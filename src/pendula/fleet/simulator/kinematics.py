@@ -25,6 +25,8 @@ _THERE_UM = 1_000
 # How near to a node, and how fast, a truck creeps up to it by itself.
 _CREEP_UM = 200_000
 _CREEP_UM_S = 100_000
+# Of a truck that is told no limit: its own is the least.
+_NO_LIMIT_UM_S = 1_000 * MILLION
 
 
 class Order(Struct, frozen=True, gc=False):
@@ -42,14 +44,14 @@ class Order(Struct, frozen=True, gc=False):
 
 def order_of(command: RollingTargetCommand) -> Order:
     """What a truck makes of a command it reads."""
-    yaw = command.targetYaw
+    yaw, limit = command.targetYaw, command.speedLimitMps
     return Order(
         seq=command.seq,
         mode=command.mode,
         route=(command.routeId, command.revision),
         target_um=int(command.targetS * MILLION),
         stop_line_um=int(command.stopLineS * MILLION),
-        limit_um_s=int(command.speedLimitMps * MILLION),
+        limit_um_s=_NO_LIMIT_UM_S if isinstance(limit, UnsetType) else int(limit * MILLION),
         yaw_urad=None if isinstance(yaw, UnsetType) else int(yaw * MILLION),
         valid_ms=command.validForMs,
     )

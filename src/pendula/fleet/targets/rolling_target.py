@@ -65,7 +65,10 @@ class Told(Sequence[RollingTargetCommand]):
     def __getitem__(self, at: slice) -> tuple[RollingTargetCommand, ...]: ...
 
     def __getitem__(self, at: int | slice) -> RollingTargetCommand | tuple[RollingTargetCommand, ...]:
-        return tuple(one.command() for one in self.aims[at]) if isinstance(at, slice) else self.aims[at].command()
+        return tuple(map(self.form, self.aims[at])) if isinstance(at, slice) else self.form(self.aims[at])
+
+    def form(self, aim: Aim) -> RollingTargetCommand:
+        return aim.command()
 
 
 class Lookahead(Struct, frozen=True):

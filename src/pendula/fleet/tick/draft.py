@@ -73,6 +73,8 @@ class Draft:
     starving: Record | None = None
     order: list[Record] = field(default_factory=list)
     queue: Queue = field(default_factory=Queue)
+    # Trucks that were too fast to stop before their stop lines a tick ago, which was told then.
+    too_fast: set[int] = field(default_factory=set)
     # Trucks that hold more than before, or something else.
     touched: set[int] = field(default_factory=set)
     accepted: list[RoutePlan] = field(default_factory=list)

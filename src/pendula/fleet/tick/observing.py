@@ -34,7 +34,7 @@ AHEAD_MS = 200
 _MOST = 10**15
 
 
-class TruckReport(Struct, frozen=True, rename="camel", gc=False):
+class TruckReport(Struct, frozen=True, forbid_unknown_fields=True, rename="camel", gc=False):
     """What a truck says of itself, in whole micrometres, microradians and milliseconds."""
 
     robot_id: str

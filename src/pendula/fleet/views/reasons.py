@@ -53,8 +53,9 @@ class Reason:
     unheard: Unheard | None = None
     # Of a truck that is cut off: with which code the one that stands in its only way does so.
     cut_off_by: str | None = None
-    # Whether a stuck truck was to turn, and whether one that has to stop drives on.
+    # Whether a stuck truck was to turn, whether it can, and whether one that has to stop drives on.
     turning: bool = False
+    turns: bool = True
     defiant: bool = False
     # Whether an operator has freed its place: it is no longer where it was.
     removed: bool = False
@@ -164,6 +165,7 @@ def why(record: Record, records: list[Record], now_ms: int, place: int | None) -
         unheard=_unheard(record),
         cut_off_by=_cut_off_by(record, records),
         turning=record.stuck_at == "TURN",
+        turns="turnInPlace" in record.profile.capabilities,
         defiant=record.defiant,
         removed=record.doubt is not None and record.doubt.low_um >= NOWHERE_UM,
         cleared=record.stop_code == Stop.OVERRUN and record.latched is None,

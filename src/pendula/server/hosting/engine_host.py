@@ -132,7 +132,15 @@ class EngineHost:
                 PastEngines(driver.journal, driver.engine_at),
                 Moments(driver.journal, self._incidents),
             )
+            # It may have become another while the journal was opened.
+            driver.journal_bytes = self._journal_bytes
             self._driver = driver
+
+    def allow(self, journal_bytes: int) -> None:
+        """So many bytes its journal may have from now on; what is too much is pruned with the next command."""
+        self._journal_bytes = journal_bytes
+        if self._driver is not None:
+            self._driver.journal_bytes = journal_bytes
 
     def _recover_or_begin_anew(
         self, disk: Callable[[], Disk], config: Json, outdated: Callable[[OtherDecisions], None] | None

@@ -15,6 +15,7 @@ from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Engine, Outcome, Outside
 from pendula.kernel.errors import PendulaError
 from pendula.kernel.journal import FileJournal, Journal
+from pendula.kernel.limits import ENGINES, JOURNAL_BYTES
 from pendula.kernel.wallclock import WallClock
 from pendula.server.hosting.choices import ChoicesView
 from pendula.server.hosting.engine_host import EngineHost
@@ -23,6 +24,9 @@ from pendula.server.http.envelope import ErrorTranslator
 from pendula.server.metrics import Metrics
 from pendula.server.settings import Settings
 from pendula.server.views import EngineSummary, State
+
+# Into so many parts the limit of journals is divided at least, where engines come and go.
+SHARES = 8
 
 
 class Demo(Struct, frozen=True):
@@ -199,3 +203,10 @@ class RoomSpec(Struct, frozen=True):
         """What the engines of the room are; only for rooms that have some."""
         assert self.engine is not None, self.name
         return self.engine
+
+    def journal_bytes(self, engines: int, settings: Settings) -> int:
+        """How large the journal of each of so many engines may be, open or shut. The limit is the room's: they share it
+        evenly, so that none can starve another. Where more may come any time there is room for some of them: a long
+        journal is slow to open, and is cut when more come than that."""
+        least = min(SHARES, settings.allowed(ENGINES)) if self.lifecycle else 1
+        return settings.allowed(JOURNAL_BYTES) // max(least, engines)

@@ -106,16 +106,11 @@ class Supervisor:
             creation.sweep(self._data.journal(room.name, room.name).parent)
             for name in self._data.strangers(room.name):
                 log.warning("no_engine", room=room.name, folder=name, problem="a link, or not the name of an engine")
-            wanted = self._wanted(room, self._data)
-            for name, config in wanted:
-                host = self._add(room, name, len(wanted))
+            for name, config in self._wanted(room, self._data):
+                host = self._add(room, name)
                 self._tasks.append(asyncio.create_task(self._start(room, host, config)))
 
-    def _add(self, room: RoomSpec, name: str, engines: int) -> EngineHost:
-        # The limit is the room's: its engines share it evenly, so that none can starve another. Where more may come
-        # any time, each has the share it would have if all were there.
-        sharing = self.settings.allowed(ENGINES) if room.lifecycle else engines
-        share = self.settings.allowed(JOURNAL_BYTES) // sharing
+    def _add(self, room: RoomSpec, name: str) -> EngineHost:
         host = EngineHost(
             room.name,
             name,
@@ -123,7 +118,7 @@ class Supervisor:
             settings=self.settings,
             metrics=self.metrics,
             clock=self.clock,
-            journal_bytes=share,
+            journal_bytes=self.settings.allowed(JOURNAL_BYTES),
             advance=room.advance,
             bound=room.bound,
             outside=self._outside(room),
@@ -132,7 +127,13 @@ class Supervisor:
             incidents=room.incidents,
         )
         self._hosts[room.name][name] = host
+        self._share_out(room)
         return host
+
+    def _share_out(self, room: RoomSpec) -> None:
+        share = room.journal_bytes(len(self.known(room.name)), self.settings)
+        for host in self._hosts[room.name].values():
+            host.allow(share)
 
     async def _start(self, room: RoomSpec, host: EngineHost, config: Json) -> None:
         assert self._data is not None
@@ -242,7 +243,7 @@ class Supervisor:
                 outside=self._outside(room),
                 min_free_bytes=self.settings.allowed(MIN_FREE_BYTES),
             )
-            await self._start(room, self._add(room, name, 1), None)
+            await self._start(room, self._add(room, name), None)
             return outcomes
 
     def require_place(self, room: str, name: str) -> None:
@@ -270,7 +271,7 @@ class Supervisor:
             if name not in self.known(room.name):
                 self.host(room.name, name)
             await self._remember(room, name, shut=False)
-            await self._start(room, self._add(room, name, 1), None)
+            await self._start(room, self._add(room, name), None)
 
     async def _remember(self, room: RoomSpec, name: str, *, shut: bool) -> None:
         assert self._data is not None
@@ -282,6 +283,7 @@ class Supervisor:
             if name not in self.known(room.name) or name in self._hosts[room.name]:
                 await self._shut(self.host(room.name, name))
             await asyncio.to_thread(creation.remove, self._place(room.name, name))
+            self._share_out(room)
 
     def known(self, room: str) -> list[str]:
         """The engines of a room, open or shut, sorted."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import io
+import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from tests.server.rooms.fleet.halls import BASE, HALL, made
 
 pytestmark = pytest.mark.anyio
 HALL_AT = f"{BASE}/hall"
+PROFILE = Path(__file__).parents[3] / "fleet/golden/RobotProfile.json"
 
 
 @pytest.fixture
@@ -72,6 +74,25 @@ def failing(loop: FleetLoop, times: int, monkeypatch: pytest.MonkeyPatch) -> lis
 
     monkeypatch.setattr(FleetEngine, "_decide", decided)
     return failed
+
+
+@pytest.mark.req("FLT-RTP-13")
+@pytest.mark.parametrize(
+    ("capabilities", "verbs", "limited"), [(["pause"], ["pause"], False), (["stop", "speedLimit"], ["stop"], True)]
+)
+async def test_orders_have_what_their_trucks_can_obey(
+    app: FastAPI, capabilities: list[str], verbs: list[str], limited: bool
+) -> None:
+    profile = json.loads(PROFILE.read_bytes()) | {"capabilities": capabilities}
+    async with client_of(app) as client:
+        fleet = HALL | {"profiles": [profile]}
+        answer = await client.post(BASE, params={"name": "hall", "live": True}, json=fleet)
+        assert answer.status_code == 201, answer.text
+        commands = (await client.get(f"{HALL_AT}/orders")).json()["commands"]
+
+    # Nobody was heard yet.
+    assert [(one["mode"], one["verbs"]) for one in commands] == [("STOP", verbs)] * 3
+    assert [("speedLimitMps" in one) for one in commands] == [limited] * 3
 
 
 @pytest.mark.req("FLT-FAIL-16")
@@ -180,6 +201,17 @@ async def test_that_an_operation_is_over_is_answered_when_it_is_written_down(
     written = [bytes(one.body) for one in loop.host.journal.read() if one.kind == "input"]
     assert answer.status_code == 204
     assert any(b'"type":"operation' in one for one in written)
+
+
+async def test_a_member_of_a_report_that_is_not_known_is_refused_with_the_nearest_name(
+    client: httpx.AsyncClient, loop: FleetLoop
+) -> None:
+    report = {"robotId": "R1", "atMs": 0, "xUm": 0, "yUm": 0, "yawUrad": 0, "vUmS": 0, "lastAckseq": 4}
+    answer = await client.post(f"{HALL_AT}/reports", json={"reports": [report]})
+
+    assert answer.status_code == 422
+    assert "lastAckseq" in answer.text
+    assert "did you mean lastAckSeq?" in answer.text
 
 
 async def test_who_waits_for_a_tick_when_the_fleet_ends_is_told_so(

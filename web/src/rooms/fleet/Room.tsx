@@ -102,15 +102,16 @@ function Fleet({ now, map, address, live, busy, chosen, onChoose, onDone }: Flee
   );
 }
 
-function Figures({ now }: { readonly now: FleetNow }) {
+export function Figures({ now }: { readonly now: FleetNow }) {
   const count = (word: string) => now.trucks.filter((truck) => condition(truck) === word).length;
+  const done = now.counts["DONE"] ?? 0;
   const ill = now.trucks.filter(({ health, paused }) => paused || health !== "HEALTHY").length;
   return (
     <Readouts>
       <Readout name="time" value={fleetTime(now.now)} unit={`tick ${integer(now.tick)}`} />
       <Readout name="driving" value={integer(count("drives"))} />
       <Readout name="waiting" value={integer(count("waits"))} />
-      <Readout name="done" value={integer(now.counts["DONE"] ?? 0)} unit="tasks" />
+      <Readout name="done" value={integer(done)} unit={done === 1 ? "task" : "tasks"} />
       {ill > 0 && <Readout name="stopped" value={integer(ill)} alarm />}
       {now.override && <Readout name="map" value="not LIVE, overridden" alarm />}
       {now.degraded !== null && <Readout name="journal" value={`not written: ${now.degraded}`} alarm />}

@@ -17,6 +17,7 @@ from pendula.fleet.commands import Tick
 from pendula.fleet.contracts.traffic import HoldReason, OperatorAction, OperatorAnswer
 from pendula.fleet.engine import LOGGING_DEGRADED, LOGGING_RESTORED, FleetEngine, took_place
 from pendula.fleet.events import AlertRaised, FleetEvent, Incident, OperatorAnswered, TaskEventRefused
+from pendula.fleet.gateway import Selected, abilities
 from pendula.fleet.operators import is_same
 from pendula.fleet.runs import Bundler, RingJournal, Watch
 from pendula.fleet.tasks import OperationDone, TaskEvent
@@ -97,6 +98,7 @@ class FleetLoop:
             if simulation is None
             else SimulatedTrucks(self.engine, simulation)
         )
+        self._can = abilities(self.engine.traffic.records)
         # What a tick that failed had to say of operations.
         self._again: tuple[TaskEvent, ...] = ()
         self._failures = 0
@@ -240,7 +242,7 @@ class FleetLoop:
         self.trucks.announce(orders.routes)
         self.trucks.operate(orders.operations if self.simulation else engine.dispatch.operations())
         if not self._is_late(before, period_ms):
-            self.trucks.send(orders.commands)
+            self.trucks.send(Selected(orders.aims, self._can))
         self.trucks.follow(engine.traffic.records)
         self._note(engine, outcome.events)
         if engine.last is not None and took_place(outcome):

@@ -1,0 +1,113 @@
+"""What a truck can do selects what it is told, and what it is told is all that changes (FLT-RTP-13)."""
+
+from collections.abc import Sequence
+
+import pytest
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from pendula.fleet import explain
+from pendula.fleet.contracts.traffic import CommandMode, RollingTargetCommand
+from pendula.fleet.gateway import Gateway, Selected
+from pendula.fleet.gateway.protocol import Received
+from pendula.fleet.gateway.selection import verbs
+from pendula.fleet.routing.route_plan import RoutePlan
+from pendula.fleet.samples import FL_STD
+from pendula.fleet.scenarios import Run, shipped
+from pendula.fleet.tasks import Operation
+
+ALL = frozenset(FL_STD.capabilities)
+
+
+class Listening:
+    """A gateway that remembers what goes through it."""
+
+    def __init__(self, inner: Gateway) -> None:
+        self._inner = inner
+        self.told: list[RollingTargetCommand] = []
+
+    def send(self, commands: Sequence[RollingTargetCommand]) -> None:
+        self.told += commands
+        self._inner.send(commands)
+
+    def announce(self, routes: Sequence[RoutePlan]) -> None:
+        self._inner.announce(routes)
+
+    def operate(self, operations: Sequence[Operation]) -> None:
+        self._inner.operate(operations)
+
+    def received(self) -> Received:
+        return self._inner.received()
+
+
+def without(*missing: str, scenario: str = "crossing-turn") -> tuple[Run, Listening]:
+    """A run whose trucks can do everything else, and what they are told."""
+    told = shipped(scenario)
+    can = tuple(one for one in FL_STD.capabilities if one not in missing)
+    run = Run(replace(told, profiles=tuple(replace(one, capabilities=can) for one in told.profiles)))
+    run.gateway = listening = Listening(run.gateway)
+    return run, listening
+
+
+@pytest.mark.req("FLT-RTP-13")
+@pytest.mark.parametrize(
+    ("mode", "can", "told"),
+    [
+        (CommandMode.STOP, ALL, ("stop",)),
+        (CommandMode.STOP, ALL - {"stop"}, ("pause",)),
+        (CommandMode.HOLD, ALL - {"stop"}, ("hold",)),
+        (CommandMode.GO, ALL, ("go",)),
+        (CommandMode.GO, ALL - {"stop"}, ("resume", "go")),
+        (CommandMode.TURN, ALL - {"stop"}, ("resume", "turn")),
+        (CommandMode.GO, ALL - {"stop", "resume"}, ("go",)),
+    ],
+)
+def test_a_truck_is_told_in_words_it_knows(mode: CommandMode, can: frozenset[str], told: tuple[str, ...]) -> None:
+    assert verbs(mode, can) == told
+
+
+@pytest.mark.req("FLT-RTP-13")
+def test_a_truck_that_can_do_everything_is_told_what_was_decided() -> None:
+    run, listening = without()
+    for _ in range(100):
+        listening.told.clear()
+        decided = run.step().commands
+
+        assert [replace(one, verbs=UNSET) for one in listening.told] == list(decided)
+        assert all(one.verbs == (one.mode.value.lower(),) for one in listening.told)
+
+
+@pytest.mark.req("FLT-RTP-13")
+def test_no_command_has_a_limit_or_a_way_that_its_truck_cannot_keep() -> None:
+    run, listening = without("speedLimit", "pathSlice")
+    decided = [one for _ in range(100) for one in run.step().commands]
+
+    assert any(one.pathSlice for one in decided)
+    assert {(one.speedLimitMps, one.pathSlice) for one in listening.told} == {(UNSET, ())}
+
+
+@pytest.mark.req("FLT-RTP-13")
+def test_what_one_truck_cannot_do_is_told_to_the_others() -> None:
+    aims = Run(shipped("crossing-turn")).step().aims
+    first, second = Selected(aims, {"R1": frozenset({"pause"}), "R2": ALL})
+
+    assert first.speedLimitMps is UNSET
+    assert second == replace(aims[1].command(), verbs=second.verbs)
+
+
+@pytest.mark.req("FLT-RTP-13", "FLT-FAIL-1")
+def test_a_truck_that_cannot_turn_is_held_where_it_has_to_and_says_why() -> None:
+    run, listening = without("turnInPlace")
+    while run.traffic.records[0].stop_code is None:
+        run.step()
+        assert run.now_ms < 60_000
+    modes = {one.mode for one in listening.told}
+    why = run.traffic.why("R1")
+
+    assert CommandMode.HOLD in modes
+    assert CommandMode.TURN not in modes
+    assert all(one.targetYaw is UNSET for one in listening.told)
+    assert why.code == "STOP_STUCK"
+    assert explain.sentence(why) == (
+        "R1 stops: it has to turn here and cannot turn on the spot; somebody has to turn it and clear its fault."
+    )
