@@ -44,16 +44,16 @@ class Part:
 
 
 PARTS = (
-    Part("lint", 40),
-    Part("kernel", 35, ("kernel", "documents", "testing", "architecture", "compatibility")),
-    Part("actions", 25, ("actions",)),
-    Part("playback", 35, ("playback",)),
-    Part("jobs", 115, ("jobs",)),
-    Part("credit", 80, ("credit",), more=("tests/cli/commands/credit",)),
-    Part("fleet", 265, ("fleet",), more=("tests/cli/commands/fleet",)),
-    Part("server", 90, ("server", "cli", "docs", "wheel", "setup")),
+    Part("lint", 37),
+    Part("kernel", 31, ("kernel", "documents", "testing", "architecture", "compatibility")),
+    Part("actions", 20, ("actions",)),
+    Part("playback", 32, ("playback",)),
+    Part("jobs", 111, ("jobs",)),
+    Part("credit", 71, ("credit",), more=("tests/cli/commands/credit",)),
+    Part("fleet", 290, ("fleet",), more=("tests/cli/commands/fleet",)),
+    Part("server", 91, ("server", "cli", "docs", "wheel", "setup")),
     # One browser at a time: two would wait for each other's frames on a small machine.
-    Part("browser", 95, ("browser",), workers=0),
+    Part("browser", 97, ("browser",), workers=0),
 )
 MUTATIONS = ROOT / "tests/mutations/run.py"
 

@@ -14,7 +14,8 @@ from pendula.fleet.model import severity_of
 from pendula.fleet.scenarios.reading.traffic_params import TRAFFIC_PARAMS, read_traffic_params
 from pendula.fleet.site.file_names import params_form
 from pendula.fleet.telling import INCIDENT_ALERTS, INCIDENT_STOPS, TICK_FAILED
-from pendula.kernel.limits import ENGINES, JOURNAL_BYTES
+from pendula.kernel.limits import JOURNAL_BYTES
+from pendula.server.hosting.room_spec import SHARES
 from tests.docs.markdown import ROOT
 
 PAGE = (ROOT / "docs/reference/fleet-maps.md").read_text(encoding="utf-8")
@@ -96,5 +97,5 @@ def test_the_page_about_serving_says_how_far_back_a_fleet_goes() -> None:
     (text,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
     limits = tomllib.loads(text)["limits"]
 
-    assert f"{JOURNAL_BYTES.default // ENGINES.default // 2 // 2**20} MiB" in page
+    assert f"By default that is {JOURNAL_BYTES.default // SHARES // 2**20} MiB" in page
     assert f"keep {limits['journal_bytes'] // limits['engines'] // 2 // 2**30} GiB each" in page
