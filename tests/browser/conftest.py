@@ -6,15 +6,14 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Error, Page, ViewportSize, expect, sync_playwright
+
+from tests.server.readiness import wait_until_ready
 
 FLAGS = (
     "--no-sandbox",
@@ -44,19 +43,6 @@ def browser() -> Iterator[Browser]:
         chromium = playwright.chromium.launch(executable_path=program, args=list(FLAGS))
         yield chromium
         chromium.close()
-
-
-def wait_until_ready(address: str) -> None:
-    """Rooms start after the server answers; a page that asked before would have an error in its console."""
-    end = time.monotonic() + 60
-    straight = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    while True:
-        try:
-            with straight.open(f"{address}/readyz", timeout=20):
-                return
-        except urllib.error.HTTPError:
-            assert time.monotonic() < end, "the rooms did not start"
-            time.sleep(0.1)
 
 
 @contextmanager

@@ -20,6 +20,7 @@ from pendula.kernel.journal import FileJournal
 from pendula.playback import Player
 from pendula.testing.tally import Tally
 from tests.compatibility.questions import JOURNALS
+from tests.server.readiness import wait_until_ready
 
 ENGINES: Mapping[str, type[Engine[Any, Any]]] = {"actions": World, "credit": Run, "playback": Player, "tally": Tally}
 # What a server tells of the engines and jobs it finds in its data. A player goes on by itself, and the tally is
@@ -55,6 +56,7 @@ def served(data: Path, *options: str) -> Iterator[str]:
             found = (re.search(r"is at (http://\S+)", line) for line in server.stdout)
             address = next(filter(None, found), None)
             assert address is not None, f"{words} ended before it served"
+            wait_until_ready(address[1])
             yield address[1]
         finally:
             server.send_signal(signal.SIGTERM)
