@@ -1,16 +1,33 @@
 """Why a truck stands, in one sentence."""
 
+import re
+from pathlib import Path
+
 import pytest
 
+from pendula.fleet import explain
 from pendula.fleet.contracts.traffic import HoldReason
 from pendula.fleet.driving.stops import Stop
 from pendula.fleet.explain import facts, sentence
 from pendula.fleet.samples import FL_STD, reference_fleet
 from pendula.fleet.tick import OrderKind
-from pendula.fleet.views.reasons import Reason
+from pendula.fleet.views.reasons import GOING_TO_PARK, IDLE_NO_TASK, WAITS, Reason
 from tests.fleet.health.troubled import Hall
 from tests.fleet.sites import scene
 from tests.fleet.tick.yard import Yard
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.req("FLT-OBS-8")
+def test_every_reason_has_a_sentence_and_a_line_in_the_pages_that_explain_it() -> None:
+    codes = {*WAITS, *Stop, IDLE_NO_TASK, GOING_TO_PARK, "NO_ROUTE"}
+    pages = [(ROOT / f"docs/how-to/{name}.md").read_text() for name in ("read-why-a-truck-waits", "drill-a-failure")]
+    cells = [cell for page in pages for cell in re.findall(r"^\|(.*?)\|", page, re.MULTILINE)]
+    listed = {code for cell in cells for code in re.findall(r"`(\w+)`", cell)}
+
+    assert codes - explain._SENTENCES.keys() == set()
+    assert codes - listed == set()
 
 
 @pytest.mark.req("FLT-OBS-7", "FLT-FAIL-14")

@@ -137,6 +137,28 @@ def test_a_truck_that_begins_nowhere_is_refused() -> None:
         Run(read_scenario(from_value({**PLAIN, "robots": robots}), Path()))
 
 
+@pytest.mark.req("FLT-API-4", "FLT-PLAN-2")
+def test_a_truck_may_begin_along_an_edge() -> None:
+    robot: dict[str, Any] = {"robotId": "R1", "parkNodeId": "E", "anchor": {"edgeKey": "W->X", "sM": Decimal("2.25")}}
+    run = Run(read_scenario(from_value({**PLAIN, "robots": [robot], "durationMs": 60_000}), Path()))
+    truck = run.world.trucks[0]
+    begun = run.site.network.edges[truck.edge].key, truck.on_um
+    run.step()
+    record = run.traffic.records[0]
+
+    assert begun == ("W->X", 2_250_000)
+    assert (record.stop_code, record.doubt) == (None, None)
+    run.run()
+    assert all(one.at_rest for one in run.dispatch.drivers)
+
+
+def test_a_truck_along_an_edge_is_in_no_node_as_well() -> None:
+    anchor = {"edgeKey": "W->X", "sM": 2}
+    robots = [{"robotId": "R1", "parkNodeId": "E", "anchor": anchor, "startNodeId": "W", "cameFromNodeId": "X"}]
+
+    assert faults({**PLAIN, "robots": robots}) == ["$.robots[0].cameFromNodeId", "$.robots[0].startNodeId"]
+
+
 def test_all_tasks_is_a_word() -> None:
     assert read_scenario(from_value({**PLAIN, "expect": [{"tasksDone": "all"}]}), Path()).expect == (TasksDone(None),)
 
@@ -235,6 +257,14 @@ TASK = {"taskId": "T", "pickNodeId": "N", "dropNodeId": "S"}
             "has the profile 'X', which is not given",
         ),
         ({"robots": [{"robotId": "R1", "parkNodeId": "Z"}]}, "rests in 'Z', which is not a node"),
+        (
+            {"robots": [{"robotId": "R1", "parkNodeId": "E", "anchor": {"edgeKey": "W->Y", "sM": 1}}]},
+            "begins on 'W->Y', which is not an edge (did you mean W->X?)",
+        ),
+        (
+            {"robots": [{"robotId": "R1", "parkNodeId": "E", "anchor": {"edgeKey": "W->X", "sM": Decimal("12.5")}}]},
+            "begins 12.5 m along 'W->X', which is 12 m long",
+        ),
         ({"sample": {"name": "hall-demo"}, "robots": None}, "there is no truck: name some under robots"),
         ({"tasks": [TASK, TASK]}, "there are two tasks 'T'"),
         ({"streams": [STREAM, STREAM]}, "there are two streams 'S'"),

@@ -14,15 +14,24 @@ from pendula.fleet.tasks.model import DispatchParams, GoodsReported, RoomReporte
 from pendula.fleet.trucks.profiles import RobotProfile
 
 
+class OnLane(Struct, frozen=True):
+    """A place so far along an edge."""
+
+    edge_key: str
+    s_um: int
+
+
 class Robot(Struct, frozen=True):
-    """A truck and where it begins: in a node, with its back to the way it came by."""
+    """A truck and where it begins: in a node, with its back to the way it came by, or along an edge."""
 
     robot_id: str
     profile_id: str
     park_node_id: str
+    # Where it begins if it has no anchor.
     start_node_id: str
     # The node a truck came from; it decides the yaw it begins with.
     came_from_id: str | None = None
+    anchor: OnLane | None = None
 
 
 class StockKind(StrEnum):

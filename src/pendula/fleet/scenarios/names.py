@@ -7,9 +7,11 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct, structs
 
-from pendula.fleet.scenarios.model import Scenario
+from pendula.fleet.scenarios.model import OnLane, Scenario
 from pendula.fleet.site.compiled_map import CompiledMap
+from pendula.fleet.units import plain
 from pendula.kernel.errors import InputRefused
+from pendula.kernel.wording import suggestion
 
 # Members of events and expectations that name something, and what that is.
 _KINDS = {"robot_id": "truck", "node_id": "node", "edge_key": "edge", "group_key": "lane", "leaves_at": "node"}
@@ -35,7 +37,7 @@ def wrong_names(scenario: Scenario, site: CompiledMap) -> list[str]:
         *_twice("trucks", (one.robot_id for one in scenario.robots)),
         *_twice("streams", (one.stream_id for one in scenario.streams)),
         *_twice("tasks", (one.task_id for one in scenario.tasks)),
-        *_of_robots(scenario, known["node"]),
+        *_of_robots(scenario, site),
         *(f"there is no node {one!r} to limit" for one in scenario.dispatch.node_limits if one not in known["node"]),
         *(
             f"there is no {kind} {name!r}"
@@ -54,8 +56,8 @@ def _twice(what: str, names: Iterable[str]) -> Iterator[str]:
         seen.add(name)
 
 
-def _of_robots(scenario: Scenario, nodes: set[str]) -> Iterator[str]:
-    profiles = {one.profile_id for one in scenario.profiles}
+def _of_robots(scenario: Scenario, site: CompiledMap) -> Iterator[str]:
+    nodes, profiles = site.node_number, {one.profile_id for one in scenario.profiles}
     for one in scenario.robots:
         if one.profile_id not in profiles:
             known = ", ".join(sorted(profiles))
@@ -64,6 +66,19 @@ def _of_robots(scenario: Scenario, nodes: set[str]) -> Iterator[str]:
             yield f"truck {one.robot_id!r} rests in {one.park_node_id!r}, which is not a node"
         elif one.start_node_id not in nodes:
             yield f"truck {one.robot_id!r} begins in {one.start_node_id!r}, which is not a node"
+        if one.anchor is not None:
+            yield from _of_anchor(one.robot_id, one.anchor, site)
+
+
+def _of_anchor(robot_id: str, anchor: OnLane, site: CompiledMap) -> Iterator[str]:
+    if anchor.edge_key not in site.edge_number:
+        near = suggestion(anchor.edge_key, tuple(site.edge_number))
+        yield f"truck {robot_id!r} begins on {anchor.edge_key!r}, which is not an edge{near}"
+        return
+    length = site.network.edges[site.edge_number[anchor.edge_key]].path.length_um
+    if anchor.s_um > length:
+        begins = f"truck {robot_id!r} begins {plain(anchor.s_um)} m along {anchor.edge_key!r}"
+        yield f"{begins}, which is {plain(length)} m long"
 
 
 def _named(one: Struct) -> Iterator[tuple[str, str]]:

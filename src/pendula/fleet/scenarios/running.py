@@ -78,7 +78,7 @@ class Run:
         elsewhere = {
             robot.robot_id: _anchor(self.site, robot, start)
             for robot, start in zip(self.robots, starts, strict=True)
-            if robot.start_node_id != robot.park_node_id
+            if robot.anchor is not None or robot.start_node_id != robot.park_node_id
         }
         self.config = config_form(config_of(scenario, self.site, elsewhere))
         register(scenario.profiles)
@@ -288,11 +288,14 @@ def _in_time(scenario: Scenario) -> list[tuple[int, TaskEvent]]:
 
 
 def _start(site: CompiledMap, robot: Robot, profile: RobotProfile) -> Start:
-    """In its node at the end of the way it came by, the first one in; in a node that nobody comes into, ready to go."""
+    """At its anchor; or in its node at the end of the way it came by, the first one in; in a node that nobody comes
+    into, ready to go."""
     network = site.network
     node = site.node_number[robot.start_node_id]
     ways = [one for one in network.incoming[node] if robot.came_from_id in (None, _from(site, one))]
-    if ways:
+    if robot.anchor is not None:
+        edge, on = site.edge_number[robot.anchor.edge_key], robot.anchor.s_um
+    elif ways:
         edge, on = ways[0], network.edges[ways[0]].path.length_um
     elif robot.came_from_id is None and network.outgoing[node]:
         edge, on = network.outgoing[node][0], 0
@@ -304,10 +307,11 @@ def _start(site: CompiledMap, robot: Robot, profile: RobotProfile) -> Start:
 
 
 def _anchor(site: CompiledMap, robot: Robot, start: Start) -> Anchor:
-    """Where a truck begins that is not at rest: at the end of its way in, so that it holds that way alone."""
+    """Where a truck begins that is not at rest: on its edge, or at the end of its way in, so that it holds that way
+    alone."""
     return (
         OnEdge(start.edge, start.on_um)
-        if start.on_um
+        if start.on_um or robot.anchor is not None
         else AtNode(site.node_number[robot.start_node_id], start.yaw_urad)
     )
 

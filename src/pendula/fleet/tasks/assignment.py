@@ -17,6 +17,16 @@ from pendula.fleet.tasks.model import DispatchParams
 from pendula.fleet.tasks.tours import Tours
 from pendula.fleet.tasks.ways import Ways
 
+# What a truck does that is about a task, in words.
+_DOES = {
+    Phase.TO_PICK: "is on its way to the pick {pick!r}",
+    Phase.LOADING: "loads in {pick!r}",
+    Phase.TO_DROP: "is on its way to the drop {drop!r}",
+    Phase.UNLOADING: "unloads in {drop!r}",
+    Phase.TO_PARK: "is on its way to rest",
+    Phase.IDLE: "stands",
+}
+
 
 class TaskReason(Struct, frozen=True, rename="camel"):
     """Why a task is not done yet: a code, the sentence, and the truck that has it."""
@@ -140,7 +150,8 @@ class Assignment:
                 return task.cause, f"{name} is held{load}: {self._held_for(task)}"
             case TaskState.IN_PROGRESS:
                 phase = self._driver(task).shown_phase
-                return phase.value, f"{name} is under way: {task.robot_id} is {phase.value}"
+                does = _DOES[phase].format(pick=order.pick_node_id, drop=order.drop_node_id)
+                return phase.value, f"{name} is under way: {task.robot_id} {does}"
             case _:
                 return task.cause, f"{name} is over: {task.state.value}, {task.cause}"
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 from itertools import count
 from pathlib import Path
@@ -111,6 +112,25 @@ def test_why_is_answered_for_a_tick_of_a_journal(pendula: Pendula, kept: Path) -
     assert (told["reasonCode"], told["blockerRobotId"], told["tick"]) == ("WAIT_SAFE_STATE", "R1", 250)
     assert told["cycle"] == ["R1", "R2"]
     assert told["sentence"].startswith("R2 waits")
+    assert [(one["robotId"], one["reasonCode"]) for one in told["because"]] == [("R1", "GOING_TO_PARK")]
+
+
+@pytest.mark.req("FLT-OBS-7")
+def test_why_prints_the_reasons_of_the_whole_chain(pendula: Pendula, kept: Path) -> None:
+    ended = pendula("fleet", "why", kept, "--tick", 250, "--robot", "R2")
+
+    assert re.search(r"^in words +R2 waits: .*\n(.*\n)*because +R1 is on its way to rest\.", ended.out, re.MULTILINE)
+
+
+@pytest.mark.req("FLT-OBS-7")
+def test_why_is_answered_for_a_task_as_well(pendula: Pendula) -> None:
+    asked = ("fleet", "why", "hall", "--task", "S-OUT-1", "--at", 5_000)
+    told = json.loads(pendula(*asked, "--json").out)
+
+    assert (told["taskId"], told["state"], told["robotId"]) == ("S-OUT-1", "IN_PROGRESS", "R1")
+    assert told["sentence"] == "Task 'S-OUT-1' is under way: R1 is on its way to the pick 'WEST'."
+    assert [one["robotId"] for one in told["because"]] == ["R1"]
+    assert pendula(*asked).out.startswith("task      S-OUT-1 at 5.0 s, IN_PROGRESS")
 
 
 @pytest.mark.parametrize(
@@ -120,7 +140,9 @@ def test_why_is_answered_for_a_tick_of_a_journal(pendula: Pendula, kept: Path) -
         (("--tick", 5, "--robot", "R22"), 1, "There is no truck 'R22'"),
         (("--tick", 5, "--robot", "R22"), 1, "(did you mean R2?)"),
         (("--at", 5, "--robot", "R2"), 2, "A journal takes --tick"),
+        (("--tick", 5, "--task", "T9"), 1, "At that moment there is no open task 'T9'"),
         (("--tick", 5), 2, "Name one truck"),
+        (("--tick", 5, "--robot", "R2", "--task", "T9"), 2, "Name one truck"),
         (("R1", "--tick", 5, "--robot", "R2"), 2, "Name one truck"),
     ],
 )

@@ -87,7 +87,7 @@ def test_why_of_a_truck_that_is_not_there_is_refused(pendula: Pendula) -> None:
     ended = pendula("fleet", "why", "arrival", "R9", "--at", "100")
 
     assert ended.code == 1
-    assert "there is no truck 'R9'" in ended.err
+    assert "There is no truck 'R9' in arrival" in ended.err
 
 
 def test_a_moment_of_a_scenario_is_drawn(pendula: Pendula, tmp_path: Path) -> None:

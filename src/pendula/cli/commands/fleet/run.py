@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from pendula.fleet.engine import FleetEngine
     from pendula.fleet.scenarios import Run, Scenario
     from pendula.fleet.scenarios.running import Road
-    from pendula.fleet.tick import Reason
 
     MakeRoad = Callable[[FleetEngine, Any], Road]
 
@@ -37,6 +36,12 @@ class UnknownRobot(InputRefused):
     """Facts: `robotId`."""
 
     code = "unknown_robot"
+
+
+class UnknownTask(InputRefused):
+    """Facts: `taskId`."""
+
+    code = "unknown_task"
 
 
 ScenarioArgument = Annotated[
@@ -71,6 +76,7 @@ def register(group: typer.Typer) -> None:
         epilog=example(
             "pendula fleet why head-on R2 --at 30000",
             "pendula fleet why hall-journal --tick 600 --robot R2",
+            "pendula fleet why hall --task S-OUT-2 --at 60000",
             "pendula fleet why head-on R2 --at 30000 --json",
         ),
     )(why)
@@ -157,30 +163,36 @@ def why(
     named: Annotated[
         str | None, typer.Option("--robot", metavar="R", help="The truck, instead of ROBOT.", show_default=False)
     ] = None,
+    task: Annotated[
+        str | None,
+        typer.Option(metavar="T", help="Ask about a task instead: what it waits for.", show_default=False),
+    ] = None,
     seed: SeedOption = None,
     refuge: RefugeOption = None,
     json: JsonFlag = False,
 ) -> None:
-    """Say why a truck stands at a moment of a scenario or a journal: the reason, who is in the way, the chain to the
-    root.
+    """Say why a truck stands, or a task waits, at a moment of a scenario or a journal: the reason, who is in the way,
+    and the reasons of all in the chain to the root.
 
     For WAIT_SAFE_STATE also the cycle that the next grant, or the route, would have closed; a truck that is cut off
     names the one that has failed and stands in its way.
     """
     require("fleet")
     output = Output(json)
-    name = _one_robot(robot, named)
+    asked = _one_asked(robot, named, task)
     if Path(source).is_dir():
-        form = _why_in_journal(Path(source), name, _given("--tick", tick, at, seed, refuge))
+        form = _why_in_journal(Path(source), asked, _given("--tick", tick, at, seed, refuge))
     else:
-        form = _why_in_scenario(source, name, _given("--at", at, tick), seed, refuge, output)
+        form = _why_in_scenario(source, asked, _given("--at", at, tick), seed, refuge, output)
     output.result(form, lambda: tables_of("fleet").reason(form))
 
 
-def _one_robot(argument: str | None, option: str | None) -> str:
-    if (argument is None) == (option is None):
-        raise WrongUsage("Name one truck: as ROBOT, or with --robot", command="pendula fleet why")
-    return argument or option or ""
+def _one_asked(argument: str | None, option: str | None, task: str | None) -> dict[str, str]:
+    """The question: one truck or one task."""
+    given = [one for one in (argument, option, task) if one is not None]
+    if len(given) != 1:
+        raise WrongUsage("Name one truck, as ROBOT or with --robot, or one --task", command="pendula fleet why")
+    return {"robot" if task is None else "task": given[0]}
 
 
 def _given(name: str, value: int | None, *others: object) -> int:
@@ -195,41 +207,42 @@ def _given(name: str, value: int | None, *others: object) -> int:
     return value
 
 
-def _why_in_journal(directory: Path, robot: str, tick: int) -> dict[str, Any]:
+def _why_in_journal(directory: Path, asked: dict[str, str], tick: int) -> dict[str, Any]:
     from pendula.fleet.runs import fleet_at, reading
 
     with reading(directory) as journal:
         engine = fleet_at(journal, tick)
-        if robot not in engine.traffic.robot_ids:
-            near = suggestion(robot, tuple(engine.traffic.robot_ids))
-            raise UnknownRobot(f"There is no truck {robot!r} in {directory}{near}", robotId=robot)
-        reason = engine.why({"robot": robot})
-        return {**reason_form(engine.traffic.why(robot), engine.now()), "tick": tick, "sentence": reason.sentence}
+        _require_robot(asked, engine, str(directory))
+        return {**_answer(engine, asked), "atMs": engine.now(), "tick": tick}
 
 
 def _why_in_scenario(
-    scenario: str, robot: str, at: int, seed: int | None, refuge: Refuge | None, output: Output
+    scenario: str, asked: dict[str, str], at: int, seed: int | None, refuge: Refuge | None, output: Output
 ) -> dict[str, Any]:
     made = run_of(scenario, seed, refuge)
+    _require_robot(asked, made.engine, scenario)
     with output.progress("run", at) as advance:
         made.run(at, watch=advance)
-    reason = made.why(robot)
-    return {**reason_form(reason, at), "sentence": made.engine.why({"robot": robot}).sentence}
+    return {**_answer(made.engine, asked), "atMs": at}
 
 
-def reason_form(reason: "Reason", at_ms: int) -> dict[str, Any]:
-    return {
-        "robotId": reason.robot_id,
-        "atMs": at_ms,
-        "holdReason": reason.hold_reason.value,
-        "reasonCode": reason.code,
-        "blockerRobotId": reason.blocker,
-        "blockerResourceId": reason.resource,
-        "queuePosition": reason.queue_position,
-        "waitMs": reason.wait_ms,
-        "chain": list(reason.chain),
-        "cycle": list(reason.cycle),
-    }
+def _require_robot(asked: dict[str, str], engine: "FleetEngine", where: str) -> None:
+    robot, known = asked.get("robot"), tuple(engine.traffic.robot_ids)
+    if robot is not None and robot not in known:
+        raise UnknownRobot(f"There is no truck {robot!r} in {where}{suggestion(robot, known)}", robotId=robot)
+
+
+def _answer(engine: "FleetEngine", asked: dict[str, str]) -> dict[str, Any]:
+    """The facts, the sentence, and of all others in the chain why they stand, where there are any."""
+    reason = engine.why(asked)
+    if reason.code == "unknown_task":
+        raise UnknownTask(f"At that moment there is no open task {asked['task']!r}", taskId=asked["task"])
+    form = {**reason.facts, "sentence": reason.sentence}
+    below = []
+    while reason.because:
+        (reason,) = reason.because
+        below.append({"robotId": reason.facts["robotId"], "reasonCode": reason.code, "sentence": reason.sentence})
+    return form | ({"because": below} if below else {})
 
 
 def run_of(name: str, seed: int | None, refuge: Refuge | None, road: "MakeRoad | None" = None) -> "Run":

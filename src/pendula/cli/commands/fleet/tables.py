@@ -117,7 +117,10 @@ def ran(form: Mapping[str, Any]) -> "RenderableType":
 
 
 def reason(form: Mapping[str, Any]) -> "RenderableType":
-    """Why a truck stands."""
+    """Why a truck stands, or a task waits."""
+    if "taskId" in form:
+        at = f"{form['taskId']} at {form['atMs'] / 1000:.1f} s"
+        return facts([("task", f"{at}, {form['state']}"), ("in words", form["sentence"]), *_because(form)])
     if form["reasonCode"] is None:
         return Text(f"{form['robotId']} does not wait for anybody. {form['sentence']}")
     blockers = [one for one in (form["blockerRobotId"], form["blockerResourceId"]) if one]
@@ -127,10 +130,16 @@ def reason(form: Mapping[str, Any]) -> "RenderableType":
         ("in the way", ", ".join(blockers) or "nobody"),
         ("chain", " waits for ".join(form["chain"])),
         ("in words", form["sentence"]),
+        *_because(form),
     ]
     if form["cycle"]:
         pairs.append(("it would close", " -> ".join([*form["cycle"], form["cycle"][0]])))
     return facts(pairs)
+
+
+def _because(form: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The sentences of the others in the chain, to the root."""
+    return [("" if number else "because", one["sentence"]) for number, one in enumerate(form.get("because", ()))]
 
 
 def replayed(form: Mapping[str, Any]) -> "RenderableType":

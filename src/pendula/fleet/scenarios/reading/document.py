@@ -13,7 +13,7 @@ from pendula.fleet.reading.values import name, version
 from pendula.fleet.samples.catalogue import LIMITS, NOBODY, SAMPLES, USUAL, sample_of
 from pendula.fleet.samples.live_maps import Sample
 from pendula.fleet.samples.scenes import FL_STD
-from pendula.fleet.scenarios.model import Robot, Scenario, ScenarioEvent, ScenarioRoute
+from pendula.fleet.scenarios.model import OnLane, Robot, Scenario, ScenarioEvent, ScenarioRoute
 from pendula.fleet.scenarios.reading.events import chance, event, told_apart
 from pendula.fleet.scenarios.reading.expected import expectation
 from pendula.fleet.scenarios.reading.tasks import DISPATCH, dispatch, stream, task, task_event
@@ -33,6 +33,8 @@ WORLD = (
     *("stepMs", "telemetryPeriodMs", "telemetryLatencyMs", "telemetryLoss", "commandLatencyMs", "commandLoss"),
     *("localizationShare", "trackingShare", "headingShare", "operationShare", "faults"),
 )
+# What is said of a truck that begins in a node.
+_IN_NODE = ("startNodeId", "cameFromNodeId")
 _EMPTY = SourceMap("", (), ())
 
 
@@ -131,7 +133,10 @@ def _profiles(at: Cursor) -> tuple[RobotProfile, ...]:
 
 
 def _robot(at: Cursor) -> Robot:
-    it = at.object(required=("robotId", "parkNodeId"), optional=("profileId", "startNodeId", "cameFromNodeId"))
+    it = at.object(required=("robotId", "parkNodeId"), optional=("profileId", "anchor", *_IN_NODE))
+    for member in _IN_NODE:
+        if "anchor" in it and member in it:
+            it[member].refuse(f"a truck that begins along an edge, at its anchor, has no {member}")
     park = name(it["parkNodeId"])
     return Robot(
         robot_id=name(it["robotId"]),
@@ -139,7 +144,13 @@ def _robot(at: Cursor) -> Robot:
         park_node_id=park,
         start_node_id=name(it["startNodeId"]) if "startNodeId" in it else park,
         came_from_id=it["cameFromNodeId"].text(min=1, default=None),
+        anchor=_on_lane(it["anchor"]) if "anchor" in it else None,
     )
+
+
+def _on_lane(at: Cursor) -> OnLane:
+    it = at.object(required=("edgeKey", "sM"))
+    return OnLane(it["edgeKey"].text(min=1), micro(it["sM"].decimal(min=0)))
 
 
 def _world(at: Cursor) -> WorldSettings:
