@@ -29,8 +29,8 @@ _SENTENCES = {
     "STOP_OFF_ROUTE": "{robot} stops: it is not on its route",
     "STOP_OVERRUN": "{robot} stops: it passed its stop line",
     "STOP_FOREIGN_OCCUPANCY": "{robot} stops: {blocker} may be on its way",
-    "STOP_OCCUPANCY_CONFLICT": "{robot} stops: since the start it and {blocker} are where not both of them may be; "
-    "drive one of them away by hand, or take it out (REMOVE_ROBOT)",
+    "STOP_OCCUPANCY_CONFLICT": "{robot} stops: since the start it and {blocker} are closer together than two trucks "
+    "may be; drive one of them away by hand, or take it out (REMOVE_ROBOT)",
     "STOP_ROBOT_FAULT": "{robot} stops: it reports a fault",
     "STOP_STUCK": "{robot} stops: it was told to go and does not move",
     "STOP_OPERATOR": "{robot} stops: an operator paused it",
@@ -66,11 +66,14 @@ _REMOVED = (
     "{robot} is set aside: an operator removed it or freed its place; when it reports again, somebody has to say where "
     "it is (RELOCATE)"
 )
+_COVERS = (
+    "; where it said it was since then stays closed until that, or until it is off and removed again (REMOVE_ROBOT)"
+)
 # Codes with which a truck stands whose place is in doubt, and nothing else.
 _IN_DOUBT = frozenset({Stop.POSE_JUMP, Stop.OFF_ROUTE, Stop.OPERATOR})
 _PLACED = (
-    "{robot} stands where an operator says it is, and goes on once its poses have been steady, nobody has a right to "
-    "be there, and everybody gets to rest when it does; if that lasts, move it or whoever is in its way"
+    "{robot} stands where an operator says it is, and goes on once its poses have been steady, nobody else has a right "
+    "to be there, and everybody gets to rest when it does; if that lasts, move it or whoever is in its way"
 )
 _CLEARED = "; its fault is cleared, and it goes on when a way from where it stands leaves the others theirs"
 _NOT_TURNING = "{robot} stops: it was told to turn and does not"
@@ -138,6 +141,8 @@ def sentence(told: reasons.Reason, not_done: str | None = None) -> str:
     )
     if told.cleared:
         text += _CLEARED
+    if pattern == _REMOVED and told.covers:
+        text += _COVERS
     if told.defiant:
         text += "; it drives on though it was told to stop"
     if told.cycle:

@@ -7,6 +7,7 @@ import pytest
 from pendula.fleet import explain
 from pendula.fleet.contracts.traffic import CommandMode, HoldReason
 from pendula.fleet.health.orders import releasable
+from pendula.fleet.health.recovery import awaits_person
 from pendula.fleet.samples import FL_STD, reference_fleet
 from pendula.fleet.tick import Order, OrderKind, TickInputs, TickOutputs
 from pendula.fleet.views.reasons import resource_id
@@ -223,8 +224,8 @@ def test_a_truck_that_is_said_to_be_where_another_has_a_right_to_be_says_what_it
     assert [one.code for one in told.applied_orders] == [None]
     assert hall.traffic.why("R1").code == "STOP_OPERATOR"
     assert explain.sentence(hall.traffic.why("R1")) == (
-        "R1 stands where an operator says it is, and goes on once its poses have been steady, nobody has a right to be "
-        "there, and everybody gets to rest when it does; if that lasts, move it or whoever is in its way."
+        "R1 stands where an operator says it is, and goes on once its poses have been steady, nobody else has a right "
+        "to be there, and everybody gets to rest when it does; if that lasts, move it or whoever is in its way."
     )
 
 
@@ -324,6 +325,88 @@ def test_a_truck_that_was_removed_while_it_reported_is_not_waited_for_after_a_re
 
     assert hall.record(0).unheard
     assert hall.record(1).grant_um > granted
+
+
+def removed_while_it_reports(ticks: int) -> Hall:
+    """A truck that is paused and removed, reports for so many ticks more, and is switched off."""
+    hall = Hall()
+    hall.order(OrderKind.PAUSE)
+    hall.run(40)
+    assert [one.code for one in hall.order(OrderKind.REMOVE).applied_orders] == [None]
+    hall.alerts = []
+    hall.run(ticks)
+    hall.first.mute = True
+    return hall
+
+
+@pytest.mark.req("FLT-FAIL-14", "FLT-FAIL-11")
+def test_a_removed_truck_that_reported_for_a_while_is_not_waited_for_after_a_restart() -> None:
+    hall = removed_while_it_reports(3)
+    hall.order(OrderKind.RESTARTED, None)
+    granted = [hall.record(number).grant_um for number in (1, 2)]
+    hall.run(60)
+
+    assert [hall.record(number).grant_um for number in (1, 2)] != granted
+    assert hall.codes() == []
+
+
+@pytest.mark.req("FLT-FAIL-11", "FLT-FAIL-5")
+def test_where_a_removed_truck_said_it_is_stays_closed_until_it_is_off_and_removed_again() -> None:
+    hall = removed_while_it_reports(3)
+    hall.run(30)
+    record, held = hall.record(), hall.traffic._locks.truck(0).held
+    kept = set(held)
+    needed = awaits_person(record, hall.traffic.now_ms, hall.traffic.params)
+    said = explain.sentence(hall.traffic.why("R1"))
+    told = hall.order(OrderKind.REMOVE)
+    record = hall.record()
+
+    assert kept
+    assert needed
+    assert "stays closed until that, or until it is off and removed again (REMOVE_ROBOT)" in said
+    assert [(one.code, bool(one.freed)) for one in told.applied_orders] == [(None, True)]
+    assert hall.traffic._locks.truck(0).held == set()
+    assert not awaits_person(record, hall.traffic.now_ms, hall.traffic.params)
+
+
+@pytest.mark.req("FLT-FAIL-11", "FLT-FAIL-5")
+def test_who_removes_a_truck_that_says_it_is_there_frees_nothing_of_where_it_says_that() -> None:
+    hall = removed_while_it_reports(30)
+    hall.first.mute = False
+    hall.run(3)
+    kept = set(hall.traffic._locks.truck(0).held)
+    told = hall.order(OrderKind.REMOVE)
+
+    assert kept
+    assert [(one.code, one.freed) for one in told.applied_orders] == [(None, ())]
+    assert hall.traffic._locks.truck(0).held == kept
+
+
+@pytest.mark.req("FLT-FAIL-11", "FLT-OBS-7")
+def test_nobody_says_that_a_truck_is_on_an_edge_that_it_is_too_far_beside() -> None:
+    hall = Hall()
+    record = hall.record()
+    assert record.track is not None
+    segment = record.track.segments[record.track.segment_at(record.at_um)]
+    hall.order(OrderKind.PAUSE)
+    hall.run(40)
+    along = abs(hall.first.yaw) < 800_000 or abs(hall.first.yaw) > 2_300_000
+    x, y = hall.first.x, hall.first.y
+    hall.first.off = (0, 3_000_000) if along else (3_000_000, 0)
+    hall.run(5)
+    hall.first.off = (0, 300_000) if along else (300_000, 0)
+    hall.run(5)
+    path = hall.site.network.edges[segment.edge].path
+    s_um, _ = path.nearest(x, y, 0, path.length_um)
+    beside = hall.order(OrderKind.RELOCATE, edge=segment.edge, s_um=s_um)
+    hall.first.off = (0, 0)
+    hall.run(5)
+    there = hall.order(OrderKind.RELOCATE, edge=segment.edge, s_um=s_um)
+
+    (refused,) = beside.applied_orders
+    assert refused.code == "POSE_DISAGREES"
+    assert "more than 0.2 m beside" in refused.message
+    assert [one.code for one in there.applied_orders] == [None]
 
 
 @pytest.mark.req("FLT-FAIL-14")

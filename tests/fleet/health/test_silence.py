@@ -2,7 +2,7 @@
 
 import pytest
 
-from pendula.fleet.contracts.traffic import HoldReason
+from pendula.fleet.contracts.traffic import HoldReason, RobotStatus
 from pendula.fleet.explain import sentence
 from pendula.fleet.samples import FL_STD, reference_fleet
 from pendula.fleet.tick import OrderKind, granting
@@ -51,6 +51,58 @@ def test_a_truck_that_had_failed_before_it_fell_silent_is_told_to_be_offline_onc
 
     assert [one.code for one in told] == ["POSE_JUMP", "ROBOT_OFFLINE"]
     assert told[1].details["keptResources"] == len(hall.traffic._locks.truck(0).held)
+
+
+@pytest.mark.req("FLT-FAIL-9", "FLT-FAIL-3")
+@pytest.mark.parametrize("latched", [False, True])
+def test_a_truck_with_a_fault_that_falls_silent_is_told_to_be_offline_too(latched: bool) -> None:
+    hall = Hall()
+    if latched:
+        hall.first.jammed = True
+        hall.run(80)
+    else:
+        hall.first.status = RobotStatus.FAULT
+        hall.run(5)
+    hall.first.mute = True
+    hall.run(60)
+
+    assert hall.codes() == ["ROBOT_FAULT", "ROBOT_OFFLINE"]
+    assert hall.traffic.why("R1").hold_reason is HoldReason.ROBOT_FAULT
+
+
+@pytest.mark.req("FLT-FAIL-9")
+def test_a_truck_that_is_heard_now_and_then_is_told_to_be_offline_once_until_it_is_well() -> None:
+    hall = Hall()
+    for _ in range(5):
+        hall.first.mute = True
+        hall.run(25)
+        hall.first.mute = False
+        hall.run(5)
+    at_first = hall.codes()
+    hall.run(40)
+    hall.first.mute = True
+    hall.run(25)
+
+    assert at_first == ["ROBOT_OFFLINE"]
+    assert hall.codes() == ["ROBOT_OFFLINE"] * 2
+
+
+@pytest.mark.req("FLT-FAIL-7", "FLT-FAIL-10", "FLT-RES-13")
+def test_silence_begins_the_time_anew_in_which_a_truck_has_to_be_steady() -> None:
+    hall = Hall()
+    hall.first.mute = True
+    hall.run(30)
+    kept = set(hall.record().keeps)
+    hall.first.mute = False
+    hall.run(10)
+    hall.first.mute = True
+    hall.run(50)
+    hall.first.mute = False
+    back = [hall.record().doubt is None for _ in range(22) if hall.step()]
+
+    # Two seconds of reports, whatever was heard before the silence.
+    assert back == [False] * 20 + [True] * 2
+    assert kept >= set(hall.record().keeps)
 
 
 @pytest.mark.req("FLT-LIVE-9")

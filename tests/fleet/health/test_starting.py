@@ -58,7 +58,7 @@ def test_who_begins_too_close_says_with_whom_and_what_to_do() -> None:
     yard, _ = begun(14.0, -4.5)
 
     assert sentence(yard.traffic.why("R2")) == (
-        "R2 stops: since the start it and R1 are where not both of them may be; "
+        "R2 stops: since the start it and R1 are closer together than two trucks may be; "
         "drive one of them away by hand, or take it out (REMOVE_ROBOT)."
     )
 

@@ -30,3 +30,5 @@ class Doubt(Struct, frozen=True, array_like=True):
     first: bool = False
     # Since when the truck has said without a break that it is on its way, or elsewhere on the map.
     on_map_ms: int | None = None
+    # Whether it was told that nothing is heard of the truck.
+    silent: bool = False

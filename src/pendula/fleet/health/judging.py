@@ -27,6 +27,9 @@ _UNSEEN = frozenset({Stop.ROBOT_FAULT, Stop.OFFLINE, Stop.STUCK})
 
 def judge(record: Record, now_ms: int, params: TrafficParams) -> None:
     """The health of a truck and why it has to stand."""
+    if record.removed_ms is not None and is_silent(record, now_ms, params):
+        # It may have reported since it was removed: when it does so no more it is not there, as was said of it.
+        record.absent = True
     found = _stops(record, now_ms, params)
     if found or record.stop_code == Stop.SAFE_STATE:
         # Who is stopped already, or silent, or does not hear, or has to let others go first, is not stuck.
@@ -63,13 +66,17 @@ def is_fresh(record: Record, now_ms: int, params: TrafficParams) -> bool:
     return heard and record.bad_reports < MOST_BAD
 
 
+def is_silent(record: Record, now_ms: int, params: TrafficParams) -> bool:
+    """Whether nothing has been heard for so long of a truck that was heard before (FLT-FAIL-9)."""
+    return record.pose is not None and now_ms - record.report_ms > params.robot_offline_ms
+
+
 def _stops(record: Record, now_ms: int, params: TrafficParams) -> list[Stop]:
     """All that holds a truck."""
     found = []
-    silent = record.pose is not None and now_ms - record.report_ms > params.robot_offline_ms
     if record.status is RobotStatus.FAULT:
         found.append(Stop.ROBOT_FAULT)
-    if record.status is RobotStatus.OFFLINE or silent or record.absent:
+    if record.status is RobotStatus.OFFLINE or record.absent or is_silent(record, now_ms, params):
         found.append(Stop.OFFLINE)
     if not is_fresh(record, now_ms, params):
         found.append(Stop.STALE_TELEMETRY)

@@ -5,7 +5,7 @@ is freed only for a truck that nobody expects to move, and such a truck is lost 
 it stands is never freed by itself: only a truck that was taken out of the hall gives that up, with all else.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from math import isqrt
@@ -13,12 +13,13 @@ from math import isqrt
 from msgspec import Struct, structs
 
 from pendula.fleet.driving.doubts import NOWHERE_UM, Doubt
-from pendula.fleet.driving.params import TrafficParams
+from pendula.fleet.driving.params import TrafficParams, off_route_um
 from pendula.fleet.driving.records import Record, Retraction
 from pendula.fleet.driving.stops import Stop
 from pendula.fleet.driving.uses import NEVER_UM
 from pendula.fleet.health.judging import is_fresh
-from pendula.fleet.health.places import STANDING_UM_S
+from pendula.fleet.health.places import STANDING_UM_S, is_possible
+from pendula.fleet.routing.planner import Anchor
 from pendula.fleet.traffic.grants import Effort, freeze
 from pendula.fleet.traffic.lock_state import LockState
 from pendula.fleet.trucks.envelope import braking_um
@@ -73,10 +74,17 @@ class No:
 
 
 def obeyed(
-    orders: Iterable[Order], records: list[Record], locks: LockState, params: TrafficParams, now_ms: int, effort: Effort
+    orders: Iterable[Order],
+    records: list[Record],
+    locks: LockState,
+    params: TrafficParams,
+    now_ms: int,
+    *,
+    effort: Effort,
+    anchor: Callable[[Record], Anchor | None],
 ) -> list[AppliedOrder]:
-    """Every order in its turn."""
-    office = _Office(records, locks, params, now_ms, effort)
+    """Every order in its turn. `anchor` finds where on the map a truck is."""
+    office = _Office(records, locks, params, now_ms, effort, anchor)
     return [office.obey(order) for order in sorted(orders, key=lambda one: (one.at_ms, one.order_id))]
 
 
@@ -120,11 +128,15 @@ def _stood_in(record: Record, params: TrafficParams) -> list[int]:
     errors = profile.localization_error.value_um + profile.tracking_error.value_um
     unheard = record.v_um_s * params.rtp_timeout_ms // 1000
     front = record.at_um + errors + unheard + braking_um(profile, record.v_um_s)
-    elsewhere = () if record.doubt is None else record.doubt.extra
-    begun = {*elsewhere, *used.not_passed(-NEVER_UM, front, bound)}
+    begun = {*_elsewhere(record), *used.not_passed(-NEVER_UM, front, bound)}
     ahead = {one.resource for one in used.between(front, NEVER_UM)}
     # What is given back lies where the truck is not sent any more.
     return [one for one in record.keeps if one in begun or (record.held.get(one, bound) > bound and one not in ahead)]
+
+
+def _elsewhere(record: Record) -> tuple[int, ...]:
+    """What a lost truck may cover where it says it is."""
+    return () if record.doubt is None else record.doubt.extra
 
 
 def _names(record: Record, resources: Iterable[int]) -> set[str]:
@@ -138,6 +150,7 @@ class _Office:
     params: TrafficParams
     now_ms: int
     effort: Effort
+    anchor: Callable[[Record], Anchor | None]
 
     def obey(self, order: Order) -> AppliedOrder:
         named = [one for one in self.records if order.robot_id in (None, one.robot_id)]
@@ -186,6 +199,14 @@ class _Office:
         if away > _NEAR_UM:
             return No("POSE_DISAGREES", f"{record.robot_id} says it is {plain(away)} m away from there")
         record.doubt = structs.replace(doubt, confirmed=True, edge=order.edge)
+        if self.anchor(record) is None and not is_possible(record, self.params):
+            record.doubt = doubt
+            key, beside = record.site.network.edges[order.edge].key, off_route_um(record.profile, self.params)
+            return No(
+                "POSE_DISAGREES",
+                f"{record.robot_id} says it is more than {plain(beside)} m beside {key}, or does not look along it: "
+                "put it onto the lane first, or say on which edge it is",
+            )
         record.latched = None
         return ()
 
@@ -203,22 +224,23 @@ class _Office:
         chosen = sorted(one for one, name in known.items() if name in names)
         if not chosen:
             return No("NOTHING_HELD", f"{record.robot_id} holds nothing of {', '.join(names)}")
-        return self._freed(record, chosen)
+        return self._freed(record, chosen, _elsewhere(record))
 
     def _remove(self, record: Record) -> tuple[str, ...] | No:
         no = not_to_be_freed(record, self.now_ms, self.params)
         if no is not None:
             return no
-        freed = self._freed(record, sorted(set(record.keeps)))
+        # Where it may be instead is given up as well, unless it says just now that it is there.
+        stays = _elsewhere(record) if is_fresh(record, self.now_ms, self.params) else ()
+        freed = self._freed(record, sorted({*record.keeps, *_elsewhere(record)}), stays)
         record.set_aside()
         return freed
 
-    def _freed(self, record: Record, resources: list[int]) -> tuple[str, ...]:
-        """The truck is no longer where it was: it gives up what is named, and what it may have covered elsewhere stays
-        until somebody says where it is."""
-        extra = () if record.doubt is None else record.doubt.extra
-        gone = frozenset(resources)
-        self.locks.drop(record.number, [one for one in resources if one not in extra])
+    def _freed(self, record: Record, resources: list[int], extra: tuple[int, ...]) -> tuple[str, ...]:
+        """The truck is no longer where it was: it gives up what is named, and what it may cover elsewhere, `extra`,
+        stays until somebody says where it is."""
+        gone, freed = frozenset(resources), [one for one in resources if one not in extra]
+        self.locks.drop(record.number, freed)
         record.held = {one: free for one, free in record.held.items() if one not in gone}
         given = record.retraction
         if given is not None:
@@ -228,4 +250,4 @@ class _Office:
         record.doubt = Doubt(Stop.OPERATOR, self.now_ms, NOWHERE_UM, NOWHERE_UM, torn=True, extra=extra)
         # Those who were cut off may get farther now.
         freeze(self.locks, record.number, [], effort=self.effort)
-        return tuple(sorted(_names(record, resources)))
+        return tuple(sorted(_names(record, freed)))

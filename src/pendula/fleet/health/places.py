@@ -40,17 +40,19 @@ def is_sure(record: Record, params: TrafficParams) -> bool:
     return record.confidence_ppm >= params.min_confidence_milli * 1000
 
 
-def watched(record: Record, doubt: Doubt, jumped: bool, driven_um: int, params: TrafficParams) -> Doubt:
-    """The doubt after another report: a jump, a word of trouble or of doubt begins the time of steadiness anew, and
-    what a person said of the place before a jump is true no longer."""
+def watched(record: Record, doubt: Doubt, jumped: bool, driven_um: int, passed_ms: int, params: TrafficParams) -> Doubt:
+    """The doubt after another report, so long after the one before: silence, a jump, a word of trouble or of doubt
+    begins the time of steadiness anew, and what a person said of the place before a jump is true no longer."""
     well = record.status is RobotStatus.OK and not jumped and is_sure(record, params)
-    steady = doubt.steady_ms if doubt.steady_ms is not None else record.report_ms
+    silent = passed_ms > params.max_status_age_ms
+    steady = record.report_ms if silent or doubt.steady_ms is None else doubt.steady_ms
     doubt = driven_on(doubt, driven_um)
     return structs.replace(
         doubt,
         torn=doubt.torn or jumped,
         steady_ms=steady if well else None,
         confirmed=doubt.confirmed and not jumped,
+        on_map_ms=None if silent else doubt.on_map_ms,
     )
 
 

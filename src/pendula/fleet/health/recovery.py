@@ -30,8 +30,8 @@ from pendula.fleet.traffic.lock_state import LockState
 
 @dataclass(frozen=True, slots=True)
 class Care:
-    """What recovery works with. `anchor` finds where on the map a truck is, `plan` a way from there; `failed` hears of
-    every failure with those who are cut off, and again where they are more, `accepted` of every new route."""
+    """What recovery works with. `anchor` finds where on the map a truck is, `ways` lead on from there; `failed` hears
+    of every failure with those who are cut off, and again where they are more, `accepted` of every new route."""
 
     locks: LockState
     ground: Ground
@@ -66,10 +66,13 @@ def awaits_person(record: Record, now_ms: int, params: TrafficParams) -> bool:
     """Whether a truck stands until a person acts: clears or resumes it, says where it is, or looks for it.
 
     What passes by itself does not count before it has lasted for `wait_alert_ms`, such as poses that are not steady;
-    standing for another truck never does: a lost one counts itself. A truck that is out of the hall waits for nobody.
+    standing for another truck never does: a lost one counts itself. A truck that is out of the hall waits for nobody,
+    unless it has reported since, and where it said it was is kept for it.
     """
     if record.is_out:
         return False
+    if record.removed_ms is not None and record.absent:
+        return record.doubt is not None and bool(record.doubt.extra)
     if record.paused or record.latched is not None or record.status is RobotStatus.FAULT:
         return True
     if not record.absent and (record.pose is None or record.stop_code == Stop.OFFLINE):

@@ -3,8 +3,11 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from msgspec import structs
+
 from pendula.fleet.contracts.traffic import Alert
 from pendula.fleet.driving.detours import Wayfinder
+from pendula.fleet.driving.doubts import Doubt
 from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.driving.records import Record
 from pendula.fleet.driving.stops import Stop
@@ -98,14 +101,17 @@ class Draft:
             found |= self._diagnosis(record)
         self.alert(code, "WARN", self.now_ms, record.robot_id, **found)
 
-    def silent(self, record: Record) -> None:
-        """Somebody who had failed before has fallen silent as well (FLT-FAIL-9)."""
+    def silent(self, record: Record, doubt: Doubt) -> None:
+        """Nothing is heard of somebody, which is told once a doubt (FLT-FAIL-9): as the failure that it is, or beside
+        another one that was told before."""
         one = self.locks.truck(record.number)
         if one.frozen:
             cut = self.names(cut_off(self.locks))
             self.alert(
                 alarms.ROBOT_OFFLINE, "WARN", self.now_ms, record.robot_id, keptResources=len(one.held), cutOff=cut
             )
+        if one.frozen or doubt.code == Stop.OFFLINE:
+            record.doubt = structs.replace(doubt, silent=True)
 
     def _diagnosis(self, record: Record) -> dict[str, Json]:
         """What a person who looks at a stuck truck wants to know (FLT-FAIL-13)."""

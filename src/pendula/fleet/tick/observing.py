@@ -120,7 +120,7 @@ def take_in(record: Record, report: TruckReport, params: TrafficParams, now_ms: 
         record.doubt = structs.replace(driven_on(record.doubt, since), first=before is None)
         record.latched = lost if lost is Stop.OVERRUN else record.latched
         return
-    record.doubt = watched(record, record.doubt, jumped, driven, params)
+    record.doubt = watched(record, record.doubt, jumped, driven, passed_ms, params)
 
 
 def _note(record: Record, report: TruckReport, pose: Pose) -> None:

@@ -1,10 +1,11 @@
 """The steps of a tick, in the order in which they happen. Each works on a draft: nothing is true before all are."""
 
+from pendula.fleet.contracts.traffic import RobotStatus
 from pendula.fleet.driving.adoption import Adoption, Unfit, adoption, goes_on
 from pendula.fleet.driving.records import Record
 from pendula.fleet.driving.screening import screened_routes
 from pendula.fleet.driving.stops import Stop
-from pendula.fleet.health.judging import drives_on, judge
+from pendula.fleet.health.judging import drives_on, is_silent, judge
 from pendula.fleet.health.orders import obeyed
 from pendula.fleet.health.protection import protect
 from pendula.fleet.health.recovery import Care, care_for
@@ -51,8 +52,7 @@ def observe(draft: Draft) -> None:
         if before == Stop.INVARIANT:
             draft.too_fast.add(record.number)
         judge(record, draft.now_ms, draft.params)
-        if record.stop_code == Stop.OFFLINE != before and not record.absent:
-            draft.silent(record)
+        _tell_of_silence(draft, record)
         if record.stop_code == Stop.NO_COMMS != before:
             draft.alert(alarms.NO_COMMS, "WARN", draft.now_ms, record.robot_id, lastAckSeq=record.ack_seq)
         defiant = drives_on(record, draft.now_ms, draft.params)
@@ -61,6 +61,15 @@ def observe(draft: Draft) -> None:
         record.defiant = defiant
         record.priority = class_of(record)
     _take_routes(draft)
+
+
+def _tell_of_silence(draft: Draft, record: Record) -> None:
+    """Whatever else is wrong with a truck; of one that people said is not there nobody expects to hear."""
+    doubt = record.doubt
+    if doubt is None or doubt.silent or record.absent:
+        return
+    if record.status is RobotStatus.OFFLINE or is_silent(record, draft.now_ms, draft.params):
+        draft.silent(record, doubt)
 
 
 def _take_routes(draft: Draft) -> None:
@@ -79,7 +88,15 @@ def _take_routes(draft: Draft) -> None:
 
 def obey(draft: Draft) -> None:
     """What people ordered, before anything else."""
-    draft.applied = obeyed(draft.orders, draft.records, draft.locks, draft.params, draft.now_ms, draft.effort)
+    draft.applied = obeyed(
+        draft.orders,
+        draft.records,
+        draft.locks,
+        draft.params,
+        draft.now_ms,
+        effort=draft.effort,
+        anchor=draft.ways.anchor,
+    )
 
 
 def freeze_the_lost(draft: Draft) -> None:

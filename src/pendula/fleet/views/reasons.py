@@ -59,6 +59,8 @@ class Reason:
     defiant: bool = False
     # Whether an operator has freed its place: it is no longer where it was.
     removed: bool = False
+    # Whether it has said since where it is, which is kept for it.
+    covers: bool = False
     # Whether a person has cleared the overrun of a truck that still stands for it.
     cleared: bool = False
     # Whether a person has said where it is since its place came to be in doubt, and does not hold it.
@@ -168,6 +170,7 @@ def why(record: Record, records: list[Record], now_ms: int, place: int | None) -
         turns="turnInPlace" in record.profile.capabilities,
         defiant=record.defiant,
         removed=record.doubt is not None and record.doubt.low_um >= NOWHERE_UM,
+        covers=record.doubt is not None and bool(record.doubt.extra),
         cleared=record.stop_code == Stop.OVERRUN and record.latched is None,
         placed=record.doubt is not None and record.doubt.confirmed and not record.paused,
     )

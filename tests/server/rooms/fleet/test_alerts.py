@@ -26,7 +26,7 @@ from pendula.server.rooms.fleet.alerts import sentence_of
         (
             "POSE_JUMP",
             {"keptResources": 3, "cutOff": []},
-            "the position of R1 jumped, and it may be in two places; it keeps its place",
+            "the position of R1 jumped, and it may be in two places; both are kept for it",
         ),
         ("OFF_ROUTE", {"keptResources": 3, "cutOff": []}, "R1 is not on its route; it keeps its place"),
         ("HOLDPOINT_OVERRUN", {"keptResources": 3, "cutOff": []}, "R1 passed its stop line; it keeps its place"),
@@ -36,7 +36,7 @@ from pendula.server.rooms.fleet.alerts import sentence_of
         (
             "OCCUPANCY_CONFLICT",
             {"by": "R2", "requirement": "FLT-FAIL-15"},
-            "R1 stops: it and R2 are where not both of them may be",
+            "R1 stops: it and R2 are closer together than two trucks may be",
         ),
         ("DEADLOCK_SUSPECTED", {"robotIds": ["R1", "R2"], "resources": []}, "R1, R2 wait for each other"),
         ("ROBOT_FAULT", {"message": "R1 did not load"}, "R1 did not load"),

@@ -47,11 +47,13 @@ def sentence_of(alert: Alert) -> str:
         return f"{who} was told to {_NOT_DONE[str(alert.details['told'])]}; it keeps its place{_cut_off(alert.details)}"
     if "keptResources" in alert.details:
         why = _FAILED.get(alert.code, "{who} cannot be counted on").format(who=who)
-        return f"{why}; it keeps its place{_cut_off(alert.details)}"
+        kept = "both are kept for it" if alert.code == "POSE_JUMP" else "it keeps its place"
+        return f"{why}; {kept}{_cut_off(alert.details)}"
     if alert.code == "FOREIGN_OCCUPANCY":
         return f"{who} stops: {alert.details.get('by') or 'another truck'} may be on its way"
     if alert.code == "OCCUPANCY_CONFLICT":
-        return f"{who} stops: it and {alert.details.get('by') or 'another truck'} are where not both of them may be"
+        by = alert.details.get("by") or "another truck"
+        return f"{who} stops: it and {by} are closer together than two trucks may be"
     if alert.code == "NO_COMMS":
         return f"{who} does not acknowledge its commands"
     if "robotIds" in alert.details:
