@@ -12,7 +12,15 @@ import type {
 import { player } from "../../rooms/playback/testing";
 import { countOf, creditGlance, fleetGlance, jobsGlance, playbackGlance } from "./glance";
 
-const TRUCK = { robot_id: "R1", health: "HEALTHY", paused: false, speed: 1, sentence: "R1 is on its way." };
+const TRUCK = {
+  robot_id: "R1",
+  health: "HEALTHY",
+  paused: false,
+  speed: 1,
+  code: "UNDER_WAY",
+  wait: 0,
+  sentence: "R1 is on its way.",
+};
 const truck = (changes: Partial<TruckNow> = {}) => ({ ...TRUCK, ...changes }) as TruckNow;
 const fleet = (...trucks: TruckNow[]) => ({ now: 900_000, trucks, counts: { DONE: 4 } }) as unknown as FleetNow;
 
@@ -84,7 +92,14 @@ test("an alert of a truck that is well again needs nobody; one about waiting is 
       robot_ids: [robot],
       message: `${code} of ${robot}`,
     });
-  const trucks = [truck({ blocker: null }), truck({ robot_id: "R2", blocker: "R1" })];
+  const trucks = [
+    truck({ blocker: null }),
+    truck({ robot_id: "R2", blocker: "R1", code: "WAIT_NODE", wait: 4000 }),
+    // Its route is not admitted, so that nobody in particular is in its way.
+    truck({ robot_id: "R3", blocker: null, hold_reason: "NONE", speed: 0, wait: 95_000 }),
+    // Nothing is wrong with it itself: it stops for the sake of another one.
+    truck({ robot_id: "R4", blocker: "R1", code: "STOP_FOREIGN_OCCUPANCY", wait: 900 }),
+  ];
   const told = (...alerts: AlertNow[]) =>
     fleetGlance("hall", fleet(...trucks), alerts).needs.map(({ sentence }) => sentence);
 
@@ -92,6 +107,8 @@ test("an alert of a truck that is well again needs nobody; one about waiting is 
   expect(told(of("WAIT_TOO_LONG", "R1"), of("WAIT_TOO_LONG", "R2"))).toEqual([
     "Alert in hall, 20 s ago: WAIT_TOO_LONG of R2",
   ]);
+  expect(told(of("WAIT_TOO_LONG", "R3"))).toEqual(["Alert in hall, 20 s ago: WAIT_TOO_LONG of R3"]);
+  expect(told(of("STOP_IGNORED", "R4"))).toEqual(["Alert in hall, 20 s ago: STOP_IGNORED of R4"]);
 });
 
 test("dead letters are told one by one with their error, and the others as a number", () => {

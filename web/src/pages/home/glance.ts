@@ -47,7 +47,6 @@ export interface Glance {
 }
 
 /** How a truck is whose trouble is over, also where it waits for another one now. */
-const WELL: ReadonlySet<string> = new Set(["drives", "stands", "waits"]);
 /** How long ago an alert of a fleet is still news, in its own time. */
 const RECENT_MS = 600_000;
 const MOST_ALERTS = 3;
@@ -135,12 +134,9 @@ export function recentAlerts(
   known: ReadonlySet<string>,
   trucks: readonly TruckNow[],
 ): AlertNow[] {
-  const conditions = new Map(trucks.map((truck) => [truck.robot_id, condition(truck)]));
+  const byId = new Map(trucks.map((truck) => [truck.robot_id, truck]));
   const isOver = ({ code, robot_ids }: AlertNow) =>
-    robot_ids.length > 0 &&
-    robot_ids
-      .map((robot) => conditions.get(robot) ?? "")
-      .every((is) => WELL.has(is) && (is !== "waits" || !isWait(code)));
+    robot_ids.length > 0 && robot_ids.every((robot) => isWell(byId.get(robot), code));
   const grave = alerts.filter(
     (one) =>
       (one.kind === "incident" || (one.alert?.severity !== "INFO" && !isOver(one))) &&
@@ -149,6 +145,12 @@ export function recentAlerts(
   );
   const newest = new Map(grave.map((one) => [one.robot_ids.join(" "), one]));
   return [...newest.values()].slice(-MOST_ALERTS).reverse();
+}
+
+/** Whether an alert is not true of a truck any more: it waits for nothing, or nothing stops it. */
+function isWell(truck: TruckNow | undefined, alert: string): boolean {
+  if (truck === undefined) return false;
+  return isWait(alert) ? truck.wait === 0 : !truck.code.startsWith("STOP_");
 }
 
 /** Whether an alert is about waiting itself. */
