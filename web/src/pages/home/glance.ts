@@ -46,7 +46,6 @@ export interface Glance {
   readonly needs: readonly Need[];
 }
 
-/** How a truck is whose trouble is over, also where it waits for another one now. */
 /** How long ago an alert of a fleet is still news, in its own time. */
 const RECENT_MS = 600_000;
 const MOST_ALERTS = 3;
