@@ -5,9 +5,10 @@ from dataclasses import replace
 import pytest
 
 from pendula.fleet.contracts.traffic import Phase, TaskState
+from pendula.fleet.routing.planner import Closed
 from pendula.fleet.tasks import DispatchParams, DispatchStep, PriorityChanged, TaskOrder, TaskSubmitted
 from pendula.fleet.tick import RefusedRoute
-from tests.fleet.tasks.paper import NORTH_SOUTH, Paper
+from tests.fleet.tasks.paper import NORTH_SOUTH, Paper, crossing
 
 ONE = (("R1", "E"),)
 
@@ -362,6 +363,23 @@ def test_why_names_the_trucks_that_are_not_free() -> None:
     why = paper.dispatch.why("T3")
 
     assert (why.code, "none of R1, R2 is free" in why.message) == ("NO_FREE_TRUCK", True)
+
+
+@pytest.mark.req("FLT-TASK-13", "FLT-LIVE-9")
+def test_why_says_that_a_task_waits_for_trucks_that_have_failed() -> None:
+    paper = Paper()
+    for name in ("R1", "R2"):
+        paper.see(name, ok=False, failed=True)
+    # What they stand on is closed to all, and so to them.
+    paper.dispatch.keep_off(Closed(edges=frozenset(range(len(crossing().network.edges)))))
+    paper.submit("T")
+    both = paper.dispatch.why("T")
+    paper.see("R2", ok=True, failed=False)
+    paper.step()
+    one = paper.dispatch.why("T")
+
+    assert (both.code, both.message) == ("NO_FREE_TRUCK", "task 'T' waits until R1, R2 can be counted on again")
+    assert one.message == "task 'T' waits until R1 can be counted on again, and R2 cannot get there meanwhile"
 
 
 @pytest.mark.req("FLT-LIVE-10")

@@ -169,7 +169,13 @@ class Assignment:
             which = "its stream" if limit == "STREAM_LIMIT" else "its pick or its drop"
             return limit, f"{name} waits: as many tasks of {which} are under way as may be"
         may = [one for one in self._named(task, self._drivers) if not one.gone]
-        reaching = [one for one in may if self._ways.reaches(one, order)]
+        # Where a failed truck stands is closed to itself as well: whether it would get there is no question.
+        failed = [one for one in may if self._ways.view(one).failed]
+        well = [one for one in may if one not in failed]
+        reaching = [one for one in well if self._ways.reaches(one, order)]
+        if not reaching and failed:
+            others = f", and {_names(well)} cannot get there meanwhile" if well else ""
+            return "NO_FREE_TRUCK", f"{name} waits until {_names(failed)} can be counted on again{others}"
         if not reaching:
             return "NOBODY_REACHES_IT", f"{name} waits: no truck that may serve it comes over its pick and drop to rest"
         free = [one for one in reaching if self._may_be_sent(one, now_ms)]
