@@ -17,8 +17,7 @@ from pendula.fleet.simulator.faults import FaultKind
 from pendula.fleet.simulator.world import World
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.tick import TickOutputs
-from pendula.fleet.trucks.envelope import braking_um
-from pendula.fleet.units import MILLION
+from pendula.fleet.trucks.envelope import brakes_um, braking_um
 from pendula.fleet.views.reasons import code_of
 from pendula.fleet.views.swings import Swings
 
@@ -175,12 +174,12 @@ class Measures:
             if not truck.v_um_s or order is None or FaultKind.OVERRUN in trouble.told:
                 continue
             at_um = truck.s_um - self.params.stop_line_tol_um
-            # What is only just told takes the latency to be obeyed; of what is known that is over.
-            needs_um = braking_um(truck.profile, truck.v_um_s)
-            knows_um = needs_um - truck.v_um_s * truck.profile.latency_us // MILLION
+            # A line that is nearer than the one it knows takes the latency to be obeyed; of what is known that is over.
             same = route is not None and plan is not None and _name(route) == _name(plan)
-            if same and aim.mode is not CommandMode.STOP and needs_um > aim.stop_um - at_um:
+            nearer = same and aim.mode is not CommandMode.STOP and aim.stop_um < order.stop_line_um
+            if nearer and braking_um(truck.profile, truck.v_um_s) > aim.stop_um - at_um:
                 self._breach(outputs.now_ms, "I-8", f"{aim.robot_id} is told a stop line it cannot keep")
+            knows_um = brakes_um(truck.profile, truck.v_um_s)
             if order.mode is not CommandMode.STOP and knows_um > order.stop_line_um - at_um:
                 self._breach(outputs.now_ms, "I-8", f"{aim.robot_id} cannot stop before its stop line")
 

@@ -115,7 +115,7 @@ def _command(aim: Aim, plan: RoutePlan) -> RollingTargetCommand:
         stopLineS=metres(aim.stop_um),
         target=pose_form(plan.pose_at(aim.target_um)),
         pathSlice=_slice(plan, first, last, aim.at_um, aim.target_um),
-        movestyle=plan.site.network.edges[plan.segments[first].edge].style,
+        movestyle=_style(plan, first),
         speedLimitMps=metres(aim.speed_um_s),
         validForMs=aim.valid_ms,
         targetYaw=UNSET if aim.turn_urad is None else metres(aim.turn_urad),
@@ -146,10 +146,18 @@ def _standing_command(aim: Aim) -> RollingTargetCommand:
 
 
 def _segments(plan: RoutePlan, at_um: int, target_um: int) -> tuple[int, int]:
-    """The segments from a position to the target. A truck in a node that it leaves is on the segment that begins."""
+    """The segments from a position to the target. A truck in a node that it leaves is on the segment that begins; so is
+    one that is seen a little before a node where the style of driving changes, for no target lies beyond before it has
+    acted there (FLT-RTP-4)."""
     last = plan.segment_at(target_um)
     first = min(plan.segment_at(at_um + 1) if target_um > at_um else plan.segment_at(at_um), last)
+    while first < last and _style(plan, first) is not _style(plan, last):
+        first += 1
     return first, last
+
+
+def _style(plan: RoutePlan, segment: int) -> MoveStyle:
+    return plan.site.network.edges[plan.segments[segment].edge].style
 
 
 def _slice(plan: RoutePlan, first: int, last: int, at_um: int, target_um: int) -> tuple[PointM, ...]:

@@ -13,7 +13,7 @@ from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.driving.records import Record
 from pendula.fleet.targets.rolling_target import Aim
 from pendula.fleet.traffic.lock_state import LockState
-from pendula.fleet.trucks.envelope import braking_um
+from pendula.fleet.trucks.envelope import brakes_um
 from pendula.kernel.errors import WorldBroken
 
 Ints = NDArray[np.int64]
@@ -140,13 +140,11 @@ def unable_to_stop(records: list[Record], params: TrafficParams) -> Iterator[tup
 
 
 def can_stop(record: Record, params: TrafficParams) -> bool:
-    """Whether what a truck still drives ends before its stop line. The control latency contains the tick that has
-    passed since the speed was told, so that part of it is over."""
+    """Whether a truck that brakes stands before its stop line: it knows the line, so no latency counts any more."""
     if record.track is None or record.stop_code is not None:
         return True
-    driven = record.v_um_s * params.tick_period_ms // 1000
     left = record.hold_um - record.at_um + params.stop_line_tol_um
-    return braking_um(record.profile, record.v_um_s) - driven <= left
+    return brakes_um(record.profile, record.v_um_s) <= left
 
 
 def no_way_to_rest(locks: LockState) -> Iterator[tuple[str, str]]:

@@ -87,6 +87,11 @@ def braking_um(profile: RobotProfile, v_um_s: int) -> int:
     return -(-v_um_s * v_um_s // (2 * profile.brake_um_s2)) - (-v_um_s * profile.latency_us // MILLION)
 
 
+def brakes_um(profile: RobotProfile, v_um_s: int) -> int:
+    """What a truck drives while it brakes, rounded up."""
+    return -(-v_um_s * v_um_s // (2 * profile.brake_um_s2))
+
+
 def stop_distance_um(profile: RobotProfile, v_um_s: int) -> int:
     """`forwardStopDistanceM`: braking, latency and the static margins."""
     return braking_um(profile, v_um_s) + profile.inflation_um
