@@ -58,6 +58,8 @@ _THEN = "then open it again, which a server does when it is restarted: what was 
 class FileJournal:
     """The journal on a `Disk`. Safe for threads; appends do not wait for a flush under way."""
 
+    goes_on_when_full = False
+
     def __init__(self, disk: Disk, contents: Contents, *, segment_bytes: int, min_free_bytes: int) -> None:
         self.cut_tail_bytes = len(contents.cut.data) if contents.cut else 0
         self._disk = disk
