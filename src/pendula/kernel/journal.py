@@ -245,11 +245,13 @@ class FileJournal:
         return removed
 
     def close(self) -> None:
-        """Flush, if anything waits and the journal is well, and let go of the disk."""
-        if self._broken is None:
-            self.flush()
-            self._broken = "it was closed"
-        self._disk.close()
+        """Flush, if anything waits and the journal is well, and let go of the disk, also where that fails."""
+        try:
+            if self._broken is None:
+                self.flush()
+                self._broken = "it was closed"
+        finally:
+            self._disk.close()
 
     def mend(self) -> int:
         """Go on after a failed write or sync, with all that is whole on the disk, which is durable then; returns its
