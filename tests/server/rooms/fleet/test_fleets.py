@@ -394,6 +394,20 @@ async def test_what_is_not_there_is_asked_whether_something_similar_was_meant(
     assert said in refused.json()["error"]["message"]
 
 
+@pytest.mark.req("FLT-API-7")
+async def test_a_task_whose_priority_was_changed_has_the_same_answer_when_it_is_posted_again(
+    served: httpx.AsyncClient,
+) -> None:
+    await served.post(f"{HALL_AT}/actions", json={"type": "PAUSE_FLEET", "reason": "to look at it"})
+    body = {"taskId": "mine", "pickNodeId": "WEST", "dropNodeId": "EAST"}
+    await served.post(f"{HALL_AT}/tasks", json=body)
+    await served.post(f"{HALL_AT}/priority", json={"taskId": "mine", "priority": 77})
+    again = await served.post(f"{HALL_AT}/tasks", json=body)
+
+    assert (again.status_code, again.json()) == (201, {"task_id": "mine"})
+    assert [one["priority"] for one in (await now(served))["tasks"] if one["task_id"] == "mine"] == [77]
+
+
 @pytest.mark.req("FLT-TASK-5", "FLT-API-7")
 async def test_the_priority_of_a_task_is_changed_while_it_waits(served: httpx.AsyncClient) -> None:
     await served.post(f"{HALL_AT}/actions", json={"type": "PAUSE_FLEET", "reason": "to look at it"})

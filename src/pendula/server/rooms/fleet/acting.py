@@ -76,7 +76,7 @@ async def act(fleet: FleetName, request: Request, supervisor: Supervised, caller
 )
 async def submit_task(fleet: FleetName, request: Request, supervisor: Supervised, _: Operator) -> Response:
     """A task to be done by the truck that is nearest. With an id it is safe to ask again: the same task has the same
-    answer, another one of that id is refused."""
+    answer, whatever its priority, which stays as it is; another one of that id is refused."""
     loop = loop_of(supervisor, fleet)
     body = await read_body(request, TaskBody)
     order = TaskOrder(
@@ -180,6 +180,7 @@ def _near(unknown: Sequence[str], known: Sequence[str]) -> str:
 
 
 def _is_known(engine: FleetEngine, order: TaskOrder) -> bool:
-    """Whether the fleet has this very task, or had it not long ago."""
+    """Whether the fleet has this very task, or had it not long ago. Its priority may be another one by now, and nobody
+    keeps the one that it was posted with."""
     task = engine.dispatch.book.find(order.task_id)
-    return task is not None and replace(task.order, at_ms=order.at_ms) == order
+    return task is not None and replace(task.order, at_ms=order.at_ms, priority=order.priority) == order
