@@ -1,12 +1,14 @@
 """What a command writes is whole or not there, and what it found out is told first."""
 
+import errno
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from pendula.cli.writing import write_whole
+from pendula.cli.writing import write_pieces, write_whole
 from tests.cli.conftest import Pendula
 
 ON_A_FULL_DISK = """
@@ -32,6 +34,20 @@ def test_a_file_that_cannot_be_written_is_what_it_was(tmp_path: Path) -> None:
 
     assert said.stdout == f"{target}\n"
     assert [(one.name, one.read_bytes()) for one in tmp_path.iterdir()] == [("runs.csv", b"old")]
+
+
+def test_what_cannot_be_read_is_not_said_of_the_file_that_is_written(tmp_path: Path) -> None:
+    def pieces() -> Iterator[bytes]:
+        yield b"first"
+        raise FileNotFoundError(errno.ENOENT, "No such file or directory", "00000003.journal")
+
+    (tmp_path / "out.jsonl").write_bytes(b"old")
+
+    with pytest.raises(FileNotFoundError) as told:
+        write_pieces(tmp_path / "out.jsonl", pieces())
+
+    assert told.value.filename == "00000003.journal"
+    assert [(one.name, one.read_bytes()) for one in tmp_path.iterdir()] == [("out.jsonl", b"old")]
 
 
 def test_a_link_stays_a_link(tmp_path: Path) -> None:

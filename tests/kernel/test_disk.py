@@ -151,3 +151,14 @@ def test_what_was_closed_is_released_without_harm(tmp_path: Path) -> None:
     disk.release()
 
     assert RealDisk(tmp_path).claim()
+
+
+@pytest.mark.parametrize("again", [True, False])
+def test_a_directory_that_has_another_name_by_now_is_not_claimed(tmp_path: Path, again: bool) -> None:
+    disk = RealDisk(tmp_path / "draft")
+    (tmp_path / "draft").rename(tmp_path / "whole")
+    if again:
+        (tmp_path / "draft").mkdir()
+
+    assert not disk.claim()
+    assert RealDisk(tmp_path / "whole").claim()

@@ -1,10 +1,14 @@
 """The journal: golden bytes, numbering, rotation, pruning, torn tails, corruption, failing disks."""
 
+import errno
+from pathlib import Path
+from unittest.mock import Mock
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pendula.kernel.disk import replace
+from pendula.kernel.disk import RealDisk, replace
 from pendula.kernel.frames import JournalCorrupt, seal
 from pendula.kernel.journal import FileJournal, JournalBroken, JournalExists, JournalMissing, Kind
 from pendula.testing import Crashed, FaultyDisk
@@ -348,3 +352,18 @@ def test_a_crash_while_pruning_leaves_a_journal_that_opens_with_the_same_end() -
             filled(disk, 60, segment_bytes=300).prune(keep_bytes=0)
         for seed in range(6):
             assert rows(FileJournal.open(disk.after_crash(seed)))[-len(expected) :] == expected
+
+
+def test_a_journal_that_cannot_write_its_last_records_lets_go_of_its_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = RealDisk(tmp_path)
+    assert disk.claim()
+    journal = FileJournal.create(disk, room="tally", decisions=1, time_unit="tick", config={})
+    journal.append("input", 0, b"0")
+    monkeypatch.setattr(disk, "append", Mock(side_effect=OSError(errno.ENOSPC, "No space left on device")))
+
+    with pytest.raises(JournalBroken, match="No space left"):
+        journal.close()
+
+    assert RealDisk(tmp_path).claim()

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -77,6 +78,12 @@ def test_each_part_has_its_seconds_beside_its_budget_and_pytest_stays_visible(ch
         ("fleet", ["290", "FAILED"]),
         ("total", ["321"]),
     ]
+
+
+def test_contributing_names_every_part_with_its_budget() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| .* \| (\d+) \|$", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE)
+
+    assert [(name, int(seconds)) for name, seconds in rows] == [(one.name, one.budget) for one in run_tests.PARTS]
 
 
 def test_what_cannot_run_is_in_the_last_lines_and_a_failure_only_when_strict(checkout: Path) -> None:

@@ -9,6 +9,7 @@
     replay              feed a journal to a fresh engine and compare
 
     disk, journal       the only way to files; framed, checksummed, chained records, many to a flush
+    journal_protocol    what a driver needs of a journal, on a disk or before one
     frames, segments    the bytes of a record; the files of a journal, read and checked
     bodies, stream      what is in a record; events for those who follow
     driver, commit      the one road into a live engine; many waiters, one flush

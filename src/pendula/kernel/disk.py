@@ -134,12 +134,16 @@ class RealDisk:
         return facts.f_bavail * facts.f_frsize
 
     def claim(self) -> bool:
-        """Take the directory for this disk alone, until it is closed or the process ends; false where it is taken."""
+        """Take the directory for this disk alone, until it is closed or the process ends; false where it is taken, or
+        has another name or none since it was opened: whoever had it is through with it."""
         try:
             fcntl.flock(self._dir, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True
+            if os.path.samestat(os.fstat(self._dir), self.directory.stat()):
+                return True
+        except (BlockingIOError, FileNotFoundError):
+            pass
+        self.release()
+        return False
 
     def release(self) -> None:
         """Let others claim the directory; what is open stays open."""

@@ -147,6 +147,7 @@ class Driver(Generic[C, E]):
         self._since_snapshot = 0
         self._bytes_at_snapshot = journal.total_bytes
         self._room_made_at = -1
+        self._room_again_at = 0
         self._closed = False
         # Between the beginning of a command and its records the engine says what the journal does not.
         self._torn = False
@@ -265,12 +266,22 @@ class Driver(Generic[C, E]):
             raise WorldBroken("A command was broken off in its middle; close, and recover from the journal")
         if self.journal.disk_low:
             raise DiskLow("The disk is nearly full; no new input is taken until there is room")
-        if self.journal.total_bytes > self.journal_bytes and not self._make_room():
+        if self.journal.total_bytes > self.journal_bytes and not self._may_go_on():
             raise JournalFull(
                 f"The journal has {self.journal.total_bytes} bytes; the limit is {self.journal_bytes}",
                 value=self.journal.total_bytes,
                 allowed=self.journal_bytes,
             )
+
+    def _may_go_on(self) -> bool:
+        """Makes room in a journal that has more than its share; false where nothing more may go into it."""
+        if not self.journal.goes_on_when_full:
+            return self._make_room()
+        if self.commands >= self._room_again_at:
+            # Not for every command: two snapshots each would soon be more than what is too much.
+            self._room_again_at = self.commands + self._snapshot_every
+            self._make_room()
+        return True
 
     def _make_room(self) -> bool:
         """Two snapshots in a new segment make everything before them prunable; tried once for what was written."""

@@ -13,11 +13,12 @@ import threading
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import NoReturn, Protocol
+from typing import NoReturn
 
 from pendula.kernel.canonical import Json
 from pendula.kernel.disk import Disk, remedy
 from pendula.kernel.frames import Header, Kind, Record, corrupt, record_parts, seal_parts
+from pendula.kernel.journal_protocol import Journal
 from pendula.kernel.limits import MIN_FREE_BYTES, SEGMENT_BYTES
 from pendula.kernel.segments import (
     Contents,
@@ -54,61 +55,10 @@ __all__ = [
 _THEN = "then open it again, which a server does when it is restarted: what was acknowledged is kept"
 
 
-class Journal(Protocol):
-    """What a driver and a replay need of a journal."""
-
-    header: Header
-
-    def append(self, kind: Kind, t: int, body: bytes) -> int:
-        """Number and buffer a record whose inner body is canonical JSON; never blocks on the disk."""
-        ...
-
-    def flush(self) -> int:
-        """All up to the returned number is durable."""
-        ...
-
-    def read(self, start: int = 0) -> Iterator[Record]:
-        """The durable records from number `start` on."""
-        ...
-
-    def snapshots(self) -> Sequence[tuple[int, int]]:
-        """(n, t) ascending: the index of the time slider."""
-        ...
-
-    def rotate(self) -> None:
-        """Let the next flush begin a new segment."""
-        ...
-
-    def prune(self, keep_bytes: int) -> int:
-        """Remove whole segments before the newest snapshot but one; returns how many."""
-        ...
-
-    def close(self) -> None: ...
-
-    @property
-    def first_n(self) -> int: ...
-
-    @property
-    def next_n(self) -> int:
-        """The number that the next record gets."""
-        ...
-
-    @property
-    def durable_n(self) -> int:
-        """Number of the last durable record, -1 when there is none."""
-        ...
-
-    @property
-    def total_bytes(self) -> int: ...
-
-    @property
-    def disk_low(self) -> bool:
-        """True while the disk has less free space than allowed; looked at after each flush, and again while low."""
-        ...
-
-
 class FileJournal:
     """The journal on a `Disk`. Safe for threads; appends do not wait for a flush under way."""
+
+    goes_on_when_full = False
 
     def __init__(self, disk: Disk, contents: Contents, *, segment_bytes: int, min_free_bytes: int) -> None:
         self.cut_tail_bytes = len(contents.cut.data) if contents.cut else 0
@@ -295,11 +245,13 @@ class FileJournal:
         return removed
 
     def close(self) -> None:
-        """Flush, if anything waits and the journal is well, and let go of the disk."""
-        if self._broken is None:
-            self.flush()
-            self._broken = "it was closed"
-        self._disk.close()
+        """Flush, if anything waits and the journal is well, and let go of the disk, also where that fails."""
+        try:
+            if self._broken is None:
+                self.flush()
+                self._broken = "it was closed"
+        finally:
+            self._disk.close()
 
     def mend(self) -> int:
         """Go on after a failed write or sync, with all that is whole on the disk, which is durable then; returns its

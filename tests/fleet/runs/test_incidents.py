@@ -194,3 +194,50 @@ def test_incidents_that_follow_closely_are_one_story_but_not_for_ever() -> None:
     assert not story.takes_in(60_001)
     assert Stretch("inc-1-1", 0, 590_000).takes_in(600_000)
     assert not Stretch("inc-1-1", 0, 590_000).takes_in(600_001)
+
+
+@pytest.mark.req("FLT-OBS-11")
+def test_of_two_who_begin_a_bundle_at_once_one_makes_it_and_the_other_leaves_it_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jumped(tmp_path / "journal", 30, 30)
+    folder = tmp_path / "bundles"
+    others: list[RealDisk] = []
+
+    def removed(draft: Path) -> bool:
+        # Another one looks at the same moment, and is quicker.
+        others.append(RealDisk(draft))
+        (draft / "00000000.journal").write_bytes(b"begun")
+        return others[0].claim()
+
+    monkeypatch.setattr(incidents, "_removed", removed)
+    with reading(tmp_path / "journal") as journal:
+        name = stretches_of(incidents_of(journal))[0].name
+        made = bundles_in(journal, folder)
+    others[0].close()
+
+    assert made == []
+    assert (folder / f"part-of-{name}" / "00000000.journal").read_bytes() == b"begun"
+
+
+@pytest.mark.req("FLT-OBS-11")
+def test_a_bundle_that_another_one_has_made_meanwhile_stays_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jumped(tmp_path / "journal", 30, 30)
+    folder = tmp_path / "bundles"
+
+    def removed(draft: Path) -> bool:
+        whole = draft.with_name(draft.name.removeprefix("part-of-"))
+        whole.mkdir(parents=True)
+        (whole / "00000000.journal").write_bytes(b"made")
+        return True
+
+    monkeypatch.setattr(incidents, "_removed", removed)
+    with reading(tmp_path / "journal") as journal:
+        name = stretches_of(incidents_of(journal))[0].name
+        made = bundles_in(journal, folder)
+
+    assert made == []
+    assert [one.name for one in folder.iterdir()] == [name]
+    assert (folder / name / "00000000.journal").read_bytes() == b"made"

@@ -2,6 +2,7 @@
 
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,12 +12,13 @@ from pendula.fleet.runs import Recording, RingJournal
 from pendula.fleet.runs.ring_journal import NEARLY_FULL, TRY_AGAIN_AFTER
 from pendula.fleet.scenarios import Run, shipped
 from pendula.kernel.canonical import Json
+from pendula.kernel.driver import Driver
 from pendula.kernel.journal import FileJournal
 from pendula.kernel.recording import new_journal
 from pendula.kernel.replay import replay
 from pendula.kernel.stream import Published
 from pendula.testing.faulty_disk import Failure, FaultyDisk
-from pendula.testing.tally import Tally
+from pendula.testing.tally import Add, Tally
 
 CONFIG: Json = {"seed": 1}
 
@@ -253,3 +255,64 @@ def test_a_journal_that_was_degraded_replays_as_far_as_it_goes() -> None:
 
     assert report.first_difference is None
     assert 5 < report.commands < 20
+
+
+def filled(journal: RingJournal, **options: Any) -> Driver[Any, Any]:
+    """A driver whose journal has some segments."""
+    driver: Driver[Any, Any] = Driver(Tally.create(CONFIG), journal, **options)
+    for _ in range(100):
+        told(driver)
+    return driver
+
+
+def told(driver: Driver[Any, Any]) -> None:
+    driver.submit(Add(1), by="ann")
+    driver.flush()
+
+
+@pytest.mark.req("FLT-OBS-3")
+@pytest.mark.parametrize("background", [True, False])
+def test_a_journal_that_is_larger_than_its_new_share_is_cut_with_the_next_command(background: bool) -> None:
+    disk = FaultyDisk()
+    journal = RingJournal(new_journal(Tally, CONFIG, disk, segment_bytes=1_000), background=background)
+    driver = filled(journal)
+    before = journal.total_bytes
+    driver.journal_bytes = before // 2
+    told(driver)
+    after = journal.total_bytes
+    driver.close()
+
+    assert after < before // 2
+    assert replay(FileJournal.open(disk), lambda _: Tally).first_difference is None
+
+
+@pytest.mark.req("FLT-OBS-3")
+@pytest.mark.parametrize("background", [True, False])
+def test_a_journal_that_cannot_be_cut_to_its_share_stops_nobody_and_is_not_made_of_snapshots(background: bool) -> None:
+    journal = RingJournal(new_journal(Tally, CONFIG, FaultyDisk(), segment_bytes=1_000), background=background)
+    driver = filled(journal, snapshot_every=50)
+    # Only those that are to make room are counted.
+    driver._snapshot_is_due = lambda: False  # type: ignore[method-assign]
+    driver.journal_bytes, before = 1, journal.next_n
+    for _ in range(120):
+        told(driver)
+    snapshots = journal.next_n - before - 2 * 120
+    driver.close()
+
+    assert driver.commands == 220
+    assert snapshots == 2 * 3
+
+
+@pytest.mark.req("FLT-OBS-3")
+def test_a_journal_over_its_share_on_a_disk_that_fails_stops_nobody() -> None:
+    trial = FaultyDisk()
+    filled(RingJournal(new_journal(Tally, CONFIG, trial, segment_bytes=1_000), background=False))
+    disk = FaultyDisk(dict.fromkeys(range(len(trial.calls), 10_000), "io_error"))
+    journal = RingJournal(new_journal(Tally, CONFIG, disk, segment_bytes=1_000), background=False)
+    driver = filled(journal)
+    driver.journal_bytes = journal.total_bytes // 2
+    for _ in range(3 * TRY_AGAIN_AFTER):
+        told(driver)
+
+    assert journal.degraded is not None
+    assert driver.commands == 100 + 3 * TRY_AGAIN_AFTER

@@ -121,16 +121,25 @@ def _made(journal: Journal, stretch: Stretch, folder: Path, source: Path | None)
     guard = RealDisk(draft)
     try:
         # Until it has its name: a draft that nobody has claimed is what a killed process left behind.
-        guard.claim()
-        bundle(journal, stretch, RealDisk(draft), _map_beside(source))
-        draft.rename(folder / stretch.name)
+        return guard.claim() and _written(journal, stretch, draft, source)
+    finally:
+        guard.close()
+
+
+def _written(journal: Journal, stretch: Stretch, draft: Path, source: Path | None) -> bool:
+    """Makes a bundle in a draft that is ours alone; false where somebody was through with it meanwhile."""
+    whole = draft.with_name(stretch.name)
+    try:
+        if not whole.exists():
+            bundle(journal, stretch, RealDisk(draft), _map_beside(source))
+            draft.rename(whole)
+            return True
     except BaseException:
         # On a disk without room it would take what little there is.
         rmtree(draft, ignore_errors=True)
         raise
-    finally:
-        guard.close()
-    return True
+    rmtree(draft, ignore_errors=True)
+    return False
 
 
 def _removed(draft: Path) -> bool:

@@ -28,6 +28,8 @@ TRY_AGAIN_AFTER = 50
 class RingJournal:
     """A `pendula.kernel.journal.Journal` over a file journal. Safe for threads."""
 
+    goes_on_when_full = True
+
     def __init__(self, inner: FileJournal, *, ring_ms: int = RING_MS, background: bool = True) -> None:
         self.header: Header = inner.header
         self.degraded: str | None = None
@@ -40,6 +42,7 @@ class RingJournal:
         self._durable_t = 0
         self._missing: str | None = None
         self._ticks_degraded = 0
+        self._rotates = False
         self._lock = threading.Lock()
         self._work = threading.Event()
         self._ended = threading.Event()
@@ -75,6 +78,10 @@ class RingJournal:
 
     def flush(self) -> int:
         """All up to the returned number survives the end of this process, or is all that memory can keep."""
+        rotates, self._rotates = self._rotates, False
+        if rotates and self.degraded is None:
+            # Before it is handed over: that goes into the old segment, and a new one begins when the old one is synced.
+            self._make_durable()
         with self._lock:
             try:
                 self._look_at_the_disk()
@@ -117,6 +124,8 @@ class RingJournal:
         return (*durable, *((one.n, one.t) for one in kept))
 
     def rotate(self) -> None:
+        """Let the next flush begin a new segment; that one waits for the disk."""
+        self._rotates = True
         self._inner.rotate()
 
     def prune(self, keep_bytes: int) -> int:
@@ -135,10 +144,12 @@ class RingJournal:
         if self.degraded not in (None, NEARLY_FULL) or not self._caught_up_from(self._inner.next_n):
             self._mend()
         try:
-            # There is room for it still: what is kept free of a disk is kept for ends.
-            if self.degraded == NEARLY_FULL:
-                self._catch_up()
-            self._inner.close()
+            try:
+                # There is room for it still: what is kept free of a disk is kept for ends.
+                if self.degraded == NEARLY_FULL:
+                    self._catch_up()
+            finally:
+                self._inner.close()
         except JournalBroken as trouble:
             self.degraded = _reason(trouble)
 

@@ -5,6 +5,7 @@ Whatever is wrong comes back as one `DocumentRefused` with places, the same for 
 
 import asyncio
 import re
+from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
 import msgspec
@@ -30,11 +31,16 @@ async def read_body(request: Request, kind: type[T]) -> T: ...
 async def read_body(request: Request, kind: Any) -> Any: ...
 async def read_body(request: Request, kind: Any) -> Any:
     """The body as a value of `kind`; raises `DocumentRefused`, `BodyTooLarge` or `SlowRequest`."""
+    return await read_body_with(request, lambda data, limits: parse(data, kind, limits))
+
+
+async def read_body_with(request: Request, read: Callable[[bytes, DocumentLimits], T]) -> T:
+    """What `read` makes of the body, in a thread where that takes long; raises as `read_body` does."""
     data = await request.body()
     limits = document_limits(supervisor_of(request).settings)
     if len(data) <= QUICK_BYTES:
-        return parse(data, kind, limits)
-    return await asyncio.to_thread(parse, data, kind, limits)
+        return read(data, limits)
+    return await asyncio.to_thread(read, data, limits)
 
 
 def parse(data: bytes, kind: Any, limits: DocumentLimits) -> Any:

@@ -56,15 +56,18 @@ def test_a_rule_that_the_same_trucks_break_for_long_is_told_once(pendula: Pendul
         for n in (1, 2, 3)
     ]
     alone = {"atMs": 400, "invariant": "I-3", "message": "R1 passed its stop line"}
+    errors = [{"atMs": 500, "invariant": "I-4", "message": f"KeyError: ('R1', {end})"} for end in ("'A'", "'B'", "'B'")]
     console = Console(width=200)
     with console.capture() as shown:
-        console.print(ran({**form, "violations": [*together, alone]}))
+        console.print(ran({**form, "violations": [*together, alone, *errors]}))
 
     lines = [line.rstrip() for line in shown.get().splitlines() if " ms, I-" in line]
     assert lines == [
         "100 ms, I-7: DISC_ENTERED: R1 and R2, -0.001 m on level route; 2 more of these up to 300 ms",
         "100 ms, I-7: DISC_ENTERED: R1 and R3, -0.001 m on level route; 2 more of these up to 300 ms",
         "400 ms, I-3: R1 passed its stop line",
+        "500 ms, I-4: KeyError: ('R1', 'A')",
+        "500 ms, I-4: KeyError: ('R1', 'B'); 1 more of these up to 500 ms",
     ]
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import io
+import threading
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
@@ -15,16 +16,20 @@ import msgspec
 import pytest
 from fastapi import FastAPI
 
+from pendula.documents import Document
 from pendula.fleet.runs import reading, verified
 from pendula.fleet.scenarios import running as running_scenarios
+from pendula.fleet.scenarios.reading import read_drill
+from pendula.fleet.simulator.faults import Fault
 from pendula.fleet.site.file import from_bytes
 from pendula.kernel.disk import Disk, RealDisk
 from pendula.kernel.limits import MIB
 from pendula.server.hosting.room_spec import RoomSpec
-from pendula.server.rooms.fleet import fleets, routes
+from pendula.server.rooms.fleet import acting, fleets, routes
 from pendula.server.rooms.fleet.alerts import WINDOW
 from pendula.server.rooms.fleet.fleets import fleets_of
 from pendula.server.rooms.fleet.routes import room_for
+from pendula.server.routes.bodies import QUICK_BYTES
 from pendula.server.security.identity import Role
 from pendula.server.security.tokens import TokenStore
 from pendula.server.settings import Settings
@@ -389,6 +394,20 @@ async def test_what_is_not_there_is_asked_whether_something_similar_was_meant(
     assert said in refused.json()["error"]["message"]
 
 
+@pytest.mark.req("FLT-API-7")
+async def test_a_task_whose_priority_was_changed_has_the_same_answer_when_it_is_posted_again(
+    served: httpx.AsyncClient,
+) -> None:
+    await served.post(f"{HALL_AT}/actions", json={"type": "PAUSE_FLEET", "reason": "to look at it"})
+    body = {"taskId": "mine", "pickNodeId": "WEST", "dropNodeId": "EAST"}
+    await served.post(f"{HALL_AT}/tasks", json=body)
+    await served.post(f"{HALL_AT}/priority", json={"taskId": "mine", "priority": 77})
+    again = await served.post(f"{HALL_AT}/tasks", json=body)
+
+    assert (again.status_code, again.json()) == (201, {"task_id": "mine"})
+    assert [one["priority"] for one in (await now(served))["tasks"] if one["task_id"] == "mine"] == [77]
+
+
 @pytest.mark.req("FLT-TASK-5", "FLT-API-7")
 async def test_the_priority_of_a_task_is_changed_while_it_waits(served: httpx.AsyncClient) -> None:
     await served.post(f"{HALL_AT}/actions", json={"type": "PAUSE_FLEET", "reason": "to look at it"})
@@ -587,6 +606,24 @@ async def test_a_fault_of_a_simulated_truck_is_seen_and_told(served: httpx.Async
 
     assert _truck(lost, "R1")["hold_reason"] == "ROBOT_FAULT"
     assert _truck(lost, "R1")["sentence"] == "R1 stops: it reports a fault."
+
+
+@pytest.mark.parametrize(("padding", "elsewhere"), [(0, False), (QUICK_BYTES, True)])
+async def test_a_large_drill_is_read_while_the_server_goes_on(
+    served: httpx.AsyncClient, padding: int, elsewhere: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    readers: list[threading.Thread] = []
+
+    def noted(document: Document) -> tuple[str, Fault]:
+        readers.append(threading.current_thread())
+        return read_drill(document)
+
+    monkeypatch.setattr(acting, "read_drill", noted)
+    body = b'{"robotId": "R1", "type": "FAULT", "forMs": 2000}' + b" " * padding
+    answer = await served.post(f"{HALL_AT}/faults", content=body, headers={"content-type": "application/json"})
+
+    assert answer.status_code == 204, answer.text
+    assert [one is not threading.current_thread() for one in readers] == [elsewhere]
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import asyncio
 import io
 import json
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from pendula.kernel.commit import Busy, Closed
 from pendula.kernel.recording import JournalInUse
 from pendula.server.errors import EngineUnavailable
 from pendula.server.hosting.room_spec import RoomSpec
+from pendula.server.rooms.fleet import loop as loops
 from pendula.server.rooms.fleet import routes
 from pendula.server.rooms.fleet.fleets import SIMULATION_FILE, fleets_of
 from pendula.server.rooms.fleet.loop import MOST_FAILED, FleetLoop
@@ -347,3 +348,112 @@ async def test_a_fleet_that_was_made_before_its_trucks_were_described_beside_its
         await client.post(f"{BASE}/hall/open")
 
         assert fleets_of(supervisor_of(app)).loop("hall").simulation == Simulation(speed=20)
+
+
+def submitting(loop: FleetLoop, monkeypatch: pytest.MonkeyPatch, ends: Callable[[Any], Awaitable[None]]) -> None:
+    """Ticks are told to `ends` before they are decided."""
+    submit = loop.host.submit
+
+    async def submitted(command: Any, by: str, request_id: str | None) -> Any:
+        await ends(command)
+        return await submit(command, by, request_id)
+
+    monkeypatch.setattr(loop.host, "submit", submitted)
+
+
+async def test_who_waits_for_a_tick_that_a_mistake_of_ours_ends_is_told_so(
+    client: httpx.AsyncClient, loop: FleetLoop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def mistaken(command: Any) -> None:
+        if command.operator_actions:
+            raise ZeroDivisionError("nobody thought of that")
+
+    submitting(loop, monkeypatch, mistaken)
+    answer = await client.post(f"{HALL_AT}/actions", json={"type": "PAUSE_FLEET", "reason": "x"})
+
+    assert (answer.status_code, code_of(answer)) == (503, "fleet_stands")
+    assert "ticks no more" in answer.json()["error"]["message"]
+
+
+async def test_who_waits_for_a_tick_that_is_broken_off_is_told_so(
+    client: httpx.AsyncClient, loop: FleetLoop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = asyncio.Event()
+
+    async def endless(command: Any) -> None:
+        if command.operator_actions:
+            begun.set()
+            await asyncio.Event().wait()
+
+    submitting(loop, monkeypatch, endless)
+    action = {"type": "PAUSE_FLEET", "reason": "x"}
+    asked = asyncio.create_task(client.post(f"{HALL_AT}/actions", json=action))
+    await begun.wait()
+    await loop.close()
+    answer = await asked
+
+    assert (answer.status_code, code_of(answer)) == (503, "fleet_stands")
+    assert "ticks no more" in answer.json()["error"]["message"]
+
+
+@pytest.mark.req("FLT-OBS-9")
+async def test_figures_that_cannot_be_made_end_no_fleet_and_are_told_once(
+    client: httpx.AsyncClient, loop: FleetLoop, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def wrong(*_: object) -> None:
+        raise ZeroDivisionError("a figure nobody can make")
+
+    for name in ("ticked", "lost", "forget"):
+        monkeypatch.setattr(loop._figures, name, wrong)
+    monkeypatch.setattr(loop.watch, "note", wrong)
+    await later(loop, 3)
+    answer = await client.post(f"{HALL_AT}/actions", json={"type": "PAUSE_FLEET", "reason": "fire drill"})
+    await later(loop, 3)
+
+    assert answer.status_code == 200, answer.text
+    told = [one.msg["event"] for one in caplog.records if isinstance(one.msg, dict)]
+    assert told.count("figures_failed") == 1
+
+
+def over_in(loop: FleetLoop) -> int:
+    """How often the journal has that an operation is over."""
+    return sum(b'"type":"operation' in bytes(one.body) for one in loop.host.journal.read() if one.kind == "input")
+
+
+@pytest.mark.req("FLT-FAIL-16")
+@pytest.mark.parametrize("over", [{"done": ["R1"]}, {"failed": {"R1": "no pallet"}}])
+@pytest.mark.parametrize(("failures", "status", "written"), [(1, 204, 1), (2, 503, 0)])
+async def test_that_an_operation_is_over_is_kept_for_the_next_tick_or_refused_and_never_both(
+    client: httpx.AsyncClient,
+    loop: FleetLoop,
+    monkeypatch: pytest.MonkeyPatch,
+    over: dict[str, Any],
+    failures: int,
+    status: int,
+    written: int,
+) -> None:
+    failed: list[object] = []
+
+    async def crowded(command: Any) -> None:
+        if command.task_events and len(failed) < failures:
+            failed.append(command)
+            raise Busy("1000 commands wait already")
+
+    submitting(loop, monkeypatch, crowded)
+    answer = await client.post(f"{HALL_AT}/reports", json=over)
+    await later(loop, 3)
+
+    assert len(failed) == failures
+    assert answer.status_code == status
+    assert over_in(loop) == written
+
+
+async def test_that_an_operation_is_over_does_not_count_where_it_is_refused_because_too_many_wait(
+    client: httpx.AsyncClient, loop: FleetLoop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loops, "MOST_WAITING", 0)
+    answer = await client.post(f"{HALL_AT}/reports", json={"done": ["R1"]})
+    await later(loop, 3)
+
+    assert (answer.status_code, code_of(answer)) == (503, "fleet_busy")
+    assert over_in(loop) == 0

@@ -1,5 +1,11 @@
 """Trucks behind a gateway: what they say waits for the next tick, within bounds."""
 
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from pendula.fleet.contracts.traffic import RollingTargetCommand
 from pendula.fleet.tick.observing import TruckReport
 from pendula.server.rooms.fleet.trucks import MOST_WAITING, RemoteTrucks
 
@@ -27,3 +33,24 @@ def test_strangers_fill_no_memory_and_take_no_place_from_those_who_are_known() -
 
     assert heard[0] == "R2"
     assert len(heard) == 1 + MOST_WAITING
+
+
+class Counted(tuple[RollingTargetCommand, ...]):
+    """Commands that know how often they were read."""
+
+    read = 0
+
+    def __iter__(self) -> Iterator[RollingTargetCommand]:
+        Counted.read += 1
+        return super().__iter__()
+
+
+def test_commands_are_made_once_a_tick() -> None:
+    golden = (Path(__file__).parents[3] / "fleet/golden/RollingTargetCommand.json").read_bytes()
+    commands = Counted([msgspec.json.decode(golden, type=RollingTargetCommand)])
+    trucks = RemoteTrucks(["R1"])
+
+    trucks.send(commands)
+
+    assert Counted.read == 1
+    assert trucks.are_fresh()

@@ -191,12 +191,17 @@ def incidents(form: Mapping[str, Any]) -> "RenderableType":
     return Group(table(("incident", "at", "code", "trucks", ""), rows), *made)
 
 
+# Their messages end with how far, behind a comma; those of others may have commas anywhere.
+_MEASURED = ("I-2", "I-7")
+
+
 def _stretches(violations: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """A rule that the same trucks break moment after moment is told once, with how often and until when."""
     found: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for one in violations:
-        # What stands behind the last comma is how badly.
-        found.setdefault((one["invariant"], one["message"].rpartition(", ")[0] or one["message"]), []).append(one)
+        invariant, message = one["invariant"], one["message"]
+        what = message.rpartition(", ")[0] if invariant in _MEASURED else message
+        found.setdefault((invariant, what), []).append(one)
     for same in found.values():
         first, more = same[0], len(same) - 1
         again = f"; {more} more of these up to {same[-1]['atMs']} ms" if more else ""

@@ -24,7 +24,7 @@ from pendula.server.errors import HttpRefused, json_response
 from pendula.server.rooms.fleet.bodies import ActionBody, PriorityBody, StockBody, TaskAccepted, TaskBody
 from pendula.server.rooms.fleet.fleets import FLEET, FleetName, loop_of
 from pendula.server.rooms.fleet.loop import FleetLoop
-from pendula.server.routes.bodies import document_limits, read_body
+from pendula.server.routes.bodies import read_body, read_body_with
 from pendula.server.routes.dependencies import Operator, Supervised
 from pendula.server.routes.openapi import CHANGE_ERRORS, TAKEN, answers, refusals, takes
 from pendula.server.views import encode_view
@@ -76,7 +76,7 @@ async def act(fleet: FleetName, request: Request, supervisor: Supervised, caller
 )
 async def submit_task(fleet: FleetName, request: Request, supervisor: Supervised, _: Operator) -> Response:
     """A task to be done by the truck that is nearest. With an id it is safe to ask again: the same task has the same
-    answer, another one of that id is refused."""
+    answer, whatever its priority, which stays as it is; another one of that id is refused."""
     loop = loop_of(supervisor, fleet)
     body = await read_body(request, TaskBody)
     order = TaskOrder(
@@ -145,7 +145,7 @@ async def report_stock(fleet: FleetName, request: Request, supervisor: Supervise
 async def cause_fault(fleet: FleetName, request: Request, supervisor: Supervised, _: Operator) -> Response:
     """Let something go wrong with a simulated truck: a drill."""
     loop = loop_of(supervisor, fleet)
-    robot_id, fault = read_drill(read_bytes(await request.body(), limits=document_limits(supervisor.settings)))
+    robot_id, fault = await read_body_with(request, lambda data, limits: read_drill(read_bytes(data, limits=limits)))
     if robot_id not in loop.engine.traffic.robot_ids:
         near = suggestion(robot_id, tuple(loop.engine.traffic.robot_ids))
         raise TaskRefused(f"There is no truck {robot_id!r}{near}", reason="UNKNOWN_ROBOT")
@@ -180,6 +180,7 @@ def _near(unknown: Sequence[str], known: Sequence[str]) -> str:
 
 
 def _is_known(engine: FleetEngine, order: TaskOrder) -> bool:
-    """Whether the fleet has this very task, or had it not long ago."""
+    """Whether the fleet has this very task, or had it not long ago. Its priority may be another one by now, and nobody
+    keeps the one that it was posted with."""
     task = engine.dispatch.book.find(order.task_id)
-    return task is not None and replace(task.order, at_ms=order.at_ms) == order
+    return task is not None and replace(task.order, at_ms=order.at_ms, priority=order.priority) == order

@@ -2,7 +2,8 @@
 how much trucks swing and how close they came to each other.
 
 Numbers that only grow are counted as ticks tell them; those that come and go are read from the engines when somebody
-asks. Labels are names of fleets and codes of the contract: few, and none of them from outside.
+asks. Labels are names of fleets, codes of the contract, and of places that trucks wait for the names that the map gives
+them: as many as the map has, and none that a caller makes up later.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -7,9 +7,9 @@ and says so where it cannot keep up.
 
 import asyncio
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import structlog
 
@@ -25,6 +25,7 @@ from pendula.fleet.units import MILLION
 from pendula.fleet.views.reasons import code_of, hold_reason
 from pendula.kernel.commit import Busy, Closed
 from pendula.kernel.driver import EngineDefect
+from pendula.kernel.engine import Outcome
 from pendula.kernel.errors import PendulaError
 from pendula.kernel.journal import FileJournal
 from pendula.server.errors import HttpRefused
@@ -49,6 +50,8 @@ ANSWER_SECONDS = 10.0
 W = TypeVar("W")
 A = TypeVar("A")
 Asked = tuple[OperatorAction, asyncio.Future[OperatorAnswer]]
+Reported = tuple[TaskEvent, asyncio.Future[TaskEventRefused | None]]
+Said = tuple[None, asyncio.Future[None]]
 
 log = structlog.get_logger("pendula.server")
 
@@ -86,6 +89,19 @@ class ServedJournal(RingJournal):
             log.error("journal_not_whole", path=str(self.directory), problem=lost)
 
 
+class _Waiting(NamedTuple):
+    """Whoever waits for a tick; `said_again` are those of the tick before, which failed."""
+
+    actions: list[Asked]
+    events: list[Reported]
+    said: list[Said]
+    said_again: list[Said]
+
+    def all(self) -> Iterator[tuple[object, asyncio.Future[Any]]]:
+        for line in self:
+            yield from line
+
+
 class FleetLoop:
     """One fleet while it is served. Everything here belongs to the event loop."""
 
@@ -99,14 +115,16 @@ class FleetLoop:
             else SimulatedTrucks(self.engine, simulation)
         )
         self._can = abilities(self.engine.traffic.records)
-        # What a tick that failed had to say of operations.
+        # What a tick that failed had to say of operations, and who waits to hear that it is written down.
         self._again: tuple[TaskEvent, ...] = ()
+        self._said_again: list[Said] = []
         self._failures = 0
         self._figures = figures
+        self._miscounts = False
         self.watch = Watch(self.engine.traffic.records, self.engine.config.traffic)
         self._actions: list[Asked] = []
-        self._events: list[tuple[TaskEvent, asyncio.Future[TaskEventRefused | None]]] = []
-        self._said: list[tuple[None, asyncio.Future[None]]] = []
+        self._events: list[Reported] = []
+        self._said: list[Said] = []
         # Whoever goes on with an old state knows nothing of its trucks before they were heard.
         self._restarted = self.engine.traffic.tick_number > 0
         journal = host.driver.journal
@@ -131,13 +149,17 @@ class FleetLoop:
         if self._task.done():
             raise self._no_more()
 
+    def require_place(self) -> None:
+        """That one more may wait until a tick is written down; raises `FleetBusy`."""
+        _require_place(self._said)
+
     def _no_more(self) -> FleetStands:
         return FleetStands(f"The fleet {self.host.name} ticks no more; the log of the server says why")
 
     def _ended(self) -> None:
         """Nobody waits for a tick that does not come."""
-        self._figures.forget(self.host.name)
-        _refuse((*self._actions, *self._events, *self._said), self._no_more())
+        _refuse((*self._actions, *self._events, *self._said, *self._said_again), self._no_more())
+        self._count(lambda: self._figures.forget(self.host.name))
 
     async def act(self, action: OperatorAction) -> OperatorAnswer:
         """What came of an action of a person, told by the next tick."""
@@ -157,8 +179,7 @@ class FleetLoop:
 
     async def _asked(self, line: list[tuple[W, asyncio.Future[A]]], wish: W) -> A:
         self.require_life()
-        if len(line) >= MOST_WAITING:
-            raise FleetBusy(f"{len(line)} things wait for the next tick already; try again in a moment")
+        _require_place(line)
         answer: asyncio.Future[A] = asyncio.get_running_loop().create_future()
         line.append((wish, answer))
         try:
@@ -194,7 +215,7 @@ class FleetLoop:
 
     def _look_at_the_clock(self, told: Told | None, lost_s: float) -> None:
         """Whoever looks at the fleet, its log or its figures sees that it cannot keep up."""
-        self._figures.lost(self.host.name, lost_s)
+        self._count(lambda: self._figures.lost(self.host.name, lost_s))
         if told is None:
             return
         code = FALLS_BEHIND if told.behind else KEEPS_UP
@@ -211,15 +232,23 @@ class FleetLoop:
 
     async def _tick(self, now_ms: int, period_ms: int) -> None:
         actions, self._actions = _one_of_an_id(self._actions)
-        events, self._events = self._events, []
-        said, self._said = self._said, []
+        waiting = _Waiting(actions, self._events, self._said, self._said_again)
+        self._events, self._said, self._said_again = [], [], []
+        try:
+            await self._decide(now_ms, period_ms, waiting)
+        except BaseException:
+            # Whatever ended it: nobody waits for an answer that does not come.
+            _refuse(waiting.all(), self._no_more())
+            raise
+
+    async def _decide(self, now_ms: int, period_ms: int, waiting: "_Waiting") -> None:
         heard = self.trucks.received()
         operations: tuple[TaskEvent, ...] = (*map(OperationDone, heard.done), *self.trucks.take_failed())
         command = Tick(
             now_ms,
             heard.reports,
-            task_events=(*self._again, *operations, *(event for event, _ in events)),
-            operator_actions=tuple({action.actionId: action for action, _ in actions}.values()),
+            task_events=(*self._again, *operations, *(event for event, _ in waiting.events)),
+            operator_actions=tuple({action.actionId: action for action, _ in waiting.actions}.values()),
             restarted=self._restarted,
         )
         # In this order: what is missing is told when the trouble is over.
@@ -229,12 +258,10 @@ class FleetLoop:
         try:
             _, outcome = await self.host.submit(command, MANAGER, None)
         except PendulaError as error:
-            # One that made a tick fail twice is not tried for ever: the operation ends with its time.
-            self._again = operations
-            self._fail(error, (*actions, *events, *said))
+            self._fail(error, waiting, operations)
             return
+        seconds = asyncio.get_running_loop().time() - before
         self._failures, self._again = 0, ()
-        self._figures.ticked(self.host.name, asyncio.get_running_loop().time() - before, outcome.events)
         self._restarted = self._restarted and not took_place(outcome)
         # Nobody else submits, so what goes out is what this tick decided.
         engine = self.engine
@@ -245,28 +272,45 @@ class FleetLoop:
             self.trucks.send(Selected(orders.aims, self._can))
         self.trucks.follow(engine.traffic.records)
         self._note(engine, outcome.events)
-        if engine.last is not None and took_place(outcome):
-            self.watch.note(engine.last)
-        self._figures.waited(self.host.name, period_ms, _standing(engine))
         if self._journal.bundler is not None:
             self._journal.bundler.hear(outcome.events, engine.now())
-        _answer(actions, events, outcome.events)
-        for _, waiting in said:
-            if not waiting.done():
-                waiting.set_result(None)
+        _answer(waiting, outcome.events)
+        self._count(lambda: self._count_tick(outcome, seconds, period_ms))
         await asyncio.to_thread(self.trucks.drive, now_ms + period_ms)
+
+    def _count_tick(self, outcome: Outcome[FleetEvent], seconds: float, period_ms: int) -> None:
+        engine = self.engine
+        self._figures.ticked(self.host.name, seconds, outcome.events)
+        self._figures.waited(self.host.name, period_ms, _standing(engine))
+        if engine.last is not None and took_place(outcome):
+            self.watch.note(engine.last)
+
+    def _count(self, count: Callable[[], None]) -> None:
+        """Figures end no fleet; that they are wrong is told once."""
+        try:
+            count()
+        except Exception:
+            if not self._miscounts:
+                log.exception("figures_failed", fleet=self.host.name)
+            self._miscounts = True
 
     def _is_late(self, began: float, period_ms: int) -> bool:
         """Whether what a tick decided is too old for real trucks: their watchdogs stop them."""
         return self.simulation is None and asyncio.get_running_loop().time() - began > 2 * period_ms / 1000
 
-    def _fail(self, error: PendulaError, asked: Sequence[tuple[object, asyncio.Future[Any]]]) -> None:
-        """Who asked for something in a tick that left no trace is told so. Raises what it was, unless the next one may
-        be better."""
-        _refuse(asked, error)
+    def _fail(self, error: PendulaError, waiting: "_Waiting", operations: tuple[TaskEvent, ...]) -> None:
+        """Who asked for something in a tick that left no trace is told so, but for what is said again in the next one.
+        Raises what it was, unless the next one may be better."""
         self._failures += 1
         if not isinstance(error, Busy | EngineDefect) or self._failures >= MOST_FAILED:
+            _refuse(waiting.all(), error)
             raise error
+        # One that made a tick fail twice is not tried for ever: the operation ends with its time, or is posted again.
+        self._again = operations
+        if operations:
+            self._said_again = waiting.said
+            waiting = waiting._replace(said=[])
+        _refuse(waiting.all(), error)
         log.error("tick_failed", fleet=self.host.name, code=error.code, problem=error.message)
 
     def _note(self, engine: FleetEngine, events: Sequence[FleetEvent]) -> None:
@@ -293,6 +337,11 @@ def _standing(engine: FleetEngine) -> Iterator[tuple[int, HoldReason, str]]:
         yield one.v_um_s, hold_reason(one), code_of(one) or "NONE"
 
 
+def _require_place(line: Sequence[object]) -> None:
+    if len(line) >= MOST_WAITING:
+        raise FleetBusy(f"{len(line)} things wait for the next tick already; try again in a moment")
+
+
 def _one_of_an_id(asked: Sequence[Asked]) -> tuple[list[Asked], list[Asked]]:
     """What goes into this tick, and what waits for the next. An answer is known by the id of its action, so another
     action of that id comes after it, and is refused; one that was sent again meanwhile has the same answer."""
@@ -305,23 +354,22 @@ def _one_of_an_id(asked: Sequence[Asked]) -> tuple[list[Asked], list[Asked]]:
     return now, later
 
 
-def _refuse(asked: Sequence[tuple[object, asyncio.Future[Any]]], error: PendulaError) -> None:
+def _refuse(asked: Iterable[tuple[object, asyncio.Future[Any]]], error: PendulaError) -> None:
     for _, waiting in asked:
         if not waiting.done():
             waiting.set_exception(error)
 
 
-def _answer(
-    actions: Sequence[Asked],
-    events: Sequence[tuple[TaskEvent, asyncio.Future[TaskEventRefused | None]]],
-    told: Sequence[FleetEvent],
-) -> None:
+def _answer(waiting: _Waiting, told: Sequence[FleetEvent]) -> None:
     """Tell whoever waits what the tick said; whoever asked and left is not waited for."""
     answers = {one.answer.actionId: one.answer for one in told if isinstance(one, OperatorAnswered)}
-    for action, waiting in actions:
-        if not waiting.done() and action.actionId in answers:
-            waiting.set_result(answers[action.actionId])
+    for action, answered in waiting.actions:
+        if not answered.done() and action.actionId in answers:
+            answered.set_result(answers[action.actionId])
     refused = [one for one in told if isinstance(one, TaskEventRefused)]
-    for event, heard in events:
+    for event, heard in waiting.events:
         if not heard.done():
             heard.set_result(next((one for one in refused if one.event == event), None))
+    for _, written in (*waiting.said_again, *waiting.said):
+        if not written.done():
+            written.set_result(None)

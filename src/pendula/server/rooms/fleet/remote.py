@@ -39,6 +39,9 @@ async def hear(fleet: FleetName, request: Request, supervisor: Supervised, _: Op
     trucks = _remote(loop)
     loop.require_life()
     body = await read_body(request, ReportsBody)
+    if body.done or body.failed:
+        # Before it counts: what is refused is posted again, and would be said twice.
+        loop.require_place()
     trucks.hear(body.reports, body.done, body.failed)
     if body.done or body.failed:
         await loop.written()

@@ -112,9 +112,11 @@ class RemoteTrucks:
         return heard
 
     def send(self, commands: Sequence[RollingTargetCommand]) -> None:
-        self.commands.update((one.robotId, one) for one in commands)
-        if commands:
-            self._good_until = monotonic() + min(one.validForMs for one in commands) / 1000
+        # Once: each is made when it is read.
+        told = tuple(commands)
+        self.commands.update((one.robotId, one) for one in told)
+        if told:
+            self._good_until = monotonic() + min(one.validForMs for one in told) / 1000
 
     def are_fresh(self) -> bool:
         """Whether the commands are not older than they are good for; none are good for ever."""
