@@ -144,12 +144,10 @@ class RingJournal:
         if self.degraded not in (None, NEARLY_FULL) or not self._caught_up_from(self._inner.next_n):
             self._mend()
         try:
-            try:
-                # There is room for it still: what is kept free of a disk is kept for ends.
-                if self.degraded == NEARLY_FULL:
-                    self._catch_up()
-            finally:
-                self._inner.close()
+            # There is room for it still: what is kept free of a disk is kept for ends.
+            if self.degraded == NEARLY_FULL:
+                self._catch_up()
+            self._inner.close()
         except JournalBroken as trouble:
             self.degraded = _reason(trouble)
 
