@@ -382,6 +382,25 @@ def test_who_removes_a_truck_that_says_it_is_there_frees_nothing_of_where_it_say
     assert hall.traffic._locks.truck(0).held == kept
 
 
+@pytest.mark.req("FLT-FAIL-7", "FLT-FAIL-11", "FLT-DCL-2")
+def test_a_truck_that_was_brought_to_its_own_rest_node_rests_there() -> None:
+    hall = removed_while_it_reports(0)
+    hall.run(30)
+    network, rest = hall.site.network, hall.first.rest
+    out = network.outgoing[rest][0]
+    path = network.edges[out].path
+    hall.first.x, hall.first.y = network.nodes[rest].at.x_um, network.nodes[rest].at.y_um
+    hall.first.yaw, hall.first.v, hall.first.plan = path.heading(0), 0, None
+    hall.first.mute = False
+    hall.run(5)
+    told = [hall.order(OrderKind.RESUME), hall.order(OrderKind.RELOCATE, edge=out, s_um=0)]
+    later = [hall.step() for _ in range(40)]
+
+    assert [one.code for each in told for one in each.applied_orders] == [None, None]
+    assert [one.error for one in later if one.error is not None] == []
+    assert (hall.record().stop_code, hall.record().doubt) == (None, None)
+
+
 @pytest.mark.req("FLT-FAIL-11", "FLT-OBS-7")
 def test_nobody_says_that_a_truck_is_on_an_edge_that_it_is_too_far_beside() -> None:
     hall = Hall()

@@ -133,7 +133,8 @@ def _without(moves: list[Move], i: int) -> list[Move]:
 def _onto(moves: list[Move], i: int, old: Demand, new: Demand) -> list[Move]:
     """The moves with those of truck i on its new way, where that is what is left of the old one; otherwise without."""
     behind = old.last - new.last
-    if behind < 0 or not np.array_equal(new.needs(1, new.last), old.needs(behind + 1, old.last)):
+    # Nothing is left of a way that ends where it begins.
+    if not new.last or behind < 0 or not np.array_equal(new.needs(1, new.last), old.needs(behind + 1, old.last)):
         return _without(moves, i)
     return [(j, to - behind if j == i else to) for j, to in moves if j != i or to > behind]
 
