@@ -81,3 +81,27 @@ def test_a_truck_is_told_to_turn_only_while_it_holds_the_lock_of_its_node() -> N
                 assert run.site.zone(record.act.node) in record.held
 
     assert turns > 20
+
+
+@pytest.mark.req("FLT-RTP-3", "FLT-RTP-4")
+def test_a_command_has_the_style_of_all_of_the_way_that_it_tells() -> None:
+    run = Run(shipped("backward"))
+    styles: set[MoveStyle] = set()
+    short = 0
+    while not run.is_over and run.now_ms < run.scenario.duration_ms:
+        outputs = run.step()
+        for aim, command in zip(outputs.aims, outputs.commands, strict=True):
+            if command.mode is not CommandMode.GO or aim.plan is None:
+                continue
+            first, last = aim.plan.segment_at(aim.at_um + 1), aim.plan.segment_at(aim.target_um)
+            ahead = [run.site.network.edges[one.edge] for one in aim.plan.segments[first : last + 1]]
+            if ahead[0].style is not ahead[-1].style:
+                # It has turned in the node, and is seen a little before it.
+                short += 1
+                node = run.site.network.nodes[ahead[-1].start].at
+                assert tuple(map(micro, command.pathSlice[0])) == (node.x_um, node.y_um)
+            assert command.movestyle is ahead[-1].style
+            styles.add(command.movestyle)
+
+    assert short > 0
+    assert styles == {MoveStyle.FORWARD, MoveStyle.BACKWARD}

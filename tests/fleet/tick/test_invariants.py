@@ -6,9 +6,12 @@ from dataclasses import dataclass
 import pytest
 from msgspec.structs import replace
 
+from pendula.fleet.driving.params import TrafficParams
+from pendula.fleet.samples import FL_STD
 from pendula.fleet.targets.rolling_target import Aim
-from pendula.fleet.tick.invariants import broken
+from pendula.fleet.tick.invariants import broken, unable_to_stop
 from pendula.fleet.tick.traffic import Traffic
+from pendula.fleet.trucks.envelope import allowed_speed_um_s, brakes_um
 from tests.fleet.tick.test_traffic import hall
 
 
@@ -99,3 +102,33 @@ def test_a_spoilt_state_is_named(moment: Moment, spoil: Callable[[Moment], None]
     spoil(moment)
 
     assert name in broken_names(moment)
+
+
+@pytest.mark.req("FLT-TEST-47", "FLT-RTP-6")
+@pytest.mark.parametrize(("left_um", "names"), [(800_000, []), (799_999, ["I-8"])])
+def test_a_truck_that_knows_its_stop_line_needs_only_its_brakes_to_keep_it(
+    moment: Moment, left_um: int, names: list[str]
+) -> None:
+    # 0.9 m from 1.2 m/s at 0.8 m/s2, of which the tolerance of a stop line is a tenth of a metre.
+    record = next(one for one in moment.traffic._records if one.track is not None and one.stop_code is None)
+    record.v_um_s, record.hold_um = 1_200_000, record.at_um + left_um
+    found = {name for name, _ in unable_to_stop([record], moment.traffic.params)}
+
+    assert sorted(found) == names
+
+
+@pytest.mark.req("FLT-TEST-47", "FLT-RTP-6")
+@pytest.mark.parametrize("late_ms", range(0, 451, 50))
+def test_a_truck_that_obeys_its_limits_as_late_as_it_may_can_always_stop(late_ms: int) -> None:
+    # It approaches a line 6 m ahead, knows nothing of it but the limits, and obeys each so much later.
+    left, v, step_ms, tolerance_um = 6_000_000, FL_STD.v_max_um_s, 10, TrafficParams().stop_line_tol_um
+    told = [FL_STD.v_max_um_s] * (late_ms // step_ms + 1)
+    nearest = left
+    while v > 50_000:
+        told.append(allowed_speed_um_s(FL_STD, left))
+        v = max(min(v, told[-1 - late_ms // step_ms]), v - FL_STD.brake_um_s2 * step_ms // 1000)
+        left -= v * step_ms // 1000
+        nearest = min(nearest, left + tolerance_um - brakes_um(FL_STD, v))
+
+    assert FL_STD.latency_us == 450_000
+    assert nearest >= 0
