@@ -16,6 +16,7 @@ from pendula.fleet.gateway import GatewayFailed, Received, heard
 from pendula.fleet.model import CONTRACT_VERSION
 from pendula.fleet.runs import Manager, Recording, reading, recording_disk
 from pendula.fleet.scenarios import Run, shipped
+from pendula.fleet.simulator.faults import Fault, FaultKind
 from pendula.fleet.tasks import Operation, OperationDone
 from pendula.fleet.tasks.model import GoodsReported, TaskOrder, TaskSubmitted
 from pendula.fleet.tick import TruckReport, traffic
@@ -274,6 +275,26 @@ GARBAGE: list[tuple[str, Callable[[TruckReport], Any]]] = [
 
 # The rest is tried with `--long`: what is made of it is the same.
 SHOWN = ("a decimal", "endless", "a state nobody knows", "a trap", "a stranger")
+
+
+@pytest.mark.parametrize("again", ["restart", "announce"])
+def test_a_truck_that_was_carried_elsewhere_does_not_take_up_its_way_from_before(tmp_path: Path, again: str) -> None:
+    live = Live(tmp_path / "j")
+    live.tick(60)
+    live.run.world.trouble_with(1, Fault(FaultKind.CARRIED, 1_000, 900_000, 2_000_000))
+    live.tick(3)
+    truck = live.run.world.trucks[1]
+    there = truck.edge, truck.on_um
+    if again == "restart":
+        live.restart()
+    else:
+        live.gateway.rigged["announce"] = raising(ZeroDivisionError())
+        live.tick()
+        live.gateway.rigged.clear()
+    live.tick(100)
+
+    assert (truck.edge, truck.on_um, truck.route) == (*there, None)
+    assert live.replays()
 
 
 @pytest.mark.req("FLT-FAIL-17", "FLT-FAIL-1")

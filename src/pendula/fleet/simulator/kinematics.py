@@ -160,20 +160,23 @@ class SimulatedTruck:
             # It is where it wants to be, and stands: nothing else would slow it down.
             self.route, self.segment, self.v_um_s = route, 0, 0
             return
-        self._bounds = _bounds_of(route)
         places = range(len(route.segments))
         number = next((k for k in places if route.segments[k].edge == self.edge and self._is_here(route, k)), None)
+        leaves = self._leaves_here(route) if number is None else None
+        if number is None and leaves is None and self.route is None:
+            # It was carried elsewhere, and is told once more of its way from before: it stands.
+            return
+        self._bounds = _bounds_of(route)
         if number is not None:
             self.route, self.segment = route, number
             if number + 1 < len(route.segments) and self.on_um >= route.segments[number].length_um:
                 self._enter(number + 1)
             return
-        number = self._leaves_here(route)
-        assert number is not None, f"{route.route_id} does not begin where the truck is"
+        assert leaves is not None, f"{route.route_id} does not begin where the truck is"
         here = self._yaw_here(route)
         self.route = route
         self.yaw_urad = here
-        self._enter(number)
+        self._enter(leaves)
 
     def _leaves_here(self, route: RoutePlan) -> int | None:
         """The segment of a new route that begins in the node the truck stands in: the first one, or of a route that was
@@ -181,7 +184,16 @@ class SimulatedTruck:
         driven = self.segment if self.route is not None and self.route.start == route.start and not self.on_um else 0
         if driven and self.route is not None and _edges(self.route, driven) == _edges(route, driven):
             return driven
-        return 0 if isinstance(route.start, AtNode) else None
+        begins = isinstance(route.start, AtNode) and (
+            self.route is not None or self._stands_in(route, route.start.node)
+        )
+        return 0 if begins else None
+
+    def _stands_in(self, route: RoutePlan, node: int) -> bool:
+        """Whether the truck is at that end of its edge."""
+        edge = route.site.network.edges[self.edge]
+        at_end = node == edge.end and self.on_um >= edge.path.length_um
+        return at_end or (node == edge.start and self.on_um <= 0)
 
     def _is_here(self, route: RoutePlan, number: int) -> bool:
         """Whether the truck may be on this segment of a route: on the first one only behind the anchor."""
