@@ -1,20 +1,27 @@
 """Streams: when they make a task, from where to where, and when one is ready."""
 
+import msgspec
 import pytest
+from msgspec.structs import replace
 
 from pendula.fleet.contracts.traffic import Phase, TaskState
+from pendula.fleet.routing.planner import Closed
 from pendula.fleet.tasks import (
     Conditions,
     DispatchParams,
     GoodsReported,
     RoomReported,
+    StreamEnded,
+    StreamSet,
     TaskOrder,
     TasksRefused,
     TaskStream,
     TaskSubmitted,
 )
-from pendula.fleet.tasks.intake import MOST_OPEN
-from tests.fleet.tasks.paper import Paper
+from pendula.fleet.tasks.intake import MOST_OPEN, MOST_STREAMS
+from pendula.fleet.tasks.saving import restore, saved
+from pendula.kernel.canonical import encode
+from tests.fleet.tasks.paper import Paper, crossing
 
 BOTH = Conditions(pick_has_goods=True, drop_has_room=True)
 COUNTED = TaskStream("S", ("S", "N"), ("W", "E"), conditions=BOTH, max_concurrent=3)
@@ -222,3 +229,114 @@ def test_no_more_tasks_are_taken_than_a_fleet_keeps() -> None:
 
     assert [(one.event, one.code) for one in step.refused] == [(orders[-1], "TOO_MANY_TASKS")]
     assert len(paper.dispatch.tasks()) == MOST_OPEN
+
+
+NEW = TaskStream("A", ("W",), ("E",), max_concurrent=1)
+
+
+@pytest.mark.req("FLT-TASK-1", "FLT-API-7")
+def test_a_stream_that_is_set_while_a_fleet_lives_makes_tasks_from_then_on() -> None:
+    paper = standing(TaskStream("S", ("N",), ("S",), max_concurrent=1))
+    paper.steps(3)
+    before = made(paper)
+    paper.step(StreamSet(NEW))
+    paper.steps(2)
+
+    assert before == [("N", "S")]
+    assert sorted(made(paper)) == [("N", "S"), ("W", "E")]
+    assert list(paper.dispatch.book.flows) == ["A", "S"]
+
+
+@pytest.mark.req("FLT-TASK-1", "FLT-API-7")
+def test_a_stream_that_is_set_again_goes_on_counting_its_tasks() -> None:
+    paper = standing(replace(NEW, max_concurrent=2))
+    paper.steps(3)
+    paper.step(StreamSet(replace(NEW, max_concurrent=3, priority=50)))
+    paper.steps(3)
+
+    assert [(one.task_id, one.order.priority) for one in paper.dispatch.tasks()] == [
+        ("A-1", 10),
+        ("A-2", 10),
+        ("A-3", 50),
+    ]
+
+
+@pytest.mark.req("FLT-TASK-4")
+def test_tasks_of_a_stream_wait_for_the_conditions_that_it_has_now() -> None:
+    paper = standing(NEW)
+    paper.see("R2", ok=False)
+    paper.submit("mine", "W", "E", stream_id="A", robot_ids=("R2",))
+    paper.step(StreamSet(replace(NEW, conditions=BOTH)))
+    waits = paper.state("mine")
+    paper.step(GoodsReported("W", 9), RoomReported("E", 9))
+
+    assert (waits, paper.state("mine")) == (TaskState.WAITING, TaskState.READY)
+
+
+@pytest.mark.req("FLT-TASK-1")
+def test_a_stream_that_is_ended_makes_no_more_tasks_and_its_open_ones_go_on() -> None:
+    paper = Paper(NEW)
+    paper.steps(2)
+    paper.step(StreamEnded("A"))
+    paper.steps(60)
+
+    assert (paper.dispatch.book.done, paper.dispatch.tasks()) == (1, [])
+    assert paper.dispatch.book.is_over(paper.now_ms)
+
+
+@pytest.mark.req("FLT-TASK-14", "FLT-OBS-3")
+def test_streams_that_were_set_and_ended_are_as_they_were_after_a_restart() -> None:
+    def lived(restarted: bool) -> bytes:
+        paper = standing(TaskStream("S", ("N",), ("S",)), TaskStream("Z", ("S",), ("N",)))
+        paper.step(StreamSet(NEW), StreamEnded("Z"))
+        paper.steps(2)
+        if restarted:
+            form = encode(saved(paper.dispatch))
+            twin = standing(TaskStream("S", ("N",), ("S",)), TaskStream("Z", ("S",), ("N",)))
+            restore(twin.dispatch, msgspec.json.decode(form))
+            twin.now_ms, twin.views, twin.pending, paper = paper.now_ms, paper.views, paper.pending, twin
+        paper.steps(5)
+        return encode(saved(paper.dispatch))
+
+    assert lived(restarted=True) == lived(restarted=False)
+
+
+@pytest.mark.parametrize(
+    ("event", "code"),
+    [
+        (StreamSet(replace(NEW, pick_node_ids=("Q",))), "MISSING_PICK_DROP_NODE"),
+        (StreamSet(replace(NEW, drop_node_ids=())), "MISSING_PICK_DROP_NODE"),
+        (StreamSet(replace(NEW, pick_ms=10**9)), "OPERATION_TOO_LONG"),
+        (StreamSet(replace(NEW, robot_ids=("R9",))), "UNKNOWN_ROBOT"),
+        (StreamEnded("B"), "STREAM_UNKNOWN"),
+    ],
+)
+def test_a_stream_that_cannot_be_is_refused_and_changes_nothing(event: StreamSet | StreamEnded, code: str) -> None:
+    paper = standing(NEW)
+    before = encode(saved(paper.dispatch))
+    came = paper.step(event)
+
+    assert [one.code for one in came.refused] == [code]
+    assert [paper.dispatch.book.flows["A"].told, *paper.dispatch.book.changed] == [NEW]
+    assert b"streams" not in before
+
+
+@pytest.mark.req("FLT-LIVE-7")
+def test_a_stream_that_no_truck_can_serve_is_refused_but_not_for_what_failed_trucks_close() -> None:
+    everything = Closed(edges=frozenset(range(len(crossing().network.edges))))
+    barred, closed = standing(NEW), standing(NEW)
+    barred.dispatch.keep_off(everything)
+    closed.dispatch._usual = [everything] * 2
+    other = StreamSet(replace(NEW, stream_id="B"))
+
+    assert [[one.code for one in paper.step(other).refused] for paper in (barred, closed)] == [
+        [],
+        ["NOBODY_REACHES_IT"],
+    ]
+
+
+def test_there_are_only_so_many_streams() -> None:
+    paper = standing(NEW)
+    came = [paper.step(StreamSet(replace(NEW, stream_id=f"S{k}", last_ms=0))) for k in range(MOST_STREAMS)]
+
+    assert [one.code for step in came for one in step.refused] == ["TOO_MANY_STREAMS"]

@@ -143,6 +143,8 @@ class TaskBook:
     over: deque[Task] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
     counts: Counter[TaskState] = field(default_factory=Counter)
     transitions: list[Transition] = field(default_factory=list)
+    # Streams that are not as the configuration has them.
+    changed: dict[str, TaskStream] = field(default_factory=dict)
 
     @classmethod
     def of(cls, streams: Iterable[TaskStream], trucks: int, limits: Mapping[str, int]) -> "TaskBook":
@@ -196,6 +198,17 @@ class TaskBook:
         if ready:
             self.lines.join(task.order, task.created_ms)
         return None
+
+    def set_stream(self, stream: TaskStream, trucks: int) -> None:
+        """Another stream, or another form of one, whose tasks stay; streams keep the order of their names."""
+        before = self.flows.get(stream.stream_id, Flow(stream, 0))
+        flow = Flow(stream, stream.max_concurrent or trucks, before.made, before.open)
+        self.flows = dict(sorted({**self.flows, stream.stream_id: flow}.items()))
+        self.changed[stream.stream_id] = stream
+        for task in list(self.open.values()):
+            # Other conditions may hold for those that nobody has.
+            if task.order.stream_id == stream.stream_id:
+                self._sort_in(task)
 
     def make(self, now_ms: int) -> None:
         """What streams have to be carried; of each one task a step, so that all are served in turn."""

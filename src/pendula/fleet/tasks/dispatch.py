@@ -18,7 +18,7 @@ from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.tasks.assignment import Assignment, TaskReason
 from pendula.fleet.tasks.book import Task, TaskBook
 from pendula.fleet.tasks.drivers import OPERATING, Driver
-from pendula.fleet.tasks.intake import Intake
+from pendula.fleet.tasks.intake import Intake, stream_faults
 from pendula.fleet.tasks.model import (
     DispatchParams,
     DispatchStep,
@@ -62,7 +62,8 @@ class Dispatch:
         """`starts`: where trucks begin that do not begin at rest. Raises `TasksRefused`."""
         self.site = site
         self.params = params or DispatchParams()
-        wrong = [text for one in streams for text in _faults(site, one, self.params)]
+        faults = (fault for one in streams for fault in stream_faults(site, one, self.params))
+        wrong = [f"{code}: {text}" for code, text in faults]
         if wrong:
             raise TasksRefused("tasks cannot start: " + "; ".join(wrong), findings=wrong)
         starts = starts or {}
@@ -100,7 +101,7 @@ class Dispatch:
         """What trucks do next; the routes that are to be admitted for it. `trucks` are all, in their order."""
         tours = self._tours
         tours.now_ms, self._ways.views = now_ms, trucks
-        intake = Intake(self.site, self.book, self._numbers, self.params.operation_timeout_ms)
+        intake = Intake(self.site, self.book, self._numbers, self.params, self._unserved)
         intake.take(events, now_ms)
         self.book.make(now_ms)
         self.book.look(now_ms)
@@ -119,6 +120,11 @@ class Dispatch:
             refused=tuple(intake.refused),
             alerts=tuple(sent.alerts),
         )
+
+    def _unserved(self, stream: TaskStream) -> list[str]:
+        """Why no truck can serve a stream, whatever failed ones close just now."""
+        told = Stream(stream.stream_id, stream.pick_node_ids, stream.drop_node_ids, stream.robot_ids)
+        return self._ways.undoable([told], self._usual)
 
     def driver(self, robot_id: str) -> Driver | None:
         """What a truck is about; None for one that is not known."""
@@ -276,16 +282,6 @@ def _go_on_from_elsewhere(driver: Driver, route: RoutePlan) -> None:
     driver.admitted, driver.rejected, driver.anchor, driver.called_off = True, None, None, False
     under_way = {Phase.IDLE: Phase.TO_PARK, Phase.LOADING: Phase.TO_PICK, Phase.UNLOADING: Phase.TO_DROP}
     driver.phase = under_way.get(driver.phase, driver.phase)
-
-
-def _faults(site: CompiledMap, stream: TaskStream, params: DispatchParams) -> list[str]:
-    name = f"stream {stream.stream_id!r}"
-    missing = [one for one in (*stream.pick_node_ids, *stream.drop_node_ids) if one not in site.node_number]
-    found = [f"MISSING_PICK_DROP_NODE: {name}: there is no node {one!r}" for one in missing]
-    if max(stream.pick_ms, stream.drop_ms) >= params.operation_timeout_ms:
-        limit = params.operation_timeout_ms
-        found.append(f"OPERATION_TOO_LONG: {name}: an operation takes as long as its timeout of {limit} ms, or longer")
-    return found
 
 
 def _unknown(task_id: str) -> Refusal:

@@ -72,6 +72,18 @@ class PriorityChanged(Struct, frozen=True, rename="camel", tag="priority"):
     priority: int
 
 
+class StreamSet(Struct, frozen=True, rename="camel", tag="stream"):
+    """A stream from now on: another one, or in the place of the one of that name, whose tasks go on."""
+
+    stream: TaskStream
+
+
+class StreamEnded(Struct, frozen=True, rename="camel", tag="streamEnded"):
+    """A stream makes no more tasks; those that it made go on."""
+
+    stream_id: str
+
+
 class OperationDone(Struct, frozen=True, rename="camel", tag="operationDone"):
     """A truck has loaded or unloaded."""
 
@@ -83,7 +95,16 @@ class OperationFailed(Struct, frozen=True, rename="camel", tag="operationFailed"
     reason: str
 
 
-TaskEvent = GoodsReported | RoomReported | TaskSubmitted | PriorityChanged | OperationDone | OperationFailed
+TaskEvent = (
+    GoodsReported
+    | RoomReported
+    | TaskSubmitted
+    | PriorityChanged
+    | StreamSet
+    | StreamEnded
+    | OperationDone
+    | OperationFailed
+)
 
 
 class TruckView(Struct, frozen=True, gc=False):

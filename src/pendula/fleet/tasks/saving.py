@@ -12,6 +12,7 @@ from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.tasks.book import Lines, Task, TaskBook
 from pendula.fleet.tasks.dispatch import Dispatch
 from pendula.fleet.tasks.drivers import Driver
+from pendula.fleet.tasks.model import TaskStream
 from pendula.fleet.tick.saving import SavedRoute, plan_of, route_form
 
 # Members of a driver with a form of their own, and those that follow from the fleet.
@@ -30,7 +31,7 @@ class SavedDriver(Struct, frozen=True, forbid_unknown_fields=True):
     anchor: tuple[bool, int, int | None] | None
 
 
-class SavedDispatch(Struct, frozen=True, forbid_unknown_fields=True):
+class SavedDispatch(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     now_ms: int
     drivers: tuple[SavedDriver, ...]
     # How many tasks each stream made, and how many of them are open.
@@ -44,6 +45,8 @@ class SavedDispatch(Struct, frozen=True, forbid_unknown_fields=True):
     ready: tuple[str, ...]
     over: tuple[Task, ...]
     counts: dict[TaskState, int]
+    # Those that were set, changed or ended while the fleet lived.
+    streams: dict[str, TaskStream] = {}
 
 
 def saved(dispatch: Dispatch) -> Any:
@@ -63,6 +66,7 @@ def saved(dispatch: Dispatch) -> Any:
         ready=tuple(book.ready),
         over=tuple(book.over),
         counts={state: count for state, count in sorted(book.counts.items()) if count},
+        streams=book.changed,
     )
     return to_builtins(form, str_keys=True)
 
@@ -72,7 +76,7 @@ def restore(dispatch: Dispatch, form: Any) -> None:
     where it is of another one."""
     told = convert(form, SavedDispatch)
     dispatch.goes_on_at(told.now_ms)
-    _restore_book(dispatch.book, told)
+    _restore_book(dispatch.book, told, len(dispatch.drivers))
     if len(told.drivers) != len(dispatch.drivers):
         raise LookupError("the tasks are of another fleet")
     for driver, one in zip(dispatch.drivers, told.drivers, strict=True):
@@ -116,7 +120,9 @@ def _route(form: SavedRoute | None, site: CompiledMap) -> Any:
     return None if form is None else plan_of(form, site)
 
 
-def _restore_book(book: TaskBook, told: SavedDispatch) -> None:
+def _restore_book(book: TaskBook, told: SavedDispatch, trucks: int) -> None:
+    for stream in told.streams.values():
+        book.set_stream(stream, trucks)
     if told.flows.keys() != book.flows.keys():
         raise LookupError("the tasks are of other streams")
     for name, (made, open_) in told.flows.items():

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pendula.fleet.contracts.traffic import Phase
 from pendula.fleet.model import Stream
 from pendula.fleet.routing.opposition import kept_off_us, one_way_us, opposite_edges
-from pendula.fleet.routing.planner import AtNode, Planner
+from pendula.fleet.routing.planner import AtNode, Closed, Planner
 from pendula.fleet.routing.route_plan import RoutePlan, Segment, plan_route
 from pendula.fleet.routing.splicing import committed, continued, splice
 from pendula.fleet.site.compiled_map import CompiledMap
@@ -72,7 +72,7 @@ class Ways:
 
     def reaches(self, driver: Driver, order: TaskOrder) -> bool:
         """Whether a truck comes from its rest over pick and drop back to it."""
-        return self._comes_back(driver, order.pick_node_id, order.drop_node_id)
+        return self._comes_back(driver, order.pick_node_id, order.drop_node_id, driver.closed)
 
     def may_turn_round(self, driver: Driver) -> bool:
         """Whether a truck on its way to rest can still leave it at a node."""
@@ -126,23 +126,27 @@ class Ways:
         assert driver.route is not None
         return replace(driver.kept, revision=max(driver.kept.revision, driver.route.revision) + 1)
 
-    def undoable(self, streams: Iterable[Stream]) -> list[str]:
+    def undoable(self, streams: Iterable[Stream], closed: Sequence[Closed] | None = None) -> list[str]:
         """A sentence for every pick and drop of which no truck that may serve them comes back to rest. There is none on
-        a map that is LIVE for the fleet, unless every node is locked that a truck passes."""
+        a map that is LIVE for the fleet, unless every node is locked that a truck passes. `closed`: to each of the
+        trucks, where that is not what is now."""
         pairs = ((one, pick, drop) for one in streams for pick in one.pick_node_ids for drop in one.drop_node_ids)
         return [
             f"{one.stream_id!r}: nobody can go over {pick!r} and {drop!r} and come back to rest"
             for one, pick, drop in pairs
-            if not any(self._comes_back(driver, pick, drop) for driver in self._may_serve(one.robot_ids))
+            if not any(
+                self._comes_back(driver, pick, drop, driver.closed if closed is None else closed[driver.number])
+                for driver in self._may_serve(one.robot_ids)
+            )
         ]
 
     def _may_serve(self, robot_ids: tuple[str, ...]) -> list[Driver]:
         return [one for one in self._drivers if not robot_ids or one.robot_id in robot_ids]
 
-    def _comes_back(self, driver: Driver, pick: str, drop: str) -> bool:
+    def _comes_back(self, driver: Driver, pick: str, drop: str, closed: Closed) -> bool:
         stops = self._site.node_number[pick], self._site.node_number[drop]
         home = AtNode(driver.rest)
-        made = plan_route(driver.planner, driver.robot_id, "", home, stops, rest=driver.rest, closed=driver.closed)
+        made = plan_route(driver.planner, driver.robot_id, "", home, stops, rest=driver.rest, closed=closed)
         return isinstance(made, RoutePlan)
 
     def _keeping_off(self, driver: Driver) -> Planner:

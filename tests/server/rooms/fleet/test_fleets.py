@@ -420,6 +420,41 @@ async def test_the_priority_of_a_task_is_changed_while_it_waits(served: httpx.As
     assert (mine["priority"], mine["stream_id"]) == (77, "S-OUT")
 
 
+@pytest.mark.req("FLT-TASK-1", "FLT-API-7")
+async def test_a_stream_is_set_and_ended_while_the_fleet_lives(served: httpx.AsyncClient) -> None:
+    def streams(told: dict[str, Any]) -> dict[str, tuple[int, bool]]:
+        return {one["stream_id"]: (one["made"], one["last"] is not None) for one in told["streams"]}
+
+    body = {"streamId": "S-NEW", "pickNodeIds": ["EAST"], "dropNodeIds": ["WEST"], "maxConcurrent": 1}
+    answers = [(await served.post(f"{HALL_AT}/streams", json=body)).status_code for _ in range(2)]
+    making = await until(served, lambda it: streams(it).get("S-NEW", (0, False))[0] > 0)
+    ended = await served.post(f"{HALL_AT}/streams/end", json={"streamId": "S-NEW"})
+    after = streams(await now(served))
+
+    assert answers == [204, 204]
+    assert [one["stream_id"] for one in making["tasks"] if one["stream_id"] == "S-NEW"] == ["S-NEW"]
+    assert ended.status_code == 204
+    assert after["S-NEW"][1]
+
+
+@pytest.mark.req("FLT-API-7")
+@pytest.mark.parametrize(
+    ("path", "body", "said"),
+    [
+        ("streams", {"streamId": "S", "pickNodeIds": ["WETS"], "dropNodeIds": ["EAST"]}, "(did you mean WEST?)"),
+        ("streams", {"streamId": "S", "pickNodeIds": ["WEST"], "dropNodeIds": ["EAST"], "robotIds": ["R11"]}, "R1"),
+        ("streams/end", {"streamId": "S-OUTT"}, "there is no stream 'S-OUTT' (did you mean S-OUT?)"),
+    ],
+)
+async def test_a_stream_that_cannot_be_is_refused_with_what_was_meant(
+    served: httpx.AsyncClient, path: str, body: dict[str, Any], said: str
+) -> None:
+    refused = await served.post(f"{HALL_AT}/{path}", json=body)
+
+    assert (refused.status_code, refused.json()["error"]["code"]) == (409, "task_refused")
+    assert said in refused.json()["error"]["message"]
+
+
 @pytest.mark.req("FLT-TASK-7", "FLT-FAIL-11")
 async def test_a_task_is_held_by_an_operator_and_goes_on_when_it_may(served: httpx.AsyncClient) -> None:
     under_way = await until(served, lambda it: any(one["robot_id"] and not one["loaded"] for one in it["tasks"]))

@@ -17,11 +17,29 @@ from pendula.fleet.contracts.traffic import OperatorAction, OperatorAnswer
 from pendula.fleet.engine import FleetEngine
 from pendula.fleet.model import CONTRACT_VERSION
 from pendula.fleet.scenarios.reading import read_drill
-from pendula.fleet.tasks.model import GoodsReported, PriorityChanged, RoomReported, TaskEvent, TaskOrder, TaskSubmitted
+from pendula.fleet.tasks.model import (
+    GoodsReported,
+    PriorityChanged,
+    RoomReported,
+    StreamEnded,
+    StreamSet,
+    TaskEvent,
+    TaskOrder,
+    TaskStream,
+    TaskSubmitted,
+)
 from pendula.kernel import canonical
 from pendula.kernel.wording import suggestion
 from pendula.server.errors import HttpRefused, json_response
-from pendula.server.rooms.fleet.bodies import ActionBody, PriorityBody, StockBody, TaskAccepted, TaskBody
+from pendula.server.rooms.fleet.bodies import (
+    ActionBody,
+    PriorityBody,
+    StockBody,
+    StreamBody,
+    StreamEndBody,
+    TaskAccepted,
+    TaskBody,
+)
 from pendula.server.rooms.fleet.fleets import FLEET, FleetName, loop_of
 from pendula.server.rooms.fleet.loop import FleetLoop
 from pendula.server.routes.bodies import read_body, read_body_with
@@ -116,6 +134,50 @@ async def change_priority(fleet: FleetName, request: Request, supervisor: Superv
 
 
 @router.post(
+    FLEET + "/streams",
+    status_code=204,
+    response_class=Response,
+    openapi_extra=takes("StreamBody"),
+    responses=TAKEN | refusals(CHANGE_ERRORS),
+    operation_id="fleet_set_stream",
+)
+async def set_stream(fleet: FleetName, request: Request, supervisor: Supervised, _: Operator) -> Response:
+    """Another stream, or another form of the one of that name, whose tasks go on. Asking again changes nothing."""
+    loop = loop_of(supervisor, fleet)
+    body = await read_body(request, StreamBody)
+    stream = TaskStream(
+        stream_id=body.streamId,
+        pick_node_ids=body.pickNodeIds,
+        drop_node_ids=body.dropNodeIds,
+        pick_ms=body.pickDurationMs,
+        drop_ms=body.dropDurationMs,
+        priority=body.priority,
+        max_concurrent=body.maxConcurrent,
+        last_ms=body.lastMs,
+        robot_ids=body.robotIds,
+        conditions=body.conditions,
+    )
+    await _told(loop, StreamSet(stream))
+    return Response(status_code=204)
+
+
+@router.post(
+    FLEET + "/streams/end",
+    status_code=204,
+    response_class=Response,
+    openapi_extra=takes("StreamEndBody"),
+    responses=TAKEN | refusals(CHANGE_ERRORS),
+    operation_id="fleet_end_stream",
+)
+async def end_stream(fleet: FleetName, request: Request, supervisor: Supervised, _: Operator) -> Response:
+    """A stream makes no more tasks; those that it made go on."""
+    loop = loop_of(supervisor, fleet)
+    body = await read_body(request, StreamEndBody)
+    await _told(loop, StreamEnded(body.streamId))
+    return Response(status_code=204)
+
+
+@router.post(
     FLEET + "/stock",
     status_code=204,
     response_class=Response,
@@ -168,8 +230,14 @@ def _meant(engine: FleetEngine, event: TaskEvent, code: str) -> str:
             unknown = [one for one in (order.pick_node_id, order.drop_node_id) if one not in nodes]
         case "MISSING_PICK_DROP_NODE", GoodsReported(node_id=node) | RoomReported(node_id=node):
             unknown = [node]
+        case "MISSING_PICK_DROP_NODE", StreamSet(stream=stream):
+            unknown = [one for one in (*stream.pick_node_ids, *stream.drop_node_ids) if one not in nodes]
+        case "STREAM_UNKNOWN", StreamEnded(stream_id=stream_id):
+            return _near([stream_id], tuple(engine.dispatch.book.flows))
         case "UNKNOWN_ROBOT", TaskSubmitted(order=order):
             return _near([one for one in order.robot_ids if one not in robots], tuple(robots))
+        case "UNKNOWN_ROBOT", StreamSet(stream=stream):
+            return _near([one for one in stream.robot_ids if one not in robots], tuple(robots))
         case _:
             return ""
     return _near(unknown, tuple(nodes))

@@ -7,6 +7,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from pendula.fleet.contracts.maps import Number
 from pendula.fleet.contracts.traffic import AnchorPlace, RollingTargetCommand
 from pendula.fleet.simulator.faults import LONGEST_MS, FaultKind
+from pendula.fleet.tasks.model import Conditions
 from pendula.fleet.tick.observing import TruckReport
 
 # The journal keeps every word of it, and the desk a thousand answers with what was asked.
@@ -30,6 +31,7 @@ class ActionBody(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 Priority = Annotated[int, Meta(ge=-1000, le=1000)]
+Duration = Annotated[int, Meta(ge=0, le=3_600_000)]
 
 
 class TaskBody(Struct, frozen=True, forbid_unknown_fields=True):
@@ -40,9 +42,34 @@ class TaskBody(Struct, frozen=True, forbid_unknown_fields=True):
     taskId: Name | UnsetType = UNSET
     priority: Priority = 10
     robotIds: Annotated[tuple[Name, ...], Meta(max_length=500)] = ()
-    pickDurationMs: Annotated[int, Meta(ge=0, le=3_600_000)] = 12_000
-    dropDurationMs: Annotated[int, Meta(ge=0, le=3_600_000)] = 8_000
+    pickDurationMs: Duration = 12_000
+    dropDurationMs: Duration = 8_000
     streamId: Name | None = None
+
+
+Nodes = Annotated[tuple[Name, ...], Meta(min_length=1, max_length=500)]
+
+
+class StreamBody(Struct, frozen=True, forbid_unknown_fields=True):
+    """Goods that go from some nodes to others again and again, in the members of scenario files; `lastMs` is a time of
+    the fleet, after which no task is made."""
+
+    streamId: Name
+    pickNodeIds: Nodes
+    dropNodeIds: Nodes
+    pickDurationMs: Duration = 12_000
+    dropDurationMs: Duration = 8_000
+    priority: Priority = 10
+    maxConcurrent: Annotated[int, Meta(ge=1, le=10_000)] | None = None
+    lastMs: Count | None = None
+    robotIds: Annotated[tuple[Name, ...], Meta(max_length=500)] = ()
+    conditions: Conditions = Conditions()
+
+
+class StreamEndBody(Struct, frozen=True, forbid_unknown_fields=True):
+    """The stream that makes no more tasks."""
+
+    streamId: Name
 
 
 class PriorityBody(Struct, frozen=True, forbid_unknown_fields=True):
@@ -95,6 +122,19 @@ class OrdersView(Struct, frozen=True):
     now: int
     commands: list[RollingTargetCommand]
     operations: list[OperationView]
+
+
+class StreamNow(Struct, frozen=True):
+    """A stream and how far it is; `last`: no task is made later than this."""
+
+    stream_id: str
+    pick_node_ids: list[str]
+    drop_node_ids: list[str]
+    priority: int
+    most: int
+    open: int
+    made: int
+    last: int | None
 
 
 class TaskAccepted(Struct, frozen=True):

@@ -27,6 +27,7 @@ from pendula.fleet.tasks.book import Flow, Task
 from pendula.fleet.trucks.envelope import envelope_of
 from pendula.fleet.trucks.profiles import RobotProfile
 from pendula.fleet.views.reasons import Reason as Told
+from pendula.server.rooms.fleet.bodies import StreamNow
 
 MOST_TASKS = 200
 MOST_OVER = 50
@@ -153,16 +154,6 @@ class TaskNow(Struct, frozen=True):
     since: int
     robot_id: str | None
     loaded: bool
-
-
-class StreamNow(Struct, frozen=True):
-    stream_id: str
-    pick_node_ids: list[str]
-    drop_node_ids: list[str]
-    priority: int
-    most: int
-    open: int
-    made: int
 
 
 class FleetNow(Struct, frozen=True):
@@ -397,4 +388,5 @@ def _stream(flow: Flow) -> StreamNow:
         most=flow.most,
         open=flow.open,
         made=flow.made,
+        last=told.last_ms,
     )
