@@ -101,6 +101,8 @@ VIEWS = (
     bodies.ActionBody,
     bodies.TaskBody,
     bodies.PriorityBody,
+    bodies.StreamBody,
+    bodies.StreamEndBody,
     bodies.StockBody,
     bodies.FaultBody,
     bodies.ReportsBody,
