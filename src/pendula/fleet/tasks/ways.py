@@ -22,10 +22,16 @@ from pendula.fleet.units import half_up
 def one_way(
     site: CompiledMap, planner: Planner, streams: Iterable[TaskStream], rests: Iterable[int], params: DispatchParams
 ) -> Planner:
-    """A planner that prefers the direction in which streams go round. It knows all ways between picks and drops and
-    from there to rest."""
+    """A planner that prefers the direction in which streams go round."""
     if not params.opposition_milli:
         return planner
+    return planner.dearer(against_the_stream_us(site, planner, streams, rests, params.one_way_milli))
+
+
+def against_the_stream_us(
+    site: CompiledMap, planner: Planner, streams: Iterable[TaskStream], rests: Iterable[int], milli: int
+) -> dict[int, int]:
+    """What edges cost more that most trips drive the other way: all between picks and drops, and from there to rest."""
     number = site.node_number
     trips: dict[int, list[int]] = {}
     ordered = sorted(streams, key=lambda one: one.stream_id)
@@ -38,7 +44,7 @@ def one_way(
             trips[pick] = trips.get(pick, []) + drops
     for rest in rests:
         trips.setdefault(rest, []).extend(drops)
-    return planner.dearer(one_way_us(planner, opposite_edges(site), trips, params.one_way_milli))
+    return one_way_us(planner, opposite_edges(site), trips, milli)
 
 
 class Ways:

@@ -39,6 +39,26 @@ def test_every_trial_has_a_row_and_the_best_is_one_of_them(pendula: Pendula, sma
     assert picture.read_text().startswith("<svg")
 
 
+@pytest.mark.req("FLT-LIVE-11", "FLT-LIVE-14")
+def test_the_directions_that_the_best_one_prefers_are_named(pendula: Pendula, tmp_path: Path) -> None:
+    scenario = tmp_path / "hall.yaml"
+    hall = "contractVersion: 1.0.0\nname: hall\nsample: {name: reference-hall, trucks: 1}\ndurationMs: 1000\n"
+    scenario.write_text(hall)
+    asked = ("fleet", "tune", scenario, "--minutes", "2", "--workers", "1", "--one-way", "2000")
+    form = json.loads(pendula(*asked, "--json").out)
+    there = [one.split("->") for one in form["directions"]]
+
+    assert there
+    assert not any([b, a] in there for a, b in there)
+    assert f"prefers these directions: {form['directions'][0]}" in pendula(*asked).out
+
+
+def test_that_no_lane_has_two_directions_to_choose_from_is_said(pendula: Pendula, small: Path) -> None:
+    ended = pendula("fleet", "tune", small, "--minutes", "1", "--workers", "1", "--trucks", "1", "--one-way", "0,2000")
+
+    assert "--one-way 0 is enough" in " ".join(ended.out.split())
+
+
 def test_the_table_marks_the_best(pendula: Pendula, small: Path) -> None:
     ended = pendula("fleet", "tune", small, "--minutes", "1", "--workers", "1", "--trucks", "1", "--one-way", "0")
 

@@ -74,7 +74,7 @@ def tune(
     require("fleet")
     require_folder(svg)
     require_form(svg, ".svg")
-    from pendula.fleet.runs.tuning import outcome_of, throughput_svg, tried
+    from pendula.fleet.runs.tuning import outcome_of, preferred_edges, throughput_svg, tried
     from pendula.spreading import Where
 
     output = Output(json)
@@ -84,7 +84,11 @@ def tune(
         where = Where(workers or cores(), dask)
         figures = tried(told, trials, minutes * MINUTE_MS, where, advance)
     outcome = outcome_of(trials, figures, longest_wait * 1000)
+    best, strongest = outcome.best, max(one.one_way_milli for one in trials)
+    edges = () if best is None else preferred_edges(told, best.trucks, best.one_way_milli or strongest)
     form = {"scenario": told.name, "minutes": minutes, "seeds": seeds, **outcome.form()}
+    form["directions"] = list(edges) if best is not None and best.one_way_milli else []
+    form["oneWayMatters"] = bool(edges)
     output.result(form, lambda: tables_of("fleet").tuned(form))
     if svg is not None:
         write_whole(svg, throughput_svg(outcome, told.name).encode())
