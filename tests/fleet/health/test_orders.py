@@ -417,11 +417,13 @@ def test_nobody_says_that_a_truck_is_on_an_edge_that_it_is_too_far_beside() -> N
     hall.run(5)
     path = hall.site.network.edges[segment.edge].path
     s_um, _ = path.nearest(x, y, 0, path.length_um)
+    beyond = hall.order(OrderKind.RELOCATE, edge=segment.edge, s_um=path.length_um + 1)
     beside = hall.order(OrderKind.RELOCATE, edge=segment.edge, s_um=s_um)
     hall.first.off = (0, 0)
     hall.run(5)
     there = hall.order(OrderKind.RELOCATE, edge=segment.edge, s_um=s_um)
 
+    assert ["ends after" in one.message for one in beyond.applied_orders] == [True]
     (refused,) = beside.applied_orders
     assert refused.code == "POSE_DISAGREES"
     assert "more than 0.2 m beside" in refused.message

@@ -194,17 +194,20 @@ class _Office:
             return No("ROBOT_NOT_LOST", f"{record.robot_id} is where it is believed to be")
         if pose is None or not is_fresh(record, self.now_ms, self.params):
             return No("ROBOT_SILENT", f"{record.robot_id} does not say where it is")
-        x, y = record.site.network.edges[order.edge].path.point(order.s_um)
+        edge = record.site.network.edges[order.edge]
+        if order.s_um > edge.path.length_um:
+            return No("POSE_DISAGREES", f"{edge.key} ends after {plain(edge.path.length_um)} m")
+        x, y = edge.path.point(order.s_um)
         away = isqrt((pose.x_um - x) ** 2 + (pose.y_um - y) ** 2)
         if away > _NEAR_UM:
             return No("POSE_DISAGREES", f"{record.robot_id} says it is {plain(away)} m away from there")
         record.doubt = structs.replace(doubt, confirmed=True, edge=order.edge)
         if self.anchor(record) is None and not is_possible(record, self.params):
             record.doubt = doubt
-            key, beside = record.site.network.edges[order.edge].key, off_route_um(record.profile, self.params)
+            beside = plain(off_route_um(record.profile, self.params))
             return No(
                 "POSE_DISAGREES",
-                f"{record.robot_id} says it is more than {plain(beside)} m beside {key}, or does not look along it: "
+                f"{record.robot_id} says it is more than {beside} m beside {edge.key}, or does not look along it: "
                 "put it onto the lane first, or say on which edge it is",
             )
         record.latched = None
