@@ -2,13 +2,17 @@
 
 import asyncio
 import json
+from typing import Any, cast
 
 import httpx
 import msgspec
 import pytest
 from fastapi import FastAPI
 
+from pendula.kernel import canonical
+from pendula.kernel.stream import Published
 from pendula.server.hosting import streams
+from pendula.server.hosting.engine_host import EngineHost
 from pendula.server.security.tokens import TokenStore
 from pendula.server.settings import Settings
 from tests.server.living import BASE, TALLY, StreamReader, client_of, code_of, running, supervisor_of
@@ -76,6 +80,29 @@ async def test_the_header_of_a_reconnect_wins_over_the_address_it_began_with(set
         await add(app, 1, 2, 3)
         async with StreamReader(app, STREAM, "after=0.0", {"last-event-id": "2.0"}) as reader:
             assert amounts(await reader.messages(1)) == [3]
+
+
+async def test_types_that_are_not_there_are_refused_with_what_was_meant(client: httpx.AsyncClient) -> None:
+    response = await asyncio.wait_for(client.get(STREAM, params={"types": "changd"}), 20)
+
+    assert (response.status_code, code_of(response)) == (422, "invalid_request")
+    assert "(did you mean changed?)" in response.json()["error"]["message"]
+
+
+def test_of_many_events_that_nobody_asked_for_the_id_is_told_now_and_then() -> None:
+    class Wanted(msgspec.Struct, tag="wanted"): ...
+
+    class Other(msgspec.Struct, tag="other"): ...
+
+    def published(n: int, event: object) -> Published[Any]:
+        return Published(n, 0, event, canonical.encode(event))
+
+    framing = streams.engine_framing(cast(EngineHost, None), {"wanted"})
+    some = [framing.write([published(n, Other()) for n in range(10)]), framing.write([published(10, Wanted())])]
+    many = framing.write([published(n, Other()) for n in range(11, 11 + streams.MOST_LEFT_OUT)])
+
+    assert some == [b"", b'event: event\ndata: {"type":"wanted"}\nid: 10.0\n\n']
+    assert many == b"id: %d.0\n\n" % (10 + streams.MOST_LEFT_OUT)
 
 
 @pytest.mark.parametrize("after", ["x", "1", "1.", "-2.0", "999999.0", "1.0.0", "9" * 60])

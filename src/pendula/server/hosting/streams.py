@@ -7,7 +7,7 @@ look, or when the server stops.
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
 from fastapi.sse import KEEPALIVE_COMMENT, EventSourceResponse, format_sse_event
@@ -26,6 +26,8 @@ from pendula.server.settings import Settings
 from pendula.server.views import GapView
 
 AT_ONCE = 256
+# So many events that a reader did not ask for pass without a word.
+MOST_LEFT_OUT = 1000
 KEEP_ALIVE_SECONDS = 15
 OPENING = b": open\n\n"
 # An id without an event: a reader that breaks off before the first one comes back after this.
@@ -199,8 +201,9 @@ class Reader(Generic[Item]):
                 # What lies behind may come from the journal, and the loop does not wait for a disk.
                 items = await asyncio.to_thread(place.take, AT_ONCE) if behind else place.take(AT_ONCE)
                 behind = behind and len(items) == AT_ONCE
-                if items:
-                    yield self._framing.write(items)
+                told = self._framing.write(items) if items else b""
+                if told:
+                    yield told
                     alarm.put_off()
                 if place.over or (not items and self._ledger.stopping):
                     return
@@ -220,12 +223,19 @@ class Reader(Generic[Item]):
             return False
 
 
-def engine_framing(host: EngineHost) -> Framing[Published[Any] | Gap]:
-    """The stream of an engine: `event` with the id of the record, `gap` where something was missed."""
+def engine_framing(host: EngineHost, types: Collection[str] = ()) -> Framing[Published[Any] | Gap]:
+    """The stream of an engine: `event` with the id of the record, `gap` where something was missed. With `types` only
+    events of these; of many others in a row the id alone is told, so that who comes back need not pass them again."""
+    left_out = 0
 
     def one(item: Published[Any] | Gap) -> bytes:
+        nonlocal left_out
         match item:
+            case Published() if types and type_of(item.event) not in types:
+                left_out = (left_out + 1) % MOST_LEFT_OUT
+                return b"" if left_out else b"id: %b\n\n" % item.id.encode()
             case Published():
+                left_out = 0
                 return format_sse_event(data_str=item.data.decode(), event="event", id=item.id)
             case Gap(missed, after, following):
                 host.gap_told()
@@ -234,3 +244,8 @@ def engine_framing(host: EngineHost) -> Framing[Published[Any] | Gap]:
                 return format_sse_event(data_str=canonical.encode(view).decode(), event="gap")
 
     return Framing(lambda items: b"".join(map(one, items)))
+
+
+def type_of(event: Struct | type[Struct]) -> str:
+    """The member `type` of an event, as its canonical form has it."""
+    return str(event.__struct_config__.tag)

@@ -3,7 +3,7 @@
 What blocks runs elsewhere: commands and questions on the engine's own thread, the past in threads of its own.
 """
 
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 from fastapi import APIRouter, Header, Path, Query
 from msgspec import Raw
@@ -14,13 +14,14 @@ from pendula.kernel import canonical
 from pendula.kernel.driver import Driver
 from pendula.kernel.engine import Engine, Outcome, Reason
 from pendula.kernel.limits import MIB
+from pendula.kernel.wording import suggestion
 from pendula.server import views
 from pendula.server.data_directory import NAME
-from pendula.server.errors import error_body, json_response
+from pendula.server.errors import InvalidRequest, error_body, json_response
 from pendula.server.hosting.choices import ChoicesView
 from pendula.server.hosting.engine_host import EngineHost
 from pendula.server.hosting.room_spec import RoomSpec
-from pendula.server.hosting.streams import Reader, engine_framing
+from pendula.server.hosting.streams import Reader, engine_framing, type_of
 from pendula.server.routes.bodies import read_body
 from pendula.server.routes.dependencies import Operator, RequestId, Supervised, Viewer, slot_of
 from pendula.server.routes.openapi import (
@@ -41,6 +42,7 @@ LARGEST_N = 2**63 - 1
 EngineName = Annotated[str, Path(pattern=f"^{NAME.pattern}$")]
 RecordNumber = Annotated[int, Query(ge=0, le=LARGEST_N)]
 EventId = Annotated[str | None, Query(max_length=64)]
+EventTypes = Annotated[str | None, Query(max_length=1000)]
 LastEventId = Annotated[str | None, Header(max_length=64)]
 
 _STREAM: Responses = {
@@ -136,21 +138,35 @@ def _streaming(router: APIRouter, room: RoomSpec) -> None:
         supervisor: Supervised,
         caller: Viewer,
         after: EventId = None,
+        types: EventTypes = None,
         last_event_id: LastEventId = None,
     ) -> Response:
-        """Events as they become durable: from now on, or after the event `after` or `Last-Event-ID`."""
+        """Events as they become durable: from now on, or after the event `after` or `Last-Event-ID`. `types`, separated
+        by commas, are those that are wanted; without it all are."""
         host = supervisor.host(room.name, engine)
         reader = Reader(
             host,
             supervisor.streams,
             caller,
             lambda who: not host.closed and supervisor.sessions.good(who),
-            engine_framing(host),
+            engine_framing(host, _wanted(room, types)),
         )
         # A browser that reconnects repeats the address it began with; the header says how far it came since.
         response = await reader.open(last_event_id or after)
         slot_of(request).release()
         return response
+
+
+def _wanted(room: RoomSpec, types: str | None) -> frozenset[str]:
+    """The types of events that are asked for; raises `InvalidRequest` for one that the room does not have."""
+    assert room.engine is not None
+    events = get_args(room.engine.events) or (room.engine.events,)
+    known = sorted(type_of(one) for one in events)
+    wanted = frozenset() if types is None else frozenset(types.split(","))
+    for name in sorted(wanted.difference(known)):
+        near = suggestion(name, known)
+        raise InvalidRequest(f"There are no events of the type {name!r}{near}", types=known)
+    return wanted
 
 
 def command_response(n: int, outcome: Outcome[Any]) -> Response:

@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import io
+import json
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -33,7 +34,7 @@ from pendula.server.routes.bodies import QUICK_BYTES
 from pendula.server.security.identity import Role
 from pendula.server.security.tokens import TokenStore
 from pendula.server.settings import Settings
-from tests.server.living import client_of, code_of, running, supervisor_of
+from tests.server.living import StreamReader, client_of, code_of, running, supervisor_of
 from tests.server.rooms.fleet.halls import BASE, HALL, made, now, until
 
 pytestmark = pytest.mark.anyio
@@ -418,6 +419,17 @@ async def test_the_priority_of_a_task_is_changed_while_it_waits(served: httpx.As
     (mine,) = [one for one in (await now(served))["tasks"] if one["task_id"] == "mine"]
     assert (changed.status_code, changed.content) == (204, b"")
     assert (mine["priority"], mine["stream_id"]) == (77, "S-OUT")
+
+
+@pytest.mark.req("FLT-API-7")
+async def test_who_follows_answers_alone_hears_of_no_tick(app: FastAPI, served: httpx.AsyncClient) -> None:
+    before = (await now(served))["tick"]
+    async with StreamReader(app, f"{HALL_AT}/stream", "types=operator_answer,incident") as reader:
+        await until(served, lambda it: it["tick"] > before + 5)
+        await served.post(f"{HALL_AT}/actions", json={"type": "PAUSE_FLEET", "reason": "to look at it"})
+        (message,) = await reader.messages(1)
+
+    assert json.loads(message["data"])["type"] == "operator_answer"
 
 
 @pytest.mark.req("FLT-TASK-1", "FLT-API-7")

@@ -281,9 +281,7 @@ def tuned(form: Mapping[str, Any]) -> "RenderableType":
     if form["directions"]:
         parts.append(Text(f"- the best one prefers these directions: {', '.join(form['directions'])}"))
     if best is not None and not form["oneWayMatters"] and any(row["oneWayMilli"] for row in form["rows"]):
-        parts.append(
-            Text("- its streams leave no lane two directions to choose from: --one-way 0 is enough")
-        )
+        parts.append(Text("- its streams leave no lane two directions to choose from: --one-way 0 is enough"))
     if best is None:
         parts.append(Text("No combination was acceptable: allow a longer wait, or try fewer trucks."))
     return Group(*parts)
