@@ -1,12 +1,13 @@
 """Actions of people: each taken once, grave ones said twice, and every one answered."""
 
+from decimal import Decimal
 from typing import Any
 
 import pytest
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from pendula.fleet.contracts.traffic import OperatorAction, OperatorAnswer
+from pendula.fleet.contracts.traffic import AnchorPlace, OperatorAction, OperatorAnswer
 from pendula.fleet.operators import Desk
 from tests.fleet.health.troubled import Hall
 
@@ -32,6 +33,10 @@ class Office(Hall):
 def action(kind: str, action_id: str = "op-1", **members: Any) -> OperatorAction:
     named = {"robotId": "R1", "reason": "floor cleaning", "ts": 1_000, **members}
     return OperatorAction("1.0.0", action_id, operatorId="operator-1", type=kind, **named)
+
+
+# Of no edge of any map.
+NOWHERE: list[Any] = [*map(Decimal, ("NaN", "sNaN", "Infinity", "-1", "100000.1", "1e30", "1e9999")), "1", 1.5, True]
 
 
 def offline() -> Office:
@@ -164,6 +169,8 @@ def test_nothing_of_a_truck_under_way_is_freed_and_the_answer_says_why() -> None
         (action("PAUSE_FLEET"), "ACTION_CONTRADICTS"),
         (action("RESUME_FLEET"), "ACTION_CONTRADICTS"),
         (action("RELOCATE"), "ACTION_INCOMPLETE"),
+        *((action("RELOCATE", anchor=AnchorPlace("A1->A2", one)), "UNKNOWN_PLACE") for one in NOWHERE),
+        *((action("PAUSE_ROBOT", anchor=AnchorPlace("A1->A2", one)), "UNKNOWN_PLACE") for one in NOWHERE),
         (action("CANCEL_TASK"), "ACTION_INCOMPLETE"),
         (action("CLEAR_FAULT"), "NOTHING_TO_CLEAR"),
     ],

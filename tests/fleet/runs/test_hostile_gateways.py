@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from pendula.fleet.contracts.traffic import CommandMode, OperatorAction, RollingTargetCommand
+from pendula.fleet.contracts.traffic import AnchorPlace, CommandMode, OperatorAction, RollingTargetCommand
 from pendula.fleet.engine import FleetEngine
 from pendula.fleet.events import AlertRaised, ReportDropped, TickFailed
 from pendula.fleet.gateway import GatewayFailed, Received, heard
@@ -481,6 +481,11 @@ NO_INPUTS: list[tuple[Any, Any]] = [
     (None, an_action(robotId=["R1"])),
     (None, an_action(reason=object())),
     (None, {"type": "PAUSE_FLEET"}),
+    *(
+        (None, an_action(anchor=AnchorPlace("A->B", Decimal(one))))
+        for one in ("NaN", "Infinity", "1e30", "1e9999", "-1")
+    ),
+    (None, an_action(reason="\ud800")),
 ]
 
 

@@ -21,16 +21,17 @@ from pendula.fleet.compiled_sites import put
 from pendula.fleet.engine import FleetEngine, took_place
 from pendula.fleet.events import FleetEvent
 from pendula.fleet.model import MapDamaged
+from pendula.fleet.operators import beyond_measure
 from pendula.fleet.runs.incidents import MAP_FILE, Bundler
 from pendula.fleet.runs.ring_journal import RING_MS, RingJournal
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.site.file import from_bytes, to_bytes
 from pendula.fleet.tick.observing import TruckReport
-from pendula.kernel.canonical import Json
+from pendula.kernel.canonical import Json, encode
 from pendula.kernel.disk import Disk, RealDisk, replace
 from pendula.kernel.driver import Driver
 from pendula.kernel.engine import Outcome
-from pendula.kernel.errors import InputRefused, WrongUsage
+from pendula.kernel.errors import InputRefused, NotCanonical, WrongUsage
 from pendula.kernel.journal import FileJournal, Header
 from pendula.kernel.recording import claimed, new_journal
 
@@ -148,17 +149,21 @@ class Recording:
         self.close()
 
 
-def _as_written(command: Commands) -> tuple[Tick, bytes | None]:
-    """A tick as a journal gives it back, and its canonical bytes where they were needed for that."""
+def _as_written(command: Commands) -> tuple[Tick, bytes]:
+    """A tick as a journal gives it back, and its canonical bytes."""
     try:
         if _is_of_reports(command):
             # As nearly all are: written once, for the journal too.
             with suppress(msgspec.ValidationError, TypeError, ValueError, OverflowError):
                 encoded = _encode(command)
                 return _read(encoded), encoded
-        return msgspec.convert(msgspec.to_builtins(command), Tick), None
-    except (msgspec.ValidationError, TypeError, ValueError, OverflowError) as trouble:
-        raise WrongUsage(f"This is no tick that can be written down: {trouble}") from None
+        tick = msgspec.convert(msgspec.to_builtins(command), Tick)
+        trouble = next((said for said in map(beyond_measure, tick.operator_actions) if said is not None), None)
+        if trouble is None:
+            return tick, encode(tick)
+    except (msgspec.ValidationError, TypeError, ValueError, OverflowError, NotCanonical) as error:
+        trouble = error.message if isinstance(error, NotCanonical) else str(error)
+    raise WrongUsage(f"This is no tick that can be written down: {trouble}")
 
 
 def _is_of_reports(command: Commands) -> bool:

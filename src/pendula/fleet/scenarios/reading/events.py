@@ -10,6 +10,7 @@ from pendula.documents import Cursor, Document, Members
 from pendula.fleet.contracts.traffic import AnchorPlace, OperatorAction
 from pendula.fleet.model import CONTRACT_VERSION
 from pendula.fleet.operators import ActionType
+from pendula.fleet.operators.measure import LONGEST_EDGE_M
 from pendula.fleet.reading.values import length, name
 from pendula.fleet.scenarios.model import ScenarioEvent, ScenarioRoute
 from pendula.fleet.simulator.faults import FARTHEST_M, LONGEST_MS, Fault, FaultKind
@@ -89,11 +90,15 @@ def _action(it: Members, kind: ActionType) -> OperatorAction:
         reason=it["reason"].text(min=1, default="as the scenario says"),
         robotId=name(it["robotId"]) if "robotId" in it else UNSET,
         taskId=name(it["taskId"]) if "taskId" in it else UNSET,
-        anchor=UNSET if anchor is None else AnchorPlace(anchor["edgeKey"].text(min=1), anchor["sM"].decimal(min=0)),
+        anchor=UNSET if anchor is None else _place(anchor),
         resources=it["resources"].list_of(lambda one: one.text(min=1), min=1) if "resources" in it else UNSET,
         physicallySecured=it["physicallySecured"].boolean() if "physicallySecured" in it else UNSET,
         confirmationOf=it["confirmationOf"].text(min=1) if "confirmationOf" in it else UNSET,
     )
+
+
+def _place(anchor: Members) -> AnchorPlace:
+    return AnchorPlace(anchor["edgeKey"].text(min=1), anchor["sM"].decimal(min=0, max=LONGEST_EDGE_M))
 
 
 def told_apart(actions: Sequence[OperatorAction]) -> tuple[OperatorAction, ...]:

@@ -5,6 +5,7 @@ Everything waits for the next tick, which answers it.
 
 import secrets
 from collections.abc import Sequence
+from decimal import Decimal
 
 from fastapi import APIRouter
 from msgspec import UNSET
@@ -13,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from pendula.documents import read_bytes
-from pendula.fleet.contracts.traffic import OperatorAction, OperatorAnswer
+from pendula.fleet.contracts.traffic import AnchorPlace, OperatorAction, OperatorAnswer
 from pendula.fleet.engine import FleetEngine
 from pendula.fleet.model import CONTRACT_VERSION
 from pendula.fleet.scenarios.reading import read_drill
@@ -58,7 +59,7 @@ async def act(fleet: FleetName, request: Request, supervisor: Supervised, caller
         reason=body.reason,
         robotId=body.robotId,
         taskId=body.taskId,
-        anchor=body.anchor,
+        anchor=UNSET if body.anchor is UNSET else AnchorPlace(body.anchor.edgeKey, Decimal(body.anchor.sM)),
         resources=body.resources,
         physicallySecured=body.physicallySecured,
         confirmationOf=body.confirmationOf,

@@ -1,11 +1,12 @@
 """Bodies that are sent to a fleet, and what is answered: names are those of the contract."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from pendula.fleet.contracts.maps import Number
 from pendula.fleet.contracts.traffic import AnchorPlace, RollingTargetCommand
+from pendula.fleet.operators.measure import LONGEST_EDGE_M, off_every_edge
 from pendula.fleet.simulator.faults import LONGEST_MS, FaultKind
 from pendula.fleet.tick.observing import TruckReport
 
@@ -13,6 +14,19 @@ from pendula.fleet.tick.observing import TruckReport
 Name = Annotated[str, Meta(min_length=1, max_length=128)]
 Resource = Annotated[str, Meta(min_length=1, max_length=300)]
 Count = Annotated[int, Meta(ge=0, le=1_000_000_000)]
+
+
+class AnchorBody(Struct, frozen=True, forbid_unknown_fields=True):
+    """A place on the map: so many metres along a directed edge."""
+
+    edgeKey: Annotated[str, Meta(min_length=1, max_length=300)]
+    sM: Annotated[Any, Meta(extra_json_schema={"type": "number", "minimum": 0, "maximum": LONGEST_EDGE_M})]
+
+    def __post_init__(self) -> None:
+        # An exact number may be written as text elsewhere, and text can be NaN.
+        wrong = off_every_edge(AnchorPlace(self.edgeKey, self.sM))
+        if wrong is not None:
+            raise ValueError(wrong)
 
 
 class ActionBody(Struct, frozen=True, forbid_unknown_fields=True):
@@ -23,7 +37,7 @@ class ActionBody(Struct, frozen=True, forbid_unknown_fields=True):
     actionId: Name | UnsetType = UNSET
     robotId: Name | UnsetType = UNSET
     taskId: Name | UnsetType = UNSET
-    anchor: AnchorPlace | UnsetType = UNSET
+    anchor: AnchorBody | UnsetType = UNSET
     resources: Annotated[tuple[Resource, ...], Meta(max_length=500)] | UnsetType = UNSET
     physicallySecured: bool | UnsetType = UNSET
     confirmationOf: Name | UnsetType = UNSET
