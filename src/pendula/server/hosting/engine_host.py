@@ -192,6 +192,11 @@ class EngineHost:
         self._failure = error
         log.error("engine_failed", room=self.room, engine=self.name, code=error.code, problem=error.message)
 
+    def stand(self, why: PendulaError) -> None:
+        """What kept the engine going has ended for good: it counts as broken until it is opened again. The log is told
+        by whoever says so."""
+        self._failure = self.failure or why
+
     async def close(self) -> None:
         """Finish what waits, write a snapshot, flush and close the journal."""
         if self._commit is not None:

@@ -709,9 +709,24 @@ async def test_a_fleet_that_a_mistake_of_ours_stopped_says_so_at_once(
         while not loop._task.done():
             await asyncio.sleep(0.01)
     refused = await served.post(f"{HALL_AT}/actions", json={"type": "PAUSE_FLEET", "reason": "fire drill"})
+    monkeypatch.undo()
+    (told,) = (await served.get(BASE)).json()["fleets"]
+    rooms = (await served.get("/api/v1/rooms")).json()["rooms"]
+    ready = await served.get("/readyz")
+    for change in ("close", "open"):
+        assert (await served.post(f"{HALL_AT}/{change}")).status_code == 200
+    (again,) = (await served.get(BASE)).json()["fleets"]
+    begun = await now(served)
+    await until(served, lambda it: it["tick"] > begun["tick"])
 
     assert (refused.status_code, code_of(refused)) == (503, "fleet_stands")
     assert "a truck nobody can place" in quiet_logs.getvalue()
+    # Nobody must think that it still ticks.
+    assert (told["state"], rooms[0]["state"], rooms[0]["reason"]["code"]) == ("broken", "broken", "fleet_stands")
+    assert "a truck nobody can place" in told["broken"]
+    assert (ready.status_code, ready.json()["status"]) == (503, "not_ready")
+    assert {"name": "fleet/hall", "ok": False, "reason": "fleet_stands"} in ready.json()["checks"]
+    assert (again["state"], (await served.get("/readyz")).status_code) == ("ready", 200)
 
 
 @pytest.mark.req("FLT-PERF-1")

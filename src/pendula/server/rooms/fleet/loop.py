@@ -138,6 +138,16 @@ class FleetLoop:
     def _no_more(self) -> FleetStands:
         return FleetStands(f"The fleet {self.host.name} ticks no more; the log of the server says why")
 
+    def _stand(self, error: Exception) -> None:
+        """Tells why the fleet ticks no more, to the log and to whoever looks at its state."""
+        if isinstance(error, PendulaError):
+            words = error.message
+            log.error("fleet_stands", fleet=self.host.name, code=error.code, problem=words)
+        else:
+            words = in_words(error)
+            log.error("fleet_stands", fleet=self.host.name, code="internal_error", problem=words, exc_info=error)
+        self.host.stand(FleetStands(f"The fleet ticks no more: {words}. Close it and open it again"))
+
     def _ended(self) -> None:
         """Nobody waits for a tick that does not come."""
         self._line.end(self._no_more())
@@ -186,12 +196,9 @@ class FleetLoop:
                 await self._tick(now_ms, period)
             except Closed:
                 return
-            except PendulaError as error:
-                log.error("fleet_stands", fleet=self.host.name, code=error.code, problem=error.message)
-                return
-            except Exception:
+            except Exception as error:
                 # Trucks stop by their watchdogs; nobody must think that the fleet still ticks.
-                log.exception("fleet_stands", fleet=self.host.name, code="internal_error")
+                self._stand(error)
                 return
             lost = max(0.0, loop.time() - due - every)
             self._look_at_the_clock(punctuality.ticked(int(lost * MILLION)), lost)
