@@ -1,6 +1,7 @@
 """Whatever one caller asks of a served fleet: it is his trouble alone, and the fleet ticks on for all others."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Sequence
 from decimal import Decimal
 from typing import Any
@@ -14,9 +15,11 @@ from pendula.fleet.engine import FleetEngine
 from pendula.fleet.tasks.model import GoodsReported
 from pendula.kernel.errors import LimitExceeded, NotCanonical
 from pendula.server.hosting.room_spec import RoomSpec
+from pendula.server.rooms.fleet import loop as loops
 from pendula.server.rooms.fleet.fleets import fleets_of
 from pendula.server.rooms.fleet.loop import FleetLoop
 from pendula.server.rooms.fleet.routes import room_for
+from pendula.server.rooms.fleet.views import map_of
 from pendula.server.settings import Settings
 from tests.server.living import client_of, code_of, supervisor_of
 from tests.server.rooms.fleet.halls import BASE, made
@@ -139,3 +142,68 @@ async def test_a_caller_who_asks_for_it_again_and_again_ends_no_fleet(
 
     assert {code_of(one) for one in answers} == {"engine_defect"}
     assert len(failed) >= len(answers)
+
+
+@pytest.mark.req("FLT-PERF-1")
+async def test_the_map_is_made_once_and_not_where_ticks_are_decided(
+    client: httpx.AsyncClient, loop: FleetLoop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[str] = []
+
+    def drawn(engine: FleetEngine, *, simulated: bool) -> Any:
+        threads.append(threading.current_thread().name)
+        return map_of(engine, simulated=simulated)
+
+    monkeypatch.setattr(loops, "map_of", drawn)
+    answers = await asyncio.gather(*(client.get(f"{HALL_AT}/map") for _ in range(50)))
+    again = await client.get(f"{HALL_AT}/map")
+
+    assert {one.content for one in answers} == {again.content}
+    assert len(threads) == 1
+    assert "fleet/hall" not in threads[0]
+
+
+@pytest.mark.req("FLT-PERF-1")
+@pytest.mark.parametrize("path", ["now", "snapshot", "state"])
+async def test_many_who_look_at_once_cost_as_much_as_one(
+    client: httpx.AsyncClient, loop: FleetLoop, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    ask, asked = loop.host.ask, list[object]()
+
+    async def slow(question: Any) -> Any:
+        asked.append(question)
+        await later(loop, 1)
+        return await ask(question)
+
+    monkeypatch.setattr(loop.host, "ask", slow)
+    answers = await asyncio.gather(*(client.get(f"{HALL_AT}/{path}") for _ in range(50)))
+    after = await client.get(f"{HALL_AT}/{path}")
+
+    assert {one.status_code for one in answers} == {200}
+    assert len({one.content for one in answers}) == 1
+    assert len(asked) == 2
+    # Who looks later sees what has happened since.
+    assert after.content != answers[0].content
+
+
+@pytest.mark.req("FLT-PERF-1")
+async def test_all_who_ask_for_the_locks_between_two_ticks_share_one_answer(app: FastAPI, loop: FleetLoop) -> None:
+    moments = fleets_of(supervisor_of(app)).moments
+
+    # On the engine's thread, where no tick comes in between.
+    one, other = await loop.host.ask(lambda driver: (moments.locks(driver), moments.locks(driver)))
+    await later(loop, 1)
+
+    assert one is other
+    assert await loop.host.ask(moments.locks) != one
+
+
+async def test_who_looks_and_leaves_takes_the_answer_from_nobody(
+    client: httpx.AsyncClient, loop: FleetLoop, app: FastAPI
+) -> None:
+    look = fleets_of(supervisor_of(app)).moments.now
+    leaving, staying = asyncio.create_task(loop.host.look(look)), asyncio.create_task(loop.host.look(look))
+    await asyncio.sleep(0)
+    leaving.cancel()
+
+    assert b'"trucks"' in await staying

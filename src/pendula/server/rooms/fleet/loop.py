@@ -33,9 +33,9 @@ from pendula.server.hosting.engine_host import EngineHost
 from pendula.server.rooms.fleet.alerts import Punctuality, Told, sentence_of
 from pendula.server.rooms.fleet.figures import Figures
 from pendula.server.rooms.fleet.trucks import RemoteTrucks, SimulatedTrucks, Simulation, Trucks
-from pendula.server.rooms.fleet.views import AlertNow
+from pendula.server.rooms.fleet.views import AlertNow, map_of
 from pendula.server.rooms.fleet.wishes import Waiting, WaitingLine, refuse
-from pendula.server.views import State
+from pendula.server.views import State, encode_view
 
 MANAGER = "fleet"
 FALLS_BEHIND = "FLEET_FALLS_BEHIND"
@@ -107,6 +107,7 @@ class FleetLoop:
         self._miscounts = False
         self.watch = Watch(self.engine.traffic.records, self.engine.config.traffic)
         self._line = WaitingLine()
+        self._map: asyncio.Future[bytes] | None = None
         # Whoever goes on with an old state knows nothing of its trucks before they were heard.
         self._restarted = self.engine.traffic.tick_number > 0
         journal = host.driver.journal
@@ -152,6 +153,15 @@ class FleetLoop:
         """Nobody waits for a tick that does not come."""
         self._line.end(self._no_more())
         self._count(lambda: self._figures.forget(self.host.name))
+
+    async def map(self) -> bytes:
+        """The map as it is sent: made once, for it does not change, and not where ticks are decided."""
+        if self._map is None or (self._map.done() and self._map.exception() is not None):
+            self._map = asyncio.ensure_future(asyncio.to_thread(self._drawn))
+        return await asyncio.shield(self._map)
+
+    def _drawn(self) -> bytes:
+        return encode_view(map_of(self.engine, simulated=self.simulation is not None))
 
     async def act(self, action: OperatorAction) -> OperatorAnswer:
         """What came of an action of a person, told by the next tick. Raises `NotCanonical`."""
