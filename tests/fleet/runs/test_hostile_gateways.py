@@ -486,6 +486,8 @@ NO_INPUTS: list[tuple[Any, Any]] = [
         for one in ("NaN", "Infinity", "1e30", "1e9999", "-1")
     ),
     (None, an_action(reason="\ud800")),
+    (None, an_action(reason="y" * 2001)),
+    (None, an_action(type="FORCE_RELEASE", resources=("r" * 1000,) * 17)),
 ]
 
 

@@ -81,6 +81,8 @@ def refused(action: OperatorAction, site: CompiledMap) -> No | None:
     if kind in OF_FLEET and action.robotId is not UNSET:
         one = kind.replace("_FLEET", "_ROBOT")
         return No("ACTION_CONTRADICTS", f"{kind} is about every truck: leave robotId out, or say {one}")
+    if action.resources is not UNSET and "resources" not in NEEDS.get(kind, _OF_ROBOT):
+        return No("ACTION_CONTRADICTS", f"{kind} has no resources: leave them out, or say {ActionType.FORCE_RELEASE}")
     if action.anchor is not UNSET and action.anchor.edgeKey not in site.edge_number:
         return No("UNKNOWN_PLACE", f"There is no edge {action.anchor.edgeKey!r} on the map")
     nowhere = None if action.anchor is UNSET else off_every_edge(action.anchor)

@@ -552,7 +552,11 @@ async def test_the_log_says_that_a_journal_is_not_written_and_what_is_lost_with_
     [
         ("actions", {"type": "PAUSE_FLEET", "reason": "y" * 501}),
         ("actions", {"type": "PAUSE_ROBOT", "robotId": "R" * 129, "reason": "x"}),
-        ("actions", {"type": "FORCE_RELEASE", "robotId": "R1", "reason": "x", "resources": ["EDGE"] * 501}),
+        ("actions", {"type": "FORCE_RELEASE", "robotId": "R1", "reason": "x", "resources": ["EDGE"] * 257}),
+        (
+            "actions",
+            {"type": "FORCE_RELEASE", "robotId": "R1", "reason": "x", "resources": ["\N{GRINNING FACE}" * 299] * 14},
+        ),
         ("tasks", {"pickNodeId": "W" * 129, "dropNodeId": "EAST"}),
         ("stock", {"nodeId": "WEST", "goods": 10**30}),
         ("faults", {"robotId": "R1", "type": "FAULT", "forMs": -1}),
