@@ -15,6 +15,7 @@ from pendula.fleet.events import AlertRaised, ReportDropped, TickFailed
 from pendula.fleet.gateway import GatewayFailed, Received, heard
 from pendula.fleet.model import CONTRACT_VERSION
 from pendula.fleet.runs import Manager, Recording, reading, recording_disk
+from pendula.fleet.runs.recording import MOST_TICK_BYTES
 from pendula.fleet.scenarios import Run, shipped
 from pendula.fleet.tasks import Operation, OperationDone
 from pendula.fleet.tasks.model import GoodsReported, TaskOrder, TaskSubmitted
@@ -487,8 +488,28 @@ NO_INPUTS: list[tuple[Any, Any]] = [
     ),
     (None, an_action(reason="\ud800")),
     (None, an_action(reason="y" * 2001)),
+    (an_order(task_id="t" * MOST_TICK_BYTES), None),
     (None, an_action(type="FORCE_RELEASE", resources=("r" * 1000,) * 17)),
 ]
+
+
+@pytest.mark.req("FLT-FAIL-16")
+@pytest.mark.parametrize("name", ["R" * 70_000_000, "R" * 513, "\N{GRINNING FACE}" * 129])
+def test_a_name_that_no_truck_can_have_is_dropped_and_everybody_else_is_heard(tmp_path: Path, name: str) -> None:
+    live = Live(tmp_path / "j")
+    live.tick(20)
+    live.gateway.handed = lambda came: Received(
+        (*came.reports, *(structs.replace(one, robot_id=name) for one in came.reports)), (name,)
+    )
+    outcome = live.tick(3)
+    live.gateway.handed = lambda came: came
+
+    assert outcome is not None
+    assert {(one.robot_id, one.code) for one in live.events if isinstance(one, ReportDropped)} == {
+        ("", "UNKNOWN_ROBOT")
+    }
+    assert live.manager.trouble is None
+    assert live.replays()
 
 
 @pytest.mark.req("FLT-OBS-4")

@@ -33,9 +33,12 @@ from pendula.kernel.driver import Driver
 from pendula.kernel.engine import Outcome
 from pendula.kernel.errors import InputRefused, NotCanonical, WrongUsage
 from pendula.kernel.journal import FileJournal, Header
+from pendula.kernel.limits import RECORD_BYTES
 from pendula.kernel.recording import claimed, new_journal
 
 CHECKPOINT_TICKS = 600
+# Of what a tick is told: a fraction of a record, for what comes of it has to fit into one as well.
+MOST_TICK_BYTES = RECORD_BYTES.default // 4
 
 _REPORTS = frozenset({TruckReport})
 _encode = msgspec.json.Encoder(order="sorted").encode
@@ -156,11 +159,15 @@ def _as_written(command: Commands) -> tuple[Tick, bytes]:
             # As nearly all are: written once, for the journal too.
             with suppress(msgspec.ValidationError, TypeError, ValueError, OverflowError):
                 encoded = _encode(command)
-                return _read(encoded), encoded
+                if len(encoded) <= MOST_TICK_BYTES:
+                    return _read(encoded), encoded
         tick = msgspec.convert(msgspec.to_builtins(command), Tick)
         trouble = next((said for said in map(beyond_measure, tick.operator_actions) if said is not None), None)
+        encoded = b"" if trouble is not None else encode(tick)
+        if len(encoded) > MOST_TICK_BYTES:
+            trouble = f"it has {len(encoded)} bytes; at most {MOST_TICK_BYTES}"
         if trouble is None:
-            return tick, encode(tick)
+            return tick, encoded
     except (msgspec.ValidationError, TypeError, ValueError, OverflowError, NotCanonical) as error:
         trouble = error.message if isinstance(error, NotCanonical) else str(error)
     raise WrongUsage(f"This is no tick that can be written down: {trouble}")
