@@ -493,6 +493,45 @@ NO_INPUTS: list[tuple[Any, Any]] = [
 ]
 
 
+@pytest.mark.req("FLT-FAIL-16", "FLT-TASK-7")
+def test_what_was_done_is_heard_after_any_number_of_ticks_that_were_none(tmp_path: Path) -> None:
+    live = Live(tmp_path / "j", "hall")
+    done: list[str] = []
+
+    for _ in range(900):
+        came = live.run.gateway.received()
+        done.extend(came.done)
+        live.gateway.handed = lambda _, came=came: came  # type: ignore[misc]
+        if done:
+            break
+        live.tick()
+    for _ in range(3):
+        with pytest.raises(WrongUsage):
+            live.manager.tick(["no event"])  # type: ignore[list-item]
+        live.gateway.handed = lambda came: came
+        live.run.world.advance(live.run.world.now_ms + PERIOD_MS)
+    live.tick(2)
+    engine = live.manager.recording.engine
+
+    assert done
+    # It goes on with what it has loaded.
+    assert done[0] not in {one.robot_id for one in engine.dispatch.operations()}
+    assert live.replays()
+
+
+@pytest.mark.req("FLT-RTP-11")
+def test_what_went_wrong_with_a_gateway_in_a_tick_that_was_none_is_told_in_the_next(tmp_path: Path) -> None:
+    live = Live(tmp_path / "j")
+    live.tick(3)
+    live.gateway.rigged["received"] = raising(OSError(5, "radio"))
+    with pytest.raises(WrongUsage):
+        live.manager.tick(["no event"])  # type: ignore[list-item]
+    live.tick(3)
+
+    assert live.alerts().count("GATEWAY_FAILED") == 1
+    assert live.replays()
+
+
 @pytest.mark.req("FLT-FAIL-16")
 @pytest.mark.parametrize("name", ["R" * 70_000_000, "R" * 513, "\N{GRINNING FACE}" * 129])
 def test_a_name_that_no_truck_can_have_is_dropped_and_everybody_else_is_heard(tmp_path: Path, name: str) -> None:

@@ -125,6 +125,8 @@ class Recording:
         tick = self._with_news(written)
         ticket = self.driver.submit(tick, by=self._by, encoded=encoded if tick is written else None)
         self.driver.flush()
+        if ticket.outcome.refusal is None:
+            self._journal.told(tick.missing)
         if self._bundler is not None:
             self._bundler.hear(ticket.outcome.events, self.engine.now())
         self._resumed = self._resumed and not took_place(ticket.outcome)
@@ -141,9 +143,7 @@ class Recording:
         if self._resumed:
             # Until a tick has taken it: one that is refused or fails, or leaves no trace, tells nobody.
             tick = structs.replace(tick, restarted=True)
-        # In this order: what is missing is told when the trouble is over.
-        missing = self._journal.take_missing()
-        return self.engine.with_news(tick, self.degraded, missing)
+        return self.engine.with_news(tick, *self._journal.news())
 
     def __enter__(self) -> Self:
         return self

@@ -251,9 +251,7 @@ class FleetLoop:
             operator_actions=tuple({action.actionId: action for action, _ in waiting.wishes.actions}.values()),
             restarted=self._restarted,
         )
-        # In this order: what is missing is told when the trouble is over.
-        missing = self._journal.take_missing()
-        command = self.engine.with_news(command, self._journal.degraded, missing)
+        command = self.engine.with_news(command, *self._journal.news())
         before = asyncio.get_running_loop().time()
         try:
             _, outcome = await self.host.submit(command, MANAGER, None)
@@ -262,6 +260,8 @@ class FleetLoop:
             return
         seconds = asyncio.get_running_loop().time() - before
         self._failures, self._again = 0, ()
+        if outcome.refusal is None:
+            self._journal.told(command.missing)
         self._restarted = self._restarted and not took_place(outcome)
         # Nobody else submits, so what goes out is what this tick decided.
         engine = self.engine
