@@ -381,7 +381,6 @@ async def test_a_task_of_ones_own_is_done_and_an_impossible_one_refused(served: 
         ),
         ("tasks", {"pickNodeId": "WEST", "dropNodeId": "EAST", "streamId": "S-IN"}, "there is no stream 'S-IN'"),
         ("stock", {"nodeId": "WESR", "goods": 1}, "there is no node 'WESR' (did you mean WEST?)"),
-        ("faults", {"robotId": "R11", "type": "STAND", "forMs": 1000}, "There is no truck 'R11' (did you mean R1?)"),
         ("priority", {"taskId": "nobody", "priority": 5}, "'nobody'"),
     ],
 )
@@ -392,6 +391,25 @@ async def test_what_is_not_there_is_asked_whether_something_similar_was_meant(
 
     assert (refused.status_code, code_of(refused)) == (409, "task_refused")
     assert said in refused.json()["error"]["message"]
+
+
+async def test_a_drill_of_a_truck_that_is_not_there_is_refused_with_the_name_that_was_probably_meant(
+    served: httpx.AsyncClient,
+) -> None:
+    refused = await served.post(f"{HALL_AT}/faults", json={"robotId": "R11", "type": "STAND", "forMs": 1000})
+
+    assert (refused.status_code, code_of(refused)) == (409, "unknown_robot")
+    assert "There is no truck 'R11' (did you mean R1?)" in refused.json()["error"]["message"]
+
+
+async def test_real_trucks_have_no_speed(app: FastAPI) -> None:
+    async with client_of(app) as client:
+        refused = await client.post(BASE, params={"name": "hall", "live": True, "speed": 3}, json=HALL)
+        fleets = (await client.get(BASE)).json()["fleets"]
+
+    assert (refused.status_code, code_of(refused)) == (422, "invalid_request")
+    assert "leave speed=3 out, or live" in refused.json()["error"]["message"]
+    assert fleets == []
 
 
 @pytest.mark.req("FLT-API-7")

@@ -37,7 +37,7 @@ def rooms(settings: Settings) -> Sequence[RoomSpec]:
 @pytest.fixture
 async def client(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
     async with client_of(app) as client:
-        await made(client, live=True, speed=1)
+        await made(client, live=True)
         yield client
 
 

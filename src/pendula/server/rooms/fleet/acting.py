@@ -40,6 +40,13 @@ class TaskRefused(HttpRefused):
     status = 409
 
 
+class UnknownRobot(HttpRefused):
+    """The fleet has no truck of this name. Facts: `robotId`."""
+
+    code = "unknown_robot"
+    status = 409
+
+
 @router.post(
     FLEET + "/actions",
     responses=answers(OperatorAnswer, CHANGE_ERRORS),
@@ -149,7 +156,7 @@ async def cause_fault(fleet: FleetName, request: Request, supervisor: Supervised
     robot_id, fault = await read_body_with(request, lambda data, limits: read_drill(read_bytes(data, limits=limits)))
     if robot_id not in loop.engine.traffic.robot_ids:
         near = suggestion(robot_id, tuple(loop.engine.traffic.robot_ids))
-        raise TaskRefused(f"There is no truck {robot_id!r}{near}", reason="UNKNOWN_ROBOT")
+        raise UnknownRobot(f"There is no truck {robot_id!r}{near}", robotId=robot_id)
     loop.trucks.trouble(robot_id, fault)
     return Response(status_code=204)
 

@@ -24,7 +24,7 @@ from pendula.fleet.scenarios.reading import read_scenario
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.kernel.limits import SNAPSHOT_EVERY
 from pendula.server.data_directory import NAME
-from pendula.server.errors import HttpRefused, json_response
+from pendula.server.errors import HttpRefused, InvalidRequest, json_response
 from pendula.server.hosting.engine_host import EngineHost
 from pendula.server.hosting.moments import Facts, said
 from pendula.server.hosting.room_spec import Lifecycle, New, RoomSpec, Sentences
@@ -121,6 +121,8 @@ async def begin(request: Request, supervisor: Supervised, name: NewName, live: L
     """A new fleet, out of a scenario as JSON."""
     # Before its map is compiled.
     supervisor.require_place("fleet", name)
+    if live and speed != 1:
+        raise InvalidRequest(f"Real trucks are as fast as they are: leave speed={speed} out, or live", speed=speed)
     data = await request.body()
     limits = document_limits(supervisor.settings)
     board = fleets_of(supervisor).drawing_board
