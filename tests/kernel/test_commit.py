@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from functools import partial
 
 import pytest
 
@@ -105,6 +106,78 @@ def test_too_many_waiters_are_refused_and_the_others_live() -> None:
     assert asyncio.run(scene()) == [0, 10, 20, 30]
     commit.close()
     assert gate.done == [0, 1, 2, 3]
+
+
+class Slow:
+    """Questions that wait until they are let through, and what was done, in order."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+        self.begun = threading.Event()
+        self.let = threading.Semaphore(0)
+
+    def question(self, name: str) -> str:
+        self.begun.set()
+        self.let.acquire()
+        self.told.append(name)
+        return name
+
+    async def asked(self, commit: GroupCommit[str, None], count: int) -> list[asyncio.Task[str]]:
+        """So many questions, the first of them under way."""
+        asked = [asyncio.create_task(commit.ask(partial(self.question, f"question {n}"))) for n in range(count)]
+        await asyncio.to_thread(self.begun.wait)
+        return asked
+
+
+def test_a_command_waits_for_one_question_at_most() -> None:
+    slow = Slow()
+    commit: GroupCommit[str, None] = GroupCommit(slow.told.append, lambda: None)
+
+    async def scene() -> None:
+        asked = await slow.asked(commit, 3)
+        command = asyncio.create_task(commit.submit("command"))
+        await asyncio.sleep(0)
+        slow.let.release(3)
+        await asyncio.gather(command, *asked)
+
+    asyncio.run(scene())
+    commit.close()
+    assert slow.told == ["question 0", "command", "question 1", "question 2"]
+
+
+def test_however_many_ask_a_command_has_its_place_and_the_question_after_the_last_has_none() -> None:
+    slow = Slow()
+    commit: GroupCommit[str, None] = GroupCommit(slow.told.append, lambda: None, limit=3)
+
+    async def scene() -> None:
+        asked = [*await slow.asked(commit, 1), *[asyncio.create_task(commit.ask(lambda: "quick")) for _ in range(3)]]
+        await asyncio.sleep(0)
+        with pytest.raises(Busy, match="3 questions wait"):
+            await commit.ask(lambda: "one too many")
+        command = asyncio.create_task(commit.submit("command"))
+        await asyncio.sleep(0)
+        slow.let.release()
+        await asyncio.gather(command, *asked)
+
+    asyncio.run(scene())
+    commit.close()
+    assert slow.told == ["question 0", "command"]
+
+
+def test_a_question_of_somebody_who_has_left_is_not_answered() -> None:
+    slow = Slow()
+    commit: GroupCommit[str, None] = GroupCommit(slow.told.append, lambda: None)
+
+    async def scene() -> None:
+        first, leaving, staying = await slow.asked(commit, 3)
+        leaving.cancel()
+        await asyncio.sleep(0)
+        slow.let.release(3)
+        await asyncio.gather(first, staying)
+
+    asyncio.run(scene())
+    commit.close()
+    assert slow.told == ["question 0", "question 2"]
 
 
 def test_closing_finishes_what_waits_and_takes_nothing_more() -> None:

@@ -20,6 +20,9 @@ GroupKey = NewType("GroupKey", str)
 FIRST_VERSION = "1.0.0"
 COMPILER_VERSION = "1.1.0"
 CONTRACT_VERSION = "1.0.0"
+# Characters of a name of a map or a truck; and its bytes, whatever it is written in.
+NAME_MOST = 128
+NAME_BYTES = 4 * NAME_MOST
 
 
 class MoveStyle(StrEnum):

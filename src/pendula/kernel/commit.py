@@ -1,11 +1,13 @@
 """Many waiters, one flush: a thread that does all that waits, flushes once, and then acknowledges everybody.
 
 While a flush is under way new work gathers; the next flush covers all of it. Nobody hears of anything before the flush
-that makes it durable. An engine is only ever touched by its one thread.
+that makes it durable. An engine is only ever touched by its one thread. What changes it goes before what only looks at
+it: however many look, a command waits for one of them at most.
 """
 
 import asyncio
 import threading
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
@@ -34,7 +36,8 @@ class Closed(WorldBroken):
 
 
 class GroupCommit(Generic[T, R]):
-    """Owns one thread. `do` is called for each item in order of arrival, `flush` once after all that waited."""
+    """Owns one thread. `do` is called for each item in order of arrival, `flush` once after all that waited. So many as
+    `limit` says may wait to have something done, and as many again to ask."""
 
     def __init__(
         self,
@@ -48,6 +51,9 @@ class GroupCommit(Generic[T, R]):
         self._limit = limit
         self._name = name
         self._queue: SimpleQueue[_Work | None] = SimpleQueue()
+        # Questions that were taken and wait until no command does; how many there are, in the queue too.
+        self._questions: deque[_Work] = deque()
+        self._asking = 0
         self._closed = False
         self._failure: Exception | None = None  # of a flush; there is no other after it
         self._closing = threading.Lock()
@@ -56,8 +62,8 @@ class GroupCommit(Generic[T, R]):
 
     @property
     def waiting(self) -> int:
-        """How many items wait to be taken."""
-        return self._queue.qsize()
+        """How many items wait to be taken, and questions to be answered."""
+        return self._queue.qsize() + len(self._questions)
 
     async def submit(self, item: T) -> R:
         """The result of `do(item)`, once durable; raises what it raised, `Busy` or `Closed`."""
@@ -91,41 +97,65 @@ class GroupCommit(Generic[T, R]):
         with self._closing:
             if self._closed:
                 raise Closed(f"{self._name} has stopped")
-            if self._queue.qsize() >= self._limit:
-                raise Busy(f"{self._limit} commands wait for {self._name} already; try again", limit=self._limit)
+            asks = work.do is None
+            waiting = self._asking if asks else self._queue.qsize() + len(self._questions) - self._asking
+            if waiting >= self._limit:
+                what = "questions" if asks else "commands"
+                raise Busy(f"{self._limit} {what} wait for {self._name} already; try again", limit=self._limit)
+            self._asking += asks
             self._queue.put(work)
 
     def _run(self) -> None:
         open_ = True
-        while open_:
-            batch, open_ = self._gather()
-            if self._failure is None:
-                for work in batch:
-                    work.run()
+        while open_ or self._questions:
+            commands, ended = self._gather()
+            open_ = open_ and not ended
+            if commands:
+                self._carry_out(commands)
+            self._answer()
+
+    def _carry_out(self, batch: list["_Work"]) -> None:
+        if self._failure is None:
+            for work in batch:
+                work.run()
             try:
-                if self._failure is None and any(work.do is not None for work in batch):
-                    self._flush()
+                self._flush()
             except Exception as trouble:
                 self._failure = trouble
-            if self._failure is not None:
-                # Nobody hears of what is not durable, not even by asking: after a failed flush all of it is in doubt.
-                for work in batch:
-                    work.error = work.error or self._failure
-            _acknowledge(batch)
+        if self._failure is not None:
+            # Nobody hears of what is not durable, not even by asking: after a failed flush all of it is in doubt.
+            for work in batch:
+                work.error = work.error or self._failure
+        _acknowledge(batch)
+
+    def _answer(self) -> None:
+        """Answer questions until a command comes, but one at least: all that they see is durable."""
+        answered: list[_Work] = []
+        while self._questions and (not answered or self._queue.empty()):
+            work = self._questions.popleft()
+            with self._closing:
+                self._asking -= 1
+            work.error = self._failure
+            # Whoever has left needs no answer.
+            if self._failure is None and not work.future.done():
+                work.run()
+            answered.append(work)
+        _acknowledge(answered)
 
     def _gather(self) -> tuple[list["_Work"], bool]:
-        """All that waits, at least one; the flag is False when it was the last."""
-        batch: list[_Work] = []
-        entry = self._queue.get()
+        """The commands that wait; where there is neither a command nor a question, the next that comes is waited for.
+        The flag is True when nothing more will come."""
+        commands: list[_Work] = []
         try:
-            while entry is not None:
-                batch.append(entry)
-                if len(batch) >= self._limit:
-                    return batch, True
-                entry = self._queue.get_nowait()
+            while len(commands) < self._limit:
+                idle = not commands and not self._questions
+                entry = self._queue.get(block=idle)
+                if entry is None:
+                    return commands, True
+                (self._questions if entry.do is None else commands).append(entry)
         except Empty:
-            return batch, True
-        return batch, False
+            pass
+        return commands, False
 
 
 class _Work:

@@ -1,13 +1,17 @@
 """Actions of people: each taken once, grave ones said twice, and every one answered."""
 
+from decimal import Decimal
 from typing import Any
 
 import pytest
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from pendula.fleet.contracts.traffic import OperatorAction, OperatorAnswer
-from pendula.fleet.operators import Desk
+from pendula.fleet.contracts.traffic import AnchorPlace, OperatorAction, OperatorAnswer
+from pendula.fleet.operators import Desk, beyond_measure
+from pendula.fleet.operators.confirmation import MOST_DRAFTS
+from pendula.fleet.operators.desk import MOST_KEPT_BYTES
+from pendula.kernel.canonical import encode
 from tests.fleet.health.troubled import Hall
 
 
@@ -32,6 +36,10 @@ class Office(Hall):
 def action(kind: str, action_id: str = "op-1", **members: Any) -> OperatorAction:
     named = {"robotId": "R1", "reason": "floor cleaning", "ts": 1_000, **members}
     return OperatorAction("1.0.0", action_id, operatorId="operator-1", type=kind, **named)
+
+
+# Of no edge of any map.
+NOWHERE: list[Any] = [*map(Decimal, ("NaN", "sNaN", "Infinity", "-1", "100000.1", "1e30", "1e9999")), "1", 1.5, True]
 
 
 def offline() -> Office:
@@ -163,7 +171,11 @@ def test_nothing_of_a_truck_under_way_is_freed_and_the_answer_says_why() -> None
         (replace(action("PAUSE_ROBOT"), operatorId=" "), "WHO_AND_WHY"),
         (action("PAUSE_FLEET"), "ACTION_CONTRADICTS"),
         (action("RESUME_FLEET"), "ACTION_CONTRADICTS"),
+        (action("PAUSE_ROBOT", resources=("EDGE_GROUP:A1--A2",)), "ACTION_CONTRADICTS"),
+        (action("REMOVE_ROBOT", resources=("EDGE_GROUP:A1--A2",)), "ACTION_CONTRADICTS"),
         (action("RELOCATE"), "ACTION_INCOMPLETE"),
+        *((action("RELOCATE", anchor=AnchorPlace("A1->A2", one)), "UNKNOWN_PLACE") for one in NOWHERE),
+        *((action("PAUSE_ROBOT", anchor=AnchorPlace("A1->A2", one)), "UNKNOWN_PLACE") for one in NOWHERE),
         (action("CANCEL_TASK"), "ACTION_INCOMPLETE"),
         (action("CLEAR_FAULT"), "NOTHING_TO_CLEAR"),
     ],
@@ -233,3 +245,62 @@ def test_the_first_word_about_where_a_truck_stands_is_refused_and_says_what_help
     assert [(one.code, one.message) for one in answers] == [
         ("ROBOT_STANDS_THERE", f"As far as is known R1 stands in {lane}: nobody may be sent there. {helps}")
     ]
+
+
+@pytest.mark.req("FLT-FAIL-11")
+def test_a_desk_remembers_the_last_answers_in_so_many_bytes() -> None:
+    office = Office()
+    reason = "y" * (MOST_KEPT_BYTES // 10)
+    for n in range(30):
+        office.say(action("PAUSE_ROBOT", f"op-{n}", reason=reason))
+    kept = [one.actionId for one, _ in office.desk.saved().answers]
+    restored = Desk(office.site, office.params)
+    restored.restore(office.desk.saved())
+    office.desk = restored
+    office.say(action("PAUSE_ROBOT", "op-30", reason=reason))
+    after = [one.actionId for one, _ in office.desk.saved().answers]
+
+    # The oldest go first, also at a desk that goes on where another one stopped.
+    assert kept == [f"op-{n}" for n in range(21, 30)]
+    assert after == [f"op-{n}" for n in range(22, 31)]
+    assert len(encode(office.desk.saved())) < 2 * MOST_KEPT_BYTES
+
+
+@pytest.mark.req("FLT-FAIL-11")
+def test_of_first_words_that_wait_the_oldest_go_where_they_are_too_many() -> None:
+    office = offline()
+    for n in range(MOST_DRAFTS + 5):
+        office.say(secured(office, f"op-{n}"))
+
+    assert [one.action_id for one in office.desk.saved().drafts] == [f"op-{n}" for n in range(5, MOST_DRAFTS + 5)]
+
+
+EXCESSES = [
+    (action("PAUSE_ROBOT", "i" * 513), "actionId has 513 bytes"),
+    (action("PAUSE_ROBOT", robotId="\N{GRINNING FACE}" * 129), "robotId has 516 bytes"),
+    (action("CANCEL_TASK", taskId="t" * 513), "taskId has 513 bytes"),
+    (action("FORCE_RELEASE", confirmationOf="c" * 513), "confirmationOf has 513 bytes"),
+    (action("PAUSE_ROBOT", reason="r" * 2001), "reason has 2001 bytes"),
+    (action("FORCE_RELEASE", resources=("r",) * 257), "resources has 257 entries"),
+    (action("FORCE_RELEASE", resources=("r" * 1000,) * 17), "resources has 17000 bytes together"),
+    (action("RELOCATE", anchor=AnchorPlace("e" * 1027, Decimal(1))), "edgeKey has 1027 bytes"),
+    (action("RELOCATE", anchor=AnchorPlace("e", Decimal(-1))), "sM is -1"),
+]
+
+
+@pytest.mark.req("FLT-API-1")
+@pytest.mark.parametrize(("large", "excess"), EXCESSES)
+def test_what_is_too_long_to_be_kept_is_told(large: OperatorAction, excess: str) -> None:
+    told = beyond_measure(large)
+
+    assert told is not None
+    assert told.startswith(excess)
+
+
+def test_the_longest_names_of_a_map_can_be_said() -> None:
+    node = "\N{GRINNING FACE}" * 128
+    anchor = AnchorPlace(f"{node}->{node}", Decimal(100_000))
+
+    assert (
+        beyond_measure(action("RELOCATE", node, robotId=node, reason="\N{GRINNING FACE}" * 500, anchor=anchor)) is None
+    )

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from pendula.fleet.commands import Tick
 from pendula.fleet.engine import LOGGING_DEGRADED, LOGGING_RESTORED, FleetEngine
 from pendula.fleet.events import AlertRaised
 from pendula.fleet.runs import Recording, UnknownTick, bundles_in, fleet_at, lines, reading, recording_disk, verified
@@ -103,6 +104,26 @@ def test_logging_comes_back_by_itself_and_says_what_is_missing(tmp_path: Path, w
     assert (degraded, restored) == (LOGGING_DEGRADED, LOGGING_RESTORED)
     assert "what was decided between " in said
     assert said.endswith("is in no journal")
+    driven.recording.close()
+
+
+@pytest.mark.req("FLT-OBS-3")
+def test_what_is_missing_is_told_also_where_the_first_tick_after_it_is_refused(
+    tmp_path: Path, weather: Weather
+) -> None:
+    driven = Driven(tmp_path / "j")
+    driven.drive(100)
+    weather.failed = True
+    driven.drive(AWAY_TICKS)
+    weather.failed = False
+    while driven.recording.degraded is not None:
+        driven.drive(1)
+    refused = driven.recording.apply(Tick(0))
+    driven.drive(3)
+    (_, (restored, said)) = driven.alerts()
+
+    assert refused.refusal is not None
+    assert (restored, said.endswith("is in no journal")) == (LOGGING_RESTORED, True)
     driven.recording.close()
 
 

@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from pendula.fleet.contracts.traffic import CommandMode, OperatorAction, RollingTargetCommand
+from pendula.fleet.contracts.traffic import AnchorPlace, CommandMode, OperatorAction, RollingTargetCommand
 from pendula.fleet.engine import FleetEngine
 from pendula.fleet.events import AlertRaised, ReportDropped, TickFailed
 from pendula.fleet.gateway import GatewayFailed, Received, heard
 from pendula.fleet.model import CONTRACT_VERSION
 from pendula.fleet.runs import Manager, Recording, reading, recording_disk
+from pendula.fleet.runs.recording import MOST_TICK_BYTES
 from pendula.fleet.scenarios import Run, shipped
 from pendula.fleet.simulator.faults import Fault, FaultKind
 from pendula.fleet.tasks import Operation, OperationDone
@@ -502,7 +503,73 @@ NO_INPUTS: list[tuple[Any, Any]] = [
     (None, an_action(robotId=["R1"])),
     (None, an_action(reason=object())),
     (None, {"type": "PAUSE_FLEET"}),
+    *(
+        (None, an_action(anchor=AnchorPlace("A->B", Decimal(one))))
+        for one in ("NaN", "Infinity", "1e30", "1e9999", "-1")
+    ),
+    (None, an_action(reason="\ud800")),
+    (None, an_action(reason="y" * 2001)),
+    (an_order(task_id="t" * MOST_TICK_BYTES), None),
+    (None, an_action(type="FORCE_RELEASE", resources=("r" * 1000,) * 17)),
 ]
+
+
+@pytest.mark.req("FLT-FAIL-16", "FLT-TASK-7")
+def test_what_was_done_is_heard_after_any_number_of_ticks_that_were_none(tmp_path: Path) -> None:
+    live = Live(tmp_path / "j", "hall")
+    done: list[str] = []
+
+    for _ in range(900):
+        came = live.run.gateway.received()
+        done.extend(came.done)
+        live.gateway.handed = lambda _, came=came: came  # type: ignore[misc]
+        if done:
+            break
+        live.tick()
+    for _ in range(3):
+        with pytest.raises(WrongUsage):
+            live.manager.tick(["no event"])  # type: ignore[list-item]
+        live.gateway.handed = lambda came: came
+        live.run.world.advance(live.run.world.now_ms + PERIOD_MS)
+    live.tick(2)
+    engine = live.manager.recording.engine
+
+    assert done
+    # It goes on with what it has loaded.
+    assert done[0] not in {one.robot_id for one in engine.dispatch.operations()}
+    assert live.replays()
+
+
+@pytest.mark.req("FLT-RTP-11")
+def test_what_went_wrong_with_a_gateway_in_a_tick_that_was_none_is_told_in_the_next(tmp_path: Path) -> None:
+    live = Live(tmp_path / "j")
+    live.tick(3)
+    live.gateway.rigged["received"] = raising(OSError(5, "radio"))
+    with pytest.raises(WrongUsage):
+        live.manager.tick(["no event"])  # type: ignore[list-item]
+    live.tick(3)
+
+    assert live.alerts().count("GATEWAY_FAILED") == 1
+    assert live.replays()
+
+
+@pytest.mark.req("FLT-FAIL-16")
+@pytest.mark.parametrize("name", ["R" * 70_000_000, "R" * 513, "\N{GRINNING FACE}" * 129])
+def test_a_name_that_no_truck_can_have_is_dropped_and_everybody_else_is_heard(tmp_path: Path, name: str) -> None:
+    live = Live(tmp_path / "j")
+    live.tick(20)
+    live.gateway.handed = lambda came: Received(
+        (*came.reports, *(structs.replace(one, robot_id=name) for one in came.reports)), (name,)
+    )
+    outcome = live.tick(3)
+    live.gateway.handed = lambda came: came
+
+    assert outcome is not None
+    assert {(one.robot_id, one.code) for one in live.events if isinstance(one, ReportDropped)} == {
+        ("", "UNKNOWN_ROBOT")
+    }
+    assert live.manager.trouble is None
+    assert live.replays()
 
 
 @pytest.mark.req("FLT-OBS-4")

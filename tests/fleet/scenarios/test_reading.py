@@ -245,6 +245,23 @@ def test_a_sample_that_cannot_be_made_is_refused_with_its_place(sample: dict[str
     assert faults({**PLAIN, "sample": sample}) == [path]
 
 
+@pytest.mark.parametrize(
+    ("members", "path"),
+    [
+        ({"type": "RELOCATE", "anchor": {"edgeKey": "W->X", "sM": 100_001}}, "anchor.sM"),
+        ({"type": "RELOCATE", "anchor": {"edgeKey": "W->X", "sM": "NaN"}}, "anchor.sM"),
+        ({"type": "PAUSE_ROBOT", "reason": "r" * 501}, "reason"),
+        ({"type": "PAUSE_ROBOT", "actionId": "a" * 129}, "actionId"),
+        ({"type": "FORCE_RELEASE", "resources": ["r"] * 257}, "resources"),
+        ({"type": "FORCE_RELEASE", "resources": ["r" * 1000] * 17}, "resources"),
+    ],
+)
+def test_an_action_that_nobody_could_decide_upon_is_refused_with_its_place(members: dict[str, Any], path: str) -> None:
+    event = {"atMs": 1000, "robotId": "R1", **members}
+
+    assert faults({**PLAIN, "events": [event]}) == [f"$.events[0].{path}"]
+
+
 TASK = {"taskId": "T", "pickNodeId": "N", "dropNodeId": "S"}
 
 

@@ -83,9 +83,12 @@ async def test_an_engine_is_closed_and_opened_again_as_it_was(client: httpx.Asyn
     await make(client, add=5)
 
     closed = await client.post(f"{BASE}/red/close", json={})
+    twice = await client.post(f"{BASE}/red/close", json={})
+    unknown = await client.post(f"{BASE}/blue/close", json={})
     reopened = await client.post(f"{BASE}/red/open", json={})
 
-    assert closed.json() == {"purses": [purse("closed", None)]}
+    assert closed.json() == twice.json() == {"purses": [purse("closed", None)]}
+    assert (unknown.status_code, code_of(unknown)) == (404, "not_found")
     assert reopened.json() == {"purses": [purse("ready")]}
     assert (await client.get(f"{BASE}/red/state")).json()["state"]["total"] == 5
 

@@ -89,7 +89,8 @@ def test_exact_numbers_are_numbers_as_they_are_sent() -> None:
     served = Settings()
     shapes = create_app(served, rooms_for(served)).openapi()["components"]["schemas"]
 
-    assert shapes["AnchorPlace"]["properties"]["sM"] == {"type": "number"}
+    assert shapes["FaultBody"]["properties"]["dxM"] == {"type": "number"}
+    assert shapes["AnchorBody"]["properties"]["sM"] == {"type": "number", "minimum": 0, "maximum": 100_000}
     assert "'decimal'" not in str(shapes)
 
 

@@ -8,6 +8,7 @@ journal gives back, so that a tick decides the same when it is computed again.
 import msgspec
 
 from pendula.fleet.gateway.protocol import Received
+from pendula.fleet.model import NAME_BYTES
 from pendula.fleet.tick.observing import TruckReport, unreadable
 from pendula.kernel.errors import InputRefused
 
@@ -30,7 +31,7 @@ def heard(handed: object) -> Received:
             raise GatewayFailed(f"{name} of received() is a tuple, not {type(value).__name__}", problem=name)
         if len(value) > MOST_REPORTS:
             raise GatewayFailed(f"{name} of received() has {len(value)} entries; at most {MOST_REPORTS}", problem=name)
-    done = tuple(one for one in handed.done if _is_name(one))
+    done = tuple(one for one in handed.done if is_name(one))
     return Received(tuple(map(_read, handed.reports)), done)
 
 
@@ -39,11 +40,13 @@ def _read(report: object) -> TruckReport:
     try:
         # Strictly: a number in quotes is none, and neither is True.
         told = msgspec.convert(msgspec.to_builtins(report), TruckReport)
-        msgspec.json.encode(told)
+        if is_name(told.robot_id):
+            msgspec.json.encode(told)
+            return told
     except Exception:
         # Whatever its members do when they are looked at.
         return unreadable(_name_of(report))
-    return told
+    return unreadable("")
 
 
 def _name_of(report: object) -> str:
@@ -52,12 +55,13 @@ def _name_of(report: object) -> str:
         name = getattr(report, "robot_id", "")
     except Exception:
         return ""
-    return name if isinstance(name, str) and _is_name(name) else ""
+    return name if isinstance(name, str) and is_name(name) else ""
 
 
-def _is_name(one: object) -> bool:
-    """Text that can be written down."""
+def is_name(one: object) -> bool:
+    """Text that can be written down, and is no longer than a name of a truck may be: whatever else it is, the journal
+    would keep it."""
     try:
-        return isinstance(one, str) and bool(one.encode())
+        return isinstance(one, str) and len(one) <= NAME_BYTES and 0 < len(one.encode()) <= NAME_BYTES
     except UnicodeEncodeError:
         return False

@@ -10,6 +10,7 @@ from msgspec import UNSET
 
 from pendula.fleet.contracts.traffic import OperatorAction
 from pendula.fleet.health.orders import No, Order, OrderKind
+from pendula.fleet.operators.measure import off_every_edge
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.units import micro
 
@@ -80,9 +81,12 @@ def refused(action: OperatorAction, site: CompiledMap) -> No | None:
     if kind in OF_FLEET and action.robotId is not UNSET:
         one = kind.replace("_FLEET", "_ROBOT")
         return No("ACTION_CONTRADICTS", f"{kind} is about every truck: leave robotId out, or say {one}")
+    if action.resources is not UNSET and "resources" not in NEEDS.get(kind, _OF_ROBOT):
+        return No("ACTION_CONTRADICTS", f"{kind} has no resources: leave them out, or say {ActionType.FORCE_RELEASE}")
     if action.anchor is not UNSET and action.anchor.edgeKey not in site.edge_number:
         return No("UNKNOWN_PLACE", f"There is no edge {action.anchor.edgeKey!r} on the map")
-    return None
+    nowhere = None if action.anchor is UNSET else off_every_edge(action.anchor)
+    return None if nowhere is None else No("UNKNOWN_PLACE", nowhere)
 
 
 def order_of(action: OperatorAction, site: CompiledMap) -> Order:

@@ -10,6 +10,8 @@ from pendula.fleet.health.orders import No
 from pendula.fleet.operators.actions import ActionType
 
 WITHIN_MS = 60_000
+# So many first words wait for their second; they are in every snapshot of the fleet.
+MOST_DRAFTS = 100
 CONFIRMATION_NEEDED = "CONFIRMATION_NEEDED"
 TWICE = frozenset({ActionType.FORCE_RELEASE, ActionType.REMOVE_ROBOT})
 
@@ -34,6 +36,8 @@ def unconfirmed(action: OperatorAction, drafts: dict[str, Draft], now_ms: int) -
         return No("NOT_SECURED", f"{action.type} needs physicallySecured: say that the truck was removed or secured")
     if action.confirmationOf is UNSET:
         drafts[action.actionId] = Draft(action.actionId, now_ms, about(action))
+        if len(drafts) > MOST_DRAFTS:
+            del drafts[next(iter(drafts))]
         return No(CONFIRMATION_NEEDED, f"Say it again within 60 s, with confirmationOf {action.actionId!r}")
     draft = drafts.get(action.confirmationOf)
     if draft is None:

@@ -15,10 +15,15 @@ from pendula.fleet.health.orders import AppliedOrder, No, Order, not_to_be_freed
 from pendula.fleet.model import CONTRACT_VERSION
 from pendula.fleet.operators.actions import ABOUT_TASKS, ActionType, order_of, refused
 from pendula.fleet.operators.confirmation import CONFIRMATION_NEEDED, TWICE, WITHIN_MS, Draft, is_late, unconfirmed
+from pendula.fleet.operators.measure import bytes_of
 from pendula.fleet.site.compiled_map import CompiledMap
 
-# So many answers are kept: whoever asks again later is told that the id is not known, and acts anew.
+# So many answers are kept, and no more than so many bytes of them, for they are in every snapshot of the fleet: whoever
+# asks again later acts anew.
 MOST_KEPT = 1_000
+MOST_KEPT_BYTES = 1024 * 1024
+# Of an action and its answer beside their texts.
+_FORM_BYTES = 512
 _DONE = {
     ActionType.PAUSE_ROBOT: "{robot} is paused",
     ActionType.RESUME_ROBOT: "{robot} may go on",
@@ -54,6 +59,7 @@ class Desk:
         self._site = site
         self._params = params
         self._answered: dict[str, tuple[OperatorAction, OperatorAnswer]] = {}
+        self._kept_bytes = 0
         self._drafts: dict[str, Draft] = {}
         # Actions whose orders are on their way through a tick.
         self._waiting: dict[str, OperatorAction] = {}
@@ -103,6 +109,7 @@ class Desk:
 
     def restore(self, saved: SavedDesk) -> None:
         self._answered = {action.actionId: (action, answer) for action, answer in saved.answers}
+        self._kept_bytes = sum(_bytes(*one) for one in self._answered.values())
         self._drafts = {one.action_id: one for one in saved.drafts}
 
     def _known(self, action: OperatorAction, now_ms: int) -> OperatorAnswer | None:
@@ -134,15 +141,24 @@ class Desk:
         return no or unconfirmed(action, self._drafts, now_ms)
 
     def _keep(self, action: OperatorAction, answer: OperatorAnswer) -> OperatorAnswer:
+        before = self._answered.get(action.actionId)
+        self._kept_bytes += _bytes(action, answer) - (0 if before is None else _bytes(*before))
         self._answered[action.actionId] = (action, answer)
-        if len(self._answered) > MOST_KEPT:
-            del self._answered[next(iter(self._answered))]
+        while len(self._answered) > MOST_KEPT or self._kept_bytes > MOST_KEPT_BYTES:
+            self._kept_bytes -= _bytes(*self._answered.pop(next(iter(self._answered))))
         return answer
 
 
 def is_same(one: OperatorAction, other: OperatorAction) -> bool:
     """Whether two are one action: the time may differ, of a request that was sent again."""
     return structs.replace(one, ts=other.ts) == other
+
+
+def _bytes(action: OperatorAction, answer: OperatorAnswer) -> int:
+    """How much room an action and its answer take where they are kept."""
+    said = (*structs.astuple(action), *structs.astuple(answer), *answer.freedResources)
+    named = () if action.resources is UNSET else action.resources
+    return _FORM_BYTES + sum(bytes_of(one) for one in (*said, *named) if isinstance(one, str))
 
 
 def _answer(action: OperatorAction, code: str | None, message: str) -> OperatorAnswer:

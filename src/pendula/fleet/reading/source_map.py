@@ -5,8 +5,17 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from pendula.documents import Cursor, Document
-from pendula.fleet.model import CurveKind, Point, SourceEdge, SourceMap, SourceMember, SourceNode, SourceSection
-from pendula.fleet.reading.values import HUGE, NAME_MOST, FaultCode, length, name, positive, version
+from pendula.fleet.model import (
+    NAME_MOST,
+    CurveKind,
+    Point,
+    SourceEdge,
+    SourceMap,
+    SourceMember,
+    SourceNode,
+    SourceSection,
+)
+from pendula.fleet.reading.values import HUGE, FaultCode, length, name, positive, version
 from pendula.fleet.units import micro
 
 MAP_REQUIRED = ("contractVersion", "mapId", "nodes", "edges")

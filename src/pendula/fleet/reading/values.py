@@ -9,6 +9,7 @@ from enum import StrEnum
 from re import compile as regex
 
 from pendula.documents import Cursor, Members
+from pendula.fleet.model import NAME_MOST
 from pendula.fleet.units import micro
 
 
@@ -23,7 +24,6 @@ MAJOR = "1"
 # Beyond this a number is no length; it would only cost time to say so later.
 HUGE = Decimal(10) ** 9
 LEAST = Decimal("0.000001")
-NAME_MOST = 128
 _VERSION = regex(r"[0-9]+\.[0-9]+\.[0-9]+")
 # Keys are made of ids: what joins them may not occur in them.
 _ID = regex(r"(?!.*->)[^\s#|\x00-\x1f]+(?: +[^\s#|\x00-\x1f]+)*")

@@ -70,21 +70,23 @@ class Manager:
         news = UNSET if self._news is None else self._news
         events = (*task_events, *map(OperationDone, done))
         tick = Tick(began, came.reports, events, operator_actions=tuple(actions), gateway=news)
-        # One that made a tick fail twice is not tried for ever: the operation ends with its time.
-        self._done = came.done
+        # Where the tick is refused, as no tick or by the engine, nothing is decided and all of it is heard in the next.
+        self._done = done
         try:
             outcome = self.recording.apply(tick)
+            if outcome.refusal is None:
+                self._done, self._news = (), None
+                self._tell(began)
+            else:
+                self.withheld += 1
+            return outcome
         except EngineDefect:
+            # One that made a tick fail twice is not tried for ever: the operation ends with its time.
+            self._done = came.done
             self.withheld += 1
             return None
-        if outcome.refusal is None:
-            self._done, self._news = (), None
-            self._tell(began)
-        else:
-            self._done = done
-            self.withheld += 1
-        self._news = self.trouble if before is None and self.trouble is not None else self._news
-        return outcome
+        finally:
+            self._news = self.trouble if before is None and self.trouble is not None else self._news
 
     def _received(self) -> Received:
         try:

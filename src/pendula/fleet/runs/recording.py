@@ -21,20 +21,24 @@ from pendula.fleet.compiled_sites import put
 from pendula.fleet.engine import FleetEngine, took_place
 from pendula.fleet.events import FleetEvent
 from pendula.fleet.model import MapDamaged
+from pendula.fleet.operators import beyond_measure
 from pendula.fleet.runs.incidents import MAP_FILE, Bundler
 from pendula.fleet.runs.ring_journal import RING_MS, RingJournal
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.site.file import from_bytes, to_bytes
 from pendula.fleet.tick.observing import TruckReport
-from pendula.kernel.canonical import Json
+from pendula.kernel.canonical import Json, encode
 from pendula.kernel.disk import Disk, RealDisk, replace
 from pendula.kernel.driver import Driver
 from pendula.kernel.engine import Outcome
-from pendula.kernel.errors import InputRefused, WrongUsage
+from pendula.kernel.errors import InputRefused, NotCanonical, WrongUsage
 from pendula.kernel.journal import FileJournal, Header
+from pendula.kernel.limits import RECORD_BYTES
 from pendula.kernel.recording import claimed, new_journal
 
 CHECKPOINT_TICKS = 600
+# Of what a tick is told: a fraction of a record, for what comes of it has to fit into one as well.
+MOST_TICK_BYTES = RECORD_BYTES.default // 4
 
 _REPORTS = frozenset({TruckReport})
 _encode = msgspec.json.Encoder(order="sorted").encode
@@ -121,6 +125,8 @@ class Recording:
         tick = self._with_news(written)
         ticket = self.driver.submit(tick, by=self._by, encoded=encoded if tick is written else None)
         self.driver.flush()
+        if ticket.outcome.refusal is None:
+            self._journal.told(tick.missing)
         if self._bundler is not None:
             self._bundler.hear(ticket.outcome.events, self.engine.now())
         self._resumed = self._resumed and not took_place(ticket.outcome)
@@ -137,9 +143,7 @@ class Recording:
         if self._resumed:
             # Until a tick has taken it: one that is refused or fails, or leaves no trace, tells nobody.
             tick = structs.replace(tick, restarted=True)
-        # In this order: what is missing is told when the trouble is over.
-        missing = self._journal.take_missing()
-        return self.engine.with_news(tick, self.degraded, missing)
+        return self.engine.with_news(tick, *self._journal.news())
 
     def __enter__(self) -> Self:
         return self
@@ -148,17 +152,25 @@ class Recording:
         self.close()
 
 
-def _as_written(command: Commands) -> tuple[Tick, bytes | None]:
-    """A tick as a journal gives it back, and its canonical bytes where they were needed for that."""
+def _as_written(command: Commands) -> tuple[Tick, bytes]:
+    """A tick as a journal gives it back, and its canonical bytes."""
     try:
         if _is_of_reports(command):
             # As nearly all are: written once, for the journal too.
             with suppress(msgspec.ValidationError, TypeError, ValueError, OverflowError):
                 encoded = _encode(command)
-                return _read(encoded), encoded
-        return msgspec.convert(msgspec.to_builtins(command), Tick), None
-    except (msgspec.ValidationError, TypeError, ValueError, OverflowError) as trouble:
-        raise WrongUsage(f"This is no tick that can be written down: {trouble}") from None
+                if len(encoded) <= MOST_TICK_BYTES:
+                    return _read(encoded), encoded
+        tick = msgspec.convert(msgspec.to_builtins(command), Tick)
+        trouble = next((said for said in map(beyond_measure, tick.operator_actions) if said is not None), None)
+        encoded = b"" if trouble is not None else encode(tick)
+        if len(encoded) > MOST_TICK_BYTES:
+            trouble = f"it has {len(encoded)} bytes; at most {MOST_TICK_BYTES}"
+        if trouble is None:
+            return tick, encoded
+    except (msgspec.ValidationError, TypeError, ValueError, OverflowError, NotCanonical) as error:
+        trouble = error.message if isinstance(error, NotCanonical) else str(error)
+    raise WrongUsage(f"This is no tick that can be written down: {trouble}")
 
 
 def _is_of_reports(command: Commands) -> bool:

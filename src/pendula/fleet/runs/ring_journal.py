@@ -56,12 +56,17 @@ class RingJournal:
         found = getattr(self._inner.disk, "directory", None)
         return found if isinstance(found, Path) else None
 
-    def take_missing(self) -> str | None:
-        """What is in no journal, once, when it is written again."""
-        if self.degraded is not None:
-            return None
-        missing, self._missing = self._missing, None
-        return missing
+    def news(self) -> tuple[str | None, str | None]:
+        """Why nothing is written, as long as that is so; and when it is again, what is in no journal, until it is told
+        that a tick has taken it."""
+        # In this order: what is missing is known before the trouble is over.
+        degraded = self.degraded
+        return degraded, None if degraded is not None else self._missing
+
+    def told(self, missing: object) -> None:
+        """What is missing is in a tick that was taken."""
+        if missing == self._missing:
+            self._missing = None
 
     def append(self, kind: Kind, t: int, body: bytes) -> int:
         with self._lock:

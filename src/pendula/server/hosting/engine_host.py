@@ -6,6 +6,7 @@ engine that cannot be opened, or breaks, takes nothing with it: the others go on
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -102,6 +103,7 @@ class EngineHost:
         self._commit: GroupCommit[Call, Ticket[Any] | None] | None = None
         self._failure: PendulaError | None = None
         self._now = 0
+        self._looks: dict[Callable[[AnyDriver], bytes], asyncio.Future[bytes]] = {}
         self._listeners: set[asyncio.Event] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._told = False
@@ -191,6 +193,11 @@ class EngineHost:
     def _fail(self, error: PendulaError) -> None:
         self._failure = error
         log.error("engine_failed", room=self.room, engine=self.name, code=error.code, problem=error.message)
+
+    def stand(self, why: PendulaError) -> None:
+        """What kept the engine going has ended for good: it counts as broken until it is opened again. The log is told
+        by whoever says so."""
+        self._failure = self.failure or why
 
     async def close(self) -> None:
         """Finish what waits, write a snapshot, flush and close the journal."""
@@ -286,6 +293,22 @@ class EngineHost:
         """Read-only work while nothing changes; the answer comes when all that it saw is durable."""
         driver = self.driver
         return await self._thread().ask(lambda: question(driver))
+
+    async def look(self, question: Callable[[AnyDriver], bytes]) -> bytes:
+        """As `ask`; all who ask one question while it is on its way share the answer, so that many looks cost as much
+        as one."""
+        asked = self._looks.get(question)
+        if asked is None or asked.done():
+            asked = self._looks[question] = asyncio.ensure_future(self.ask(question))
+            asked.add_done_callback(partial(self._looked, question))
+        return await asyncio.shield(asked)
+
+    def _looked(self, question: Callable[[AnyDriver], bytes], asked: asyncio.Future[bytes]) -> None:
+        if self._looks.get(question) is asked:
+            del self._looks[question]
+        if not asked.cancelled():
+            # Looked at here: those who asked may all have left.
+            asked.exception()
 
     async def why(self, question: Json) -> Reason:
         return await self.ask(lambda driver: driver.engine.why(question))

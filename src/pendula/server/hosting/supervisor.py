@@ -16,7 +16,7 @@ import pendula
 from pendula.kernel.canonical import Json
 from pendula.kernel.disk import Disk
 from pendula.kernel.engine import Outcome, Outside, Reason
-from pendula.kernel.errors import PendulaError, WorldBroken
+from pendula.kernel.errors import WorldBroken
 from pendula.kernel.limits import BODIES_BYTES, ENGINES, JOURNAL_BYTES, MIN_FREE_BYTES, PAST_READS
 from pendula.kernel.replay import OtherDecisions
 from pendula.kernel.wallclock import SLOWER, WallClock
@@ -257,8 +257,11 @@ class Supervisor:
             )
 
     async def shut(self, room: RoomSpec, name: str) -> None:
-        """Close an engine; its journal stays, and `reopen` opens it again, also after a restart of the server."""
+        """Close an engine; its journal stays, and `reopen` opens it again, also after a restart of the server. One that
+        is closed stays as it is. Raises `NotFound`."""
         async with self._changing:
+            if name not in self._hosts[room.name] and name in self.known(room.name):
+                return
             host = self.host(room.name, name)
             await self._remember(room, name, shut=True)
             await self._shut(host)
@@ -322,7 +325,7 @@ class Supervisor:
         parts = self._parts(room.name)
         failure = next((part.failure for part in parts if part.failure is not None), None)
         if failure is not None:
-            state, reason = State.BROKEN, _reason(failure)
+            state, reason = State.BROKEN, Reason(failure.code, failure.message)
         else:
             starting = any(part.state is State.STARTING for part in parts)
             state, reason = State.STARTING if starting else State.READY, None
@@ -394,7 +397,3 @@ async def _feed(host: EngineHost, demo: Demo) -> None:
             # A mistake of ours: the example stands still for a moment, not for good and not in silence.
             log.exception("demo_failed", room=host.room, engine=host.name)
         await asyncio.sleep(demo.pause_seconds)
-
-
-def _reason(failure: PendulaError) -> Reason:
-    return Reason(failure.code, failure.message)

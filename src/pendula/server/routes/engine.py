@@ -67,7 +67,7 @@ def _reading(router: APIRouter, room: RoomSpec) -> None:
         """The engine as it is, or as it was after record `at`."""
         host = supervisor.host(room.name, engine)
         if at is None:
-            return json_response(await host.ask(_state_now))
+            return json_response(await host.look(_state_now))
         return json_response(await supervisor.replayed(lambda: _state_then(host, at)))
 
     @router.get("/journal", responses=answers(views.JournalView), operation_id=f"{room.name}_journal")

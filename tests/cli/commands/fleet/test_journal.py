@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from pendula.cli.commands.fleet import journal
 from pendula.kernel.disk import RealDisk
 from tests.cli.conftest import Pendula
 from tests.fleet.runs.journals import recorded
@@ -73,6 +74,17 @@ def test_a_replay_goes_from_tick_to_tick_and_tells_what_happened(pendula: Pendul
     assert "WAIT_SAFE_STATE, R1 is in the way" in ended.out
     assert "Every tick came out as it was recorded." in ended.out
     assert "100 to 300" in ended.out
+
+
+def test_a_replay_writes_no_command_of_a_terminal(
+    pendula: Pendula, kept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal, "_told", lambda _: "task T\x1b]0;mine\x07\x1b[2J\u202e\r is DONE")
+
+    ended = pendula("fleet", "replay", kept, "--tick", 100, "--upto", 101, "--speed", 10_000)
+
+    assert r"task T\x1b]0;mine\x07\x1b[2J\u202e\r is DONE" in ended.out
+    assert not {"\x1b", "\x07", "\u202e", "\r"} & set(ended.out)
 
 
 @pytest.mark.req("FLT-OBS-4")

@@ -23,7 +23,8 @@ HALL: dict[str, Any] = {
 
 
 async def made(client: httpx.AsyncClient, name: str = "hall", **query: Any) -> None:
-    response = await client.post(BASE, params={"name": name, "speed": 20, **query}, json=HALL)
+    real = query.get("live") in (True, "true")
+    response = await client.post(BASE, params={"name": name, "speed": 1 if real else 20, **query}, json=HALL)
     assert response.status_code == 201, response.text
 
 

@@ -382,7 +382,6 @@ async def test_a_task_of_ones_own_is_done_and_an_impossible_one_refused(served: 
         ),
         ("tasks", {"pickNodeId": "WEST", "dropNodeId": "EAST", "streamId": "S-IN"}, "there is no stream 'S-IN'"),
         ("stock", {"nodeId": "WESR", "goods": 1}, "there is no node 'WESR' (did you mean WEST?)"),
-        ("faults", {"robotId": "R11", "type": "STAND", "forMs": 1000}, "There is no truck 'R11' (did you mean R1?)"),
         ("priority", {"taskId": "nobody", "priority": 5}, "'nobody'"),
     ],
 )
@@ -393,6 +392,25 @@ async def test_what_is_not_there_is_asked_whether_something_similar_was_meant(
 
     assert (refused.status_code, code_of(refused)) == (409, "task_refused")
     assert said in refused.json()["error"]["message"]
+
+
+async def test_a_drill_of_a_truck_that_is_not_there_is_refused_with_the_name_that_was_probably_meant(
+    served: httpx.AsyncClient,
+) -> None:
+    refused = await served.post(f"{HALL_AT}/faults", json={"robotId": "R11", "type": "STAND", "forMs": 1000})
+
+    assert (refused.status_code, code_of(refused)) == (409, "unknown_robot")
+    assert "There is no truck 'R11' (did you mean R1?)" in refused.json()["error"]["message"]
+
+
+async def test_real_trucks_have_no_speed(app: FastAPI) -> None:
+    async with client_of(app) as client:
+        refused = await client.post(BASE, params={"name": "hall", "live": True, "speed": 3}, json=HALL)
+        fleets = (await client.get(BASE)).json()["fleets"]
+
+    assert (refused.status_code, code_of(refused)) == (422, "invalid_request")
+    assert "leave speed=3 out, or live" in refused.json()["error"]["message"]
+    assert fleets == []
 
 
 @pytest.mark.req("FLT-API-7")
@@ -599,7 +617,11 @@ async def test_the_log_says_that_a_journal_is_not_written_and_what_is_lost_with_
     [
         ("actions", {"type": "PAUSE_FLEET", "reason": "y" * 501}),
         ("actions", {"type": "PAUSE_ROBOT", "robotId": "R" * 129, "reason": "x"}),
-        ("actions", {"type": "FORCE_RELEASE", "robotId": "R1", "reason": "x", "resources": ["EDGE"] * 501}),
+        ("actions", {"type": "FORCE_RELEASE", "robotId": "R1", "reason": "x", "resources": ["EDGE"] * 257}),
+        (
+            "actions",
+            {"type": "FORCE_RELEASE", "robotId": "R1", "reason": "x", "resources": ["\N{GRINNING FACE}" * 299] * 14},
+        ),
         ("tasks", {"pickNodeId": "W" * 129, "dropNodeId": "EAST"}),
         ("stock", {"nodeId": "WEST", "goods": 10**30}),
         ("faults", {"robotId": "R1", "type": "FAULT", "forMs": -1}),
@@ -756,9 +778,24 @@ async def test_a_fleet_that_a_mistake_of_ours_stopped_says_so_at_once(
         while not loop._task.done():
             await asyncio.sleep(0.01)
     refused = await served.post(f"{HALL_AT}/actions", json={"type": "PAUSE_FLEET", "reason": "fire drill"})
+    monkeypatch.undo()
+    (told,) = (await served.get(BASE)).json()["fleets"]
+    rooms = (await served.get("/api/v1/rooms")).json()["rooms"]
+    ready = await served.get("/readyz")
+    for change in ("close", "open"):
+        assert (await served.post(f"{HALL_AT}/{change}")).status_code == 200
+    (again,) = (await served.get(BASE)).json()["fleets"]
+    begun = await now(served)
+    await until(served, lambda it: it["tick"] > begun["tick"])
 
     assert (refused.status_code, code_of(refused)) == (503, "fleet_stands")
     assert "a truck nobody can place" in quiet_logs.getvalue()
+    # Nobody must think that it still ticks.
+    assert (told["state"], rooms[0]["state"], rooms[0]["reason"]["code"]) == ("broken", "broken", "fleet_stands")
+    assert "a truck nobody can place" in told["broken"]
+    assert (ready.status_code, ready.json()["status"]) == (503, "not_ready")
+    assert {"name": "fleet/hall", "ok": False, "reason": "fleet_stands"} in ready.json()["checks"]
+    assert (again["state"], (await served.get("/readyz")).status_code) == ("ready", 200)
 
 
 @pytest.mark.req("FLT-PERF-1")

@@ -13,6 +13,7 @@ import pytest
 from fastapi import FastAPI
 
 from pendula.fleet.engine import FleetEngine
+from pendula.fleet.events import OperatorAnswered
 from pendula.fleet.runs import Recording, recording_disk
 from pendula.fleet.tasks import Operation
 from pendula.kernel.commit import Busy, Closed
@@ -219,7 +220,7 @@ async def test_who_waits_for_a_tick_when_the_fleet_ends_is_told_so(
     client: httpx.AsyncClient, loop: FleetLoop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def over(*_: object) -> None:
-        await until(lambda: bool(loop._actions))
+        await until(lambda: bool(loop._line.actions))
         raise Closed("it is over")
 
     monkeypatch.setattr(loop, "_tick", over)
@@ -364,11 +365,14 @@ def submitting(loop: FleetLoop, monkeypatch: pytest.MonkeyPatch, ends: Callable[
 async def test_who_waits_for_a_tick_that_a_mistake_of_ours_ends_is_told_so(
     client: httpx.AsyncClient, loop: FleetLoop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def mistaken(command: Any) -> None:
-        if command.operator_actions:
+    note = loop._note
+
+    def mistaken(engine: FleetEngine, events: Sequence[Any]) -> None:
+        note(engine, events)
+        if any(isinstance(one, OperatorAnswered) for one in events):
             raise ZeroDivisionError("nobody thought of that")
 
-    submitting(loop, monkeypatch, mistaken)
+    monkeypatch.setattr(loop, "_note", mistaken)
     answer = await client.post(f"{HALL_AT}/actions", json={"type": "PAUSE_FLEET", "reason": "x"})
 
     assert (answer.status_code, code_of(answer)) == (503, "fleet_stands")

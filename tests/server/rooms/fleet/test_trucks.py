@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 
 from pendula.fleet.contracts.traffic import RollingTargetCommand
-from pendula.fleet.tick.observing import TruckReport
+from pendula.fleet.tick.observing import TruckReport, screened
 from pendula.server.rooms.fleet.trucks import MOST_WAITING, RemoteTrucks
 
 
@@ -33,6 +33,15 @@ def test_strangers_fill_no_memory_and_take_no_place_from_those_who_are_known() -
 
     assert heard[0] == "R2"
     assert len(heard) == 1 + MOST_WAITING
+
+
+def test_a_name_that_no_truck_can_have_is_not_kept() -> None:
+    trucks = RemoteTrucks(["R1"])
+    trucks.hear([report("R" * 150_000), report("R1"), report("\N{GRINNING FACE}" * 129)], [], {})
+    heard = trucks.received().reports
+
+    assert [one.robot_id for one in heard] == ["R1", "", ""]
+    assert screened(heard, ["R1"], 0)[0] == [report("R1")]
 
 
 class Counted(tuple[RollingTargetCommand, ...]):

@@ -9,6 +9,7 @@ import typer
 
 from pendula.cli.failing import keeping, require
 from pendula.cli.output import JsonFlag, Output, example, tables_of
+from pendula.cli.text import printable
 from pendula.cli.writing import write_pieces
 from pendula.kernel.errors import InputRefused, WrongUsage
 
@@ -144,7 +145,7 @@ def _teller(speed: float | None, step: bool) -> "Callable[[Moment], None]":
             sleep((now - last[0]) / 1000 / speed)
         last[:] = [now]
         for sentence in filter(None, map(_told, moment.computed)):
-            sys.stdout.write(f"{now / 1000:.1f} s, tick {moment.ticked.tick}: {sentence}\n")
+            sys.stdout.write(f"{now / 1000:.1f} s, tick {moment.ticked.tick}: {printable(sentence)}\n")
         sys.stdout.flush()
 
     return tell

@@ -8,8 +8,9 @@ from msgspec.structs import replace
 
 from pendula.documents import Cursor, Document, Members
 from pendula.fleet.contracts.traffic import AnchorPlace, OperatorAction
-from pendula.fleet.model import CONTRACT_VERSION
+from pendula.fleet.model import CONTRACT_VERSION, NAME_MOST
 from pendula.fleet.operators import ActionType
+from pendula.fleet.operators.measure import LONGEST_EDGE_M, MOST_REASON, MOST_RESOURCES, too_many
 from pendula.fleet.reading.values import length, name
 from pendula.fleet.scenarios.model import ScenarioEvent, ScenarioRoute
 from pendula.fleet.simulator.faults import FARTHEST_M, LONGEST_MS, Fault, FaultKind
@@ -82,18 +83,30 @@ def _action(it: Members, kind: ActionType) -> OperatorAction:
     at_ms = it["atMs"].integer(min=0)
     return OperatorAction(
         contractVersion=CONTRACT_VERSION,
-        actionId=it["actionId"].text(min=1, default=_made_up(kind, at_ms)),
+        actionId=it["actionId"].text(min=1, max=NAME_MOST, default=_made_up(kind, at_ms)),
         ts=at_ms,
-        operatorId=it["operatorId"].text(min=1, default="scenario"),
+        operatorId=it["operatorId"].text(min=1, max=NAME_MOST, default="scenario"),
         type=kind,
-        reason=it["reason"].text(min=1, default="as the scenario says"),
+        reason=it["reason"].text(min=1, max=MOST_REASON, default="as the scenario says"),
         robotId=name(it["robotId"]) if "robotId" in it else UNSET,
         taskId=name(it["taskId"]) if "taskId" in it else UNSET,
-        anchor=UNSET if anchor is None else AnchorPlace(anchor["edgeKey"].text(min=1), anchor["sM"].decimal(min=0)),
-        resources=it["resources"].list_of(lambda one: one.text(min=1), min=1) if "resources" in it else UNSET,
+        anchor=UNSET if anchor is None else _place(anchor),
+        resources=_resources(it["resources"]) if "resources" in it else UNSET,
         physicallySecured=it["physicallySecured"].boolean() if "physicallySecured" in it else UNSET,
-        confirmationOf=it["confirmationOf"].text(min=1) if "confirmationOf" in it else UNSET,
+        confirmationOf=it["confirmationOf"].text(min=1, max=NAME_MOST) if "confirmationOf" in it else UNSET,
     )
+
+
+def _resources(at: Cursor) -> tuple[str, ...]:
+    named = at.list_of(lambda one: one.text(min=1), min=1, max=MOST_RESOURCES)
+    excess = too_many(named)
+    if excess is not None:
+        at.refuse(excess)
+    return named
+
+
+def _place(anchor: Members) -> AnchorPlace:
+    return AnchorPlace(anchor["edgeKey"].text(min=1), anchor["sM"].decimal(min=0, max=LONGEST_EDGE_M))
 
 
 def told_apart(actions: Sequence[OperatorAction]) -> tuple[OperatorAction, ...]:

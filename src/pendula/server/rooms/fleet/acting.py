@@ -5,6 +5,7 @@ Everything waits for the next tick, which answers it.
 
 import secrets
 from collections.abc import Sequence
+from decimal import Decimal
 
 from fastapi import APIRouter
 from msgspec import UNSET
@@ -13,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from pendula.documents import read_bytes
-from pendula.fleet.contracts.traffic import OperatorAction, OperatorAnswer
+from pendula.fleet.contracts.traffic import AnchorPlace, OperatorAction, OperatorAnswer
 from pendula.fleet.engine import FleetEngine
 from pendula.fleet.model import CONTRACT_VERSION
 from pendula.fleet.scenarios.reading import read_drill
@@ -57,6 +58,13 @@ class TaskRefused(HttpRefused):
     status = 409
 
 
+class UnknownRobot(HttpRefused):
+    """The fleet has no truck of this name. Facts: `robotId`."""
+
+    code = "unknown_robot"
+    status = 409
+
+
 @router.post(
     FLEET + "/actions",
     responses=answers(OperatorAnswer, CHANGE_ERRORS),
@@ -76,7 +84,7 @@ async def act(fleet: FleetName, request: Request, supervisor: Supervised, caller
         reason=body.reason,
         robotId=body.robotId,
         taskId=body.taskId,
-        anchor=body.anchor,
+        anchor=UNSET if body.anchor is UNSET else AnchorPlace(body.anchor.edgeKey, Decimal(body.anchor.sM)),
         resources=body.resources,
         physicallySecured=body.physicallySecured,
         confirmationOf=body.confirmationOf,
@@ -210,7 +218,7 @@ async def cause_fault(fleet: FleetName, request: Request, supervisor: Supervised
     robot_id, fault = await read_body_with(request, lambda data, limits: read_drill(read_bytes(data, limits=limits)))
     if robot_id not in loop.engine.traffic.robot_ids:
         near = suggestion(robot_id, tuple(loop.engine.traffic.robot_ids))
-        raise TaskRefused(f"There is no truck {robot_id!r}{near}", reason="UNKNOWN_ROBOT")
+        raise UnknownRobot(f"There is no truck {robot_id!r}{near}", robotId=robot_id)
     loop.trucks.trouble(robot_id, fault)
     return Response(status_code=204)
 

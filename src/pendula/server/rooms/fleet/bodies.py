@@ -1,33 +1,53 @@
 """Bodies that are sent to a fleet, and what is answered: names are those of the contract."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from pendula.fleet.contracts.maps import Number
 from pendula.fleet.contracts.traffic import AnchorPlace, RollingTargetCommand
+from pendula.fleet.model import NAME_MOST
+from pendula.fleet.operators.measure import LONGEST_EDGE_M, MOST_REASON, MOST_RESOURCES, off_every_edge, too_many
 from pendula.fleet.simulator.faults import LONGEST_MS, FaultKind
 from pendula.fleet.tasks.model import Conditions
 from pendula.fleet.tick.observing import TruckReport
 
 # The journal keeps every word of it, and the desk a thousand answers with what was asked.
-Name = Annotated[str, Meta(min_length=1, max_length=128)]
+Name = Annotated[str, Meta(min_length=1, max_length=NAME_MOST)]
 Resource = Annotated[str, Meta(min_length=1, max_length=300)]
 Count = Annotated[int, Meta(ge=0, le=1_000_000_000)]
+
+
+class AnchorBody(Struct, frozen=True, forbid_unknown_fields=True):
+    """A place on the map: so many metres along a directed edge."""
+
+    edgeKey: Annotated[str, Meta(min_length=1, max_length=300)]
+    sM: Annotated[Any, Meta(extra_json_schema={"type": "number", "minimum": 0, "maximum": LONGEST_EDGE_M})]
+
+    def __post_init__(self) -> None:
+        # An exact number may be written as text elsewhere, and text can be NaN.
+        wrong = off_every_edge(AnchorPlace(self.edgeKey, self.sM))
+        if wrong is not None:
+            raise ValueError(wrong)
 
 
 class ActionBody(Struct, frozen=True, forbid_unknown_fields=True):
     """What a person wants (FLT-13.11). Who asks is known from the token; `actionId` makes it safe to ask again."""
 
     type: Name
-    reason: Annotated[str, Meta(max_length=500)]
+    reason: Annotated[str, Meta(max_length=MOST_REASON)]
     actionId: Name | UnsetType = UNSET
     robotId: Name | UnsetType = UNSET
     taskId: Name | UnsetType = UNSET
-    anchor: AnchorPlace | UnsetType = UNSET
-    resources: Annotated[tuple[Resource, ...], Meta(max_length=500)] | UnsetType = UNSET
+    anchor: AnchorBody | UnsetType = UNSET
+    resources: Annotated[tuple[Resource, ...], Meta(max_length=MOST_RESOURCES)] | UnsetType = UNSET
     physicallySecured: bool | UnsetType = UNSET
     confirmationOf: Name | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        excess = None if self.resources is UNSET else too_many(self.resources)
+        if excess is not None:
+            raise ValueError(excess)
 
 
 Priority = Annotated[int, Meta(ge=-1000, le=1000)]

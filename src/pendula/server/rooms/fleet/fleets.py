@@ -21,6 +21,7 @@ from pendula.fleet.runs.incidents import MAP_FILE
 from pendula.fleet.runs.recording import find_map, keep_map
 from pendula.fleet.scenarios.model import Scenario
 from pendula.fleet.site.compiled_map import CompiledMap
+from pendula.kernel import canonical
 from pendula.kernel.bodies import Nobody
 from pendula.kernel.disk import RealDisk
 from pendula.kernel.driver import Driver
@@ -37,7 +38,7 @@ from pendula.server.rooms.fleet.demo import DEMO_NAME, DEMO_SIMULATION, Caretake
 from pendula.server.rooms.fleet.figures import Figures
 from pendula.server.rooms.fleet.loop import FleetLoop, ServedJournal
 from pendula.server.rooms.fleet.trucks import Simulation
-from pendula.server.rooms.fleet.views import now_of
+from pendula.server.rooms.fleet.views import SnapshotView, now_of
 from pendula.server.views import State, encode_view
 
 SIMULATION_FILE = "simulation.json"
@@ -103,19 +104,39 @@ class DrawingBoard:
 
 
 class LastMoments:
-    """The moment of each fleet that was asked for last, as it is sent. All who ask between two ticks share one: many
-    pages cost no more than one, and nobody looking costs nothing."""
+    """The moment of each fleet that was asked for last, and its locks, as they are sent. All who ask between two ticks
+    share one: many pages cost no more than one, and nobody looking costs nothing."""
 
     def __init__(self) -> None:
-        self._kept: WeakKeyDictionary[Driver[Any, Any], tuple[int, bytes]] = WeakKeyDictionary()
+        self._moments = _Kept(lambda engine, n: encode_view(now_of(engine, n)))
+        self._locks = _Kept(locks_of)
 
     def now(self, driver: Driver[Any, Any]) -> bytes:
+        return self._moments.of(driver)
+
+    def locks(self, driver: Driver[Any, Any]) -> bytes:
+        return self._locks.of(driver)
+
+
+def locks_of(engine: FleetEngine, n: int) -> bytes:
+    """The locks after record `n`, as they are sent."""
+    return encode_view(SnapshotView(n, msgspec.Raw(canonical.encode(engine.traffic.snapshot()))))
+
+
+class _Kept:
+    """What was last made of each fleet, until its next record."""
+
+    def __init__(self, make: Callable[[FleetEngine, int], bytes]) -> None:
+        self._make = make
+        self._kept: WeakKeyDictionary[Driver[Any, Any], tuple[int, bytes]] = WeakKeyDictionary()
+
+    def of(self, driver: Driver[Any, Any]) -> bytes:
         """On the thread of the engine: its state is that after its last record."""
         n = driver.journal.next_n - 1
         kept = self._kept.get(driver)
         if kept is None or kept[0] != n:
             assert isinstance(driver.engine, FleetEngine)
-            kept = self._kept[driver] = n, encode_view(now_of(driver.engine, n))
+            kept = self._kept[driver] = n, self._make(driver.engine, n)
         return kept[1]
 
 

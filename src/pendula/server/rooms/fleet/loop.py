@@ -7,34 +7,35 @@ and says so where it cannot keep up.
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import TypeVar
 
 import structlog
 
 from pendula.fleet.commands import Tick
 from pendula.fleet.contracts.traffic import HoldReason, OperatorAction, OperatorAnswer
 from pendula.fleet.engine import LOGGING_DEGRADED, LOGGING_RESTORED, FleetEngine, took_place
-from pendula.fleet.events import AlertRaised, FleetEvent, Incident, OperatorAnswered, TaskEventRefused
+from pendula.fleet.events import AlertRaised, FleetEvent, Incident, TaskEventRefused
 from pendula.fleet.gateway import Selected, abilities
-from pendula.fleet.operators import is_same
 from pendula.fleet.runs import Bundler, RingJournal, Watch
 from pendula.fleet.tasks import OperationDone, TaskEvent
 from pendula.fleet.units import MILLION
 from pendula.fleet.views.reasons import code_of, hold_reason
+from pendula.kernel import canonical
 from pendula.kernel.commit import Busy, Closed
 from pendula.kernel.driver import EngineDefect
 from pendula.kernel.engine import Outcome
-from pendula.kernel.errors import PendulaError
+from pendula.kernel.errors import InputRefused, PendulaError, in_words
 from pendula.kernel.journal import FileJournal
 from pendula.server.errors import HttpRefused
 from pendula.server.hosting.engine_host import EngineHost
 from pendula.server.rooms.fleet.alerts import Punctuality, Told, sentence_of
 from pendula.server.rooms.fleet.figures import Figures
 from pendula.server.rooms.fleet.trucks import RemoteTrucks, SimulatedTrucks, Simulation, Trucks
-from pendula.server.rooms.fleet.views import AlertNow
-from pendula.server.views import State
+from pendula.server.rooms.fleet.views import AlertNow, map_of
+from pendula.server.rooms.fleet.wishes import Waiting, WaitingLine, refuse
+from pendula.server.views import State, encode_view
 
 MANAGER = "fleet"
 FALLS_BEHIND = "FLEET_FALLS_BEHIND"
@@ -49,9 +50,6 @@ ANSWER_SECONDS = 10.0
 
 W = TypeVar("W")
 A = TypeVar("A")
-Asked = tuple[OperatorAction, asyncio.Future[OperatorAnswer]]
-Reported = tuple[TaskEvent, asyncio.Future[TaskEventRefused | None]]
-Said = tuple[None, asyncio.Future[None]]
 
 log = structlog.get_logger("pendula.server")
 
@@ -89,19 +87,6 @@ class ServedJournal(RingJournal):
             log.error("journal_not_whole", path=str(self.directory), problem=lost)
 
 
-class _Waiting(NamedTuple):
-    """Whoever waits for a tick; `said_again` are those of the tick before, which failed."""
-
-    actions: list[Asked]
-    events: list[Reported]
-    said: list[Said]
-    said_again: list[Said]
-
-    def all(self) -> Iterator[tuple[object, asyncio.Future[Any]]]:
-        for line in self:
-            yield from line
-
-
 class FleetLoop:
     """One fleet while it is served. Everything here belongs to the event loop."""
 
@@ -115,16 +100,14 @@ class FleetLoop:
             else SimulatedTrucks(self.engine, simulation)
         )
         self._can = abilities(self.engine.traffic.records)
-        # What a tick that failed had to say of operations, and who waits to hear that it is written down.
+        # What a tick that failed had to say of operations.
         self._again: tuple[TaskEvent, ...] = ()
-        self._said_again: list[Said] = []
         self._failures = 0
         self._figures = figures
         self._miscounts = False
         self.watch = Watch(self.engine.traffic.records, self.engine.config.traffic)
-        self._actions: list[Asked] = []
-        self._events: list[Reported] = []
-        self._said: list[Said] = []
+        self._line = WaitingLine()
+        self._map: asyncio.Future[bytes] | None = None
         # Whoever goes on with an old state knows nothing of its trucks before they were heard.
         self._restarted = self.engine.traffic.tick_number > 0
         journal = host.driver.journal
@@ -151,27 +134,49 @@ class FleetLoop:
 
     def require_place(self) -> None:
         """That one more may wait until a tick is written down; raises `FleetBusy`."""
-        _require_place(self._said)
+        _require_place(self._line.said)
 
     def _no_more(self) -> FleetStands:
         return FleetStands(f"The fleet {self.host.name} ticks no more; the log of the server says why")
 
+    def _stand(self, error: Exception) -> None:
+        """Tells why the fleet ticks no more, to the log and to whoever looks at its state."""
+        if isinstance(error, PendulaError):
+            words = error.message
+            log.error("fleet_stands", fleet=self.host.name, code=error.code, problem=words)
+        else:
+            words = in_words(error)
+            log.error("fleet_stands", fleet=self.host.name, code="internal_error", problem=words, exc_info=error)
+        self.host.stand(FleetStands(f"The fleet ticks no more: {words}. Close it and open it again"))
+
     def _ended(self) -> None:
         """Nobody waits for a tick that does not come."""
-        _refuse((*self._actions, *self._events, *self._said, *self._said_again), self._no_more())
+        self._line.end(self._no_more())
         self._count(lambda: self._figures.forget(self.host.name))
 
+    async def map(self) -> bytes:
+        """The map as it is sent: made once, for it does not change, and not where ticks are decided."""
+        if self._map is None or (self._map.done() and self._map.exception() is not None):
+            self._map = asyncio.ensure_future(asyncio.to_thread(self._drawn))
+        return await asyncio.shield(self._map)
+
+    def _drawn(self) -> bytes:
+        return encode_view(map_of(self.engine, simulated=self.simulation is not None))
+
     async def act(self, action: OperatorAction) -> OperatorAnswer:
-        """What came of an action of a person, told by the next tick."""
-        return await self._asked(self._actions, action)
+        """What came of an action of a person, told by the next tick. Raises `NotCanonical`."""
+        # Before it waits: what cannot be written down would make a tick fail.
+        canonical.encode(action)
+        return await self._asked(self._line.actions, action)
 
     async def tell(self, event: TaskEvent) -> TaskEventRefused | None:
-        """What is wrong with something said about tasks; None where nothing is."""
-        return await self._asked(self._events, event)
+        """What is wrong with something said about tasks; None where nothing is. Raises `NotCanonical`."""
+        canonical.encode(event)
+        return await self._asked(self._line.events, event)
 
     async def written(self) -> None:
         """Wait until a tick is written down that has all that trucks have said by now."""
-        await self._asked(self._said, None)
+        await self._asked(self._line.said, None)
 
     async def close(self) -> None:
         self._task.cancel()
@@ -201,12 +206,9 @@ class FleetLoop:
                 await self._tick(now_ms, period)
             except Closed:
                 return
-            except PendulaError as error:
-                log.error("fleet_stands", fleet=self.host.name, code=error.code, problem=error.message)
-                return
-            except Exception:
+            except Exception as error:
                 # Trucks stop by their watchdogs; nobody must think that the fleet still ticks.
-                log.exception("fleet_stands", fleet=self.host.name, code="internal_error")
+                self._stand(error)
                 return
             lost = max(0.0, loop.time() - due - every)
             self._look_at_the_clock(punctuality.ticked(int(lost * MILLION)), lost)
@@ -231,37 +233,35 @@ class FleetLoop:
         return params.robot_offline_ms + params.tick_period_ms if self._restarted and self.simulation is None else 0
 
     async def _tick(self, now_ms: int, period_ms: int) -> None:
-        actions, self._actions = _one_of_an_id(self._actions)
-        waiting = _Waiting(actions, self._events, self._said, self._said_again)
-        self._events, self._said, self._said_again = [], [], []
+        waiting = self._line.take()
         try:
             await self._decide(now_ms, period_ms, waiting)
         except BaseException:
             # Whatever ended it: nobody waits for an answer that does not come.
-            _refuse(waiting.all(), self._no_more())
+            refuse(waiting.all(), self._no_more())
             raise
 
-    async def _decide(self, now_ms: int, period_ms: int, waiting: "_Waiting") -> None:
+    async def _decide(self, now_ms: int, period_ms: int, waiting: Waiting) -> None:
         heard = self.trucks.received()
         operations: tuple[TaskEvent, ...] = (*map(OperationDone, heard.done), *self.trucks.take_failed())
         command = Tick(
             now_ms,
             heard.reports,
-            task_events=(*self._again, *operations, *(event for event, _ in waiting.events)),
-            operator_actions=tuple({action.actionId: action for action, _ in waiting.actions}.values()),
+            task_events=(*self._again, *operations, *(event for event, _ in waiting.wishes.events)),
+            operator_actions=tuple({action.actionId: action for action, _ in waiting.wishes.actions}.values()),
             restarted=self._restarted,
         )
-        # In this order: what is missing is told when the trouble is over.
-        missing = self._journal.take_missing()
-        command = self.engine.with_news(command, self._journal.degraded, missing)
+        command = self.engine.with_news(command, *self._journal.news())
         before = asyncio.get_running_loop().time()
         try:
             _, outcome = await self.host.submit(command, MANAGER, None)
-        except PendulaError as error:
+        except Exception as error:
             self._fail(error, waiting, operations)
             return
         seconds = asyncio.get_running_loop().time() - before
         self._failures, self._again = 0, ()
+        if outcome.refusal is None:
+            self._journal.told(command.missing)
         self._restarted = self._restarted and not took_place(outcome)
         # Nobody else submits, so what goes out is what this tick decided.
         engine = self.engine
@@ -274,7 +274,7 @@ class FleetLoop:
         self._note(engine, outcome.events)
         if self._journal.bundler is not None:
             self._journal.bundler.hear(outcome.events, engine.now())
-        _answer(waiting, outcome.events)
+        waiting.answer(outcome.events)
         self._count(lambda: self._count_tick(outcome, seconds, period_ms))
         await asyncio.to_thread(self.trucks.drive, now_ms + period_ms)
 
@@ -298,20 +298,21 @@ class FleetLoop:
         """Whether what a tick decided is too old for real trucks: their watchdogs stop them."""
         return self.simulation is None and asyncio.get_running_loop().time() - began > 2 * period_ms / 1000
 
-    def _fail(self, error: PendulaError, waiting: "_Waiting", operations: tuple[TaskEvent, ...]) -> None:
-        """Who asked for something in a tick that left no trace is told so, but for what is said again in the next one.
-        Raises what it was, unless the next one may be better."""
-        self._failures += 1
-        if not isinstance(error, Busy | EngineDefect) or self._failures >= MOST_FAILED:
-            _refuse(waiting.all(), error)
+    def _fail(self, error: Exception, waiting: Waiting, operations: tuple[TaskEvent, ...]) -> None:
+        """A tick left no trace: its wishes are looked at, and what it had to say of operations is said again. Raises
+        what it was where the next one cannot be better: the journal cannot be written, or ticks without any wish fail,
+        one after the other."""
+        mistake = None if isinstance(error, PendulaError) else error
+        told = error if isinstance(error, PendulaError) else EngineDefect(f"A tick failed: {in_words(error)}")
+        crowded = isinstance(told, Busy)
+        self._failures += 0 if crowded or waiting.wishes.count else 1
+        if not isinstance(told, Busy | EngineDefect | InputRefused) or self._failures >= MOST_FAILED:
+            refuse(waiting.all(), told)
             raise error
         # One that made a tick fail twice is not tried for ever: the operation ends with its time, or is posted again.
         self._again = operations
-        if operations:
-            self._said_again = waiting.said
-            waiting = waiting._replace(said=[])
-        _refuse(waiting.all(), error)
-        log.error("tick_failed", fleet=self.host.name, code=error.code, problem=error.message)
+        self._line.failed(waiting, told, again=bool(operations), guilty=not crowded)
+        log.error("tick_failed", fleet=self.host.name, code=told.code, problem=told.message, exc_info=mistake)
 
     def _note(self, engine: FleetEngine, events: Sequence[FleetEvent]) -> None:
         tick, now = engine.traffic.tick_number, engine.now()
@@ -340,36 +341,3 @@ def _standing(engine: FleetEngine) -> Iterator[tuple[int, HoldReason, str]]:
 def _require_place(line: Sequence[object]) -> None:
     if len(line) >= MOST_WAITING:
         raise FleetBusy(f"{len(line)} things wait for the next tick already; try again in a moment")
-
-
-def _one_of_an_id(asked: Sequence[Asked]) -> tuple[list[Asked], list[Asked]]:
-    """What goes into this tick, and what waits for the next. An answer is known by the id of its action, so another
-    action of that id comes after it, and is refused; one that was sent again meanwhile has the same answer."""
-    first: dict[str, OperatorAction] = {}
-    now: list[Asked] = []
-    later: list[Asked] = []
-    for one in asked:
-        action, _ = one
-        (now if is_same(first.setdefault(action.actionId, action), action) else later).append(one)
-    return now, later
-
-
-def _refuse(asked: Iterable[tuple[object, asyncio.Future[Any]]], error: PendulaError) -> None:
-    for _, waiting in asked:
-        if not waiting.done():
-            waiting.set_exception(error)
-
-
-def _answer(waiting: _Waiting, told: Sequence[FleetEvent]) -> None:
-    """Tell whoever waits what the tick said; whoever asked and left is not waited for."""
-    answers = {one.answer.actionId: one.answer for one in told if isinstance(one, OperatorAnswered)}
-    for action, answered in waiting.actions:
-        if not answered.done() and action.actionId in answers:
-            answered.set_result(answers[action.actionId])
-    refused = [one for one in told if isinstance(one, TaskEventRefused)]
-    for event, heard in waiting.events:
-        if not heard.done():
-            heard.set_result(next((one for one in refused if one.event == event), None))
-    for _, written in (*waiting.said_again, *waiting.said):
-        if not written.done():
-            written.set_result(None)

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import msgspec
 from fastapi import APIRouter, Query
-from msgspec import Raw, Struct
+from msgspec import Struct
 from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
@@ -22,11 +22,9 @@ from pendula.fleet.scenarios import Run
 from pendula.fleet.scenarios.model import Scenario
 from pendula.fleet.scenarios.reading import read_scenario
 from pendula.fleet.site.compiled_map import CompiledMap
-from pendula.kernel import canonical
-from pendula.kernel.driver import Driver
 from pendula.kernel.limits import SNAPSHOT_EVERY
 from pendula.server.data_directory import NAME
-from pendula.server.errors import HttpRefused, json_response
+from pendula.server.errors import HttpRefused, InvalidRequest, json_response
 from pendula.server.hosting.engine_host import EngineHost
 from pendula.server.hosting.moments import Facts, said
 from pendula.server.hosting.room_spec import Lifecycle, New, RoomSpec, Sentences
@@ -40,6 +38,7 @@ from pendula.server.rooms.fleet.fleets import (
     FleetName,
     Fleets,
     fleets_of,
+    locks_of,
     loop_of,
     opened,
 )
@@ -124,6 +123,8 @@ async def begin(request: Request, supervisor: Supervised, name: NewName, live: L
     """A new fleet, out of a scenario as JSON."""
     # Before its map is compiled.
     supervisor.require_place("fleet", name)
+    if live and speed != 1:
+        raise InvalidRequest(f"Real trucks are as fast as they are: leave speed={speed} out, or live", speed=speed)
     data = await request.body()
     limits = document_limits(supervisor.settings)
     board = fleets_of(supervisor).drawing_board
@@ -219,10 +220,7 @@ LIFECYCLE = Lifecycle(
 @router.get(FLEET + "/map", responses=answers(views.MapView), operation_id="fleet_map")
 async def fleet_map(fleet: FleetName, supervisor: Supervised, _: Viewer) -> Response:
     """The map as polylines in millimetres, with outlines of the trucks; it does not change while a fleet is served."""
-    loop = loop_of(supervisor, fleet)
-    simulated = loop.simulation is not None
-    told = await loop.host.ask(lambda driver: views.map_of(_engine(driver), simulated=simulated))
-    return json_response(encode_view(told))
+    return json_response(await loop_of(supervisor, fleet).map())
 
 
 @router.get(FLEET + "/now", responses=answers(views.FleetNow), operation_id="fleet_now")
@@ -230,7 +228,7 @@ async def fleet_now(fleet: FleetName, supervisor: Supervised, _: Viewer, at: Rec
     """Trucks, bands, stop lines, reasons, tasks and streams as they are, or as they were after record `at`."""
     host = supervisor.host("fleet", fleet)
     if at is None:
-        return json_response(await host.ask(fleets_of(supervisor).moments.now))
+        return json_response(await host.look(fleets_of(supervisor).moments.now))
     return json_response(
         await supervisor.replayed(lambda: _then(host, at, lambda engine: encode_view(views.now_of(engine, at))))
     )
@@ -243,20 +241,14 @@ async def fleet_snapshot(
     """The locks as the contract has them, now or after record `at`."""
     host = supervisor.host("fleet", fleet)
     if at is None:
-        return json_response(await host.ask(lambda driver: _snapshot(_engine(driver), driver.journal.next_n - 1)))
-    return json_response(await supervisor.replayed(lambda: _then(host, at, lambda engine: _snapshot(engine, at))))
+        return json_response(await host.look(fleets_of(supervisor).moments.locks))
+    return json_response(await supervisor.replayed(lambda: _then(host, at, lambda engine: locks_of(engine, at))))
 
 
 @router.get(FLEET + "/alerts", responses=answers(views.AlertList), operation_id="fleet_alerts")
 async def fleet_alerts(fleet: FleetName, supervisor: Supervised, _: Viewer) -> Response:
     """Alerts and incidents since the fleet is served, oldest first."""
     return json_response(encode_view(views.AlertList(list(loop_of(supervisor, fleet).alerts))))
-
-
-def _engine(driver: Driver[Any, Any]) -> FleetEngine:
-    engine = driver.engine
-    assert isinstance(engine, FleetEngine)
-    return engine
 
 
 def _alarm(event: Facts) -> str | None:
@@ -272,10 +264,6 @@ def _then(host: EngineHost, at: int, read: Callable[[FleetEngine], bytes]) -> by
     with host.past.at(at) as engine:
         assert isinstance(engine, FleetEngine)
         return read(engine)
-
-
-def _snapshot(engine: FleetEngine, n: int) -> bytes:
-    return encode_view(views.SnapshotView(n, Raw(canonical.encode(engine.traffic.snapshot()))))
 
 
 def room_for(settings: Settings) -> RoomSpec:

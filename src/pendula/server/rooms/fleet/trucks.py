@@ -14,13 +14,14 @@ from pendula.fleet.contracts.traffic import RollingTargetCommand
 from pendula.fleet.driving.records import Record
 from pendula.fleet.engine import FleetEngine
 from pendula.fleet.gateway import Gateway, Received
+from pendula.fleet.gateway.reception import is_name
 from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.simulator.connection import SimulatedGateway
 from pendula.fleet.simulator.faults import Fault
 from pendula.fleet.simulator.settings import WorldSettings
 from pendula.fleet.simulator.standing import standing_world
 from pendula.fleet.tasks import Operation, OperationFailed
-from pendula.fleet.tick.observing import TruckReport
+from pendula.fleet.tick.observing import TruckReport, unreadable
 from pendula.server.errors import HttpRefused
 
 # Of one truck between two ticks.
@@ -97,7 +98,9 @@ class RemoteTrucks:
 
     def hear(self, reports: Sequence[TruckReport], done: Sequence[str], failed: Mapping[str, str]) -> None:
         for one in reports:
-            self._reports.get(one.robot_id, self._strange).append(one)
+            # The journal would keep a name of any length.
+            told = one if is_name(one.robot_id) else unreadable("")
+            self._reports.get(told.robot_id, self._strange).append(told)
         self._done.update(dict.fromkeys(done))
         self._failed.update(failed)
         for robot_id in (*done, *failed):

@@ -1,0 +1,77 @@
+"""What an action may be at most, for whoever takes one in: beyond that nobody could decide upon it or write it down.
+
+Every door asks here first: HTTP, the manager of a live fleet and the reader of scenarios. A journal keeps every word of
+an action, and the desk remembers it for whoever asks again.
+"""
+
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+
+from msgspec import UNSET
+
+from pendula.fleet.contracts.traffic import AnchorPlace, OperatorAction
+from pendula.fleet.model import NAME_BYTES
+from pendula.fleet.units import FARTHEST_M
+from pendula.kernel.wording import shown
+
+# No edge is longer than a map may be wide.
+LONGEST_EDGE_M = FARTHEST_M
+# The key of an edge is made of the names of two nodes.
+MOST_KEY_BYTES = 2 * NAME_BYTES + 2
+MOST_REASON = 500
+MOST_REASON_BYTES = 4 * MOST_REASON
+# More than a truck holds, and together no more than a page of text.
+MOST_RESOURCES = 256
+MOST_RESOURCES_BYTES = 16 * 1024
+
+_IDS = ("actionId", "operatorId", "type", "robotId", "taskId", "confirmationOf")
+
+
+def beyond_measure(action: OperatorAction) -> str | None:
+    """What of an action is more than anybody can mean, as a sentence; None where nothing is."""
+    return next(_excesses(action), None)
+
+
+def _excesses(action: OperatorAction) -> Iterator[str]:
+    for member in _IDS:
+        yield from _too_long(member, getattr(action, member), NAME_BYTES)
+    yield from _too_long("reason", action.reason, MOST_REASON_BYTES)
+    if action.anchor is not UNSET:
+        yield from _too_long("edgeKey", action.anchor.edgeKey, MOST_KEY_BYTES)
+        nowhere = off_every_edge(action.anchor)
+        yield from () if nowhere is None else (nowhere,)
+    if action.resources is not UNSET:
+        excess = too_many(action.resources)
+        yield from () if excess is None else (excess,)
+
+
+def _too_long(member: str, text: object, most: int) -> Iterator[str]:
+    size = bytes_of(text) if isinstance(text, str) else 0
+    if size > most:
+        yield f"{member} has {size} bytes; at most {most}"
+
+
+def too_many(resources: Sequence[str]) -> str | None:
+    """Why nobody names so many resources, or such long ones; None where somebody could."""
+    if len(resources) > MOST_RESOURCES:
+        return f"resources has {len(resources)} entries; at most {MOST_RESOURCES}"
+    size = sum(map(bytes_of, resources))
+    if size > MOST_RESOURCES_BYTES:
+        return f"resources has {size} bytes together; at most {MOST_RESOURCES_BYTES}"
+    return None
+
+
+def off_every_edge(place: AnchorPlace) -> str | None:
+    """Why no edge of any map has such a place; None where one could."""
+    s_m: object = place.sM
+    # A program may hand over anything: NaN compares with nothing, and text is no number.
+    if isinstance(s_m, bool) or not isinstance(s_m, Decimal | int):
+        return f"sM is {shown(s_m)}; it must be a number"
+    if not Decimal(s_m).is_finite() or not 0 <= s_m <= LONGEST_EDGE_M:
+        return f"sM is {shown(s_m)}; it must be a number of metres from 0 to {LONGEST_EDGE_M}"
+    return None
+
+
+def bytes_of(text: str) -> int:
+    """How long a text is when it is written down; half a character counts as one that can be."""
+    return len(text) if text.isascii() else len(text.encode(errors="replace"))
