@@ -413,7 +413,7 @@ def test_what_was_done_before_a_tick_that_failed_is_heard_in_the_next(
     done: list[str] = []
 
     def handed(came: Received) -> Received:
-        done.extend(came.done)
+        done.extend(one.robot_id for one in came.over)
         return came
 
     live.gateway.handed = handed

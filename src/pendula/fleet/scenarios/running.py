@@ -14,7 +14,7 @@ from pendula.fleet.compiler.compile import compile_map
 from pendula.fleet.contracts.traffic import OperatorAction, Phase
 from pendula.fleet.engine import FleetEngine, OrdersOut, config_form
 from pendula.fleet.events import FleetEvent
-from pendula.fleet.gateway import Gateway, Selected, abilities, register
+from pendula.fleet.gateway import Gateway, Selected, ToldOperations, abilities, register
 from pendula.fleet.network.transitions import truck_yaw
 from pendula.fleet.pictures.moment import ShownTruck
 from pendula.fleet.routing.planner import Anchor, AtNode, OnEdge
@@ -87,6 +87,7 @@ class Run:
         self.world = World(self.site, starts, scenario.world, scenario.seed)
         # The way to the trucks of this world; whoever connects real ones puts another in its place.
         self.gateway: Gateway = SimulatedGateway(self.world)
+        self._told = ToldOperations()
         self._can = abilities(self.engine.traffic.records)
         names = tuple(one.robot_id for one in self.robots)
         self._number = {name: number for number, name in enumerate(names)}
@@ -248,18 +249,19 @@ class Run:
         self._people = self._people[len(due) :]
         return tuple(due)
 
-    def _task_events(self, now_ms: int, done: tuple[str, ...]) -> tuple[TaskEvent, ...]:
+    def _task_events(self, now_ms: int, done: tuple[str | OperationDone, ...]) -> tuple[TaskEvent, ...]:
         """Goods, room and tasks whose time has come, and what trucks report done."""
         events: list[TaskEvent] = []
         while self._later and self._later[0][0] <= now_ms:
             events.append(self._later.pop(0)[1])
-        return (*events, *map(OperationDone, done))
+        return (*events, *self._told.named(done))
 
     def _carry_out(self, orders: OrdersOut) -> None:
         """What the engine decided reaches the trucks, each in its own time."""
         gateway = self.gateway
         gateway.announce(orders.routes)
         gateway.operate(orders.operations)
+        self._told.note(orders.operations)
         gateway.send(Selected(orders.aims, self._can))
 
     def _discs(self, outputs: TickOutputs) -> list[Disc]:

@@ -1,7 +1,9 @@
 """What is reported about tasks, taken in; what cannot be is refused with a code, and changes nothing."""
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import assert_never
+
+from msgspec import UNSET, UnsetType
 
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.tasks.book import TaskBook
@@ -22,14 +24,22 @@ MOST_OPEN = 10_000
 
 
 class Intake:
-    """The events of one step. `operated`: trucks that have loaded or unloaded; `failed`: those that could not, and
-    why."""
+    """The events of one step. `under_way`: the operations that trucks are about; `operated`: trucks that have loaded or
+    unloaded; `failed`: those that could not, and why."""
 
-    def __init__(self, site: CompiledMap, book: TaskBook, robots: Container[str], longest_ms: int) -> None:
+    def __init__(
+        self,
+        site: CompiledMap,
+        book: TaskBook,
+        robots: Container[str],
+        longest_ms: int,
+        under_way: Mapping[str, str],
+    ) -> None:
         self._site = site
         self._book = book
         self._robots = robots
         self._longest_ms = longest_ms
+        self._under_way = under_way
         self.operated: set[str] = set()
         self.failed: dict[str, str] = {}
         self.refused: list[RefusedEvent] = []
@@ -50,12 +60,16 @@ class Intake:
                 return self._submit(order, now_ms)
             case PriorityChanged(task_id, priority):
                 return self._book.reprioritise(task_id, priority)
-            case OperationDone(robot_id):
-                self.operated.add(robot_id)
-                return self._known(robot_id)
-            case OperationFailed(robot_id, reason):
-                self.failed[robot_id] = reason
-                return self._known(robot_id)
+            case OperationDone(robot_id, operation_id):
+                wrong = self._not_about(robot_id, operation_id)
+                if wrong is None:
+                    self.operated.add(robot_id)
+                return wrong
+            case OperationFailed(robot_id, reason, operation_id):
+                wrong = self._not_about(robot_id, operation_id)
+                if wrong is None:
+                    self.failed[robot_id] = reason
+                return wrong
             case _:
                 assert_never(event)
 
@@ -85,5 +99,12 @@ class Intake:
         self._book.add(order, now_ms, "SUBMITTED")
         return None
 
-    def _known(self, robot_id: str) -> tuple[str, str] | None:
-        return None if robot_id in self._robots else ("UNKNOWN_ROBOT", f"there is no truck {robot_id!r}")
+    def _not_about(self, robot_id: str, operation_id: str | UnsetType) -> tuple[str, str] | None:
+        """Whoever says twice that something is over does not end what came after it."""
+        if robot_id not in self._robots:
+            return "UNKNOWN_ROBOT", f"there is no truck {robot_id!r}"
+        now = self._under_way.get(robot_id)
+        if operation_id is UNSET or operation_id == now:
+            return None
+        about = f"{robot_id} neither loads nor unloads" if now is None else f"{robot_id} is about {now!r}"
+        return "OPERATION_NOT_UNDER_WAY", f"{about}, not about {operation_id!r}" if operation_id else about
