@@ -1,5 +1,6 @@
 """A scenario, tick by tick: tasks, traffic, trucks, and the judge that watches them. The same seed, the same digest."""
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
@@ -221,17 +222,14 @@ class Run:
         measures, done = self.measures, self.dispatch.book.done
         waits = {one: measures.waits[one].longest_ms for one in measures.waits}
         longest = sorted(max(one.values(), default=0) for one in waits.values())
-        total: dict[str, int] = {}
-        for one in measures.waits.values():
-            for code, time in one.total_ms.items():
-                total[code] = total.get(code, 0) + time
+        stood = sum((one.stood_ms for one in measures.waits.values()), Counter[str]())
         least = self.judge.least_m
         return {
             "tasksPerHour": done * HOUR_MS // max(self.world.now_ms, 1),
             "distanceM": measures.driven_um // MILLION,
             "longestWaitMs": longest[-1] if longest else 0,
             "medianLongestWaitMs": longest[len(longest) // 2] if longest else 0,
-            "waitMsByReason": dict(sorted(total.items())),
+            "waitMsByReason": dict(sorted(stood.items())),
             "refusedRoutes": measures.refused.total(),
             "alerts": sorted(measures.alerts),
             "minEnvelopeDistanceMm": None if least is None else int(least * 1000),

@@ -90,13 +90,13 @@ def _said_alike(forms: Sequence[Mapping[str, Any]]) -> list[tuple[Mapping[str, A
 def ran(form: Mapping[str, Any]) -> "RenderableType":
     """What a run came to: tasks, waiting, invariants, and what came out otherwise than expected."""
     metrics, tasks = form["metrics"], form["tasks"]
-    waits = ", ".join(f"{code} {ms / 1000:.1f} s" for code, ms in metrics["waitMsByReason"].items())
+    stood = ", ".join(f"{code} {ms / 1000:.1f} s" for code, ms in metrics["waitMsByReason"].items())
     least = metrics["minEnvelopeDistanceMm"]
     pairs = [
         ("scenario", f"{form['scenario']}, seed {form['seed']}, {form['simulatedMs'] / 1000:.0f} s"),
         ("tasks", f"{tasks['done']} done, {tasks['open']} open; {metrics['tasksPerHour']} an hour"),
         ("longest wait", f"{metrics['longestWaitMs'] / 1000:.1f} s"),
-        ("waiting", waits or "nobody waited"),
+        ("stood", stood or "nobody waited or was stopped"),
         ("nearest envelopes", "nobody came near another" if least is None else f"{least / 1000} m apart"),
         ("alerts", ", ".join(metrics["alerts"]) or "none"),
         ("invariants", ", ".join(f"{name} {one['violations']}" for name, one in form["invariants"].items())),
@@ -173,7 +173,7 @@ def versus(form: Mapping[str, Any]) -> "RenderableType":
     codes = sorted({*form["a"]["waitMsByReason"], *form["b"]["waitMsByReason"]})
     for code in codes:
         a, b = (form[side]["waitMsByReason"].get(code, 0) for side in "ab")
-        rows.append((f"waiting, {code}", f"{a} ms", f"{b} ms"))
+        rows.append((f"stood, {code}", f"{a} ms", f"{b} ms"))
     rows += [(f"differ in {name}", "", str(count)) for name, count in form["differences"].items()]
     told = [facts(head), table(("", "a, as recorded", "b"), rows)]
     return Group(*told) if first is None else Group(*told, Text(_ONE_DROVE))
