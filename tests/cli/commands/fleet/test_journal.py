@@ -204,6 +204,15 @@ def test_a_run_a_comparison_and_an_export_agree_on_how_long_trucks_stood(pendula
     assert against["a"]["waitMsByReason"] == stood
 
 
+@pytest.mark.parametrize("command", ["replay", "export"])
+def test_ticks_of_which_there_are_none_are_wrong_usage(pendula: Pendula, kept: Path, command: str) -> None:
+    ended = pendula("fleet", command, kept, "--tick", 50, "--upto", 40)
+    one = pendula("fleet", command, kept, "--tick", 50, "--upto", 50)
+
+    assert (ended.code, one.code) == (2, 0)
+    assert "--upto 40 is before --tick 50: there is no tick to look at" in ended.err
+
+
 def test_parameters_that_nobody_knows_are_refused_by_name(pendula: Pendula, kept: Path, tmp_path: Path) -> None:
     other = tmp_path / "params.yaml"
     other.write_text("refuse: false\n")

@@ -103,7 +103,7 @@ def ran(form: Mapping[str, Any]) -> "RenderableType":
         ("digest", form["digest"]),
     ]
     parts: list[RenderableType] = [facts(pairs)]
-    told = [*_stretches(form["violations"])]
+    told = [*_stretches(form["violations"]), *_not_kept(form)]
     told += [f"{one['atMs']} ms, {one['incidentId']}: {one['message']}" for one in form["incidents"]]
     parts += [Text(one) for one in told[:MOST_ROWS]]
     parts += [
@@ -206,6 +206,15 @@ def _stretches(violations: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         first, more = same[0], len(same) - 1
         again = f"; {more} more of these up to {same[-1]['atMs']} ms" if more else ""
         yield f"{first['atMs']} ms, {first['invariant']}: {first['message']}{again}"
+
+
+def _not_kept(form: Mapping[str, Any]) -> Iterator[str]:
+    """How often rules were broken in truth, where a result has only the first of it."""
+    broken = {name: one["violations"] for name, one in form["invariants"].items() if one["violations"]}
+    total, kept = sum(broken.values()), len(form["violations"])
+    if total > kept:
+        each = ", ".join(f"{name} {count}" for name, count in broken.items())
+        yield f"These are the first {kept} of {total} violations: {each}"
 
 
 _FIGURES = ("grants", "stops", "refusedRoutes", "alerts", "tasksDone")
