@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
+from re import compile as regex
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Group
@@ -279,7 +280,7 @@ def tuned(form: Mapping[str, Any]) -> "RenderableType":
             str(row["trucks"]),
             str(row["oneWayMilli"]),
             ", ".join(f"{name}={value}" for name, value in row["params"].items()),
-            "not LIVE" if row["refused"] is not None else str(row["tasksPerHour"]),
+            str(row["tasksPerHour"]) if row["refused"] is None else _refused_for(row["refused"]),
             f"{row['longestWaitMs'] // 1000} s",
         )
         for row in form["rows"]
@@ -288,5 +289,28 @@ def tuned(form: Mapping[str, Any]) -> "RenderableType":
     parts: list[RenderableType] = [table(heads, rows)]
     parts += [Text(f"- {sentence}") for sentence in form["sentences"]]
     if best is None:
-        parts.append(Text("No combination was acceptable: allow a longer wait, or try fewer trucks."))
+        parts.append(Text(f"No combination was acceptable: {_instead(form['rows'])}."))
     return Group(*parts)
+
+
+_NOT_LIVE = "MAP_NOT_LIVE"
+_CODE = regex(r"[A-Z]+(?:_[A-Z]+)+")
+
+
+def _refused_for(sentence: str) -> str:
+    """In a word why a combination may not run at all."""
+    code = _CODE.search(sentence)
+    return "not LIVE" if code is None or code[0] == _NOT_LIVE else code[0]
+
+
+def _instead(rows: Sequence[Mapping[str, Any]]) -> str:
+    """What would help, by why the rows are not acceptable."""
+    refused = {_refused_for(row["refused"]) for row in rows if row["refused"] is not None}
+    ways = []
+    if any(row["refused"] is None and not row["violations"] for row in rows):
+        ways.append("allow a longer wait")
+    if any(row["refused"] is None for row in rows) or "not LIVE" in refused:
+        ways.append("try fewer trucks")
+    if refused - {"not LIVE"}:
+        ways.append(f"correct what may not run at all ({', '.join(sorted(refused - {'not LIVE'}))})")
+    return ", or ".join(ways)
