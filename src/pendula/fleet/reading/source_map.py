@@ -5,7 +5,16 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from pendula.documents import Cursor, Document
-from pendula.fleet.model import CurveKind, Point, SourceEdge, SourceMap, SourceMember, SourceNode, SourceSection
+from pendula.fleet.model import (
+    PLAIN_KIND,
+    CurveKind,
+    Point,
+    SourceEdge,
+    SourceMap,
+    SourceMember,
+    SourceNode,
+    SourceSection,
+)
 from pendula.fleet.reading.values import HUGE, NAME_MOST, FaultCode, length, name, positive, version
 from pendula.fleet.units import micro
 
@@ -68,7 +77,7 @@ def source_map(root: Cursor) -> SourceMap:
 def _node(at: Cursor) -> SourceNode:
     it = at.object(required=("id", "x", "y"), optional=("kind", "turning"), unknown="keep")
     where = Point(_coordinate(it["x"]), _coordinate(it["y"]))
-    kind = it["kind"].text(max=NAME_MOST, default="LocationMark")
+    kind = it["kind"].text(max=NAME_MOST, default=PLAIN_KIND)
     return SourceNode(name(it["id"]), where, kind, it["turning"].boolean(default=True))
 
 
