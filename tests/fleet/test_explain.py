@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 
 from pendula.fleet import explain
-from pendula.fleet.contracts.traffic import HoldReason
+from pendula.fleet.contracts.traffic import HoldReason, Phase
 from pendula.fleet.driving.stops import Stop
 from pendula.fleet.explain import facts, sentence
 from pendula.fleet.samples import FL_STD, reference_fleet
+from pendula.fleet.scenarios import Run, shipped
 from pendula.fleet.tick import OrderKind
 from pendula.fleet.views.reasons import GOING_TO_PARK, IDLE_NO_TASK, WAITS, Reason
 from tests.fleet.health.troubled import Hall
@@ -105,3 +106,24 @@ def test_a_truck_that_still_stands_after_its_overrun_was_cleared_says_what_it_ne
         "R1 stops: it passed its stop line; its fault is cleared, and it goes on when a way from where it stands "
         "leaves the others theirs."
     )
+
+
+@pytest.mark.req("FLT-OBS-7")
+@pytest.mark.parametrize(
+    ("phase", "said"),
+    [(Phase.LOADING, "R1 is loading."), (Phase.UNLOADING, "R1 is unloading."), (Phase.TO_DROP, "R1 is on its way.")],
+)
+def test_a_truck_that_waits_for_nobody_is_at_its_work_or_on_its_way(phase: Phase, said: str) -> None:
+    told = Reason("R1", HoldReason.NONE, None, None, None, None, 0, ("R1",), ())
+
+    assert sentence(told, phase=phase) == said
+
+
+@pytest.mark.req("FLT-OBS-7")
+def test_a_fleet_that_is_asked_says_that_a_truck_is_unloading() -> None:
+    run = Run(shipped("spur"))
+    while not any(one.phase is Phase.UNLOADING for one in run.dispatch.drivers):
+        run.step()
+    busy = next(one.robot_id for one in run.dispatch.drivers if one.phase is Phase.UNLOADING)
+
+    assert run.engine.why({"robot": busy}).sentence == f"{busy} is unloading."

@@ -1,6 +1,6 @@
 """Why a truck stands or a task waits: one sentence, the facts, and what it rests on, to the truck at the root."""
 
-from pendula.fleet.contracts.traffic import HoldReason
+from pendula.fleet.contracts.traffic import HoldReason, Phase
 from pendula.fleet.driving.stops import Stop
 from pendula.fleet.tasks.dispatch import Dispatch
 from pendula.fleet.tasks.states import OVER
@@ -81,6 +81,7 @@ _CANNOT_TURN = (
     "{robot} stops: it has to turn here and cannot turn on the spot; somebody has to turn it and clear its fault"
 )
 UNDER_WAY = "UNDER_WAY"
+_WORKING = {Phase.LOADING: "{robot} is loading", Phase.UNLOADING: "{robot} is unloading"}
 
 
 def why(traffic: Traffic, dispatch: Dispatch, question: Json) -> Reason:
@@ -112,13 +113,21 @@ def truck(traffic: Traffic, dispatch: Dispatch, robot_id: str, seen: tuple[str, 
     told = traffic.why(robot_id)
     next_one, seen = told.blocker, (*seen, robot_id)
     because = () if next_one is None or next_one in seen else (truck(traffic, dispatch, next_one, seen),)
-    return Reason(told.code or UNDER_WAY, sentence(told, dispatch.not_done(robot_id)), facts(told), because)
+    return Reason(told.code or UNDER_WAY, sentence_of(told, dispatch), facts(told), because)
 
 
-def sentence(told: reasons.Reason, not_done: str | None = None) -> str:
+def sentence_of(told: reasons.Reason, dispatch: Dispatch) -> str:
+    """The sentence of a truck, with what its tasks know of it."""
+    driver = dispatch.driver(told.robot_id)
+    return sentence(told, dispatch.not_done(told.robot_id), None if driver is None else driver.shown_phase)
+
+
+def sentence(told: reasons.Reason, not_done: str | None = None, phase: Phase | None = None) -> str:
     """One sentence, with how long the truck has waited and the cycle that it keeps from closing. `not_done`: what the
-    truck failed at in a node, of which it may have said nothing itself."""
-    pattern = _SENTENCES.get(told.code or "", "{robot} is on its way")
+    truck failed at in a node, of which it may have said nothing itself; `phase`: one that stands for nobody may be at
+    its work."""
+    on_its_way = "{robot} is on its way" if phase is None else _WORKING.get(phase, "{robot} is on its way")
+    pattern = _SENTENCES.get(told.code or "", on_its_way)
     if told.code == Stop.STALE_TELEMETRY and told.unheard is not None:
         pattern = _UNHEARD[told.unheard]
     if told.code == Stop.STUCK and told.turning:

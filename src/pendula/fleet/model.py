@@ -211,6 +211,9 @@ class SourceMap(Struct, frozen=True):
 
 STATION_KINDS = frozenset({"ActionPoint"})
 PARKING_KINDS = frozenset({"ParkPoint"})
+# What a node is of which nothing is said.
+PLAIN_KIND = "LocationMark"
+NODE_KINDS = (*sorted(STATION_KINDS), PLAIN_KIND, *sorted(PARKING_KINDS))
 
 
 class CompileParams(Struct, frozen=True):

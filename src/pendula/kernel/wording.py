@@ -85,7 +85,11 @@ def suggestion(word: str, allowed: Sequence[str]) -> str:
     """` (did you mean high?)` when one of the allowed words is close, else nothing."""
     if len(word) > LONGEST_SHOWN:
         return ""
-    close = get_close_matches(word, allowed, n=1) or get_close_matches(word.lower(), allowed, n=1)
+    close = get_close_matches(word, allowed, n=1)
+    if not close:
+        # Whatever is written in capitals, here or there; of names that differ by that alone, the first.
+        folded = {one.casefold(): one for one in reversed(allowed)}
+        close = [folded[one] for one in get_close_matches(word.casefold(), folded, n=1)]
     return f" (did you mean {close[0]}?)" if close else ""
 
 

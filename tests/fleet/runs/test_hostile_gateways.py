@@ -435,7 +435,7 @@ def test_what_was_done_before_a_tick_that_failed_is_heard_in_the_next(
     done: list[str] = []
 
     def handed(came: Received) -> Received:
-        done.extend(came.done)
+        done.extend(one.robot_id for one in came.over)
         return came
 
     live.gateway.handed = handed
@@ -521,7 +521,7 @@ def test_what_was_done_is_heard_after_any_number_of_ticks_that_were_none(tmp_pat
 
     for _ in range(900):
         came = live.run.gateway.received()
-        done.extend(came.done)
+        done.extend(one if isinstance(one, str) else one.robot_id for one in came.done)
         live.gateway.handed = lambda _, came=came: came  # type: ignore[misc]
         if done:
             break

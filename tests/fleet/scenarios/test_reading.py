@@ -12,7 +12,6 @@ from pendula.fleet.scenarios import Run, ScenarioRefused, read_scenario, shipped
 from pendula.fleet.scenarios.model import TasksDone
 from pendula.fleet.simulator.faults import Fault, FaultKind
 from pendula.fleet.simulator.settings import FaultRate
-from pendula.fleet.tick import TrafficRefused
 
 PLAIN: dict[str, Any] = {
     "contractVersion": "1.0.0",
@@ -227,8 +226,60 @@ def test_only_the_truck_of_a_task_has_to_find_its_way() -> None:
 def test_a_task_of_a_truck_that_is_not_there_is_refused() -> None:
     task = {"taskId": "T", "pickNodeId": "N", "dropNodeId": "S", "robotId": "R9"}
 
-    with pytest.raises(TrafficRefused, match="names the truck 'R9', which is not in the fleet"):
+    with pytest.raises(ScenarioRefused, match="task 'T' is for 'R9', which is not a truck"):
         Run(read_scenario(from_value({**PLAIN, "tasks": [task]}), Path()))
+
+
+RELOCATED = {"robotId": "R1", "anchor": {"edgeKey": "E->W", "sM": 1}, "reason": "moved"}
+
+
+@pytest.mark.parametrize(
+    ("member", "said"),
+    [
+        (
+            {"tasks": [{"taskId": "T7", "pickNodeId": "n", "dropNodeId": "S"}]},
+            r"task 'T7' loads in 'n', which is not a node \(did you mean N\?\)",
+        ),
+        (
+            {"events": [{"atMs": 0, "type": "STAND", "robotId": "RT1", "forMs": 100}]},
+            r"there is no truck 'RT1' \(did you mean R1\?\)",
+        ),
+        (
+            {"events": [{"atMs": 0, "type": "PAUSE_ROBOT", "robotId": "r1"}]},
+            r"PAUSE_ROBOT at 0 ms cannot be done: there is no truck 'r1' \(did you mean R1\?\)",
+        ),
+        (
+            {"events": [{"atMs": 5, "type": "RELOCATE", **RELOCATED}]},
+            "RELOCATE at 5 ms cannot be done: There is no edge 'E->W' on the map",
+        ),
+        (
+            {"events": [{"atMs": 0, "type": "CANCEL_TASK"}]},
+            "CANCEL_TASK at 0 ms cannot be done: CANCEL_TASK needs taskId",
+        ),
+        ({"robots": [{"robotId": "R1", "parkNodeId": "e"}]}, r"rests in 'e', which is not a node \(did you mean E\?\)"),
+    ],
+)
+def test_what_can_never_be_done_is_told_before_anything_moves(member: dict[str, Any], said: str) -> None:
+    with pytest.raises(ScenarioRefused, match=said):
+        Run(read_scenario(from_value({**PLAIN, **member}), Path()))
+
+
+@pytest.mark.parametrize(
+    ("event", "said"),
+    [
+        (
+            {"type": "STAND", "robotId": "R1", "forMs": 100},
+            "the event comes at 1001 ms, and the scenario ends at 1000 ms",
+        ),
+        ({"type": "PAUSE_FLEET"}, "the event comes at 1001 ms, and the scenario ends at 1000 ms"),
+        ({"type": "OFLINE", "robotId": "R1", "forMs": 100}, "there is no event 'OFLINE' (did you mean OFFLINE?)"),
+    ],
+)
+def test_an_event_that_cannot_come_is_refused_at_its_place(event: dict[str, Any], said: str) -> None:
+    with pytest.raises(DocumentRefused) as refused:
+        read_scenario(from_value({**PLAIN, "events": [{"atMs": 1001, **event}]}), Path())
+
+    assert any(said in one.message and one.path.startswith("$.events[0]") for one in refused.value.faults)
 
 
 @pytest.mark.parametrize(

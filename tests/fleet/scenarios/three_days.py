@@ -23,7 +23,7 @@ from pendula.fleet.model import Point
 from pendula.fleet.runs import Recording, RingJournal, recording_disk
 from pendula.fleet.scenarios import Run, Scenario, shipped
 from pendula.fleet.scenarios.running import Road
-from pendula.fleet.tasks import OperationDone, TaskStream
+from pendula.fleet.tasks import TaskStream
 from pendula.fleet.tasks.book import REMEMBERED
 from pendula.kernel.canonical import Json
 from tests.fleet.scenarios.entries import entries
@@ -70,7 +70,7 @@ def step(run: Run) -> None:
     """A tick without the eyes of the judge."""
     now = run.world.now_ms
     heard = run.gateway.received()
-    run.road.apply(Tick(now, heard.reports, tuple(map(OperationDone, heard.done))))
+    run.road.apply(Tick(now, heard.reports, heard.over))
     orders = run.engine.orders_out
     run.gateway.announce(orders.routes)
     run.gateway.operate(orders.operations)

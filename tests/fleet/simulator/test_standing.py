@@ -13,7 +13,6 @@ from pendula.fleet.scenarios import Run, shipped
 from pendula.fleet.simulator.connection import SimulatedGateway
 from pendula.fleet.simulator.standing import standing_world
 from pendula.fleet.simulator.world import World
-from pendula.fleet.tasks import OperationDone
 
 
 def hall_with_brief_stops() -> Run:
@@ -62,7 +61,7 @@ def test_trucks_go_on_after_everything_was_restarted_again_and_again(every: int,
             run.world = begun_anew(run)
         gateway = SimulatedGateway(run.world)
         heard = gateway.received()
-        done = tuple(map(OperationDone, heard.done))
+        done = heard.over
         told = run.engine.apply(Tick(now, heard.reports, task_events=done, restarted=restarted))
         incidents += [one for one in told.events if isinstance(one, Incident)]
         orders = run.engine.orders_out

@@ -8,7 +8,16 @@ from pendula.fleet.model import Truck
 from pendula.fleet.routing.planner import OPEN, Closed, OnEdge
 from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.samples import FL_STD
-from pendula.fleet.tasks import Dispatch, DispatchParams, OperationFailed, TasksRefused, TaskStream, TruckView
+from pendula.fleet.tasks import (
+    Dispatch,
+    DispatchParams,
+    OperationDone,
+    OperationFailed,
+    TaskEvent,
+    TasksRefused,
+    TaskStream,
+    TruckView,
+)
 from pendula.fleet.tasks.drivers import Driver
 from pendula.fleet.tasks.saving import restore, saved
 from pendula.fleet.tasks.ways import Ways
@@ -120,6 +129,51 @@ def test_a_truck_whose_fault_is_cleared_does_the_operation_again() -> None:
     kinds = [one.kind for _ in range(6) for one in paper.step().operations]
 
     assert (held, kinds) == (TaskState.HELD, ["LOAD", "UNLOAD"])
+
+
+@pytest.mark.req("FLT-TASK-7")
+@pytest.mark.parametrize("over", [OperationDone("R1", "T/LOAD"), OperationFailed("R1", "no pallet", "T/LOAD")])
+def test_what_is_said_of_an_operation_that_is_over_changes_nothing_of_the_next(over: TaskEvent) -> None:
+    paper = Paper(robots=ONE)
+    paper.busy = {"R1"}
+    paper.submit("T", pick="N", drop="N")
+    paper.until(Phase.LOADING)
+    paper.step(OperationDone("R1", "T/LOAD"))
+    refused = paper.step(over).refused
+
+    assert [one.code for one in refused] == ["OPERATION_NOT_UNDER_WAY"]
+    assert refused[0].message == "R1 is about 'T/UNLOAD', not about 'T/LOAD'"
+    assert (paper.phase("R1"), paper.state("T")) == (Phase.UNLOADING, TaskState.IN_PROGRESS)
+
+
+@pytest.mark.req("FLT-TASK-7", "FLT-TASK-12")
+def test_an_operation_that_is_done_again_has_another_name_and_the_first_ends_it_no_more() -> None:
+    paper = Paper(robots=ONE)
+    paper.busy = {"R1"}
+    paper.submit("T")
+    paper.until(Phase.LOADING)
+    paper.step(OperationFailed("R1", "nothing on the fork", "T/LOAD"))
+    paper.dispatch.cleared("R1")
+    again = [one.operation_id for one in paper.step().operations]
+    paper.step(OperationDone("R1", "T/LOAD"))
+    late = paper.phase("R1")
+    paper.step(OperationDone("R1", "T/LOAD/2"))
+
+    assert (again, late, paper.phase("R1")) == (["T/LOAD/2"], Phase.LOADING, Phase.TO_DROP)
+
+
+@pytest.mark.req("FLT-TASK-7")
+def test_who_loads_in_place_of_a_truck_that_was_removed_has_an_operation_of_another_name() -> None:
+    paper = Paper()
+    paper.busy = {"R1", "R2"}
+    paper.submit("T")
+    paper.step()
+    first = next(one.robot_id for one in paper.dispatch.operations())
+    paper.dispatch.removed(first)
+    other = {"R1": "R2", "R2": "R1"}[first]
+    paper.until(Phase.LOADING, other)
+
+    assert [one.operation_id for one in paper.dispatch.operations()] == ["T/LOAD/2"]
 
 
 @pytest.mark.req("FLT-TASK-12")

@@ -155,6 +155,12 @@ def _too_far(what: str, **details: str) -> Finding:
     return finding(Code.MAP_INVALID_GEOMETRY, message, "move the origin of the map", **details)
 
 
+def _meant(direction: str) -> str:
+    """What somebody meant who speaks of directions in other words."""
+    two_ways = direction.casefold().startswith(("bi", "two", "dual"))
+    return f" (did you mean {Direction.BOTH}?)" if two_ways else suggestion(direction, tuple(Direction))
+
+
 def _drafts(edge: SourceEdge, places: dict[str, Point], params: CompileParams, findings: list[Finding]) -> list[_Draft]:
     """The one or two directed edges of a source edge; none, with findings, where it cannot be used."""
     before = len(findings)
@@ -165,9 +171,12 @@ def _drafts(edge: SourceEdge, places: dict[str, Point], params: CompileParams, f
         )
     if edge.style not in list(MoveStyle):
         message = f"edge {edge.id!r} has the movestyle {edge.style!r}; it must be forward or backward"
+        message += suggestion(edge.style, tuple(MoveStyle))
         findings.append(finding(Code.INVALID_DIRECTION, message, "correct the movestyle", edge=edge.id))
     if edge.direction not in list(Direction):
-        message = f"edge {edge.id!r} has the direction {edge.direction!r}; it must be one of {', '.join(Direction)}"
+        near = _meant(edge.direction)
+        every = ", ".join(Direction)
+        message = f"edge {edge.id!r} has the direction {edge.direction!r}; it must be one of {every}{near}"
         findings.append(finding(Code.INVALID_DIRECTION, message, "correct the direction", edge=edge.id))
     if edge.start == edge.end:
         message = f"edge {edge.id!r} begins and ends in {edge.start!r}"

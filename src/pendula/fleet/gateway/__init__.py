@@ -3,11 +3,13 @@
 protocol          `Gateway`: what goes out and what comes in
 registration      which trucks are let in: those that can be stopped
 selection         what a truck is told, by what it can do
+operations        which operation is meant where only a truck is named
 reception         what it hands over, made fit to be decided upon
 acknowledgements  newest commands only, and a watchdog for trucks that have none
 """
 
 from pendula.fleet.gateway.acknowledgements import Outbox
+from pendula.fleet.gateway.operations import ToldOperations
 from pendula.fleet.gateway.protocol import Gateway, Received
 from pendula.fleet.gateway.reception import GatewayFailed, heard
 from pendula.fleet.gateway.registration import Capability, RobotRefused, register
@@ -21,6 +23,7 @@ __all__ = [
     "Received",
     "RobotRefused",
     "Selected",
+    "ToldOperations",
     "abilities",
     "heard",
     "register",

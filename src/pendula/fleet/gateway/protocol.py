@@ -11,15 +11,21 @@ from msgspec import Struct
 
 from pendula.fleet.contracts.traffic import RollingTargetCommand
 from pendula.fleet.routing.route_plan import RoutePlan
-from pendula.fleet.tasks import Operation
+from pendula.fleet.tasks import Operation, OperationDone
 from pendula.fleet.tick.observing import TruckReport
 
 
 class Received(Struct, frozen=True):
-    """What came in since it was last asked for. `done`: trucks that have finished loading or unloading."""
+    """What came in since it was last asked for. `done`: operations that are over; the name of a truck alone stands for
+    the one that its gateway was told last."""
 
     reports: tuple[TruckReport, ...] = ()
-    done: tuple[str, ...] = ()
+    done: tuple[str | OperationDone, ...] = ()
+
+    @property
+    def over(self) -> tuple[OperationDone, ...]:
+        """What is done, as it was said."""
+        return tuple([OperationDone(one) if isinstance(one, str) else one for one in self.done])
 
 
 class Gateway(Protocol):
@@ -31,7 +37,7 @@ class Gateway(Protocol):
         """Makes routes known that commands will name. A truck that follows `pathSlice` alone needs none."""
 
     def operate(self, operations: Sequence[Operation]) -> None:
-        """Has trucks load or unload in the node they stand in."""
+        """Has trucks load or unload in the node they stand in. One with an id that is known was told before."""
 
     def received(self) -> Received:
         """What came in, each report once or again; whoever reads them drops what is old."""

@@ -9,6 +9,7 @@ import msgspec
 
 from pendula.fleet.gateway.protocol import Received
 from pendula.fleet.model import NAME_BYTES
+from pendula.fleet.tasks import OperationDone
 from pendula.fleet.tick.observing import TruckReport, unreadable
 from pendula.kernel.errors import InputRefused
 
@@ -31,8 +32,20 @@ def heard(handed: object) -> Received:
             raise GatewayFailed(f"{name} of received() is a tuple, not {type(value).__name__}", problem=name)
         if len(value) > MOST_REPORTS:
             raise GatewayFailed(f"{name} of received() has {len(value)} entries; at most {MOST_REPORTS}", problem=name)
-    done = tuple(one for one in handed.done if is_name(one))
+    done = tuple(told for one in handed.done if (told := _over(one)) is not None)
     return Received(tuple(map(_read, handed.reports)), done)
+
+
+def _over(one: object) -> str | OperationDone | None:
+    """A truck or an operation that can be written down; None for anything else, which nothing can be done about."""
+    if isinstance(one, str):
+        return one if is_name(one) else None
+    try:
+        told = msgspec.convert(msgspec.to_builtins(one), OperationDone)
+        msgspec.json.encode(told)
+    except Exception:
+        return None
+    return told
 
 
 def _read(report: object) -> TruckReport:

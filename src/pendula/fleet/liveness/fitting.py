@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pendula.fleet.model import Code, Finding, Fleet, Stream, Truck, finding
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.trucks.profiles import RobotProfile, hash_of
+from pendula.kernel.wording import suggestion
 
 
 def fleet_findings(site: CompiledMap, fleet: Fleet, profiles: Sequence[RobotProfile]) -> list[Finding]:
@@ -24,9 +25,11 @@ def fleet_findings(site: CompiledMap, fleet: Fleet, profiles: Sequence[RobotProf
         seen.add(truck.robot_id)
         if truck.profile_id not in names:
             message = f"truck {truck.robot_id!r} has the unknown profile {truck.profile_id!r}"
+            message += suggestion(truck.profile_id, sorted(names))
             findings.append(finding(Code.PROFILE_MISSING_FIELD, message, "add the profile", robotId=truck.robot_id))
         if truck.park_node_id not in known:
             message = f"the rest node {truck.park_node_id!r} of truck {truck.robot_id!r} is not a node"
+            message += suggestion(truck.park_node_id, tuple(known))
             findings.append(
                 finding(Code.MISSING_PARKING_NODE, message, "name an existing node", robotId=truck.robot_id)
             )
@@ -34,10 +37,12 @@ def fleet_findings(site: CompiledMap, fleet: Fleet, profiles: Sequence[RobotProf
         for name in (*stream.pick_node_ids, *stream.drop_node_ids):
             if name not in known:
                 message = f"stream {stream.stream_id!r} names {name!r}, which is not a node"
+                message += suggestion(name, tuple(known))
                 findings.append(finding(Code.MISSING_PICK_DROP_NODE, message, "name an existing node", nodeId=name))
         for name in stream.robot_ids:
             if name not in seen:
                 message = f"stream {stream.stream_id!r} names the truck {name!r}, which is not in the fleet"
+                message += suggestion(name, sorted(seen))
                 findings.append(finding(Code.MAP_PARSE_ERROR, message, "name a truck of the fleet", robotId=name))
     return findings
 

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from pendula.documents import Cursor, Document
 from pendula.fleet.model import (
     NAME_MOST,
+    PLAIN_KIND,
     CurveKind,
     Point,
     SourceEdge,
@@ -77,7 +78,7 @@ def source_map(root: Cursor) -> SourceMap:
 def _node(at: Cursor) -> SourceNode:
     it = at.object(required=("id", "x", "y"), optional=("kind", "turning"), unknown="keep")
     where = Point(_coordinate(it["x"]), _coordinate(it["y"]))
-    kind = it["kind"].text(max=NAME_MOST, default="LocationMark")
+    kind = it["kind"].text(max=NAME_MOST, default=PLAIN_KIND)
     return SourceNode(name(it["id"]), where, kind, it["turning"].boolean(default=True))
 
 

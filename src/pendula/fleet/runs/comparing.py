@@ -18,7 +18,7 @@ from pendula.fleet.engine import FleetEngine, read_config
 from pendula.fleet.events import AlertRaised, FleetEvent, Granted, RouteRefused, TaskMoved
 from pendula.fleet.runs.reading import moments
 from pendula.fleet.saving import with_params
-from pendula.fleet.views.reasons import code_of
+from pendula.fleet.views.reasons import code_of, stands_for
 from pendula.kernel.canonical import Json
 from pendula.kernel.journal import Journal
 from pendula.kernel.replay import NotReplayable
@@ -40,7 +40,7 @@ class Difference(Struct, frozen=True, rename="camel"):
 class Figures(Struct):
     """What a set of parameters came to."""
 
-    waits: Counter[str]
+    stood_ms: Counter[str]
     grants: int = 0
     stops: int = 0
     refused_routes: int = 0
@@ -50,8 +50,9 @@ class Figures(Struct):
     def note(self, engine: FleetEngine, events: Sequence[FleetEvent]) -> None:
         period = engine.config.traffic.tick_period_ms
         for one in engine.traffic.records:
-            if one.waiting is not None:
-                self.waits[one.waiting.code] += period
+            code = stands_for(one)
+            if code is not None:
+                self.stood_ms[code] += period
         self.stops += sum(one.mode is CommandMode.STOP for one in engine.orders_out.commands)
         for event in events:
             match event:
@@ -68,7 +69,7 @@ class Figures(Struct):
 
     def form(self) -> dict[str, Any]:
         return {
-            "waitMsByReason": dict(sorted(self.waits.items())),
+            "waitMsByReason": dict(sorted(self.stood_ms.items())),
             "grants": self.grants,
             "stops": self.stops,
             "refusedRoutes": self.refused_routes,

@@ -13,6 +13,7 @@ from msgspec import UNSET
 from pendula.fleet.commands import Tick
 from pendula.fleet.contracts.traffic import OperatorAction
 from pendula.fleet.events import FleetEvent
+from pendula.fleet.gateway.operations import ToldOperations
 from pendula.fleet.gateway.protocol import Gateway, Received
 from pendula.fleet.gateway.reception import heard
 from pendula.fleet.gateway.registration import register
@@ -46,7 +47,8 @@ class Manager:
         # What went wrong and was not told yet, operations that are done and are in no tick yet, and whether routes and
         # operations may not have reached the trucks.
         self._news: str | None = None
-        self._done: tuple[str, ...] = ()
+        self._done: tuple[OperationDone, ...] = ()
+        self._told = ToldOperations()
         self._again = False
 
     def tick(
@@ -66,9 +68,10 @@ class Manager:
         before, self.trouble = self.trouble, None
         began = self._now_ms()
         came = self._received()
-        done = tuple(dict.fromkeys((*self._done, *came.done)))
+        over = self._told.named(came.done)
+        done = tuple(dict.fromkeys((*self._done, *over)))
         news = UNSET if self._news is None else self._news
-        events = (*task_events, *map(OperationDone, done))
+        events = (*task_events, *done)
         tick = Tick(began, came.reports, events, operator_actions=tuple(actions), gateway=news)
         # Where the tick is refused, as no tick or by the engine, nothing is decided and all of it is heard in the next.
         self._done = done
@@ -82,7 +85,7 @@ class Manager:
             return outcome
         except EngineDefect:
             # One that made a tick fail twice is not tried for ever: the operation ends with its time.
-            self._done = came.done
+            self._done = over
             self.withheld += 1
             return None
         finally:
@@ -103,6 +106,7 @@ class Manager:
         try:
             self._gateway.announce(told.routes)
             self._gateway.operate(told.operations)
+            self._told.note(told.operations)
             self._again = False
             late = self._now_ms() - began > 2 * engine.config.traffic.tick_period_ms
             if late or not orders.commands:

@@ -18,7 +18,7 @@ from pendula.fleet.simulator.world import World
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.tick import TickOutputs
 from pendula.fleet.trucks.envelope import brakes_um, braking_um
-from pendula.fleet.views.reasons import code_of
+from pendula.fleet.views.reasons import code_of, stands_for
 from pendula.fleet.views.swings import Swings
 
 # What is checked from outside, tick by tick; everything else traffic asserts itself.
@@ -40,10 +40,12 @@ class Breach:
 
 @dataclass(slots=True)
 class Waits:
-    """How a truck waited: the longest time on end for every reason, and how often it changed between go and hold."""
+    """How a truck waited for others: the longest time on end for every reason, and how often it changed between go and
+    hold. `stood_ms`: how long it stood with which code, whether it waited or was stopped."""
 
     longest_ms: Counter[str] = field(default_factory=Counter)
     total_ms: Counter[str] = field(default_factory=Counter)
+    stood_ms: Counter[str] = field(default_factory=Counter)
     changes: int = 0
     mode: CommandMode | None = None
 
@@ -132,6 +134,9 @@ class Measures:
         if record.stop_code is not None:
             first, _ = self.stops.get((record.robot_id, record.stop_code), (now_ms, now_ms))
             self.stops[record.robot_id, record.stop_code] = first, now_ms
+        stands = stands_for(record)
+        if stands is not None:
+            one.stood_ms[stands] += self.params.tick_period_ms
         if record.waiting is not None and code is not None and since is not None:
             one.longest_ms[code] = max(one.longest_ms[code], now_ms - since)
             one.total_ms[code] += self.params.tick_period_ms

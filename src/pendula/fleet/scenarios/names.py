@@ -1,12 +1,14 @@
 """Names in a scenario that are there twice, or not at all: told before anything moves.
 
-Picks and drops are looked at with the fleet (`liveness`); this is about everything else that a scenario names.
+Picks and drops of streams are looked at with the fleet (`liveness`); this is about everything else that a scenario
+names, and about what people are to do that can never be done.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from msgspec import Struct, structs
+from msgspec import UNSET, Struct, structs
 
+from pendula.fleet.operators.actions import refused
 from pendula.fleet.scenarios.model import OnLane, Scenario
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.units import plain
@@ -38,14 +40,41 @@ def wrong_names(scenario: Scenario, site: CompiledMap) -> list[str]:
         *_twice("streams", (one.stream_id for one in scenario.streams)),
         *_twice("tasks", (one.task_id for one in scenario.tasks)),
         *_of_robots(scenario, site),
+        *_of_tasks(scenario, known),
         *(f"there is no node {one!r} to limit" for one in scenario.dispatch.node_limits if one not in known["node"]),
         *(
-            f"there is no {kind} {name!r}"
+            f"there is no {kind} {name!r}{suggestion(name, sorted(known[kind]))}"
             for one in (*scenario.task_events, *scenario.events, *scenario.routes, *scenario.expect)
             for kind, name in _named(one)
             if name not in known[kind]
         ),
+        *_of_people(scenario, site, known["truck"]),
     ]
+
+
+def _of_tasks(scenario: Scenario, known: Mapping[str, Collection[str]]) -> Iterator[str]:
+    for one in scenario.tasks:
+        for does, node in (("loads", one.pick_node_id), ("unloads", one.drop_node_id)):
+            if node not in known["node"]:
+                near = suggestion(node, sorted(known["node"]))
+                yield f"task {one.task_id!r} {does} in {node!r}, which is not a node{near}"
+        for name in one.robot_ids:
+            if name not in known["truck"]:
+                near = suggestion(name, sorted(known["truck"]))
+                yield f"task {one.task_id!r} is for {name!r}, which is not a truck{near}"
+
+
+def _of_people(scenario: Scenario, site: CompiledMap, trucks: Collection[str]) -> Iterator[str]:
+    """Actions that would be refused whenever they came."""
+    for one in scenario.actions:
+        no = refused(one, site)
+        what = f"{one.type} at {one.ts} ms cannot be done"
+        if no is not None:
+            edge = "" if one.anchor is UNSET else one.anchor.edgeKey
+            near = suggestion(edge, tuple(site.edge_number)) if no.code == "UNKNOWN_PLACE" else ""
+            yield f"{what}: {no.message}{near}"
+        elif one.robotId is not UNSET and one.robotId not in trucks:
+            yield f"{what}: there is no truck {one.robotId!r}{suggestion(one.robotId, sorted(trucks))}"
 
 
 def _twice(what: str, names: Iterable[str]) -> Iterator[str]:
@@ -61,11 +90,14 @@ def _of_robots(scenario: Scenario, site: CompiledMap) -> Iterator[str]:
     for one in scenario.robots:
         if one.profile_id not in profiles:
             known = ", ".join(sorted(profiles))
-            yield f"truck {one.robot_id!r} has the profile {one.profile_id!r}, which is not given; given are {known}"
+            told = f"truck {one.robot_id!r} has the profile {one.profile_id!r}, which is not given; given are {known}"
+            yield told + suggestion(one.profile_id, sorted(profiles))
         if one.park_node_id not in nodes:
-            yield f"truck {one.robot_id!r} rests in {one.park_node_id!r}, which is not a node"
+            near = suggestion(one.park_node_id, tuple(nodes))
+            yield f"truck {one.robot_id!r} rests in {one.park_node_id!r}, which is not a node{near}"
         elif one.start_node_id not in nodes:
-            yield f"truck {one.robot_id!r} begins in {one.start_node_id!r}, which is not a node"
+            near = suggestion(one.start_node_id, tuple(nodes))
+            yield f"truck {one.robot_id!r} begins in {one.start_node_id!r}, which is not a node{near}"
         if one.anchor is not None:
             yield from _of_anchor(one.robot_id, one.anchor, site)
 

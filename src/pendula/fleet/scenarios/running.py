@@ -1,5 +1,6 @@
 """A scenario, tick by tick: tasks, traffic, trucks, and the judge that watches them. The same seed, the same digest."""
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
@@ -14,7 +15,7 @@ from pendula.fleet.compiler.compile import compile_map
 from pendula.fleet.contracts.traffic import OperatorAction, Phase
 from pendula.fleet.engine import FleetEngine, OrdersOut, config_form
 from pendula.fleet.events import FleetEvent
-from pendula.fleet.gateway import Gateway, Selected, abilities, register
+from pendula.fleet.gateway import Gateway, Selected, ToldOperations, abilities, register
 from pendula.fleet.network.transitions import truck_yaw
 from pendula.fleet.pictures.moment import ShownTruck
 from pendula.fleet.routing.planner import Anchor, AtNode, OnEdge
@@ -87,6 +88,7 @@ class Run:
         self.world = World(self.site, starts, scenario.world, scenario.seed)
         # The way to the trucks of this world; whoever connects real ones puts another in its place.
         self.gateway: Gateway = SimulatedGateway(self.world)
+        self._told = ToldOperations()
         self._can = abilities(self.engine.traffic.records)
         names = tuple(one.robot_id for one in self.robots)
         self._number = {name: number for number, name in enumerate(names)}
@@ -220,17 +222,14 @@ class Run:
         measures, done = self.measures, self.dispatch.book.done
         waits = {one: measures.waits[one].longest_ms for one in measures.waits}
         longest = sorted(max(one.values(), default=0) for one in waits.values())
-        total: dict[str, int] = {}
-        for one in measures.waits.values():
-            for code, time in one.total_ms.items():
-                total[code] = total.get(code, 0) + time
+        stood = sum((one.stood_ms for one in measures.waits.values()), Counter[str]())
         least = self.judge.least_m
         return {
             "tasksPerHour": done * HOUR_MS // max(self.world.now_ms, 1),
             "distanceM": measures.driven_um // MILLION,
             "longestWaitMs": longest[-1] if longest else 0,
             "medianLongestWaitMs": longest[len(longest) // 2] if longest else 0,
-            "waitMsByReason": dict(sorted(total.items())),
+            "waitMsByReason": dict(sorted(stood.items())),
             "refusedRoutes": measures.refused.total(),
             "alerts": sorted(measures.alerts),
             "minEnvelopeDistanceMm": None if least is None else int(least * 1000),
@@ -248,18 +247,19 @@ class Run:
         self._people = self._people[len(due) :]
         return tuple(due)
 
-    def _task_events(self, now_ms: int, done: tuple[str, ...]) -> tuple[TaskEvent, ...]:
+    def _task_events(self, now_ms: int, done: tuple[str | OperationDone, ...]) -> tuple[TaskEvent, ...]:
         """Goods, room and tasks whose time has come, and what trucks report done."""
         events: list[TaskEvent] = []
         while self._later and self._later[0][0] <= now_ms:
             events.append(self._later.pop(0)[1])
-        return (*events, *map(OperationDone, done))
+        return (*events, *self._told.named(done))
 
     def _carry_out(self, orders: OrdersOut) -> None:
         """What the engine decided reaches the trucks, each in its own time."""
         gateway = self.gateway
         gateway.announce(orders.routes)
         gateway.operate(orders.operations)
+        self._told.note(orders.operations)
         gateway.send(Selected(orders.aims, self._can))
 
     def _discs(self, outputs: TickOutputs) -> list[Disc]:

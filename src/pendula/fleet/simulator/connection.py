@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 
+from msgspec import UNSET
+
 from pendula.fleet.contracts.traffic import RollingTargetCommand
 from pendula.fleet.gateway.protocol import Received
 from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.simulator.world import Telemetry, World
 from pendula.fleet.targets.rolling_target import Told
-from pendula.fleet.tasks import Operation
+from pendula.fleet.tasks import Operation, OperationDone
 from pendula.fleet.tick.observing import TruckReport
 
 
@@ -17,6 +19,8 @@ class SimulatedGateway:
     def __init__(self, world: World) -> None:
         self._world = world
         self._number = {name: number for number, name in enumerate(world.robot_ids)}
+        # What trucks are about in nodes; one that was about it before this was made is not known by name.
+        self._about: dict[int, str] = {}
 
     def send(self, commands: Sequence[RollingTargetCommand]) -> None:
         if isinstance(commands, Told):
@@ -33,15 +37,20 @@ class SimulatedGateway:
 
     def operate(self, operations: Sequence[Operation]) -> None:
         for one in operations:
-            self._world.operate(self._number[one.robot_id], one.duration_ms, one.kind == "LOAD")
+            number = self._number[one.robot_id]
+            self._about[number] = one.operation_id
+            self._world.operate(number, one.duration_ms, one.kind == "LOAD")
 
     def received(self) -> Received:
         # First what is done: a truck that has just unloaded says so in its report too.
-        done = tuple(self._world.robot_ids[truck] for truck in self._world.operated())
+        done = tuple(self._done(truck) for truck in self._world.operated())
         reports = []
         for truck, seen in enumerate(self._world.latest):
             reports += [self._report(truck, one) for one in (*self._world.take_bad(truck), seen)]
         return Received(tuple(reports), done)
+
+    def _done(self, truck: int) -> OperationDone:
+        return OperationDone(self._world.robot_ids[truck], self._about.get(truck, UNSET))
 
     def _report(self, truck: int, seen: Telemetry) -> TruckReport:
         return TruckReport(

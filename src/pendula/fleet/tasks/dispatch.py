@@ -101,7 +101,9 @@ class Dispatch:
         """What trucks do next; the routes that are to be admitted for it. `trucks` are all, in their order."""
         tours = self._tours
         tours.now_ms, self._ways.views = now_ms, trucks
-        intake = Intake(self.site, self.book, self._numbers, self.params, self._unserved)
+        intake = Intake(
+            self.site, self.book, self._numbers, self.params, undoable=self._unserved, under_way=self._under_way()
+        )
         intake.take(events, now_ms)
         self.book.make(now_ms)
         self.book.look(now_ms)
@@ -185,6 +187,11 @@ class Dispatch:
         busy = ((one, one.task) for one in self.drivers if one.phase in OPERATING and not one.faulty)
         return tuple(self._tours.operation(one, task) for one, task in busy if task is not None)
 
+    def _under_way(self) -> dict[str, str]:
+        """What trucks are about in nodes, by its name, also where they have failed at it."""
+        busy = ((one, one.task) for one in self.drivers if one.phase in OPERATING)
+        return {one.robot_id: self._tours.operation(one, task).operation_id for one, task in busy if task is not None}
+
     def tasks(self) -> list[Task]:
         """Those that are not over, in the order in which they came."""
         return list(self.book.open.values())
@@ -250,6 +257,8 @@ class Dispatch:
     def removed(self, robot_id: str) -> None:
         """A truck is gone for good: what it had loaded has failed, what not somebody else may take."""
         driver = self.drivers[self._numbers[robot_id]]
+        if driver.phase in OPERATING and driver.task is not None:
+            driver.task.begin_again()
         task, driver.task, driver.gone, driver.phase = driver.task, None, True, Phase.IDLE
         if task is not None:
             begun = task.loaded or task.state is TaskState.HELD
@@ -280,6 +289,8 @@ def _go_on_from_elsewhere(driver: Driver, route: RoutePlan) -> None:
     way again, and does in the node it comes to what it was about there."""
     driver.route = driver.kept = route
     driver.admitted, driver.rejected, driver.anchor, driver.called_off = True, None, None, False
+    if driver.phase in OPERATING and driver.task is not None:
+        driver.task.begin_again()
     under_way = {Phase.IDLE: Phase.TO_PARK, Phase.LOADING: Phase.TO_PICK, Phase.UNLOADING: Phase.TO_DROP}
     driver.phase = under_way.get(driver.phase, driver.phase)
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import assert_never
 
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from pendula.fleet.site.compiled_map import CompiledMap
@@ -42,8 +43,8 @@ def stream_faults(site: CompiledMap, stream: TaskStream, params: DispatchParams)
 
 
 class Intake:
-    """The events of one step. `operated`: trucks that have loaded or unloaded; `failed`: those that could not, and
-    why."""
+    """The events of one step. `under_way`: the operations that trucks are about; `operated`: trucks that have loaded or
+    unloaded; `failed`: those that could not, and why."""
 
     def __init__(
         self,
@@ -51,14 +52,17 @@ class Intake:
         book: TaskBook,
         robots: Mapping[str, int],
         params: DispatchParams,
+        *,
         undoable: Callable[[TaskStream], list[str]],
+        under_way: Mapping[str, str],
     ) -> None:
-        """`undoable`: why no truck can serve a stream."""
+        """`undoable`: why no truck can serve a stream; `under_way`: the operation that each truck is about."""
         self._site = site
         self._book = book
         self._robots = robots
         self._params = params
         self._undoable = undoable
+        self._under_way = under_way
         self.operated: set[str] = set()
         self.failed: dict[str, str] = {}
         self.refused: list[RefusedEvent] = []
@@ -83,12 +87,16 @@ class Intake:
                 return self._set(stream)
             case StreamEnded(stream_id):
                 return self._end(stream_id, now_ms)
-            case OperationDone(robot_id):
-                self.operated.add(robot_id)
-                return self._known(robot_id)
-            case OperationFailed(robot_id, reason):
-                self.failed[robot_id] = reason
-                return self._known(robot_id)
+            case OperationDone(robot_id, operation_id):
+                wrong = self._not_about(robot_id, operation_id)
+                if wrong is None:
+                    self.operated.add(robot_id)
+                return wrong
+            case OperationFailed(robot_id, reason, operation_id):
+                wrong = self._not_about(robot_id, operation_id)
+                if wrong is None:
+                    self.failed[robot_id] = reason
+                return wrong
             case _:
                 assert_never(event)
 
@@ -145,5 +153,12 @@ class Intake:
         self._book.set_stream(replace(flow.told, last_ms=now_ms - 1), len(self._robots))
         return None
 
-    def _known(self, robot_id: str) -> tuple[str, str] | None:
-        return None if robot_id in self._robots else ("UNKNOWN_ROBOT", f"there is no truck {robot_id!r}")
+    def _not_about(self, robot_id: str, operation_id: str | UnsetType) -> tuple[str, str] | None:
+        """Whoever says twice that something is over does not end what came after it."""
+        if robot_id not in self._robots:
+            return "UNKNOWN_ROBOT", f"there is no truck {robot_id!r}"
+        now = self._under_way.get(robot_id)
+        if operation_id is UNSET or operation_id == now:
+            return None
+        about = f"{robot_id} neither loads nor unloads" if now is None else f"{robot_id} is about {now!r}"
+        return "OPERATION_NOT_UNDER_WAY", f"{about}, not about {operation_id!r}" if operation_id else about

@@ -3,7 +3,7 @@
 Times are milliseconds, positions micrometres along a route. Nodes have their names here: numbers are the site's.
 """
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from pendula.fleet.contracts.traffic import TaskState
 from pendula.fleet.routing.route_plan import RoutePlan
@@ -85,14 +85,16 @@ class StreamEnded(Struct, frozen=True, rename="camel", tag="streamEnded"):
 
 
 class OperationDone(Struct, frozen=True, rename="camel", tag="operationDone"):
-    """A truck has loaded or unloaded."""
+    """A truck has loaded or unloaded. Without an operation it is the one that the truck is about."""
 
     robot_id: str
+    operation_id: str | UnsetType = UNSET
 
 
 class OperationFailed(Struct, frozen=True, rename="camel", tag="operationFailed"):
     robot_id: str
     reason: str
+    operation_id: str | UnsetType = UNSET
 
 
 TaskEvent = (
@@ -132,12 +134,13 @@ class TruckView(Struct, frozen=True, gc=False):
 
 
 class Operation(Struct, frozen=True):
-    """A truck is to load or to unload in the node it stands in."""
+    """A truck is to load or to unload in the node it stands in. What is to be done again has another id."""
 
     robot_id: str
     kind: str
     node_id: str
     duration_ms: int
+    operation_id: str
 
 
 class Transition(Struct, frozen=True):

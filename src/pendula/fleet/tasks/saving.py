@@ -13,6 +13,7 @@ from pendula.fleet.tasks.book import Lines, Task, TaskBook
 from pendula.fleet.tasks.dispatch import Dispatch
 from pendula.fleet.tasks.drivers import Driver
 from pendula.fleet.tasks.model import TaskStream
+from pendula.fleet.tasks.stock import Claims
 from pendula.fleet.tick.saving import SavedRoute, plan_of, route_form
 
 # Members of a driver with a form of their own, and those that follow from the fleet.
@@ -59,8 +60,8 @@ def saved(dispatch: Dispatch) -> Any:
         flows={name: (one.made, one.open) for name, one in book.flows.items()},
         goods=stock.goods,
         room=stock.room,
-        picks={node: claims for node, claims in stock.picks.items() if claims},
-        drops={node: claims for node, claims in stock.drops.items() if claims},
+        picks={node: [*claims] for node, claims in stock.picks.items() if claims},
+        drops={node: [*claims] for node, claims in stock.drops.items() if claims},
         open=tuple(book.open.values()),
         watched=tuple(book.watched),
         ready=tuple(book.ready),
@@ -128,7 +129,9 @@ def _restore_book(book: TaskBook, told: SavedDispatch, trucks: int) -> None:
     for name, (made, open_) in told.flows.items():
         book.flows[name].made, book.flows[name].open = made, open_
     stock = book.stock
-    stock.goods, stock.room, stock.picks, stock.drops = told.goods, told.room, told.picks, told.drops
+    stock.goods, stock.room = told.goods, told.room
+    stock.picks = {node: Claims(claims) for node, claims in told.picks.items()}
+    stock.drops = {node: Claims(claims) for node, claims in told.drops.items()}
     book.open = {one.task_id: one for one in told.open}
     book.watched = {name: book.open[name] for name in told.watched}
     book.ready = {name: book.open[name] for name in told.ready}

@@ -1,19 +1,53 @@
 """Goods and room as they were reported, node by node, and who claims them: the oldest claim is the first served."""
 
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass, field
+from itertools import islice
 
 from pendula.fleet.tasks.model import TaskOrder
 
 
+class Claims:
+    """Ids of tasks that claim what a node has, in the order in which they came."""
+
+    def __init__(self, task_ids: Iterable[str] = ()) -> None:
+        self._ids = dict.fromkeys(task_ids)
+        # Thousands ask in every step who is among the first: found once, until there are others or more.
+        self._first: Set[str] = frozenset()
+        self._counted: int | None = None
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._ids)
+
+    def __contains__(self, task_id: object) -> bool:
+        return task_id in self._ids
+
+    def add(self, task_id: str) -> None:
+        self._ids[task_id] = None
+        self._counted = None
+
+    def remove(self, task_id: str) -> None:
+        del self._ids[task_id]
+        self._counted = None
+
+    def is_among_first(self, task_id: str, count: int) -> bool:
+        if self._counted != count:
+            self._first, self._counted = frozenset(islice(self._ids, count)), count
+        return task_id in self._first
+
+
 @dataclass(slots=True)
 class Stock:
-    """`goods` and `room` are counts of nodes; a node of which nothing was reported has none. Claims are ids of tasks in
-    the order in which they came. `limits`: how many tasks at most may be under way to a node at a time."""
+    """`goods` and `room` are counts of nodes; a node of which nothing was reported has none. `limits`: how
+    many tasks at most may be under way to a node at a time."""
 
     goods: dict[str, int] = field(default_factory=dict)
     room: dict[str, int] = field(default_factory=dict)
-    picks: dict[str, list[str]] = field(default_factory=dict)
-    drops: dict[str, list[str]] = field(default_factory=dict)
+    picks: dict[str, Claims] = field(default_factory=dict)
+    drops: dict[str, Claims] = field(default_factory=dict)
     limits: dict[str, int] = field(default_factory=dict)
 
     def has_goods(self, node: str) -> bool:
@@ -25,14 +59,16 @@ class Stock:
 
     def has_goods_for(self, order: TaskOrder) -> bool:
         """Whether there are goods for a task that claimed them: for it and for all that were before it."""
-        return self.goods.get(order.pick_node_id, 0) > self.picks[order.pick_node_id].index(order.task_id)
+        node = order.pick_node_id
+        return self.picks[node].is_among_first(order.task_id, self.goods.get(node, 0))
 
     def has_room_for(self, order: TaskOrder) -> bool:
-        return self.room.get(order.drop_node_id, 0) > self.drops[order.drop_node_id].index(order.task_id)
+        node = order.drop_node_id
+        return self.drops[node].is_among_first(order.task_id, self.room.get(node, 0))
 
     def claim(self, order: TaskOrder) -> None:
-        self.picks.setdefault(order.pick_node_id, []).append(order.task_id)
-        self.drops.setdefault(order.drop_node_id, []).append(order.task_id)
+        self.picks.setdefault(order.pick_node_id, Claims()).add(order.task_id)
+        self.drops.setdefault(order.drop_node_id, Claims()).add(order.task_id)
 
     def picked(self, order: TaskOrder) -> None:
         """The goods are gone: what was claimed is no longer there to be counted."""
@@ -40,8 +76,8 @@ class Stock:
 
     def settle(self, order: TaskOrder, dropped: bool) -> None:
         """A task is over: what it claimed and did not use is free again; where it was dropped, its room is full."""
-        claims = self.picks.get(order.pick_node_id, [])
-        if order.task_id in claims:
+        claims = self.picks.get(order.pick_node_id)
+        if claims is not None and order.task_id in claims:
             claims.remove(order.task_id)
         if dropped:
             _taken(self.drops, self.room, order.drop_node_id, order.task_id)
@@ -49,7 +85,7 @@ class Stock:
             self.drops[order.drop_node_id].remove(order.task_id)
 
 
-def _taken(claims: dict[str, list[str]], counts: dict[str, int], node: str, task_id: str) -> None:
+def _taken(claims: dict[str, Claims], counts: dict[str, int], node: str, task_id: str) -> None:
     claims[node].remove(task_id)
     if node in counts:
         counts[node] = max(0, counts[node] - 1)

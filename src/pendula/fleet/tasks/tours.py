@@ -127,7 +127,8 @@ class Tours:
         """What a truck does in the node it stands in."""
         loading = driver.phase is Phase.LOADING
         kind, ms = ("LOAD", task.order.pick_ms) if loading else ("UNLOAD", task.order.drop_ms)
-        return Operation(driver.robot_id, kind, self._site.network.nodes[driver.node].id, ms)
+        node = self._site.network.nodes[driver.node].id
+        return Operation(driver.robot_id, kind, node, ms, task.operation_id(kind))
 
     def _work(self, driver: Driver, task: Task, trouble: str | None) -> None:
         if driver.operated and driver.phase is Phase.LOADING:
@@ -173,6 +174,7 @@ class Tours:
         self._book.move(task, TaskState.IN_PROGRESS, self.now_ms, "ROBOT_RECOVERED")
         driver.since_ms = self.now_ms
         if again and driver.phase in OPERATING:
+            task.begin_again()
             self._operate(driver, task, driver.phase)
 
     def _wait(self, driver: Driver, view: TruckView) -> None:

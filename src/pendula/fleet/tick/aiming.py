@@ -129,7 +129,7 @@ def result(record: Record, records: list[Record], now_ms: int, place: int | None
         robotId=record.robot_id,
         ok=ok,
         holdReason=reasons.hold_reason(record),
-        reasonCode=None if ok else reasons.code_of(record),
+        reasonCode=reasons.stands_for(record),
         blocker=blocker,
         holdPoint=None if track is None or not track.plan.segments else hold_point(track.plan, at),
         queuePosition=place,

@@ -4,7 +4,9 @@ No margin has a silent default. `hash_of` covers everything that shapes a map.
 """
 
 from collections.abc import Sequence
+from decimal import Decimal
 from enum import StrEnum
+from re import compile as regex
 
 from msgspec import Struct
 
@@ -62,8 +64,32 @@ def doubts(profile: RobotProfile) -> tuple[str, ...]:
     return tuple(
         f"{profile.profile_id}: {name} rests on {error.basis!r}; a percentile is exceeded now and then"
         for name, error in named
-        if "P95" in error.basis.upper()
+        if _is_exceeded(error.basis)
     )
+
+
+# P95, 95th percentile, percentile 95, 95 %.
+_PERCENTILE = regex(
+    r"\bp ?(\d+(?:[.,]\d+)?)|(\d+(?:[.,]\d+)?) ?(?:st|nd|rd|th)?[ -]?(?:percentile|%)|percentile (\d+(?:[.,]\d+)?)"
+)
+_SIGMA = regex(r"(\d+(?:[.,]\d+)?)[ -]?(?:sigma|σ)")
+# From here on what is exceeded is as good as never: 1 in 1000, and as many deviations of a normal distribution. What is
+# less than half of all is no percentile that anybody gives as an error, but a margin.
+_LEAST_PERCENT, _ENOUGH_PERCENT, _ENOUGH_SIGMA = Decimal(50), Decimal("99.9"), Decimal("3.3")
+
+
+def _is_exceeded(basis: str) -> bool:
+    """Whether an error value is said to be one that comes up now and then."""
+    text = basis.lower()
+    shares = [_number(next(filter(None, found.groups()))) for found in _PERCENTILE.finditer(text)]
+    deviations = [_number(found[1]) for found in _SIGMA.finditer(text)]
+    return any(_LEAST_PERCENT <= one < _ENOUGH_PERCENT for one in shares) or any(
+        one < _ENOUGH_SIGMA for one in deviations
+    )
+
+
+def _number(text: str) -> Decimal:
+    return Decimal(text.replace(",", "."))
 
 
 def hash_of(profiles: Sequence[RobotProfile]) -> str:

@@ -141,6 +141,12 @@ def code_of(record: Record) -> str | None:
     return IDLE_NO_TASK if record.phase is Phase.IDLE else None
 
 
+def stands_for(record: Record) -> str | None:
+    """The code with which a truck stops, or else waits; None for one that is let on its way or has none. One tick of
+    it is one period of the time that trucks stood."""
+    return None if record.stop_code is None and record.waiting is None else code_of(record)
+
+
 def why(record: Record, records: list[Record], now_ms: int, place: int | None) -> Reason:
     """All that is known about why a truck stands, with the chain of blockers to its root."""
     waiting = record.waiting

@@ -656,3 +656,59 @@ def test_help_loads_no_geometry(python: Callable[..., Finished]) -> None:
 
     assert ended.code == 0
     assert not {"numpy", "scipy", "shapely"} & set(ended.err.split())
+
+
+@pytest.mark.req("FLT-RTP-13")
+def test_a_fleet_whose_trucks_are_never_let_in_is_not_sound(site: Site, pendula: Pendula) -> None:
+    deaf = site.changed("deaf.json", site.trucks, lambda one: one.update(capabilities=["turn", "ackseq"]))
+    arguments = (site.graph, "--profiles", deaf)
+
+    checked = pendula("fleet", "check", *arguments, "--fleet", site.fleet, "--json")
+    compiled = pendula("fleet", "compile", *arguments, "--fleet", site.fleet, "-o", site.path("m.json"))
+    alone = pendula("fleet", "check", *arguments, "--json")
+
+    found = [(one["severity"], one["message"]) for one in json.loads(checked.out)["findings"]]
+    known = "stop, pause, resume, turnInPlace, speedLimit, ackSeq, pathSlice"
+    named = "ackseq (did you mean ackSeq?), turn"
+    assert (checked.code, compiled.code, alone.code) == (1, 1, 0)
+    assert [text for severity, text in found if severity == "ERROR"] == [
+        f"FL-STD names {named}, which no gateway knows; known are {known}",
+        "FL-STD can neither be stopped nor paused: no truck without a way to stop is let in",
+    ]
+    # For the map alone it is all one.
+    assert [one["severity"] for one in json.loads(alone.out)["findings"] if "FL-STD" in one["message"]] == ["WARN"] * 2
+
+
+def test_names_that_are_nearly_right_are_told_with_the_right_one(site: Site, pendula: Pendula) -> None:
+    def spoil(graph: Any) -> None:
+        graph["edges"][0]["end"] = graph["edges"][0]["end"].lower()
+        graph["edges"][1]["props"]["direction"] = "bidirectional"
+        next(one for one in graph["nodes"] if one.get("kind") == "ParkPoint")["kind"] = "Parkpoint"
+
+    def misspell(profile: Any) -> None:
+        profile["dynamics"]["aBrake"] = profile["dynamics"].pop("a_brake")
+        profile["safety"]["localizationErrorM"]["source"] = "measured"
+
+    wrong, odd = site.changed("wrong.json", site.graph, spoil), site.changed("odd.json", site.trucks, misspell)
+    graph = json.loads(pendula("fleet", "check", wrong, "--profiles", site.trucks, "--json").out)
+    profile = json.loads(pendula("fleet", "check", site.graph, "--profiles", odd, "--json").out)
+    said = [one["message"] for one in (*graph["findings"], *profile["findings"])]
+
+    assert any("which is not there (did you mean A" in one for one in said)
+    assert any("'bidirectional'" in one and "(did you mean both?)" in one for one in said)
+    assert any("did you mean MEASURED?" in one for one in said)
+    assert any("aBrake" in one and "(did you mean a_brake?)" in one for one in said)
+    assert "1 node of the kind 'Parkpoint', which has no meaning here (did you mean ParkPoint?)" in graph["doubts"]
+
+
+def test_names_in_a_fleet_that_are_nearly_right_are_told_with_the_right_one(site: Site, pendula: Pendula) -> None:
+    def misspell(fleet: Any) -> None:
+        fleet["robots"][0]["parkNodeId"] = fleet["robots"][0]["parkNodeId"].lower()
+        fleet["robots"][1]["profileId"] = "FL_STD"
+        fleet["streams"][0]["robotIds"] = ["RT1"]
+
+    odd = site.changed("odd.json", site.fleet, misspell)
+    ended = pendula("fleet", "check", site.graph, "--profiles", site.trucks, "--fleet", odd, "--json")
+    said = " ".join(one["message"] for one in json.loads(ended.out)["findings"])
+
+    assert all(f"(did you mean {name}?)" in said for name in ("P1", "FL-STD", "R1"))

@@ -185,6 +185,46 @@ def test_other_parameters_are_told_beside_the_recorded_ones(pendula: Pendula, ke
     assert "b heard the same reports" in " ".join(shown.out.split())
 
 
+PAUSED = """
+contractVersion: 1.0.0
+name: paused
+sample: {name: plus-crossing}
+durationMs: 20000
+robots: [{robotId: R1, parkNodeId: E}, {robotId: R2, parkNodeId: W}]
+tasks: [{taskId: T1, pickNodeId: N, dropNodeId: S}, {taskId: T2, pickNodeId: S, dropNodeId: N}]
+events:
+  - {atMs: 3000, type: PAUSE_ROBOT, robotId: R1, reason: somebody walks by}
+  - {atMs: 6000, type: OFFLINE, robotId: R2, forMs: 4000}
+  - {atMs: 9000, type: RESUME_ROBOT, robotId: R1, reason: nobody is there any more}
+expect: []
+"""
+
+
+@pytest.mark.req("FLT-OBS-6")
+def test_a_run_a_comparison_and_an_export_agree_on_how_long_trucks_stood(pendula: Pendula, tmp_path: Path) -> None:
+    (tmp_path / "paused.yaml").write_text(PAUSED)
+    (tmp_path / "params.yaml").write_text("refuge: true\n")
+    journal = tmp_path / "j"
+    ran = json.loads(pendula("fleet", "run", tmp_path / "paused.yaml", "--journal", journal, "--json").out)
+    against = json.loads(pendula("fleet", "replay", journal, "--against", tmp_path / "params.yaml", "--json").out)
+    ticks = json.loads(pendula("fleet", "export", journal, "--json").out)
+    codes = [one["reasonCode"] for tick in ticks for one in tick["decisions"]["lockResults"]]
+    stood = {code: 100 * codes.count(code) for code in sorted({*codes} - {None})}
+
+    assert {"STOP_OPERATOR", "STOP_OFFLINE"} < stood.keys()
+    assert ran["metrics"]["waitMsByReason"] == stood
+    assert against["a"]["waitMsByReason"] == stood
+
+
+@pytest.mark.parametrize("command", ["replay", "export"])
+def test_ticks_of_which_there_are_none_are_wrong_usage(pendula: Pendula, kept: Path, command: str) -> None:
+    ended = pendula("fleet", command, kept, "--tick", 50, "--upto", 40)
+    one = pendula("fleet", command, kept, "--tick", 50, "--upto", 50)
+
+    assert (ended.code, one.code) == (2, 0)
+    assert "--upto 40 is before --tick 50: there is no tick to look at" in ended.err
+
+
 def test_parameters_that_nobody_knows_are_refused_by_name(pendula: Pendula, kept: Path, tmp_path: Path) -> None:
     other = tmp_path / "params.yaml"
     other.write_text("refuse: false\n")

@@ -1,6 +1,7 @@
 """`pendula fleet run`, `why` and `draw --at`: scenarios from the command line."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -177,3 +178,35 @@ def test_a_run_has_the_incidents_that_its_journal_has(pendula: Pendula, tmp_path
     assert [(one["code"], one["robotIds"]) for one in listed] == [("STOP_POSE_JUMP", ["R1"])]
     assert plain["violations"] == []
     assert f"{listed[0]['atMs']} ms, {listed[0]['incidentId']}: R1 was stopped: STOP_POSE_JUMP" in shown
+
+
+def test_a_moment_after_the_end_of_a_scenario_is_wrong_usage(pendula: Pendula, tmp_path: Path) -> None:
+    why = pendula("fleet", "why", "arrival", "R1", "--at", 90_000_000)
+    draw = pendula("fleet", "draw", "arrival", "-o", tmp_path / "at.svg", "--at", 90_000_000)
+
+    assert (why.code, draw.code) == (2, 2)
+    for said in (why.err, draw.err):
+        assert re.search(r"--at 90000000 is 90000 s, and the scenario ends at \d+ s", said)
+
+
+def test_a_scenario_that_is_not_there_is_named_with_the_nearest_one(pendula: Pendula) -> None:
+    ended = pendula("fleet", "run", "hal")
+
+    assert ended.code == 2
+    assert "There is no scenario 'hal' (did you mean hall?)" in ended.err
+    assert "files ending in .yaml or .json" in ended.err
+
+
+def test_how_often_rules_were_broken_is_told_also_where_only_the_first_are_kept(pendula: Pendula) -> None:
+    from rich.console import Console
+
+    from pendula.cli.commands.fleet.tables import ran
+
+    form = json.loads(pendula("fleet", "run", "arrival", "--json").out)
+    form["violations"] = [{"atMs": at, "invariant": "I-8", "message": "R1 cannot stop"} for at in range(100)]
+    form["invariants"]["I-8"]["violations"] = 23_833
+    console = Console(width=200)
+    with console.capture() as shown:
+        console.print(ran(form))
+
+    assert "These are the first 100 of 23833 violations: I-8 23833" in shown.get()

@@ -85,3 +85,15 @@ def test_what_makes_no_sense_is_wrong_usage(
 
     assert ended.code == 2
     assert says in json.loads(ended.err)["error"]["message"]
+
+
+def test_a_parameter_that_does_not_fit_the_trucks_is_the_reason_that_is_told(pendula: Pendula, small: Path) -> None:
+    ended = pendula(
+        *("fleet", "tune", small, "--minutes", "1", "--workers", "1", "--trucks", "1", "--one-way", "0"),
+        *("--vary", "lookaheadM=1"),
+    )
+    said = " ".join(ended.out.split())
+
+    assert "not LIVE" not in said
+    assert "1 truck cannot run on this map with lookaheadM=1: traffic cannot start: LOOKAHEAD_TOO_SHORT" in said
+    assert "No combination was acceptable: correct what may not run at all (LOOKAHEAD_TOO_SHORT)." in said

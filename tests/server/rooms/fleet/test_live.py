@@ -15,7 +15,7 @@ from fastapi import FastAPI
 from pendula.fleet.engine import FleetEngine
 from pendula.fleet.events import OperatorAnswered
 from pendula.fleet.runs import Recording, recording_disk
-from pendula.fleet.tasks import Operation
+from pendula.fleet.tasks import Operation, OperationDone, OperationFailed
 from pendula.kernel.commit import Busy, Closed
 from pendula.kernel.recording import JournalInUse
 from pendula.server.errors import EngineUnavailable
@@ -232,17 +232,18 @@ async def test_who_waits_for_a_tick_when_the_fleet_ends_is_told_so(
 
 async def test_an_operation_that_failed_or_whose_task_is_gone_is_not_offered_again() -> None:
     trucks = RemoteTrucks(["R1", "R2", "R3"])
-    both = [Operation(name, "LOAD", "WEST", 500) for name in ("R1", "R2")]
+    both = [Operation(name, "LOAD", "WEST", 500, f"T-{name}/LOAD") for name in ("R1", "R2")]
     trucks.operate(both)
-    trucks.hear([], [], {"R1": "no pallet"})
+    trucks.tell_operations()
+    trucks.hear([], [], [OperationFailed("R1", "no pallet")])
     # The tick that was under way knew nothing of it.
     trucks.operate(both)
     assert sorted(trucks.operations) == ["R2"]
     assert [one.robot_id for one in trucks.take_failed()] == ["R1"]
-    trucks.hear([], ["R2"], {})
+    trucks.hear([], [OperationDone("R2")], [])
     trucks.operate(both[1:])
     assert sorted(trucks.operations) == []
-    assert trucks.received().done == ("R2",)
+    assert trucks.received().done == (OperationDone("R2", "T-R2/LOAD"),)
     # Nobody is about anything any more, and somebody who was forgotten is not.
     trucks.operate(both)
     trucks.operate([])

@@ -16,8 +16,8 @@ def report(robot_id: str, at_ms: int = 0) -> TruckReport:
 
 def test_a_truck_that_says_too_much_takes_no_place_from_the_others() -> None:
     trucks = RemoteTrucks(["R1", "R2"])
-    trucks.hear([report("R1")], [], {})
-    trucks.hear([report("R2", at) for at in range(10_000)], [], {})
+    trucks.hear([report("R1")], [], [])
+    trucks.hear([report("R2", at) for at in range(10_000)], [], [])
     heard = trucks.received().reports
 
     assert [one.robot_id for one in heard] == ["R1", *["R2"] * MOST_WAITING]
@@ -27,8 +27,8 @@ def test_a_truck_that_says_too_much_takes_no_place_from_the_others() -> None:
 
 def test_strangers_fill_no_memory_and_take_no_place_from_those_who_are_known() -> None:
     trucks = RemoteTrucks(["R1", "R2"])
-    trucks.hear([report(f"stranger {number}") for number in range(10_000)], [], {})
-    trucks.hear([report("R2")], [], {})
+    trucks.hear([report(f"stranger {number}") for number in range(10_000)], [], [])
+    trucks.hear([report("R2")], [], [])
     heard = [one.robot_id for one in trucks.received().reports]
 
     assert heard[0] == "R2"
@@ -37,7 +37,7 @@ def test_strangers_fill_no_memory_and_take_no_place_from_those_who_are_known() -
 
 def test_a_name_that_no_truck_can_have_is_not_kept() -> None:
     trucks = RemoteTrucks(["R1"])
-    trucks.hear([report("R" * 150_000), report("R1"), report("\N{GRINNING FACE}" * 129)], [], {})
+    trucks.hear([report("R" * 150_000), report("R1"), report("\N{GRINNING FACE}" * 129)], [], [])
     heard = trucks.received().reports
 
     assert [one.robot_id for one in heard] == ["R1", "", ""]

@@ -61,8 +61,9 @@ def check(
         source = _read(lambda: files.read_graph(graph), findings, profile=False)
         trucks = _read(lambda: files.read_trucks(profiles), findings, profile=True)
         advance(1)
+        findings += files.unread_members(graph, profiles)
+        findings += files.capability_findings(trucks or (), group)
         if source is not None and trucks is not None:
-            findings += files.unread_members(graph, profiles)
             found = examine(source, trucks, settings)
             findings += files.with_places(found.findings, graph)
             site = found.compiled
@@ -80,6 +81,7 @@ def check(
         "doubts": [
             *(doubt for truck in trucks or () for doubt in doubts(truck)),
             *(f"needs other parameters of traffic: {one}" for one in faults(TrafficParams(), trucks or (), settings)),
+            *files.odd_kinds(source),
             *files.unread(params, fleet),
         ],
         "certificate": None if certificate is None or site is None else certificate.form(site),

@@ -70,6 +70,7 @@ def compile(
         found = examine(source, trucks, settings, before)
         advance(3)
         findings = (*files.unread_members(graph, profiles), *files.with_places(found.findings, graph))
+        findings += tuple(files.capability_findings(trucks, group))
         certificate = None
         if found.compiled is not None and group is not None:
             certificate, findings = _certified(found.compiled, group, trucks, findings)

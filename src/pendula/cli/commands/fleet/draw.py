@@ -7,7 +7,7 @@ import typer
 
 from pendula.cli.commands.fleet import files
 from pendula.cli.commands.fleet.files import OutOption, ParamsOption
-from pendula.cli.commands.fleet.run import SeedOption, no_journal, run_of
+from pendula.cli.commands.fleet.run import SeedOption, no_journal, require_moment, run_of
 from pendula.cli.failing import require
 from pendula.cli.output import JsonFlag, Output, example, require_form
 from pendula.cli.writing import write_whole
@@ -107,6 +107,7 @@ def _draw_moment(said: Output, name: str, at: int, seed: int | None, out: Path, 
     from pendula.fleet.pictures.moment import moment_svg
 
     made = run_of(name, seed, None)
+    require_moment(made, at)
     with said.progress("run", at) as advance:
         made.run(at, watch=advance)
     picture = moment_svg(made.site, made.shown_trucks(), shown).encode()

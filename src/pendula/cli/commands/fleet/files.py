@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pendula.kernel.errors import WrongUsage
+from pendula.kernel.wording import counted
 
 if TYPE_CHECKING:
     from pendula.fleet import CompiledMap, CompileParams, Finding, Fleet, RobotProfile, SourceMap
@@ -67,11 +68,41 @@ def read_trucks(file: Path) -> "tuple[RobotProfile, ...]":
 
 
 def unread_members(graph: Path, profiles: Path) -> "tuple[Finding, ...]":
-    """Findings for what stands in a graph or a file of profiles and changes nothing."""
-    from pendula.documents import read_file
+    """Findings for what stands in a graph or a file of profiles and changes nothing. A file that is no document at all
+    has no members."""
+    from pendula.documents import DocumentRefused, read_file
     from pendula.fleet.reading import unread_graph, unread_profiles
 
-    return (*unread_graph(read_file(graph)), *unread_profiles(read_file(profiles)))
+    found: list[Finding] = []
+    for file, unread in ((graph, unread_graph), (profiles, unread_profiles)):
+        try:
+            found += unread(read_file(file))
+        except DocumentRefused:
+            continue
+    return tuple(found)
+
+
+def capability_findings(profiles: "Iterable[RobotProfile]", fleet: "Fleet | None") -> "list[Finding]":
+    """What keeps trucks from being let in: an error where there is a fleet of them, else a warning."""
+    from pendula.fleet.model import Severity
+    from pendula.fleet.trucks.capabilities import capability_findings
+
+    return capability_findings(profiles, Severity.WARN if fleet is None else Severity.ERROR)
+
+
+def odd_kinds(source: "SourceMap | None") -> list[str]:
+    """A sentence for each kind of node that has no meaning here, but nearly has one."""
+    from collections import Counter
+
+    from pendula.fleet.model import NODE_KINDS
+    from pendula.kernel.wording import suggestion
+
+    kinds = Counter(node.kind for node in source.nodes) if source is not None else Counter[str]()
+    return [
+        f"{counted(count, 'node')} of the kind {kind!r}, which has no meaning here{near}"
+        for kind, count in sorted(kinds.items())
+        if kind not in NODE_KINDS and (near := suggestion(kind, NODE_KINDS))
+    ]
 
 
 def with_places(findings: "Iterable[Finding]", graph: Path) -> "tuple[Finding, ...]":

@@ -94,7 +94,14 @@ def replay(
         return
     if json and (speed is not None or step):
         raise WrongUsage("--speed and --step tell ticks one by one; --json gives one document")
+    _require_ticks(tick, upto)
     _verified(journal, tick, upto, _teller(speed, step), output)
+
+
+def _require_ticks(tick: int | None, upto: int | None) -> None:
+    """Raises `WrongUsage` where no tick can be between the two."""
+    if tick is not None and upto is not None and upto < tick:
+        raise WrongUsage(f"--upto {upto} is before --tick {tick}: there is no tick to look at", tick=tick, upto=upto)
 
 
 def _verified(
@@ -187,6 +194,7 @@ def export(
     records are one list.
     """
     require("fleet")
+    _require_ticks(tick, upto)
     from pendula.fleet.runs import lines, reading
 
     with reading(journal) as kept:

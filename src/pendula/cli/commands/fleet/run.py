@@ -220,10 +220,19 @@ def _why_in_scenario(
     scenario: str, asked: dict[str, str], at: int, seed: int | None, refuge: Refuge | None, output: Output
 ) -> dict[str, Any]:
     made = run_of(scenario, seed, refuge)
+    require_moment(made, at)
     _require_robot(asked, made.engine, scenario)
     with output.progress("run", at) as advance:
         made.run(at, watch=advance)
     return {**_answer(made.engine, asked), "atMs": at}
+
+
+def require_moment(made: "Run", at: int) -> None:
+    """Raises `WrongUsage` for a time at which the scenario is over."""
+    end = made.scenario.duration_ms
+    if at > end:
+        message = f"--at {at} is {at / 1000:g} s, and the scenario ends at {end / 1000:g} s"
+        raise WrongUsage(message, at=at, durationMs=end)
 
 
 def _require_robot(asked: dict[str, str], engine: "FleetEngine", where: str) -> None:
@@ -274,7 +283,9 @@ def scenario_of(name: str) -> "Scenario":
         return read_scenario(document, file.parent)
     if name not in shipped_names():
         names = ", ".join(shipped_names())
-        raise WrongUsage(f"There is no scenario {name!r}; there are {names}, and files ending in .yaml", scenario=name)
+        near = suggestion(name, shipped_names())
+        files = "files ending in .yaml or .json"
+        raise WrongUsage(f"There is no scenario {name!r}{near}; there are {names}, and {files}", scenario=name)
     return shipped(name)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
+from re import compile as regex
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Group
@@ -90,20 +91,20 @@ def _said_alike(forms: Sequence[Mapping[str, Any]]) -> list[tuple[Mapping[str, A
 def ran(form: Mapping[str, Any]) -> "RenderableType":
     """What a run came to: tasks, waiting, invariants, and what came out otherwise than expected."""
     metrics, tasks = form["metrics"], form["tasks"]
-    waits = ", ".join(f"{code} {ms / 1000:.1f} s" for code, ms in metrics["waitMsByReason"].items())
+    stood = ", ".join(f"{code} {ms / 1000:.1f} s" for code, ms in metrics["waitMsByReason"].items())
     least = metrics["minEnvelopeDistanceMm"]
     pairs = [
         ("scenario", f"{form['scenario']}, seed {form['seed']}, {form['simulatedMs'] / 1000:.0f} s"),
         ("tasks", f"{tasks['done']} done, {tasks['open']} open; {metrics['tasksPerHour']} an hour"),
         ("longest wait", f"{metrics['longestWaitMs'] / 1000:.1f} s"),
-        ("waiting", waits or "nobody waited"),
+        ("stood", stood or "nobody waited or was stopped"),
         ("nearest envelopes", "nobody came near another" if least is None else f"{least / 1000} m apart"),
         ("alerts", ", ".join(metrics["alerts"]) or "none"),
         ("invariants", ", ".join(f"{name} {one['violations']}" for name, one in form["invariants"].items())),
         ("digest", form["digest"]),
     ]
     parts: list[RenderableType] = [facts(pairs)]
-    told = [*_stretches(form["violations"])]
+    told = [*_stretches(form["violations"]), *_not_kept(form)]
     told += [f"{one['atMs']} ms, {one['incidentId']}: {one['message']}" for one in form["incidents"]]
     parts += [Text(one) for one in told[:MOST_ROWS]]
     parts += [
@@ -173,7 +174,7 @@ def versus(form: Mapping[str, Any]) -> "RenderableType":
     codes = sorted({*form["a"]["waitMsByReason"], *form["b"]["waitMsByReason"]})
     for code in codes:
         a, b = (form[side]["waitMsByReason"].get(code, 0) for side in "ab")
-        rows.append((f"waiting, {code}", f"{a} ms", f"{b} ms"))
+        rows.append((f"stood, {code}", f"{a} ms", f"{b} ms"))
     rows += [(f"differ in {name}", "", str(count)) for name, count in form["differences"].items()]
     told = [facts(head), table(("", "a, as recorded", "b"), rows)]
     return Group(*told) if first is None else Group(*told, Text(_ONE_DROVE))
@@ -206,6 +207,15 @@ def _stretches(violations: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         first, more = same[0], len(same) - 1
         again = f"; {more} more of these up to {same[-1]['atMs']} ms" if more else ""
         yield f"{first['atMs']} ms, {first['invariant']}: {first['message']}{again}"
+
+
+def _not_kept(form: Mapping[str, Any]) -> Iterator[str]:
+    """How often rules were broken in truth, where a result has only the first of it."""
+    broken = {name: one["violations"] for name, one in form["invariants"].items() if one["violations"]}
+    total, kept = sum(broken.values()), len(form["violations"])
+    if total > kept:
+        each = ", ".join(f"{name} {count}" for name, count in broken.items())
+        yield f"These are the first {kept} of {total} violations: {each}"
 
 
 _FIGURES = ("grants", "stops", "refusedRoutes", "alerts", "tasksDone")
@@ -270,7 +280,7 @@ def tuned(form: Mapping[str, Any]) -> "RenderableType":
             str(row["trucks"]),
             str(row["oneWayMilli"]),
             ", ".join(f"{name}={value}" for name, value in row["params"].items()),
-            "not LIVE" if row["refused"] is not None else str(row["tasksPerHour"]),
+            str(row["tasksPerHour"]) if row["refused"] is None else _refused_for(row["refused"]),
             f"{row['longestWaitMs'] // 1000} s",
         )
         for row in form["rows"]
@@ -283,5 +293,28 @@ def tuned(form: Mapping[str, Any]) -> "RenderableType":
     if best is not None and not form["oneWayMatters"] and any(row["oneWayMilli"] for row in form["rows"]):
         parts.append(Text("- its streams leave no lane two directions to choose from: --one-way 0 is enough"))
     if best is None:
-        parts.append(Text("No combination was acceptable: allow a longer wait, or try fewer trucks."))
+        parts.append(Text(f"No combination was acceptable: {_instead(form['rows'])}."))
     return Group(*parts)
+
+
+_NOT_LIVE = "MAP_NOT_LIVE"
+_CODE = regex(r"[A-Z]+(?:_[A-Z]+)+")
+
+
+def _refused_for(sentence: str) -> str:
+    """In a word why a combination may not run at all."""
+    code = _CODE.search(sentence)
+    return "not LIVE" if code is None or code[0] == _NOT_LIVE else code[0]
+
+
+def _instead(rows: Sequence[Mapping[str, Any]]) -> str:
+    """What would help, by why the rows are not acceptable."""
+    refused = {_refused_for(row["refused"]) for row in rows if row["refused"] is not None}
+    ways = []
+    if any(row["refused"] is None and not row["violations"] for row in rows):
+        ways.append("allow a longer wait")
+    if any(row["refused"] is None for row in rows) or "not LIVE" in refused:
+        ways.append("try fewer trucks")
+    if refused - {"not LIVE"}:
+        ways.append(f"correct what may not run at all ({', '.join(sorted(refused - {'not LIVE'}))})")
+    return ", or ".join(ways)

@@ -121,9 +121,13 @@ def _of_few_tasks(rows: Sequence[Row]) -> list[str]:
 
 
 def _of_refusals(rows: Sequence[Row]) -> list[str]:
-    """The least number of trucks for which the map is not LIVE, and its remedy."""
+    """The least number of trucks that may not run, why, and its remedy."""
     refused = min((row for row in rows if row.refused is not None), key=lambda row: row.trucks, default=None)
-    return [] if refused is None else [f"{counted(refused.trucks, 'truck')} cannot run on this map: {refused.refused}"]
+    if refused is None:
+        return []
+    changed = ", ".join(f"{name}={value}" for name, value in refused.changes)
+    settings = f" with {changed}" if changed else ""
+    return [f"{counted(refused.trucks, 'truck')} cannot run on this map{settings}: {refused.refused}"]
 
 
 def _of_trucks(rows: Sequence[Row], best: Row) -> list[str]:

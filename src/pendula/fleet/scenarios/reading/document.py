@@ -51,14 +51,15 @@ def _scenario(root: Cursor, directory: Path | None) -> Scenario:
     both = it["params"].unless_null()
     if both.given:
         both.object(optional=(*PARAMS, *TRAFFIC_PARAMS))
-    happens = it["events"].list_of(event, default=())
+    duration_ms = it["durationMs"].integer(min=1, max=LONGEST_MS)
+    happens = it["events"].list_of(lambda at: _before(at, duration_ms), default=())
     return Scenario(
         name=name(it["name"]),
         title=it["title"].text(default=""),
         source=sample.source,
         profiles=_profiles(it["profiles"]),
         robots=it["robots"].list_of(_robot, min=1) if "robots" in it else _robots_of(sample),
-        duration_ms=it["durationMs"].integer(min=1, max=LONGEST_MS),
+        duration_ms=duration_ms,
         streams=it["streams"].list_of(stream) if "streams" in it else _streams_of(sample),
         tasks=it["tasks"].list_of(task, default=()),
         task_events=it["taskEvents"].list_of(task_event, default=()),
@@ -73,6 +74,15 @@ def _scenario(root: Cursor, directory: Path | None) -> Scenario:
         override=it["override"].boolean(default=False),
         dispatch=dispatch(it),
     )
+
+
+def _before(at: Cursor, end_ms: int) -> ScenarioEvent | OperatorAction | ScenarioRoute:
+    """An event; one that would come when the scenario is over is refused."""
+    one = event(at)
+    when = one.ts if isinstance(one, OperatorAction) else one.at_ms
+    if 0 < end_ms < when:
+        at.refuse(f"the event comes at {when} ms, and the scenario ends at {end_ms} ms (durationMs)")
+    return one
 
 
 def _map(it: Members, root: Cursor, directory: Path | None) -> Sample:

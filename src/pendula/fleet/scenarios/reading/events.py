@@ -16,6 +16,7 @@ from pendula.fleet.scenarios.model import ScenarioEvent, ScenarioRoute
 from pendula.fleet.simulator.faults import FARTHEST_M, LONGEST_MS, Fault, FaultKind
 from pendula.fleet.simulator.settings import FaultRate
 from pendula.fleet.units import micro
+from pendula.kernel.wording import suggestion
 
 # What a fault needs to be told beside its time; every other one has a duration alone. What happens once has none.
 NEEDS: Mapping[FaultKind, tuple[str, ...]] = {
@@ -46,7 +47,8 @@ def event(at: Cursor) -> ScenarioEvent | OperatorAction | ScenarioRoute:
     if kind in set(ActionType):
         return _action(it, ActionType(kind))
     if kind and kind not in set(FaultKind):
-        it["type"].refuse(f"there is no event {kind!r}", allowed=(*FaultKind, *ActionType, ROUTE))
+        every = (*FaultKind, *ActionType, ROUTE)
+        it["type"].refuse(f"there is no event {kind!r}{suggestion(kind, every)}", allowed=every)
         kind = FaultKind.STAND
     for member in _OF_PEOPLE:
         if member in it:
@@ -145,7 +147,7 @@ def _drill(root: Cursor) -> tuple[str, Fault]:
 def _drilled(at: Cursor, it: Members) -> Fault:
     kind = it["type"].text(min=1)
     if kind and kind not in set(FaultKind):
-        it["type"].refuse(f"there is no fault {kind!r}", allowed=tuple(FaultKind))
+        it["type"].refuse(f"there is no fault {kind!r}{suggestion(kind, tuple(FaultKind))}", allowed=tuple(FaultKind))
         return Fault(FaultKind.STAND, 1)
     return _fault(at, it, FaultKind(kind or FaultKind.STAND))
 

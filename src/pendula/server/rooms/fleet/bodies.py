@@ -120,19 +120,45 @@ class FaultBody(Struct, frozen=True, forbid_unknown_fields=True):
     byMs: Annotated[int, Meta(ge=1, le=LONGEST_MS)] | UnsetType = UNSET
 
 
+Trouble = Annotated[str, Meta(max_length=500)]
+# The id of a task, and what is done about it.
+OperationName = Annotated[str, Meta(min_length=1, max_length=300)]
+
+
+class DoneBody(Struct, frozen=True, forbid_unknown_fields=True):
+    """A truck has loaded or unloaded; `operationId` is `operation_id` of the orders."""
+
+    robotId: Name
+    operationId: OperationName
+
+
+class FailedBody(Struct, frozen=True, forbid_unknown_fields=True):
+    """A truck could not load or unload, and why."""
+
+    robotId: Name
+    operationId: OperationName
+    reason: Trouble
+
+
 class ReportsBody(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a gateway heard of its trucks, in the units of the engine."""
+    """What a gateway heard of its trucks, in the units of the engine. In `done` and `failed` the name of a truck alone
+    stands for the operation that the orders fetched last had for it."""
 
     reports: Annotated[tuple[TruckReport, ...], Meta(max_length=500)] = ()
-    done: Annotated[tuple[Name, ...], Meta(max_length=500)] = ()
-    failed: Annotated[dict[Name, Annotated[str, Meta(max_length=500)]], Meta(max_length=500)] = {}
+    done: Annotated[tuple[Name | DoneBody, ...], Meta(max_length=500)] = ()
+    failed: (
+        Annotated[tuple[FailedBody, ...], Meta(max_length=500)] | Annotated[dict[Name, Trouble], Meta(max_length=500)]
+    ) = ()
 
 
 class OperationView(Struct, frozen=True):
+    """What a truck is to do in the node it stands in; what is to be done again has another `operation_id`."""
+
     robot_id: str
     kind: str
     node_id: str
     duration_ms: int
+    operation_id: str
 
 
 class OrdersView(Struct, frozen=True):

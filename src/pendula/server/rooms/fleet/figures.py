@@ -17,8 +17,18 @@ from prometheus_client.registry import Collector, CollectorRegistry
 from pendula.fleet.contracts.traffic import HoldReason
 from pendula.fleet.driving.records import Record
 from pendula.fleet.engine import FleetEngine
-from pendula.fleet.events import AlertRaised, FleetEvent, Incident, ReportDropped, TaskMoved, TickFailed, TickLate
+from pendula.fleet.events import (
+    AlertRaised,
+    FleetEvent,
+    Incident,
+    ReportDropped,
+    TaskEventRefused,
+    TaskMoved,
+    TickFailed,
+    TickLate,
+)
 from pendula.fleet.runs import Watch
+from pendula.fleet.tasks import OperationDone, OperationFailed
 from pendula.fleet.units import MILLION
 from pendula.fleet.views.reasons import resource_id
 
@@ -90,7 +100,7 @@ class Figures(Collector):
                     self._alerts.labels(fleet, event.alert.code).inc()
                 case Incident():
                     self._alerts.labels(fleet, event.code).inc()
-                case ReportDropped():
+                case ReportDropped() | TaskEventRefused(event=OperationDone() | OperationFailed()):
                     self._dropped.labels(fleet, event.code).inc()
                 case TickLate() | TickFailed():
                     self._late.labels(fleet).inc()

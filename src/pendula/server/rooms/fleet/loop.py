@@ -19,7 +19,7 @@ from pendula.fleet.engine import LOGGING_DEGRADED, LOGGING_RESTORED, FleetEngine
 from pendula.fleet.events import AlertRaised, FleetEvent, Incident, TaskEventRefused
 from pendula.fleet.gateway import Selected, abilities
 from pendula.fleet.runs import Bundler, RingJournal, Watch
-from pendula.fleet.tasks import OperationDone, TaskEvent
+from pendula.fleet.tasks import TaskEvent
 from pendula.fleet.units import MILLION
 from pendula.fleet.views.reasons import code_of, hold_reason
 from pendula.kernel import canonical
@@ -243,7 +243,7 @@ class FleetLoop:
 
     async def _decide(self, now_ms: int, period_ms: int, waiting: Waiting) -> None:
         heard = self.trucks.received()
-        operations: tuple[TaskEvent, ...] = (*map(OperationDone, heard.done), *self.trucks.take_failed())
+        operations: tuple[TaskEvent, ...] = (*heard.over, *self.trucks.take_failed())
         command = Tick(
             now_ms,
             heard.reports,

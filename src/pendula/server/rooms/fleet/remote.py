@@ -4,6 +4,7 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
+from pendula.fleet.tasks import OperationDone, OperationFailed
 from pendula.kernel import canonical
 from pendula.server.errors import HttpRefused, json_response
 from pendula.server.rooms.fleet.bodies import OperationView, OrdersView, ReportsBody
@@ -42,7 +43,7 @@ async def hear(fleet: FleetName, request: Request, supervisor: Supervised, _: Op
     if body.done or body.failed:
         # Before it counts: what is refused is posted again, and would be said twice.
         loop.require_place()
-    trucks.hear(body.reports, body.done, body.failed)
+    trucks.hear(body.reports, _done(body), _failed(body))
     if body.done or body.failed:
         await loop.written()
     return Response(status_code=204)
@@ -65,11 +66,23 @@ async def orders(fleet: FleetName, supervisor: Supervised, _: Operator) -> Respo
         now=loop.engine.now(),
         commands=[trucks.commands[name] for name in sorted(trucks.commands)],
         operations=[
-            OperationView(one.robot_id, one.kind, one.node_id, one.duration_ms)
-            for _, one in sorted(trucks.operations.items())
+            OperationView(one.robot_id, one.kind, one.node_id, one.duration_ms, one.operation_id)
+            for one in trucks.tell_operations()
         ],
     )
     return json_response(canonical.encode(view))
+
+
+def _done(body: ReportsBody) -> list[OperationDone]:
+    return [
+        OperationDone(one) if isinstance(one, str) else OperationDone(one.robotId, one.operationId) for one in body.done
+    ]
+
+
+def _failed(body: ReportsBody) -> list[OperationFailed]:
+    if isinstance(body.failed, dict):
+        return [OperationFailed(robot_id, reason) for robot_id, reason in sorted(body.failed.items())]
+    return [OperationFailed(one.robotId, one.reason, one.operationId) for one in body.failed]
 
 
 def _remote(loop: FleetLoop) -> RemoteTrucks:

@@ -4,23 +4,24 @@ Both satisfy `pendula.fleet.gateway.Gateway`, and the loop of a fleet does not k
 """
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from time import monotonic
 from typing import Protocol
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
+from msgspec.structs import replace
 
 from pendula.fleet.contracts.traffic import RollingTargetCommand
 from pendula.fleet.driving.records import Record
 from pendula.fleet.engine import FleetEngine
-from pendula.fleet.gateway import Gateway, Received
+from pendula.fleet.gateway import Gateway, Received, ToldOperations
 from pendula.fleet.gateway.reception import is_name
 from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.simulator.connection import SimulatedGateway
 from pendula.fleet.simulator.faults import Fault
 from pendula.fleet.simulator.settings import WorldSettings
 from pendula.fleet.simulator.standing import standing_world
-from pendula.fleet.tasks import Operation, OperationFailed
+from pendula.fleet.tasks import Operation, OperationDone, OperationFailed
 from pendula.fleet.tick.observing import TruckReport, unreadable
 from pendula.server.errors import HttpRefused
 
@@ -90,21 +91,31 @@ class RemoteTrucks:
         # The last ones of every truck: who says too much takes no place from the others, strangers least of all.
         self._reports = {name: deque[TruckReport](maxlen=MOST_WAITING) for name in sorted(robot_ids)}
         self._strange: deque[TruckReport] = deque(maxlen=MOST_WAITING)
-        self._done: dict[str, None] = {}
-        self._failed: dict[str, str] = {}
+        self._done: dict[OperationDone, None] = {}
+        self._failed: dict[tuple[str, str], OperationFailed] = {}
+        self._told = ToldOperations()
         self.commands: dict[str, RollingTargetCommand] = {}
         self._good_until = 0.0
         self.operations: dict[str, Operation] = {}
 
-    def hear(self, reports: Sequence[TruckReport], done: Sequence[str], failed: Mapping[str, str]) -> None:
+    def hear(
+        self, reports: Sequence[TruckReport], done: Sequence[OperationDone], failed: Sequence[OperationFailed]
+    ) -> None:
         for one in reports:
             # The journal would keep a name of any length.
             told = one if is_name(one.robot_id) else unreadable("")
             self._reports.get(told.robot_id, self._strange).append(told)
-        self._done.update(dict.fromkeys(done))
-        self._failed.update(failed)
-        for robot_id in (*done, *failed):
-            self.operations.pop(robot_id, None)
+        self._done.update(dict.fromkeys(self._told.named(done)))
+        for trouble in failed:
+            name = self._told.meant(trouble.robot_id) if trouble.operation_id is UNSET else trouble.operation_id
+            self._failed[trouble.robot_id, name] = replace(trouble, operation_id=name)
+        self.operate([*self.operations.values()])
+
+    def tell_operations(self) -> list[Operation]:
+        """What trucks are to load and unload, by their names; from now on the gateway knows of it."""
+        operations = [one for _, one in sorted(self.operations.items())]
+        self._told.note(operations)
+        return operations
 
     def received(self) -> Received:
         lines = [*self._reports.values(), self._strange]
@@ -131,11 +142,11 @@ class RemoteTrucks:
     def operate(self, operations: Sequence[Operation]) -> None:
         """All that trucks are about now. One of which was heard meanwhile that it is over is not told to begin again,
         and neither is one whose task is gone."""
-        over = {*self._done, *self._failed}
-        self.operations = {one.robot_id: one for one in operations if one.robot_id not in over}
+        over = {*((one.robot_id, one.operation_id) for one in self._done), *self._failed}
+        self.operations = {one.robot_id: one for one in operations if (one.robot_id, one.operation_id) not in over}
 
     def take_failed(self) -> list[OperationFailed]:
-        told = [OperationFailed(*one) for one in sorted(self._failed.items())]
+        told = [one for _, one in sorted(self._failed.items())]
         self._failed.clear()
         return told
 

@@ -32,7 +32,6 @@ from pendula.server.rooms.fleet.bodies import StreamNow
 MOST_TASKS = 200
 MOST_OVER = 50
 UM_PER_MM = 1000
-WORKING = {Phase.LOADING: "loading", Phase.UNLOADING: "unloading"}
 
 
 class MapNode(Struct, frozen=True):
@@ -295,7 +294,7 @@ def _truck(engine: FleetEngine, record: Record, told: Told) -> TruckNow:
         report_age=None if record.pose is None else traffic.now_ms - record.report_ms,
         hold_reason=told.hold_reason,
         code=told.code or explain.UNDER_WAY,
-        sentence=_sentence(told, driver.shown_phase, engine.dispatch.not_done(record.robot_id)),
+        sentence=explain.sentence_of(told, engine.dispatch),
         wait=told.wait_ms,
         blocker=told.blocker,
         because=list(told.chain),
@@ -305,12 +304,6 @@ def _truck(engine: FleetEngine, record: Record, told: Told) -> TruckNow:
         bands=_bands(record, engine.config.traffic.lookahead_um),
         zones=_zones(record),
     )
-
-
-def _sentence(told: Told, phase: Phase, not_done: str | None) -> str:
-    """Why a truck stands; one that is at its work says so."""
-    at_work = told.code is None and phase in WORKING
-    return f"{told.robot_id} is {WORKING[phase]}." if at_work else explain.sentence(told, not_done)
 
 
 def _place(record: Record) -> PointView | None:

@@ -1,0 +1,26 @@
+"""What a gateway says is over: which operation it means, and what becomes of things that are no operations."""
+
+from typing import Any, cast
+
+import pytest
+
+from pendula.fleet.gateway import Received, ToldOperations, heard
+from pendula.fleet.tasks import Operation, OperationDone
+
+
+@pytest.mark.req("FLT-TASK-7")
+def test_a_truck_alone_stands_for_the_operation_that_was_told_last() -> None:
+    told = ToldOperations()
+    before = told.named(["R1"])
+    told.note([Operation("R1", "LOAD", "N", 500, "T/LOAD")])
+
+    assert before == (OperationDone("R1", ""),)
+    assert told.named(["R1", OperationDone("R1")]) == (OperationDone("R1", "T/LOAD"),) * 2
+    assert told.named([OperationDone("R1", "T0/LOAD")]) == (OperationDone("R1", "T0/LOAD"),)
+
+
+@pytest.mark.req("FLT-RTP-11")
+def test_what_is_no_operation_is_not_heard_and_the_others_are() -> None:
+    handed = ("R1", OperationDone("R2", "T/LOAD"), OperationDone(cast(Any, 5)), 7, "\ud800", OperationDone("\ud800"))
+
+    assert heard(Received((), cast(Any, handed))).done == ("R1", OperationDone("R2", "T/LOAD"))

@@ -1,0 +1,48 @@
+"""Claims on goods and room: the oldest are served first, and thousands of them are looked at once each."""
+
+import pytest
+
+from pendula.fleet.tasks import Conditions, TaskOrder, TaskStream
+from pendula.fleet.tasks.book import TaskBook
+from pendula.fleet.tasks.stock import Claims
+
+STREAM = TaskStream("S", ("N",), ("S",), conditions=Conditions(pick_has_goods=True, drop_has_room=True))
+
+
+class Name(str):
+    """An id that counts how often it was compared."""
+
+    __slots__ = ()
+    compared = 0
+
+    def __eq__(self, other: object) -> bool:
+        Name.compared += 1
+        return str.__eq__(self, other)
+
+    __hash__ = str.__hash__
+
+
+@pytest.mark.req("FLT-TASK-3")
+@pytest.mark.parametrize("goods", [0, 7, 1_999, 2_000, 5_000])
+def test_every_claim_is_looked_at_a_few_times_a_step_however_many_there_are(goods: int) -> None:
+    count = 2_000
+    book = TaskBook.of([STREAM], trucks=2, limits={})
+    for number in range(count):
+        book.add(TaskOrder(Name(f"T-{number}"), "N", "S", stream_id="S"), 0, "SUBMITTED")
+    book.stock.goods["N"] = book.stock.room["S"] = goods
+    Name.compared = 0
+    book.look(0)
+
+    assert Name.compared <= 10 * count
+    assert [*book.ready] == [f"T-{number}" for number in range(min(goods, count))]
+
+
+def test_who_is_among_the_first_is_found_anew_when_somebody_leaves_or_there_is_more() -> None:
+    claims = Claims(["A", "B", "C"])
+    before = [claims.is_among_first(name, 1) for name in claims]
+    claims.remove("A")
+    after = [claims.is_among_first(name, 1) for name in claims]
+    claims.add("A")
+    more = [claims.is_among_first(name, 2) for name in claims]
+
+    assert (before, after, more) == ([True, False, False], [True, False], [True, True, False])
