@@ -25,6 +25,8 @@ import { counted, integer, timeSpan } from "../../wording";
 export interface Figure {
   readonly name: string;
   readonly value: string;
+  /** What it counts, where the figures of several engines add up. */
+  readonly count?: number;
 }
 
 /** Something that waits for a person, with the way to its cause. */
@@ -44,6 +46,23 @@ export function countOf(needs: readonly Need[]): number {
 export interface Glance {
   readonly figures: readonly Figure[];
   readonly needs: readonly Need[];
+}
+
+/** The figures of several engines as those of one: what is counted is added up, the rest is that of the first. */
+export function together([first, ...others]: readonly Glance[]): readonly Figure[] {
+  return (first?.figures ?? []).map((figure) => {
+    const { name, count } = figure;
+    if (count === undefined) return figure;
+    const more = others.map(({ figures }) => figures.find((one) => one.name === name)?.count ?? 0);
+    return counting(
+      name,
+      more.reduce((sum, one) => sum + one, count),
+    );
+  });
+}
+
+function counting(name: string, count: number): Figure {
+  return { name, value: integer(count), count };
 }
 
 /** How long ago an alert of a fleet is still news, in its own time. */
@@ -111,10 +130,10 @@ export function fleetGlance(
   const known = new Set(waiting.map(({ robot_id }) => robot_id));
   return {
     figures: [
-      { name: "driving", value: integer(count("drives")) },
-      { name: "waiting", value: integer(count("waits")) },
-      { name: "stopped", value: integer(stopped.length) },
-      { name: "tasks done", value: integer(now.counts["DONE"] ?? 0) },
+      counting("driving", count("drives")),
+      counting("waiting", count("waits")),
+      counting("stopped", stopped.length),
+      counting("tasks done", now.counts["DONE"] ?? 0),
     ],
     needs: [
       ...trucks,
