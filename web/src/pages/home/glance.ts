@@ -36,11 +36,13 @@ export interface Need {
   readonly href: string;
   /** How many of them the sentence stands for, where that is not one. */
   readonly times?: number;
+  /** Whether it is only news: it has passed, and waits for nobody. */
+  readonly over?: boolean;
 }
 
 /** How many things need a person, whether each has its line or not. */
 export function countOf(needs: readonly Need[]): number {
-  return needs.reduce((sum, { times }) => sum + (times ?? 1), 0);
+  return needs.reduce((sum, { times, over }) => sum + (over ? 0 : (times ?? 1)), 0);
 }
 
 export interface Glance {
@@ -128,6 +130,7 @@ export function fleetGlance(
     ),
   );
   const known = new Set(waiting.map(({ robot_id }) => robot_id));
+  const byId = truckById(now.trucks);
   return {
     figures: [
       counting("driving", count("drives")),
@@ -138,7 +141,7 @@ export function fleetGlance(
     needs: [
       ...trucks,
       ...recentAlerts(now.now, alerts, known, now.trucks).map((alert) =>
-        alertNeed(fleet, now.now, alert, recordOf(alert)),
+        alertNeed(fleet, now.now, alert, recordOf(alert), isOver(alert, byId) ? byId : null),
       ),
     ],
   };
@@ -152,17 +155,25 @@ export function recentAlerts(
   known: ReadonlySet<string>,
   trucks: readonly TruckNow[],
 ): AlertNow[] {
-  const byId = new Map(trucks.map((truck) => [truck.robot_id, truck]));
-  const isOver = ({ code, robot_ids }: AlertNow) =>
-    robot_ids.length > 0 && robot_ids.every((robot) => isWell(byId.get(robot), code));
+  const byId = truckById(trucks);
   const grave = alerts.filter(
     (one) =>
-      (one.kind === "incident" || (one.alert?.severity !== "INFO" && !isOver(one))) &&
+      (one.kind === "incident" || (one.alert?.severity !== "INFO" && !isOver(one, byId))) &&
       now - one.now <= RECENT_MS &&
       !one.robot_ids.some((robot) => known.has(robot)),
   );
   const newest = new Map(grave.map((one) => [one.robot_ids.join(" "), one]));
   return [...newest.values()].slice(-MOST_ALERTS).reverse();
+}
+
+type TruckById = ReadonlyMap<string, TruckNow>;
+
+function truckById(trucks: readonly TruckNow[]): TruckById {
+  return new Map(trucks.map((truck) => [truck.robot_id, truck]));
+}
+
+function isOver({ code, robot_ids }: AlertNow, byId: TruckById): boolean {
+  return robot_ids.length > 0 && robot_ids.every((robot) => isWell(byId.get(robot), code));
 }
 
 /** Whether an alert is not true of a truck any more: it waits for nothing, or nothing stops it. */
@@ -176,14 +187,26 @@ function isWait(code: string): boolean {
   return code.startsWith("WAIT_") || code.startsWith("DEADLOCK_") || code === "ROUTE_REFUSED";
 }
 
-function alertNeed(fleet: string, now: number, alert: AlertNow, record: number | null): Need {
+/** `well`: the trucks, where what the alert tells has passed. */
+function alertNeed(fleet: string, now: number, alert: AlertNow, record: number | null, well: TruckById | null): Need {
   const { code, robot_ids, message, now: at } = alert;
   const what = message === "" ? `${code.toLowerCase().replaceAll("_", " ")} of ${robot_ids.join(", ")}` : message;
-  return need(
-    `fleet ${fleet} ${code} ${robot_ids.join(" ")}`,
-    `Alert in ${fleet}, ${timeSpan(now - at)} ago: ${what}`,
-    roomHref("fleet", fleet, record, robot_ids[0] ?? null),
-  );
+  const again = robot_ids.map((robot) => {
+    const truck = well?.get(robot);
+    return `${robot} ${truck !== undefined && condition(truck) === "drives" ? "drives" : "is well"} again`;
+  });
+  const told =
+    well === null
+      ? `Alert in ${fleet}, ${timeSpan(now - at)} ago: ${what}`
+      : `Over in ${fleet}: ${again.join(", ")}. ${timeSpan(now - at)} ago: ${what}`;
+  return {
+    ...need(
+      `fleet ${fleet} ${code} ${robot_ids.join(" ")}`,
+      told,
+      roomHref("fleet", fleet, record, robot_ids[0] ?? null),
+    ),
+    ...(well === null ? {} : { over: true }),
+  };
 }
 
 /** Objects that nobody but a person may decide about: how many, and the first of them. */
