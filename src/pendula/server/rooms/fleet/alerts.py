@@ -29,6 +29,22 @@ _FAILED = {
 _NOT_DONE = {"GO": "go and does not move", "TURN": "turn and does not"}
 
 
+class AlertNow(Struct, frozen=True):
+    """An alert or incident since the server began to serve the fleet."""
+
+    tick: int
+    now: int
+    kind: str
+    alert: Alert | None
+    code: str
+    robot_ids: list[str]
+    message: str
+
+
+class AlertList(Struct, frozen=True):
+    alerts: list[AlertNow]
+
+
 def sentence_of(alert: Alert) -> str:
     """Empty where the code says all there is to say."""
     told = alert.details.get("message")

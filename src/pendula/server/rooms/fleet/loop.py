@@ -30,10 +30,9 @@ from pendula.kernel.errors import PendulaError
 from pendula.kernel.journal import FileJournal
 from pendula.server.errors import HttpRefused
 from pendula.server.hosting.engine_host import EngineHost
-from pendula.server.rooms.fleet.alerts import Punctuality, Told, sentence_of
+from pendula.server.rooms.fleet.alerts import AlertNow, Punctuality, Told, sentence_of
 from pendula.server.rooms.fleet.figures import Figures
 from pendula.server.rooms.fleet.trucks import RemoteTrucks, SimulatedTrucks, Simulation, Trucks
-from pendula.server.rooms.fleet.views import AlertNow
 from pendula.server.views import State
 
 MANAGER = "fleet"

@@ -30,7 +30,7 @@ from pendula.server.errors import HttpRefused, json_response
 from pendula.server.hosting.engine_host import EngineHost
 from pendula.server.hosting.moments import Facts, said
 from pendula.server.hosting.room_spec import Lifecycle, New, RoomSpec, Sentences
-from pendula.server.rooms.fleet import acting, bodies, remote, views
+from pendula.server.rooms.fleet import acting, alerts, bodies, remote, views
 from pendula.server.rooms.fleet.compiler_apart import CompilerStopped
 from pendula.server.rooms.fleet.demo import DEMO_NAME, demo_config
 from pendula.server.rooms.fleet.fleets import (
@@ -109,7 +109,7 @@ VIEWS = (
     OperatorAnswer,
     views.MapView,
     views.FleetNow,
-    views.AlertList,
+    alerts.AlertList,
     views.SnapshotView,
 )
 router = APIRouter(tags=["fleet"])
@@ -245,10 +245,10 @@ async def fleet_snapshot(
     return json_response(await supervisor.replayed(lambda: _then(host, at, lambda engine: _snapshot(engine, at))))
 
 
-@router.get(FLEET + "/alerts", responses=answers(views.AlertList), operation_id="fleet_alerts")
+@router.get(FLEET + "/alerts", responses=answers(alerts.AlertList), operation_id="fleet_alerts")
 async def fleet_alerts(fleet: FleetName, supervisor: Supervised, _: Viewer) -> Response:
     """Alerts and incidents since the fleet is served, oldest first."""
-    return json_response(encode_view(views.AlertList(list(loop_of(supervisor, fleet).alerts))))
+    return json_response(encode_view(alerts.AlertList(list(loop_of(supervisor, fleet).alerts))))
 
 
 def _engine(driver: Driver[Any, Any]) -> FleetEngine:

@@ -13,7 +13,7 @@ from typing import Annotated
 from msgspec import Meta, Raw, Struct
 
 from pendula.fleet import explain
-from pendula.fleet.contracts.traffic import Alert, Health, HoldReason, Phase, RobotStatus, TaskState
+from pendula.fleet.contracts.traffic import Health, HoldReason, Phase, RobotStatus, TaskState
 from pendula.fleet.driving.records import Record
 from pendula.fleet.engine import FleetEngine
 from pendula.fleet.health.judging import is_fresh
@@ -181,22 +181,6 @@ class FleetNow(Struct, frozen=True):
     counts: dict[str, int]
     broken: list[str]
     degraded: str | None
-
-
-class AlertNow(Struct, frozen=True):
-    """An alert or incident since the server began to serve the fleet."""
-
-    tick: int
-    now: int
-    kind: str
-    alert: Alert | None
-    code: str
-    robot_ids: list[str]
-    message: str
-
-
-class AlertList(Struct, frozen=True):
-    alerts: list[AlertNow]
 
 
 class SnapshotView(Struct, frozen=True):
