@@ -66,9 +66,14 @@ _REMOVED = (
     "{robot} is set aside: an operator removed it or freed its place; when it reports again, somebody has to say where "
     "it is (RELOCATE)"
 )
+_REPORTS_AGAIN = (
+    "{robot} is set aside: an operator removed it or freed its place; it reports again: say where it is (RELOCATE)"
+)
 _COVERS = (
     "; where it said it was since then stays closed until that, or until it is off and removed again (REMOVE_ROBOT)"
 )
+# Codes of a truck of which nothing is heard.
+_SILENT = frozenset({Stop.OFFLINE, Stop.STALE_TELEMETRY})
 # Codes with which a truck stands whose place is in doubt, and nothing else.
 _IN_DOUBT = frozenset({Stop.POSE_JUMP, Stop.OFF_ROUTE, Stop.OPERATOR})
 _PLACED = (
@@ -126,7 +131,7 @@ def sentence(told: reasons.Reason, not_done: str | None = None) -> str:
     if told.code == Stop.ROBOT_FAULT and not_done is not None:
         pattern = _NOT_DONE
     if told.removed:
-        pattern = _REMOVED
+        pattern = _REMOVED if told.code in _SILENT else _REPORTS_AGAIN
     if told.placed and told.code in _IN_DOUBT:
         pattern = _PLACED
     if told.cut_off_by in _STATES:
@@ -141,7 +146,7 @@ def sentence(told: reasons.Reason, not_done: str | None = None) -> str:
     )
     if told.cleared:
         text += _CLEARED
-    if pattern == _REMOVED and told.covers:
+    if pattern in (_REMOVED, _REPORTS_AGAIN) and told.covers:
         text += _COVERS
     if told.defiant:
         text += "; it drives on though it was told to stop"

@@ -18,7 +18,7 @@ import type {
   WorldNow,
 } from "../../api/types";
 import { Clock } from "../../rooms/actions/model";
-import { condition } from "../../rooms/fleet/wording";
+import { condition, isStopped } from "../../rooms/fleet/wording";
 import { roomHref } from "../../route";
 import { counted, integer, timeSpan } from "../../wording";
 
@@ -119,13 +119,13 @@ export function fleetGlance(
   alerts: readonly AlertNow[],
   recordOf: (alert: AlertNow) => number | null = () => null,
 ): Glance {
-  const stopped = now.trucks.filter(({ paused, health }) => paused || health !== "HEALTHY");
+  const stopped = now.trucks.filter(isStopped);
   const count = (word: string) => now.trucks.filter((truck) => condition(truck) === word).length;
   const waiting = now.trucks.filter(({ needs_person }) => needs_person);
   const trucks = waiting.map((truck) =>
     need(
       `fleet ${fleet} ${truck.robot_id}`,
-      `Truck ${truck.robot_id} of ${fleet} is stopped (${condition(truck)}): ${truck.sentence}`,
+      `Truck ${truck.robot_id} of ${fleet} is stopped${inBrackets(condition(truck))}: ${truck.sentence}`,
       roomHref("fleet", fleet, null, truck.robot_id),
     ),
   );
@@ -145,6 +145,10 @@ export function fleetGlance(
       ),
     ],
   };
+}
+
+function inBrackets(word: string): string {
+  return word === "stopped" ? "" : ` (${word})`;
 }
 
 /** The newest alerts that are news and more than a notice, one a truck; trucks that are told anyway are left out, and

@@ -24,7 +24,7 @@ import "./fleet.css";
 import { Hall } from "./Hall";
 import { AlertTable, TaskTables, TruckTable } from "./Tables";
 import { TruckPanel } from "./TruckPanel";
-import { condition, fleetTime } from "./wording";
+import { condition, fleetTime, isStopped } from "./wording";
 
 const ALERTS_EVERY_TICKS = 20;
 const FOR_ALL: readonly Deed[] = [
@@ -105,7 +105,7 @@ function Fleet({ now, map, address, live, busy, chosen, onChoose, onDone }: Flee
 export function Figures({ now }: { readonly now: FleetNow }) {
   const count = (word: string) => now.trucks.filter((truck) => condition(truck) === word).length;
   const done = now.counts["DONE"] ?? 0;
-  const ill = now.trucks.filter(({ health, paused }) => paused || health !== "HEALTHY").length;
+  const ill = now.trucks.filter(isStopped).length;
   return (
     <Readouts>
       <Readout name="time" value={fleetTime(now.now)} unit={`tick ${integer(now.tick)}`} />

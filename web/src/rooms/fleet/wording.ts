@@ -43,8 +43,14 @@ export function errand(truck: TruckNow): string {
 export function condition(truck: TruckNow): string {
   if (truck.paused) return "paused";
   if (truck.health !== "HEALTHY") return truck.health.toLowerCase().replaceAll("_", " ");
+  if (isStopped(truck)) return "stopped";
   if (truck.blocker !== null || truck.hold_reason === "TRAFFIC_HOLD") return "waits";
   return truck.speed > 0 ? "drives" : "stands";
+}
+
+/** Whether a truck is stopped for its own sake; one that stops for another truck only waits for it. */
+export function isStopped({ paused, health, code }: TruckNow): boolean {
+  return paused || health !== "HEALTHY" || (code.startsWith("STOP_") && code !== "STOP_FOREIGN_OCCUPANCY");
 }
 
 const LOST: ReadonlySet<string> = new Set(["POSE_JUMP", "OFF_ROUTE"]);

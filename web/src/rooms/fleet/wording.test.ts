@@ -1,0 +1,27 @@
+import { expect, test } from "vitest";
+
+import type { TruckNow } from "../../api/types";
+import { condition, isLost, isStopped } from "./wording";
+
+const truck = (changes: Partial<TruckNow> = {}) =>
+  ({
+    health: "HEALTHY",
+    paused: false,
+    blocker: null,
+    hold_reason: "NONE",
+    code: "UNDER_WAY",
+    speed: 0,
+    ...changes,
+  }) as TruckNow;
+
+test("a truck that was set aside and reports again is stopped and lost, though nothing is wrong with it", () => {
+  const back = truck({ code: "STOP_OPERATOR" });
+
+  expect([condition(back), isStopped(back), isLost(back)]).toEqual(["stopped", true, true]);
+});
+
+test("a truck that stops for the sake of another one waits for it", () => {
+  const waits = truck({ code: "STOP_FOREIGN_OCCUPANCY", blocker: "R2" });
+
+  expect([condition(waits), isStopped(waits)]).toEqual(["waits", false]);
+});
