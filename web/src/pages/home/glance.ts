@@ -18,7 +18,7 @@ import type {
   WorldNow,
 } from "../../api/types";
 import { Clock } from "../../rooms/actions/model";
-import { condition, isStopped } from "../../rooms/fleet/wording";
+import { condition, isMoving, isStopped } from "../../rooms/fleet/wording";
 import { roomHref } from "../../route";
 import { counted, integer, timeSpan } from "../../wording";
 
@@ -133,7 +133,7 @@ export function fleetGlance(
   const byId = truckById(now.trucks);
   return {
     figures: [
-      counting("driving", count("drives")),
+      counting("driving", now.trucks.filter(isMoving).length),
       counting("waiting", count("waits")),
       counting("stopped", stopped.length),
       counting("tasks done", now.counts["DONE"] ?? 0),
@@ -197,7 +197,7 @@ function alertNeed(fleet: string, now: number, alert: AlertNow, record: number |
   const what = message === "" ? `${code.toLowerCase().replaceAll("_", " ")} of ${robot_ids.join(", ")}` : message;
   const again = robot_ids.map((robot) => {
     const truck = well?.get(robot);
-    return `${robot} ${truck !== undefined && condition(truck) === "drives" ? "drives" : "is well"} again`;
+    return `${robot} ${truck !== undefined && isMoving(truck) ? "drives" : "is well"} again`;
   });
   const told =
     well === null

@@ -24,7 +24,7 @@ import "./fleet.css";
 import { Hall } from "./Hall";
 import { AlertTable, TaskTables, TruckTable } from "./Tables";
 import { TruckPanel } from "./TruckPanel";
-import { condition, fleetTime, isStopped } from "./wording";
+import { condition, fleetTime, isMoving, isStopped } from "./wording";
 
 const ALERTS_EVERY_TICKS = 20;
 const FOR_ALL: readonly Deed[] = [
@@ -109,7 +109,7 @@ export function Figures({ now }: { readonly now: FleetNow }) {
   return (
     <Readouts>
       <Readout name="time" value={fleetTime(now.now)} unit={`tick ${integer(now.tick)}`} />
-      <Readout name="driving" value={integer(count("drives"))} />
+      <Readout name="driving" value={integer(now.trucks.filter(isMoving).length)} />
       <Readout name="waiting" value={integer(count("waits"))} />
       <Readout name="done" value={integer(done)} unit={done === 1 ? "task" : "tasks"} />
       {ill > 0 && <Readout name="stopped" value={integer(ill)} alarm />}

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 
 import type { TruckNow } from "../../api/types";
-import { condition, isLost, isStopped } from "./wording";
+import { condition, isLost, isMoving, isStopped } from "./wording";
 
 const truck = (changes: Partial<TruckNow> = {}) =>
   ({
@@ -24,4 +24,11 @@ test("a truck that stops for the sake of another one waits for it", () => {
   const waits = truck({ code: "STOP_FOREIGN_OCCUPANCY", blocker: "R2" });
 
   expect([condition(waits), isStopped(waits)]).toEqual(["waits", false]);
+});
+
+test("a truck that turns on the spot is on the move", () => {
+  const turns = truck({ turning: true });
+
+  expect([condition(turns), isMoving(turns)]).toEqual(["turns", true]);
+  expect(isMoving(truck())).toBe(false);
 });

@@ -45,7 +45,13 @@ export function condition(truck: TruckNow): string {
   if (truck.health !== "HEALTHY") return truck.health.toLowerCase().replaceAll("_", " ");
   if (isStopped(truck)) return "stopped";
   if (truck.blocker !== null || truck.hold_reason === "TRAFFIC_HOLD") return "waits";
+  if (truck.turning) return "turns";
   return truck.speed > 0 ? "drives" : "stands";
+}
+
+/** Whether a truck is on the move: it drives, or turns on the spot. */
+export function isMoving(truck: TruckNow): boolean {
+  return ["drives", "turns"].includes(condition(truck));
 }
 
 /** Whether a truck is stopped for its own sake; one that stops for another truck only waits for it. */

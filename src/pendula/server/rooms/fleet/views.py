@@ -17,6 +17,7 @@ from pendula.fleet.contracts.traffic import Health, HoldReason, Phase, RobotStat
 from pendula.fleet.driving.records import Record
 from pendula.fleet.engine import FleetEngine
 from pendula.fleet.health.judging import is_fresh
+from pendula.fleet.health.obedience import yaw_to_turn_to
 from pendula.fleet.health.orders import releasable
 from pendula.fleet.health.recovery import awaits_person
 from pendula.fleet.model import MoveStyle
@@ -110,13 +111,14 @@ class TruckNow(Struct, frozen=True):
     """One truck. `stop`: its stop line; `refuge`: where its grant ends; `because`: who is in its way, to the root.
     `silent`: nothing fresh is heard of it, nobody said that it is absent; `needs_person`: it stands until one acts, or
     was stopped `waitAlertMs` ago; `releasable`: what may be freed by force, nothing while it may move and never where
-    it stands; `report_age`: None before its first report."""
+    it stands; `report_age`: None before its first report; `turning`: it has to look another way before it goes on."""
 
     robot_id: str
     profile_id: str
     park_node_id: str
     at: PointView | None
     speed: int
+    turning: bool
     status: RobotStatus
     health: Annotated[str, Meta(extra_json_schema={"enum": [one.value for one in Health]})]
     phase: Phase
@@ -269,12 +271,14 @@ def _truck(engine: FleetEngine, record: Record, told: Told) -> TruckNow:
     traffic, driver = engine.traffic, engine.dispatch.drivers[record.number]
     plan = None if record.track is None else record.track.plan
     task = engine.dispatch.task_of(record.number)
+    turning = told.hold_reason is HoldReason.NONE and yaw_to_turn_to(record, engine.config.traffic) is not None
     return TruckNow(
         robot_id=record.robot_id,
         profile_id=record.profile.profile_id,
         park_node_id=record.site.network.nodes[record.rest].id,
         at=_place(record),
         speed=_mm(record.v_um_s),
+        turning=turning,
         status=record.status,
         health=record.health.value,
         phase=driver.shown_phase,
@@ -288,7 +292,7 @@ def _truck(engine: FleetEngine, record: Record, told: Told) -> TruckNow:
         report_age=None if record.pose is None else traffic.now_ms - record.report_ms,
         hold_reason=told.hold_reason,
         code=told.code or explain.UNDER_WAY,
-        sentence=_sentence(told, driver.shown_phase, engine.dispatch.not_done(record.robot_id)),
+        sentence=_sentence(told, driver.shown_phase, engine.dispatch.not_done(record.robot_id), turning=turning),
         wait=told.wait_ms,
         blocker=told.blocker,
         because=list(told.chain),
@@ -300,8 +304,10 @@ def _truck(engine: FleetEngine, record: Record, told: Told) -> TruckNow:
     )
 
 
-def _sentence(told: Told, phase: Phase, not_done: str | None) -> str:
-    """Why a truck stands; one that is at its work says so."""
+def _sentence(told: Told, phase: Phase, not_done: str | None, *, turning: bool) -> str:
+    """Why a truck stands; one that is at its work, or turns, says so."""
+    if turning:
+        return f"{told.robot_id} turns on the spot."
     at_work = told.code is None and phase in WORKING
     return f"{told.robot_id} is {WORKING[phase]}." if at_work else explain.sentence(told, not_done)
 
