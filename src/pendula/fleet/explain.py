@@ -72,6 +72,7 @@ _REPORTS_AGAIN = (
 _COVERS = (
     "; where it said it was since then stays closed until that, or until it is off and removed again (REMOVE_ROBOT)"
 )
+_STOPS = frozenset(str(one) for one in Stop if one is not Stop.SAFE_STATE)
 # Codes of a truck of which nothing is heard.
 _SILENT = frozenset({Stop.OFFLINE, Stop.STALE_TELEMETRY})
 # Codes with which a truck stands whose place is in doubt, and nothing else.
@@ -155,6 +156,15 @@ def sentence(told: reasons.Reason, not_done: str | None = None) -> str:
     if told.wait_ms and told.hold_reason is HoldReason.TRAFFIC_HOLD:
         text += f"; for {told.wait_ms // 1000} s now"
     return text + "."
+
+
+def was_stopped(code: str, robot_id: str) -> str | None:
+    """That a truck was stopped with a code, when that is all that is known; None for a code that stops nobody."""
+    pattern = _SENTENCES.get(code)
+    if pattern is None or code not in _STOPS:
+        return None
+    told = pattern.format(robot=robot_id, blocker="another truck", resource=_named(None))
+    return told.replace(" stops: ", " was stopped: ", 1)
 
 
 def _named(resource: str | None) -> str:
