@@ -28,8 +28,12 @@ import { condition, fleetTime, isMoving, isStopped } from "./wording";
 
 const ALERTS_EVERY_TICKS = 20;
 const FOR_ALL: readonly Deed[] = [
-  { type: "PAUSE_FLEET", title: "Pause all", question: "Every truck stops where it can and stays there." },
-  { type: "RESUME_FLEET", title: "Let all go on", question: "Every truck may drive again." },
+  {
+    type: "PAUSE_FLEET",
+    title: "Pause all",
+    question: "This stops every truck where it can, until they are let go on.",
+  },
+  { type: "RESUME_FLEET", title: "Let all go on", question: "This lets every truck drive again." },
 ];
 
 export function FleetRoom(props: EngineRoomProps) {

@@ -86,17 +86,24 @@ const TASK_COLUMNS: readonly Column<TaskNow>[] = [
   { key: "since", title: "since", numeric: true, by: ({ since }) => since, cell: ({ since }) => fleetTime(since) },
 ];
 
-const HOLD: Deed = { type: "HOLD_TASK", title: "Hold", question: "Nobody begins it until it is resumed." };
-const CANCEL: Deed = { type: "CANCEL_TASK", title: "Cancel", question: "Nobody will do it any more." };
+const HOLD: Deed = {
+  type: "HOLD_TASK",
+  title: "Hold",
+  question: "This holds it: nobody begins it until it is resumed.",
+};
+const CANCEL: Deed = { type: "CANCEL_TASK", title: "Cancel", question: "This cancels it: nobody will do it any more." };
 
 /** A task whose goods are on a truck stays with it, unless it is held. */
 export function taskDeeds({ state, loaded, robot_id }: TaskNow): readonly Deed[] {
   if (state === "HELD") {
-    return [{ type: "RESUME_TASK", title: "Let it go on", question: "It may be done again." }, CANCEL];
+    return [
+      { type: "RESUME_TASK", title: "Let it go on", question: "This lets it go on: it may be done again." },
+      CANCEL,
+    ];
   }
   if (loaded) return [];
   if (state === "WAITING" || state === "READY") return [HOLD, CANCEL];
-  const question = `It is taken from ${robot_id ?? "its truck"}, and another truck may have it.`;
+  const question = `This takes it from ${robot_id ?? "its truck"}: another truck may have it.`;
   return [{ type: "WITHDRAW_TASK", title: "Take it from its truck", question }, HOLD, CANCEL];
 }
 

@@ -18,7 +18,7 @@ from pendula.fleet.driving.records import Record
 from pendula.fleet.engine import FleetEngine
 from pendula.fleet.health.judging import is_fresh
 from pendula.fleet.health.obedience import yaw_to_turn_to
-from pendula.fleet.health.orders import releasable
+from pendula.fleet.health.orders import not_to_be_freed, releasable
 from pendula.fleet.health.recovery import awaits_person
 from pendula.fleet.model import MoveStyle
 from pendula.fleet.network.graph import Edge, Node
@@ -110,8 +110,10 @@ class Bands(Struct, frozen=True):
 class TruckNow(Struct, frozen=True):
     """One truck. `stop`: its stop line; `refuge`: where its grant ends; `because`: who is in its way, to the root.
     `silent`: nothing fresh is heard of it, nobody said that it is absent; `needs_person`: it stands until one acts, or
-    was stopped `waitAlertMs` ago; `releasable`: what may be freed by force, nothing while it may move and never where
-    it stands; `report_age`: None before its first report; `turning`: it has to look another way before it goes on."""
+    was stopped `waitAlertMs` ago; `clearable`: it has a fault that a person may clear; `removable`: it may be taken out
+    of the hall, since it cannot move; `releasable`: what may be freed by force, nothing while it may move and never
+    where it stands; `report_age`: None before its first report; `turning`: it has to look another way before it goes
+    on."""
 
     robot_id: str
     profile_id: str
@@ -127,6 +129,8 @@ class TruckNow(Struct, frozen=True):
     silent: bool
     absent: bool
     needs_person: bool
+    clearable: bool
+    removable: bool
     releasable: list[str]
     task_id: str | None
     report_age: int | None
@@ -287,6 +291,8 @@ def _truck(engine: FleetEngine, record: Record, told: Told) -> TruckNow:
         silent=not (record.absent or record.is_out or is_fresh(record, traffic.now_ms, engine.config.traffic)),
         absent=record.absent,
         needs_person=awaits_person(record, traffic.now_ms, engine.config.traffic),
+        clearable=record.latched is not None,
+        removable=not_to_be_freed(record, traffic.now_ms, engine.config.traffic) is None,
         releasable=releasable(record, traffic.now_ms, engine.config.traffic),
         task_id=None if task is None else task.task_id,
         report_age=None if record.pose is None else traffic.now_ms - record.report_ms,
