@@ -8,6 +8,8 @@ import type { AlertNow, FleetNow, TaskNow, TruckNow } from "../../api/types";
 import type { Column } from "../../components/DataTable";
 import { DataTable } from "../../components/DataTable";
 import { integer } from "../../wording";
+import type { Listed } from "./alerts";
+import { listed } from "./alerts";
 import type { Deed } from "./Deeds";
 import { Deeds } from "./Deeds";
 import { useReason } from "./reason";
@@ -201,20 +203,34 @@ export function AlertTable({
   readonly alerts: readonly AlertNow[];
   readonly onChoose: (robot: string) => void;
 }) {
-  const columns: Column<AlertNow>[] = [
-    { key: "at", title: "at", numeric: true, cell: ({ now }) => fleetTime(now) },
-    { key: "what", title: "what", cell: ({ code }) => <code class="code-badge">{code}</code> },
+  const columns: Column<Listed>[] = [
+    { key: "at", title: "at", numeric: true, cell: ({ told }) => fleetTime(told.now) },
+    {
+      key: "what",
+      title: "what",
+      cell: ({ told, grave }) => (
+        <span class="nowrap">
+          <code class="code-badge">{told.code}</code>
+          {grave && (
+            <span class="alert-grave" aria-hidden="true">
+              {" "}
+              ▲
+            </span>
+          )}
+        </span>
+      ),
+    },
     {
       key: "who",
       title: "who",
-      cell: ({ robot_ids }) =>
-        robot_ids.map((robot) => (
+      cell: ({ told }) =>
+        told.robot_ids.map((robot) => (
           <button key={robot} type="button" class="link-button nowrap" onClick={() => onChoose(robot)}>
             {robot}
           </button>
         )),
     },
-    { key: "message", title: "message", wide: true, cell: ({ message }) => message },
+    { key: "message", title: "message", wide: true, cell: ({ told }) => told.message },
   ];
   return (
     <section class="panel" aria-label="Alerts and incidents" data-testid="panel-alerts">
@@ -224,14 +240,17 @@ export function AlertTable({
       {alerts.length === 0 ? (
         <p class="quiet">Nothing has gone wrong since this fleet was opened.</p>
       ) : (
-        <DataTable
-          caption="Alerts and incidents, the newest first"
-          columns={columns}
-          rows={[...alerts].reverse()}
-          rowKey={({ tick, code, robot_ids }) => `${tick} ${code} ${robot_ids.join(" ")}`}
-          empty=""
-          testId="alerts"
-        />
+        <>
+          <DataTable
+            caption="Alerts and incidents, the newest first"
+            columns={columns}
+            rows={listed(alerts)}
+            rowKey={({ told: { tick, code, robot_ids } }) => `${tick} ${code} ${robot_ids.join(" ")}`}
+            empty=""
+            testId="alerts"
+          />
+          <p class="quiet">▲ An incident, or an alert that is more than a notice: the slider above goes to these.</p>
+        </>
       )}
     </section>
   );
