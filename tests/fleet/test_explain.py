@@ -8,7 +8,7 @@ import pytest
 from pendula.fleet import explain
 from pendula.fleet.contracts.traffic import HoldReason
 from pendula.fleet.driving.stops import Stop
-from pendula.fleet.explain import facts, sentence
+from pendula.fleet.explain import facts, lasting, sentence
 from pendula.fleet.samples import FL_STD, reference_fleet
 from pendula.fleet.tick import OrderKind
 from pendula.fleet.views.reasons import GOING_TO_PARK, IDLE_NO_TASK, WAITS, Reason
@@ -105,3 +105,10 @@ def test_a_truck_that_still_stands_after_its_overrun_was_cleared_says_what_it_ne
         "R1 stops: it passed its stop line; its fault is cleared, and it goes on when a way from where it stands "
         "leaves the others theirs."
     )
+
+
+@pytest.mark.req("FLT-OBS-7")
+def test_a_wait_is_told_in_its_two_largest_units() -> None:
+    told = [lasting(ms) for ms in (0, 999, 45_900, 60_000, 806_000, 3_600_000, 3_660_000, 8_299_000)]
+
+    assert told == ["0 s", "0 s", "45 s", "1 min", "13 min 26 s", "1 h", "1 h 1 min", "2 h 18 min"]

@@ -154,8 +154,17 @@ def sentence(told: reasons.Reason, not_done: str | None = None) -> str:
     if told.cycle:
         text += f"; {', '.join(told.cycle)} would wait for each other"
     if told.wait_ms and told.hold_reason is HoldReason.TRAFFIC_HOLD:
-        text += f"; for {told.wait_ms // 1000} s now"
+        text += f"; for {lasting(told.wait_ms)} now"
     return text + "."
+
+
+def lasting(ms: int) -> str:
+    """A length of time in its two largest units, as pages write it: `45 s`, `13 min 26 s`, `2 h 18 min`."""
+    minutes, seconds = divmod(ms // 1000, 60)
+    hours, minutes = divmod(minutes, 60)
+    parts = ((hours, "h"), (minutes, "min"), (seconds, "s"))
+    first = next((place for place, (count, _) in enumerate(parts) if count), 2)
+    return " ".join(f"{count} {unit}" for count, unit in parts[first : first + 2] if count) or "0 s"
 
 
 def was_stopped(code: str, robot_id: str) -> str | None:

@@ -97,7 +97,7 @@ def test_an_incident_is_told_in_words_and_in_its_stored_form_alike(
     assert told.message == incident_of(stored(event)) == said
 
 
-@pytest.mark.parametrize(("severity", "said"), [("INFO", None), ("WARN", "R1 has waited for R2 for 90 s")])
+@pytest.mark.parametrize(("severity", "said"), [("INFO", None), ("WARN", "R1 has waited for R2 for 1 min 30 s")])
 def test_of_stored_alerts_those_are_incidents_that_are_more_than_a_notice(severity: str, said: str | None) -> None:
     raised = AlertRaised(Alert("al-1", "WAIT_TOO_LONG", severity, 0, {"by": "R2", "waitMs": 90_000}, "R1"))
 

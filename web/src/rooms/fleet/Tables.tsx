@@ -7,13 +7,13 @@ import type { EngineAddress } from "../../api/client";
 import type { AlertNow, FleetNow, TaskNow, TruckNow } from "../../api/types";
 import type { Column } from "../../components/DataTable";
 import { DataTable } from "../../components/DataTable";
-import { integer } from "../../wording";
+import { integer, timeSpan } from "../../wording";
 import type { Listed } from "./alerts";
 import { listed } from "./alerts";
 import type { Deed } from "./Deeds";
 import { Deeds } from "./Deeds";
 import { useReason } from "./reason";
-import { condition, errand, fleetTime, lasting, phase, speed } from "./wording";
+import { condition, errand, fleetTime, phase, speed } from "./wording";
 
 interface TruckTableProps {
   readonly now: FleetNow;
@@ -41,14 +41,14 @@ export function TruckTable({ now, chosen, onChoose, children }: TruckTableProps)
       cell: (truck) => <span data-condition={condition(truck)}>{condition(truck)}</span>,
     },
     { key: "why", title: "why", wide: true, cell: ({ sentence }) => sentence },
-    { key: "phase", title: "about", by: phase, cell: errand },
+    { key: "phase", title: "task", by: phase, cell: Errand },
     { key: "speed", title: "speed", numeric: true, by: (truck) => truck.speed, cell: (truck) => speed(truck.speed) },
     {
       key: "wait",
       title: "waits",
       numeric: true,
       by: ({ wait }) => wait,
-      cell: ({ wait }) => (wait > 0 ? lasting(wait) : ""),
+      cell: ({ wait }) => (wait > 0 ? timeSpan(wait) : ""),
     },
   ];
   return (
@@ -68,6 +68,15 @@ export function TruckTable({ now, chosen, onChoose, children }: TruckTableProps)
       {children}
     </section>
   );
+}
+
+/** What a truck is about, on two lines at most. */
+function Errand(truck: TruckNow) {
+  return errand(truck).map((part) => (
+    <span key={part} class="nowrap">
+      {part}{" "}
+    </span>
+  ));
 }
 
 const TASK_COLUMNS: readonly Column<TaskNow>[] = [

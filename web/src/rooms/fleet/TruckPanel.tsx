@@ -5,11 +5,12 @@ import { useSignal } from "@preact/signals";
 import type { EngineAddress } from "../../api/client";
 import type { FleetNow, MapEdge, MapView, TruckNow } from "../../api/types";
 import { ReasonChain } from "../../components/ReasonChain";
+import { timeSpan } from "../../wording";
 import type { Deed } from "./Deeds";
 import { Deeds } from "./Deeds";
 import { nearestPlace } from "./geometry";
 import { useReason } from "./reason";
-import { condition, isLost, lasting, phase, speed } from "./wording";
+import { condition, isLost, phase, speed } from "./wording";
 
 interface TruckPanelProps {
   readonly truck: TruckNow;
@@ -42,7 +43,7 @@ export function TruckPanel({ truck, map, now, address, live, onChoose, onDone }:
         <dt>speed</dt>
         <dd>{speed(truck.speed)}</dd>
         <dt>heard of</dt>
-        <dd>{truck.report_age === null ? "not yet" : `${lasting(truck.report_age)} ago`}</dd>
+        <dd>{truck.report_age === null ? "not yet" : `${timeSpan(truck.report_age)} ago`}</dd>
         <dt>load</dt>
         <dd>{truck.load ? "on board" : "none"}</dd>
         <dt>parks at</dt>

@@ -10,13 +10,6 @@ export function fleetTime(ms: number): string {
   return `${integer(Math.floor(seconds / 3600))}:${two(Math.floor(seconds / 60) % 60)}:${two(seconds % 60)}`;
 }
 
-/** `12 s`, `2 min 05 s`. */
-export function lasting(ms: number): string {
-  const seconds = Math.floor(ms / 1000);
-  if (seconds < 60) return `${seconds} s`;
-  return `${integer(Math.floor(seconds / 60))} min ${String(seconds % 60).padStart(2, "0")} s`;
-}
-
 export function speed(mmPerSecond: number): string {
   return `${(mmPerSecond / 1000).toFixed(1)} m/s`;
 }
@@ -35,8 +28,8 @@ export function phase({ phase: told }: TruckNow): string {
 }
 
 /** What a truck is about, and for which task. */
-export function errand(truck: TruckNow): string {
-  return truck.task_id === null ? phase(truck) : `${phase(truck)}, ${truck.task_id}`;
+export function errand(truck: TruckNow): readonly string[] {
+  return truck.task_id === null ? [phase(truck)] : [`${phase(truck)},`, truck.task_id];
 }
 
 /** How a truck is in one word, worst first. */

@@ -118,7 +118,7 @@ def sentence_of(alert: Alert) -> str:
         return f"{told}{_cut_off(alert.details)}"
     who = "a truck" if alert.robotId is UNSET else str(alert.robotId)
     if alert.code in _WAITS:
-        return f"{who} has waited for {alert.details['by']} for {_seconds(alert.details['waitMs'])} s"
+        return f"{who} has waited for {alert.details['by']} for {_lasting(alert.details['waitMs'])}"
     if alert.code == "ROUTE_REFUSED":
         return _refused(who, alert.details)
     if alert.code == "STOP_IGNORED":
@@ -159,8 +159,8 @@ def _names(listed: Json) -> str:
     return ", ".join(map(str, listed)) if isinstance(listed, list) else str(listed)
 
 
-def _seconds(ms: Json) -> int:
-    return ms // 1000 if isinstance(ms, int) else 0
+def _lasting(ms: Json) -> str:
+    return explain.lasting(ms if isinstance(ms, int) else 0)
 
 
 class Told(Struct, frozen=True):
