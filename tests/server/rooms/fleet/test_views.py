@@ -60,3 +60,15 @@ def test_a_truck_that_turns_on_the_spot_says_so_and_no_other_does() -> None:
             if truck.at is not None:
                 before[truck.robot_id] = truck.at.yaw
     assert turned > 10
+
+
+@pytest.mark.req("FLT-OBS-7")
+def test_a_truck_that_says_that_something_is_in_its_way_is_told_so() -> None:
+    run = Run(shipped("hall"))
+    while not any(record.v_um_s for record in run.traffic.records):
+        run.step()
+    first = next(record for record in run.traffic.records if record.v_um_s)
+    first.obstructed, first.v_um_s = True, 0
+    told = now_of(run.engine, 0).trucks[first.number]
+
+    assert (told.obstructed, told.sentence) == (True, f"{first.robot_id} waits: it says that something is in its way.")

@@ -11,6 +11,7 @@ const truck = (changes: Partial<TruckNow> = {}) =>
     hold_reason: "NONE",
     code: "UNDER_WAY",
     speed: 0,
+    phase: "IDLE",
     ...changes,
   }) as TruckNow;
 
@@ -31,4 +32,12 @@ test("a truck that turns on the spot is on the move", () => {
 
   expect([condition(turns), isMoving(turns)]).toEqual(["turns", true]);
   expect(isMoving(truck())).toBe(false);
+});
+
+test("a truck that has its way and nobody in it sets out, and one with something in it waits", () => {
+  const ready = truck({ phase: "TO_PICK" });
+
+  expect([condition(ready), isMoving(ready)]).toEqual(["sets out", true]);
+  expect(condition({ ...ready, obstructed: true })).toBe("waits");
+  expect(condition(truck({ phase: "LOADING" }))).toBe("stands");
 });

@@ -38,13 +38,19 @@ export function condition(truck: TruckNow): string {
   if (truck.health !== "HEALTHY") return truck.health.toLowerCase().replaceAll("_", " ");
   if (isStopped(truck)) return "stopped";
   if (truck.blocker !== null || truck.hold_reason === "TRAFFIC_HOLD") return "waits";
+  if (truck.speed > 0) return "drives";
+  if (truck.obstructed && UNDER_WAY.has(truck.code)) return "waits";
   if (truck.turning) return "turns";
-  return truck.speed > 0 ? "drives" : "stands";
+  return UNDER_WAY.has(truck.code) && ON_THE_ROAD.has(truck.phase) ? "sets out" : "stands";
 }
 
-/** Whether a truck is on the move: it drives, or turns on the spot. */
+const UNDER_WAY: ReadonlySet<string> = new Set(["UNDER_WAY", "GOING_TO_PARK"]);
+const ON_THE_ROAD: ReadonlySet<string> = new Set(["TO_PICK", "TO_DROP", "TO_PARK"]);
+const MOVES: ReadonlySet<string> = new Set(["drives", "turns", "sets out"]);
+
+/** Whether a truck is on the move: it drives, turns on the spot, or has just got its way. */
 export function isMoving(truck: TruckNow): boolean {
-  return ["drives", "turns"].includes(condition(truck));
+  return MOVES.has(condition(truck));
 }
 
 /** Whether a truck is stopped for its own sake; one that stops for another truck only waits for it. */

@@ -27,6 +27,7 @@ from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.tasks.book import Flow, Task
 from pendula.fleet.trucks.envelope import envelope_of
 from pendula.fleet.trucks.profiles import RobotProfile
+from pendula.fleet.views.reasons import GOING_TO_PARK
 from pendula.fleet.views.reasons import Reason as Told
 
 MOST_TASKS = 200
@@ -121,6 +122,7 @@ class TruckNow(Struct, frozen=True):
     at: PointView | None
     speed: int
     turning: bool
+    obstructed: bool
     status: RobotStatus
     health: Annotated[str, Meta(extra_json_schema={"enum": [one.value for one in Health]})]
     phase: Phase
@@ -283,6 +285,7 @@ def _truck(engine: FleetEngine, record: Record, told: Told) -> TruckNow:
         at=_place(record),
         speed=_mm(record.v_um_s),
         turning=turning,
+        obstructed=record.obstructed,
         status=record.status,
         health=record.health.value,
         phase=driver.shown_phase,
@@ -298,7 +301,7 @@ def _truck(engine: FleetEngine, record: Record, told: Told) -> TruckNow:
         report_age=None if record.pose is None else traffic.now_ms - record.report_ms,
         hold_reason=told.hold_reason,
         code=told.code or explain.UNDER_WAY,
-        sentence=_sentence(told, driver.shown_phase, engine.dispatch.not_done(record.robot_id), turning=turning),
+        sentence=_sentence(record, told, driver.shown_phase, engine.dispatch.not_done(record.robot_id), turning),
         wait=told.wait_ms,
         blocker=told.blocker,
         because=list(told.chain),
@@ -310,12 +313,13 @@ def _truck(engine: FleetEngine, record: Record, told: Told) -> TruckNow:
     )
 
 
-def _sentence(told: Told, phase: Phase, not_done: str | None, *, turning: bool) -> str:
-    """Why a truck stands; one that is at its work, or turns, says so."""
-    if turning:
-        return f"{told.robot_id} turns on the spot."
-    at_work = told.code is None and phase in WORKING
-    return f"{told.robot_id} is {WORKING[phase]}." if at_work else explain.sentence(told, not_done)
+def _sentence(record: Record, told: Told, phase: Phase, not_done: str | None, turning: bool) -> str:
+    """Why a truck stands; one that is at its work, turns, or says that something is in its way is told so."""
+    if told.code is None and phase in WORKING:
+        return f"{record.robot_id} is {WORKING[phase]}."
+    if record.obstructed and not record.v_um_s and told.code in (None, GOING_TO_PARK):
+        return f"{record.robot_id} waits: it says that something is in its way."
+    return f"{record.robot_id} turns on the spot." if turning else explain.sentence(told, not_done)
 
 
 def _place(record: Record) -> PointView | None:
