@@ -10,11 +10,15 @@ const fleet = (name: string, state: string) => ({ name, state, t: null, broken: 
 
 test("a fleet that was closed is told, and opened with one click", async () => {
   session.value = { kind: "open", session: { name: "anna", role: "operator", tokens_required: false } };
-  vi.spyOn(api, "rooms").mockRejectedValue(new Error("nothing here"));
-  vi.spyOn(api, "readiness").mockRejectedValue(new Error("nothing here"));
-  const fleets = [fleet("hall", "ready"), fleet("yard", "closed")];
-  vi.spyOn(api, "get").mockResolvedValue({ fleets });
-  const post = vi.spyOn(api, "post").mockResolvedValue({ fleets: fleets.map(({ name }) => fleet(name, "ready")) });
+  vi.spyOn(api, "rooms").mockResolvedValue({ version: "0.1.0", demo: false, rooms: [] });
+  const clock = { ahead_sec: 0, agrees_in_sec: 0 };
+  vi.spyOn(api, "readiness").mockResolvedValue({ status: "ready", checks: [], clock });
+  let fleets = [fleet("hall", "ready"), fleet("yard", "closed")];
+  vi.spyOn(api, "get").mockImplementation(() => Promise.resolve({ fleets }) as never);
+  const post = vi.spyOn(api, "post").mockImplementation(() => {
+    fleets = fleets.map(({ name }) => fleet(name, "ready"));
+    return Promise.resolve({ fleets }) as never;
+  });
   const page = draw(<ClosedEngines room="fleet" />);
   await vi.waitFor(() => doing(() => find(page, "[data-testid=closed-yard]")));
 

@@ -70,6 +70,8 @@ function counting(name: string, count: number): Figure {
 /** How long ago an alert of a fleet is still news, in its own time. */
 const RECENT_MS = 600_000;
 const MOST_ALERTS = 3;
+/** That what was wrong with a whole fleet is over. */
+const GOOD_NEWS: ReadonlySet<string> = new Set(["FLEET_KEEPS_UP", "LOGGING_RESTORED"]);
 const MOST_OF_A_KIND = 3;
 
 /** What every room and every engine says of itself: that it is broken. */
@@ -162,12 +164,18 @@ export function recentAlerts(
   const byId = truckById(trucks);
   const grave = alerts.filter(
     (one) =>
-      (one.kind === "incident" || (one.alert?.severity !== "INFO" && !isOver(one, byId))) &&
+      (one.kind === "incident" || GOOD_NEWS.has(one.code) || (one.alert?.severity !== "INFO" && !isOver(one, byId))) &&
       now - one.now <= RECENT_MS &&
       !one.robot_ids.some((robot) => known.has(robot)),
   );
-  const newest = new Map(grave.map((one) => [one.robot_ids.join(" "), one]));
-  return [...newest.values()].slice(-MOST_ALERTS).reverse();
+  const newest = new Map(grave.map((one) => [aboutOf(one), one]));
+  const news = [...newest.values()].filter(({ code }) => !GOOD_NEWS.has(code));
+  return news.slice(-MOST_ALERTS).reverse();
+}
+
+/** What an alert is about: its trucks, or what of a whole fleet. */
+function aboutOf({ code, robot_ids }: AlertNow): string {
+  return robot_ids.length > 0 ? robot_ids.join(" ") : (code.split("_")[0] ?? "");
 }
 
 type TruckById = ReadonlyMap<string, TruckNow>;
