@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+from itertools import combinations
 from pathlib import Path
 from subprocess import run
 
@@ -262,6 +263,20 @@ def test_a_narrow_screen_needs_no_sideways_scrolling(demo: str, watched: Watched
         assert page.evaluate("document.documentElement.scrollWidth") <= 360
 
 
+@pytest.mark.parametrize("width", [320, 390, 880])
+def test_on_a_narrow_screen_nothing_lies_over_the_brand(demo: str, watched: Watched, width: int) -> None:
+    page = watched.page
+    page.set_viewport_size({"width": width, "height": 844})
+    live(page, f"{demo}/")
+    boxes = [page.locator(one).bounding_box() for one in (".brand-words", ".side-foot", ".nav")]
+
+    for one, other in combinations(boxes, 2):
+        assert one is not None
+        assert other is not None
+        beside = one["x"] + one["width"] <= other["x"] or other["x"] + other["width"] <= one["x"]
+        assert beside or one["y"] + one["height"] <= other["y"] or other["y"] + other["height"] <= one["y"]
+
+
 def test_a_room_without_engines_says_so(plain: str, watched: Watched) -> None:
     page = watched.page
     page.goto(f"{plain}/")
@@ -278,6 +293,9 @@ def test_where_tokens_are_needed_one_signs_in_and_out(serve: Serve, watched: Wat
     page = watched.page
     page.goto(f"{address}/")
 
+    expect(page.get_by_test_id("sign-in")).to_be_visible()
+    # Nothing that could be live is shown.
+    expect(page.get_by_test_id("connection")).to_have_count(0)
     page.get_by_test_id("token").fill(secret)
     page.keyboard.press("Enter")
 

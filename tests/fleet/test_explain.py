@@ -8,7 +8,7 @@ import pytest
 from pendula.fleet import explain
 from pendula.fleet.contracts.traffic import HoldReason, Phase
 from pendula.fleet.driving.stops import Stop
-from pendula.fleet.explain import facts, sentence
+from pendula.fleet.explain import facts, lasting, sentence
 from pendula.fleet.samples import FL_STD, reference_fleet
 from pendula.fleet.scenarios import Run, shipped
 from pendula.fleet.tick import OrderKind
@@ -127,3 +127,9 @@ def test_a_fleet_that_is_asked_says_that_a_truck_is_unloading() -> None:
     busy = next(one.robot_id for one in run.dispatch.drivers if one.phase is Phase.UNLOADING)
 
     assert run.engine.why({"robot": busy}).sentence == f"{busy} is unloading."
+
+
+def test_a_wait_is_told_in_its_two_largest_units() -> None:
+    told = [lasting(ms) for ms in (0, 999, 45_900, 60_000, 806_000, 3_600_000, 3_660_000, 8_299_000)]
+
+    assert told == ["0 s", "0 s", "45 s", "1 min", "13 min 26 s", "1 h", "1 h 1 min", "2 h 18 min"]

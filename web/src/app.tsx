@@ -52,7 +52,10 @@ export function App() {
           <h1 ref={heading} tabIndex={-1} data-testid="title">
             {title}
           </h1>
-          <ConnectionBadge connection={connection.value} onRetry={retryNow} />
+          {/* Who has not signed in sees nothing that could be live; that the server is gone, everybody may know. */}
+          {(!needsSignIn || connection.value.kind !== "live") && (
+            <ConnectionBadge connection={connection.value} onRetry={retryNow} />
+          )}
         </div>
         {serverError.value !== null && openStream.value === null && <ErrorNote error={serverError.value} />}
         {needsSignIn ? (

@@ -66,9 +66,15 @@ _REMOVED = (
     "{robot} is set aside: an operator removed it or freed its place; when it reports again, somebody has to say where "
     "it is (RELOCATE)"
 )
+_REPORTS_AGAIN = (
+    "{robot} is set aside: an operator removed it or freed its place; it reports again: say where it is (RELOCATE)"
+)
 _COVERS = (
     "; where it said it was since then stays closed until that, or until it is off and removed again (REMOVE_ROBOT)"
 )
+_STOPS = frozenset(str(one) for one in Stop if one is not Stop.SAFE_STATE)
+# Codes of a truck of which nothing is heard.
+_SILENT = frozenset({Stop.OFFLINE, Stop.STALE_TELEMETRY})
 # Codes with which a truck stands whose place is in doubt, and nothing else.
 _IN_DOUBT = frozenset({Stop.POSE_JUMP, Stop.OFF_ROUTE, Stop.OPERATOR})
 _PLACED = (
@@ -135,7 +141,7 @@ def sentence(told: reasons.Reason, not_done: str | None = None, phase: Phase | N
     if told.code == Stop.ROBOT_FAULT and not_done is not None:
         pattern = _NOT_DONE
     if told.removed:
-        pattern = _REMOVED
+        pattern = _REMOVED if told.code in _SILENT else _REPORTS_AGAIN
     if told.placed and told.code in _IN_DOUBT:
         pattern = _PLACED
     if told.cut_off_by in _STATES:
@@ -150,15 +156,33 @@ def sentence(told: reasons.Reason, not_done: str | None = None, phase: Phase | N
     )
     if told.cleared:
         text += _CLEARED
-    if pattern == _REMOVED and told.covers:
+    if pattern in (_REMOVED, _REPORTS_AGAIN) and told.covers:
         text += _COVERS
     if told.defiant:
         text += "; it drives on though it was told to stop"
     if told.cycle:
         text += f"; {', '.join(told.cycle)} would wait for each other"
     if told.wait_ms and told.hold_reason is HoldReason.TRAFFIC_HOLD:
-        text += f"; for {told.wait_ms // 1000} s now"
+        text += f"; for {lasting(told.wait_ms)} now"
     return text + "."
+
+
+def lasting(ms: int) -> str:
+    """A length of time in its two largest units, as pages write it: `45 s`, `13 min 26 s`, `2 h 18 min`."""
+    minutes, seconds = divmod(ms // 1000, 60)
+    hours, minutes = divmod(minutes, 60)
+    parts = ((hours, "h"), (minutes, "min"), (seconds, "s"))
+    first = next((place for place, (count, _) in enumerate(parts) if count), 2)
+    return " ".join(f"{count} {unit}" for count, unit in parts[first : first + 2] if count) or "0 s"
+
+
+def was_stopped(code: str, robot_id: str) -> str | None:
+    """That a truck was stopped with a code, when that is all that is known; None for a code that stops nobody."""
+    pattern = _SENTENCES.get(code)
+    if pattern is None or code not in _STOPS:
+        return None
+    told = pattern.format(robot=robot_id, blocker="another truck", resource=_named(None))
+    return told.replace(" stops: ", " was stopped: ", 1)
 
 
 def _named(resource: str | None) -> str:

@@ -201,11 +201,14 @@ def test_a_truck_that_was_removed_and_reports_again_stands_until_somebody_says_w
     hall = offline()
     hall.order(OrderKind.REMOVE)
     hall.run(20)
+    assert "when it reports again, somebody has to say" in explain.sentence(hall.traffic.why("R1"))
     hall.first.mute = False
     hall.run(60)
 
     assert hall.traffic.why("R1").code == "STOP_OPERATOR"
     assert hall.mode() is CommandMode.STOP
+    assert "; it reports again: say where it is (RELOCATE)" in explain.sentence(hall.traffic.why("R1"))
+    assert awaits_person(hall.record(0), hall.now, hall.traffic.params)
 
 
 @pytest.mark.req("FLT-FAIL-11", "FLT-OBS-7")

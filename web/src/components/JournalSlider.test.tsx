@@ -20,13 +20,18 @@ function source(incident: typeof INCIDENT | null = INCIDENT) {
   return { made, asked };
 }
 
-async function drawn(made: StopSource, at: number | null, onMove = vi.fn()) {
+async function drawn(
+  made: StopSource,
+  at: number | null,
+  onMove = vi.fn(),
+  snapshots: readonly [number, number][] = [],
+) {
   const page = draw(
     <JournalSlider
       first={0}
       last={9}
       at={at}
-      snapshots={[]}
+      snapshots={snapshots}
       onMove={onMove}
       source={made}
       busy={false}
@@ -62,7 +67,17 @@ test("from live the newest record may be the incident", async () => {
   const page = await drawn(made, null);
 
   doing(() => find(page, "[data-testid=incident-before]").click());
-  await vi.waitFor(() => expect(find(page, "[data-testid=slider-said]").textContent).toContain("Nothing went wrong"));
+  await vi.waitFor(() =>
+    expect(find(page, "[data-testid=slider-said]").textContent).toBe("There is no incident before this."),
+  );
 
   expect(asked).toHaveBeenCalledWith("before", 10);
+});
+
+test("the marks below the slider are explained where there are some", async () => {
+  const bare = await drawn(source().made, 2);
+  expect(texts(bare, ".slider-legend")).toEqual([]);
+
+  const marked = await drawn(source().made, 2, vi.fn(), [[4, 40]]);
+  expect(texts(marked, ".slider-legend")).toEqual([" snapshot"]);
 });

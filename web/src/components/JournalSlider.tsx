@@ -50,7 +50,8 @@ export function JournalSlider({ source, busy, tell, onMove, ...slider }: Journal
     try {
       const found = await source.incident(side, at ?? last + 1);
       said.value =
-        found?.sentence ?? (side === "after" ? "Nothing went wrong after this." : "Nothing went wrong before.");
+        found?.sentence ??
+        (side === "after" ? "There is no incident after this." : "There is no incident before this.");
       if (found !== null) onMove(found.n);
     } catch (thrown) {
       said.value = asApiError(thrown).message;
@@ -101,6 +102,14 @@ export function JournalSlider({ source, busy, tell, onMove, ...slider }: Journal
         >
           Next incident <span aria-hidden="true">▲ ›</span>
         </button>
+        {slider.snapshots.length > 0 && (
+          <span
+            class="slider-legend"
+            title="Snapshots of the state are kept at the marks below the slider; moments after them are worked out."
+          >
+            <span class="slider-legend-mark" aria-hidden="true" /> snapshot
+          </span>
+        )}
         <p class="slider-said" role="status" data-testid="slider-said">
           {said}
         </p>

@@ -16,7 +16,7 @@ export function PastBanner({ at, time = null, onLive, unit = "record" }: PastBan
   return (
     <div class="past-banner" role="status" data-testid="past-banner">
       <p>
-        You are looking at the past{time !== null && <strong> of {time}</strong>}: the state after {unit}{" "}
+        You are looking at {time === null ? "the past" : <strong>{time}</strong>}: the state after {unit}{" "}
         <strong>{integer(at)}</strong>.
       </p>
       <button type="button" class="button button-main" onClick={onLive} data-testid="back-to-live">

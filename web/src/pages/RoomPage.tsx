@@ -11,6 +11,7 @@ import { ReasonChain } from "../components/ReasonChain";
 import type { LazyPage, RoomEntry } from "../registry";
 import { entryOf } from "../registry";
 import { roomHref } from "../route";
+import { ClosedEngines } from "./ClosedEngines";
 import { RoomHelp } from "./RoomHelp";
 
 interface RoomRouteProps {
@@ -44,6 +45,7 @@ export function RoomPage({ name, engine, at, on }: RoomRouteProps) {
         </div>
       </div>
       {room.reason !== null && <ReasonChain reason={room.reason} />}
+      <ClosedEngines room={name} />
       <RoomContent entry={entryOf(name)} room={room} engine={engine} at={at} on={on} />
     </>
   );

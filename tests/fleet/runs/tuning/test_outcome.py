@@ -1,6 +1,7 @@
 """Which trial is the best, and what is said of trucks and map."""
 
 import xml.etree.ElementTree as Tree
+from itertools import combinations
 from typing import Any
 
 import pytest
@@ -118,8 +119,26 @@ def test_the_picture_has_a_dot_for_every_number_of_trucks_and_a_line_for_every_s
 
     assert sum(one.startswith("dot ") for one in classes) == 4
     assert classes.count("not") == 2
-    assert sum(one.startswith("line ") for one in classes) == 2
+    assert [classes.count(f"line c{number}") for number in (0, 1)] == [2, 2]
     assert classes.count("best") == 1
+
+
+def test_equal_lines_of_a_picture_are_all_seen_and_no_wait_is_written_over_another() -> None:
+    pairs = [(Trial(n, milli), of(20 * n, 10 + milli // 100)) for milli in (0, 1000, 2000) for n in range(1, 13)]
+    picture = Tree.fromstring(throughput_svg(outcome(*pairs), "equal"))
+    lines = {one.get("class"): one.get("style") for one in picture.iter() if one.get("class", "").startswith("line ")}
+    dots = {one.get("class"): one.get("r") for one in picture.iter() if one.get("class", "").startswith("dot ")}
+    waits = [one for one in picture.iter() if one.get("class", "").startswith("mid c")]
+    places = [(float(one.get("x", "")), float(one.get("y", ""))) for one in waits]
+
+    assert len(set(lines.values())) == len(set(dots.values())) == 3
+    assert len(waits) > 12
+    assert [pair for pair in combinations(places, 2) if _overlap(*pair)] == []
+
+
+def _overlap(one: tuple[float, float], other: tuple[float, float]) -> bool:
+    """Whether two texts of four letters, ten pixels high, lie over each other."""
+    return abs(one[0] - other[0]) < 22 and abs(one[1] - other[1]) < 9
 
 
 def test_a_picture_of_nothing_acceptable_says_so() -> None:

@@ -1,10 +1,15 @@
 """What a person reads beside the code of an alert."""
 
+from typing import Any
+
 import pytest
 
 from pendula.fleet.contracts.traffic import Alert
+from pendula.fleet.events import AlertRaised, FleetEvent, Incident
+from pendula.fleet.scenarios import Run, shipped
+from pendula.kernel import canonical
 from pendula.kernel.canonical import Json
-from pendula.server.rooms.fleet.alerts import sentence_of
+from pendula.server.rooms.fleet.alerts import AlertNow, incident_of, sentence_of, standing, trouble_of
 
 
 @pytest.mark.parametrize(
@@ -67,3 +72,49 @@ from pendula.server.rooms.fleet.alerts import sentence_of
 )
 def test_an_alert_is_a_sentence(code: str, details: dict[str, Json], said: str) -> None:
     assert sentence_of(Alert("al-1", code, "INFO", 0, details, "R1")) == said
+
+
+def stored(event: FleetEvent) -> Any:
+    return canonical.decode(canonical.encode(event))
+
+
+@pytest.mark.parametrize(
+    ("code", "names", "said"),
+    [
+        ("STOP_INVARIANT", ("R1",), "R1 was stopped: it was too fast to stop before its stop line"),
+        ("STOP_FOREIGN_OCCUPANCY", ("R1",), "R1 was stopped: another truck may be on its way"),
+        ("DEADLOCK_CONFIRMED", (), "trucks wait for each other for good"),
+        ("TICK_FAILED", (), "as the engine says it"),
+    ],
+)
+def test_an_incident_is_told_in_words_and_in_its_stored_form_alike(
+    code: str, names: tuple[str, ...], said: str
+) -> None:
+    event = Incident("inc-1", code, names, "as the engine says it")
+    told = AlertNow.of(event, 1, 100)
+
+    assert told is not None
+    assert told.message == incident_of(stored(event)) == said
+
+
+@pytest.mark.parametrize(("severity", "said"), [("INFO", None), ("WARN", "R1 has waited for R2 for 1 min 30 s")])
+def test_of_stored_alerts_those_are_incidents_that_are_more_than_a_notice(severity: str, said: str | None) -> None:
+    raised = AlertRaised(Alert("al-1", "WAIT_TOO_LONG", severity, 0, {"by": "R2", "waitMs": 90_000}, "R1"))
+
+    assert trouble_of(stored(raised)) == said
+
+
+def test_alerts_whose_cause_stands_are_made_of_the_state_of_a_fleet_and_of_a_new_one_none() -> None:
+    run = Run(shipped("hall"))
+    new = list(standing(run.engine))
+    for _ in range(200):
+        run.step()
+    well = list(standing(run.engine))
+    run.traffic.records[0].paused = True
+    run.traffic.records[1].waiting_since_ms = run.now_ms - 806_000
+    told = {one.robot_ids[0]: (one.code, one.message) for one in standing(run.engine)}
+
+    assert (new, well) == ([], [])
+    assert told.keys() == {one.robot_id for one in run.traffic.records[:2]}
+    assert told[run.traffic.records[1].robot_id][0] == "WAIT_TOO_LONG"
+    assert all(message.endswith("; this was so before the fleet was opened") for _, message in told.values())

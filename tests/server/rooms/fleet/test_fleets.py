@@ -667,6 +667,20 @@ async def test_a_fleet_goes_on_after_a_restart_with_its_tasks(settings: Settings
     assert [one for one in alerts if one["kind"] == "incident"] == []
 
 
+async def test_an_alert_whose_cause_still_stands_is_told_again_when_a_fleet_is_opened(
+    served: httpx.AsyncClient,
+) -> None:
+    pause = {"type": "PAUSE_ROBOT", "robotId": "R1", "reason": "floor cleaning"}
+    assert (await served.post(f"{HALL_AT}/actions", json=pause)).json()["accepted"]
+    await served.post(f"{HALL_AT}/close")
+    await served.post(f"{HALL_AT}/open")
+    await until(served, lambda it: _truck(it, "R1")["paused"])
+    first = (await served.get(f"{HALL_AT}/alerts")).json()["alerts"][0]
+
+    assert (first["code"], first["robot_ids"]) == ("STOP_OPERATOR", ["R1"])
+    assert first["message"] == "R1 stops: an operator paused it; this was so before the fleet was opened"
+
+
 async def test_a_fault_of_a_simulated_truck_is_seen_and_told(served: httpx.AsyncClient) -> None:
     drill = {"robotId": "R1", "type": "FAULT", "forMs": 2000}
 

@@ -44,3 +44,31 @@ def test_bands_and_reasons_of_a_moment_are_those_of_each_truck_alone() -> None:
             assert now_of(run.engine, 0).trucks[record.number].bands == truck.bands
             record.hold_um += 10_000
     assert (bands > 100, zones > 20) == (True, True)
+
+
+@pytest.mark.req("FLT-OBS-7")
+def test_a_truck_that_turns_on_the_spot_says_so_and_no_other_does() -> None:
+    run = Run(shipped("hall"))
+    turned = 0
+    before: dict[str, int] = {}
+    for _ in range(600):
+        run.step()
+        for truck in now_of(run.engine, 0).trucks:
+            assert truck.turning == (truck.sentence == f"{truck.robot_id} turns on the spot.")
+            if truck.at is not None and truck.turning and truck.speed == 0:
+                turned += before.get(truck.robot_id, truck.at.yaw) != truck.at.yaw
+            if truck.at is not None:
+                before[truck.robot_id] = truck.at.yaw
+    assert turned > 10
+
+
+@pytest.mark.req("FLT-OBS-7")
+def test_a_truck_that_says_that_something_is_in_its_way_is_told_so() -> None:
+    run = Run(shipped("hall"))
+    while not any(record.v_um_s for record in run.traffic.records):
+        run.step()
+    first = next(record for record in run.traffic.records if record.v_um_s)
+    first.obstructed, first.v_um_s = True, 0
+    told = now_of(run.engine, 0).trucks[first.number]
+
+    assert (told.obstructed, told.sentence) == (True, f"{first.robot_id} waits: it says that something is in its way.")

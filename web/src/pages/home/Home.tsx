@@ -50,29 +50,42 @@ function NoRooms() {
 }
 
 function Needs({ needs }: { readonly needs: readonly Need[] }) {
-  if (needs.length === 0) {
+  const over = needs.filter((one) => one.over);
+  const count = countOf(needs);
+  if (count === 0) {
     return (
-      <p class="needs-none" data-testid="needs">
-        <span aria-hidden="true">✓</span> Nothing needs a person.
-      </p>
+      <div class="needs-nobody" data-testid="needs">
+        <p class="needs-none">
+          <span aria-hidden="true">✓</span> Nothing needs a person.
+        </p>
+        <NeedList needs={over} />
+      </div>
     );
   }
   return (
     <section class="panel needs" aria-labelledby="needs" data-testid="needs">
       <h2 id="needs">
-        What needs a person <span class="count">{integer(countOf(needs))}</span>
+        What needs a person <span class="count">{integer(count)}</span>
       </h2>
-      <ul>
-        {needs.map(({ key, sentence, href }) => (
-          <li key={key} data-testid="need" data-need={key}>
-            <span class="need-sign" aria-hidden="true">
-              ▲
-            </span>
-            <a href={href}>{sentence}</a>
-          </li>
-        ))}
-      </ul>
+      <NeedList needs={needs.filter((one) => !one.over)} />
+      <NeedList needs={over} />
     </section>
+  );
+}
+
+function NeedList({ needs }: { readonly needs: readonly Need[] }) {
+  if (needs.length === 0) return null;
+  return (
+    <ul class="need-list">
+      {needs.map(({ key, sentence, href, over = false }) => (
+        <li key={key} data-testid={over ? "news" : "need"} data-need={key}>
+          <span class="need-sign" data-over={over} aria-hidden="true">
+            {over ? "✓" : "▲"}
+          </span>
+          <a href={href}>{sentence}</a>
+        </li>
+      ))}
+    </ul>
   );
 }
 

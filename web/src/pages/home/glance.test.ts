@@ -111,6 +111,23 @@ test("an alert of a truck that is well again needs nobody; one about waiting is 
   expect(told(of("STOP_IGNORED", "R4"))).toEqual(["Alert in hall, 20 s ago: STOP_IGNORED of R4"]);
 });
 
+test("that a fleet keeps up again needs nobody, and ends that it does not", () => {
+  const told = (code: string) => alert({ kind: "alert", code, robot_ids: [], message: code });
+  const needs = (...codes: string[]) =>
+    fleetGlance("hall", fleet(truck()), codes.map(told)).needs.map(({ sentence }) => sentence);
+
+  expect(needs("FLEET_FALLS_BEHIND")).toEqual(["Alert in hall, 20 s ago: FLEET_FALLS_BEHIND"]);
+  expect(needs("FLEET_FALLS_BEHIND", "FLEET_KEEPS_UP")).toEqual([]);
+  expect(needs("LOGGING_DEGRADED", "FLEET_KEEPS_UP")).toEqual(["Alert in hall, 20 s ago: LOGGING_DEGRADED"]);
+});
+
+test("an incident of a truck that drives again is told as over, and needs nobody", () => {
+  const { needs } = fleetGlance("hall", fleet(truck({ robot_id: "R2", blocker: null })), [alert({})]);
+
+  expect(needs.map(({ sentence }) => sentence)).toEqual(["Over in hall: R2 drives again. 20 s ago: R2 was stopped"]);
+  expect(countOf(needs)).toBe(0);
+});
+
 test("dead letters are told one by one with their error, and the others as a number", () => {
   const dead = ["a", "b", "c"].map((id) => ({
     job_id: `job_${id}`,

@@ -18,13 +18,15 @@ import type {
   WorldNow,
 } from "../../api/types";
 import { Clock } from "../../rooms/actions/model";
-import { condition } from "../../rooms/fleet/wording";
+import { condition, isMoving, isStopped } from "../../rooms/fleet/wording";
 import { roomHref } from "../../route";
 import { counted, integer, timeSpan } from "../../wording";
 
 export interface Figure {
   readonly name: string;
   readonly value: string;
+  /** What it counts, where the figures of several engines add up. */
+  readonly count?: number;
 }
 
 /** Something that waits for a person, with the way to its cause. */
@@ -34,11 +36,13 @@ export interface Need {
   readonly href: string;
   /** How many of them the sentence stands for, where that is not one. */
   readonly times?: number;
+  /** Whether it is only news: it has passed, and waits for nobody. */
+  readonly over?: boolean;
 }
 
 /** How many things need a person, whether each has its line or not. */
 export function countOf(needs: readonly Need[]): number {
-  return needs.reduce((sum, { times }) => sum + (times ?? 1), 0);
+  return needs.reduce((sum, { times, over }) => sum + (over ? 0 : (times ?? 1)), 0);
 }
 
 export interface Glance {
@@ -46,9 +50,28 @@ export interface Glance {
   readonly needs: readonly Need[];
 }
 
+/** The figures of several engines as those of one: what is counted is added up, the rest is that of the first. */
+export function together([first, ...others]: readonly Glance[]): readonly Figure[] {
+  return (first?.figures ?? []).map((figure) => {
+    const { name, count } = figure;
+    if (count === undefined) return figure;
+    const more = others.map(({ figures }) => figures.find((one) => one.name === name)?.count ?? 0);
+    return counting(
+      name,
+      more.reduce((sum, one) => sum + one, count),
+    );
+  });
+}
+
+function counting(name: string, count: number): Figure {
+  return { name, value: integer(count), count };
+}
+
 /** How long ago an alert of a fleet is still news, in its own time. */
 const RECENT_MS = 600_000;
 const MOST_ALERTS = 3;
+/** That what was wrong with a whole fleet is over. */
+const GOOD_NEWS: ReadonlySet<string> = new Set(["FLEET_KEEPS_UP", "LOGGING_RESTORED"]);
 const MOST_OF_A_KIND = 3;
 
 /** What every room and every engine says of itself: that it is broken. */
@@ -98,31 +121,36 @@ export function fleetGlance(
   alerts: readonly AlertNow[],
   recordOf: (alert: AlertNow) => number | null = () => null,
 ): Glance {
-  const stopped = now.trucks.filter(({ paused, health }) => paused || health !== "HEALTHY");
+  const stopped = now.trucks.filter(isStopped);
   const count = (word: string) => now.trucks.filter((truck) => condition(truck) === word).length;
   const waiting = now.trucks.filter(({ needs_person }) => needs_person);
   const trucks = waiting.map((truck) =>
     need(
       `fleet ${fleet} ${truck.robot_id}`,
-      `Truck ${truck.robot_id} of ${fleet} is stopped (${condition(truck)}): ${truck.sentence}`,
+      `Truck ${truck.robot_id} of ${fleet} is stopped${inBrackets(condition(truck))}: ${truck.sentence}`,
       roomHref("fleet", fleet, null, truck.robot_id),
     ),
   );
   const known = new Set(waiting.map(({ robot_id }) => robot_id));
+  const byId = truckById(now.trucks);
   return {
     figures: [
-      { name: "driving", value: integer(count("drives")) },
-      { name: "waiting", value: integer(count("waits")) },
-      { name: "stopped", value: integer(stopped.length) },
-      { name: "tasks done", value: integer(now.counts["DONE"] ?? 0) },
+      counting("driving", now.trucks.filter(isMoving).length),
+      counting("waiting", count("waits")),
+      counting("stopped", stopped.length),
+      counting("tasks done", now.counts["DONE"] ?? 0),
     ],
     needs: [
       ...trucks,
       ...recentAlerts(now.now, alerts, known, now.trucks).map((alert) =>
-        alertNeed(fleet, now.now, alert, recordOf(alert)),
+        alertNeed(fleet, now.now, alert, recordOf(alert), isOver(alert, byId) ? byId : null),
       ),
     ],
   };
+}
+
+function inBrackets(word: string): string {
+  return word === "stopped" ? "" : ` (${word})`;
 }
 
 /** The newest alerts that are news and more than a notice, one a truck; trucks that are told anyway are left out, and
@@ -133,17 +161,31 @@ export function recentAlerts(
   known: ReadonlySet<string>,
   trucks: readonly TruckNow[],
 ): AlertNow[] {
-  const byId = new Map(trucks.map((truck) => [truck.robot_id, truck]));
-  const isOver = ({ code, robot_ids }: AlertNow) =>
-    robot_ids.length > 0 && robot_ids.every((robot) => isWell(byId.get(robot), code));
+  const byId = truckById(trucks);
   const grave = alerts.filter(
     (one) =>
-      (one.kind === "incident" || (one.alert?.severity !== "INFO" && !isOver(one))) &&
+      (one.kind === "incident" || GOOD_NEWS.has(one.code) || (one.alert?.severity !== "INFO" && !isOver(one, byId))) &&
       now - one.now <= RECENT_MS &&
       !one.robot_ids.some((robot) => known.has(robot)),
   );
-  const newest = new Map(grave.map((one) => [one.robot_ids.join(" "), one]));
-  return [...newest.values()].slice(-MOST_ALERTS).reverse();
+  const newest = new Map(grave.map((one) => [aboutOf(one), one]));
+  const news = [...newest.values()].filter(({ code }) => !GOOD_NEWS.has(code));
+  return news.slice(-MOST_ALERTS).reverse();
+}
+
+/** What an alert is about: its trucks, or what of a whole fleet. */
+function aboutOf({ code, robot_ids }: AlertNow): string {
+  return robot_ids.length > 0 ? robot_ids.join(" ") : (code.split("_")[0] ?? "");
+}
+
+type TruckById = ReadonlyMap<string, TruckNow>;
+
+function truckById(trucks: readonly TruckNow[]): TruckById {
+  return new Map(trucks.map((truck) => [truck.robot_id, truck]));
+}
+
+function isOver({ code, robot_ids }: AlertNow, byId: TruckById): boolean {
+  return robot_ids.length > 0 && robot_ids.every((robot) => isWell(byId.get(robot), code));
 }
 
 /** Whether an alert is not true of a truck any more: it waits for nothing, or nothing stops it. */
@@ -157,14 +199,26 @@ function isWait(code: string): boolean {
   return code.startsWith("WAIT_") || code.startsWith("DEADLOCK_") || code === "ROUTE_REFUSED";
 }
 
-function alertNeed(fleet: string, now: number, alert: AlertNow, record: number | null): Need {
+/** `well`: the trucks, where what the alert tells has passed. */
+function alertNeed(fleet: string, now: number, alert: AlertNow, record: number | null, well: TruckById | null): Need {
   const { code, robot_ids, message, now: at } = alert;
   const what = message === "" ? `${code.toLowerCase().replaceAll("_", " ")} of ${robot_ids.join(", ")}` : message;
-  return need(
-    `fleet ${fleet} ${code} ${robot_ids.join(" ")}`,
-    `Alert in ${fleet}, ${timeSpan(now - at)} ago: ${what}`,
-    roomHref("fleet", fleet, record, robot_ids[0] ?? null),
-  );
+  const again = robot_ids.map((robot) => {
+    const truck = well?.get(robot);
+    return `${robot} ${truck !== undefined && isMoving(truck) ? "drives" : "is well"} again`;
+  });
+  const told =
+    well === null
+      ? `Alert in ${fleet}, ${timeSpan(now - at)} ago: ${what}`
+      : `Over in ${fleet}: ${again.join(", ")}. ${timeSpan(now - at)} ago: ${what}`;
+  return {
+    ...need(
+      `fleet ${fleet} ${code} ${robot_ids.join(" ")}`,
+      told,
+      roomHref("fleet", fleet, record, robot_ids[0] ?? null),
+    ),
+    ...(well === null ? {} : { over: true }),
+  };
 }
 
 /** Objects that nobody but a person may decide about: how many, and the first of them. */

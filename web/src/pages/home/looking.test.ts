@@ -40,3 +40,17 @@ test("what was needed before is asked again in turn, and goes with its engine", 
   expect((await look(room("a", "b"), SIGNAL)).needs.map(({ key }) => key)).toEqual(["a"]);
   expect((await look(room(), SIGNAL)).needs).toEqual([]);
 });
+
+test("what engines count is added up over all of them, and what is no count is that of the first", async () => {
+  const done: Readonly<Record<string, number>> = { hall: 3, yard: 4 };
+  const look = eachEngine(async (name) => ({
+    figures: [
+      { name: "tasks done", value: String(done[name]), count: done[name] ?? 0 },
+      { name: "first", value: name },
+    ],
+    needs: [],
+  }));
+  const { figures } = await look(room("hall", "yard"), SIGNAL);
+
+  expect(figures.map(({ value }) => value)).toEqual(["7", "hall"]);
+});

@@ -12,7 +12,7 @@ import { api } from "../../api/server";
 import type { AlertNow, RoomList, RoomView } from "../../api/types";
 import { engineTime, integer } from "../../wording";
 import type { Glance } from "./glance";
-import { actionsGlance, creditGlance, fleetGlance, jobsGlance, playbackGlance, recentAlerts } from "./glance";
+import { actionsGlance, creditGlance, fleetGlance, jobsGlance, playbackGlance, recentAlerts, together } from "./glance";
 
 const NOTHING: Glance = { figures: [], needs: [] };
 const MOST_AT_ONCE = 8;
@@ -91,7 +91,7 @@ function lookAt(room: RoomView, signal: AbortSignal): Promise<Glance> {
   return look === undefined ? Promise.resolve(plainGlance(room)) : look(room, signal);
 }
 
-/** The figures of the first engine and the needs of them all. Of very many some are asked at each look, those first that
+/** The needs of all engines, and their figures: added up where they count, else those of the first. Of very many some are asked at each look, those first that
  * were asked longest ago; what the others needed is remembered. */
 export function eachEngine(ask: (engine: string, signal: AbortSignal) => Promise<Glance>): Look {
   const seen = new Map<string, Glance>(); // asked longest ago first
@@ -110,7 +110,8 @@ export function eachEngine(ask: (engine: string, signal: AbortSignal) => Promise
       seen.set(name, glance);
     }
     for (const name of [...seen.keys()].filter((one) => !well.includes(one))) seen.delete(name);
-    return { figures: seen.get(first)?.figures ?? [], needs: well.flatMap((name) => seen.get(name)?.needs ?? []) };
+    const known = well.flatMap((name) => seen.get(name) ?? []);
+    return { figures: together(known), needs: known.flatMap(({ needs }) => needs) };
   };
 }
 

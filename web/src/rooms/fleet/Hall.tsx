@@ -12,6 +12,7 @@ import { theme } from "../../theme";
 import { counted } from "../../wording";
 import type { Camera, Size } from "./geometry";
 import { extentOf, fitting, onMap, panned, truckAt, zoomed } from "./geometry";
+import { Legend } from "./Legend";
 import { Layers } from "./layers";
 import { Motion } from "./motion";
 import type { View } from "./paint";
@@ -163,28 +164,6 @@ function Picture({ view, now, live, chosen, dark }: PictureProps) {
     return () => cancelAnimationFrame(step);
   }, [width, height, theme.value, dark]);
   return <canvas ref={canvas} aria-hidden="true" />;
-}
-
-function Legend() {
-  return (
-    <p class="legend hall-legend">
-      <span class="legend-item">
-        <span class="hall-mark" data-kind="occupied" aria-hidden="true" /> occupied
-      </span>
-      <span class="legend-item">
-        <span class="hall-mark" data-kind="granted" aria-hidden="true" /> granted
-      </span>
-      <span class="legend-item">
-        <span class="hall-mark" data-kind="requested" aria-hidden="true" /> requested
-      </span>
-      <span class="legend-item">
-        <span class="hall-mark" data-kind="stop" aria-hidden="true" /> stop line
-      </span>
-      <span class="legend-item">○ end of the grant</span>
-      <span class="legend-item">┄▸ waits for</span>
-      <span class="legend-item">□ station, ● parking</span>
-    </p>
-  );
 }
 
 function nextTruck({ trucks }: FleetNow, chosen: string | null, step: number): string | null {

@@ -24,12 +24,16 @@ import "./fleet.css";
 import { Hall } from "./Hall";
 import { AlertTable, TaskTables, TruckTable } from "./Tables";
 import { TruckPanel } from "./TruckPanel";
-import { condition, fleetTime } from "./wording";
+import { condition, fleetTime, isMoving, isStopped } from "./wording";
 
 const ALERTS_EVERY_TICKS = 20;
 const FOR_ALL: readonly Deed[] = [
-  { type: "PAUSE_FLEET", title: "Pause all", question: "Every truck stops where it can and stays there." },
-  { type: "RESUME_FLEET", title: "Let all go on", question: "Every truck may drive again." },
+  {
+    type: "PAUSE_FLEET",
+    title: "Pause all",
+    question: "This stops every truck where it can, until they are let go on.",
+  },
+  { type: "RESUME_FLEET", title: "Let all go on", question: "This lets every truck drive again." },
 ];
 
 export function FleetRoom(props: EngineRoomProps) {
@@ -105,11 +109,11 @@ function Fleet({ now, map, address, live, busy, chosen, onChoose, onDone }: Flee
 export function Figures({ now }: { readonly now: FleetNow }) {
   const count = (word: string) => now.trucks.filter((truck) => condition(truck) === word).length;
   const done = now.counts["DONE"] ?? 0;
-  const ill = now.trucks.filter(({ health, paused }) => paused || health !== "HEALTHY").length;
+  const ill = now.trucks.filter(isStopped).length;
   return (
     <Readouts>
       <Readout name="time" value={fleetTime(now.now)} unit={`tick ${integer(now.tick)}`} />
-      <Readout name="driving" value={integer(count("drives"))} />
+      <Readout name="driving" value={integer(now.trucks.filter(isMoving).length)} />
       <Readout name="waiting" value={integer(count("waits"))} />
       <Readout name="done" value={integer(done)} unit={done === 1 ? "task" : "tasks"} />
       {ill > 0 && <Readout name="stopped" value={integer(ill)} alarm />}

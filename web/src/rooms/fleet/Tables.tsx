@@ -7,11 +7,13 @@ import type { EngineAddress } from "../../api/client";
 import type { AlertNow, FleetNow, TaskNow, TruckNow } from "../../api/types";
 import type { Column } from "../../components/DataTable";
 import { DataTable } from "../../components/DataTable";
-import { integer } from "../../wording";
+import { integer, timeSpan } from "../../wording";
+import type { Listed } from "./alerts";
+import { listed } from "./alerts";
 import type { Deed } from "./Deeds";
 import { Deeds } from "./Deeds";
 import { useReason } from "./reason";
-import { condition, errand, fleetTime, lasting, phase, speed } from "./wording";
+import { condition, errand, fleetTime, phase, speed } from "./wording";
 
 interface TruckTableProps {
   readonly now: FleetNow;
@@ -39,14 +41,14 @@ export function TruckTable({ now, chosen, onChoose, children }: TruckTableProps)
       cell: (truck) => <span data-condition={condition(truck)}>{condition(truck)}</span>,
     },
     { key: "why", title: "why", wide: true, cell: ({ sentence }) => sentence },
-    { key: "phase", title: "about", by: phase, cell: errand },
+    { key: "phase", title: "task", by: phase, cell: Errand },
     { key: "speed", title: "speed", numeric: true, by: (truck) => truck.speed, cell: (truck) => speed(truck.speed) },
     {
       key: "wait",
       title: "waits",
       numeric: true,
       by: ({ wait }) => wait,
-      cell: ({ wait }) => (wait > 0 ? lasting(wait) : ""),
+      cell: ({ wait }) => (wait > 0 ? timeSpan(wait) : ""),
     },
   ];
   return (
@@ -68,6 +70,15 @@ export function TruckTable({ now, chosen, onChoose, children }: TruckTableProps)
   );
 }
 
+/** What a truck is about, on two lines at most. */
+function Errand(truck: TruckNow) {
+  return errand(truck).map((part) => (
+    <span key={part} class="nowrap">
+      {part}{" "}
+    </span>
+  ));
+}
+
 const TASK_COLUMNS: readonly Column<TaskNow>[] = [
   { key: "task", title: "task", by: ({ task_id }) => task_id, cell: ({ task_id }) => task_id },
   {
@@ -86,17 +97,24 @@ const TASK_COLUMNS: readonly Column<TaskNow>[] = [
   { key: "since", title: "since", numeric: true, by: ({ since }) => since, cell: ({ since }) => fleetTime(since) },
 ];
 
-const HOLD: Deed = { type: "HOLD_TASK", title: "Hold", question: "Nobody begins it until it is resumed." };
-const CANCEL: Deed = { type: "CANCEL_TASK", title: "Cancel", question: "Nobody will do it any more." };
+const HOLD: Deed = {
+  type: "HOLD_TASK",
+  title: "Hold",
+  question: "This holds it: nobody begins it until it is resumed.",
+};
+const CANCEL: Deed = { type: "CANCEL_TASK", title: "Cancel", question: "This cancels it: nobody will do it any more." };
 
 /** A task whose goods are on a truck stays with it, unless it is held. */
 export function taskDeeds({ state, loaded, robot_id }: TaskNow): readonly Deed[] {
   if (state === "HELD") {
-    return [{ type: "RESUME_TASK", title: "Let it go on", question: "It may be done again." }, CANCEL];
+    return [
+      { type: "RESUME_TASK", title: "Let it go on", question: "This lets it go on: it may be done again." },
+      CANCEL,
+    ];
   }
   if (loaded) return [];
   if (state === "WAITING" || state === "READY") return [HOLD, CANCEL];
-  const question = `It is taken from ${robot_id ?? "its truck"}, and another truck may have it.`;
+  const question = `This takes it from ${robot_id ?? "its truck"}: another truck may have it.`;
   return [{ type: "WITHDRAW_TASK", title: "Take it from its truck", question }, HOLD, CANCEL];
 }
 
@@ -194,20 +212,34 @@ export function AlertTable({
   readonly alerts: readonly AlertNow[];
   readonly onChoose: (robot: string) => void;
 }) {
-  const columns: Column<AlertNow>[] = [
-    { key: "at", title: "at", numeric: true, cell: ({ now }) => fleetTime(now) },
-    { key: "what", title: "what", cell: ({ code }) => <code class="code-badge">{code}</code> },
+  const columns: Column<Listed>[] = [
+    { key: "at", title: "at", numeric: true, cell: ({ told }) => fleetTime(told.now) },
+    {
+      key: "what",
+      title: "what",
+      cell: ({ told, grave }) => (
+        <span class="nowrap">
+          <code class="code-badge">{told.code}</code>
+          {grave && (
+            <span class="alert-grave" aria-hidden="true">
+              {" "}
+              ▲
+            </span>
+          )}
+        </span>
+      ),
+    },
     {
       key: "who",
       title: "who",
-      cell: ({ robot_ids }) =>
-        robot_ids.map((robot) => (
+      cell: ({ told }) =>
+        told.robot_ids.map((robot) => (
           <button key={robot} type="button" class="link-button nowrap" onClick={() => onChoose(robot)}>
             {robot}
           </button>
         )),
     },
-    { key: "message", title: "message", wide: true, cell: ({ message }) => message },
+    { key: "message", title: "message", wide: true, cell: ({ told }) => told.message },
   ];
   return (
     <section class="panel" aria-label="Alerts and incidents" data-testid="panel-alerts">
@@ -217,14 +249,17 @@ export function AlertTable({
       {alerts.length === 0 ? (
         <p class="quiet">Nothing has gone wrong since this fleet was opened.</p>
       ) : (
-        <DataTable
-          caption="Alerts and incidents, the newest first"
-          columns={columns}
-          rows={[...alerts].reverse()}
-          rowKey={({ tick, code, robot_ids }) => `${tick} ${code} ${robot_ids.join(" ")}`}
-          empty=""
-          testId="alerts"
-        />
+        <>
+          <DataTable
+            caption="Alerts and incidents, the newest first"
+            columns={columns}
+            rows={listed(alerts)}
+            rowKey={({ told: { tick, code, robot_ids } }) => `${tick} ${code} ${robot_ids.join(" ")}`}
+            empty=""
+            testId="alerts"
+          />
+          <p class="quiet">▲ An incident, or an alert that is more than a notice: the slider above goes to these.</p>
+        </>
       )}
     </section>
   );

@@ -5,11 +5,12 @@ import { useSignal } from "@preact/signals";
 import type { EngineAddress } from "../../api/client";
 import type { FleetNow, MapEdge, MapView, TruckNow } from "../../api/types";
 import { ReasonChain } from "../../components/ReasonChain";
+import { timeSpan } from "../../wording";
 import type { Deed } from "./Deeds";
 import { Deeds } from "./Deeds";
 import { nearestPlace } from "./geometry";
 import { useReason } from "./reason";
-import { condition, isLost, lasting, phase, speed } from "./wording";
+import { condition, isLost, phase, speed } from "./wording";
 
 interface TruckPanelProps {
   readonly truck: TruckNow;
@@ -42,7 +43,7 @@ export function TruckPanel({ truck, map, now, address, live, onChoose, onDone }:
         <dt>speed</dt>
         <dd>{speed(truck.speed)}</dd>
         <dt>heard of</dt>
-        <dd>{truck.report_age === null ? "not yet" : `${lasting(truck.report_age)} ago`}</dd>
+        <dd>{truck.report_age === null ? "not yet" : `${timeSpan(truck.report_age)} ago`}</dd>
         <dt>load</dt>
         <dd>{truck.load ? "on board" : "none"}</dd>
         <dt>parks at</dt>
@@ -72,6 +73,11 @@ export function TruckPanel({ truck, map, now, address, live, onChoose, onDone }:
           onDone={onDone}
         />
       )}
+      {live && !truck.removable && (
+        <p class="quiet" data-testid="truck-not-removable">
+          It can be taken out of the hall once it is paused and stands, or is offline or faulty.
+        </p>
+      )}
     </section>
   );
 }
@@ -96,11 +102,17 @@ function Because({
   );
 }
 
-function deedsFor(truck: TruckNow, edges: readonly MapEdge[]): readonly Deed[] {
-  const { robot_id, paused, at, silent, releasable } = truck;
+/** What a person can do about a truck: all that would be accepted of it now. */
+export function deedsFor(truck: TruckNow, edges: readonly MapEdge[]): readonly Deed[] {
+  const { robot_id, paused, at, silent, clearable, removable, releasable } = truck;
   const pause: Deed = paused
-    ? { type: "RESUME_ROBOT", title: "Let it go on", question: `${robot_id} may drive again.` }
-    : { type: "PAUSE_ROBOT", title: "Pause", question: `${robot_id} stops where it can and stays there.` };
+    ? { type: "RESUME_ROBOT", title: "Let it go on", question: `This lets ${robot_id} drive again.` }
+    : { type: "PAUSE_ROBOT", title: "Pause", question: `This stops ${robot_id} where it can, until it is let go on.` };
+  const clear: Deed = {
+    type: "CLEAR_FAULT",
+    title: "Clear fault",
+    question: `This says that the fault of ${robot_id} is over: it may go on.`,
+  };
   const place = at === null || !isLost(truck) ? null : nearestPlace(edges, at);
   const relocate: Deed[] =
     place === null
@@ -109,42 +121,34 @@ function deedsFor(truck: TruckNow, edges: readonly MapEdge[]): readonly Deed[] {
           {
             type: "RELOCATE",
             title: "It is where it says",
-            question: `${robot_id} is really on ${place.edgeKey}, ${place.sM} m from its beginning, and goes on from there.`,
+            question: `This says that ${robot_id} is really on ${place.edgeKey}, ${place.sM} m from its beginning: it goes on from there.`,
             more: { anchor: { edgeKey: place.edgeKey, sM: place.sM } },
           },
         ];
-  const absent: Deed[] = silent
-    ? [
-        {
-          type: "DECLARE_ABSENT",
-          title: "It is not there",
-          question: `${robot_id} is not waited for: the others may set out without having heard of it. It keeps what it holds.`,
-        },
-      ]
-    : [];
-  const release: Deed[] =
-    releasable.length === 0
-      ? []
-      : [
-          {
-            type: "FORCE_RELEASE",
-            title: "Free what it holds",
-            question: `Others may have what is chosen here; where ${robot_id} stands stays closed until it is removed.`,
-            resources: releasable,
-            grave: true,
-          },
-        ];
+  const absent: Deed = {
+    type: "DECLARE_ABSENT",
+    title: "It is not there",
+    question: `This says that ${robot_id} is not there: the others may set out without having heard of it. It keeps what it holds.`,
+  };
+  const release: Deed = {
+    type: "FORCE_RELEASE",
+    title: "Free what it holds",
+    question: `This lets others have what is chosen here; where ${robot_id} stands stays closed until it is removed.`,
+    resources: releasable,
+    grave: true,
+  };
+  const remove: Deed = {
+    type: "REMOVE_ROBOT",
+    title: "Remove",
+    question: `This takes ${robot_id} out of the hall: all that it holds is freed, and others may have it.`,
+    grave: true,
+  };
   return [
     pause,
-    { type: "CLEAR_FAULT", title: "Clear fault", question: `The fault of ${robot_id} is over, and it may go on.` },
+    ...(clearable ? [clear] : []),
     ...relocate,
-    ...absent,
-    ...release,
-    {
-      type: "REMOVE_ROBOT",
-      title: "Remove",
-      question: `${robot_id} is out of the hall: all that it holds is freed, and others may have it.`,
-      grave: true,
-    },
+    ...(silent ? [absent] : []),
+    ...(releasable.length > 0 ? [release] : []),
+    ...(removable ? [remove] : []),
   ];
 }

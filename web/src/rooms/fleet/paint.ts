@@ -126,7 +126,7 @@ function bands(paint: Paint, view: View, { bands: told }: TruckNow, colours: Pal
   const kinds = [
     { stretches: told.requested, width: 2, colour: colours["ink-quiet"], dash: [4, 5] },
     { stretches: told.granted, width: 5, colour: colours.accent, dash: [] },
-    { stretches: told.occupied, width: 9, colour: colours.brass, dash: [] },
+    { stretches: told.occupied, width: 9, colour: colours["line-strong"], dash: [] },
   ];
   for (const { stretches, width, colour, dash } of kinds) {
     paint.setLineDash(dash);

@@ -8,6 +8,7 @@ import type { Outline, ProfileView } from "../../api/types";
 import type { Palette } from "../../canvas/palette";
 import type { Shown } from "./motion";
 import type { Paint, View } from "./paint";
+import { isStopped } from "./wording";
 
 interface Shapes {
   readonly envelope: Path2D;
@@ -66,8 +67,7 @@ export class TruckPainter {
     const shapes = this.#shapes.get(truck.profile_id);
     if (shapes === undefined) return;
     const [paint, colours] = [this.#paint, this.#colours];
-    const ill = truck.health !== "HEALTHY" || truck.paused;
-    const colour = ill ? colours.bad : truck.blocker === null ? colours.accent : colours.warn;
+    const colour = isStopped(truck) ? colours.bad : truck.blocker === null ? colours.accent : colours.warn;
     const scale = view.camera.scale * this.#ratio;
     const [cos, sin] = [Math.cos(at.yaw / 1_000) * scale, Math.sin(at.yaw / 1_000) * scale];
     paint.setTransform(cos, -sin, sin, cos, xOf(view, at.x) * this.#ratio, yOf(view, at.y) * this.#ratio);

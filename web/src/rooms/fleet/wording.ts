@@ -10,13 +10,6 @@ export function fleetTime(ms: number): string {
   return `${integer(Math.floor(seconds / 3600))}:${two(Math.floor(seconds / 60) % 60)}:${two(seconds % 60)}`;
 }
 
-/** `12 s`, `2 min 05 s`. */
-export function lasting(ms: number): string {
-  const seconds = Math.floor(ms / 1000);
-  if (seconds < 60) return `${seconds} s`;
-  return `${integer(Math.floor(seconds / 60))} min ${String(seconds % 60).padStart(2, "0")} s`;
-}
-
 export function speed(mmPerSecond: number): string {
   return `${(mmPerSecond / 1000).toFixed(1)} m/s`;
 }
@@ -35,16 +28,34 @@ export function phase({ phase: told }: TruckNow): string {
 }
 
 /** What a truck is about, and for which task. */
-export function errand(truck: TruckNow): string {
-  return truck.task_id === null ? phase(truck) : `${phase(truck)}, ${truck.task_id}`;
+export function errand(truck: TruckNow): readonly string[] {
+  return truck.task_id === null ? [phase(truck)] : [`${phase(truck)},`, truck.task_id];
 }
 
 /** How a truck is in one word, worst first. */
 export function condition(truck: TruckNow): string {
   if (truck.paused) return "paused";
   if (truck.health !== "HEALTHY") return truck.health.toLowerCase().replaceAll("_", " ");
+  if (isStopped(truck)) return "stopped";
   if (truck.blocker !== null || truck.hold_reason === "TRAFFIC_HOLD") return "waits";
-  return truck.speed > 0 ? "drives" : "stands";
+  if (truck.speed > 0) return "drives";
+  if (truck.obstructed && UNDER_WAY.has(truck.code)) return "waits";
+  if (truck.turning) return "turns";
+  return UNDER_WAY.has(truck.code) && ON_THE_ROAD.has(truck.phase) ? "sets out" : "stands";
+}
+
+const UNDER_WAY: ReadonlySet<string> = new Set(["UNDER_WAY", "GOING_TO_PARK"]);
+const ON_THE_ROAD: ReadonlySet<string> = new Set(["TO_PICK", "TO_DROP", "TO_PARK"]);
+const MOVES: ReadonlySet<string> = new Set(["drives", "turns", "sets out"]);
+
+/** Whether a truck is on the move: it drives, turns on the spot, or has just got its way. */
+export function isMoving(truck: TruckNow): boolean {
+  return MOVES.has(condition(truck));
+}
+
+/** Whether a truck is stopped for its own sake; one that stops for another truck only waits for it. */
+export function isStopped({ paused, health, code }: TruckNow): boolean {
+  return paused || health !== "HEALTHY" || (code.startsWith("STOP_") && code !== "STOP_FOREIGN_OCCUPANCY");
 }
 
 const LOST: ReadonlySet<string> = new Set(["POSE_JUMP", "OFF_ROUTE"]);

@@ -1,9 +1,13 @@
 """Throughput over trucks as one SVG: a line for each strength of the one-way preference, the longest wait at each dot.
 
-Plain SVG without scripts, readable on light and on dark paper. The same outcome gives the same bytes.
+Plain SVG without scripts, readable on light and on dark paper. Where lines are equal the first is the widest, so that
+all are seen, and a wait that has no room is left to the tooltip of its dot. The same outcome gives the same bytes.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
 
 from pendula import svg
 from pendula.fleet.runs.tuning.outcome import Outcome, Row
@@ -11,7 +15,15 @@ from pendula.kernel.wording import counted
 
 WIDTH, HEIGHT = 860, 460
 LEFT, RIGHT, TOP, BOTTOM = 70, 640, 80, 400
+# From the axis to the first dot: its waits need room.
+INSET = 24
 COLOURS = 6
+DOT = 5.0
+STROKE = 2.0
+# By how much what is below shows on each side of what is on it.
+RIM = 2.0
+LABEL_SIZE = 10
+LETTER = 6.0
 _STEPS = (1, 2, 5)
 
 _STYLE = (
@@ -21,7 +33,7 @@ _STYLE = (
     "--c1:#ff9d57;--c2:#7fd08f;--c3:#d597ee;--c4:#e5c05a;--c5:#b3bcc6}}"
     "text{fill:var(--ink)}.paper{fill:var(--paper)}.soft{fill:var(--soft)}.grid{stroke:var(--line)}"
     ".h1{font-size:17px;font-weight:600}.end{text-anchor:end}.mid{text-anchor:middle}"
-    ".line{fill:none;stroke-width:2;stroke-linejoin:round}.best{fill:none;stroke:var(--ink);stroke-width:2}"
+    ".line{fill:none;stroke-linecap:round}.best{fill:none;stroke:var(--ink);stroke-width:2}"
     + "".join(f".line.c{k}{{stroke:var(--c{k})}}.dot.c{k},text.c{k}{{fill:var(--c{k})}}" for k in range(COLOURS))
     + ".not{fill:var(--paper);stroke:var(--soft);stroke-width:2}"
 )
@@ -35,10 +47,15 @@ class _Scale:
 
     def across(self, trucks: int) -> float:
         first, last = self.trucks[0], self.trucks[-1]
-        return (LEFT + RIGHT) / 2 if first == last else LEFT + (RIGHT - LEFT) * (trucks - first) / (last - first)
+        if first == last:
+            return (LEFT + RIGHT) / 2
+        return LEFT + INSET + (RIGHT - LEFT - 2 * INSET) * (trucks - first) / (last - first)
 
     def down(self, tasks: int) -> float:
         return BOTTOM - (BOTTOM - TOP) * tasks / self.most
+
+    def dot(self, row: Row) -> svg.Dot:
+        return self.across(row.trucks), self.down(row.tasks_per_hour)
 
 
 def throughput_svg(outcome: Outcome, title: str) -> str:
@@ -90,22 +107,80 @@ def _plot(rows: Sequence[Row], best: Row | None) -> Iterator[str]:
         yield svg.words(scale.across(trucks), BOTTOM + 20, str(trucks), "soft mid")
     yield svg.words((LEFT + RIGHT) / 2, BOTTOM + 42, "trucks", "soft mid")
     yield svg.words(LEFT, TOP - 10, "tasks an hour; at each dot the longest wait; hollow: not acceptable", "soft")
-    for number, milli in enumerate(sorted({row.one_way_milli for row in rows})):
-        yield from _curve([row for row in rows if row.one_way_milli == milli], number, scale)
+    curves = [
+        [row for row in rows if row.one_way_milli == milli] for milli in sorted({row.one_way_milli for row in rows})
+    ]
+    yield from _lines(curves, scale)
+    yield from _dots(curves, scale)
+    yield from _waits(curves, scale)
+    for number, curve in enumerate(curves):
+        yield svg.words(RIGHT + 24, TOP + 20 * number + 8, f"one-way {curve[0].one_way_milli}", _colour(number))
     if best is not None:
-        yield svg.circle((scale.across(best.trucks), scale.down(best.tasks_per_hour)), 9, "best")
+        yield svg.circle(scale.dot(best), DOT + RIM * len(curves) + RIM, "best")
 
 
-def _curve(rows: Sequence[Row], number: int, scale: _Scale) -> Iterator[str]:
-    colour = f"c{number % COLOURS}"
-    dots = [(scale.across(row.trucks), scale.down(row.tasks_per_hour)) for row in rows]
-    yield svg.path(svg.trace(dots), f"line {colour}")
-    for row, dot in zip(rows, dots, strict=True):
-        told = f"{counted(row.trucks, 'truck')}, one-way {row.one_way_milli}: {row.tasks_per_hour} tasks an hour"
-        mark = svg.circle(dot, 5, f"dot {colour}" if row.acceptable else "not")
-        yield svg.tooltip(f"{told}, longest wait {row.longest_wait_ms // 1000} s", mark)
-        yield svg.words(dot[0], dot[1] - 10, f"{row.longest_wait_ms // 1000} s", f"mid {colour}", size=10)
-    yield svg.words(RIGHT + 24, TOP + 20 * number + 8, f"one-way {rows[0].one_way_milli}", colour)
+def _colour(number: int) -> str:
+    return f"c{number % COLOURS}"
+
+
+def _lines(curves: Sequence[Sequence[Row]], scale: _Scale) -> Iterator[str]:
+    """Stretch by stretch; of equal ones the first is the widest and lies lowest."""
+    stretches = [
+        (number, (scale.dot(first), scale.dot(second)))
+        for number, curve in enumerate(curves)
+        for first, second in pairwise(curve)
+    ]
+    above = Counter(ends for _, ends in stretches)
+    for number, ends in stretches:
+        above[ends] -= 1
+        yield svg.path(svg.trace(ends), f"line {_colour(number)}", STROKE + 2 * RIM * above[ends])
+
+
+def _dots(curves: Sequence[Sequence[Row]], scale: _Scale) -> Iterator[str]:
+    above = Counter(scale.dot(row) for curve in curves for row in curve)
+    for number, curve in enumerate(curves):
+        for row in curve:
+            dot = scale.dot(row)
+            above[dot] -= 1
+            told = f"{counted(row.trucks, 'truck')}, one-way {row.one_way_milli}: {row.tasks_per_hour} tasks an hour"
+            mark = svg.circle(dot, DOT + RIM * above[dot], f"dot {_colour(number)}" if row.acceptable else "not")
+            yield svg.tooltip(f"{told}, longest wait {row.longest_wait_ms // 1000} s", mark)
+
+
+def _waits(curves: Sequence[Sequence[Row]], scale: _Scale) -> Iterator[str]:
+    """The longest wait at each dot, above it or below it, where nothing else is."""
+    reach = DOT + RIM * len(curves)
+    taken = [_around(scale.dot(row), 2 * DOT, 2 * DOT) for curve in curves for row in curve]
+    for number, curve in enumerate(curves):
+        for row in curve:
+            text = f"{row.longest_wait_ms // 1000} s"
+            x, y = scale.dot(row)
+            steps = [reach + LABEL_SIZE * (0.6 + 1.1 * away) for away in range(len(curves) + 1)]
+            places = [
+                _around((x, y + side * step), LETTER * len(text), LABEL_SIZE) for step in steps for side in (-1, 1)
+            ]
+            free = [one for one in places if one.inside() and not any(one.meets(other) for other in taken)]
+            if free:
+                taken.append(free[0])
+                yield svg.words(x, free[0].bottom - 1, text, f"mid {_colour(number)}", size=LABEL_SIZE)
+
+
+class _Box(NamedTuple):
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+    def meets(self, other: "_Box") -> bool:
+        across = self.left < other.right and other.left < self.right
+        return across and self.top < other.bottom and other.top < self.bottom
+
+    def inside(self) -> bool:
+        return self.top > TOP - 8 and self.bottom < BOTTOM + 6
+
+
+def _around(dot: svg.Dot, width: float, height: float) -> _Box:
+    return _Box(dot[0] - width / 2, dot[1] - height / 2, dot[0] + width / 2, dot[1] + height / 2)
 
 
 def _step(most: int) -> int:

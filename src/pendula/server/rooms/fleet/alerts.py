@@ -1,23 +1,34 @@
 """Alerts as sentences: what a person reads beside the code. What is written in the details goes over them.
 
+Alerts are not kept: those whose cause still stands when a fleet is opened are made anew of its state.
+
 One is not of the engine: that ticks do not come as often as they should is told once, and once that they do again. A
 fleet that cannot keep up ticks as often as it can: simulated trucks are slower than life then, and real ones get no
 command out of a tick that is too late. Nothing is made up for, so nothing piles up.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Self
 
+import msgspec
 from msgspec import UNSET, Struct
 
+from pendula.fleet import explain
 from pendula.fleet.contracts.traffic import Alert
+from pendula.fleet.driving.stops import Stop
+from pendula.fleet.engine import FleetEngine
+from pendula.fleet.events import AlertRaised, FleetEvent, Incident
+from pendula.fleet.health.recovery import awaits_person
+from pendula.fleet.tick.alarms import WAIT_NOTICE, WAIT_TOO_LONG
 from pendula.kernel.canonical import Json
+from pendula.server.hosting.moments import Facts, said
 
 # So many ticks are looked at together: a collection of garbage or a checkpoint is no trouble.
 WINDOW = 50
 # Thousandths of the time wanted that may be lost before it is told, and at which all is well again.
 BEHIND, WELL = 250, 50
 
-_WAITS = ("WAIT_NOTICE", "WAIT_TOO_LONG")
+_WAITS = (WAIT_NOTICE, WAIT_TOO_LONG)
 # Why nobody can count on a truck.
 _FAILED = {
     "ROBOT_OFFLINE": "nothing is heard of {who}",
@@ -26,7 +37,78 @@ _FAILED = {
     "OFF_ROUTE": "{who} is not on its route",
     "HOLDPOINT_OVERRUN": "{who} passed its stop line",
 }
+# Incidents that are not those of one truck.
+_OF_SEVERAL = {
+    "DEADLOCK_SUSPECTED": "trucks seem to wait for each other for good",
+    "DEADLOCK_CONFIRMED": "trucks wait for each other for good",
+}
 _NOT_DONE = {"GO": "go and does not move", "TURN": "turn and does not"}
+
+
+class AlertNow(Struct, frozen=True):
+    """An alert or incident since the server began to serve the fleet."""
+
+    tick: int
+    now: int
+    kind: str
+    alert: Alert | None
+    code: str
+    robot_ids: list[str]
+    message: str
+
+    @classmethod
+    def of(cls, event: FleetEvent, tick: int, now: int) -> Self | None:
+        """What an event tells; None where that is neither an alert nor an incident."""
+        match event:
+            case AlertRaised(alert):
+                names = [alert.robotId] if isinstance(alert.robotId, str) else []
+                return cls(tick, now, "alert", alert, code=alert.code, robot_ids=names, message=sentence_of(alert))
+            case Incident():
+                said = incident_sentence(event.code, event.robot_ids, event.message)
+                return cls(tick, now, "incident", None, code=event.code, robot_ids=[*event.robot_ids], message=said)
+        return None
+
+
+class AlertList(Struct, frozen=True):
+    alerts: list[AlertNow]
+
+
+def standing(engine: FleetEngine) -> Iterator[AlertNow]:
+    """What was told before a fleet is opened, and is still so: trucks that need a person, and long waits."""
+    traffic, params = engine.traffic, engine.config.traffic
+    if traffic.tick_number == 0:
+        return
+    for record, told in zip(traffic.records, traffic.whys(), strict=True):
+        waits = record.stop_code in (None, Stop.SAFE_STATE, Stop.FOREIGN_OCCUPANCY)
+        too_long = waits and told.wait_ms >= params.wait_alert_ms
+        if not too_long and not awaits_person(record, traffic.now_ms, params):
+            continue
+        code = WAIT_TOO_LONG if too_long else told.code or WAIT_TOO_LONG
+        said = explain.sentence(told, engine.dispatch.not_done(record.robot_id)).removesuffix(".")
+        message = f"{said}; this was so before the fleet was opened"
+        yield AlertNow(
+            traffic.tick_number, traffic.now_ms, "alert", None, code=code, robot_ids=[record.robot_id], message=message
+        )
+
+
+def incident_sentence(code: str, robot_ids: Sequence[str], message: str) -> str:
+    """An incident in words: the engine tells it by its code."""
+    if len(robot_ids) == 1 and (told := explain.was_stopped(code, robot_ids[0])) is not None:
+        return told
+    return _OF_SEVERAL.get(code, message)
+
+
+def trouble_of(event: Facts) -> str | None:
+    """The sentence of a stored alert that is more than a notice; None for a notice."""
+    alert = msgspec.convert(event["alert"], Alert)
+    if alert.severity == "INFO":
+        return None
+    return sentence_of(alert) or f"{alert.code} of {'the fleet' if alert.robotId is UNSET else alert.robotId}"
+
+
+def incident_of(event: Facts) -> str:
+    """The sentence of a stored incident."""
+    return incident_sentence(event["code"], event["robotIds"], said(event))
 
 
 def sentence_of(alert: Alert) -> str:
@@ -36,7 +118,7 @@ def sentence_of(alert: Alert) -> str:
         return f"{told}{_cut_off(alert.details)}"
     who = "a truck" if alert.robotId is UNSET else str(alert.robotId)
     if alert.code in _WAITS:
-        return f"{who} has waited for {alert.details['by']} for {_seconds(alert.details['waitMs'])} s"
+        return f"{who} has waited for {alert.details['by']} for {_lasting(alert.details['waitMs'])}"
     if alert.code == "ROUTE_REFUSED":
         return _refused(who, alert.details)
     if alert.code == "STOP_IGNORED":
@@ -77,8 +159,8 @@ def _names(listed: Json) -> str:
     return ", ".join(map(str, listed)) if isinstance(listed, list) else str(listed)
 
 
-def _seconds(ms: Json) -> int:
-    return ms // 1000 if isinstance(ms, int) else 0
+def _lasting(ms: Json) -> str:
+    return explain.lasting(ms if isinstance(ms, int) else 0)
 
 
 class Told(Struct, frozen=True):

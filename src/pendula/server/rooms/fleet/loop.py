@@ -16,7 +16,7 @@ import structlog
 from pendula.fleet.commands import Tick
 from pendula.fleet.contracts.traffic import HoldReason, OperatorAction, OperatorAnswer
 from pendula.fleet.engine import LOGGING_DEGRADED, LOGGING_RESTORED, FleetEngine, took_place
-from pendula.fleet.events import AlertRaised, FleetEvent, Incident, TaskEventRefused
+from pendula.fleet.events import FleetEvent, TaskEventRefused
 from pendula.fleet.gateway import Selected, abilities
 from pendula.fleet.runs import Bundler, RingJournal, Watch
 from pendula.fleet.tasks import TaskEvent
@@ -30,10 +30,10 @@ from pendula.kernel.errors import InputRefused, PendulaError, in_words
 from pendula.kernel.journal import FileJournal
 from pendula.server.errors import HttpRefused
 from pendula.server.hosting.engine_host import EngineHost
-from pendula.server.rooms.fleet.alerts import Punctuality, Told, sentence_of
+from pendula.server.rooms.fleet.alerts import AlertNow, Punctuality, Told, standing
 from pendula.server.rooms.fleet.figures import Figures
 from pendula.server.rooms.fleet.trucks import RemoteTrucks, SimulatedTrucks, Simulation, Trucks
-from pendula.server.rooms.fleet.views import AlertNow, map_of
+from pendula.server.rooms.fleet.views import map_of
 from pendula.server.rooms.fleet.wishes import Waiting, WaitingLine, refuse
 from pendula.server.views import State, encode_view
 
@@ -93,7 +93,8 @@ class FleetLoop:
     def __init__(self, host: EngineHost, simulation: Simulation | None, figures: Figures) -> None:
         self.host = host
         self.simulation = simulation
-        self.alerts: deque[AlertNow] = deque(maxlen=MOST_ALERTS)
+        # What was told before the fleet was opened, and is still so, is told again.
+        self.alerts: deque[AlertNow] = deque(standing(self.engine), maxlen=MOST_ALERTS)
         self.trucks: Trucks = (
             RemoteTrucks(self.engine.traffic.robot_ids)
             if simulation is None
@@ -317,20 +318,12 @@ class FleetLoop:
     def _note(self, engine: FleetEngine, events: Sequence[FleetEvent]) -> None:
         tick, now = engine.traffic.tick_number, engine.now()
         for event in events:
-            match event:
-                case AlertRaised(alert):
-                    names = [alert.robotId] if isinstance(alert.robotId, str) else []
-                    said = sentence_of(alert)
-                    self.alerts.append(
-                        AlertNow(tick, now, "alert", alert, code=alert.code, robot_ids=names, message=said)
-                    )
-                    if alert.code in OF_THE_JOURNAL:
-                        log.warning(alert.code.lower(), fleet=self.host.name, problem=said)
-                case Incident():
-                    names = list(event.robot_ids)
-                    self.alerts.append(
-                        AlertNow(tick, now, "incident", None, code=event.code, robot_ids=names, message=event.message)
-                    )
+            found = AlertNow.of(event, tick, now)
+            if found is None:
+                continue
+            self.alerts.append(found)
+            if found.code in OF_THE_JOURNAL:
+                log.warning(found.code.lower(), fleet=self.host.name, problem=found.message)
 
 
 def _standing(engine: FleetEngine) -> Iterator[tuple[int, HoldReason, str]]:

@@ -26,9 +26,9 @@ from pendula.kernel.limits import SNAPSHOT_EVERY
 from pendula.server.data_directory import NAME
 from pendula.server.errors import HttpRefused, InvalidRequest, json_response
 from pendula.server.hosting.engine_host import EngineHost
-from pendula.server.hosting.moments import Facts, said
+from pendula.server.hosting.moments import said
 from pendula.server.hosting.room_spec import Lifecycle, New, RoomSpec, Sentences
-from pendula.server.rooms.fleet import acting, bodies, remote, views
+from pendula.server.rooms.fleet import acting, alerts, bodies, remote, views
 from pendula.server.rooms.fleet.compiler_apart import CompilerStopped
 from pendula.server.rooms.fleet.demo import DEMO_NAME, demo_config
 from pendula.server.rooms.fleet.fleets import (
@@ -110,7 +110,7 @@ VIEWS = (
     OperatorAnswer,
     views.MapView,
     views.FleetNow,
-    views.AlertList,
+    alerts.AlertList,
     views.SnapshotView,
 )
 router = APIRouter(tags=["fleet"])
@@ -245,18 +245,11 @@ async def fleet_snapshot(
     return json_response(await supervisor.replayed(lambda: _then(host, at, lambda engine: locks_of(engine, at))))
 
 
-@router.get(FLEET + "/alerts", responses=answers(views.AlertList), operation_id="fleet_alerts")
+@router.get(FLEET + "/alerts", responses=answers(alerts.AlertList), operation_id="fleet_alerts")
 async def fleet_alerts(fleet: FleetName, supervisor: Supervised, _: Viewer) -> Response:
-    """Alerts and incidents since the fleet is served, oldest first."""
-    return json_response(encode_view(views.AlertList(list(loop_of(supervisor, fleet).alerts))))
-
-
-def _alarm(event: Facts) -> str | None:
-    """An alert is an incident where it is more than a notice."""
-    alert = event["alert"]
-    if alert["severity"] == "INFO":
-        return None
-    return f"{alert['code']} of {alert.get('robotId', 'the fleet')}"
+    """Alerts and incidents since the fleet is served, oldest first; before them those whose cause stood when it was
+    opened."""
+    return json_response(encode_view(alerts.AlertList(list(loop_of(supervisor, fleet).alerts))))
 
 
 def _then(host: EngineHost, at: int, read: Callable[[FleetEngine], bytes]) -> bytes:
@@ -280,5 +273,5 @@ def room_for(settings: Settings) -> RoomSpec:
         commanded=False,
         journal=opened,
         snapshot_every=min(CHECKPOINT_TICKS, settings.allowed(SNAPSHOT_EVERY)),
-        incidents={"alert": _alarm, "incident": said, "tick_failed": said},
+        incidents={"alert": alerts.trouble_of, "incident": alerts.incident_of, "tick_failed": said},
     )

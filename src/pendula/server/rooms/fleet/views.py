@@ -13,19 +13,22 @@ from typing import Annotated
 from msgspec import Meta, Raw, Struct
 
 from pendula.fleet import explain
-from pendula.fleet.contracts.traffic import Alert, Health, HoldReason, Phase, RobotStatus, TaskState
+from pendula.fleet.contracts.traffic import Health, HoldReason, Phase, RobotStatus, TaskState
 from pendula.fleet.driving.records import Record
 from pendula.fleet.engine import FleetEngine
 from pendula.fleet.health.judging import is_fresh
-from pendula.fleet.health.orders import releasable
+from pendula.fleet.health.obedience import yaw_to_turn_to
+from pendula.fleet.health.orders import not_to_be_freed, releasable
 from pendula.fleet.health.recovery import awaits_person
 from pendula.fleet.model import MoveStyle
 from pendula.fleet.network.graph import Edge, Node
 from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.site.compiled_map import CompiledMap
+from pendula.fleet.tasks import Dispatch
 from pendula.fleet.tasks.book import Flow, Task
 from pendula.fleet.trucks.envelope import envelope_of
 from pendula.fleet.trucks.profiles import RobotProfile
+from pendula.fleet.views.reasons import GOING_TO_PARK
 from pendula.fleet.views.reasons import Reason as Told
 from pendula.server.rooms.fleet.bodies import StreamNow
 
@@ -109,14 +112,18 @@ class Bands(Struct, frozen=True):
 class TruckNow(Struct, frozen=True):
     """One truck. `stop`: its stop line; `refuge`: where its grant ends; `because`: who is in its way, to the root.
     `silent`: nothing fresh is heard of it, nobody said that it is absent; `needs_person`: it stands until one acts, or
-    was stopped `waitAlertMs` ago; `releasable`: what may be freed by force, nothing while it may move and never where
-    it stands; `report_age`: None before its first report."""
+    was stopped `waitAlertMs` ago; `clearable`: it has a fault that a person may clear; `removable`: it may be taken out
+    of the hall, since it cannot move; `releasable`: what may be freed by force, nothing while it may move and never
+    where it stands; `report_age`: None before its first report; `turning`: it has to look another way before it goes
+    on."""
 
     robot_id: str
     profile_id: str
     park_node_id: str
     at: PointView | None
     speed: int
+    turning: bool
+    obstructed: bool
     status: RobotStatus
     health: Annotated[str, Meta(extra_json_schema={"enum": [one.value for one in Health]})]
     phase: Phase
@@ -125,6 +132,8 @@ class TruckNow(Struct, frozen=True):
     silent: bool
     absent: bool
     needs_person: bool
+    clearable: bool
+    removable: bool
     releasable: list[str]
     task_id: str | None
     report_age: int | None
@@ -171,22 +180,6 @@ class FleetNow(Struct, frozen=True):
     counts: dict[str, int]
     broken: list[str]
     degraded: str | None
-
-
-class AlertNow(Struct, frozen=True):
-    """An alert or incident since the server began to serve the fleet."""
-
-    tick: int
-    now: int
-    kind: str
-    alert: Alert | None
-    code: str
-    robot_ids: list[str]
-    message: str
-
-
-class AlertList(Struct, frozen=True):
-    alerts: list[AlertNow]
 
 
 class SnapshotView(Struct, frozen=True):
@@ -275,12 +268,15 @@ def _truck(engine: FleetEngine, record: Record, told: Told) -> TruckNow:
     traffic, driver = engine.traffic, engine.dispatch.drivers[record.number]
     plan = None if record.track is None else record.track.plan
     task = engine.dispatch.task_of(record.number)
+    turning = told.hold_reason is HoldReason.NONE and yaw_to_turn_to(record, engine.config.traffic) is not None
     return TruckNow(
         robot_id=record.robot_id,
         profile_id=record.profile.profile_id,
         park_node_id=record.site.network.nodes[record.rest].id,
         at=_place(record),
         speed=_mm(record.v_um_s),
+        turning=turning,
+        obstructed=record.obstructed,
         status=record.status,
         health=record.health.value,
         phase=driver.shown_phase,
@@ -289,12 +285,14 @@ def _truck(engine: FleetEngine, record: Record, told: Told) -> TruckNow:
         silent=not (record.absent or record.is_out or is_fresh(record, traffic.now_ms, engine.config.traffic)),
         absent=record.absent,
         needs_person=awaits_person(record, traffic.now_ms, engine.config.traffic),
+        clearable=record.latched is not None,
+        removable=not_to_be_freed(record, traffic.now_ms, engine.config.traffic) is None,
         releasable=releasable(record, traffic.now_ms, engine.config.traffic),
         task_id=None if task is None else task.task_id,
         report_age=None if record.pose is None else traffic.now_ms - record.report_ms,
         hold_reason=told.hold_reason,
         code=told.code or explain.UNDER_WAY,
-        sentence=explain.sentence_of(told, engine.dispatch),
+        sentence=_sentence(record, told, engine.dispatch, turning),
         wait=told.wait_ms,
         blocker=told.blocker,
         because=list(told.chain),
@@ -304,6 +302,16 @@ def _truck(engine: FleetEngine, record: Record, told: Told) -> TruckNow:
         bands=_bands(record, engine.config.traffic.lookahead_um),
         zones=_zones(record),
     )
+
+
+def _sentence(record: Record, told: Told, dispatch: Dispatch, turning: bool) -> str:
+    """Why a truck stands; one that turns, or says that something is in its way, is told so unless it is at its work."""
+    said = explain.sentence_of(told, dispatch)
+    if dispatch.phase(record.number) in (Phase.LOADING, Phase.UNLOADING):
+        return said
+    if record.obstructed and not record.v_um_s and told.code in (None, GOING_TO_PARK):
+        return f"{record.robot_id} waits: it says that something is in its way."
+    return f"{record.robot_id} turns on the spot." if turning else said
 
 
 def _place(record: Record) -> PointView | None:

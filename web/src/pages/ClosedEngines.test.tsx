@@ -1,0 +1,37 @@
+// @vitest-environment happy-dom
+
+import { expect, test, vi } from "vitest";
+
+import { api, session } from "../api/server";
+import { doing, draw, find, texts } from "../testing/drawing";
+import { ClosedEngines } from "./ClosedEngines";
+
+const fleet = (name: string, state: string) => ({ name, state, t: null, broken: null });
+
+test("a fleet that was closed is told, and opened with one click", async () => {
+  session.value = { kind: "open", session: { name: "anna", role: "operator", tokens_required: false } };
+  vi.spyOn(api, "rooms").mockResolvedValue({ version: "0.1.0", demo: false, rooms: [] });
+  const clock = { ahead_sec: 0, agrees_in_sec: 0 };
+  vi.spyOn(api, "readiness").mockResolvedValue({ status: "ready", checks: [], clock });
+  let fleets = [fleet("hall", "ready"), fleet("yard", "closed")];
+  vi.spyOn(api, "get").mockImplementation(() => Promise.resolve({ fleets }) as never);
+  const post = vi.spyOn(api, "post").mockImplementation(() => {
+    fleets = fleets.map(({ name }) => fleet(name, "ready"));
+    return Promise.resolve({ fleets }) as never;
+  });
+  const page = draw(<ClosedEngines room="fleet" />);
+  await vi.waitFor(() => doing(() => find(page, "[data-testid=closed-yard]")));
+
+  expect(texts(page, "p > span")).toEqual(["The fleet yard is closed."]);
+  doing(() => find<HTMLButtonElement>(page, "[data-testid=open-yard]").click());
+  await vi.waitFor(() => doing(() => expect(page.querySelector("[data-testid=closed-engines]")).toBeNull()));
+
+  expect(post.mock.calls[0]?.slice(0, 2)).toEqual(["/api/v1/fleet/{fleet}/open", { fleet: "yard" }]);
+});
+
+test("a room whose engines do not come and go has none that are closed", () => {
+  const get = vi.spyOn(api, "get").mockClear();
+
+  expect(draw(<ClosedEngines room="tally" />).textContent).toBe("");
+  expect(get).not.toHaveBeenCalled();
+});
