@@ -15,9 +15,9 @@ from pendula.fleet.engine import FleetEngine
 from pendula.fleet.tasks.model import GoodsReported
 from pendula.kernel.errors import LimitExceeded, NotCanonical
 from pendula.server.hosting.room_spec import RoomSpec
-from pendula.server.rooms.fleet import loop as loops
 from pendula.server.rooms.fleet.fleets import fleets_of
-from pendula.server.rooms.fleet.loop import FleetLoop
+from pendula.server.rooms.fleet.life import loop as loops
+from pendula.server.rooms.fleet.life.loop import FleetLoop
 from pendula.server.rooms.fleet.routes import room_for
 from pendula.server.rooms.fleet.views import map_of
 from pendula.server.settings import Settings

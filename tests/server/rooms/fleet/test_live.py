@@ -20,12 +20,12 @@ from pendula.kernel.commit import Busy, Closed
 from pendula.kernel.recording import JournalInUse
 from pendula.server.errors import EngineUnavailable
 from pendula.server.hosting.room_spec import RoomSpec
-from pendula.server.rooms.fleet import loop as loops
 from pendula.server.rooms.fleet import routes
 from pendula.server.rooms.fleet.fleets import SIMULATION_FILE, fleets_of
-from pendula.server.rooms.fleet.loop import MOST_FAILED, FleetLoop
+from pendula.server.rooms.fleet.life import loop as loops
+from pendula.server.rooms.fleet.life.loop import MOST_FAILED, FleetLoop
+from pendula.server.rooms.fleet.life.trucks import RemoteTrucks, Simulation
 from pendula.server.rooms.fleet.routes import room_for
-from pendula.server.rooms.fleet.trucks import RemoteTrucks, Simulation
 from pendula.server.settings import Settings
 from tests.server.living import client_of, code_of, running, supervisor_of
 from tests.server.rooms.fleet.halls import BASE, HALL, made

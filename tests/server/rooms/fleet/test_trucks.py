@@ -7,7 +7,7 @@ import msgspec
 
 from pendula.fleet.contracts.traffic import RollingTargetCommand
 from pendula.fleet.tick.observing import TruckReport, screened
-from pendula.server.rooms.fleet.trucks import MOST_WAITING, RemoteTrucks
+from pendula.server.rooms.fleet.life.trucks import MOST_WAITING, RemoteTrucks
 
 
 def report(robot_id: str, at_ms: int = 0) -> TruckReport:

@@ -6,8 +6,7 @@ remote          the gateway of real trucks
 bodies          what is sent to a fleet
 fleets          the fleets of a server: loops, kept simulations, kept maps
 compiler_apart  large maps, compiled in a process of their own
-loop            the life of one fleet, tick by tick
-trucks          simulated trucks, or real ones behind a gateway
+life            one fleet, tick by tick: its loop, who waits for it, its trucks
 alerts          alerts as sentences, and one of our own: the fleet does not keep up
 views           the map, a moment, tasks and streams, as a page draws them
 figures         what Prometheus is told

@@ -42,7 +42,7 @@ from pendula.server.rooms.fleet.bodies import (
     TaskBody,
 )
 from pendula.server.rooms.fleet.fleets import FLEET, FleetName, loop_of
-from pendula.server.rooms.fleet.loop import FleetLoop
+from pendula.server.rooms.fleet.life.loop import FleetLoop
 from pendula.server.routes.bodies import read_body, read_body_with
 from pendula.server.routes.dependencies import Operator, Supervised
 from pendula.server.routes.openapi import CHANGE_ERRORS, TAKEN, answers, refusals, takes

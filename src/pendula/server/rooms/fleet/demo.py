@@ -18,10 +18,10 @@ from pendula.fleet.simulator.faults import Fault, FaultKind
 from pendula.fleet.simulator.settings import FaultRate, WorldSettings
 from pendula.kernel.canonical import Json
 from pendula.kernel.errors import PendulaError
-from pendula.server.rooms.fleet.trucks import Simulation
+from pendula.server.rooms.fleet.life.trucks import Simulation
 
 if TYPE_CHECKING:
-    from pendula.server.rooms.fleet.loop import FleetLoop
+    from pendula.server.rooms.fleet.life.loop import FleetLoop
 
 DEMO_NAME = "hall"
 SCENARIO = "hall"

@@ -36,8 +36,8 @@ from pendula.server.hosting.supervisor import Supervisor
 from pendula.server.rooms.fleet.compiler_apart import CompilerApart
 from pendula.server.rooms.fleet.demo import DEMO_NAME, DEMO_SIMULATION, Caretaker
 from pendula.server.rooms.fleet.figures import Figures
-from pendula.server.rooms.fleet.loop import FleetLoop, ServedJournal
-from pendula.server.rooms.fleet.trucks import Simulation
+from pendula.server.rooms.fleet.life.loop import FleetLoop, ServedJournal
+from pendula.server.rooms.fleet.life.trucks import Simulation
 from pendula.server.rooms.fleet.views import SnapshotView, now_of
 from pendula.server.views import State, encode_view
 

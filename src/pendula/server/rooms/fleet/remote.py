@@ -9,8 +9,8 @@ from pendula.kernel import canonical
 from pendula.server.errors import HttpRefused, json_response
 from pendula.server.rooms.fleet.bodies import OperationView, OrdersView, ReportsBody
 from pendula.server.rooms.fleet.fleets import FLEET, FleetName, loop_of
-from pendula.server.rooms.fleet.loop import FleetLoop, FleetStands
-from pendula.server.rooms.fleet.trucks import RemoteTrucks
+from pendula.server.rooms.fleet.life.loop import FleetLoop, FleetStands
+from pendula.server.rooms.fleet.life.trucks import RemoteTrucks
 from pendula.server.routes.bodies import read_body
 from pendula.server.routes.dependencies import Operator, Supervised
 from pendula.server.routes.openapi import CHANGE_ERRORS, READ_ERRORS, TAKEN, answers, refusals, takes

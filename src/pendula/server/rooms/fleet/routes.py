@@ -42,7 +42,7 @@ from pendula.server.rooms.fleet.fleets import (
     loop_of,
     opened,
 )
-from pendula.server.rooms.fleet.trucks import Simulation
+from pendula.server.rooms.fleet.life.trucks import Simulation
 from pendula.server.routes.bodies import document_limits
 from pendula.server.routes.dependencies import Supervised, Viewer
 from pendula.server.routes.engine import RecordNumber

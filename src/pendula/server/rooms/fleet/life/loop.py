@@ -32,9 +32,9 @@ from pendula.server.errors import HttpRefused
 from pendula.server.hosting.engine_host import EngineHost
 from pendula.server.rooms.fleet.alerts import AlertNow, Punctuality, Told, standing
 from pendula.server.rooms.fleet.figures import Figures
-from pendula.server.rooms.fleet.trucks import RemoteTrucks, SimulatedTrucks, Simulation, Trucks
+from pendula.server.rooms.fleet.life.trucks import RemoteTrucks, SimulatedTrucks, Simulation, Trucks
+from pendula.server.rooms.fleet.life.wishes import Waiting, WaitingLine, refuse
 from pendula.server.rooms.fleet.views import map_of
-from pendula.server.rooms.fleet.wishes import Waiting, WaitingLine, refuse
 from pendula.server.views import State, encode_view
 
 MANAGER = "fleet"
