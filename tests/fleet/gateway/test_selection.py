@@ -111,3 +111,21 @@ def test_a_truck_that_cannot_turn_is_held_where_it_has_to_and_says_why() -> None
     assert explain.sentence(why) == (
         "R1 stops: it has to turn here and cannot turn on the spot; somebody has to turn it and clear its fault."
     )
+
+
+@pytest.mark.req("FLT-RTP-3", "FLT-RTP-13")
+def test_a_truck_that_may_go_at_no_speed_is_told_to_hold() -> None:
+    aims = Run(shipped("crossing-turn")).step().aims
+    near, far = (replace(aims[0], mode=CommandMode.GO, speed_um_s=speed) for speed in (0, 1_000))
+    held, goes = Selected((near, far), {"R1": ALL - {"stop"}})
+
+    assert (held.mode, held.verbs) == (CommandMode.HOLD, ("hold",))
+    assert (goes.mode, goes.verbs) == (CommandMode.GO, ("resume", "go"))
+
+
+@pytest.mark.req("FLT-RTP-3")
+def test_nobody_is_ever_told_to_go_at_no_speed() -> None:
+    run, listening = without(scenario="arrival")
+    run.run()
+
+    assert not [one for one in listening.told if one.mode is CommandMode.GO and not one.speedLimitMps]

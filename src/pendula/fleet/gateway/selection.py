@@ -55,7 +55,10 @@ def verbs(mode: CommandMode, can: frozenset[str]) -> tuple[Verb, ...]:
 
 
 def _obeyed(aim: Aim, can: frozenset[str]) -> Aim:
-    """A truck that cannot turn on the spot stays in its node, and is stuck there until somebody has turned it."""
+    """A truck that cannot turn on the spot stays in its node, and is stuck there until somebody has turned it. One
+    whose line is so near that it may go at no speed, told in millimetres a second, holds."""
+    if aim.mode is CommandMode.GO and not aim.speed_um_s:
+        return replace(aim, mode=CommandMode.HOLD)
     if aim.mode is not CommandMode.TURN or Capability.TURN_IN_PLACE in can:
         return aim
     return replace(aim, mode=CommandMode.HOLD, turn_urad=None)

@@ -1,8 +1,9 @@
 """What a truck is, and the room it needs around it.
 
-profiles    what is known of a type of truck: its outline, its margins with their sources, its dynamics
-envelope    the safety envelope and what follows from it: lead and trail, turning radius, distances to stop
-outline     the corners of a truck and of its envelope at a pose, in metres
+profiles      what is known of a type of truck: its outline, its margins with their sources, its dynamics
+capabilities  what it can do, and what keeps it from being let in
+envelope      the safety envelope and what follows from it: lead and trail, turning radius, distances to stop
+outline       the corners of a truck and of its envelope at a pose, in metres
 """
 
 from pendula.fleet.trucks.envelope import Envelope, envelope_of, largest_envelope, stop_distance_um

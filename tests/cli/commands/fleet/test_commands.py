@@ -675,6 +675,7 @@ def test_a_fleet_whose_trucks_are_never_let_in_is_not_sound(site: Site, pendula:
         f"FL-STD names {named}, which no gateway knows; known are {known}",
         "FL-STD can neither be stopped nor paused: no truck without a way to stop is let in",
     ]
+    assert json.loads(checked.out)["certificate"] is None
     # For the map alone it is all one.
     assert [one["severity"] for one in json.loads(alone.out)["findings"] if "FL-STD" in one["message"]] == ["WARN"] * 2
 

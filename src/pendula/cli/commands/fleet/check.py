@@ -61,14 +61,13 @@ def check(
         source = _read(lambda: files.read_graph(graph), findings, profile=False)
         trucks = _read(lambda: files.read_trucks(profiles), findings, profile=True)
         advance(1)
-        findings += files.unread_members(graph, profiles)
-        findings += files.capability_findings(trucks or (), group)
+        findings += (*files.unread_members(graph, profiles), *files.capability_findings(trucks or (), group))
         if source is not None and trucks is not None:
             found = examine(source, trucks, settings)
             findings += files.with_places(found.findings, graph)
             site = found.compiled
         advance(3)
-        if site is not None and group is not None and trucks is not None:
+        if site is not None and group is not None and trucks is not None and not errors_of(tuple(findings)):
             certificate, wrong = certify(site, group, trucks)
             findings += wrong
         advance(STEPS)
