@@ -38,9 +38,9 @@ export function condition(truck: TruckNow): string {
   if (truck.health !== "HEALTHY") return truck.health.toLowerCase().replaceAll("_", " ");
   if (isStopped(truck)) return "stopped";
   if (truck.blocker !== null || truck.hold_reason === "TRAFFIC_HOLD") return "waits";
+  if (truck.turning && !truck.obstructed) return "turns";
   if (truck.speed > 0) return "drives";
   if (truck.obstructed && UNDER_WAY.has(truck.code)) return "waits";
-  if (truck.turning) return "turns";
   return UNDER_WAY.has(truck.code) && ON_THE_ROAD.has(truck.phase) ? "sets out" : "stands";
 }
 

@@ -19,6 +19,7 @@ from pendula.fleet.engine import FleetEngine
 from pendula.fleet.health.judging import is_fresh
 from pendula.fleet.health.obedience import yaw_to_turn_to
 from pendula.fleet.health.orders import not_to_be_freed, releasable
+from pendula.fleet.health.places import STANDING_UM_S
 from pendula.fleet.health.recovery import awaits_person
 from pendula.fleet.model import MoveStyle
 from pendula.fleet.network.graph import Edge, Node
@@ -28,8 +29,7 @@ from pendula.fleet.tasks import Dispatch
 from pendula.fleet.tasks.book import Flow, Task
 from pendula.fleet.trucks.envelope import envelope_of
 from pendula.fleet.trucks.profiles import RobotProfile
-from pendula.fleet.views.reasons import GOING_TO_PARK
-from pendula.fleet.views.reasons import Reason as Told
+from pendula.fleet.views import reasons
 from pendula.server.rooms.fleet.bodies import StreamNow
 
 MOST_TASKS = 200
@@ -114,8 +114,7 @@ class TruckNow(Struct, frozen=True):
     `silent`: nothing fresh is heard of it, nobody said that it is absent; `needs_person`: it stands until one acts, or
     was stopped `waitAlertMs` ago; `clearable`: it has a fault that a person may clear; `removable`: it may be taken out
     of the hall, since it cannot move; `releasable`: what may be freed by force, nothing while it may move and never
-    where it stands; `report_age`: None before its first report; `turning`: it has to look another way before it goes
-    on."""
+    where it stands; `report_age`: None before its first report; `obstructed`: it says that something is in its way."""
 
     robot_id: str
     profile_id: str
@@ -264,11 +263,12 @@ def now_of(engine: FleetEngine, n: int) -> FleetNow:
     )
 
 
-def _truck(engine: FleetEngine, record: Record, told: Told) -> TruckNow:
+def _truck(engine: FleetEngine, record: Record, told: reasons.Reason) -> TruckNow:
     traffic, driver = engine.traffic, engine.dispatch.drivers[record.number]
     plan = None if record.track is None else record.track.plan
     task = engine.dispatch.task_of(record.number)
-    turning = told.hold_reason is HoldReason.NONE and yaw_to_turn_to(record, engine.config.traffic) is not None
+    turning = told.hold_reason is HoldReason.NONE and record.v_um_s < STANDING_UM_S
+    turning = turning and yaw_to_turn_to(record, engine.config.traffic) is not None
     return TruckNow(
         robot_id=record.robot_id,
         profile_id=record.profile.profile_id,
@@ -304,12 +304,12 @@ def _truck(engine: FleetEngine, record: Record, told: Told) -> TruckNow:
     )
 
 
-def _sentence(record: Record, told: Told, dispatch: Dispatch, turning: bool) -> str:
+def _sentence(record: Record, told: reasons.Reason, dispatch: Dispatch, turning: bool) -> str:
     """Why a truck stands; one that turns, or says that something is in its way, is told so unless it is at its work."""
     said = explain.sentence_of(told, dispatch)
     if dispatch.phase(record.number) in (Phase.LOADING, Phase.UNLOADING):
         return said
-    if record.obstructed and not record.v_um_s and told.code in (None, GOING_TO_PARK):
+    if record.obstructed and not record.v_um_s and told.code in (None, reasons.GOING_TO_PARK):
         return f"{record.robot_id} waits: it says that something is in its way."
     return f"{record.robot_id} turns on the spot." if turning else said
 
