@@ -1,7 +1,7 @@
 """`pendula fleet tune`: how many trucks, how strongly one-way, which parameters give the most tasks an hour."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,7 +13,7 @@ from pendula.cli.writing import write_whole
 from pendula.kernel.errors import WrongUsage
 
 if TYPE_CHECKING:
-    from pendula.fleet.runs.tuning import Trial
+    from pendula.fleet.runs.tuning import Outcome, Trial
     from pendula.fleet.scenarios import Scenario
 
 MINUTE_MS = 60_000
@@ -74,7 +74,7 @@ def tune(
     require("fleet")
     require_folder(svg)
     require_form(svg, ".svg")
-    from pendula.fleet.runs.tuning import outcome_of, preferred_edges, throughput_svg, tried
+    from pendula.fleet.runs.tuning import outcome_of, throughput_svg, tried
     from pendula.spreading import Where
 
     output = Output(json)
@@ -84,14 +84,21 @@ def tune(
         where = Where(workers or cores(), dask)
         figures = tried(told, trials, minutes * MINUTE_MS, where, advance)
     outcome = outcome_of(trials, figures, longest_wait * 1000)
-    best, strongest = outcome.best, max(one.one_way_milli for one in trials)
-    edges = () if best is None else preferred_edges(told, best.trucks, best.one_way_milli or strongest)
     form = {"scenario": told.name, "minutes": minutes, "seeds": seeds, **outcome.form()}
-    form["directions"] = list(edges) if best is not None and best.one_way_milli else []
-    form["oneWayMatters"] = bool(edges)
+    form |= _one_way(told, trials, outcome)
     output.result(form, lambda: tables_of("fleet").tuned(form))
     if svg is not None:
         write_whole(svg, throughput_svg(outcome, told.name).encode())
+
+
+def _one_way(told: "Scenario", trials: "list[Trial]", outcome: "Outcome") -> dict[str, Any]:
+    """Which directions the best combination prefers, and whether the map leaves any choice of them."""
+    from pendula.fleet.runs.tuning import preferred_edges
+
+    best, strongest = outcome.best, max(one.one_way_milli for one in trials)
+    edges = () if best is None else preferred_edges(told, best.trucks, best.one_way_milli or strongest)
+    preferred = list(edges) if best is not None and best.one_way_milli else []
+    return {"directions": preferred, "oneWayMatters": bool(edges)}
 
 
 def _trials(told: "Scenario", trucks: str | None, one_way: str, vary: list[str] | None, seeds: int) -> "list[Trial]":
