@@ -83,6 +83,8 @@ class Case:
             "events": [
                 {"atMs": one.at_ms, "type": one.type.value, "robotId": one.robot_id, "forMs": one.for_ms}
                 for one in told.events
+                # A file says nothing of what happens after its end.
+                if one.at_ms <= told.duration_ms
             ],
             "world": {
                 "stepMs": world.step_ms,
