@@ -278,6 +278,25 @@ GARBAGE: list[tuple[str, Callable[[TruckReport], Any]]] = [
 SHOWN = ("a decimal", "endless", "a state nobody knows", "a trap", "a stranger")
 
 
+@pytest.mark.req("FLT-FAIL-1", "FLT-FAIL-16")
+@pytest.mark.parametrize(
+    "done",
+    [OperationDone("R1", "x" * 20_000_000), OperationDone("R" * 20_000_000), OperationDone("\ud800"), "R" * 20_000_000],
+    ids=["operation", "truck", "surrogate", "name"],
+)
+def test_what_is_said_to_be_done_under_a_name_that_nothing_has_costs_no_tick(
+    tmp_path: Path, done: str | OperationDone
+) -> None:
+    live = Live(tmp_path / "j")
+    live.tick(10)
+    live.gateway.handed = lambda came: Received(came.reports, (done,))
+    told = [live.tick(), live.tick()]
+
+    assert None not in told
+    assert heard(Received((), (done,))).done == ()
+    assert live.replays()
+
+
 @pytest.mark.parametrize("again", ["restart", "announce"])
 def test_a_truck_that_was_carried_elsewhere_does_not_take_up_its_way_from_before(tmp_path: Path, again: str) -> None:
     live = Live(tmp_path / "j")

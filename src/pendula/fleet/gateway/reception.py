@@ -15,6 +15,8 @@ from pendula.kernel.errors import InputRefused
 
 # Of one tick: more than all trucks of a hall say between two.
 MOST_REPORTS = 10_000
+# No operation has a longer name: that of its task, and a few words.
+MOST_OPERATION = 2 * NAME_BYTES
 
 
 class GatewayFailed(InputRefused):
@@ -45,7 +47,8 @@ def _over(one: object) -> str | OperationDone | None:
         msgspec.json.encode(told)
     except Exception:
         return None
-    return told
+    named = told.operation_id is msgspec.UNSET or len(told.operation_id) <= MOST_OPERATION
+    return told if is_name(told.robot_id) and named else None
 
 
 def _read(report: object) -> TruckReport:
