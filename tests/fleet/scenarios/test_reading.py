@@ -158,6 +158,12 @@ def test_a_truck_along_an_edge_is_in_no_node_as_well() -> None:
     assert faults({**PLAIN, "robots": robots}) == ["$.robots[0].cameFromNodeId", "$.robots[0].startNodeId"]
 
 
+def test_a_truck_begins_no_farther_along_an_edge_than_any_edge_is_long() -> None:
+    far = {"robotId": "R1", "parkNodeId": "E", "anchor": {"edgeKey": "W->X", "sM": Decimal("1e30")}}
+
+    assert faults({**PLAIN, "robots": [far]}) == ["$.robots[0].anchor.sM"]
+
+
 def test_all_tasks_is_a_word() -> None:
     assert read_scenario(from_value({**PLAIN, "expect": [{"tasksDone": "all"}]}), Path()).expect == (TasksDone(None),)
 

@@ -6,6 +6,7 @@ from pendula.documents import Cursor, Document, Members, read_file
 from pendula.fleet.contracts.traffic import OperatorAction
 from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.model import CompileParams, SourceMap
+from pendula.fleet.operators.measure import LONGEST_EDGE_M
 from pendula.fleet.reading.params import PARAMS, params
 from pendula.fleet.reading.profiles import profiles
 from pendula.fleet.reading.source_map import read_source_map, source_map
@@ -160,7 +161,7 @@ def _robot(at: Cursor) -> Robot:
 
 def _on_lane(at: Cursor) -> OnLane:
     it = at.object(required=("edgeKey", "sM"))
-    return OnLane(it["edgeKey"].text(min=1), micro(it["sM"].decimal(min=0)))
+    return OnLane(it["edgeKey"].text(min=1), micro(it["sM"].decimal(min=0, max=LONGEST_EDGE_M)))
 
 
 def _world(at: Cursor) -> WorldSettings:
