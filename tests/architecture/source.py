@@ -38,13 +38,6 @@ def named(path: Path) -> str:
     return path.relative_to(SOURCE).as_posix()
 
 
-def functions(path: Path) -> Iterator[tuple[str, int]]:
-    """The functions of a module with their lines."""
-    for node in ast.walk(tree(path)):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield node.name, (node.end_lineno or node.lineno) - node.lineno + 1
-
-
 def calls(path: Path) -> Iterator[tuple[str, int]]:
     """What a module calls, with the number of arguments that have no name."""
     for node in ast.walk(tree(path)):

@@ -1,25 +1,14 @@
-"""Modules of at most 400 lines, functions of at most 60, calls of at most six arguments without a name.
+"""Calls pass at most six positional arguments.
 
-Whatever is larger stands in `exceptions.toml` with its reason and its present size. The list may only shrink: a thing
-that grew beyond its size, and an exception that nobody needs any more, both fail.
+Larger ones are listed in `exceptions.toml` with their reason and present size. The list may only shrink: a call that
+grew beyond its listed size fails, and so does an exception that is no longer needed.
 """
 
 from collections.abc import Iterator
 
-from tests.architecture.source import calls, exceptions, functions, modules, named
+from tests.architecture.source import calls, exceptions, modules, named
 
-LINES, FUNCTION_LINES, POSITIONAL = 400, 60, 6
-
-
-def large_modules() -> dict[str, int]:
-    sizes = {named(path): path.read_text(encoding="utf-8").count("\n") for path in modules()}
-    return {name: size for name, size in sizes.items() if size > LINES}
-
-
-def large_functions() -> dict[str, int]:
-    return _largest(
-        (f"{named(path)}:{name}", size) for path in modules() for name, size in functions(path) if size > FUNCTION_LINES
-    )
+POSITIONAL = 6
 
 
 def unnamed_calls() -> dict[str, int]:
@@ -43,14 +32,6 @@ def beyond(found: dict[str, int], allowed: dict[str, dict[str, object]]) -> list
 
 def _most(exception: dict[str, object] | None) -> int:
     return 0 if exception is None else int(str(exception["size"]))
-
-
-def test_modules_have_at_most_400_lines() -> None:
-    assert beyond(large_modules(), exceptions()["modules"]) == []
-
-
-def test_functions_have_at_most_60_lines() -> None:
-    assert beyond(large_functions(), exceptions()["functions"]) == []
 
 
 def test_calls_name_what_they_hand_over_beyond_six_arguments() -> None:

@@ -1,15 +1,14 @@
-"""The tree is the architecture: the same files at the root of every room, packages of a size one can take in, maps."""
+"""The tree is the architecture: the same files at the root of every room, maps of packages."""
 
 import ast
 from pathlib import Path
 
 import pytest
 
-from tests.architecture.source import ROOMS, ROOT, SOURCE, exceptions, members, modules, named, packages, tree
+from tests.architecture.source import ROOMS, ROOT, SOURCE, members, modules, named, packages, tree
 
 ENGINE_ROOMS = ("actions", "credit", "playback")
 ROOT_FILES = {"model", "events", "engine", "saving", "explain"}
-LEAST, MOST = 3, 12
 
 
 def test_every_room_with_an_engine_has_the_same_files_at_its_root() -> None:
@@ -20,15 +19,6 @@ def test_every_room_with_an_engine_has_the_same_files_at_its_root() -> None:
 
 def test_every_room_has_its_nouns_in_model() -> None:
     assert [room for room in ROOMS if "model" not in members(SOURCE / room)] == []
-
-
-def test_a_sub_package_has_three_to_twelve_modules() -> None:
-    allowed = exceptions()["packages"]
-    sizes = {named(path): len(members(path)) for path in packages() if path.parent != SOURCE and path.name != "example"}
-    odd = {name: size for name, size in sizes.items() if not LEAST <= size <= MOST}
-
-    assert {name: size for name, size in odd.items() if name not in allowed} == {}
-    assert [name for name in allowed if name not in odd] == []
 
 
 @pytest.mark.parametrize("package", packages(), ids=named)

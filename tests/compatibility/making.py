@@ -1,15 +1,13 @@
 """Makes a generation of stored files, to be read by the versions to come, and notes what this version says of them.
 
 python -m tests.compatibility.making FOLDER
-python -m tests.compatibility.making --since
 python -m tests.compatibility.making --worlds
 
 What is in `before` was made by the version before the modules got their present places. It is never made again: a
 version that writes other bytes gets a generation of its own beside it, and the old one must still be read.
 
-`second` holds the journals of credit runs that decide by version 2, and `since.json` what was said of them, and what
-commands answer since then that answered otherwise by the rules of before. `worlds` and `worlds.json` are the same for
-worlds that decide by version 2.
+`worlds` holds the journals of worlds that decide by version 2, and `worlds.json` what was said of them, and what
+commands answer since then that answered otherwise by the rules of before.
 """
 
 import json
@@ -28,11 +26,8 @@ import msgspec
 
 from pendula.actions import Advance as Live
 from pendula.actions import LiveWorld, Request, Submit, World
-from pendula.credit import Run, made
 from pendula.documents import read_file
 from pendula.jobs import Scheduler
-from pendula.kernel.bodies import CommandReader
-from pendula.kernel.canonical import encode
 from pendula.kernel.disk import RealDisk
 from pendula.kernel.driver import Driver
 from pendula.kernel.engine import Engine
@@ -40,14 +35,9 @@ from pendula.kernel.journal import FileJournal
 from pendula.kernel.time import format_utc, parse_utc
 from pendula.testing.tally import Add, Advance, Ask, Draw, Take, Tally
 from tests.compatibility.questions import (
-    AGAIN,
     BEFORE,
-    CREDIT_JOURNALS,
     JOURNALS,
-    SECOND,
     SHOWN,
-    SINCE,
-    SINCE_FILE,
     SINCE_WORLDS,
     STORE,
     STORED,
@@ -83,7 +73,6 @@ def make(folder: Path) -> None:
         answer = asked(Question(words), folder)
         assert answer.code == 0, (words, answer)
     _live_world(folder / "live-journal")
-    _credit_by_hand(folder / "ring.json", folder / "hand-journal")
     _tally(folder / "tally-journal")
     with served(folder / "served", "--demo"):
         time.sleep(SERVED_SECONDS)
@@ -140,40 +129,6 @@ def _live_world(folder: Path) -> None:
         driver.flush()
     driver.submit(Request(commands=({"t": 315, "cancel": "late-11"},)), "made")
     driver.submit(Live(600), "made")
-    driver.close()
-
-
-def _credit_by_hand(scenario: Path, folder: Path) -> None:
-    """Everything a person can do to a run, in the form it has in a journal; some of it is refused."""
-    line = {"from": "neighbour-1", "to": "neighbour-4", "equivalent": "UNIT"}
-    owed = {"from": "neighbour-2", "to": "neighbour-1", "equivalent": "UNIT"}
-    wishes: list[dict[str, Any]] = [
-        {"type": "tick", "count": 2},
-        {"type": "pay", **line, "amount": "1.50", "key": "bread"},
-        {"type": "pay", **line, "amount": "1.50", "key": "bread"},
-        {"type": "pay", **line, "amount": "100000"},
-        {"type": "open_line", **line, "limit": "20"},
-        {"type": "set_limit", **line, "limit": "30"},
-        {"type": "close_line", **line},
-        {"type": "close_line", **owed},
-        {"type": "clear", "dry_run": True},
-        {"type": "clear", "equivalent": "UNIT"},
-        {"type": "configure", "settings": {"clearing_policy": "adaptive"}},
-        {"type": "set_intensity", "percent": 50},
-        {"type": "pause"},
-        {"type": "tick"},
-        {"type": "resume"},
-        {"type": "freeze", "participant": "neighbour-5"},
-        {"type": "tick", "in_flight": 3, "queue_depth": 2},
-    ]
-    config = made(read_file(scenario), intensity=40).json
-    journal = FileJournal.create(
-        RealDisk(folder), room=Run.room, decisions=Run.decisions, time_unit=Run.time_unit, config=config
-    )
-    driver: Driver[Any, Any] = Driver(Run.create(config), journal)
-    read: CommandReader[Any] = CommandReader(Run)
-    for wish in wishes:
-        driver.submit(read(encode(wish)), "made")
     driver.close()
 
 
@@ -270,23 +225,6 @@ def expected(before: Path, only: Iterable[str] | None = None) -> dict[str, Any]:
         return {"answers": msgspec.to_builtins(answers), "served": told_of(data), "states": states(before)}
 
 
-def make_second() -> None:
-    """The journals of credit runs as they are now, and the answers that have changed by requirement."""
-    shutil.rmtree(SECOND, ignore_errors=True)
-    SECOND.mkdir()
-    shutil.copy(BEFORE / "ring.json", SECOND)
-    for name in AGAIN:
-        assert asked(Question(f"{WRITING[name]} {JOURNALS[name]}"), SECOND).code == 0
-    _credit_by_hand(SECOND / "ring.json", SECOND / "hand-journal")
-    for path in SECOND.rglob("*lock"):
-        path.unlink()
-    answers = expected(BEFORE, SINCE)["answers"]
-    journals = {name: asked(Question(f"replay {folder} --json"), SECOND) for name, folder in CREDIT_JOURNALS.items()}
-    noted = {"answers": answers, "journals": msgspec.to_builtins(journals), "states": states(SECOND, CREDIT_JOURNALS)}
-    told = json.dumps(noted, indent=1, sort_keys=True, ensure_ascii=False)
-    SINCE_FILE.write_text(f"{told}\n", encoding="utf-8")
-
-
 def make_worlds() -> None:
     """The journals of worlds as they are now, and the answers that have changed by requirement."""
     shutil.rmtree(WORLDS, ignore_errors=True)
@@ -307,9 +245,6 @@ def main() -> None:
     os.environ.pop("PYTHONUNBUFFERED", None)
     if sys.argv[1] == "--worlds":
         make_worlds()
-        return
-    if sys.argv[1] == "--since":
-        make_second()
         return
     folder = Path(sys.argv[1])
     if not folder.exists():

@@ -22,10 +22,7 @@ from pendula.cli import main
 HERE = Path(__file__).resolve().parent
 BEFORE = HERE / "before"
 EXPECTED = HERE / "expected.json"
-# A second generation: credit runs decide by version 2 since then.
-SECOND = HERE / "second"
-SINCE_FILE = HERE / "since.json"
-# Another one: worlds decide by version 2 since then.
+# A second generation: worlds decide by version 2 since then.
 WORLDS = HERE / "worlds"
 WORLDS_FILE = HERE / "worlds.json"
 EXAMPLES = HERE.parent.parent / "examples"
@@ -59,9 +56,6 @@ JOURNALS: Mapping[str, str] = {
     "a run of actions": "town-journal",
     LIVE: "live-journal",
     "a run of playback": "frame-journal",
-    "a credit run with static clearing": "static-journal",
-    "a credit run with adaptive clearing": "adaptive-journal",
-    "a credit run changed by hand": "hand-journal",
     "a tally over several segments": "tally-journal",
     "a served tally": "served/rooms/tally/demo",
     "a served town": "served/rooms/actions/town",
@@ -69,23 +63,15 @@ JOURNALS: Mapping[str, str] = {
 }
 STORE = "served/stores/jobs/jobs.db"
 DB = f"--db sqlite:///{STORE} --json"
-CREDIT = "credit run ring.json --intensity 40 --set clearing_every_n_ticks=4 --json"
 # How the journals were written that a command writes: the last word, the folder, is to be added.
 WRITING: Mapping[str, str] = {
     "a run of actions": "actions run town.yaml --json --journal",
     "a run of playback": "playback run frame.yaml --json --journal",
-    "a credit run with static clearing": f"{CREDIT} --ticks 20 --policy static --journal",
-    "a credit run with adaptive clearing": f"{CREDIT} --ticks 20 --policy adaptive --journal",
 }
 TRUCKS = "--profiles trucks.json --fleet fleet.json --json"
 
 STORED: Mapping[str, Question] = {
     **{f"replay {name}": Question(f"replay {folder} --json") for name, folder in JOURNALS.items()},
-    "go on with a credit run": Question(
-        f"{CREDIT} --ticks 24 --policy static --journal static-journal --resume", added=("totals", "refusals")
-    ),
-    "fork a credit run": Question("credit fork static-journal --tick 10 --policy adaptive --json"),
-    "ask a credit run why": Question("credit why adaptive-journal --tick 12 --equivalent UNIT --json"),
     "replay a store of jobs": Question(f"replay {DB}"),
     "check a store of jobs": Question(f"jobs check {DB}"),
     "verify the trail of a store of jobs": Question(f"jobs audit verify {DB}"),
@@ -116,12 +102,6 @@ WHOLE: Mapping[str, Question] = {
     ),
     "invent a ring": Question("credit new --participants 5 --profile ring --seed 3 --json"),
     "invent a village": Question("credit new --participants 40 --profile village --seed 7 --json"),
-    "run the ring, static": Question(
-        f"{CREDIT} --ticks 20 --policy static --out out", ("out/summary.json", "out/last_tick.json")
-    ),
-    "run the ring, adaptive": Question(
-        f"{CREDIT} --ticks 20 --policy adaptive --out out", ("out/summary.json", "out/last_tick.json")
-    ),
     "compile the hall": Question(f"fleet compile hall.json -o new.map.json {TRUCKS}", ("new.map.json",)),
     "check the hall": Question(f"fleet check hall.json {TRUCKS}"),
     "draw the hall": Question("fleet draw hall.map.json -o hall.geojson --json", ("hall.geojson",)),
@@ -130,14 +110,7 @@ SHOWN: Mapping[str, Question] = {
     "a story of the town": Question("town/story.py town.svg", ("town.svg",)),
     "an evening before the frame": Question("frame/evening.py"),
     "pictures for the frame": Question("frame/pictures.py pictures", ("pictures",)),
-    "three lives of a village": Question("village/lives.py village.svg", ("village.svg",)),
-    "a survey of the hall": Question("hall/survey.py survey.svg", ("survey.svg",)),
 }
-
-CREDIT_JOURNALS = {name: folder for name, folder in JOURNALS.items() if name.startswith("a credit run")}
-AGAIN = tuple(name for name in CREDIT_JOURNALS if name in WRITING)
-# What the decisions of credit changed, beside the journals that are written.
-SINCE = ("run the ring, static", "run the ring, adaptive", "three lives of a village")
 
 
 WORLD_JOURNALS = {name: JOURNALS[name] for name in ("a run of actions", LIVE)}

@@ -15,14 +15,10 @@ import msgspec
 import pytest
 
 from tests.compatibility.questions import (
-    AGAIN,
     BEFORE,
-    CREDIT_JOURNALS,
     EXPECTED,
     JOURNALS,
-    SECOND,
     SHOWN,
-    SINCE_FILE,
     STORE,
     STORED,
     WHOLE,
@@ -35,13 +31,11 @@ from tests.compatibility.questions import (
     asked,
     shown,
 )
-from tests.compatibility.serving import ENGINES, state, told_of
+from tests.compatibility.serving import state, told_of
 
 NOTED: Mapping[str, Any] = json.loads(EXPECTED.read_text(encoding="utf-8"))
-SINCE: Mapping[str, Any] = json.loads(SINCE_FILE.read_text(encoding="utf-8"))
 OF_WORLDS: Mapping[str, Any] = json.loads(WORLDS_FILE.read_text(encoding="utf-8"))
-ANSWERS = msgspec.convert({**NOTED["answers"], **SINCE["answers"], **OF_WORLDS["answers"]}, dict[str, Answer])
-REPLAYED = msgspec.convert(SINCE["journals"], dict[str, Answer])
+ANSWERS = msgspec.convert({**NOTED["answers"], **OF_WORLDS["answers"]}, dict[str, Answer])
 # A question that reads the file, and a place in the file that is not filling.
 CHANGED: Mapping[str, tuple[str, bytes]] = {
     **{f"{folder}/00000000.journal": (f"replay {name}", b'"outcome"') for name, folder in JOURNALS.items()},
@@ -84,39 +78,6 @@ def test_an_engine_is_found_in_the_state_in_which_it_was_left(before: Path, name
     assert state(before / JOURNALS[name]) == NOTED["states"][name]
 
 
-# A room that decides otherwise by now writes other journals; that it still reads those of then is tested above.
-SAME_DECISIONS = [
-    name
-    for name, then in ((name, ANSWERS[f"replay {name}"].said) for name in WRITING)
-    if ENGINES[then["room"]].decisions == then["decisions"]
-]
-
-
-@pytest.mark.parametrize("name", SAME_DECISIONS)
-def test_a_journal_written_now_holds_what_it_held_then(before: Path, name: str) -> None:
-    asked(Question(f"{WRITING[name]} journal"), before)
-
-    told, then = asked(Question("replay journal --json"), before).said, ANSWERS[f"replay {name}"].said
-    # The version that wrote it is the one thing that may differ.
-    assert {**told, "package": then["package"]} == then
-
-
-@pytest.mark.parametrize("name", AGAIN)
-def test_a_credit_journal_written_now_holds_what_the_second_generation_holds(before: Path, name: str) -> None:
-    asked(Question(f"{WRITING[name]} journal"), before)
-
-    told, then = asked(Question("replay journal --json"), before).said, REPLAYED[name].said
-    assert {**told, "package": then["package"]} == then
-
-
-@pytest.mark.parametrize("name", CREDIT_JOURNALS)
-def test_a_credit_journal_of_the_second_generation_is_read_as_it_was_then(tmp_path: Path, name: str) -> None:
-    second = Path(shutil.copytree(SECOND, tmp_path / "second"))
-
-    assert asked(Question(f"replay {CREDIT_JOURNALS[name]} --json"), second) == REPLAYED[name]
-    assert state(second / CREDIT_JOURNALS[name]) == SINCE["states"][name]
-
-
 @pytest.mark.parametrize("name", WORLD_JOURNALS)
 def test_a_journal_of_a_world_of_the_second_version_is_read_as_it_was_then(tmp_path: Path, name: str) -> None:
     worlds = Path(shutil.copytree(WORLDS, tmp_path / "worlds"))
@@ -136,13 +97,6 @@ def test_a_journal_of_a_run_of_actions_written_now_holds_what_it_held_since(befo
 
 def test_a_server_finds_its_engines_and_jobs_as_they_were(before: Path) -> None:
     assert told_of(before / "served") == NOTED["served"]
-
-
-def test_a_credit_run_that_goes_on_leaves_a_sound_journal(before: Path) -> None:
-    asked(STORED["go on with a credit run"], before)
-
-    replayed = asked(Question("replay static-journal --json"), before)
-    assert (replayed.code, replayed.said["commands"], replayed.said["verified"]) == (0, 24, True)
 
 
 @pytest.mark.parametrize("file", CHANGED)

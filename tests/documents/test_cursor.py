@@ -8,6 +8,7 @@ import pytest
 from msgspec import Struct
 
 from pendula.documents import Cursor, Document, DocumentRefused, Format, from_value, read_bytes
+from pendula.kernel.canonical import Json
 from pendula.kernel.errors import InputRefused
 from tests.documents.seen import JSON, YAML
 
@@ -140,11 +141,11 @@ def test_integers_at_the_bounds_are_read() -> None:
     assert one(101, lambda at: at.integer(max=100)) == "101 is out of range; allowed: at most 100"
 
 
-def test_decimals_take_integers_but_no_text_and_no_floats() -> None:
+def test_decimals_take_integers_but_no_text_and_nothing_that_is_not_finite() -> None:
     assert from_value(3).read(lambda at: at.decimal()) == Decimal(3)
     assert one("3", lambda at: at.decimal(min=0)) == "'3' is not a number; allowed: a number at least 0"
     assert one(True, lambda at: at.decimal()) == "true is not a number; allowed: a number"
-    assert one(0.5, lambda at: at.decimal()) == "a value of type float is not a number; allowed: a number"
+    assert one(float("inf"), lambda at: at.decimal()) == "a value of type float is not a number; allowed: a number"
     assert one(Decimal("-0.1"), lambda at: at.decimal(min=0)) == "-0.1 is out of range; allowed: at least 0"
 
 
@@ -272,3 +273,24 @@ def test_a_cursor_tells_what_it_stands_on() -> None:
 def test_asking_for_a_member_that_was_not_declared_is_a_mistake_of_the_caller() -> None:
     with pytest.raises(KeyError):
         from_value({"a": 1}).root().object(optional=["b"], unknown="keep")["a"]
+
+
+def test_a_float_of_a_program_is_the_decimal_that_python_prints() -> None:
+    given: Any = {"a": 0.1, "b": [1e-7, {"c": 12.30}], "d": (2.0,), "e": True, "f": 7}
+
+    assert from_value(given).value == {
+        "a": Decimal("0.1"),
+        "b": [Decimal("1E-7"), {"c": Decimal("12.3")}],
+        "d": [Decimal("2.0")],
+        "e": True,
+        "f": 7,
+    }
+    assert given["a"] == 0.1, "what was handed over stays as it is"
+    whole: Json = {"a": [1, "b"]}
+    assert from_value(whole).value is whole
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_float_that_is_no_number_is_refused(value: float) -> None:
+    with pytest.raises(DocumentRefused):
+        from_value(value).read(lambda at: at.decimal())  # type: ignore[arg-type]

@@ -1,15 +1,18 @@
 """The journal: golden bytes, numbering, rotation, pruning, torn tails, corruption, failing disks."""
 
 import errno
+from collections.abc import Callable
 from pathlib import Path
 from unittest.mock import Mock
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pendula.kernel.canonical import encode
 from pendula.kernel.disk import RealDisk, replace
-from pendula.kernel.frames import JournalCorrupt, seal
+from pendula.kernel.frames import JournalCorrupt, JournalFormat, frame_at, seal
 from pendula.kernel.journal import FileJournal, JournalBroken, JournalExists, JournalMissing, Kind
 from pendula.testing import Crashed, FaultyDisk
 from tests.kernel.journals import new_journal
@@ -156,6 +159,82 @@ def test_a_torn_tail_is_kept_aside_and_cut_off(cut: int) -> None:
     assert disk.read(f"00000000-{last}.cut") == whole[last : last + cut]
     assert disk.read(FIRST) == whole[:last]
     assert journal.append("input", 0, b"1") == 4
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda last: last[:45] + bytes([last[45] ^ 1]) + last[46:], "has all its bytes and a checksum that does not"),
+        (lambda last: last[:-1], "ends in the middle of record 4"),
+        (lambda last: bytes([last[0] ^ 128]) + last[1:], "ends in the middle of record 4"),
+    ],
+    ids=["a byte is flipped", "a byte is missing", "its length is damaged"],
+)
+def test_a_tail_that_is_cut_off_is_reported(
+    change: Callable[[bytes], bytes], sentence: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    disk = FaultyDisk()
+    filled(disk, 5)
+    whole = disk.read(FIRST)
+    last = whole.rindex(b'{"body"') - 40
+    damaged(disk, FIRST, whole[:last] + change(whole[last:]))
+
+    journal = FileJournal.open(disk)
+
+    assert journal.tail_note is not None
+    assert sentence in journal.tail_note
+    assert f"are kept in 00000000-{last}.cut" in journal.tail_note
+    assert "acknowledged" in journal.tail_note
+    assert caplog.messages == [journal.tail_note]
+    assert FileJournal.open(disk).tail_note is None
+
+
+def test_who_only_reads_hears_of_the_tail_and_logs_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    disk = FaultyDisk()
+    filled(disk, 5)
+    damaged(disk, FIRST, disk.read(FIRST)[:-1] + b"!")
+
+    journal = FileJournal.open(disk, read_only=True)
+
+    assert journal.tail_note is not None
+    assert "are left out" in journal.tail_note
+    assert caplog.messages == []
+
+
+def in_format(number: int, **members: object) -> bytes:
+    """The first frame of a segment as a version with another format might write it."""
+    return seal(bytes(32), encode({"format": number, **members}))[0]
+
+
+@pytest.mark.parametrize("members", [{}, {"package": "9.1.0"}, {"package": 3, "scheduler": "tally"}])
+def test_a_journal_of_a_newer_format_says_which_and_what_to_do(members: dict[str, object]) -> None:
+    disk = FaultyDisk()
+    replace(disk, FIRST, in_format(2, **members))
+
+    with pytest.raises(JournalFormat) as caught:
+        FileJournal.open(disk)
+
+    said = caught.value.message
+    assert "format 2" in said
+    assert "reads format 1" in said
+    assert "nothing was changed" in said
+    assert "backup" not in said
+    assert f"pendula {members.get('package') if members.get('package') == '9.1.0' else ''}".strip() in said
+    assert caught.value.details == {"file": FIRST, "format": 2, "supported": 1}
+    assert disk.list() == [FIRST]
+
+
+@pytest.mark.parametrize("chain", ["zz" * 32, "abc", "\u0661" * 64])
+def test_a_header_whose_digest_is_none_is_corruption(chain: str) -> None:
+    disk = FaultyDisk()
+    filled(disk, 1)
+    frame = frame_at(disk.read(FIRST), 0)
+    assert frame is not None
+    header = msgspec.json.decode(frame.body, type=dict[str, object])
+    damaged(disk, FIRST, seal(bytes(32), encode({**header, "chain": chain}))[0])
+
+    with pytest.raises(JournalCorrupt, match="a digest that is none"):
+        FileJournal.open(disk)
 
 
 def test_a_tail_of_zeros_is_a_torn_tail() -> None:

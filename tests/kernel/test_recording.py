@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 
 from pendula.kernel.disk import RealDisk
+from pendula.kernel.driver import Driver
 from pendula.kernel.journal import FileJournal, JournalExists
 from pendula.kernel.recording import begin_recording, new_journal, send
-from pendula.kernel.replay import replay
+from pendula.kernel.replay import WrongJournal, replay
 from pendula.testing.faulty_disk import FaultyDisk
 from pendula.testing.tally import Add, Ask, Tally
 from tests.kernel.journals import CONFIG, Generous
@@ -63,3 +64,18 @@ def test_further_options_reach_the_driver() -> None:
     send(driver, Add(1), "test")
 
     assert len(driver.journal.snapshots()) == 1
+
+
+class OtherTally(Tally):
+    room = "other"
+
+
+def test_an_engine_does_not_go_on_with_the_journal_of_another_scheduler(tmp_path: Path) -> None:
+    begin_recording(Tally.create(CONFIG), CONFIG, RealDisk(tmp_path)).close()
+    journal = FileJournal.open(RealDisk(tmp_path), read_only=True)
+
+    sentence = "This is a journal of the scheduler 'tally', not of 'other'; name the folder of a journal that 'other'"
+    with pytest.raises(WrongJournal, match=sentence):
+        Driver.recover(journal, lambda _: OtherTally)
+    with pytest.raises(WrongJournal, match=sentence):
+        replay(journal, lambda _: OtherTally)

@@ -1,9 +1,11 @@
 """Documents: bytes, files or plain values in, a `Document` out, or one refusal with every fault."""
 
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from enum import StrEnum
+from math import isfinite
 from pathlib import Path as FilePath
-from typing import TypeVar, assert_never
+from typing import Any, TypeVar, assert_never
 
 from pendula.documents import json_places, json_text, yaml_text
 from pendula.documents.cursor import Cursor, Reading
@@ -106,8 +108,37 @@ def read_file(path: FilePath | str, form: Format | None = None, limits: Document
 
 
 def from_value(value: Json, source_name: str = "value", limits: DocumentLimits = DEFAULT_LIMITS) -> Document:
-    """A document made of plain values, so that libraries and files are checked by the same code; it has no places."""
-    return Document(value, lambda spots: [NOWHERE] * len(spots), source_name, limits.faults)
+    """A document made of plain values, so that libraries and files are checked by the same code; it has no places.
+
+    A float counts as the decimal that Python prints for it: 0.1 is 0.1, as in a file.
+    """
+    return Document(
+        _exact(value) if _has_floats(value) else value, lambda spots: [NOWHERE] * len(spots), source_name, limits.faults
+    )
+
+
+def _has_floats(value: object) -> bool:
+    match value:
+        case dict():
+            return any(map(_has_floats, value.values()))
+        case list() | tuple():
+            return any(map(_has_floats, value))
+        case _:
+            return isinstance(value, float)
+
+
+def _exact(value: Any) -> Json:
+    """A copy with decimals for floats; what is not finite stays, for the reader to refuse."""
+    match value:
+        case dict():
+            return {name: _exact(member) for name, member in value.items()}
+        case list() | tuple():
+            return [_exact(member) for member in value]
+        case float() if isfinite(value):
+            return Decimal(float.__repr__(value))
+        case _:
+            found: Json = value
+            return found
 
 
 def _refused_file(code: str, path: FilePath, message: str, allowed: tuple[str, ...] = ()) -> DocumentRefused:

@@ -13,6 +13,7 @@
     frames, segments    the bytes of a record; the files of a journal, read and checked
     bodies, stream      what is in a record; events for those who follow
     driver, commit      the one road into a live engine; many waiters, one flush
+    cancellation        long reads that are given up between two steps
     recording           an engine with a journal of its own, ready to run
     wallclock           the only place that reads a clock
 

@@ -9,7 +9,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from itertools import islice
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, Self, TypeAlias, TypeVar
 
 from pendula.kernel.bodies import (
     Meta,
@@ -24,17 +24,17 @@ from pendula.kernel.bodies import (
 from pendula.kernel.canonical import encode
 from pendula.kernel.engine import Engine, Outcome, Outside
 from pendula.kernel.errors import InputRefused, LimitExceeded, WorldBroken, in_words
-from pendula.kernel.frames import fits
+from pendula.kernel.frames import Record, fits
 from pendula.kernel.journal import Journal, JournalBroken
 from pendula.kernel.limits import JOURNAL_BYTES, SNAPSHOT_EVERY, STREAM_BUFFER_EVENTS
 from pendula.kernel.replay import (
     Factory,
+    Step,
     check_decisions,
     engine_from_snapshot,
     first_engine,
     follow,
     kind_for,
-    newest_engine,
 )
 from pendula.kernel.stream import EventLog, Gap, Published, Stream
 
@@ -72,6 +72,10 @@ class ReplayDiffers(WorldBroken):
 
 class UnknownRecord(InputRefused):
     code = "unknown_record"
+
+
+# Sees the engine after an input of its journal was applied again, the record of the input, and what came out.
+Watch: TypeAlias = Callable[[Engine[Any, Any], Record, Step], None]
 
 
 class Ticket(Generic[E]):
@@ -156,11 +160,23 @@ class Driver(Generic[C, E]):
         self._log: EventLog[E] = EventLog(journal, type(engine).events, buffer_events)
 
     @classmethod
-    def recover(cls, journal: Journal, factory: Factory[C, E], **options: Any) -> Self:
-        """The engine as the journal left it: newest snapshot, then every input after it, outcomes compared."""
+    def recover(
+        cls,
+        journal: Journal,
+        factory: Factory[C, E],
+        *,
+        before: int | None = None,
+        watch: Watch | None = None,
+        **options: Any,
+    ) -> Self:
+        """The engine as the journal left it: newest snapshot, then every input after it, outcomes compared.
+
+        With `before` it is the newest snapshot before that record; `watch` sees each input that is applied again, with
+        the engine after it.
+        """
         kind = kind_for(journal.header, factory)
         check_decisions(journal.header, kind)
-        engine, since_snapshot, lost = _caught_up(journal, kind)
+        engine, since_snapshot, lost = _caught_up(journal, kind, before, watch)
         driver = cls(engine, journal, **options)
         driver._since_snapshot = since_snapshot
         for n, outcome in lost:
@@ -340,9 +356,12 @@ class Driver(Generic[C, E]):
         self.journal.append("note", self.engine.now(), encode(cut))
 
 
-def _caught_up(journal: Journal, kind: type[Engine[C, E]]) -> tuple[Engine[C, E], int, list[tuple[int, OutcomeBytes]]]:
+def _caught_up(
+    journal: Journal, kind: type[Engine[C, E]], before: int | None = None, watch: Watch | None = None
+) -> tuple[Engine[C, E], int, list[tuple[int, OutcomeBytes]]]:
     """The engine after all that the journal holds, the inputs since its snapshot, and the outcomes that are lost."""
-    engine, start = newest_engine(journal, kind)
+    snapshots = [n for n, _ in journal.snapshots() if before is None or n < before]
+    engine, start = engine_from_snapshot(journal, kind, snapshots[-1] if snapshots else None)
     computed: dict[int, OutcomeBytes] = {}
     inputs = 0
     for record, step in follow(engine, journal, start):
@@ -351,6 +370,8 @@ def _caught_up(journal: Journal, kind: type[Engine[C, E]]) -> tuple[Engine[C, E]
                 raise ReplayDiffers(f"Record {step.n} cannot be applied again: {step.defect}", n=step.n)
             computed[step.n] = step.outcome
             inputs += 1
+            if watch is not None:
+                watch(engine, record, step)
         elif record.kind == "outcome":
             recorded = read_outcome(record.body)
             again = computed.pop(recorded.of, None)

@@ -16,6 +16,7 @@ from zlib import crc32
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
+import pendula
 from pendula.kernel.canonical import Json, Reader, encode
 from pendula.kernel.errors import WorldBroken
 from pendula.kernel.limits import RECORD_BYTES
@@ -32,6 +33,12 @@ class JournalCorrupt(WorldBroken):
     """Something in the middle of a journal cannot be what was written. Facts: `file`, `offset`."""
 
     code = "journal_corrupt"
+
+
+class JournalFormat(WorldBroken):
+    """The journal has a newer format than this version reads. Facts: `file`, `format`, `supported`."""
+
+    code = "journal_format"
 
 
 class Gap(Struct, frozen=True):
@@ -58,6 +65,13 @@ class Header(Struct, frozen=True):
     gap: Gap | UnsetType = UNSET
 
 
+class _Origin(Struct, frozen=True):
+    """What the header of every format has, so that a version that does not read it can say whose it is."""
+
+    format: int
+    package: Json = None
+
+
 class Record(Struct, frozen=True):
     """One line of a journal; `t` is engine time after the command, never wall-clock."""
 
@@ -78,6 +92,7 @@ class Frame(NamedTuple):
 
 _read_record = msgspec.json.Decoder(Record).decode
 _read_header: Reader[Header] = Reader(Header)
+_read_origin: Reader[_Origin] = Reader(_Origin)
 
 
 # What a record has beside its body: braces, names, kind, number and time.
@@ -151,14 +166,33 @@ def read_header(data: bytes, file: str) -> tuple[Header, int]:
     if frame is None:
         raise corrupt(file, 0, "the header is damaged")
     try:
+        origin = _read_origin(frame.body)
+        if origin.format > FORMAT:
+            raise _newer(origin, file)
         header = _read_header(frame.body)
     except msgspec.DecodeError:
         raise corrupt(file, 0, "the first frame holds no header") from None
     if header.format != FORMAT:
-        raise corrupt(file, 0, f"format {header.format} is unknown; this version reads format {FORMAT}")
-    if sha256(bytes.fromhex(header.chain) + frame.body).digest() != frame.chain:
+        raise corrupt(file, 0, f"format {header.format} never existed; this version reads format {FORMAT}")
+    try:
+        chain = bytes.fromhex(header.chain)
+    except ValueError:
+        raise corrupt(file, 0, "the header names a digest that is none") from None
+    if sha256(chain + frame.body).digest() != frame.chain:
         raise corrupt(file, 0, "the header's digest does not hold")
     return header, frame.end
+
+
+def _newer(origin: _Origin, file: str) -> JournalFormat:
+    writer = f"pendula {origin.package}" if isinstance(origin.package, str) else "a newer pendula"
+    return JournalFormat(
+        f"The journal has format {origin.format} and was written by {writer}; pendula {pendula.__version__} reads "
+        f"format {FORMAT}. It is not damaged and nothing was changed: open it with the version that wrote it or a "
+        f"later one ({file})",
+        file=file,
+        format=origin.format,
+        supported=FORMAT,
+    )
 
 
 def records(

@@ -6,15 +6,18 @@ breaks the journal: nothing is retried on the same file, because after a failed 
 `mend` goes on with a new file, for those who still have what was not durable.
 
 Opening reads and checks every segment. A torn tail, what a crash leaves of the last unsynced write, is copied to a
-`.cut` file and cut off; anything else that does not fit is `journal_corrupt`, and nothing is opened for writing.
+`.cut` file, cut off and reported, for damage to the last record looks the same. Anything else that does not fit is
+`journal_corrupt`, and nothing is opened for writing.
 """
 
+import logging
 import threading
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import NoReturn
 
+from pendula.kernel.cancellation import check
 from pendula.kernel.canonical import Json
 from pendula.kernel.disk import Disk, remedy
 from pendula.kernel.frames import Header, Kind, Record, corrupt, record_parts, seal_parts
@@ -52,6 +55,8 @@ __all__ = [
 ]
 
 
+log = logging.getLogger("pendula.journal")
+
 _THEN = "then open it again, which a server does when it is restarted: what was acknowledged is kept"
 
 
@@ -62,6 +67,7 @@ class FileJournal:
 
     def __init__(self, disk: Disk, contents: Contents, *, segment_bytes: int, min_free_bytes: int) -> None:
         self.cut_tail_bytes = len(contents.cut.data) if contents.cut else 0
+        self.tail_note: str | None = None
         self._disk = disk
         self._segment_bytes = segment_bytes
         self._min_free_bytes = min_free_bytes
@@ -121,6 +127,8 @@ class FileJournal:
         """Check every record; cut a torn tail off (unless `read_only`); ready to append."""
         contents = read_contents(disk)
         journal = cls(disk, contents, segment_bytes=segment_bytes, min_free_bytes=min_free_bytes)
+        if contents.cut is not None:
+            journal.tail_note = contents.cut.note(is_cut=not read_only)
         if read_only:
             journal._broken = "it was opened for reading only"
             return journal
@@ -128,6 +136,7 @@ class FileJournal:
             remove_drafts(disk)
             if contents.cut is not None:
                 cut_off(disk, contents.cut)
+                log.warning("%s", journal.tail_note)
             journal._left = set_aside(disk, contents.left)
             journal._look_at_free_space()
         except OSError as trouble:
@@ -214,6 +223,7 @@ class FileJournal:
                     if record.n > last:
                         return
                     if record.n >= start:
+                        check()
                         yield record
             except FileNotFoundError:
                 if segment in self._segments:

@@ -62,6 +62,10 @@ BODY_VALUES = Limit("body_values", 250_000, "values", "too_many_values", "The re
 BODY_DIGITS = Limit("body_digits", 300, "digits", "number_too_long", "A number in the request body is too long")
 BODIES_BYTES = Limit("bodies_bytes", 16 * MIB, "bytes", "bodies_busy", "Too many bytes of bodies are being read")
 PAST_READS = Limit("past_reads", 32, "reads", "past_busy", "Too many others wait to look at the past")
+PAST_READS_PER_CALLER = Limit(
+    "past_reads_per_caller", 16, "reads", "past_busy", "Too many reads of this caller are under way"
+)
+READ_SECONDS = Limit("read_seconds", 30, "seconds", "read_too_long", "The read takes too long")
 REQUESTS = Limit("requests", 512, "requests", "too_many_requests", "Too many requests are being answered")
 HEADER_SECONDS = Limit("header_seconds", 10, "seconds", "slow_request", "The request took too long to arrive")
 READER_SECONDS = Limit("reader_seconds", 30, "seconds", "slow_reader", "The reader takes nothing of what is sent")

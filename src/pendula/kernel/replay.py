@@ -38,6 +38,12 @@ class OtherDecisions(InputRefused):
     code = "other_decisions"
 
 
+class WrongJournal(WorldBroken):
+    """The journal belongs to another scheduler. Facts: `room`, `wanted`."""
+
+    code = "wrong_journal"
+
+
 class NotReplayable(WorldBroken):
     """The journal's beginning was pruned away and no snapshot is left to start from."""
 
@@ -109,10 +115,22 @@ def replay(
 
 def kind_for(header: Header, factory: Factory[C, E]) -> type[Engine[C, E]]:
     """The engine class of a journal. One that still knows the rules of earlier versions has `deciding_by`, which gives
-    the class that decides as the journal was written."""
+    the class that decides as the journal was written. Raises `WrongJournal` for a journal of another scheduler."""
     kind = factory(header)
+    require_room(header, kind)
     earlier: Callable[[int], type[Engine[C, E]]] | None = getattr(kind, "deciding_by", None)
     return kind if earlier is None else earlier(header.decisions)
+
+
+def require_room(header: Header, kind: type[Engine[Any, Any]]) -> None:
+    """Raise `WrongJournal` for a journal that another scheduler wrote."""
+    if header.room != kind.room:
+        raise WrongJournal(
+            f"This is a journal of the scheduler {header.room!r}, not of {kind.room!r}; name the folder of a journal "
+            f"that {kind.room!r} wrote",
+            room=header.room,
+            wanted=kind.room,
+        )
 
 
 def check_decisions(header: Header, kind: type[Engine[Any, Any]], *, force: bool = False) -> None:
@@ -203,6 +221,7 @@ __all__ = [
     "OtherDecisions",
     "ReplayReport",
     "Step",
+    "WrongJournal",
     "check_decisions",
     "engine_from_snapshot",
     "first_engine",
@@ -210,4 +229,5 @@ __all__ = [
     "kind_for",
     "newest_engine",
     "replay",
+    "require_room",
 ]

@@ -65,11 +65,33 @@ class Segment(Struct):
 
 
 class Cut(Struct, frozen=True):
-    """A torn tail: the bytes after `offset` were never acknowledged."""
+    """What follows the last whole record: bytes from `offset` on, where record `n` should be.
+
+    A crash leaves a part of an unacknowledged record there. Where `is_whole`, the record has its length and a checksum
+    that does not hold: a write whose pages came to the disk in another order, or damage to an acknowledged record.
+    """
 
     name: str
     offset: int
     data: bytes
+    n: int
+    is_whole: bool
+
+    @property
+    def kept_in(self) -> str:
+        """The file beside the segment that has these bytes once they are cut off."""
+        return f"{self.name.removesuffix(SUFFIX)}-{self.offset}.cut"
+
+    def note(self, *, is_cut: bool) -> str:
+        """What was found, for logs and people."""
+        if self.is_whole:
+            found = f"record {self.n}, the last one of {self.name}, has all its bytes and a checksum that does not hold"
+            cause = "If it was acknowledged, it was damaged since: restore it from a backup or another copy"
+        else:
+            found = f"{self.name} ends in the middle of record {self.n}"
+            cause = "A crash leaves that of a record that was not acknowledged; damage to its length looks the same"
+        done = f"were cut off and are kept in {self.kept_in}" if is_cut else "are left out"
+        return f"Journal: {found}. Its {len(self.data)} bytes from offset {self.offset} on {done}. {cause}."
 
 
 class Contents(Struct):
@@ -168,7 +190,8 @@ def _read_segment(disk: Disk, name: str, contents: Contents, is_last: bool) -> N
     if segment.size < len(data):
         if not is_last or follows(data, segment.size, contents.next_n) is not None:
             raise corrupt(name, segment.size, f"record {contents.next_n} is damaged and later ones are whole")
-        contents.cut = Cut(name, segment.size, data[segment.size :])
+        is_whole = segment.size + bytes_wanted(data, segment.size) <= len(data)
+        contents.cut = Cut(name, segment.size, data[segment.size :], contents.next_n, is_whole)
 
 
 def _begin_anew(header: Header, gap: Gap, name: str, contents: Contents) -> None:
@@ -271,7 +294,7 @@ def _check_header(header: Header, name: str, contents: Contents) -> None:
 def cut_off(disk: Disk, cut: Cut) -> None:
     """Keep what is cut in a file of its own, then put the valid part in the segment's place."""
     whole = disk.read(cut.name)
-    replace(disk, f"{cut.name.removesuffix(SUFFIX)}-{cut.offset}.cut", cut.data)
+    replace(disk, cut.kept_in, cut.data)
     replace(disk, cut.name, whole[: cut.offset])
 
 

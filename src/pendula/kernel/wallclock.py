@@ -6,6 +6,7 @@ machine sleeps, where the system has such a clock. Whoever drives the clock call
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 from threading import Lock
 
 from msgspec import Struct
@@ -28,6 +29,16 @@ def steady_ns() -> int:
 def steady_us() -> int:
     """`steady_ns` in microseconds, the unit of leases and pauses."""
     return steady_ns() // 1000
+
+
+def boot_id() -> str | None:
+    """What tells this start of the machine from others, and with it its steady clock; None where nothing does."""
+    if _BOOT_CLOCK is None:
+        return None
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip() or None
+    except OSError:
+        return None
 
 
 class ClockJump(Struct, frozen=True):

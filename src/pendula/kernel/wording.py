@@ -9,17 +9,24 @@ from decimal import Decimal
 from difflib import get_close_matches
 from enum import Enum
 from re import compile as regex
-from typing import Any
+from types import EllipsisType
+from typing import Any, TypeAlias
 
 import msgspec
 from msgspec import inspect
 
 LONGEST_SHOWN = 80
 
-_PLACE = regex(r"(?s)(.*?)(?: - at `(?:key in )?\$(.*)`)?")
+Step: TypeAlias = str | int | EllipsisType  # an ellipsis is a member of a free object, which msgspec does not name
+
+# What msgspec appends: field names of our own types and indices, never a word of the value.
+_PLACE_OPENING = " - at `"
+_PLACE = regex(r" - at `(?:key` in `)?\$((?:\.[^.\[\]`\s]+|\[\d{1,9}\]|\[\.\.\.\])*)`")
 _STEP = regex(r"\.([^.\[]+)|\[(\d+)\]|\[\.\.\.\]")
+_UNKNOWN = "Object contains unknown field `"
+LONGEST_PLACE = 2000
 _EXPECTED = regex(r"Expected `([^`]+)`(?:, got `([^`]+)`| (.+))?")
-_FIELD = regex(r"Object (missing required|contains unknown) field `(.+)`")
+_FIELD = regex(r"(?s)Object (missing required|contains unknown) field `(.+)`")
 
 _WORDS = {
     "object": "an object",
@@ -35,21 +42,49 @@ _WORDS = {
 
 def worded(message: str, value: object, kind: Any) -> str:
     """A complaint of msgspec about a value that was to be of a kind, as a sentence; others are left as they are."""
-    match = _PLACE.fullmatch(message)
-    assert match is not None, "the pattern matches every text"
-    what, steps = match[1], [step[1] or (int(step[2]) if step[2] else ...) for step in _STEP.finditer(match[2] or "")]
-    where, found, wanted = _followed(steps, value, kind)
+    what, steps = split_place(message, value)
+    path, found, wanted = _followed(steps, value, kind)
+    where = "".join(f"[{step}]" if isinstance(step, int) else f".{cut(step)}" for step in path)
     name = where.removeprefix(".") or "it"
     if field := _FIELD.fullmatch(what):
-        return _of_field(where.removeprefix("."), field[1] == "contains unknown", field[2], wanted)
+        tags = _tags(wanted, field[2]) if field[1] == "missing required" else []
+        sentence = _of_field(where.removeprefix("."), field[1] == "contains unknown", field[2], wanted)
+        return f"{sentence}{_allowed(tags)}"
     if what.startswith("Invalid enum value"):
         allowed = _choices(wanted)
         return f"{name} is {shown(found)}{_allowed(allowed)}{suggestion(str(found), allowed)}"
+    if path and (tags := _tags(_followed(path[:-1], value, kind)[2], str(path[-1]))):
+        # The member that says which of several objects it is; msgspec does not say which there are.
+        return f"{name} is {shown(found)}; allowed are {', '.join(tags)}{suggestion(str(found), tags)}"
     if what == "Invalid decimal string":
         return f"{name} is {shown(found)}; it must be an exact number"
     if expected := _EXPECTED.fullmatch(what):
         return f"{name} is {shown(found)}; it must be {_expected(expected[1], expected[3], wanted)}"
     return f"{name}: {what}" if where else what
+
+
+def split_place(message: str, value: object) -> tuple[str, tuple[Step, ...]]:
+    """A complaint of msgspec about `value` without the place at its end, and the steps to that place.
+
+    The message may quote the caller, who may write what looks like a place: only the end of the message counts, and not
+    even that where it belongs to the name of an unknown field.
+    """
+    begin = message.rfind(_PLACE_OPENING, max(0, len(message) - LONGEST_PLACE))
+    match = _PLACE.fullmatch(message, begin) if begin >= 0 else None
+    if match is None:
+        return message, ()
+    what = message[:begin]
+    if (unknown := message.find(_UNKNOWN)) >= 0:
+        # msgspec names no place for a member of the outermost object: then all of this is the member's name.
+        name = message[unknown + len(_UNKNOWN) : -1]
+        if not what.endswith("`") or (isinstance(value, Mapping) and name in value):
+            return message, ()
+    return what, tuple(step[1] or (int(step[2]) if step[2] else ...) for step in _STEP.finditer(match[1]))
+
+
+def path_to(steps: Sequence[Step], value: object, kind: Any) -> tuple[str | int, ...]:
+    """The steps with the members that msgspec does not name, as far as they can be found out."""
+    return _followed(steps, value, kind)[0]
 
 
 def unknown_name(word: str, known: Sequence[str], what: str) -> str:
@@ -101,21 +136,30 @@ def _of_field(where: str, unknown: bool, field: str, wanted: Any) -> str:
     return unknown_name(field, known, f"a field{inside or ' here'}")
 
 
-def _followed(steps: Sequence[Any], value: Any, kind: Any) -> tuple[str, Any, Any]:
-    """The place in words, the value there and the type wanted there; as far as they can be told."""
-    where, wanted = "", inspect.type_info(kind)
+def _followed(steps: Sequence[Step], value: Any, kind: Any) -> tuple[tuple[str | int, ...], Any, Any]:
+    """The path, the value there and the type wanted there, as far as they can be found out."""
+    path: list[str | int] = []
+    wanted = _meant(inspect.type_info(kind), value)
     for step in steps:
-        if step is ...:
-            step = _member_at_fault(value, wanted)
-        if step is None:
+        name = _member_at_fault(value, wanted) if isinstance(step, EllipsisType) else step
+        if name is None:
             break
-        where += f"[{step}]" if isinstance(step, int) else f".{step}"
+        path.append(name)
         try:
-            value = getattr(value, step) if isinstance(value, msgspec.Struct) else value[step]
+            value = getattr(value, str(name)) if isinstance(value, msgspec.Struct) else value[name]
         except (KeyError, IndexError, TypeError, AttributeError):
             value = None
-        wanted = _inside(wanted, step)
-    return where, value, wanted
+        wanted = _meant(_inside(wanted, name), value)
+    return tuple(path), value, wanted
+
+
+def _meant(wanted: Any, value: Any) -> Any:
+    """Of several objects that were possible the one that the value says it is; the type itself where it says none."""
+    if not isinstance(wanted, inspect.UnionType) or not isinstance(value, Mapping):
+        return wanted
+    structs = (one for one in wanted.types if isinstance(one, inspect.StructType))
+    tagged = (one for one in structs if one.tag_field is not None and value.get(one.tag_field) == one.tag)
+    return next(tagged, wanted)
 
 
 def _member_at_fault(value: Any, wanted: Any) -> str | None:
@@ -169,6 +213,12 @@ def _choices(wanted: Any) -> list[str]:
         elif isinstance(one, inspect.LiteralType):
             found += [str(value) for value in one.values]
     return found
+
+
+def _tags(wanted: Any, field: str) -> list[str]:
+    """What `field` may be where it says which of several objects this is."""
+    options = wanted.types if isinstance(wanted, inspect.UnionType) else (wanted,)
+    return [str(one.tag) for one in options if isinstance(one, inspect.StructType) and one.tag_field == field]
 
 
 def _expected(types: str, bound: str | None, wanted: Any) -> str:
