@@ -16,7 +16,7 @@ WORKERS = ("w1", "w2")
 FAULTS: Mapping[str, Sequence[tuple[str, Any]]] = {
     "enqueue": [
         ("object_type", "Memory"), ("object_type", None), ("object_id", ""), ("object_id", " m"), ("object_id", "a\nb"),
-        ("object_id", "x" * 201), ("object_id", 7), ("action", "reinstate_check"), ("run_at", "2026-02-21T00:00:00"),
+        ("object_id", "x" * 513), ("object_id", 7), ("action", "reinstate_check"), ("run_at", "2026-02-21T00:00:00"),
         ("run_at", "tomorrow"), ("run_at", 1771632000), ("run_at", "1969-12-31T23:59:59Z"), ("priority", "urgent"),
         ("max_attempts", 0), ("max_attempts", 101), ("max_attempts", True), ("max_attempts", 3.0), ("priorty", "high"),
         ("idempotency_key", ""), ("idempotency_key", "k" * 513), ("queue", "No"), ("run_at", "1970-01-02T00:00:00Z"),
@@ -273,6 +273,7 @@ def settings(below: Callable[[int], int]) -> Settings:
         retry_jitter=one_of(True, False),
         retry_base=one_of("run_at", "now"),
         pull_clock=one_of("request", "server"),
+        max_clock_step_sec=one_of(10**9, 300),
         pull_order=one_of("run_at", "weighted"),
         audit_event_check=one_of("link", "strict"),
         auto_followup=one_of(True, False),

@@ -390,6 +390,7 @@ class Oracle:
             return refused(409, "job_not_dead_letter", status=job.status)
         job.status, job.attempt, job.updated_at = "queued", 0, self.now
         job.cancel_requested_at = job.outcome = None
+        job.ever_expired = job.ever_expired or job.deliveries > 0
         asked = at_of(body, "run_at")
         job.run_at = self.now if asked is None else asked
         self.job_events[job_id] += 1

@@ -71,6 +71,7 @@ class Settings:
     retry_jitter: bool = True
     retry_base: str = "run_at"
     pull_clock: str = "request"
+    max_clock_step_sec: int = 300
     pull_order: str = "run_at"
     head_start_sec: tuple[int, int, int] = (300, 60, 0)
     audit_event_check: str = "link"
@@ -246,7 +247,8 @@ def pull_faults(body: Members, now: int, settings: Settings) -> list[Fault]:
     faults += _integer(body, "limit", 1, settings.pull_max_limit, "invalid_limit")
     faults += _time(body, "now")
     asked = instant(body["now"]) if body.get("now") is not None else None
-    if isinstance(asked, int) and asked > now and settings.pull_clock == "server":
+    ahead = 0 if settings.pull_clock == "server" else settings.max_clock_step_sec * 1_000_000
+    if isinstance(asked, int) and asked > now + ahead:
         faults.append(("now", "now_in_future"))
     faults += _integer(body, "lease_sec", 1, 43_200)
     for name, legal in (("object_types", TYPES), ("actions", ACTIONS)):

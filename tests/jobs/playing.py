@@ -198,6 +198,7 @@ def policy_of(chosen: Settings) -> Policy:
         default_priority=PRIORITIES[chosen.default_priority],
         retry_base=RetryBase(chosen.retry_base),
         pull_clock=PullClock(chosen.pull_clock),
+        max_clock_step_sec=chosen.max_clock_step_sec,
         pull_order=PullOrder(chosen.pull_order),
         audit_event_check=AuditCheck(chosen.audit_event_check),
     )

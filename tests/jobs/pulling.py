@@ -28,7 +28,7 @@ def enqueue(scheduler: Scheduler, count: str) -> list[bool]:
 
 if __name__ == "__main__":
     path, what, more = sys.argv[1:]
-    with Scheduler.open(path, Policy()) as opened:
+    with Scheduler.open(path, Policy(max_clock_step_sec=10**10)) as opened:
         # All of them begin when the last one is ready.
         sys.stdout.write("ready\n")
         sys.stdout.flush()

@@ -92,7 +92,7 @@ def test_an_event_holds_every_field_the_change_touched(tmp_path: Path) -> None:
         lambda: scheduler.fail(job_id, error="y"),
         lambda: scheduler.requeue(job_id),
         lambda: scheduler.pull(worker_id="w"),
-        lambda: scheduler.ack(job_id, result="succeeded", outcome="noop"),
+        lambda: scheduler.ack(job_id, worker_id="w", lease_token=token, result="succeeded", outcome="noop"),
     ]
     for step in steps:
         before = scheduler.show(job_id)["job"]

@@ -160,11 +160,12 @@ CALLS: list[tuple[Callable[[RemoteScheduler], Any], str, str, Any]] = [
     (lambda it: it.object("memory", ".."), "GET", "/scheduler/objects/memory/%2E%2E", None),
     (lambda it: it.why(JOB_ID), "GET", f"/scheduler/jobs/{JOB_ID}/why", None),
     (lambda it: it.workers(), "GET", "/scheduler/workers", None),
+    (lambda it: it.alerts(limit=5), "GET", "/scheduler/alerts?limit=5", None),
     (lambda it: it.plans(), "GET", "/scheduler/plans", None),
     (lambda it: it.put_plan("p", cron="@daily"), "PUT", "/scheduler/plans/p", {"cron": "@daily"}),
     (lambda it: it.pause_plan("p", reason="r"), "POST", "/scheduler/plans/p/pause", {"reason": "r"}),
     (lambda it: it.resume_plan("p"), "POST", "/scheduler/plans/p/resume", {}),
-    (lambda it: it.run_plan("p"), "POST", "/scheduler/plans/p/run-now", {}),
+    (lambda it: it.run_now("p"), "POST", "/scheduler/plans/p/run-now", {}),
     (lambda it: it.remove_plan("p"), "POST", "/scheduler/plans/p/remove", {}),
     (lambda it: it.metrics(window_sec=60), "GET", "/scheduler/metrics?window_sec=60", None),
 ]  # fmt: skip

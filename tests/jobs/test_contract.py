@@ -181,14 +181,43 @@ def plans_that_rest_and_go_on(on: Written) -> None:
     assert on("pause_plan", "nightly", reason="moving")["plan"]["next_at"] is None
     assert on("pause_plan", "nightly", why="moving") == (422, "unknown_field")
     assert on("plans")["plans"][0]["paused_at"] is not None
-    assert on("run_plan", "nightly")["deduplicated"] is False
-    assert on("run_plan", "nightly")["deduplicated"] is True
+    assert on("run_now", "nightly")["deduplicated"] is False
+    assert on("run_now", "nightly")["deduplicated"] is True
     on("resume_plan", "nightly")
     assert on("remove_plan", "nightly") == {"removed": True, "name": "nightly"}
-    for call in ("pause_plan", "resume_plan", "run_plan", "remove_plan"):
+    for call in ("pause_plan", "resume_plan", "run_now", "remove_plan"):
         assert on(call, "nightly") == (404, "plan_not_found")
         assert on(call, "no/such plan") == (404, "plan_not_found")
     on("audit")
+
+
+def alerts_that_are_read_afterwards(on: Written) -> None:
+    assert on("alerts") == {"alerts": [], "next_cursor": None}
+    died = []
+    for number in range(3):
+        died.append(on("enqueue", **{**JOB, "object_id": f"m{number}"}, max_attempts=1)["job"]["job_id"])
+        [job] = on("pull", worker_id="w")["jobs"]
+        on("fail", job["job_id"], error="poison", worker_id="w", lease_token=job["lease_token"])
+    page = on("alerts", limit=2)
+    assert [alert["job_id"] for alert in page["alerts"]] == died[:0:-1]
+    assert {alert["alert"] for alert in page["alerts"]} == {"job.dead_letter"}
+    rest = on("alerts", limit=2, cursor=page["next_cursor"])
+    assert [alert["job_id"] for alert in rest["alerts"]] == died[:1]
+    assert rest["next_cursor"] is None
+    for wrong in ({"limit": 0}, {"cursor": "x"}, {"colour": "red"}):
+        assert on("alerts", **wrong)[0] == 422
+
+
+def ids_as_long_as_they_may_be(on: Written) -> None:
+    name = "x" * 512
+    plan = {**JOB, "object_id": name, "cron": "30 2 * * *"}
+    made = on("enqueue", **{**JOB, "object_id": name, "correlation_id": name})["job"]
+    assert (made["object_id"], made["correlation_id"]) == (name, name)
+    assert len(on("list", object_id=name, correlation_id=name)["jobs"]) == 1
+    assert on("audit", object_type="memory", object_id=name)["events"] == []
+    assert on("put_plan", "nightly", **plan)["plan"]["object_id"] == name
+    assert on("why", on("plans")["plans"][0]["job_id"])["reason"] == "waits_for_time"
+    assert on("enqueue", **{**JOB, "object_id": f"{name}x"}) == (422, "invalid_field")
 
 
 def why_it_waits(on: Written) -> None:
@@ -277,6 +306,8 @@ CASES: tuple[Case, ...] = (
     what_is_not_there,
     words_in_other_scripts,
     plans_that_rest_and_go_on,
+    alerts_that_are_read_afterwards,
+    ids_as_long_as_they_may_be,
     why_it_waits,
     objects_under_governance,
     what_people_decide,
@@ -398,7 +429,7 @@ def test_every_generated_request_is_answered_as_documented(server: LiveServer) -
             statuses[response.status_code] += 1
 
         answered_as_documented()
-    assert len(operations) == 46
+    assert len(operations) == 48
     assert {200, 201, 404, 409, 422} <= set(statuses)
     assert check(service_in(server.app.state.supervisor).calls.store) == []
 

@@ -158,6 +158,19 @@ def test_known_times(expression: str, after: str, expected: str) -> None:
     assert format_utc(found) == expected
 
 
+@pytest.mark.parametrize("expression", ["0 0 30 2 *", "0 0 31 2,4,6,9,11 *", "0 0 30-31 feb */2"])
+def test_days_that_no_month_has_are_refused_without_looking_at_any_day(
+    expression: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[object] = []
+    monkeypatch.setattr(Cron, "_on", lambda _cron, day: looked.append(day))
+
+    with pytest.raises(CronRefused, match="never comes round"):
+        Cron.parse(expression)
+
+    assert looked == []
+
+
 def test_there_is_nothing_after_the_last_day() -> None:
     assert next_after("59 23 31 12 *", parse_utc("9999-12-31T23:59:00Z")) is None
 

@@ -21,7 +21,7 @@ from tests.jobs.bodies import DONE, NOW, PROOF, faults
         ("result", True, "invalid_result"),
         ("result", ["succeeded"], "invalid_result"),
         ("audit_event_id", "", "invalid_field"),
-        ("audit_event_id", "a" * 201, "invalid_field"),
+        ("audit_event_id", "a" * 513, "invalid_field"),
         ("next_action_at", "2026-02-20T11:59:59.999999Z", "next_action_at_in_past"),
         ("next_action", "dream", "invalid_enum"),
         ("outcome", "o" * 65, "invalid_field"),

@@ -6,6 +6,7 @@ import pytest
 
 from pendula.jobs import JobRefused
 from pendula.jobs.upkeep.verification import check
+from pendula.kernel.time import parse_utc
 from tests.jobs.stores import opened
 
 JOB = {"object_type": "cognition", "object_id": "cg_1", "action": "revalidate"}
@@ -15,8 +16,9 @@ JOB = {"object_type": "cognition", "object_id": "cg_1", "action": "revalidate"}
 @pytest.mark.req("JOB-ACK-7")
 @pytest.mark.req("JOB-PULL-3")
 def test_a1_an_ordinary_round(tmp_path: Path) -> None:
-    scheduler, _ = opened(tmp_path)
+    scheduler, clock = opened(tmp_path)
     due = "2026-02-21T00:00:00Z"
+    clock.now = parse_utc("2026-02-20T23:59:00Z")
     job_id = scheduler.enqueue(**JOB, run_at=due)["job"]["job_id"]
     before = scheduler.pull(worker_id="w1", now="2026-02-20T23:59:59.999999Z")
     [job] = scheduler.pull(worker_id="w1", now=due)["jobs"]

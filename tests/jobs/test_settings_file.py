@@ -31,6 +31,7 @@ TABLE: list[tuple[str, Any, list[Any], list[Any]]] = [
     ("min_retry_gap_sec", 5, [0, 3600], [-1, 3601]),
     ("retry_base", "run_at", ["now"], ["later"]),
     ("pull_clock", "request", ["server"], ["client"]),
+    ("max_clock_step_sec", 300, [1, 86_400], [0, 86_401, "300"]),
     ("pull_order", "run_at", ["weighted"], ["fifo"]),
     ("worker_interval_sec", 5, [Decimal("0.05"), 3600], [Decimal("0.04"), 3601, "5"]),
     ("audit_event_check", "link", ["strict"], ["none"]),
@@ -96,6 +97,7 @@ SETTINGS: dict[str, Any] = {
     "retry_jitter": False,
     "retry_base": "now",
     "pull_clock": "server",
+    "max_clock_step_sec": 60,
     "pull_order": "weighted",
     "head_start_sec": {"high": 600, "low": 5},
     "audit_event_check": "strict",
@@ -138,6 +140,7 @@ min_retry_gap_sec = 1
 retry_jitter = false
 retry_base = "now"
 pull_clock = "server"
+max_clock_step_sec = 60
 pull_order = "weighted"
 head_start_sec = { high = 600, low = 5 }
 audit_event_check = "strict"
@@ -196,7 +199,7 @@ def test_toml_yaml_and_json_say_the_same(name: str, text: str, tmp_path: Path) -
     assert policy == Policy(
         policy.vocabulary, Priority.HIGH, 5, 50, 500, 30, 10, 1, False, RetryBase.NOW, PullClock.SERVER,
         PullOrder.WEIGHTED, (600, 60, 5), AuditCheck.STRICT, False, True, 7, Durability.NORMAL,
-        limits=Limits(3, 2, 0, 36 * 3_600_000_000, 14),
+        max_clock_step_sec=60, limits=Limits(3, 2, 0, 36 * 3_600_000_000, 14),
     )  # fmt: skip
     assert found.worker_interval_sec == Decimal("0.5")
     assert found.recurring == (

@@ -132,6 +132,26 @@ def test_what_is_not_a_zone_is_refused(name: str) -> None:
         zone_of(name)
 
 
+@pytest.mark.req("JOB-USE-7")
+@pytest.mark.parametrize(
+    ("expression", "instant", "zone", "expected"),
+    [
+        ("0 12 31 12 *", "9999-06-01T00:00:00Z", "America/New_York", "9999-12-31T17:00:00Z"),
+        ("0 12 31 12 *", "9999-06-01T00:00:00Z", "Asia/Kathmandu", "9999-12-31T06:15:00Z"),
+        ("0 12 30 12 *", "9999-06-01T00:00:00Z", "Europe/Berlin", "9999-12-30T11:00:00Z"),
+        ("0 22 31 12 *", "9999-06-01T00:00:00Z", "America/New_York", None),  # the year 10000 in UTC
+        ("0 12 1 1 *", "1970-01-01T00:00:00Z", "America/New_York", "1970-01-01T17:00:00Z"),
+        ("30 20 31 12 *", "1970-01-01T00:00:00Z", "America/New_York", "1970-01-01T01:30:00Z"),
+    ],
+)
+def test_a_zone_counts_at_both_ends_of_the_calendar_too(
+    expression: str, instant: str, zone: str, expected: str | None
+) -> None:
+    found = next_after(expression, parse_utc(instant), zone_of(zone))
+
+    assert (None if found is None else format_utc(found)) == expected
+
+
 def test_the_end_of_the_calendar_is_no_trouble() -> None:
     assert next_after("0 0 * * *", parse_utc("9999-12-31T12:00:00Z"), zone_of("Asia/Kathmandu")) is None
 

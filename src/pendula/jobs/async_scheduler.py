@@ -154,6 +154,9 @@ class AsyncScheduler:
     async def requeue(self, job_id: str, **members: Any) -> Reply:
         return await self._made(self.blocking.requeue, job_id, **members)
 
+    async def set_time(self, **members: Any) -> Reply:
+        return await self._made(self.blocking.set_time, **members)
+
     async def cancel_batch(self, **members: Any) -> Reply:
         return await self._made(self.blocking.cancel_batch, **members)
 
@@ -190,6 +193,9 @@ class AsyncScheduler:
     async def workers(self) -> Reply:
         return await self._made(self.blocking.workers)
 
+    async def alerts(self, **query: Any) -> Reply:
+        return await self._made(self.blocking.alerts, **query)
+
     async def plans(self) -> Reply:
         return await self._made(self.blocking.plans)
 
@@ -202,8 +208,8 @@ class AsyncScheduler:
     async def resume_plan(self, name: str, **members: Any) -> Reply:
         return await self._made(self.blocking.resume_plan, name, **members)
 
-    async def run_plan(self, name: str, **members: Any) -> Reply:
-        return await self._made(self.blocking.run_plan, name, **members)
+    async def run_now(self, name: str, **members: Any) -> Reply:
+        return await self._made(self.blocking.run_now, name, **members)
 
     async def remove_plan(self, name: str, **members: Any) -> Reply:
         return await self._made(self.blocking.remove_plan, name, **members)

@@ -233,10 +233,22 @@ class Trail:
         about = hash.hex()
         return self._override((about, f"used_key:{about}"), before, after, reason, actor, at=at)
 
+    def restored(self, before: int, epoch: int, actor: Actor, at: int) -> str:
+        """A copy took the place of its store, and counts jobs and fences on from `epoch`."""
+        old: dict[str, Json] = {"next_job": before}
+        new: dict[str, Json] = {"fences_from": epoch, "next_job": epoch + 1}
+        return self._override(("store", "store:restored"), old, new, "restored from a copy", actor, at=at)
+
     def plan_changed(self, change: PlanChange, actor: Actor, at: int) -> str:
         """A time plan came, went, was paused or goes on; the event is about the plan, not about a job."""
         about = f"plan:{change.name}"
         return self._override((about, about), change.before, change.after, change.reason, actor, at=at)
+
+    def time_set(
+        self, before: Mapping[str, Json], after: Mapping[str, Json], reason: str, actor: Actor, *, at: int
+    ) -> str:
+        """A person set the store's time; the event is about the store."""
+        return self._override(("store", "store:time"), before, after, reason, actor, at=at)
 
     def governed(self, told: GovernanceEvent, actor: Actor, at: int) -> str:
         name, job = self.next_id, told.job

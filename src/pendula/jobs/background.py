@@ -22,7 +22,8 @@ class Bell:
         self._rung: SimpleQueue[None] = SimpleQueue()
 
     def ring(self) -> None:
-        self._rung.put(None)
+        if self._rung.empty():  # one that is not waited for any more does not grow
+            self._rung.put(None)
 
     def wait(self, seconds: float | None) -> bool:
         """Whether it was rung, since the last time somebody waited or within so many seconds (None: for ever)."""
@@ -32,6 +33,25 @@ class Bell:
                 self._rung.get_nowait()
             return True
         return False
+
+
+class Gate:
+    """Opens once, for all who wait. A `threading.Event` that an interrupt strikes in `set` stays locked for ever."""
+
+    def __init__(self) -> None:
+        self._closed = threading.Lock()
+        self._closed.acquire()
+
+    def open(self) -> None:
+        with suppress(RuntimeError):  # it is open
+            self._closed.release()
+
+    def wait(self, seconds: float) -> bool:
+        """Whether it is open, now or within so many seconds."""
+        if not self._closed.acquire(timeout=seconds):
+            return False
+        self.open()
+        return True
 
 
 class BackgroundLoop:

@@ -158,6 +158,9 @@ class RemoteScheduler:
     def requeue(self, job_id: str, **members: Any) -> dict[str, Any]:
         return self._on(job_id, "requeue", members)
 
+    def set_time(self, **members: Any) -> dict[str, Any]:
+        return self._post("/time", members)
+
     def cancel_batch(self, **members: Any) -> dict[str, Any]:
         return self._post("/jobs/cancel-batch", members)
 
@@ -173,6 +176,9 @@ class RemoteScheduler:
     def workers(self) -> dict[str, Any]:
         return self._get("/workers")
 
+    def alerts(self, **query: Any) -> dict[str, Any]:
+        return self._get("/alerts", query)
+
     def plans(self) -> dict[str, Any]:
         return self._get("/plans")
 
@@ -185,7 +191,7 @@ class RemoteScheduler:
     def resume_plan(self, name: str, **members: Any) -> dict[str, Any]:
         return self._post(f"/plans/{_planned(name)}/resume", members)
 
-    def run_plan(self, name: str, **members: Any) -> dict[str, Any]:
+    def run_now(self, name: str, **members: Any) -> dict[str, Any]:
         return self._post(f"/plans/{_planned(name)}/run-now", members)
 
     def remove_plan(self, name: str, **members: Any) -> dict[str, Any]:

@@ -16,12 +16,13 @@ from typing import Self
 
 from msgspec import Struct
 
-from pendula.jobs.zones import PLAIN_ZONE, Zone
+from pendula.jobs.zones import MINUTE_US, PLAIN_ZONE, Zone
 from pendula.kernel.errors import InputRefused
 
 DAY_MINUTES = 1440
 EPOCH = date(1970, 1, 1)
 LAST_DAY = (date(9999, 12, 31) - EPOCH).days
+LAST_INSTANT = (LAST_DAY + 1) * DAY_MINUTES * MINUTE_US - 1  # beyond it no time can be written
 # After 400 years the calendar comes round with the same days of the week: what has not come by then never does.
 CYCLE_DAYS = 146_097
 EXPRESSION_MOST = 200
@@ -37,6 +38,7 @@ WORDS = {
     "@midnight": "0 0 * * *",
     "@hourly": "0 * * * *",
 }
+_MONTH_DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _ITEM = regex(r"(?:(?P<all>\*)|(?P<first>[0-9a-z]{1,3})(?:-(?P<last>[0-9a-z]{1,3}))?)(?:/(?P<step>[0-9]{1,3}))?")
 
 
@@ -113,19 +115,27 @@ class Cron(Struct, frozen=True):
         while (found := self._minute_after(minute)) is not None:
             # What the wall shows for the second time was there already: then the next one is asked for.
             if (at := zone.instant(found)) > instant:
-                return at
+                return at if at <= LAST_INSTANT else None
             minute = found
         return None
 
     def _minute_after(self, minute: int) -> int | None:
         """The first later minute on the wall that counts."""
         day, of_day = divmod(minute + 1, DAY_MINUTES)
+        if not self._has_days():
+            return None
         for number in range(day, min(day + CYCLE_DAYS, LAST_DAY) + 1):
             if self._on(EPOCH + timedelta(days=number)):
                 found = self._within(of_day if number == day else 0)
                 if found is not None:
                     return number * DAY_MINUTES + found
         return None
+
+    def _has_days(self) -> bool:
+        """Whether any day of the calendar counts; without one, centuries of days would be looked at in vain."""
+        if self.days_given and self.weekdays_given:
+            return True
+        return any(number <= _MONTH_DAYS[month - 1] for month in self.months for number in self.days)
 
     def _on(self, day: date) -> bool:
         if day.month not in self.months:

@@ -37,6 +37,7 @@ GIVEN_UP = ("outcome", *TRIED)
 REQUEUED = ("attempt", "run_at", "status")
 REVIVABLE = (Status.DEAD_LETTER, Status.FAILED)
 OUTCOME_CANCELLED = "cancelled"
+SUPERSEDED = "superseded: "
 STANDS = {
     Status.QUEUED.value: "is queued",
     Status.RUNNING.value: "is running",
@@ -111,15 +112,16 @@ def duplicate(request: Enqueue, stored: Job) -> Job | Refused:
     return Refused(Code.IDEMPOTENCY_KEY_CONFLICT, "key is held by another job", details)
 
 
-def deliver(job: Job, worker: str, lease: bytes, now: int, lease_us: int) -> Done:
-    """A due job goes to a worker; the fence rises."""
+def deliver(job: Job, worker: str, lease: bytes, now: int, lease_us: int, fences_from: int = 0) -> Done:
+    """A due job goes to a worker; the fence rises, for a job of before a restore beyond all it can have reached."""
+    fence = max(job.delivery_count, fences_from if job.seq <= fences_from else 0) + 1
     given = replace(
         job,
         status="running",
         worker_id=worker,
         lease=lease,
         lease_expires_at=now + lease_us,
-        delivery_count=job.delivery_count + 1,
+        delivery_count=fence,
         updated_at=now,
     )
     if job.progress is not None:
@@ -135,7 +137,7 @@ def holding(job: Job, proof: Proof, now: int) -> Refused | None:
         return _lost(job)
     if proof.lease_token is None:
         if job.expired:
-            message = "an earlier delivery of this job expired; its lease token is required"
+            message = "an earlier worker may still hold this job; the lease token is required"
             return Refused(Code.LEASE_TOKEN_REQUIRED, message, {"job_id": job.job_id})
     elif hashed(proof.lease_token) != job.lease:
         return _lost(job)
@@ -234,6 +236,11 @@ def deferred(job: Job, run_at: int, reason: str, now: int) -> Done:
     return Done(after, ("outcome", "run_at", *ENDED), f"put off: {reason}")
 
 
+def is_superseded(job: Job) -> bool:
+    """Whether it was given up because the date it stood for was changed: neither a success nor a failure."""
+    return job.last_error is not None and job.last_error.startswith(SUPERSEDED)
+
+
 def given_up(job: Job, error: str, now: int) -> Done:
     """A waiting job that will never be wanted any more."""
     return Done(replace(job, status="failed", last_error=error, updated_at=now), CANCELLED, error)
@@ -263,6 +270,9 @@ def requeued(job: Job, run_at: int | None, reason: str | None, actor: Actor, now
     if job.status not in REVIVABLE:
         return _wrong_state(job, Code.JOB_NOT_DEAD_LETTER, "only dead letters and failed jobs can be requeued")
     after = replace(job, status="queued", attempt=0, run_at=now if run_at is None else run_at, updated_at=now)
+    if job.delivery_count:
+        # A worker may repeat its last call without a token, and would end the delivery of another.
+        after = replace(after, expired=1)
     touched: tuple[str, ...] = REQUEUED
     if job.cancel_requested_at is not None or job.outcome is not None:
         after = replace(after, cancel_requested_at=None, outcome=None)

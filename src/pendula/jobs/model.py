@@ -120,6 +120,7 @@ class Policy(Struct, frozen=True):
     retention_days: int = 30
     durability: Durability = Durability.FULL
     objects_elsewhere: bool = False  # in another database: acks leave write-backs for it in the outbox
+    max_clock_step_sec: int = 300  # so far a clock, or the `now` of a pull, may be ahead
     unhandled_alert_sec: int = 600  # so long a kind of job may be due with none of them taken, before somebody is told
     machines: Mapping[str, Machine] = REFERENCE
     limits: Limits = Limits()  # of governed objects
@@ -128,7 +129,8 @@ class Policy(Struct, frozen=True):
 class Job(Struct, frozen=True, gc=False):
     """One planned action on one object. `delivery_count` is the fence: one more with each delivery.
 
-    Tokens are kept as hashes. `expired` says that a delivery of this job ended by lease expiry: its holder may live on.
+    Tokens are kept as hashes. `expired` says that an earlier holder may live on: its lease expired, or the job was
+    requeued. The lease token is required then.
     `payload` and `outcome_result` are canonical JSON, `progress` is in millionths.
     """
 
@@ -349,6 +351,13 @@ def said_of(fault: Mapping[str, Any]) -> str:
 
 def _is_of_the_vocabulary(fault: Mapping[str, Any]) -> bool:
     return fault["code"] == Code.INVALID_ENUM and fault["field"].rpartition(".")[2] in VOCABULARY
+
+
+class ClockAhead(WorldBroken):
+    """The clock of this process is further ahead than it may be. Facts: `clock`, `expected`."""
+
+    code = "clock_ahead"
+    status: ClassVar[int] = 503
 
 
 class StorageBusy(WorldBroken):

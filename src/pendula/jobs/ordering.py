@@ -1,6 +1,6 @@
 """Which due jobs go first where time alone does not decide: a head start by priority, one job an object."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from heapq import heappop, heappush
 
 from pendula.jobs.model import SECOND, Job
@@ -11,10 +11,11 @@ ASIDE_MOST = 1000  # so many jobs of busy objects are set aside by one step
 
 
 class Busy:
-    """The objects of which a job runs, and the due jobs that have to wait for that."""
+    """The objects of which a job runs, and the due jobs that have to wait for that. Of the others `counts` is False."""
 
-    def __init__(self, objects: set[Object]) -> None:
+    def __init__(self, objects: set[Object], counts: Callable[[Job], bool] = lambda _: True) -> None:
         self._objects = objects
+        self._counts = counts
         self.aside: list[Job] = []
 
     @property
@@ -24,6 +25,8 @@ class Busy:
 
     def takes(self, job: Job) -> bool:
         """Whether the job's object is free; it is busy from now on. Otherwise the job is set aside."""
+        if not self._counts(job):
+            return True
         key = (job.object_type, job.object_id)
         if key in self._objects:
             self.aside.append(job)

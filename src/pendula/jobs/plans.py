@@ -24,6 +24,7 @@ from pendula.kernel.time import format_utc
 NAME = regex(r"[a-z0-9-]{1,64}")
 NAME_FORM = "1 to 64 of a-z, 0-9 and -"
 PLANS_MOST = 1000
+ID_IN_KEY_MOST = 200
 ZONE_MOST = 64
 CRON_MOST = 200
 # Whoever has a plan in a settings file says so again after the first; after the second it counts as gone from there.
@@ -159,7 +160,9 @@ def body_of(entry: Recurring, key: str, run_at: str | None) -> dict[str, Any]:
 def occurrence(plan: Plan, at: int) -> dict[str, Any]:
     """The members of the enqueue for the occurrence at that time."""
     entry, run_at = plan.entry, format_utc(at)
-    key = f"recurring:{entry.name}:{entry.object_type}:{entry.object_id}:{entry.action}:{run_at}"
+    # A long id would make the key longer than a key may be.
+    about = entry.object_id if len(entry.object_id) <= ID_IN_KEY_MOST else sha256(entry.object_id.encode()).hexdigest()
+    key = f"recurring:{entry.name}:{entry.object_type}:{about}:{entry.action}:{run_at}"
     return body_of(entry, f"{key}:{plan.turn}" if plan.turn else key, run_at)
 
 

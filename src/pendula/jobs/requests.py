@@ -16,9 +16,9 @@ from pendula.jobs.model import (
 )
 from pendula.jobs.request_reading import BodyReader, Faults
 from pendula.kernel.errors import InputRefused
-from pendula.kernel.time import parse_utc
+from pendula.kernel.time import format_utc, parse_utc
 
-OBJECT_ID_MOST = 200
+OBJECT_ID_MOST = 512  # of ids of objects, correlations and audit events
 KEY_MOST = 512
 WORKER_ID = regex(r"[A-Za-z0-9._:@-]{1,128}")
 QUEUE = regex(r"[a-z0-9_-]{1,64}")
@@ -240,8 +240,9 @@ def read_pull(given: Mapping[str, Any], policy: Policy, now: int) -> Pull | Faul
         body.bad("worker_id", Code.INVALID_WORKER_ID, allowed="1 to 128 of letters, digits and . _ : @ -")
     limit = body.integer("limit", 1, policy.pull_max_limit, Code.INVALID_LIMIT)
     asked = body.time("now")
-    if asked is not None and asked > now and policy.pull_clock == "server":
-        body.bad("now", Code.NOW_IN_FUTURE)
+    latest = now if policy.pull_clock == "server" else now + policy.max_clock_step_sec * SECOND
+    if asked is not None and asked > latest:
+        body.bad("now", Code.NOW_IN_FUTURE, allowed=f"a time until {format_utc(latest)}")
     lease = body.integer("lease_sec", 1, LEASE_MOST_SEC)
     types = body.words("object_types", policy.vocabulary.object_types)
     actions = body.words("actions", policy.vocabulary.actions)

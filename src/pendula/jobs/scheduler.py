@@ -1,6 +1,6 @@
 """The Python API: the calls of HTTP as methods, with the same members, replies and errors."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
@@ -10,10 +10,11 @@ from pendula.jobs.calls import LOCAL, Answer, Caller, Calls, Reply, plans, queri
 from pendula.jobs.calls import past as moments
 from pendula.jobs.governance import Governance, GovernedObjects
 from pendula.jobs.model import SECOND, Durability, JobRefused, Policy, Refused
+from pendula.jobs.store.file.store_time import MachineTime
 from pendula.jobs.store.sqlite import SqliteStore
 from pendula.kernel.canonical import Json
 from pendula.kernel.time import format_utc
-from pendula.kernel.wallclock import SelfCheckingClock
+from pendula.kernel.wallclock import SelfCheckingClock, boot_id, steady_us
 
 Members = Any  # what a body may hold; each call says which names it knows
 
@@ -44,7 +45,9 @@ class Scheduler:
         """
         chosen = _with_words(policy or Policy(), object_types, actions)
         store = SqliteStore(path, durability=Durability(chosen.durability))
-        return cls(Calls(store, chosen, SelfCheckingClock().now))
+        clock = SelfCheckingClock().now
+        hold_clock(store, chosen, clock)
+        return cls(Calls(store, chosen, clock))
 
     @property
     def objects(self) -> GovernedObjects:
@@ -137,6 +140,13 @@ class Scheduler:
         """The workers that told of themselves, the last heard of first."""
         return signs.listed(self.calls.store, self.calls.clock()).body
 
+    def alerts(self, **query: Members) -> dict[str, Any]:
+        """Alerts, the newest first: `{"alerts", "next_cursor"}`. `limit` is 1 to 1000, `cursor` where a page ended.
+
+        `delivered_at` is null as long as a sink has not taken the alert.
+        """
+        return _granted(queries.alerts(self.calls.store, query))
+
     def plans(self) -> dict[str, Any]:
         """All time plans, by name."""
         return plans.listed(self.calls.store, self.calls.clock()).body
@@ -152,12 +162,19 @@ class Scheduler:
     def resume_plan(self, name: str, **members: Members) -> dict[str, Any]:
         return _granted(self.calls.resume_plan(name, members, self.caller))
 
-    def run_plan(self, name: str, **members: Members) -> dict[str, Any]:
+    def run_now(self, name: str, **members: Members) -> dict[str, Any]:
         """One job of the plan at once, beside its times."""
-        return _granted(self.calls.run_plan(name, members, self.caller))
+        return _granted(self.calls.run_now(name, members, self.caller))
 
     def remove_plan(self, name: str, **members: Members) -> dict[str, Any]:
         return _granted(self.calls.remove_plan(name, members, self.caller))
+
+    def set_time(self, **members: Members) -> dict[str, Any]:
+        """Say that the clock of this machine is right: `reason=` is required.
+
+        The store's time follows it, also back; leases and delays that a wrong clock wrote count from now.
+        """
+        return _granted(self.calls.set_time(members, self.caller))
 
     def list(self, **query: Members) -> dict[str, Any]:
         """Jobs, the newest first: `{"jobs", "next_cursor"}`.
@@ -189,6 +206,12 @@ class Scheduler:
         if isinstance(window, Refused):
             raise JobRefused(window)
         return queries.metrics(self.calls.store, self.calls.policy, self.calls.clock(), window)
+
+
+def hold_clock(store: SqliteStore, policy: Policy, clock: Callable[[], int]) -> None:
+    """Refuse this machine's clock where it jumped ahead; where nothing tells one boot from another, do nothing."""
+    if (boot := boot_id()) is not None:
+        store.hold_clock(MachineTime(clock, steady_us, boot, policy.max_clock_step_sec * SECOND))
 
 
 def micros(seconds: int | timedelta) -> int:

@@ -138,6 +138,7 @@ def _policy(it: Members, vocabulary: Vocabulary, folder: Path | None) -> Policy:
         pull_max_limit=integer("pull_max_limit", 1, 10_000),
         lease_sec=integer("lease_sec", 1, LEASE_MOST_SEC),
         lease_expiry_retry_delay_sec=integer("lease_expiry_retry_delay_sec", 0, DAY_SEC),
+        max_clock_step_sec=integer("max_clock_step_sec", 1, DAY_SEC),
         min_retry_gap_sec=integer("min_retry_gap_sec", 0, 3600),
         retry_jitter=it["retry_jitter"].boolean(default=plain.retry_jitter),
         retry_base=it["retry_base"].choice(RetryBase, default=plain.retry_base),

@@ -20,8 +20,9 @@ SECOND = timedelta(seconds=1)
 EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001
 EPOCH_UTC = datetime(1970, 1, 1, tzinfo=UTC)
 PLAIN = "UTC"
-# At both ends of the calendar there is no room for an offset.
-FIRST_MINUTE, LAST_MINUTE = 2 * 1440, (datetime(9999, 12, 30) - EPOCH) // timedelta(minutes=1)  # noqa: DTZ001
+# From here on the calendar ends before an offset does; 400 years earlier it has the same days and the same rules.
+LAST_MINUTE = (datetime(9999, 12, 30) - EPOCH) // timedelta(minutes=1)  # noqa: DTZ001
+CYCLE_MINUTES = 146_097 * 1440
 _NAME = regex(r"[A-Za-z][A-Za-z0-9_+-]{0,30}(?:/[A-Za-z0-9_+-]{1,30}){0,2}")
 
 
@@ -38,15 +39,19 @@ class Zone(Struct, frozen=True):
 
     def wall(self, instant: int) -> int:
         """The minute that the wall shows at an instant."""
-        if self.name == PLAIN or not FIRST_MINUTE <= instant // MINUTE_US <= LAST_MINUTE:
+        if self.name == PLAIN:
             return instant // MINUTE_US
+        if instant // MINUTE_US > LAST_MINUTE:
+            return self.wall(instant - CYCLE_MINUTES * MINUTE_US) + CYCLE_MINUTES
         there = (EPOCH_UTC + timedelta(microseconds=instant)).astimezone(_database(self.name))
         return (there.replace(tzinfo=None) - EPOCH) // timedelta(minutes=1)
 
     def instant(self, minute: int) -> int:
         """When the wall shows that minute, for the first time, or has just skipped it. Never goes back as it grows."""
-        if self.name == PLAIN or not FIRST_MINUTE <= minute <= LAST_MINUTE:
+        if self.name == PLAIN:
             return minute * MINUTE_US
+        if minute > LAST_MINUTE:
+            return self.instant(minute - CYCLE_MINUTES) + CYCLE_MINUTES * MINUTE_US
         zone = _database(self.name)
         shown = (EPOCH + timedelta(minutes=minute)).replace(tzinfo=zone)
         found = shown.astimezone(UTC)

@@ -46,7 +46,7 @@ def refused(call: Any, *given: Any, **members: Any) -> tuple[int, str]:
     return caught.value.status, caught.value.code
 
 
-@pytest.mark.parametrize("call", ["pause_plan", "resume_plan", "run_plan", "remove_plan"])
+@pytest.mark.parametrize("call", ["pause_plan", "resume_plan", "run_now", "remove_plan"])
 def test_a_name_with_half_a_character_has_no_plan(scheduler: Scheduler, call: str) -> None:
     with pytest.raises(JobRefused) as refused:
         getattr(scheduler, call)("half \ud800")
@@ -133,8 +133,8 @@ def test_run_now_enqueues_one_job_beside_the_times_even_while_paused(scheduler: 
     scheduler.put_plan("nightly", **NIGHTLY)
     scheduler.pause_plan("nightly")
 
-    first = scheduler.run_plan("nightly")
-    again = scheduler.run_plan("nightly")
+    first = scheduler.run_now("nightly")
+    again = scheduler.run_now("nightly")
 
     assert (first["deduplicated"], again["deduplicated"]) == (False, True)
     [job] = scheduler.pull(worker_id="w")["jobs"]
@@ -143,11 +143,11 @@ def test_run_now_enqueues_one_job_beside_the_times_even_while_paused(scheduler: 
 
 def test_run_now_gives_another_job_when_the_last_one_was_taken(scheduler: Scheduler, clock: Standing) -> None:
     scheduler.put_plan("nightly", **NIGHTLY)
-    first = scheduler.run_plan("nightly")["job"]["job_id"]
+    first = scheduler.run_now("nightly")["job"]["job_id"]
     scheduler.pull(worker_id="w")
     clock.pass_by(1)
 
-    assert scheduler.run_plan("nightly")["job"]["job_id"] != first
+    assert scheduler.run_now("nightly")["job"]["job_id"] != first
 
 
 def test_another_plan_under_the_name_takes_back_the_old_occurrence(scheduler: Scheduler) -> None:
@@ -191,7 +191,7 @@ def test_the_trail_names_who_did_it_and_why(scheduler: Scheduler) -> None:
     assert check(scheduler.calls.store) == []
 
 
-@pytest.mark.parametrize("call", ["pause_plan", "resume_plan", "run_plan", "remove_plan"])
+@pytest.mark.parametrize("call", ["pause_plan", "resume_plan", "run_now", "remove_plan"])
 def test_a_plan_that_is_not_there_is_not_found(scheduler: Scheduler, call: str) -> None:
     assert refused(getattr(scheduler, call), "nobody") == (404, "plan_not_found")
 
@@ -238,7 +238,7 @@ def test_what_is_wrong_with_a_plan_is_told_in_words(scheduler: Scheduler, wrong:
 @pytest.mark.req("JOB-USE-1", "JOB-USE-7")
 def test_every_job_of_a_plan_carries_its_payload_and_the_trail_a_digest(scheduler: Scheduler) -> None:
     plan = scheduler.put_plan("nightly", **NIGHTLY, payload={"by": 2})["plan"]
-    asked = scheduler.run_plan("nightly")["job"]
+    asked = scheduler.run_now("nightly")["job"]
 
     [event] = scheduler.audit(event_type="policy_override")["events"]
     assert plan["payload"] == asked["payload"] == {"by": 2}

@@ -6,7 +6,7 @@ A verifier leaves a line in a file each time it is entered: what it has written 
 import os
 import signal
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -38,8 +38,16 @@ def drop() -> None:
 class Worker:
     """Pulls, begins, verifies and finishes until nothing is due; at each moment it may die instead."""
 
-    def __init__(self, client: Scheduler, folder: Path, seed: str, end: Callable[[], None], luck: float = 0.1) -> None:
-        self.client, self.folder, self.end = client, folder, end
+    def __init__(
+        self,
+        client: Scheduler,
+        folder: Path,
+        seed: str,
+        end: Callable[[], None],
+        luck: float = 0.1,
+        findings: Sequence[str] = FINDINGS,
+    ) -> None:
+        self.client, self.folder, self.end, self.findings = client, folder, end, findings
         self.random, self.name, self.risk = Random(seed), f"w-{seed}", luck
 
     def run(self) -> None:
@@ -60,7 +68,7 @@ class Worker:
             return
         entered(self.folder, f"{job['object_type']}:{job['object_id']} {job['action']}")
         self._moment()
-        finding = self.random.choice(FINDINGS)
+        finding = self.random.choice(self.findings)
         self._moment()
         told = {"finding": finding, "reason": "looked into", "evidence_refs": [f"ev_{self.random.randrange(9)}"]}
         objects.finish(job["job_id"], **told, **proof(job))

@@ -101,7 +101,7 @@ def test_what_is_not_uncertain_has_no_kind_of_uncertainty(
 
 
 @pytest.mark.req("JOB-OBJ-5")
-@pytest.mark.parametrize("name", ["a/b", "a:b", "ä-漢-🦆", "*", "' OR 1=1 --", "x" * 200])
+@pytest.mark.parametrize("name", ["a/b", "a:b", "ä-漢-🦆", "*", "' OR 1=1 --", "x" * 512])
 def test_an_odd_name_is_a_name(town: Town, name: str) -> None:
     town.user.create("memory", name, evidence_refs=["ev_1"], risk_tier="high")
     town.open_gates()
@@ -111,7 +111,7 @@ def test_an_odd_name_is_a_name(town: Town, name: str) -> None:
 
 
 @pytest.mark.req("JOB-OBJ-5")
-@pytest.mark.parametrize("name", ["", " a", "a\n", "a\x00", "\ud800", "x" * 201, 7])
+@pytest.mark.parametrize("name", ["", " a", "a\n", "a\x00", "\ud800", "x" * 513, 7])
 def test_what_is_no_name_is_refused(town: Town, name: Any) -> None:
     with pytest.raises(JobRefused) as refused:
         town.user.create("memory", name)

@@ -51,6 +51,16 @@ def test_jobs_that_were_replaced_are_counted_apart_from_those_that_failed(town: 
     assert all(job["last_error"].startswith("superseded: ") for job in failed)
     assert counted == {"kind": "superseded", "word": "memory", "count": len(failed)}
     assert len(failed) > 0
+    assert town.scheduler.metrics()["job_success_rate"] is None, "a replaced job is neither a success nor a failure"
+
+
+@pytest.mark.req("JOB-MET-1")
+def test_a_job_that_is_cancelled_counts_in_the_rate_of_success(town: Town) -> None:
+    first = town.user.create("memory", "m", evidence_refs=["ev_1"])["followup_job_id"]
+
+    town.scheduler.cancel(first, reason="superseded: no")
+
+    assert town.scheduler.metrics()["job_success_rate"] == 0
 
 
 def test_the_job_that_was_replaced_says_by_which(town: Town) -> None:

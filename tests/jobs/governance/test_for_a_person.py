@@ -5,7 +5,7 @@ from contextlib import closing
 from pathlib import Path
 
 from pendula.jobs.store.tables import governed
-from tests.jobs.governance.living import WHOLE, Town
+from tests.jobs.governance.living import WHOLE, Town, proof
 
 
 def test_every_object_that_only_a_person_may_decide_about_is_counted(tmp_path: Path) -> None:
@@ -33,6 +33,21 @@ def test_what_was_decided_waits_no_longer(tmp_path: Path) -> None:
     before = town.user.figures()["for_a_person"]["count"]
     town.user.decide("cognition", "c", "verify", "passed", reason="seen", evidence_refs=["ev_2"])
 
+    assert (before, town.user.figures()["for_a_person"]) == (1, {"count": 0, "first": []})
+    town.scheduler.close()
+
+
+def test_what_is_at_its_end_waits_for_no_decision(tmp_path: Path) -> None:
+    town = Town(tmp_path)
+    town.open_gates()
+    soon = {**WHOLE, "expires_at": "2026-02-22T00:00:00Z"}
+    town.user.create("cognition", "c", **soon, status="stale", unknown_type="multipath", risk_tier="high")
+    before = town.user.figures()["for_a_person"]["count"]
+    job = town.pulled(20)
+    town.scheduler.objects.settle(job["job_id"], **proof(job))
+
+    archived = town.user.show("cognition", "c")["object"]
+    assert (archived["status"], archived["decision_mode"], archived["next_action"]) == ("archived", "escalate", None)
     assert (before, town.user.figures()["for_a_person"]) == (1, {"count": 0, "first": []})
     town.scheduler.close()
 

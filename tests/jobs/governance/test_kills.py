@@ -1,7 +1,7 @@
 """Workers die at any moment, gates turn at any moment: budgets hold, and nothing passes a gate that is shut."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import product
 from pathlib import Path
 from random import Random
@@ -10,7 +10,7 @@ from threading import Thread
 import pytest
 
 from tests.jobs.crashing import SharedClock, forked, scheduler
-from tests.jobs.governance.dying import Dead, Worker, die, drop, entries, wrongs
+from tests.jobs.governance.dying import FINDINGS, Dead, Worker, die, drop, entries, wrongs
 from tests.jobs.governance.living import GATES, WHOLE, Town
 
 UNSURE = {**WHOLE, "status": "needs_revalidate", "epistemic_state": "uncertain"}
@@ -18,13 +18,14 @@ SHUT = [
     ("persona_conflict_gate", "block"), ("risk_gate", "block"), ("risk_gate", "limit"), ("cognition_gate", "block"),
     ("cognition_gate", "degrade"), ("social_gate", "block"), ("social_gate", "defer"),
 ]  # fmt: skip
-Round = Callable[[Path, SharedClock, str, float], None]
+Round = Callable[[Path, SharedClock, str, float, Sequence[str]], None]
 
 
-def _in_threads(folder: Path, clock: SharedClock, seed: str, luck: float) -> None:
+def _in_threads(folder: Path, clock: SharedClock, seed: str, luck: float, findings: Sequence[str]) -> None:
     with scheduler(folder, clock=clock) as client:
         threads = [
-            Thread(target=_until_dead, args=(Worker(client, folder, f"{seed}-{n}", drop, luck),)) for n in range(8)
+            Thread(target=_until_dead, args=(Worker(client, folder, f"{seed}-{n}", drop, luck, findings),))
+            for n in range(8)
         ]
         for thread in threads:
             thread.start()
@@ -39,10 +40,10 @@ def _until_dead(worker: Worker) -> None:
         return
 
 
-def _in_processes(folder: Path, clock: SharedClock, seed: str, luck: float) -> None:
+def _in_processes(folder: Path, clock: SharedClock, seed: str, luck: float, findings: Sequence[str]) -> None:
     def work(n: int) -> None:
         with scheduler(folder, clock=clock) as client:
-            Worker(client, folder, f"{seed}-{n}", die, luck).run()
+            Worker(client, folder, f"{seed}-{n}", die, luck, findings).run()
 
     children = [forked(lambda n=n: work(n)) for n in range(4)]  # type: ignore[misc]
     codes = [os.waitpid(child, 0)[1] for child in children]
@@ -67,7 +68,8 @@ def test_ten_due_verifications_and_dying_workers_enter_the_verifier_no_more_than
             job = {"object_type": "cognition", "object_id": "cg", "action": "verify", "max_attempts": 100}
             client.enqueue(**job, idempotency_key=f"{n}")
     for part in range(4):
-        play(tmp_path, clock, f"{seed}{part}", 0.3)
+        # Any other finding makes it another object: supported, or of a kind that can be known.
+        play(tmp_path, clock, f"{seed}{part}", 0.3, ("inconclusive",))
         clock.pass_by(61)
 
     assert 1 <= sum(entries(tmp_path).values()) <= most
@@ -101,10 +103,10 @@ def _lived_through(play: Round, seed: int, parts: int, folder: Path) -> None:
         turning = Thread(target=_turn, args=(folder, clock, Random(f"{seed} {part}")))
         if play is _in_threads:  # a process is forked from one that has no other thread
             turning.start()
-            play(folder, clock, f"{seed}-{part}", 0.05)
+            play(folder, clock, f"{seed}-{part}", 0.05, FINDINGS)
             turning.join()
         else:
-            play(folder, clock, f"{seed}-{part}", 0.05)
+            play(folder, clock, f"{seed}-{part}", 0.05, FINDINGS)
             _turn(folder, clock, Random(f"{seed} {part}"))
         clock.pass_by(random.choice((61, 3601, 86_400, 86_400, 3 * 86_400)))
 

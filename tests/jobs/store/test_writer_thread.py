@@ -39,7 +39,7 @@ def serving() -> Iterator[Serving]:
 
 
 def call(name: str, *, own: bool = False) -> Call[Any]:
-    return Call(lambda _: None, {"name": name}, own=own)
+    return Call(lambda _: None, {"name": name}, effect=(lambda _: None) if own else None)
 
 
 def queued(serving: Serving, *calls: Call[Any]) -> list[threading.Thread]:

@@ -59,6 +59,7 @@ def test_without_entries_there_is_nothing_to_do(client: Virtual) -> None:
 
 
 def test_the_thread_enqueues_and_ends(client: Virtual) -> None:
+    client.clock.pass_by(3590)
     recurrences = Recurrences(client.calls, [HOURLY])
     recurrences.start()
     reply = client.calls.pull({"worker_id": "w1", "now": "2026-02-20T13:00:00Z", "wait_ms": 20_000})

@@ -8,13 +8,15 @@ from typing import Any
 import pytest
 
 from pendula.jobs import JobRefused, Policy
+from pendula.jobs.settings_file import with_words
 from pendula.jobs.store.protocol import StatementRefused
 from pendula.jobs.upkeep.verification import check
 from pendula.jobs.worker.effects import Transaction, once
-from pendula.jobs.worker.handlers import Context, Done
+from pendula.jobs.worker.handlers import Context, Done, Handlers
 from pendula.jobs.worker.leases import LeaseGone
 from pendula.kernel.canonical import Json
 from pendula.kernel.errors import NotCanonical
+from tests.docs.running import blocks_of
 from tests.jobs.stores import opened
 from tests.jobs.workers import MEMORY, Virtual, close_all, decays, virtual, worked
 
@@ -366,3 +368,67 @@ def test_the_state_change_of_an_ack_names_its_job(client: Virtual) -> None:
 
     [event] = client.audit(event_type="state_transition")["events"]
     assert event["evidence_refs"] == [f"scheduler_job:{job['job_id']}"]
+
+
+# Again and again, on one object
+
+
+@pytest.mark.req("JOB-POL-4", "JOB-ACK-11")
+def test_later_jobs_change_an_object_that_has_a_state_already(client: Virtual) -> None:
+    states = ["fresh", "fading", "fading", None, "gone"]
+    for number, state in enumerate(states):
+        client.enqueue(**MEMORY, idempotency_key=f"k{number}")
+        job = pulled(client)
+        once(client.calls, job, lambda tx, state=state: tx.change_object("a day has passed", state=state).state)  # type: ignore[misc]
+        client.ack(job["job_id"], result="succeeded")
+        assert client.object("memory", "mem_1")["state"] == state
+
+    assert client.object("memory", "mem_1")["version"] == 4, "the same state again is no change"
+    assert check(client.calls.store) == []
+
+
+def test_a_governed_object_refuses_the_change_of_an_effect_whatever_state_it_has(client: Virtual) -> None:
+    client.objects.create("memory", "mem_1", evidence_refs=["ev_1"])
+    client.enqueue(**MEMORY)
+    job = next(job for job in client.pull(worker_id="w1")["jobs"] if job["action"] == "decay")
+
+    for state in ("stale", None):
+        with pytest.raises(JobRefused) as refused:
+            once(client.calls, job, lambda tx, state=state: tx.change_object("by hand", state=state).state)  # type: ignore[misc]
+        assert refused.value.code == "object_governed"
+
+
+def defined_in(page: str, name: str) -> dict[str, Any]:
+    """The names that the block of a page defines which defines `name`, without what the block does with them."""
+    [block] = [block for block in blocks_of(Path(page)) if f"def {name}(" in block.text and block.language == "python"]
+    defined: dict[str, Any] = {}
+    exec(block.text.partition("\nwith ")[0], defined)  # noqa: S102
+    return defined
+
+
+def test_the_reminder_of_the_readme_runs_every_week(tmp_path: Path) -> None:
+    remind = defined_in("README.md", "remind")["remind"]
+    client = virtual(tmp_path, with_words(Policy(), ["invoice"], ["remind"]))
+    client.defer("invoice", "2026-117", "remind")
+
+    for _ in range(4):
+        assert worked(client, Handlers([remind]), 1).tally.succeeded == 1
+        client.clock.pass_by(7 * 86_400)
+
+    assert [job["status"] for job in client.list()["jobs"]] == ["queued", *["succeeded"] * 4]
+    weeks = [job["run_at"][:10] for job in client.list()["jobs"]]
+    assert weeks == ["2026-03-20", "2026-03-13", "2026-03-06", "2026-02-27", "2026-02-20"]
+    assert client.object("invoice", "2026-117")["state"] == "reminded"
+    close_all()
+
+
+def test_the_effect_of_the_how_to_is_applied_for_a_second_job_of_the_object(client: Virtual) -> None:
+    decay = defined_in("docs/how-to/write-a-handler.md", "fade")["decay"]
+    for number in range(2):
+        client.enqueue(**MEMORY, idempotency_key=f"week {number}")
+        worked(client, Handlers([decay]), 2)
+
+    assert [job["status"] for job in client.list()["jobs"]] == ["succeeded", "succeeded"]
+    faded = client.calls.store.write(lambda tx: tx.execute("SELECT memory, fence FROM faded"))
+    assert faded == [("mem_1", 1), ("mem_1", 1)]
+    assert client.object("memory", "mem_1")["state"] == "stale"

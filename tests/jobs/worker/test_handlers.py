@@ -274,6 +274,47 @@ def test_retry_after_says_when(tmp_path: Path) -> None:
     assert parse_utc(job["run_at"]) - parse_utc(enqueued["run_at"]) == 77_500_000
 
 
+@pytest.mark.req("JOB-FAIL-5", "JOB-WRK-7")
+@pytest.mark.parametrize("limited", [None, 60])
+def test_a_handler_has_pauses_of_its_own_and_the_last_one_repeats(tmp_path: Path, limited: float | None) -> None:
+    client = virtual(tmp_path, Policy(min_retry_gap_sec=0))
+    client.enqueue(**MEMORY, max_attempts=10)
+
+    @handler("memory", "decay", timeout_sec=limited, backoff=(7, 20.5))
+    def fails(context: Context) -> None:
+        if context.job["attempt"] == 3:
+            raise RetryAfter(99)
+        raise ValueError("not yet")
+
+    pauses = []
+    for _ in range(5):
+        before = parse_utc(only(client)["run_at"])
+        client.clock.now = max(client.clock.now, before)
+        worked(client, Handlers([fails]), 1)
+        pauses.append((parse_utc(only(client)["run_at"]) - before) / 1_000_000)
+
+    assert pauses == [7, 20.5, 20.5, 99, 20.5]
+
+
+def test_a_failure_for_good_has_no_pause(tmp_path: Path) -> None:
+    client = virtual(tmp_path)
+    client.enqueue(**MEMORY)
+
+    @handler("memory", "decay", backoff=[5])
+    def refuses(context: Context) -> None:
+        raise PermanentError("there is no such thing")
+
+    worked(client, Handlers([refuses]), 1)
+
+    assert only(client)["status"] == "failed"
+
+
+@pytest.mark.parametrize("backoff", [(-1,), (1, 1e12), (float("nan"),)])
+def test_pauses_that_cannot_be_waited_are_refused(backoff: tuple[float, ...]) -> None:
+    with pytest.raises(HandlersUnusable, match="backoff"):
+        handler("memory", "decay", backoff=backoff)
+
+
 @pytest.mark.parametrize("seconds", [-1.0, 1e12, float("nan"), float("inf")])
 def test_a_senseless_retry_after_is_an_ordinary_failure(tmp_path: Path, seconds: float) -> None:
     client = virtual(tmp_path)

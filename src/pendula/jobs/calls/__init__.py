@@ -9,6 +9,7 @@ finish      deliveries end: ack with the object's next time and the follow-up, f
 operate     the other calls on jobs: renew, release; cancel and requeue, one or all that fit
 filters     which jobs a list, a count or a call on many is about
 plans       time plans: put, pause, resume, run now, remove; their next occurrence
+set_time    the store's time set by a person, and what a wrong clock did undone
 queries     the calls that only read: show, list, count, history, trail, objects, metrics
 past        the queue and the objects as they were after an event
 signs       workers' signs of life: their counters, with their age

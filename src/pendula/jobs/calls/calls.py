@@ -9,7 +9,8 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from pendula.jobs.calls import enqueue, finish, operate, plans, pull, signs
+from pendula.jobs.background import Bell
+from pendula.jobs.calls import enqueue, finish, operate, plans, pull, set_time, signs
 from pendula.jobs.calls.enqueue import Rejected, Stored
 from pendula.jobs.calls.filters import CANCELLABLE, REVIVABLE, read_step
 from pendula.jobs.calls.pull import Pulled, Writes
@@ -17,7 +18,7 @@ from pendula.jobs.calls.replies import LOCAL, Answer, Body, Caller, Reply
 from pendula.jobs.model import SYSTEM, Actor, Policy, Refused
 from pendula.jobs.request_reading import Faults
 from pendula.jobs.requests import Enqueue, Pull, read_cancel, read_enqueue, read_pull, read_requeue
-from pendula.jobs.store.protocol import Reader, Store, WorkerRow, Writer
+from pendula.jobs.store.protocol import EnqueueWriter, Reader, Store, WorkerRow, Writer
 
 T = TypeVar("T")
 
@@ -36,6 +37,7 @@ class Calls:
         clock: Callable[[], int],
         tokens: Callable[[], str] = lambda: "lt_" + token_hex(16),
     ) -> None:
+        self._machine = clock
         self.store = store
         self.policy = policy
         self.clock: Callable[[], int] = lambda: store.now(clock)
@@ -64,7 +66,7 @@ class Calls:
         except Rejected as rejected:
             return batch.refusal(rejected.stored)
 
-    def store_in(self, tx: Writer, request: Enqueue, actor: Actor, now: int | None = None) -> Stored:
+    def store_in(self, tx: EnqueueWriter, request: Enqueue, actor: Actor, now: int | None = None) -> Stored:
         """Enqueue within somebody's transaction, at the time it goes by."""
         return enqueue.store_all(tx, [request], actor, self.clock() if now is None else now)[0]
 
@@ -78,14 +80,18 @@ class Calls:
         if isinstance(request, Faults):
             return request.refusal()
         until = now + request.wait_ms * 1000
-        while True:
-            seen = self._writes.count
-            pulled = self._pull(request, caller)
-            now = self.clock()
-            if pulled.jobs or pulled.reclaimed or now >= until:
-                return pulled.reply()
-            coming = self.store.read(lambda look: look.next_time())
-            self._writes.wait(seen, pull.seconds_to_wait(request, coming, now, until))
+        bell = Bell()
+        try:
+            self._writes.join(bell)
+            while True:
+                pulled = self._pull(request, caller)
+                now = self.clock()
+                if pulled.jobs or pulled.reclaimed or now >= until:
+                    return pulled.reply()
+                coming = self.store.read(lambda look: look.next_time())
+                bell.wait(max(pull.seconds_to_wait(request, coming, now, until), pull.LEAST_SECONDS))
+        finally:
+            self._writes.leave(bell)
 
     def _pull(self, request: Pull, caller: Caller) -> Pulled:
         """What is due now. A transaction takes back only so many leases; there are as many as it needs."""
@@ -114,7 +120,7 @@ class Calls:
         now = self.clock()
         due_by = now if request.now is None else request.now
         # Those aside count where this policy does not keep them there.
-        kept_aside = self.policy.one_running_per_object or not look.anything_aside()
+        kept_aside = self.policy.one_running_per_object or not look.anything_aside(needlessly=True)
         return not kept_aside or look.anything_to_pull(due_by, now, request)
 
     def reclaim(self, wanted: Callable[[], bool] = lambda: True) -> int:
@@ -186,7 +192,7 @@ class Calls:
     def resume_plan(self, name: str, body: Body, caller: Caller = LOCAL) -> Answer:
         return self._write(lambda tx: plans.resume(tx, name, body, self.policy, caller.actor, self.clock()), caller)
 
-    def run_plan(self, name: str, body: Body, caller: Caller = LOCAL) -> Answer:
+    def run_now(self, name: str, body: Body, caller: Caller = LOCAL) -> Answer:
         return self._write(lambda tx: plans.run_now(tx, name, body, self.policy, caller.actor, self.clock()), caller)
 
     def remove_plan(self, name: str, body: Body, caller: Caller = LOCAL) -> Answer:
@@ -195,6 +201,16 @@ class Calls:
     def change_plans(self, work: Callable[[Writer, int], T]) -> T:
         """What the upkeep of plans does, in one transaction at its time."""
         return self._write(lambda tx: work(tx, self.clock()), Caller(SYSTEM))
+
+    def set_time(self, body: Body, caller: Caller = LOCAL) -> Answer:
+        """A person says that the clock of this process is right: the store's time follows it, also back."""
+        actor = caller.actor
+
+        def work(tx: Writer) -> Answer:
+            right = self._machine()
+            return set_time.set_time(tx, body, self.policy, actor, right, max(right, tx.latest_time()))
+
+        return self._write(work, caller)
 
     # Workers
 

@@ -12,14 +12,14 @@ from pendula.jobs.model import BATCH_MOST, Actor, Code, Job, Policy, Refused, in
 from pendula.jobs.objects.governed import VERIFICATIONS
 from pendula.jobs.request_reading import Faults
 from pendula.jobs.requests import Enqueue, read_enqueue
-from pendula.jobs.store.protocol import Writer
+from pendula.jobs.store.protocol import EnqueueWriter
 from pendula.kernel.canonical import Json
 
 FAULTS_SHOWN = 3  # entries of a batch that its refusal tells of; all are in its details
 Stored = tuple[Job, bool] | Refused  # a job and whether it was there before, or why there is none
 
 
-def store_all(tx: Writer, requests: Sequence[Enqueue], actor: Actor, now: int) -> list[Stored]:
+def store_all(tx: EnqueueWriter, requests: Sequence[Enqueue], actor: Actor, now: int) -> list[Stored]:
     """What became of each request; first all at once, one by one where a key is taken."""
     closed = _closed(tx, requests)
     if not closed and (made := _all_new(tx, requests, actor, now)) is not None:
@@ -49,7 +49,7 @@ def store_all(tx: Writer, requests: Sequence[Enqueue], actor: Actor, now: int) -
     return found
 
 
-def _closed(tx: Writer, requests: Sequence[Enqueue]) -> set[tuple[str, str]]:
+def _closed(tx: EnqueueWriter, requests: Sequence[Enqueue]) -> set[tuple[str, str]]:
     """Objects among these that nobody may verify any more; asked only where somebody wants to."""
     about = [(one.object_type, one.object_id) for one in requests if one.action in VERIFICATIONS]
     return tx.closed_among(about) if about else set()
@@ -61,7 +61,7 @@ def _verification_closed(request: Enqueue) -> Refused:
     return Refused(Code.ONTIC_VERIFICATION_CLOSED, message, details)
 
 
-def _all_new(tx: Writer, requests: Sequence[Enqueue], actor: Actor, now: int) -> list[Job] | None:
+def _all_new(tx: EnqueueWriter, requests: Sequence[Enqueue], actor: Actor, now: int) -> list[Job] | None:
     """The common case: nothing is taken, nothing lies in the past, nobody asks what else is there."""
     if any(request.unique or (request.run_at is not None and request.run_at < now) for request in requests):
         return None
@@ -114,7 +114,7 @@ class Batch(Struct, frozen=True):
     def good(self) -> list[Enqueue]:
         return [one for one in self.read if isinstance(one, Enqueue)]
 
-    def store(self, tx: Writer, actor: Actor, now: int) -> list[Stored]:
+    def store(self, tx: EnqueueWriter, actor: Actor, now: int) -> list[Stored]:
         """What became of the good ones. Raises `Rejected` where one fault spoils them all."""
         good = self.good
         stored = store_all(tx, good, actor, now)

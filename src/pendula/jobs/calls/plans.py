@@ -148,6 +148,15 @@ def keep_next(tx: Writer, plan: Plan, policy: Policy, now: int) -> Plan:
     return after
 
 
+def plan_again(tx: Writer, plan: Plan, policy: Policy, actor: Actor, now: int) -> bool:
+    """Whether the plan had an occurrence that is not its next one by now; it is taken back, and that one stored."""
+    if plan.occurs_at is None or plan.occurs_at == plan.next_after(now):
+        return False
+    _take_back(tx, plan, "the time of the store was set right", actor, now)
+    keep_next(tx, replace(plan, occurs_at=None, job_id=None), policy, now)
+    return True
+
+
 # Inside
 
 

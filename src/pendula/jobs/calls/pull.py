@@ -1,14 +1,15 @@
 """Jobs go out: due ones to a worker, under a lease; before that, those whose lease ran out come back."""
 
-import threading
 from collections.abc import Callable, Iterable
 
 from msgspec import Struct
 
 from pendula.jobs import decide
+from pendula.jobs.background import Bell
 from pendula.jobs.calls.finish import carry_out
 from pendula.jobs.calls.replies import Reply, unreadable
 from pendula.jobs.model import SECOND, SYSTEM, Actor, Job, Policy, PullOrder, job_json
+from pendula.jobs.objects.governed import VERIFICATIONS
 from pendula.jobs.ordering import ASIDE_MOST, Busy, weighted
 from pendula.jobs.requests import Pull
 from pendula.jobs.store.protocol import Writer
@@ -53,11 +54,13 @@ def give_due(tx: Writer, request: Pull, policy: Policy, now: int, tokens: Callab
     if not policy.one_running_per_object:
         tx.bring_back(ASIDE_MOST)
     given = []
-    busy = Busy(tx.running_objects()) if policy.one_running_per_object else None
+    fences_from: int | None = None  # asked for with the first job
+    busy = _busy(tx, policy)
     for job in tx.due(request, due_by, _order(policy, busy)):
         token = tokens()
+        fences_from = tx.fences_from() if fences_from is None else fences_from
         try:
-            done = decide.deliver(job, request.worker_id, decide.hashed(token), now, lease_us)
+            done = decide.deliver(job, request.worker_id, decide.hashed(token), now, lease_us, fences_from)
             after = tx.change(job, done.job, done.touched, done.reason, worker)
             given.append(job_json(after, token))
         except (IndexError, TypeError, InputRefused) as trouble:
@@ -65,6 +68,21 @@ def give_due(tx: Writer, request: Pull, policy: Policy, now: int, tokens: Callab
     if busy is not None and busy.aside:
         tx.set_aside(busy.aside)
     return Pulled(due_by, given, reclaimed, cut_short=busy is not None and busy.is_full and not given)
+
+
+def _busy(tx: Writer, policy: Policy) -> Busy | None:
+    """What must not run beside what runs: any job of an object, or a second verification of a governed one.
+
+    Each verification takes a unit of the object's budget, and all but the first to finish would end in a conflict.
+    """
+    if policy.one_running_per_object:
+        return Busy(tx.running_objects())
+    if not tx.any_governed():
+        return None
+    return Busy(
+        tx.running_objects(VERIFICATIONS),
+        lambda job: job.action in VERIFICATIONS and tx.is_governed(job.object_type, job.object_id),
+    )
 
 
 def reclaim(tx: Writer, policy: Policy, now: int) -> int:
@@ -83,22 +101,21 @@ def _order(policy: Policy, busy: Busy | None) -> Callable[[Iterable[Job], int], 
 
 
 class Writes:
-    """How often this process wrote, so that pulls that wait look again at once."""
+    """Wakes pulls that wait when this process wrote. There is no lock that an interrupt could leave held."""
 
     def __init__(self) -> None:
-        self.count = 0
-        self._changed = threading.Condition()
+        self._bells: dict[Bell, None] = {}
 
     def tell(self) -> None:
-        with self._changed:
-            self.count += 1
-            self._changed.notify_all()
+        for bell in tuple(self._bells):
+            bell.ring()
 
-    def wait(self, seen: int, seconds: float) -> None:
-        """Until there are more than `seen`, no longer than so many seconds."""
-        with self._changed:
-            if self.count == seen:
-                self._changed.wait(max(seconds, LEAST_SECONDS))
+    def join(self, bell: Bell) -> None:
+        """Ring this bell at every write from here on."""
+        self._bells[bell] = None
+
+    def leave(self, bell: Bell) -> None:
+        self._bells.pop(bell, None)
 
 
 def seconds_to_wait(request: Pull, coming: int | None, now: int, until: int) -> float:

@@ -11,6 +11,7 @@ from pendula.jobs.calls.replies import Answer, Reply, not_found, shown_job, utc_
 from pendula.jobs.ids import seq_of
 from pendula.jobs.model import SECOND, Code, Policy, Priority, Refused, Status, exact
 from pendula.jobs.request_reading import BodyReader, Faults
+from pendula.jobs.requests import OBJECT_ID_MOST
 from pendula.jobs.store.protocol import AuditListing, Figures, Store, StoreUnusable, Unhandled
 from pendula.kernel.canonical import Json, decode
 from pendula.kernel.errors import InputRefused
@@ -20,6 +21,8 @@ WORKERS_SHOWN = 100  # the last heard of
 WINDOW_DEFAULT, WINDOW_LEAST, WINDOW_MOST = 3600, 60, 604_800
 EVENT_TYPES = ("scheduler_job", "state_transition", "decision_gate", "rollback", "investigation", "policy_override")
 
+CURSOR_MOST = 18
+ALERTS = frozenset(["cursor", "limit"])
 AUDIT = frozenset(["object_type", "object_id", "job_id", "event_type", "after", "limit"])
 
 
@@ -86,7 +89,7 @@ def trail(store: Store, policy: Policy, query: Mapping[str, Any]) -> Answer:
         limit=limit + 1,
         after=number or 0,
         object_type=body.word("object_type", kinds),
-        object_id=body.text("object_id", 200),
+        object_id=body.text("object_id", OBJECT_ID_MOST),
         job_seq=seq,
         event_type=body.word("event_type", EVENT_TYPES),
     )
@@ -98,6 +101,21 @@ def trail(store: Store, policy: Policy, query: Mapping[str, Any]) -> Answer:
     events: list[Json] = [event_in(row) for row in rows[:limit]]
     cursor = events[-1]["id"] if len(rows) > limit else None  # type: ignore[index,call-overload]
     return Reply(200, {"events": events, "next_cursor": cursor})
+
+
+def alerts(store: Store, query: Mapping[str, Any]) -> Answer:
+    """Alerts, newest first, delivered or not; `next_cursor` goes into `cursor`."""
+    body = BodyReader(query, ALERTS)
+    limit = body.integer("limit", 1, LIST_MOST, Code.INVALID_LIMIT) or LIST_DEFAULT
+    cursor = body.text("cursor", CURSOR_MOST) if body.has("cursor") else None
+    if cursor is not None and not (cursor.isascii() and cursor.isdecimal()):
+        body.bad("cursor", allowed="the next_cursor of the page before")
+    if body.faults.found:
+        return body.faults.refusal()
+    before = None if cursor is None else int(cursor)
+    found = store.read(lambda look: look.alerts(before, limit + 1))
+    page: list[Json] = [{**alert, "delivered_at": utc_or_null(at)} for _, alert, at in found[:limit]]
+    return Reply(200, {"alerts": page, "next_cursor": str(found[limit - 1][0]) if len(found) > limit else None})
 
 
 def shown_object(store: Store, object_type: str, object_id: str) -> Answer:

@@ -12,6 +12,7 @@ from msgspec import Struct
 from pendula.jobs.calls.replies import Answer, Reply, not_found
 from pendula.jobs.decide import OUTCOME_CANCELLED
 from pendula.jobs.model import MILLION, SECOND, Job, Policy, PullOrder, Status, progress_json
+from pendula.jobs.objects.governed import VERIFICATIONS
 from pendula.jobs.store.protocol import AuditListing, Reader, Store, Unhandled, WorkerRow
 from pendula.kernel.canonical import Json, decode
 from pendula.kernel.time import format_utc
@@ -161,14 +162,15 @@ def later(case: Case) -> Because | None:
 
 
 def object_is_busy(case: Case) -> Because | None:
+    job, actions = case.job, frozenset[str]()
     if not case.policy.one_running_per_object:
-        return None
-    other = case.look.running_on(case.job.object_type, case.job.object_id)
+        if job.action not in VERIFICATIONS or case.look.governance.governed(job.object_type, job.object_id) is None:
+            return None
+        actions = VERIFICATIONS
+    other = case.look.running_on(job.object_type, job.object_id, actions)
     if other is None:
         return None
-    sentence = (
-        f"waits for its object: {other.job_id} runs on {case.job.object_type} {case.job.object_id} at {other.worker_id}"
-    )
+    sentence = f"waits for its object: {other.job_id} runs on {job.object_type} {job.object_id} at {other.worker_id}"
     return Because("waits_for_object", sentence, {"running_job_id": other.job_id, "worker_id": other.worker_id})
 
 

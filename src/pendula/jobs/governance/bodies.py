@@ -12,10 +12,11 @@ from pendula.jobs.objects.endings import Verdict
 from pendula.jobs.objects.gates import EVERYTHING, VERDICTS
 from pendula.jobs.objects.governed import Impact, Mode, Risk, Unknown
 from pendula.jobs.request_reading import BodyReader, Faults
+from pendula.jobs.requests import OBJECT_ID_MOST
 from pendula.kernel.time import format_utc
 
-OBJECT_ID_MOST, REF_MOST, REFS_MOST, REASON_MOST = 200, 300, 100, 1000
-PLACE_MOST, SCOPE_MOST, BUDGET_MOST, VERSION_MOST, NUMBER_MOST = 130, 270, 1000, 2**53, 1000
+REF_MOST, REFS_MOST, REASON_MOST = 600, 100, 1000
+PLACE_MOST, SCOPE_MOST, BUDGET_MOST, VERSION_MOST, NUMBER_MOST = 130, 600, 1000, 2**53, 1000
 GATE_MOST = 64
 PAGE_DEFAULT, PAGE_MOST = 100, 1000
 WEIGHT_DIGITS = 28

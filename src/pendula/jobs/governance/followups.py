@@ -5,6 +5,7 @@ What somebody asked for beside it is theirs, and stays.
 
 from pendula.jobs import decide
 from pendula.jobs.calls.finish import FOLLOWUP, enqueue_next
+from pendula.jobs.decide import SUPERSEDED
 from pendula.jobs.model import Actor, Job, Policy, Status
 from pendula.jobs.objects.governed import Governed
 from pendula.jobs.requests import Enqueue
@@ -22,7 +23,7 @@ def follow_up(
         instead = "nothing is left to do" if following is None else f"{following} comes instead"
         for waiting in waiting_jobs(tx, before):
             if waiting.job_id != following and stands_for(before, waiting):
-                give_up(tx, waiting, f"superseded: {instead}", actor, after.updated_at)
+                give_up(tx, waiting, f"{SUPERSEDED}{instead}", actor, after.updated_at)
                 tx.governance.count("superseded", after.object_type)
     return following
 

@@ -1,6 +1,6 @@
 """What the scheduler needs of a store: one transaction at a time, in which jobs are found, changed and written down."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from msgspec import Struct
@@ -27,6 +27,13 @@ class StoreUnusable(WorldBroken):
     """The file is not a store of ours, or the disk does not let us use it."""
 
     code = "store_unusable"
+
+
+class FilesClosed(StoreUnusable):
+    """Something in this process closed the files of the store behind its back; only a new process can use it.
+
+    Facts: `path`.
+    """
 
 
 class StoreReadOnly(WorldBroken):
@@ -152,6 +159,10 @@ class Reader(Protocol):
         """Learn the latest time that anybody stored: from here on the store's time is not before it."""
         ...
 
+    def latest_time(self) -> int:
+        """The latest time that any event has; 0 where there is none."""
+        ...
+
     def job(self, job_id: str) -> Job | None: ...
 
     def jobs(self, listing: Listing) -> list[Job]: ...
@@ -184,8 +195,10 @@ class Reader(Protocol):
 
     def anything_expired(self, now: int) -> bool: ...
 
-    def anything_aside(self) -> bool:
-        """Whether jobs stand aside until their object is free."""
+    def anything_aside(self, *, needlessly: bool = False) -> bool:
+        """Whether jobs stand aside until their object is free; with `needlessly`, others than verifications of governed
+        objects.
+        """
         ...
 
     def over(self, status: Status, before: int, limit: int) -> list[Job]:
@@ -202,6 +215,10 @@ class Reader(Protocol):
 
     def alerts_waiting(self, after: int, limit: int) -> list[tuple[int, Any]]:
         """Alerts that were not delivered yet, with their numbers, from the one after number `after` on."""
+        ...
+
+    def alerts(self, before: int | None, limit: int) -> list[tuple[int, Any, int | None]]:
+        """Alerts, the newest first: the number, what it says, and when every sink had taken it."""
         ...
 
     def next_time(self) -> int | None:
@@ -222,26 +239,19 @@ class Reader(Protocol):
         """How many jobs go before a due one, counted up to `most`."""
         ...
 
-    def running_on(self, object_type: str, object_id: str) -> Job | None:
-        """A job of the object that is running."""
+    def running_on(self, object_type: str, object_id: str, actions: Collection[str] = ()) -> Job | None:
+        """A job of the object that is running; of one of these actions, where there are any."""
         ...
 
     @property
     def governance(self) -> GovernedReading: ...
 
 
-class Writer(Reader, Protocol):
-    """One caller's part of a transaction. Everything it does is done when it returns, or nothing is."""
-
-    @property
-    def governance(self) -> GovernedWriting: ...
+class EnqueueWriter(Protocol):
+    """What it takes to enqueue within a transaction."""
 
     def closed_among(self, about: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
         """Which of these objects nobody may verify any more."""
-        ...
-
-    def governance_event(self, event: GovernanceEvent, actor: Actor, at: int) -> str:
-        """Tell in the trail what governance did; gives the event's id."""
         ...
 
     def by_keys(self, keys: Sequence[str]) -> dict[str, Job]: ...
@@ -256,43 +266,25 @@ class Writer(Reader, Protocol):
 
     def any_used(self) -> bool: ...
 
-    def expect(self, job_ids: Sequence[str]) -> None:
-        """These jobs and their objects will be asked for: read them all at once."""
-        ...
-
-    def event_about(self, n: int, job: Job) -> bool: ...
-
-    def next_event_id(self) -> str: ...
-
-    def running_objects(self) -> set[tuple[str, str]]: ...
-
     def next_seq(self) -> int: ...
 
     def insert(self, jobs: Sequence[Job], actor: Actor) -> bool:
         """Add jobs with their events; False, and nothing added, when a key among them is taken."""
         ...
 
-    def change(self, before: Job, after: Job, touched: tuple[str, ...], reason: str, actor: Actor) -> Job:
-        """Replace a job and write its event, whose id was `next_event_id` before."""
+
+class EffectWriter(EnqueueWriter, Protocol):
+    """What an effect reaches of its transaction."""
+
+    def job(self, job_id: str) -> Job | None: ...
+
+    def object(self, object_type: str, object_id: str) -> ObjectRow | None: ...
+
+    def is_governed(self, object_type: str, object_id: str) -> bool:
+        """Whether the object is under governance."""
         ...
 
-    def touch(self, job: Job) -> None:
-        """Replace a job without an event: a renewal."""
-        ...
-
-    def due(self, pull: Pull, due_by: int, order: Callable[[Iterable[Job], int], list[Job]] | None) -> list[Job]: ...
-
-    def set_aside(self, jobs: Sequence[Job]) -> None:
-        """Due jobs whose object is busy: no pull finds them until a job of that object ends, or is cancelled."""
-        ...
-
-    def bring_back(self, limit: int) -> None:
-        """Let pulls find so many of those that stand aside, busy or not."""
-        ...
-
-    def expired(self, now: int, limit: int) -> list[Job]:
-        """Jobs whose lease has run out, the first ones first."""
-        ...
+    def effect(self, key: str) -> Effect | None: ...
 
     def put_object(self, row: ObjectRow) -> None: ...
 
@@ -308,9 +300,66 @@ class Writer(Reader, Protocol):
 
     def put_effect(self, effect: Effect) -> None: ...
 
-    def alert(self, alert_id: str, body: Json) -> None: ...
-
     def write_back(self, body: Json) -> None: ...
+
+    def execute(self, statement: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> list[tuple[Any, ...]]:
+        """A statement of the caller's own, on tables of its own; raises `StatementRefused` when it is faulty."""
+        ...
+
+
+class Writer(Reader, EffectWriter, Protocol):
+    """One caller's part of a transaction. Everything it does is done when it returns, or nothing is."""
+
+    @property
+    def governance(self) -> GovernedWriting: ...
+
+    def governance_event(self, event: GovernanceEvent, actor: Actor, at: int) -> str:
+        """Tell in the trail what governance did; gives the event's id."""
+        ...
+
+    def expect(self, job_ids: Sequence[str]) -> None:
+        """These jobs and their objects will be asked for: read them all at once."""
+        ...
+
+    def event_about(self, n: int, job: Job) -> bool: ...
+
+    def next_event_id(self) -> str: ...
+
+    def running_objects(self, actions: Collection[str] = ()) -> set[tuple[str, str]]:
+        """Objects of which a job runs; of one of these actions, where there are any."""
+        ...
+
+    def any_governed(self) -> bool:
+        """Whether any object is under governance."""
+        ...
+
+    def change(self, before: Job, after: Job, touched: tuple[str, ...], reason: str, actor: Actor) -> Job:
+        """Replace a job and write its event, whose id was `next_event_id` before."""
+        ...
+
+    def touch(self, job: Job) -> None:
+        """Replace a job without an event: a renewal."""
+        ...
+
+    def due(self, pull: Pull, due_by: int, order: Callable[[Iterable[Job], int], list[Job]] | None) -> list[Job]: ...
+
+    def fences_from(self) -> int:
+        """Fences of jobs up to this number go on beyond it; 0 where no copy was ever restored."""
+        ...
+
+    def set_aside(self, jobs: Sequence[Job]) -> None:
+        """Due jobs whose object is busy: no pull finds them until a job of that object ends, or is cancelled."""
+        ...
+
+    def bring_back(self, limit: int) -> None:
+        """Let pulls find so many of those that stand aside needlessly, busy or not."""
+        ...
+
+    def expired(self, now: int, limit: int) -> list[Job]:
+        """Jobs whose lease has run out, the first ones first."""
+        ...
+
+    def alert(self, alert_id: str, body: Json) -> None: ...
 
     def write_backs_taken(self, upto: int) -> None:
         """The object side has taken everything up to this number."""
@@ -318,10 +367,6 @@ class Writer(Reader, Protocol):
 
     def alerts_delivered(self, upto: int, at: int) -> None:
         """Every alert up to this number has been delivered."""
-        ...
-
-    def execute(self, statement: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> list[tuple[Any, ...]]:
-        """A statement of the caller's own, on tables of its own; raises `StatementRefused` when it is faulty."""
         ...
 
     def remove(self, jobs: Sequence[Job]) -> None:
@@ -334,6 +379,18 @@ class Writer(Reader, Protocol):
 
     def free(self, key: str, reason: str, actor: Actor, at: int) -> bool:
         """Let a used key be used again, with its event; False when it was not used."""
+        ...
+
+    def after(self, at: int) -> list[Job]:
+        """Jobs that were changed after this time, in the order of their enqueue."""
+        ...
+
+    def time_set(self, right: int) -> None:
+        """Bring every time of what has happened back to the right one; it is the store's time from here on."""
+        ...
+
+    def time_event(self, before: Fields, after: Fields, reason: str, actor: Actor, at: int) -> None:
+        """Write in the trail that a person set the time."""
         ...
 
     def put_plan(self, plan: Plan) -> None: ...
@@ -352,11 +409,14 @@ class Writer(Reader, Protocol):
 class Store(Protocol):
     """Where jobs are kept; safe for threads."""
 
-    def write(self, work: Callable[[Writer], T], *, metadata: Mapping[str, Json] | None = None, own: bool = False) -> T:
-        """Do `work` in a transaction and return when it is durable. Raises `StorageBusy`, and what `work` raises.
+    def write(self, work: Callable[[Writer], T], *, metadata: Mapping[str, Json] | None = None) -> T:
+        """Do `work` in a transaction and return when it is durable. Raises `StorageBusy`, and what `work` raises."""
+        ...
 
-        `own` is for work that runs foreign code: in the caller's thread, in a transaction that nobody shares, and only
-        for a bounded time (`EffectTooLong`). Inside of such work `write` raises `WriteInsideEffect`.
+    def write_effect(self, work: Callable[[EffectWriter], T]) -> T:
+        """As `write`, for work that runs user code: in the caller's thread, in a transaction of its own.
+
+        Raises `EffectTooLong` after a bounded time. Inside of such work `write` raises `WriteInsideEffect`.
         """
         ...
 

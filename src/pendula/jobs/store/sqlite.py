@@ -2,7 +2,8 @@
 
 Callers of `write` stand in line, and the one writer thread does the work of all who stand there in one transaction; all
 return when it is durable. Each caller's part is a savepoint of its own: what fails is undone, the rest goes on. A part
-that runs foreign code has a transaction of its own. A transaction that is gone is never taken for a committed one.
+that runs foreign code has a transaction of its own. A transaction that is gone is never taken for a committed one, nor
+is one in a file that no longer lies at its path: the store is unusable then, and opened again when a store lies there.
 """
 
 import os
@@ -11,12 +12,15 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pendula.jobs.model import Durability, StorageBusy
+from pendula.jobs.store.file.checkpoints import Checkpoints
+from pendula.jobs.store.file.copies import copy_database, is_copy, mark_copy
 from pendula.jobs.store.file.damage import any_text, damages
+from pendula.jobs.store.file.identity import FileIdentity
 from pendula.jobs.store.file.mounts import refuse_network
 from pendula.jobs.store.file.opening import (
     BUSY_SECONDS,
@@ -25,19 +29,21 @@ from pendula.jobs.store.file.opening import (
     bring_up_to_date,
     connect,
     connect_to_look,
+    has_version,
     is_busy,
     is_read_only,
     is_read_only_trouble,
     is_up_to_date,
     log,
+    make_file,
     migrations,
     statements,
 )
 from pendula.jobs.store.file.proof import WriteProof
 from pendula.jobs.store.file.schema import schema_faults
-from pendula.jobs.store.file.store_time import StoreTime
+from pendula.jobs.store.file.store_time import MachineTime, StoreTime
 from pendula.jobs.store.file.turnstile import Turnstile
-from pendula.jobs.store.protocol import Reader, StoreReadOnly, StoreUnusable, Writer
+from pendula.jobs.store.protocol import EffectWriter, FilesClosed, Reader, StoreReadOnly, StoreUnusable, Writer
 from pendula.jobs.store.tables.reader import SqliteReader
 from pendula.jobs.store.tables.writer import Kept, SqliteWriter
 from pendula.jobs.store.turn import Turn, refuse_inside
@@ -88,7 +94,8 @@ class SqliteStore:
         self._process = os.getpid()
         # The file itself, whatever links lead to it: all pass one turnstile, and know each other's effects.
         self._place = Path(os.path.realpath(self.path))
-        self.proof = WriteProof(self._place, durability)
+        self._named = self.path.absolute()  # links are followed again whenever the file is looked for
+        self._proof = WriteProof(durability)
         self._time = StoreTime()
         self._kept = Kept()
         self._using = threading.Lock()  # held while the connection that writes is used
@@ -97,13 +104,25 @@ class SqliteStore:
         self._stuck_until = 0.0
         self._turnstile: Turnstile | None = None
         self._read_only = False
+        self._identity: FileIdentity | None = None  # None where the file cannot be written, or was lost
+        self._former: FileIdentity | None = None  # of the file that was lost
+        self._lost = False
+        self._is_copy = False  # to which nothing was written yet
+        self._checkpoints = Checkpoints(self._place, self._connected)
+        self._checkpoint_pages = 0
         refuse_network(self._place.parent)
+        if not self._place.exists():
+            make_file(self._place)
         self._connection = self._opened()
         self._line = WriterThread(self._serve, self._is_closed)
 
-    def write(self, work: Callable[[Writer], T], *, metadata: Mapping[str, Json] | None = None, own: bool = False) -> T:
+    def write(self, work: Callable[[Writer], T], *, metadata: Mapping[str, Json] | None = None) -> T:
         self.check_may_write()
-        return self._line.ask(Call(work, metadata or NOTHING, own=own))
+        return self._line.ask(Call(work, metadata or NOTHING))
+
+    def write_effect(self, work: Callable[[EffectWriter], T]) -> T:
+        self.check_may_write()
+        return self._line.ask(Call(None, effect=work))
 
     def check_may_write(self) -> None:
         self._refuse_closed()
@@ -113,13 +132,20 @@ class SqliteStore:
     def now(self, clock: Callable[[], int]) -> int:
         return self._time.now(clock)
 
+    def hold_clock(self, machine: MachineTime) -> None:
+        """From here on a clock that is ahead of the boot's is refused."""
+        self._time.machine = machine
+
     def ahead_of(self, clock: Callable[[], int]) -> int:
         """By how many microseconds the store's time is ahead of the clock; 0 when it is not."""
         return self._time.ahead_of(clock)
 
     def joined(self, connection: sqlite3.Connection) -> SqliteWriter:
         """A writer within the transaction that somebody else has begun on this file."""
-        return SqliteWriter(connection, self._time)
+        writer = SqliteWriter(connection, self._time)
+        if is_copy(connection):
+            writer.begin_epoch(self._epoch())
+        return writer
 
     def read(self, look: Callable[[Reader], T], *, damaged: bool = False) -> T:
         self._refuse_closed()
@@ -133,10 +159,24 @@ class SqliteStore:
         except sqlite3.Error as trouble:
             raise self._trouble("cannot be read", trouble) from trouble
 
+    def check_writable(self) -> None:
+        """Raise what a call that writes would meet now; the proof costs a page, and is believed for some seconds."""
+        self._refuse_closed()
+        if not self.is_file_there() and not self._found_again():
+            raise self._lost_file()
+        self._proof.check(self._place)
+
+    def is_file_there(self) -> bool:
+        """Whether the file is still the one that was opened."""
+        identity = self._identity
+        return not self._lost and (identity is None or identity.is_same())
+
     def settings(self) -> dict[str, Json]:
         """What the connection that commits says of itself; not within an effect, which has it meanwhile."""
         refuse_inside(self._place, self._turn)
         with self._using:
+            if self._lost:
+                raise self._lost_file()
             synchronous = self._connection.execute("PRAGMA synchronous").fetchone()[0]
             mode = self._connection.execute("PRAGMA journal_mode").fetchone()[0]
         return {"synchronous": synchronous, "journal_mode": mode}
@@ -148,17 +188,10 @@ class SqliteStore:
             raise NotDurable("The store does not give full durability", **settings)
 
     def backup(self, target: str | Path, progress: Callable[[int, int], None] | None = None) -> None:
-        """A copy while others go on writing."""
+        """A copy while others go on writing, of one moment; it knows that it is a copy."""
         with self._reading() as connection, closing(self._new_copy(target)) as copy:
-            # Of one moment: outside of a transaction the copy would begin again with every write of another process.
-            connection.execute("BEGIN")
-            try:
-                connection.execute("SELECT 1 FROM sqlite_schema").fetchone()
-                connection.backup(
-                    copy, pages=256, progress=lambda _, left, all: progress(all - left, all) if progress else None
-                )
-            finally:
-                connection.execute("COMMIT")
+            copy_database(connection, copy, progress)
+            mark_copy(copy)
 
     def _new_copy(self, target: str | Path) -> sqlite3.Connection:
         try:
@@ -179,11 +212,10 @@ class SqliteStore:
             if self._closed:
                 return
             self._closed = True
-            self._connection.close()
-            while self._readers:
-                self._readers.popleft().close()
-            if self._turnstile is not None:
-                self._turnstile.close()
+            if not self.is_file_there():
+                self._let_go(for_good=True)
+                return
+            self._close_connections()
 
     # One transaction, in the writer thread
 
@@ -191,7 +223,12 @@ class SqliteStore:
         """One transaction for these calls; a trouble of the file is the trouble of all."""
         try:
             with self._using:
-                self._transaction(calls)
+                try:
+                    self._transaction(calls)
+                except BaseException:
+                    if not self.is_file_there():
+                        self._let_go()
+                    raise
         except (WorldBroken, sqlite3.Error) as trouble:
             broken = self._trouble("cannot be written", trouble) if isinstance(trouble, sqlite3.Error) else trouble
             if broken is not trouble:
@@ -200,20 +237,27 @@ class SqliteStore:
                 call.error = broken
 
     def _transaction(self, calls: list[Call[Any]]) -> None:
+        if self._lost:
+            self._open_again()
         self._make_writable()
         assert self._turnstile is not None
+        if (closed := self._files_closed()) is not None:
+            raise closed
         since = time.monotonic()
-        through = self._pass(self._turnstile)
         try:
+            self._pass(self._turnstile)
             self._begin(since)
-            try:
-                writer = SqliteWriter(self._connection, self._time, self._kept)
-                self._parts(calls, writer)
-                self._end(writer)
-            finally:
-                self._leave_no_transaction()
+            self._look_at_file()
+            if self._is_copy:
+                self._begin_epoch()
+            writer = SqliteWriter(self._connection, self._time, self._kept)
+            self._parts(calls, writer)
+            self._end(writer)
         finally:
-            if through:
+            # Whatever was reached: both do nothing where there is nothing to leave.
+            try:
+                self._leave_no_transaction()
+            finally:
                 self._turnstile.release()
 
     def _parts(self, calls: list[Call[Any]], writer: SqliteWriter) -> None:
@@ -228,6 +272,7 @@ class SqliteStore:
         mark = writer.mark(call.metadata)
         if not alone:
             self._connection.execute("SAVEPOINT part")
+        assert call.work is not None
         try:
             call.result = call.work(writer)
         except sqlite3.Error:
@@ -260,6 +305,12 @@ class SqliteStore:
         writer.finish()
         self._connection.execute("COMMIT" if writer.wrote else "ROLLBACK")
         self.commits += writer.wrote
+        # Committed into a file that was removed meanwhile: nothing of it may be acknowledged.
+        if writer.wrote and not self.is_file_there():
+            raise StoreUnusable(
+                f"{self.path} was removed or replaced while the change was written; look before you try again",
+                path=str(self.path),
+            )
         writer.keep()
 
     def _begin(self, since: float) -> None:
@@ -274,8 +325,23 @@ class SqliteStore:
         finally:
             self._connection.execute(f"PRAGMA busy_timeout = {round(self._busy * 1000)}")
 
-    def _pass(self, turnstile: Turnstile) -> bool:
-        """Whether we came through the turnstile; if not, the lock of the file decides.
+    def _begin_epoch(self) -> None:
+        """The first write into a copy: in a transaction of its own, so that no caller's failure undoes it."""
+        if is_copy(self._connection):
+            writer = SqliteWriter(self._connection, self._time)
+            writer.begin_epoch(self._epoch())
+            writer.finish()
+            self._connection.execute("COMMIT")
+            self._connection.execute("BEGIN IMMEDIATE")
+        self._is_copy = False
+        self._kept = Kept()
+
+    def _epoch(self) -> int:
+        """From where a restored store counts: the microseconds since 1970, which no job or fence of before reaches."""
+        return max(time.time_ns() // 1000, self._time.latest)
+
+    def _pass(self, turnstile: Turnstile) -> None:
+        """Come through the turnstile; where that takes too long, the lock of the file decides.
 
         Somebody who is frozen there must not keep the others from going on. Once it did not move it is tried in passing
         only, for a while.
@@ -286,7 +352,6 @@ class SqliteStore:
             self._stuck_until = 0.0
         elif not stuck:
             self._stuck_until = time.monotonic() + STUCK_SECONDS
-        return through
 
     def _leave_no_transaction(self) -> None:
         """Whatever went wrong, the next one begins anew; if need be with another connection."""
@@ -295,8 +360,10 @@ class SqliteStore:
         with suppress(sqlite3.Error):
             self._connection.execute("ROLLBACK")
         if self._connection.in_transaction:
-            self._connection.close()
-            self._connection = connect(self._place, self.durability, self._busy)
+            # Opened before the other is closed: the last one to be closed removes the log.
+            stuck, self._connection = self._connection, connect(self._place, self.durability, self._busy)
+            self._checkpoint_pages = 0
+            stuck.close()
 
     # Opening
 
@@ -312,6 +379,7 @@ class SqliteStore:
             self._turnstile = Turnstile(self._place)
             if not is_up_to_date(connection, self.path):
                 bring_up_to_date(connection, self.path, self._turnstile, patience=self._patience, on_wait=self._on_wait)
+            self._is_copy = is_copy(connection)
         except BaseException as trouble:
             connection.close()
             if self._turnstile is not None:
@@ -324,6 +392,14 @@ class SqliteStore:
             if isinstance(trouble, sqlite3.Error):
                 raise self._trouble("is not a usable store of jobs", trouble) from trouble
             raise
+        try:
+            self._identity = FileIdentity(self._named, self._place)
+        except StoreUnusable:
+            connection.close()
+            self._turnstile.close()
+            raise
+        self._checkpoints = Checkpoints(self._place, self._connected)
+        self._checkpoint_pages = 0
         self._learn_time(connection)
         return connection
 
@@ -353,6 +429,109 @@ class SqliteStore:
         self._read_only = False
         looking.close()
 
+    # The file is gone, or another
+
+    def _look_at_file(self) -> None:
+        """Raise `StoreUnusable` where the file is not the one that was opened; let large logs be copied back beside."""
+        assert self._identity is not None
+        if not self._identity.is_same():
+            raise self._lost_file()
+        pages = self._checkpoints.pages_of_writer(self._identity.log_bytes)
+        if pages != self._checkpoint_pages:
+            self._connection.execute(f"PRAGMA wal_autocheckpoint = {pages}")
+            self._checkpoint_pages = pages
+
+    def _lost_file(self) -> StoreUnusable:
+        return StoreUnusable(
+            f"{self.path} was removed or replaced since it was opened; nothing was changed. It is opened again when "
+            "a store lies there",
+            path=str(self.path),
+        )
+
+    def _let_go(self, *, for_good: bool = False) -> None:
+        """Close all connections to a file that was lost, without a checkpoint that could harm what lies there now.
+
+        They stay open where they alone hold acknowledged changes and cannot save them yet, unless it is `for_good`.
+        """
+        if self._lost:
+            return
+        identity = self._identity
+        # What was acknowledged last lies in the removed log alone; only connections to it can save it.
+        if identity is not None and identity.is_log_missing() and not self._saves_log() and not for_good:
+            log.error(
+                "the write-ahead log of %s was removed and cannot be saved yet: a reader is in the way", self.path
+            )
+            return
+        self._lost = True
+        log.error("%s was removed or replaced; the store is unusable until one lies there again", self.path)
+        if identity is not None:
+            identity.remember_log()
+            self._former, self._identity = identity, None
+        with ExitStack() as stack:
+            if identity is not None and identity.is_same_database():
+                # Of another database SQLite itself leaves the log alone. Of this one, a connection that cannot write is
+                # closed last: as long as it is open no other one is the last, which would copy back what it knows of
+                # the log and remove it, although another process may have gone on with it.
+                with suppress(sqlite3.Error, WorldBroken):
+                    stack.enter_context(closing(connect_to_look(self._place, self._busy)))
+            self._close_connections()
+
+    def _saves_log(self) -> bool:
+        """Whether all of the log is in the database now; a reader, or another checkpoint, may be in the way."""
+        try:
+            busy, pages, copied = self._connection.execute("PRAGMA wal_checkpoint(FULL)").fetchone()
+        except sqlite3.Error:
+            return False
+        return not busy and pages == copied
+
+    def _close_connections(self) -> None:
+        self._checkpoints.close()
+        self._connection.close()
+        while self._readers:
+            self._readers.popleft().close()
+        if self._turnstile is not None:
+            self._turnstile.close()
+            self._turnstile = None
+
+    def _found_again(self) -> bool:
+        """Whether a store lies there again, which is open now."""
+        # Not waited for: an effect of this very thread may hold it.
+        if not self._using.acquire(blocking=False):
+            return False
+        try:
+            if not self.is_file_there():
+                self._let_go()
+                if not self._lost:
+                    return False
+                self._open_again()
+            return True
+        finally:
+            self._using.release()
+
+    def _open_again(self) -> None:
+        """Open what lies at the path now; raises where that is no store."""
+        self._place = Path(os.path.realpath(self._named))
+        if not self._place.is_file():
+            raise self._lost_file()
+        if self._former is not None and self._former.left_log():
+            raise StoreUnusable(
+                f"{self.path} was replaced, and the write-ahead log beside it is that of the file before, which would "
+                f"spoil it: stop all that use it and remove {self._place}-wal and {self._place}-shm",
+                path=str(self.path),
+            )
+        try:
+            # An empty file, or the database of another program, is not made a store.
+            with closing(connect_to_look(self._place, self._busy)) as looking:
+                is_store = has_version(looking)
+        except sqlite3.Error as trouble:
+            raise self._trouble("is not a usable store of jobs", trouble) from trouble
+        if not is_store:
+            raise StoreUnusable(f"{self.path} is not a store of jobs", path=str(self.path))
+        self._kept = Kept()
+        self._connection = self._opened()
+        self._lost = False
+        log.warning("%s was opened again", self.path)
+
     # Inside
 
     def _refuse_closed(self) -> None:
@@ -366,7 +545,15 @@ class SqliteStore:
     def _is_closed(self) -> StoreUnusable:
         return StoreUnusable(f"The store {self.path.name} is closed", path=str(self.path))
 
+    def _files_closed(self) -> FilesClosed | None:
+        if self._turnstile is None or self._turnstile.has_its_files():
+            return None
+        message = f"The files of {self.path} were closed in this process, as by os.closerange; start it again"
+        return FilesClosed(message, path=str(self.path))
+
     def _trouble(self, what: str, trouble: sqlite3.Error) -> WorldBroken:
+        if (closed := self._files_closed()) is not None:
+            return closed
         if is_busy(trouble):
             return StorageBusy(
                 f"Another writer holds {self.path.name} for more than {self._busy:g} s; nothing was changed"
@@ -377,6 +564,9 @@ class SqliteStore:
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
+        if not self.is_file_there() and not self._found_again():
+            raise self._lost_file()
+        identity = self._identity
         try:
             connection = self._readers.popleft()
         except IndexError:
@@ -387,7 +577,7 @@ class SqliteStore:
             connection.close()  # what it was in the middle of goes with it
             raise
         # One that only looks may take the file for one that nobody changes, so it is not kept.
-        if self._closed or self._read_only:
+        if self._closed or self._read_only or identity is not self._identity:
             connection.close()
         else:
             self._readers.append(connection)

@@ -5,25 +5,40 @@ statement of its own (`INSERT OR ROLLBACK`, a full disk). In each case every fur
 nothing is ever written outside of the transaction.
 """
 
+import os
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any, cast
+from types import TracebackType
+from typing import Any, ParamSpec, TypeVar, cast
 
-from pendula.jobs.store.protocol import EffectTooLong, StatementRefused, TransactionGone, WriteInsideEffect, Writer
+from pendula.jobs.model import Actor, Job
+from pendula.jobs.store.protocol import (
+    Effect,
+    EffectTooLong,
+    EffectWriter,
+    ObjectRow,
+    StatementRefused,
+    TransactionGone,
+    WriteInsideEffect,
+)
+from pendula.kernel.canonical import Json
 from pendula.kernel.errors import InputRefused
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _inside: ContextVar["Turn | None"] = ContextVar("pendula_jobs_turn", default=None)
 INTERRUPT_SEC = 0.05  # how often a statement that goes on is told to stop
 
 
-class Turn:
-    """One caller's time with the writer; what is not a method of its own is one of the writer's."""
+class Turn(EffectWriter):
+    """One caller's time with the writer."""
 
-    def __init__(self, writer: Writer, connection: sqlite3.Connection, path: Path, seconds: float) -> None:
+    def __init__(self, writer: EffectWriter, connection: sqlite3.Connection, path: Path, seconds: float) -> None:
         self._writer = writer
         self._connection = connection
         self._path = path
@@ -36,12 +51,12 @@ class Turn:
         self._gone = False
 
     @contextmanager
-    def entered(self) -> Iterator[Writer]:
+    def entered(self) -> Iterator[None]:
         """This thread, and whatever inherits its context, is inside until the turn is over."""
         self._thread = threading.get_ident()
         token = _inside.set(self)
         try:
-            yield cast(Writer, self)
+            yield
         finally:
             _inside.reset(token)
             self._thread = None
@@ -71,24 +86,77 @@ class Turn:
             return TransactionGone("The transaction was ended within the effect; nothing of it was written")
         return None
 
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        method = getattr(self._writer, name)
+    # What an effect reaches, each call guarded
 
-        def called(*given: Any, **more: Any) -> Any:
-            if self._calling == threading.get_ident():
-                # A signal, or what is thrown away in the middle of a call, may run anything in this thread.
-                raise StatementRefused("A call of the transaction cannot make another one of the same transaction")
-            with self._lock:
-                self._calling = threading.get_ident()
-                try:
-                    self._refuse()
-                    return self._watched(lambda: method(*given, **more))
-                finally:
-                    self._calling = None
+    def job(self, job_id: str) -> Job | None:
+        return self._guarded(self._writer.job, job_id)
 
-        return called
+    def object(self, object_type: str, object_id: str) -> ObjectRow | None:
+        return self._guarded(self._writer.object, object_type, object_id)
 
-    def _watched(self, call: Callable[[], Any]) -> Any:
+    def is_governed(self, object_type: str, object_id: str) -> bool:
+        return self._guarded(self._writer.is_governed, object_type, object_id)
+
+    def effect(self, key: str) -> Effect | None:
+        return self._guarded(self._writer.effect, key)
+
+    def put_object(self, row: ObjectRow) -> None:
+        self._guarded(self._writer.put_object, row)
+
+    def object_event(
+        self,
+        job: Job,
+        old: Mapping[str, Json],
+        new: Mapping[str, Json],
+        reason: str,
+        actor: Actor,
+        evidence: Sequence[str] = (),
+    ) -> str:
+        return self._guarded(self._writer.object_event, job, old, new, reason, actor, evidence=evidence)
+
+    def put_effect(self, effect: Effect) -> None:
+        self._guarded(self._writer.put_effect, effect)
+
+    def write_back(self, body: Json) -> None:
+        self._guarded(self._writer.write_back, body)
+
+    def execute(self, statement: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> list[tuple[Any, ...]]:
+        return self._guarded(self._writer.execute, statement, values)
+
+    def closed_among(self, about: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
+        return self._guarded(self._writer.closed_among, about)
+
+    def by_keys(self, keys: Sequence[str]) -> dict[str, Job]:
+        return self._guarded(self._writer.by_keys, keys)
+
+    def waiting(self, object_type: str, object_id: str, action: str) -> Job | None:
+        return self._guarded(self._writer.waiting, object_type, object_id, action)
+
+    def used(self, key_hash: bytes) -> bool:
+        return self._guarded(self._writer.used, key_hash)
+
+    def any_used(self) -> bool:
+        return self._guarded(self._writer.any_used)
+
+    def next_seq(self) -> int:
+        return self._guarded(self._writer.next_seq)
+
+    def insert(self, jobs: Sequence[Job], actor: Actor) -> bool:
+        return self._guarded(self._writer.insert, jobs, actor)
+
+    def _guarded(self, method: Callable[P, T], *given: P.args, **more: P.kwargs) -> T:
+        if self._calling == threading.get_ident():
+            # A signal, or what is thrown away in the middle of a call, may run anything in this thread.
+            raise StatementRefused("A call of the transaction cannot make another one of the same transaction")
+        with self._lock:
+            self._calling = threading.get_ident()
+            try:
+                self._refuse()
+                return self._watched(lambda: method(*given, **more))
+            finally:
+                self._calling = None
+
+    def _watched(self, call: Callable[[], T]) -> T:
         try:
             return call()
         except sqlite3.Error as trouble:
@@ -104,6 +172,32 @@ class Turn:
             raise TransactionGone("The effect is over; its transaction cannot be used any more")
         if (trouble := self.trouble()) is not None:
             raise trouble
+
+
+class one_process:
+    """Ends a child that `what` forked and that comes back from it: nothing serves its store and its loops there.
+
+    A class, since a generator would set the traceback of what passes through it, which an error may not allow.
+    """
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._process = os.getpid()
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if os.getpid() == self._process:
+            return
+        status, said = 1, f"pendula: a child of {self._what} came back from it and ends; call os._exit there\n"
+        if isinstance(error, SystemExit):
+            status, said = error.code if isinstance(error.code, int) else int(error.code is not None), ""
+        with suppress(OSError):
+            os.write(2, said.encode())
+        os._exit(status)
 
 
 def refuse_inside(path: Path, current: Turn | None) -> None:

@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeVar
 
-from pendula.jobs.store.protocol import StoreUnusable, Writer
-from pendula.jobs.store.turn import Turn
+from pendula.jobs.store.protocol import EffectWriter, StoreUnusable, Writer
+from pendula.jobs.store.turn import Turn, one_process
 from pendula.kernel.canonical import Json
 
 log = logging.getLogger("pendula.jobs.store")
@@ -26,23 +26,36 @@ NOTHING: Mapping[str, Json] = {}
 
 
 class Call(Generic[T]):
-    """One caller's work and what came of it. `own` work runs in the caller's thread, alone in its transaction."""
+    """One caller's work, `work` or `effect`, and its result. An effect runs in the caller's thread, alone in its
+    transaction.
+    """
 
-    __slots__ = ("answered", "begun", "done", "error", "good", "metadata", "own", "result", "turn", "turned", "work")
+    __slots__ = ("answered", "begun", "done", "effect", "error", "good", "metadata", "result", "turn", "turned", "work")
 
-    def __init__(self, work: Callable[[Writer], T], metadata: Mapping[str, Json], *, own: bool = False) -> None:
+    def __init__(
+        self,
+        work: Callable[[Writer], T] | None,
+        metadata: Mapping[str, Json] = NOTHING,
+        *,
+        effect: Callable[[EffectWriter], T] | None = None,
+    ) -> None:
         self.work = work
+        self.effect = effect
         self.metadata = metadata
-        self.own = own
         self.begun = threading.Lock()  # whoever takes it first decides: the work begins, or its caller leaves
         self.done = _held_lock()
-        if own:
+        if effect is not None:
             self.turned = _held_lock()
             self.answered = _held_lock()
         self.turn: Turn | None = None
         self.good = False
         self.result: T | None = None
         self.error: BaseException | None = None
+
+    @property
+    def own(self) -> bool:
+        """Whether it has a transaction of its own."""
+        return self.effect is not None
 
     def give(self, turn: Turn) -> None:
         """The writer's part: let the caller run its work."""
@@ -54,8 +67,9 @@ class Call(Generic[T]):
         try:
             self.turned.acquire()
             if self.turn is not None:
-                with self.turn.entered() as writer:
-                    self.result = self.work(writer)
+                assert self.effect is not None
+                with one_process("an effect"), self.turn.entered():
+                    self.result = self.effect(self.turn)
                 self.good = True
         finally:
             self.answered.release()

@@ -7,17 +7,19 @@ from msgspec import Struct
 
 from pendula.jobs import audit, audit_chain
 from pendula.jobs.audit import Row
-from pendula.jobs.model import Job, Status
+from pendula.jobs.model import SECOND, Job, Policy, Status
 from pendula.jobs.store.protocol import AuditListing, Reader, Store
 from pendula.jobs.upkeep import job_trail
 from pendula.jobs.upkeep.findings import Finding
 from pendula.jobs.upkeep.governed_trail import GovernedStory
 from pendula.kernel.canonical import decode
 from pendula.kernel.errors import WorldBroken
+from pendula.kernel.time import format_utc
 
 T = TypeVar("T")
 PAGE = 5000
 DAMAGED = "damaged_file"
+TIME_AHEAD = "time_ahead"
 # Only a member of an event is written like this: a quotation mark inside of a text has a backslash before it.
 ENQUEUED = '"before":null'
 TRACED = '"decision_trace_id"'
@@ -36,12 +38,28 @@ def damaged(sentence: str) -> Finding:
     return Finding(DAMAGED, "file", sentence)
 
 
-def check(store: Store) -> list[Finding]:
-    """Everything that is wrong; nothing when the store is sound."""
+def check(store: Store, now: int | None = None, step_sec: int = Policy().max_clock_step_sec) -> list[Finding]:
+    """Everything that is wrong; nothing when the store is sound.
+
+    With `now`, what a right clock says, a store whose time is ahead of it by more than `step_sec` is not.
+    """
     found = [damaged(line) for line in store.integrity()]
+    if now is not None:
+        found += _looked(store, "time", lambda look: _time_ahead(look.latest_time(), now, step_sec))
     found += _looked(store, "jobs", lambda look: list(_invariants(look)))
     found += _looked(store, "audit", lambda look: list(_replay(look).findings))
     return found
+
+
+def _time_ahead(latest: int, now: int, step_sec: int) -> list[Finding]:
+    ahead = (latest - now) // SECOND
+    if ahead <= step_sec:
+        return []
+    sentence = (
+        f"the time of the store, {format_utc(latest)}, is {ahead} s ahead of this machine's clock; where that is "
+        "right, set the time with: pendula jobs set-time"
+    )
+    return [Finding(TIME_AHEAD, "time", sentence)]
 
 
 def _looked(store: Store, where: str, look: Callable[[Reader], list[Finding]]) -> list[Finding]:

@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from pendula.jobs.model import SECOND
 from pendula.jobs.objects.endings import Verdict
+from pendula.jobs.store.turn import one_process
 from pendula.jobs.worker.handlers import (
     Answer,
     AsyncContext,
@@ -34,6 +35,8 @@ from pendula.jobs.worker.leases import Held, LeaseGone
 from pendula.kernel.time import format_utc
 
 T = TypeVar("T")
+
+HANDLER = "a handler"
 
 BESIDE_THREADS = 8
 FRAMES = 5  # of a traceback, the last ones
@@ -116,7 +119,7 @@ def carried_out(delivery: Delivery, steps: Sequence[Step]) -> Ending:
         try:
             ending = step(delivery)
         except BaseException as error:  # whatever a handler raises, the loop goes on
-            ending = _after_error(delivery.held, error)
+            ending = _with_backoff(delivery, _after_error(delivery.held, error))
         if ending is not None:
             return ending if delivery.held.lost is None else Dropped(delivery.held.lost)
     raise AssertionError("the last step always ends a delivery")
@@ -191,6 +194,17 @@ def _after_error(held: Held, error: BaseException) -> Ending:
             return Failed({"error": described(error)})
 
 
+def _with_backoff(delivery: Delivery, ending: Ending) -> Ending:
+    """The pause of the handler, where the failure is to be tried again and names none."""
+    if not isinstance(ending, Failed) or delivery.handler is None:
+        return ending
+    members = ending.members
+    pause = delivery.handler.pause_after(delivery.held.job["attempt"])
+    if pause is None or not members.keys().isdisjoint(("retry_delay_sec", "retryable", "cancelled")):
+        return ending
+    return Failed({**members, "retry_delay_sec": pause})
+
+
 def described(error: BaseException) -> str:
     """Type, message and the last lines of the traceback from the handler on; the type alone of what cannot be shown."""
     try:
@@ -249,7 +263,8 @@ class Calling:
             beside = AsyncContext.over(context, self._threads())
             return self._awaited(lambda: handler.function(beside), handler.timeout_sec)
         if handler.timeout_sec is None:
-            answer = handler.function(context)
+            with one_process(HANDLER):
+                answer = handler.function(context)
         else:
             answer = _limited(handler, context, handler.timeout_sec)
         return self._awaited(lambda: answer, handler.timeout_sec) if isawaitable(answer) else answer
@@ -298,7 +313,8 @@ def _run_loop(loop: asyncio.AbstractEventLoop) -> None:
 async def _contained(begin: Callable[[], Awaitable[Answer]]) -> Answer:
     """An exit of the program out of a handler would end the loop, and with it everybody else's handlers."""
     try:
-        return await begin()
+        with one_process(HANDLER):
+            return await begin()
     except (SystemExit, KeyboardInterrupt) as leaving:
         raise RuntimeError(f"the handler raised {type(leaving).__name__}: {leaving}") from leaving
 
@@ -309,7 +325,9 @@ def _limited(handler: Handler, context: Context, seconds: float) -> Returned:
 
     def run() -> None:
         try:
-            future.set_result(handler.function(context))
+            with one_process(HANDLER):
+                answer = handler.function(context)
+            future.set_result(answer)
         except BaseException as error:
             future.set_exception(error)
 

@@ -23,10 +23,10 @@ from pendula.jobs.requests import Proof, read_enqueue
 from pendula.jobs.store.protocol import (
     Effect,
     EffectTooLong,
+    EffectWriter,
     ObjectRow,
     StatementRefused,
     TransactionGone,
-    Writer,
 )
 from pendula.jobs.worker.leases import LeaseGone, proof_of
 from pendula.kernel.canonical import Json, decode, encode
@@ -50,7 +50,7 @@ class Transaction:
     `job` is the job as the store has it, `now` the store's time in microseconds.
     """
 
-    def __init__(self, tx: Writer, job: Job, now: int, calls: Calls) -> None:
+    def __init__(self, tx: EffectWriter, job: Job, now: int, calls: Calls) -> None:
         self._tx = tx
         self._calls = calls
         self._actor = Actor("worker", str(job.worker_id))
@@ -144,7 +144,7 @@ class Transaction:
     def _check_ungoverned(self) -> None:
         kind, name = self.job.object_type, self.job.object_id
         row = self.object
-        if row is not None and row.state is not None and self._tx.governance.governed(kind, name) is not None:
+        if row is not None and row.state is not None and self._tx.is_governed(kind, name):
             details: dict[str, Json] = {"object_type": kind, "object_id": name}
             message = f"{kind} {name} is governed: only a verdict changes its state"
             raise JobRefused(Refused(Code.OBJECT_GOVERNED, message, details))
@@ -208,7 +208,7 @@ def once(calls: Calls, job: Mapping[str, Any], effect: Callable[[Transaction], J
     """
     worker_id, token = proof_of(job)
 
-    def work(tx: Writer) -> Json:
+    def work(tx: EffectWriter) -> Json:
         now = calls.clock()
         stored = tx.job(str(job["job_id"]))
         if stored is None:
@@ -226,7 +226,7 @@ def once(calls: Calls, job: Mapping[str, Any], effect: Callable[[Transaction], J
         tx.put_effect(Effect(stored.idempotency_key, stored.seq, stored.delivery_count, result, now))
         return result
 
-    return calls.store.write(work, own=True)
+    return calls.store.write_effect(work)
 
 
 def _applied(effect: Callable[[Transaction], Json], transaction: Transaction) -> Json:

@@ -13,7 +13,7 @@ may happen again, and has to bear it; `context.idempotency_key` and `context.fen
 import asyncio
 import importlib
 import inspect
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import Executor
 from contextvars import copy_context
 from datetime import datetime
@@ -116,14 +116,20 @@ T = TypeVar("T")
 class Handler(Struct, frozen=True):
     """A function, and how long it may take.
 
-    One that `verifies` is entered under governance and answers with a `Verdict`; where the object `settles` the job by
-    itself there is nothing to be called.
+    `backoff` are the pauses in seconds before the tries that follow a failure. A handler that `verifies` is entered
+    under governance and answers with a `Verdict`; where the object `settles` the job by itself there is nothing to be
+    called.
     """
 
     function: Function
     timeout_sec: float | None = None
     verifies: bool = False
     settles: bool = False
+    backoff: tuple[float, ...] = ()
+
+    def pause_after(self, attempts: int) -> float | None:
+        """Seconds until the next try after so many failures before this one; None leaves it to the scheduler."""
+        return self.backoff[min(attempts, len(self.backoff) - 1)] if self.backoff else None
 
     @property
     def is_async(self) -> bool:
@@ -238,26 +244,40 @@ def _held_by_a_future(call: Callable[[], T]) -> T:
         raise RuntimeError(f"the effect raised {stop!r}") from stop
 
 
-def handler(object_type: str, action: str, *, timeout_sec: float | None = None) -> Callable[[F], F]:
-    """Marks a function, sync or async, as the handler of an action on a type of objects."""
-    return _marking((object_type, action), timeout_sec, verifies=False)
+def handler(
+    object_type: str, action: str, *, timeout_sec: float | None = None, backoff: Sequence[float] = ()
+) -> Callable[[F], F]:
+    """Marks a function, sync or async, as the handler of an action on a type of objects.
+
+    `backoff` are the pauses in seconds after the first failure, the second, and so on; the last one repeats. Without
+    it the scheduler doubles a minute up to an hour. `RetryAfter` goes before both.
+    """
+    return _marking((object_type, action), timeout_sec, backoff, verifies=False)
 
 
-def verifier(object_type: str, action: str, *, timeout_sec: float | None = None) -> Callable[[F], F]:
+def verifier(
+    object_type: str, action: str, *, timeout_sec: float | None = None, backoff: Sequence[float] = ()
+) -> Callable[[F], F]:
     """Marks a function, sync or async, as the one that looks into governed objects: it answers with a `Verdict`.
 
     It is entered after the gates were read and the budget was taken, and never when they refuse. What it raises is a
     failure as any other; the budget stays taken.
     """
-    return _marking((object_type, action), timeout_sec, verifies=True)
+    return _marking((object_type, action), timeout_sec, backoff, verifies=True)
 
 
-def _marking(work: tuple[str, str], timeout_sec: float | None, *, verifies: bool) -> Callable[[F], F]:
+def _marking(
+    work: tuple[str, str], timeout_sec: float | None, backoff: Sequence[float], *, verifies: bool
+) -> Callable[[F], F]:
     if timeout_sec is not None and timeout_sec <= 0:
         raise HandlersUnusable(f"A time limit is more than 0 seconds, not {timeout_sec}")
 
+    pauses = tuple(backoff)
+    if not all(0 <= seconds <= RETRY_DELAY_MOST_SEC for seconds in pauses):
+        raise HandlersUnusable(f"The pauses of backoff are 0 to {RETRY_DELAY_MOST_SEC} seconds each, not {pauses}")
+
     def mark(function: F) -> F:
-        marks = (*getattr(function, MARK, ()), (work, timeout_sec, verifies))
+        marks = (*getattr(function, MARK, ()), (work, timeout_sec, verifies, pauses))
         try:
             setattr(function, MARK, marks)
         except AttributeError as trouble:  # a method of an object, or one that is built in
@@ -281,12 +301,12 @@ class Handlers:
 
     def add(self, function: Callable[..., Any]) -> None:
         """Add a marked function, for everything it is marked for."""
-        for work, timeout_sec, verifies in getattr(function, MARK, ()):
+        for work, timeout_sec, verifies, backoff in getattr(function, MARK, ()):
             there = self._by_work.get(work)
             if there is not None and there.function is not function:
                 names = f"{_name(there.function)} and {_name(function)}"
                 raise HandlersUnusable(f"{' '.join(work)} has two handlers: {names}", work=list(work))
-            self._by_work[work] = Handler(function, timeout_sec, verifies)
+            self._by_work[work] = Handler(function, timeout_sec, verifies, backoff=backoff)
 
     def governing(self, object_types: Iterable[str]) -> "Handlers":
         """The same, and for these types what their objects settle by themselves, unless somebody handles it."""

@@ -6,6 +6,7 @@ from typing import Any, Protocol, assert_never
 
 from pendula.jobs.model import Code, Status
 from pendula.jobs.objects.endings import Outcome
+from pendula.jobs.store.protocol import FilesClosed
 from pendula.jobs.worker.delivery import Acked, Dropped, Ending, Failed, Found, Settled, Told, Unhandled
 from pendula.jobs.worker.governing import Governs
 from pendula.jobs.worker.leases import LEASE_CODES, Held, is_rate_limit
@@ -48,6 +49,10 @@ class EndReporter:
                     return self._govern(held, ending)
                 self._send(held, ending)
                 return ending
+            except FilesClosed as trouble:
+                log.error("the end of %s can never be told: %s", held.job_id, trouble)
+                ending = Dropped("store_lost")
+                continue
             except WorldBroken as trouble:
                 log.warning("the end of %s cannot be told now: %s", held.job_id, trouble)
             except InputRefused as refused:

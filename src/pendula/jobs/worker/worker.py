@@ -19,9 +19,10 @@ from typing import Any, Protocol
 
 from msgspec.structs import asdict
 
-from pendula.jobs.background import Bell
+from pendula.jobs.background import Bell, Gate
 from pendula.jobs.reaper import Reaper
 from pendula.jobs.scheduler import Scheduler
+from pendula.jobs.store.protocol import FilesClosed
 from pendula.jobs.worker import effects
 from pendula.jobs.worker.delivery import (
     Calling,
@@ -140,7 +141,7 @@ class Worker:
         self._rounds = 0
         self._stopping = False
         self._at_once = False
-        self._given_up = threading.Event()
+        self._given_up = Gate()
         works = works_among(handlers.works, object_types, actions)
         about = About(self.worker_id, concurrency, works, tuple(queues))
         self._signs = Signs(client.calls, about, self._counted) if isinstance(client, Scheduler) else None
@@ -195,7 +196,11 @@ class Worker:
         try:
             taken = self._pull(room)
         except (WorldBroken, InputRefused) as trouble:
-            if self._once or (isinstance(trouble, InputRefused) and not is_rate_limit(trouble)):
+            if (
+                self._once
+                or isinstance(trouble, FilesClosed)
+                or (isinstance(trouble, InputRefused) and not is_rate_limit(trouble))
+            ):
                 raise
             pause = self._pause(lost + 1)
             log.warning("no jobs can be taken now; again in %s s: %s", pause, trouble)
@@ -296,7 +301,7 @@ class Worker:
         self._stopping = True
         self._release_waiting()
         self._wait_for_handlers(self._grace, tell=True)
-        self._given_up.set()
+        self._given_up.open()
         with self._lock:
             left = list(self._running.values())
         for held in left:

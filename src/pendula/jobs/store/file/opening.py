@@ -9,7 +9,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -27,6 +27,7 @@ PATIENCE_SECONDS = 30.0  # of a migration, for the writer that is in its way
 TOLD_SECONDS = 1.0  # after how long it is first told what is waited for; each pause is twice as long as the last
 TOLD_SELDOM_SECONDS = 60.0
 CACHE_KIB = 16384
+LOG_BYTES = 4 << 20  # to which the write-ahead log is cut when it begins again from its start
 MIGRATIONS = "migrations"
 OWNER_ONLY = 0o600
 
@@ -37,17 +38,25 @@ class NewerStore(WorldBroken):
     code = "newer_store"
 
 
+def make_file(path: Path) -> None:
+    """Make an empty file for its owner only, where there is none."""
+    with suppress(OSError):  # `connect` says what is wrong with the place
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, OWNER_ONLY))
+
+
 def connect(path: Path, durability: Durability, busy_seconds: float) -> sqlite3.Connection:
-    """A connection that reads and writes; the file is made if need be, for its owner only."""
-    if not path.exists():
-        with suppress(OSError):  # what is wrong with the place is told by whoever opens the file
-            os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, OWNER_ONLY))
-    connection = _opened(str(path), busy_seconds)
+    """A connection that reads and writes; never makes the file, which may have been moved away for a while.
+
+    It leaves checkpoints to the connection of the writer, which bounds them.
+    """
+    connection = _opened(f"file:{quote(os.fsencode(path))}?mode=rw", busy_seconds, uri=True)
     try:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(f"PRAGMA synchronous = {'FULL' if durability is Durability.FULL else 'NORMAL'}")
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
+        connection.execute(f"PRAGMA journal_size_limit = {LOG_BYTES}")
+        connection.execute("PRAGMA wal_autocheckpoint = 0")
     except UnicodeDecodeError as trouble:
         # What SQLite has to say names a part of the schema that is not text any more.
         connection.close()
@@ -75,6 +84,9 @@ def connect_to_look(path: Path, busy_seconds: float) -> sqlite3.Connection:
             if log_file.exists() and log_file.stat().st_size:
                 message = f"{path} cannot be written, and its write-ahead log cannot be followed without: {trouble}"
                 raise StoreReadOnly(message, path=str(path)) from trouble
+        except BaseException:
+            connection.close()
+            raise
         else:
             return connection
     raise StoreUnusable(f"{path} can neither be written nor read", path=str(path))
@@ -89,6 +101,12 @@ def _opened(address: str, busy_seconds: float, *, uri: bool = False) -> sqlite3.
 def is_read_only(path: Path) -> bool:
     """Whether the file is there and it, or the folder its write-ahead log lies in, cannot be written."""
     return path.is_file() and not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK))
+
+
+def has_version(connection: sqlite3.Connection) -> bool:
+    """Whether any step was ever taken: a store is in the file."""
+    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    return version > 0
 
 
 def is_up_to_date(connection: sqlite3.Connection, path: Path) -> bool:
@@ -165,11 +183,35 @@ def _one_step(connection: sqlite3.Connection, path: Path, steps: list[str], wait
                 connection.execute(statement)
             connection.execute(f"PRAGMA user_version = {version + 1}")
         connection.execute("COMMIT")
-    except BaseException:
+    except BaseException as trouble:
         with suppress(sqlite3.Error):
             connection.execute("ROLLBACK")
+        if isinstance(trouble, sqlite3.OperationalError):
+            _refuse_wrong_mark(connection, path, steps)
         raise
     return version < len(steps)
+
+
+def _refuse_wrong_mark(connection: sqlite3.Connection, path: Path, steps: list[str]) -> None:
+    """Raise `StoreUnusable` where a later version made the tables than the file is marked with."""
+    marked, there = _version(connection, path), _definitions(connection)
+    found = 0
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as made:
+        for version, step in enumerate(steps, 1):
+            for statement in statements(step):
+                made.execute(statement)
+            if _definitions(made) <= there:
+                found = version
+    if found > marked:
+        raise StoreUnusable(
+            f"{path} is marked with version {marked}, but has the tables of version {found}: another program changed "
+            f"the mark. Put it right with: sqlite3 {path} 'PRAGMA user_version = {found}'",
+            path=str(path),
+        )
+
+
+def _definitions(connection: sqlite3.Connection) -> set[tuple[str, str]]:
+    return set(connection.execute("SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL"))
 
 
 def _version(connection: sqlite3.Connection, path: Path) -> int:

@@ -8,7 +8,9 @@ queues up behind.
 import fcntl
 import os
 import threading
+from contextlib import suppress
 from pathlib import Path
+from queue import Empty, SimpleQueue
 
 
 class Turnstile:
@@ -17,9 +19,12 @@ class Turnstile:
     def __init__(self, database: Path) -> None:
         self._turn = _opened(database.with_name(database.name + ".turn"))
         self._lock = _opened(database.with_name(database.name + ".lock"))
-        self._wanted = threading.Event()
-        self._granted = threading.Event()
+        self._files = [(handle, _identity(handle)) for handle in (self._turn, self._lock)]
+        # No events: one that an interrupt strikes in `set` stays locked for ever.
+        self._wanted: SimpleQueue[None] = SimpleQueue()
+        self._granted: SimpleQueue[None] = SimpleQueue()
         self._waiting = False
+        self._has_turn = False
         self._given_up = False
         self._closed = False
         self._guard = threading.Lock()
@@ -33,22 +38,20 @@ class Turnstile:
             self._given_up = False
             if not self._waiting:
                 self._waiting = True
-                self._granted.clear()
-                self._wanted.set()
+                self._has_turn = False
+                self._granted = SimpleQueue()
+                self._wanted.put(None)
                 if self._waiter is None:
                     self._waiter = threading.Thread(target=self._wait, name="pendula-jobs-turnstile", daemon=True)
                     self._waiter.start()
         try:
-            granted = self._granted.wait(timeout)
+            with suppress(Empty):
+                self._granted.get(timeout=timeout)
         except BaseException:
             self._give_up()
             raise
-        if granted:
-            with self._guard:
-                self._waiting = False
-            return True
         with self._guard:
-            if self._granted.is_set():
+            if self._has_turn:
                 self._waiting = False
                 return True
             # The thread goes on waiting, and lets go at once when its turn comes and nobody asked again.
@@ -58,7 +61,7 @@ class Turnstile:
     def _give_up(self) -> None:
         """Somebody is broken off while waiting: what was granted meanwhile is let go."""
         with self._guard:
-            if self._granted.is_set():
+            if self._has_turn:
                 self._waiting = False
                 fcntl.flock(self._lock, fcntl.LOCK_UN)
             else:
@@ -67,12 +70,17 @@ class Turnstile:
     def release(self) -> None:
         fcntl.flock(self._lock, fcntl.LOCK_UN)
 
+    def has_its_files(self) -> bool:
+        """Whether its files are open; user code may have closed all that this process had open (`os.closerange`)."""
+        return all(_identity(handle) == identity for handle, identity in self._files)
+
     def close(self) -> None:
         self._closed = True
-        self._wanted.set()
+        self._wanted.put(None)
         if self._waiter is None or not self._waiting:
-            os.close(self._turn)
-            os.close(self._lock)
+            for handle, identity in self._files:
+                if _identity(handle) == identity:  # not a file that got its number since
+                    os.close(handle)
 
     def _at_once(self) -> bool:
         if not _try(self._turn):
@@ -85,8 +93,7 @@ class Turnstile:
     def _wait(self) -> None:
         """The one thread that blocks: a lock of the system has no time limit of its own."""
         while True:
-            self._wanted.wait()
-            self._wanted.clear()
+            self._wanted.get()
             if self._closed:
                 return
             fcntl.flock(self._turn, fcntl.LOCK_EX)
@@ -97,11 +104,21 @@ class Turnstile:
                     fcntl.flock(self._lock, fcntl.LOCK_UN)
                     self._waiting = False
                 else:
-                    self._granted.set()
+                    self._has_turn = True
+                    self._granted.put(None)
 
 
 def _opened(path: Path) -> int:
     return os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+
+
+def _identity(handle: int) -> tuple[int, int] | None:
+    """Device and number of an open file; None where it is closed."""
+    try:
+        status = os.fstat(handle)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def _try(handle: int) -> bool:

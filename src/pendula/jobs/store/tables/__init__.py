@@ -10,6 +10,7 @@ counts      the numbers metrics are made of, kept with every change
 governed    the tables of governed objects: gates, traces, rollbacks
 outgoing    effects that happened, alerts, and what objects elsewhere are told
 registry    the tables of time plans and of workers' signs of life
+time_set    times of a wrong clock brought back to the right one
 bulk        many rows with one statement
 guard       what a handler's own SQL may do within our transaction
 """

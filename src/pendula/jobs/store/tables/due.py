@@ -9,12 +9,17 @@ from heapq import merge
 from typing import Any
 
 from pendula.jobs.model import Job
+from pendula.jobs.objects.governed import VERIFICATIONS
 from pendula.jobs.requests import Pull
 from pendula.jobs.store.tables.lists import COLUMNS
 
 Kind = tuple[str, str, str]  # queue, object type, action
 
 ASIDE = "status = 'queued' AND aside = 1"
+# Verifications of one governed object always go one after the other; others only where the policy says so.
+_VERIFIES = "action IN ('" + "', '".join(sorted(VERIFICATIONS)) + "')"
+NEEDLESSLY_ASIDE = f"""{ASIDE} AND NOT ({_VERIFIES} AND EXISTS (
+    SELECT 1 FROM governed WHERE governed.object_type = jobs.object_type AND governed.object_id = jobs.object_id))"""
 _WAITING = "FROM jobs WHERE status = 'queued' AND aside = 0"
 # Said outright: where few kinds are known, the index of all that wait looks as good, and is not.
 _BY_KIND = "FROM jobs INDEXED BY jobs_due_kinds WHERE status = 'queued' AND aside = 0"

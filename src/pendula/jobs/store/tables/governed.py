@@ -17,8 +17,9 @@ _decode = msgspec.json.Decoder(Governed).decode
 TRACE = "trace_"
 _GATE = ", ".join(Gate.__struct_fields__)
 
-# As the index says it, so that it is used.
-_FOR_A_PERSON = """instr(body, '"decision_mode":"escalate"') > 0 AND instr(body, '"closed":') = 0"""
+# The first two as the index says it, so that it is used; an object at its end has no next action.
+_FOR_A_PERSON = """instr(body, '"decision_mode":"escalate"') > 0 AND instr(body, '"closed":') = 0
+    AND instr(body, '"next_action":') > 0"""
 
 
 class GovernedTables:
@@ -36,6 +37,16 @@ class GovernedTables:
         except UnicodeEncodeError:  # half a character: nothing of that name was ever stored
             return None
         return None if row is None else _read(row[0])
+
+    def has(self, object_type: str, object_id: str) -> bool:
+        query = "SELECT 1 FROM governed WHERE object_type = ? AND object_id = ?"
+        try:
+            return self._connection.execute(query, (object_type, object_id)).fetchone() is not None
+        except UnicodeEncodeError:  # half a character: nothing of that name was ever stored
+            return False
+
+    def any(self) -> bool:
+        return bool(self._connection.execute("SELECT EXISTS (SELECT 1 FROM governed)").fetchone()[0])
 
     def put(self, subject: Governed) -> None:
         self._connection.execute(

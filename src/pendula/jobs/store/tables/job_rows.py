@@ -1,7 +1,7 @@
 """Rows of jobs, many with one statement: added, found by their keys, changed, set aside for a busy object."""
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from hashlib import sha256
 from operator import attrgetter
 from typing import Any
@@ -10,7 +10,7 @@ from msgspec.structs import astuple
 
 from pendula.jobs.model import Job
 from pendula.jobs.store.tables.bulk import Bulk
-from pendula.jobs.store.tables.due import AFTER_ALL, ASIDE
+from pendula.jobs.store.tables.due import AFTER_ALL, ASIDE, NEEDLESSLY_ASIDE
 from pendula.jobs.store.tables.lists import COLUMNS
 
 # What most jobs never have stands last, and is written only where it is there.
@@ -88,8 +88,8 @@ def set_aside(connection: sqlite3.Connection, jobs: Sequence[Job]) -> None:
 
 
 def bring_back(connection: sqlite3.Connection, limit: int) -> bool:
-    """Bring back so many of those aside, whatever their object; whether there were any."""
-    query = f"UPDATE jobs SET aside = 0 WHERE seq IN (SELECT seq FROM jobs WHERE {ASIDE} LIMIT ?)"
+    """Bring back so many of those needlessly aside, whatever their object; whether there were any."""
+    query = f"UPDATE jobs SET aside = 0 WHERE seq IN (SELECT seq FROM jobs WHERE {NEEDLESSLY_ASIDE} LIMIT ?)"
     return connection.execute(query, (limit,)).rowcount > 0
 
 
@@ -120,6 +120,6 @@ def expired(connection: sqlite3.Connection, now: int, limit: int) -> list[tuple[
     return connection.execute(query, (now, limit)).fetchall()
 
 
-def running_objects(connection: sqlite3.Connection) -> set[tuple[str, str]]:
-    query = "SELECT object_type, object_id FROM jobs WHERE status = 'running'"
-    return {(row[0], row[1]) for row in connection.execute(query)}
+def running_objects(connection: sqlite3.Connection, actions: Collection[str] = ()) -> set[tuple[str, str]]:
+    query = "SELECT object_type, object_id, action FROM jobs WHERE status = 'running'"
+    return {(row[0], row[1]) for row in connection.execute(query) if not actions or row[2] in actions}

@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from heapq import merge
 from itertools import islice
 from typing import Any
@@ -12,11 +12,11 @@ from pendula.jobs.ids import seq_of
 from pendula.jobs.model import SECOND, Job, Status
 from pendula.jobs.plans import Plan
 from pendula.jobs.requests import Pull
-from pendula.jobs.store.file.store_time import StoreTime, time_of_event
+from pendula.jobs.store.file.store_time import Anchor, StoreTime, time_of_event
 from pendula.jobs.store.protocol import AuditListing, Effect, Figures, Listing, ObjectRow, Unhandled, WorkerRow
 from pendula.jobs.store.tables import lists, registry
 from pendula.jobs.store.tables.archive import archived
-from pendula.jobs.store.tables.due import ASIDE, count_due, is_any_due
+from pendula.jobs.store.tables.due import AFTER_ALL, ASIDE, NEEDLESSLY_ASIDE, count_due, is_any_due
 from pendula.jobs.store.tables.governed import GovernedTables
 from pendula.jobs.store.tables.lists import COLUMNS
 from pendula.kernel.canonical import decode
@@ -51,8 +51,16 @@ class SqliteReader:
         ).fetchone()
         if row is None:
             return 0, GENESIS
-        self._time.observe(time_of_event(row[2]))
+        self._time.observe(time_of_event(row[2]), self.anchor())
         return row[0], row[1]
+
+    def latest_time(self) -> int:
+        row = self._connection.execute("SELECT substr(body, -60) FROM audit ORDER BY n DESC LIMIT 1").fetchone()
+        return 0 if row is None else time_of_event(row[0])
+
+    def anchor(self) -> Anchor | None:
+        row = self._connection.execute("SELECT boot_id, boot_us, at, resets FROM clock").fetchone()
+        return None if row is None else Anchor(*row)
 
     @property
     def governance(self) -> GovernedTables:
@@ -131,8 +139,9 @@ class SqliteReader:
         """Whether a pull would find a job that is for it, or a lease to put back."""
         return is_any_due(self._connection, pull, due_by) or self.anything_expired(now)
 
-    def anything_aside(self) -> bool:
-        return self._connection.execute(f"SELECT 1 FROM jobs WHERE {ASIDE} LIMIT 1").fetchone() is not None
+    def anything_aside(self, *, needlessly: bool = False) -> bool:
+        query = f"SELECT 1 FROM jobs WHERE {NEEDLESSLY_ASIDE if needlessly else ASIDE} LIMIT 1"
+        return self._connection.execute(query).fetchone() is not None
 
     def anything_expired(self, now: int) -> bool:
         query = "SELECT EXISTS (SELECT 1 FROM jobs WHERE status = 'running' AND lease_expires_at <= ?)"
@@ -160,6 +169,11 @@ class SqliteReader:
     def alerts_waiting(self, after: int, limit: int) -> list[tuple[int, Any]]:
         query = "SELECT n, body FROM alerts WHERE delivered_at IS NULL AND n > ? ORDER BY n LIMIT ?"
         return [(n, decode(body.encode())) for n, body in self._connection.execute(query, (after, limit))]
+
+    def alerts(self, before: int | None, limit: int) -> list[tuple[int, Any, int | None]]:
+        query = "SELECT n, body, delivered_at FROM alerts WHERE n < ? ORDER BY n DESC LIMIT ?"
+        rows = self._connection.execute(query, (AFTER_ALL if before is None else before, limit))
+        return [(n, decode(body.encode()), delivered_at) for n, body, delivered_at in rows]
 
     def next_time(self) -> int | None:
         due = "SELECT run_at FROM jobs WHERE status = 'queued' AND aside = 0 ORDER BY run_at LIMIT 1"
@@ -189,12 +203,12 @@ class SqliteReader:
         found: int = self._connection.execute(query, (latest, high, medium, low, *ahead, most)).fetchone()[0]
         return found
 
-    def running_on(self, object_type: str, object_id: str) -> Job | None:
+    def running_on(self, object_type: str, object_id: str, actions: Collection[str] = ()) -> Job | None:
         query = (
             f"SELECT {COLUMNS} FROM jobs WHERE status = 'running' AND object_type = ? AND object_id = ? ORDER BY seq"
         )
-        row = self._connection.execute(query, (object_type, object_id)).fetchone()
-        return None if row is None else job_of(row)
+        jobs = map(job_of, self._connection.execute(query, (object_type, object_id)))
+        return next((job for job in jobs if not actions or job.action in actions), None)
 
     def figures(self, now: int, since: int) -> Figures:
         ask = self._connection.execute

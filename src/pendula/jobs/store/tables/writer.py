@@ -1,7 +1,7 @@
 """What one transaction writes: jobs, objects, events and counts, collected and written with few statements."""
 
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from hashlib import sha256
 from itertools import islice
 from typing import Any
@@ -10,11 +10,12 @@ import msgspec
 from msgspec.structs import astuple
 
 from pendula.jobs.audit import GovernanceEvent, PlanChange, Trail
+from pendula.jobs.decide import is_superseded
 from pendula.jobs.ids import seq_of
-from pendula.jobs.model import Actor, Job, Status
+from pendula.jobs.model import SYSTEM, Actor, Job, Status
 from pendula.jobs.plans import Plan
 from pendula.jobs.requests import Pull
-from pendula.jobs.store.file.store_time import StoreTime
+from pendula.jobs.store.file.store_time import Anchor, StoreTime
 from pendula.jobs.store.protocol import Effect, Listing, ObjectRow, WorkerRow
 from pendula.jobs.store.tables import job_rows, outgoing, registry
 from pendula.jobs.store.tables.archive import archive_events, is_archived_about
@@ -23,7 +24,9 @@ from pendula.jobs.store.tables.counts import Counts
 from pendula.jobs.store.tables.due import due_rows
 from pendula.jobs.store.tables.governed import GovernedTables
 from pendula.jobs.store.tables.guard import execute_guarded
+from pendula.jobs.store.tables.lists import COLUMNS
 from pendula.jobs.store.tables.reader import SqliteReader, job_of
+from pendula.jobs.store.tables.time_set import set_back
 from pendula.kernel.canonical import Json
 
 _EVENT = Bulk("INSERT INTO audit (n, event_type, object_type, object_id, job_seq, body, hash) VALUES", 7)
@@ -121,6 +124,8 @@ class SqliteWriter(SqliteReader):
             self._kept.version = self._version
 
     def finish(self) -> None:
+        if self.wrote and (anchor := self._time.new_anchor()) is not None:
+            self._put_anchor(anchor)
         self._write_changes()
         if self._trail is not None:
             _EVENT.run(self._connection, self._trail.rows)
@@ -184,6 +189,22 @@ class SqliteWriter(SqliteReader):
         self._seq += 1
         return self._seq
 
+    def fences_from(self) -> int:
+        row = self._connection.execute("SELECT max(epoch) FROM restores").fetchone()
+        return row[0] or 0
+
+    def begin_epoch(self, epoch: int) -> None:
+        """Count jobs and fences on from `epoch`: the store is a copy that took the place of its original."""
+        before = self.next_seq()
+        epoch = max(epoch, before)
+        self._seq = None
+        self._connection.execute("DELETE FROM sqlite_sequence WHERE name = 'jobs'")
+        self._connection.execute("INSERT INTO sqlite_sequence (name, seq) VALUES ('jobs', ?)", (epoch,))
+        self._connection.execute("INSERT INTO restores (epoch) VALUES (?)", (epoch,))
+        self._connection.execute("PRAGMA application_id = 0")
+        self.wrote = True
+        self._trailing().restored(before, epoch, SYSTEM, self._time.latest)
+
     def insert(self, jobs: Sequence[Job], actor: Actor) -> bool:
         if not job_rows.added(self._connection, jobs):
             self._seq = None
@@ -215,7 +236,7 @@ class SqliteWriter(SqliteReader):
                 self._freed[after.object_type, after.object_id] = None
             if before.status == Status.RUNNING:
                 self._counts.end(after, attempted=after.attempt != before.attempt)
-            elif after.status == Status.FAILED:
+            elif after.status == Status.FAILED and not is_superseded(after):
                 self._counts.end(after, attempted=False)
         return after
 
@@ -256,9 +277,12 @@ class SqliteWriter(SqliteReader):
         self._write_changes()
         self.wrote |= job_rows.bring_back(self._connection, limit)
 
-    def running_objects(self) -> set[tuple[str, str]]:
+    def running_objects(self, actions: Collection[str] = ()) -> set[tuple[str, str]]:
         self._write_changes()
-        return job_rows.running_objects(self._connection)
+        return job_rows.running_objects(self._connection, actions)
+
+    def any_governed(self) -> bool:
+        return GovernedTables(self._connection).any()
 
     def expired(self, now: int, limit: int) -> list[Job]:
         self._write_changes()
@@ -309,6 +333,9 @@ class SqliteWriter(SqliteReader):
         self.wrote = True
         self._closed = None
         return GovernedTables(self._connection)
+
+    def is_governed(self, object_type: str, object_id: str) -> bool:
+        return GovernedTables(self._connection).has(object_type, object_id)
 
     def closed_among(self, about: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
         tables = GovernedTables(self._connection)
@@ -372,7 +399,32 @@ class SqliteWriter(SqliteReader):
         self.wrote = True
         registry.put_worker(self._connection, row, forget_before=forget_before, most=most)
 
+    # The time
+
+    def time_set(self, right: int) -> None:
+        """Every time that lies after the right one is brought back to it; from here on the store's time is that."""
+        self._write_changes()
+        self._forget()
+        self.wrote = True
+        set_back(self._connection, right)
+        self._put_anchor(self._time.repaired_anchor(right))
+
+    def after(self, at: int) -> list[Job]:
+        self._write_changes()
+        query = f"SELECT {COLUMNS} FROM jobs WHERE updated_at > ? ORDER BY seq"
+        return [job_of(row) for row in self._connection.execute(query, (at,))]
+
+    def time_event(
+        self, before: Mapping[str, Json], after: Mapping[str, Json], reason: str, actor: Actor, at: int
+    ) -> None:
+        self.wrote = True
+        self._trailing().time_set(before, after, reason, actor, at=at)
+
     # Inside
+
+    def _put_anchor(self, anchor: Anchor) -> None:
+        self._connection.execute("INSERT OR REPLACE INTO clock VALUES (1, ?, ?, ?, ?)", astuple(anchor))
+        self._time.observe(anchor.at, anchor)
 
     def _trailing(self) -> Trail:
         if self._trail is None:

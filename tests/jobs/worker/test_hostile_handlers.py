@@ -1,0 +1,76 @@
+"""Handlers that fork, or close every file of their process: the worker ends, and leaves nothing running behind."""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pendula.jobs.scheduler import Scheduler
+
+WORKER = """
+import os, sys
+from pendula.jobs import Handlers, Scheduler, Worker, handler
+
+def body(context):
+    {body}
+
+{handler}
+
+with Scheduler.open(sys.argv[1]) as scheduler:
+    scheduler.defer("memory", "m", "verify", max_attempts=1)
+    tally = Worker(scheduler, Handlers([verify]), worker_id="w", {options}).run(signals=True)
+print("worker ended", tally.succeeded, flush=True)
+"""
+PLAIN = '@handler("memory", "verify")\ndef verify(context):\n    body(context)'
+LIMITED = '@handler("memory", "verify", timeout_sec=30)\ndef verify(context):\n    body(context)'
+ASYNC = '@handler("memory", "verify")\nasync def verify(context):\n    body(context)'
+EFFECT = '@handler("memory", "verify")\ndef verify(context):\n    context.once(lambda _: body(context))'
+
+
+def process(path: Path, **parts: str) -> subprocess.Popen[str]:
+    program = WORKER.format(**{"options": "once=True", **parts})
+    return subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-c", program, str(path / "jobs.db")],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
+
+
+@pytest.mark.req("JOB-WRK-9")
+@pytest.mark.parametrize("handler", [PLAIN, LIMITED, ASYNC, EFFECT], ids=["plain", "limited", "async", "effect"])
+@pytest.mark.parametrize("child", ["return", "sys.exit(3)", "raise ValueError('x')"])
+def test_a_child_that_comes_back_from_a_handler_ends(tmp_path: Path, handler: str, child: str) -> None:
+    body = f"child = os.fork()\n    if not child:\n        {child}\n    os.waitpid(child, 0)"
+    worker = process(tmp_path, handler=handler, body=body)
+
+    said, _ = worker.communicate(timeout=120)  # the pipe ends when every process that has it has ended
+
+    assert worker.returncode == 0, said
+    assert said.count("worker ended 1") == 1, said
+    assert ("came back from it and ends" in said) is (child != "sys.exit(3)")
+    with Scheduler.open(tmp_path / "jobs.db") as scheduler:
+        assert [job["status"] for job in scheduler.list()["jobs"]] == ["succeeded"]
+
+
+@pytest.mark.parametrize("handler", [PLAIN, LIMITED, ASYNC], ids=["plain", "limited", "async"])
+def test_a_worker_whose_files_a_handler_closed_ends_and_says_so(tmp_path: Path, handler: str) -> None:
+    # Both ends of the loop's own pipe are among the files, too.
+    worker = process(tmp_path, handler=handler, body="os.closerange(3, 256)", options="grace_sec=2")
+    ended = False
+    try:
+        said, _ = worker.communicate(timeout=60)
+        ended = True
+    except subprocess.TimeoutExpired:
+        worker.send_signal(signal.SIGTERM)
+        said, _ = worker.communicate(timeout=60)
+
+    assert worker.returncode is not None
+    assert ended or "async" in handler, "where the loop is gone the handler never ends, and a signal ends the worker"
+    assert "were closed in this process" in said
+    assert "Bad file descriptor" not in said.partition("worker ended")[0] or "async" in handler
+    rows: dict[str, Any]
+    with Scheduler.open(tmp_path / "jobs.db") as scheduler:
+        [rows] = scheduler.list()["jobs"]
+    assert rows["status"] == "running", "its lease runs out, and another worker takes it"
