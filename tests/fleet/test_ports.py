@@ -16,6 +16,7 @@ from pendula.fleet.routing.route_plan import segments_of
 from pendula.fleet.samples import FL_STD, reference_fleet
 from pendula.fleet.scenarios import Run, shipped
 from pendula.fleet.scenarios.running import Road
+from pendula.fleet.simulator.settings import STILL
 from pendula.fleet.tasks import Operation
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Outcome
@@ -90,7 +91,9 @@ def test_another_log_changes_no_decision_and_has_every_tick_before_it_is_decided
 
 @pytest.mark.req("FLT-API-5")
 def test_a_clock_is_whoever_says_what_time_it_is() -> None:
-    one, other = Run(shipped("crossing")), Run(shipped("crossing"))
+    # Without noise: in the simulator it is a function of the time.
+    scenario = replace(shipped("crossing"), world=STILL)
+    one, other = Run(scenario), Run(scenario)
     other.world.now_ms += 1_000_000
     for truck, seen in enumerate(other.world.latest):
         other.world.latest[truck] = replace(seen, at_ms=seen.at_ms + 1_000_000)

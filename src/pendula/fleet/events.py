@@ -136,6 +136,13 @@ class AlertRaised(Event, frozen=True, tag="alert"):
     alert: Alert
 
 
+class NoticeRaised(Event, frozen=True, tag="notice"):
+    """Routine that needs no action, in the form of an alert of severity INFO: a truck has waited for a while, a route
+    waits. Not in the list of alerts."""
+
+    notice: Alert
+
+
 class Incident(Event, frozen=True, tag="incident"):
     """Something that must not happen unnoticed: a bundle is made of the minute before and after it."""
 
@@ -169,5 +176,6 @@ FleetEvent: TypeAlias = (
     | Operated
     | ReportDropped
     | AlertRaised
+    | NoticeRaised
     | Incident
 )

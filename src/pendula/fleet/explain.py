@@ -81,6 +81,7 @@ _PLACED = (
     "{robot} stands where an operator says it is, and goes on once its poses have been steady, nobody else has a right "
     "to be there, and everybody gets to rest when it does; if that lasts, move it or whoever is in its way"
 )
+_REJOINS = "{robot} drives back to its line, slowly, where no other truck has a right to be"
 _CLEARED = "; its fault is cleared, and it goes on when a way from where it stands leaves the others theirs"
 _NOT_TURNING = "{robot} stops: it was told to turn and does not"
 _CANNOT_TURN = (
@@ -144,6 +145,8 @@ def sentence(told: reasons.Reason, not_done: str | None = None, phase: Phase | N
         pattern = _REMOVED if told.code in _SILENT else _REPORTS_AGAIN
     if told.placed and told.code in _IN_DOUBT:
         pattern = _PLACED
+    if told.rejoins:
+        pattern = _REJOINS
     if told.cut_off_by in _STATES:
         pattern = _CUT_OFF
     text = pattern.format(
@@ -154,6 +157,8 @@ def sentence(told: reasons.Reason, not_done: str | None = None, phase: Phase | N
         state=_STATES.get(told.cut_off_by or ""),
         root=told.chain[-1],
     )
+    if told.must_move is not None:
+        text += f": {told.must_move}"
     if told.cleared:
         text += _CLEARED
     if pattern in (_REMOVED, _REPORTS_AGAIN) and told.covers:

@@ -182,6 +182,8 @@ class SourceEdge(Struct, frozen=True):
     # Types of trucks that may use it; empty for all.
     allowed_profiles: tuple[str, ...] = ()
     penalty_ms: int = 0
+    # The critical section to which its whole lane belongs.
+    section: str | None = None
 
 
 class SourceMember(Struct, frozen=True):
@@ -244,6 +246,11 @@ class Stream(Struct, frozen=True):
     drop_node_ids: tuple[str, ...]
     # The trucks that serve it; empty for all that can be where its stops are.
     robot_ids: tuple[str, ...] = ()
+
+
+def pick_is_drop(what: str, node: str) -> str:
+    """Why a task from a node to itself is refused: it moves nothing, and no truck would drive."""
+    return f"{what} picks up and drops in the same node {node!r}; name two different nodes"
 
 
 class Fleet(Struct, frozen=True):

@@ -15,6 +15,7 @@ from pendula.fleet.events import (
     Granted,
     HoldChanged,
     Incident,
+    NoticeRaised,
     Operated,
     OperatorAnswered,
     ReportDropped,
@@ -69,6 +70,8 @@ def told(before: Sequence[Record], outputs: TickOutputs, aims: Sequence[Aim]) ->
             yield from _changes(old, new, after)
     for alert in outputs.alerts:
         yield AlertRaised(alert)
+    for notice in outputs.notices:
+        yield NoticeRaised(notice)
     yield from _incidents(before, outputs)
 
 

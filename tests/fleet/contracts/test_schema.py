@@ -88,6 +88,10 @@ def graphs() -> dict[str, dict[str, Any]]:
         "start": {**edge, "startPos": [0, 0]},
         "width": {**edge, "props": {"width": None}},
         "style": {**edge, "props": {"movestyle": None}},
+        "style on the edge": {**edge, "movestyle": "backward"},
+        "null style on the edge": {**edge, "movestyle": None},
+        "section on the edge": {**edge, "criticalSectionId": "S"},
+        "null section": {**edge, "props": {"criticalSectionId": None}},
     }
     sections = {
         "member": [{"criticalSectionId": "S", "members": [{"edgeGroupKey": "A<->B", "s0M": None, "s1M": None}]}],

@@ -150,5 +150,11 @@ def test_a_stop_line_is_not_judged_more_finely_than_places_are_known(
     assert codes(stop_line_tol_um=stop_line_tol_um) == expected
 
 
+@pytest.mark.req("FLT-PLAN-15")
+@pytest.mark.parametrize(("progress_regress_um", "expected"), [(280_000, []), (279_999, ["PROGRESS_TOLERANCE"])])
+def test_two_reports_of_a_standing_truck_are_no_driving_back(progress_regress_um: int, expected: list[str]) -> None:
+    assert codes(progress_regress_um=progress_regress_um) == expected
+
+
 def test_a_search_of_more_branches_than_it_can_nest_is_refused() -> None:
     assert codes(search_nodes=201) == ["PARAMETER_OUT_OF_RANGE"]

@@ -258,7 +258,8 @@ def test_a_truck_that_slid_and_is_on_the_map_again_goes_on() -> None:
 def test_a_truck_that_slid_stands_until_it_has_been_on_its_way_for_two_seconds() -> None:
     hall = Hall()
     along = abs(hall.first.yaw) < 800_000 or abs(hall.first.yaw) > 2_300_000
-    hall.first.off = (0, 300_000) if along else (300_000, 0)
+    # Farther than it could drive back by itself.
+    hall.first.off = (0, 600_000) if along else (600_000, 0)
     beside = {hall.mode() for _ in range(60) if hall.step()}
     hall.first.off = (0, 0)
     back = [hall.mode() for _ in range(30) if hall.step()]
@@ -342,12 +343,12 @@ def test_the_old_place_is_kept_while_a_truck_may_not_go_on_from_the_new_one_what
     hall.run(30)
     with monkeypatch.context() as refusing:
         if refused == "somebody is there":
-            refusing.setattr(LockState, "in_the_way", lambda *_: (7,))
+            refusing.setattr(LockState, "in_the_way", lambda *_: [(7, 0)])
         else:
             refusing.setattr(recovery, "thaw", lambda *_, **__: None)
         told = hall.order(OrderKind.RELOCATE, edge=edge, s_um=7_000_000)
 
-    assert [one.code for one in told.applied_orders] == [None]
+    assert [one.code for one in told.applied_orders] == ["PLACE_HELD" if refused == "somebody is there" else None]
     assert told.accepted_routes == ()
     assert hall.traffic._locks.truck(0).held >= kept
     assert hall.traffic.why("R1").code == "STOP_POSE_JUMP"

@@ -30,7 +30,7 @@ class Hall(Yard):
 
     def step(self) -> TickOutputs:
         told = super().step()
-        self.alerts += told.alerts
+        self.alerts += [*told.notices, *told.alerts]
         return told
 
     def order(self, kind: OrderKind, robot_id: str | None = "R1", **members: object) -> TickOutputs:

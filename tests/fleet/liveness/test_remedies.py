@@ -1,14 +1,32 @@
 """Remedies remedy: a number that the certificate says is applied, and the obstacle it was said of is gone."""
 
+from collections.abc import Iterator
+from itertools import product
+from math import cos, pi, sin
+from re import fullmatch, search
+
 import pytest
 from msgspec.structs import replace
 
 from pendula.fleet import certify, compile_map, examine
 from pendula.fleet.liveness.certificate import Counterexample
-from pendula.fleet.model import Fleet, Point, SourceMap, SourceMember, SourceSection, Stream, Truck
+from pendula.fleet.model import (
+    Direction,
+    Fleet,
+    Point,
+    SourceEdge,
+    SourceMap,
+    SourceMember,
+    SourceNode,
+    SourceSection,
+    Stream,
+    Truck,
+)
 from pendula.fleet.samples.random_maps import random_map
 from pendula.fleet.samples.scenes import FL_STD, Sketch
+from pendula.fleet.trucks.profiles import RobotProfile
 from pendula.kernel.rng import Pcg32
+from tests.fleet.foreign_maps import READERS, SMALL, drawn_fleet, source_of
 
 
 def verdict(source: SourceMap, fleet: Fleet) -> Counterexample | None:
@@ -140,3 +158,178 @@ def test_a_distance_that_is_said_is_enough(apart: float, ahead: float) -> None:
 
     # Staggered spurs may then be in each other's way out: another obstacle, with a remedy of its own.
     assert after is None or "nodeIds" not in after.details
+
+
+def judged(source: SourceMap, fleet: Fleet, profile: RobotProfile) -> Counterexample | str | None:
+    """The counterexample of a fleet on a map, None where it is LIVE, or why there is no verdict."""
+    report = examine(source, [profile])
+    if report.compiled is None:
+        return f"the map is refused: {[one.message for one in report.findings][:3]}"
+    made, findings = certify(report.compiled, fleet, [profile])
+    return f"the fleet is refused: {findings}" if made is None else made.counterexample
+
+
+def with_spur(source: SourceMap, mouth: str, angle: float, length_m: float) -> SourceMap:
+    """The map with one more dead end at a node, to the node NEW."""
+    at = next(node.at for node in source.nodes if node.id == mouth)
+    end = Point(at.x_um + round(cos(angle) * length_m * 1e6), at.y_um + round(sin(angle) * length_m * 1e6))
+    lane = SourceEdge("NEW", mouth, "NEW", direction=Direction.BOTH.value)
+    return replace(source, nodes=(*source.nodes, SourceNode("NEW", end, "ParkPoint")), edges=(*source.edges, lane))
+
+
+def resting_elsewhere(fleet: Fleet, robot: str, node: str) -> Fleet:
+    moved = (replace(one, park_node_id=node) if one.robot_id == robot else one for one in fleet.trucks)
+    return replace(fleet, trucks=tuple(moved))
+
+
+def spurs_at(source: SourceMap, fleet: Fleet, mouths: list[str], robot: str) -> Iterator[tuple[SourceMap, Fleet]]:
+    """A truck in a new spur, tried in every direction: short, and so long that it ends outside the map."""
+    span = max(abs(at) for node in source.nodes for at in (node.at.x_um, node.at.y_um)) / 1e6
+    for mouth, length, eighth in product(mouths, (6.0, 15.0, 2.5 * span), range(16)):
+        yield with_spur(source, mouth, eighth * pi / 8 + 0.1, length), resting_elsewhere(fleet, robot, "NEW")
+
+
+def remedied(source: SourceMap, fleet: Fleet, why: Counterexample) -> Iterator[tuple[SourceMap, Fleet]]:
+    """Every way in which an engineer may follow a remedy, by its words."""
+    names = sorted(node.id for node in source.nodes)
+    if match := fullmatch(r"make the spur (.+) ([0-9.]+) m long", why.remedy):
+        rest, need = why.details["restNodeIds"], why.details["missingM"]
+        assert isinstance(rest, list)
+        yield lengthened(source, str(rest[0]), round(float(str(need)) * 1e6)), fleet
+    elif match := fullmatch(r"add a .*spur.* at (\S+) and let (\S+) rest there( instead of in \S+)?", why.remedy):
+        yield from spurs_at(source, fleet, [match[1]], match[2])
+    elif match := fullmatch(r"add an edge from (\S+) to (\S+)", why.remedy):
+        yield replace(source, edges=(*source.edges, SourceEdge("NEW", match[1], match[2]))), fleet
+    elif match := fullmatch(r"add a truck that rests in the network of (\S+), or join the networks", why.remedy):
+        added = with_spur(source, match[1], 0.1, 40.0)
+        yield added, replace(fleet, trucks=(*fleet.trucks, Truck("NEW", fleet.trucks[0].profile_id, "NEW")))
+    elif fullmatch(r"place \S+ and \S+ ([0-9.]+) m apart", why.remedy):
+        robots = why.details["robotIds"]
+        assert isinstance(robots, list)
+        yield from spurs_at(source, fleet, names, str(robots[1]))
+    elif match := fullmatch(r".*capacity.* (\d+)( over the dead end)?, or let (\S+) rest elsewhere", why.remedy):
+        yield with_capacity(source, fleet, str(why.details["criticalSectionId"]), int(match[1])), fleet
+    elif match := search(r"let (\S+) rest (elsewhere than in|there)", why.remedy):
+        yield from spurs_at(source, fleet, names, match[1])
+
+
+def with_capacity(source: SourceMap, fleet: Fleet, section: str, capacity: int) -> SourceMap:
+    """The map with a section of another capacity, drawn where it was generated."""
+    drawn = [one for one in source.sections if one.id == section]
+    if drawn:
+        others = tuple(one for one in source.sections if one.id != section)
+        return replace(source, sections=(*others, replace(drawn[0], capacity=capacity)))
+    profile = next(one for one in (FL_STD, SMALL) if one.profile_id == fleet.trucks[0].profile_id)
+    site = compile_map(source, [profile])
+    (made,) = [one for one in site.sections if one.id == section]
+    members = tuple(SourceMember(site.network.groups[one.group].key) for one in made.members)
+    return replace(source, sections=(*source.sections, SourceSection("NEW", capacity, members)))
+
+
+def obstacle(why: Counterexample) -> tuple[object, ...]:
+    keys = ("robotId", "from", "to", "restNodeIds", "nodeIds", "streamId", "criticalSectionId", "robotIds")
+    return tuple(str(why.details.get(key)) for key in keys)
+
+
+def helps(source: SourceMap, fleet: Fleet, profile: RobotProfile, why: Counterexample) -> bool:
+    """Whether a remedy can be followed so that its obstacle is gone, and what was added is none itself."""
+    for changed, others in remedied(source, fleet, why):
+        after = judged(changed, others, profile)
+        if after is None:
+            return True
+        if isinstance(after, Counterexample) and obstacle(after) != obstacle(why):
+            closing = after.details.get("restNodeIds")
+            same = all(after.details.get(key) == why.details.get(key) for key in ("robotId", "from", "to"))
+            if not (same and isinstance(closing, list) and "NEW" in closing):
+                return True
+    return False
+
+
+def assert_no_truck_can_be_left_out(
+    source: SourceMap, fleet: Fleet, profile: RobotProfile, why: Counterexample
+) -> None:
+    """The trucks that are named close the way, and without any one of them the others do not."""
+    robots, own = why.details["restRobotIds"], why.details["robotId"]
+    assert isinstance(robots, list)
+    stream = next(one for one in fleet.streams if one.stream_id == why.details["streamId"])
+
+    def closes(named: list[object]) -> bool:
+        trucks = tuple(one for one in fleet.trucks if one.robot_id in (own, *named))
+        left = replace(fleet, trucks=trucks, streams=(replace(stream, robot_ids=(str(own),)),))
+        after = judged(source, left, profile)
+        assert not isinstance(after, str), after
+        return after is not None and all(after.details[key] == why.details[key] for key in ("robotId", "from", "to"))
+
+    assert closes([*robots])
+    for left_out in robots:
+        assert not closes([robot for robot in robots if robot != left_out]), (left_out, robots)
+
+
+def check_counterexample(source: SourceMap, fleet: Fleet, profile: RobotProfile) -> str | None:
+    """The remedy of a fleet on a map, after it was followed; None where there is nothing to remedy."""
+    why = judged(source, fleet, profile)
+    if not isinstance(why, Counterexample):
+        return None
+    if "restRobotIds" in why.details:
+        assert_no_truck_can_be_left_out(source, fleet, profile, why)
+    assert helps(source, fleet, profile, why), (why.message, why.remedy)
+    return why.remedy
+
+
+@pytest.mark.req("FLT-LIVE-7")
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("name", READERS)
+def test_of_a_fleet_on_a_foreign_map_no_named_truck_can_be_left_out_and_the_remedy_helps(name: str, seed: int) -> None:
+    source, profile = source_of(name), READERS[name][1]
+
+    check_counterexample(source, drawn_fleet(source, profile, seed), profile)
+
+
+@pytest.mark.long
+@pytest.mark.req("FLT-LIVE-7")
+@pytest.mark.parametrize("seed", range(4, 60))
+@pytest.mark.parametrize("name", READERS)
+def test_of_many_fleets_on_foreign_maps_the_remedies_help(name: str, seed: int) -> None:
+    source, profile = source_of(name), READERS[name][1]
+
+    check_counterexample(source, drawn_fleet(source, profile, seed), profile)
+
+
+@pytest.mark.req("FLT-LIVE-7")
+@pytest.mark.parametrize("seed", range(12))
+def test_of_a_fleet_on_a_random_map_no_named_truck_can_be_left_out_and_the_remedy_helps(seed: int) -> None:
+    source = random_map(seed, odd=seed % 2 == 1)
+
+    check_counterexample(source, drawn_fleet(source, FL_STD, seed), FL_STD)
+
+
+@pytest.mark.req("FLT-LIVE-7")
+def test_of_twelve_trucks_at_rest_only_the_two_that_close_both_ways_are_named() -> None:
+    """Two lanes lead from W to E; R1 and R2 stand in one each, the others in spurs of their own."""
+    sketch = Sketch("two-ways")
+    for name, x, y in (("W", -20, 0), ("A", 0, 0), ("N", 30, 20), ("S", 30, -20), ("B", 60, 0), ("E", 80, 0)):
+        sketch.node(name, x, y)
+    sketch.chain("W", "A", "N", "B", "E")
+    sketch.chain("A", "S", "B")
+    rests = ["S", "N"]
+    previous = "E"
+    for number in range(10):
+        junction = sketch.node(f"J{number}", 100 + 20 * number, 0)
+        rests.append(sketch.node(f"P{number}", 100 + 20 * number, 12, "ParkPoint"))
+        sketch.lane(previous, junction)
+        sketch.lane(junction, rests[-1])
+        previous = junction
+    trucks = tuple(Truck(f"R{number + 1:02}", "FL-STD", rest) for number, rest in enumerate(rests))
+    fleet = Fleet(trucks, (Stream("S", ("W",), ("E",), ("R03",)),))
+
+    why = verdict(sketch.done(), fleet)
+
+    assert why is not None
+    assert why.details["restRobotIds"] == ["R01", "R02"]
+    assert why.details["restNodeIds"] == ["S", "N"]
+    assert why.message == (
+        "truck 'R03' cannot go from 'P0' to 'W' while 'R01' rests in 'S' and 'R02' rests in 'N'; "
+        "none of them can be left out"
+    )
+    assert why.remedy == "add a parking spur at S and let R01 rest there"
+    assert helps(sketch.done(), fleet, FL_STD, why)

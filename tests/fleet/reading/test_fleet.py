@@ -1,5 +1,6 @@
 """Fleets with rest nodes and streams, out of a file of their own or a scenario."""
 
+import pytest
 from msgspec.structs import replace
 
 from pendula.documents import from_value
@@ -25,3 +26,10 @@ def test_a_fleet_is_read_out_of_a_scenario() -> None:
         tick_ms=200,
     )
     assert faults(read_fleet, {"robots": [{"robotId": "R1"}]}) == ["$.robots[0].parkNodeId", "$.robots[0].profileId"]
+
+
+@pytest.mark.req("FLT-TASK-3")
+def test_a_stream_with_a_node_that_is_pick_and_drop_is_refused_at_the_drop() -> None:
+    stream: Json = {"streamId": "S", "pickNodeIds": ["A", "B"], "dropNodeIds": ["C", "B"]}
+
+    assert faults(read_fleet, {"robots": [], "streams": [stream]}) == ["$.streams[0].dropNodeIds[1]"]

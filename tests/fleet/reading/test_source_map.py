@@ -159,3 +159,61 @@ def test_misspelt_members_of_a_graph_are_warnings_with_the_nearest_name_and_thei
 
 def test_a_graph_without_misspelt_members_has_nothing_to_say() -> None:
     assert unread_graph(document(props={"width": 3})) == ()
+
+
+@pytest.mark.req("FLT-MAP-3", "FLT-MAP-12")
+def test_how_an_edge_may_be_driven_is_read_on_the_edge_too() -> None:
+    members: Any = {
+        "movestyle": "backward",
+        "direction": "both",
+        "width": 3,
+        "maxSpeedMps": Decimal("0.5"),
+        "allowedProfiles": ["FL-STD"],
+        "penaltyMs": 7,
+        "criticalSectionId": "NECK",
+    }
+    on_the_edge, in_props = document(**members), document(props=members)
+
+    assert read_source_map(on_the_edge) == read_source_map(in_props)
+    assert unread_graph(on_the_edge) == unread_graph(in_props) == ()
+    assert read_source_map(on_the_edge).edges[0].section == "NECK"
+    again = read_source_map(from_value(source_form(read_source_map(in_props))))
+    assert again.edges == read_source_map(in_props).edges
+
+
+@pytest.mark.req("FLT-MAP-3")
+@pytest.mark.parametrize("key", ["movestyle", "criticalSectionId", "maxSpeedMps"])
+def test_what_is_said_of_an_edge_in_two_places_is_refused(key: str) -> None:
+    value: Any = 1 if key == "maxSpeedMps" else "forward"
+
+    with pytest.raises(DocumentRefused) as refused:
+        read_source_map(document(**{key: value}, props={key: value}))
+
+    assert [fault.path for fault in refused.value.faults] == [f"$.edges[0].{key}"]
+
+
+@pytest.mark.req("FLT-MAP-12")
+def test_a_section_named_on_an_edge_holds_one_truck_on_its_whole_lane() -> None:
+    site = compile_map(read_source_map(document(direction="both", criticalSectionId="NECK")), [FL_STD])
+
+    (section,) = [one for one in site.sections if one.id == "NECK"]
+    (member,) = section.members
+    group = site.network.groups[member.group]
+    assert (section.capacity, member.s0, member.s1, len(group.edges)) == (1, 0, group.length_um, 2)
+
+
+@pytest.mark.req("FLT-MAP-12")
+def test_a_section_named_on_an_edge_has_the_capacity_and_members_of_its_declaration() -> None:
+    def compiled(more: list[dict[str, Any]], mark: dict[str, Any]) -> Any:
+        graph = golden("SourceMap")
+        graph["criticalSections"] = [{"criticalSectionId": "S", "capacity": 2, "members": more}]
+        graph["edges"][0] = {**graph["edges"][0], **mark}
+        return compile_map(read_source_map(from_value(graph)), [FL_STD]).sections
+
+    both = [{"edgeGroupKey": "LM1<->LM2"}, {"edgeGroupKey": "LM2<->LM3"}]
+
+    assert (
+        compiled(both[1:], {"criticalSectionId": "S"})
+        == compiled(both, {})
+        == compiled(both, {"criticalSectionId": "S"})
+    )

@@ -61,9 +61,20 @@ def test_noise_never_pulls_back_what_extends(noise: list[int]) -> None:
 
 
 @pytest.mark.req("FLT-PLAN-15")
-@pytest.mark.parametrize(("s", "jump"), [(10.30, False), (10.31, True), (9.70, False), (9.69, True)])
+@pytest.mark.parametrize(("s", "jump"), [(10.52, False), (10.53, True), (9.70, False), (9.69, True)])
 def test_what_a_truck_cannot_do_is_a_jump(s: float, jump: bool) -> None:
+    # 1.2 m/s for 0.1 s and the jitter of 0.1 s, twice 0.1 m of localization, 0.08 m of tracking.
     assert isinstance(after((0, 10.0), (100, s)), PoseJump) is jump
+
+
+@pytest.mark.req("FLT-PLAN-15")
+@pytest.mark.parametrize(("jitter_ms", "most_um"), [(0, 500_000), (100, 520_000), (200, 640_000)])
+def test_the_jitter_of_the_stamps_counts_and_the_least_threshold_holds(jitter_ms: int, most_um: int) -> None:
+    profile = replace(FL_STD, stamp_jitter_ms=jitter_ms)
+    state = started(0, 10_000_000)
+
+    assert isinstance(advanced(state, 100, 10_000_000 + most_um, profile), Progress)
+    assert isinstance(advanced(state, 100, 10_000_001 + most_um, profile), PoseJump)
 
 
 @pytest.mark.req("FLT-PLAN-15")

@@ -18,9 +18,9 @@ from pendula.fleet.simulator.faults import Fault
 # After these a truck waits for a person, as FLT-FAIL-10 and FLT-FAIL-13 have it; after all others it goes on by itself.
 FOR_A_PERSON = frozenset({Stop.STUCK, Stop.OVERRUN})
 ABOUT = ("idle", "turning", "driving", "loading")
-# All but being carried away, which is not over before a person has said where the truck is, and an operation that
-# hangs, which nobody notices in so short a time.
-KINDS = tuple(one for one in FaultKind if one not in (FaultKind.CARRIED, FaultKind.OPERATION_HANGS))
+# All but being carried away or pushed, which is not over before a person has said where the truck is, or it has driven
+# back, and an operation that hangs, which nobody notices in so short a time.
+KINDS = tuple(one for one in FaultKind if one not in (FaultKind.CARRIED, FaultKind.PUSHED, FaultKind.OPERATION_HANGS))
 # So long after a trouble it may still show, and so long those may need who are in each other's way.
 _LOOK_MS = 4_000
 _QUIET_MS = 60_000

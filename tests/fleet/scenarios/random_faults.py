@@ -15,7 +15,7 @@ from pendula.fleet.scenarios.model import ScenarioEvent
 from pendula.fleet.simulator import FaultKind
 from pendula.fleet.units import MILLION
 from tests.fleet.scenarios.random_runs import Case, drawn, sample
-from tests.fleet.scenarios.watching import asked_in_vain, held_for_nothing
+from tests.fleet.scenarios.watching import FirstMoves, asked_in_vain, held_for_nothing
 
 # Whoever waits for the same truck is told of by then, and a tick.
 _TOLD_MS = 90_200
@@ -120,7 +120,7 @@ class Person:
 def watched(run: Run) -> Iterator[str]:
     """Runs, and tells of every grant that disappeared without a cause, of every wait that nobody was told of, and of
     every truck that did not get over its trouble."""
-    person = Person(run)
+    person, first = Person(run), FirstMoves(run)
     before = {one.robot_id: (set(one.keeps), one.doubt) for one in run.traffic.records}
     while run.now_ms < run.scenario.duration_ms and not run.is_over:
         told = run.step()
@@ -132,6 +132,7 @@ def watched(run: Run) -> Iterator[str]:
             if one.blocked_by is not None and told.now_ms - one.blocked_ms > _TOLD_MS and one.escalated < 3:
                 yield f"{one.robot_id} waits for too long, and nobody is told, at {told.now_ms} ms"
             before[one.robot_id] = set(one.keeps), one.doubt
+        yield from first.passed_over(told)
         yield from held_for_nothing(run)
         yield from asked_in_vain(run)
     for _ in range(_QUIET_TICKS):

@@ -143,7 +143,7 @@ def drawn(seed: int, most_trucks: int, duration_ms: int) -> Case:
 
 
 def _drawn_task(random: Random, name: str, stations: list[str], duration_ms: int) -> TaskOrder:
-    pick, drop = random.choice(stations), random.choice(stations)
+    pick, drop = random.sample(stations, 2)
     # Most are there from the start, so that trucks meet.
     at_ms = random.choice((0, 0, random.randrange(max(duration_ms // 2, 1))))
     pick_ms, drop_ms = random.randrange(500, 4_000), random.randrange(500, 3_000)

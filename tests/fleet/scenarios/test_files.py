@@ -49,7 +49,7 @@ def test_three_trucks_that_would_jam_are_not_started_under_the_rule() -> None:
 def test_of_three_trucks_that_would_jam_the_third_gets_no_route_and_the_alert_says_why() -> None:
     run = Run(shipped("triangle-8-refused"))
     run.run(2_000)
-    at_ms, alert = run.measures.alerts["ROUTE_REFUSED"]
+    at_ms, alert = run.measures.notices["ROUTE_REFUSED"]
 
     assert at_ms <= 200
     assert alert.robotId == "R3"

@@ -8,7 +8,9 @@ import pytest
 from pendula.documents import Format, read_bytes
 from pendula.fleet.scenarios import Run
 from pendula.fleet.scenarios.reading import read_scenario
-from tests.fleet.scenarios.random_runs import Case, drawn, report, shrunk, site
+from pendula.fleet.tick import granting
+from pendula.fleet.traffic.grants import Blocked, Wait
+from tests.fleet.scenarios.random_runs import Case, drawn, failures, report, shrunk, site
 from tests.fleet.scenarios.watching import watched
 
 MINUTE_MS = 60_000
@@ -49,6 +51,17 @@ def test_a_failing_run_shrinks_to_what_makes_it_fail() -> None:
     smallest = shrunk(case, lambda one: culprit in one.trucks and task in one.tasks and one.duration_ms > 9_000)
 
     assert smallest == replace(case, trucks=(culprit,), tasks=(task,), stands=(), noisy=False, duration_ms=9_700)
+
+
+@pytest.mark.req("FLT-LIVE-13")
+def test_a_run_in_which_the_first_move_of_the_witness_is_kept_back_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(granting, "extend", lambda *_, **__: Blocked(Wait.POSTPONED))
+
+    found = failures(drawn(8, 5, 5_000), watched)
+
+    # Traffic tells of it, and so does the watcher of the tests with code of its own.
+    assert [one for one in found if "the witness begins with" in one]
+    assert [one for one in found if "begins the witness" in one]
 
 
 @pytest.mark.req("FLT-TEST-5")

@@ -66,6 +66,8 @@ def test_what_goes_wrong_by_chance_is_said_with_how_often() -> None:
         ({"world": {"faults": [{"type": "SILENCE", "perHour": 0, "forMs": 1}]}}, "$.world.faults[0].perHour"),
         ({"world": {"faults": [{"type": "PAUSE_ROBOT", "perHour": 1, "forMs": 1}]}}, "$.world.faults[0].type"),
         ({"sample": None}, "$"),
+        ({"tasks": [{"taskId": "T", "pickNodeId": "N", "dropNodeId": "N"}]}, "$.tasks[0].dropNodeId"),
+        ({"streams": [{"streamId": "S", "pickNodeIds": ["N"], "dropNodeIds": ["N"]}]}, "$.streams[0].dropNodeIds[0]"),
         ({"taskEvents": [{"atMs": 0, "type": "GOODS", "nodeId": "N", "count": -1}]}, "$.taskEvents[0].count"),
         ({"nodeLimits": [{"nodeId": "N", "atMost": 0}]}, "$.nodeLimits[0].atMost"),
         ({"map": {}, "sample": {"name": "spur"}}, "$"),
@@ -221,7 +223,7 @@ def test_only_the_truck_of_a_task_has_to_find_its_way() -> None:
     ]
     nodes = [{"id": name, "x": 20 * place, "y": 0} for place, name in enumerate("ABC")]
     graph = {"contractVersion": "1.0.0", "mapId": "m", "nodes": nodes, "edges": lanes}
-    task = {"taskId": "T", "pickNodeId": "B", "dropNodeId": "B", "robotId": "R1"}
+    task = {"taskId": "T", "pickNodeId": "B", "dropNodeId": "A", "robotId": "R1"}
     robots = [{"robotId": "R1", "parkNodeId": "A"}, {"robotId": "R2", "parkNodeId": "C"}]
     form = {**PLAIN, "map": graph, "robots": robots, "tasks": [task]}
     del form["sample"]

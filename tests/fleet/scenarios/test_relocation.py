@@ -26,9 +26,9 @@ def carried(run: Run, phase: Phase) -> None:
     """Runs until the truck is in a phase, and puts it elsewhere."""
     while run.dispatch.phase(0) is not phase or (phase is Phase.TO_PICK and run.world.trucks[0].v_um_s < 1_000_000):
         run.step()
-    run.world.trouble_with(
-        0, Fault(FaultKind.CARRIED, 1, x_um=FAR_UM if phase in (Phase.IDLE, Phase.TO_PICK) else -FAR_UM)
-    )
+    # Along the lane, and not towards the end at which it stands.
+    x_um = -FAR_UM if phase is Phase.LOADING else FAR_UM
+    run.world.trouble_with(0, Fault(FaultKind.CARRIED, 1, x_um=x_um))
     for _ in range(60):
         run.step()
 

@@ -80,7 +80,7 @@ def test_a_truck_that_is_told_a_stop_line_it_cannot_keep_is_found_from_outside()
     assert truck.v_um_s == truck.profile.v_max_um_s
     # It has heard nothing of it yet.
     near = replace(outputs.aims[0], stop_um=truck.s_um + 1_000_000)
-    run.measures.note(dataclasses.replace(outputs, aims=(near,)), (), run.world)
+    run.measures.note(dataclasses.replace(outputs, aims=(near,)), (), (), run.world)
 
     assert (kept, run.measures.violations["I-8"]) == (0, 1)
 
@@ -187,7 +187,7 @@ SHORT_SPUR: dict[str, Json] = {
     },
     "robots": [{"robotId": "R1", "parkNodeId": "P"}, {"robotId": "R2", "parkNodeId": "O"}],
     "tasks": [
-        {"taskId": "T1", "robotId": "R1", "pickNodeId": "E", "dropNodeId": "E"},
+        {"taskId": "T1", "robotId": "R1", "pickNodeId": "E", "dropNodeId": "P"},
         {"taskId": "T2", "robotId": "R2", "pickNodeId": "E", "dropNodeId": "W", "atMs": 60_000},
     ],
     "durationMs": 300_000,

@@ -1,5 +1,5 @@
-"""What tests watch while a run goes on, with code of their own: grants that disappear (I-9) and the stored witness
-(I-12). Positions are those of the simulated trucks, not those that traffic believes."""
+"""What tests watch while a run goes on, with code of their own: grants that disappear (I-9), the stored witness (I-12)
+and its first move (I-13). Positions are those of the simulated trucks, not those that traffic believes."""
 
 from collections.abc import Iterator
 from math import cos, hypot, sin
@@ -14,12 +14,13 @@ from pendula.fleet.traffic.lock_state import LockState
 
 def watched(run: Run) -> Iterator[str]:
     """Drives a run to its end; a sentence for everything that is wrong, tick by tick."""
-    grants, witness = Grants(run), Witness()
+    grants, witness, first = Grants(run), Witness(), FirstMoves(run)
     while run.now_ms < run.scenario.duration_ms and not run.is_over:
         trucks = [Place.of(one) for one in run.world.trucks]
         outputs = run.step()
         yield from grants.lost(outputs, trucks)
         yield from witness.wrong(run.traffic._locks, outputs.now_ms)
+        yield from first.passed_over(outputs)
 
 
 def held_for_nothing(run: Run) -> Iterator[str]:
@@ -152,3 +153,48 @@ class Witness:
     def _rows(self, locks: LockState, held: list[int]) -> frozenset[int]:
         at, to = locks.exclusion.at, locks.exclusion.to
         return frozenset(int(other) for one in held for other in to[at[one] : at[one + 1]])
+
+
+class FirstMoves:
+    """I-13: the truck with which the witness begins gets its unit within `witnessGrantTicks` ticks of being able to."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._since: dict[tuple[int, int], int] = {}
+
+    def passed_over(self, outputs: TickOutputs) -> Iterator[str]:
+        found = self._first_free(outputs)
+        self._since = {one: self._since.get(one, 0) + 1 for one in found}
+        for (i, _), ticks in self._since.items():
+            if ticks > self._run.scenario.traffic.witness_grant_ticks:
+                name = outputs.scene.records[i].robot_id
+                yield f"I-13 at {outputs.now_ms} ms: {name} begins the witness and was passed over for {ticks} ticks"
+
+    def _first_free(self, outputs: TickOutputs) -> list[tuple[int, int]]:
+        """The first move that is not made yet, where its truck drives and nothing is in the way of its next unit."""
+        locks = self._run.traffic._locks
+        for i, to in locks.witness:
+            one, record = locks.truck(i), outputs.scene.records[i]
+            if to <= one.position:
+                continue
+            waiting, drained = record.waiting, outputs.scene.drained
+            # A lane that is drained for a truck that has waited too long is a ranking rule, and ends by itself.
+            if waiting is not None and waiting.code == "WAIT_QUEUE_ORDER" and drained:
+                return []
+            stays = record.stop_code is not None or record.retraction is not None
+            works = record.phase.value in ("LOADING", "UNLOADING")
+            track = record.track
+            if track is None or stays or works:
+                return []
+            if record.grant_um >= min(record.at_um + record.asked_um, track.goal_um):
+                # It has what it can use on the way to where it goes now.
+                return []
+            others = [sorted(locks.truck(j).held) for j in range(len(locks)) if j != i]
+            need = one.demand.needs(one.position, one.position + 1).tolist()
+            return [] if any(self._is_taken(locks, resource, others) for resource in need) else [(i, one.position)]
+        return []
+
+    def _is_taken(self, locks: LockState, resource: int, others: list[list[int]]) -> bool:
+        at, to = locks.exclusion.at, locks.exclusion.to
+        row = {int(other) for other in to[at[resource] : at[resource + 1]]}
+        return sum(not row.isdisjoint(held) for held in others) >= int(locks.exclusion.capacity[resource])

@@ -9,10 +9,12 @@ from pendula.fleet.commands import Tick
 from pendula.fleet.contracts.traffic import CommandMode
 from pendula.fleet.events import Incident
 from pendula.fleet.geometry.angles import turn_urad
+from pendula.fleet.samples import FL_STD
 from pendula.fleet.scenarios import Run, shipped
 from pendula.fleet.simulator.connection import SimulatedGateway
 from pendula.fleet.simulator.standing import standing_world
 from pendula.fleet.simulator.world import World
+from pendula.fleet.units import MILLION
 
 
 def hall_with_brief_stops() -> Run:
@@ -40,8 +42,13 @@ def test_whenever_everything_is_restarted_trucks_stand_where_they_were_heard_and
             assert pose is not None
             seen |= {run.dispatch.phase(record.number).value, aim.mode}
 
-            assert hypot(after.x_um - pose.x_um, after.y_um - pose.y_um) < 100_000, (number, record.robot_id)
-            assert abs(turn_urad(pose.yaw_urad, after.yaw_urad)) < run.site.params.tangent_eps_urad, (number, record)
+            # Both reports may be wrong, and the truck beside its line to either side.
+            errors_um = 2 * (FL_STD.localization_error.value_um + FL_STD.tracking_error.value_um)
+            assert hypot(after.x_um - pose.x_um, after.y_um - pose.y_um) <= errors_um, (number, record.robot_id)
+            # And so may both yaws, by what the extra margin allows at the corners.
+            wrong_urad = 2 * FL_STD.extra_margin_um * MILLION // run.site.envelope.turn_radius_um
+            most_urad = run.site.params.tangent_eps_urad + wrong_urad
+            assert abs(turn_urad(pose.yaw_urad, after.yaw_urad)) < most_urad, (number, record.robot_id)
 
     assert seen >= {"TO_PICK", "LOADING", "TO_DROP", CommandMode.TURN, CommandMode.GO, CommandMode.HOLD}
 

@@ -96,22 +96,6 @@ def test_a_truck_goes_through_the_phases_of_its_task_and_then_to_rest() -> None:
     assert tuple(seen) == order
 
 
-@pytest.mark.req("FLT-TASK-2", "FLT-TASK-12")
-def test_a_truck_whose_pick_is_its_drop_loads_and_unloads_there_and_says_that_it_did_both() -> None:
-    paper = Paper()
-    paper.submit("T", "N", "N")
-    paper.until(Phase.LOADING)
-    paper.until(Phase.UNLOADING)
-    paper.busy = {"R1"}
-    paper.steps(5)
-    busy = paper.phase("R1"), paper.state("T")
-    paper.busy = set()
-    paper.steps(2)
-
-    assert busy == (Phase.UNLOADING, TaskState.IN_PROGRESS)
-    assert paper.state("T") is TaskState.DONE
-
-
 @pytest.mark.req("FLT-PERF-7")
 def test_what_is_remembered_of_tasks_that_are_over_does_not_grow() -> None:
     paper = Paper(NORTH_SOUTH)

@@ -205,6 +205,23 @@ def test_a_task_whose_pick_or_drop_is_no_node_is_refused(pick: str, drop: str) -
 
 
 @pytest.mark.req("FLT-TASK-3")
+def test_a_task_from_a_node_to_itself_is_refused() -> None:
+    paper = Paper()
+    came = paper.submit("T", "N", "N")
+
+    assert [(one.code, one.message) for one in came.refused] == [
+        ("PICK_IS_DROP", "task 'T' picks up and drops in the same node 'N'; name two different nodes")
+    ]
+    assert paper.dispatch.tasks() == []
+
+
+@pytest.mark.req("FLT-TASK-3")
+def test_a_stream_that_could_make_a_task_from_a_node_to_itself_is_refused() -> None:
+    with pytest.raises(TasksRefused, match="PICK_IS_DROP: stream 'S' picks up and drops in the same node 'S'"):
+        Paper(TaskStream("S", ("N", "S"), ("S", "W")))
+
+
+@pytest.mark.req("FLT-TASK-3")
 @pytest.mark.parametrize(("pick", "drop"), [("nowhere", "S"), ("N", "nowhere")])
 def test_a_stream_whose_pick_or_drop_is_no_node_is_refused(pick: str, drop: str) -> None:
     with pytest.raises(TasksRefused, match="MISSING_PICK_DROP_NODE"):
@@ -307,6 +324,7 @@ def test_streams_that_were_set_and_ended_are_as_they_were_after_a_restart() -> N
         (StreamSet(replace(NEW, pick_node_ids=("Q",))), "MISSING_PICK_DROP_NODE"),
         (StreamSet(replace(NEW, drop_node_ids=())), "MISSING_PICK_DROP_NODE"),
         (StreamSet(replace(NEW, pick_ms=10**9)), "OPERATION_TOO_LONG"),
+        (StreamSet(replace(NEW, pick_node_ids=(*NEW.pick_node_ids, NEW.drop_node_ids[0]))), "PICK_IS_DROP"),
         (StreamSet(replace(NEW, robot_ids=("R9",))), "UNKNOWN_ROBOT"),
         (StreamEnded("B"), "STREAM_UNKNOWN"),
     ],

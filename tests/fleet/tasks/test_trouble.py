@@ -136,9 +136,10 @@ def test_a_truck_whose_fault_is_cleared_does_the_operation_again() -> None:
 def test_what_is_said_of_an_operation_that_is_over_changes_nothing_of_the_next(over: TaskEvent) -> None:
     paper = Paper(robots=ONE)
     paper.busy = {"R1"}
-    paper.submit("T", pick="N", drop="N")
+    paper.submit("T")
     paper.until(Phase.LOADING)
     paper.step(OperationDone("R1", "T/LOAD"))
+    paper.until(Phase.UNLOADING)
     refused = paper.step(over).refused
 
     assert [one.code for one in refused] == ["OPERATION_NOT_UNDER_WAY"]

@@ -91,7 +91,8 @@ def test_a_truck_whose_route_is_not_admitted_is_noticed_and_then_told_as_every_o
     yard.run(40)
     yard.send("R2", "WEST", "EAST")
     for _ in range(1_200):
-        alerts += yard.step().alerts
+        told_now = yard.step()
+        alerts += [*told_now.notices, *told_now.alerts]
     told = [one for one in alerts if one.robotId == "R2" and one.code != "ROUTE_REFUSED"]
 
     assert yard.traffic.why("R2").code == "WAIT_SAFE_STATE"

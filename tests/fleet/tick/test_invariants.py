@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.samples import FL_STD
 from pendula.fleet.targets.rolling_target import Aim
-from pendula.fleet.tick.invariants import broken, unable_to_stop
+from pendula.fleet.tick.invariants import FirstMove, broken, first_move, passed_over, unable_to_stop
 from pendula.fleet.tick.traffic import Traffic
 from pendula.fleet.trucks.envelope import allowed_speed_um_s, brakes_um
 from tests.fleet.tick.test_traffic import hall
@@ -132,3 +132,52 @@ def test_a_truck_that_obeys_its_limits_as_late_as_it_may_can_always_stop(late_ms
 
     assert FL_STD.latency_us == 450_000
     assert nearest >= 0
+
+
+def with_a_first_move() -> Traffic:
+    """A moment in which the truck with which the witness begins can have its next unit."""
+    yard = hall()
+    for _ in range(600):
+        traffic = yard.traffic
+        yard.step()
+        for record in traffic._records:
+            # As if it had been passed over: it asks for more than it was granted in this tick.
+            record.asked_um += 2_000_000
+        if first_move(traffic._records, traffic._locks, (), None) is not None:
+            return traffic
+    raise AssertionError("no truck with which the witness begins could go on")
+
+
+@pytest.mark.req("FLT-LIVE-13")
+def test_a_first_move_that_is_not_granted_is_counted_tick_by_tick_and_told_in_the_sixth() -> None:
+    traffic = with_a_first_move()
+    found: list[FirstMove | None] = [None]
+    told = []
+    for _ in range(6):
+        found.append(first_move(traffic._records, traffic._locks, (), found[-1]))
+        told.append([name for name, _ in passed_over(traffic._records, found[-1], traffic.params)])
+
+    assert [one and one.ticks for one in found] == [None, 1, 2, 3, 4, 5, 6]
+    assert told == [[], [], [], [], [], ["I-13"]]
+
+
+@pytest.mark.req("FLT-LIVE-13")
+def test_a_first_move_that_somebody_is_in_the_way_of_is_not_counted() -> None:
+    traffic = with_a_first_move()
+    found = first_move(traffic._records, traffic._locks, (), None)
+    assert found is not None
+    one = traffic._locks.truck(found.truck)
+    other = next(j for j in traffic._locks.known() if j != found.truck)
+    traffic._locks.hold(other, [int(one.demand.needs(found.position, found.position + 1)[0])])
+
+    assert first_move(traffic._records, traffic._locks, (), found) is None
+
+
+@pytest.mark.req("FLT-LIVE-13")
+def test_a_first_move_of_a_truck_that_is_stopped_is_not_counted() -> None:
+    traffic = with_a_first_move()
+    found = first_move(traffic._records, traffic._locks, (), None)
+    assert found is not None
+    traffic._records[found.truck].stop_code = "STOP_OPERATOR"
+
+    assert first_move(traffic._records, traffic._locks, (), found) is None

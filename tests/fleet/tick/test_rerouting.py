@@ -33,7 +33,7 @@ def test_a_truck_is_noticed_when_it_has_waited_for_the_same_one_for_fifteen_seco
     rerouting.escalate(draft)
     rerouting.escalate(draft)
 
-    assert [one.code for one in draft.alerts] == codes
+    assert ([one.code for one in draft.notices], draft.alerts) == (codes, [])
 
 
 @pytest.mark.req("FLT-OSC-6")

@@ -8,7 +8,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from pendula.fleet.traffic.demand import Demand
-from pendula.fleet.traffic.grants import Accepted, Blocked, Granted, RouteRefused, accept_route, extend, release_passed
+from pendula.fleet.traffic.grants import (
+    Accepted,
+    Blocked,
+    Effort,
+    Granted,
+    RouteRefused,
+    accept_route,
+    extend,
+    release_passed,
+)
 from pendula.fleet.traffic.lock_state import LockState
 from tests.fleet.traffic.oracle import Judge
 from tests.fleet.traffic.tiny_maps import TinyMap, Way
@@ -61,6 +70,8 @@ class Report:
     unsafe: int = 0
     broken_witnesses: int = 0
     overlaps: int = 0
+    # States in which the first move of the witness is free, and not granted without a search.
+    withheld: int = 0
     # Units that were refused although brute force finds a schedule, beside all units that were safe.
     over_strict: int = 0
     safe_units: int = 0
@@ -170,3 +181,10 @@ class Explorer:
         self.report.unsafe += not self.safe(world.way, positions)
         if self.witnessed:
             self.report.broken_witnesses += not self.judge.replays(world.way, positions, world.state.witness)
+            self.report.withheld += self.withholds_the_first_move(world, positions, held)
+
+    def withholds_the_first_move(self, world: World, positions: list[int], held: list[list[int]]) -> bool:
+        i = next((i for i, to in world.state.witness if to > positions[i]), None)
+        if i is None or not self.judge.free(world.way[i].need[positions[i] + 1], held[:i] + held[i + 1 :]):
+            return False
+        return not isinstance(extend(world.copy().state, i, effort=Effort(left=0)), Granted)

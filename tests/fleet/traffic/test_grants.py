@@ -61,26 +61,37 @@ def test_a_unit_that_somebody_holds_is_refused_with_its_holder() -> None:
 
 
 @pytest.mark.req("FLT-OSC-3")
-def test_a_refused_unit_stays_refused_without_a_search_while_its_cycle_stays() -> None:
-    state = head_on()
-    extend(state, 0)
-    refused = extend(state, 1)
-    effort = Effort()
-
-    assert extend(state, 1, effort=effort, retry=False) == refused
-    assert effort == Effort()
-
-
-@pytest.mark.req("FLT-OSC-3")
-def test_a_refused_unit_is_judged_again_when_a_truck_of_its_cycle_has_moved() -> None:
+def test_a_refused_unit_is_not_granted_without_a_search_while_the_witness_does_not_allow_it() -> None:
     state = head_on()
     extend(state, 0)
     extend(state, 1)
-    for position in range(2, 5):
-        extend(state, 0)
-        release_passed(state, 0, position)
+    effort = Effort(left=0)
 
-    assert extend(state, 1, retry=False) == Granted(1)
+    assert extend(state, 1, effort=effort) == Blocked(Wait.POSTPONED)
+    assert effort == Effort(left=0)
+
+
+@pytest.mark.req("FLT-LIVE-13")
+def test_a_witness_that_was_replaced_grants_what_was_refused_before_though_the_trucks_of_its_cycle_stand() -> None:
+    state = LockState(Exclusion.of_pairs(9, []), 4)
+    for truck, cells in enumerate(((5, 1, 3, 4, 5), (6, 3, 0, 6), (7, 0, 3, 2, 1, 7), (8, 3, 4, 3, 2, 8))):
+        accept_route(state, truck, way(*cells))
+
+    def grant(i: int) -> Granted | Blocked:
+        answer = extend(state, i)
+        release_passed(state, i, state.truck(i).position)
+        return answer
+
+    for i in (3, 2, 3, 0):
+        grant(i)
+    refused = grant(2)
+    # Truck 3 goes home; trucks 0 and 2 stand where they stood.
+    for _ in range(3):
+        grant(3)
+
+    assert refused == Blocked(Wait.SAFE_STATE, 3, (0,), (0, 2))
+    assert state.witness[0] == (2, 3)
+    assert extend(state, 2, effort=Effort(left=0)) == Granted(2)
 
 
 @pytest.mark.req("FLT-LIVE-13")

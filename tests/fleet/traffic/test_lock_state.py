@@ -59,6 +59,37 @@ def test_columns_follow_from_goals_when_a_truck_has_failed() -> None:
         assert columns(state) == columns_by_hand(state)
 
 
+def in_the_way_of_all(state: LockState) -> set[tuple[int, int, int]]:
+    resources = np.arange(len(state.exclusion), dtype=np.int64)
+    return {(i, r, j) for i in state.known() for r, j in state.in_the_way(i, resources)}
+
+
+def test_what_a_failed_truck_reaches_into_excludes_others_from_itself_alone_until_it_is_held_whole() -> None:
+    tried = 0
+    for seed in range(60):
+        state = started(tiny_map(seed))
+        others = [i for i in state.known() if i]
+        rows = {r: set(state.exclusion.row(r).tolist()) for r in range(len(state.exclusion))}
+        taken = set().union(*(one.held for one in map(state.truck, state.known())))
+        free = [r for r, row in rows.items() if len(row) > 1 and row.isdisjoint(taken) and r not in state.sharers]
+        if not (free and others):
+            continue
+        tried += 1
+        freeze(state, 0, [])
+        before, columns_before = in_the_way_of_all(state), columns(state)["blockers"]
+        freeze(state, 0, [], free[:1])
+        reached, columns_after = in_the_way_of_all(state) - before, columns(state)["blockers"]
+        state.hold(0, free[:1])
+        whole = in_the_way_of_all(state) - before
+        state.drop(0, free[:1])
+
+        assert reached == {(i, free[0], 0) for i in others}
+        assert [r for r in rows if columns_before[r] != columns_after[r]] == [free[0]]
+        assert whole == {(i, r, 0) for i in others for r in rows[free[0]]}
+        assert in_the_way_of_all(state) == before
+    assert tried > 5
+
+
 def test_more_trucks_than_a_word_has_bits_have_their_place() -> None:
     tiny = tiny_map(0)
     state = LockState(tiny.exclusion(), 130)

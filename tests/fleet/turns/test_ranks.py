@@ -4,7 +4,7 @@ import pytest
 
 from pendula.fleet.contracts.traffic import Phase, PriorityClass
 from pendula.fleet.driving.params import TrafficParams
-from pendula.fleet.driving.records import Record
+from pendula.fleet.driving.records import Record, Waiting
 from pendula.fleet.driving.stops import Stop
 from pendula.fleet.samples import FL_STD
 from pendula.fleet.turns.ranks import class_of, order_of, rank_of, starved
@@ -99,6 +99,19 @@ def test_the_starved_truck_is_asked_first() -> None:
 @pytest.mark.req("FLT-LIVE-10")
 def test_nobody_starves_before_the_time_is_over() -> None:
     assert starved([truck("R1", waited_ms=60_000)], NOW, PARAMS) is None
+
+
+@pytest.mark.req("FLT-LIVE-10", "FLT-LIVE-9")
+@pytest.mark.parametrize(("stop_code", "starves"), [(None, True), (Stop.OFFLINE, False)])
+def test_a_truck_that_waits_for_a_stopped_one_through_others_does_not_starve(
+    stop_code: str | None, starves: bool
+) -> None:
+    stopped, between, first = truck("R0"), truck("R1", waited_ms=50_000), truck("R2", waited_ms=70_000)
+    between.waiting = Waiting("WAIT_SAFE_STATE", 0, stopped.number, None)
+    first.waiting = Waiting("WAIT_NODE", 0, between.number, 0)
+    stopped.stop_code = stop_code
+
+    assert (starved([stopped, between, first], NOW, PARAMS) is first) is starves
 
 
 @pytest.mark.req("FLT-OSC-1")

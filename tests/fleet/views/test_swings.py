@@ -94,15 +94,37 @@ def test_what_a_stop_for_safety_draws_back_is_no_swing() -> None:
 
 
 @pytest.mark.req("FLT-OSC-10")
-def test_a_lane_flips_when_another_truck_comes_the_other_way() -> None:
+def test_a_lane_flips_when_a_truck_comes_the_other_way_while_one_waits_for_the_former_direction() -> None:
     swings, there, back = Swings(SITE), SITE.edge_number["A->B"], SITE.edge_number["B->A"]
-    beside = (SITE.edge_number["W1->A"], 0)
+    beside, waiting = (SITE.edge_number["W1->A"], 0), truck()
+    waiting.number, waiting.waiting = 2, None
+    swings.note(waiting, HOLD, 0)
     swings.note_places([(there, 1), beside], 0)
     swings.note_places([(back, 1), beside], 1_000)
+    # The lane is free, and no truck waits to go on from A to B.
+    swings.note_places([beside, (there, 1)], 2_000)
+    swings.note_places([(back, 1), beside], 3_000)
     assert swings.most("directionFlips") == 0
 
-    swings.note_places([beside, (there, 1)], 2_000)
-    assert swings.worst["directionFlips"] == (1, "A<->B", 2_000)
+    waiting.waiting = Waiting("WAIT_EDGE_DIRECTION", 0, 1, None)
+    swings.note(waiting, HOLD, 4_000)
+    swings.note_places([beside, (there, 1)], 4_000)
+    assert swings.most("directionFlips") == 0
+    swings.note_places([(back, 1), beside], 5_000)
+    assert swings.worst["directionFlips"] == (1, "A<->B", 5_000)
+
+
+@pytest.mark.req("FLT-OSC-10")
+def test_a_truck_that_stood_to_load_and_then_waits_has_not_changed_its_mind() -> None:
+    swings, one = Swings(SITE), truck()
+    swings.note(one, GO, 0)
+    assert one.track is not None
+    one.track = replace(one.track, plan=replace(one.track.plan, route_id="next trip"))
+    one.hold_um = one.target_um = 0
+    for number, mode in enumerate((HOLD, GO, HOLD)):
+        swings.note(one, mode, 1_000 * (number + 1))
+
+    assert swings.most("goHoldChanges") == 2
 
 
 def test_a_dead_end_does_not_flip() -> None:

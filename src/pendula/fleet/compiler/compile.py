@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from pendula.fleet.compiler.cell_shapes import cut
 from pendula.fleet.compiler.disc_windows import zones_of
-from pendula.fleet.compiler.normal_form import normalised
+from pendula.fleet.compiler.normal_form import normalised, sections_drawn
 from pendula.fleet.compiler.overlaps import distances, overlapping
 from pendula.fleet.compiler.source_form import source_form
 from pendula.fleet.compiler.validation import curve_findings, map_findings
@@ -117,7 +117,7 @@ def _examined(
     exclusive = relation(len(cells) + len(network.nodes), parts)
     corridors = corridors_of(network)
     following = following_of(network, cells, corridors, envelope, exclusive)
-    sections, wrong = sections_of(network, cells, source.sections)
+    sections, wrong = sections_of(network, cells, sections_drawn(source, network))
     transitions = transitions_of(network, params.tangent_eps_urad)
     standing = standing_of(
         network=network,

@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from msgspec.structs import replace
+
 from pendula.fleet.geometry.chains import arc, spline
 from pendula.fleet.geometry.curves import Curve, bezier, polyline, straight
 from pendula.fleet.model import (
@@ -23,7 +25,9 @@ from pendula.fleet.model import (
     Point,
     SourceEdge,
     SourceMap,
+    SourceMember,
     SourceNode,
+    SourceSection,
     finding,
 )
 from pendula.fleet.network.graph import Edge, Network, Node, assembled
@@ -77,6 +81,25 @@ def normalised(source: SourceMap, params: CompileParams) -> tuple[Network, tuple
     _check_meetings(drafts)
     network, curves = _network(source.map_id, nodes, drafts)
     return network, curves, tuple(findings)
+
+
+def sections_drawn(source: SourceMap, network: Network) -> tuple[SourceSection, ...]:
+    """The sections of a source map with the lanes whose edges name them. A section that only edges name holds one
+    truck."""
+    # Both directions of an edge have one lane: the first one speaks for both.
+    named = {edge.id: edge.section for edge in source.edges if edge.section is not None}
+    lanes: dict[str, set[str]] = {}
+    for edge in network.edges:
+        section = named.get(edge.source_id)
+        if section is not None:
+            lanes.setdefault(section, set()).add(edge.group_key)
+    declared = []
+    for one in source.sections:
+        whole = {member.group_key for member in one.members if member.s0_um is None and member.s1_um is None}
+        more = tuple(SourceMember(key) for key in sorted(lanes.pop(one.id, set()) - whole))
+        declared.append(replace(one, members=(*one.members, *more)))
+    marked = (SourceSection(name, 1, tuple(map(SourceMember, sorted(keys)))) for name, keys in sorted(lanes.items()))
+    return (*declared, *marked)
 
 
 def _check_meetings(drafts: list[_Draft]) -> None:

@@ -55,6 +55,8 @@ def _edge(edge: SourceEdge, places: Mapping[str, Point]) -> dict[str, Any]:
         props["allowedProfiles"] = list(edge.allowed_profiles)
     if edge.penalty_ms:
         props["penaltyMs"] = edge.penalty_ms
+    if edge.section is not None:
+        props["criticalSectionId"] = edge.section
     form: dict[str, Any] = {
         "id": edge.id,
         "start": edge.start,

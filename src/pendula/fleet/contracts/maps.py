@@ -45,6 +45,7 @@ class ProfileDynamics(Struct, frozen=True):
     controlLatencyS: Number
     turnRateRadS: Number
     minTurnRadiusM: Number
+    stampJitterMs: int | UnsetType = UNSET
 
 
 class RobotProfileContract(Struct, frozen=True):
@@ -80,9 +81,10 @@ class EdgeProps(Struct, frozen=True):
     maxSpeedMps: Number | UnsetType | None = UNSET
     allowedProfiles: tuple[str, ...] | UnsetType | None = UNSET
     penaltyMs: int | UnsetType | None = UNSET
+    criticalSectionId: str | UnsetType | None = UNSET
 
 
-class GraphEdge(Struct, frozen=True):
+class GraphEdge(EdgeProps, frozen=True, kw_only=True):
     id: str
     start: str
     end: str

@@ -10,6 +10,18 @@ from msgspec import Struct
 NOWHERE_UM = 1 << 61
 
 
+class Rejoin(Struct, frozen=True, array_like=True):
+    """A truck beside its line: how far, positive to its left, on which edge and where. It is sent back to its line at
+    `target_um` of its track; where that is None, `blockers` are the trucks in the way, each with something it holds
+    there, and without any the way that is granted is too short to steer back."""
+
+    aside_um: int
+    edge: int
+    on_um: int
+    target_um: int | None = None
+    blockers: tuple[tuple[int, int], ...] = ()
+
+
 class Doubt(Struct, frozen=True, array_like=True):
     """`low_um` to `high_um`: where on its track the truck can be. `torn`: two poses in a row that no truck drives
     between. `steady_ms`: since when there was none, and the truck says that it is well."""
@@ -32,3 +44,7 @@ class Doubt(Struct, frozen=True, array_like=True):
     on_map_ms: int | None = None
     # Whether it was told that nothing is heard of the truck.
     silent: bool = False
+    # Of a truck a little beside its line: how it gets back, or what keeps it from that.
+    rejoin: Rejoin | None = None
+    # Of a truck that has passed its stop line: how far it is beyond it, farther than one that obeys may say.
+    beyond_um: int | None = None

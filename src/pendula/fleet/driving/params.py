@@ -32,6 +32,8 @@ class TrafficParams(Struct, frozen=True):
     # How many branches one search for a witness may try, and all searches of a tick together.
     search_nodes: int = 6
     search_nodes_per_tick: int = 48
+    # Within so many ticks the truck with which the stored witness begins gets its unit, once that is to be had (I-13).
+    witness_grant_ticks: int = 5
     lookahead_um: int = 8_000_000
     lookback_um: int = 3_000_000
     rtp_lookahead_um: int = 3_000_000
@@ -108,6 +110,7 @@ RANGES = {
     "tick_period_ms": (100, 200),
     "max_admissions_per_tick": (1, 1_000),
     "search_nodes": (0, 200),
+    "witness_grant_ticks": (2, 100),
     "rtp_lookahead_um": (2_000_000, 5_000_000),
     "safety_buffer_um": (0, 500_000),
     "stop_line_tol_um": (0, 500_000),
@@ -203,6 +206,13 @@ def _for_profile(params: TrafficParams, profile: RobotProfile, compiled: Compile
             f"STOP_LINE_TOLERANCE: stopLineTolM is {plain(params.stop_line_tol_um)}, the place of {profile.profile_id} "
             f"is known to {plain(profile.localization_error.value_um)} only"
         )
+    apart = 2 * profile.localization_error.value_um + profile.tracking_error.value_um
+    if params.progress_regress_um < apart:
+        # Two reports of a truck that stands may be so far apart: it would be stopped for driving back.
+        found.append(
+            f"PROGRESS_TOLERANCE: progressRegressTolM is {plain(params.progress_regress_um)}, two reports of "
+            f"{profile.profile_id} may be {plain(apart)} apart"
+        )
     low = profile.localization_error.value_um + profile.tracking_error.value_um
     given = off_route_um(profile, params)
     if not low <= given <= profile.inflation_um:
@@ -217,6 +227,13 @@ def _for_profile(params: TrafficParams, profile: RobotProfile, compiled: Compile
 def off_route_um(profile: RobotProfile, params: TrafficParams) -> int:
     """This far beside its route a truck has left it: farther than that it may leave the area that its cells protect."""
     return profile.inflation_um if params.off_route_um is None else params.off_route_um
+
+
+def node_reach_um(profile: RobotProfile, params: TrafficParams) -> int:
+    """A truck that reports a place farther from a node does not stand in it: it stops within the arrival tolerance, and
+    both where it drives and what it reports may be wrong."""
+    errors = profile.localization_error.value_um + profile.tracking_error.value_um
+    return max(2 * params.node_snap_um, params.arrive_tol_um + errors)
 
 
 def spelled_out(params: TrafficParams, profiles: Sequence[RobotProfile]) -> TrafficParams:

@@ -215,6 +215,12 @@ class Record:
         return "GO" if self.crawl_urad is None else "TURN"
 
     @property
+    def rejoin_um(self) -> int | None:
+        """Where on its way a truck that is beside its line is sent back to it."""
+        rejoin = None if self.doubt is None else self.doubt.rejoin
+        return None if rejoin is None else rejoin.target_um
+
+    @property
     def failed(self) -> bool:
         """Whether nobody can count on the truck: it keeps what it has and needs nothing."""
         return self.doubt is not None or self.stop_code in FAILURES

@@ -9,10 +9,10 @@ from pendula.fleet.traffic.lock_state import LockState
 
 def barred(locks: LockState, site: CompiledMap) -> Closed:
     """A route over any of these cannot be driven before somebody is back, or out of the hall."""
-    held = [sorted(one.held) for one in locks.trucks if one is not None and one.frozen and one.held]
-    if not held:
+    failed = [i for i in locks.known() if locks.truck(i).frozen and locks.truck(i).held]
+    if not failed:
         return OPEN
-    around = np.unique(locks.exclusion.around(np.array([one for each in held for one in each], dtype=np.int64)))
+    around = np.unique(np.concatenate([locks.kept_from_others(i) for i in failed]))
     cells = around[around < len(site.cells)]
     zones = around[(around >= len(site.cells)) & (around < site.token(0))] - len(site.cells)
     return Closed(frozenset(np.unique(site.cells.edge[cells]).tolist()), frozenset(zones.tolist()))

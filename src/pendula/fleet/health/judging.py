@@ -50,7 +50,7 @@ def drives_on(record: Record, now_ms: int, params: TrafficParams) -> bool:
     """Whether a truck that has to stop drives for longer than it takes to hear of it and to brake. It gets nothing
     more, and its stop line is where it was; but somebody has to know that it does not obey."""
     # Who does not hear is told apart already.
-    told = record.stop_code not in (None, Stop.NO_COMMS)
+    told = record.stop_code not in (None, Stop.NO_COMMS) and record.rejoin_um is None
     if not told or record.v_um_s < STANDING_UM_S or not is_fresh(record, now_ms, params):
         record.rolls_ms = None
         return False

@@ -5,26 +5,30 @@ is freed only for a truck that nobody expects to move, and such a truck is lost 
 it stands is never freed by itself: only a truck that was taken out of the hall gives that up, with all else.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from math import isqrt
 
+import numpy as np
 from msgspec import Struct, structs
 
 from pendula.fleet.driving.doubts import NOWHERE_UM, Doubt
 from pendula.fleet.driving.params import TrafficParams, off_route_um
 from pendula.fleet.driving.records import Record, Retraction
 from pendula.fleet.driving.stops import Stop
-from pendula.fleet.driving.uses import NEVER_UM
+from pendula.fleet.driving.uses import NEVER_UM, Ground
 from pendula.fleet.health.judging import is_fresh
 from pendula.fleet.health.places import STANDING_UM_S, is_possible
+from pendula.fleet.health.rejoining import rejoin
+from pendula.fleet.health.standing import held_at
 from pendula.fleet.routing.planner import Anchor
+from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.traffic.grants import Effort, freeze
 from pendula.fleet.traffic.lock_state import LockState
 from pendula.fleet.trucks.envelope import braking_um
 from pendula.fleet.units import plain
-from pendula.fleet.views.reasons import resource_id
+from pendula.fleet.views.reasons import against, has_to_move, resource_id
 
 # A truck that is said to be somewhere has to report a place this near.
 _NEAR_UM = 500_000
@@ -81,10 +85,12 @@ def obeyed(
     now_ms: int,
     *,
     effort: Effort,
+    ground: Ground,
     anchor: Callable[[Record], Anchor | None],
+    ways: Callable[[Record, Anchor], Iterator[RoutePlan]],
 ) -> list[AppliedOrder]:
-    """Every order in its turn. `anchor` finds where on the map a truck is."""
-    office = _Office(records, locks, params, now_ms, effort, anchor)
+    """Every order in its turn. `anchor` finds where on the map a truck is, `ways` lead on from there."""
+    office = _Office(records, locks, params, now_ms, effort, ground=ground, anchor=anchor, ways=ways)
     return [office.obey(order) for order in sorted(orders, key=lambda one: (one.at_ms, one.order_id))]
 
 
@@ -150,7 +156,9 @@ class _Office:
     params: TrafficParams
     now_ms: int
     effort: Effort
+    ground: Ground
     anchor: Callable[[Record], Anchor | None]
+    ways: Callable[[Record, Anchor], Iterator[RoutePlan]]
 
     def obey(self, order: Order) -> AppliedOrder:
         named = [one for one in self.records if order.robot_id in (None, one.robot_id)]
@@ -184,7 +192,11 @@ class _Office:
 
     def _clear(self, record: Record) -> tuple[str, ...] | No:
         if record.latched is None:
-            return No("NOTHING_TO_CLEAR", f"{record.robot_id} has no fault that an operator can clear")
+            text = f"{record.robot_id} has no fault that an operator can clear"
+            back = None if record.doubt is None else record.doubt.rejoin
+            if back is not None and back.target_um is None:
+                text += "; " + has_to_move(record, back, [self.records[number] for number, _ in back.blockers])
+            return No("NOTHING_TO_CLEAR", text)
         record.latched = None
         return ()
 
@@ -203,15 +215,49 @@ class _Office:
             return No("POSE_DISAGREES", f"{record.robot_id} says it is {plain(away)} m away from there")
         record.doubt = structs.replace(doubt, confirmed=True, edge=order.edge)
         if self.anchor(record) is None and not is_possible(record, self.params):
-            record.doubt = doubt
-            beside = plain(off_route_um(record.profile, self.params))
-            return No(
-                "POSE_DISAGREES",
-                f"{record.robot_id} says it is more than {beside} m beside {edge.key}, or does not look along it: "
-                "put it onto the lane first, or say on which edge it is",
-            )
+            back = rejoin(record, record.doubt, self.records, self.ground, self.params)
+            if back is None or back.edge != order.edge:
+                record.doubt = doubt
+                beside = plain(off_route_um(record.profile, self.params))
+                return No(
+                    "POSE_DISAGREES",
+                    f"{record.robot_id} says it is more than {beside} m beside {edge.key}, or does not look along it: "
+                    "put it onto the lane first, or say on which edge it is",
+                )
+            if back.target_um is None:
+                record.doubt = doubt
+                holders = [self.records[number] for number, _ in back.blockers]
+                return No("PLACE_HELD" if holders else "POSE_DISAGREES", has_to_move(record, back, holders))
+        elif not is_possible(record, self.params):
+            no = self._held_by_others(record)
+            if no is not None:
+                record.doubt = doubt
+                return no
         record.latched = None
         return ()
+
+    def _held_by_others(self, record: Record) -> No | None:
+        """Why a truck cannot take up a way from where it is: there is none, or others hold what it stands on there."""
+        anchor = self.anchor(record)
+        if anchor is None:
+            return None
+        holders: list[tuple[int, int]] = []
+        plans = list(self.ways(record, anchor))
+        for plan in plans:
+            held = held_at(record, self.ground, plan)
+            found = self.locks.in_the_way(record.number, np.array(sorted(held), dtype=np.int64))
+            if not found:
+                return None
+            holders = holders or found
+        if not plans:
+            return No("NO_ROUTE", f"no way leads on for {record.robot_id} from there: carry it to another place")
+        resource, by = holders[0]
+        other = self.records[by].robot_id
+        return No(
+            "PLACE_HELD",
+            f"{record.robot_id} needs {resource_id(record.site, resource)} there, against which {other} holds "
+            f"{resource_id(record.site, against(self.locks, by, resource))}: move one of the two away",
+        )
 
     def _absent(self, record: Record) -> tuple[str, ...] | No:
         if is_fresh(record, self.now_ms, self.params):

@@ -6,17 +6,24 @@ says of its speed does not come from where it believes to be.
 
 from math import isqrt
 
+import numpy as np
 from msgspec import structs
+from numpy.typing import NDArray
 
 from pendula.fleet.contracts.traffic import RobotStatus
 from pendula.fleet.driving.doubts import NOWHERE_UM, Doubt
-from pendula.fleet.driving.params import TrafficParams, off_route_um
+from pendula.fleet.driving.params import TrafficParams, node_reach_um, off_route_um
 from pendula.fleet.driving.records import Record
 from pendula.fleet.driving.stops import Stop
 from pendula.fleet.driving.uses import Ground
-from pendula.fleet.geometry.angles import turn_urad
+from pendula.fleet.geometry.angles import turn_urad, unit
+from pendula.fleet.geometry.quadrangles import Rects, corners
 from pendula.fleet.network.transitions import truck_yaw
+from pendula.fleet.routing.progress import apart_um
 from pendula.fleet.routing.route_plan import Limits, Pose
+from pendula.fleet.trucks.envelope import Envelope, brakes_um
+
+Ints = NDArray[np.int64]
 
 # Slower than this a truck stands.
 STANDING_UM_S = 20_000
@@ -29,10 +36,9 @@ _LONGEST_UM = 2_000_000
 def doubted(record: Record, stop: Stop, now_ms: int, params: TrafficParams, *, torn: bool) -> Doubt:
     """A doubt that begins now. After silence or a fault a truck may be anywhere on what it was granted; otherwise it is
     where it was last, but for what it drives from now on."""
-    errors = record.profile.localization_error.value_um + record.profile.tracking_error.value_um
     anywhere = stop in (Stop.OFFLINE, Stop.ROBOT_FAULT, Stop.STUCK)
     high = record.grant_um + params.stop_line_tol_um if anywhere else record.at_um
-    return Doubt(stop, now_ms, record.bound_um, high + errors, torn)
+    return Doubt(stop, now_ms, record.bound_um, high + apart_um(record.profile), torn)
 
 
 def is_sure(record: Record, params: TrafficParams) -> bool:
@@ -64,7 +70,8 @@ def driven_on(doubt: Doubt, driven_um: int) -> Doubt:
 def leaps(before: Pose, after: Pose, passed_ms: int, record: Record, params: TrafficParams) -> bool:
     """Whether no truck drives from one pose to the next in that time."""
     dx, dy = after.x_um - before.x_um, after.y_um - before.y_um
-    far = record.profile.v_max_um_s * max(0, passed_ms) // 1000 + params.pose_jump_threshold_um
+    far = record.profile.v_max_um_s * max(0, passed_ms) // 1000
+    far += max(params.pose_jump_threshold_um, apart_um(record.profile))
     return dx * dx + dy * dy > far * far
 
 
@@ -72,12 +79,16 @@ def covered(record: Record, ground: Ground, params: TrafficParams) -> Doubt:
     """The doubt with all that the truck may cover where it says it is, unless it can be there (FLT-FAIL-5)."""
     doubt, pose = record.doubt, record.pose
     assert doubt is not None
-    if pose is None or record.report_ms < doubt.since_ms or is_possible(record, params):
+    if pose is None or record.report_ms < doubt.since_ms:
         return doubt
-    here = (pose.x_um, pose.y_um)
-    if doubt.seen is not None and _away_um(doubt.seen, here) <= params.pose_jump_margin_um // 2:
+    here, overran = (pose.x_um, pose.y_um), doubt.code == Stop.OVERRUN
+    stays = doubt.seen is not None and _away_um(doubt.seen, here) <= params.pose_jump_margin_um // 2
+    if is_possible(record, params):
+        return doubt if stays or doubt.beyond_um is None else structs.replace(doubt, beyond_um=None, seen=None)
+    if stays:
         return doubt
-    found = _beyond(record, params) if doubt.code == Stop.OVERRUN else _around(here, ground, params)
+    s_um = position(record, params) if overran else None
+    found = _beyond(record, ground, params) if overran else _around(here, ground, params)
     # A truck that comes back elsewhere than it was kept is one that jumped (FLT-FAIL-10).
     back = doubt.code in (Stop.OFFLINE, Stop.ROBOT_FAULT)
     return structs.replace(
@@ -86,6 +97,7 @@ def covered(record: Record, ground: Ground, params: TrafficParams) -> Doubt:
         torn=doubt.torn or back,
         extra=tuple(sorted({*doubt.extra, *found})),
         seen=here,
+        beyond_um=None if s_um is None else s_um - record.grant_um,
     )
 
 
@@ -94,12 +106,33 @@ def _around(here: tuple[int, int], ground: Ground, params: TrafficParams) -> lis
     return ground.discs.resources(*here, ground.site.envelope.turn_radius_um + params.pose_jump_margin_um)
 
 
-def _beyond(record: Record, params: TrafficParams) -> list[int]:
-    """What a truck covers that has passed its stop line: where it is known, so is what it needs to be there."""
+def _beyond(record: Record, ground: Ground, params: TrafficParams) -> list[int]:
+    """What a truck reaches into that has passed its stop line: all that meets its envelope where it stands, or comes to
+    stand, and what its way begins to use up to there."""
     assert record.track is not None
+    assert record.pose is not None
     s_um = position(record, params)
     upto = record.grant_um if s_um is None else s_um + record.profile.localization_error.value_um
-    return [one.resource for one in record.track.taken(record.grant_um, upto)]
+    used = [one.resource for one in record.track.taken(record.grant_um, upto)]
+    # Looked up again when it is half the margin farther.
+    margin = params.pose_jump_margin_um // 2 + brakes_um(record.profile, record.v_um_s)
+    return [*used, *ground.discs.meeting(_body(record.site.envelope, record.pose, margin))]
+
+
+def _body(envelope: Envelope, pose: Pose, margin_um: int) -> Ints:
+    """The envelope of a truck where it stands, wider by a margin on every side."""
+    cos, sin = unit(pose.yaw_urad)
+    ahead = (envelope.front_um - envelope.rear_um) / 2
+    rect = Rects(
+        cx=np.array([pose.x_um + cos * ahead]),
+        cy=np.array([pose.y_um + sin * ahead]),
+        ux=np.array([cos]),
+        uy=np.array([sin]),
+        hx=np.array([(envelope.front_um + envelope.rear_um) / 2]),
+        hy=np.array([float(envelope.side_um)]),
+    )
+    quad: Ints = corners(rect, float(margin_um))[0]
+    return quad
 
 
 def is_possible(record: Record, params: TrafficParams) -> bool:
@@ -109,12 +142,17 @@ def is_possible(record: Record, params: TrafficParams) -> bool:
     if doubt.low_um >= NOWHERE_UM:
         return False
     if record.track is None or not record.track.segments:
-        return distance_um(record, record.node) <= 2 * params.node_snap_um
+        return distance_um(record, record.node) <= node_reach_um(record.profile, params)
     s_um = position(record, params)
+    return s_um is not None and can_be_at(record, doubt, s_um, params)
+
+
+def can_be_at(record: Record, doubt: Doubt, s_um: int, params: TrafficParams) -> bool:
+    """Whether a truck can have come to a position of its way, and holds what it is in there."""
     beyond = record.grant_um + overshoot_um(record, params)
     # In a node a truck may say that it is a little behind where it was; what it stands on there it still holds.
     low = doubt.low_um - record.short_um
-    return s_um is not None and low <= s_um <= min(doubt.high_um, beyond) and _holds(record, s_um)
+    return low <= s_um <= min(doubt.high_um, beyond) and _holds(record, s_um)
 
 
 def _holds(record: Record, s_um: int) -> bool:
@@ -131,7 +169,7 @@ def position(record: Record, params: TrafficParams) -> int | None:
     act = record.act
     if act is not None and record.v_um_s < STANDING_UM_S and abs(act.s_um - record.at_um) <= 2 * params.node_snap_um:
         away = distance_um(record, act.node)
-        if away <= 2 * params.node_snap_um:
+        if away <= node_reach_um(record.profile, params):
             return act.s_um - away
     found = _near_um(record, params)
     if found is None or found > record.grant_um + overshoot_um(record, params):
@@ -162,7 +200,7 @@ def _anywhere_um(record: Record, params: TrafficParams) -> int | None:
     limits = Limits(off_route_um(record.profile, params), params.heading_tol_urad)
     found = record.track.plan.project(record.pose, record.at_um, limits)
     if found is None:
-        return 0 if distance_um(record, record.node) <= 2 * params.node_snap_um else None
+        return 0 if distance_um(record, record.node) <= node_reach_um(record.profile, params) else None
     if found.lateral_um > limits.off_route_um or abs(found.heading_error_urad) > limits.heading_urad:
         return None
     return found.s_on_route_um

@@ -19,6 +19,7 @@ from pendula.fleet.driving.track import track_of
 from pendula.fleet.driving.uses import Ground
 from pendula.fleet.health.judging import is_fresh, judge
 from pendula.fleet.health.places import is_possible, position
+from pendula.fleet.health.rejoining import sent_back
 from pendula.fleet.health.standing import held_at
 from pendula.fleet.routing.planner import Anchor, AtNode
 from pendula.fleet.routing.progress import started
@@ -49,13 +50,18 @@ def care_for(records: list[Record], care: Care) -> None:
     for record in records:
         if record.doubt is not None:
             doubt = record.doubt = _located(record, record.doubt, care)
-            if _is_back(record, doubt, care):
+            if _is_back(record, doubt, care) and (doubt.rejoin is None or doubt.rejoin.target_um is None):
                 _come_back(record, doubt, care)
+            if record.doubt is not None:
+                settled = is_settled(record, record.doubt, care.now_ms, care.params)
+                record.doubt = sent_back(record, record.doubt, records, care.ground, care.params, settled=settled)
         one = care.locks.truck(record.number)
         extra = () if record.doubt is None else record.doubt.extra
         if record.failed and not (one.frozen and one.held.issuperset(extra)):
             known = cut_off(care.locks) if one.frozen else None
-            found = freeze(care.locks, record.number, [*extra], effort=care.effort)
+            known_place = record.doubt is not None and record.doubt.code == Stop.OVERRUN
+            whole, part = ([], [*extra]) if known_place else ([*extra], [])
+            found = freeze(care.locks, record.number, whole, part, effort=care.effort)
             if known is None or not set(found) <= set(known):
                 care.failed(record, found)
         elif one.frozen and not record.failed:
@@ -115,10 +121,19 @@ def _is_back(record: Record, doubt: Doubt, care: Care) -> bool:
 
 
 def _come_back(record: Record, doubt: Doubt, care: Care) -> None:
-    if is_possible(record, care.params):
+    if is_possible(record, care.params) and not _is_beyond(record, doubt, care.params):
         _found_again(record, doubt, care)
     elif doubt.confirmed or not doubt.torn:
         _relocate(record, care)
+
+
+def _is_beyond(record: Record, doubt: Doubt, params: TrafficParams) -> bool:
+    """Whether a truck that has passed its stop line may say so again where it stands: two reports of one place differ
+    by both their errors. It has to be given what it stands on."""
+    if doubt.code != Stop.OVERRUN:
+        return False
+    s_um = position(record, params)
+    return s_um is None or s_um + record.profile.localization_error.value_um > record.grant_um + params.stop_line_tol_um
 
 
 def _found_again(record: Record, doubt: Doubt, care: Care) -> None:

@@ -1,5 +1,6 @@
 """Whether a fleet can run on a map without ever standing still for good: the map conditions W1 to W3, with a
-certificate or the smallest counterexample and its remedy. (W4 is about the state a run starts from.)
+certificate or a counterexample and its remedy. (W4 is about the state a run starts from.) Of trucks that close a way
+together, none that a counterexample names can be left out.
 
 A remedy with a number is enough for the obstacle it names: applied, the map is LIVE or the next obstacle is named.
 """
@@ -21,6 +22,7 @@ from pendula.fleet.trucks.envelope import stop_distance_um
 from pendula.fleet.trucks.profiles import RobotProfile
 from pendula.fleet.units import MILLION, ceil_div, plain
 from pendula.kernel.canonical import Json
+from pendula.kernel.engine import Refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +143,7 @@ def _served_by_nobody(site: CompiledMap, fleet: Fleet) -> Counterexample | None:
             return Counterexample(
                 "W2",
                 f"no truck can serve stream {stream.stream_id!r}: none rests in the network of its stops",
-                "add a truck there, or join the networks",
+                f"add a truck that rests in the network of {stream.pick_node_ids[0]}, or join the networks",
                 {"streamId": stream.stream_id},
             )
     return None
@@ -172,19 +174,21 @@ def _resting_side_by_side(site: CompiledMap, rests: Mapping[str, Rest]) -> Count
         around = {other for one in resources for near in site.blocking(one) for other in holders.get(near, ())}
         beside = min((other for other in around if other > robot), default=None)
         if beside is not None:
-            return _apart(site, rests[robot], rests[beside])
+            return _apart(site, rests, (robot, beside))
     return None
 
 
-def _apart(site: CompiledMap, one: Rest, other: Rest) -> Counterexample:
+def _apart(site: CompiledMap, rests: Mapping[str, Rest], robots: tuple[str, str]) -> Counterexample:
+    one, other = (rests[robot] for robot in robots)
     names = [site.network.nodes[rest.node].id for rest in (one, other)]
     need = missing_distance_um(site, one, other)
-    message = f"trucks cannot rest in {names[0]!r} and {names[1]!r} at the same time"
-    details: dict[str, Json] = {"nodeIds": list(names)}
+    message = f"trucks {robots[0]!r} and {robots[1]!r} cannot rest in {names[0]!r} and {names[1]!r} at the same time"
+    details: dict[str, Json] = {"robotIds": list(robots), "nodeIds": list(names)}
     if need is None:
-        return Counterexample("W1", message, "let one of them rest in a dead end of its own, farther away", details)
+        remedy = f"add a parking spur farther away from {names[0]} and let {robots[1]} rest there"
+        return Counterexample("W1", message, remedy, details)
     details["distanceM"] = plain(need)
-    return Counterexample("W1", message, f"place them {plain(need)} m apart", details)
+    return Counterexample("W1", message, f"place {names[0]} and {names[1]} {plain(need)} m apart", details)
 
 
 def _too_many_in_a_section(site: CompiledMap, rests: Mapping[str, Rest]) -> Counterexample | None:
@@ -201,7 +205,7 @@ def _too_many_in_a_section(site: CompiledMap, rests: Mapping[str, Rest]) -> Coun
             return Counterexample(
                 "W1",
                 f"{len(robots)} trucks rest in section {one.id!r}, which holds {one.capacity}",
-                f"{raised}, or let trucks rest elsewhere",
+                f"{raised}, or let {robots[-1]} rest elsewhere",
                 {"criticalSectionId": one.id, "robotIds": list(robots)},
             )
     return None
@@ -233,11 +237,12 @@ def _missing_way(
     start, goal = (site.network.nodes[node].id for node in (leg.start, leg.goal))
     details: dict[str, Json] = {"robotId": leg.robot_id, "from": start, "to": goal, "streamId": leg.stream_id}
     if not _possible(planner, leg, Closed()):
+        missing_edge = _missing_edge(site, planner, leg)
         return Counterexample(
             "W2",
             f"truck {leg.robot_id!r} finds no way from {start!r} to {goal!r}",
-            f"add an edge that leads to {goal}",
-            details,
+            f"add an edge from {missing_edge[0]} to {missing_edge[1]}",
+            {**details, "edge": [*missing_edge]},
         )
     return _blocked_by_rest(site, planner, leg, rests, details)
 
@@ -255,30 +260,92 @@ def _possible(planner: Planner, leg: Leg, closed: Closed) -> bool:
     return bool(ways_in) and all(planner.onward_us(edge, leg.goal, closed) is not None for edge in ways_in)
 
 
+def _missing_edge(site: CompiledMap, planner: Planner, leg: Leg) -> tuple[str, str]:
+    """The two nodes that are nearest to each other of those a truck gets to and those from which it gets on to the
+    goal: an edge between them is all that the way lacks."""
+    network = site.network
+    edges, nodes = network.edges, network.nodes
+    reached: set[int] = set()
+    queue = [edge for edge in network.outgoing[leg.start] if planner.usable(edge)]
+    while queue:
+        edge = queue.pop()
+        if edge not in reached:
+            reached.add(edge)
+            queue += planner.after(edge)
+    onward = [edge for edge in range(len(edges)) if planner.usable(edge) and _leads_on(planner, edge, leg.goal)]
+    # Where nobody turns, a new edge is of use in the ends of the way alone.
+    near = {leg.start, *(edges[edge].end for edge in reached if nodes[edges[edge].end].turning)}
+    far = {leg.goal, *(edges[edge].start for edge in onward if nodes[edges[edge].start].turning)}
+
+    def apart(pair: tuple[int, int]) -> tuple[int, tuple[int, int]]:
+        dx, dy = (getattr(nodes[pair[0]].at, axis) - getattr(nodes[pair[1]].at, axis) for axis in ("x_um", "y_um"))
+        return dx * dx + dy * dy, pair
+
+    first, second = min(((a, b) for a in near for b in far if a != b), key=apart)
+    return nodes[first].id, nodes[second].id
+
+
+def _leads_on(planner: Planner, edge: int, goal: int) -> bool:
+    return planner.onward_us(edge, goal) is not None
+
+
 def _blocked_by_rest(
     site: CompiledMap, planner: Planner, leg: Leg, rests: Mapping[str, Rest], details: dict[str, Json]
 ) -> Counterexample:
-    """Names the single truck at rest that closes the way, or all of them where only together they do."""
-    others = [robot for robot in rests if robot != leg.robot_id]
-    alone = [robot for robot in others if not _possible(planner, leg, closed_by(site, [rests[robot]]))]
-    guilty = [rests[robot] for robot in alone[:1] or others]
+    """Names trucks at rest that close the way together, and of which none can be left out."""
+    robots = _closing(site, planner, leg, rests)
     nodes = site.network.nodes
-    names = [nodes[rest.node].id for rest in guilty]
+    names = [nodes[rests[robot].node].id for robot in robots]
     start, goal = nodes[leg.start].id, nodes[leg.goal].id
-    message = f"truck {leg.robot_id!r} cannot go from {start!r} to {goal!r} while a truck rests in {', '.join(names)}"
-    details = {**details, "restNodeIds": list(names)}
-    if alone and guilty[0].node in (leg.start, leg.goal):
-        remedy = f"let nobody rest in {names[0]}: it is a stop of stream {leg.stream_id}"
+    resting = " and ".join(f"{robot!r} rests in {name!r}" for robot, name in zip(robots, names, strict=True))
+    message = f"truck {leg.robot_id!r} cannot go from {start!r} to {goal!r} while {resting}"
+    if len(robots) > 1:
+        message += "; none of them can be left out"
+    details = {**details, "restRobotIds": [*robots], "restNodeIds": [*names]}
+    stop = next((robot for robot in robots if rests[robot].node in (leg.start, leg.goal)), None)
+    if stop is not None:
+        name = nodes[rests[stop].node].id
+        remedy = f"let {stop} rest elsewhere than in {name}: it is a stop of stream {leg.stream_id}"
         return Counterexample("W1", message, remedy, details)
-    need = missing_length_um(site, planner, leg.start, leg.goal, guilty[0]) if alone else None
+    rest = rests[robots[0]]
+    need = missing_length_um(site, planner, leg.start, leg.goal, rest) if len(robots) == 1 else None
     if need is None:
-        home = home_of(site, guilty[0].node)
-        at = nodes[guilty[0].node if home is None else home[2]].id
-        return Counterexample("W1", message, f"add a parking spur at {at} and rest there", details)
-    spur = site.network.groups[site.network.meeting[guilty[0].node][0]]
+        return Counterexample("W1", message, _spur_for(site, planner, leg, robots[0], rest), details)
+    spur = site.network.groups[site.network.meeting[rest.node][0]]
     whole = spur.length_um + need
     details = {**details, "missingM": plain(need), "spurM": plain(whole)}
     return Counterexample("W1", message, f"make the spur {spur.key} {plain(whole)} m long", details)
+
+
+def _closing(site: CompiledMap, planner: Planner, leg: Leg, rests: Mapping[str, Rest]) -> list[str]:
+    """The trucks at rest that close a way: one that does so alone, or those that are left when each that can be is
+    left out, in the order of their ids. Others may close it too."""
+    kept = [robot for robot in rests if robot != leg.robot_id]
+
+    def closes(robots: Sequence[str]) -> bool:
+        return not _possible(planner, leg, closed_by(site, [rests[robot] for robot in robots]))
+
+    alone = next((robot for robot in kept if closes([robot])), None)
+    if alone is not None:
+        return [alone]
+    for robot in tuple(kept):
+        fewer = [other for other in kept if other != robot]
+        if closes(fewer):
+            kept = fewer
+    return kept
+
+
+def _spur_for(site: CompiledMap, planner: Planner, leg: Leg, robot: str, rest: Rest) -> str:
+    """Where a truck in the way may rest instead, if no length can be said."""
+    nodes = site.network.nodes
+    home = home_of(site, rest.node)
+    if home is None:
+        return f"add a parking spur at {nodes[rest.node].id} and let {robot} rest there"
+    edges, inner, mouth = home
+    way = planner.way(AtNode(leg.start), leg.goal)
+    through = leg.start in inner or leg.goal in inner or (not isinstance(way, Refusal) and bool(edges & {*way.edges}))
+    kind = "a parking spur of its own" if through else "a longer parking spur"
+    return f"add {kind} at {nodes[mouth].id} and let {robot} rest there instead of in {nodes[rest.node].id}"
 
 
 def _too_short_sighted(site: CompiledMap, fleet: Fleet, profiles: dict[str, RobotProfile]) -> Counterexample | None:

@@ -3,7 +3,7 @@ dead ends of which the map does not know."""
 
 from collections.abc import Mapping, Sequence
 
-from pendula.fleet.model import Code, Finding, Fleet, Stream, Truck, finding
+from pendula.fleet.model import Code, Finding, Fleet, Stream, Truck, finding, pick_is_drop
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.trucks.profiles import RobotProfile, hash_of
 from pendula.kernel.wording import suggestion
@@ -34,11 +34,14 @@ def fleet_findings(site: CompiledMap, fleet: Fleet, profiles: Sequence[RobotProf
                 finding(Code.MISSING_PARKING_NODE, message, "name an existing node", robotId=truck.robot_id)
             )
     for stream in fleet.streams:
-        for name in (*stream.pick_node_ids, *stream.drop_node_ids):
+        for name in dict.fromkeys((*stream.pick_node_ids, *stream.drop_node_ids)):
             if name not in known:
                 message = f"stream {stream.stream_id!r} names {name!r}, which is not a node"
                 message += suggestion(name, tuple(known))
                 findings.append(finding(Code.MISSING_PICK_DROP_NODE, message, "name an existing node", nodeId=name))
+            if name in stream.pick_node_ids and name in stream.drop_node_ids:
+                message = pick_is_drop(f"stream {stream.stream_id!r}", name)
+                findings.append(finding(Code.MISSING_PICK_DROP_NODE, message, "name another node", nodeId=name))
         for name in stream.robot_ids:
             if name not in seen:
                 message = f"stream {stream.stream_id!r} names the truck {name!r}, which is not in the fleet"

@@ -2,7 +2,7 @@
 
 from pendula.documents import Cursor, Document
 from pendula.fleet.model import Fleet, Stream, Truck
-from pendula.fleet.reading.values import length, name
+from pendula.fleet.reading.values import drop_of, length, name
 
 FLEET_MEMBERS = ("robots", "streams", "params")
 FLEET_PARAMS = ("lookaheadM", "rtpLookaheadM", "tickPeriodMs", "arriveTolM")
@@ -35,9 +35,10 @@ def _truck(at: Cursor) -> Truck:
 
 def _stream(at: Cursor) -> Stream:
     it = at.object(required=("streamId", "pickNodeIds", "dropNodeIds"), optional=("robotIds",), unknown="keep")
+    stream_id, picks = name(it["streamId"]), it["pickNodeIds"].list_of(name)
     return Stream(
-        name(it["streamId"]),
-        it["pickNodeIds"].list_of(name),
-        it["dropNodeIds"].list_of(name),
+        stream_id,
+        picks,
+        it["dropNodeIds"].list_of(lambda drop: drop_of(drop, picks, f"stream {stream_id!r}")),
         it["robotIds"].unless_null().list_of(name, default=()),
     )

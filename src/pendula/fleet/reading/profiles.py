@@ -5,7 +5,7 @@ from decimal import Decimal
 
 from pendula.documents import Cursor, Document
 from pendula.fleet.reading.values import length, name, positive, version
-from pendula.fleet.trucks.profiles import ErrorValue, RobotProfile, Source
+from pendula.fleet.trucks.profiles import USUAL_STAMP_JITTER_MS, ErrorValue, RobotProfile, Source
 
 PROFILE = ("contractVersion", "profileId", "geometry", "safety", "dynamics")
 GEOMETRY = ("head", "tail", "width")
@@ -15,10 +15,13 @@ SAFETY = (
 )
 SAFETY_OPTIONAL = ("headingErrorRad",)
 DYNAMICS = ("vMax", "accel", "a_brake", "controlLatencyS", "turnRateRadS", "minTurnRadiusM")
+DYNAMICS_OPTIONAL = ("stampJitterMs",)
 ERROR = ("value", "source", "basis")
 # No part of a truck is longer: products of lengths of shapes that meet then fit into 64 bits.
 TRUCK_MOST = Decimal(20)
 HEADING_MOST = Decimal("1.570797")
+# A report that is stamped farther ahead is dropped (FLT-FAIL-17).
+STAMP_JITTER_MOST_MS = 200
 
 
 def read_profiles(document: Document) -> tuple[RobotProfile, ...]:
@@ -63,7 +66,7 @@ def _profile(at: Cursor) -> RobotProfile:
         optional=SAFETY_OPTIONAL,
         unknown="keep",
     )
-    dynamics = it["dynamics"].object(required=DYNAMICS, unknown="keep")
+    dynamics = it["dynamics"].object(required=DYNAMICS, optional=DYNAMICS_OPTIONAL, unknown="keep")
     head, tail = length(shape["head"], TRUCK_MOST), length(shape["tail"], TRUCK_MOST)
     if head + tail == 0 and shape["head"].given and shape["tail"].given:
         it["geometry"].refuse("head and tail together must be greater than 0")
@@ -86,6 +89,9 @@ def _profile(at: Cursor) -> RobotProfile:
         turn_rate_urad_s=positive(dynamics["turnRateRadS"]),
         min_turn_radius_um=length(dynamics["minTurnRadiusM"]),
         heading_error_urad=length(safety["headingErrorRad"], HEADING_MOST) if "headingErrorRad" in safety else 0,
+        stamp_jitter_ms=dynamics["stampJitterMs"].integer(
+            min=0, max=STAMP_JITTER_MOST_MS, default=USUAL_STAMP_JITTER_MS
+        ),
         capabilities=it["capabilities"].list_of(lambda one: one.text(min=1), default=()),
     )
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from pendula.documents import Cursor, Document
+from pendula.documents import Cursor, Document, Members
 from pendula.fleet.model import (
     NAME_MOST,
     PLAIN_KIND,
@@ -23,8 +23,9 @@ MAP_REQUIRED = ("contractVersion", "mapId", "nodes", "edges")
 MAP_OPTIONAL = ("criticalSections", "stations", "parking")
 NODE = ("id", "x", "y", "kind", "turning")
 EDGE_REQUIRED = ("id", "start", "end")
-EDGE_OPTIONAL = ("className", "controlPos1", "controlPos2", "viaPos", "points", "startPos", "endPos", "props")
-PROPS = ("movestyle", "direction", "width", "maxSpeedMps", "allowedProfiles", "penaltyMs")
+# How an edge may be driven: in its `props`, or on the edge itself.
+PROPS = ("movestyle", "direction", "width", "maxSpeedMps", "allowedProfiles", "penaltyMs", "criticalSectionId")
+EDGE_OPTIONAL = ("className", "controlPos1", "controlPos2", "viaPos", "points", "startPos", "endPos", "props", *PROPS)
 SECTION = ("criticalSectionId", "members", "capacity")
 MEMBER = ("edgeGroupKey", "s0M", "s1M")
 # A day: no detour is dearer.
@@ -109,22 +110,30 @@ def _edge(at: Cursor) -> SourceEdge:
         start_at=start_at,
         end_at=end_at,
     )
-    return _with_props(plain, it["props"])
+    return _with_props(plain, it)
 
 
-def _with_props(edge: SourceEdge, at: Cursor) -> SourceEdge:
-    if not at.unless_null().given:
-        return edge
-    it = at.object(optional=PROPS, unknown="keep")
-    width, speed = it["width"].unless_null(), it["maxSpeedMps"].unless_null()
+def _with_props(edge: SourceEdge, it: Members) -> SourceEdge:
+    """How an edge may be driven, wherever its author wrote it; what stands in both places is refused."""
+    props = it["props"].object(optional=PROPS, unknown="keep") if it["props"].unless_null().given else None
+
+    def member(key: str) -> Cursor:
+        if props is None or key not in props:
+            return it[key]
+        if key in it:
+            it[key].refuse(f"{key} stands here and in props; leave out one of them")
+        return props[key]
+
+    width, speed, section = (member(key).unless_null() for key in ("width", "maxSpeedMps", "criticalSectionId"))
     return replace(
         edge,
-        style=it["movestyle"].text(default=edge.style),
-        direction=it["direction"].text(default=edge.direction),
+        style=member("movestyle").text(default=edge.style),
+        direction=member("direction").text(default=edge.direction),
         width_um=length(width) if width.given else None,
         max_speed_um_s=positive(speed) if speed.given else None,
-        allowed_profiles=tuple(sorted(set(it["allowedProfiles"].unless_null().list_of(name, default=())))),
-        penalty_ms=it["penaltyMs"].unless_null().integer(min=0, max=PENALTY_MOST_MS, default=0),
+        allowed_profiles=tuple(sorted(set(member("allowedProfiles").unless_null().list_of(name, default=())))),
+        penalty_ms=member("penaltyMs").unless_null().integer(min=0, max=PENALTY_MOST_MS, default=0),
+        section=name(section) if section.given else None,
     )
 
 

@@ -119,6 +119,6 @@ def _profile(at: Cursor) -> None:
     it = at.object(optional=(*profiles.PROFILE, "capabilities"))
     it["geometry"].object(optional=profiles.GEOMETRY)
     safety = it["safety"].object(optional=(*profiles.SAFETY, *profiles.SAFETY_OPTIONAL))
-    it["dynamics"].object(optional=profiles.DYNAMICS)
+    it["dynamics"].object(optional=(*profiles.DYNAMICS, *profiles.DYNAMICS_OPTIONAL))
     for error in ("localizationErrorM", "trackingErrorM"):
         safety[error].object(optional=profiles.ERROR)

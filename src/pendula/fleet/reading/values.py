@@ -4,12 +4,13 @@ Members that are not known are passed over, as the contract wants it within a ma
 wrong kind is a fault.
 """
 
+from collections.abc import Collection
 from decimal import Decimal
 from enum import StrEnum
 from re import compile as regex
 
 from pendula.documents import Cursor, Members
-from pendula.fleet.model import NAME_MOST
+from pendula.fleet.model import NAME_MOST, pick_is_drop
 from pendula.fleet.units import micro
 
 
@@ -51,3 +52,11 @@ def positive(at: Cursor, most: Decimal = HUGE) -> int:
 
 def name(at: Cursor) -> str:
     return at.text(min=1, max=NAME_MOST, pattern=_ID, form=_ID_FORM)
+
+
+def drop_of(at: Cursor, picks: Collection[str], what: str) -> str:
+    """The node in which a stream or task drops: none of those in which it picks up."""
+    node = name(at)
+    if node and node in picks:
+        at.refuse(pick_is_drop(what, node))
+    return node

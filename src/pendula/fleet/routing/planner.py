@@ -165,6 +165,10 @@ class Planner:
         """Whether trucks of this type may drive an edge."""
         return edge not in closed.edges and edge not in self._barred
 
+    def after(self, edge: int) -> list[int]:
+        """The edges that may follow one at its end."""
+        return [self._out[k] for k in self._moves(edge, OPEN)]
+
     def prepare(self, goals: Iterator[int] | list[int]) -> None:
         """Computes the trees of these destinations ahead of time."""
         for goal in goals:

@@ -12,6 +12,7 @@ from pendula.fleet.trucks.profiles import RobotProfile
 class ProgressParams(Struct, frozen=True):
     window: int = 5
     regress_um: int = 300_000
+    jump_um: int = 500_000
 
 
 USUAL = ProgressParams()
@@ -48,16 +49,24 @@ def advanced(
     before: Progress, at_ms: int, s_um: int, profile: RobotProfile, params: ProgressParams = USUAL
 ) -> Progress | PoseJump:
     """The next sample. A jump leaves the state as it was."""
-    driven = profile.v_max_um_s * (at_ms - before.at_ms) // 1000 if at_ms > before.at_ms else 0
+    passed_ms = max(0, at_ms - before.at_ms)
+    driven = profile.v_max_um_s * passed_ms // 1000
     error = profile.localization_error.value_um
     moved = s_um - before.raw_um[-1]
-    possible = driven + error + profile.tracking_error.value_um
+    possible = max(params.jump_um, driven + apart_um(profile))
     extend = before.extend_um
     if s_um < extend - params.regress_um or abs(moved) > possible:
         return PoseJump(moved, possible)
     if s_um > extend:
         extend = min(s_um, extend + driven + error)
     return Progress(at_ms, extend, (*before.raw_um, s_um)[-params.window :])
+
+
+def apart_um(profile: RobotProfile) -> int:
+    """By how much two reports of a healthy truck may differ beside what it drives between their stamps: both places may
+    be wrong, it may be off its line, and it drives on while the stamps jitter."""
+    jitter = profile.v_max_um_s * profile.stamp_jitter_ms // 1000
+    return jitter + 2 * profile.localization_error.value_um + profile.tracking_error.value_um
 
 
 def uncertainty_um(profile: RobotProfile, v_um_s: int, age_ms: int) -> int:

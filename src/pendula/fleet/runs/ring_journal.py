@@ -9,7 +9,9 @@ journal goes on after a gap, with the oldest checkpoint that memory has; what wa
 import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
+from queue import Empty, SimpleQueue
 
 from msgspec import Raw
 
@@ -44,8 +46,10 @@ class RingJournal:
         self._ticks_degraded = 0
         self._rotates = False
         self._lock = threading.Lock()
-        self._work = threading.Event()
-        self._ended = threading.Event()
+        # No events: one that an interrupt strikes in `set` stays locked for ever.
+        self._work: SimpleQueue[None] = SimpleQueue()
+        self._end: SimpleQueue[None] = SimpleQueue()
+        self._ended = False
         self._thread = threading.Thread(target=self._sync, name="fleet journal", daemon=True) if background else None
         if self._thread is not None:
             self._thread.start()
@@ -98,8 +102,8 @@ class RingJournal:
             self._ticks_degraded = 0 if self.degraded is None else self._ticks_degraded + 1
         if self._thread is None:
             self._make_durable()
-        elif not self._work.is_set():
-            self._work.set()
+        elif self._work.empty():
+            self._work.put(None)
         return self._handed_n
 
     def wait(self) -> None:
@@ -142,8 +146,9 @@ class RingJournal:
 
     def close(self) -> None:
         """Let the last of it become durable, as far as the disk takes it; `degraded` says where it does not."""
-        self._ended.set()
-        self._work.set()
+        self._ended = True
+        self._end.put(None)
+        self._work.put(None)
         if self._thread is not None:
             self._thread.join()
         if self.degraded not in (None, NEARLY_FULL) or not self._caught_up_from(self._inner.next_n):
@@ -217,12 +222,12 @@ class RingJournal:
             self._durable_t = gone.t if gone.n <= durable else self._durable_t
 
     def _sync(self) -> None:
-        while not self._ended.is_set():
-            self._work.wait()
-            self._work.clear()
+        while not self._ended:
+            self._work.get()
             self._make_durable()
             # Many ticks share a sync: one for each would take more of the processor than all other bookkeeping.
-            self._ended.wait(SYNC_EVERY_S)
+            with suppress(Empty):
+                self._end.get(timeout=SYNC_EVERY_S)
 
     def _make_durable(self) -> None:
         if self.degraded is not None:

@@ -54,6 +54,7 @@ def verified(
         "incidents": [to_builtins(one) for one in incidents],
         # What a crash left of its last write: it tells nothing, and its tick is not among these.
         "cutTailBytes": getattr(journal, "cut_tail_bytes", 0),
+        "tail": getattr(journal, "tail_note", None),
         "missing": missing_of(journal.header),
         "firstDifference": None if deviation is None else to_builtins(deviation),
     }

@@ -31,7 +31,7 @@ SCENE_FLEETS: Mapping[str, Fleet] = {
     "triangle": _fleet(("AS", "BS"), "CS", "C"),
     "ring-with-bypass": _fleet(("A",), "C", "D"),
     "near-lanes": _fleet(("A1",), "A2", "A1"),
-    "spur": _fleet(("W", "E"), "P", "P"),
+    "spur": _fleet(("W", "E"), "P", "M"),
     "straight-lane": _fleet(("A",), "B", "A"),
     "tail-swing-bend": Fleet((Truck("R1", "FL-STD", "D"), Truck("R2", "FL-STD", "L2"))),
     "hall": reference_fleet(),

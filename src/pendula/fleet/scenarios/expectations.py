@@ -69,14 +69,15 @@ def _unmet(outcome: Outcome, one: Expectation) -> Iterator[str]:
         case LongestWait() | NobodyWaits() | SomebodyWaits() | GoHoldChanges():
             yield from _unmet_wait(outcome, one)
         case AlertComes(code, by_ms, within_ms):
-            raised, alert = outcome.measures.alerts.get(code, (by_ms + 1, None))
+            raised, alert = outcome.measures.raised(code) or (by_ms + 1, None)
             if alert is None or raised > by_ms:
                 yield f"the alert {code} did not come by {by_ms} ms"
             elif within_ms is not None and raised - alert.sinceMs > within_ms:
                 yield f"the alert {code} came {raised - alert.sinceMs} ms late, more than {within_ms}"
         case NoAlert(code):
-            if code in outcome.measures.alerts:
-                yield f"there was an alert {code} at {outcome.measures.alerts[code][0]} ms"
+            found = outcome.measures.raised(code)
+            if found is not None:
+                yield f"there was an alert {code} at {found[0]} ms"
         case Stands():
             yield from _unmet_stop(outcome, one)
         case GivesBack(robot_id, at_least_ms):

@@ -22,7 +22,7 @@ from pendula.fleet.views.reasons import code_of, stands_for
 from pendula.fleet.views.swings import Swings
 
 # What is checked from outside, tick by tick; everything else traffic asserts itself.
-WATCHED = ("I-1", "I-2", "I-3", "I-7", "I-8")
+WATCHED = ("I-1", "I-2", "I-3", "I-7", "I-8", "I-13")
 # Of a kind, in a result; all are counted.
 MOST_LISTED = 100
 # The place of a truck that is out of the hall: on no edge, and not between the ends of any.
@@ -57,8 +57,9 @@ class Measures:
     robot_ids: tuple[str, ...]
     ticks: int = 0
     waits: dict[str, Waits] = field(default_factory=dict)
-    # The first alert of each code, and when it was raised.
+    # The first alert and the first notice of each code, and when it was raised.
     alerts: dict[str, tuple[int, Alert]] = field(default_factory=dict)
+    notices: dict[str, tuple[int, Alert]] = field(default_factory=dict)
     # How many routes of every truck were refused.
     refused: Counter[str] = field(default_factory=Counter)
     violations: Counter[str] = field(default_factory=Counter)
@@ -86,9 +87,17 @@ class Measures:
     def __post_init__(self) -> None:
         self.swings = Swings(self.site)
 
-    def note(self, outputs: TickOutputs, found: Sequence[Violation], world: World) -> None:
-        """One tick: what was decided, what the judge saw, where the trucks are."""
+    def raised(self, code: str) -> tuple[int, Alert] | None:
+        """The first alert or notice of a code, and when it was raised."""
+        return self.alerts.get(code) or self.notices.get(code)
+
+    def note(
+        self, outputs: TickOutputs, found: Sequence[Violation], passed_over: Sequence[tuple[str, str]], world: World
+    ) -> None:
+        """One tick: what was decided, what the judge saw, whether I-13 held, where the trucks are."""
         self.ticks += 1
+        for name, text in passed_over:
+            self._breach(outputs.now_ms, name, text)
         # From the records: the results of a tick are made for readers, and cost as much as the rest of its outputs.
         for record, aim in zip(outputs.scene.records, outputs.aims, strict=True):
             self._wait(record, aim.mode, outputs.now_ms)
@@ -97,6 +106,8 @@ class Measures:
                 self._breach(outputs.now_ms, "I-3", f"{aim.robot_id} is sent beyond its stop line")
         for alert in outputs.alerts:
             self.alerts.setdefault(alert.code, (outputs.now_ms, alert))
+        for notice in outputs.notices:
+            self.notices.setdefault(notice.code, (outputs.now_ms, notice))
         self.refused.update(one.robot_id for one in outputs.refused_routes)
         if outputs.error is not None:
             self._breach(outputs.now_ms, "I-4", outputs.error)

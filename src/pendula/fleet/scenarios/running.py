@@ -142,7 +142,7 @@ class Run:
         trace = self.world.advance(now + self.scenario.traffic.tick_period_ms)
         route, truth = Poses(*trace.route), Poses(*trace.truth)
         found = self.judge.look(trace.at_ms, route, truth, self._discs(outputs), self.world.out)
-        self.measures.note(outputs, found, self.world)
+        self.measures.note(outputs, found, self.traffic.passed_over(), self.world)
         self.measures.hear(told.events, now)
         self._digest(outputs)
         return outputs

@@ -1,6 +1,7 @@
 """What goes wrong with one simulated truck, and until when: every fault by itself, told by its kind.
 
-A jump moves what is reported, not the truck; one that is carried is elsewhere, and says so; a silent truck drives on as
+A jump moves what is reported, not the truck; one that is carried is elsewhere, and says so; one that is
+pushed is beside its line; a silent truck drives on as
 it was told; one that is stuck does not say so; one whose operation hangs is well but for that. Whatever happens, the
 truck is where it is: the judge looks at the truth.
 """
@@ -35,13 +36,14 @@ class FaultKind(StrEnum):
     STUCK = "STUCK"
     OVERRUN = "OVERRUN"
     CARRIED = "CARRIED"
+    PUSHED = "PUSHED"
     OPERATION_HANGS = "OPERATION_HANGS"
 
 
 class Fault(Struct, frozen=True):
-    """One fault for a while. `x_um`, `y_um`: by how much reported poses are off, or where a truck is carried to from
-    where it is; `by_um`: how far beyond its stop line the truck goes, or how much noise there is; `by_ms`: how late
-    acknowledgements come."""
+    """One fault for a while. `x_um`, `y_um`: by how much reported poses are off, or where a truck is carried to or
+    pushed from where it is; `by_um`: how far beyond its stop line the truck goes, or how much noise there is; `by_ms`:
+    how late acknowledgements come."""
 
     kind: FaultKind
     for_ms: Annotated[int, Meta(ge=0, le=LONGEST_MS)]

@@ -25,6 +25,9 @@ _THERE_UM = 1_000
 # How near to a node, and how fast, a truck creeps up to it by itself.
 _CREEP_UM = 200_000
 _CREEP_UM_S = 100_000
+# It comes back to its line by a metre for so many along it.
+_STEERS_BACK = 4
+_STEER_URAD = 244_979
 # Of a truck that is told no limit: its own is the least.
 _NO_LIMIT_UM_S = 1_000 * MILLION
 
@@ -91,6 +94,8 @@ class SimulatedTruck:
         self.order: Order | None = None
         self.heard_ms = 0
         self.overrun_um = 0
+        # How far beside its line the truck is, positive to the left; it comes back to it as it drives.
+        self.aside_um = 0
         # How far beyond its next stop line the truck goes, once.
         self.beyond_um = 0
         self._known: dict[tuple[str, int], RoutePlan] = {}
@@ -103,6 +108,13 @@ class SimulatedTruck:
         if self.route is None or not self.route.segments:
             return 0
         return self.route.segments[self.segment].route_s0_um + self.on_um
+
+    @property
+    def steers_urad(self) -> int:
+        """By how much its yaw is off that of its line while it steers back."""
+        if not self.aside_um or not self.v_um_s:
+            return 0
+        return -_STEER_URAD if self.aside_um > 0 else _STEER_URAD
 
     @property
     def at_goal(self) -> bool:
@@ -133,7 +145,7 @@ class SimulatedTruck:
     def carried(self, edge: int, on_um: int, yaw_urad: int | None) -> None:
         """Somebody has put the truck elsewhere: it stands, and is on no route until it is told of one from there.
         `yaw_urad`: how it stands in a node; None on an edge."""
-        self.edge, self.on_um, self.yaw_urad, self.v_um_s = edge, on_um, yaw_urad, 0
+        self.edge, self.on_um, self.yaw_urad, self.v_um_s, self.aside_um = edge, on_um, yaw_urad, 0, 0
         self.route, self.segment, self._bounds, self._known = None, 0, [], {}
 
     def hear(self, order: Order, now_ms: int) -> None:
@@ -319,6 +331,9 @@ class SimulatedTruck:
         route = self.route
         assert route is not None
         self.on_um += way
+        if self.aside_um:
+            back = min(abs(self.aside_um), way // _STEERS_BACK)
+            self.aside_um -= back if self.aside_um > 0 else -back
         while self.on_um >= route.segments[self.segment].length_um:
             over = self.on_um - route.segments[self.segment].length_um
             if self.segment + 1 == len(route.segments):

@@ -1,8 +1,9 @@
-"""Errors that stay within their bounds: slow drifts for positions and tracking, jitter for what is measured.
+"""Errors that stay within their bounds: slow drifts for true positions and tracking, independent errors for reports.
 
 Every truck has a stream of its own for every source of noise: switching one source off changes no other.
 """
 
+from collections.abc import Callable
 from enum import IntEnum
 
 import numpy as np
@@ -11,16 +12,13 @@ from numpy.typing import NDArray
 from pendula.kernel.rng import Pcg32, stream
 
 Floats = NDArray[np.float64]
-# A square of this share of the radius lies within the disc: 0.7071.
-_WITHIN_DISC = (707, 1000)
 
 
 class Source(IntEnum):
     """Where chance comes from; the numbers name the streams."""
 
     TRACKING = 1
-    POSITION_X = 2
-    POSITION_Y = 3
+    POSITION = 2
     HEADING = 4
     JITTER = 5
     TELEMETRY_LATENCY = 6
@@ -31,6 +29,7 @@ class Source(IntEnum):
     TASKS = 11
     WILD = 12
     MISFORTUNE = 13
+    STAMP = 14
 
 
 def generators(seed: int, source: Source, trucks: int) -> list[Pcg32]:
@@ -42,33 +41,41 @@ def within(chance: Pcg32, bound: int) -> int:
     return chance.bounded(2 * bound + 1) - bound if bound else 0
 
 
-def within_disc(bound: int) -> int:
-    """The half side of a square that lies in the disc of this radius."""
-    return bound * _WITHIN_DISC[0] // _WITHIN_DISC[1]
+def within_disc(chance: Pcg32, bound: int, around: tuple[int, int] = (0, 0)) -> tuple[int, int]:
+    """A place in the disc of a radius, every one as likely, that is also no farther than the radius from `around`,
+    which lies in the disc."""
+    while True:
+        x, y = within(chance, bound), within(chance, bound)
+        dx, dy = x - around[0], y - around[1]
+        if max(x * x + y * y, dx * dx + dy * dy) <= bound * bound:
+            return x, y
 
 
 class Drift:
-    """A value for every truck that wanders within its bound: a straight way to a new value every second."""
+    """Values for every truck that wander within their bound, one or as many as `draw` gives: a straight way to new ones
+    every second."""
 
     KNOT_MS = 1000
 
-    def __init__(self, seed: int, source: Source, bounds: list[int]) -> None:
+    def __init__(
+        self, seed: int, source: Source, bounds: list[int], draw: Callable[[Pcg32, int], int | tuple[int, ...]] = within
+    ) -> None:
         self._chances = generators(seed, source, len(bounds))
         self._bounds = bounds
+        self._draw = draw
         self._still = not any(bounds)
-        self._begin = np.zeros(len(bounds))
-        self._end = np.zeros(len(bounds))
-        self._way = np.zeros(len(bounds))
+        self._begin = self._end = self._way = np.zeros_like(self._drawn())
         self._knot = -1
 
-    def at(self, times_ms: list[int]) -> Floats | float:
+    def at(self, times_ms: list[int]) -> Floats:
         """One row for every instant, in order; no instant may lie before the last knot that was asked for."""
         if self._still:
-            return 0.0
+            return np.broadcast_to(self._begin, (len(times_ms), *self._begin.shape))
         if self._knot == times_ms[0] // self.KNOT_MS == times_ms[-1] // self.KNOT_MS:
             # All of them on one way, as most are.
-            return self._begin + self._way * [[time % self.KNOT_MS / self.KNOT_MS] for time in times_ms]
-        rows = np.empty((len(times_ms), len(self._bounds)))
+            parts = [self._begin + self._way * (time % self.KNOT_MS / self.KNOT_MS) for time in times_ms]
+            return np.array(parts)
+        rows: Floats = np.empty((len(times_ms), *self._begin.shape))
         for row, time in enumerate(times_ms):
             knot, since = divmod(time, self.KNOT_MS)
             while self._knot < knot:
@@ -80,6 +87,10 @@ class Drift:
         """To the next knot."""
         self._knot += 1
         self._begin = self._end
-        drawn = [within(chance, bound) for chance, bound in zip(self._chances, self._bounds, strict=True)]
-        self._end = np.array(drawn, dtype=np.float64)
+        self._end = self._drawn()
         self._way = self._end - self._begin
+
+    def _drawn(self) -> Floats:
+        """One row for every truck."""
+        drawn = [self._draw(chance, bound) for chance, bound in zip(self._chances, self._bounds, strict=True)]
+        return np.array(drawn, dtype=np.float64)

@@ -24,10 +24,11 @@ class WorldSettings(Struct, frozen=True):
     telemetry_loss_ppm: int = 0
     command_latency_ms: tuple[int, int] = (10, 60)
     command_loss_ppm: int = 0
-    localization_permille: int = 500
-    tracking_permille: int = 500
+    localization_permille: int = 1000
+    tracking_permille: int = 1000
     # Yaw that differs from the path by what the margin for everything else allows at the corners.
-    heading_permille: int = 500
+    heading_permille: int = 1000
+    stamp_permille: int = 1000
     # How much longer or shorter than told a loading takes.
     operation_permille: int = 0
     faults: tuple[FaultRate, ...] = ()
@@ -39,4 +40,5 @@ STILL = WorldSettings(
     localization_permille=0,
     tracking_permille=0,
     heading_permille=0,
+    stamp_permille=0,
 )

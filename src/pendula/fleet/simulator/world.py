@@ -1,7 +1,9 @@
 """All trucks in virtual time: commands reach them late or never, they drive, and report where they think they are.
 
-What a truck believes is its place on the route. Where it truly is differs from that by errors of position, tracking and
-heading, within the bounds of its profile; what it reports differs by jitter. The same seed gives the same run.
+The place on the route is where a truck means to be. It drives beside it by the error of tracking, and truly is off
+from there by an error of position that drifts. Every report is off from the truth by an error of its own, anywhere in
+the disc of the position error, and neither truth nor report lies outside that disc around where the truck drives.
+Stamps jitter. The same seed gives the same run.
 """
 
 from collections.abc import Sequence
@@ -95,15 +97,15 @@ class World:
             seed, (Source.TELEMETRY_LATENCY, Source.TELEMETRY_LOSS), count, settings.telemetry_latency_ms
         )
         profiles = [one.profile for one in starts]
-        places = [
-            within_disc(one.localization_error.value_um * settings.localization_permille // 2000) for one in profiles
-        ]
+        places = [one.localization_error.value_um * settings.localization_permille // 1000 for one in profiles]
         self._jitter = generators(seed, Source.JITTER, count)
         self._jitter_um = places
+        self._stamps = generators(seed, Source.STAMP, count)
+        # Two stamps are off by no more than the jitter, so each by half of it.
+        self._stamp_ms = [one.stamp_jitter_ms * settings.stamp_permille // 2000 for one in profiles]
         tracking = [one.tracking_error.value_um * settings.tracking_permille // 1000 for one in profiles]
         self._aside = Drift(seed, Source.TRACKING, tracking)
-        self._off_x = Drift(seed, Source.POSITION_X, places)
-        self._off_y = Drift(seed, Source.POSITION_Y, places)
+        self._off = Drift(seed, Source.POSITION, places, within_disc)
         self._off_yaw = Drift(seed, Source.HEADING, [_heading(one, settings.heading_permille) for one in profiles])
         self._operations = generators(seed, Source.OPERATION, count)
         self._busy_until: list[int | None] = [None] * count
@@ -180,10 +182,20 @@ class World:
         self.trouble[truck].begin(fault, self.now_ms)
         if fault.kind is FaultKind.OVERRUN:
             self.trucks[truck].beyond_um = fault.by_um
+        if fault.kind is FaultKind.PUSHED:
+            self._push(self.trucks[truck], fault.x_um, fault.y_um)
         if fault.kind is FaultKind.CARRIED:
             one = self.trucks[truck]
             x_um, y_um = self.site.network.edges[one.edge].path.point(one.on_um)
             self.put(truck, x_um + fault.x_um, y_um + fault.y_um)
+
+    def _push(self, truck: SimulatedTruck, x_um: int, y_um: int) -> None:
+        """Puts a truck beside its line, as far as a push goes across it."""
+        edge = self.site.network.edges[truck.edge]
+        along = truck_yaw(edge.path.heading(truck.on_um), edge.style)
+        yaw = (along if truck.yaw_urad is None else truck.yaw_urad) / MILLION
+        truck.aside_um += round(y_um * np.cos(yaw) - x_um * np.sin(yaw))
+        truck.v_um_s = 0
 
     def put(self, truck: int, x_um: int, y_um: int, yaw_urad: int | None = None) -> None:
         """Puts a truck on the edge that is nearest to a place, along it; of those that lie there both ways, on the one
@@ -227,21 +239,25 @@ class World:
         self._report(times, trace)
         return trace
 
-    def _row(self) -> list[tuple[int, int, int, bool]]:
-        return [(truck.edge, truck.on_um, truck.yaw_urad or 0, truck.yaw_urad is not None) for truck in self.trucks]
+    def _row(self) -> list[tuple[int, int, int, bool, int, int]]:
+        return [
+            (one.edge, one.on_um, one.yaw_urad or 0, one.yaw_urad is not None, one.aside_um, one.steers_urad)
+            for one in self.trucks
+        ]
 
-    def _places(self, rows: list[list[tuple[int, int, int, bool]]]) -> tuple[Ints, Ints, Ints]:
+    def _places(self, rows: list[list[tuple[int, int, int, bool, int, int]]]) -> tuple[Ints, Ints, Ints, Ints, Ints]:
         whole = np.array(rows or [self._row()], dtype=np.int64)
         x, y, yaw = self._tracks.poses(whole[:, :, 0], whole[:, :, 1])
-        return x, y, np.where(whole[:, :, 3] == 1, whole[:, :, 2], yaw)
+        return x, y, np.where(whole[:, :, 3] == 1, whole[:, :, 2], yaw), whole[:, :, 4], whole[:, :, 5]
 
-    def _trace(self, times: list[int], x: Ints, y: Ints, yaw: Ints) -> Trace:
+    def _trace(self, times: list[int], x: Ints, y: Ints, yaw: Ints, pushed: Ints, steers: Ints) -> Trace:
         """On the route, and in truth: tracking is across the way, errors of position anywhere."""
         rx, ry, ryaw = x / MILLION, y / MILLION, yaw / MILLION
-        aside = self._aside.at(times) / MILLION
+        aside = self._aside.at(times) / MILLION + pushed / MILLION
         sx, sy = rx - aside * np.sin(ryaw), ry + aside * np.cos(ryaw)
-        tx, ty = sx + self._off_x.at(times) / MILLION, sy + self._off_y.at(times) / MILLION
-        tyaw = ryaw + self._off_yaw.at(times) / MILLION
+        off = self._off.at(times) / MILLION
+        tx, ty = sx + off[..., 0], sy + off[..., 1]
+        tyaw = ryaw + self._off_yaw.at(times) / MILLION + steers / MILLION
         return Trace(np.array(times, dtype=np.float64), (rx, ry, ryaw), (sx, sy, tyaw), (tx, ty, tyaw))
 
     def _report(self, times: list[int], trace: Trace) -> None:
@@ -255,7 +271,7 @@ class World:
             for report in self._reports.arrived(i, self.now_ms):
                 if self.out[i]:
                     continue
-                if report.at_ms > self.now_ms:
+                if report.at_ms >= self.now_ms + _WRONG_CLOCK_MS // 2:
                     self.bad[i].append(report)
                 elif report.at_ms > latest.at_ms:
                     self.latest[i] = latest = report
@@ -264,19 +280,24 @@ class World:
         return self.trouble[truck].speaks(now_ms) and not self.out[truck]
 
     def _telemetry(self, row: int, trace: Trace) -> list[Telemetry]:
-        """Measured: the true poses without the error of position, which trucks cannot see, and with jitter."""
+        """What every truck measures at an instant: the truth with an error."""
         at_ms = int(trace.at_ms[row])
-        places = [np.rint(one[row] * MILLION).astype(np.int64) for one in trace.seen]
-        seen = zip(places[0].tolist(), places[1].tolist(), wrapped(places[2]).tolist(), strict=True)
-        return [self._said(i, at_ms, *pose) for i, pose in enumerate(seen)]
+        x, y, yaw = [np.rint(one[row] * MILLION).astype(np.int64) for one in trace.seen]
+        true_x, true_y = [np.rint(one[row] * MILLION).astype(np.int64) for one in trace.truth[:2]]
+        seen = zip(x.tolist(), y.tolist(), wrapped(yaw).tolist(), strict=True)
+        off = zip((true_x - x).tolist(), (true_y - y).tolist(), strict=True)
+        return [self._said(i, at_ms, *pose, aside) for i, (pose, aside) in enumerate(zip(seen, off, strict=True))]
 
-    def _said(self, i: int, at_ms: int, x_um: int, y_um: int, yaw_urad: int) -> Telemetry:
-        truck, trouble, jitter, bound = self.trucks[i], self.trouble[i], self._jitter[i], self._jitter_um[i]
-        off = self._off(i, trouble, at_ms) if trouble.until_ms else (0, 0)
+    def _said(self, i: int, at_ms: int, x_um: int, y_um: int, yaw_urad: int, aside: tuple[int, int]) -> Telemetry:
+        """`aside`: how far the truth is from where the truck drives."""
+        truck, trouble = self.trucks[i], self.trouble[i]
+        error = within_disc(self._jitter[i], self._jitter_um[i], aside) if self._jitter_um[i] else (0, 0)
+        off = self._wild_off(i, trouble, at_ms) if trouble.until_ms else (0, 0)
+        stamp_ms = max(0, at_ms + within(self._stamps[i], self._stamp_ms[i]))
         well = Telemetry(
-            at_ms=at_ms,
-            x_um=x_um + within(jitter, bound) + off[0],
-            y_um=y_um + within(jitter, bound) + off[1],
+            at_ms=stamp_ms,
+            x_um=x_um + error[0] + off[0],
+            y_um=y_um + error[1] + off[1],
             yaw_urad=yaw_urad,
             v_um_s=truck.v_um_s,
             last_ack_seq=trouble.acknowledgement(0 if truck.order is None else truck.order.seq, at_ms),
@@ -285,13 +306,13 @@ class World:
             return well
         return replace(
             well,
-            at_ms=at_ms + _WRONG_CLOCK_MS * trouble.has(FaultKind.BAD_TELEMETRY, at_ms),
+            at_ms=stamp_ms + _WRONG_CLOCK_MS * trouble.has(FaultKind.BAD_TELEMETRY, at_ms),
             status=RobotStatus.FAULT if trouble.has(FaultKind.FAULT, at_ms) else RobotStatus.OK,
             obstructed=trouble.has(FaultKind.STAND, at_ms),
         )
 
-    def _off(self, truck: int, trouble: Trouble, at_ms: int) -> tuple[int, int]:
-        """By how much a report is off beside the ordinary jitter."""
+    def _wild_off(self, truck: int, trouble: Trouble, at_ms: int) -> tuple[int, int]:
+        """By how much a report is off beside its ordinary error."""
         x, y = trouble.offset_um(at_ms)
         noise = trouble.noise_um(at_ms)
         return x + within(self._wild[truck], noise), y + within(self._wild[truck], noise)

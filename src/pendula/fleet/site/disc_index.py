@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pendula.fleet.geometry.quadrangles import near
+from pendula.fleet.geometry.quadrangles import meet, near
 from pendula.fleet.site.compiled_map import CompiledMap
 
 Ints = NDArray[np.int64]
@@ -44,24 +44,36 @@ class DiscIndex:
         """The cells whose areas, and the zones whose discs, come within a radius of a place, in ascending order."""
         return [*self._cells(x_um, y_um, radius_um), *self._zones(x_um, y_um, radius_um)]
 
+    def meeting(self, quad: Ints) -> list[int]:
+        """The same for a convex quadrangle, of shape (4, 2)."""
+        owner, quads = self._proposed(*quad.min(axis=0).tolist(), *quad.max(axis=0).tolist())
+        hit: list[int] = np.unique(owner[meet(quads, np.broadcast_to(quad, quads.shape))]).tolist()
+        zones, nodes = self.site.zones, self.site.network.nodes
+        reach = float(zones.radius_um + 1)
+        turning = [number for number, node in enumerate(nodes) if node.turning]
+        found = [one for one in turning if near(quad[None], nodes[one].at.x_um, nodes[one].at.y_um, reach)[0]]
+        return [*hit, *(self.site.zone(number) for number in found)]
+
     def _cells(self, x_um: int, y_um: int, radius_um: int) -> list[int]:
-        found: list[Ints] = []
-        for x in range((x_um - radius_um) // SQUARE_UM, (x_um + radius_um) // SQUARE_UM + 1):
-            for y in range((y_um - radius_um) // SQUARE_UM, (y_um + radius_um) // SQUARE_UM + 1):
+        owner, quads = self._proposed(x_um - radius_um, y_um - radius_um, x_um + radius_um, y_um + radius_um)
+        # One micrometre more: places are rounded, and a touch counts.
+        hit: list[int] = np.unique(owner[near(quads, x_um, y_um, float(radius_um + 1))]).tolist()
+        return hit
+
+    def _proposed(self, x0_um: int, y0_um: int, x1_um: int, y1_um: int) -> tuple[Ints, Ints]:
+        """The quadrangles of all cells filed in squares that a box touches, and which cell each belongs to."""
+        found = [np.zeros(0, dtype=np.int64)]
+        for x in range(x0_um // SQUARE_UM, x1_um // SQUARE_UM + 1):
+            for y in range(y0_um // SQUARE_UM, y1_um // SQUARE_UM + 1):
                 k = self.squares.get((x, y))
                 if k is not None:
                     found.append(self.cells[self.at[k] : self.at[k + 1]])
-        if not found:
-            return []
         cells = self.site.cells
         proposed = np.unique(np.concatenate(found))
         first, counts = cells.quad_first[proposed], cells.quad_first[proposed + 1] - cells.quad_first[proposed]
         owner = np.repeat(proposed, counts)
         offsets = np.arange(int(counts.sum()), dtype=np.int64) - np.repeat(np.cumsum(counts) - counts, counts)
-        quads = cells.quads[np.repeat(first, counts) + offsets]
-        # One micrometre more: places are rounded, and a touch counts.
-        hit: list[int] = np.unique(owner[near(quads, x_um, y_um, float(radius_um + 1))]).tolist()
-        return hit
+        return owner, cells.quads[np.repeat(first, counts) + offsets]
 
     def _zones(self, x_um: int, y_um: int, radius_um: int) -> list[int]:
         reach = radius_um + self.site.zones.radius_um + 1

@@ -40,6 +40,8 @@ class Aim(Struct, frozen=True):
     pose: Pose | None = None
     speed_um_s: int = 0
     turn_urad: int | None = None
+    # Whether it drives straight to the target from its pose, which is beside its way.
+    straight: bool = False
 
     def command(self) -> RollingTargetCommand:
         """The command in the form of the contract: numbers in metres and the piece of the way, made for whoever reads
@@ -114,7 +116,7 @@ def _command(aim: Aim, plan: RoutePlan) -> RollingTargetCommand:
         targetS=metres(aim.target_um),
         stopLineS=metres(aim.stop_um),
         target=pose_form(plan.pose_at(aim.target_um)),
-        pathSlice=_slice(plan, first, last, aim.at_um, aim.target_um),
+        pathSlice=_straight(aim, plan) if aim.straight else _slice(plan, first, last, aim.at_um, aim.target_um),
         movestyle=_style(plan, first),
         speedLimitMps=metres(aim.speed_um_s),
         validForMs=aim.valid_ms,
@@ -158,6 +160,12 @@ def _segments(plan: RoutePlan, at_um: int, target_um: int) -> tuple[int, int]:
 
 def _style(plan: RoutePlan, segment: int) -> MoveStyle:
     return plan.site.network.edges[plan.segments[segment].edge].style
+
+
+def _straight(aim: Aim, plan: RoutePlan) -> tuple[PointM, ...]:
+    assert aim.pose is not None
+    end = plan.pose_at(aim.target_um)
+    return _told((aim.pose.x_um, aim.pose.y_um)), _told((end.x_um, end.y_um))
 
 
 def _slice(plan: RoutePlan, first: int, last: int, at_um: int, target_um: int) -> tuple[PointM, ...]:

@@ -6,6 +6,7 @@ from typing import assert_never
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
+from pendula.fleet.model import pick_is_drop
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.tasks.book import TaskBook
 from pendula.fleet.tasks.model import (
@@ -35,6 +36,8 @@ def stream_faults(site: CompiledMap, stream: TaskStream, params: DispatchParams)
     name = f"stream {stream.stream_id!r}"
     missing = [one for one in (*stream.pick_node_ids, *stream.drop_node_ids) if one not in site.node_number]
     found = [("MISSING_PICK_DROP_NODE", f"{name}: there is no node {one!r}") for one in missing]
+    both = [one for one in stream.drop_node_ids if one in stream.pick_node_ids]
+    found += [("PICK_IS_DROP", pick_is_drop(name, one)) for one in both]
     limit = params.operation_timeout_ms
     if max(stream.pick_ms, stream.drop_ms) >= limit:
         sentence = f"{name}: an operation takes as long as its timeout of {limit} ms, or longer"
@@ -112,6 +115,8 @@ class Intake:
         for node in (order.pick_node_id, order.drop_node_id):
             if node not in self._site.node_number:
                 return "MISSING_PICK_DROP_NODE", f"task {order.task_id!r}: there is no node {node!r}"
+        if order.pick_node_id == order.drop_node_id:
+            return "PICK_IS_DROP", pick_is_drop(f"task {order.task_id!r}", order.pick_node_id)
         if self._book.find(order.task_id) is not None:
             return "TASK_KNOWN", f"there is a task {order.task_id!r} already"
         if len(self._book.open) >= MOST_OPEN:

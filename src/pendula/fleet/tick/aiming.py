@@ -1,6 +1,6 @@
 """What every truck is told after the locks are decided: hold point, rolling target, speed, or to turn or to stop."""
 
-from msgspec import UNSET
+from msgspec import UNSET, structs
 
 from pendula.fleet.contracts.traffic import Blocker, CommandMode, HoldReason, LockResult
 from pendula.fleet.driving.params import TrafficParams
@@ -20,6 +20,8 @@ _FIRST_STEP_UM = 2_000_000
 _PATIENCE_MS = 10_000
 # It stands at its hold point when it is this near: the buffer before it, and how far trucks stop short.
 _STANDS_UM = 300_000
+# How fast a truck drives back to its line.
+CREEP_UM_S = 100_000
 
 
 def aim(record: Record, now_ms: int, params: TrafficParams) -> Aim:
@@ -38,6 +40,9 @@ def aim(record: Record, now_ms: int, params: TrafficParams) -> Aim:
     record.farthest_um = max(record.farthest_um, record.hold_um)
     stop = record.hold_um if act is None else min(record.hold_um, act.s_um)
     reason = reasons.hold_reason(record)
+    back = record.rejoin_um
+    if record.stop_code is not None and back is not None:
+        return _rejoining(record, now_ms, params, reason, max(back, record.at_um))
     if record.stop_code is not None:
         return _command(record, now_ms, params, CommandMode.STOP, reason, target=record.at_um, stop=record.at_um)
     exact = stop == track.goal_um or (act is not None and stop == act.s_um)
@@ -84,6 +89,12 @@ def _stay(record: Record, now_ms: int, params: TrafficParams, mode: CommandMode 
         plan=None if record.track is None else record.track.plan,
         pose=record.pose or Pose(at.x_um, at.y_um, 0),
     )
+
+
+def _rejoining(record: Record, now_ms: int, params: TrafficParams, reason: HoldReason, back_um: int) -> Aim:
+    """The command of a truck that drives back to its line: straight to a point of it, no faster than it creeps."""
+    aim = _command(record, now_ms, params, CommandMode.GO, reason, target=back_um, stop=back_um)
+    return structs.replace(aim, speed_um_s=min(aim.speed_um_s, CREEP_UM_S), pose=record.pose, straight=True)
 
 
 def _command(

@@ -29,7 +29,7 @@ ROBOT_SET_ASIDE = "ROBOT_SET_ASIDE"
 NO_COMMS = "NO_COMMS"
 # A truck that was told to stop drives on.
 STOP_IGNORED = "STOP_IGNORED"
-# A truck waits for the same one: first a notice, later an alert.
+# A truck waits for the same one: first a notice, later an alert. Notices are no part of the list of alerts.
 WAIT_NOTICE = "WAIT_NOTICE"
 WAIT_TOO_LONG = "WAIT_TOO_LONG"
 # What is announced when a truck can no longer be counted on, by the code with which it stands.

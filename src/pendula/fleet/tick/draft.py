@@ -86,10 +86,16 @@ class Draft:
     applied: list[AppliedOrder] = field(default_factory=list)
     aims: list[Aim] = field(default_factory=list)
     alerts: list[Alert] = field(default_factory=list)
+    notices: list[Alert] = field(default_factory=list)
 
     def alert(self, code: str, severity: str, since_ms: int, robot_id: str | None = None, /, **details: Json) -> None:
         self.alert_count += 1
         self.alerts.append(alarms.alert(self.alert_count, code, severity, since_ms, robot_id, **details))
+
+    def notice(self, code: str, since_ms: int, robot_id: str, /, **details: Json) -> None:
+        """Something that is worth knowing and needs no action."""
+        self.alert_count += 1
+        self.notices.append(alarms.alert(self.alert_count, code, "INFO", since_ms, robot_id, **details))
 
     def failed(self, record: Record, cut: list[int]) -> None:
         """Somebody can no longer be counted on, and others are cut off by it."""

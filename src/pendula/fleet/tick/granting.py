@@ -1,5 +1,7 @@
 """Units of their ways, granted truck by truck in the order of their ranks, or the reason why not."""
 
+import numpy as np
+
 from pendula.fleet.contracts.traffic import Phase
 from pendula.fleet.driving.records import Record, Waiting
 from pendula.fleet.tick.draft import Draft
@@ -41,8 +43,13 @@ def _wait_for_all(draft: Draft, missing: Record) -> None:
 
 def _is_undecided(draft: Draft, record: Record) -> bool:
     """Whether a new route waits for its first judgement, because this tick had made all its checks: the old one is not
-    granted any further, or the new one would no longer begin where the truck is."""
-    return record.pending is not None and not record.refused_cycle and record.retry_ms <= draft.now_ms
+    granted any further, or the new one would no longer begin where the truck is. Checks are a budget that others may
+    spend, so the truck with which the stored witness begins gives its new route up in time for I-13."""
+    since = record.pending_since_ms
+    if record.pending is None or since is None or record.refused_cycle or record.retry_ms > draft.now_ms:
+        return False
+    longest_ms = (draft.params.witness_grant_ticks - 1) * draft.params.tick_period_ms
+    return draft.now_ms - since < longest_ms or not _goes_first(draft, record)
 
 
 def _unit(draft: Draft, record: Record) -> Waiting | None:
@@ -56,10 +63,9 @@ def _unit(draft: Draft, record: Record) -> Waiting | None:
     barred = _barred(draft, record, unit)
     if barred is not None:
         return barred
-    due = _is_due(draft, record)
-    # Not due: what the stored witness allows is granted all the same, but nothing is searched.
-    effort = draft.effort if due else Effort(left=0)
-    answer = extend(locks, record.number, rule=draft.rule, effort=effort, retry=due)
+    # Before its pause is over: what the stored witness allows is granted all the same, but nothing is searched.
+    effort = draft.effort if _is_due(draft, record) else Effort(left=0)
+    answer = extend(locks, record.number, rule=draft.rule, effort=effort)
     if isinstance(answer, Blocked):
         return _blocked(draft, record, answer)
     before = record.grant_um
@@ -74,8 +80,9 @@ def _unit(draft: Draft, record: Record) -> Waiting | None:
 
 
 def _goes_first(draft: Draft, record: Record) -> bool:
-    """Whether the stored witness begins with this truck. No queue bars it: who is refused for the sake of others waits
-    for all that go before it there, whatever cycle was found, and a bar against the first would close a circle."""
+    """Whether the stored witness begins with this truck. No queue bars it: a truck that is refused for the sake of
+    others waits for all that go before it there, whatever cycle was found, and a bar against the first would close a
+    circle."""
     return first_to_go(draft.locks) == record.number
 
 
@@ -87,7 +94,7 @@ def _barred(draft: Draft, record: Record, unit: Ints) -> Waiting | None:
         draft.queue.wait(record.number, (bar[0],))
         return Waiting(reasons.WAIT_QUEUE_ORDER, bar[1], bar[0], None)
     kept_out = _kept_out(draft, record, unit)
-    if kept_out is not None and not (first and _waits_for_a_refused_one(draft, kept_out[0])):
+    if kept_out is not None and not (first and _waits_in_vain(draft, kept_out[0])):
         draft.queue.wait(record.number, (kept_out[0],))
         return Waiting(reasons.WAIT_QUEUE_ORDER, int(unit[0]), kept_out[0], None)
     return None
@@ -98,10 +105,14 @@ def _kept_out(draft: Draft, record: Record, unit: Ints) -> tuple[int, int] | Non
     return directions.kept_out_by(lanes, record, draft.two_way, draft.queue, unit.tolist()) if lanes.drained else None
 
 
-def _waits_for_a_refused_one(draft: Draft, waiter: int) -> bool:
-    """Whether somebody in the way of a truck was refused for the sake of others: then it may wait for any of them."""
-    found = (draft.records[other].waiting for other in draft.queue.in_the_way_of(waiter))
-    return any(one is not None and one.code == reasons.WAIT_SAFE_STATE for one in found)
+def _waits_in_vain(draft: Draft, waiter: int) -> bool:
+    """Whether a truck in the way of a waiter is stopped, or was refused for the sake of others and may wait for any of
+    them: then a lane that is drained for the waiter may not empty by itself."""
+    found = (draft.records[other] for other in draft.queue.in_the_way_of(waiter))
+    return any(
+        one.stop_code is not None or (one.waiting is not None and one.waiting.code == reasons.WAIT_SAFE_STATE)
+        for one in found
+    )
 
 
 def _still_blocked(draft: Draft, record: Record) -> bool:
@@ -110,6 +121,9 @@ def _still_blocked(draft: Draft, record: Record) -> bool:
     if waiting is None or waiting.by is None or waiting.theirs is None or record.ripe is None:
         return False
     if waiting.theirs not in draft.locks.truck(waiting.by).held:
+        return False
+    if waiting.theirs in draft.locks.sharers and not draft.locks.in_the_way(record.number, np.array([waiting.theirs])):
+        # Another one has left the section: there is room though the truck that is waited for is still inside.
         return False
     draft.queue.wait(record.number, (waiting.by,))
     if draft.records[waiting.by].stop_code is None:
@@ -151,7 +165,7 @@ def _blocked(draft: Draft, record: Record, answer: Blocked) -> Waiting:
     if answer.code is Wait.CUT_OFF:
         return _cut_off(draft, number, before)
     if answer.code is not Wait.SAFE_STATE:
-        # Postponed: it waits as before, and is asked again.
+        # Postponed, or its pause is not over yet: it waits as before and is asked again. The pause is not renewed.
         return before or Waiting(reasons.WAIT_SAFE_STATE, None, None, None)
     others = answer.trucks
     queue.wait(number, others)

@@ -1,19 +1,22 @@
-"""What holds after every tick (I-1 to I-8 and I-12 of FLT-TEST), as functions that name what is broken.
+"""What holds after every tick (I-1 to I-8, I-12 and I-13), as functions that name what is broken.
 
 Envelopes and discs themselves (I-2, I-7) are judged from poses by the independent checker; here they follow from cells
 and zones that exclude each other. Code of this module shares nothing with the grants it judges but the relation.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
+from pendula.fleet.contracts.traffic import Phase
 from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.driving.records import Record
 from pendula.fleet.targets.rolling_target import Aim
 from pendula.fleet.traffic.lock_state import LockState
 from pendula.fleet.trucks.envelope import brakes_um
+from pendula.fleet.views.reasons import WAIT_QUEUE_ORDER
 from pendula.kernel.errors import WorldBroken
 
 Ints = NDArray[np.int64]
@@ -151,7 +154,8 @@ def no_way_to_rest(locks: LockState) -> Iterator[tuple[str, str]]:
     """I-12: the stored witness replays: every move of it is free of where the others stand, and all end at rest."""
     shadow = locks.exclusion.shadow
     positions = [None if one is None else one.position for one in locks.trucks]
-    around = {i: shadow(locks.standing(i)) for i in locks.known()}
+    around = {i: shadow(locks.standing(i)) for i in locks.moving()}
+    around |= {i: np.unique(locks.kept_from_others(i)) for i in locks.known() if locks.truck(i).frozen}
     # For how many trucks more each resource has room beside those that stand; a shadow names each resource once.
     taken = np.bincount(np.concatenate([_NOTHING, *around.values()]), minlength=len(locks.exclusion))
     room = locks.exclusion.capacity - taken
@@ -169,3 +173,60 @@ def no_way_to_rest(locks: LockState) -> Iterator[tuple[str, str]]:
     for i in locks.moving():
         if positions[i] != locks.truck(i).goal:
             yield "I-12", f"the witness leaves truck {i} at position {positions[i]}"
+
+
+class FirstMove(Struct, frozen=True):
+    """The unit with which the stored witness begins, and after how many ticks in a row it was to be had and not
+    granted."""
+
+    truck: int
+    position: int
+    ticks: int = 1
+
+
+def first_move(
+    records: list[Record], locks: LockState, drained: Collection[int], before: FirstMove | None
+) -> FirstMove | None:
+    """The first unit of the witness after a tick, if its truck wants it and nothing that others hold excludes it.
+    `drained`: the trucks for which lanes are drained, a ranking rule (FLT-RES-18) that ends by itself."""
+    i = next((i for i, to in locks.witness if to > locks.truck(i).position), None)
+    if i is None or any(one.unheard and not (one.absent or one.is_out) for one in records):
+        return None
+    position = locks.truck(i).position
+    waiting = records[i].waiting
+    if waiting is not None and waiting.code == WAIT_QUEUE_ORDER and waiting.by in drained:
+        return None
+    if not _wants_on(records[i]) or _is_held(locks, i, locks.truck(i).demand.needs(position, position + 1)):
+        return None
+    same = before is not None and (before.truck, before.position) == (i, position)
+    return FirstMove(i, position, before.ticks + 1) if before is not None and same else FirstMove(i, position)
+
+
+def _wants_on(record: Record) -> bool:
+    """Whether a truck can use its next unit: it is well, not at work in a node, and gives nothing back."""
+    track = record.track
+    if track is None or record.stop_code is not None or record.retraction is not None:
+        return False
+    at_work = record.phase in (Phase.LOADING, Phase.UNLOADING)
+    return not at_work and record.grant_um < min(record.at_um + record.asked_um, track.goal_um)
+
+
+def _is_held(locks: LockState, i: int, unit: Ints) -> bool:
+    """Whether other trucks hold what excludes a unit, a section with room for several once it is full."""
+    single = unit[locks.exclusion.capacity[unit] == 1]
+    excluded = set(locks.exclusion.around(single).tolist())
+    others = [locks.truck(j).held for j in locks.known() if j != i]
+    reached = [locks.truck(j).reaches for j in locks.known() if j != i]
+    if any(not excluded.isdisjoint(held - part) for held, part in zip(others, reached, strict=True)):
+        return True
+    if any(not part.isdisjoint(single.tolist()) for part in reached):
+        return True
+    several = unit[locks.exclusion.capacity[unit] > 1].tolist()
+    return any(sum(one in held for held in others) >= int(locks.exclusion.capacity[one]) for one in several)
+
+
+def passed_over(records: list[Record], first: FirstMove | None, params: TrafficParams) -> Iterator[tuple[str, str]]:
+    """I-13: no memory, pause or budget keeps the truck with which the witness begins from its unit."""
+    if first is not None and params.refuge and first.ticks > params.witness_grant_ticks:
+        name = records[first.truck].robot_id
+        yield "I-13", f"the witness begins with {name}, which was not granted its unit for {first.ticks} ticks"

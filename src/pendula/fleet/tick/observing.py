@@ -10,7 +10,7 @@ from operator import ge
 from msgspec import Struct, structs
 
 from pendula.fleet.contracts.traffic import Phase, RobotStatus
-from pendula.fleet.driving.params import TrafficParams
+from pendula.fleet.driving.params import TrafficParams, node_reach_um
 from pendula.fleet.driving.records import Record
 from pendula.fleet.driving.stops import Stop
 from pendula.fleet.driving.uses import Act
@@ -145,7 +145,7 @@ def _place(record: Record, params: TrafficParams, moved: bool) -> Stop | None:
         return Stop.OFF_ROUTE
     if record.track is not None and record.track.segments:
         return _progress(record, params, moved)
-    return Stop.OFF_ROUTE if distance_um(record, record.node) > 2 * params.node_snap_um else None
+    return Stop.OFF_ROUTE if distance_um(record, record.node) > node_reach_um(record.profile, params) else None
 
 
 def release_bound_um(record: Record, now_ms: int) -> int:
@@ -166,7 +166,7 @@ def _progress(record: Record, params: TrafficParams, moved: bool) -> Stop | None
     on = s_um if act is None else min(s_um, act.s_um)
     if record.progress is None:
         record.progress = started(record.report_ms, on)
-    window = ProgressParams(params.progress_window, params.progress_regress_um)
+    window = ProgressParams(params.progress_window, params.progress_regress_um, params.pose_jump_threshold_um)
     after = advanced(record.progress, record.report_ms, on, record.profile, window)
     if isinstance(after, PoseJump):
         return Stop.POSE_JUMP

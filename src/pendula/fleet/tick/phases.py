@@ -45,7 +45,7 @@ def observe(draft: Draft) -> None:
     for bad in draft.dropped:
         if bad.robot_id in draft.numbers:
             draft.records[draft.numbers[bad.robot_id]].bad_reports += 1
-    for stopped, stranger in protect(draft.records, draft.ground, draft.params):
+    for stopped, stranger in protect(draft.records, draft.ground, draft.params, draft.now_ms):
         draft.foreign(stopped, stranger)
     for record in draft.records:
         before = record.stop_code
@@ -95,7 +95,9 @@ def obey(draft: Draft) -> None:
         draft.params,
         draft.now_ms,
         effort=draft.effort,
+        ground=draft.ground,
         anchor=draft.ways.anchor,
+        ways=draft.ways.back,
     )
 
 
@@ -212,7 +214,7 @@ def _refuse(draft: Draft, plan: RoutePlan, code: str, cycle: tuple[int, ...] = (
     names = tuple(draft.records[number].robot_id for number in cycle)
     draft.refused.append(RefusedRoute(plan.robot_id, plan.route_id, plan.revision, code, names))
     details: dict[str, Json] = {"routeId": plan.route_id, "code": code, "cycle": [*names]}
-    draft.alert(alarms.ROUTE_REFUSED, "INFO", draft.now_ms, plan.robot_id, **details)
+    draft.notice(alarms.ROUTE_REFUSED, draft.now_ms, plan.robot_id, **details)
 
 
 def _forget(record: Record, now_ms: int) -> None:

@@ -75,7 +75,7 @@ def _escalate(draft: Draft, record: Record, blocker: Record) -> None:
     details: dict[str, Json] = {"by": blocker.robot_id, "waitMs": waited}
     if record.escalated < _NOTICED and waited >= params.wait_warn_ms:
         record.escalated = _NOTICED
-        draft.alert(alarms.WAIT_NOTICE, "INFO", record.blocked_ms, record.robot_id, **details)
+        draft.notice(alarms.WAIT_NOTICE, record.blocked_ms, record.robot_id, **details)
     elif record.escalated < _REROUTED and waited >= params.wait_reroute_ms:
         record.escalated = _REROUTED
         if _is_due(draft, record):

@@ -22,7 +22,7 @@ from pendula.fleet.routing.progress import Progress
 from pendula.fleet.routing.route_plan import Pose, RoutePlan, segments_of
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.traffic.demand import Demand
-from pendula.fleet.traffic.lock_state import LockState, Move, Refusal
+from pendula.fleet.traffic.lock_state import LockState, Move
 from pendula.fleet.traffic.lock_state import Truck as Locked
 from pendula.fleet.traffic.resources import Exclusion
 from pendula.fleet.turns.directions import Directions
@@ -62,9 +62,9 @@ class SavedLock(Struct, frozen=True, array_like=True):
     position: int
     goal: int
     held: tuple[int, ...]
+    reaches: tuple[int, ...]
     frozen: bool
     version: int
-    refusal: tuple[tuple[int, ...], tuple[int, ...]] | None
 
 
 class SavedTruck(Struct, frozen=True, array_like=True):
@@ -100,7 +100,7 @@ class SavedTraffic(Struct, frozen=True, array_like=True):
     cycles: tuple[tuple[tuple[int, ...], int], ...]
 
 
-FORM = 4
+FORM = 5
 _PLAIN = (
     "robot_id",
     "node",
@@ -204,9 +204,9 @@ def _lock(one: Locked | None) -> SavedLock | None:
         position=one.position,
         goal=one.goal,
         held=tuple(sorted(one.held)),
+        reaches=tuple(sorted(one.reaches)),
         frozen=one.frozen,
         version=one.version,
-        refusal=None if one.refusal is None else (one.refusal.cycle, one.refusal.versions),
     )
 
 
@@ -270,8 +270,8 @@ def restored_lock(saved: SavedLock, locks: LockState, number: int) -> Locked:
     unwanted = np.frombuffer(saved.unwanted, dtype=np.bool_).copy()
     demand = Demand(ints(saved.need_at), ints(saved.need), ints(saved.stand_at), ints(saved.stand), unwanted)
     one = locks.prepared(number, demand, saved.position)
-    one.goal, one.held, one.frozen, one.version = saved.goal, set(saved.held), saved.frozen, saved.version
-    one.refusal = None if saved.refusal is None else Refusal(*saved.refusal)
+    one.goal, one.frozen, one.version = saved.goal, saved.frozen, saved.version
+    one.held, one.reaches = set(saved.held), set(saved.reaches)
     return one
 
 
@@ -303,9 +303,11 @@ def restored(
     locks = LockState(exclusion, len(trucks))
     for number, one in enumerate(trucks):
         if one is not None:
-            held, one.held = sorted(one.held), set()
+            held, reaches = sorted(one.held - one.reaches), sorted(one.reaches)
+            one.held, one.reaches = set(), set()
             locks.trucks[number] = one
             locks.hold(number, held)
+            locks.reach_into(number, reaches)
             locks.install(number, one)
     locks.witness, locks.home = list(witness), list(home)
     return locks

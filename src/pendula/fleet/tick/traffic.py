@@ -28,7 +28,7 @@ from pendula.fleet.targets.rolling_target import Aim
 from pendula.fleet.tick import saving
 from pendula.fleet.tick.aiming import result, stopped
 from pendula.fleet.tick.draft import Draft, RefusedRoute, efforts
-from pendula.fleet.tick.invariants import held_between_ticks
+from pendula.fleet.tick.invariants import FirstMove, first_move, held_between_ticks, passed_over
 from pendula.fleet.tick.observing import DroppedReport, TruckReport
 from pendula.fleet.tick.phases import PHASES
 from pendula.fleet.tick.starting_state import place_all, record_of
@@ -71,6 +71,8 @@ class TickOutputs:
     dropped_reports: tuple[DroppedReport, ...] = ()
     applied_orders: tuple[AppliedOrder, ...] = ()
     alerts: tuple[Alert, ...] = ()
+    # Routine that needs no action, in the form of alerts.
+    notices: tuple[Alert, ...] = ()
     error: str | None = None
 
     @property
@@ -133,6 +135,8 @@ class Traffic:
         self._alerts = 0
         self._ticking = False
         self._order: tuple[int, ...] = tuple(range(len(self._records)))
+        # Watched, and never decided by: a state that is read back begins to count anew.
+        self._first_move: FirstMove | None = None
 
     @classmethod
     def create(
@@ -176,7 +180,12 @@ class Traffic:
 
     def broken(self) -> list[str]:
         """Invariants that do not hold between two ticks, by name."""
-        return [f"{name}: {text}" for name, text in held_between_ticks(self._records, self._locks, self.params)]
+        held = held_between_ticks(self._records, self._locks, self.params)
+        return [f"{name}: {text}" for name, text in (*held, *self.passed_over())]
+
+    def passed_over(self) -> list[tuple[str, str]]:
+        """I-13 and a sentence where the truck with which the witness begins is kept from a unit that it could have."""
+        return list(passed_over(self._records, self._first_move, self.params))
 
     @property
     def rule(self) -> Rule:
@@ -231,6 +240,8 @@ class Traffic:
             new.note_stop(old, self.now_ms)
         self._records, self._directions, self._cycles = draft.records, draft.directions, draft.cycles
         self._alerts, self._order = draft.alert_count, tuple(record.number for record in draft.order)
+        drained = {waiter for _, waiter in self._directions.drained.values()}
+        self._first_move = first_move(self._records, self._locks, drained, self._first_move)
         return TickOutputs(
             scene=self._scene(),
             aims=tuple(draft.aims),
@@ -239,6 +250,7 @@ class Traffic:
             dropped_reports=tuple(draft.dropped),
             applied_orders=tuple(draft.applied),
             alerts=tuple(draft.alerts),
+            notices=tuple(draft.notices),
         )
 
     def why(self, robot_id: str) -> reasons.Reason:
@@ -355,6 +367,7 @@ class Traffic:
         """Everybody stops, and no route was looked at. Numbers of commands go on rising: what was decided before stays
         decided, and after a restart nobody goes on before everybody was heard."""
         self._records = [record.copied() for record in self._records]
+        self._first_move = None
         if any(one.kind is OrderKind.RESTARTED for one in inputs.orders):
             for record in self._records:
                 record.unheard = True

@@ -13,7 +13,7 @@ from pendula.fleet.traffic.blocked_by import blocked_by_graph, cycle_of, left_be
 from pendula.fleet.traffic.columns import trucks_of
 from pendula.fleet.traffic.cut_off import all_get_home, cut_off, goals, reassess
 from pendula.fleet.traffic.demand import Demand
-from pendula.fleet.traffic.lock_state import Ints, LockState, Move, Refusal, Truck
+from pendula.fleet.traffic.lock_state import Ints, LockState, Move, Truck
 from pendula.fleet.traffic.refuge import needed_by, refuge
 from pendula.fleet.traffic.search import LOOKS, find_witness
 from pendula.fleet.traffic.witness import replays_after, trimmed
@@ -175,11 +175,9 @@ def _search(state: LockState, i: int, effort: Effort) -> tuple[int, ...] | None:
     return None
 
 
-def extend(
-    state: LockState, i: int, *, rule: Rule = Rule.WITNESS, effort: Effort | None = None, retry: bool = True
-) -> Granted | Blocked:
-    """The next unit of truck i, up to its next standing position. A unit that was refused for the sake of the others
-    stays refused while the trucks of its cycle stay as they are, unless `retry` is said."""
+def extend(state: LockState, i: int, *, rule: Rule = Rule.WITNESS, effort: Effort | None = None) -> Granted | Blocked:
+    """The next unit of truck i, up to its next standing position. The stored witness is asked every time, whatever was
+    refused before: it may have been replaced since, and the first move of the present one is always possible."""
     one = state.truck(i)
     if one.frozen:
         return Blocked(Wait.FAILED)
@@ -191,14 +189,11 @@ def extend(
         resource = holders[0][0]
         trucks = tuple(j for r, j in holders if r == resource)
         return Blocked(Wait.HELD, resource, trucks, holders=tuple(holders))
-    if not retry and one.refusal is not None and one.refusal.still(state, i):
-        return _refused(one.refusal.cycle, i, unit)
     cycle = _advance(state, i, rule, effort or Effort())
     if cycle is None:
         return Granted(one.position)
     if not cycle:
         return Blocked(Wait.POSTPONED)
-    one.refusal = Refusal.of(state, i, cycle)
     return _refused(cycle, i, unit)
 
 
@@ -226,7 +221,6 @@ def _advance(state: LockState, i: int, rule: Rule, effort: Effort) -> tuple[int,
             return cycle
     state.hold(i, one.demand.needs(start, to).tolist())
     one.version += 1
-    one.refusal = None
     return None
 
 
@@ -264,14 +258,17 @@ def release_passed(state: LockState, i: int, position: int) -> list[int]:
     return passed
 
 
-def freeze(state: LockState, i: int, extra: list[int], *, effort: Effort | None = None) -> list[int]:
+def freeze(
+    state: LockState, i: int, extra: list[int], reaches: list[int] | None = None, *, effort: Effort | None = None
+) -> list[int]:
     """Truck i has failed: it keeps what it holds and takes `extra`, whatever else it may cover, also where others have
-    a right to be; it needs nothing. Returns the trucks that are cut off now."""
+    a right to be; it needs nothing. `reaches`: what it is in without covering more of it, so that others may have what
+    excludes that. Returns the trucks that are cut off now."""
     # The witness of today brings all but the failed to where they wait, and from there all got home: both together hold
     # also for one that fails on its way there.
     failed_before = len(state.moving()) < len(state.known())
     state.home = list(dict.fromkeys([*state.witness, *state.home])) if failed_before else list(state.witness)
-    state.set_frozen(i, extra)
+    state.set_frozen(i, extra, reaches or [])
     reassess(state, (effort or Effort()).take())
     return cut_off(state)
 

@@ -36,7 +36,7 @@ class Expiry:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The cycle that stood against a unit, and how its members were then."""
+    """The cycle that stood against a route, and how its members were then."""
 
     cycle: tuple[int, ...]
     versions: tuple[int, ...]
@@ -60,10 +60,11 @@ class Truck:
     wants: Expiry
     shuns: Expiry
     held: set[int] = field(default_factory=set)
+    # Of what it holds: where a failed truck reaches in without a right to. Each excludes others from itself alone.
+    reaches: set[int] = field(default_factory=set)
     frozen: bool = False
     # Changes with every grant, route and failure: a refusal stays true while the numbers of its members stay.
     version: int = 0
-    refusal: Refusal | None = None
     # What standing at a position excludes, and what of that the position before did not; made when first asked for.
     shadows: dict[int, Ints] = field(default_factory=dict)
     fresh: dict[int, Ints] = field(default_factory=dict)
@@ -77,7 +78,7 @@ class Truck:
         """A truck that goes on by itself; what follows from its way alone is shared."""
         twin = object.__new__(Truck)
         twin.__dict__ = self.__dict__.copy()
-        twin.held = set(self.held)
+        twin.held, twin.reaches = set(self.held), set(self.reaches)
         return twin
 
 
@@ -94,6 +95,8 @@ class LockState:
         self.sharers: dict[int, list[int]] = {resource: [] for resource in sorted(exclusion.shared)}
         # Holders beside the owner: only a failed truck may be where another one has a right to be.
         self.crowd: dict[int, list[int]] = {}
+        # Failed trucks by what they reach into.
+        self.reached: dict[int, list[int]] = {}
         self.witness: list[Move] = []
         # How all get home when everybody is back: the witness from before the first of the failures that are not over,
         # and before it those that brought trucks to where they wait, as they were when another one failed.
@@ -112,6 +115,7 @@ class LockState:
         twin.trucks = [None if one is None else one.copied() for one in self.trucks]
         twin.sharers = {resource: list(holders) for resource, holders in self.sharers.items()}
         twin.crowd = {resource: list(holders) for resource, holders in self.crowd.items()}
+        twin.reached = {resource: list(trucks) for resource, trucks in self.reached.items()}
         twin.witness, twin.home = list(self.witness), list(self.home)
         return twin
 
@@ -131,6 +135,12 @@ class LockState:
         """What a truck holds once it has come to the end of its grant; a failed one keeps all it has."""
         one = self.truck(i)
         return np.array(sorted(one.held), dtype=np.int64) if one.frozen else one.demand.stands(one.position)
+
+    def kept_from_others(self, i: int) -> Ints:
+        """Everything that others may not have beside what a truck holds now, with repetitions."""
+        one = self.truck(i)
+        whole = np.array(sorted(one.held - one.reaches), dtype=np.int64)
+        return np.concatenate([self.exclusion.around(whole), np.array(sorted(one.reaches), dtype=np.int64)])
 
     def shadow(self, i: int, position: int) -> Ints:
         """What a truck that stands at a position excludes, each once, ascending."""
@@ -158,7 +168,7 @@ class LockState:
         before = self.trucks[i]
         fresh = Truck(demand, position, demand.last, *self._expiries(demand))
         if before is not None:
-            fresh.held, fresh.version = before.held, before.version + 1
+            fresh.held, fresh.reaches, fresh.version = before.held, before.reaches, before.version + 1
         return fresh
 
     def install(self, i: int, truck: Truck | None) -> None:
@@ -172,10 +182,11 @@ class LockState:
             for column in (self.blockers, self.rests, self.wanted, self.needers):
                 column.clear(i)
 
-    def set_frozen(self, i: int, extra: list[int]) -> None:
+    def set_frozen(self, i: int, extra: list[int], reaches: list[int]) -> None:
         """A failed truck stands on all it holds and needs nothing."""
         self._leave(i)
         self.hold(i, extra)
+        self.reach_into(i, reaches)
         one = self.truck(i)
         one.frozen = True
         one.version += 1
@@ -191,12 +202,16 @@ class LockState:
         one = self.trucks[i]
         if one is None:
             return
+        if one.frozen:
+            kept = self.kept_from_others(i)
+            self.blockers.add(i, kept)
+            self.rests.add(i, kept)
+            return
         self.blockers.add(i, self.exclusion.around(self.standing(i)))
         # A truck that is cut off may come to its rest node yet: nobody's way may lead through either.
-        ends = [self.standing(i)] if one.frozen else [one.demand.stands(k) for k in (one.goal, one.demand.last)]
+        ends = [one.demand.stands(k) for k in (one.goal, one.demand.last)]
         self.rests.add(i, self.exclusion.around(np.concatenate(ends)))
-        if not one.frozen:
-            self._set_needs(i, one.position, one.goal)
+        self._set_needs(i, one.position, one.goal)
 
     def _set_needs(self, i: int, position: int, goal: int) -> None:
         one = self.truck(i)
@@ -246,11 +261,13 @@ class LockState:
     # -- what is held ------------------------------------------------------------------------------------------------
 
     def hold(self, i: int, resources: list[int]) -> None:
-        held = self.truck(i).held
+        held, reaches = self.truck(i).held, self.truck(i).reaches
         for resource in resources:
-            if resource in held:
+            if resource in held and resource not in reaches:
                 continue
             held.add(resource)
+            if resource in reaches:
+                self._draw_back(i, resource)
             if resource in self.sharers:
                 self.sharers[resource].append(i)
             elif self.owner[resource] == NOBODY:
@@ -258,13 +275,32 @@ class LockState:
             else:
                 self.crowd.setdefault(resource, []).append(i)
 
+    def reach_into(self, i: int, resources: list[int]) -> None:
+        """Truck i is known to be in part of these and no farther: others may have what excludes them, but not them."""
+        one = self.truck(i)
+        for resource in resources:
+            if resource in self.sharers:
+                self.hold(i, [resource])
+            elif resource not in one.held:
+                one.held.add(resource)
+                one.reaches.add(resource)
+                self.reached.setdefault(resource, []).append(i)
+
+    def _draw_back(self, i: int, resource: int) -> None:
+        self.truck(i).reaches.remove(resource)
+        self.reached[resource].remove(i)
+        if not self.reached[resource]:
+            del self.reached[resource]
+
     def drop(self, i: int, resources: list[int]) -> None:
-        held = self.truck(i).held
+        held, reaches = self.truck(i).held, self.truck(i).reaches
         for resource in resources:
             if resource not in held:
                 continue
             held.remove(resource)
-            if resource in self.sharers:
+            if resource in reaches:
+                self._draw_back(i, resource)
+            elif resource in self.sharers:
                 self.sharers[resource].remove(i)
             elif self.owner[resource] != i:
                 self.crowd[resource].remove(i)
@@ -283,7 +319,7 @@ class LockState:
     def _is_held_against(self, i: int, resources: Ints) -> bool:
         """Whether somebody else may hold what excludes one of several resources; sure where it says no."""
         owners = self.owner[self.exclusion.shadow(resources)]
-        if self.crowd or ((owners != NOBODY) & (owners != i)).any():
+        if self.crowd or self.reached or ((owners != NOBODY) & (owners != i)).any():
             return True
         return bool(self.sharers) and not self.sharers.keys().isdisjoint(resources.tolist())
 
@@ -296,4 +332,5 @@ class LockState:
         found = set(owners[(owners != NOBODY) & (owners != i)].tolist())
         if self.crowd:
             found |= {j for one in row.tolist() for j in self.crowd.get(one, ()) if j != i}
+        found.update(j for j in self.reached.get(resource, ()) if j != i)
         return sorted(found)

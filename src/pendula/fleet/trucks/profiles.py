@@ -13,6 +13,8 @@ from msgspec import Struct
 from pendula.fleet.units import plain
 from pendula.kernel.canonical import Json, digest, encode
 
+USUAL_STAMP_JITTER_MS = 100
+
 
 class Source(StrEnum):
     """Where an error value comes from."""
@@ -51,6 +53,8 @@ class RobotProfile(Struct, frozen=True):
     turn_rate_urad_s: int
     min_turn_radius_um: int
     heading_error_urad: int = 0
+    # How far the time between two stamps may be from the time between the two measurements.
+    stamp_jitter_ms: int = USUAL_STAMP_JITTER_MS
     capabilities: tuple[str, ...] = ()
 
     @property

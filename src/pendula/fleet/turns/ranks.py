@@ -48,17 +48,36 @@ def rank_of(record: Record, now_ms: int, params: TrafficParams) -> int:
 
 
 def starved(records: list[Record], now_ms: int, params: TrafficParams) -> Record | None:
-    """The truck that has waited longest, where it has waited longer than `starve_ms`; of equals the smallest id."""
-    waiting = [
-        (one.waited_since_ms, one.robot_id, one)
+    """The truck that has waited longest, where it has waited longer than `starve_ms`; of equals the smallest id. One
+    that waits for a truck that is stopped does not count: nothing that others give up lets it go on, and a bar for its
+    sake would stop the whole fleet until a person acts."""
+    starving = [
+        (since, one.robot_id, one)
         for one in records
-        if one.waited_since_ms is not None and one.stop_code is None
+        if (since := one.waited_since_ms) is not None
+        and one.stop_code is None
+        and now_ms - since > params.starve_ms
+        and not _waits_for_a_stopped_one(one, records)
     ]
-    if not waiting:
-        return None
-    since, _, first = min(waiting, key=lambda one: one[:2])
-    assert since is not None
-    return first if now_ms - since > params.starve_ms else None
+    return min(starving, key=lambda one: one[:2])[2] if starving else None
+
+
+def _waits_for_a_stopped_one(record: Record, records: list[Record]) -> bool:
+    """Whether a stopped truck stands at the end of the chain of those that a truck waits for."""
+    seen, by = {record.number}, _waits_for(record)
+    while by is not None and by not in seen:
+        if records[by].stop_code is not None:
+            return True
+        seen.add(by)
+        by = _waits_for(records[by])
+    return False
+
+
+def _waits_for(record: Record) -> int | None:
+    if record.waiting is not None:
+        return record.waiting.by
+    against = record.refused_cycle if record.pending is not None else ()
+    return next((number for number in against if number != record.number), None)
 
 
 def bars(first: Record, locks: LockState, demand: Demand, now_ms: int, params: TrafficParams) -> bool:

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from pendula.fleet.contracts.traffic import HoldReason, Phase
-from pendula.fleet.driving.doubts import NOWHERE_UM
+from pendula.fleet.driving.doubts import NOWHERE_UM, Rejoin
 from pendula.fleet.driving.records import Record, Waiting
 from pendula.fleet.driving.stops import Stop, hold_of
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.traffic.lock_state import LockState
+from pendula.fleet.units import ceil_div, half_up, plain
 
 WAIT_EDGE_DIRECTION = "WAIT_EDGE_DIRECTION"
 WAIT_SPACING = "WAIT_SPACING"
@@ -63,6 +64,9 @@ class Reason:
     covers: bool = False
     # Whether a person has cleared the overrun of a truck that still stands for it.
     cleared: bool = False
+    # How a truck beside its line gets back to it, or what has to move before it can.
+    rejoins: bool = False
+    must_move: str | None = None
     # Whether a person has said where it is since its place came to be in doubt, and does not hold it.
     placed: bool = False
 
@@ -118,7 +122,7 @@ def in_the_way(
 
 def against(locks: LockState, j: int, resource: int) -> int:
     """The smallest resource of truck j that excludes a resource."""
-    held = locks.truck(j).held
+    held = locks.truck(j).held - locks.truck(j).reaches
     return next((other for other in locks.exclusion.row(resource).tolist() if other in held), resource)
 
 
@@ -178,8 +182,53 @@ def why(record: Record, records: list[Record], now_ms: int, place: int | None) -
         removed=record.doubt is not None and record.doubt.low_um >= NOWHERE_UM,
         covers=record.doubt is not None and bool(record.doubt.extra),
         cleared=record.stop_code == Stop.OVERRUN and record.latched is None,
+        rejoins=record.rejoin_um is not None,
+        must_move=_must_move(record, records),
         placed=record.doubt is not None and record.doubt.confirmed and not record.paused,
     )
+
+
+def has_to_move(record: Record, back: Rejoin, holders: Sequence[Record]) -> str:
+    """What has to move, and where, before a truck beside its line goes on."""
+    site, off = record.site, plain(half_up(abs(back.aside_um), 1_000) * 1_000)
+    side, other_side = ("left", "right") if back.aside_um > 0 else ("right", "left")
+    at = f"at {plain(half_up(back.on_um, 1_000) * 1_000)} m of {site.network.edges[back.edge].key}"
+    text = f"{record.robot_id} is {off} m to the {side} of its line, {at}"
+    push = f"push {record.robot_id} {off} m to its {other_side}"
+    if not holders:
+        return f"{text}, and has too little way granted to steer back: {push}"
+    names = ", ".join(
+        f"{one.robot_id} (it holds {resource_id(site, resource)})"
+        for one, (_, resource) in zip(holders, back.blockers, strict=True)
+    )
+    return f"{text}, and cannot drive back beside {names}: move that away, or {push}"
+
+
+def _must_roll_back(lost: Record, other: Record) -> str | None:
+    """What has to be done about a truck that has passed its stop line and stands in what another one still needs."""
+    doubt, site = lost.doubt, lost.site
+    if doubt is None or doubt.code != Stop.OVERRUN:
+        return None
+    clear = "" if lost.latched is None else f"clear the fault of {lost.robot_id} (CLEAR_FAULT)"
+    if doubt.beyond_um is None:
+        return clear or None
+    met = [one for one in sorted(doubt.extra) if one in other.held and one < site.token(0)]
+    where = f" in {resource_id(site, met[-1])}," if met else ""
+    far = plain(ceil_div(doubt.beyond_um, 10_000) * 10_000)
+    push = f"push {lost.robot_id} {far} m back along its way" + (f", then {clear}" if clear else "")
+    return f"{lost.robot_id} stands{where} where {other.robot_id} still has to go or turn: {push}"
+
+
+def _must_move(record: Record, records: Sequence[Record]) -> str | None:
+    if record.stop_code == Stop.FOREIGN_OCCUPANCY and record.foreign is not None:
+        return _must_roll_back(records[record.foreign], record)
+    if record.stop_code == Stop.OVERRUN:
+        stopped = (one for one in records if one.stop_code == Stop.FOREIGN_OCCUPANCY and one.foreign == record.number)
+        return next((_must_roll_back(record, one) for one in stopped), None)
+    back = None if record.doubt is None else record.doubt.rejoin
+    if back is None or back.target_um is not None:
+        return None
+    return has_to_move(record, back, [records[number] for number, _ in back.blockers])
 
 
 def _resource(record: Record, by: int | None) -> str | None:

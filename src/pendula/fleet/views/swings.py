@@ -2,7 +2,12 @@
 
 Moving up by a place in a queue is no swing: changes between GO and HOLD count together while the truck has driven less
 than the spacing of two trucks between them. A hold point or target that goes on with its truck is none either; only
-what goes back counts. A truck that is stopped for safety begins anew.
+what goes back counts. A truck that is stopped for safety is counted from zero again, and so is one that stands at the
+start of its next trip: that it stops to load is no change for the sake of others.
+
+A lane that turns is no swing where it is free: FLT-OSC-9 gives it to the other direction at once unless a truck of the
+former direction is within reach. It flips where a truck waits to drive it that way and another one drives it the other
+way.
 """
 
 from collections import defaultdict, deque
@@ -19,6 +24,8 @@ WINDOW_MS = 10_000
 LONG_WINDOW_MS = 60_000
 # By name: what is counted in a short window, and what in a long one.
 _SHORT = ("goHoldChanges", "holdBackUm", "targetBackUm")
+# A truck that drove no farther in a tick stands.
+_STILL_UM = 1_000
 NAMES = (*_SHORT, "directionFlips", "replans")
 
 
@@ -28,9 +35,13 @@ class _Seen:
 
     mode: CommandMode | None = None
     route: tuple[str, int] | None = None
+    # The lane that a truck that waits drives next, and its direction.
+    wants: tuple[int, bool] | None = None
     hold_um: int = 0
     target_um: int = 0
     driven_um: int = 0
+    # How far it drove in the last tick.
+    step_um: int = 0
     at: tuple[int, int] = (0, 0)
 
 
@@ -62,9 +73,13 @@ class Swings:
             self._seen.pop(record.number, None)
             return
         seen = self._seen[record.number]
+        route = None if record.track is None else (record.track.plan.route_id, record.track.plan.revision)
+        starts = route is not None and (seen.route is None or route[0] != seen.route[0])
+        if starts and seen.step_um <= _STILL_UM:
+            seen.mode = None
         if mode is not seen.mode:
             self._mode(seen, record, mode, now_ms)
-        route = None if record.track is None else (record.track.plan.route_id, record.track.plan.revision)
+        seen.wants = _next_lane(record)
         if route is not None and route == seen.route:
             if seen.hold_um > record.hold_um:
                 self._count("holdBackUm", record.robot_id, seen.hold_um - record.hold_um, now_ms)
@@ -83,15 +98,20 @@ class Swings:
         network = self.site.network
         for number, (edge, on) in enumerate(places):
             seen = self._seen[number]
-            seen.driven_um += abs(on - seen.at[1]) if edge == seen.at[0] else on
+            seen.step_um = abs(on - seen.at[1]) if edge == seen.at[0] else on
+            seen.driven_um += seen.step_um
             seen.at = edge, on
             group = network.group_of[edge]
             if group in self._lanes and 0 < on < network.edges[edge].path.length_um:
                 forward = network.edges[edge].forward_on_axis
                 before, last = self._directions.get(group, (forward, number))
-                if before is not forward and last != number:
+                if before is not forward and last != number and self._is_wanted(group, before, number):
                     self._count("directionFlips", network.groups[group].key, 1, now_ms)
                 self._directions[group] = forward, number
+
+    def _is_wanted(self, group: int, forward: bool, but: int) -> bool:
+        """Whether a truck other than `but` waits to drive a lane in a direction."""
+        return any(one.wants == (group, forward) for number, one in self._seen.items() if number != but)
 
     def _mode(self, seen: _Seen, record: Record, mode: CommandMode, now_ms: int) -> None:
         act = record.act
@@ -113,6 +133,15 @@ class Swings:
         total = sum(one[1] for one in window)
         if total > self.most(name):
             self.worst[name] = total, of, now_ms
+
+
+def _next_lane(record: Record) -> tuple[int, bool] | None:
+    """The lane behind the one a waiting truck is in, and its direction; None for a truck that does not wait."""
+    if record.waiting is None or record.track is None:
+        return None
+    network = record.site.network
+    edge = next((one.edge for one in record.track.segments if one.route_s0_um >= record.at_um), None)
+    return None if edge is None else (network.group_of[edge], network.edges[edge].forward_on_axis)
 
 
 def through_lanes(site: CompiledMap) -> frozenset[int]:

@@ -32,7 +32,7 @@ OPTIONAL = (
 )
 WORLD = (
     *("stepMs", "telemetryPeriodMs", "telemetryLatencyMs", "telemetryLoss", "commandLatencyMs", "commandLoss"),
-    *("localizationShare", "trackingShare", "headingShare", "operationShare", "faults"),
+    *("localizationShare", "trackingShare", "headingShare", "stampShare", "operationShare", "faults"),
 )
 # What is said of a truck that begins in a node.
 _IN_NODE = ("startNodeId", "cameFromNodeId")
@@ -183,6 +183,7 @@ def _world(at: Cursor) -> WorldSettings:
         localization_permille=share("localizationShare", usual.localization_permille),
         tracking_permille=share("trackingShare", usual.tracking_permille),
         heading_permille=share("headingShare", usual.heading_permille),
+        stamp_permille=share("stampShare", usual.stamp_permille),
         operation_permille=share("operationShare", usual.operation_permille),
         faults=it["faults"].list_of(chance, default=()),
     )

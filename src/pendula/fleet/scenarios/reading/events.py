@@ -25,6 +25,7 @@ NEEDS: Mapping[FaultKind, tuple[str, ...]] = {
     FaultKind.LATE_ACKS: ("forMs", "byMs"),
     FaultKind.OVERRUN: ("byM",),
     FaultKind.CARRIED: ("dxM", "dyM"),
+    FaultKind.PUSHED: ("dxM", "dyM"),
 }
 _OF_PEOPLE = (
     *("actionId", "operatorId", "reason", "taskId", "anchor", "resources", "physicallySecured", "confirmationOf"),

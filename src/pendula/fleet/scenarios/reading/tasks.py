@@ -1,7 +1,7 @@
 """Streams, tasks, goods and room of a scenario, as its file says them, and how tasks are handed out."""
 
 from pendula.documents import Cursor, Members
-from pendula.fleet.reading.values import name
+from pendula.fleet.reading.values import drop_of, name
 from pendula.fleet.scenarios.model import ScenarioTaskEvent, StockKind
 from pendula.fleet.tasks.model import Conditions, DispatchParams, TaskOrder, TaskStream
 
@@ -13,10 +13,11 @@ def stream(at: Cursor) -> TaskStream:
         required=("streamId", "pickNodeIds", "dropNodeIds"),
         optional=("pickDurationMs", "dropDurationMs", "priority", "maxConcurrent", "lastMs", "robotIds", "conditions"),
     )
+    stream_id, picks = name(it["streamId"]), it["pickNodeIds"].list_of(name, min=1)
     return TaskStream(
-        stream_id=name(it["streamId"]),
-        pick_node_ids=it["pickNodeIds"].list_of(name, min=1),
-        drop_node_ids=it["dropNodeIds"].list_of(name, min=1),
+        stream_id=stream_id,
+        pick_node_ids=picks,
+        drop_node_ids=it["dropNodeIds"].list_of(lambda drop: drop_of(drop, picks, f"stream {stream_id!r}"), min=1),
         pick_ms=it["pickDurationMs"].integer(min=0, default=12_000),
         drop_ms=it["dropDurationMs"].integer(min=0, default=8_000),
         priority=it["priority"].integer(default=10),
@@ -39,10 +40,11 @@ def task(at: Cursor) -> TaskOrder:
         required=("taskId", "pickNodeId", "dropNodeId"),
         optional=("atMs", "robotId", "pickDurationMs", "dropDurationMs", "priority", "streamId"),
     )
+    task_id, pick = name(it["taskId"]), name(it["pickNodeId"])
     return TaskOrder(
-        task_id=name(it["taskId"]),
-        pick_node_id=name(it["pickNodeId"]),
-        drop_node_id=name(it["dropNodeId"]),
+        task_id=task_id,
+        pick_node_id=pick,
+        drop_node_id=drop_of(it["dropNodeId"], (pick,), f"task {task_id!r}"),
         at_ms=it["atMs"].integer(min=0, default=0),
         robot_ids=(name(it["robotId"]),) if "robotId" in it else (),
         pick_ms=it["pickDurationMs"].integer(min=0, default=12_000),
