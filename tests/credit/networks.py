@@ -77,7 +77,15 @@ def scenario_of(luck: Random, seed: int) -> dict[str, Any]:
         scenario["groups"] = [{"id": group, "label": group.title()} for group in luck.sample(GROUPS, 4)]
     if luck.random() < 0.2:
         scenario["seed"] = luck.getrandbits(20)
+    fix_demands(Random(seed), scenario)
     return scenario
+
+
+def fix_demands(luck: Random, scenario: dict[str, Any]) -> None:
+    """Let some profiles want what they want, whatever the ledger has left."""
+    for profile in scenario["behaviorProfiles"]:
+        if luck.random() < 0.3:
+            profile["props"] = {**profile.get("props", {}), "demand": luck.choice(("fixed", "fixed", "capped", 3))}
 
 
 def participant(luck: Random, who: str) -> dict[str, Any]:

@@ -119,6 +119,10 @@ def seen_in_engine(engine: Run, events: Iterable[Event]) -> Seen:
                 seen["injected"].append((index, applied, skipped, exact(total)))
             case Ticked():
                 seen["digests"] = (event.digests["plan"], event.digests["ledger"])
+                seen["demand"] = {
+                    code: tuple(exact(values[name]) for name in ("wanted", "served", "volume"))
+                    for code, values in event.metrics.items()
+                }
             case _:
                 pass
     return {**seen, **books_of(engine)}
@@ -154,6 +158,7 @@ def seen_in_oracle(tick: OracleTick) -> Seen:
     return {
         "injected": tick.injected,
         "payments": payments,
+        "demand": tick.demand,
         "decisions": {
             code: (decision.reason, decision.depth, decision.budget_ms) if decision.should_run else decision.reason
             for code, decision in tick.decisions.items()

@@ -8,11 +8,11 @@ import pytest
 
 from pendula.credit.authoring.villages import village
 from pendula.credit.commands import OpenLine, Pay, Tick
-from pendula.credit.engine import Run, RunOfFirstVersion
+from pendula.credit.engine import Run
 from pendula.credit.events import ClearingDecision, Ticked
 from pendula.credit.model import Code
 from pendula.credit.runs.forking import fork
-from pendula.credit.runs.headless import Headless, made
+from pendula.credit.served.bottlenecks import worst
 from pendula.credit.settings import Settings, changed
 from pendula.credit.state.clearing_policy import AdaptivePolicy
 from pendula.credit.studies.comparison import Comparison, compare, matching_cadence
@@ -89,7 +89,7 @@ def test_a_fork_to_the_adaptive_policy_begins_with_what_the_policy_would_have_ob
     other = fork(run.run, changed(run.run.settings, {"clearing_policy": "adaptive"}))
 
     (memory,) = saved(other)["policies"].values()
-    assert [tried for tried, _ in memory["window"]] == [one.planned - (one.no_route_at_all or 0) for one in ticks[-30:]]
+    assert [tried for tried, _ in memory["window"]] == [one.planned - one.no_route_at_all for one in ticks[-30:]]
     (first,) = [one for one in other.apply(Tick()).events if isinstance(one, ClearingDecision)]
     assert not first.reason.startswith("WARMUP")
 
@@ -103,16 +103,38 @@ def test_a_fork_knows_when_the_calendar_cleared_last() -> None:
     assert memory["last_call"] == 39
 
 
-def test_a_run_of_the_first_version_observes_only_while_its_policy_decides() -> None:
-    plan = made(from_value(network(("b", "a", 10))), seed=1)
-    old = RunOfFirstVersion.create(plan.json)
-    old.apply(Tick())
-
-    assert [len(memory["window"]) for memory in saved(old)["policies"].values()] == [0]
-    assert "hops" not in saved(old)
-
-
 # ---- bottlenecks -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.req("SIM-MET-5")
+def test_a_line_that_lets_no_payments_pass_is_no_want_of_capacity() -> None:
+    scenario = network(("b", "a", 900), ("c", "b", 900))
+    scenario["trustlines"][0]["policy"] = {"can_be_intermediate": False}  # type: ignore[index]
+    run = headless(scenario)
+    run.do(Pay("a", "c", "UAH", "5"))
+    run.do(Pay("a", "b", "UAH", "5"))
+
+    (found,) = worst(run.run.network.desks["UAH"], 5)
+
+    assert (found.target.source, found.target.target) == ("b", "a")
+    assert found.label == "a → b: 1 of 2 attempts failed, 1 because the line lets no payments pass"
+    assert found.suggested_action == "Let payments pass through b over this line; a higher limit does not help"
+    assert run.result().refusals.reasons == {"no_route_at_all": 1}
+    (count,) = [one for one in saved(run.run)["hops"]["UAH"] if one[3]]
+    assert count[-1] == 1
+    assert saved(Run.from_state(run.plan.json, run.run.state())) == saved(run.run)
+
+
+@pytest.mark.req("SIM-PAY-12")
+def test_a_refusal_that_a_closed_line_and_debts_cause_together_is_counted_as_what_it_is() -> None:
+    """Over d, a could pay c if nobody owed anything; now only the closed line of b stands in the way."""
+    scenario = network(("b", "a", 900), ("c", "b", 900), ("d", "a", 9), ("c", "d", 9))
+    scenario["trustlines"][0]["policy"] = {"can_be_intermediate": False}  # type: ignore[index]
+    run = headless(scenario)
+    run.do(Pay("a", "c", "UAH", "9"))
+    run.do(Pay("a", "c", "UAH", "5"))
+
+    assert run.result().refusals.reasons == {"lines_let_nothing_pass": 1}
 
 
 @pytest.mark.req("SIM-MET-5")
@@ -212,15 +234,3 @@ def test_the_calendar_beside_an_adaptive_run_has_the_nearest_number_of_calls(cal
 
 def test_a_static_side_has_no_calendar_beside_it() -> None:
     assert matching_cadence(Settings(), [figures()], 1, range(30, 120)) is None
-
-
-def test_a_whole_run_by_the_first_rules_still_refuses_as_it_did() -> None:
-    plan = made(from_value(network(("b", "a", 10), ("c", "b", 4))), seed=1, intensity=0)
-    answers: list[Any] = [
-        kind.apply(Pay("a", "c", "UAH", "5")).answer
-        for kind in (RunOfFirstVersion.create(plan.json), Headless(plan).run)
-    ]
-
-    hops = [answer["error"]["details"]["bottleneck"] for answer in answers]
-    assert ["change" in hop for hop in hops] == [False, True]
-    assert [(hop["from"], hop["to"]) for hop in hops] == [("b", "c"), ("b", "c")]

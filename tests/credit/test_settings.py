@@ -312,3 +312,11 @@ def test_a_value_that_would_have_no_effect_is_refused_with_the_reason(variable: 
 
 def test_a_stored_run_with_such_a_value_is_still_found() -> None:
     assert checked(msgspec.structs.replace(Settings(), max_in_flight=4)).max_in_flight == 4
+
+
+def test_a_long_value_is_not_repeated_in_the_refusal() -> None:
+    with pytest.raises(InvalidSetting) as caught:
+        from_environment({"SIMULATOR_REAL_AMOUNT_CAP": "`" * 1_000_000})
+
+    assert len(caught.value.message) < 500
+    assert len(str(caught.value.details)) < 500

@@ -6,8 +6,6 @@ after that; payments come more often the higher the intensity.
 
 from fractions import Fraction
 
-from msgspec import UNSET
-
 from pendula.credit.events import ClearingDone, ClearingPlan, Edge, Event, PlanStep, RouteView, Ticked, TxUpdated
 from pendula.credit.ids import tx_name
 from pendula.credit.model import LineStatus, Trustline
@@ -59,7 +57,7 @@ def _ticked(run: RunState) -> Ticked:
         errors=0,
         timeouts=0,
         dropped=0,
-        no_route_at_all=0 if run.rules.watches_the_curable else UNSET,
+        no_route_at_all=0,
         metrics={},
         digests=run.digests(),
     )
@@ -94,8 +92,6 @@ def _cycle(run: RunState, lines: list[Trustline]) -> tuple[Edge, ...]:
     """Some lines to light up; a demonstration has no debts that could form a circle."""
     start = run.demonstration.shown % len(lines)
     picked = (lines + lines)[start : start + 3]
-    if not run.rules.lit_from_creditor:
-        return tuple(Edge(line.debtor, line.creditor) for line in picked)
     return tuple(Edge(line.creditor, line.debtor) for line in picked)
 
 

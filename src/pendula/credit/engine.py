@@ -35,9 +35,8 @@ from pendula.credit.events import Event, LastError, RunStatus
 from pendula.credit.model import Scenario
 from pendula.credit.reading.scenario import read_scenario
 from pendula.credit.settings import Settings
-from pendula.credit.state.counters import Counters
+from pendula.credit.state.counters import Counters, Demand
 from pendula.credit.state.network import Network
-from pendula.credit.state.rules import BY_DECISIONS
 from pendula.credit.state.run_state import RunState
 from pendula.documents import from_value
 from pendula.kernel.canonical import Json, encode
@@ -55,7 +54,7 @@ class Run:
     """Satisfies `pendula.kernel.engine.Engine`. What it shows is to be read; commands alone change it."""
 
     room: ClassVar[str] = "credit"
-    decisions: ClassVar[int] = 2
+    decisions: ClassVar[int] = 3
     time_unit: ClassVar[str] = "tick"
     commands: ClassVar[object] = Commands
     events: ClassVar[object] = Event
@@ -64,15 +63,10 @@ class Run:
         """`scenario` is that of the configuration, for those who have read it already."""
         if scenario is None:
             scenario = read_scenario(from_value(config.scenario, "scenario"), lenient=config.lenient)
-        self._run = RunState(config, scenario, BY_DECISIONS[self.decisions])
+        self._run = RunState(config, scenario)
         self._in_command = False
         if config.checkpoint is not UNSET:
             saving.load(self._run, encode(config.checkpoint))
-
-    @classmethod
-    def deciding_by(cls, decisions: int) -> type["Run"]:
-        """The engine for a journal that was written with these decisions; this one where nobody knows them."""
-        return {Run.decisions: Run, RunOfFirstVersion.decisions: RunOfFirstVersion}.get(decisions, cls)
 
     @classmethod
     def create(cls, config: Json) -> Self:
@@ -225,12 +219,11 @@ class Run:
         return self._run.measured
 
     @property
+    def demand(self) -> Mapping[str, Demand]:
+        """What was wanted and paid in the whole run, by equivalent."""
+        return self._run.demand
+
+    @property
     def last_clearing(self) -> Mapping[str, Json]:
         """What the last call of clearing did, by equivalent."""
         return self._run.last_clearing
-
-
-class RunOfFirstVersion(Run):
-    """Decides as the first version did: for journals that it wrote, to replay them and to go on with their runs."""
-
-    decisions: ClassVar[int] = 1

@@ -175,8 +175,8 @@ class Note(Struct, frozen=True, tag="note"):
 class Ticked(Struct, frozen=True, tag="tick"):
     """A tick is over: what it did, the values measured in it, the digests of all ticks so far.
 
-    `no_route_at_all` are those of the rejected that no clearing can cure: no allowed route leads there even where
-    nobody owes anything.
+    `no_route_at_all` are those of the rejected that no clearing can cure: no allowed route leads there even if every
+    circle of debt were cleared.
     """
 
     tick_index: int
@@ -190,7 +190,7 @@ class Ticked(Struct, frozen=True, tag="tick"):
     dropped: int
     metrics: dict[str, dict[str, str | None]]
     digests: dict[str, str]
-    no_route_at_all: int | UnsetType = UNSET
+    no_route_at_all: int
 
 
 class LastError(Struct, frozen=True):

@@ -71,22 +71,22 @@ def _bottleneck(refused: Refused) -> tuple[Reason, ...]:
             cures = _cures([facts, *also] if isinstance(also := refused.details.get("and_also", []), list) else [facts])
             sentence = cures or f"On the shortest chain, {left} more can go from {debtor} to {creditor}."
             if not mediates and not cures:
-                sentence += f" The line lets no value go on from {creditor}."
+                sentence += f" The line lets no payments pass through {creditor}."
             return (Reason("bottleneck", sentence, {"hop": facts}),)
     return ()
 
 
 def _cures(changes: Sequence[Json]) -> str:
-    """What would let the payment pass, in words; nothing where the run decides by older rules."""
+    """What would let the payment pass, in words; nothing where no cure was looked for."""
     wishes = []
     for change in changes:
         match change:
             case {"from": str(debtor), "to": str(creditor), "change": "raise_limit", "by": str(by)}:
                 wishes.append(f"{creditor} trusted {debtor} with {by} more")
             case {"from": str(debtor), "to": str(creditor), "change": "allow_mediation"}:
-                wishes.append(f"the line of {creditor} to {debtor} let value go on from {creditor}")
+                wishes.append(f"the line of {creditor} to {debtor} let payments pass through {creditor}")
             case {"from": str(debtor), "to": str(creditor), "change": "unblock"}:
-                wishes.append(f"the line of {creditor} to {debtor} blocked nobody between")
+                wishes.append(f"the line of {creditor} to {debtor} blocked no participant on the way")
     return f"It would pass if {', and '.join(wishes)}." if wishes else ""
 
 

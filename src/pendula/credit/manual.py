@@ -17,7 +17,6 @@ from pendula.credit.model import Code, LineStatus, Trustline
 from pendula.credit.money import InvalidAmount, atoms, text
 from pendula.credit.state.clearing_policy import Why
 from pendula.credit.state.network import EquivalentDesk
-from pendula.credit.state.rules import Rules
 from pendula.credit.state.run_state import RunState
 from pendula.credit.tick import event_parts
 from pendula.credit.tick.clearing import call
@@ -90,8 +89,7 @@ def _paid(run: RunState, command: Pay, desk: EquivalentDesk, amount: int) -> tup
         found = Refused(Code.INTERNAL_ERROR, "The payment moved other positions than it should; it was taken back", {})
     if isinstance(found, Refused):
         run.counters.count(found.code)
-        if run.rules.counts_hops:
-            desk.hops.failed(found.hops, found.code)
+        desk.hops.failed(found.hops, found.code, found.closed)
         failure = Failure(found.code.value, found.message, found.details)
         event = TxFailed(
             tick_index=run.tick,
@@ -104,8 +102,7 @@ def _paid(run: RunState, command: Pay, desk: EquivalentDesk, amount: int) -> tup
         )
         return (event,), {**answer, "status": "ABORTED", "routes": [], "error": msgspec.to_builtins(failure)}
     run.counters.count(None)
-    if run.rules.counts_hops:
-        desk.hops.made(event_parts.hops_of(found))
+    desk.hops.made(event_parts.hops_of(found))
     desk.expect(*ends, amount)
     made = updated(run, desk, found, seq=None, tx_id=tx_id, ends=ends, amount=amount)
     return (made,), {**answer, "status": "COMMITTED", "routes": event_parts.routes_json(made.routes)}
@@ -151,15 +148,15 @@ def _cleared(run: RunState, command: Clear, codes: list[str]) -> Outcome[Event]:
             cleared = result.cleared
             events += result.events
             settle(desk)
-        cycles += [_cycle(desk.book, cycle, run.rules) for cycle in cleared.cycles]
+        cycles += [_cycle(desk.book, cycle) for cycle in cleared.cycles]
         total += cleared.amount
         count += len(cleared.cycles)
     answer: Json = {"cleared_cycles": count, "total_cleared_amount": text(total), "cycles": cycles}
     return Outcome(tuple(events), answer)
 
 
-def _cycle(book: Book, cycle: Cycle, rules: Rules) -> Json:
-    edges = [msgspec.to_builtins(edge) for edge in event_parts.lit(book, cycle.hops, rules)]
+def _cycle(book: Book, cycle: Cycle) -> Json:
+    edges = [msgspec.to_builtins(edge) for edge in event_parts.lit(book, cycle.hops)]
     return {"equivalent": book.code, "cleared_amount": text(cycle.amount), "edges": edges}
 
 

@@ -1,14 +1,14 @@
 """The complete state of a run as canonical JSON, and back; a restored run goes on with exactly the same ticks."""
 
 import msgspec
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import Struct
 
 from pendula.credit.events import LastError
 from pendula.credit.model import OPEN_POLICY, LineStatus, Participant, ParticipantStatus, Trustline
 from pendula.credit.money import MOST
 from pendula.credit.settings import ClearingMode, Settings, checked
 from pendula.credit.state.clearing_policy import AdaptivePolicy, Memory
-from pendula.credit.state.counters import Counters
+from pendula.credit.state.counters import Counters, Demand
 from pendula.credit.state.digests import Saved, running_digest
 from pendula.credit.state.hop_counts import HopCount, SavedCount
 from pendula.credit.state.network import Network
@@ -45,6 +45,7 @@ class State(Struct, frozen=True, forbid_unknown_fields=True):
     intensity: int
     settings: Settings
     counters: Counters
+    demand: dict[str, Demand]
     last_error: LastError | None
     fired: int
     failed_ticks: int
@@ -63,7 +64,7 @@ class State(Struct, frozen=True, forbid_unknown_fields=True):
     stop_source: str | None
     stop_reason: str | None
     demonstration: Demonstration
-    hops: dict[str, tuple[SavedCount, ...]] | UnsetType = UNSET
+    hops: dict[str, tuple[SavedCount, ...]]
 
 
 _read: Reader[State] = Reader(State)
@@ -79,6 +80,7 @@ def save(run: RunState) -> bytes:
             intensity=run.intensity,
             settings=run.settings,
             counters=run.counters,
+            demand=run.demand,
             last_error=run.last_error,
             fired=run.fired,
             failed_ticks=run.failed_ticks,
@@ -97,7 +99,7 @@ def save(run: RunState) -> bytes:
             stop_source=run.stop_source,
             stop_reason=run.stop_reason,
             demonstration=run.demonstration,
-            hops={code: _counts(run.network, code) for code in run.network.desks} if run.rules.counts_hops else UNSET,
+            hops={code: _counts(run.network, code) for code in run.network.desks},
         )
     )
 
@@ -147,14 +149,15 @@ def load(run: RunState, state: bytes) -> None:
     if saved.state not in STATES or not 0 <= saved.intensity <= 100 or min(saved.tick, saved.fired) < 0:
         raise InvalidState("This is not a state of a run: a number or a word is out of range")
     network = _network(run, saved, settings)
-    if saved.policies.keys() != network.desks.keys():
+    if saved.policies.keys() != network.desks.keys() or saved.demand.keys() != network.desks.keys():
         raise InvalidState("This is not a state of a run: it has other equivalents")
     digests = running_digest(saved.plan_digest), running_digest(saved.ledger_digest)
     run.network, run.settings = network, settings
     run.plan_digest, run.ledger_digest = digests
-    run.policies = {code: AdaptivePolicy(settings, saved.policies[code], run.rules) for code in network.desks}
+    run.policies = {code: AdaptivePolicy(settings, saved.policies[code]) for code in network.desks}
     run.tick, run.state_word, run.intensity = saved.tick, saved.state, saved.intensity
     run.counters, run.last_error, run.fired = saved.counters, saved.last_error, saved.fired
+    run.demand = saved.demand
     run.failed_ticks, run.all_rejected, run.by_hand = saved.failed_ticks, saved.all_rejected, saved.by_hand
     run.measured, run.keys, run.calls = saved.measured, saved.keys, saved.calls
     run.last_clearing = saved.last_clearing
@@ -163,7 +166,7 @@ def load(run: RunState, state: bytes) -> None:
 
 
 def _network(run: RunState, saved: State, settings: Settings) -> Network:
-    network = Network(run.scenario, settings, run.rules)
+    network = Network(run.scenario, settings)
     if saved.lines.keys() != network.desks.keys():
         raise InvalidState("This is not a state of a run: it has other equivalents")
     present = {one.id for one in run.scenario.participants}
@@ -191,7 +194,7 @@ def _network(run: RunState, saved: State, settings: Settings) -> Network:
     network.rebuild(people, rows)
     for code, lines in saved.lines.items():
         _fill(network, code, lines)
-    for code, counts in ({} if saved.hops is UNSET else saved.hops).items():
+    for code, counts in saved.hops.items():
         _count(network, code, counts)
     return network
 
@@ -201,9 +204,12 @@ def _count(network: Network, code: str, counts: tuple[SavedCount, ...]) -> None:
     for saved in counts:
         h = None if desk is None else desk.book.line(saved.creditor, saved.debtor)
         numbers = saved.attempts, saved.rejected, saved.errors, saved.timeouts
-        if desk is None or h is None or h in desk.hops.of or min(numbers) < 0 or sum(numbers[1:]) > numbers[0]:
+        sound = (
+            min(*numbers, saved.closed) >= 0 and sum(numbers[1:]) <= saved.attempts and saved.closed <= saved.rejected
+        )
+        if desk is None or h is None or h in desk.hops.of or not sound:
             raise InvalidState(f"This is not a state of a run: the counts of a hop in {code} make no sense")
-        desk.hops.of[h] = HopCount(*numbers)
+        desk.hops.of[h] = HopCount(*numbers, saved.closed)
 
 
 def _sound(line: Line, known: set[str]) -> bool:

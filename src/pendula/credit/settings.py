@@ -15,6 +15,7 @@ from msgspec import Struct
 from pendula.credit.money import CENT, InvalidAmount, atoms
 from pendula.credit.money import text as amount_text
 from pendula.kernel.errors import InputRefused
+from pendula.kernel.wording import cut, shown
 
 TICKS_MOST = 1 << 53
 NUMBER_MOST = 10**9
@@ -295,9 +296,9 @@ def _cap(setting: Setting, text: str) -> int | None:
 
 def _refused(setting: Setting, text: str) -> InvalidSetting:
     return InvalidSetting(
-        f"{setting.variable} is {text!r}; allowed is {setting.allowed}",
+        f"{setting.variable} is {shown(text)}; allowed is {setting.allowed}",
         variable=setting.variable,
-        value=text,
+        value=cut(text),
         allowed=setting.allowed,
     )
 

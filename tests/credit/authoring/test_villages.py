@@ -18,7 +18,7 @@ from pendula.credit.authoring.villages import LAYOUTS, LEAST, MOST, SEED_MOST, P
 from pendula.credit.commands import Clear, SetIntensity, Tick
 from pendula.credit.engine import Run
 from pendula.credit.events import ClearingDone, Event, Note, TxFailed, TxUpdated
-from pendula.credit.model import LineStatus, ParticipantStatus, Scenario
+from pendula.credit.model import LineStatus, ParticipantStatus, ParticipantType, Scenario
 from pendula.credit.money import ATOMS, text
 from pendula.credit.reading.scenario import read_with_warnings
 from pendula.credit.settings import Settings
@@ -436,3 +436,56 @@ def test_on_a_ring_of_twelve_more_is_paid_with_clearing_than_without() -> None:
         return sum(isinstance(one, TxUpdated) for one in run.apply(Tick(120)).events)
 
     assert paid(clearing=True) * 2 >= paid(clearing=False) * 3
+
+
+# ---- hubs, degree, limit ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("hubs", [0, 1, 20])
+@pytest.mark.parametrize("profile", [Profile.VILLAGE, Profile.TOWN, Profile.MARKET])
+def test_a_network_has_as_many_hubs_as_asked_for(profile: Profile, hubs: int) -> None:
+    scenario = loaded(village(100, 3, profile=profile, hubs=hubs))
+
+    assert len(scenario.participants) == 100
+    assert sum(one.type is ParticipantType.HUB for one in scenario.participants) == hubs
+    assert scenario.id == f"{profile}-100-3" + (f"-hubs-{hubs}" if hubs else "")
+
+
+@pytest.mark.parametrize("degree", [1, 3, 8])
+@pytest.mark.parametrize("profile", [Profile.VILLAGE, Profile.MARKET])
+def test_a_network_has_about_as_many_lines_a_participant_as_asked_for(profile: Profile, degree: int) -> None:
+    counts = [len(loaded(village(300, seed, profile=profile, degree=degree)).lines) for seed in SEEDS]
+
+    assert all(abs(count - 300 * degree) <= 300 * degree * 0.15 for count in counts), counts
+
+
+def test_each_of_a_ring_has_exactly_the_degree() -> None:
+    scenario = loaded(village(20, 3, profile=Profile.RING, degree=4))
+
+    paid = Counter(line.debtor for line in scenario.lines)
+    assert set(paid.values()) == {4}
+    assert len({(line.creditor, line.debtor) for line in scenario.lines}) == len(scenario.lines)
+
+
+def test_one_limit_for_all_lines_leaves_everything_else_as_it_is() -> None:
+    usual: Any = village(60, 3)
+    even: Any = village(60, 3, limit=200)
+
+    assert {line["limit"] for line in even["trustlines"]} == {"200.00"}
+    ends = [[(line["from"], line["to"]) for line in one["trustlines"]] for one in (usual, even)]
+    assert ends[0] == ends[1]
+    assert {**usual, "trustlines": 0, "scenario_id": ""} == {**even, "trustlines": 0, "scenario_id": ""}
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"hubs": 9}, "number of hubs is 9; it must be 0 to 8"),
+        ({"hubs": 1, "profile": Profile.RING}, "A ring has no hubs"),
+        ({"degree": 0}, "degree is 0"),
+        ({"limit": 0}, "limit is 0"),
+    ],
+)
+def test_a_shape_that_cannot_be_is_refused(given: dict[str, Any], says: str) -> None:
+    with pytest.raises(InputRefused, match=says):
+        village(10, 1, **given)

@@ -228,6 +228,47 @@ def test_a_full_line_is_curable_and_one_that_is_opened_later_becomes_so() -> Non
     assert ("no_route_at_all" in before.details, "no_route_at_all" in after.details) == (True, False)
 
 
+@pytest.mark.req("SIM-ADP-22")
+def test_a_debt_the_other_way_makes_a_line_without_limit_curable() -> None:
+    """B owes A 5, so that A can pay B over a line of no limit; once that is paid back, nothing can go there."""
+    book = ledger(("B", "A", 0, OPEN), ("A", "B", 9, OPEN), ("C", "B", 3, OPEN))
+    cashier = Cashier(book, Settings())
+    cashier.pay(1, 0, 5 * UNIT)
+
+    with_debt = cashier.pay(0, 2, 4 * UNIT)
+    cashier.pay(0, 1, 5 * UNIT)
+    without = cashier.pay(0, 2, 4 * UNIT)
+    cashier.pay(1, 0, 5 * UNIT)
+    again = cashier.pay(0, 2, 4 * UNIT)
+
+    told = [
+        one.details.get("no_route_at_all", False) for one in (with_debt, without, again) if isinstance(one, Refused)
+    ]
+    assert told == [False, True, False]
+
+
+@pytest.mark.req("SIM-PAY-12")
+@pytest.mark.parametrize(
+    ("rows", "limited_by", "closed", "sentence"),
+    [
+        ([("B", "A", 900, CLOSED), ("C", "B", 900, OPEN)], "policy", [("B", "A")], "the line of B to A does not let"),
+        ([("B", "A", 900, OPEN), ("C", "B", 900, Policy(blocked=("B",)))], "policy", [("C", "B")], "line of C to B"),
+        ([("B", "A", 1, CLOSED), ("C", "B", 900, OPEN)], "capacity_and_policy", [("B", "A")], "line of B to A"),
+        ([("B", "A", 1, OPEN), ("C", "B", 900, OPEN)], "capacity", [], "Only 1.00 of 5.00 found a route"),
+    ],
+)
+def test_a_refusal_says_whether_it_is_for_want_of_capacity_or_because_of_a_closed_line(
+    rows: list[tuple[str, str, int, Policy]], limited_by: str, closed: list[tuple[str, str]], sentence: str
+) -> None:
+    book = ledger(*rows)
+
+    refused = refusal(book, 5)
+
+    assert refused.details["limited_by"] == limited_by
+    assert refused.closed == tuple(book.line(*ends) for ends in closed)
+    assert sentence in refused.message
+
+
 def test_without_any_chain_nothing_is_named() -> None:
     refused = refusal(ledger(("B", "A", 9, OPEN)), 5)
 

@@ -9,6 +9,7 @@ from tests.credit.oracle.profiles import Model, Profile
 from tests.credit.oracle.world import Lines, World
 
 LOWEST = Fraction(1, 10)
+LARGEST = 10**12 - Fraction(1, 10**8)
 NINETIETH = 1.281551565545
 USUAL_MEDIAN = 50.0
 
@@ -41,14 +42,43 @@ def amount(
     world: World, live: Lines, sender: str, receiver: str, equivalent: str, profile: Profile, draw: Random
 ) -> Fraction | None:
     """Whole cents, or None where the position is skipped."""
-    model = profile.model(equivalent)
-    bounds = [upper_limit(world, live, sender, receiver, equivalent)]
-    cap = world.knobs.cap()
-    if cap is not None:
-        bounds.append(cap)
+    ceiling = min(
+        upper_limit(world, live, sender, receiver, equivalent),
+        bound(world, live, sender, receiver, equivalent, profile),
+    )
+    return up_to_ceiling(ceiling, equivalent, profile, draw)
+
+
+def wish(
+    world: World, live: Lines, sender: str, receiver: str, equivalent: str, profile: Profile, draw: Random
+) -> Fraction | None:
+    """The amount that is wanted whatever anybody owes."""
+    return up_to_ceiling(bound(world, live, sender, receiver, equivalent, profile), equivalent, profile, draw)
+
+
+def bound(world: World, live: Lines, sender: str, receiver: str, equivalent: str, profile: Profile) -> Fraction:
+    """The cap and the largest amount of the model; without both, percentiles need none, and limits bound the rest."""
+    model, cap = profile.model(equivalent), world.knobs.cap()
+    bounds = [] if cap is None else [cap]
     if model is not None and model.max is not None:
         bounds.append(model.max)
-    ceiling = min(bounds)
+    if bounds:
+        return min(bounds)
+    if (
+        model is not None
+        and not model.shares
+        and model.p50 is not None
+        and model.p90 is not None
+        and model.p90 > max(model.p50, LOWEST if model.min is None else model.min)
+    ):
+        return LARGEST
+    out = [line.limit for (_, _, debtor), line in live.items() if debtor == sender]
+    into = [line.limit for (_, creditor, _), line in live.items() if creditor == receiver]
+    return min(max(out), max(into))
+
+
+def up_to_ceiling(ceiling: Fraction, equivalent: str, profile: Profile, draw: Random) -> Fraction | None:
+    model = profile.model(equivalent)
     least = least_of(model, ceiling)
     if ceiling <= 0 or (least is not None and least > ceiling):
         return None

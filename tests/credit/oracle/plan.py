@@ -6,7 +6,7 @@ from math import floor
 from random import Random
 from typing import Any
 
-from tests.credit.oracle.amount import amount
+from tests.credit.oracle.amount import amount, wish
 from tests.credit.oracle.money import exact, text
 from tests.credit.oracle.profiles import profile_of
 from tests.credit.oracle.receiver import receiver
@@ -15,6 +15,8 @@ from tests.credit.oracle.world import Debts, World, world_of
 
 # seq, sender, receiver, equivalent, amount with two decimals
 Planned = tuple[int, str, str, str, str]
+# the payment planned for it, equivalent, amount
+Wish = tuple[int | None, str, Fraction]
 
 MULTIPLIER = 1_000_003
 POSITIONS_PER_ACTION = 50
@@ -45,8 +47,11 @@ def budget(world: World, tick: int, intensity: int) -> int:
     return max(share, world.knobs.number("SIMULATOR_ACTIONS_PER_TICK_MIN"))
 
 
-def planned(world: World, seed: int, tick: int, intensity: int) -> list[Planned]:
-    """The payments of one tick, in order, against the debts as they stand."""
+def planned(world: World, seed: int, tick: int, intensity: int) -> tuple[list[Planned], list[Wish]]:
+    """The payments of one tick, in order, against the debts as they stand, and the wishes whatever the debts are.
+
+    A wish has the number of the payment that was planned at its position, or None where there is none.
+    """
     wanted = budget(world, tick, intensity)
     sim_time_ms = tick * world.knobs.number("SIMULATOR_TICK_MS_BASE")
     live = {equivalent: world.live_lines(equivalent) for equivalent in world.equivalents}
@@ -54,8 +59,9 @@ def planned(world: World, seed: int, tick: int, intensity: int) -> list[Planned]
     Random(tick_seed(seed, tick)).shuffle(candidates)
     profiles = {who: profile_of(world, who) for who in world.participants}
     found: list[Planned] = []
+    wishes: list[Wish] = []
     for position in range(POSITIONS_PER_ACTION * wanted):
-        if len(found) == wanted or not candidates:
+        if not candidates or len(found) == wanted == len(wishes):
             break
         equivalent, _, sender = candidates[position % len(candidates)]
         profile = profiles[sender]
@@ -69,10 +75,18 @@ def planned(world: World, seed: int, tick: int, intensity: int) -> list[Planned]
         to = receiver(world, live[equivalent], sender, profile, draw)
         if to is None:
             continue
-        paid = amount(world, live[equivalent], sender, to, equivalent, profile, draw)
-        if paid is not None:
-            found.append((len(found), sender, to, equivalent, text(paid, 2)))
-    return found
+        again = Random()
+        again.setstate(draw.getstate())
+        wished = wish(world, live[equivalent], sender, to, equivalent, profile, draw)
+        paid = wished
+        if not profile.fixed_demand:
+            paid = amount(world, live[equivalent], sender, to, equivalent, profile, again)
+        seq = len(found) if paid is not None and len(found) < wanted else None
+        if wished is not None and len(wishes) < wanted:
+            wishes.append((seq, equivalent, wished))
+        if seq is not None and paid is not None:
+            found.append((seq, sender, to, equivalent, text(paid, 2)))
+    return found, wishes
 
 
 def plan(
@@ -86,4 +100,4 @@ def plan(
     """The plan of one tick of a scenario as it is in its file, with these debts and none else."""
     world = world_of(scenario, settings)
     world.debts = dict(debts or {})
-    return planned(world, seed, tick, intensity)
+    return planned(world, seed, tick, intensity)[0]

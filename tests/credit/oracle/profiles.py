@@ -70,6 +70,7 @@ class Profile:
     chains: list[tuple[str, str]] = field(default_factory=list)
     affinity: float | None = None
     periodicity: float = 1.0
+    fixed_demand: bool = False
 
     def model(self, equivalent: str) -> Model | None:
         return self.models.get(equivalent, self.preset_model)
@@ -173,6 +174,10 @@ def read_periodicity(profile: Profile, value: Any) -> None:
         profile.periodicity = float(value)
 
 
+def read_demand(profile: Profile, value: Any) -> None:
+    profile.fixed_demand = value == "fixed"
+
+
 READERS: dict[str, Callable[[Profile, Any], None]] = {
     "tx_rate": read_rate,
     "equivalent_weights": read_equivalent_weights,
@@ -181,4 +186,5 @@ READERS: dict[str, Callable[[Profile, Any], None]] = {
     "flow_chains": read_chains,
     "flow_affinity": read_affinity,
     "periodicity_factor": read_periodicity,
+    "demand": read_demand,
 }

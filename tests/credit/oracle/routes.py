@@ -109,8 +109,11 @@ def routes(
 
 
 def is_hopeless(world: World, sender: str, receiver: str, equivalent: str) -> bool:
-    """Whether no allowed path leads there even where every debt is zero."""
-    empty = {(debtor, creditor): line.limit for (_, creditor, debtor), line in world.open_lines(equivalent).items()}
+    """Whether no allowed path leads there even if every circle were cleared: debts the other way may stay."""
+    empty = {
+        (debtor, creditor): line.limit + world.debt(equivalent, creditor, debtor)
+        for (_, creditor, debtor), line in world.open_lines(equivalent).items()
+    }
     hops = world.knobs.number("ROUTING_MAX_HOPS")
     return best_path(empty, policies_of(world, equivalent), sender, receiver, hops) is None
 

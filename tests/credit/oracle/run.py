@@ -13,7 +13,7 @@ from tests.credit.oracle.clearing import Cleared, clear, reduction, volume
 from tests.credit.oracle.drift import Change, decay, grow, lines_of
 from tests.credit.oracle.ledger import broken_laws, digest_text, positions
 from tests.credit.oracle.money import exact
-from tests.credit.oracle.plan import Planned, planned
+from tests.credit.oracle.plan import Planned, Wish, planned
 from tests.credit.oracle.routes import NO_CAPACITY, Outcome, pay
 from tests.credit.oracle.timeline import apply_due
 from tests.credit.oracle.world import Debts, Lines, Name, World, world_of
@@ -48,6 +48,8 @@ class OracleTick:
     decay: list[Change] = field(default_factory=list)
     debts: Debts = field(default_factory=dict)
     lines: Lines = field(default_factory=dict)
+    # by equivalent: wanted, served, volume
+    demand: dict[str, tuple[Fraction, Fraction, Fraction]] = field(default_factory=dict)
     plan_digest: str = ""
     ledger_digest: str = ""
 
@@ -97,8 +99,10 @@ def one_tick(
 ) -> OracleTick:
     tick = OracleTick(index)
     tick.injected = apply_due(world, index * world.knobs.number("SIMULATOR_TICK_MS_BASE"))
-    tick.plan = planned(world, seed, index, intensity)
+    tick.plan, wishes = planned(world, seed, index, intensity)
     execute(world, tick, counters)
+    for equivalent in world.equivalents:
+        tick.demand[equivalent] = demand(tick, wishes, equivalent)
     before = {equivalent: positions(world.debts, equivalent) for equivalent in world.equivalents}
     if world.knobs.is_on("CLEARING_ENABLED"):
         clear_by_policy(world, policies, tick)
@@ -111,6 +115,19 @@ def one_tick(
         raise AssertionError(f"tick {index}: {told}")
     tick.debts, tick.lines = dict(world.debts), deepcopy(world.lines)
     return tick
+
+
+def demand(tick: OracleTick, wishes: list[Wish], equivalent: str) -> tuple[Fraction, Fraction, Fraction]:
+    """What was wanted, how much of it was paid, and all that was paid."""
+    paid = {
+        action[0]: exact(action[4])
+        for action, outcome in zip(tick.plan, tick.outcomes, strict=False)
+        if outcome.code is None and action[3] == equivalent
+    }
+    mine = [(seq, amount) for seq, code, amount in wishes if code == equivalent]
+    wanted = sum((amount for _, amount in mine), Fraction(0))
+    served = sum((min(amount, paid[seq]) for seq, amount in mine if seq in paid), Fraction(0))
+    return wanted, served, sum(paid.values(), Fraction(0))
 
 
 def allowed(world: World) -> int | None:

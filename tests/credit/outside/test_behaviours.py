@@ -31,6 +31,7 @@ from pendula.credit.outside.behaviours import (
 )
 from pendula.credit.runs.headless import Headless, Made, made
 from pendula.credit.settings import Settings, changed
+from pendula.credit.studies import compare, sweep
 from pendula.documents import from_value
 from pendula.kernel.bodies import NobodyToAsk
 from pendula.kernel.canonical import encode
@@ -580,3 +581,20 @@ def test_run_without_a_behaviour_asks_for_none() -> None:
     headless = Headless(plan)
     headless.step(2)
     assert headless.run.counters.attempts_total > 0
+
+
+def test_a_sweep_and_a_comparison_take_a_behaviour() -> None:
+    register_behaviour("mine", Doing(lambda view, draw: [wish("ann", "bea", "UAH", "1")]))
+
+    swept = sweep(from_value(SCENARIO), {"clearing_every_n_ticks": ["2", "3"]}, (1, 2), 4, behaviour="mine")
+    plain = sweep(from_value(SCENARIO), {"clearing_every_n_ticks": ["2", "3"]}, (1, 2), 4)
+    often = changed(Settings(), {"clearing_every_n_ticks": "2"})
+    compared = compare(from_value(SCENARIO), Settings(), often, (1, 2), 4, skip=0, behaviour="mine")
+
+    assert swept.values["attempts"] == [4] * 4
+    assert len(set(swept.values["plan_digest"])) == 1, "the same wishes for every seed"
+    assert swept.values["wanted_UAH"] == ["4.00000000"] * 4
+    assert plain.values["plan_digest"] != swept.values["plan_digest"]
+    assert compared.columns.values["plan_digest"] == swept.values["plan_digest"]
+    with pytest.raises(UnknownBehaviour, match="'yours'; known are mine"):
+        sweep(from_value(SCENARIO), {}, (1,), 1, behaviour="yours")

@@ -12,7 +12,7 @@ from pendula.credit.events import TxFailed, TxUpdated
 from pendula.credit.ledger.book import Book, People
 from pendula.credit.model import Code, Participant, ParticipantType, Profile, Trustline
 from pendula.credit.planning.draws import shuffled
-from pendula.credit.planning.planner import Market, Planner, _in_turn
+from pendula.credit.planning.planner import Market, Planner, _Demand, _in_turn
 from pendula.credit.planning.profiles import PLAIN, behaviour
 from pendula.credit.runs.headless import Headless, made
 from pendula.credit.settings import Settings, changed
@@ -37,6 +37,7 @@ def test_every_key_of_a_profile_is_understood() -> None:
         flow_chains=[["a", "b"], ["a", "c"]],
         flow_affinity=Decimal("0.4"),
         periodicity_factor=Decimal("1.5"),
+        demand="fixed",
     )
 
     assert found.tx_rate == 0.25
@@ -46,6 +47,8 @@ def test_every_key_of_a_profile_is_understood() -> None:
     assert (model.min, model.max, model.p50, model.p90) == (10**8, 9 * 10**8, 3.0, 5.0)
     assert found.chains == (("a", "b"), ("a", "c"))
     assert (found.affinity, found.periodicity) == (0.4, 1.5)
+    assert found.fixed_demand
+    assert not props(demand="capped").fixed_demand
     assert props(tx_rate=7).tx_rate == 1.0, "rates are clamped"
 
 
@@ -63,6 +66,8 @@ def test_every_key_of_a_profile_is_understood() -> None:
         {"flow_chains": [["a"]]},
         {"flow_affinity": 3},
         {"periodicity_factor": 0},
+        {"demand": "large"},
+        {"demand": ["fixed"]},
         {"of_no_meaning": 1},
     ],
 )
@@ -239,7 +244,7 @@ def test_planning_does_not_walk_in_circles_where_nobody_can_pay(monkeypatch: pyt
     planner, seen = run.run.network.planner, 0
     assert isinstance(planner, Planner)
 
-    for _ in planner._hopeful(planner._accepting(()), 50_000_000):
+    for _ in planner._hopeful(planner._accepting(()), 50_000_000, _Demand(0)):
         seen += 1
 
     assert seen == 0
@@ -291,3 +296,138 @@ def test_what_a_receiver_is_owed_by_others_counts_too() -> None:
     market.refresh()
 
     assert market.most(0, 2, Fraction(0)) == 30 * 10**8
+
+
+# ---- demand ----------------------------------------------------------------------------------------------------------
+
+AMOUNTS: dict[str, Json] = {"UAH": {"min": 5, "max": 90, "p50": 20, "p90": 60}}
+PAYING: dict[str, Json] = {"tx_rate": Decimal("0.5"), "amount_model": AMOUNTS}
+TRIANGLE = (("b", "a"), ("c", "b"), ("a", "c"), ("d", "a"), ("a", "d"))
+
+
+def town(limit: Json, **given: Json) -> dict[str, Json]:
+    """Four participants who all pay by the same profile, over lines of one limit."""
+    scenario: Any = network(*((*ends, limit) for ends in TRIANGLE))
+    for one in scenario["participants"]:
+        one["behaviorProfileId"] = "payer"
+    return {**scenario, "behaviorProfiles": [{"id": "payer", "props": {**PAYING, **given}}]}
+
+
+def demand_of(scenario: dict[str, Json], ticks: int = 30, **settings: str) -> tuple[Headless, dict[str, Any]]:
+    options = {"amount_cap": "500", **settings}
+    run = headless(scenario, seed=3, intensity=100, **options)
+    run.step(ticks)
+    return run, run.result().totals["UAH"]
+
+
+@pytest.mark.req("SIM-PROF-17")
+def test_what_is_wanted_does_not_depend_on_limits_debts_or_clearing() -> None:
+    rows: tuple[tuple[Json, dict[str, str]], ...] = (
+        (1000, {}),
+        (100, {}),
+        ("0.01", {}),
+        (100, {"clearing_every_n_ticks": "2"}),
+        (100, {"routing_max_hops": "1"}),
+    )
+    found = [demand_of(town(limit), 30, **settings)[1] for limit, settings in rows]
+
+    assert {one["wanted"] for one in found} == {found[0]["wanted"]}
+    assert Fraction(found[0]["wanted"]) > 0
+
+
+def test_the_demand_of_a_capped_run_is_what_a_fixed_one_plans() -> None:
+    capped, told = demand_of(town(30))
+    fixed, plain = demand_of(town(30, demand="fixed"))
+
+    assert told["wanted"] == plain["wanted"]
+    assert fixed.run.counters.attempts_total == 30 * 20, "every wish is tried"
+    assert capped.run.digests()["plan"] != fixed.run.digests()["plan"]
+
+
+def test_tight_limits_show_in_the_served_share_where_the_rate_of_refusals_hides_them() -> None:
+    """The planner asks for no more than the line has left: nothing is refused, and hardly anything is paid."""
+    told = {}
+    for demand in ("capped", "fixed"):
+        scenario = network(("b", "a", 30), behaviorProfiles=[{"id": "payer", "props": {**PAYING, "demand": demand}}])
+        scenario["participants"][0]["behaviorProfileId"] = "payer"  # type: ignore[index]
+        told[demand] = demand_of(scenario, 40, actions_per_tick_max="1")
+
+    (capped, asked), (fixed, plain) = told.values()
+    assert capped.run.counters.rejected_total == 0
+    assert fixed.run.counters.rejected_total > 30
+    assert asked["wanted"] == plain["wanted"]
+    assert all(0 < Fraction(one["served_share"]) < 5 for one in (asked, plain))
+    assert Fraction(asked["served"]) <= Fraction(asked["volume"]) <= 30
+
+
+def test_a_fixed_demand_wants_the_same_over_lines_that_are_full() -> None:
+    scenario = network(("b", "a", 10), behaviorProfiles=[{"id": "payer", "props": {**PAYING, "demand": "fixed"}}])
+    scenario["participants"][0]["behaviorProfileId"] = "payer"  # type: ignore[index]
+    plans = []
+    for paid in ("0.01", "10"):
+        run = headless(scenario, intensity=100, amount_cap="500")
+        run.do(Pay("a", "b", "UAH", paid))
+        plans.append(run.run.network.planner.plan(1, 0, 20))
+
+    assert [(one.receiver, one.cents) for one in plans[0]] == [(one.receiver, one.cents) for one in plans[1]]
+    assert max(one.cents for one in plans[0]) > 1000, "more than the line allows"
+    assert all(one.wanted == one.cents for one in plans[0])
+
+
+@pytest.mark.req("SIM-PROF-15")
+@pytest.mark.req("SIM-PROF-16")
+def test_a_fixed_demand_keeps_to_the_cap_the_largest_amount_and_the_least() -> None:
+    crowd = people(None, None)
+    for model, cap in (({"max": 7}, None), ({"max": 900}, 7 * 10**8), ({}, 7 * 10**8)):
+        row = [Trustline("UAH", "p1", "p0", 10**8)]
+        flow = headless(network(("a", "b", 1))).run.scenario.flow
+        given: dict[str, Json] = {"demand": "fixed", "amount_model": {"UAH": {"min": 2, "p50": 3, "p90": 200, **model}}}
+        plans = Planner(crowd, [Market(Book("UAH", crowd, row))], {"p": Profile("p", given)}, flow, False, cap)
+
+        cents = [one.cents for one in plans.plan(1, 0, 20)]
+
+        assert len(cents) == 20
+        assert 200 <= min(cents) < max(cents) == 700
+
+
+def test_without_cap_and_largest_amount_limits_bound_what_has_no_percentiles() -> None:
+    crowd = people(None, None)
+    bound = planner(crowd, [(1, 0)], demand="fixed")
+    free = planner(crowd, [(1, 0)], demand="fixed", amount_model={"UAH": {"p50": 90_000, "p90": 100_000}})
+    full = 10**12 // 10**6
+
+    bound.markets[0].book.move(0, 10**12)
+
+    assert max(one.cents for one in bound.plan(1, 0, 20)) <= full, "the limit, whatever of it is used"
+    assert min(one.cents for one in free.plan(1, 0, 20)) > full
+
+
+def test_a_payment_that_takes_a_free_place_serves_no_wish() -> None:
+    """a owes all it may; b pays in its place, beyond the demand."""
+    scenario = network(("c", "a", 10), ("c", "b", 10_000))
+    run = headless(scenario, intensity=100, amount_cap="5")
+    run.do(Pay("a", "c", "UAH", "10"))
+
+    plan = run.run.network.planner.plan_with_demand(1, 0, 20)
+
+    assert len(plan.payments) == 20
+    assert {one.sender for one in plan.payments} == {1}
+    beyond = [one for one in plan.payments if one.wanted == 0]
+    assert beyond
+    assert beyond == plan.payments[-len(beyond) :]
+    run.step(1)
+    totals: Any = run.result().totals["UAH"]
+    seen = run.run.network.planner.plan_with_demand(1, 0, 20)
+    assert run.run.counters.committed_total == 20 + 1
+    assert Fraction(totals["served"]) * 100 == sum(min(one.wanted, one.cents) for one in seen.payments)
+    assert Fraction(totals["served"]) < Fraction(totals["volume"])
+
+
+@pytest.mark.req("SIM-DET-9")
+def test_a_smaller_budget_has_a_smaller_part_of_the_same_demand() -> None:
+    run = headless(town(30), intensity=100, amount_cap="500")
+    whole = run.run.network.planner.plan_with_demand(1, 0, 20)
+    part = run.run.network.planner.plan_with_demand(1, 0, 7)
+
+    assert [one[2:] for one in part.payments] == [one[2:] for one in whole.payments[:7]]
+    assert 0 < part.wanted["UAH"] < whole.wanted["UAH"]

@@ -33,7 +33,9 @@ from pendula.credit.money import ATOMS
 from pendula.credit.reading.scenario import read_scenario, read_with_warnings
 from pendula.credit.reading.scope import Caution
 from pendula.credit.runs.headless import Headless, made
+from pendula.credit.settings import Settings, changed
 from pendula.documents import DocumentRefused, Format, from_value, read_bytes, read_file
+from tests.credit.conftest import network
 from tests.credit.networks import PUBLIC, public_scenario
 
 SMALL: dict[str, Any] = {
@@ -668,3 +670,18 @@ def test_a_regression_file_of_the_reference_loads_only_leniently() -> None:
     with pytest.raises(DocumentRefused):
         read_scenario(read_file(file))
     assert len(read_scenario(read_file(file), lenient=True).lines) == 3
+
+
+@pytest.mark.req("SIM-DET-14")
+def test_floats_of_a_program_count_as_the_decimals_of_a_file() -> None:
+    def told(rate: Any, limit: Any) -> Any:
+        scenario: Any = network(("b", "a", limit), behaviorProfiles=[{"id": "payer", "props": {"tx_rate": rate}}])
+        scenario["participants"][0]["behaviorProfileId"] = "payer"
+        run = Headless(made(from_value(scenario), seed=1, settings=changed(Settings(), {"amount_cap": "2"})))
+        run.step(5)
+        return run.run.state()
+
+    assert told(0.25, 12.3) == told(Decimal("0.25"), "12.3")
+    assert told(0.25, 12.3) != told(1, "12.3")
+    with pytest.raises(DocumentRefused, match="more than 8 digits behind the point"):
+        told(0.25, 0.1 + 0.2)

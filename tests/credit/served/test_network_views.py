@@ -4,7 +4,6 @@ from decimal import Decimal
 
 import pytest
 
-from pendula.credit.engine import Run
 from pendula.credit.events import Ticked
 from pendula.credit.ledger.payment import Cashier
 from pendula.credit.model import Code, Drift, LineStatus, Policy
@@ -15,12 +14,11 @@ from pendula.credit.served.series import UNITS, InvalidSpan, Span, measurements,
 from pendula.credit.served.targets import targets
 from pendula.credit.settings import Settings
 from pendula.credit.state.network import EquivalentDesk
-from pendula.credit.state.rules import BY_DECISIONS
 from tests.credit.conftest import book as book_of
 
 
 def desk_of(*lines: tuple[str, str, int]) -> EquivalentDesk:
-    return EquivalentDesk(book_of(*lines), Drift(), Settings(), BY_DECISIONS[Run.decisions])
+    return EquivalentDesk(book_of(*lines), Drift(), Settings())
 
 
 def hop(desk: EquivalentDesk, debtor: str, creditor: str) -> int:
@@ -92,6 +90,7 @@ def test_every_measured_key_has_a_unit() -> None:
         dropped=0,
         metrics={"UAH": dict.fromkeys(UNITS)},
         digests={},
+        no_route_at_all=0,
     )
 
     assert {(one.key, one.t_ms) for one in measurements(tick)} == {(key, 3000) for key in UNITS}

@@ -160,6 +160,20 @@ def test_one_large_batch_cuts_nobody_off_who_was_up_to_date(clock: Clock) -> Non
     assert not prompt.over
 
 
+@pytest.mark.req("SIM-EVT-9")
+@pytest.mark.parametrize("count", [2000, 2400, 2499, 2500, 2501, 2999, 3000])
+@pytest.mark.parametrize("behind", [1999, 2000])
+def test_who_asks_for_all_that_is_kept_gets_it_whenever_old_events_are_dropped(
+    clock: Clock, count: int, behind: int
+) -> None:
+    ring = ring_of(clock, count)
+
+    cursor = ring.subscribe("UAH", event_id(RUN, count - behind), STATUS)
+    ring.put([paid()])
+
+    assert numbers(cursor) == list(range(count - behind + 1, count + 3))
+
+
 def test_events_of_others_do_not_count_as_unread(clock: Clock) -> None:
     ring = ring_of(clock, unread=10)
     cursor = ring.subscribe("UAH", None, STATUS)

@@ -12,7 +12,7 @@ from pendula.credit.served.bottlenecks import Bottleneck, Target
 from pendula.credit.served.lifecycle import RunState
 from pendula.credit.served.records import ErrorAt, Owner, Record, chosen_seed, run_name, seed_of_name
 from pendula.credit.served.series import Measured
-from pendula.credit.served.store import Artifact, SimulatorStoreUnusable, Store
+from pendula.credit.served.store import Artifact, SimulatorStoreUnusable, Store, Unwritten
 
 
 def record(run_id: str = "run_1", **changes: Any) -> Record:
@@ -89,8 +89,8 @@ def test_deleting_a_run_deletes_its_rows(store: Store, tmp_path: Path) -> None:
     store.save(record())
     store.measure("run_1", [Measured("UAH", "total_debt", 0, "1.00000000")])
     worst = [Bottleneck(Target("b", "a"), Decimal("0.5"), "FREQUENT_ABORTS")]
-    store.save_bottlenecks("run_1", {"UAH": worst}, "2026-01-01T00:00:00.000Z")
-    store.save_artifacts("run_1", [Artifact("status.json", "/x", "application/json", 3, "00")])
+    store.write({"run_1": Unwritten(bottlenecks=({"UAH": worst}, "2026-01-01T00:00:00.000Z"))})
+    store.write({"run_1": Unwritten(artifacts=[Artifact("status.json", "/x", "application/json", 3, "00")])})
     assert store.bottlenecks("run_1", "UAH") == worst
 
     store.delete("run_1")
@@ -107,7 +107,7 @@ TABLES = ("runs", "metrics", "bottlenecks", "artifacts")
 def test_a_restart_forgets_what_was_measured(store: Store) -> None:
     store.save(record())
     store.measure("run_1", [Measured("UAH", "total_debt", 0, "1.00000000")])
-    store.forget_measured("run_1")
+    store.write({"run_1": Unwritten(forget_measured=True)})
 
     assert {point.v for one in store.series("run_1", "UAH", range(1)) for point in one.points} == {None}
 

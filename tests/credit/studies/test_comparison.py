@@ -42,10 +42,10 @@ def figures(seed: int = 1, committed: int = 0, no_capacity: int = 0, errors: int
     rejected = 10_000 - committed - errors
     counts = {"attempts": 10_000, "committed": committed, "rejected": rejected, "errors": errors, "timeouts": 0}
     calls = {"calls": 0, "work": 0, "over_budget": over, "intervals": (), "cycles": 0}
-    amounts: dict[str, dict[str, int]] = {"cleared": {}, "reduced": {}, "debts": {}}
+    amounts: dict[str, dict[str, int]] = {"cleared": {}, "reduced": {}, "debts": {}, "demand": {}}
     return msgspec.convert(
         {"seed": seed, "ticks": 120, "state": "running", "dropped": 0, "plan": "", "ledger": ""}
-        | {"no_capacity": no_capacity, **counts, **calls, **amounts},
+        | {"no_capacity": no_capacity, "no_route_at_all": 0, **counts, **calls, **amounts},
         Figures,
     )
 
@@ -151,7 +151,8 @@ def test_static_and_adaptive_are_compared_by_the_protocol(comparison: Comparison
 
     assert list(rows) == [
         *("committed_rate", "no_capacity_rate", "errors", "clearing_calls", "mean_interval", "mean_cost"),
-        *("total_work", "cleared_cycles", "cleared_amount_UNIT", "debt_reduction_UNIT", "total_debt_UNIT"),
+        *("total_work", "wanted_UNIT", "volume_UNIT", "served_share_UNIT"),
+        *("cleared_cycles", "cleared_amount_UNIT", "debt_reduction_UNIT", "total_debt_UNIT"),
     ]
     assert comparison.settings == {"SIMULATOR_CLEARING_POLICY": ("static", "adaptive")}
     assert all(checks[name].passed for name in ("seeds", "skip", "errors", "budgets"))
@@ -202,11 +203,11 @@ def test_the_same_settings_twice_are_refused() -> None:
 
 
 def test_curves_are_medians_between_quartiles_over_seeds(comparison: Comparison) -> None:
-    rate, debt = comparison.panels
+    rate, served, debt = comparison.panels
 
-    assert (rate.unit, debt.unit) == ("", "UNIT")
+    assert (rate.unit, served.unit, debt.unit) == ("", "", "UNIT")
     assert len(rate.a.middle) == len(debt.b.high) == 36
-    for curve in (rate.a, rate.b, debt.a, debt.b):
+    for curve in (rate.a, rate.b, served.a, served.b, debt.a, debt.b):
         for low, middle, high in zip(curve.low, curve.middle, curve.high, strict=True):
             assert low is not None
             assert middle is not None
@@ -219,10 +220,10 @@ def test_the_picture_names_each_curve_where_it_ends(comparison: Comparison) -> N
     picture = ElementTree.fromstring(comparison_svg(comparison))
     texts = [text.text for text in picture.iter(f"{SVG}text")]
 
-    assert texts.count("static") == texts.count("adaptive") == 2
-    assert texts.count("not counted") == 2
+    assert texts.count("static") == texts.count("adaptive") == 3
+    assert texts.count("not counted") == 3
     assert "Total debt, UNIT" in texts
-    assert len([path for path in picture.iter(f"{SVG}path") if path.get("class") == "band a"]) == 2
+    assert len([path for path in picture.iter(f"{SVG}path") if path.get("class") == "band a"]) == 3
     assert "prefers-color-scheme:dark" in comparison_svg(comparison)
 
 
@@ -239,14 +240,14 @@ def test_names_in_the_picture_are_text_and_nothing_else(comparison: Comparison) 
 def test_a_curve_breaks_where_nothing_was_counted(comparison: Comparison) -> None:
     points = (Fraction(1, 2), None, Fraction(1, 3), Fraction(1, 4))
     curve, nothing = Curve(points, points, points), Curve((None,), (None,), (None,))
-    panels = (Panel("rate", "", curve, nothing), *comparison.panels[1:] * PANELS_MOST)
+    panels = (Panel("rate", "", curve, nothing), *comparison.panels[2:] * PANELS_MOST)
     broken = msgspec.structs.replace(comparison, panels=panels, ticks=4, skip=0)
 
     picture = ElementTree.fromstring(comparison_svg(broken))
 
     line = next(path for path in picture.iter(f"{SVG}path") if path.get("class") == "line a")
     assert line.get("d", "").count("M") == 2
-    assert "Not drawn: 1 more equivalent." in [text.text for text in picture.iter(f"{SVG}text")]
+    assert "Not drawn: 1 more panel." in [text.text for text in picture.iter(f"{SVG}text")]
 
 
 def test_a_file_of_settings_may_name_variables_and_hold_plain_values() -> None:

@@ -24,6 +24,9 @@ def test_the_rows_of_a_run_add_up_to_its_counters_and_its_clearings() -> None:
     assert sum(int(one or 0) for one in columns["rejected"]) == counters.rejected_total > 0
     reduced = sum(Decimal(one or 0) for one in columns["debt_reduction"])
     assert reduced == sum(Decimal(row.debt_reduction) for row in run.clearing) > 0
+    totals = run.result().totals["UNIT"]
+    for name in ("wanted", "served", "volume"):
+        assert sum(Decimal(one or 0) for one in columns[name]) == Decimal(totals[name] or 0) > 0
     assert columns["total_debt"][-1] == run.run.measured["UNIT"]["total_debt"]
 
 
@@ -45,7 +48,13 @@ def test_a_run_is_drawn_with_its_rates_refusals_and_debts() -> None:
     drawn = panels_svg(Page("village", "a run", 40), [Named(*panel) for panel in series.panels()])
 
     ElementTree.fromstring(drawn)
-    for words in ("Committed rate", "for want of capacity", "no route at all", "cleared so far"):
+    for words in (
+        "Committed rate",
+        "Paid, of what was wanted",
+        "for want of capacity",
+        "no route at all",
+        "cleared so far",
+    ):
         assert words in drawn
 
 

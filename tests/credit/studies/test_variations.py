@@ -1,6 +1,7 @@
 """Other scenarios out of one: what a path selects, what is set and multiplied, and what a sweep makes of it."""
 
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 from xml.etree import ElementTree
 
@@ -12,6 +13,8 @@ from pendula.credit.studies.variations import InvalidVariation, names_a_place, s
 from pendula.documents import DocumentRefused, from_value
 from pendula.kernel.canonical import decode, encode
 from tests.credit.conftest import network
+
+SVG = "{http://www.w3.org/2000/svg}"
 
 
 def ring(**more: Any) -> Any:
@@ -108,13 +111,31 @@ def test_a_variation_that_makes_no_scenario_is_refused_before_anything_runs() ->
         sweep(from_value(ring()), {"trustlines[*].limit": ["5", "5"]}, (1,), 6)
 
 
-def test_a_sweep_is_drawn_with_its_values_across() -> None:
-    grid = {"trustlines[*].limit*": ["0.5", "1", "2"], "clearing_policy": ["static", "adaptive"]}
+def test_a_sweep_of_one_setting_is_a_curve_with_its_values_across() -> None:
+    grid = {"trustlines[*].limit*": ["0.5", "1", "2"]}
     columns = sweep(from_value(ring()), grid, (1, 2), 6)
 
     drawn = sweep_svg(columns, list(grid), "ring")
 
-    ElementTree.fromstring(drawn)
-    assert "0.5 static" in drawn
+    root = ElementTree.fromstring(drawn)
+    assert [one.text for one in root.iter(f"{SVG}text") if one.text in ("0.5", "1", "2")] == ["0.5", "1", "2"] * 4
+    assert len([one for one in root.iter(f"{SVG}path") if "line" in str(one.get("class"))]) == 4
     assert "Committed rate" in drawn
     assert "Total debt, UAH" in drawn
+
+
+@pytest.mark.parametrize("third", [{}, {"routing_max_hops": ["1", "6"]}])
+def test_a_sweep_of_several_settings_is_a_heat_map_with_intervals_over_seeds(third: dict[str, list[str]]) -> None:
+    grid = {**third, "clearing_every_n_ticks": ["2", "5"], "trustlines[*].limit*": ["0.5", "1", "2"]}
+    columns = sweep(from_value(ring()), grid, range(1, 7), 6)
+
+    drawn = sweep_svg(columns, list(grid), "ring")
+
+    root = ElementTree.fromstring(drawn)
+    cells = [one for one in root.iter(f"{SVG}rect") if "heat" in str(one.get("class"))]
+    assert len(cells) == 4 * len(columns) // 6, "a cell for each combination of each measure"
+    assert not list(root.iter(f"{SVG}path")), "no line joins settings that are no neighbours"
+    rates = sorted(Fraction(str(one)) for one in columns.values["committed_rate"][:6])
+    middle = (rates[2] + rates[3]) / 2
+    told = f"{float(middle):.3f}; {float(rates[0]):.3f} … {float(rates[-1]):.3f} with 96.9 %, 6 seeds"
+    assert next(one.text for one in root.iter(f"{SVG}title")) == told

@@ -171,7 +171,7 @@ def _props() -> dict[str, Any]:
     return {
         "type": "object",
         "description": "tx_rate, equivalent_weights, recipient_group_weights, amount_model, flow_chains, "
-        "flow_affinity, periodicity_factor; what else is here is kept and ignored.",
+        "flow_affinity, periodicity_factor, demand; what else is here is kept and ignored.",
     }
 
 

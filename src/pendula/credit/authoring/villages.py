@@ -5,11 +5,12 @@ pay makers, makers pay wages, so that debts close to cycles short enough to be c
 a line. Amounts and limits suit payments of up to 500 units, yet a cap of 3 silences nobody.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from enum import StrEnum
 from typing import TypeAlias
 
+import msgspec
 from msgspec import Struct
 
 from pendula.credit.authoring.village_groups import GROUPS, HABITS, Habit, habit_of, name_of
@@ -55,7 +56,9 @@ class Link(Struct, frozen=True):
 class Layout(Struct, frozen=True):
     """A kind of network: its groups in order of need with their per cent, how many live in one quarter, the links.
 
-    The payers of the link `ring` stand in a ring.
+    The payers of the link `ring` stand in a ring, and each pays `steps` others of it. `hubs` is the number of those
+    HUBS, instead of a share; `limit` the limit of every line, instead of those of the links. With `wide` a participant
+    whose quarter is too small finds partners everywhere.
     """
 
     shares: Mapping[str, int]
@@ -63,6 +66,10 @@ class Layout(Struct, frozen=True):
     links: tuple[Link, ...] = ()
     ring: Link | None = None
     equivalents: tuple[str, ...] = (UNIT,)
+    steps: int = 2
+    wide: bool = False
+    hubs: int | None = None
+    limit: int | None = None
 
 
 class Member(Struct, frozen=True):
@@ -147,6 +154,9 @@ LAYOUTS = {
 }
 # A smaller town has too few services for hours to go round.
 HOURS_FROM = 20
+HUBS = "anchors"
+DEGREE_MOST = 1000
+LIMIT_MOST = 10**9
 
 DAYS = (
     Day(
@@ -174,17 +184,38 @@ DAYS = (
 )
 
 
-def village(participants: int, seed: int, *, profile: Profile = Profile.VILLAGE) -> dict[str, Json]:
-    """A scenario document; raises `InputRefused` unless participants are 2..100 000 and the seed is 0..2^64 - 1."""
+def village(
+    participants: int,
+    seed: int,
+    *,
+    profile: Profile = Profile.VILLAGE,
+    hubs: int | None = None,
+    degree: int | None = None,
+    limit: int | None = None,
+) -> dict[str, Json]:
+    """A scenario document; raises `InputRefused` unless participants are 2..100 000 and the seed is 0..2^64 - 1.
+
+    `hubs` is how many institutions there are; a ring has none. `degree` is how many lines of the first unit there
+    are for each participant, on average, as far as there are different partners. `limit` is the limit of every line in
+    whole units.
+    """
     _within("number of participants", participants, LEAST, MOST)
     _within("seed", seed, 0, SEED_MOST)
     layout = SMALL_TOWN if profile is Profile.TOWN and participants < HOURS_FROM else LAYOUTS[profile]
+    shaped = [f"{name}-{value}" for name, value in (("hubs", hubs), ("degree", degree), ("limit", limit)) if value]
+    if hubs is not None:
+        layout = _with_hubs(layout, participants, hubs)
+    if degree is not None:
+        layout = _with_degree(layout, participants, degree)
+    if limit is not None:
+        _within("limit", limit, 1, LIMIT_MOST)
+        layout = msgspec.structs.replace(layout, limit=limit)
     members = _members(participants, layout, stream(seed, participants, PEOPLE))
     draw = stream(seed, participants, LINES)
     turn = stream(seed, participants, NAMES).next()
     return {
         "schema_version": "scenario/1",
-        "scenario_id": f"{profile}-{participants}-{seed}",
+        "scenario_id": "-".join([profile, str(participants), str(seed), *shaped]),
         "name": f"A {profile} of {participants}",
         "description": f"Invented: a {profile} of {participants} participants that trade in circles, from seed {seed}.",
         "seed": seed,
@@ -193,10 +224,33 @@ def village(participants: int, seed: int, *, profile: Profile = Profile.VILLAGE)
         "groups": [{"id": group, "label": GROUPS[group].label} for group in members],
         "behaviorProfiles": [_behaviour(habit, layout, members) for habit in HABITS if habit.group in members],
         "participants": [_participant(member, turn) for group in members.values() for member in group],
-        "trustlines": [*_lines(layout.links, members, draw), *_ring(layout.ring, members, draw)],
+        "trustlines": [*_lines(layout, members, draw), *_ring(layout, members, draw)],
         "settings": _settings(profile),
         "events": _events(members, stream(seed, participants, EVENTS)),
     }
+
+
+def _with_hubs(layout: Layout, participants: int, hubs: int) -> Layout:
+    if HUBS not in layout.shares:
+        raise InputRefused("A ring has no hubs; leave the number of hubs out", value=hubs)
+    # Somebody of each other group is left, as far as there are participants.
+    _within("number of hubs", hubs, 0, max(0, participants - LEAST))
+    return msgspec.structs.replace(layout, hubs=hubs)
+
+
+def _with_degree(layout: Layout, participants: int, degree: int) -> Layout:
+    """All links of the first unit, thinned out or multiplied alike; hours stay as they are."""
+    _within("degree", degree, 1, DEGREE_MOST)
+    counts = _counts(participants, layout)
+    links = [link for link in layout.links if link.equivalent == UNIT]
+    usual = sum(link.hundredths * counts.get(link.payee if link.by_payee else link.payer, 0) for link in links)
+    scaled = [
+        msgspec.structs.replace(link, hundredths=link.hundredths * degree * participants * 100 // usual)
+        if link.equivalent == UNIT
+        else link
+        for link in layout.links
+    ]
+    return msgspec.structs.replace(layout, links=tuple(scaled), steps=degree, wide=True)
 
 
 def _within(noun: str, value: int, least: int, most: int) -> None:
@@ -205,7 +259,7 @@ def _within(noun: str, value: int, least: int, most: int) -> None:
 
 
 def _members(participants: int, layout: Layout, draw: Pcg32) -> dict[str, list[Member]]:
-    counts = _counts(participants, layout.shares)
+    counts = _counts(participants, layout)
     quarters = max(1, participants // layout.quarter)
     absent = _absent(participants // ONE_ABSENT_IN, counts, draw)
     turn = draw.bounded(100)
@@ -225,8 +279,13 @@ def _members(participants: int, layout: Layout, draw: Pcg32) -> dict[str, list[M
     }
 
 
-def _counts(participants: int, shares: Mapping[str, int]) -> dict[str, int]:
-    """One of each group as far as they go, the rest by share."""
+def _counts(participants: int, layout: Layout) -> dict[str, int]:
+    """One of each group as far as they go, the rest by share; hubs by their number, where it is given."""
+    if layout.hubs is not None:
+        others = {group: share for group, share in layout.shares.items() if group != HUBS}
+        found = _counts(participants - layout.hubs, msgspec.structs.replace(layout, shares=others, hubs=None))
+        return {**found, HUBS: layout.hubs} if layout.hubs else found
+    shares = layout.shares
     groups = list(shares)[:participants]
     rest, whole = participants - len(groups), sum(shares[group] for group in groups)
     counts, before = {}, 0
@@ -281,10 +340,10 @@ def _behaviour(habit: Habit, layout: Layout, members: Members) -> Json:
     }
 
 
-def _lines(links: Iterable[Link], members: Members, draw: Pcg32) -> Iterator[Json]:
+def _lines(layout: Layout, members: Members, draw: Pcg32) -> Iterator[Json]:
     nearby = _nearby(members)
     everywhere = {group: [one.id for one in all_ if one.status == "active"] for group, all_ in members.items()}
-    for link in links:
+    for link in layout.links:
         choosing, chosen = (link.payee, link.payer) if link.by_payee else (link.payer, link.payee)
         if choosing not in members or chosen not in members:
             continue
@@ -294,10 +353,12 @@ def _lines(links: Iterable[Link], members: Members, draw: Pcg32) -> Iterator[Jso
             pool = nearby.get((chosen, one.quarter), [])
             # The only one of a quarter deals with its like elsewhere.
             pool = everywhere[chosen] if pool in ([], [one.id]) else pool
+            if layout.wide and count >= len(pool):
+                pool = everywhere[chosen]
             most = len(pool) - (choosing == chosen and one.status == "active")
             for other in _partners(one.id, min(count, most), pool, everywhere[chosen], draw):
                 ends = (one.id, other) if link.by_payee else (other, one.id)
-                yield _line(link, *ends, place, draw)
+                yield _line(link, *ends, place, layout.limit, draw)
                 place += 1
 
 
@@ -322,20 +383,31 @@ def _partners(one: str, count: int, nearby: Sequence[str], everywhere: Sequence[
             yield other
 
 
-def _ring(link: Link | None, members: Members, draw: Pcg32) -> Iterator[Json]:
-    """Each pays the next and the last but one: three neighbours in a row are a cycle, and all are joined."""
+def _ring(layout: Layout, members: Members, draw: Pcg32) -> Iterator[Json]:
+    """Each pays the next and the last but one: three neighbours in a row are a cycle, and all are joined.
+
+    Where there are more steps, the next but one comes third, the last but two fourth, and so on.
+    """
+    link = layout.ring
+    steps = [(1 + step // 2) * (-1) ** step - step % 2 for step in range(layout.steps)]
     ring = [one.id for one in members[link.payer] if one.status == "active"] if link else []
     for place, payer in enumerate(ring):
         # Of two or three participants some steps lead to the same one, or nowhere.
-        for step in dict.fromkeys(step % len(ring) for step in (1, -2)):
+        for step in dict.fromkeys(step % len(ring) for step in steps):
             if link and step:
-                yield _line(link, ring[(place + step) % len(ring)], payer, 2 * place + (step != 1), draw)
+                at = 2 * place + (step != 1)
+                yield _line(link, ring[(place + step) % len(ring)], payer, at, layout.limit, draw)
 
 
-def _line(link: Link, creditor: str, debtor: str, place: int, draw: Pcg32) -> Json:
+def _line(link: Link, creditor: str, debtor: str, place: int, limit: int | None, draw: Pcg32) -> Json:
     """Doublings and policies take turns by `place`: villages differ in who trusts whom, not in how much there is."""
     low = link.least * 100 << place % link.doublings
-    line: dict[str, Json] = {"from": creditor, "to": debtor, "limit": cents_text(low + draw.bounded(low))}
+    cents = low + draw.bounded(low)  # drawn in any case: a limit that is given leaves the partners as they are
+    line: dict[str, Json] = {
+        "from": creditor,
+        "to": debtor,
+        "limit": cents_text(cents if limit is None else 100 * limit),
+    }
     if link.equivalent != UNIT:
         line["equivalent"] = link.equivalent
     mediates = GROUPS[link.payee].mediates

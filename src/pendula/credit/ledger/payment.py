@@ -31,6 +31,7 @@ class Refused(NamedTuple):
     message: str
     details: dict[str, Json]
     hops: tuple[int, ...] = ()  # that are to blame; where nobody knows, those of the shortest chain
+    closed: tuple[int, ...] = ()  # those of them that have to let payments pass, not to take more
 
 
 class Drifted(NamedTuple):
@@ -52,10 +53,8 @@ class RouteSearch(Protocol):
 class Cashier:
     """Where payments of one equivalent are made: the book, how routes are found, and the chains known so far."""
 
-    def __init__(self, book: Book, settings: Settings, *, names_cures: bool = True) -> None:
-        """`names_cures` false names the narrowest hop of the shortest chain instead, as the first version did."""
+    def __init__(self, book: Book, settings: Settings) -> None:
         self.book = book
-        self.names_cures = names_cures
         self.gives_reasons = True  # false where refusals are only counted: what would cure them is not looked for
         self.use(settings)
         self._topology = book.topology
@@ -69,6 +68,7 @@ class Cashier:
         self._chains: dict[tuple[int, int], Path | None] = {}
         self._never: dict[tuple[int, int], bool] = {}
         self._empty: Book | None = None
+        self._unlimited: list[int] = []
 
     def pay(self, sender: int, receiver: int, amount: int) -> tuple[Route, ...] | Refused | Drifted:
         """The routes that were used."""
@@ -134,28 +134,27 @@ class Cashier:
         names = self.book.people.names
         if way is None:
             message = f"No chain of at most {self.hops} active lines leads from {names[sender]} to {names[receiver]}"
-            apart: dict[str, Json] = {"no_route_at_all": True} if self.names_cures else {}
-            return Refused(Code.ROUTING_NO_ROUTE, message, {"max_hops": self.hops, **apart})
+            return Refused(Code.ROUTING_NO_ROUTE, message, {"max_hops": self.hops, "no_route_at_all": True})
         taken = taken_by(found)
         facts: dict[str, Json] = {
             "found": text(found.amount),
             "routes": len(found.routes),
             "limited_by": "max_paths" if len(found.routes) == self.paths else "capacity",
         }
-        message = f"Only {text(found.amount)} of {text(amount)} found a way"
-        if not self.names_cures:
-            narrow = min(way, key=lambda h: self.book.room[h] - taken.get(h, 0))
-            facts["bottleneck"] = self._facts(narrow, taken.get(narrow, 0))
-            return Refused(Code.ROUTING_NO_CAPACITY, message, facts)
+        message = f"Only {text(found.amount)} of {text(amount)} found a route"
         if self.never(sender, receiver):
             facts["no_route_at_all"] = True
         if not self.gives_reasons:
             return Refused(Code.ROUTING_NO_CAPACITY, message, facts, way)
         first, *more = cure = self._cure(Payment(sender, receiver, amount, found, self.hops), way)
+        closed = tuple(dict.fromkeys(one.hop for one in cure if one.kind is not ChangeKind.RAISE_LIMIT))
+        if closed:
+            facts["limited_by"] = "policy" if len(closed) == len(cure) else "capacity_and_policy"
+            message += "; " + ", ".join(map(self._closed, closed))
         facts["bottleneck"] = {**self._facts(first.hop, taken.get(first.hop, 0)), **_asked(first)}
         if more:
             facts["and_also"] = [{**self._ends(one.hop), **_asked(one)} for one in more]
-        return Refused(Code.ROUTING_NO_CAPACITY, message, facts, tuple(dict.fromkeys(one.hop for one in cure)))
+        return Refused(Code.ROUTING_NO_CAPACITY, message, facts, tuple(dict.fromkeys(one.hop for one in cure)), closed)
 
     def _cure(self, payment: Payment, way: Path) -> Cure:
         sender, receiver, amount = payment.sender, payment.receiver, payment.amount
@@ -177,19 +176,44 @@ class Cashier:
             "mediates": book.policy[h].mediates,
         }
 
+    def _closed(self, h: int) -> str:
+        names, book = self.book.people.names, self.book
+        return f"the line of {names[book.creditor[h]]} to {names[book.debtor[h]]} does not let this payment pass"
+
     def _ends(self, h: int) -> dict[str, Json]:
         names = self.book.people.names
         return {"from": names[self.book.debtor[h]], "to": names[self.book.creditor[h]]}
 
     def never(self, sender: int, receiver: int) -> bool:
-        """Whether no way leads there even where nobody owes anything, lines that let nothing through respected."""
+        """Whether no allowed route leads there even if every circle of debt were cleared.
+
+        A line then lends its limit and what its creditor owes the debtor: that debt may stay.
+        """
         self._look_at_topology()
         key = (sender, receiver)
         if key not in self._never:
-            if self._empty is None:
-                self._empty = Book(self.book.code, self.book.people, self.book.lines())
-            self._never[key] = shortest(self._empty, sender, receiver, self.hops, Work(UNLIMITED)) is None
-        return self._never[key]
+            self._never[key] = self._no_route(sender, receiver)
+        if not self._never[key]:
+            return False
+        # Over a line without a limit value goes only as far as its creditor owes, which changes with every payment.
+        owed = [h for h in self._unlimited if self.book.owed[h] < 0]
+        for h in owed:
+            self._cleared_book().widen(h, -self.book.owed[h])
+        try:
+            return not owed or self._no_route(sender, receiver)
+        finally:
+            for h in owed:
+                self._cleared_book().widen(h, self.book.owed[h])
+
+    def _no_route(self, sender: int, receiver: int) -> bool:
+        return shortest(self._cleared_book(), sender, receiver, self.hops, Work(UNLIMITED)) is None
+
+    def _cleared_book(self) -> Book:
+        """The lines without any debt."""
+        if self._empty is None:
+            self._empty = Book(self.book.code, self.book.people, self.book.lines())
+            self._unlimited = [h for h, limit in enumerate(self.book.limit) if limit == 0 and self.book.live(h)]
+        return self._empty
 
     def _look_at_topology(self) -> None:
         if self._topology != self.book.topology or len(self._chains) + len(self._never) >= CHAINS_MOST:

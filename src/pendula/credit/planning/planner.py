@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from pendula.credit.ledger.book import Book, People
 from pendula.credit.model import Flow, Multiplier, Profile
-from pendula.credit.money import ATOMS, CENT
+from pendula.credit.money import ATOMS, CENT, MOST
 from pendula.credit.planning.draws import Draws, ordered
 from pendula.credit.planning.profiles import Behaviour, Model, behaviour
 from pendula.kernel.rng import Mersenne, action_seed, reseedable, tick_seed
@@ -24,16 +24,29 @@ LOW_CENTS_SHARE = 1000
 Z_90 = 1.281551565545
 USUAL_P50 = 50.0
 _MASK = 0xFFFFFFFF
+NEVER = -2  # debts below any that a participant can have
 
 
 class Planned(NamedTuple):
-    """One payment that is wanted; `cents` are hundredths of a unit."""
+    """One payment to be tried; `cents` are hundredths of a unit.
+
+    `wanted` is what the payer wanted before the ledger capped it. It is 0 for a payment beyond the demand: one that
+    takes the place of a payer whom the ledger leaves nothing.
+    """
 
     seq: int
     book: Book
     sender: int
     receiver: int
     cents: int
+    wanted: int = 0
+
+
+class Plan(NamedTuple):
+    """The payments of a tick, and by equivalent the cents of its whole demand."""
+
+    payments: list[Planned]
+    wanted: dict[str, int]
 
 
 class Market:
@@ -180,63 +193,97 @@ class Planner:
 
     def plan(self, seed: int, tick: int, budget: int, multipliers: tuple[Multiplier, ...] = ()) -> list[Planned]:
         """At most `budget` payments, numbered from 0."""
+        return self.plan_with_demand(seed, tick, budget, multipliers).payments
+
+    def plan_with_demand(self, seed: int, tick: int, budget: int, multipliers: tuple[Multiplier, ...] = ()) -> Plan:
+        """At most `budget` payments, and the demand: what the first `budget` accepted candidates want.
+
+        The demand looks at no debt, so it is the same whatever the limits and the debts are.
+        """
         candidates = self._accepting(multipliers)
+        plan = Plan([], {})
         if not budget or not candidates:
-            return []
+            return plan
         order, most = ordered(self.draws, seed, tick, candidates), POSITIONS_PER_ACTION * budget
         first = action_seed(tick_seed(seed, tick), 0)
         known = () if self.draws is None else self.draws.first(seed, tick, most)
         draw, reseed = reseedable()
         random = draw.random
-        planned: list[Planned] = []
-        for position, chance, sender, market in self._hopeful(order, most):
+        demand = _Demand(budget)
+        for position, chance, sender, market, able in self._hopeful(order, most, demand):
             # Not a number is above no chance: what is not known yet is drawn.
             if known and known[position] > chance:
                 continue
-            reseed((first + position) & _MASK)
+            number = (first + position) & _MASK
+            reseed(number)
             drawn = random()
             if known:
                 known[position] = drawn
             if drawn > chance:
                 continue
-            wanted = self._want(draw, market, sender)
-            if wanted is not None:
-                planned.append(Planned(len(planned), market.book, sender, *wanted))
-                if len(planned) == budget:
-                    break
-        return planned
+            receiver = self._receiver(draw, market, sender)
+            bound = self._bound(market, sender, receiver)
+            ceiling = self._ceiling(market, sender, receiver, bound) if able else 0
+            cents = self._cents(draw, market, sender, ceiling)
+            wanted = cents
+            if demand.open and ceiling < bound:
+                # The same draws once more, up to the acceptance and the receiver; only the ceiling is another.
+                reseed(number)
+                random()
+                self._receiver(draw, market, sender)
+                wanted = self._cents(draw, market, sender, bound)
+            if wanted is not None and demand.open:
+                demand.open -= 1
+                code = market.book.code
+                plan.wanted[code] = plan.wanted.get(code, 0) + wanted
+            else:
+                wanted = 0
+            if cents is not None and len(plan.payments) < budget:
+                plan.payments.append(Planned(len(plan.payments), market.book, sender, receiver, cents, wanted))
+            if len(plan.payments) == budget and not demand.open:
+                break
+        return plan
 
-    def _hopeful(self, order: list[Candidate], most: int) -> Iterator[tuple[int, float, int, Market]]:
-        """Positions below `most` whose candidate may want something, with the candidate.
+    def _hopeful(
+        self, order: list[Candidate], most: int, demand: "_Demand"
+    ) -> Iterator[tuple[int, float, int, Market, bool]]:
+        """Positions below `most` whose candidate may want something, with the candidate and whether it can pay.
 
-        Who owes too much wants nothing, whatever would be drawn; and seeding a generator is most of a decision.
+        Who owes too much can pay nothing, whatever would be drawn; it is skipped once the demand is known, because
+        seeding a generator is most of a decision.
         """
-        found: list[tuple[int, float, int, Market]] = []
+        found: list[tuple[int, float, int, Market, bool]] = []
         for position, (chance, sender, market) in enumerate(order[:most]):
             if chance:
                 spare = market.spare.get(sender)
                 if spare is None:
                     spare = market.spare[sender] = self._spare(market, sender)
-                if market.book.debts[sender] <= spare:
-                    one = (position, chance, sender, market)
+                if spare != NEVER:
+                    able = self.behaviours[sender].fixed_demand or market.book.debts[sender] <= spare
+                    one = (position, chance, sender, market, able)
                     found.append(one)
-                    yield one
+                    if able or demand.open:
+                        yield one
         if not found:
             return
         for begin in range(len(order), most, len(order)):
-            for place, chance, sender, market in found:
+            for place, chance, sender, market, able in found:
                 if begin + place >= most:
                     return
-                yield begin + place, chance, sender, market
+                if able or demand.open:
+                    yield begin + place, chance, sender, market, able
 
     def _spare(self, market: Market, sender: int) -> int:
-        """The debts above which the sender can want nothing, whoever the receiver is; -1 if it never can."""
+        """The debts above which the sender can pay nothing, whoever the receiver is; -1 if its lines are too small.
+
+        `NEVER` where the cap or the largest amount of the profile forbids it, whatever the lines are.
+        """
         model = self.behaviours[sender].model(market.book.code)
         least = 0 if model is None or model.min is None or model.shares else model.min
         needed = max(CENT, least)
         ceilings = [most for most in (self.cap, None if model is None else model.max) if most is not None]
         if any(needed > most for most in ceilings):
-            return -1
+            return NEVER
         whole = self.bonus.denominator
         return max(-1, market.largest_out(sender) - -(-needed * whole // (whole + self.bonus.numerator)))
 
@@ -262,21 +309,37 @@ class Planner:
                 rate *= multiplier.value
         return min(max(rate, 0.0), 1.0)
 
-    def _want(self, draw: Mersenne, market: Market, sender: int) -> tuple[int, int] | None:
-        """The receiver and the cents, or None where this position wants nothing."""
-        behaviour = self.behaviours[sender]
-        receiver = self._receiver(draw, market, sender, behaviour)
-        model = behaviour.model(market.book.code)
-        ceiling = self._ceiling(market.most(sender, receiver, self.bonus), model)
-        cents = _cents(draw, ceiling, model)
-        if cents is None:
-            return None
-        if behaviour.periodicity != 1.0 and not _in_turn(draw, cents, ceiling, model, behaviour.periodicity):
-            return None
-        return receiver, cents
+    def _bound(self, market: Market, sender: int, receiver: int) -> int:
+        """The ceiling of what is wanted, whatever is owed: the cap and the largest amount of the profile.
 
-    def _receiver(self, draw: Mersenne, market: Market, sender: int, behaviour: Behaviour) -> int:
-        """A candidate has a line to pay over: there is always somebody within reach."""
+        Where neither is given and the amounts have no percentiles of their own, the limits of both ends bound it.
+        """
+        model = self.behaviours[sender].model(market.book.code)
+        ceilings = [most for most in (self.cap, None if model is None else model.max) if most is not None]
+        if ceilings:
+            return min(ceilings)
+        if model is not None and _has_percentiles(model):
+            return MOST
+        return min(market.largest_out(sender), market.largest_in(receiver))
+
+    def _ceiling(self, market: Market, sender: int, receiver: int, bound: int) -> int:
+        """The most that is planned: the bound, and for all but a fixed demand what the lines of both ends have left."""
+        if self.behaviours[sender].fixed_demand:
+            return bound
+        return min(bound, market.most(sender, receiver, self.bonus))
+
+    def _cents(self, draw: Mersenne, market: Market, sender: int, ceiling: int) -> int | None:
+        """The amount of a position, or None where it wants nothing up to this ceiling."""
+        behaviour = self.behaviours[sender]
+        model = behaviour.model(market.book.code)
+        cents = _cents(draw, ceiling, model)
+        if cents is None or behaviour.periodicity == 1.0:
+            return cents
+        return cents if _in_turn(draw, cents, ceiling, model, behaviour.periodicity) else None
+
+    def _receiver(self, draw: Mersenne, market: Market, sender: int) -> int:
+        """A candidate has a line to pay over, so there is always a receiver within reach."""
+        behaviour = self.behaviours[sender]
         group = self.people.all[sender].group
         if self.flow.enabled and group is not None and behaviour.chains:
             affinity = self.affinity if behaviour.affinity is None else behaviour.affinity
@@ -300,9 +363,20 @@ class Planner:
             # Nobody within reach has a group.
         return draw.choice(market.members(sender, None))
 
-    def _ceiling(self, most: int, model: Model | None) -> int:
-        ceiling = most if self.cap is None else min(most, self.cap)
-        return ceiling if model is None or model.max is None else min(ceiling, model.max)
+
+class _Demand:
+    """How many wishes of the tick are not known yet."""
+
+    def __init__(self, budget: int) -> None:
+        self.open = budget
+
+
+def _has_percentiles(model: Model) -> bool:
+    """Whether amounts are log-normal by absolute percentiles, which need no ceiling to be drawn."""
+    if model.shares or model.p50 is None or model.p90 is None:
+        return False
+    low = LEAST_DRAW if model.min is None else model.min / ATOMS
+    return model.p90 > max(model.p50, low)
 
 
 def _cents(draw: Mersenne, ceiling: int, model: Model | None) -> int | None:

@@ -13,6 +13,9 @@ from pendula.kernel.canonical import Json
 
 T = TypeVar("T")
 
+FIXED = "fixed"
+DEMANDS = ("capped", FIXED)
+
 
 class Model(Struct, frozen=True):
     """How large amounts are in one equivalent: bounds in atoms, percentiles as they enter the draw.
@@ -38,6 +41,7 @@ class Behaviour(Struct, frozen=True):
     chains: tuple[tuple[str, str], ...] = ()
     affinity: float | None = None
     periodicity: float = 1.0
+    fixed_demand: bool = False  # wishes do not look at the ledger
 
     def model(self, equivalent: str) -> Model | None:
         return self.models.get(equivalent, self.preset_model)
@@ -105,6 +109,7 @@ def behaviour(profile: str | None, profiles: Mapping[str, Profile], presets: boo
         chains=value("flow_chains", _chains, (), ()),
         affinity=value("flow_affinity", _share, None, None),
         periodicity=value("periodicity_factor", _positive, 1.0, 1.0),
+        fixed_demand=value("demand", _fixed, False, False),
     )
 
 
@@ -144,6 +149,11 @@ def _clamped(value: Json) -> float | None:
 def _share(value: Json) -> float | None:
     found = number(value)
     return found if found is not None and 0 <= found <= 1 else None
+
+
+def _fixed(value: Json) -> bool | None:
+    """Whether a `demand` is the fixed one; None for no such word."""
+    return value == FIXED if value in DEMANDS else None
 
 
 def _weight_map(value: Json) -> dict[str, float] | None:

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
-from queue import Queue
+from queue import Empty, Full, SimpleQueue
 from shutil import copyfileobj
 from threading import Thread
 from types import TracebackType
@@ -195,7 +195,11 @@ class Lines:
 
     def __init__(self, disk: Disk, name: str, most: int = LINES_WAITING) -> None:
         self._disk, self._name = disk, name
-        self._waiting: Queue[bytes | None] = Queue(most)
+        # Two plain queues instead of one with a bound: an interrupt in the middle of `Queue.put` leaves it locked.
+        self._waiting: SimpleQueue[bytes | None] = SimpleQueue()
+        self._places: SimpleQueue[None] = SimpleQueue()
+        for _ in range(most):
+            self._places.put(None)
         self._trouble: OSError | None = None
         disk.create(name)
         self._thread = Thread(target=self._work, name=f"lines of {name}", daemon=True)
@@ -208,7 +212,11 @@ class Lines:
         """
         if self._trouble is not None:
             raise self._trouble
-        self._waiting.put(line, block=wait)
+        try:
+            self._places.get(block=wait)
+        except Empty:
+            raise Full from None
+        self._waiting.put(line)
 
     def close(self) -> None:
         """Wait until every line is durable; raises the `OSError` that prevented it."""
@@ -224,6 +232,8 @@ class Lines:
             lines = [self._waiting.get()]
             while len(lines) < LINES_AT_ONCE and not self._waiting.empty():
                 lines.append(self._waiting.get())
+            for _ in lines:
+                self._places.put(None)
             going = lines[-1] is not None
             self._append(b"".join(line + b"\n" for line in lines if line is not None), last=not going)
 

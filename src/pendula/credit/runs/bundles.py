@@ -82,11 +82,11 @@ def _file(archive: ZipFile, name: str) -> bytes:
 
 def headless_of(bundle: Bundle, outside: Outside | None = None) -> Headless:
     """The run of a bundle before its first tick, deciding as it did then."""
-    run = Run.deciding_by(bundle.decisions).create(decode(encode(bundle.config)))
-    if run.decisions != bundle.decisions:
+    if bundle.decisions != Run.decisions:
         raise InvalidBundle(
             f"The bundle was written with decisions {bundle.decisions}; this version does not know them"
         )
+    run = Run.create(decode(encode(bundle.config)))
     headless = Headless(Made(run.config, run.scenario, (), "bundle"), run)
     if outside is not None:
         headless.ask(outside)

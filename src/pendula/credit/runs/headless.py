@@ -96,8 +96,8 @@ class Diagnostic(Struct, frozen=True):
 class Refusals(Struct):
     """How many payments were refused or failed, by reason, by the group of who wanted to pay, and by who that was.
 
-    A reason is the code of the refusal; one that no clearing can cure is `no_route_at_all`. Who has no group is under
-    the empty name.
+    A reason is the code of the refusal; one that no clearing can cure is `no_route_at_all`, one that lines do not let
+    pass, however much they have left, `lines_let_nothing_pass`. Who has no group is under the empty name.
     """
 
     reasons: dict[str, int] = {}
@@ -256,18 +256,21 @@ class Headless:
         people, refusals = self.run.network.people, self.refusals
         node = people.index.get(event.sender)
         group = "" if node is None else people.all[node].group or ""
-        reason = "no_route_at_all" if "no_route_at_all" in event.error.details else event.error.code
+        reason = _reason(event)
         counts = ((refusals.reasons, reason), (refusals.groups, group), (refusals.participants, event.sender))
         for count, name in counts:
             count[name] = count.get(name, 0) + 1
 
     def _over_the_run(self, code: str) -> dict[str, int | str | None]:
-        total = self.totals[code]
+        total, demand = self.totals[code], self.run.demand[code]
         return {
             "committed": total.committed,
             "refused": total.refused,
             "success_rate": ratio(100 * total.committed, total.committed + total.refused),
             "avg_route_length": ratio(total.hops, total.routes),
+            "wanted": text_8(demand.wanted),
+            "served": text_8(demand.served),
+            "served_share": ratio(100 * demand.served, demand.wanted),
             "volume": text_8(total.volume),
             "cleared_amount": text_8(total.cleared),
             "debt_reduction": text_8(total.reduced),
@@ -290,6 +293,13 @@ class Headless:
             totals={code: self._over_the_run(code) for code in self.totals},
             refusals=self.refusals,
         )
+
+
+def _reason(event: TxFailed) -> str:
+    details = event.error.details
+    if "no_route_at_all" in details:
+        return "no_route_at_all"
+    return "lines_let_nothing_pass" if details.get("limited_by") == "policy" else event.error.code
 
 
 def _read(command: Commands) -> Commands:

@@ -13,13 +13,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-import msgspec
-
 from pendula.credit.commands import Commands, Tick
 from pendula.credit.engine import Run
 from pendula.credit.events import Event
 from pendula.credit.runs.headless import Headless, Made, Watch
-from pendula.credit.state.rules import with_defaults_of
 from pendula.kernel.bodies import CommandReader, Recorded, read_input, read_outcome
 from pendula.kernel.canonical import Json, Reader, decode, first_difference
 from pendula.kernel.disk import Disk, RealDisk
@@ -79,12 +76,16 @@ class Recording:
 
         Raises `OtherRun` unless the journal was begun with the same plan.
         """
-        journal = FileJournal.open(disk)
-        _require_credit(journal.header)
-        plan = _as_of(journal.header.decisions, plan)
-        if (path := first_difference(journal.header.config, plan.json)) is not None:
-            raise OtherRun(f"The journal holds another run; the first difference is at {path}", path=path)
-        return cls(plan, Driver.recover(journal, lambda _: Run, outside=outside, **options), by)
+        try:
+            journal = FileJournal.open(disk)
+            _require_credit(journal.header)
+            if (path := first_difference(journal.header.config, plan.json)) is not None:
+                raise OtherRun(f"The journal holds another run; the first difference is at {path}", path=path)
+            driver: Driver[Commands, Event] = Driver.recover(journal, lambda _: Run, outside=outside, **options)
+        except BaseException:
+            disk.close()
+            raise
+        return cls(plan, driver, by)
 
     def tell_again(self, watch: Watch | None = None) -> None:
         """Let the run gather what it said before, and `watch` hear it; nothing is applied a second time."""
@@ -141,7 +142,7 @@ def reading(directory: Path) -> Iterator[FileJournal]:
     try:
         journal = FileJournal.open(disk, read_only=True)
         _require_credit(journal.header)
-        check_decisions(journal.header, Run.deciding_by(journal.header.decisions))
+        check_decisions(journal.header, Run)
         yield journal
     finally:
         disk.close()
@@ -159,8 +160,7 @@ def run_at(journal: Journal, tick: int) -> Run:
     """The run as it stood before this tick, the last time it stood there; raises `UnknownTick`."""
     moment = _moment(journal, tick)
     earlier = [n for n, _ in journal.snapshots() if n <= moment.upto]
-    kind = Run.deciding_by(journal.header.decisions)
-    engine, start = engine_from_snapshot(journal, kind, earlier[-1] if earlier else None)
+    engine, start = engine_from_snapshot(journal, Run, earlier[-1] if earlier else None)
     for _, step in islice(follow(engine, journal, start), max(0, moment.upto + 1 - start)):
         if step is not None and step.outcome is None:
             raise ReplayDiffers(f"Record {step.n} cannot be applied again: {step.defect}", n=step.n)
@@ -232,12 +232,6 @@ def last_life(journal: Journal) -> tuple[dict[str, Json], list[Json]]:
         else:
             done.append(command)
     return config, done
-
-
-def _as_of(decisions: int, plan: Made) -> Made:
-    """The plan with the defaults of the version that wrote the journal."""
-    settings = with_defaults_of(decisions, plan.config.settings)
-    return msgspec.structs.replace(plan, config=msgspec.structs.replace(plan.config, settings=settings))
 
 
 def _require_credit(header: Header) -> None:

@@ -4,23 +4,35 @@ The files are those of a run without a server (`runs.artifacts`); the lines are 
 notes. The writer of lines never holds a run up: where the disk is too slow, lines are dropped and counted.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
 from queue import Full
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from pendula.credit.events import Ticked
 from pendula.credit.runs.artifacts import BUNDLE, EVENTS, LAST_TICK, NAMES, STATUS, SUMMARY, Lines, bundle
 from pendula.credit.served.store import Artifact
-from pendula.kernel.canonical import Json, encode
+from pendula.kernel.canonical import Json, decode, encode
 from pendula.kernel.disk import RealDisk, replace
 
 CONTENT_TYPES = {".ndjson": "application/x-ndjson", ".json": "application/json", ".zip": "application/zip"}
+LINES_READ = 5000  # of the newest, by whoever looks for a few
 NOTHING: Mapping[str, Any] = {"tick_index": None, "sim_time_ms": 0}
+BLOCK = 1 << 20
+
+
+class _Line(Struct):
+    tick_index: int
+
+
+_read_line = msgspec.json.Decoder(_Line).decode
 
 
 class ServedArtifacts:
@@ -65,13 +77,9 @@ class ServedArtifacts:
             self._lines.close()
         except OSError as trouble:
             self.trouble = trouble
-        self._tick_file()
-        self._file(STATUS, status)
-        self._file(SUMMARY, {**summary, "dropped_lines": self.dropped})
-        for name, value in repeat.items():
-            self._file(name, value)
         try:
-            bundle(self._disk)
+            final = {STATUS: status, SUMMARY: {**summary, "dropped_lines": self.dropped}, **repeat}
+            _write_final(self._disk, self._last, final)
         except OSError as trouble:
             self.trouble = trouble
         finally:
@@ -82,9 +90,148 @@ class ServedArtifacts:
 
     def _file(self, name: str, value: object) -> None:
         try:
-            replace(self._disk, name, msgspec.json.format(encode(value), indent=2) + b"\n")
+            _write(self._disk, name, value)
         except OSError as trouble:
             self.trouble = trouble
+
+
+class UnfinishedLines:
+    """The lines of a run that a killed process left: the last ones may be missing, and half of one may be there."""
+
+    def __init__(self, directory: Path) -> None:
+        self._path = directory / EVENTS
+        self._end = 0
+        self.last_tick: int | None = None
+        """That of the last line; None where there is none."""
+        for end, line in _backwards(self._path):
+            self.last_tick = _tick_of(line)
+            if self.last_tick is not None:
+                self._end = end
+                break
+
+    def missing(self, bodies: list[bytes], first_tick: int) -> int:
+        """How many of `bodies`, which begin within or at the tick `first_tick`, are in the file already."""
+        present = []
+        for end, line in _backwards(self._path):
+            tick = _tick_of(line)
+            if end <= self._end and (tick is None or tick < first_tick):
+                break
+            if end <= self._end:
+                present.append(_identity(line))
+        present.reverse()
+        wanted = [_identity(body) for body in bodies]
+        # Lines of the first tick may be older than the first body.
+        for older in range(len(present)):
+            rest = present[older:]
+            if rest == wanted[: len(rest)]:
+                return len(rest)
+        if present and present[-1] in wanted:
+            # Lines that were dropped before leave a hole; what comes after the last one is missing all the same.
+            return len(wanted) - wanted[::-1].index(present[-1])
+        return 0
+
+    def append(self, lines: Iterable[bytes]) -> None:
+        """Cut half a line off and write these; raises `OSError`."""
+        with self._path.open("r+b" if self._path.exists() else "w+b") as file:
+            file.truncate(self._end)
+            file.seek(self._end)
+            file.writelines(line + b"\n" for line in lines)
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def finish_files(
+    directory: Path,
+    last: Ticked | None,
+    status: Mapping[str, Any],
+    summary: Mapping[str, Any],
+    repeat: Mapping[str, Json],
+) -> None:
+    """The final files of a run whose lines are complete, beside them; raises `OSError`."""
+    disk = RealDisk(directory)
+    try:
+        _write_final(disk, last, {STATUS: status, SUMMARY: summary, **repeat})
+    finally:
+        disk.close()
+
+
+def _write_final(disk: RealDisk, last: Ticked | None, files: Mapping[str, Any]) -> None:
+    _write(disk, LAST_TICK, NOTHING if last is None else last)
+    for name, value in files.items():
+        _write(disk, name, value)
+    bundle(disk)
+
+
+def _write(disk: RealDisk, name: str, value: object) -> None:
+    replace(disk, name, msgspec.json.format(encode(value), indent=2) + b"\n")
+
+
+def _backwards(path: Path) -> Iterator[tuple[int, bytes]]:
+    """The whole lines of a file, the last one first, each with the place after it."""
+    try:
+        file = path.open("rb")
+    except FileNotFoundError:
+        return
+    with file:
+        place = end = file.seek(0, os.SEEK_END)
+        rest = b""
+        torn = True
+        while place > 0:
+            place -= (length := min(BLOCK, place))
+            file.seek(place)
+            first, *lines = (file.read(length) + rest).split(b"\n")
+            rest = first
+            if torn and lines:
+                # What follows the last end of a line is half a line, or nothing.
+                torn = False
+                end -= len(lines.pop())
+                lines = [*lines]
+            for line in reversed(lines):
+                yield end, line
+                end -= len(line) + 1
+        if not torn:
+            yield end, rest
+
+
+def _tick_of(line: bytes) -> int | None:
+    try:
+        return _read_line(line).tick_index
+    except msgspec.DecodeError:
+        return None
+
+
+def _identity(line: bytes) -> bytes:
+    """What a line says without what depends on when it was told: its number, its times, how things look."""
+    facts: Any = decode(line)
+    for name in ("event_id", "ts", "node_patch", "edge_patch"):
+        facts.pop(name, None)
+    for part, name in (("error", "at"), ("payload", "edge_patch")):
+        if isinstance(facts.get(part), dict):
+            facts[part].pop(name, None)
+    return encode(facts)
+
+
+class _Told(Struct):
+    event_id: str
+    equivalent: str | None = None
+
+
+_read_told = msgspec.json.Decoder(_Told).decode
+
+
+def last_events(directory: Path, equivalent: str, most: int, known: Collection[str]) -> list[bytes]:
+    """The newest events in the file of a run, as JSON, oldest first: of one equivalent and of all, without the `known`
+    ids. None where there is no file."""
+    found: list[bytes] = []
+    with suppress(OSError):
+        for _, line in islice(_backwards(directory / EVENTS), LINES_READ):
+            if len(found) == most:
+                break
+            with suppress(msgspec.DecodeError):  # notes
+                read = _read_told(line)
+                if read.event_id not in known and read.equivalent in (None, equivalent):
+                    found.append(line)
+    return found[::-1]
 
 
 def index(directory: Path, url: Callable[[str], str], hashed_most: int) -> list[Artifact]:

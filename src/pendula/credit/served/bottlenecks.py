@@ -17,6 +17,7 @@ ADVICE = {
     "FREQUENT_ABORTS": "Raise the limit of this line, or let debts be cleared",
     "HIGH_USED": "Let debts be cleared",
 }
+CLOSED_ADVICE = "Let payments pass through {creditor} over this line; a higher limit does not help"
 
 
 class Target(Struct, frozen=True, rename={"source": "from", "target": "to"}):
@@ -48,4 +49,9 @@ def _told(desk: EquivalentDesk, found: Found) -> Bottleneck:
     failed = counts.rejected + counts.errors + counts.timeouts
     score = round(Decimal(counts.score.numerator) / counts.score.denominator, SCORE_DIGITS)
     label = f"{debtor} → {creditor}: {failed} of {counts.attempts} attempts failed"
-    return Bottleneck(Target(creditor, debtor), score, counts.reason, label, ADVICE[counts.reason])
+    advice = ADVICE[counts.reason]
+    if counts.closed:
+        label += f", {counts.closed} because the line lets no payments pass"
+    if 2 * counts.closed > failed:
+        advice = CLOSED_ADVICE.format(creditor=creditor)
+    return Bottleneck(Target(creditor, debtor), score, counts.reason, label, advice)

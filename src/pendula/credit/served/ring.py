@@ -17,7 +17,9 @@ from pendula.kernel.errors import InputRefused
 
 _ID = re.compile(r"evt_(?P<run>.+)_(?P<seq>[0-9]{6,18})")
 _DATA, _END = b"\ndata: ", b"\n\n"
-SPARE = 4  # one event beyond those that are kept for so many of them
+# Of so many events that are kept one more is held before older ones are dropped. Half of these stay even then: they are
+# for a reader that was let in and has not read yet.
+SPARE = 4
 
 
 class EventGone(InputRefused):
@@ -60,7 +62,7 @@ class Bounds(Struct, frozen=True):
 
     events: int = 2000
     ttl_us: int = 600_000_000
-    unread: int = 500
+    unread: int = 2001  # all that is kept and a status
 
 
 DEFAULT_BOUNDS = Bounds()
@@ -102,7 +104,7 @@ class Ring:
         ts = moment(self._clock())
         with self._lock:
             self.last_seq += 1
-            return _data(event_id(self.run_id, self.last_seq), ts, body)
+            return numbered(event_id(self.run_id, self.last_seq), ts, body)
 
     def subscribe(self, equivalent: str, after: str | None, status: Told) -> "Cursor":
         """A place after the event `after`, or at the end; `status` is put there first. Raises `EventGone`."""
@@ -166,13 +168,14 @@ class Ring:
     def _add(self, event: Told, now: int, ts: str) -> Entry:
         self.last_seq += 1
         name = event_id(self.run_id, self.last_seq)
-        data = _data(name, ts, event.body)
+        data = numbered(name, ts, event.body)
         frame = b"id: %b\nevent: simulator.event%b%b%b" % (name.encode(), _DATA, data, _END)
         entry = Entry(name, event.type, self.last_seq, now, event.equivalent, frame=frame, terminal=event.terminal)
         self._entries.append(entry)
         # A part of the length beyond what is kept, so that most events cost no move of the others.
-        if len(self._entries) > self._bounds.events + self._bounds.events // SPARE:
-            gone = len(self._entries) - self._bounds.events
+        spare = max(2, self._bounds.events // SPARE)
+        if len(self._entries) > self._bounds.events + spare:
+            gone = len(self._entries) - self._bounds.events - spare // 2
             del self._entries[:gone]
             self._base += gone
         return entry
@@ -217,7 +220,8 @@ def event_id(run_id: str, seq: int) -> str:
     return f"evt_{run_id}_{seq:06}"
 
 
-def _data(name: str, ts: str, body: bytes) -> bytes:
+def numbered(name: str, ts: str, body: bytes) -> bytes:
+    """The JSON of an event with its id and its time."""
     return b'{"event_id":"%b","ts":"%b",%b' % (name.encode(), ts.encode(), body[1:])
 
 

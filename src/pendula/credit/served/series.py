@@ -22,6 +22,9 @@ UNITS = {
     "active_participants": "count",
     "active_trustlines": "count",
 }
+# Ours, beyond the keys of the protocol: only for those who ask.
+EXTENDED_UNITS = {"wanted": "amount", "served": "amount", "served_share": "%", "volume": "amount"}
+ALL_UNITS = UNITS | EXTENDED_UNITS
 
 
 class InvalidSpan(InputRefused):
@@ -93,4 +96,4 @@ def series(key: str, found: Sequence[tuple[int, str]], times: range) -> Series:
     for at in times:
         before = bisect_right(found, at, key=lambda one: one[0])
         points.append(Point(at, found[before - 1][1] if before else None))
-    return Series(key, UNITS[key], points)
+    return Series(key, ALL_UNITS[key], points)

@@ -5,9 +5,9 @@ those that SQLite and PostgreSQL share. A store is used by one thread at a time.
 """
 
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -15,11 +15,13 @@ from msgspec import Struct
 from pendula.credit.served.bottlenecks import Bottleneck
 from pendula.credit.served.lifecycle import ACTIVE
 from pendula.credit.served.records import Record
-from pendula.credit.served.series import UNITS, Measured, Series, series
+from pendula.credit.served.series import ALL_UNITS, UNITS, Measured, Series, series
 from pendula.kernel.canonical import Json, decode, encode
 from pendula.kernel.errors import WorldBroken
 
 FORMAT = 1
+
+Statement: TypeAlias = tuple[str, Sequence[Any]]
 
 TABLES = (
     "CREATE TABLE IF NOT EXISTS store_format (format INTEGER NOT NULL)",
@@ -67,6 +69,23 @@ class Artifact(Struct, frozen=True):
     content_type: str | None
     size_bytes: int | None
     sha256: str | None
+
+
+class Unwritten(Struct, frozen=True):
+    """What waits to be written of one run: the newest of each kind, and everything measured, the oldest first."""
+
+    record: Record | None = None
+    summary: Json = None
+    forget_measured: bool = False  # before `measured` is written
+    measured: list[Measured] = []
+    bottlenecks: tuple[Mapping[str, Sequence[Bottleneck]], str] | None = None  # and when they were computed
+    artifacts: Sequence[Artifact] | None = None
+
+    @property
+    def rows(self) -> int:
+        """About how many rows it takes to write it."""
+        bottlenecks = 0 if self.bottlenecks is None else sum(map(len, self.bottlenecks[0].values()))
+        return 1 + len(self.measured) + bottlenecks + len(self.artifacts or ())
 
 
 class StoredScenario(Struct, frozen=True):
@@ -127,56 +146,32 @@ class Store:
         """Remove a run with everything that is kept of it."""
         self._do([("DELETE FROM runs WHERE run_id = ?", (run_id,))])
 
+    def write(self, runs: Mapping[str, Unwritten]) -> None:
+        """Everything that waits of these runs, in one transaction."""
+        self._do([statement for run_id, waiting in runs.items() for statement in _writing(run_id, waiting)])
+
     def measure(self, run_id: str, found: Iterable[Measured]) -> None:
-        statement = (
-            "INSERT INTO metrics (run_id, equivalent, key, t_ms, value) VALUES (?, ?, ?, ?, ?) "
-            "ON CONFLICT (run_id, equivalent, key, t_ms) DO UPDATE SET value = excluded.value"
-        )
-        self._do([(statement, (run_id, one.equivalent, one.key, one.t_ms, one.value)) for one in found])
+        self._do(_measuring(run_id, found))
 
-    def forget_measured(self, run_id: str) -> None:
-        """A run begins again: what it measured before is not part of it."""
-        self._do([("DELETE FROM metrics WHERE run_id = ?", (run_id,))])
-
-    def series(self, run_id: str, equivalent: str, times: range) -> list[Series]:
-        """All keys at these times."""
+    def series(self, run_id: str, equivalent: str, times: range, *, extended: bool = False) -> list[Series]:
+        """The keys of the protocol at these times; ours too if `extended`."""
         last = times[-1] if len(times) else -1
         rows = self._rows(
             "SELECT key, t_ms, value FROM metrics "
             "WHERE run_id = ? AND equivalent = ? AND t_ms <= ? AND value IS NOT NULL ORDER BY key, t_ms",
             (run_id, equivalent, last),
         )
-        found: dict[str, list[tuple[int, str]]] = {key: [] for key in UNITS}
+        found: dict[str, list[tuple[int, str]]] = {key: [] for key in (ALL_UNITS if extended else UNITS)}
         for key, t_ms, value in rows:
-            found[key].append((t_ms, value))
+            if key in found:
+                found[key].append((t_ms, value))
         return [series(key, values, times) for key, values in found.items()]
-
-    def save_bottlenecks(self, run_id: str, found: Mapping[str, Sequence[Bottleneck]], computed_at: str) -> None:
-        """The worst lines of each equivalent as they are now, instead of those before."""
-        statements: list[tuple[str, Sequence[Any]]] = [("DELETE FROM bottlenecks WHERE run_id = ?", (run_id,))]
-        for equivalent, worst in found.items():
-            for place, one in enumerate(worst):
-                ends, whole = encode(one.target).decode(), encode(one).decode()
-                facts = (computed_at, one.target.kind, ends, str(one.score), one.reason_code, whole, place)
-                statements.append((f"INSERT INTO bottlenecks VALUES ({_marks('x' * 9)})", (run_id, equivalent, *facts)))
-        self._do(statements)
 
     def bottlenecks(self, run_id: str, equivalent: str) -> list[Bottleneck]:
         rows = self._rows(
             "SELECT details FROM bottlenecks WHERE run_id = ? AND equivalent = ? ORDER BY place", (run_id, equivalent)
         )
         return [_read_bottleneck(text.encode()) for (text,) in rows]
-
-    def save_artifacts(self, run_id: str, found: Iterable[Artifact]) -> None:
-        deletion = ("DELETE FROM artifacts WHERE run_id = ?", (run_id,))
-        rows = [
-            (
-                "INSERT INTO artifacts (run_id, name, content_type, size_bytes, sha256, url) VALUES (?, ?, ?, ?, ?, ?)",
-                (run_id, one.name, one.content_type, one.size_bytes, one.sha256, one.url),
-            )
-            for one in found
-        ]
-        self._do([deletion, *rows])
 
     def artifacts(self, run_id: str) -> list[Artifact]:
         """The files of a run as they were listed last, in the order of their names."""
@@ -195,7 +190,7 @@ class Store:
                 f"The store {self._path} has format {found[0][0]}, this version reads {FORMAT}", file=str(self._path)
             )
 
-    def _do(self, statements: Sequence[tuple[str, Sequence[Any]]]) -> None:
+    def _do(self, statements: Sequence[Statement]) -> None:
         """All of them, or none."""
         try:
             self._connection.execute("BEGIN IMMEDIATE")
@@ -220,7 +215,7 @@ class Store:
         return SimulatorStoreUnusable(message, file=str(self._path), reason=str(trouble))
 
 
-def _saving(record: Record, summary: Json) -> tuple[str, Sequence[Any]]:
+def _saving(record: Record, summary: Json) -> Statement:
     values: dict[str, Any] = {
         "run_id": record.run_id,
         "scenario_id": record.scenario_id,
@@ -252,6 +247,41 @@ def _saving(record: Record, summary: Json) -> tuple[str, Sequence[Any]]:
         f"ON CONFLICT (run_id) DO UPDATE SET {updates}"
     )
     return statement, list(values.values())
+
+
+def _writing(run_id: str, waiting: Unwritten) -> Iterator[Statement]:
+    if waiting.record is not None:
+        yield _saving(waiting.record, waiting.summary)
+    if waiting.forget_measured:
+        yield "DELETE FROM metrics WHERE run_id = ?", (run_id,)
+    yield from _measuring(run_id, waiting.measured)
+    if waiting.bottlenecks is not None:
+        yield "DELETE FROM bottlenecks WHERE run_id = ?", (run_id,)
+        yield from _rows_of_bottlenecks(run_id, *waiting.bottlenecks)
+    if waiting.artifacts is not None:
+        yield "DELETE FROM artifacts WHERE run_id = ?", (run_id,)
+        columns = "run_id, name, content_type, size_bytes, sha256, url"
+        for one in waiting.artifacts:
+            values = (run_id, one.name, one.content_type, one.size_bytes, one.sha256, one.url)
+            yield f"INSERT INTO artifacts ({columns}) VALUES ({_marks(values)})", values
+
+
+def _measuring(run_id: str, found: Iterable[Measured]) -> list[Statement]:
+    statement = (
+        "INSERT INTO metrics (run_id, equivalent, key, t_ms, value) VALUES (?, ?, ?, ?, ?) "
+        "ON CONFLICT (run_id, equivalent, key, t_ms) DO UPDATE SET value = excluded.value"
+    )
+    return [(statement, (run_id, one.equivalent, one.key, one.t_ms, one.value)) for one in found]
+
+
+def _rows_of_bottlenecks(
+    run_id: str, found: Mapping[str, Sequence[Bottleneck]], computed_at: str
+) -> Iterator[Statement]:
+    for equivalent, worst in found.items():
+        for place, one in enumerate(worst):
+            ends, whole = encode(one.target).decode(), encode(one).decode()
+            facts = (computed_at, one.target.kind, ends, str(one.score), one.reason_code, whole, place)
+            yield f"INSERT INTO bottlenecks VALUES ({_marks('x' * 9)})", (run_id, equivalent, *facts)
 
 
 def _marks(values: Sequence[object]) -> str:

@@ -1,7 +1,6 @@
 """All that a run is between two commands. Only the engine and what it dispatches to change it.
 
 run_state          everything together, and how it is told
-rules              what the decisions of versions differ in
 network            participants, and a desk for each equivalent: book, cashier, market, trust
 clearing_policy    when clearing is worth trying: rate, hysteresis, cooldown, backoff
 counters           what a run counts, and when the counts end it

@@ -11,7 +11,6 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from pendula.credit.settings import Settings
-from pendula.credit.state.rules import NOW, Rules
 
 
 class Why(StrEnum):
@@ -60,9 +59,9 @@ class Memory(Struct, frozen=True, forbid_unknown_fields=True):
 class AdaptivePolicy:
     """The adaptive policy for one equivalent."""
 
-    def __init__(self, settings: Settings, memory: Memory | None = None, rules: Rules = NOW) -> None:
+    def __init__(self, settings: Settings, memory: Memory | None = None) -> None:
         memory = Memory() if memory is None else memory
-        self.settings, self.rules = settings, rules
+        self.settings = settings
         self.window: deque[tuple[int, int]] = deque(memory.window, maxlen=settings.adaptive_window_ticks)
         self._attempted = sum(one for one, _ in self.window)
         self._no_capacity = sum(one for _, one in self.window)
@@ -123,14 +122,14 @@ class AdaptivePolicy:
     def _in_the_background(self, tick: int) -> bool:
         """Whether the static cadence has its turn: a calm network is cleared as often as without a policy."""
         every = self.settings.clearing_every_n_ticks
-        return self.rules.watches_the_curable and every > 0 and tick > 0 and tick % every == 0
+        return every > 0 and tick > 0 and tick % every == 0
 
     def _cold(self, tick: int, rate: Fraction, cooldown: int, backoff: int) -> Decision:
         given = self.settings.adaptive_warmup_fallback_cadence
         cadence, wait = self.settings.clearing_every_n_ticks if given is None else given, max(cooldown, backoff)
         if cadence <= 0:
             return self._skip(Why.WARMUP_DISABLED, rate, wait)
-        if tick == 0 or tick % cadence or (wait and not self.rules.watches_the_curable):
+        if tick == 0 or tick % cadence:
             return self._skip(Why.WARMUP_FALLBACK_SKIP, rate, wait)
         if wait:
             return self._wait(rate, cooldown, backoff)

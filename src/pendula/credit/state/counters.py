@@ -31,6 +31,18 @@ class Counters(Struct, forbid_unknown_fields=True):
             self.rejected_total += 1
 
 
+class Demand(Struct, forbid_unknown_fields=True):
+    """The planned payments of a run in one equivalent, in atoms: what was wanted, how much of that and of all was paid.
+
+    `wanted` is what payers wanted before the ledger capped it. `served` is the part of it that was paid; `volume` is
+    all that was paid, also by payers who take the place of those whom the ledger leaves nothing.
+    """
+
+    wanted: int = 0
+    served: int = 0
+    volume: int = 0
+
+
 def too_many(counters: Counters, timeouts_in_tick: int, settings: Settings) -> LastError | None:
     """The error that ends the run, once there are too many timeouts in a tick or errors in all."""
     if 0 < settings.max_timeouts_per_tick <= timeouts_in_tick:

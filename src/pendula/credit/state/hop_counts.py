@@ -4,7 +4,7 @@ A payment that was made counts at every hop of its routes; one that was refused 
 and one that failed technically at those of the shortest chain, since nothing says where.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -16,12 +16,16 @@ TIMEOUTS_SHARE = Fraction(1, 5)
 
 
 class HopCount(Struct):
-    """Of one hop; `errors` without the timeouts, so that each failed attempt counts once."""
+    """Of one hop; `errors` without the timeouts, so that each failed attempt counts once.
+
+    `closed` are those of the rejected that the line did not let pass, however much it has left.
+    """
 
     attempts: int = 0
     rejected: int = 0
     errors: int = 0
     timeouts: int = 0
+    closed: int = 0
 
     @property
     def score(self) -> Fraction:
@@ -44,6 +48,7 @@ class SavedCount(Struct, frozen=True, forbid_unknown_fields=True, array_like=Tru
     rejected: int
     errors: int
     timeouts: int
+    closed: int
 
 
 class Bottleneck(NamedTuple):
@@ -63,13 +68,15 @@ class HopCounts:
         for h in hops:
             self._at(h).attempts += 1
 
-    def failed(self, hops: Iterable[int], code: Code) -> None:
+    def failed(self, hops: Iterable[int], code: Code, closed: Collection[int] = ()) -> None:
+        """A payment that failed at these hops; `closed` are those that did not let it pass."""
         for h in hops:
             count = self._at(h)
             count.attempts += 1
             count.timeouts += code is Code.PAYMENT_TIMEOUT
             count.errors += code in TECHNICAL and code is not Code.PAYMENT_TIMEOUT
             count.rejected += code not in TECHNICAL
+            count.closed += h in closed
 
     def bottlenecks(self) -> Iterator[Bottleneck]:
         """Where payments fail, the worst first, of equals the line that comes first."""

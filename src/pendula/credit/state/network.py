@@ -12,15 +12,14 @@ from pendula.credit.planning.draws import Draws
 from pendula.credit.planning.planner import Market, Planner
 from pendula.credit.settings import Settings
 from pendula.credit.state.hop_counts import HopCounts
-from pendula.credit.state.rules import NOW, Rules
 
 
 class EquivalentDesk:
     """All that belongs to one equivalent."""
 
-    def __init__(self, book: Book, drift: Drift, settings: Settings, rules: Rules) -> None:
+    def __init__(self, book: Book, drift: Drift, settings: Settings) -> None:
         self.book = book
-        self.cashier = Cashier(book, settings, names_cures=rules.names_cures)
+        self.cashier = Cashier(book, settings)
         self.market = Market(book)
         self.trust = Trust(book, drift)
         self.text = LedgerText(book)
@@ -64,9 +63,8 @@ class EquivalentDesk:
 class Network:
     """Participants and desks, in the order of ids and codes."""
 
-    def __init__(self, scenario: Scenario, settings: Settings, rules: Rules = NOW) -> None:
+    def __init__(self, scenario: Scenario, settings: Settings) -> None:
         self.scenario = scenario
-        self.rules = rules
         self._draws: Draws | None = None
         self._gives_reasons = True
         self.settings = settings
@@ -80,7 +78,7 @@ class Network:
         self.people = People(participants)
         drift = self.scenario.drift
         books = {code: Book(code, self.people, lines[code]) for code in sorted(lines)}
-        self.desks = {code: EquivalentDesk(book, drift, self.settings, self.rules) for code, book in books.items()}
+        self.desks = {code: EquivalentDesk(book, drift, self.settings) for code, book in books.items()}
         for desk in self.desks.values():
             desk.cashier.gives_reasons = self._gives_reasons
         self.planner = self._planner()

@@ -11,10 +11,9 @@ from pendula.credit.events import Event, LastError, RunStatus
 from pendula.credit.model import Scenario
 from pendula.credit.settings import Settings, checked
 from pendula.credit.state.clearing_policy import AdaptivePolicy
-from pendula.credit.state.counters import Counters
+from pendula.credit.state.counters import Counters, Demand
 from pendula.credit.state.digests import running_digest
 from pendula.credit.state.network import Network
-from pendula.credit.state.rules import NOW, Rules
 from pendula.kernel.bodies import Nobody
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Outcome, Outside
@@ -34,10 +33,9 @@ class Demonstration(Struct, forbid_unknown_fields=True):
 class RunState:
     """The state of one run; `begin` puts it before tick 0. Raises `InvalidSetting` for settings out of range."""
 
-    def __init__(self, config: Config, scenario: Scenario, rules: Rules = NOW) -> None:
+    def __init__(self, config: Config, scenario: Scenario) -> None:
         self.outside: Outside = Nobody()
         self.config = config
-        self.rules = rules
         self.seed = config.seed
         self.scenario = scenario
         self.settings: Settings = checked(config.settings)
@@ -48,11 +46,12 @@ class RunState:
 
     def begin(self) -> None:
         """Tick 0 with the ledger of the scenario."""
-        self.network = Network(self.scenario, self.settings, self.rules)
+        self.network = Network(self.scenario, self.settings)
         self.tick = self.fired = self.failed_ticks = self.all_rejected = self.by_hand = 0
         self.counters = Counters()
+        self.demand = {code: Demand() for code in self.network.desks}
         self.last_error: LastError | None = None
-        self.policies = {code: AdaptivePolicy(self.settings, rules=self.rules) for code in self.network.desks}
+        self.policies = {code: AdaptivePolicy(self.settings) for code in self.network.desks}
         self.plan_digest, self.ledger_digest = running_digest(), running_digest()
         self.measured: dict[str, dict[str, str | None]] = {}
         self.keys: dict[str, tuple[str, Json]] = {}
@@ -75,9 +74,7 @@ class RunState:
         """Other settings from the next tick on; what the adaptive policy remembers stays, as far as its window goes."""
         self.settings = settings
         self.network.use(settings)
-        self.policies = {
-            code: AdaptivePolicy(settings, policy.memory(), self.rules) for code, policy in self.policies.items()
-        }
+        self.policies = {code: AdaptivePolicy(settings, policy.memory()) for code, policy in self.policies.items()}
 
     def settle(self) -> None:
         """Bring up to date what follows from the books."""

@@ -4,16 +4,17 @@ Plain SVG without scripts, readable on light and on dark paper. Floats are for p
 comparison gives the same bytes.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from math import floor, log10
+from typing import TypeAlias
 
 from msgspec import Struct
 
 from pendula import svg
 from pendula.credit.studies.columns import Columns
 from pendula.credit.studies.comparison import Comparison, Curve, Panel
-from pendula.credit.studies.statistics import in_order, quantile
+from pendula.credit.studies.statistics import in_order, median, median_interval, quantile
 from pendula.kernel.wording import counted
 
 WIDTH = 960
@@ -22,6 +23,9 @@ TALL, GAP, TOP = 220, 62, 92
 LABEL_CHARS = 24
 PANELS_MOST = 7
 LABELS_MOST = 9
+HEAT_LEFT, CELL_TALL, CELL_WIDE_MOST = 180.0, 44.0, 130.0
+HEAT_SHADES = 8
+Key: TypeAlias = tuple[int | str | None, ...]
 _BETWEEN_LABELS = 32
 
 _STYLE = (
@@ -33,7 +37,9 @@ _STYLE = (
     ".grid{stroke:var(--line);stroke-width:1}.h1{font-size:18px;font-weight:600}.h2{font-size:13px;font-weight:600}"
     ".halo{paint-order:stroke;stroke:var(--rest);stroke-width:3px}.end{text-anchor:end}.mid{text-anchor:middle}.name{font-weight:600}"
     ".line{fill:none;stroke-width:2;stroke-linejoin:round;stroke-linecap:round}.band{stroke:none;fill-opacity:.18}"
-    ".line.a{stroke:var(--a)}.line.b{stroke:var(--b)}.band.a,text.a{fill:var(--a)}.band.b,text.b{fill:var(--b)}"
+    ".heat{fill:var(--a)}"
+    + "".join(f".s{shade}{{fill-opacity:.{8 * shade + 6:02d}}}" for shade in range(9))
+    + ".line.a{stroke:var(--a)}.line.b{stroke:var(--b)}.band.a,text.a{fill:var(--a)}.band.b,text.b{fill:var(--b)}"
 )
 
 
@@ -84,9 +90,7 @@ def panels_svg(page: Page, panels: Sequence[Named]) -> str:
         parts += _panel(one, page, y)
         y += TALL + GAP
     if len(panels) > PANELS_MOST:
-        parts.append(
-            svg.words(20, y - 8, f"Not drawn: {counted(len(panels) - PANELS_MOST, 'more equivalent')}.", "soft")
-        )
+        parts.append(svg.words(20, y - 8, f"Not drawn: {counted(len(panels) - PANELS_MOST, 'more panel')}.", "soft"))
         y += 16
     head = svg.opening(WIDTH, y - 8, f"{page.heading}: {page.summary}")
     paper = f'<rect width="{WIDTH}" height="{svg.number(y - 8)}" class="paper"/>'
@@ -201,21 +205,106 @@ def _short(text: str, most: int) -> str:
 
 
 def sweep_svg(columns: Columns, axes: Sequence[str], title: str) -> str:
-    """A sweep, combination by combination: rates and debts, the median over seeds and the middle half as a band."""
-    groups: dict[tuple[int | str | None, ...], list[int]] = {}
+    """A sweep, combination by combination: rates and debts over seeds.
+
+    One setting is drawn as a curve, the median with the middle half of all seeds as a band. Two or more are drawn as
+    heat maps: the last setting across, the others down, in each cell the median and its interval.
+    """
+    groups: dict[Key, list[int]] = {}
     for at in range(len(columns)):
         groups.setdefault(tuple(columns.values[name][at] for name in axes), []).append(at)
-    labels = tuple(" ".join(_told(value) for value in values) or "as it is" for values in groups)
-    panels = []
+    shares = [name for name in columns.values if name.startswith("served_share_")]
     debts = [name for name in columns.values if name.startswith("total_debt_")]
-    for name in ("committed_rate", "no_capacity_rate", *debts):
-        runs = [in_order(_value(columns.values[name][at]) for at in places) for places in groups.values()]
-        quartiles = [tuple(quantile(values, Fraction(part, 4)) for values in runs) for part in (1, 2, 3)]
-        unit = name.removeprefix("total_debt_") if name in debts else ""
-        heading = "Total debt" if unit else name.replace("_", " ").capitalize()
-        panels.append(Named(Panel(heading, unit, Curve(*quartiles), Curve((), (), ())), ("median", "")))
-    summary = f"{len(columns)} runs · over {', '.join(axes) or 'seeds alone'}"
-    return panels_svg(Page(title, _short(summary, 120), len(groups), labels=labels), panels)
+    drawn = [name for name in ("committed_rate", "no_capacity_rate", *shares, *debts) if name in columns.values]
+    found = {
+        name: {key: in_order(_value(columns.values[name][at]) for at in places) for key, places in groups.items()}
+        for name in drawn
+    }
+    summary = _short(f"{len(columns)} runs · over {', '.join(axes) or 'seeds alone'}", 120)
+    if len(axes) > 1:
+        return _heat_maps(Page(title, summary, len(groups)), axes, found)
+    labels = tuple(" ".join(_told(value) for value in key) or "as it is" for key in groups)
+    panels = []
+    for name, runs in found.items():
+        quartiles = [tuple(quantile(values, Fraction(part, 4)) for values in runs.values()) for part in (1, 2, 3)]
+        panels.append(Named(Panel(*_heading(name), Curve(*quartiles), Curve((), (), ())), ("median", "")))
+    return panels_svg(Page(title, summary, len(groups), labels=labels), panels)
+
+
+def _heading(name: str) -> tuple[str, str]:
+    """The title of what is drawn, and its unit; empty for a rate."""
+    if name.startswith("total_debt_"):
+        return "Total debt", name.removeprefix("total_debt_")
+    if name.startswith("served_share_"):
+        return f"Paid, of what was wanted, {name.removeprefix('served_share_')}", ""
+    return name.replace("_", " ").capitalize(), ""
+
+
+def _heat_maps(page: Page, axes: Sequence[str], found: Mapping[str, Mapping[Key, Sequence[Fraction]]]) -> str:
+    parts = [svg.words(20, 34, _short(page.heading, 90), "h1"), svg.words(20, 56, page.summary, "soft")]
+    note = "Each cell: the median over seeds; below it the interval of that median. The tooltip says how sure it is."
+    parts.append(svg.words(20, 74, note, "soft"))
+    y = TOP + 16.0
+    for name, values in list(found.items())[:PANELS_MOST]:
+        drawn, y = _heat_map(_heading(name), axes, values, y)
+        parts += drawn
+    head = svg.opening(WIDTH, y, f"{page.heading}: {page.summary}")
+    paper = f'<rect width="{WIDTH}" height="{svg.number(y)}" class="paper"/>'
+    return "\n".join([head, f"<style>{_STYLE}</style>", paper, *parts, "</svg>\n"])
+
+
+def _heat_map(
+    heading: tuple[str, str], axes: Sequence[str], values: Mapping[Key, Sequence[Fraction]], y: float
+) -> tuple[list[str], float]:
+    """One map and where the next begins; darker is more."""
+    title, unit = heading
+    rows = list(dict.fromkeys(key[:-1] for key in values))
+    across = list(dict.fromkeys(key[-1] for key in values))
+    left = HEAT_LEFT
+    wide = min(CELL_WIDE_MOST, (WIDTH - 20 - left) / len(across))
+    middles = [float(one) for one in map(median, values.values()) if one is not None]
+    low, high = (min(middles), max(middles)) if middles else (0.0, 0.0)
+    parts = [svg.words(20, y, title + (f", {unit}" if unit else ""), "h2")]
+    parts.append(svg.words(20, y + 20, _short(f"{', '.join(axes[:-1])} ↓", LABEL_CHARS), "soft"))
+    parts.append(svg.words(left, y + 20, _short(f"{axes[-1]} →", 90), "soft"))
+    for column, value in enumerate(across):
+        label = _short(_told(value), max(3, int(wide / 7)))
+        parts.append(svg.words(left + wide * (column + 0.5), y + 38, label, "mid"))
+    for row, names in enumerate(rows):
+        top = y + 46 + CELL_TALL * row
+        parts.append(
+            svg.words(left - 8, top + CELL_TALL / 2 + 4, _short(" ".join(map(_told, names)), LABEL_CHARS), "end")
+        )
+        for column, value in enumerate(across):
+            cell = values.get((*names, value), ())
+            x = left + wide * column
+            parts += _cell(cell, (x, top, wide), (low, high), bool(unit))
+    return parts, y + 46 + CELL_TALL * len(rows) + 40
+
+
+def _cell(
+    values: Sequence[Fraction], place: tuple[float, float, float], span: tuple[float, float], amounts: bool
+) -> Iterator[str]:
+    x, y, wide = place
+    middle, interval = median(values), median_interval(sorted(values))
+    if middle is None or interval is None:
+        yield svg.box(x, y, wide - 2, CELL_TALL - 2, "rest")
+        yield svg.words(x + wide / 2, y + CELL_TALL / 2 + 4, "–", "soft mid")
+        return
+    low, high = span
+    shade = 0 if high == low else round(HEAT_SHADES * (float(middle) - low) / (high - low))
+    told, ends = _figure(middle, amounts), f"{_figure(interval.low, amounts)} … {_figure(interval.high, amounts)}"
+    words = f"{told}; {ends} with {float(100 * interval.coverage):.1f} %, {len(values)} seeds"
+    shapes = [svg.box(x, y, wide - 2, CELL_TALL - 2, f"heat s{shade}")]
+    if 7 * len(told) < wide:
+        shapes.append(svg.words(x + wide / 2, y + 19, told, "mid name halo"))
+    if 6 * len(ends) < wide:
+        shapes.append(svg.words(x + wide / 2, y + 35, ends, "mid halo", 10))
+    yield svg.tooltip(words, *shapes)
+
+
+def _figure(value: Fraction, amounts: bool) -> str:
+    return f"{float(value):,.0f}" if amounts else f"{float(value):.3f}"
 
 
 def _value(cell: int | str | None) -> Fraction | None:

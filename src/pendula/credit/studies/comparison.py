@@ -32,6 +32,7 @@ LEAST_SEEDS = 5
 LEAST_SKIP = 30
 SHOWN = {1: "higher", -1: "lower", 0: "no difference"}
 WINDOW = 10  # ticks over which a rate is drawn: in one tick there are too few payments
+SERVED_TITLE = f"Paid, of what was wanted, over {WINDOW} ticks"
 
 COMPARED = (
     "committed_rate",
@@ -41,6 +42,9 @@ COMPARED = (
     "mean_interval",
     "mean_cost",
     "total_work",
+    "wanted_",
+    "volume_",
+    "served_share_",
     "cleared_cycles",
     "cleared_amount_",
     "debt_reduction_",
@@ -135,18 +139,20 @@ def compare(
     dask: str | None = None,
     intensity: int = 100,
     lenient: bool = False,
+    behaviour: str | None = None,
     watch: Watch | None = None,
 ) -> Comparison:
     """Run both settings with each seed, from the ledger of the scenario, and compare what comes after `skip` ticks.
 
-    Raises `WrongUsage` where nothing differs, and what `spread` raises.
+    A `behaviour` plans the payments of both sides. Raises `WrongUsage` where nothing differs, `UnknownBehaviour`, and
+    what `spread` raises.
     """
     settings = differing(a, b)
     if not settings:
         raise WrongUsage("Both sides have the same settings; there is nothing to compare")
     scenario = read_scenario(document, lenient=lenient)
     all_seeds = seeds_of(seeds)
-    job = job_of(document, ticks, skip, intensity, lenient, trail=True)
+    job = job_of(document, ticks, skip, intensity, lenient, trail=True, behaviour=behaviour)
     tasks = [Task(side, seed, name) for side, name in zip((a, b), names, strict=True) for seed in all_seeds]
     where = Where(workers, dask)
     found = spread(job, tasks, where, watch)
@@ -287,14 +293,26 @@ def _panels(left: Sequence[Figures], right: Sequence[Figures], codes: Sequence[s
         f"Committed rate over {WINDOW} ticks", "", *(_curve([_rates(one) for one in side]) for side in (left, right))
     )
     for code in codes:
+        served = (_curve([_served(one, code) for one in side]) for side in (left, right))
+        yield Panel(f"{SERVED_TITLE}, {code}", "", *served)
+    for code in codes:
         yield Panel("Total debt", code, *(_curve([_debts(one, code) for one in side]) for side in (left, right)))
 
 
 def _rates(figures: Figures) -> list[Fraction | None]:
     assert figures.trail is not None
-    made, tried = figures.trail.committed, figures.trail.finished
-    windows = (slice(max(0, tick + 1 - WINDOW), tick + 1) for tick in range(len(tried)))
-    return [share(sum(made[window]), sum(tried[window])) for window in windows]
+    return windowed(figures.trail.committed, figures.trail.finished)
+
+
+def windowed(part: Sequence[int], whole: Sequence[int]) -> list[Fraction | None]:
+    """At each tick the share in the ticks of the window that ends there."""
+    windows = (slice(max(0, tick + 1 - WINDOW), tick + 1) for tick in range(len(whole)))
+    return [share(sum(part[window]), sum(whole[window])) for window in windows]
+
+
+def _served(figures: Figures, code: str) -> list[Fraction | None]:
+    assert figures.trail is not None
+    return windowed(figures.trail.served[code], figures.trail.wanted[code])
 
 
 def _debts(figures: Figures, code: str) -> list[Fraction | None]:

@@ -4,7 +4,8 @@ The first `skip` ticks are left out of everything but the digests and the debts 
 are fractions; they are rounded where they are written down, never before.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from enum import StrEnum
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -12,14 +13,17 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 from msgspec.structs import astuple
 
+from pendula.credit.commands import BehaviourName
 from pendula.credit.engine import Run
 from pendula.credit.events import ClearingDecision, ClearingDone, Event, TxFailed
 from pendula.credit.model import Code
 from pendula.credit.money import ATOMS, atoms_of_sum
+from pendula.credit.outside import Answers
 from pendula.credit.planning.draws import Draws
 from pendula.credit.runs.headless import Headless, made
 from pendula.credit.settings import ClearingMode, ClearingPolicy, Settings
 from pendula.credit.state.clearing_policy import Why, hard_timeout_ms
+from pendula.credit.state.counters import Demand
 from pendula.credit.tick.metrics import ratio
 from pendula.documents import Document
 from pendula.spreading import Stopped
@@ -36,11 +40,13 @@ class Kind(StrEnum):
 
 
 class Trail(Struct, frozen=True):
-    """Tick by tick from the very first on: payments made and finished, and the debts of each equivalent in atoms."""
+    """Tick by tick from the very first on: payments made and finished; by equivalent, in atoms, debts and demand."""
 
     committed: tuple[int, ...]
     finished: tuple[int, ...]
     debts: dict[str, tuple[int, ...]]
+    wanted: dict[str, tuple[int, ...]]
+    served: dict[str, tuple[int, ...]]
 
 
 class Figures(Struct, frozen=True):
@@ -59,6 +65,7 @@ class Figures(Struct, frozen=True):
     timeouts: int
     dropped: int
     no_capacity: int
+    no_route_at_all: int
     calls: int
     work: int
     over_budget: int
@@ -67,6 +74,7 @@ class Figures(Struct, frozen=True):
     cleared: dict[str, int]
     reduced: dict[str, int]
     debts: dict[str, int]
+    demand: dict[str, Demand]
     plan: str
     ledger: str
     trail: Trail | None = None
@@ -91,6 +99,7 @@ def measures(equivalents: Sequence[str]) -> tuple[Measure, ...]:
         Measure("committed", "payments made", whole, lambda one: one.committed),
         Measure("rejected", "payments refused", whole, lambda one: one.rejected),
         Measure("no_capacity", "payments refused for want of capacity", whole, lambda one: one.no_capacity),
+        Measure("no_route_at_all", "refused, and no clearing can help", whole, lambda one: one.no_route_at_all),
         Measure("errors", "technical errors", whole, lambda one: one.errors),
         Measure("timeouts", "errors that were timeouts", whole, lambda one: one.timeouts),
         Measure("dropped", "planned payments that were not tried", whole, lambda one: one.dropped),
@@ -113,6 +122,19 @@ def measures(equivalents: Sequence[str]) -> tuple[Measure, ...]:
 def _amounts(code: str) -> tuple[Measure, ...]:
     exact = Kind.DECIMAL
     return (
+        Measure(
+            f"wanted_{code}",
+            "what payers wanted before the ledger capped it",
+            exact,
+            lambda one: share(one.demand[code].wanted, ATOMS),
+        ),
+        Measure(f"volume_{code}", "what was paid", exact, lambda one: share(one.demand[code].volume, ATOMS)),
+        Measure(
+            f"served_share_{code}",
+            "how much was paid, of what was wanted",
+            exact,
+            lambda one: share(one.demand[code].served, one.demand[code].wanted),
+        ),
         Measure(
             f"cleared_amount_{code}", "sum of what circles lost", exact, lambda one: share(one.cleared[code], ATOMS)
         ),
@@ -147,6 +169,7 @@ def figures_of(
     intensity: int = 100,
     lenient: bool = False,
     trail: bool = False,
+    behaviour: BehaviourName | None = None,
     draws: Draws | None = None,
     stop: Callable[[], bool] | None = None,
 ) -> Figures:
@@ -156,15 +179,14 @@ def figures_of(
 
     Raises `Stopped` when `stop` says so, and whatever the run itself raises.
     """
-    plan = made(document, seed=seed, intensity=intensity, settings=settings, lenient=lenient, patches=False)
+    plan = made(
+        document, seed=seed, intensity=intensity, settings=settings, lenient=lenient, patches=False, behaviour=behaviour
+    )
     headless = Headless(plan)
     headless.run.network.only_count()
     if draws is not None:
         headless.run.network.share(draws)
-    if needs_solver(settings):
-        from pendula.credit.outside.solver import OptimalOutside
-
-        headless.ask(OptimalOutside())
+    headless.ask(Answers(headless.run))
     count = _Count(headless.run, skip, trail)
     for _ in range(ticks):
         if stop is not None and stop():
@@ -185,29 +207,29 @@ class _Count:
         self._run, self._skip = run, skip
         codes = tuple(run.network.desks)
         self._before = self._seen = astuple(run.counters)
-        self._no_capacity = self._calls = self._work = self._over = self._cycles = 0
+        self._demand_before = self._demand_seen = _demand(run)
+        self._no_capacity = self._never = self._calls = self._work = self._over = self._cycles = 0
         self._cleared, self._reduced = dict.fromkeys(codes, 0), dict.fromkeys(codes, 0)
         self._last_call: dict[str, int] = {}
         self._intervals: list[int] = []
-        self._trail: tuple[list[int], list[int], dict[str, list[int]]] | None = None
-        if trail:
-            self._trail = [], [], {code: [] for code in codes}
+        self._trail: _Trail | None = _Trail(codes) if trail else None
 
     def tick(self, events: Sequence[Event]) -> None:
         """One tick is over, or a guardrail has ended the run in the middle of it."""
-        run, counters = self._run, astuple(self._run.counters)
+        run, counters, demand = self._run, astuple(self._run.counters), _demand(self._run)
         tick = run.tick - (run.state_word == "running")
         if tick >= self._skip:
             self._count(tick, events)
         else:
-            self._before = counters
+            self._before, self._demand_before = counters, demand
         if self._trail is not None:
-            tried, made_ = counters[0] - self._seen[0], counters[1] - self._seen[1]
-            self._trail[0].append(made_)
-            self._trail[1].append(tried)
-            for code, debts in self._trail[2].items():
-                debts.append(run.network.desks[code].book.total)
-        self._seen = counters
+            self._trail.finished.append(counters[0] - self._seen[0])
+            self._trail.committed.append(counters[1] - self._seen[1])
+            for code, fresh in _grown(demand, self._demand_seen).items():
+                self._trail.debts[code].append(run.network.desks[code].book.total)
+                self._trail.wanted[code].append(fresh.wanted)
+                self._trail.served[code].append(fresh.served)
+        self._seen, self._demand_seen = counters, demand
 
     def _count(self, tick: int, events: Sequence[Event]) -> None:
         decisions: dict[str, ClearingDecision] = {}
@@ -215,7 +237,9 @@ class _Count:
         for event in events:
             match event:
                 case TxFailed(error=error):
-                    self._no_capacity += error.code == Code.ROUTING_NO_CAPACITY
+                    never = "no_route_at_all" in error.details
+                    self._never += never
+                    self._no_capacity += error.code == Code.ROUTING_NO_CAPACITY and not never
                 case ClearingDecision():
                     decisions[event.equivalent] = event
                 case ClearingDone():
@@ -246,9 +270,6 @@ class _Count:
         attempts, committed, rejected, errors, timeouts, dropped = (
             now - before for now, before in zip(astuple(run.counters), self._before, strict=True)
         )
-        trail = self._trail and Trail(
-            tuple(self._trail[0]), tuple(self._trail[1]), {code: tuple(row) for code, row in self._trail[2].items()}
-        )
         digests = run.digests()
         return Figures(
             seed=run.seed,
@@ -261,6 +282,7 @@ class _Count:
             timeouts=timeouts,
             dropped=dropped,
             no_capacity=self._no_capacity,
+            no_route_at_all=self._never,
             calls=self._calls,
             work=self._work,
             over_budget=self._over,
@@ -271,8 +293,38 @@ class _Count:
             debts={code: desk.book.total for code, desk in run.network.desks.items()},
             plan=digests["plan"],
             ledger=digests["ledger"],
-            trail=trail,
+            demand=_grown(_demand(run), self._demand_before),
+            trail=None if self._trail is None else self._trail.done(),
         )
+
+
+class _Trail:
+    """A trail while it is written."""
+
+    def __init__(self, codes: Sequence[str]) -> None:
+        self.committed: list[int] = []
+        self.finished: list[int] = []
+        self.debts: dict[str, list[int]] = {code: [] for code in codes}
+        self.wanted: dict[str, list[int]] = {code: [] for code in codes}
+        self.served: dict[str, list[int]] = {code: [] for code in codes}
+
+    def done(self) -> Trail:
+        debts, wanted, served = (
+            {code: tuple(row) for code, row in rows.items()} for rows in (self.debts, self.wanted, self.served)
+        )
+        return Trail(tuple(self.committed), tuple(self.finished), debts, wanted, served)
+
+
+def _demand(run: Run) -> dict[str, Demand]:
+    """As it is now; the run goes on counting in its own."""
+    return {code: copy(demand) for code, demand in run.demand.items()}
+
+
+def _grown(now: Mapping[str, Demand], before: Mapping[str, Demand]) -> dict[str, Demand]:
+    return {
+        code: Demand(*(a - b for a, b in zip(astuple(demand), astuple(before[code]), strict=True)))
+        for code, demand in now.items()
+    }
 
 
 def within_budget(

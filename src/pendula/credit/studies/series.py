@@ -14,9 +14,10 @@ from msgspec import UNSET, Struct
 from pendula.credit.engine import Run
 from pendula.credit.events import ClearingDone, Event, Ticked, TxFailed, TxUpdated
 from pendula.credit.model import Code
+from pendula.credit.money import atoms_of_sum
 from pendula.credit.studies.columns import Columns, columns_of
-from pendula.credit.studies.comparison import WINDOW, Curve, Panel
-from pendula.credit.studies.figures import Kind, share
+from pendula.credit.studies.comparison import SERVED_TITLE, WINDOW, Curve, Panel, windowed
+from pendula.credit.studies.figures import Kind
 from pendula.credit.tick.metrics import ratio
 
 COUNTS = ("committed", "rejected", "no_capacity", "no_route_at_all", "errors", "timeouts", "cleared_cycles")
@@ -24,6 +25,10 @@ AMOUNTS = ("cleared_amount", "debt_reduction", "optimum")
 METRICS = (
     "success_rate",
     "avg_route_length",
+    "wanted",
+    "served",
+    "served_share",
+    "volume",
     "total_debt",
     "clearing_volume",
     "bottlenecks_score",
@@ -97,7 +102,7 @@ class Series:
         ticks = sorted({row.tick for row in self.rows})
         sums = {name: _summed(self.rows, ticks, name) for name in COUNTS}
         tried = [a + b + c for a, b, c in zip(sums["committed"], sums["rejected"], sums["errors"], strict=True)]
-        rates = (_rates(sums[name], tried) for name in ("committed", "no_capacity", "no_route_at_all"))
+        rates = (windowed(sums[name], tried) for name in ("committed", "no_capacity", "no_route_at_all"))
         committed, no_capacity, never = (_curve(rate) for rate in rates)
         found = [
             (Panel(f"Committed rate over {WINDOW} ticks", "", committed, NOTHING), ("committed", "")),
@@ -105,11 +110,14 @@ class Series:
         ]
         for code in self._codes:
             mine = [row for row in self.rows if row.equivalent == code]
+            served, wanted = ([_atoms(row.metrics.get(name)) for row in mine] for name in ("served", "wanted"))
+            found.append((Panel(f"{SERVED_TITLE}, {code}", "", _curve(windowed(served, wanted)), NOTHING), SERVED))
             debts = _curve([_number(row.metrics.get("total_debt")) for row in mine])
             found.append((Panel("Total debt, and cleared in all", code, debts, _curve(_running(mine))), DEBTS))
         return found
 
 
+SERVED = ("served share", "")
 REFUSALS = ("for want of capacity", "no route at all")
 DEBTS = ("total debt", "cleared so far")
 
@@ -143,17 +151,17 @@ def _summed(rows: Sequence[Row], ticks: Sequence[int], name: str) -> list[int]:
     return list(found.values())
 
 
-def _rates(part: Sequence[int], whole: Sequence[int]) -> list[Fraction | None]:
-    windows = (slice(max(0, at + 1 - WINDOW), at + 1) for at in range(len(whole)))
-    return [share(sum(part[window]), sum(whole[window])) for window in windows]
-
-
 def _running(rows: Sequence[Row]) -> list[Fraction | None]:
     total, found = Fraction(0), list[Fraction | None]()
     for row in rows:
         total += Fraction(row.amounts["debt_reduction"] or 0)
         found.append(total)
     return found
+
+
+def _atoms(text: str | None) -> int:
+    """A tick that measured nothing wanted nothing."""
+    return 0 if text is None else atoms_of_sum(text)
 
 
 def _number(text: str | None) -> Fraction | None:

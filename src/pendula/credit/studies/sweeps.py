@@ -19,12 +19,11 @@ from pendula.credit.settings import Kind as SettingKind
 from pendula.credit.studies.columns import Columns, columns_of
 from pendula.credit.studies.figures import Kind, measures, written
 from pendula.credit.studies.statistics import median
-from pendula.credit.studies.variations import names_a_place, variation, varied
+from pendula.credit.studies.variations import changed_document, names_a_place, variation
 from pendula.credit.studies.workers import RUNS_MOST, Task, Watch, Where, job_of, seeds_of, spread
 from pendula.credit.tick.metrics import ratio
-from pendula.documents import Document, from_value
+from pendula.documents import Document
 from pendula.documents.faults import suggestion
-from pendula.kernel.canonical import decode, encode
 from pendula.kernel.errors import InputRefused, LimitExceeded
 
 
@@ -59,23 +58,24 @@ def sweep(
     intensity: int = 100,
     lenient: bool = False,
     changes: Sequence[tuple[str, str]] = (),
+    behaviour: str | None = None,
     watch: Watch | None = None,
 ) -> Columns:
     """A row for each combination and seed: what varies, the seed, every measure, and the digests of plan and ledger.
 
     The grid has settings by name or by variable and their values as texts, or places of the scenario (`variations`);
-    everything else is as in `settings`, and in the scenario with its `changes`. The
-    scenario and all combinations are checked before anything runs. Raises `DocumentRefused`, `InvalidGrid`,
-    `InvalidSetting`, and what `spread` raises.
+    everything else is as in `settings`, and in the scenario with its `changes`. A `behaviour` plans the payments of
+    every run; a worker of its own process knows those that the module of the script registers. The scenario and all
+    combinations are checked before anything runs. Raises `DocumentRefused`, `InvalidGrid`, `InvalidSetting`,
+    `UnknownBehaviour`, and what `spread` raises.
     """
-    if changes:
-        document = _varied(document, tuple(changes))
+    document = changed_document(document, changes, lenient=lenient)
     scenario = read_scenario(document, lenient=lenient)
     all_seeds = seeds_of(seeds)
     points = combinations(grid, settings or Settings(), len(all_seeds))
     for wanted_changes in dict.fromkeys(point.changes for point in points if point.changes):
-        read_scenario(_varied(document, wanted_changes), lenient=lenient)
-    job = job_of(document, ticks, skip, intensity, lenient)
+        read_scenario(changed_document(document, wanted_changes, lenient=lenient), lenient=lenient)
+    job = job_of(document, ticks, skip, intensity, lenient, behaviour=behaviour)
     tasks = [Task(point.settings, seed, point.about, point.changes) for point in points for seed in all_seeds]
     found = spread(job, tasks, Where(workers, dask), watch)
     wanted = measures(sorted(scenario.equivalents))
@@ -88,10 +88,6 @@ def sweep(
         for task, figures in zip(tasks, found, strict=True)
     ]
     return columns_of(kinds | {one.name: one.kind for one in wanted}, rows)
-
-
-def _varied(document: Document, changes: tuple[tuple[str, str], ...]) -> Document:
-    return from_value(varied(decode(encode(document.value)), changes), "scenario")
 
 
 def _axis(name: str, task: Task) -> int | str | None:

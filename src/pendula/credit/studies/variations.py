@@ -10,14 +10,16 @@ to all, `[member=value,…]` to those in a list that have these values. A `*` at
 is set. Arithmetic is exact.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import ROUND_DOWN, Decimal, InvalidOperation
 from re import compile as regex
 from typing import Any
 
 from msgspec import Struct
 
-from pendula.kernel.canonical import Json
+from pendula.credit.reading.scenario import read_scenario
+from pendula.documents import Document, from_value
+from pendula.kernel.canonical import Json, decode, encode
 from pendula.kernel.errors import InputRefused
 
 ROOTS = ("participants", "trustlines", "behaviorProfiles", "groups", "events", "settings", "equivalents")
@@ -76,6 +78,17 @@ def variation(path: str) -> Variation:
     if not steps[-1].startswith(".") or steps[-1] == ".*":
         raise InvalidVariation(f"{path!r} does not end with the name of a member", path=path)
     return Variation(path, tuple(steps), times)
+
+
+def changed_document(document: Document, changes: Sequence[tuple[str, str]], *, lenient: bool = False) -> Document:
+    """The scenario with these changes; the same document without any.
+
+    Raises `InvalidVariation`, and `DocumentRefused` with the places of faults that the file itself has.
+    """
+    if not changes:
+        return document
+    read_scenario(document, lenient=lenient)
+    return from_value(varied(decode(encode(document.value)), changes), "scenario")
 
 
 def varied(scenario: Json, changes: Iterable[tuple[str, str]]) -> Json:

@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterable, Sequence
 from msgspec import Struct
 
 from pendula import __version__, spreading
+from pendula.credit.commands import BehaviourName
 from pendula.credit.engine import Run
+from pendula.credit.outside.behaviours import registered
 from pendula.credit.planning.draws import Draws
 from pendula.credit.settings import Settings
 from pendula.credit.studies.figures import Figures, figures_of, needs_solver
@@ -51,6 +53,7 @@ class Job(Struct, frozen=True):
     intensity: int = 100
     lenient: bool = False
     trail: bool = False
+    behaviour: BehaviourName | None = None
 
     def open(self) -> "_Bench":
         return _Bench(self)
@@ -91,18 +94,28 @@ class _Bench:
             intensity=job.intensity,
             lenient=job.lenient,
             trail=job.trail,
+            behaviour=job.behaviour,
             draws=self._draws,
             stop=stop,
         )
 
 
-def job_of(document: Document, ticks: int, skip: int, intensity: int, lenient: bool, trail: bool = False) -> Job:
-    """The job of a document; raises `WrongUsage` for ticks that leave nothing to count."""
+def job_of(
+    document: Document,
+    ticks: int,
+    skip: int,
+    intensity: int,
+    lenient: bool,
+    trail: bool = False,
+    behaviour: str | None = None,
+) -> Job:
+    """The job of a document; raises `WrongUsage` for ticks that leave nothing to count, and `UnknownBehaviour`."""
     if not 0 <= skip < ticks:
         raise WrongUsage(f"Of {ticks} ticks {skip} are left out; at least one must be counted", ticks=ticks, skip=skip)
     if not 0 <= intensity <= 100:
         raise WrongUsage(f"The intensity is {intensity}; it must be 0 to 100 per cent", intensity=intensity)
-    return Job(encode(document.value), ticks, skip, intensity, lenient, trail)
+    named = None if behaviour is None else BehaviourName(behaviour, registered(behaviour).version)
+    return Job(encode(document.value), ticks, skip, intensity, lenient=lenient, trail=trail, behaviour=named)
 
 
 def seeds_of(seeds: Iterable[int]) -> tuple[int, ...]:

@@ -90,7 +90,7 @@ def _told(
     nodes = sorted({node for cycle in cleared.cycles for node in cycle.nodes})
     events: list[Event] = []
     if run.settings.emit_clearing_plan:
-        step = PlanStep(0, event_parts.lit(book, cleared.cycles[0].hops, run.rules))
+        step = PlanStep(0, event_parts.lit(book, cleared.cycles[0].hops))
         events.append(ClearingPlan(run.tick, code, plan_id, (step,)))
     events.append(
         ClearingDone(
@@ -101,7 +101,7 @@ def _told(
             cleared_cycles=len(cleared.cycles),
             cleared_amount=text(cleared.amount),
             debt_reduction=text(cleared.reduction),
-            cycle_edges=event_parts.lit(book, hops[: run.settings.clearing_max_edges_for_fx], run.rules),
+            cycle_edges=event_parts.lit(book, hops[: run.settings.clearing_max_edges_for_fx]),
             stopped=cleared.stopped,
             optimum=UNSET if optimum is None else text(optimum),
             node_patch=event_parts.node_patches(book, nodes) if patches else UNSET,

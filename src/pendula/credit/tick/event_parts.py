@@ -6,7 +6,6 @@ from pendula.credit.events import Edge, EdgePatch, LineView, NodePatch, RouteVie
 from pendula.credit.ledger.book import Book
 from pendula.credit.ledger.routing import Route
 from pendula.credit.money import text
-from pendula.credit.state.rules import Rules
 from pendula.kernel.canonical import Json
 
 
@@ -31,10 +30,8 @@ def edges(book: Book, hops: Iterable[int]) -> tuple[Edge, ...]:
     return tuple(Edge(names[debtor[h]], names[creditor[h]]) for h in hops)
 
 
-def lit(book: Book, hops: Iterable[int], rules: Rules) -> tuple[Edge, ...]:
+def lit(book: Book, hops: Iterable[int]) -> tuple[Edge, ...]:
     """Lines that a clearing lights up, from creditor to debtor: that is how snapshots show them."""
-    if not rules.lit_from_creditor:
-        return edges(book, hops)
     return tuple(Edge(edge.target, edge.source) for edge in edges(book, hops))
 
 

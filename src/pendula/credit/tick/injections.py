@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import assert_never
 
-from msgspec import UNSET, Struct
+from msgspec import Struct
 
-from pendula.credit.events import EdgePatch, Event, LineView, Note, Person, TopologyChanged, TopologyPayload
+from pendula.credit.events import Event, LineView, Note, Person, TopologyChanged, TopologyPayload
 from pendula.credit.model import (
     AddParticipant,
     CreateTrustline,
@@ -141,22 +141,17 @@ class Injection:
         for code, changed in self.changed.items():
             book = self.run.network.desks[code].book
             owed = tuple(event_parts.edge_patch(book, _line(book.line(*ends))) for ends in dict.fromkeys(changed.owed))
-            if not self.run.rules.injected_debts_apart:
-                if changed:
-                    yield self._topology(code, changed, owed)
-                continue
             if changed.shape:
-                yield self._topology(code, changed, ())
+                yield self._topology(code, changed)
             if owed:
                 yield TopologyChanged(self.run.tick, code, TopologyPayload(edge_patch=owed), "inject_debt")
 
-    def _topology(self, code: str, changed: Changed, owed: tuple[EdgePatch, ...]) -> TopologyChanged:
+    def _topology(self, code: str, changed: Changed) -> TopologyChanged:
         payload = TopologyPayload(
             added_nodes=tuple(changed.nodes),
             frozen_nodes=tuple(changed.frozen_nodes),
             added_edges=self._views(code, changed.added),
             frozen_edges=self._views(code, changed.frozen),
-            edge_patch=owed or UNSET,
         )
         return TopologyChanged(self.run.tick, code, payload, "inject")
 

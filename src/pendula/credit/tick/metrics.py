@@ -11,10 +11,13 @@ Values = Mapping[str, str | None]
 
 
 class Tally(Struct):
-    """What happened in one equivalent during a tick; `routes` and `hops` of committed payments, `cleared` in atoms.
+    """What happened in one equivalent during a tick; `routes` and `hops` of committed payments, amounts in atoms.
 
-    `no_capacity` is what clearing might have helped; a refusal for which no route is allowed even on an empty ledger
-    counts as `no_route_at_all` instead.
+    `wanted` is what payers wanted before the ledger capped it, `served` the part of it that was paid. `volume` is all
+    that was paid: also by payers who take the place of those whom the ledger leaves nothing.
+
+    `no_capacity` is what clearing might have helped; a refusal for which there is no allowed route even if every
+    circle of debt were cleared counts as `no_route_at_all` instead.
     """
 
     committed: int = 0
@@ -25,6 +28,8 @@ class Tally(Struct):
     timeouts: int = 0
     routes: int = 0
     hops: int = 0
+    wanted: int = 0
+    served: int = 0
     volume: int = 0
     cleared: int = 0
 
@@ -44,6 +49,10 @@ def measured(tally: Tally, book: Book) -> dict[str, str | None]:
         "success_rate": ratio(100 * tally.committed, tally.committed + tally.rejected),
         "avg_route_length": ratio(tally.hops, tally.routes),
         "total_debt": text_8(book.total),
+        "wanted": text_8(tally.wanted),
+        "served": text_8(tally.served),
+        "served_share": ratio(100 * tally.served, tally.wanted),
+        "volume": text_8(tally.volume),
         "clearing_volume": text_8(tally.cleared),
         # A timeout is one of the errors: it counts as both, so that slow engines weigh more.
         "bottlenecks_score": ratio(100 * (tally.errors + tally.timeouts), tally.finished),

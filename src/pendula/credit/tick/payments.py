@@ -63,17 +63,16 @@ def _attempt(run: RunState, draft: Draft, one: Planned) -> Code | None:
         found = Refused(Code.INTERNAL_ERROR, "The payment moved other positions than it should; it was taken back", {})
     if isinstance(found, Refused):
         _count_refusal(tally, found)
-        if run.rules.counts_hops:
-            desk.hops.failed(_blamed(desk, found, one), found.code)
+        desk.hops.failed(_blamed(desk, found, one), found.code, found.closed)
         failure = Failure(found.code.value, found.message, found.details)
         wanted = one.book.code, sender, receiver, cents_text(one.cents)
         draft.events.append(TxFailed(draft.tick, one.seq, *wanted, failure))
         return found.code
     desk.expect(one.sender, one.receiver, amount)
-    if run.rules.counts_hops:
-        desk.hops.made(event_parts.hops_of(found))
+    desk.hops.made(event_parts.hops_of(found))
     tally.committed += 1
     tally.volume += amount
+    tally.served += min(one.wanted, one.cents) * CENT
     tally.routes += len(found)
     tally.hops += sum(len(route.hops) for route in found)
     tx_id = tx_name(run.seed, draft.tick, one.seq, (sender, receiver, one.book.code, cents_text(one.cents)))

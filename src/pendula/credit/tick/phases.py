@@ -3,8 +3,6 @@
 from collections.abc import Iterator
 from fractions import Fraction
 
-from msgspec import UNSET
-
 from pendula.credit import saving
 from pendula.credit.events import AuditDrift, ClearingDecision, DriftRow, Event, Ticked
 from pendula.credit.model import Code
@@ -90,7 +88,10 @@ def make_plan(run: RunState, draft: Draft) -> None:
         draft.plan = _asked_plan(run, draft)
     else:
         now = timeline.multipliers(run.scenario.events, draft.at_ms)
-        draft.plan = list(run.network.planner.plan(run.seed, draft.tick, draft.budget, now))
+        plan = run.network.planner.plan_with_demand(run.seed, draft.tick, draft.budget, now)
+        draft.plan = list(plan.payments)
+        for code, cents in plan.wanted.items():
+            draft.tallies[code].wanted = cents * CENT
     names, lines = run.network.people.names, []
     for one in draft.plan:
         if isinstance(one, Failed):
@@ -115,7 +116,11 @@ def _asked_plan(run: RunState, draft: Draft) -> "list[Planned | Failed]":
     found, bad = wishes(run.outside, question, draft.budget)
     if bad:
         draft.note({"kind": "behaviour_answered_badly", "behaviour": behaviour.name, "wishes": bad})
-    return [_understood(run, seq, wish) for seq, wish in enumerate(found)]
+    plan = [_understood(run, seq, wish) for seq, wish in enumerate(found)]
+    for one in plan:
+        if isinstance(one, Planned):
+            draft.tallies[one.book.code].wanted += one.wanted * CENT
+    return plan
 
 
 def _understood(run: RunState, seq: int, wish: Wish) -> "Planned | Failed":
@@ -126,15 +131,15 @@ def _understood(run: RunState, seq: int, wish: Wish) -> "Planned | Failed":
         return Failed((seq, wish, Code.PARTICIPANT_NOT_FOUND))
     if amount is None or wish.sender == wish.receiver:
         return Failed((seq, wish, Code.INVALID_INPUT))
-    return Planned(seq, desk.book, index[wish.sender], index[wish.receiver], amount // CENT)
+    cents = amount // CENT
+    return Planned(seq, desk.book, index[wish.sender], index[wish.receiver], cents, cents)
 
 
 def clear(run: RunState, draft: Draft) -> None:
     settings = run.settings
     adaptive = settings.clearing_policy is ClearingPolicy.ADAPTIVE
-    if adaptive or run.rules.watches_the_curable:
-        for code, tally in draft.tallies.items():
-            run.policies[code].observe(tally.curable, tally.no_capacity)
+    for code, tally in draft.tallies.items():
+        run.policies[code].observe(tally.curable, tally.no_capacity)
     if not settings.clearing_enabled or run.config.engine == "external":
         return
     if adaptive:
@@ -146,9 +151,8 @@ def clear(run: RunState, draft: Draft) -> None:
             result = call(run, desk, Why.STATIC, settings.clearing_max_depth, settings.clearing_time_budget_ms)
             draft.events.extend(result.events)
             draft.tallies[desk.book.code].cleared += result.amount
-            if run.rules.watches_the_curable:
-                # For a policy that may have to decide one day: a fork, or other settings.
-                run.policies[desk.book.code].called(draft.tick, result.amount, max(1, result.cleared.work))
+            # For a policy that may have to decide one day: a fork, or other settings.
+            run.policies[desk.book.code].called(draft.tick, result.amount, max(1, result.cleared.work))
 
 
 def _clear_adaptively(run: RunState, draft: Draft) -> None:
@@ -203,6 +207,11 @@ def decay(run: RunState, draft: Draft) -> None:
 
 
 def measure(run: RunState, draft: Draft) -> None:
+    for code, tally in draft.tallies.items():
+        demand = run.demand[code]
+        demand.wanted += tally.wanted
+        demand.served += tally.served
+        demand.volume += tally.volume
     run.measured = {code: metrics.measured(draft.tallies[code], desk.book) for code, desk in run.network.desks.items()}
 
 
@@ -251,9 +260,7 @@ def tell(run: RunState, draft: Draft) -> None:
             errors=sum(tally.errors for tally in tallies),
             timeouts=sum(tally.timeouts for tally in tallies),
             dropped=draft.dropped,
-            no_route_at_all=(
-                sum(tally.no_route_at_all for tally in tallies) if run.rules.watches_the_curable else UNSET
-            ),
+            no_route_at_all=sum(tally.no_route_at_all for tally in tallies),
             metrics={code: dict(values) for code, values in run.measured.items()},
             digests=run.digests(),
         )

@@ -9,7 +9,7 @@ from pendula.credit.authoring.reachability import reach
 from pendula.credit.model import Participant
 from pendula.credit.money import CENT, text
 from pendula.credit.planning.planner import REACH_HOPS, REACH_MOST
-from pendula.credit.planning.profiles import Behaviour, behaviour, number
+from pendula.credit.planning.profiles import DEMANDS, Behaviour, behaviour, number
 from pendula.credit.reading.scope import Caution
 from pendula.documents.faults import suggestion
 
@@ -21,6 +21,7 @@ PROPS: Mapping[str, str] = {
     "flow_chains": "a list of pairs of groups; no direction is preferred instead",
     "flow_affinity": "a number from 0 to 1; settings.flow.default_affinity holds instead",
     "periodicity_factor": "a number above 0; large amounts come as often as small ones instead",
+    "demand": "capped or fixed; the ledger caps what is wanted instead",
 }
 
 
@@ -145,6 +146,8 @@ def _bad(key: str, value: Any) -> bool:
         case "flow_affinity", _:
             found = number(value)
             return found is None or not 0 <= found <= 1
+        case "demand", _:
+            return value not in DEMANDS
         case "periodicity_factor", _:
             return not (number(value) or 0) > 0
         case "flow_chains", list() | tuple():
