@@ -120,6 +120,28 @@ def test_a_hook_that_answers_with_ever_more_is_stopped(limited: Any) -> None:
 
 
 @pytest.mark.req("ACT-PERF-3")
+@pytest.mark.parametrize("most", [1, 3])
+def test_so_many_follow_one_upon_another_in_a_minute_and_no_more(limited: Any, most: int) -> None:
+    limited("FOLLOW_UPS", most)
+
+    def stubborn() -> Any:
+        yield {"id": "N", "actor": "ann", "verb": "nap"}
+        for number in range(most + 1):
+            yield {"id": f"S{number}", "actor": "ann", "verb": "dash"}
+
+    # After the nap each is rejected when its turn comes, and the process answers with the next one in that minute.
+    defs = {"dash": lasting(5, "hall", wait="fail"), "meet": lasting(60, "hall"), "nap": lasting(10)}
+    world = LiveWorld({"epoch": EPOCH, "action_defs": defs})
+    world.submit(does("M", 0, "meet"))
+    world.run(stubborn())
+    events = world.advance_to(30)
+
+    found = {event.action_id: str(event.code) for event in events if isinstance(event, Rejection)}
+    taken = {f"S{number}": "CannotAcquireLock" for number in range(most)}
+    assert found == {**taken, f"S{most}": "LimitExceeded"}
+
+
+@pytest.mark.req("ACT-PERF-3")
 def test_a_process_that_never_learns_is_stopped_in_its_minute() -> None:
     def stubborn() -> Any:
         while True:

@@ -7,9 +7,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from random import Random
 
+import pytest
+
 from pendula.playback import saving
 from pendula.playback.choosing.programme import Programme
 from pendula.playback.choosing.snapshot import Channel
+from pendula.playback.choosing.wishes import NotShown
 from pendula.playback.model import Item, Record
 from pendula.playback.settings import Rules
 from pendula.playback.statistics import stats as figures
@@ -28,6 +31,7 @@ from tests.playback.worlds import (
 )
 
 PRIORITIES = (32, 16, 8, 4, 2)
+GIVEN_KEPT = 200
 # Random wishes have weights for all channels there could be.
 ANY_NAME = Rules(known_channels=False)
 
@@ -58,6 +62,7 @@ class Duet:
         )
         self.oracle = Oracle([Followed(name, slots) for name, slots in channels], wishes, seed)
         self.calls: list[str] = []
+        self.given: list[tuple[Item, Shown]] = []  # what `next`, `prev` and `take` gave, also what is held no longer
         self.compare()
 
     @classmethod
@@ -70,6 +75,9 @@ class Duet:
     def same(self, call: str, found: Sequence[Item | None], wanted: Sequence[Shown | None]) -> None:
         self.calls.append(call)
         assert [public(item) for item in found] == [expected(item) for item in wanted], call
+        pairs = zip(found, wanted, strict=True)
+        self.given += [(item, shown) for item, shown in pairs if item is not None and shown is not None]
+        del self.given[:-GIVEN_KEPT]
 
     def compare(self, *, whole: bool = False) -> None:
         """All that decides; with `whole` every field of the items that are held."""
@@ -244,11 +252,18 @@ def _ban(duet: Duet, random: Random) -> None:
     held = [*zip(duet.programme.history, duet.oracle.history, strict=True)]
     held += [*zip(duet.programme.lookahead, duet.oracle.lookahead, strict=True)]
     held = [(item, shown) for item, shown in held if shown.epoch == duet.oracle.epoch]
-    if held:
-        item, shown = random.choice(held)
+    # Also what the history has lost since: its artwork may still lie in the pool or in the lookahead.
+    lost = [(item, shown) for item, shown in duet.given if shown.epoch == duet.oracle.epoch]
+    candidates = lost if lost and random.randrange(2) else held
+    if candidates:
+        item, shown = random.choice(candidates)
         duet.calls.append(f"ban {item.epoch_id}/{item.ordinal}")
-        duet.programme.ban(item)
-        duet.oracle.ban(shown)
+        if duet.oracle.can_ban(shown):
+            duet.programme.ban(item)
+            duet.oracle.ban(shown)
+        else:
+            with pytest.raises(NotShown):
+                duet.programme.ban(item)
 
 
 def _show_next(duet: Duet, random: Random) -> None:

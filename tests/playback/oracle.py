@@ -422,6 +422,15 @@ class Oracle:
             channels[index] = Followed(name, slots)
             self._chances.add(name)
 
+    def can_ban(self, item: Shown) -> bool:
+        """Whether a ban of an item of this epoch hides anything: a record of its channel, or artwork still held."""
+        if item.place is not None:
+            return True
+        coming = [entry.work.id for entry in self.pool]
+        coming += [ahead.work.id for ahead in self.lookahead if ahead.place is None]
+        held = [(old.epoch, old.ordinal, old.work) for old in self.history]
+        return item.work.id in coming or (item.epoch, item.ordinal, item.work) in held
+
     def ban(self, item: Shown) -> None:
         with self.update():
             assert self._draft is not None

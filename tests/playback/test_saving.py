@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from decimal import Decimal
 from hashlib import sha256
 from pathlib import Path
 from random import Random
@@ -12,9 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pendula.playback import saving
+from pendula.playback.choosing.programme import Programme
 from pendula.playback.choosing.records import MemoryShelf
 from pendula.playback.choosing.snapshot import Channel
-from pendula.playback.model import Exposure, Mode, Nae, Pick, PickMode, Record, Refresh, Settings
+from pendula.playback.model import DayPart, Exposure, Item, Mode, Nae, Pick, PickMode, Record, Refresh, Settings
 from pendula.playback.saving import OtherContents
 from pendula.playback.scheduler import Scheduler
 from tests.playback.histories import Duet, public
@@ -139,6 +142,40 @@ def test_it_can_be_restored_after_every_single_call() -> None:
         assert public(saved.next()) == public(whole.next())
         saved = Scheduler.from_state(saved.state_dict(), channels)
         assert saved.state_dict() == whole.state_dict()
+
+
+# What a restored programme has of its own: shelves are handed in, messages were delivered.
+NOT_SAVED = {"generator", "diagnostics", "read_before", "snapshot", "rules"}
+
+
+@pytest.mark.req("PLAY-API-7")
+def test_a_restored_programme_has_every_attribute_of_the_saved_one() -> None:
+    channels = [ids("a", 1, 2, 3), ids("b", 11, 12), Channel("c", RoughShelf([Fault.UNREADABLE]))]
+    part = DayPart("evening", "18:00", "23:00", {"a": Decimal(1), "b": Decimal(2)})
+    programme = Programme(channels, Settings(lookahead=4, day_parts=(part,), preserve_history=True), seed=4)
+    programme.take(6)
+    programme.time_is(18 * 60)
+    programme.take(5)
+    programme.show_next(Record(77, 1))
+    programme.ban_artwork(12, until=90)
+    programme.pause("b")
+    programme.prev()
+    plain = vars(Programme((), seed=4))
+    changed = {name for name, value in vars(programme).items() if value != plain[name]}
+    assert changed > {"told", "minute", "behind", "batches", "resets", "last_reset", "pins", "bans", "resting"}
+
+    restored = saving.load(saving.save(programme), lambda row: {c.id: c.shelf for c in channels}[row.id])
+
+    assert _kept(restored) == _kept(programme)
+    assert restored.snapshot.same(programme.snapshot)
+    assert restored.snapshot.part == "evening"
+
+
+def _kept(programme: Programme) -> dict[str, object]:
+    kept = {name: value for name, value in vars(programme).items() if name not in NOT_SAVED}
+    # Items without their traces: of the pool that an item saw only numbers and ids are saved.
+    items: dict[str, list[Item]] = {"history": list(programme.history), "lookahead": list(programme.lookahead)}
+    return {**kept, **{name: [public(item) for item in held] for name, held in items.items()}}
 
 
 def crowd(named: str, records: int = 60) -> list[Channel]:

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from pendula.kernel.canonical import Json
+from pendula.kernel.wording import split_place
 from pendula.playback.model import (
     RECORDS_MOST,
     DayPart,
@@ -52,7 +53,7 @@ DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 TIME = compile(r"(?:[01][0-9]|2[0-3]):[0-5][0-9]|24:00")
 ZONE = compile(r"[A-Za-z][A-Za-z0-9_+-]{0,30}(?:/[A-Za-z0-9_+-]{1,30}){0,2}")
 
-UNKNOWN = compile(r"Object contains unknown field `([^`]*)`")
+UNKNOWN = compile(r"(?s)Object contains unknown field `(.*)`")
 MISSING = compile(r"Object missing required field `([^`]*)`")
 EXPECTED = compile(r"Expected `([^`]*)`")
 STEPS = compile(r"\[[^\]]*\]|[^.\[\]]+")
@@ -244,8 +245,9 @@ MEMBERS: dict[str, type[Struct]] = {"exposure": Exposure, "pick": Pick, "nae": N
 
 def in_words(trouble: msgspec.ValidationError, whole: Json, what: str) -> InvalidParameter:
     """What is wrong with a value that has not its form: where, what stands there, what is allowed, what was meant."""
-    said_by_form, _, path = str(trouble).partition(" - at `$")
-    place = path.rstrip("`").lstrip(".")
+    said_by_form, steps = split_place(str(trouble), whole)
+    place = "".join(f".{step}" if isinstance(step, str) else f"[{step}]" for step in steps if step is not ...)
+    place = place.removeprefix(".")
     if (unknown := UNKNOWN.match(said_by_form)) is not None:
         known = [field.name for field in msgspec.structs.fields(_form(place))]
         near = get_close_matches(unknown[1], known, 1)

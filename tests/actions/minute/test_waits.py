@@ -184,6 +184,29 @@ def test_a_process_that_waits_is_recovered() -> None:
 
 
 @pytest.mark.req("ACT-USE-3")
+@pytest.mark.req("ACT-USE-5")
+def test_a_wait_after_a_recovery_does_not_take_the_place_of_one_before_it() -> None:
+    disk = FaultyDisk()
+    heard: list[str] = []
+
+    def patient(name: str, *minutes: int) -> Any:
+        for due in minutes:
+            yield any_of(minute(due))
+            heard.append(f"{name} {due}")
+
+    world = LiveWorld(CONFIG, journal=disk)
+    world.run(patient("p", 50), "p")
+    world.run(patient("q", 10, 60), "q")
+    world.advance_to(5)
+    world.close()  # a snapshot: what follows goes on from the saved state
+
+    world = LiveWorld.recover(disk, processes={"p": patient("p", 50), "q": patient("q", 10, 60)})
+    world.advance_to(100)
+
+    assert heard == ["q 10", "p 50", "q 60"]
+
+
+@pytest.mark.req("ACT-USE-3")
 def test_what_follows_in_the_same_minute_is_told_with_the_rest() -> None:
     heard: list[Any] = []
 

@@ -1,10 +1,11 @@
 """How long an instance takes in its world: modifiers, noise, people nothing is known about."""
 
+from datetime import date, timedelta
 from decimal import Decimal
 
 import pytest
 
-from tests.actions.worlds import codes, day, does, lasting, of
+from tests.actions.worlds import codes, day, does, lasting, of, outcome
 
 
 @pytest.mark.req("ACT-DUR-4")
@@ -101,6 +102,28 @@ def test_noise_is_small_recorded_and_the_same_every_time() -> None:
     assert [event.meta["d"] for event in other.events if "d" in event.meta] != durations
     assert 900 <= min(durations) < max(durations) <= 1100
     assert all("noise" in event.meta for event in first.events if "d" in event.meta)
+
+
+@pytest.mark.req("ACT-DUR-6")
+def test_noise_depends_on_the_index_of_the_epoch_also_where_a_run_does_not_begin_with_the_first() -> None:
+    def second_day(first: int, epochs: int) -> list[int]:
+        """The durations of the same actions in the epoch of index 1."""
+        start = (date(2025, 7, 1) + timedelta(first)).isoformat()
+        end = (date(2025, 7, 2) + timedelta(first)).isoformat()
+        epoch = {"index": first, "start_at": f"{start}T00:00:00", "end_at": f"{end}T00:00:00"}
+        actions = [does(f"A{n}", "2025-07-02T00:00:00", "walk") for n in range(50)]
+        run = outcome({"walk": lasting(1000)}, *actions, epochs=epochs, epoch=epoch, options={"noise_seed": 7})
+        return [event.meta["d"] for event in run.epochs[-1].events if "d" in event.meta]
+
+    assert len(second_day(1, 1)) == 50
+    assert second_day(1, 1) == second_day(0, 2)
+    assert second_day(0, 2) != [
+        event.meta["d"]
+        for event in day(
+            {"walk": lasting(1000)}, *(does(f"A{n}", 0, "walk") for n in range(50)), options={"noise_seed": 7}
+        ).events
+        if "d" in event.meta
+    ]
 
 
 @pytest.mark.req("ACT-DUR-6")

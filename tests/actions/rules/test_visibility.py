@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from pendula.actions.model import Channel, KnowledgeItem, Scope
-from pendula.actions.rules.visibility import Circle, knows
+from pendula.actions.model import Channel, KnowledgeItem, Reveal, Scope
+from pendula.actions.rules.visibility import Circle, knows, revealed
 from tests.actions.knowing import DEFS, lived, read
 from tests.actions.worlds import day, does, lasting
 
@@ -50,6 +50,24 @@ def test_the_instant_of_expiry_is_inclusive() -> None:
 
     assert knows(one, "bob", 300, CIRCLE)
     assert not knows(one, "bob", 301, CIRCLE)
+
+
+@pytest.mark.req("ACT-VIS-1")
+@pytest.mark.req("ACT-EVT-5")
+def test_an_unknown_item_is_as_fresh_as_the_minute_in_which_it_comes_to_light() -> None:
+    world, _ = lived(does("A", 7, "tell", actor="zoe", knowledge=["k"]), until=40)
+
+    assert world.current.knowledge["k"].freshness == 7 + DEFS["tell"]["base_duration_min"]
+    assert world.current.knowledge["k"].source == "zoe"
+
+
+@pytest.mark.req("ACT-VIS-1")
+def test_an_item_that_is_known_keeps_its_freshness_when_more_may_know_of_it() -> None:
+    known = item(source="zoe", freshness=3, ttl_min=10)
+
+    after = revealed(known, Reveal("k", Scope.PUBLIC), "zoe", 9)
+
+    assert (after.freshness, after.ttl_min, after.scope) == (3, 10, Scope.PUBLIC)
 
 
 @pytest.mark.req("ACT-VIS-2")

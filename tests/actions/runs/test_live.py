@@ -9,6 +9,7 @@ import pytest
 
 from pendula.actions import Instance, InvalidSetting, LiveWorld, Refused, Rejection, Start
 from pendula.actions.events import WORLD_EVENTS, Event
+from pendula.kernel.cancellation import Cancellation, GivenUp, cancellable
 from pendula.testing import FaultyDisk
 from tests.actions.worlds import EPOCH, does, lasting, line
 
@@ -299,6 +300,20 @@ def test_a_world_says_who_holds_what_and_how_much_there_is() -> None:
 
     assert world.locks() == {"pit": {"held_by": "A", "queue": ["B"]}}
     assert world.resources() == {"parts": {"available": 1, "reserved": 4}}
+
+
+def test_a_what_if_that_is_cancelled_ends_between_two_minutes_and_changes_nothing() -> None:
+    world = LiveWorld(CONFIG)
+    world.submit(does("A", 0, "saw"), does("B", 5, "saw"))
+    world.advance_to(10)
+    before, cancellation = world.state(), Cancellation()
+    cancellation.cancel()
+
+    with pytest.raises(GivenUp), cancellable(cancellation):
+        world.what_if({"actor": "dan", "verb": "saw"})
+
+    assert world.state() == before
+    assert world.what_if({"actor": "dan", "verb": "saw"}).start == 100
 
 
 @pytest.mark.req("ACT-USE-5")

@@ -17,8 +17,10 @@ from pendula.kernel.canonical import Json
 from pendula.kernel.disk import RealDisk
 from pendula.kernel.errors import InputRefused
 from pendula.kernel.journal import JournalBroken
-from pendula.kernel.recording import JournalInUse
+from pendula.kernel.recording import JournalInUse, begin_recording
+from pendula.kernel.replay import WrongJournal
 from pendula.kernel.segments import JournalMissing
+from pendula.testing.tally import Tally
 from tests.actions.worlds import EPOCH, does, lasting, line
 
 DEFS = {
@@ -73,13 +75,59 @@ def test_a_world_goes_on_from_its_journal_as_if_nothing_had_happened(tmp_path: P
 
 @pytest.mark.req("ACT-USE-5")
 @pytest.mark.parametrize("given", [{"hook": hook}, {"modifiers": modifiers}, {}])
-def test_who_was_asked_before_has_to_be_there_again(tmp_path: Path, given: dict[str, Any]) -> None:
-    begun(tmp_path / "game").close()
+def test_a_world_without_the_code_it_asked_can_be_read_and_not_go_on(tmp_path: Path, given: dict[str, Any]) -> None:
+    world = begun(tmp_path / "game")
+    history, state, question = list(world.history()), world.state(), world.why("B")
+    world.close()
 
-    with pytest.raises(Refused, match="was written by a world with"):
-        LiveWorld.recover(tmp_path / "game", **given)
+    read = LiveWorld.recover(tmp_path / "game", **given)
 
-    LiveWorld.recover(tmp_path / "game", hook=hook, modifiers=modifiers).close()
+    assert list(read.history()) == history
+    assert (read.minute, read.state(), read.why("B")) == (20, state, question)
+    assert read.doing()
+    missing = "hook" if "hook" not in given else "modifiers"
+    for go_on in (
+        lambda: read.submit(does("D", 30, "nap")),
+        lambda: read.advance_to(25),
+        lambda: read.cancel("C"),
+        lambda: read.run(workday([])),
+        lambda: read.what_if(does("D", 30, "nap")),
+    ):
+        with pytest.raises(Refused, match=f"asks its {missing}; recover it with {missing}=") as refused:
+            go_on()
+        assert refused.value.details == {"reason": f"no {missing}"}
+    assert list(read.history()) == history
+    read.close()
+
+    again = LiveWorld.recover(tmp_path / "game", hook=hook, modifiers=modifiers)
+    assert again.advance_to(200)
+    again.close()
+
+
+@pytest.mark.req("ACT-USE-5")
+@pytest.mark.parametrize("given", [{"hook": hook, "modifiers": modifiers}, {}])
+def test_the_picture_of_a_recovered_world_has_what_was_before(tmp_path: Path, given: dict[str, Any]) -> None:
+    world = begun(tmp_path / "game")
+    picture = world.timeline("Game").svg
+    killed = as_a_crash_leaves_it(tmp_path / "game")
+
+    read = LiveWorld.recover(killed, **given)
+
+    assert read.timeline("Game").svg == picture
+    if given:
+        world.advance_to(200)
+        read.advance_to(200)
+        assert read.timeline("Game").svg == world.timeline("Game").svg
+    read.close()
+    world.close()
+
+
+def test_a_journal_of_another_scheduler_is_not_a_world(tmp_path: Path) -> None:
+    begin_recording(Tally.create({"seed": 1}), {"seed": 1}, RealDisk(tmp_path / "tally")).close()
+
+    for _ in range(2):  # the folder is let go of
+        with pytest.raises(WrongJournal, match="a journal of the scheduler 'tally', not of 'actions'"):
+            LiveWorld.recover(tmp_path / "tally")
 
 
 def workday(heard: list[Any]) -> Process:

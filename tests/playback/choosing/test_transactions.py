@@ -442,6 +442,35 @@ def test_what_the_history_holds_no_more_can_still_be_banned() -> None:
     assert {item.id for item in mine.take(9)} == {2, 3}
 
 
+def test_new_artwork_is_banned_whose_last_showing_lies_in_the_lookahead() -> None:
+    programme = Programme((ids("a", *range(1, 9)),), Settings(lookahead=40, history=1), seed=1)
+    programme.nae_insert(Record(900, 1))
+    # Its five selections are made, so it has left the pool; the first was shown, and the history holds it no more.
+    shown_before = next(item for item in iter(programme.next, None) if item.id == 900)
+    programme.next()
+    assert programme.generator.pool == new_artwork.EMPTY
+    assert 900 in shown(list(programme.lookahead))
+
+    programme.ban(shown_before)
+
+    assert 900 not in shown(list(programme.lookahead))
+    with pytest.raises(NotShown, match="New artwork 900 is neither held nor waiting"):
+        programme.ban(shown_before)
+
+
+def test_what_was_shown_before_a_restart_can_be_banned_after_it() -> None:
+    channels = [ids("a", *range(1, 9))]
+    before = Programme(channels, Settings(lookahead=1, history=200), seed=1)
+    before.nae_insert(Record(900, 1))
+    *_, last = [item for item in before.take(150) if item.id == 900]
+    assert before.generator.pool == new_artwork.EMPTY
+
+    after = saving.load(saving.save(before), lambda _: channels[0].shelf)
+    after.ban(last)
+
+    assert after.epoch_id == 0
+
+
 @pytest.mark.parametrize("field", ["manual_weights", "total_count", "recent_count"])
 def test_a_weight_of_a_channel_that_does_not_exist_is_refused_with_the_nearest_name(field: str) -> None:
     wrong = msgspec.convert({"mode": "MaE", field: {"see": 3}}, Exposure)

@@ -8,6 +8,7 @@ import pytest
 from pendula.playback import saving
 from pendula.playback.choosing.programme import Programme
 from pendula.playback.choosing.records import MemoryShelf
+from pendula.playback.choosing.snapshot import Channel
 from pendula.playback.explain import why
 from pendula.playback.invariants import broken_invariants
 from pendula.playback.model import (
@@ -26,7 +27,9 @@ from pendula.playback.model import (
     TooManyWishes,
     UnknownChannel,
 )
+from tests.playback.oracle import Fault
 from tests.playback.shelves import ids, manual, shown
+from tests.playback.worlds import RoughShelf
 
 PICKS = [Pick(), Pick(PickMode.RANDOM, 4)]
 THREE = (ids("a", *range(1, 9)), ids("b", *range(11, 19)), ids("c", *range(21, 29)))
@@ -153,6 +156,22 @@ def test_a_channel_goes_on_where_it_was_with_its_credit_and_its_cursor() -> None
 
 
 @pytest.mark.req("PLAY-USE-2")
+def test_a_pause_comes_out_the_same_however_much_was_made_ahead_of_it() -> None:
+    # Steps that meet the unreadable channel are spent, and belong to the item that follows them.
+    channels = (*THREE[:2], Channel("broken", RoughShelf([Fault.UNREADABLE])), THREE[2])
+    exposure = manual(a=1, b=1, broken=6, c=6)
+    for before in range(1, 30):
+        items = []
+        for lookahead in (1, 2, 8):
+            chosen = Settings(exposure, lookahead=lookahead)
+            programme = Programme(channels, chosen, seed=1)
+            programme.take(before)
+            programme.pause("c")
+            items.append(shown(programme.take(40)))
+        assert items[1:] == [items[0], items[0]], before
+
+
+@pytest.mark.req("PLAY-USE-2")
 def test_the_share_goes_to_the_others_in_proportion_also_by_size() -> None:
     exposure = Exposure(Mode.PRE, total_count={"a": 9000, "b": 800, "c": 150}, recent_count={"a": 10, "b": 30, "c": 60})
     programme = Programme(THREE, Settings(exposure), seed=1)
@@ -214,6 +233,7 @@ def test_to_rest_twice_changes_nothing_and_nobody_rests_who_is_not_followed() ->
     assert saving.save(programme) == before
 
 
+@pytest.mark.req("PLAY-USE-2")
 def test_new_artwork_that_was_chosen_already_stays_when_a_channel_rests() -> None:
     programme = Programme(THREE, Settings(lookahead=8, nae=Nae(cap=4)), seed=1)
     for id in (900, 901, 902, 903):
@@ -282,6 +302,35 @@ def test_a_ban_with_a_time_is_over_when_the_time_is() -> None:
     assert list(programme.bans) == [1]
 
 
+@pytest.mark.req("PLAY-NAE-6")
+@pytest.mark.req("PLAY-USE-2")
+def test_new_artwork_that_is_on_does_not_come_again_first_when_a_channel_is_paused() -> None:
+    for seed in range(60):
+        programme = Programme(THREE, Settings(lookahead=8), seed=seed)
+        programme.nae_insert(Record(900, 1))
+        next(item for item in iter(programme.next, None) if item.id == 900)
+
+        programme.pause("a")
+
+        items = [programme.now(), *programme.take(20)]
+        assert all(left and right and left.id != right.id for left, right in pairwise(items)), seed
+
+
+@pytest.mark.req("PLAY-USE-3")
+@pytest.mark.parametrize(("id", "on"), [(1, 2), (2, 1), (3, 2), (4, 2)])
+def test_a_ban_leaves_the_place_in_the_history_where_it_was(id: int, on: int) -> None:
+    programme = Programme((ids("a", *range(1, 9)),), Settings(lookahead=2), seed=1)
+    programme.take(4)
+    assert shown([programme.prev(), programme.prev()]) == [3, 2]
+
+    programme.ban_artwork(id)
+
+    assert shown([programme.now()]) == [on]
+    later = [there for there in (3, 4, 5, 6) if there != id]
+    assert shown(programme.take(3)) == later[:3]
+
+
+@pytest.mark.req("PLAY-USE-3")
 def test_what_was_gone_back_to_can_be_banned_and_one_goes_on_from_there() -> None:
     programme = Programme((ids("a", *range(1, 9)),), Settings(lookahead=2), seed=1)
     programme.take(4)

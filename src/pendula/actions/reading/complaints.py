@@ -1,7 +1,9 @@
 """What the readers of the engine say about a value, noted at its place in the file, one complaint after the other."""
 
 from collections.abc import Callable, Mapping
+from itertools import takewhile
 from re import compile as regex
+from types import EllipsisType
 from typing import Any, TypeAlias
 
 import msgspec
@@ -11,7 +13,7 @@ from pendula.actions.rules.names import known_names
 from pendula.documents import Cursor, Path
 from pendula.documents.places import Step
 from pendula.kernel.canonical import Json
-from pendula.kernel.wording import worded
+from pendula.kernel.wording import split_place, worded
 
 # What stands for a required value that was refused, so that the rest of its object is read too.
 STAND_INS: Mapping[str, Json] = {
@@ -31,9 +33,7 @@ STAND_INS: Mapping[str, Json] = {
 
 NO_CODES: Mapping[Step, str] = {}
 
-_INNER = regex(r"(?s)(.*) - at `\$(.*)`")
-_STEP = regex(r"\.([^.\[]+)|\[(\d+)\]|\[\.\.\.\]")
-_FIELD = regex(r"(?:required|unknown) field `(.+)`")
+_FIELD = regex(r"(?s)Object (?:missing required|contains unknown) field `(.+)`\Z")
 
 
 class Complaint(Struct, frozen=True):
@@ -67,9 +67,9 @@ def note_all(at: Cursor, judge: Judge, skip: int = 0, codes: Mapping[Step, str] 
     found: list[Path] = []
     replaced: set[object] = set()
     while (complaint := judge(raw)) is not None:
-        message, inner = taken_apart(complaint.message)
+        message, inner = taken_apart(complaint.message, raw)
         inner = inner[skip:]
-        named = _FIELD.search(message) if not inner else None
+        named = _FIELD.search(message) if not inner and message.endswith("`") else None
         field = named[1] if named else inner[0] if inner else None
         if field in replaced:
             break
@@ -95,17 +95,10 @@ def below(at: Cursor, steps: Path) -> Cursor:
     return at
 
 
-def taken_apart(message: str) -> tuple[str, Path]:
+def taken_apart(message: str, value: Json) -> tuple[str, Path]:
     """A reader's message without its path, and the path; it ends before a member whose name readers do not tell."""
-    match = _INNER.fullmatch(message)
-    if match is None:
-        return message, ()
-    steps: list[str | int] = []
-    for step in _STEP.finditer(match[2]):
-        if step[0] == "[...]":
-            break
-        steps.append(step[1] or int(step[2]))
-    return match[1], tuple(steps)
+    what, steps = split_place(message, value)
+    return what, tuple(takewhile(lambda step: not isinstance(step, EllipsisType), steps))  # type: ignore[arg-type]
 
 
 def known(at: Cursor, kind: type[Struct]) -> None:

@@ -40,14 +40,17 @@ def with_user_code(config: Mapping[str, Any], hook: Hook | None, modifiers: Modi
     return {**config, "options": options}
 
 
-def refuse_if_nobody_answers(engine: World, hook: Hook | None, modifiers: Modifiers | None) -> None:
+def missing_user_code(engine: World, hook: Hook | None, modifiers: Modifiers | None) -> Refused | None:
+    """Why a world cannot go on without the user code that it asks; None where all of it is there."""
     options = engine.current.setting.options
-    for wanted, given, name in (
+    for asked, given, name in (
         (options.follow_ups, hook, "hook"),
         (options.ask_modifiers, modifiers, "modifiers"),
     ):
-        if wanted and given is None:
-            raise Refused(f"The journal was written by a world with {name}; give {name} again", reason=f"no {name}")
+        if asked and given is None:
+            message = f"This world can only be read: to go on it asks its {name}; recover it with {name}=..."
+            return Refused(message, reason=f"no {name}")
+    return None
 
 
 def disk_at(place: Disk | str | PathLike[str]) -> Disk:

@@ -37,8 +37,8 @@ from pendula.actions.runs.entrance import (
     WorldUnusable,
     disk_at,
     let_go,
+    missing_user_code,
     opened_at,
-    refuse_if_nobody_answers,
     whole,
     with_user_code,
 )
@@ -100,8 +100,9 @@ class LiveWorld:
         modifiers: Modifiers | None = None,
         processes: Mapping[str, Process] | None = None,
     ) -> Self:
-        """The world as its journal left it, to go on with. Whoever was asked before has to be there again: `hook`,
-        `modifiers`, and fresh generators under the names of the `processes`, which do again what they did."""
+        """The world as its journal left it. To go on it needs the user code that it asked before: `hook`, `modifiers`,
+        and fresh generators under the names of the `processes`, which do again what they did. Without its `hook` or
+        `modifiers` it can be read, and refuses commands. Raises `WrongJournal` for that of another scheduler."""
         user_code = UserCode(hook, modifiers)
         disk = disk_at(journal)
         opened = opened_at(disk)
@@ -109,7 +110,6 @@ class LiveWorld:
             driver: Driver[Command, Event] = Driver.recover(opened, lambda _: World, outside=user_code)
             engine = driver.engine
             assert isinstance(engine, World)
-            refuse_if_nobody_answers(engine, hook, modifiers)
             begun = processes_in(opened) if processes else set()
             found = {name: one for name, one in (processes or {}).items() if name in begun}
             if found:
@@ -121,6 +121,8 @@ class LiveWorld:
         config = opened.header.config
         assert isinstance(config, Mapping)
         world._set_up(config, user_code, engine, driver, disk)
+        world._recent = None
+        world._read_only = missing_user_code(engine, hook, modifiers)
         for name, process in (processes or {}).items():
             if name not in found:  # the crash came before its first step
                 world.run(process, name)
@@ -141,8 +143,10 @@ class LiveWorld:
         self._observers = Observers()
         self._busy = False
         self._unusable: WorldUnusable | None = None
+        self._read_only: Refused | None = None
         self._untold: list[Event] = []
-        self._recent: deque[Event] = deque(maxlen=MOST_DRAWN)
+        # What a picture shows; None in a recovered world before its first picture, so that recovering stays quick.
+        self._recent: deque[Event] | None = deque(maxlen=MOST_DRAWN)
 
     # What there is to see
 
@@ -196,7 +200,7 @@ class LiveWorld:
 
     def what_if(self, step: Step, *, until: int | None = None) -> Estimate:
         """When a wish would start, without doing it, as far as it can be known now."""
-        self._refuse_if_unusable()
+        self._refuse_if_it_cannot_go_on()
         if not isinstance(step, Mapping | Instance):
             raise Refused(f"A wish is an object or an Instance, not {shown(step)}", reason="no wish")
         wish = self._timed(step)
@@ -209,8 +213,9 @@ class LiveWorld:
 
     def timeline(self, title: str = "") -> Timeline:
         """A picture of what happened lately, up to 20 000 events; a notebook shows it by itself."""
-        world = self.engine.current
-        return Timeline.of(world, tuple(self._recent), title)
+        if self._recent is None:
+            self._recent = deque(self.history(), maxlen=MOST_DRAWN)
+        return Timeline.of(self.engine.current, tuple(self._recent), title)
 
     def history(self) -> Iterator[Event]:
         """All that the journal has, from the header of its first epoch on; for logs that lost track."""
@@ -296,7 +301,7 @@ class LiveWorld:
         key = name or f"process-{len(self._user_code.processes)}"
         if key in self._user_code.processes:
             raise Refused(f"There is a process {key!r} already", reason="name in use")
-        self._refuse_if_unusable()
+        self._refuse_if_it_cannot_go_on()
         number = 0
         while f"{key}-{number}" in self.engine.current.used_ids:
             number += 1  # a process of that name was there before the world was found again
@@ -354,7 +359,7 @@ class LiveWorld:
     # The one way into the engine
 
     def _apply(self, command: Command) -> Outcome[Event]:
-        self._refuse_if_unusable()
+        self._refuse_if_it_cannot_go_on()
         self._busy, self._user_code.moved = True, False
         try:
             outcome = self._carried_out(command)
@@ -365,7 +370,8 @@ class LiveWorld:
             self._busy = False
         if outcome.refusal is not None:
             raise Refused(outcome.refusal.message, reason=outcome.refusal.code)
-        self._recent.extend(outcome.events)
+        if self._recent is not None:
+            self._recent.extend(outcome.events)
         self._observers.show(outcome.events)
         return outcome
 
@@ -392,6 +398,11 @@ class LiveWorld:
 
     def _driver_minute(self) -> int:
         return self.engine.now()
+
+    def _refuse_if_it_cannot_go_on(self) -> None:
+        self._refuse_if_unusable()
+        if self._read_only is not None:
+            raise self._read_only
 
     def _refuse_if_unusable(self) -> None:
         if self._unusable is not None:

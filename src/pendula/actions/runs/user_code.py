@@ -21,6 +21,8 @@ STEPS_MOST = 100_000  # in one answer of a hook
 # A process yields what somebody is to do next, or what it waits for, and is sent how that went.
 Step: TypeAlias = Instance | Mapping[str, Json]
 Process: TypeAlias = Generator[Step, Mapping[str, Json], None]
+# A hook is asked `{action_id, actor, verb, params, process, outcome: {ended, t}}`, modifiers `{action_id, actor, verb,
+# params, t}`; `t` is the minute of the question.
 Hook: TypeAlias = Callable[[Mapping[str, Json]], Iterable[Step] | None]
 Modifiers: TypeAlias = Callable[[Mapping[str, Json]], Mapping[str, Json] | None]
 

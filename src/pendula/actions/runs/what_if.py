@@ -11,6 +11,7 @@ from msgspec import Struct
 from pendula.actions.engine import World
 from pendula.actions.events import Advance, Event, Rejection, Start, Submit
 from pendula.actions.runs.user_code import UserCode
+from pendula.kernel.cancellation import check
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Reason
 
@@ -48,6 +49,7 @@ def what_if(copy: World, wish: Any, action_id: str, until: int | None) -> Estima
         due = copy.next_due()
         if due is None or due > latest:
             return Estimate(action_id, why=copy.why({"action": action_id}))
+        check()
         found = _found(copy, copy.apply(Advance(due)).events, action_id)
     return found
 

@@ -179,7 +179,9 @@ class Refresher:
         self._plan = Plan(seed=seed, every_ms=every_ms)
         self._clock = clock
         self._wait = wait
-        self._wakeup = threading.Condition()
+        # Entered by itself: an interrupt in the Python code of `Condition.__enter__` would leave it held.
+        self._lock = threading.RLock()
+        self._wakeup = threading.Condition(self._lock)
         self._threads: list[threading.Thread] = []
         self._stopping = False
         self._told: deque[Diagnostic] = deque(maxlen=DIAGNOSTICS_KEPT)
@@ -187,29 +189,29 @@ class Refresher:
 
     def add(self, channel: str, feed: Feed) -> None:
         """Keep a channel fresh; raises `ChannelTaken` and `InvalidParameter`."""
-        with self._wakeup:
+        with self._lock:
             self._plan.add(channel, feed, self._clock())
             self._wakeup.notify_all()
 
     def remove(self, channel: str) -> None:
         """Leave a channel alone; a refresh under way is not told any more. Raises `UnknownChannel`."""
-        with self._wakeup:
+        with self._lock:
             self._plan.remove(channel)
 
     def request(self, channel: str) -> None:
         """Refresh a channel soon: its cache is missing, corrupt or unreadable. Raises `UnknownChannel`."""
-        with self._wakeup:
+        with self._lock:
             self._plan.request(channel, self._clock())
             self._wakeup.notify_all()
 
     def wake(self) -> None:
         """Look at the clock again."""
-        with self._wakeup:
+        with self._lock:
             self._wakeup.notify_all()
 
     def start(self) -> None:
         """Begin to work in the background; a second start does nothing."""
-        with self._wakeup:
+        with self._lock:
             if self._threads:
                 return
             self._stopping = False
@@ -222,7 +224,7 @@ class Refresher:
 
     def stop(self) -> None:
         """Begin nothing more and wait for what is under way, ten seconds at most: a folder may be far away."""
-        with self._wakeup:
+        with self._lock:
             self._stopping = True
             self._wakeup.notify_all()
             threads, self._threads = self._threads, []
@@ -240,12 +242,12 @@ class Refresher:
 
     def diagnostics(self) -> list[Diagnostic]:
         """The last 64 things that went wrong."""
-        with self._wakeup:
+        with self._lock:
             return list(self._told)
 
     def stats(self) -> dict[str, int]:
         """How many refreshes came through, how many of them wrote, how many failed."""
-        with self._wakeup:
+        with self._lock:
             return dict(self._counts)
 
     def _work(self) -> None:
@@ -253,7 +255,7 @@ class Refresher:
             self._carry_out(turn)
 
     def _next(self) -> Turn | None:
-        with self._wakeup:
+        with self._lock:
             while not self._stopping:
                 now_ms = self._clock()
                 turn = self._plan.begin(now_ms)
@@ -263,7 +265,7 @@ class Refresher:
             return None
 
     def _begin(self) -> Turn | None:
-        with self._wakeup:
+        with self._lock:
             return self._plan.begin(self._clock())
 
     def _carry_out(self, turn: Turn) -> None:
@@ -287,7 +289,7 @@ class Refresher:
         shelf = open_cache(feed.path, turn.channel)
         if not isinstance(shelf, CacheShelf):
             raise CacheUnreachable(shelf.sentence, file=feed.path.name)
-        with self._wakeup:
+        with self._lock:
             wanted, now_ms = self._plan.holds(turn), self._clock()
         if wanted:
             self._on_refreshed(turn.channel, shelf, page)
@@ -295,7 +297,7 @@ class Refresher:
 
     def _failed(self, turn: Turn, failure: Diagnostic) -> None:
         told = [failure]
-        with self._wakeup:
+        with self._lock:
             wanted = self._plan.holds(turn)
         try:
             if self._on_failed is not None and wanted:
@@ -306,7 +308,7 @@ class Refresher:
         self._end(turn, self._clock(), None, tuple(told))
 
     def _end(self, turn: Turn, now_ms: int, done: Refreshed | None, told: tuple[Diagnostic, ...]) -> None:
-        with self._wakeup:
+        with self._lock:
             self._told.extend(told)
             self._counts["refreshes"] += done is not None
             self._counts["writes"] += done is not None and done.written

@@ -17,7 +17,7 @@ from pendula.playback.choosing.guard import unreadable
 from pendula.playback.choosing.records import PastShelf, Shelf, pack, sound
 from pendula.playback.choosing.snapshot import Channel, Snapshot, check_id, check_names, index_of
 from pendula.playback.choosing.swrr import RoundRobin
-from pendula.playback.choosing.wishes import Wishes, place_of
+from pendula.playback.choosing.wishes import Wishes, is_same, place_of
 from pendula.playback.model import (
     CHANNELS_MOST,
     MASK_64,
@@ -330,8 +330,13 @@ class Programme(Wishes):
         return tuple(dict.fromkeys((*self._unreadable, *found)))
 
     def _place_of(self, item: Item) -> int | None:
-        held = isinstance(item, Item) and (item in self.lookahead or item in self.history)
-        waiting = held or new_artwork.holds(self.generator.pool, getattr(item, "id", -1))
+        held = waiting = False
+        if isinstance(item, Item):
+            # Not by the whole item: after a restore its trace may lack the records of the pool it saw.
+            held = any(is_same(item, there) for there in (*self.lookahead, *self.history))
+            # Also artwork that comes up for the last time has left the pool and lies in the lookahead.
+            coming = any(there.channel is None and there.id == item.id for there in self.lookahead)
+            waiting = held or coming or new_artwork.holds(self.generator.pool, item.id)
         return place_of(item, self.snapshot, self.epoch_id, held=held, waiting=waiting)
 
     def _set_channel(self, draft: Snapshot, index: int, channel: Channel) -> None:

@@ -261,6 +261,17 @@ class Wishes:
         self.generator.diagnostics.clear()
 
 
+def is_same(item: Item, other: Item) -> bool:
+    """Whether both are the same item of one epoch, with the same record; pinned ones are all numbered 0."""
+    return (item.epoch_id, item.ordinal, item.channel, item.at, item.raw) == (
+        other.epoch_id,
+        other.ordinal,
+        other.channel,
+        other.at,
+        other.raw,
+    )
+
+
 def place_of(item: Item, snapshot: Snapshot, epoch_id: int, *, held: bool, waiting: bool) -> int | None:
     """The place on its shelf of an item of this epoch, None for one of no channel; raises `NotShown` for any other.
 
