@@ -27,15 +27,20 @@ def opened(watched: Watched, demo: str, world: str = "town") -> Page:
     return page
 
 
-@pytest.fixture
-def workshop(demo: str, watched: Watched) -> Page:
+def world_at_work(watched: Watched, demo: str, name: str) -> Page:
     """The page of a world at 08:10: A1 runs, A2 waits for it."""
     ask = watched.page.request
-    made = ask.post(f"{demo}/api/v1/actions?name=workshop", data=WORKSHOP)
+    made = ask.post(f"{demo}/api/v1/actions?name={name}", data=WORKSHOP)
     assert made.status in (201, 409)
     if made.status == 201:
-        assert ask.post(f"{demo}/api/v1/actions/workshop/advance", data={"to": 490}).ok
-    return opened(watched, demo, "workshop")
+        assert ask.post(f"{demo}/api/v1/actions/{name}/advance", data={"to": 490}).ok
+    return opened(watched, demo, name)
+
+
+@pytest.fixture
+def workshop(demo: str, watched: Watched) -> Page:
+    """A world in which no test lets time pass."""
+    return world_at_work(watched, demo, "workshop")
 
 
 def test_the_town_lives_before_the_eyes(demo: str, watched: Watched) -> None:
@@ -73,6 +78,54 @@ def test_what_came_before_marks_trouble(workshop: Page) -> None:
 
     expect(rows).to_have_count(1)
     expect(rows).to_contain_text("UnknownVerb")
+
+
+def send(page: Page, command: str, **fields: str) -> None:
+    choice = page.get_by_test_id("command-choice")
+    choice.get_by_label("Command", exact=True).select_option(command)
+    for name, value in fields.items():
+        choice.get_by_test_id(f"field-{name}").fill(value)
+    choice.get_by_test_id("send-command").click()
+
+
+def test_a_command_shows_what_became_of_it(demo: str, watched: Watched) -> None:
+    workshop = world_at_work(watched, demo, "commanded")
+    panel = workshop.get_by_test_id("panel-command")
+
+    send(workshop, "Submit an action", id="no-time", t="")
+    expect(panel.get_by_test_id("refusal")).to_have_attribute("data-effect", "refused")
+    expect(panel.get_by_test_id("refusal")).to_contain_text("submitted_at")
+
+    send(workshop, "Submit an action", id="flight", verb="fly")
+    expect(panel.get_by_test_id("command-done")).to_contain_text("it takes effect when time advances")
+    assert workshop.request.post(f"{demo}/api/v1/actions/commanded/advance", data={"by": 1}).ok
+    expect(panel.get_by_test_id("refusal")).to_contain_text("Refused: ")
+    expect(panel.get_by_test_id("refusal")).to_contain_text("fly")
+
+    send(workshop, "Interrupt an action", target="A2", priority="900")
+    expect(panel.get_by_test_id("command-done")).to_contain_text("it takes effect when time advances")
+    assert workshop.request.post(f"{demo}/api/v1/actions/commanded/advance", data={"by": 1}).ok
+    expect(panel.get_by_test_id("refusal")).to_contain_text("No effect: A2 is not interrupted: it does not run.")
+    assert watched.errors == []
+
+
+def test_why_in_the_past_answers_about_the_past(demo: str, watched: Watched) -> None:
+    workshop = world_at_work(watched, demo, "asked")
+    waiting = workshop.get_by_test_id("panel-why")
+    question = waiting.get_by_label("Question")
+    expect(question.locator("option", has_text="Why A2 waits")).to_have_count(1)
+    then = workshop.request.get(f"{demo}/api/v1/actions/asked/now").json()["n"]
+    assert workshop.request.post(f"{demo}/api/v1/actions/asked/advance", data={"by": 60}).ok
+    waiting.get_by_label("Question").focus()
+    expect(question.locator("option", has_text="Why A2 runs")).to_have_count(1)
+
+    workshop.goto(f"{demo}/#/rooms/actions/asked?at={then}")
+    expect(workshop.get_by_test_id("past-banner")).to_be_visible()
+    question.select_option("Why A2 waits")
+    waiting.get_by_test_id("ask-why").click()
+
+    expect(waiting.get_by_test_id("reason").first).to_contain_text("A2 waits for workshop, held by A1")
+    assert watched.errors == []
 
 
 def test_the_timeline_is_drawn_and_chosen_from_by_keyboard(workshop: Page, watched: Watched) -> None:

@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import Watched, there
+from tests.browser.conftest import Serve, Watched, there
 
 AROUND = ("anna", "bakery", "farm", "dmytro", "cafe")
 
@@ -157,6 +157,42 @@ def test_a_run_is_started_and_steered_with_its_buttons(five: Page, watched: Watc
     expect(five.get_by_test_id("pay")).to_be_disabled()
     five.get_by_test_id("run-restart").click()
     expect(state).to_contain_text("running")
+    assert watched.errors == []
+
+
+def test_starting_a_run_says_that_the_demonstration_stops_and_leaves_it_in_the_list(
+    serve: Serve, watched: Watched
+) -> None:
+    page = opened(watched, serve("--demo"))
+    demonstration = page.get_by_test_id("run-controls")
+    expect(demonstration).to_have_attribute("data-state", "running")
+    run_id = page.evaluate("fetch('/api/v1/simulator/runs/active').then(r => r.json()).then(r => r.run_id)")
+    page.get_by_test_id("start-run").locator("summary").click()
+    expect(page.get_by_test_id("demo-makes-way")).to_contain_text("This stops the run of the demonstration")
+
+    page.get_by_test_id("scenario").select_option("ring-of-five")
+    page.get_by_test_id("start").click()
+
+    expect(page.get_by_test_id("run-picker")).not_to_have_value(run_id)
+    page.get_by_test_id("run-picker").select_option(run_id)
+    expect(page.get_by_test_id("run-state")).to_contain_text("stopped")
+    expect(page.get_by_test_id("run-stopped")).to_contain_text("the demonstration makes way for another run")
+    expect(page.get_by_test_id("panel-network")).to_contain_text("100 participants")
+    assert watched.errors == []
+
+
+def test_what_happened_in_a_run_is_there_after_a_reload(five: Page, watched: Watched) -> None:
+    told = "Anna → Bakery 4.00, by hand"
+    pay(five, "anna", "bakery", "4")
+    expect(five.get_by_test_id("happened")).to_contain_text(told)
+
+    five.reload()
+    expect(five.get_by_test_id("happened")).to_contain_text(told)
+    five.get_by_test_id("run-stop").click()
+    expect(five.get_by_test_id("run-state")).to_contain_text("stopped")
+    five.reload()
+
+    expect(five.get_by_test_id("happened")).to_contain_text(told)
     assert watched.errors == []
 
 

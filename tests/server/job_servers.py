@@ -20,7 +20,7 @@ BEFORE = parse_utc("2026-02-20T09:12:44.120331Z")
 DUE = "2026-02-21T00:00:00Z"
 JOB = {"object_type": "cognition", "object_id": "cg_123", "action": "revalidate", "run_at": DUE}
 # Nothing here asks whether a flush reached the disk; those tests that do say so.
-QUICK = Policy(durability=Durability.NORMAL)
+QUICK = Policy(max_clock_step_sec=86_400, durability=Durability.NORMAL)
 
 
 class Standing:

@@ -55,7 +55,7 @@ def test_what_can_be_set_is_what_the_server_reads() -> None:
     constants = {name: limit for name, limit in vars(limits).items() if isinstance(limit, Limit)}
     source = "".join(file.read_text(encoding="utf-8") for file in Path(pendula.__file__).parent.rglob("*.py"))
     asked = {
-        constants[name].name for name in re.findall(r"\.allowed\((?:limits\.)?([A-Z_]+)\)", source) if name in constants
+        constants[name].name for name in re.findall(r"\ballowed\((?:limits\.)?([A-Z_]+)\)", source) if name in constants
     }
 
     assert asked == {limit.name for limit in SETTABLE}

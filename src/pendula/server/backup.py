@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
+from pendula.jobs.store.file.copies import copy_database, mark_copy
 from pendula.kernel.disk import RealDisk
 from pendula.kernel.errors import InputRefused, WorldBroken
 from pendula.kernel.journal import FileJournal
@@ -164,8 +165,8 @@ def _copy_database(file: Path, copy: Path) -> None:
     address = f"file:{quote(os.fsencode(file))}?mode=ro"
     os.close(os.open(copy, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     with closing(sqlite3.connect(address, uri=True, timeout=30)) as original, closing(sqlite3.connect(copy)) as made:
-        # In one go: in parts it would begin again with every write of the server.
-        original.backup(made)
+        copy_database(original, made)
+        mark_copy(made)
 
 
 def _copy_journal(folder: Path, copy: Path) -> None:

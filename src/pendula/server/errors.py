@@ -4,7 +4,7 @@ InputRefused
 ├── InvalidSettings, UnsafeBinding, InvalidToken    before the server starts
 └── HttpRefused                                     one request; the others go on
 WorldBroken
-└── DataLocked, DataUnusable, PortTaken, HostUnusable, TlsUnusable, TokensUnreadable, EngineUnavailable, WrongJournal
+└── DataLocked, DataUnusable, PortTaken, HostUnusable, TlsUnusable, TokensUnreadable, EngineUnavailable
 """
 
 from collections.abc import Mapping
@@ -66,12 +66,6 @@ class EngineUnavailable(WorldBroken):
     """The engine is starting, or could not be opened."""
 
     code = "engine_unavailable"
-
-
-class WrongJournal(WorldBroken):
-    """The journal in an engine's place belongs to another room."""
-
-    code = "wrong_journal"
 
 
 class HttpRefused(InputRefused):
@@ -174,6 +168,13 @@ class BodiesBusy(HttpRefused):
     code = "bodies_busy"
     status = 503
     retry_after = RETRY_AFTER_SECONDS
+
+
+class ReadTooLong(HttpRefused):
+    """A replay, a what-if or a long read took more than `read_seconds`, and was given up."""
+
+    code = "read_too_long"
+    status = 503
 
 
 class PastBusy(HttpRefused):

@@ -4,6 +4,7 @@ Tokens are cut out wherever they turn up, also in messages of libraries and in t
 logged at all. What would be a command to a terminal is escaped: paths and errors are the words of others.
 """
 
+import json
 import logging
 import sys
 from collections.abc import Mapping, MutableMapping
@@ -75,9 +76,7 @@ def configure(form: LogFormat, level: LogLevel, out: IO[str] | None = None) -> N
     last: list[Processor] = [
         structlog.stdlib.ProcessorFormatter.remove_processors_meta,
         without_secrets,
-        # JSON escapes what it holds by itself.
-        *([] if form is LogFormat.JSON else [without_commands]),
-        _renderer(form, stream),
+        *([_render_json] if form is LogFormat.JSON else [without_commands, _console(stream)]),
     ]
     handler = logging.StreamHandler(stream)
     handler.setFormatter(structlog.stdlib.ProcessorFormatter(foreign_pre_chain=before, processors=last))
@@ -92,7 +91,17 @@ def configure(form: LogFormat, level: LogLevel, out: IO[str] | None = None) -> N
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
 
 
-def _renderer(form: LogFormat, stream: IO[str]) -> Processor:
-    if form is LogFormat.JSON:
-        return structlog.processors.JSONRenderer(ensure_ascii=False, sort_keys=True)
+def _console(stream: IO[str]) -> Processor:
     return structlog.dev.ConsoleRenderer(colors=stream.isatty(), exception_formatter=structlog.dev.plain_traceback)
+
+
+_as_json = structlog.processors.JSONRenderer(ensure_ascii=False, sort_keys=True)
+
+
+def _render_json(logger: Any, method: str, event: EventDict) -> str:
+    """One line of JSON. JSON itself escapes only what is below U+0020; U+009B, U+202E and U+2028 are commands too."""
+    line = str(_as_json(logger, method, event))
+    if line.isprintable():
+        return line
+    # Outside of its texts JSON has printable characters only, so every other one may be written as an escape.
+    return "".join(char if char.isprintable() else json.dumps(char)[1:-1] for char in line)

@@ -58,11 +58,12 @@ class Health(Struct, frozen=True):
 
 
 class Check(Struct, frozen=True):
-    """`reason` is the code of what is wrong."""
+    """`reason` is the code of what is wrong, `note` what should be looked at though all is well."""
 
     name: str
     ok: bool
     reason: str | None
+    note: str | None = None
 
 
 class ClockState(Struct, frozen=True):
@@ -87,7 +88,8 @@ class Readiness(Struct, frozen=True):
             name = check.name.partition("/")[0]
             worst = rooms.get(name)
             if worst is None or worst.ok:
-                rooms[name] = Check(name, check.ok, check.reason)
+                note = check.note if worst is None or worst.note is None else worst.note
+                rooms[name] = Check(name, check.ok, check.reason, note)
         return Readiness(self.status, list(rooms.values()), self.clock)
 
 
@@ -169,12 +171,38 @@ class IncidentView(Struct, frozen=True):
     incident: Incident | None
 
 
+class Effect(StrEnum):
+    """What became of a command: it took effect, waits for its time, was refused as a whole, or changed nothing."""
+
+    DONE = "done"
+    ACCEPTED = "accepted"
+    REFUSED = "refused"
+    NONE = "none"
+
+
+class Complaint(Struct, frozen=True):
+    """Why a part of a command was refused."""
+
+    code: str
+    message: str
+
+
+class Became(Struct, frozen=True):
+    """What became of a command that was applied; `complaints` are about the parts of it that were refused."""
+
+    effect: Effect
+    complaints: list[Complaint] = []
+
+
 class CommandResult(Struct, frozen=True):
-    """What a command did; one that was refused is answered with 409 and the refusal as the error."""
+    """What a command did. One that the engine refuses is answered with 409 and the refusal as the error; `effect` is
+    `refused` where it was applied and none of what it asked for was taken."""
 
     n: int
     events: list[Raw]
     answer: Json
+    effect: Effect
+    complaints: list[Complaint]
     refusal: None = None
 
 

@@ -155,6 +155,18 @@ def test_a_torn_tail_is_reported_and_left_alone(journal: Path, pendula: Pendula)
     assert said["cut_tail_bytes"] == 4
     assert said["verified"] is True
     assert contents(journal) == before
+    assert said["tail"].startswith("Journal: 00000000.journal ends in the middle of record")
+
+
+def test_a_flipped_byte_in_the_last_record_is_reported(journal: Path, pendula: Pendula) -> None:
+    segment = journal / "00000000.journal"
+    whole = segment.read_bytes()
+    segment.write_bytes(whole[:-3] + bytes([whole[-3] ^ 1]) + whole[-2:])
+
+    said = document(pendula("replay", journal, "--json"))
+
+    assert "has all its bytes and a checksum that does not hold" in said["tail"]
+    assert "If it was acknowledged, it was damaged since" in pendula("replay", journal).out.replace("\n", " ")
 
 
 def test_a_corrupt_journal_is_a_broken_world(journal: Path, pendula: Pendula) -> None:

@@ -9,7 +9,7 @@ import httpx
 import msgspec
 import pytest
 
-from pendula.kernel.disk import Disk
+from pendula.kernel.disk import Disk, replace
 from pendula.server.hosting.engine_host import real_disk
 from pendula.server.rooms.tally import ROOM
 from pendula.server.settings import Settings
@@ -259,6 +259,25 @@ async def test_the_journal_of_another_room_is_not_taken_over(settings: Settings)
         pass
     async with running(settings, [msgspec.structs.replace(TALLY, engine=Other)]) as app, client_of(app) as client:
         assert await readiness(client) == (503, {"tokens": None, "tally/main": "wrong_journal"})
+
+
+async def test_a_damaged_end_of_a_journal_is_reported_by_readiness(settings: Settings) -> None:
+    disk = FaultyDisk()
+    async with running(settings, [TWO], disk=main_on(disk)) as app, client_of(app) as client:
+        await add(client)
+        # As after a kill, before a snapshot ends the journal.
+        left = disk.after_crash(1)
+    name = "00000000.journal"
+    whole = left.read(name)
+    replace(left, name, whole[:-3] + bytes([whole[-3] ^ 1]) + whole[-2:])
+
+    async with running(settings, [TWO], disk=main_on(left)) as app, client_of(app) as client:
+        response = await client.get("/readyz")
+
+    checks = {check["name"]: check for check in response.json()["checks"]}
+    assert (response.status_code, checks["tally/main"]["reason"]) == (200, None)
+    assert "has all its bytes and a checksum that does not hold" in checks["tally/main"]["note"]
+    assert checks["tally/other"]["note"] is None
 
 
 async def test_a_past_that_is_pruned_while_it_is_read_is_read_again(

@@ -2,17 +2,28 @@
 
 import asyncio
 import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
 
+import httpx
 import msgspec
 import pytest
+from starlette.requests import ClientDisconnect
+from starlette.types import Message
 
+from pendula.kernel.cancellation import Cancellation, GivenUp, cancellable, check
+from pendula.kernel.driver import engine_at
 from pendula.kernel.journal import RecordsPruned
-from pendula.server.errors import PastBusy
+from pendula.server.errors import PastBusy, ReadTooLong
+from pendula.server.hosting.looking_back import PastEngines
 from pendula.server.hosting.past import THREADS, Lane
+from pendula.server.security.identity import Asking, asking
 from pendula.server.settings import Settings
-from tests.server.living import BASE, client_of, code_of, running, supervisor_of
+from tests.server.living import BASE, LiveServer, client_of, code_of, running, supervisor_of
 
 pytestmark = pytest.mark.anyio
+
+A = TypeVar("A")
 
 
 class Gate(threading.Event):
@@ -94,3 +105,171 @@ async def test_a_look_at_what_was_pruned_meanwhile_is_taken_again() -> None:
 
     assert await lane.look(look) == "found"
     lane.close()
+
+
+# Time limits, callers who leave, and callers who ask much
+
+
+class Connection:
+    """The request of one caller, as far as a lane knows it."""
+
+    def __init__(self, caller: str) -> None:
+        self._left = asyncio.Event()
+        self._asking = Asking(caller, self._receive)
+
+    def leave(self) -> None:
+        self._left.set()
+
+    async def look(self, lane: Lane, read: Callable[[], A]) -> A:
+        asking.set(self._asking)
+        return await lane.look(read)
+
+    async def _receive(self) -> Message:
+        await self._left.wait()
+        return {"type": "http.disconnect"}
+
+
+class Steps:
+    """Work in steps without an end; `begun` is set with the first, `ended` when it is given up."""
+
+    def __init__(self) -> None:
+        self.begun, self.ended = threading.Event(), threading.Event()
+
+    def __call__(self) -> None:
+        try:
+            while True:
+                check()
+                self.begun.set()
+        finally:
+            self.ended.set()
+
+
+async def until_set(event: threading.Event) -> None:
+    async with asyncio.timeout(60):
+        while not event.is_set():
+            await asyncio.sleep(0.001)
+
+
+async def test_a_look_whose_caller_has_left_is_given_up() -> None:
+    lane, caller, work = Lane("test", threads=1), Connection("ann"), Steps()
+    looking = asyncio.create_task(caller.look(lane, work))
+    await until_set(work.begun)
+    caller.leave()
+
+    with pytest.raises(ClientDisconnect):
+        await looking
+    assert work.ended.is_set()
+    assert lane.inside == 0
+    assert await lane.look(lambda: "found") == "found"
+    lane.close()
+
+
+async def test_a_look_that_waits_is_not_begun_for_a_caller_who_has_left() -> None:
+    lane, ann, bob = Lane("test", threads=1), Connection("ann"), Connection("bob")
+    go_on = Gate()
+    begun: list[str] = []
+    busy = asyncio.create_task(ann.look(lane, go_on.wait))
+    with go_on:
+        while lane.inside < 1:
+            await asyncio.sleep(0)
+        waiting = asyncio.create_task(bob.look(lane, lambda: begun.append("bob")))
+        while lane.inside < 2:
+            await asyncio.sleep(0)
+        bob.leave()
+        await asyncio.sleep(0.01)
+    with pytest.raises(ClientDisconnect):
+        await waiting
+    assert await busy is True
+    lane.close()
+
+
+async def test_a_look_that_takes_too_long_is_given_up() -> None:
+    lane, work = Lane("test", threads=1, seconds=0.01), Steps()
+
+    with pytest.raises(ReadTooLong):
+        await Connection("ann").look(lane, work)
+    with pytest.raises(ReadTooLong):
+        await lane.look(work)
+
+    assert work.ended.is_set()
+    assert await lane.look(lambda: "found") == "found"
+    lane.close()
+
+
+async def test_one_caller_leaves_a_thread_and_places_to_others() -> None:
+    lane, go_on = Lane("test", most_waiting=30, most_of_one=5), Gate()
+    ann, bob = Connection("ann"), Connection("bob")
+    with go_on:
+        many = [asyncio.create_task(ann.look(lane, go_on.wait)) for _ in range(5)]
+        while lane.inside < 5:
+            await asyncio.sleep(0)
+        async with asyncio.timeout(60):
+            with pytest.raises(PastBusy) as busy:
+                await asyncio.create_task(ann.look(lane, go_on.wait))
+            found = await asyncio.create_task(bob.look(lane, lambda: "found"))
+
+    assert found == "found"
+    assert busy.value.details["limit"] == "past_reads_per_caller"
+    assert await asyncio.gather(*many) == [True] * 5
+    assert lane.inside == 0
+    lane.close()
+
+
+async def test_a_replay_that_was_given_up_goes_on_where_it_stopped(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with running(settings) as app, client_of(app) as client:
+        for _ in range(30):
+            await client.post(f"{BASE}/commands", json={"type": "add", "amount": 1})
+        host = supervisor_of(app).host("tally", "main")
+        last = host.driver.journal.durable_n
+        cancellation = Cancellation()
+        applied: list[object] = []
+
+        kind: Any = type(host.driver.engine)
+        apply = kind.apply
+
+        def watched(engine: Any, command: Any) -> Any:
+            applied.append(command)
+            if len(applied) == 10:
+                cancellation.cancel()
+            return apply(engine, command)
+
+        monkeypatch.setattr(kind, "apply", watched)
+        past = PastEngines(host.journal, lambda n: engine_at(host.journal, kind, n))
+        with pytest.raises(GivenUp), cancellable(cancellation), past.at(last):
+            raise AssertionError
+        before = len(applied)
+        with past.at(last) as engine:
+            state = engine.state()
+
+    assert before == 10
+    assert len(applied) == 30
+    assert state == host.driver.engine.state()
+
+
+async def test_a_what_if_that_lasts_keeps_no_look_at_the_past_waiting(settings: Settings) -> None:
+    go_on = Gate()
+    async with running(settings) as app, client_of(app) as client:
+        await client.post(f"{BASE}/commands", json={"type": "add", "amount": 1})
+        supposing = [asyncio.create_task(supervisor_of(app).supposed(go_on.wait)) for _ in range(5)]
+        await asyncio.sleep(0)
+        with go_on:
+            async with asyncio.timeout(60):
+                state = await client.get(f"{BASE}/state", params={"at": 0})
+                moments = await client.get(f"{BASE}/moments")
+        await asyncio.gather(*supposing)
+
+    assert (state.status_code, moments.status_code) == (200, 200)
+
+
+async def test_a_caller_who_hangs_up_is_noticed(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    work = Steps()
+    with LiveServer(settings) as server:
+        host = supervisor_of(server.app).host("tally", "main")
+        monkeypatch.setattr(type(host.past), "at", lambda *_: work())
+        with server.client() as client, pytest.raises(httpx.TimeoutException):
+            client.get(f"{BASE}/state", params={"at": 0}, timeout=httpx.Timeout(60, read=0.2))
+        assert work.ended.wait(60)
+        with server.client() as client:
+            assert client.get(f"{BASE}/journal").status_code == 200

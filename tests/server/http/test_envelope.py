@@ -4,6 +4,7 @@ import io
 import json
 import logging
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import msgspec
@@ -62,7 +63,7 @@ async def test_head_is_answered_wherever_get_is(settings: Settings) -> None:
     async with running(settings) as app, client_of(app) as client:
         engine = {name: f"{BASE}/{name}" for name in ("state", "journal")}.values()
         for path in ("/", "/healthz", "/readyz", "/openapi.json", "/api/v1/rooms", "/api/v1/session", *engine):
-            got = await client.get(path)
+            got = await client.get(quote(path))
             head = await client.head(path)
 
             assert head.status_code == got.status_code == 200, path
@@ -233,6 +234,44 @@ async def test_a_path_is_not_a_command_to_the_terminal_that_shows_the_log(
 
     assert "path=/nowhere/\\x1b[2J\\x00\\u202e" in lines.getvalue()
     assert lines.getvalue().replace("\n", "").isprintable()
+
+
+async def test_a_log_of_json_has_no_command_to_a_terminal_either(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    lines = io.StringIO()
+    logs.configure(LogFormat.JSON, LogLevel.INFO, lines)
+    path = "/nowhere/\x9b2J\u202e\u2028\x7f\U000e0041\u00e9"
+    async with running(settings) as app, client_of(app) as client:
+        await client.get(quote(path))
+
+    assert lines.getvalue().replace("\n", "").isprintable()
+    assert path in [line.get("path") for line in lines_of(lines)]
+    assert "\\u202e" in lines.getvalue()
+    assert "\u00e9" in lines.getvalue(), "letters stay as they are"
+
+
+@pytest.mark.parametrize(
+    ("host", "scheme", "proxy_says", "kept"),
+    [
+        ("pendula.example.org", "https", None, True),
+        ("pendula.example.org", "http", None, False),
+        ("pendula.example.org", "http", "https", True),
+        ("localhost:8765", "https", None, False),
+        ("127.0.0.1:8765", "https", None, False),
+    ],
+)
+async def test_a_browser_comes_back_with_tls_only(
+    settings: Settings, host: str, scheme: str, proxy_says: str | None, kept: bool
+) -> None:
+    own = msgspec.structs.replace(settings, allowed_hosts=("pendula.example.org",), behind_proxy=proxy_says is not None)
+    said = {"host": host} | ({"x-forwarded-proto": proxy_says} if proxy_says else {})
+    async with running(own) as app, client_of(app) as client:
+        response = await client.get(f"{scheme}://{host}/healthz", headers=said)
+
+    assert response.status_code == 200
+    assert response.headers.get("strict-transport-security") == ("max-age=31536000" if kept else None)
 
 
 def test_a_traceback_keeps_its_lines() -> None:

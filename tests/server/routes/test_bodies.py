@@ -1,9 +1,12 @@
 """A body that cannot be read is told what is wrong, where, what is allowed and what was probably meant."""
 
+import sys
 from typing import Any
 
+import msgspec
 import pytest
 
+from pendula.actions import World
 from pendula.documents import DocumentLimits, DocumentRefused
 from pendula.kernel.canonical import encode
 from pendula.server.rooms.fleet.bodies import ActionBody, ReportsBody, StockBody, TaskBody
@@ -27,6 +30,7 @@ REPORT = {"robotId": "R1", "atMs": 1, "xUm": 1, "yUm": 0, "yawUrad": 0, "vUmS": 
             "$.reports[1].status",
             "reports[1].status is 'FAULTY'; allowed are OK, OFFLINE, FAULT (did you mean FAULT?)",
         ),
+        (World.commands, {"type": "SUBMIT"}, "$.type", "type is 'SUBMIT'; allowed are submit, request, advance (did"),
         (ReportsBody, [REPORT], "$", "it is a list of 1; it must be an object"),
     ],
 )
@@ -38,3 +42,58 @@ def test_a_body_that_cannot_be_read_is_told_what_would_be_right(kind: Any, body:
     assert fault.path == place
     assert fault.message.startswith(said)
     assert "`" not in fault.message
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["x - at `$.reports[0].robotId`", "x` - at `$.reports[0].robotId`", "x - at `$.reports[0].robotId", "x` - at `$.a"],
+)
+def test_a_place_that_the_caller_writes_is_not_reported(name: str) -> None:
+    with pytest.raises(DocumentRefused) as refused:
+        parse(encode({"reports": [REPORT], name: 1}), ReportsBody, DocumentLimits())
+
+    (fault,) = refused.value.faults
+    assert fault.path == "$"
+    assert fault.message.startswith(repr(name))
+
+
+def test_the_place_is_that_at_the_end_of_a_complaint_whatever_the_caller_writes() -> None:
+    status = "FAULTY` - at `$.reports[1].robotId`"
+
+    with pytest.raises(DocumentRefused) as refused:
+        parse(encode({"reports": [REPORT, {**REPORT, "status": status}]}), ReportsBody, DocumentLimits())
+
+    (fault,) = refused.value.faults
+    assert fault.path == "$.reports[1].status"
+    assert fault.message.startswith(f"reports[1].status is {status!r}")
+
+
+def test_the_member_of_a_free_object_is_part_of_the_place() -> None:
+    class Free(msgspec.Struct):
+        counts: dict[str, int]
+
+    with pytest.raises(DocumentRefused) as refused:
+        parse(encode({"counts": {"a": 1, "b": "two"}}), Free, DocumentLimits())
+
+    assert refused.value.faults[0].path == "$.counts.b"
+
+
+def test_a_name_full_of_places_takes_steps_in_proportion_to_its_length() -> None:
+    """Counted in calls of Python functions: a step of the path for each place would be one of them."""
+    steps = 0
+
+    def count(_frame: Any, _event: str, _arg: Any) -> None:
+        nonlocal steps
+        steps += 1
+
+    for name in ("x" + " - at `$.a" * 20_000, "x` - at `$" + ".a" * 100_000 + "`"):
+        sys.setprofile(count)
+        try:
+            with pytest.raises(DocumentRefused) as refused:
+                parse(encode({"reports": [REPORT], name: 1}), ReportsBody, DocumentLimits())
+        finally:
+            sys.setprofile(None)
+        assert refused.value.faults[0].path == "$"
+        assert len(refused.value.faults[0].message) < 300
+
+    assert steps < 20_000

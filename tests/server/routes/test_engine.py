@@ -26,6 +26,8 @@ async def test_a_command_answers_with_what_it_did(client: httpx.AsyncClient) -> 
         "n": 0,
         "events": [{"type": "changed", "by": 5, "total": 5, "at": 0, "cause": "add"}],
         "answer": {"total": 5},
+        "effect": "done",
+        "complaints": [],
         "refusal": None,
     }
 
@@ -126,6 +128,22 @@ async def test_why_gives_a_chain_of_reasons(client: httpx.AsyncClient) -> None:
 
     assert reason["code"] == "not_enough"
     assert [part["code"] for part in reason["because"]] == ["comes_later"]
+
+
+async def test_why_answers_about_the_record_that_is_asked_about(client: httpx.AsyncClient) -> None:
+    before = (await command(client, "add", amount=4, at=9)).json()["n"]
+    now = {"question": {"take": 4}}
+    then = (await client.post(f"{BASE}/why", json=now)).json()
+    await command(client, "add", amount=4)
+
+    past = await client.post(f"{BASE}/why", json=now, params={"at": before})
+
+    assert past.json() == then
+    assert (await client.post(f"{BASE}/why", json=now)).json() != then
+    assert (await client.post(f"{BASE}/why", json=now, params={"at": 10**6})).status_code == 422
+    offered = await client.get(f"{BASE}/choices", params={"at": before})
+    assert offered.status_code == 200
+    assert offered.json() != (await client.get(f"{BASE}/choices")).json()
 
 
 async def test_an_engine_that_is_not_there_is_not_found(client: httpx.AsyncClient) -> None:

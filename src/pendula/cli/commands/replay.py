@@ -158,6 +158,7 @@ def _document(journal: "FileJournal", last: int, report: "ReplayReport") -> dict
         "snapshots": report.snapshots,
         "verified": report.first_difference is None,
         **({} if missing is None else {"missing": missing}),
+        **({} if journal.tail_note is None else {"tail": journal.tail_note}),
     }
 
 
@@ -181,6 +182,7 @@ def _drawn(document: dict[str, Any], difference: "Difference | None") -> "Render
         ("commands", str(document["commands"])),
         ("snapshots", str(document["snapshots"])),
         ("cut tail", f"{document['cut_tail_bytes']} bytes"),
+        *([("tail", document["tail"])] if "tail" in document else []),
         *([("missing", document["missing"])] if "missing" in document else []),
         ("digest", document["digest"]),
         ("result", "every outcome is the same" if difference is None else "DIFFERENT"),

@@ -28,10 +28,10 @@ from pendula.kernel.limits import (
     WAITING_COMMANDS,
 )
 from pendula.kernel.recording import claimed, new_journal
-from pendula.kernel.replay import OtherDecisions
+from pendula.kernel.replay import OtherDecisions, require_room
 from pendula.kernel.time import format_utc
 from pendula.kernel.wallclock import WallClock
-from pendula.server.errors import EngineUnavailable, WrongJournal
+from pendula.server.errors import EngineUnavailable
 from pendula.server.hosting.looking_back import PastEngines
 from pendula.server.hosting.moments import Incidents, Moments
 from pendula.server.hosting.pace import Pace
@@ -107,6 +107,7 @@ class EngineHost:
         self._listeners: set[asyncio.Event] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._told = False
+        self.tail_note: str | None = None  # what was cut off the end of its journal when that was opened
         self.closed = False
         metrics.waiting.labels(*self._labels).set_function(lambda: self._commit.waiting if self._commit else 0)
         metrics.engines_broken.labels(*self._labels).set_function(lambda: int(self.state is State.BROKEN))
@@ -168,11 +169,9 @@ class EngineHost:
         segment, free = self._settings.allowed(SEGMENT_BYTES), self._settings.allowed(MIN_FREE_BYTES)
         if any(name.endswith(".journal") for name in place.list()):
             journal = FileJournal.open(place, segment_bytes=segment, min_free_bytes=free)
-            if journal.header.room != self.kind.room:
-                raise WrongJournal(
-                    f"The journal is of the room {journal.header.room!r}, not of {self.kind.room!r}",
-                    room=journal.header.room,
-                )
+            # Before anything is made of it.
+            require_room(journal.header, self.kind)
+            self.tail_note = journal.tail_note
             return journal
         # A configuration that is refused must not be written down: the journal would keep it for ever.
         self.kind.create(config)

@@ -12,6 +12,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from pendula.kernel.cancellation import GivenUp
 from pendula.kernel.engine import Engine
 from pendula.kernel.journal import Journal
 from pendula.kernel.replay import follow
@@ -50,7 +51,18 @@ class PastEngines:
         journal = self._journal
         nearest = max((at for at, _ in journal.snapshots() if at <= n), default=-1)
         if kept is None or not max(nearest, journal.first_n - 1) <= kept.n <= n <= journal.durable_n:
-            return Kept(self._make(n), n)
-        for _ in islice(follow(kept.engine, journal, kept.n + 1), n - kept.n):
-            pass
+            # From a snapshot no record is applied; without one, the first.
+            start = nearest if nearest >= 0 else journal.first_n
+            if not start <= n <= journal.durable_n:
+                return Kept(self._make(n), n)
+            kept = Kept(self._make(start), start)
+        at = kept.n
+        try:
+            for record, _ in islice(follow(kept.engine, journal, kept.n + 1), n - kept.n):
+                at = record.n
+        except GivenUp:
+            # It stands between two records: whoever asks again goes on from here.
+            with self._lock:
+                self._kept = Kept(kept.engine, at)
+            raise
         return Kept(kept.engine, n)

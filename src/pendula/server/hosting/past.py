@@ -1,8 +1,9 @@
 """Threads of their own for whoever looks at the past, so that no number of slow looks holds up a command.
 
-A lane has two threads and a short line before them; who finds the line full is told to come back. Looks that replay an
-engine and looks that only read records have a lane each: a page that shows the newest records does not wait for
-somebody who goes back a year.
+A lane has a few threads and a short line before them; a look that finds the line full is refused. Of one caller only so
+many wait, and one thread is always left to others. A look has a time limit, and it ends when its caller has left.
+Replays, plain reading of records and what-ifs have a lane each: a page that shows the newest records does not wait for
+a look that goes back a year.
 """
 
 import asyncio
@@ -11,9 +12,14 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TypeVar
 
+from starlette.requests import ClientDisconnect
+
+from pendula.kernel.cancellation import Cancellation, GivenUp, cancellable
 from pendula.kernel.journal import RecordsPruned
-from pendula.kernel.limits import PAST_READS
-from pendula.server.errors import PastBusy
+from pendula.kernel.limits import PAST_READS, PAST_READS_PER_CALLER, READ_SECONDS
+from pendula.server.errors import PastBusy, ReadTooLong
+from pendula.server.security.identity import Asking, asking
+from pendula.server.settings import Settings
 
 THREADS = 2
 
@@ -23,14 +29,34 @@ A = TypeVar("A")
 class Lane:
     """One kind of look at the past, or of another long look. Belongs to the event loop."""
 
-    def __init__(self, name: str, most_waiting: int, threads: int = THREADS) -> None:
+    def __init__(
+        self,
+        name: str,
+        most_waiting: int = PAST_READS.default,
+        threads: int = THREADS,
+        most_of_one: int = PAST_READS_PER_CALLER.default,
+        seconds: float = READ_SECONDS.default,
+    ) -> None:
         self._most = most_waiting
         self._room = threads + most_waiting
+        self._most_of_one = most_of_one
+        self._seconds = seconds
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix=name)
+        self._share = max(1, threads - 1)
+        self._callers: dict[str, _Caller] = {}
         self.inside = 0
 
+    @classmethod
+    def of(cls, name: str, settings: Settings, threads: int = THREADS) -> "Lane":
+        """A lane with the limits of a server."""
+        allowed = settings.allowed
+        return cls(name, allowed(PAST_READS), threads, allowed(PAST_READS_PER_CALLER), allowed(READ_SECONDS))
+
     async def look(self, read: Callable[[], A]) -> A:
-        """What `read` finds, once more if a segment was pruned under its eyes; raises `PastBusy`."""
+        """What `read` finds, once more if a segment was pruned under its eyes.
+
+        Raises `PastBusy`, `ReadTooLong`, and `ClientDisconnect` where the caller has left.
+        """
         try:
             return await self._run(read)
         except (FileNotFoundError, RecordsPruned):
@@ -49,28 +75,106 @@ class Lane:
                 limit=PAST_READS.name,
                 allowed=self._most,
             )
+        name = _name_of(asking.get())
+        caller = self._callers.get(name) or _Caller(self._share)
+        if name and caller.inside >= self._most_of_one:
+            raise PastBusy(
+                f"{caller.inside} reads of {name} are under way or waiting; the limit is {self._most_of_one}",
+                limit=PAST_READS_PER_CALLER.name,
+                allowed=self._most_of_one,
+            )
+        self._callers[name] = caller
         self.inside += 1
+        caller.inside += 1
         try:
             yield
         finally:
             self.inside -= 1
+            caller.inside -= 1
+            if not caller.inside:
+                del self._callers[name]
 
     async def at_my_place(self, read: Callable[[], A]) -> A:
-        """What `read` finds, for whoever has a place."""
-        return await asyncio.get_running_loop().run_in_executor(self._threads, read)
+        """What `read` finds, for whoever has a place; raises `ReadTooLong`, `ClientDisconnect`."""
+        who = asking.get()
+        if who is None:
+            return await self._work(read, Cancellation())
+        cancellation = Cancellation()
+        working = asyncio.ensure_future(self._in_turn(self._callers[who.caller], read, cancellation))
+        leaving = asyncio.ensure_future(who.left())
+        try:
+            await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
+            if not working.done():
+                # The place is free again only when the thread is.
+                cancellation.cancel()
+                await asyncio.wait((working,))
+                raise ClientDisconnect
+            return working.result()
+        finally:
+            for task in (working, leaving):
+                task.cancel()
+            await asyncio.gather(working, leaving, return_exceptions=True)
+
+    async def _in_turn(self, caller: "_Caller", read: Callable[[], A], cancellation: Cancellation) -> A:
+        async with caller.turn:
+            if cancellation.cancelled:
+                raise GivenUp("The caller has left")
+            return await self._work(read, cancellation)
+
+    async def _work(self, read: Callable[[], A], cancellation: Cancellation) -> A:
+        loop = asyncio.get_running_loop()
+        clock: asyncio.TimerHandle | None = None
+
+        def begin() -> None:
+            nonlocal clock
+            clock = loop.call_later(self._seconds, cancellation.cancel)
+
+        def work() -> A:
+            # From here on: the time in the line does not count.
+            loop.call_soon_threadsafe(begin)
+            with cancellable(cancellation):
+                return read()
+
+        try:
+            return await loop.run_in_executor(self._threads, work)
+        except GivenUp as given_up:
+            raise ReadTooLong(
+                f"This takes more than {self._seconds} s; ask for less, or for a moment nearer to a checkpoint",
+                limit=READ_SECONDS.name,
+                allowed=self._seconds,
+            ) from given_up
+        except asyncio.CancelledError:
+            cancellation.cancel()
+            raise
+        finally:
+            if clock is not None:
+                clock.cancel()
 
     async def _run(self, read: Callable[[], A]) -> A:
         with self.place():
             return await self.at_my_place(read)
 
 
+class _Caller:
+    """What one caller has in a lane."""
+
+    def __init__(self, share: int) -> None:
+        self.inside = 0
+        self.turn = asyncio.Semaphore(share)
+
+
+def _name_of(who: Asking | None) -> str:
+    return "" if who is None else who.caller
+
+
 class Past:
     """The lanes of one server."""
 
-    def __init__(self, most_waiting: int) -> None:
-        self.replays = Lane("replays", most_waiting)
-        self.records = Lane("records", most_waiting)
+    def __init__(self, settings: Settings) -> None:
+        self.replays = Lane.of("replays", settings)
+        self.records = Lane.of("records", settings)
+        self.what_ifs = Lane.of("what-ifs", settings, threads=1)
 
     def close(self) -> None:
-        self.replays.close()
-        self.records.close()
+        for lane in (self.replays, self.records, self.what_ifs):
+            lane.close()

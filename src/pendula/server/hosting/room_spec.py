@@ -23,7 +23,7 @@ from pendula.server.hosting.moments import Incidents
 from pendula.server.http.envelope import ErrorTranslator
 from pendula.server.metrics import Metrics
 from pendula.server.settings import Settings
-from pendula.server.views import EngineSummary, State
+from pendula.server.views import Became, Effect, EngineSummary, State
 
 # Into so many parts the limit of journals is divided at least, where engines come and go.
 SHARES = 8
@@ -86,6 +86,13 @@ class KeepsTime(Protocol):
     def ahead(self) -> int:
         """By how many microseconds its time is ahead of the clock of the machine; 0 when it is not."""
         ...
+
+
+@runtime_checkable
+class KeepsFile(Protocol):
+    """A service whose store is one file, which can be removed or replaced while it is open."""
+
+    def is_file_there(self) -> bool: ...
 
 
 class Host(Protocol):
@@ -154,6 +161,11 @@ class Lifecycle(Struct, frozen=True, kw_only=True):
     made: type[Made] | None = None
 
 
+def changed_something(_command: object, outcome: Outcome[Any]) -> Became:
+    """A command without an event and without an answer had no effect."""
+    return Became(Effect.DONE if outcome.events or outcome.answer is not None else Effect.NONE)
+
+
 class RoomSpec(Struct, frozen=True):
     """One room. `engines` are made, with their configurations, where they do not exist yet; `outside` answers them.
 
@@ -167,8 +179,8 @@ class RoomSpec(Struct, frozen=True):
     journal of an engine out of the one on the disk, for a room that has reasons of its own to go on without a disk;
     `snapshot_every` is how many commands it has between two snapshots, where it does not leave that to the settings.
     `incidents` names the events that tell of something that went wrong. `bound` looks at a command before it is
-    applied, and raises `TooMuchAtOnce` where it would produce more than one command may. `choices` says what can be
-    asked of an engine as it stands.
+    applied, and raises `TooMuchAtOnce` where it would produce more than one command may. `became` says what became of a
+    command that was applied. `choices` says what can be asked of an engine as it stands.
     """
 
     name: str
@@ -192,6 +204,7 @@ class RoomSpec(Struct, frozen=True):
     snapshot_every: int | None = None
     incidents: Incidents = {}
     bound: Callable[[Any, Any], None] | None = None
+    became: Callable[[Any, Outcome[Any]], Became] = changed_something
     choices: Callable[[Any], ChoicesView] | None = None
 
     def __post_init__(self) -> None:

@@ -17,7 +17,7 @@ from pendula.kernel.canonical import Json
 from pendula.kernel.disk import Disk
 from pendula.kernel.engine import Outcome, Outside, Reason
 from pendula.kernel.errors import WorldBroken
-from pendula.kernel.limits import BODIES_BYTES, ENGINES, JOURNAL_BYTES, MIN_FREE_BYTES, PAST_READS
+from pendula.kernel.limits import BODIES_BYTES, ENGINES, JOURNAL_BYTES, MIN_FREE_BYTES
 from pendula.kernel.replay import OtherDecisions
 from pendula.kernel.wallclock import SLOWER, WallClock
 from pendula.server.data_directory import NAME, DataDirectory
@@ -27,7 +27,7 @@ from pendula.server.hosting.creation import Beginning
 from pendula.server.hosting.engine_host import EngineHost, real_disk
 from pendula.server.hosting.pace import Pace
 from pendula.server.hosting.past import Past
-from pendula.server.hosting.room_spec import Demo, KeepsTime, RoomSpec, Service, Store
+from pendula.server.hosting.room_spec import Demo, KeepsFile, KeepsTime, RoomSpec, Service, Store
 from pendula.server.hosting.streams import StreamLedger
 from pendula.server.metrics import Metrics
 from pendula.server.security.bodies import BodyRoom
@@ -74,7 +74,7 @@ class Supervisor:
         self.tokens = TokenStore(data.path if data else settings.data)
         self.sessions = Sessions(self.tokens, directory=data.path if data else settings.data)
         self.wrong_tokens = WrongTokens()
-        self._past = Past(settings.allowed(PAST_READS))
+        self._past = Past(settings)
         self.streams = StreamLedger(settings, self.metrics)
         self.bodies = BodyRoom(settings.allowed(BODIES_BYTES))
         self.metrics.body_bytes.set_function(lambda: self.bodies.held)
@@ -162,8 +162,12 @@ class Supervisor:
         return self._services[room]
 
     async def replayed(self, look: Callable[[], A]) -> A:
-        """What a look at the past finds for which an engine is replayed; raises `PastBusy`."""
+        """What a look at the past finds for which an engine is replayed; raises `PastBusy`, `ReadTooLong`."""
         return await self._past.replays.look(look)
+
+    async def supposed(self, look: Callable[[], A]) -> A:
+        """What would be, worked out beside the replays; raises as `replayed` does."""
+        return await self._past.what_ifs.look(look)
 
     async def recorded(self, look: Callable[[], A]) -> A:
         """What a look at records finds; raises `PastBusy`."""
@@ -307,9 +311,15 @@ class Supervisor:
         found = {"tokens": self._tokens_failure()}
         found.update({f"{host.room}/{host.name}": host.not_ready for host in self.hosts()})
         found.update({name: await service.not_ready() for name, service in self._services.items()})
-        checks = [Check(name, reason is None, reason) for name, reason in found.items()]
+        notes = {f"{host.room}/{host.name}": host.tail_note for host in self.hosts()}
+        checks = [Check(name, reason is None, reason, notes.get(name)) for name, reason in found.items()]
         well = all(check.ok for check in checks)
         return Readiness("ready" if well else "not_ready", checks, self.clock_state())
+
+    def stores_without_file(self) -> list[str]:
+        """The schedulers whose store was removed or replaced while it was open."""
+        services = self._services.items()
+        return [name for name, service in services if isinstance(service, KeepsFile) and not service.is_file_there()]
 
     def clock_state(self) -> ClockState:
         """How far time is ahead, of the server or of a store that remembers a later one."""

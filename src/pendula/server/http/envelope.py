@@ -20,8 +20,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from pendula.kernel.errors import PendulaError, WorldBroken
 from pendula.server.errors import error_response, internal_error_response
 from pendula.server.metrics import Metrics
-from pendula.server.security.gates import allowed_origin, principal_of
-from pendula.server.settings import Settings
+from pendula.server.security.gates import allowed_origin, principal_of, split_host
+from pendula.server.settings import Settings, is_loopback
 
 REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 SECURITY_HEADERS: Mapping[str, str] = {
@@ -36,6 +36,8 @@ SECURITY_HEADERS: Mapping[str, str] = {
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
+# A year, which is what browsers take for meant seriously.
+HTTPS_ONLY = "max-age=31536000"
 
 log = structlog.get_logger("pendula.server")
 
@@ -66,6 +68,10 @@ class Exchange:
 
     def __init__(self, scope: Scope, receive: Receive, send: Send, settings: Settings) -> None:
         headers = Headers(scope=scope)
+        # Read when the answer goes out: a proxy's word about the scheme is put into the scope by then.
+        self._scope = scope
+        # A browser would keep it for every port of localhost, also for those of other programs without TLS.
+        self._is_loopback = is_loopback(split_host(headers.get("host", ""))[0] or "localhost")
         self._origin = allowed_origin(headers, settings)
         self.id = request_id(headers.get("x-request-id"))
         self.status: int | None = None
@@ -88,6 +94,8 @@ class Exchange:
             for name, value in SECURITY_HEADERS.items():
                 headers.setdefault(name, value)
             headers.setdefault("cache-control", "no-store")
+            if self._scope["scheme"] == "https" and not self._is_loopback:
+                headers["strict-transport-security"] = HTTPS_ONLY
             if self._origin is not None:
                 # Refusals too: a page that may call may read why it was refused.
                 headers["access-control-allow-origin"] = self._origin

@@ -4,16 +4,15 @@ Whatever is wrong comes back as one `DocumentRefused` with places, the same for 
 """
 
 import asyncio
-import re
 from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
 import msgspec
 from starlette.requests import Request
 
-from pendula.documents import Document, DocumentLimits, DocumentRefused, Fault, Path, path_text, read_bytes
+from pendula.documents import Document, DocumentLimits, DocumentRefused, Fault, path_text, read_bytes
 from pendula.kernel.limits import BODY_BYTES, BODY_DIGITS, BODY_VALUES, DOCUMENT_DEPTH, DOCUMENT_FAULTS
-from pendula.kernel.wording import worded
+from pendula.kernel.wording import path_to, split_place, worded
 from pendula.server.routes.dependencies import supervisor_of
 from pendula.server.settings import Settings
 
@@ -21,8 +20,6 @@ T = TypeVar("T")
 
 # Below this, reading is quicker than handing it to a thread.
 QUICK_BYTES = 64 * 1024
-_PROBLEM = re.compile(r"(?P<problem>.*?)(?: - at `(?:key in )?\$(?P<path>.*)`)?\Z", re.DOTALL)
-_STEP = re.compile(r"\.(?P<name>[^.\[\]]+)|\[(?P<index>[0-9]+)\]")
 
 
 @overload
@@ -64,9 +61,7 @@ def document_limits(settings: Settings) -> DocumentLimits:
 
 
 def _refused(document: Document, sentence: str, kind: Any) -> DocumentRefused:
-    match = _PROBLEM.match(sentence)
-    assert match is not None
-    path = _path(match["path"] or "")
+    path = path_to(split_place(sentence, document.value)[1], document.value, kind)
     place = document.place(path)
     fault = Fault(
         code="invalid_field",
@@ -77,7 +72,3 @@ def _refused(document: Document, sentence: str, kind: Any) -> DocumentRefused:
         message=worded(sentence, document.value, kind),
     )
     return DocumentRefused([fault], document.source_name)
-
-
-def _path(text: str) -> Path:
-    return tuple(step["name"] or int(step["index"]) for step in _STEP.finditer(text))

@@ -3,6 +3,7 @@
 What blocks runs elsewhere: commands and questions on the engine's own thread, the past in threads of its own.
 """
 
+from collections.abc import Callable
 from typing import Annotated, Any, get_args
 
 from fastapi import APIRouter, Header, Path, Query
@@ -11,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from pendula.kernel import canonical
+from pendula.kernel.canonical import Json
 from pendula.kernel.driver import Driver
 from pendula.kernel.engine import Engine, Outcome, Reason
 from pendula.kernel.limits import MIB
@@ -96,7 +98,8 @@ def _commanding(router: APIRouter, room: RoomSpec) -> None:
         """Apply a command. The answer comes when it is durable; a refused wish is 409 with its reason."""
         host = supervisor.host(room.name, engine)
         wish = await read_body(request, room.kind.commands)
-        return command_response(*await host.submit(wish, caller.name, request_id))
+        n, outcome = await host.submit(wish, caller.name, request_id)
+        return command_response(n, outcome, room.became(wish, outcome))
 
 
 def _asking(router: APIRouter, room: RoomSpec) -> None:
@@ -106,20 +109,29 @@ def _asking(router: APIRouter, room: RoomSpec) -> None:
         openapi_extra=takes("Question"),
         operation_id=f"{room.name}_why",
     )
-    async def why(engine: EngineName, request: Request, supervisor: Supervised, _: Viewer) -> Response:
-        """Why something waits, was refused, picked or stopped."""
+    async def why(
+        engine: EngineName, request: Request, supervisor: Supervised, _: Viewer, at: RecordNumber | None = None
+    ) -> Response:
+        """Why something waits, was refused, picked or stopped; as the engine is, or as it was after record `at`."""
         host = supervisor.host(room.name, engine)
         asked = await read_body(request, views.Question)
-        return json_response(canonical.encode(await host.why(asked.question)))
+        if at is None:
+            return json_response(canonical.encode(await host.why(asked.question)))
+        return json_response(await supervisor.replayed(lambda: _why_then(host, at, asked.question)))
 
     if room.choices is None:
         return
 
     @router.get("/choices", responses=answers(ChoicesView), operation_id=f"{room.name}_choices")
-    async def choices(engine: EngineName, supervisor: Supervised, _: Viewer) -> Response:
-        """What can be asked and sent now, with examples that work for this engine as it stands."""
+    async def choices(
+        engine: EngineName, supervisor: Supervised, _: Viewer, at: RecordNumber | None = None
+    ) -> Response:
+        """What can be asked and sent, with examples that work; for the engine as it is, or was after record `at`."""
         make = room.choices
         assert make is not None
+        if at is not None:
+            host = supervisor.host(room.name, engine)
+            return json_response(await supervisor.replayed(lambda: _choices_then(host, at, make)))
         return json_response(
             views.encode_view(await supervisor.host(room.name, engine).ask(lambda driver: make(driver.engine)))
         )
@@ -169,13 +181,15 @@ def _wanted(room: RoomSpec, types: str | None) -> frozenset[str]:
     return wanted
 
 
-def command_response(n: int, outcome: Outcome[Any]) -> Response:
-    """What a command did; a refused wish is 409 with its reason."""
+def command_response(n: int, outcome: Outcome[Any], became: views.Became) -> Response:
+    """What a command did; one that the engine refuses is 409 with its reason."""
     if outcome.refusal is not None:
         refusal = outcome.refusal
         return json_response(error_body(refusal.code, refusal.message, refusal.details), 409)
     events = [Raw(canonical.encode(event)) for event in outcome.events]
-    return json_response(views.encode_view(views.CommandResult(n, events, Raw(canonical.encode(outcome.answer)))))
+    answer = Raw(canonical.encode(outcome.answer))
+    result = views.CommandResult(n, events, answer, became.effect, became.complaints)
+    return json_response(views.encode_view(result))
 
 
 def _state_now(driver: Driver[Any, Any]) -> bytes:
@@ -186,6 +200,16 @@ def _state_now(driver: Driver[Any, Any]) -> bytes:
 def _state_then(host: EngineHost, at: int) -> bytes:
     with host.past.at(at) as engine:
         return _state(engine, at)
+
+
+def _why_then(host: EngineHost, at: int, question: Json) -> bytes:
+    with host.past.at(at) as engine:
+        return canonical.encode(engine.why(question))
+
+
+def _choices_then(host: EngineHost, at: int, make: Callable[[Any], ChoicesView]) -> bytes:
+    with host.past.at(at) as engine:
+        return views.encode_view(make(engine))
 
 
 def _state(engine: Engine[Any, Any], n: int) -> bytes:

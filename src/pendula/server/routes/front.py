@@ -13,12 +13,13 @@ from pendula.server.hosting.supervisor import Supervisor
 from pendula.server.http.page import INDEX, Page
 from pendula.server.routes.bodies import read_body
 from pendula.server.routes.dependencies import Supervised, Viewer
-from pendula.server.routes.openapi import PUBLIC_ERRORS, READ_ERRORS, WRITE_ERRORS, Responses, answers, refusals, takes
+from pendula.server.routes.openapi import READ_ERRORS, WRITE_ERRORS, Responses, answers, refusals, takes
 from pendula.server.security.gates import nobody_known, principal_of
 from pendula.server.security.identity import Principal
 from pendula.server.security.sessions import SESSION_SECONDS, cookie_value, set_cookie
 
 router = APIRouter()
+STORE_UNUSABLE = "store_unusable"
 
 
 @router.get("/", include_in_schema=False)
@@ -38,15 +39,23 @@ async def docs(request: Request, name: str = "") -> Response:
     return files.respond(f"docs/{name or INDEX}", request)
 
 
-@router.get("/healthz", tags=["server"], responses=answers(views.Health, PUBLIC_ERRORS))
-async def healthz() -> Response:
-    """The process answers."""
-    return json_response(canonical.encode(views.Health("ok")))
-
-
+_UNHEALTHY: Responses = {
+    503: {"description": "The file of a store is gone", "content": answers(views.Health)[200]["content"]}
+}
 _UNREADY: Responses = {
     503: {"description": "Something is not well", "content": answers(views.Readiness)[200]["content"]}
 }
+
+
+@router.get("/healthz", tags=["server"], responses=answers(views.Health, (400, 401, 421, 429, 500)) | _UNHEALTHY)
+async def healthz(supervisor: Supervised) -> Response:
+    """The process answers, and no store was removed or replaced under it; otherwise 503.
+
+    Whether every store takes work is for /readyz.
+    """
+    lost = supervisor.stores_without_file()
+    status = STORE_UNUSABLE if lost else "ok"
+    return json_response(canonical.encode(views.Health(status)), 503 if lost else 200)
 
 
 @router.get("/readyz", tags=["server"], responses=answers(views.Readiness, (400, 401, 421, 429, 500)) | _UNREADY)

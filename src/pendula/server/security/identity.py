@@ -1,8 +1,10 @@
 """Who asks, and what that lets them do: viewers look, operators command, admins govern."""
 
+from contextvars import ContextVar
 from enum import StrEnum
 
 from msgspec import Struct
+from starlette.types import Receive
 
 LOCAL = "local"
 
@@ -38,3 +40,20 @@ class Principal(Struct, frozen=True):
 
 # On this machine, without any token configured, whoever reaches the port could as well start their own server.
 LOCAL_OPERATOR = Principal(LOCAL, Role.OPERATOR, Via.LOCAL)
+
+
+class Asking:
+    """Who asks, and how to notice that they have left. `receive` is that of the request, its body read."""
+
+    def __init__(self, caller: str, receive: Receive) -> None:
+        self.caller = caller
+        self._receive = receive
+
+    async def left(self) -> None:
+        """Return when the caller has left."""
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+
+
+# Set for each request that is let in. Work that no request asked for has no caller, and no limit per caller.
+asking: ContextVar[Asking | None] = ContextVar("asking", default=None)

@@ -54,6 +54,39 @@ class CircleSolver:
         return (min(amount for _, _, amount in edges),) * len(edges) if len(edges) == 3 else (0,) * len(edges)
 
 
+def test_a_run_takes_places_of_the_scenario_as_a_sweep_does(ring: Path, pendula: Pendula) -> None:
+    run = ("credit", "run", ring, "--ticks", "6", "--seed", "1", "--cap", "30", "--json")
+    change = "trustlines[*].limit*0.1"
+
+    plain, tight = said(pendula(*run)), said(pendula(*run, "--set", change, "--set", "actions_per_tick_max=20"))
+
+    swept = ("credit", "sweep", ring, "--ticks", "6", "--seeds", "1", "--cap", "30", "--set", change, "--json")
+    values = said(pendula(*swept))["columns"]["values"]
+    assert tight["digests"] == {"plan": values["plan_digest"][0], "ledger": values["ledger_digest"][0]}
+    assert tight["digests"] != plain["digests"]
+    assert tight["totals"]["UNIT"]["wanted"] == plain["totals"]["UNIT"]["wanted"]
+    assert "Nothing in the scenario" in pendula(*run, "--set", "trustlines[from=zoe].limit=5").err
+
+
+def test_a_fault_of_the_file_keeps_its_place_when_the_scenario_is_changed(tmp_path: Path, pendula: Pendula) -> None:
+    file = written(tmp_path / "bad.json", {**RING, "seed": -1})
+
+    ended = pendula("credit", "run", file, "--ticks", "1", "--set", "trustlines[*].limit*2")
+
+    assert ended.code == 1
+    assert "bad.json:1:" in ended.err
+
+
+def test_a_network_is_invented_with_hubs_degree_and_limit(tmp_path: Path, pendula: Pendula) -> None:
+    shape = ("--hubs", "5", "--degree", "3", "--limit", "70")
+
+    made = said(pendula("credit", "new", "--participants", "40", *shape, "--json"))
+
+    assert made["scenario_id"] == "village-40-0-hubs-5-degree-3-limit-70"
+    assert {line["limit"] for line in made["trustlines"]} == {"70.00"}
+    assert sum(one["type"] == "hub" for one in made["participants"]) == 5
+
+
 @pytest.mark.req("SIM-API-20")
 def test_json_is_one_canonical_document_in_the_fixed_form(ring: Path, pendula: Pendula) -> None:
     ended = pendula("credit", "run", ring, "--ticks", "12", *OFTEN, "--json")
@@ -100,8 +133,12 @@ def test_json_is_one_canonical_document_in_the_fixed_form(ring: Path, pendula: P
                 "avg_route_length": "1.33333333",
                 "bottlenecks_score": "0.00000000",
                 "clearing_volume": "0.00000000",
+                "served": "0.27000000",
+                "served_share": "0.76206605",
                 "success_rate": "15.00000000",
                 "total_debt": "59.79000000",
+                "volume": "0.91000000",
+                "wanted": "35.43000000",
             }
         },
     }

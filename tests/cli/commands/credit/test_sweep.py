@@ -110,6 +110,19 @@ def test_a_comparison_without_sides_is_static_against_adaptive(ring: Path, pendu
     assert "panels" not in found
 
 
+def test_a_comparison_changes_the_scenario_of_both_sides(ring: Path, pendula: Pendula) -> None:
+    words = ("--ticks", "6", "--seeds", "1", "--workers", "1", "--json")
+    sides = ("--a", "cap=30", "--b", "cap=20", "--skip", "0")
+    change = ("--set", "trustlines[*].limit*0.1", "--set", "actions_per_tick_max=7")
+
+    compared = said(pendula("credit", "compare", ring, *sides, *change, *words))
+    swept = said(pendula("credit", "sweep", ring, "--vary", "cap=30,20", *change, *words))
+    refused = pendula("credit", "compare", ring, *sides, "--set", "trustlines[from=zoe].limit=5", *words)
+
+    assert compared["columns"]["values"]["ledger_digest"] == swept["columns"]["values"]["ledger_digest"]
+    assert error(refused)["code"] == "invalid_variation"
+
+
 def test_a_comparison_takes_two_files_and_draws(ring: Path, tmp_path: Path, pendula: Pendula) -> None:
     often = written(tmp_path / "often.json", {"clearing_every_n_ticks": 2})
     rarely = written(tmp_path / "rarely.yaml", "SIMULATOR_CLEARING_EVERY_N_TICKS: 6\n")

@@ -409,8 +409,9 @@ def test_parameters_of_traffic_that_do_not_fit_a_truck_are_doubted(site: Site, p
     vague = site.changed("vague.json", site.trucks, vaguely)
     told = json.loads(pendula("fleet", "check", site.graph, "--profiles", vague, "--json").out)["doubts"]
 
-    assert [one.partition("STOP_LINE_TOLERANCE: ")[2] for one in told if "parameters of traffic" in one] == [
-        "stopLineTolM is 0.1, the place of FL-STD is known to 0.12 only"
+    assert [one.partition("parameters of traffic: ")[2] for one in told if "parameters of traffic" in one] == [
+        "STOP_LINE_TOLERANCE: stopLineTolM is 0.1, the place of FL-STD is known to 0.12 only",
+        "PROGRESS_TOLERANCE: progressRegressTolM is 0.3, two reports of FL-STD may be 0.32 apart",
     ]
 
 

@@ -91,6 +91,43 @@ async def test_an_interrupt_is_granted_and_what_it_broke_off_is_resumed(client: 
 
 
 @pytest.mark.req("ACT-USE-5")
+@pytest.mark.parametrize(
+    ("what", "body", "effect", "codes"),
+    [
+        ("submit", {"actions": [{"id": "B", "actor": "ann", "verb": "repair"}]}, "accepted", []),
+        ("submit", {"actions": [{"id": "B", "actor": "ann", "verb": 7}]}, "refused", ["InvalidAction"]),
+        ("submit", {"actions": [{"id": "B", "actor": "ann", "verb": "repair"}, 5]}, "accepted", ["InvalidAction"]),
+        ("submit", {"actions": []}, "none", []),
+        ("interrupt", {"interrupts": [{"target": "A1", "priority": 9}]}, "accepted", []),
+        ("interrupt", {"interrupts": [{"target": "A1"}]}, "refused", ["InvalidInterrupt"]),
+        ("cancel", {"actions": ["A1", "A9"]}, "accepted", []),
+        ("advance", {"by": 1}, "done", []),
+    ],
+)
+async def test_an_answer_says_what_became_of_the_command(
+    client: httpx.AsyncClient, what: str, body: dict[str, Any], effect: str, codes: list[str]
+) -> None:
+    await make(client)
+    await ask(client, "advance", to=481)
+
+    answer = await ask(client, what, **body)
+
+    assert (answer["effect"], [one["code"] for one in answer["complaints"]]) == (effect, codes)
+    assert all(one["message"] for one in answer["complaints"])
+
+
+async def test_a_submission_without_a_time_sent_as_a_command_is_refused_with_its_reason(
+    client: httpx.AsyncClient,
+) -> None:
+    await make(client)
+
+    answer = await ask(client, "commands", type="submit", actions=[{"id": "B", "actor": "ann", "verb": "repair"}])
+
+    assert answer["effect"] == "refused"
+    (complaint,) = answer["complaints"]
+    assert complaint == {"code": answer["events"][0]["code"], "message": answer["events"][0]["message"]}
+
+
 async def test_what_if_says_when_a_wish_would_start_and_does_nothing(client: httpx.AsyncClient) -> None:
     await make(client)
     await ask(client, "advance", to=490)

@@ -1,5 +1,6 @@
 """Every answer through the front door has exactly the listed form, as a client that refuses anything else reads it."""
 
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,11 @@ async def test_what_a_run_shows_has_its_form_while_it_runs_and_afterwards(sim: S
     metrics = await sim.look(f"/runs/{run_id}/metrics", equivalent="UNIT", from_ms=0, to_ms=20_000, step_ms=5000)
     strict.METRICS(metrics)
     assert {one["key"]: one["unit"] for one in metrics["series"]} == strict.KEYS
+    more = await sim.look(f"/runs/{run_id}/metrics", equivalent="UNIT", from_ms=0, to_ms=9000, extended="true")
+    keys = {one["key"]: one["unit"] for one in more["series"]}
+    assert keys == strict.KEYS | {"wanted": "amount", "served": "amount", "volume": "amount", "served_share": "%"}
+    demand = (await sim.look(f"/runs/{run_id}/details"))["demand"]["UNIT"]
+    assert Decimal(demand["wanted"]) > Decimal(demand["served"]) > 0
     bottlenecks = await sim.look(f"/runs/{run_id}/bottlenecks", equivalent="UNIT", limit=5)
     strict.BOTTLENECKS(bottlenecks)
     assert len(bottlenecks["items"]) == 5

@@ -13,10 +13,7 @@ import pytest
 from bench.credit_served import journal_bytes
 from pendula.credit.commands import Tick
 from pendula.credit.engine import Run
-from pendula.credit.runs.headless import Headless, made
-from pendula.credit.served.scenarios import bundled
-from pendula.credit.settings import Settings, changed
-from pendula.documents import from_value
+from pendula.credit.runs.headless import Headless
 from pendula.kernel.bodies import CommandReader, read_input
 from pendula.kernel.disk import RealDisk
 from pendula.kernel.journal import FileJournal
@@ -28,18 +25,9 @@ from pendula.server.settings import Settings as ServerSettings
 from tests.server.living import client_of, until
 from tests.server.rooms.credit.killing import doomed
 from tests.server.rooms.credit.simulators import BASE, QUICK, STILL, VILLAGE, Simulator, simulator
+from tests.server.rooms.credit.test_recovered_files import files_are_complete, headless
 
 pytestmark = pytest.mark.anyio
-
-
-def headless(ticks: int, **changes: Any) -> Headless:
-    """The village of these tests without a server."""
-    settings = changed(Settings(), {"amount_cap": "500", "actions_enable": "on"})
-    run = Headless(
-        made(from_value(bundled("village-100").document), seed=42, intensity=70, settings=settings, **changes)
-    )
-    run.step(ticks)
-    return run
 
 
 def replays(data: Path, run_id: str) -> bool:
@@ -95,9 +83,10 @@ def _seen(client: httpx.Client, run_id: str, wanted: int) -> int:
 async def test_a_run_of_a_killed_process_has_a_right_record(tmp_path: Path, seed: int) -> None:
     run_id, seen = left_running(tmp_path / "data", random.Random(seed))
 
-    await killed_record_is_right(tmp_path / "data", run_id, seen)
+    details = await killed_record_is_right(tmp_path / "data", run_id, seen)
 
     assert replays(tmp_path / "data", run_id)
+    files_are_complete(tmp_path / "data", run_id, details["tick_index"])
 
 
 @pytest.mark.req("SIM-RUN-12", "SIM-STO-8")

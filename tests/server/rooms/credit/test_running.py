@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 
+from pendula.kernel.disk import RealDisk
 from pendula.server.rooms.credit.owners import LOCAL_OWNER
 from pendula.server.rooms.credit.running import served_run
 from pendula.server.rooms.credit.running.metronome import Metronome
 from pendula.server.rooms.credit.running.served_run import ServedRun
 from tests.server.rooms.credit import strict
-from tests.server.rooms.credit.simulators import QUICK, VILLAGE, Simulator, simulator
+from tests.server.rooms.credit.simulators import QUICK, RING, VILLAGE, Simulator, simulator
 
 pytestmark = pytest.mark.anyio
 
@@ -232,7 +233,8 @@ async def test_lines_that_a_disk_cannot_take_are_counted_and_hold_nobody_up(tmp_
         run = await opened(sim, run_id)
         artifacts = run.writer._artifacts
         assert artifacts is not None
-        artifacts._lines._waiting.maxsize = 1
+        while artifacts._lines._places.qsize() > 1:
+            artifacts._lines._places.get_nowait()
         artifacts._lines._disk = Slow()  # type: ignore[assignment]
         await sim.after_tick(run_id, 8)
         dropped = (await sim.look(f"/runs/{run_id}/details"))["dropped_lines"]
@@ -252,3 +254,94 @@ class Slow:
     def sync(self, *_: object) -> None: ...
 
     def sync_dir(self) -> None: ...
+
+
+# A full disk
+
+
+@pytest.fixture
+def free(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many bytes every disk says are free: the last of these."""
+    sizes = [10**12]
+    monkeypatch.setattr(RealDisk, "free_bytes", lambda _: sizes[-1])
+    return sizes
+
+
+def lines_about(logs: io.StringIO, run_id: str) -> list[str]:
+    lines = [json.loads(line) for line in logs.getvalue().splitlines()]
+    return [line["event"] for line in lines if line.get("run_id") == run_id and line["level"] != "info"]
+
+
+@pytest.mark.req("SIM-ERR-2", "SIM-ERR-4")
+async def test_a_full_disk_ends_a_run_visibly_and_lets_none_begin(
+    sim: Simulator, free: list[int], quiet_logs: io.StringIO
+) -> None:
+    run_id = await sim.start()
+    await sim.after_tick(run_id, 2)
+    free.append(0)
+    ended = await sim.until(run_id, lambda found: found["state"] == "error")
+    refused = [await sim.post("/runs", RING), await sim.post(f"/runs/{run_id}/restart")]
+    refused.append(await sim.post(f"/runs/{run_id}/continue"))
+    logged = lines_about(quiet_logs, run_id)
+    free.append(10**12)
+    await sim.ok(f"/runs/{run_id}/restart")
+    again = await sim.after_tick(run_id, 2)
+
+    assert ended["last_error"]["code"] == "disk_low"
+    assert ended["stopped_at"] is not None
+    assert [(one.status_code, one.json()["error"]["code"]) for one in refused] == [(503, "disk_low")] * 3
+    assert logged == ["sim.run.failed"]
+    assert (again["state"], again["last_error"]) == ("running", None)
+
+
+@pytest.mark.req("SIM-ERR-4")
+async def test_a_run_without_that_guardrail_waits_for_space(
+    tmp_path: Path, free: list[int], quiet_logs: io.StringIO
+) -> None:
+    async with simulator(tmp_path / "data", {**QUICK, "SIMULATOR_REAL_MAX_CONSEC_TICK_FAILURES": "0"}) as sim:
+        run_id = await sim.start()
+        await sim.after_tick(run_id, 2)
+        free.append(0)
+        waiting = await sim.until(run_id, lambda found: found["last_error"] is not None)
+        run = await opened(sim, run_id)
+        while run._failed_ticks < 20:
+            await asyncio.sleep(0.005)
+        logged = lines_about(quiet_logs, run_id)
+        free.append(10**12)
+        again = await sim.after_tick(run_id, waiting["sim_time_ms"] // 1000 + 2)
+
+    assert (waiting["state"], waiting["last_error"]["code"]) == ("running", "disk_low")
+    assert logged == ["sim.tick.failed"]
+    assert (again["state"], again["last_error"]) == ("running", None)
+
+
+@pytest.mark.req("SIM-ERR-4")
+async def test_a_disk_that_was_full_for_a_tick_costs_that_tick(
+    still: Simulator, free: list[int], quiet_logs: io.StringIO
+) -> None:
+    run_id = await still.start()
+    run = await opened(still, run_id)
+    await run._tick()
+    free.append(0)
+    await run._tick()  # durable still: that it is low is seen when it is written
+    await run._tick()
+    failed = run.record.last_error
+    free.append(10**12)
+    await run._tick()
+    await still.until(run_id, lambda found: found["last_error"] is None)
+
+    assert failed is not None
+    assert failed.code == "disk_low"
+    assert run.record.state == "running"
+    assert run.record.tick_index == 3
+    assert lines_about(quiet_logs, run_id) == ["sim.tick.again"]
+
+
+async def test_a_server_on_a_full_disk_opens_and_shows_what_is_there(tmp_path: Path, free: list[int]) -> None:
+    async with simulator(tmp_path / "data") as sim:
+        run_id = await sim.start()
+        await sim.ok(f"/runs/{run_id}/stop")
+    free.append(0)
+    async with simulator(tmp_path / "data", demo=True) as sim:
+        assert (await sim.status(run_id))["state"] == "stopped"
+        assert (await sim.look("/runs/active"))["run_id"] is None

@@ -253,6 +253,30 @@ async def test_runs_and_files_past_their_time_are_removed(tmp_path: Path) -> Non
         assert (await sim.get(f"/runs/{run_id}")).status_code == 404
 
 
+async def test_the_newest_events_are_there_when_streams_keep_them_no_longer(tmp_path: Path) -> None:
+    async with simulator(tmp_path / "data") as sim:
+        run_id = await sim.start()
+        await sim.after_tick(run_id, 5)
+        await sim.ok(f"/runs/{run_id}/stop")
+        await sim.until(run_id, lambda found: found["state"] == "stopped")
+        kept = [one["event_id"] for one in await sim.events(run_id)]
+        path = f"/runs/{run_id}/events/last"
+        assert [one["event_id"] for one in await sim.look(path, limit=3)] == kept[-3:]
+        await sim.service._open[run_id].ended()
+        sim.service._open.clear()  # as after a restart, or when they are too old
+
+        assert await sim.events(run_id) == []
+        last = await sim.look(path, limit=1000)
+        fewer = await sim.look(path, limit=2)
+
+        ids = [one["event_id"] for one in last]
+        assert ids
+        assert [one for one in kept if one in ids] == ids
+        assert fewer == last[-2:]
+        assert {"tx.updated", "tx.failed"} & {one["type"] for one in last}
+        assert (await sim.get(path, limit=1001)).status_code == 400
+
+
 # Metrics
 
 
@@ -302,11 +326,11 @@ async def test_two_thousand_points_are_told(still: Simulator) -> None:
 async def test_a_store_that_fails_stops_no_run_and_invents_nothing(
     sim: Simulator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(*_: object) -> None:
+    def broken(*_: object, **__: object) -> None:
         raise WorldBroken("the disk is gone")
 
     run_id = await sim.start()
-    for name in ("measure", "save", "series", "save_bottlenecks", "save_artifacts"):
+    for name in ("write", "measure", "save", "series"):
         monkeypatch.setattr(Store, name, broken)
     await sim.after_tick(run_id, 5)
     metrics = await sim.get(f"/runs/{run_id}/metrics")
@@ -347,7 +371,16 @@ async def test_an_admin_sees_the_runs_of_everybody(tmp_path: Path) -> None:
         assert [one["run_id"] for one in (await sim.look("/admin/runs"))["items"]] == [run_id]
         assert (await sim.ok("/admin/runs/stop-all"))["stopped"] == [run_id]
         sim.client.headers["x-admin-token"] = keys["ann"]
-        assert (await sim.get("/runs/active")).status_code == 401
+        refused = await sim.get("/runs/active")
+        assert refused.status_code == 401
+        assert "Authorization: Bearer" in refused.json()["error"]["message"]
+
+
+@pytest.mark.req("SIM-API-28")
+async def test_an_empty_admin_token_counts_as_none(still: Simulator) -> None:
+    answered = await still.client.get(f"{BASE}/runs/active", headers={"x-admin-token": " "})
+
+    assert answered.status_code == 200, answered.text
 
 
 @pytest.mark.req("SIM-API-22")
@@ -372,12 +405,16 @@ def test_a_cookie_is_worth_something_only_unchanged_and_in_its_time() -> None:
 
 
 @pytest.mark.req("SIM-RUN-10")
-async def test_the_demo_yields_to_whoever_starts_a_run(tmp_path: Path) -> None:
+async def test_the_demo_makes_way_for_a_run_and_stays_until_it_begins_again(tmp_path: Path) -> None:
     async with simulator(tmp_path / "data", STILL, demo=True) as sim:
         demo = (await sim.look("/runs/active"))["run_id"]
         own = await sim.start()
 
-        assert (await sim.status(demo))["state"] == "stopped"
+        await sim.service._show_demo()  # as upkeep does
+
+        stopped = await sim.status(demo)
+        assert (stopped["state"], stopped["stop_reason"]) == ("stopped", "the demonstration makes way for another run")
+        assert (await sim.get(f"/runs/{demo}/graph/snapshot")).status_code == 200
         assert (await sim.look("/runs/active"))["run_id"] == own
         await sim.ok(f"/runs/{own}/stop")
         await sim.service._show_demo()
@@ -444,9 +481,9 @@ async def test_the_stored_index_of_artifacts_is_refreshed_while_a_run_goes_on_un
     async with simulator(tmp_path / "data", {**QUICK, "SIMULATOR_REAL_ARTIFACTS_SYNC_EVERY_MS": every}) as sim:
         run_id = await sim.start()
         await sim.after_tick(run_id, 5)
-        running = await sim.service.from_store(lambda store: store.artifacts(run_id))
+        running = await sim.service.from_store(run_id, lambda store: store.artifacts(run_id))
         await sim.ok(f"/runs/{run_id}/stop")
-        ended = await sim.service.from_store(lambda store: store.artifacts(run_id))
+        ended = await sim.service.from_store(run_id, lambda store: store.artifacts(run_id))
 
     assert bool(running) is listed
     assert len(ended) == len(NAMES)

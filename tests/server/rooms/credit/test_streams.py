@@ -200,6 +200,24 @@ async def test_a_stream_goes_on_after_what_was_polled(tmp_path: Path, named: str
     assert [name for name, _ in frames(response.text)] == kept
 
 
+@pytest.mark.req("SIM-EVT-10", "SIM-EVT-11")
+async def test_a_stream_goes_on_after_the_oldest_event_that_is_kept(tmp_path: Path) -> None:
+    settings = Settings(data=str(tmp_path / "data"))
+    async with running(settings, (room_for(settings, STILL),)) as app, client_of(app) as client:
+        run_id = await started(client)
+        service: Any = supervisor_of(app).service("credit")
+        run = await service.find(LOCAL_OWNER, run_id)
+        for _ in range(2100):
+            run.tell_status()
+        await client.post(f"{BASE}/runs/{run_id}/stop")
+        path = f"{BASE}/runs/{run_id}/events"
+        kept = [one["event_id"] for one in (await client.get(f"{path}/poll")).json()]
+        response = await client.get(path, headers={"last-event-id": kept[0]})
+
+    assert len(kept) == 2000
+    assert [name for name, _ in frames(response.text)][:1999] == kept[1:]
+
+
 @pytest.mark.req("SIM-EVT-10")
 @pytest.mark.parametrize("place", ["header", "address", "poll"])
 async def test_an_empty_id_asks_for_no_event(tmp_path: Path, place: str) -> None:

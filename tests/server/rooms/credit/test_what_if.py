@@ -1,10 +1,15 @@
 """A served run that is asked what would be with other settings."""
 
 from contextlib import ExitStack
+from typing import Any
 
 import pytest
 
+from pendula.credit.engine import Run
+from pendula.kernel.cancellation import Cancellation, GivenUp, cancellable
 from pendula.kernel.limits import PAST_READS
+from pendula.server.rooms.credit.running.what_if import standing, what_if
+from pendula.server.rooms.credit.shapes import WhatIf
 from tests.server.living import code_of
 from tests.server.rooms.credit.simulators import VILLAGE, Simulator
 
@@ -78,3 +83,26 @@ async def test_only_so_many_wait_for_a_comparison(still: Simulator) -> None:
 
     assert (full.status_code, code_of(full), full.headers["retry-after"]) == (503, "past_busy", "1")
     assert later.status_code == 200
+
+
+async def test_a_comparison_that_is_cancelled_ends_after_the_tick_it_is_at(
+    still: Simulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_id = await still.start(scenario_id="village-100")
+    run = await still.service.find(still.service._records[run_id].owner, run_id)
+    found = await run.ask(standing)
+    cancellation = Cancellation()
+    applied: list[int] = []
+    apply = Run.apply
+
+    def counted(run: Run, command: Any) -> Any:
+        applied.append(run.tick)
+        if len(applied) == 6:
+            cancellation.cancel()
+        return apply(run, command)
+
+    monkeypatch.setattr(Run, "apply", counted)
+    with pytest.raises(GivenUp), cancellable(cancellation):
+        what_if(run_id, found, WhatIf({}, ticks=100))
+
+    assert applied == [0, 0, 1, 1, 2, 2]

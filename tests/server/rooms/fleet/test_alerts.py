@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pendula.fleet.contracts.traffic import Alert
-from pendula.fleet.events import AlertRaised, FleetEvent, Incident
+from pendula.fleet.events import AlertRaised, FleetEvent, Incident, NoticeRaised
 from pendula.fleet.scenarios import Run, shipped
 from pendula.kernel import canonical
 from pendula.kernel.canonical import Json
@@ -102,6 +102,14 @@ def test_of_stored_alerts_those_are_incidents_that_are_more_than_a_notice(severi
     raised = AlertRaised(Alert("al-1", "WAIT_TOO_LONG", severity, 0, {"by": "R2", "waitMs": 90_000}, "R1"))
 
     assert trouble_of(stored(raised)) == said
+
+
+@pytest.mark.req("FLT-OSC-6")
+def test_a_notice_is_no_part_of_the_list_of_alerts() -> None:
+    notice = Alert("al-1", "WAIT_NOTICE", "INFO", 0, {"by": "R2", "waitMs": 15_000}, "R1")
+
+    assert AlertNow.of(NoticeRaised(notice), 1, 100) is None
+    assert AlertNow.of(AlertRaised(notice), 1, 100) is not None
 
 
 def test_alerts_whose_cause_stands_are_made_of_the_state_of_a_fleet_and_of_a_new_one_none() -> None:

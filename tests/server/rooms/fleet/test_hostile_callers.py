@@ -168,21 +168,33 @@ async def test_the_map_is_made_once_and_not_where_ticks_are_decided(
 async def test_many_who_look_at_once_cost_as_much_as_one(
     client: httpx.AsyncClient, loop: FleetLoop, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
-    ask, asked = loop.host.ask, list[object]()
+    ask, look, asked = loop.host.ask, loop.host.look, list[object]()
+    looking, all_look = 0, asyncio.Event()
 
-    async def slow(question: Any) -> Any:
+    async def counted(question: Any) -> bytes:
+        nonlocal looking
+        looking += 1
+        if looking == 50:
+            all_look.set()
+        return await look(question)
+
+    async def held(question: Any) -> Any:
+        """The answer is not given before all fifty callers have asked."""
         asked.append(question)
-        await later(loop, 1)
+        await all_look.wait()
         return await ask(question)
 
-    monkeypatch.setattr(loop.host, "ask", slow)
-    answers = await asyncio.gather(*(client.get(f"{HALL_AT}/{path}") for _ in range(50)))
+    monkeypatch.setattr(loop.host, "look", counted)
+    monkeypatch.setattr(loop.host, "ask", held)
+    async with asyncio.timeout(60):
+        answers = await asyncio.gather(*(client.get(f"{HALL_AT}/{path}") for _ in range(50)))
+    await later(loop, 1)
     after = await client.get(f"{HALL_AT}/{path}")
 
     assert {one.status_code for one in answers} == {200}
     assert len({one.content for one in answers}) == 1
     assert len(asked) == 2
-    # Who looks later sees what has happened since.
+    # A later request shows the ticks since then.
     assert after.content != answers[0].content
 
 

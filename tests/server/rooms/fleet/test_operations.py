@@ -21,7 +21,12 @@ YARD = {
     "contractVersion": "1.0.0",
     "name": "yard",
     "durationMs": 3_600_000,
-    "sample": {"name": "spur"},
+    "map": {
+        "contractVersion": "1.0.0",
+        "mapId": "yard",
+        "nodes": [{"id": "W", "x": 0, "y": 0, "kind": "ParkPoint"}, {"id": "M", "x": 1, "y": 0, "kind": "ActionPoint"}],
+        "edges": [{"id": "e", "start": "W", "end": "M", "props": {"direction": "both"}}],
+    },
     "robots": [{"robotId": "R1", "parkNodeId": "W"}],
 }
 
@@ -31,17 +36,27 @@ def rooms(settings: Settings) -> Sequence[RoomSpec]:
     return (room_for(settings),)
 
 
+# So near to where it was heard before no truck is taken to have jumped.
+STEP_UM = 200_000
+
+
 class Gateway:
-    """The gateway of one truck that stands in W."""
+    """The gateway of one truck that begins in W and goes where it is sent, a step a report."""
 
     def __init__(self, client: httpx.AsyncClient) -> None:
         self.client = client
+        self.x_um = 0
+        self.heard_ms = -1
 
     async def orders(self) -> dict[str, Any]:
         """The orders, after the truck was heard."""
         told: dict[str, Any] = (await self.client.get(f"{YARD_AT}/orders")).json()
-        seq = told["commands"][0]["seq"]
-        place = {"xUm": -20_000_000, "yUm": 0, "yawUrad": 0, "vUmS": 0}
+        command = told["commands"][0]
+        seq, ahead = command["seq"], round(command["target"]["x"] * 1_000_000) - self.x_um
+        if told["now"] > self.heard_ms:
+            self.x_um += max(-STEP_UM, min(STEP_UM, ahead))
+            self.heard_ms = told["now"]
+        place = {"xUm": self.x_um, "yUm": 0, "yawUrad": 0, "vUmS": 0}
         await self.say(reports=[{"robotId": "R1", "atMs": told["now"], "lastAckSeq": seq, **place}])
         return told
 
@@ -69,7 +84,7 @@ async def gateway(app: FastAPI) -> AsyncIterator[Gateway]:
         assert answer.status_code == 201, answer.text
         gateway = Gateway(client)
         await gateway.orders()
-        await client.post(f"{YARD_AT}/tasks", json={"taskId": "T1", "pickNodeId": "W", "dropNodeId": "W"})
+        await client.post(f"{YARD_AT}/tasks", json={"taskId": "T1", "pickNodeId": "W", "dropNodeId": "M"})
         yield gateway
 
 

@@ -94,6 +94,16 @@ def test_a_worker_dies_and_its_job_comes_back(town: Town) -> None:
     assert any(error.startswith("lease_expired: demo-") for error in errors)
 
 
+def test_the_workers_of_the_example_are_seen_among_all_others(town: Town) -> None:
+    town.live(45)
+    town.keeper._signs.write()
+
+    rows = town.calls.store.read(lambda look: look.workers())
+
+    assert {row.worker_id for row in rows} == {"demo-ada", "demo-bruno", "demo-clara"}
+    assert sum(row.taken for row in rows) > 10
+
+
 def test_there_is_a_dead_letter_that_is_done_once_it_is_requeued(town: Town) -> None:
     town.live(3)
     dead: Any = queries.listed(town.calls.store, town.calls.policy, {"status": "dead_letter"})

@@ -103,6 +103,30 @@ async def test_a_server_whose_disk_takes_no_more_is_not_ready(settings: Settings
     assert again == (200, None)
 
 
+@pytest.mark.req("JOB-STO-6")
+async def test_a_server_whose_store_was_moved_away_is_unhealthy_until_it_is_back(settings: Settings) -> None:
+    async with serving(settings, Policy()) as jobs:
+        store = jobs.service.calls.store
+        assert isinstance(store, SqliteStore)
+        await jobs.post("jobs", JOB)
+        await readiness(jobs.client)  # the proof of this is believed for some seconds
+        store.path.parent.rename(store.path.parent.with_name("away"))
+        gone = [(await jobs.client.get("/healthz")).status_code, *await readiness(jobs.client)]
+        refused = await jobs.post("jobs", {**JOB, "object_id": "other"})
+        left = store.path.exists()
+        store.path.parent.with_name("away").rename(store.path.parent)
+        ready = await readiness(jobs.client)
+        healthy = await jobs.client.get("/healthz")
+        taken = await jobs.post("jobs", {**JOB, "object_id": "other"})
+
+    assert gone == [503, 503, "store_unusable"]
+    assert (refused.status_code, error_of(refused)["code"]) == (503, "store_unusable")
+    assert not left
+    assert ready == (200, None)
+    assert (healthy.status_code, healthy.json()) == (200, {"status": "ok"})
+    assert taken.status_code == 201
+
+
 @asynccontextmanager
 async def by_the_wall_clock(settings: Settings) -> AsyncIterator[tuple[WallClock, httpx.AsyncClient]]:
     async with running(settings, [room_of_jobs(Policy())]) as app, client_of(app) as client:

@@ -212,6 +212,26 @@ async def test_new_artwork_is_taken_merged_rejected_and_shown(client: httpx.Asyn
     assert (await ask(client, "nae", id=903))["answer"]["result"] == "DISABLED"
 
 
+async def test_an_answer_says_what_became_of_the_command(client: httpx.AsyncClient) -> None:
+    await hang(client, settings={"lookahead": 1})
+
+    effects = [
+        (await ask(client, what, **body))["effect"]
+        for what, body in (
+            ("nae", {"id": 900, "payload": PAYLOAD}),
+            ("nae", {"id": 901, "payload": "AAAA"}),
+            ("pause-channel", {"channel": "a"}),
+            ("pause-channel", {"channel": "a"}),
+            ("resume-channel", {"channel": "b"}),
+            ("next", {}),
+        )
+    ]
+    refused = await ask(client, "nae", id=901, payload="AAAA")
+
+    assert effects == ["done", "refused", "done", "none", "none", "done"]
+    assert refused["complaints"] == [{"code": "REJECTED", "message": "These bytes are not a record"}]
+
+
 async def test_new_artwork_has_a_count_of_its_own_beside_the_turns_of_channels(client: httpx.AsyncClient) -> None:
     await hang(client, settings={"lookahead": 4})
     await ask(client, "nae", id=900, payload=PAYLOAD)

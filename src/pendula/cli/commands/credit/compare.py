@@ -74,6 +74,7 @@ def compare(
 
     Settings come from the environment, --set and --cap give those of both sides, and the files A and B or --a and --b
     what differs; short names are policy and cap. Without any of these, static clearing is compared with adaptive.
+    --set changes the scenario of both sides as well, as in a sweep: 'trustlines[*].limit*0.1'.
 
     A difference is told as the median of B less A over seeds, with the interval of the sign test: exact, without
     assumptions, 95 % sure from six seeds on. B passes if there are no technical errors, budgets are kept, and
@@ -81,16 +82,18 @@ def compare(
     The exit code is 0 either way.
     """
     from pendula.credit.studies.comparison import compare as compared
+    from pendula.credit.studies.variations import changed_document
     from pendula.documents import read_file
 
     require_folder(svg, csv)
     require_form(svg, ".svg")
     output = Output(json)
-    both = options.over(options.from_environment(), options.chosen(None, cap, set_))
+    sets, changes = options.of_the_scenario(set_)
+    both = options.over(options.from_environment(), options.chosen(None, cap, sets))
     (left, right), names = _sides(both, (a_file, b_file), (options.pairs("--a", a), options.pairs("--b", b)))
     with output.progress("runs", 2 * seeds) as advance:
         comparison = compared(
-            read_file(scenario),
+            changed_document(read_file(scenario), changes, lenient=lenient),
             left,
             right,
             range(first_seed, first_seed + seeds),

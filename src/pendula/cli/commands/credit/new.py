@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from pendula.cli.output import JsonFlag, Output, example, require_form
-from pendula.credit.authoring.villages import LEAST, MOST, SEED_MOST, Profile
+from pendula.credit.authoring.villages import DEGREE_MOST, LEAST, LIMIT_MOST, MOST, SEED_MOST, Profile
 from pendula.kernel.errors import InputRefused
 from pendula.kernel.wording import counted
 
@@ -23,6 +23,7 @@ def register(credit: typer.Typer) -> None:
         epilog=example(
             "pendula credit new --participants 100 --profile village --seed 7 -o village.json",
             "pendula credit new --participants 12 --profile ring > ring.json",
+            "pendula credit new --participants 100 --hubs 10 --degree 6 --limit 200 -o hubs.json",
         ),
     )(new)
 
@@ -33,6 +34,17 @@ def new(
     ],
     profile: Annotated[Profile, typer.Option(help="The shape of the network.")] = Profile.VILLAGE,
     seed: Annotated[int, typer.Option(metavar="S", min=0, max=SEED_MOST, help="Random seed.")] = 0,
+    hubs: Annotated[
+        int | None, typer.Option(metavar="H", min=0, help="How many institutions.", show_default="a share")
+    ] = None,
+    degree: Annotated[
+        int | None,
+        typer.Option(metavar="D", min=1, max=DEGREE_MOST, help="Lines in UNIT a participant.", show_default="by shape"),
+    ] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option(metavar="X", min=1, max=LIMIT_MOST, help="Limit of every line.", show_default="by kind"),
+    ] = None,
     file: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="File to write.", show_default="stdout")
     ] = None,
@@ -46,7 +58,7 @@ def new(
 
     # JSON is YAML, too.
     require_form(file, ".json", ".yaml", ".yml")
-    made = village(participants, seed, profile=profile)
+    made = village(participants, seed, profile=profile, hubs=hubs, degree=degree, limit=limit)
     text = msgspec.json.format(encode(made), indent=2)
     if file is None:
         Output(json).result(made, text.decode)

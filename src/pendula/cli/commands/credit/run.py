@@ -39,6 +39,7 @@ def register(credit: typer.Typer) -> None:
         epilog=example(
             "pendula credit run village.json --seed 42 --ticks 200 --cap 500 --chart village.svg --csv village.csv",
             "pendula credit run village.json --ticks 200 --policy adaptive --journal village-journal --json > run.json",
+            "pendula credit run village.json --ticks 200 --cap 500 --set 'trustlines[*].limit*0.1'",
         ),
     )(run)
 
@@ -75,6 +76,8 @@ def run(
     Settings come from the environment (SIMULATOR_…), and options go over them. The same scenario, seed and settings
     give the same digests on every machine. Payments that find no capacity are a result, and the exit code is 0. A
     bundle that --out wrote is repeated as it was, and must come to the same digests.
+
+    --set changes the scenario as well, as in a sweep: 'trustlines[*].limit*0.1' or 'settings.warmup.ticks=0'.
     """
     if scenario.suffix == ".zip":
         others = ticks, seed, policy, cap, set_, out, journal
@@ -85,9 +88,10 @@ def run(
     require_folder(chart, csv)
     require_form(chart, ".svg")
     output = Output(json)
-    settings = options.over(options.from_environment(), options.chosen(policy, cap, set_, yardstick))
+    sets, changes = options.of_the_scenario(set_)
+    settings = options.over(options.from_environment(), options.chosen(policy, cap, sets, yardstick))
     solver = options.solver_for(settings)
-    plan = _made(scenario, seed, intensity, settings, lenient, patches=out is not None or journal is not None)
+    plan = _made(scenario, changes, seed, intensity, settings, lenient, patches=out is not None or journal is not None)
     _say_what_stays(out, journal)
     kept = Keeping(out, journal, resume, drawn=chart is not None or csv is not None)
     with output.progress("ticks", ticks) as advance, _running(plan, solver, kept) as (headless, step, series):
@@ -177,13 +181,21 @@ def _draw(result: "Result", series: "Series | None", chart: Path | None, csv: Pa
         write_whole(chart, drawn.encode())
 
 
-def _made(scenario: Path, seed: int | None, intensity: int, settings: Any, lenient: bool, patches: bool) -> "Made":
+def _made(
+    scenario: Path,
+    changes: list[tuple[str, str]],
+    seed: int | None,
+    intensity: int,
+    settings: Any,
+    lenient: bool,
+    patches: bool,
+) -> "Made":
     from pendula.credit.runs.headless import made
+    from pendula.credit.studies.variations import changed_document
     from pendula.documents import read_file
 
-    return made(
-        read_file(scenario), seed=seed, intensity=intensity, settings=settings, lenient=lenient, patches=patches
-    )
+    document = changed_document(read_file(scenario), changes, lenient=lenient)
+    return made(document, seed=seed, intensity=intensity, settings=settings, lenient=lenient, patches=patches)
 
 
 @contextmanager

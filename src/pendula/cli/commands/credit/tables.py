@@ -22,9 +22,28 @@ if TYPE_CHECKING:
 
 # Nobody reads more on a terminal; `--json` has everything.
 MOST_SHOWN = 200
-SWEPT = ("committed_rate", "no_capacity_rate", "errors", "clearing_calls", "mean_interval", "mean_cost", "total_debt_")
+SWEPT = (
+    "committed_rate",
+    "no_capacity_rate",
+    "served_share_",
+    "errors",
+    "clearing_calls",
+    "mean_interval",
+    "mean_cost",
+    "total_debt_",
+)
 CLEARING = ("tick", "equivalent", "why", "cycles", "cleared", "debts less by")
-OVERALL = ("success_rate", "avg_route_length", "volume", "cleared_amount", "debt_reduction", "total_debt")
+OVERALL = (
+    "success_rate",
+    "avg_route_length",
+    "wanted",
+    "served",
+    "served_share",
+    "volume",
+    "cleared_amount",
+    "debt_reduction",
+    "total_debt",
+)
 # What stands at the end.
 ENDS = ("active_participants", "active_trustlines")
 PEOPLE_SHOWN = 3

@@ -40,8 +40,8 @@ def check(
     """Say everything that is wrong with a map for these trucks, where, and what to do about it.
 
     With `--fleet` also whether that fleet can run on it for ever: a certificate (W1 rest nodes in nobody's way, W2 ways
-    for every stream, W3 room to stop), or the smallest counterexample with its remedy. The exit code is 1 if there is
-    an error; warnings and notes are told and forgiven.
+    for every stream, W3 room to stop), or a counterexample in which no truck can be left out, with its remedy. The exit
+    code is 1 if there is an error; warnings and notes are told and forgiven.
     """
     require("fleet")
     from pendula.fleet import MapRefused, certify, examine

@@ -65,6 +65,7 @@ def profile_form(profile: "RobotProfile") -> dict[str, Any]:
             "controlLatencyS": plain(profile.latency_us),
             "turnRateRadS": plain(profile.turn_rate_urad_s),
             "minTurnRadiusM": plain(profile.min_turn_radius_um),
+            "stampJitterMs": profile.stamp_jitter_ms,
         },
         "capabilities": list(profile.capabilities),
     }

@@ -168,7 +168,9 @@ def _told(event: "FleetEvent") -> str | None:
         case events.TaskMoved(task_id=task, state=state, cause=cause, robot_id=robot):
             return f"task {task} is {state.value}, {cause}" + (f", {robot}" if robot else "")
         case events.AlertRaised(alert=alert):
-            return f"alert {alert.code}"
+            return f"alert {alert.severity} {alert.code}"
+        case events.NoticeRaised(notice=notice):
+            return f"notice {notice.code}"
         case events.Incident(incident_id=name, message=message):
             return f"incident {name}: {message}"
         case events.TickFailed(message=message):

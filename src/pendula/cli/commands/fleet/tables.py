@@ -150,8 +150,8 @@ def replayed(form: Mapping[str, Any]) -> "RenderableType":
         ("trucks", ", ".join(form["robots"])),
         ("incidents", ", ".join(one["incidentId"] for one in form["incidents"]) or "none"),
     ]
-    if form["cutTailBytes"]:
-        pairs.append(("cut tail", f"{form['cutTailBytes']} bytes, torn off in the middle of a write"))
+    if form["tail"]:
+        pairs.append(("tail", form["tail"]))
     if form["missing"]:
         pairs.append(("missing", form["missing"]))
     first = form["firstDifference"]

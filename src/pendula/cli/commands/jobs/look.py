@@ -1,4 +1,4 @@
-"""The commands that look: show, list, why, workers, history, stats, audit and audit verify."""
+"""The commands that look: show, list, why, workers, alerts, history, stats, audit and audit verify."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -42,6 +42,7 @@ def register(jobs: typer.Typer) -> None:
     )(list_)
     command(jobs, "why", f"pendula jobs why job_000000000001 {at}")(why)
     command(jobs, "workers", f"pendula jobs workers {at}")(workers)
+    command(jobs, "alerts", f"pendula jobs alerts {at}", f"pendula jobs alerts --limit 20 {at} --json")(alerts)
     command(jobs, "history", f"pendula jobs history job_000000000001 {at}")(history)
     command(jobs, "stats", f"pendula jobs stats --watch {at}", f"pendula jobs stats --window-sec 86400 {at} --json")(
         stats
@@ -75,6 +76,19 @@ def workers(target: Target) -> None:
     with target.scheduler() as scheduler:
         reply = scheduler.workers()
     target.out.result(reply, lambda: _tables().workers(reply["workers"]))
+
+
+def alerts(
+    target: Target,
+    cursor: Annotated[
+        str | None, typer.Option(metavar="CURSOR", help="Where the last list ended.", show_default=False)
+    ] = None,
+    limit: LimitOption = None,
+) -> None:
+    """List alerts, the newest first, whether they were delivered or not."""
+    with target.scheduler() as scheduler:
+        reply = scheduler.alerts(**members(cursor=cursor, limit=limit))
+    target.out.result(reply, lambda: _tables().alerts(reply))
 
 
 def list_(

@@ -87,7 +87,7 @@ def resume(target: Target, name: NameArgument, reason: ReasonOption = None) -> N
 def run_now(target: Target, name: NameArgument, reason: ReasonOption = None) -> None:
     """Enqueue one job of a plan at once, paused or not; its times stay as they are."""
     with target.scheduler() as scheduler:
-        reply = scheduler.run_plan(_name(name), **members(reason=reason))
+        reply = scheduler.run_now(_name(name), **members(reason=reason))
     target.out.result(reply, lambda: _tables().enqueued(reply))
 
 

@@ -75,6 +75,26 @@ def jobs(reply: Mapping[str, Any]) -> "RenderableType":
     return Group(drawn, Text(f"There are more: --cursor {reply['next_cursor']}"))
 
 
+def alerts(reply: Mapping[str, Any]) -> "RenderableType":
+    if not reply["alerts"]:
+        return "There are no alerts."
+    rows = [
+        (
+            second(alert["at"]),
+            alert["severity"],
+            alert["alert"],
+            " ".join(str(alert[name]) for name in ("action", "object_type", "object_id", "job_id") if alert.get(name)),
+            short(alert.get("last_error") or ""),
+            "not yet" if alert["delivered_at"] is None else second(alert["delivered_at"]),
+        )
+        for alert in reply["alerts"]
+    ]
+    drawn = table(("at", "severity", "alert", "about", "last error", "delivered"), rows)
+    if reply["next_cursor"] is None:
+        return drawn
+    return Group(drawn, Text(f"There are more: --cursor {reply['next_cursor']}"))
+
+
 def _doing(one: Mapping[str, Any]) -> str:
     """Who has it and how far it is."""
     if one["worker_id"] is None:

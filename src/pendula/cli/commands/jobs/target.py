@@ -131,10 +131,13 @@ class Target(Struct, frozen=True):
     def calls(self, *, make: bool = False, patient: bool = False) -> "Iterator[Calls]":
         """The scheduler of the store itself."""
         from pendula.jobs.calls import Calls
+        from pendula.jobs.scheduler import hold_clock
 
         configured = self.configured()
         with self.store(configured, make=make, patient=patient) as store:
-            yield Calls(store, configured.policy, clock())
+            machine = clock()
+            hold_clock(store, configured.policy, machine)
+            yield Calls(store, configured.policy, machine)
 
     @contextmanager
     def store(

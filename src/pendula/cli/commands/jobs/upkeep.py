@@ -1,4 +1,4 @@
-"""The commands that look after a store: init, check, backup, retain."""
+"""The commands that look after a store: init, check, backup, set-time, retain."""
 
 import os
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from pendula.cli.commands.jobs.target import Target, caller, command
+from pendula.cli.commands.jobs.target import Target, caller, command, members, wall_now
 from pendula.cli.output import table
 from pendula.kernel.errors import InputRefused
 from pendula.kernel.wording import counted
@@ -36,6 +36,11 @@ def register(jobs: typer.Typer) -> None:
         local=True,
     )(check)
     command(jobs, "backup", "pendula jobs backup jobs-monday.db --db sqlite:///jobs.db", local=True)(backup)
+    command(
+        jobs,
+        "set-time",
+        "pendula jobs set-time --reason 'a host had a wrong clock' --db sqlite:///jobs.db",
+    )(set_time)
     command(
         jobs,
         "retain",
@@ -81,8 +86,9 @@ def check(target: Target) -> None:
     if path.is_file() and (trouble := schema_damage(path)) is not None:
         found = [damaged(trouble)]
     else:
-        with target.store() as store:
-            found = checked(store)
+        configured = target.configured()
+        with target.store(configured) as store:
+            found = checked(store, wall_now(), configured.policy.max_clock_step_sec)
             target.note_time(store)
     findings = [{"code": one.code, "where": one.where, "sentence": one.sentence} for one in found]
     document = {"file": str(target.path()), "findings": findings, "sound": not findings}
@@ -129,6 +135,33 @@ def _settle(part: Path, file: Path) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def set_time(
+    target: Target,
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why, for the trail.", show_default=False)],
+) -> None:
+    """Say that this machine's clock is right, or the server's: the time of the store follows it, also back.
+
+    Leases, pauses and plans that a wrong clock wrote count from now. Jobs whose caller named a time then keep it.
+    """
+    with target.scheduler() as scheduler:
+        reply = scheduler.set_time(**members(reason=reason))
+    target.out.result(reply, lambda: _time_set(reply))
+
+
+def _time_set(reply: dict[str, Any]) -> str:
+    said = (
+        f"The time of the store is {reply['now']}; it was {reply['before']}.\n"
+        f"Counted from now: {counted(reply['due'], 'job')}, {counted(reply['leases'], 'lease')}, "
+        f"{counted(reply['plans'], 'plan')}."
+    )
+    if not reply["kept"]:
+        return said
+    return (
+        f"{said}\n{counted(reply['kept'], 'job')} enqueued meanwhile keep the time that was named for them: "
+        f"{', '.join(reply['kept_jobs'])}. Where it was meant as a delay: cancel, then requeue with --run-at."
+    )
 
 
 def retain(

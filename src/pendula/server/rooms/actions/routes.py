@@ -30,7 +30,8 @@ from pendula.server.routes.bodies import document_limits, read_body
 from pendula.server.routes.dependencies import Operator, RequestId, Supervised, Viewer
 from pendula.server.routes.engine import LARGEST_N, RecordNumber, command_response
 from pendula.server.routes.openapi import CHANGE_ERRORS, READ_ERRORS, Responses, answers, refusals, takes
-from pendula.server.views import CommandResult, EngineSummary, encode_view
+from pendula.server.security.identity import Principal
+from pendula.server.views import Became, CommandResult, Complaint, Effect, EngineSummary, encode_view
 
 Handler = Callable[..., Awaitable[Response]]
 
@@ -185,7 +186,7 @@ async def submit(
     body = await read_body(request, Submissions)
     now = await _minute(host)
     command = events.Submit(tuple(_timed(one, now, "submitted_at") for one in body.actions))
-    return command_response(*await host.submit(command, caller.name, request_id))
+    return await _sent(host, command, caller, request_id)
 
 
 @_asks("interrupt", "Interrupts")
@@ -197,7 +198,7 @@ async def interrupt(
     body = await read_body(request, Interrupts)
     now = await _minute(host)
     command = events.Request(interrupts=tuple(_timed(one, now, "at") for one in body.interrupts))
-    return command_response(*await host.submit(command, caller.name, request_id))
+    return await _sent(host, command, caller, request_id)
 
 
 @_asks("cancel", "Targets")
@@ -230,7 +231,7 @@ async def _command(
     when: dict[str, Json] = {"at": body.at} if body.at is not None else {}
     when |= {"t": body.t} if body.t is not None else {}
     command = events.Request(commands=tuple(_timed({kind: one} | when, now, "at") for one in body.actions))
-    return command_response(*await host.submit(command, caller.name, request_id))
+    return await _sent(host, command, caller, request_id)
 
 
 @_asks("advance", "Step")
@@ -245,7 +246,27 @@ async def advance(
         to = step.to
     else:
         to = now + step.by if step.by is not None else max(due or now, now + 1)
-    return command_response(*await host.submit(events.Advance(to), caller.name, request_id))
+    return await _sent(host, events.Advance(to), caller, request_id)
+
+
+async def _sent(host: EngineHost, command: events.Command, caller: Principal, request_id: str) -> Response:
+    n, outcome = await host.submit(command, caller.name, request_id)
+    return command_response(n, outcome, became(command, outcome))
+
+
+def became(command: events.Command, outcome: Outcome[events.Event]) -> Became:
+    """What became of a command to a world. Submissions and requests take effect when time advances to their minute."""
+    if isinstance(command, events.Advance):
+        return Became(Effect.DONE)
+    refused = [one for one in outcome.events if isinstance(one, events.Rejection | events.Diagnostic)]
+    complaints = [Complaint(one.code, one.message) for one in refused]
+    if isinstance(command, events.Submit):
+        taken = outcome.answer["taken"] if isinstance(outcome.answer, dict) else 0
+    else:
+        taken = len(command.interrupts) + len(command.commands) - len(refused)
+    if taken:
+        return Became(Effect.ACCEPTED, complaints)
+    return Became(Effect.REFUSED if complaints else Effect.NONE, complaints)
 
 
 # What a world tells
@@ -262,7 +283,7 @@ async def what_if(world: WorldName, request: Request, supervisor: Supervised, _:
     host = supervisor.host(ROOM.name, world)
     wish = await read_body(request, estimates.Supposition)
     found = await host.ask(estimates.standing)
-    return json_response(encode_view(await supervisor.replayed(lambda: estimates.estimate(found, wish))))
+    return json_response(encode_view(await supervisor.supposed(lambda: estimates.estimate(found, wish))))
 
 
 @router.get(f"{WORLD}/now", responses=answers(views.WorldNow), operation_id="actions_now")
@@ -393,6 +414,7 @@ ROOM = RoomSpec(
     lifecycle=LIFECYCLE,
     prefix=BASE,
     bound=bounds.check,
+    became=became,
     incidents={"rejection": said, "diagnostic": said, "interrupt": _interrupted},
     choices=choices.choices,
 )

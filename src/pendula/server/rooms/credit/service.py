@@ -29,9 +29,11 @@ from pendula.credit.settings import Settings as RunSettings
 from pendula.credit.settings import changed
 from pendula.documents import from_value
 from pendula.kernel.canonical import Json, decode, encode
+from pendula.kernel.disk import RealDisk
+from pendula.kernel.driver import DiskLow
 from pendula.kernel.errors import PendulaError, WorldBroken
-from pendula.kernel.limits import JOURNAL_BYTES, PAST_READS
-from pendula.kernel.time import format_utc, parse_utc
+from pendula.kernel.limits import JOURNAL_BYTES, MIN_FREE_BYTES
+from pendula.kernel.time import parse_utc
 from pendula.server.errors import EngineUnavailable
 from pendula.server.hosting.engine_host import EngineHost
 from pendula.server.hosting.past import Lane
@@ -73,9 +75,10 @@ class SimulatorService:
         self.counters = RunCounters(host.metrics.registry if settings.metrics_enabled else CollectorRegistry())
         self.streams = 0
         self.ended = EndedRuns()
-        self.comparing = Lane("comparisons", host.settings.allowed(PAST_READS), threads=1)
+        self.comparing = Lane.of("comparisons", host.settings, threads=1)
+        self.reading = Lane.of("ended-runs", host.settings, threads=1)
         self._host = host
-        self._keeper = RecordKeeper()
+        self._keeper = RecordKeeper(lambda count: self.counters.dropped.labels("measurements").inc(count))
         self._records: dict[str, Record] = {}
         self._open: dict[str, ServedRun] = {}
         self._changing = asyncio.Lock()
@@ -106,7 +109,14 @@ class SimulatorService:
         clock, settings = self._host.clock.now, self.settings
         self._cookies = OwnerCookies(key, clock, settings.session_ttl_sec, settings.session_clock_skew_sec)
         context = RunContext(
-            settings, clock, self._keeper, self.counters, folder / RUNS, make_host=self._new_host, artifact_url=_url
+            settings,
+            clock,
+            self._keeper,
+            self.counters,
+            folder / RUNS,
+            make_host=self._new_host,
+            artifact_url=_url,
+            disk_low=partial(self._disk_low, folder),
         )
         if settings.db_enabled:
             await self._keeper.open(lambda: Store(folder / STORE))
@@ -124,12 +134,9 @@ class SimulatorService:
     async def _end_what_was_left(self, context: RunContext) -> None:
         for record in list(self._records.values()):
             if record.state not in ENDED:
-                directory = context.journal(record.run_id)
-                found = await asyncio.to_thread(
-                    recovery.abandon, record, directory, context.clock, lambda: format_utc(context.clock())
-                )
+                found = await asyncio.to_thread(recovery.finish, record, context)
                 log.warning("sim.run.abandoned", run_id=record.run_id, tick=record.tick_index)
-                await self._keeper.ask(partial(recovery.store_ended, record, found))
+                await self._keeper.ask(partial(Store.write, runs={record.run_id: found}))
 
     def _new_host(self, run_id: str) -> EngineHost:
         taken = {int(run.label) for run in self._open.values() if run.is_open}
@@ -180,7 +187,8 @@ class SimulatorService:
         why = StopRequest(SERVER, "the server is stopping", None)
         await asyncio.gather(*(run.stop(why, SERVER, None) for run in self._open.values()))
         await asyncio.gather(*(run.ended() for run in self._open.values()))
-        await asyncio.to_thread(self.comparing.close)
+        for lane in (self.comparing, self.reading):
+            await asyncio.to_thread(lane.close)
         await self._keeper.close()
 
     @property
@@ -260,8 +268,27 @@ class SimulatorService:
         )
         return await self._begin(fresh, {**config, "run_id": fresh.run_id, "checkpoint": recovery.checkpoint(run)})
 
+    def _disk_low(self, folder: Path) -> bool:
+        """Whether there is too little space for new runs; a disk that does not even say so counts as full."""
+        try:
+            disk = RealDisk(folder, make=False)
+        except OSError:
+            return True
+        try:
+            return disk.free_bytes() < self._host.settings.allowed(MIN_FREE_BYTES)
+        except OSError:
+            return True
+        finally:
+            disk.close()
+
+    async def _require_space(self) -> None:
+        """Raises `DiskLow`: a run that could have no tick does not begin."""
+        if await asyncio.to_thread(self.context.disk_low):
+            raise DiskLow("The disk of the server is nearly full; no run begins until there is space again")
+
     async def _begin(self, record: Record, config: Json) -> Record:
         async with self._changing:
+            await self._require_space()
             await self._make_room(record.owner)
             # Written first: a journal that nobody knows of would never be ended.
             if self._keeper.there:
@@ -271,7 +298,7 @@ class SimulatorService:
                 await run.open(config)
             except BaseException:
                 if self._keeper.there:
-                    await self._keeper.ask(lambda store: store.delete(record.run_id))
+                    await self._keeper.delete(record.run_id)
                 raise
             self._records[record.run_id] = record
             self._open[record.run_id] = run
@@ -282,6 +309,7 @@ class SimulatorService:
     async def restart(self, run: ServedRun, by: str, request_id: str | None) -> None:
         """Raises `RunConflict` where one more active run is too many."""
         async with self._changing:
+            await self._require_space()
             run = self.keep(run)
             if run.record.state in ENDED:
                 await run.ended()
@@ -296,13 +324,15 @@ class SimulatorService:
             admit(owner.id, users, Capacity(self.settings.max_active_runs, self.settings.max_active_runs_per_owner))
         for run_id, theirs in active:
             if theirs == DEMO_OWNER:
-                await self._open[run_id].stop(StopRequest(SERVER, "somebody starts a run", None), SERVER, None)
+                await self._open[run_id].stop(
+                    StopRequest(SERVER, "the demonstration makes way for another run", None), SERVER, None
+                )
 
     async def find(self, owner: Owner, run_id: str) -> ServedRun:
         """The run, open or not; raises `RunNotFound`, also for somebody else's."""
         record = self._records.get(run_id)
         if record is None and self._keeper.there:
-            record = await self._keeper.ask(lambda store: store.record(run_id))
+            record = await self._keeper.ask(lambda store: store.record(run_id), of=run_id)
         if record is None or not may_see(owner, record):
             shown = run_id[:100]
             raise RunNotFound(f"There is no run {shown!r}", run_id=shown)
@@ -333,12 +363,14 @@ class SimulatorService:
         """A run that has ended, as it stood then. The last one that was asked for is kept at hand."""
         key = f"{record.run_id}|{record.stopped_at}"
         if self._last_read is None or self._last_read[0] != key:
-            self._last_read = key, await asyncio.to_thread(recovery.last_state, self.context.journal(record.run_id))
+            journal = self.context.journal(record.run_id)
+            self._last_read = key, await self.reading.look(lambda: recovery.last_state(journal))
         return self._last_read[1]
 
-    async def from_store(self, question: Callable[[Store], T]) -> T:
-        """Raises `StoreDisabled`, `SimulatorStoreUnusable`."""
-        return await self._keeper.ask(question)
+    async def from_store(self, run_id: str, question: Callable[[Store], T]) -> T:
+        """What the store answers about a run, all that was written of it included; raises `StoreDisabled`,
+        `SimulatorStoreUnusable`."""
+        return await self._keeper.ask(question, of=run_id)
 
     # Upkeep
 
@@ -371,19 +403,19 @@ class SimulatorService:
     async def _remove(self, run_id: str) -> None:
         del self._records[run_id]
         if self._keeper.there:
-            await self._keeper.ask(lambda store: store.delete(run_id))
+            await self._keeper.delete(run_id)
         await asyncio.to_thread(shutil.rmtree, self.context.runs_folder / run_id, ignore_errors=True)
         log.info("sim.run.removed", run_id=run_id)
 
     async def _show_demo(self) -> None:
-        """Keep the living example alive while nobody runs anything; earlier ones leave nothing behind."""
+        """Keep the demonstration running while there is no other run. One that made way stays until the next begins."""
         if not self._host.settings.demo or self._stopping:
             return
         active = [one for one in self._records.values() if one.active]
-        for record in [one for one in self._records.values() if one.owner == DEMO and not one.active]:
-            self._open.pop(record.run_id, None)
-            await self._remove(record.run_id)
-        if not active:
+        if not active and not await asyncio.to_thread(self.context.disk_low):
+            for record in [one for one in self._records.values() if one.owner == DEMO]:
+                self._open.pop(record.run_id, None)
+                await self._remove(record.run_id)
             await self.create(DEMO, DEMO_RUN)
         for record in active:
             if record.owner == DEMO and record.tick_index >= DEMO_TICKS:

@@ -77,6 +77,18 @@ def status_view(record: Record, current_phase: str | None = None) -> RunStatusVi
     return RunStatusView(**{**facts, **told, "ops_sec": float(record.ops_sec)})
 
 
+class DemandView(Struct, frozen=True):
+    """One equivalent over the whole run: what payers wanted before the ledger capped it, and what was paid.
+
+    `served_share` is how many per cent of what was wanted were paid; null where nothing was wanted.
+    """
+
+    wanted: str
+    served: str
+    volume: str
+    served_share: str | None
+
+
 class RunDetails(Control, frozen=True, kw_only=True):
     """What we know of a run beyond the protocol's own forms."""
 
@@ -90,6 +102,7 @@ class RunDetails(Control, frozen=True, kw_only=True):
     digests: dict[str, str] | None
     settings: dict[str, str] | None
     clearing: dict[str, Any] | None
+    demand: dict[str, DemandView] | None
     error_details: dict[str, Any]
     late_beats: int
     dropped_lines: int

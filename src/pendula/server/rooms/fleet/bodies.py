@@ -6,7 +6,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from pendula.fleet.contracts.maps import Number
 from pendula.fleet.contracts.traffic import AnchorPlace, RollingTargetCommand
-from pendula.fleet.model import NAME_MOST
+from pendula.fleet.model import NAME_MOST, pick_is_drop
 from pendula.fleet.operators.measure import LONGEST_EDGE_M, MOST_REASON, MOST_RESOURCES, off_every_edge, too_many
 from pendula.fleet.simulator.faults import LONGEST_MS, FaultKind
 from pendula.fleet.tasks.model import Conditions
@@ -66,6 +66,10 @@ class TaskBody(Struct, frozen=True, forbid_unknown_fields=True):
     dropDurationMs: Duration = 8_000
     streamId: Name | None = None
 
+    def __post_init__(self) -> None:
+        if self.pickNodeId == self.dropNodeId:
+            raise ValueError(f"dropNodeId: {pick_is_drop('the task', self.dropNodeId)}")
+
 
 Nodes = Annotated[tuple[Name, ...], Meta(min_length=1, max_length=500)]
 
@@ -84,6 +88,11 @@ class StreamBody(Struct, frozen=True, forbid_unknown_fields=True):
     lastMs: Count | None = None
     robotIds: Annotated[tuple[Name, ...], Meta(max_length=500)] = ()
     conditions: Conditions = Conditions()
+
+    def __post_init__(self) -> None:
+        both = next((one for one in self.dropNodeIds if one in self.pickNodeIds), None)
+        if both is not None:
+            raise ValueError(f"dropNodeIds: {pick_is_drop('the stream', both)}")
 
 
 class StreamEndBody(Struct, frozen=True, forbid_unknown_fields=True):

@@ -1,4 +1,4 @@
-"""Time plans over HTTP, at `/scheduler/plans`; who works, at `/scheduler/workers`; why a job waits; how it was."""
+"""Time plans over HTTP, at `/scheduler/plans`; workers, alerts, why a job waits, and how all was at a moment."""
 
 from collections.abc import Callable
 
@@ -6,7 +6,7 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from pendula.jobs.calls import Answer, Body, Caller, Calls, plans, signs
+from pendula.jobs.calls import Answer, Body, Caller, Calls, plans, queries, signs
 from pendula.jobs.calls import why as reasons
 from pendula.jobs.calls.past import past
 from pendula.jobs.model import Code
@@ -68,7 +68,7 @@ _on_a_plan("resume", "Go on; what passed meanwhile is not made up for.", Calls.r
 _on_a_plan(
     "run-now",
     "One job of the plan at once: 201 with the job, or 200 with one that was asked for and waits still.",
-    Calls.run_plan,
+    Calls.run_now,
     "Enqueued",
 )
 _on_a_plan(
@@ -80,6 +80,19 @@ _on_a_plan(
 async def list_workers(request: Request, _: Viewer) -> Response:
     """The workers that told of themselves, the last heard of first."""
     return response_of(await service_of(request).look(lambda calls: signs.listed(calls.store, calls.clock())))
+
+
+@router.get(
+    "/alerts",
+    responses=shapes.gives("Alerts", *shapes.FAULTS, Code.INVALID_LIMIT),
+    **documented(
+        "alerts",
+        parameters=[shapes.in_query("cursor", shapes.TEXT, "The next_cursor of the page before"), shapes.LIMIT],
+    ),
+)
+async def list_alerts(request: Request, _: Viewer) -> Response:
+    """Alerts, newest first; `delivered_at` is null until every sink has taken one."""
+    return await listed(request, lambda calls, query: queries.alerts(calls.store, query))
 
 
 @router.get(

@@ -89,6 +89,7 @@ def _replies() -> dict[str, Shape]:
         "Event": _event(),
         "History": record({"job_id": TEXT, "errors": listed(_error()), "events": listed(ref("Event"))}),
         "Trail": record({"events": listed(ref("Event")), **page}),
+        "Alerts": record({"alerts": listed(_alert()), **page}),
         "Object": record({**known, "version": COUNT, "state": ANY_TEXT}),
         "Metrics": record(
             {
@@ -119,12 +120,27 @@ def _replies() -> dict[str, Shape]:
                 "places": listed(record({"object_type": TEXT, "place": TEXT, "objects": COUNT})),
             }
         ),
+        "TimeSet": record(
+            {
+                "before": TIME,
+                "now": TIME,
+                **dict.fromkeys(("due", "leases", "kept", "plans"), COUNT),
+                "kept_jobs": {"type": "array", "items": TEXT},
+            }
+        ),
         "Freed": record({"freed": FLAG, "idempotency_key": TEXT}),
     }
 
 
 def _error() -> Shape:
     return record({"attempt": COUNT, "worker_id": ANY_TEXT, "at": TIME, "error": TEXT})
+
+
+def _alert() -> Shape:
+    """What every alert has; the rest depends on what it is about."""
+    severity = {"enum": ["warning", "critical"]}
+    common = {"alert": TEXT, "alert_id": TEXT, "severity": severity, "at": TIME, "delivered_at": ANY_TIME}
+    return {**record(common), "additionalProperties": True}
 
 
 def _event() -> Shape:

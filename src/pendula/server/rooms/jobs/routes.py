@@ -20,6 +20,7 @@ from pendula.jobs.calls import Answer, Body, Caller, Calls, Reply, queries
 from pendula.jobs.model import Code, Policy, Refused
 from pendula.jobs.reaper import Reaper
 from pendula.jobs.request_reading import Faults
+from pendula.jobs.requests import OBJECT_ID_MOST
 from pendula.jobs.settings_file import Configured
 from pendula.jobs.upkeep.alerts import Alerts, Sink, Webhook, to_log, to_log_quietly
 from pendula.jobs.upkeep.learning import Learning
@@ -195,6 +196,19 @@ async def requeue_batch(request: Request, who: Operator) -> Response:
 
 
 @router.post(
+    "/time",
+    responses=shapes.gives("TimeSet", *shapes.FAULTS, body=True),
+    **documented("set_time", "SetTime"),
+)
+async def set_time(request: Request, who: Admin) -> Response:
+    """Say that this server's clock is right: the store's time follows it, also back.
+
+    Leases and delays that a wrong clock wrote count from now; `kept_jobs` are those whose caller named a time then.
+    """
+    return response_of(await changed(request, who, Calls.set_time))
+
+
+@router.post(
     "/keys/free",
     responses=shapes.gives("Freed", Code.IDEMPOTENCY_KEY_CONFLICT, *shapes.FAULTS, body=True),
     **documented("free_key", "FreeKey"),
@@ -261,7 +275,7 @@ async def history(request: Request, _: Viewer) -> Response:
         "audit",
         parameters=[
             shapes.in_query("object_type", shapes.TEXT),
-            shapes.in_query("object_id", shapes.text(200)),
+            shapes.in_query("object_id", shapes.text(OBJECT_ID_MOST)),
             shapes.in_query("job_id", shapes.TEXT),
             shapes.in_query("event_type", shapes.ref("EventType")),
             shapes.in_query("after", shapes.TEXT, "The next_cursor of the page before"),

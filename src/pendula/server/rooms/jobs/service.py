@@ -19,7 +19,7 @@ from pendula.jobs.calls import POLL_SECONDS, Answer, Body, Caller, Calls, Reply
 from pendula.jobs.model import Durability, Policy, StorageBusy
 from pendula.jobs.request_reading import Faults
 from pendula.jobs.requests import Pull, read_pull
-from pendula.jobs.store.file.proof import WriteProof
+from pendula.jobs.scheduler import hold_clock
 from pendula.jobs.store.protocol import Store
 from pendula.jobs.store.sqlite import SqliteStore
 from pendula.kernel.errors import PendulaError, WorldBroken
@@ -48,8 +48,9 @@ class DurableStore(Store, Protocol):
 
     def ahead_of(self, clock: Callable[[], int]) -> int: ...
 
-    @property
-    def proof(self) -> WriteProof: ...
+    def check_writable(self) -> None: ...
+
+    def is_file_there(self) -> bool: ...
 
 
 class Upkeep(Protocol):
@@ -97,6 +98,7 @@ class JobService:
         self.presence = Presence()
         self._database = database
         self._clock = clock or host.clock.now
+        self._holds_clock = clock is None
         self._machine = clock or host.clock.machine
         self._open_store = open_store
         self._make_upkeep = upkeep
@@ -132,6 +134,8 @@ class JobService:
     async def _try_to_open(self, folder: Path) -> bool:
         try:
             self._store = await asyncio.to_thread(self._opened, folder)
+            if isinstance(self._store, SqliteStore) and self._holds_clock:
+                hold_clock(self._store, self.policy, self._clock)
             calls = Calls(self._store, self.policy, self._clock)
             self._upkeep = [*self._make_upkeep(calls), *self._watchers(calls)]
         except PendulaError as error:
@@ -181,10 +185,13 @@ class JobService:
     def ahead(self) -> int:
         return 0 if self._store is None else self._store.ahead_of(self._machine)
 
+    def is_file_there(self) -> bool:
+        return self._store is None or self._store.is_file_there()
+
     def _look_at_store(self) -> None:
         assert self._store is not None
+        self._store.check_writable()
         self._store.check_durable()
-        self._store.proof.check()
 
     def stop(self) -> None:
         self._stopping = True

@@ -76,7 +76,7 @@ ANY_CALL: Mapping[int, tuple[str, ...]] = {
     421: ("host_not_allowed",),
     429: ("rate_limited",),
     500: ("internal",),
-    503: ("storage_busy", "shutting_down", "store_unusable", "tokens_unreadable"),
+    503: ("clock_ahead", "storage_busy", "shutting_down", "store_unusable", "tokens_unreadable"),
 }
 WITH_BODY: Mapping[int, tuple[str, ...]] = {
     400: ("malformed_json", "body_not_object", "duplicate_member"),
@@ -242,6 +242,7 @@ def _governing() -> dict[str, Shape]:
         "Requeue": request({"run_at": ANY_TIME, "reason": or_null(text(REASON_MOST))}),
         "CancelBatch": request(_operation([status.value for status in CANCELLABLE]), "filter"),
         "RequeueBatch": request({**_operation([status.value for status in REVIVABLE]), "run_at": ANY_TIME}, "filter"),
+        "SetTime": request({"reason": text(REASON_MOST)}, "reason"),
         "FreeKey": request(
             {"idempotency_key": text(KEY_MOST), "reason": text(REASON_MOST)}, "idempotency_key", "reason"
         ),

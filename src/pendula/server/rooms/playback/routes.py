@@ -6,7 +6,7 @@ its records from the library of the server (`channels`); time goes on by itself.
 
 import secrets
 from collections.abc import Awaitable, Callable
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 from fastapi import APIRouter, Path, Query
@@ -15,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from pendula.kernel.canonical import Json
+from pendula.kernel.engine import Outcome
 from pendula.playback import events
 from pendula.playback.clocks import check_zone, clock_at
 from pendula.playback.engine import Player
@@ -43,7 +44,7 @@ from pendula.server.routes.dependencies import Operator, RequestId, Supervised, 
 from pendula.server.routes.engine import LARGEST_N, RecordNumber, command_response
 from pendula.server.routes.lifecycle import check_name
 from pendula.server.routes.openapi import CHANGE_ERRORS, READ_ERRORS, Responses, answers, refusals, takes
-from pendula.server.views import CommandResult, EngineSummary, encode_view
+from pendula.server.views import Became, CommandResult, Complaint, Effect, EngineSummary, encode_view
 
 Handler = Callable[..., Awaitable[Response]]
 
@@ -127,7 +128,7 @@ def _does(name: str, sentence: str, command: Callable[[], object]) -> None:
         operation_id=f"playback_{name}",
     )
     async def do(player: PlayerName, supervisor: Supervised, caller: Operator, request_id: RequestId) -> Response:
-        return command_response(*await supervisor.host(ROOM.name, player).submit(command(), caller.name, request_id))
+        return await _command(supervisor, player, command(), caller, request_id)
 
 
 _does("next", "Show the next item now; the answer is that item, or null.", events.Next)
@@ -153,7 +154,8 @@ async def follow(
     """Follow channels of the library; they come last in the order. One new epoch begins, however many they are."""
     host = supervisor.host(ROOM.name, player)
     body = await read_body(request, ChannelNames)
-    return command_response(*await library_service_of(supervisor).follow(host, body.channels, caller.name, request_id))
+    n, outcome = await library_service_of(supervisor).follow(host, body.channels, caller.name, request_id)
+    return command_response(n, outcome, Became(Effect.DONE))
 
 
 @_asks("unfollow", "ChannelNames")
@@ -248,7 +250,28 @@ async def reset(
 async def _command(
     supervisor: Supervisor, player: str, command: object, caller: Operator, request_id: RequestId
 ) -> Response:
-    return command_response(*await supervisor.host(ROOM.name, player).submit(command, caller.name, request_id))
+    n, outcome = await supervisor.host(ROOM.name, player).submit(command, caller.name, request_id)
+    return command_response(n, outcome, became(command, outcome))
+
+
+NOT_INSERTED = {
+    "REJECTED": "These bytes are not a record",
+    "BANNED": "The artwork is banned; lift the ban to show it",
+    "DISABLED": "New artwork is off in the settings of this player",
+}
+# These say by an event that they changed something.
+TOLD_BY_EVENTS = (events.PauseChannel, events.ResumeChannel, events.Lift, events.Pause, events.Resume, events.Prev)
+
+
+def became(command: object, outcome: Outcome[Any]) -> Became:
+    """What became of a command to a player."""
+    if isinstance(command, events.Insert) and isinstance(outcome.answer, dict):
+        result = str(outcome.answer["result"])
+        if result in NOT_INSERTED:
+            return Became(Effect.REFUSED, [Complaint(result, NOT_INSERTED[result])])
+    if isinstance(command, TOLD_BY_EVENTS) and not outcome.events:
+        return Became(Effect.NONE)
+    return Became(Effect.DONE)
 
 
 # What a player tells
@@ -352,6 +375,7 @@ ROOM = RoomSpec(
     bound=bounds.check,
     store=LibraryService,
     advance=events.Advance,
+    became=became,
     incidents={"diagnosed": said, "blank": lambda _: "The screen is empty"},
     choices=choices.choices,
 )

@@ -84,6 +84,11 @@ def whole(request: Request, name: str, default: int | None, least: int, most: in
     )
 
 
+def truth(request: Request, name: str) -> bool:
+    """A switch of the query, off where it is not given."""
+    return request.query_params.get(name, "false").lower() in ("1", "true", "yes")
+
+
 def known_equivalent(given: str | None, known: Collection[str]) -> str:
     """The code that is meant; without one, the only or first one. Raises `UnknownEquivalent`."""
     if given is None and known:

@@ -16,7 +16,15 @@ from pendula.credit.served.pictures import Snapshot, neighbourhood, picture
 from pendula.credit.served.series import Span, usual_step
 from pendula.credit.served.targets import targets
 from pendula.server.rooms.credit.errors import PREFIX, BadRequest, RunNotFound, UnknownParticipant
-from pendula.server.rooms.credit.routes.calling import Caller, Looking, answer, equivalent_of, known_equivalent, whole
+from pendula.server.rooms.credit.routes.calling import (
+    Caller,
+    Looking,
+    answer,
+    equivalent_of,
+    known_equivalent,
+    truth,
+    whole,
+)
 from pendula.server.rooms.credit.running.served_run import ServedRun
 from pendula.server.rooms.credit.shapes import (
     BottlenecksView,
@@ -81,15 +89,21 @@ async def _snapshot(run: ServedRun, request: Request, caller: Caller) -> Respons
 
 @router.get(f"{RUN}/metrics", responses=answers(MetricsView), operation_id="credit_metrics")
 async def metrics(run_id: str, request: Request, caller: Looking) -> Response:
-    """Measured values at even steps of virtual time; what cannot be read is 503, never made up."""
+    """Measured values at even steps of virtual time; what cannot be read is 503, never made up.
+
+    `extended=true` adds `wanted`, `served`, `served_share` and `volume`, which clients of the protocol do not know.
+    """
     run = await caller.run(run_id)
     last = run.record.sim_time_ms
     from_ms, to_ms = whole(request, "from_ms", 0, 0, BIG), whole(request, "to_ms", last, 0, BIG)
     span = Span(from_ms, to_ms, whole(request, "step_ms", usual_step(from_ms, to_ms), 0, BIG))
     times = span.points()
+    extended = truth(request, "extended")
     code = _code(run, request)
     await run.flush_measured()
-    found = await caller.service.from_store(lambda store: store.series(run.record.run_id, code, times))
+    found = await caller.service.from_store(
+        run.record.run_id, lambda store: store.series(run.record.run_id, code, times, extended=extended)
+    )
     return answer(
         MetricsView(
             run_id=run.record.run_id,
@@ -117,7 +131,7 @@ async def bottlenecks(run_id: str, request: Request, caller: Looking) -> Respons
 async def payment_targets(run_id: str, request: Request, caller: Looking) -> Response:
     """Who can be paid more than nothing by `from_pid`, and with how many hops at least."""
     run, given = await caller.run(run_id), request.query_params
-    amounts = given.get("include_max_available", "false").lower() in ("1", "true", "yes")
+    amounts = truth(request, "include_max_available")
     sender = given.get("from_pid", "")
 
     def look(engine: Run) -> TargetList:

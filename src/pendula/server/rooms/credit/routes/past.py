@@ -108,4 +108,5 @@ async def _past_of(run_id: str, caller: Caller) -> EngineHost | EndedRun:
     run = await caller.run(run_id)
     if run.host is not None:
         return run.host
-    return await caller.service.ended.look(caller.service.context.journal(run_id), run.record.stopped_at)
+    service = caller.service
+    return await service.ended.look(service.context.journal(run_id), run.record.stopped_at, service.reading)

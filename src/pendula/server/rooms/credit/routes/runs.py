@@ -12,10 +12,13 @@ from starlette.responses import FileResponse, Response
 
 from pendula.credit.commands import Pause, Resume, SetIntensity
 from pendula.credit.engine import Run
+from pendula.credit.money import text
 from pendula.credit.runs.artifacts import BUNDLE, NAMES
 from pendula.credit.served.artifacts import CONTENT_TYPES
 from pendula.credit.served.lifecycle import ENDED, RunConflict, Verb
 from pendula.credit.settings import effective
+from pendula.credit.state.counters import Demand
+from pendula.credit.tick.metrics import ratio
 from pendula.kernel.canonical import encode
 from pendula.kernel.engine import Reason
 from pendula.kernel.errors import PendulaError
@@ -28,6 +31,7 @@ from pendula.server.rooms.credit.running import what_if as comparing
 from pendula.server.rooms.credit.running.served_run import ServedRun, StopRequest
 from pendula.server.rooms.credit.shapes import (
     ArtifactIndex,
+    DemandView,
     Intensity,
     NewRun,
     OwnerView,
@@ -165,7 +169,7 @@ async def details(run_id: str, caller: Looking) -> Response:
     try:
         known = await caller.service.ask(run, _known)
     except PendulaError:
-        known = {"digests": None, "settings": None, "clearing": None}
+        known = {"digests": None, "settings": None, "clearing": None, "demand": None}
     return answer(
         RunDetails(
             run_id=record.run_id,
@@ -270,9 +274,15 @@ def _status(run: ServedRun) -> Response:
     return response
 
 
+def _demand(one: Demand) -> DemandView:
+    share = ratio(100 * one.served, one.wanted)
+    return DemandView(text(one.wanted), text(one.served), text(one.volume), share)
+
+
 def _known(run: Run) -> dict[str, Any]:
     return {
         "digests": run.digests(),
         "settings": effective(run.settings),
         "clearing": dict(run.last_clearing),
+        "demand": {code: _demand(one) for code, one in run.demand.items()},
     }

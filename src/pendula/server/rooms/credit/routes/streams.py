@@ -7,15 +7,18 @@ numbers. It begins with what was missed, if that is asked for, goes on with wher
 import asyncio
 from collections.abc import Callable
 
+import msgspec
 from fastapi import APIRouter
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from pendula.credit.served.artifacts import last_events
 from pendula.credit.served.ring import Cursor, Entry
 from pendula.server.errors import json_response
 from pendula.server.hosting.streams import Framing, Reader
 from pendula.server.rooms.credit.errors import PREFIX, TooManyRunStreams
-from pendula.server.rooms.credit.routes.calling import Caller, Looking, known_equivalent
+from pendula.server.rooms.credit.routes.calling import Caller, Looking, known_equivalent, whole
 from pendula.server.rooms.credit.routes.networks import active_run
 from pendula.server.rooms.credit.running.counters import RunCounters
 from pendula.server.rooms.credit.running.served_run import ServedRun
@@ -24,6 +27,7 @@ from pendula.server.routes.dependencies import Supervised, slot_of
 from pendula.server.routes.openapi import READ_ERRORS, Responses, refusals
 
 RUN = "/runs/{run_id}"
+MOST_LAST = 1000
 KEEP_ALIVE = b": keep-alive\n\n"
 HEADERS = (("cache-control", "no-cache"), ("connection", "keep-alive"))
 
@@ -40,6 +44,13 @@ _ARRAY: Responses = {
     },
     410: {"description": "What came after the event cannot be told any more"},
 }
+
+
+class _Event(Struct):
+    event_id: str
+
+
+_read_id = msgspec.json.Decoder(_Event).decode
 
 
 class RunSource:
@@ -111,6 +122,20 @@ async def own_poll(request: Request, caller: Looking) -> Response:
 async def poll(run_id: str, request: Request, caller: Looking) -> Response:
     """The same of any run of the caller."""
     return _poll(await caller.run(run_id), request)
+
+
+@router.get(f"{RUN}/events/last", responses=_ARRAY | refusals(READ_ERRORS), operation_id="credit_last_events")
+async def last(run_id: str, request: Request, caller: Looking) -> Response:
+    """The newest `limit` events of a run, oldest first. Those that streams keep no longer come from its files."""
+    run = await caller.run(run_id)
+    code = known_equivalent(request.query_params.get("equivalent"), run.record.equivalents)
+    most = whole(request, "limit", 150, 1, MOST_LAST)
+    kept = run.ring.after(code, None)[-most:]
+    if len(kept) < most:
+        files = caller.service.context.artifacts(run_id)
+        known = {_read_id(event).event_id for event in kept}
+        kept = await asyncio.to_thread(last_events, files, code, most - len(kept), known) + kept
+    return json_response(b"[" + b",".join(kept) + b"]")
 
 
 async def _stream(run: ServedRun, request: Request, supervisor: Supervised, caller: Caller) -> Response:

@@ -3,7 +3,6 @@
 It is closed when nobody holds it any more: somebody may still be reading when another one is asked for.
 """
 
-import asyncio
 import weakref
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from pendula.kernel.driver import engine_at
 from pendula.kernel.journal import FileJournal
 from pendula.server.hosting.looking_back import PastEngines
 from pendula.server.hosting.moments import Moments
+from pendula.server.hosting.past import Lane
 from pendula.server.rooms.credit.running.recovery import disk_of
 
 
@@ -22,8 +22,7 @@ class EndedRun:
         disk = disk_of(directory)
         weakref.finalize(self, disk.close)
         self.journal = FileJournal.open(disk, read_only=True)
-        kind = Run.deciding_by(self.journal.header.decisions)
-        self.past = PastEngines(self.journal, lambda n: engine_at(self.journal, kind, n))
+        self.past = PastEngines(self.journal, lambda n: engine_at(self.journal, Run, n))
         self.moments = Moments(self.journal, {})
 
 
@@ -33,8 +32,8 @@ class EndedRuns:
     def __init__(self) -> None:
         self._last: tuple[Path, str | None, EndedRun] | None = None
 
-    async def look(self, directory: Path, stopped_at: str | None) -> EndedRun:
+    async def look(self, directory: Path, stopped_at: str | None, lane: Lane) -> EndedRun:
         """A run that ended then: one that was started again and ended again has more to tell."""
         if self._last is None or self._last[:2] != (directory, stopped_at):
-            self._last = directory, stopped_at, await asyncio.to_thread(EndedRun, directory)
+            self._last = directory, stopped_at, await lane.look(lambda: EndedRun(directory))
         return self._last[2]

@@ -18,7 +18,7 @@ from pendula.credit.events import Event, Ticked
 from pendula.credit.runs.artifacts import moment, repeat_files
 from pendula.credit.runs.recording import last_life, reading
 from pendula.credit.served.artifacts import ServedArtifacts, index
-from pendula.credit.served.bottlenecks import worst
+from pendula.credit.served.bottlenecks import Bottleneck, worst
 from pendula.credit.served.records import Record
 from pendula.credit.served.series import Measured, measurements
 from pendula.credit.served.settings import ServedSettings
@@ -44,6 +44,7 @@ class RunContext(Struct, frozen=True):
     runs_folder: Path
     make_host: Callable[[str], EngineHost]
     artifact_url: Callable[[str, str], str]
+    disk_low: Callable[[], bool]
 
     def journal(self, run_id: str) -> Path:
         return self.runs_folder / run_id / "journal"
@@ -76,7 +77,7 @@ class RunWriter:
         self._settings, self._measured = settings, []
         run_id, context = self._record.run_id, self._context
         if again:
-            context.keeper.later(lambda store: store.forget_measured(run_id))
+            context.keeper.forget_measured(run_id)
         try:
             every_us = context.settings.last_tick_write_every_ms * 1000
             self._artifacts = ServedArtifacts(context.artifacts(run_id), context.clock, every_us)
@@ -116,7 +117,7 @@ class RunWriter:
         """Write the record as it is now."""
         self.dirty, self._saved_at = False, self._loop.time()
         copy = Record(**{name: getattr(self._record, name) for name in self._record.__struct_fields__})
-        self._context.keeper.later(lambda store: store.save(copy, summary))
+        self._context.keeper.save(copy, summary)
 
     def save_if_due(self) -> None:
         settings = self._context.settings
@@ -131,18 +132,16 @@ class RunWriter:
     async def _list_artifacts(self) -> None:
         run_id = self._record.run_id
         found = await asyncio.to_thread(self._context.index, run_id)
-        self._context.keeper.later(lambda store: store.save_artifacts(run_id, found))
+        self._context.keeper.save_artifacts(run_id, found)
 
     def write_measured(self) -> None:
         found, self._measured = self._measured, []
         if found:
-            run_id = self._record.run_id
-            self._context.keeper.later(lambda store: store.measure(run_id, found))
+            self._context.keeper.measure(self._record.run_id, found)
 
     def _write_bottlenecks(self, run: Run) -> None:
         run_id, now = self._record.run_id, moment(self._context.clock())
-        found = {code: worst(desk, BOTTLENECKS_KEPT) for code, desk in run.network.desks.items()}
-        self._context.keeper.later(lambda store: store.save_bottlenecks(run_id, found, now))
+        self._context.keeper.save_bottlenecks(run_id, worst_lines(run), now)
 
     async def finish(self, run: Run) -> None:
         """The run has ended: all that waits is written, the files are closed and listed."""
@@ -157,36 +156,50 @@ class RunWriter:
         self.save(summary)
 
     def _close(self, run: Run) -> dict[str, Any]:
-        record = self._record
-        summary = {
-            "run_id": record.run_id,
-            "scenario_id": record.scenario_id,
-            "seed": record.seed,
-            "ticks": run.tick,
-            "state": record.state.value,
-            "counters": asdict(run.counters),
-            "digests": run.digests(),
-            "metrics": run.measured,
-        }
+        summary = summary_of(self._record, run)
         if self._artifacts is not None:
-            self._artifacts.finish(self._description(), summary, self._repeat(run))
+            repeat = repeat_of(self._record, run, self._context)
+            self._artifacts.finish(self._description(), summary, repeat)
         return summary
 
-    def _repeat(self, run: Run) -> dict[str, Json]:
-        """What `pendula credit run bundle.zip` needs; nothing where the journal cannot be read."""
-        run_id = self._record.run_id
-        try:
-            with reading(self._context.journal(run_id)) as journal:
-                config, commands = last_life(journal)
-        except (PendulaError, OSError) as trouble:
-            log.error("sim.bundle.failed", run_id=run_id, problem=str(trouble))
-            return {}
-        digests: dict[str, Json] = {**run.digests()}
-        return repeat_files(run, config, {"ticks": run.tick, "digests": digests, "commands": commands})
-
     def _description(self) -> dict[str, Any]:
-        """What `status.json` says: what the run is made of, and where it stands."""
-        facts = {name: getattr(self._record, name) for name in self._record.__struct_fields__}
-        for name in ("last_seq", "seq_reserved", "plan_digest", "ledger_digest"):
-            del facts[name]
-        return {**facts, "state": self._record.state.value, "settings": self._settings}
+        return description(self._record, self._settings)
+
+
+def summary_of(record: Record, run: Run) -> dict[str, Any]:
+    """What `summary.json` says: what the run came to."""
+    return {
+        "run_id": record.run_id,
+        "scenario_id": record.scenario_id,
+        "seed": record.seed,
+        "ticks": run.tick,
+        "state": record.state.value,
+        "counters": asdict(run.counters),
+        "digests": run.digests(),
+        "metrics": run.measured,
+    }
+
+
+def repeat_of(record: Record, run: Run, context: RunContext) -> dict[str, Json]:
+    """What `pendula credit run bundle.zip` needs; nothing where the journal cannot be read."""
+    try:
+        with reading(context.journal(record.run_id)) as journal:
+            config, commands = last_life(journal)
+    except (PendulaError, OSError) as trouble:
+        log.error("sim.bundle.failed", run_id=record.run_id, problem=str(trouble))
+        return {}
+    digests: dict[str, Json] = {**run.digests()}
+    return repeat_files(run, config, {"ticks": run.tick, "digests": digests, "commands": commands})
+
+
+def description(record: Record, settings: dict[str, str]) -> dict[str, Any]:
+    """What `status.json` says: what the run is made of, and where it stands."""
+    facts = {name: getattr(record, name) for name in record.__struct_fields__}
+    for name in ("last_seq", "seq_reserved", "plan_digest", "ledger_digest"):
+        del facts[name]
+    return {**facts, "state": record.state.value, "settings": settings}
+
+
+def worst_lines(run: Run) -> dict[str, list[Bottleneck]]:
+    """The bottlenecks that are kept, by equivalent."""
+    return {code: worst(desk, BOTTLENECKS_KEPT) for code, desk in run.network.desks.items()}

@@ -24,7 +24,8 @@ from pendula.credit.served.records import Record
 from pendula.credit.served.ring import Bounds, Cursor, Ring, Told
 from pendula.credit.settings import effective
 from pendula.kernel.canonical import Json
-from pendula.kernel.driver import Published, Stream
+from pendula.kernel.commit import Busy
+from pendula.kernel.driver import DiskLow, JournalFull, Published, Stream
 from pendula.kernel.engine import Outcome
 from pendula.kernel.errors import PendulaError, WorldBroken
 from pendula.kernel.journal import FileJournal
@@ -39,6 +40,18 @@ PACE_SECONDS = 8
 MINUTE_SECONDS = 60
 SEQ_BLOCK = 100_000
 ALL = 1_000_000
+TICK_FAILED: dict[str, Json] = {"kind": "REAL_MODE_TICK_FAILED"}
+# What of a failed tick is not our mistake and can be mended outside, by the code of the trouble.
+LAST_ERRORS = {
+    DiskLow.code: LastError(
+        DiskLow.code,
+        "The disk of the server is full or nearly full; the run can go on when there is space",
+        TICK_FAILED,
+    ),
+    JournalFull.code: LastError(
+        JournalFull.code, "The journal of the run is as long as it may be (journal_bytes)", TICK_FAILED
+    ),
+}
 
 T = TypeVar("T")
 
@@ -84,6 +97,7 @@ class ServedRun:
         self._ending: asyncio.Task[None] | None = None
         self._samples: deque[tuple[float, int, int]] = deque()
         self._slow_told = False
+        self._failed_ticks = 0
         self.actions: dict[str, tuple[str, asyncio.Future[Any]]] = {}
 
     # Beginning and ending
@@ -103,7 +117,7 @@ class ServedRun:
         """The run is there: it is told, and its time begins."""
         record = self.record
         record.begun(self._context.clock())
-        self._start(again=False)
+        await self._start(again=False)
         self.tell_status()
         self.writer.save()
         log.info("sim.run.start", run_id=record.run_id, scenario_id=record.scenario_id, seed=record.seed)
@@ -143,7 +157,8 @@ class ServedRun:
             try:
                 await self.do(Stop(asked.source, asked.reason), by, request_id)
             except PendulaError as trouble:
-                self._fail(LastError(Code.INTERNAL_ERROR.value, "The run could not be ended cleanly"), trouble)
+                unclean = LastError(Code.INTERNAL_ERROR.value, "The run could not be ended cleanly")
+                self._fail(LAST_ERRORS.get(trouble.code, unclean), trouble)
             await self._finish()
         log.info("sim.run.stop", run_id=record.run_id, scenario_id=record.scenario_id, source=asked.source)
 
@@ -159,13 +174,15 @@ class ServedRun:
             self.record.begun(self._context.clock())
             await self.do(Restart(), by, request_id)
             self.actions.clear()
-            self._start(again=True)
+            await self._start(again=True)
             self.writer.save()
         log.info("sim.run.restart", run_id=self.record.run_id)
 
-    def _start(self, *, again: bool) -> None:
+    async def _start(self, *, again: bool) -> None:
         assert self._host is not None
-        self.writer.begin(effective(_run(self._host.driver.engine).settings), again=again)
+        settings = effective(_run(self._host.driver.engine).settings)
+        # In a thread: it waits for the disk several times.
+        await asyncio.to_thread(self.writer.begin, settings, again=again)
         self._metronome = self._new_metronome()
         self._metronome.start()
 
@@ -185,7 +202,15 @@ class ServedRun:
         """The engine cannot go on: the run has failed, whatever it was about to do."""
         if self.record.state in ENDED or self._ending is not None:
             return
-        self._fail(LastError(Code.INTERNAL_ERROR.value, "The run could not be written down any more"), trouble)
+        if self._context.disk_low():
+            self._end_failed(LAST_ERRORS[DiskLow.code], trouble)
+        else:
+            self._end_failed(
+                LastError(Code.INTERNAL_ERROR.value, "The run could not be written down any more"), trouble
+            )
+
+    def _end_failed(self, error: LastError, trouble: PendulaError) -> None:
+        self._fail(error, trouble)
         self._ending = self._loop.create_task(self._end_later())
 
     async def _end_later(self) -> None:
@@ -213,7 +238,9 @@ class ServedRun:
         self._context.counters.tick_lag.observe(late)
         self._measure_pace()
         self.tell_status()
-        self.writer.save_if_due()
+        if self.record.state not in ENDED:
+            # That a run has ended is stored when its files are complete; until then a crash leaves it unfinished.
+            self.writer.save_if_due()
         return self.record.state is RunState.RUNNING
 
     def _missed(self) -> None:
@@ -224,9 +251,12 @@ class ServedRun:
         counters.in_flight.inc()
         try:
             await self.do(Tick(), METRONOME, None)
+            self._tick_passed()
+        except Busy:
+            # The commands that wait come first; this beat has no tick.
+            self._missed()
         except PendulaError as trouble:
-            # Busy, or a full disk: it may pass. What does not, has ended the run already.
-            log.warning("sim.tick.failed", run_id=self.record.run_id, code=trouble.code, problem=trouble.message)
+            self._tick_failed(trouble)
         finally:
             counters.in_flight.dec()
         elapsed = self._loop.time() - begun
@@ -236,6 +266,32 @@ class ServedRun:
             log.warning(
                 "sim.tick.slow", run_id=self.record.run_id, tick=self.record.tick_index - 1, seconds=round(elapsed, 3)
             )
+
+    def _tick_failed(self, trouble: PendulaError) -> None:
+        """A tick that could not be made, such as on a full disk, may pass; so many in a row that the guardrail for
+        failed ticks says end the run. Each such row is one line in the log, however long it is."""
+        record, host = self.record, self._host
+        if host is None or record.state is not RunState.RUNNING:
+            return
+        self._failed_ticks += 1
+        error = LAST_ERRORS.get(trouble.code) or LastError(
+            Code.INTERNAL_ERROR.value, "The run's ticks fail; the log of the server says why", TICK_FAILED
+        )
+        most = _run(host.driver.engine).settings.max_consec_tick_failures
+        if 0 < most <= self._failed_ticks:
+            self._end_failed(error, trouble)
+            return
+        if self._failed_ticks == 1:
+            record.failed(error, self._context.clock())
+            self.tell_status()
+            self.writer.dirty = True
+            if most <= 0:
+                log.warning("sim.tick.failed", run_id=record.run_id, code=trouble.code, problem=trouble.message)
+
+    def _tick_passed(self) -> None:
+        failed, self._failed_ticks = self._failed_ticks, 0
+        if failed:
+            log.warning("sim.tick.again", run_id=self.record.run_id, failed_before=failed)
 
     def _measure_pace(self) -> None:
         """Actions a second over the last seconds, and technical errors of the last minute."""
@@ -258,6 +314,9 @@ class ServedRun:
             return
         run = _run(host.driver.engine)
         events = [item.event for item in self._stream.take(ALL) if isinstance(item, Published)]
+        if not events:
+            # A flush after a command that was not taken, as on a full disk: nothing of the run has changed.
+            return
         begun = self._context.clock()
         teller = Teller(run.network, moment(begun))
         statuses: list[RunStatus] = []

@@ -13,6 +13,7 @@ from pendula.credit.outside.solver import SolverWhenAsked
 from pendula.credit.runs.forking import Branch, ForkRefused, compared, fork
 from pendula.credit.settings import changed
 from pendula.credit.state.counters import Counters
+from pendula.kernel.cancellation import check
 from pendula.kernel.canonical import decode, encode
 from pendula.server.rooms.credit.shapes import WhatIf, WhatIfBranch, WhatIfView
 
@@ -64,6 +65,7 @@ def what_if(run_id: str, found: Standing, wish: WhatIf) -> WhatIfView:
     before, trails = copy(original.counters), [_Trail(one) for one in both]
 
     def watch(_: int) -> None:
+        check()
         for trail in trails:
             trail.note()
 

@@ -15,10 +15,12 @@ from pendula.jobs.governance import Governance
 from pendula.jobs.model import SECOND, Actor
 from pendula.jobs.objects.gates import VERDICTS
 from pendula.jobs.objects.governed import Governed
+from pendula.jobs.requests import Pull, read_pull
 from pendula.kernel.rng import Pcg32, stream
 from pendula.kernel.time import format_utc
 from pendula.server.rooms.jobs.demo.inhabitants import COUNT, SEED, is_poisoned, kind_of, made, name_of
 from pendula.server.rooms.jobs.demo.quick_time import LEASE_SEC
+from pendula.server.rooms.jobs.presence import Presence, PresenceWriter
 
 log = logging.getLogger("pendula.server.demo")
 
@@ -74,12 +76,16 @@ class Keeper:
             "pendula-jobs-demo", self.round, log=log, trouble="the example of jobs stands still", pause_sec=30.0
         )
         self._born: int | None = None
+        self._presence = Presence()
+        self._signs = PresenceWriter(self._presence, calls)
 
     def start(self) -> None:
         self._loop.start()
+        self._signs.start()
 
     def close(self, seconds: float = CLOSE_SEC) -> None:
         self._loop.close(seconds)
+        self._signs.close(seconds)
 
     def round(self) -> float:
         """Somebody is born, jobs that are due are done, rollbacks of a while ago are finished."""
@@ -136,11 +142,20 @@ class Keeper:
     # Work is done
 
     def _work(self) -> None:
-        pulled = self._calls.pull({"worker_id": self._worker(), "limit": JOBS_A_ROUND, "lease_sec": LEASE_SEC}, KEEPER)
+        body = {"worker_id": self._worker(), "limit": JOBS_A_ROUND, "lease_sec": LEASE_SEC}
+        pulled = self._calls.pull(body, KEEPER)
         if isinstance(pulled, Reply):
             jobs: Any = pulled.body["jobs"]
+            self._show_worker(body, len(jobs))
             for job in jobs:
                 self._do(job)
+
+    def _show_worker(self, body: Mapping[str, Any], given: int) -> None:
+        """Let the worker be seen among all others, as one that pulls over HTTP is."""
+        policy, now = self._calls.policy, self._calls.clock()
+        pull = read_pull(body, policy, now)
+        assert isinstance(pull, Pull)
+        self._presence.seen(pull, now, given, (policy.vocabulary.object_types, policy.vocabulary.actions))
 
     def _worker(self) -> str:
         return f"demo-{WORKERS[self._calls.clock() // (20 * SECOND) % len(WORKERS)]}"

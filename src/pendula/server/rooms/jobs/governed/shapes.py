@@ -7,7 +7,6 @@ from pendula.jobs.governance.bodies import (
     BUDGET_MOST,
     MEMBERS,
     NUMBER_MOST,
-    OBJECT_ID_MOST,
     REASON_MOST,
     REF_MOST,
     REFS_MOST,
@@ -18,6 +17,7 @@ from pendula.jobs.governance.showing import LENGTHS, TIMES
 from pendula.jobs.objects.endings import Executed, Outcome
 from pendula.jobs.objects.gates import VERDICTS
 from pendula.jobs.objects.governed import SHOWN_AS, Governed, Impact, Mode, Risk, Unknown
+from pendula.jobs.requests import OBJECT_ID_MOST
 from pendula.server.rooms.jobs import shapes
 from pendula.server.rooms.jobs.answering import USER_HEADER
 from pendula.server.rooms.jobs.shapes import ANY_TEXT, ANY_TIME, COUNT, FLAG, OBJECT, TEXT, TIME, Shape, or_null, record
