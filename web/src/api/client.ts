@@ -165,13 +165,14 @@ export class Api {
     await this.#call("POST", `${engine.base}/${path}`, body);
   }
 
-  /** What can be asked of an engine and sent to it as it stands. */
-  choices(engine: EngineAddress): Promise<ChoicesView> {
-    return this.#call("GET", `${engine.base}/choices`);
+  /** What can be asked of an engine and sent to it, as it is or as it was after record `at`. */
+  choices(engine: EngineAddress, at: number | null = null): Promise<ChoicesView> {
+    return this.#call("GET", `${engine.base}/choices${asOf(at)}`);
   }
 
-  why(engine: EngineAddress, question: Json): Promise<Reason> {
-    return this.#call("POST", `${engine.base}/why`, { question });
+  /** Why, as the engine is, or as it was after record `at`. */
+  why(engine: EngineAddress, question: Json, at: number | null = null): Promise<Reason> {
+    return this.#call("POST", `${engine.base}/why${asOf(at)}`, { question });
   }
 
   async #call<T>(method: string, path: string, body?: Json, signal?: AbortSignal, user?: string | null): Promise<T> {
@@ -257,6 +258,10 @@ function readBody(text: string, status: number, requestId: string | null): Json 
       requestId,
     );
   }
+}
+
+function asOf(at: number | null): string {
+  return at === null ? "" : `?at=${at}`;
 }
 
 function errorOf(answer: Answer): ApiError {

@@ -4,6 +4,7 @@ import { afterEach, expect, test, vi } from "vitest";
 
 import { api, readiness, roomList } from "../../api/server";
 import type { RoomView } from "../../api/types";
+import { roomHref } from "../../route";
 import { doing, draw, find, texts } from "../../testing/drawing";
 import { Home } from "./Home";
 
@@ -38,11 +39,22 @@ test("the time of an engine is told in human units", async () => {
 
 test("where nothing needs a person one line says so, and no panel is empty", () => {
   roomList.value = list({ ...ROOM, name: "tally", engines: [TALLY] });
-  readiness.value = { status: "ready", checks: [{ name: "tokens", ok: true, reason: null }], clock: CLOCK };
+  readiness.value = { status: "ready", checks: [{ name: "tokens", ok: true, reason: null, note: null }], clock: CLOCK };
   const page = draw(<Home />);
 
   expect(find(page, "[data-testid=needs]").textContent).toContain("Nothing needs a person.");
   expect(page.querySelectorAll(".panel")).toHaveLength(0);
+});
+
+test("a note of a check that holds is listed with a link to its engine", () => {
+  roomList.value = list({ ...ROOM, name: "tally", title: "Tally", engines: [TALLY] });
+  const note = "Journal: record 4 has a checksum that does not hold.";
+  readiness.value = { status: "ready", checks: [{ name: "tally/demo", ok: true, reason: null, note }], clock: CLOCK };
+  const page = draw(<Home />);
+
+  const link = find(page, "[data-testid=need] a");
+  expect(link.textContent).toBe(`tally/demo: ${note}`);
+  expect(link.getAttribute("href")).toBe(roomHref("tally", "demo"));
 });
 
 test("what is broken leads to its engine, and its failing check does not tell it twice", () => {
@@ -51,8 +63,8 @@ test("what is broken leads to its engine, and its failing check does not tell it
   readiness.value = {
     status: "unready",
     checks: [
-      { name: "tally/demo", ok: false, reason: "disk_full" },
-      { name: "tokens", ok: false, reason: "unreadable" },
+      { name: "tally/demo", ok: false, reason: "disk_full", note: null },
+      { name: "tokens", ok: false, reason: "unreadable", note: null },
     ],
     clock: CLOCK,
   };

@@ -88,13 +88,13 @@ export function brokenNeeds(room: RoomView): Need[] {
   return [...whole, ...engines];
 }
 
-/** The checks of the server that fail; an engine's check leads to its engine. */
+/** The checks of the server that fail, and those with a note; an engine's check leads to its engine. */
 export function failingChecks({ checks }: Readiness, rooms: readonly RoomView[]): Need[] {
-  return checks.flatMap(({ name, ok, reason }) => {
-    if (ok) return [];
+  return checks.flatMap(({ name, ok, reason, note }) => {
     const [room = "", engine = null] = name.split("/");
     const href = rooms.some((one) => one.name === room) ? roomHref(room, engine) : "#/";
-    return [need(`check ${name}`, `The check ${name} fails: ${reason ?? "it does not say why"}`, href)];
+    const failing = need(`check ${name}`, `The check ${name} fails: ${reason ?? "it does not say why"}`, href);
+    return [...(ok ? [] : [failing]), ...(note === null ? [] : [need(`note ${name}`, `${name}: ${note}`, href)])];
   });
 }
 

@@ -3,6 +3,7 @@
 import { expect, test, vi } from "vitest";
 
 import { EngineAddress } from "../../api/client";
+import { api } from "../../api/server";
 import { doing, draw, find, texts } from "../../testing/drawing";
 import { barsOf } from "./bars";
 import { Happened } from "./Happened";
@@ -78,13 +79,17 @@ test("what waits says why, and opens into the chain of reasons", () => {
   expect(choose).toHaveBeenCalledWith("rolls");
 });
 
-test("one of very many can be asked why, but not in the past", () => {
-  const now = world({ actions: [action({ ...ROLLS, why: null })] });
-  const drawn = (live: boolean) =>
-    draw(<Waiting now={now} clock={CLOCK} address={ADDRESS} live={live} chosen={null} onChoose={vi.fn()} />);
+test.each([
+  [true, null],
+  [false, 41],
+])("one of very many is asked why as of the moment shown", async (live, at) => {
+  const now = world({ n: 41, actions: [action({ ...ROLLS, why: null })] });
+  const why = vi.spyOn(api, "why").mockResolvedValue({ code: "waits", sentence: "", facts: {}, because: [] });
+  const page = draw(<Waiting now={now} clock={CLOCK} address={ADDRESS} live={live} chosen={null} onChoose={vi.fn()} />);
 
-  expect(find<HTMLButtonElement>(drawn(true), ".button-quiet").disabled).toBe(false);
-  expect(find<HTMLButtonElement>(drawn(false), ".button-quiet").disabled).toBe(true);
+  doing(() => find(page, ".button-quiet").click());
+
+  await vi.waitFor(() => expect(why).toHaveBeenCalledWith(ADDRESS, { action: "rolls" }, at));
 });
 
 test("locks show their holder and their queue; an actor's own lock only when somebody waits for it", () => {

@@ -24,6 +24,7 @@ import "./actions.css";
 import { barsOf } from "./bars";
 import type { WorldEvent } from "./model";
 import { Clock, readEvent } from "./model";
+import { verdictOf } from "./verdict";
 
 const RECORDS_BACK = 400;
 const MOST_EVENTS = 1000;
@@ -65,7 +66,7 @@ export function ActionsRoom(props: EngineRoomProps) {
           onLook={frame.onMove}
         />
       )}
-      <Ask live={live} past={at !== null} />
+      <Ask live={live} at={at} verdict={verdictOf} />
     </RoomFrame>
   );
 }

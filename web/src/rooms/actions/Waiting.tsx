@@ -91,7 +91,12 @@ function columns({ now, clock, address, live, onChoose }: WaitingProps): Column<
       title: "why",
       wide: true,
       cell: ({ id, why }) =>
-        why === null ? <AskWhy action={id} address={address} live={live} /> : <Why reason={why} />,
+        why === null ? (
+          // Another moment has another answer.
+          <AskWhy key={live ? "live" : now.n} action={id} address={address} at={live ? null : now.n} />
+        ) : (
+          <Why reason={why} />
+        ),
     },
   ];
 }
@@ -112,12 +117,19 @@ function Why({ reason }: { readonly reason: Reason }) {
 }
 
 /** Where very many wait, the reasons of the later ones are fetched one by one. */
-function AskWhy({ action, address, live }: { readonly action: string } & Pick<WaitingProps, "address" | "live">) {
+interface AskWhyProps {
+  readonly action: string;
+  readonly address: EngineAddress;
+  /** The record looked at; `null` is live. */
+  readonly at: number | null;
+}
+
+function AskWhy({ action, address, at }: AskWhyProps) {
   const reason = useSignal<Reason | null>(null);
   const error = useSignal<ApiError | null>(null);
   const ask = async () => {
     try {
-      reason.value = await api.why(address, { action });
+      reason.value = await api.why(address, { action }, at);
     } catch (thrown) {
       error.value = asApiError(thrown);
     }
@@ -125,7 +137,7 @@ function AskWhy({ action, address, live }: { readonly action: string } & Pick<Wa
   if (error.value !== null) return <ErrorNote error={error.value} />;
   if (reason.value !== null) return <Why reason={reason.value} />;
   return (
-    <button type="button" class="button button-quiet" disabled={!live} onClick={() => void ask()}>
+    <button type="button" class="button button-quiet" onClick={() => void ask()}>
       Ask why
     </button>
   );

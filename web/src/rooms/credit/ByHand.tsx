@@ -11,7 +11,7 @@ import { ErrorNote } from "../../components/ErrorNote";
 import { ReasonChain } from "../../components/ReasonChain";
 import { counted } from "../../wording";
 import type { Chosen, LineEnds, Network } from "./network/model";
-import { bottleneckOf, nameOf, withNames } from "./network/model";
+import { bottleneckOf, causeOf, nameOf, withNames } from "./network/model";
 import { amount, cause } from "./wording";
 
 const RUN = "/api/v1/simulator/runs/{run_id}";
@@ -201,7 +201,7 @@ function Refused({ error, reason, network, onChoose }: RefusedProps) {
   return (
     <div class="note note-refused" data-testid="refused" data-code={error.code}>
       <p>
-        Refused, {cause(error.code)}: {error.message}.
+        Refused, {cause(causeOf(error.code, error.details))}: {withNames(network, error.message)}.
       </p>
       {reason?.because.map(({ sentence }) => (
         <p key={sentence} data-testid="refused-because">
@@ -224,7 +224,7 @@ export function ShowLine({ line, network, onChoose }: ShowLineProps) {
     <button
       type="button"
       class="link-button"
-      onClick={() => onChoose({ kind: "line", ...line })}
+      onClick={() => onChoose({ kind: "line", from: line.from, to: line.to })}
       data-testid="show-line"
     >
       Show the line {nameOf(network, line.from)} → {nameOf(network, line.to)}

@@ -1,6 +1,6 @@
 /** How a run goes over time: payments made, refusals by cause, debt, what was cleared and how near that was to the best. */
 
-import type { MetricsView } from "../../api/types";
+import type { DemandView, MetricsView } from "../../api/types";
 import type { CurvePoint } from "../../charts/Curve";
 import { Curve } from "../../charts/Curve";
 import { integer } from "../../wording";
@@ -12,6 +12,8 @@ interface CurvesProps {
   readonly metrics: MetricsView | null;
   readonly counts: Counts;
   readonly equivalent: string;
+  /** What was wanted and paid in the whole run; null while it is not known. */
+  readonly demand: DemandView | null;
 }
 
 const percent = (value: number) => `${Math.round(value)} %`;
@@ -19,7 +21,7 @@ const tick = (at: number) => `tick ${integer(Math.round(at))}`;
 const CAUSES_MOST = 4;
 const WINDOW = 10;
 
-export function Curves({ metrics, counts, equivalent }: CurvesProps) {
+export function Curves({ metrics, counts, equivalent, demand }: CurvesProps) {
   const causes = causesOf(counts);
   return (
     <section class="panel" aria-labelledby="credit-curves" data-testid="panel-curves">
@@ -34,6 +36,16 @@ export function Curves({ metrics, counts, equivalent }: CurvesProps) {
           note="of those tried"
           empty="Nothing was tried yet."
           testId="curve-made"
+        />
+        <Curve
+          name="paid of what was wanted"
+          points={servedShare(metrics)}
+          writeValue={percent}
+          writeAt={simTime}
+          most={100}
+          note={servedNote(demand)}
+          empty="Nothing was wanted yet."
+          testId="curve-served"
         />
         <Curve
           name="debt"
@@ -94,6 +106,22 @@ export function nearnessOf({ ticks, nearness }: Counts): CurvePoint[] {
 export function seriesOf(metrics: MetricsView | null, key: string): CurvePoint[] {
   const found = metrics?.series.find((one) => one.key === key);
   return (found?.points ?? []).map(({ t_ms, v }) => ({ at: t_ms, value: v === null ? null : Number(v) }));
+}
+
+/** Of what was wanted in the last ten points, how many per cent were paid: single ticks want too little. */
+export function servedShare(metrics: MetricsView | null): CurvePoint[] {
+  const [wanted, served] = [seriesOf(metrics, "wanted"), seriesOf(metrics, "served")];
+  const sum = (points: readonly CurvePoint[], place: number) =>
+    points.slice(Math.max(0, place + 1 - WINDOW), place + 1).reduce((total, { value }) => total + (value ?? 0), 0);
+  return wanted.map(({ at }, place) => {
+    const whole = sum(wanted, place);
+    return { at, value: whole === 0 ? null : (100 * sum(served, place)) / whole };
+  });
+}
+
+function servedNote(demand: DemandView | null): string {
+  const share = demand?.served_share ?? null;
+  return share === null ? "before the ledger capped it" : `${percent(Number(share))} in all`;
 }
 
 /** The mean of the last ten points: what a single tick does says little. */

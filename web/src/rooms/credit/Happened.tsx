@@ -5,7 +5,7 @@ import { useSignal } from "@preact/signals";
 import { counted, integer } from "../../wording";
 import type { Chosen, Happening, Network } from "./network/model";
 import { nameOf } from "./network/model";
-import { amount, cause } from "./wording";
+import { amount, cause, standsInTheWay } from "./wording";
 
 interface HappenedProps {
   readonly happened: readonly Happening[];
@@ -95,10 +95,16 @@ function Sentence({ happening: one, network, onChoose }: SentenceProps) {
     <>
       {ends} {amount(one.amount)} <em>refused{hand}: </em>
       {bottleneck === null ? (
-        cause(one.code)
+        cause(one.cause)
       ) : (
-        <button type="button" class="link-button" onClick={() => onChoose({ kind: "line", ...bottleneck })}>
-          {cause(one.code)} from {nameOf(network, bottleneck.to)} to {nameOf(network, bottleneck.from)}
+        <button
+          type="button"
+          class="link-button"
+          onClick={() => onChoose({ kind: "line", from: bottleneck.from, to: bottleneck.to })}
+        >
+          {bottleneck.change === ""
+            ? `${cause(one.cause)} from ${nameOf(network, bottleneck.to)} to ${nameOf(network, bottleneck.from)}`
+            : standsInTheWay(bottleneck.change, nameOf(network, bottleneck.to), nameOf(network, bottleneck.from))}
         </button>
       )}
     </>

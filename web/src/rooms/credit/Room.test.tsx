@@ -7,8 +7,8 @@ import { ApiError } from "../../api/client";
 import { api, session } from "../../api/server";
 import { doing, draw, find, texts } from "../../testing/drawing";
 import { ByHand } from "./ByHand";
-import { Curves, nearnessOf, seriesOf, smoothed } from "./Curves";
-import { counted, NOTHING } from "./counts";
+import { Curves, nearnessOf, seriesOf, servedShare, smoothed } from "./Curves";
+import { causesOf, counted, NOTHING } from "./counts";
 import { Happened } from "./Happened";
 import { forgetPlaces } from "./network/layout";
 import { happeningOf, withNames } from "./network/model";
@@ -172,6 +172,44 @@ test("a bottleneck selects its line, and lets go of it", () => {
   expect(choose).toHaveBeenLastCalledWith(null);
 });
 
+test("a refusal because of a closed line says so, whatever is left on the line", () => {
+  const closed = (change: string, limited_by = "policy") => ({
+    code: "ROUTING_NO_CAPACITY",
+    message: "Only 0.00 of 40.00 found a route",
+    details: { limited_by, bottleneck: { from: "bob", to: "ann", available: "702.50", change } },
+  });
+  const refusals = [closed("allow_mediation"), closed("unblock"), closed("raise_limit", "capacity")];
+  const happened = happenings(...refusals.map((error, place) => refused({ error, tick_index: place })));
+  const choose = vi.fn();
+  const page = draw(<Happened happened={happened} network={network()} onChoose={choose} />);
+
+  expect(texts(page, "ol li")).toEqual([
+    "2BOB → ANN 40.00 refused: no capacity from BOB to ANN",
+    "1BOB → ANN 40.00 refused: the line of ANN to BOB blocks a participant on the way",
+    "0BOB → ANN 40.00 refused: the line of ANN to BOB lets no payments pass through ANN",
+  ]);
+  expect(causesOf(counted(NOTHING, happened))).toEqual([
+    ["LINE_CLOSED", 2],
+    ["ROUTING_NO_CAPACITY", 1],
+  ]);
+  doing(() => find(page, "ol button").click());
+  expect(choose).toHaveBeenCalledWith({ kind: "line", from: "ann", to: "bob" });
+});
+
+test("of what was wanted in ten points, the share that was paid is drawn", () => {
+  const points = (...values: (string | null)[]) => values.map((v, place) => ({ t_ms: 1000 * place, v }));
+  const series = [
+    { key: "wanted", unit: "amount", points: points(null, "100.00", "300.00") },
+    { key: "served", unit: "amount", points: points(null, "50.00", "50.00") },
+  ];
+  const metrics = { api_version: "", run_id: "", equivalent: "HOUR", from_ms: 0, to_ms: 2000, step_ms: 1000, series };
+  const demand = { wanted: "400.00", served: "100.00", volume: "110.00", served_share: "25.00000000" };
+  const page = draw(<Curves metrics={metrics} counts={NOTHING} equivalent="HOUR" demand={demand} />);
+
+  expect(servedShare(metrics).map(({ value }) => value)).toEqual([null, 50, 25]);
+  expect(find(page, "[data-testid=curve-served]").textContent).toContain("25 % in all");
+});
+
 test("what happens is told newest first, and refusals alone on demand", () => {
   const happened = happenings(paid({ seq: null }), refused(), cleared());
   const page = draw(<Happened happened={happened} network={network()} onChoose={vi.fn()} />);
@@ -198,7 +236,7 @@ test("curves are drawn of what is measured, and what is not there is said", () =
   ];
   const metrics = { api_version: "", run_id: "", equivalent: "HOUR", from_ms: 0, to_ms: 1000, step_ms: 1000, series };
   const counts = counted(NOTHING, happenings(refused(), refused({ tick_index: 4 })));
-  const page = draw(<Curves metrics={metrics} counts={counts} equivalent="HOUR" />);
+  const page = draw(<Curves metrics={metrics} counts={counts} equivalent="HOUR" demand={null} />);
 
   expect(find(page, "[data-testid=curve-debt] svg").getAttribute("aria-label")).toContain("now 20k");
   expect(find(page, "[data-testid=curve-cleared]").textContent).toContain("Nothing was cleared yet.");
@@ -298,4 +336,20 @@ test("a run that has ended has a slider over its journal, and asks for its ends 
   expect(find<HTMLInputElement>(page, "[data-testid=time-slider-input]").max).toBe("40");
   expect(moments.mock.calls.filter(([, points]) => points === 2)).toHaveLength(1);
   vi.useRealTimers();
+});
+
+test("a run that the server stopped says why", () => {
+  const words = "the demonstration makes way for another run";
+  const drawn = (stop_source: string) =>
+    draw(
+      <RunControls
+        status={status({ state: "stopped", stop_source, stop_reason: words })}
+        details={null}
+        onStatus={vi.fn()}
+        onOther={vi.fn()}
+      />,
+    );
+
+  expect(find(drawn("server"), "[data-testid=run-stopped]").textContent).toBe(`Stopped by the server: ${words}.`);
+  expect(drawn("ui").querySelector("[data-testid=run-stopped]")).toBeNull();
 });

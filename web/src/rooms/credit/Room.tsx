@@ -138,7 +138,12 @@ function OneRun({ runId, at, on, onMove, onOther }: OneRunProps) {
           <Stuck bottlenecks={live.bottlenecks.value} {...shared} />
         </div>
       </div>
-      <Curves metrics={live.metrics.value} counts={live.counts.value} equivalent={network.equivalent} />
+      <Curves
+        metrics={live.metrics.value}
+        counts={live.counts.value}
+        equivalent={network.equivalent}
+        demand={live.details.value?.demand?.[network.equivalent] ?? null}
+      />
       <WhatIf runId={runId} equivalent={network.equivalent} active={isActive(status.state)} />
       <Happened happened={live.happened.value} {...shared} />
     </>

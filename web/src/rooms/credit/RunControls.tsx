@@ -22,6 +22,8 @@ interface RunControlsProps {
 }
 
 const RUN = "/api/v1/simulator/runs/{run_id}";
+/** The source of a stop that no caller asked for. */
+const SERVER = "server";
 const WORDS: Readonly<Record<string, string>> = {
   idle: "○ idle",
   running: "▶ running",
@@ -76,6 +78,11 @@ export function RunControls({ status, details, onStatus, onOther }: RunControlsP
         <Readout name="refused" value={integer(status.rejected_total)} />
         {status.errors_total > 0 && <Readout name="errors" value={integer(status.errors_total)} alarm />}
       </Readouts>
+      {status.state === "stopped" && status.stop_source === SERVER && (
+        <p class="note" data-testid="run-stopped">
+          Stopped by the server: {status.stop_reason ?? "it does not say why"}.
+        </p>
+      )}
       {status.last_error !== null && (
         <p class="note note-error" data-testid="run-error">
           <code class="code-badge">{status.last_error.code}</code> {status.last_error.message}

@@ -6,7 +6,7 @@ import { useEffect, useId } from "preact/hooks";
 import { ApiError } from "../../api/client";
 import type { Json, JsonObject } from "../../api/json";
 import { parseJson } from "../../api/json";
-import { api, mayCommand } from "../../api/server";
+import { api, mayCommand, roomList } from "../../api/server";
 import type { Summary } from "../../api/types";
 import { ErrorNote } from "../../components/ErrorNote";
 import { counted } from "../../wording";
@@ -146,6 +146,12 @@ export function StartRun({ open, onStarted }: StartRunProps) {
             data-testid="first-intensity"
           />
         </label>
+        {roomList.value?.demo === true && (
+          <p class="quiet" data-testid="demo-makes-way">
+            This stops the run of the demonstration. It stays in the list of runs, and begins again when no other run is
+            active.
+          </p>
+        )}
         <button type="submit" class="button button-main" disabled={busy.value || !mayCommand.value} data-testid="start">
           Start
         </button>

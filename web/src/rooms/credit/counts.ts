@@ -45,7 +45,7 @@ export function counted(counts: Counts, happenings: readonly Happening[]): Count
     const after =
       one.kind === "payment"
         ? { ...before, made: before.made + 1 }
-        : { ...before, refused: { ...before.refused, [one.code]: (before.refused[one.code] ?? 0) + 1 } };
+        : { ...before, refused: { ...before.refused, [one.cause]: (before.refused[one.cause] ?? 0) + 1 } };
     if (place < 0) ticks.push(after);
     else ticks[place] = after;
   }

@@ -93,6 +93,23 @@ test("an event that was recalled is not counted again when the stream tells it",
   expect(run.happened.value.map(({ id }) => id)).toEqual(["evt_r_000002", "evt_r_000003"]);
 });
 
+test("after a reload what happened before is shown, and the stream goes on after what it keeps", async () => {
+  answers[`${base}/events/last`] = [paid({ event_id: "evt_r_000000" }), refused({ event_id: "evt_r_000001" })];
+  const run = await opened();
+
+  expect(run.happened.value.map(({ id }) => id)).toEqual(["evt_r_000000", "evt_r_000001"]);
+  expect(sources.newest.address).toBe(`${base}/events?equivalent=HOUR&after=evt_r_000001`);
+});
+
+test("where streams keep nothing any more, what happened is shown all the same", async () => {
+  answers[`${base}/events/last`] = [paid({ event_id: "evt_r_000009" })];
+  answers[`${base}/events/poll`] = [];
+  const run = await opened();
+
+  expect(run.happened.value.map(({ id }) => id)).toEqual(["evt_r_000009"]);
+  expect(sources.newest.address).toBe(`${base}/events?equivalent=HOUR`);
+});
+
 test("a lost stream goes on after the last event it told", async () => {
   await opened();
   sources.newest.say("open");

@@ -22,6 +22,7 @@ import type { Happening, Network } from "./network/model";
 import { happeningOf, networkOf, patched } from "./network/model";
 
 export const HAPPENED_MOST = 150;
+const RECALLED = 500;
 const GATHER_MS = 120;
 const LOOK_MS = 3_000;
 const POINTS = 240;
@@ -76,8 +77,9 @@ export class LiveRun {
   async #begin(): Promise<void> {
     if (this.#beginning) return;
     this.#beginning = true;
+    const older = this.happened.value.length === 0 ? await this.#newest() : [];
     // What is recalled comes first: every event after it is then in the picture, or told by the stream.
-    await this.#catchUp();
+    await this.#catchUp(older);
     this.#beginning = false;
     if (this.error.value === null) this.#follow();
   }
@@ -141,7 +143,13 @@ export class LiveRun {
     const step = Math.max(1000, 1000 * Math.ceil(last / 1000 / POINTS));
     try {
       const [metrics, bottlenecks, details] = await Promise.all([
-        this.#api.get(`${RUN}/metrics`, names, { equivalent, from_ms: 0, to_ms: last, step_ms: step }),
+        this.#api.get(`${RUN}/metrics`, names, {
+          equivalent,
+          from_ms: 0,
+          to_ms: last,
+          step_ms: step,
+          extended: "true",
+        }),
         this.#api.get(`${RUN}/bottlenecks`, names, { equivalent, limit: 12 }),
         this.#api.get(`${RUN}/details`, names),
       ]);
@@ -164,12 +172,21 @@ export class LiveRun {
   }
 
   /** What happened since the newest event that is known, and then everything as it stands. */
-  async #catchUp(): Promise<void> {
+  async #catchUp(older: readonly JsonObject[] = []): Promise<void> {
     const events = await this.#cameAfter(this.#last);
     if (this.#stopped) return;
+    const first = events[0] === undefined ? Infinity : numberOf(String(events[0]["event_id"]));
+    // These are only shown: the stream cannot go on after an event that it keeps no longer.
+    const before = older.filter((event) => numberOf(String(event["event_id"])) < first);
     const news = events.filter((event) => this.#isNews(String(event["event_id"])));
-    this.#note(news.map(happeningOf).filter((one) => one !== null));
+    this.#note([...before, ...news].map(happeningOf).filter((one) => one !== null));
     await this.refresh();
+  }
+
+  /** The newest events, also those that streams keep no longer; none where they cannot be had. */
+  async #newest(): Promise<readonly JsonObject[]> {
+    const query = { equivalent: this.#equivalent, limit: RECALLED };
+    return this.#api.get(`${RUN}/events/last`, { run_id: this.runId }, query).catch(() => []);
   }
 
   /** What came after an event, as far as the server still tells of it. */

@@ -12,6 +12,8 @@ export function amount(text: string): string {
 const CAUSES: Readonly<Record<string, string>> = {
   ROUTING_NO_CAPACITY: "no capacity",
   ROUTING_NO_ROUTE: "no route",
+  LINE_CLOSED: "a line lets no payments pass",
+  CAPACITY_AND_LINE_CLOSED: "no capacity, and a line lets no payments pass",
   TRUST_LIMIT_EXCEEDED: "over the limit",
   PAYMENT_TIMEOUT: "took too long",
   INTERNAL_ERROR: "technical",
@@ -20,6 +22,18 @@ const CAUSES: Readonly<Record<string, string>> = {
 /** The cause of a refusal in a few words; codes without words of their own are written as they are, in small letters. */
 export function cause(code: string): string {
   return CAUSES[code] ?? code.toLowerCase().replaceAll("_", " ");
+}
+
+/** What a line would have to change for a refused payment: `debtor` and `creditor` are names as they are shown. */
+export function standsInTheWay(change: string, debtor: string, creditor: string): string {
+  switch (change) {
+    case "allow_mediation":
+      return `the line of ${creditor} to ${debtor} lets no payments pass through ${creditor}`;
+    case "unblock":
+      return `the line of ${creditor} to ${debtor} blocks a participant on the way`;
+    default:
+      return `no capacity from ${debtor} to ${creditor}`;
+  }
 }
 
 /** Virtual time: minutes and seconds, hours from one hour on. */

@@ -43,7 +43,7 @@ export function GenericRoom(props: EngineRoomProps) {
           <JournalAround address={live.address} at={at} onLook={frame.onMove} />
         )}
       </div>
-      <Ask live={live} past={at !== null} />
+      <Ask live={live} at={at} />
     </RoomFrame>
   );
 }

@@ -67,7 +67,7 @@ export function PlaybackRoom(props: EngineRoomProps) {
           onCommand={command}
         />
       )}
-      <Ask live={live} past={at !== null} />
+      <Ask live={live} at={at} />
     </RoomFrame>
   );
 }

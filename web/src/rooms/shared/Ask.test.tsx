@@ -1,11 +1,15 @@
 // @vitest-environment happy-dom
 
+import { signal } from "@preact/signals";
 import { expect, test, vi } from "vitest";
 
-import type { FormView } from "../../api/types";
+import type { JsonObject } from "../../api/json";
+import type { CommandResult, FormView } from "../../api/types";
 import { doing, draw, find, texts } from "../../testing/drawing";
+import { Sent } from "./Ask";
 import { commandOf, offered } from "./asking";
 import { CommandForm } from "./CommandForm";
+import type { CameRow } from "./engine";
 import { WhyForm } from "./WhyForm";
 
 const TAKE: FormView = {
@@ -209,4 +213,58 @@ test("without questions one can still be written", () => {
   const page = draw(<WhyForm questions={[]} hint="" onOpen={vi.fn()} onAsk={vi.fn()} />);
 
   expect(page.querySelector("[data-testid=why-form]")).not.toBeNull();
+});
+
+const RESULT: CommandResult = { n: 7, events: [], answer: null, effect: "done", complaints: [], refusal: null };
+
+function sent(result: Partial<CommandResult>, came = signal<readonly CameRow[]>([])) {
+  const verdict = (_: unknown, { said }: JsonObject) =>
+    typeof said === "string" ? { refused: said.startsWith("No"), sentence: said } : null;
+  return draw(<Sent result={{ ...RESULT, ...result }} command={{ type: "x" }} came={came} verdict={verdict} />);
+}
+
+test.each([
+  [{ answer: { total: 5 } }, "command-done", "note-done", "Done as record 7 with 0 events."],
+  [{ effect: "none" as const }, "command-done", "note-refused", "No effect: nothing changed (record 7)."],
+  [
+    { effect: "accepted" as const },
+    "command-done",
+    "note-done",
+    "Accepted as record 7; it takes effect when time advances.",
+  ],
+  [
+    { effect: "refused" as const, complaints: [{ code: "InvalidAction", message: "the minute is missing" }] },
+    "refusal",
+    "note-refused",
+    "Refused (record 7).InvalidAction the minute is missing",
+  ],
+  [
+    { effect: "accepted" as const, complaints: [{ code: "InvalidAction", message: "the verb is 7" }] },
+    "command-done",
+    "note-refused",
+    "Accepted as record 7; it takes effect when time advances.Refused: InvalidAction the verb is 7",
+  ],
+])("what became of a command is said, and only what was done is green", (result, testId, tone, words) => {
+  const note = find(sent(result), `[data-testid=${testId}]`);
+
+  expect(note.className).toBe(`note ${tone}`);
+  expect(note.textContent.replaceAll("\u00a0", " ")).toContain(words);
+});
+
+test("a command that was accepted shows what a later event says of it, the first one only", () => {
+  const came = signal<readonly CameRow[]>([]);
+  const page = sent({ effect: "accepted" }, came);
+  const row = (n: number, said: Record<string, string>): CameRow => ({
+    kind: "event",
+    key: n,
+    id: `${n}.0`,
+    body: said,
+  });
+
+  doing(() => (came.value = [row(9, { other: "event" }), row(6, { said: "No effect before it" })]));
+  expect(find(page, ".note").textContent).toContain("Accepted as record 7");
+  doing(() => (came.value = [row(12, { said: "Done later" }), row(10, { said: "No effect: it does not run." })]));
+
+  expect(find(page, "[data-testid=refusal]").textContent).toBe("No effect: it does not run.");
+  expect(find(page, ".note").className).toBe("note note-refused");
 });

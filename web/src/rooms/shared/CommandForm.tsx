@@ -99,7 +99,7 @@ function Choice({ forms, hint, disabled, onOpen, onSend }: ChoiceProps) {
       {form === null ? (
         <JsonForm
           label="Command as JSON"
-          hint="A command as JSON with its type; it is journalled before it takes effect."
+          hint="A command as JSON with its type; it is recorded before it takes effect."
           example={exampleOf(forms)}
           button="Send"
           disabled={disabled}

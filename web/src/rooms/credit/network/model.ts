@@ -56,7 +56,9 @@ export type Happening =
       readonly amount: string;
       readonly code: string;
       readonly message: string;
-      readonly bottleneck: LineEnds | null;
+      /** What it is counted under: its code, or what the details say more exactly. */
+      readonly cause: string;
+      readonly bottleneck: Bottleneck | null;
       readonly byHand: boolean;
     }
   | {
@@ -71,6 +73,11 @@ export type Happening =
       readonly optimum: string | null;
       readonly edges: readonly LineEnds[];
     };
+
+/** The line whose change would let a refused payment pass, and which change that is; empty where none is named. */
+export interface Bottleneck extends LineEnds {
+  readonly change: string;
+}
 
 export function lineKey({ from, to }: LineEnds): string {
   return `${from}\u0000${to}`;
@@ -118,7 +125,9 @@ export function happeningOf(event: JsonObject): Happening | null {
     case "tx.failed": {
       const error = isObject(event["error"]) ? event["error"] : {};
       const [code, message] = [text(error["code"]), text(error["message"])];
-      return { kind: "refusal", id, tick, ...ends, code, message, bottleneck: bottleneckOf(error["details"]), byHand };
+      const details = error["details"];
+      const told = { code, message, cause: causeOf(code, details), bottleneck: bottleneckOf(details) };
+      return { kind: "refusal", id, tick, ...ends, ...told, byHand };
     }
     case "clearing.done":
       return {
@@ -138,10 +147,19 @@ export function happeningOf(event: JsonObject): Happening | null {
 }
 
 /** The line at which a refusal says that value got stuck: a hop goes from the debtor, the line from the creditor. */
-export function bottleneckOf(details: Json | undefined): LineEnds | null {
+export function bottleneckOf(details: Json | undefined): Bottleneck | null {
   const hop = isObject(details) ? details["bottleneck"] : undefined;
   if (!isObject(hop) || typeof hop["from"] !== "string" || typeof hop["to"] !== "string") return null;
-  return { from: hop["to"], to: hop["from"] };
+  return { from: hop["to"], to: hop["from"], change: text(hop["change"]) };
+}
+
+/** The code of a refusal, or what its details say more exactly: a line that is closed has capacity enough. */
+export function causeOf(code: string, details: Json | undefined): string {
+  if (!isObject(details)) return code;
+  const [limit, hop] = [details["limited_by"], bottleneckOf(details)];
+  if (limit === "policy") return "LINE_CLOSED";
+  if (limit === "capacity_and_policy" && hop !== null) return "CAPACITY_AND_LINE_CLOSED";
+  return code;
 }
 
 /** How far a line is used, from 0 to 1; a line without a limit that somebody owes on is full. */
