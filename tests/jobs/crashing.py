@@ -27,6 +27,7 @@ from pendula.jobs.worker.effects import Transaction, once
 from pendula.jobs.worker.leases import LeaseGone
 from pendula.kernel.canonical import Json
 from pendula.kernel.wallclock import steady_us
+from tests import forking
 from tests.jobs.stores import NOON
 
 SPEED = 40
@@ -121,14 +122,7 @@ class Told:
 
 def forked(work: Callable[[], None], told: Told | None = None) -> int:
     """A child that does `work` and leaves; its number. What it tells can be heard at once."""
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            work()
-            code = 0
-        finally:
-            os._exit(code)
+    child = forking.forked(work)
     if told is not None:
         # Or the parent, and every later child, would keep the line open when this child is gone.
         os.close(told.writing)

@@ -17,6 +17,7 @@ from pendula.kernel.disk import RealDisk
 from pendula.kernel.journal import FileJournal
 from pendula.testing import over_seeds
 from pendula.testing.tally import Add
+from tests.forking import forked
 from tests.kernel.journals import new_driver, recovered
 
 KILLS = 20
@@ -33,17 +34,15 @@ def write_until_killed(directory: Path, acknowledgements: int, batch: int) -> No
 def kill_one(directory: Path, seed: int) -> None:
     luck = Random(seed)
     reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            write_until_killed(directory, writing, luck.randint(1, 5))
-        finally:
-            os._exit(1)
+    groups = luck.randint(1, 5)
+    child = forked(lambda: write_until_killed(directory, writing, groups))
     os.close(writing)
     heard = b""
     enough = luck.randint(1, 60)
     while len(heard) < enough:
-        heard += os.read(reading, luck.randint(1, 30))
+        some = os.read(reading, luck.randint(1, 30))
+        assert some, "the child ended before it was killed"
+        heard += some
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
     while rest := os.read(reading, 65536):

@@ -25,6 +25,7 @@ from pendula.fleet.scenarios import Run, Scenario
 from pendula.fleet.tasks import Operation, TaskEvent
 from pendula.fleet.tick.saving import SavedRoute, plan_of, route_form
 from pendula.kernel.canonical import Json
+from tests.forking import CHILD_SECONDS
 
 PERIOD_MS = 100
 CHECKPOINT = 60
@@ -150,6 +151,7 @@ class _Manager:
         if self._process == 0:
             status = 1
             try:
+                signal.alarm(CHILD_SECONDS)
                 self._pipe.close()
                 _serve(far, make())
                 status = 0

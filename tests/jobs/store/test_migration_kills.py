@@ -23,6 +23,7 @@ from pendula.jobs.store.file.opening import bring_up_to_date, connect, migration
 from pendula.jobs.store.file.turnstile import Turnstile
 from pendula.jobs.store.sqlite import SqliteStore
 from pendula.jobs.upkeep.verification import check
+from tests.forking import forked
 from tests.jobs.lived import lived
 from tests.jobs.store.test_migrations import all_of, filled_as, made, with_many
 from tests.jobs.stores import Clock
@@ -34,14 +35,14 @@ Schema = list[tuple[str, str, str]]
 
 def migrating(path: Path, watch: Callable[[str], None]) -> int:
     """A child that brings the store up to date; `watch` hears of each statement before it is carried out."""
-    child = os.fork()
-    if child == 0:
+
+    def migrate() -> None:
         connection = connect(path, Durability.NORMAL, 5)  # what outlives a kill
         connection.set_trace_callback(watch)
         bring_up_to_date(connection, path, Turnstile(path))
         connection.close()
-        os._exit(0)
-    return child
+
+    return forked(migrate)
 
 
 def was_killed(child: int) -> bool:

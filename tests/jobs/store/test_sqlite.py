@@ -24,6 +24,7 @@ from pendula.jobs.store.sqlite import NewerStore, NotDurable, SqliteStore, Store
 from pendula.jobs.store.sqlite_files import check_store
 from pendula.jobs.upkeep.verification import check
 from pendula.jobs.worker.effects import once
+from tests.forking import forked
 from tests.jobs.stores import Clock, opened
 from tests.jobs.watching import everything, failing_at, watched, watching
 
@@ -228,6 +229,7 @@ def test_a_migration_that_is_killed_at_any_statement_leaves_the_old_version(tmp_
         sqlite3.connect = partial(sqlite3.connect, factory=Mortal)
         for at in range(1, 200):
             if (child := os.fork()) == 0:
+                signal.alarm(900)
                 Mortal.left = at
                 SqliteStore(Path(sys.argv[1]) / f"{at}.db", durability=Durability.NORMAL)
                 os._exit(0)
@@ -527,14 +529,14 @@ def test_what_is_closed_says_so(tmp_path: Path) -> None:
 def test_a_fork_of_the_process_cannot_use_its_store_and_harms_nobody(tmp_path: Path, call: str) -> None:
     store = SqliteStore(tmp_path / "jobs.db")
     store.write(lambda tx: None)
-    child = os.fork()
-    if child == 0:  # pragma: no cover
+
+    def use_inherited_store() -> None:
         try:
             getattr(store, call)(lambda tx: None)
         except StoreUnusable as refused:
             os._exit(7 if "forked" in refused.message else 8)
-        finally:
-            os._exit(9)
+
+    child = forked(use_inherited_store)
 
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
     assert store.integrity() == []

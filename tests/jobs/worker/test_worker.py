@@ -23,6 +23,7 @@ from pendula.jobs.worker.signs import own_name
 from pendula.jobs.worker.worker import Worker
 from pendula.kernel.errors import WrongUsage
 from pendula.kernel.time import parse_utc
+from tests.forking import forked
 from tests.jobs.workers import MEMORY, Rested, Silent, close_all, decays, shaky, virtual, worked
 
 SECOND = 1_000_000
@@ -268,9 +269,7 @@ def test_a_second_signal_ends_the_worker_at_once(tmp_path: Path) -> None:
     with Scheduler.open(tmp_path / "jobs.db") as client:
         client.enqueue(**MEMORY)
     reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        child_with_two_signals(tmp_path, writing)
+    child = forked(lambda: child_with_two_signals(tmp_path, writing))
     os.read(reading, 1)
     os.kill(child, signal.SIGTERM)
     os.kill(child, signal.SIGINT)
