@@ -7,17 +7,25 @@ never left out in silence; with PENDULA_STRICT=1 it is a failure.
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 STATE = ROOT / ".pendula"
 NOTED = STATE / "not-run"
+# A part is ended after ten times its budget: a test that waits for ever must be named, not waited for.
+LIMIT_FACTOR = 10
+SHORTEST_LIMIT = 900
+LONG_TEST_SECONDS = 4 * 3600
+STACKS_SECONDS = 5
+INTERRUPT_SECONDS = 20
 
 
 @dataclass(frozen=True)
@@ -30,6 +38,10 @@ class Part:
     workers: int = 2
     # The commands of a room are tested with the room: the part of the program has no seconds for five of them.
     more: tuple[str, ...] = ()
+
+    def limit(self, long: bool) -> int | None:
+        """Seconds after which the part is ended; none for the long cases, of which each has a limit of its own."""
+        return None if long else max(SHORTEST_LIMIT, LIMIT_FACTOR * self.budget)
 
     def present(self) -> list[str]:
         """The folders and files that hold tests in this checkout."""
@@ -76,8 +88,33 @@ class Machine:
             environ["CHROMIUM"] = told["chromium"]
         return cls(environ, told["node"], told["not_run"])
 
-    def run(self, *words: str, cwd: Path = ROOT) -> bool:
-        return subprocess.run(words, cwd=cwd, env=self.environ, check=False).returncode == 0
+    def run(self, *words: str, limit: int | None = None) -> bool:
+        """Whether the command succeeds within `limit` seconds; otherwise it ends, with all that it started."""
+        process = subprocess.Popen(words, cwd=ROOT, env=self.environ, process_group=0)
+        try:
+            return process.wait(limit) == 0
+        except subprocess.TimeoutExpired:
+            print(f"TIMEOUT: ended after {limit} s; the stacks of its threads follow", flush=True)
+            return False
+        except KeyboardInterrupt:
+            os.killpg(process.pid, signal.SIGINT)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(INTERRUPT_SECONDS)
+            raise
+        finally:
+            end_group(process)
+
+
+def end_group(process: subprocess.Popen[bytes]) -> None:
+    """End a process and its group; pytest and its workers print the stacks of their threads first (SIGABRT)."""
+    if process.returncode is None:
+        for number in (signal.SIGABRT, signal.SIGKILL):
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, number)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(STACKS_SECONDS)
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 @dataclass(frozen=True)
@@ -94,7 +131,10 @@ def run_part(part: Part, machine: Machine, long: bool, workers: int | None) -> b
         return machine.run(sys.executable, str(MUTATIONS))
     at_a_time = part.workers if workers is None else min(workers, part.workers)
     options = ["-n", str(at_a_time), "--not-run", str(NOTED), *(["--long"] if long else [])]
-    return machine.run(sys.executable, "-m", "pytest", *options, *part.elsewhere(), *part.present())
+    if long:
+        options += ["-o", f"faulthandler_timeout={LONG_TEST_SECONDS}"]
+    command = [sys.executable, "-m", "pytest", *options, *part.elsewhere(), *part.present()]
+    return machine.run(*command, limit=part.limit(long))
 
 
 # ---- lint ------------------------------------------------------------------------------------------------------------
@@ -211,6 +251,8 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    # A part runs in a process group of its own, which ends with this process.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         sys.exit(main())
     except KeyboardInterrupt:

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,18 @@ from tests.setup.conftest import ROOT
 
 PASSING = "def test_it() -> None:\n    assert True is not False\n"
 FAILING = "def test_it() -> None:\n    assert 1 == 2\n"
+EXIT = "faulthandler_exit_on_timeout"
 NO_DATABASE = "import pytest\n\ndef test_it() -> None:\n    pytest.skip('NOT RUN: postgres (no such server)')\n"
+HANGING = "import threading\n\ndef test_hang() -> None:\n    threading.Event().wait()\n\n" + PASSING
+# Its own child waits, too, and ignores what would end it politely.
+TWO_THAT_WAIT = """
+import os, signal, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+pipe = os.open(sys.argv[1], os.O_WRONLY)
+if os.fork():
+    os.write(pipe, b"started")
+time.sleep(3600)
+"""
 LONG = "import pytest\n\n@pytest.mark.long\ndef test_long() -> None:\n    assert 1 == 2\n\n" + PASSING
 
 
@@ -46,12 +58,12 @@ def write(checkout: Path, folder: str, text: str) -> None:
     (checkout / "tests" / folder / f"test_{folder}.py").write_text(text)
 
 
-def run(checkout: Path, *words: str, **environ: str) -> subprocess.CompletedProcess[str]:
+def run(checkout: Path, *words: str, workers: int = 0, **environ: str) -> subprocess.CompletedProcess[str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PENDULA_", "PYTEST_"))}
     # These tests need no plugin but one, and loading them all takes longer than the tests.
     plugins = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_PLUGINS": "xdist.plugin"}
-    # And one process: two more Pythons for each part take longer still.
-    command = [sys.executable, str(checkout / "scripts/run_tests.py"), "--workers", "0", *words]
+    # And one process, unless a test asks for more: two more Pythons for each part take longer still.
+    command = [sys.executable, str(checkout / "scripts/run_tests.py"), "--workers", str(workers), *words]
     return subprocess.run(command, env={**kept, **plugins, **environ}, capture_output=True, text=True, check=False)
 
 
@@ -123,7 +135,7 @@ def test_a_part_runs_in_as_many_processes_as_asked_for_and_never_more_than_its_o
 ) -> None:
     called: list[tuple[str, ...]] = []
 
-    def run(_: run_tests.Machine, *words: str) -> bool:
+    def run(_: run_tests.Machine, *words: str, limit: int | None) -> bool:
         called.append(words)
         return True
 
@@ -169,3 +181,58 @@ def test_the_page_is_linted_where_there_is_a_node() -> None:
 
 def test_the_budgets_add_up_to_thirteen_minutes() -> None:
     assert sum(part.budget for part in run_tests.PARTS) == 780
+
+
+def test_a_test_that_waits_for_ever_ends_with_its_name_and_stack(checkout: Path) -> None:
+    ini = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]
+    assert ini["faulthandler_timeout"] > 0
+    with (checkout / "pyproject.toml").open("a") as file:
+        file.write(f"faulthandler_timeout = 2\nfaulthandler_exit_on_timeout = {json.dumps(ini[EXIT])}\n")
+    write(checkout, "kernel", HANGING)
+
+    ended = run(checkout, "kernel", workers=2)
+
+    assert ended.returncode == 1
+    assert "test_kernel.py::test_hang" in ended.stdout
+    assert "1 failed, 1 passed" in ended.stdout
+    assert "in test_hang" in ended.stderr
+
+
+def test_a_part_that_takes_too_long_ends_with_all_that_it_started(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    program = [sys.executable, "-X", "faulthandler", "-c", TWO_THAT_WAIT, str(pipe)]
+
+    passed = machines(None)[0].run(*program, limit=5)
+
+    captured = capfd.readouterr()
+    assert not passed
+    assert captured.out == "TIMEOUT: ended after 5 s; the stacks of its threads follow\n"
+    assert "most recent call first" in captured.err
+    os.set_blocking(reading, True)
+    assert os.read(reading, 100) == b"started"
+    assert os.read(reading, 100) == b"", "a process that holds the other end of the pipe is left"
+    os.close(reading)
+
+
+def test_an_interrupt_reaches_the_tests_of_a_part(checkout: Path, interruptible: None) -> None:
+    signals = "import os, signal\n\ndef test_it() -> None:\n    os.kill(int(os.environ['RUN_TESTS']), signal.SIGINT)\n"
+    waiting = "    import threading\n    threading.Event().wait()\n"
+    program = "import os\n" + (ROOT / "scripts/run_tests.py").read_text()
+    (checkout / "scripts/run_tests.py").write_text(
+        program.replace("ROOT = ", "os.environ['RUN_TESTS'] = str(os.getpid())\nROOT = ", 1)
+    )
+    write(checkout, "kernel", signals + waiting)
+
+    ended = run(checkout, "kernel")
+
+    assert ended.returncode == 130
+    assert "KeyboardInterrupt" in ended.stdout
+
+
+@pytest.mark.parametrize(("budget", "long", "limit"), [(31, False, 900), (290, False, 2900), (290, True, None)])
+def test_the_limit_of_a_part_is_ten_times_its_budget(budget: int, long: bool, limit: int | None) -> None:
+    assert run_tests.Part("fleet", budget).limit(long) == limit
