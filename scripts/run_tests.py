@@ -1,5 +1,10 @@
 """The tests of a checkout, part by part, each with its seconds beside its budget.
 
+    ./test              what proves the most per second: at most five minutes
+    ./test --quick      lint and the tests of the changed folders
+    ./test --campaign   random days, fault runs and kills: what `./test` leaves out
+    ./test --long       all of these and the cases that take hours
+
 Runs after `scripts/setup test`, in the environment it made. A part that cannot run here is named in the last lines,
 never left out in silence; with PENDULA_STRICT=1 it is a failure.
 """
@@ -14,7 +19,8 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -28,6 +34,15 @@ STACKS_SECONDS = 5
 INTERRUPT_SECONDS = 20
 
 
+class Mode(StrEnum):
+    """Which of the tests run; the value is the option of `./test` and of pytest."""
+
+    NORMAL = ""
+    QUICK = "--quick"
+    CAMPAIGN = "--campaign"
+    LONG = "--long"
+
+
 @dataclass(frozen=True)
 class Part:
     """A share of the tests, the seconds it may take on two cores, and the folders it has them in."""
@@ -36,12 +51,16 @@ class Part:
     budget: int
     folders: tuple[str, ...] = ()
     workers: int = 2
-    # The commands of a room are tested with the room: the part of the program has no seconds for five of them.
+    # The commands of a scheduler are tested with the scheduler.
     more: tuple[str, ...] = ()
+    campaign: int = 0  # the seconds that its campaign may take; 0 where it has none
 
-    def limit(self, long: bool) -> int | None:
+    def seconds(self, mode: Mode) -> int:
+        return self.campaign if mode is Mode.CAMPAIGN else self.budget
+
+    def limit(self, mode: Mode) -> int | None:
         """Seconds after which the part is ended; none for the long cases, of which each has a limit of its own."""
-        return None if long else max(SHORTEST_LIMIT, LIMIT_FACTOR * self.budget)
+        return None if mode is Mode.LONG else max(SHORTEST_LIMIT, LIMIT_FACTOR * self.seconds(mode))
 
     def present(self) -> list[str]:
         """The folders and files that hold tests in this checkout."""
@@ -64,6 +83,7 @@ PARTS = (
     Part("credit", 71, ("credit",), more=("tests/cli/commands/credit",)),
     Part("fleet", 290, ("fleet",), more=("tests/cli/commands/fleet",)),
     Part("server", 91, ("server", "cli", "docs", "wheel", "setup")),
+    Part("specifications", 60, ("specifications",)),
     # One browser at a time: two would wait for each other's frames on a small machine.
     Part("browser", 97, ("browser",), workers=0),
 )
@@ -124,17 +144,19 @@ class Result:
     passed: bool
 
 
-def run_part(part: Part, machine: Machine, long: bool, workers: int | None) -> bool:
+def run_part(part: Part, machine: Machine, mode: Mode, workers: int | None) -> bool:
     if part.name == "lint":
         return lint(machine)
     if part.name == "mutations":
         return machine.run(sys.executable, str(MUTATIONS))
     at_a_time = part.workers if workers is None else min(workers, part.workers)
-    options = ["-n", str(at_a_time), "--not-run", str(NOTED), *(["--long"] if long else [])]
-    if long:
+    options = ["-n", str(at_a_time), "--not-run", str(NOTED)]
+    if mode in (Mode.CAMPAIGN, Mode.LONG):
+        options.append(mode.value)
+    if mode is Mode.LONG:
         options += ["-o", f"faulthandler_timeout={LONG_TEST_SECONDS}"]
     command = [sys.executable, "-m", "pytest", *options, *part.elsewhere(), *part.present()]
-    return machine.run(*command, limit=part.limit(long))
+    return machine.run(*command, limit=part.limit(mode))
 
 
 # ---- lint ------------------------------------------------------------------------------------------------------------
@@ -147,6 +169,7 @@ def lint_tools(machine: Machine) -> list[tuple[str, list[str], Path]]:
     tools = [(" ".join(words), [str(bin_folder / words[0]), *words[1:]], ROOT) for words in own]
     if (ROOT / "scripts/traceability.py").is_file():
         tools.append(("traceability", [sys.executable, "scripts/traceability.py", "--check"], ROOT))
+        tools.append(("specifications", [sys.executable, "scripts/specifications.py", "--check"], ROOT))
     if machine.node:
         web = ROOT / "web"
         tools[1:1] = [
@@ -178,10 +201,40 @@ def lint(machine: Machine) -> bool:
 # ---- the whole -------------------------------------------------------------------------------------------------------
 
 
-def chosen_parts(names: Sequence[str], long: bool) -> list[Part]:
-    """The named parts, or all that have tests; rooms that are not there yet are no parts."""
+def changed_files() -> list[str]:
+    """What differs from the branch this one left, committed or not; from the last commit where there is none."""
+
+    def git(*words: str) -> list[str]:
+        done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False)
+        return done.stdout.splitlines() if done.returncode == 0 else []
+
+    base = git("merge-base", "HEAD", "@{upstream}") or git("rev-parse", "HEAD~1") or ["HEAD"]
+    return sorted({*git("diff", "--name-only", base[0]), *git("ls-files", "--others", "--exclude-standard")})
+
+
+def changed_parts(parts: Sequence[Part], changed: Sequence[str]) -> list[Part]:
+    """Lint, and of each part the folders whose source or tests changed."""
+    touched = set()
+    for name in changed:
+        match Path(name).parts:
+            case ("src", "pendula", folder, *_) | ("tests", folder, _, *_):
+                touched.add(folder)
+            case ("docs" | "examples" | "README.md", *_):
+                touched.add("docs")
+            case ("scripts" | "test" | "run" | ".ci", *_):
+                touched.add("setup")
+    quick = [replace(part, folders=tuple(name for name in part.folders if name in touched)) for part in parts]
+    return [part for part in quick if part.name == "lint" or part.folders]
+
+
+def chosen_parts(names: Sequence[str], mode: Mode) -> list[Part]:
+    """The named parts, or all that have tests in this mode; schedulers that are not there yet are no parts."""
     parts = [part for part in PARTS if part.name == "lint" or part.present()]
-    if long and MUTATIONS.is_file():
+    if mode is Mode.CAMPAIGN:
+        parts = [part for part in parts if part.campaign]
+    if mode is Mode.QUICK:
+        parts = changed_parts([part for part in parts if part.name != "browser"], changed_files())
+    if mode is Mode.LONG and MUTATIONS.is_file():
         parts.append(Part("mutations", 0))
     unknown = [name for name in names if name not in {part.name for part in parts}]
     if unknown:
@@ -198,18 +251,20 @@ def why_not(part: Part, machine: Machine) -> str | None:
     return machine.not_run.get("browser") or ("the page is not built" if "page" in machine.not_run else None)
 
 
-def report(results: Sequence[Result], not_run: Sequence[str], long: bool) -> None:
-    print(f"\n{'part':<10}{'seconds':>9}{'budget':>8}")
+def report(results: Sequence[Result], not_run: Sequence[str], mode: Mode) -> None:
+    print(f"\n{'part':<15}{'seconds':>9}{'budget':>8}")
     for result in results:
         verdict = "passed" if result.passed else "FAILED"
-        print(f"{result.part.name:<10}{result.seconds:>9.1f}{result.part.budget or '-':>8}  {verdict}")
-    total, budget = sum(result.seconds for result in results), sum(result.part.budget for result in results)
-    print(f"{'total':<10}{total:>9.1f}{budget:>8}")
+        print(f"{result.part.name:<15}{result.seconds:>9.1f}{result.part.seconds(mode) or '-':>8}  {verdict}")
+    total, budget = sum(result.seconds for result in results), sum(result.part.seconds(mode) for result in results)
+    print(f"{'total':<15}{total:>9.1f}{budget:>8}")
     for result in results:
-        part = result.part
-        if result.seconds > part.budget and not long:
+        seconds = result.part.seconds(mode)
+        if result.seconds > seconds and mode is not Mode.LONG:
+            slower = "--long" if mode is Mode.CAMPAIGN else "--campaign"
             print(
-                f"OVER BUDGET: {part.name} took {result.seconds:.0f} s of {part.budget} s; move cases to ./test --long"
+                f"OVER BUDGET: {result.part.name} took {result.seconds:.0f} s of {seconds} s; "
+                f"move cases to ./test {slower}"
             )
     for line in not_run:
         print(line)
@@ -219,33 +274,36 @@ def report(results: Sequence[Result], not_run: Sequence[str], long: bool) -> Non
 def main() -> int:
     parser = argparse.ArgumentParser(prog="./test", description="Sets the checkout up, then runs its tests.")
     parser.add_argument("part", nargs="*", help=", ".join(part.name for part in PARTS))
-    parser.add_argument(
-        "--long",
-        action="store_true",
-        default=os.environ.get("PENDULA_LONG") == "1",
-        help="also the long cases and the mutations",
-    )
+    modes = parser.add_mutually_exclusive_group()
+    for mode, what in (
+        (Mode.QUICK, "lint and the tests of the changed folders"),
+        (Mode.CAMPAIGN, "only the campaigns, which the normal run leaves out"),
+        (Mode.LONG, "all tests, the long cases and the mutations"),
+    ):
+        modes.add_argument(mode.value, dest="mode", action="store_const", const=mode, help=what)
+    parser.set_defaults(mode=Mode.LONG if os.environ.get("PENDULA_LONG") == "1" else Mode.NORMAL)
     parser.add_argument(
         "--workers", type=int, metavar="N", help="processes at a time, where two are too many; 0 runs all in one"
     )
-    told = parser.parse_args()
+    options = parser.parse_args()
+    mode = options.mode
     machine = Machine.found()
     NOTED.unlink(missing_ok=True)
     not_run = {name: reason for name, reason in machine.not_run.items() if name != "browser"}
     results = []
-    for part in chosen_parts(told.part, told.long):
+    for part in chosen_parts(options.part, mode):
         reason = why_not(part, machine)
         if reason:
             not_run[part.name] = reason
             continue
         print(f"\n==> {part.name}", flush=True)
         started = time.monotonic()
-        passed = run_part(part, machine, told.long, told.workers)
+        passed = run_part(part, machine, mode, options.workers)
         results.append(Result(part, time.monotonic() - started, passed))
     lines = [f"NOT RUN: {name} ({reason})" for name, reason in not_run.items()]
     # Tests that found something missing only while running (a database, say) have noted it themselves.
     lines += sorted(set(NOTED.read_text().splitlines())) if NOTED.is_file() else []
-    report(results, lines, told.long)
+    report(results, lines, mode)
     strict = os.environ.get("PENDULA_STRICT") == "1"
     return 0 if all(result.passed for result in results) and not (strict and lines) else 1
 

@@ -28,7 +28,8 @@ if os.fork():
     os.write(pipe, b"started")
 time.sleep(3600)
 """
-LONG = "import pytest\n\n@pytest.mark.long\ndef test_long() -> None:\n    assert 1 == 2\n\n" + PASSING
+MARKED = "\nimport pytest\n\n@pytest.mark.{0}\ndef test_{0}() -> None:\n    assert 1 == 2\n"
+NORMAL, CAMPAIGN, LONG = run_tests.Mode.NORMAL, run_tests.Mode.CAMPAIGN, run_tests.Mode.LONG
 
 
 @pytest.fixture
@@ -38,7 +39,7 @@ def checkout(tmp_path: Path) -> Path:
     (tmp_path / "tests").mkdir()
     shutil.copy(ROOT / "scripts/run_tests.py", tmp_path / "scripts")
     shutil.copy(ROOT / "tests/conftest.py", tmp_path / "tests")
-    (tmp_path / "pyproject.toml").write_text("[tool.pytest.ini_options]\nmarkers = ['long']\n")
+    (tmp_path / "pyproject.toml").write_text("[tool.pytest.ini_options]\nmarkers = ['campaign', 'long']\n")
     find(tmp_path)
     return tmp_path
 
@@ -119,14 +120,35 @@ def test_without_the_page_neither_it_nor_the_browser_runs(checkout: Path) -> Non
     assert ended.stdout.splitlines()[-2:] == ["NOT RUN: page (no Node)", "NOT RUN: browser (the page is not built)"]
 
 
-@pytest.mark.long
-def test_long_cases_are_left_out_unless_asked_for(checkout: Path) -> None:
-    write(checkout, "kernel", LONG)
+def test_campaigns_and_long_cases_run_only_when_asked_for(checkout: Path) -> None:
+    write(checkout, "kernel", PASSING + "".join(MARKED.format(mark) for mark in ("campaign", "long")))
 
-    short, long = run(checkout, "kernel"), run(checkout, "kernel", "--long")
+    normal, campaign, long = (run(checkout, "kernel", *words) for words in ((), ("--campaign",), ("--long",)))
 
-    assert (short.returncode, "1 passed" in short.stdout) == (0, True)
-    assert (long.returncode, "1 failed, 1 passed" in long.stdout) == (1, True)
+    assert (normal.returncode, "1 passed, 2 deselected" in normal.stdout) == (0, True)
+    assert (campaign.returncode, "1 failed, 2 deselected" in campaign.stdout) == (1, True)
+    assert (long.returncode, "2 failed, 1 passed" in long.stdout) == (1, True)
+
+
+def test_every_part_with_campaigns_has_seconds_for_them() -> None:
+    for part in run_tests.PARTS:
+        files = [path for folder in part.folders for path in (ROOT / "tests" / folder).rglob("*.py")]
+        files += [path for name in part.more for path in (ROOT / name).rglob("*.py")]
+        marked = [path.name for path in files if re.search(r"mark\.campaign\b|campaign_after\(", path.read_text())]
+
+        assert bool(marked) == bool(part.campaign), f"{part.name}: {marked}"
+
+
+def test_a_quick_run_takes_lint_and_the_folders_that_changed() -> None:
+    changed = ["src/pendula/kernel/rng.py", "tests/cli/test_output.py", "docs/how-to/x.md", "tests/conftest.py"]
+
+    chosen = run_tests.changed_parts(run_tests.PARTS, changed)
+
+    assert [(part.name, part.folders) for part in chosen] == [
+        ("lint", ()),
+        ("kernel", ("kernel",)),
+        ("server", ("cli", "docs")),
+    ]
 
 
 @pytest.mark.parametrize(("asked", "given"), [(None, "2"), (0, "0"), (1, "1"), (9, "2")])
@@ -141,7 +163,7 @@ def test_a_part_runs_in_as_many_processes_as_asked_for_and_never_more_than_its_o
 
     monkeypatch.setattr(run_tests.Machine, "run", run)
 
-    run_tests.run_part(run_tests.Part("kernel", 60), machines(None)[0], False, asked)
+    run_tests.run_part(run_tests.Part("kernel", 60), machines(None)[0], NORMAL, asked)
 
     ((*_, flag, count),) = [words[: words.index("--not-run")] for words in called]
     assert (flag, count) == ("-n", given)
@@ -165,10 +187,10 @@ def test_a_part_that_is_not_there_is_named_with_those_that_are(checkout: Path) -
 def test_a_part_over_its_budget_is_warned_about(capsys: pytest.CaptureFixture[str]) -> None:
     parts = [run_tests.Part("kernel", 60), run_tests.Part("jobs", 120)]
 
-    run_tests.report([run_tests.Result(part, 61.0, True) for part in parts], ["NOT RUN: browser (…)"], long=False)
+    run_tests.report([run_tests.Result(part, 61.0, True) for part in parts], ["NOT RUN: browser (…)"], NORMAL)
 
     assert capsys.readouterr().out.splitlines()[-2:] == [
-        "OVER BUDGET: kernel took 61 s of 60 s; move cases to ./test --long",
+        "OVER BUDGET: kernel took 61 s of 60 s; move cases to ./test --campaign",
         "NOT RUN: browser (…)",
     ]
 
@@ -233,6 +255,7 @@ def test_an_interrupt_reaches_the_tests_of_a_part(checkout: Path, interruptible:
     assert "KeyboardInterrupt" in ended.stdout
 
 
-@pytest.mark.parametrize(("budget", "long", "limit"), [(31, False, 900), (290, False, 2900), (290, True, None)])
-def test_the_limit_of_a_part_is_ten_times_its_budget(budget: int, long: bool, limit: int | None) -> None:
-    assert run_tests.Part("fleet", budget).limit(long) == limit
+@pytest.mark.parametrize(("budget", "mode", "limit"), [(31, NORMAL, 900), (290, NORMAL, 2900), (290, LONG, None)])
+def test_the_limit_of_a_part_is_ten_times_its_budget(budget: int, mode: run_tests.Mode, limit: int | None) -> None:
+    assert run_tests.Part("fleet", budget).limit(mode) == limit
+    assert run_tests.Part("fleet", 1, campaign=300).limit(CAMPAIGN) == 3000
