@@ -7,14 +7,14 @@ a look that goes back a year.
 """
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TypeVar
 
 from starlette.requests import ClientDisconnect
 
-from pendula.kernel.cancellation import Cancellation, GivenUp, cancellable
+from pendula.kernel.cancellation import Cancellation, GivenUp, cancellable, check
 from pendula.kernel.journal import RecordsPruned
 from pendula.kernel.limits import PAST_READS, PAST_READS_PER_CALLER, READ_SECONDS
 from pendula.server.errors import PastBusy, ReadTooLong
@@ -24,6 +24,7 @@ from pendula.server.settings import Settings
 THREADS = 2
 
 A = TypeVar("A")
+B = TypeVar("B")
 
 
 class Lane:
@@ -61,6 +62,15 @@ class Lane:
             return await self._run(read)
         except (FileNotFoundError, RecordsPruned):
             return await self._run(read)
+
+    async def look_at(self, fetch: Callable[[], Awaitable[B]], read: Callable[[B], A]) -> A:
+        """What `read` finds in what `fetch` brings, which is fetched only where there is a place: it is large.
+
+        Raises as `look` does.
+        """
+        with self.place():
+            fetched = await fetch()
+            return await self.at_my_place(lambda: read(fetched))
 
     def close(self) -> None:
         """End the threads after what they are at; whoever still waits is let down."""
@@ -133,6 +143,8 @@ class Lane:
             # From here on: the time in the line does not count.
             loop.call_soon_threadsafe(begin)
             with cancellable(cancellation):
+                # The caller may have left while this waited for the thread.
+                check()
                 return read()
 
         try:

@@ -5,7 +5,7 @@ and one that cannot be opened is a red line in readiness, not the end of the oth
 """
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -42,6 +42,7 @@ STANDS_SECONDS = 1
 SECOND = 1_000_000
 AHEAD_SEC = 60  # time that is further ahead of the machine's clock than this is told
 A = TypeVar("A")
+B = TypeVar("B")
 MakeDisk = Callable[[Path], Callable[[], Disk]]
 
 log = structlog.get_logger("pendula.server")
@@ -165,9 +166,9 @@ class Supervisor:
         """What a look at the past finds for which an engine is replayed; raises `PastBusy`, `ReadTooLong`."""
         return await self._past.replays.look(look)
 
-    async def supposed(self, look: Callable[[], A]) -> A:
-        """What would be, worked out beside the replays; raises as `replayed` does."""
-        return await self._past.what_ifs.look(look)
+    async def supposed(self, fetch: Callable[[], Awaitable[B]], suppose: Callable[[B], A]) -> A:
+        """What would be, from what `fetch` brings, worked out beside the replays; raises as `replayed` does."""
+        return await self._past.what_ifs.look_at(fetch, suppose)
 
     async def recorded(self, look: Callable[[], A]) -> A:
         """What a look at records finds; raises `PastBusy`."""

@@ -282,8 +282,10 @@ async def what_if(world: WorldName, request: Request, supervisor: Supervised, _:
     """When an instance would start and end if it were submitted, as far as can be known now; nothing is done."""
     host = supervisor.host(ROOM.name, world)
     wish = await read_body(request, estimates.Supposition)
-    found = await host.ask(estimates.standing)
-    return json_response(encode_view(await supervisor.supposed(lambda: estimates.estimate(found, wish))))
+    estimate = await supervisor.supposed(
+        lambda: host.ask(estimates.standing), lambda standing: estimates.estimate(standing, wish)
+    )
+    return json_response(encode_view(estimate))
 
 
 @router.get(f"{WORLD}/now", responses=answers(views.WorldNow), operation_id="actions_now")

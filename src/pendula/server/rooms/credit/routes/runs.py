@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from functools import partial
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -150,12 +149,13 @@ async def what_if(run_id: str, request: Request, caller: Looking) -> Response:
     """Let a run go on from where it stands twice, as it is and with other settings, and compare; it is left alone."""
     run = await caller.run(run_id)
     wish = await read_body(request, WhatIf)
-    lane = caller.service.comparing
-    # One at a time: each takes as long as so many ticks of two runs. A place comes first: whoever waits holds the state
-    # of a run, and that is large.
-    with lane.place():
-        found = await caller.service.ask(run, comparing.standing)
-        return answer(await lane.at_my_place(partial(comparing.what_if, run_id, found, wish)))
+    # One at a time: each takes as long as so many ticks of two runs.
+    return answer(
+        await caller.service.comparing.look_at(
+            lambda: caller.service.ask(run, comparing.standing),
+            lambda standing: comparing.what_if(run_id, standing, wish),
+        )
+    )
 
 
 # What is known of a run
