@@ -19,6 +19,7 @@ from msgspec import Struct
 from pendula.credit.events import Ticked
 from pendula.credit.runs.artifacts import BUNDLE, EVENTS, LAST_TICK, NAMES, STATUS, SUMMARY, Lines, bundle
 from pendula.credit.served.store import Artifact
+from pendula.kernel.cancellation import check
 from pendula.kernel.canonical import Json, decode, encode
 from pendula.kernel.disk import RealDisk, replace
 
@@ -225,6 +226,7 @@ def last_events(directory: Path, equivalent: str, most: int, known: Collection[s
     found: list[bytes] = []
     with suppress(OSError):
         for _, line in islice(_backwards(directory / EVENTS), LINES_READ):
+            check()
             if len(found) == most:
                 break
             with suppress(msgspec.DecodeError):  # notes

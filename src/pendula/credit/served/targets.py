@@ -7,6 +7,7 @@ from msgspec import UNSET, Struct, UnsetType
 from pendula.credit.ledger.book import Book
 from pendula.credit.ledger.payment import Cashier
 from pendula.credit.money import MOST, text
+from pendula.kernel.cancellation import check
 
 
 class PaymentTarget(Struct, frozen=True):
@@ -44,6 +45,7 @@ def targets(book: Book, cashier: Cashier, sender: int, most: int, *, amounts: bo
     names = book.people.names
     told = []
     for receiver, hops in sorted(reachable(book, sender, most).items()):
+        check()
         largest = _largest(cashier, sender, receiver) if amounts or book.has_blocked else None
         if largest == 0:
             continue

@@ -77,6 +77,9 @@ class SimulatorService:
         self.ended = EndedRuns()
         self.comparing = Lane.of("comparisons", host.settings, threads=1)
         self.reading = Lane.of("ended-runs", host.settings, threads=1)
+        # One thread: questions about the run that is kept at hand share its caches.
+        self.asking_ended = Lane.of("questions-to-ended-runs", host.settings, threads=1)
+        self.looking = Lane.of("simulator-reads", host.settings)
         self._host = host
         self._keeper = RecordKeeper(lambda count: self.counters.dropped.labels("measurements").inc(count))
         self._records: dict[str, Record] = {}
@@ -187,7 +190,7 @@ class SimulatorService:
         why = StopRequest(SERVER, "the server is stopping", None)
         await asyncio.gather(*(run.stop(why, SERVER, None) for run in self._open.values()))
         await asyncio.gather(*(run.ended() for run in self._open.values()))
-        for lane in (self.comparing, self.reading):
+        for lane in (self.comparing, self.reading, self.asking_ended, self.looking):
             await asyncio.to_thread(lane.close)
         await self._keeper.close()
 
@@ -357,7 +360,8 @@ class SimulatorService:
         """What the engine of a run answers; for one that has ended, as it stood then."""
         if run.is_open:
             return await run.ask(question)
-        return question(await self.stored(run.record))
+        stored = await self.stored(run.record)
+        return await self.asking_ended.look(lambda: question(stored))
 
     async def stored(self, record: Record) -> Run:
         """A run that has ended, as it stood then. The last one that was asked for is kept at hand."""

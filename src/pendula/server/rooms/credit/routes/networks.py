@@ -26,6 +26,7 @@ from pendula.server.rooms.credit.routes.calling import (
     whole,
 )
 from pendula.server.rooms.credit.running.served_run import ServedRun
+from pendula.server.rooms.credit.running.what_if import Standing, as_bytes
 from pendula.server.rooms.credit.shapes import (
     BottlenecksView,
     BottleneckView,
@@ -129,18 +130,29 @@ async def bottlenecks(run_id: str, request: Request, caller: Looking) -> Respons
 
 @router.get(f"{RUN}/payment-targets", responses=answers(TargetList), operation_id="credit_targets")
 async def payment_targets(run_id: str, request: Request, caller: Looking) -> Response:
-    """Who can be paid more than nothing by `from_pid`, and with how many hops at least."""
+    """Who can be paid more than nothing by `from_pid`, and with how many hops at least.
+
+    Where routes have to be found for each of them, that is done in a copy: the run ticks on meanwhile.
+    """
     run, given = await caller.run(run_id), request.query_params
     amounts = truth(request, "include_max_available")
     sender = given.get("from_pid", "")
 
-    def look(engine: Run) -> TargetList:
+    def find(engine: Run) -> TargetList:
         desk = engine.network.desks[equivalent_of(request, engine.network)]
         most = whole(request, "max_hops", engine.settings.routing_max_hops, 1, HOPS_MOST)
         node = _participant(desk.book, sender)
         return TargetList(targets(desk.book, desk.cashier, node, most, amounts=amounts))
 
-    return answer(await caller.service.ask(run, look))
+    def begin(engine: Run) -> TargetList | Standing:
+        book = engine.network.desks[equivalent_of(request, engine.network)].book
+        _participant(book, sender)
+        return as_bytes(engine) if amounts or book.has_blocked else find(engine)
+
+    def end(begun: TargetList | Standing) -> TargetList:
+        return begun if isinstance(begun, TargetList) else find(begun.copy())
+
+    return answer(await caller.service.looking.look_at(lambda: caller.service.ask(run, begin), end))
 
 
 @router.get(

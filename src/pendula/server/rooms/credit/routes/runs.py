@@ -1,6 +1,5 @@
 """Runs over HTTP: created, steered, stopped, started again, gone on with; what is known of them and what they left."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path as FilePath
 from typing import Any
@@ -22,7 +21,7 @@ from pendula.kernel.canonical import encode
 from pendula.kernel.engine import Reason
 from pendula.kernel.errors import PendulaError
 from pendula.server import views
-from pendula.server.errors import json_response
+from pendula.server.errors import HttpRefused, json_response
 from pendula.server.rooms.credit.errors import PREFIX, ArtifactNotFound
 from pendula.server.rooms.credit.owners import COOKIE
 from pendula.server.rooms.credit.routes.calling import Caller, Looking, Steering, answer
@@ -168,6 +167,9 @@ async def details(run_id: str, caller: Looking) -> Response:
     record = run.record
     try:
         known = await caller.service.ask(run, _known)
+    except HttpRefused:
+        # Not of the run: too many ask, or it takes too long.
+        raise
     except PendulaError:
         known = {"digests": None, "settings": None, "clearing": None, "demand": None}
     return answer(
@@ -207,7 +209,7 @@ async def why(run_id: str, request: Request, caller: Looking) -> Response:
 async def artifacts(run_id: str, caller: Looking) -> Response:
     """The files of a run, with their sizes and checksums."""
     run = await caller.run(run_id)
-    found = await asyncio.to_thread(caller.service.context.index, run.record.run_id)
+    found = await caller.service.looking.look(lambda: caller.service.context.index(run.record.run_id))
     bundles = [one.url for one in found if one.name == BUNDLE]
     items = [one for one in found if one.name != BUNDLE or run.record.state in ENDED]
     path = f"runs/{run.record.run_id}/artifacts"

@@ -56,7 +56,8 @@ async def preview(scenario_id: str, request: Request, supervisor: Supervised, ca
     kept = caller.service.scenarios.get(scenario_id)
     code = known_equivalent(request.query_params.get("equivalent"), kept.scenario.equivalents)
     now = moment(supervisor.clock.now())
-    return answer(await asyncio.to_thread(_preview, kept, caller.service.defaults, code, now))
+    service = caller.service
+    return answer(await service.looking.look(lambda: _preview(kept, service.defaults, code, now)))
 
 
 def _preview(kept: Kept, settings: RunSettings, code: str, now: str) -> Snapshot:

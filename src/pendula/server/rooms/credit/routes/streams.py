@@ -134,7 +134,8 @@ async def last(run_id: str, request: Request, caller: Looking) -> Response:
     if len(kept) < most:
         files = caller.service.context.artifacts(run_id)
         known = {_read_id(event).event_id for event in kept}
-        kept = await asyncio.to_thread(last_events, files, code, most - len(kept), known) + kept
+        older = await caller.service.looking.look(lambda: last_events(files, code, most - len(kept), known))
+        kept = older + kept
     return json_response(b"[" + b",".join(kept) + b"]")
 
 

@@ -25,6 +25,9 @@ class Standing(Struct, frozen=True):
     config: bytes
     state: bytes
 
+    def copy(self) -> Run:
+        return self.kind.from_state(decode(self.config), self.state)
+
 
 class _Trail:
     """What a run tried and made, tick by tick, from where it stands."""
@@ -42,6 +45,11 @@ class _Trail:
         self._before = now
 
 
+def as_bytes(run: Run) -> Standing:
+    """A run as it stands, read on the engine's thread."""
+    return Standing(type(run), encode(run.config), run.state())
+
+
 def standing(run: Run) -> Standing:
     """On the engine's thread; raises `ForkRefused` for a run that has ended."""
     if run.state_word not in ("running", "paused"):
@@ -50,12 +58,12 @@ def standing(run: Run) -> Standing:
             tick=run.tick,
             state=run.state_word,
         )
-    return Standing(type(run), encode(run.config), run.state())
+    return as_bytes(run)
 
 
 def what_if(run_id: str, found: Standing, wish: WhatIf) -> WhatIfView:
     """Let both go on; raises `InvalidSetting`."""
-    original = found.kind.from_state(decode(found.config), found.state)
+    original = found.copy()
     if original.state_word == "paused":
         original.apply(Resume())
     other = fork(original, changed(original.settings, wish.settings))
