@@ -40,8 +40,13 @@ def cancellable(cancellation: Cancellation) -> Iterator[None]:
         _current.reset(token)
 
 
+def is_cancelled() -> bool:
+    """Whether the work of this thread was cancelled."""
+    current = _current.get()
+    return current is not None and current.cancelled
+
+
 def check() -> None:
     """Raise `GivenUp` if the work of this thread was cancelled."""
-    current = _current.get()
-    if current is not None and current.cancelled:
+    if is_cancelled():
         raise GivenUp("The work was cancelled")

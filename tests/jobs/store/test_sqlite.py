@@ -24,6 +24,7 @@ from pendula.jobs.store.sqlite import NewerStore, NotDurable, SqliteStore, Store
 from pendula.jobs.store.sqlite_files import check_store
 from pendula.jobs.upkeep.verification import check
 from pendula.jobs.worker.effects import once
+from pendula.kernel.cancellation import Cancellation, GivenUp, cancellable
 from tests.forking import forked
 from tests.jobs.stores import Clock, opened
 from tests.jobs.watching import everything, failing_at, watched, watching
@@ -541,3 +542,22 @@ def test_a_fork_of_the_process_cannot_use_its_store_and_harms_nobody(tmp_path: P
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
     assert store.integrity() == []
     store.close()
+
+
+# Reads that are given up
+
+
+def test_a_query_ends_in_its_middle_once_its_read_is_cancelled(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "jobs.db")
+    cancellation = Cancellation()
+
+    def look(reader: Any) -> None:
+        cancellation.cancel()
+        long = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 20000000) SELECT count(*) FROM n"
+        reader._connection.execute(long).fetchone()
+
+    with closing(store):
+        with pytest.raises(GivenUp), cancellable(cancellation):
+            store.read(look)
+
+        assert store.read(lambda reader: reader.count(Listing(limit=1))) == 0

@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import threading
+import time
 from typing import Any, cast
 
 import httpx
@@ -10,7 +12,8 @@ import pytest
 from fastapi import FastAPI
 
 from pendula.kernel import canonical
-from pendula.kernel.stream import Published
+from pendula.kernel.cancellation import GivenUp, check
+from pendula.kernel.stream import Published, Stream
 from pendula.server.hosting import streams
 from pendula.server.hosting.engine_host import EngineHost
 from pendula.server.security.tokens import TokenStore
@@ -73,6 +76,32 @@ async def test_a_reader_resumes_after_a_restart(settings: Settings) -> None:
         await add(app, 4)
 
         assert amounts(await reader.messages(3)) == [2, 3, 4]
+
+
+async def test_a_journal_is_read_no_further_once_its_reader_has_left(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, given_up = threading.Event(), threading.Event()
+
+    def long(*_: object) -> list[object]:
+        end = time.monotonic() + 30
+        while time.monotonic() < end:
+            begun.set()
+            try:
+                check()
+            except GivenUp:
+                given_up.set()
+                raise
+        return []
+
+    async with running(settings) as app:
+        await add(app, 1)
+        monkeypatch.setattr(Stream, "take", long)
+        async with StreamReader(app, STREAM, "after=-1.0"), asyncio.timeout(60):
+            while not begun.is_set():
+                await asyncio.sleep(0.001)
+
+    assert given_up.is_set()
 
 
 async def test_the_header_of_a_reconnect_wins_over_the_address_it_began_with(settings: Settings) -> None:

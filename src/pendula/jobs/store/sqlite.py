@@ -48,6 +48,7 @@ from pendula.jobs.store.tables.reader import SqliteReader
 from pendula.jobs.store.tables.writer import Kept, SqliteWriter
 from pendula.jobs.store.turn import Turn, refuse_inside
 from pendula.jobs.store.writer_thread import NOTHING, Call, WriterThread
+from pendula.kernel.cancellation import check, is_cancelled
 from pendula.kernel.canonical import Json
 from pendula.kernel.errors import WorldBroken
 
@@ -57,6 +58,7 @@ T = TypeVar("T")
 
 EFFECT_SECONDS = 10.0  # how long an effect may keep everybody else from writing
 TURNSTILE_SECONDS = 1.0  # how long fairness may cost progress; then the lock of the file decides
+STEPS_BETWEEN_LOOKS = 100_000  # of SQLite's machine, between two looks whether a read was cancelled: some ms
 STUCK_SECONDS = 5.0  # how long a turnstile that did not move is passed by
 
 
@@ -157,6 +159,7 @@ class SqliteStore:
                 connection.execute("COMMIT")
                 return found
         except sqlite3.Error as trouble:
+            check()
             raise self._trouble("cannot be read", trouble) from trouble
 
     def check_writable(self) -> None:
@@ -571,6 +574,8 @@ class SqliteStore:
             connection = self._readers.popleft()
         except IndexError:
             connection = self._connected()
+            # SQLite ends a query in its middle once the read is cancelled.
+            connection.set_progress_handler(is_cancelled, STEPS_BETWEEN_LOOKS)
         try:
             yield connection
         except BaseException:

@@ -8,6 +8,7 @@ look, or when the server stops.
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Generic, Protocol, TypeVar
 
 from fastapi.sse import KEEPALIVE_COMMENT, EventSourceResponse, format_sse_event
@@ -15,6 +16,7 @@ from msgspec import Struct
 from starlette.types import Receive, Scope, Send
 
 from pendula.kernel import canonical
+from pendula.kernel.cancellation import Cancellation, cancellable, check
 from pendula.kernel.driver import Gap, Published
 from pendula.kernel.errors import WorldBroken
 from pendula.kernel.limits import STREAMS, STREAMS_PER_TOKEN
@@ -26,6 +28,7 @@ from pendula.server.settings import Settings
 from pendula.server.views import GapView
 
 AT_ONCE = 256
+THREADS = 4  # for readers that catch up out of journals
 # So many events that a reader did not ask for pass without a word.
 MOST_LEFT_OUT = 1000
 KEEP_ALIVE_SECONDS = 15
@@ -35,6 +38,7 @@ OPENING_AFTER = OPENING + b"id: %b\n\n"
 
 Item_co = TypeVar("Item_co", covariant=True)
 Item = TypeVar("Item")
+A = TypeVar("A")
 
 
 class Place(Protocol[Item_co]):
@@ -76,6 +80,7 @@ class StreamLedger:
         self._most_each = settings.allowed(STREAMS_PER_TOKEN)
         self._open: Counter[str] = Counter()
         self._answers: dict[Principal, bool] = {}
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="streams")
         self.stopping = False
         metrics.streams.set_function(self._open.total)
 
@@ -93,6 +98,25 @@ class StreamLedger:
             )
         self._open[name] += 1
         return lambda: self._open.subtract([name])
+
+    async def read(self, take: Callable[[], A]) -> A:
+        """What `take` finds in a journal, in a thread of the streams; given up when the reader leaves."""
+        cancellation = Cancellation()
+
+        def work() -> A:
+            with cancellable(cancellation):
+                check()
+                return take()
+
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+        except asyncio.CancelledError:
+            cancellation.cancel()
+            raise
+
+    def close(self) -> None:
+        """End the threads after what they are at."""
+        self._threads.shutdown(cancel_futures=True)
 
     def asked_once(self, principal: Principal, good: Callable[[Principal], bool]) -> bool:
         """What `good` says of somebody, asked once for all readers that look in the same turn of the event loop."""
@@ -199,7 +223,7 @@ class Reader(Generic[Item]):
                 # Cleared before looking: what is published in between sets it again.
                 self._wake.clear()
                 # What lies behind may come from the journal, and the loop does not wait for a disk.
-                items = await asyncio.to_thread(place.take, AT_ONCE) if behind else place.take(AT_ONCE)
+                items = await self._ledger.read(lambda: place.take(AT_ONCE)) if behind else place.take(AT_ONCE)
                 behind = behind and len(items) == AT_ONCE
                 told = self._framing.write(items) if items else b""
                 if told:

@@ -199,6 +199,7 @@ class Supervisor:
         await asyncio.gather(*(self._closed(f"{host.room} {host.name}", host) for host in self.hosts()))
         await asyncio.gather(*(self._closed(f"store of {name}", store) for name, store in self._stores.items()))
         await asyncio.gather(*(self._closed(name, service) for name, service in self._services.items()))
+        await asyncio.to_thread(self.streams.close)
         if self._data is not None:
             self._data.close()
         log.info("stopped")

@@ -6,7 +6,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, closing, contextmanager
+from contextlib import ExitStack, asynccontextmanager, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from pendula.jobs.model import Policy, StorageBusy
 from pendula.jobs.store.file import proof
 from pendula.jobs.store.sqlite import SqliteStore
 from pendula.jobs.upkeep.verification import check
+from pendula.kernel.limits import PAST_READS
 from pendula.kernel.time import parse_utc
 from pendula.kernel.wallclock import WallClock
 from pendula.server.hosting import readiness as readiness_module
@@ -520,6 +521,65 @@ async def test_whoever_left_while_waiting_is_given_nothing(jobs: Jobs) -> None:
     job = await jobs.enqueued(run_at=None)
 
     assert (await jobs.get(f"jobs/{job['job_id']}")).json()["job"]["status"] == "queued"
+
+
+# Reads that can be large
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "jobs",
+        "jobs/count",
+        "jobs/{job}/history",
+        "audit",
+        "alerts",
+        "past",
+        "metrics",
+        "objects?object_type=memory",
+        "gates",
+        "rollbacks",
+    ],
+)
+async def test_a_read_that_can_be_large_is_made_in_a_lane_of_its_own(
+    jobs: Jobs, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    job = await jobs.enqueued()
+    threads: set[str] = set()
+    read = SqliteStore.read
+
+    def noted(store: SqliteStore, look: Any, **options: Any) -> Any:
+        threads.add(threading.current_thread().name.partition("_")[0])
+        return read(store, look, **options)
+
+    monkeypatch.setattr(SqliteStore, "read", noted)
+    response = await jobs.client.get(f"/scheduler/{path.format(job=job['job_id'])}")
+
+    assert response.status_code == 200
+    assert "jobs-reads" in threads
+    assert "pendula-jobs" not in threads
+
+
+async def test_slow_reads_hold_up_no_worker_and_only_so_many_wait(jobs: Jobs) -> None:
+    go_on = threading.Event()
+    lane = jobs.service.reading
+    reads = [asyncio.create_task(jobs.service.read(lambda _: go_on.wait(60))) for _ in range(service.READING_THREADS)]
+    while lane.inside < service.READING_THREADS:
+        await asyncio.sleep(0)
+    try:
+        with ExitStack() as others:
+            for _ in range(service.AS_MANY * PAST_READS.default):
+                others.enter_context(lane.place())
+            full = await jobs.get("jobs")
+        await jobs.enqueued(run_at=None)
+        pulled = await jobs.pulled()
+        assert not any(read.done() for read in reads)
+    finally:
+        go_on.set()
+        await asyncio.gather(*reads)
+
+    assert len(pulled) == 1
+    assert (full.status_code, error_of(full)["code"], full.headers["retry-after"]) == (429, "rate_limited", "1")
 
 
 # Many at once

@@ -67,7 +67,7 @@ async def listed(request: Request, look: Callable[[Calls, dict[str, Any]], Answe
     service = service_of(request)
     if isinstance(query, Faults):
         return response_of(service.counted(query.refusal()))
-    return response_of(await service.look(lambda calls: look(calls, query)))
+    return response_of(service.counted(await service.read(lambda calls: look(calls, query))))
 
 
 def caller_of(request: Request, who: Principal) -> Caller:

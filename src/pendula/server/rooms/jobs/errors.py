@@ -21,6 +21,7 @@ from pendula.server.errors import (
     MethodNotAllowed,
     NotFound,
     NotIdentified,
+    PastBusy,
     RoleTooLow,
     TooManyRequests,
     WrongContentType,
@@ -113,6 +114,7 @@ WORDS: Mapping[type[PendulaError], type[HttpRefused]] = {
     WrongContentType: UnsupportedMediaType,
     TooManyRequests: RateLimited,
     BodiesBusy: RateLimited,
+    PastBusy: RateLimited,
     TooManyWrongTokens: RateLimited,
     StorageBusy: StoreBusy,
 }

@@ -265,7 +265,8 @@ async def show(request: Request, _: Viewer) -> Response:
 async def history(request: Request, _: Viewer) -> Response:
     """Every error a job had, and its whole trail."""
     job_id = request.path_params["job_id"]
-    return response_of(await service_of(request).look(lambda calls: queries.history(calls.store, job_id)))
+    service = service_of(request)
+    return response_of(service.counted(await service.read(lambda calls: queries.history(calls.store, job_id))))
 
 
 @router.get(
@@ -305,9 +306,9 @@ async def metrics(request: Request, _: Viewer) -> Response:
     if isinstance(window, Refused):
         return response_of(service.counted(window))
     if prometheus.prefers_text(request.headers.get("accept")):
-        text, media_type = await service.ask(lambda calls: prometheus.text(calls, service.counters, window))
+        text, media_type = await service.read(lambda calls: prometheus.text(calls, service.counters, window))
         return Response(text, headers={"content-type": media_type})
-    found = await service.ask(lambda calls: queries.metrics(calls.store, calls.policy, calls.clock(), window))
+    found = await service.read(lambda calls: queries.metrics(calls.store, calls.policy, calls.clock(), window))
     return json_response(encode_view(found))
 
 

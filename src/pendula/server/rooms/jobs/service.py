@@ -23,7 +23,8 @@ from pendula.jobs.scheduler import hold_clock
 from pendula.jobs.store.protocol import Store
 from pendula.jobs.store.sqlite import SqliteStore
 from pendula.kernel.errors import PendulaError, WorldBroken
-from pendula.kernel.limits import REQUESTS
+from pendula.kernel.limits import PAST_READS, PAST_READS_PER_CALLER, READ_SECONDS, REQUESTS
+from pendula.server.hosting.past import Lane
 from pendula.server.hosting.readiness import ReadinessProbe
 from pendula.server.hosting.room_spec import Host
 from pendula.server.rooms.jobs.errors import RateLimited, ShuttingDown, StoreBusy, store_broken
@@ -34,6 +35,8 @@ from pendula.server.views import State
 FILE = "jobs.db"
 # As many calls can share one flush; a thread costs little while it waits for one.
 CLERKS = 32
+READING_THREADS = 8
+AS_MANY = 4  # reads may wait as looks at the past may
 REOPEN_SECONDS = 5.0  # between two tries to open a store that could not be opened
 
 T = TypeVar("T")
@@ -109,6 +112,15 @@ class JobService:
         self._failure: PendulaError | None = None
         self._stopping = False
         self._clerks = ThreadPoolExecutor(CLERKS, "pendula-jobs")
+        allowed = host.settings.allowed
+        # Pages read lists all the time, and most reads take milliseconds: more may wait than for a look at the past.
+        self.reading = Lane(
+            "jobs-reads",
+            AS_MANY * allowed(PAST_READS),
+            READING_THREADS,
+            AS_MANY * allowed(PAST_READS_PER_CALLER),
+            allowed(READ_SECONDS),
+        )
         self._probe = ReadinessProbe(self._look_at_store, slow=StorageBusy.code)
         self._waiting: dict[Waiting, None] = {}
         # Waiting must not take all places from those who bring work.
@@ -205,6 +217,7 @@ class JobService:
                 task.cancel()
         for part in self._upkeep:
             await asyncio.to_thread(part.close)
+        await asyncio.to_thread(self.reading.close)
         await asyncio.to_thread(self._clerks.shutdown)
         await self._probe.close()
         if self._store is not None:
@@ -223,6 +236,14 @@ class JobService:
     async def look(self, call: Callable[[Calls], Answer]) -> Answer:
         """What a call gives, made by a thread; counted."""
         return await self.ask(lambda calls: self.counted(call(calls)))
+
+    async def read(self, call: Callable[[Calls], T]) -> T:
+        """What a read finds that can be large: in a lane of its own, so that no number of them holds up the workers.
+
+        Raises `PastBusy`, `ReadTooLong`, and `ClientDisconnect` where the caller has left.
+        """
+        calls = self.calls
+        return await self.reading.look(lambda: call(calls))
 
     def counted(self, answer: Answer) -> Answer:
         self.counters.observe(answer)

@@ -76,7 +76,7 @@ ANY_CALL: Mapping[int, tuple[str, ...]] = {
     421: ("host_not_allowed",),
     429: ("rate_limited",),
     500: ("internal",),
-    503: ("clock_ahead", "storage_busy", "shutting_down", "store_unusable", "tokens_unreadable"),
+    503: ("clock_ahead", "read_too_long", "storage_busy", "shutting_down", "store_unusable", "tokens_unreadable"),
 }
 WITH_BODY: Mapping[int, tuple[str, ...]] = {
     400: ("malformed_json", "body_not_object", "duplicate_member"),
