@@ -27,7 +27,7 @@ FLAGS = (
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 # Long for a busy machine of few cores; what is there at once costs none of it.
-PATIENCE_MS = 30_000
+PATIENCE_MS = 120_000
 SCREEN: ViewportSize = {"width": 1280, "height": 720}
 
 Serve = Callable[..., str]
@@ -64,7 +64,7 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
     for server in started:
         server.send_signal(signal.SIGTERM)
     for server in started:
-        server.communicate(timeout=60)
+        server.communicate(timeout=120)
         assert server.returncode == 0
 
 

@@ -41,7 +41,7 @@ def test_what_needs_a_person_is_one_click_from_its_cause(demo: str, watched: Wat
     live(page, f"{demo}/")
 
     # The archive of the demo is asked for letters, and never answers.
-    page.get_by_test_id("need").get_by_role("link", name="archive that was asked").first.click(timeout=60_000)
+    page.get_by_test_id("need").get_by_role("link", name="archive that was asked").first.click()
 
     expect(page.get_by_test_id("panel-job")).to_contain_text("does not answer")
     expect(page.get_by_test_id("panel-dead")).to_be_visible()
@@ -104,7 +104,7 @@ def test_the_slider_tells_times_finds_what_went_wrong_and_plays(demo: str, watch
     page.get_by_test_id("speed").select_option("100")
     page.get_by_test_id("play").click()
 
-    expect(page.get_by_test_id("room")).to_have_attribute("data-live", "true", timeout=60_000)
+    expect(page.get_by_test_id("room")).to_have_attribute("data-live", "true")
     expect(page.get_by_test_id("play")).to_have_attribute("aria-pressed", "false")
     assert watched.errors == []
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page
 
-from tests.browser.conftest import there
+from tests.browser.conftest import PATIENCE_MS, there
 
 ROOT = Path(__file__).resolve().parents[2]
 AXE = ROOT / "web/node_modules/axe-core/axe.min.js"
@@ -53,7 +53,7 @@ def screen(browser: Browser, request: pytest.FixtureRequest) -> Iterator[tuple[P
     context = browser.new_context(
         viewport={"width": width, "height": 900}, color_scheme=scheme, reduced_motion="reduce"
     )
-    context.set_default_timeout(60_000)
+    context.set_default_timeout(PATIENCE_MS)
     yield context.new_page(), f"{width}-{scheme}"
     context.close()
 

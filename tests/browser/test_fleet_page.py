@@ -47,7 +47,7 @@ def fleet(fleets: str, watched: Watched) -> Page:
 def silent(fleets: str, watched: Watched) -> Page:
     """Each test has a truck of its own."""
     page = opened(watched.page, f"{fleets}/silent")
-    expect(page.get_by_test_id("trucks").locator("tbody tr", has_text="offline")).to_have_count(3, timeout=60_000)
+    expect(page.get_by_test_id("trucks").locator("tbody tr", has_text="offline")).to_have_count(3)
     return page
 
 
@@ -73,13 +73,13 @@ def test_a_truck_is_stopped_explained_and_sent_on_and_the_moment_before_is_there
 
     # The others come to where it stands, and say for whom they wait.
     waiting = fleet.get_by_test_id("trucks").locator("tbody tr", has_text="waits")
-    expect(waiting.first).to_be_visible(timeout=60_000)
+    expect(waiting.first).to_be_visible()
     act(fleet, "RESUME_ROBOT", "dry again")
     expect(fleet.get_by_test_id("truck-told")).to_have_text("R1 may go on")
     expect(row_of(fleet, "R1")).to_contain_text("drives")
 
     fleet.goto(f"{fleet.url.split('?')[0]}?at={before['n']}")
-    expect(fleet.get_by_test_id("hall")).to_have_attribute("data-tick", str(before["tick"]), timeout=60_000)
+    expect(fleet.get_by_test_id("hall")).to_have_attribute("data-tick", str(before["tick"]))
     expect(fleet.get_by_test_id("panel-alerts")).to_have_count(0)
     assert watched.errors == []
 

@@ -3,7 +3,6 @@
 import json
 import re
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,11 +11,11 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, Request, expect
 
-from tests.browser.conftest import there
+from tests.browser.conftest import PATIENCE_MS, there
+from tests.ports import free_port
 
 # Several rooms, and those that draw most only once.
 ROOMS = ("tally", "actions", "playback", "fleet", "credit", "tally", "playback", "tally", "playback", "tally")
-PATIENCE_MS = 60_000
 
 
 class Killable:
@@ -24,8 +23,7 @@ class Killable:
 
     def __init__(self, data: Path) -> None:
         self._data = data
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self._port = free.getsockname()[1]
+        self._port = free_port()
         self.address = f"http://127.0.0.1:{self._port}"
         self._server: subprocess.Popen[str] | None = None
 
@@ -39,7 +37,7 @@ class Killable:
     def kill(self) -> None:
         if self._server is not None:
             self._server.send_signal(signal.SIGKILL)
-            self._server.communicate(timeout=60)
+            self._server.communicate(timeout=120)
             self._server = None
 
 

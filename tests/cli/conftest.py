@@ -48,7 +48,7 @@ def python() -> Callable[..., Finished]:
         ended = subprocess.run(
             [sys.executable, "-c", code, *arguments],
             capture_output=True,
-            timeout=60,
+            timeout=300,
             check=False,
             env={**quiet_environment(), **(environ or {})},
         )

@@ -14,7 +14,7 @@ from pendula.cli.failing import ending, keeping
 from pendula.cli.output import Output
 from tests.cli.conftest import Pendula, quiet_environment
 
-PATIENCE_SECONDS = 60
+PATIENCE_SECONDS = 300
 DAY = """
 epoch: {index: 0, start_at: 2025-07-01T00:00:00, end_at: 2025-07-02T00:00:00}
 action_defs: {clean: {base_duration_min: 60, effort: medium, interruptible: true}}

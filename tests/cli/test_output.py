@@ -37,7 +37,7 @@ def test_json_is_canonical_bytes_in_utf_8_whatever_the_locale() -> None:
         [sys.executable, "-c", WATCHED],
         capture_output=True,
         check=True,
-        timeout=60,
+        timeout=300,
         env={**os.environ, "PYTHONIOENCODING": "latin-1"},
     )
 
@@ -53,7 +53,7 @@ def test_somebody_at_a_terminal_sees_progress_there_and_the_document_stays_clean
             stdout=subprocess.PIPE,
             stderr=terminal,
             check=True,
-            timeout=60,
+            timeout=300,
             env={**os.environ, "TERM": "xterm"},
         )
         seen = os.read(master, 100_000).decode()

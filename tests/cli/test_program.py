@@ -248,7 +248,7 @@ def test_without_the_dependencies_one_sentence_says_how_to_get_them(
 
 
 def test_python_m_pendula_is_the_same_program() -> None:
-    ended = subprocess.run([sys.executable, "-m", "pendula", "--version"], capture_output=True, check=True, timeout=60)
+    ended = subprocess.run([sys.executable, "-m", "pendula", "--version"], capture_output=True, check=True, timeout=300)
 
     assert ended.stdout.decode() == f"pendula {package.__version__}\n"
 
@@ -336,7 +336,7 @@ def shell(command: list[str], stdout: int, *, closed: str = "") -> subprocess.Co
         stdin=subprocess.DEVNULL,
         stdout=stdout,
         stderr=subprocess.PIPE,
-        timeout=60,
+        timeout=300,
         check=False,
         env=quiet_environment(),
     )

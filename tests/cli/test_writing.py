@@ -29,7 +29,7 @@ def test_a_file_that_cannot_be_written_is_what_it_was(tmp_path: Path) -> None:
     target.write_bytes(b"old")
 
     said = subprocess.run(
-        [sys.executable, "-c", ON_A_FULL_DISK, target], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", ON_A_FULL_DISK, target], capture_output=True, text=True, check=True, timeout=300
     )
 
     assert said.stdout == f"{target}\n"
@@ -85,7 +85,7 @@ def test_an_invented_scenario_is_whole_or_not_there(tmp_path: Path) -> None:
     target = tmp_path / "village.json"
 
     words = [sys.executable, "-c", limited, "credit", "new", "--participants", "20", "-o", str(target)]
-    ended = subprocess.run(words, capture_output=True, check=False, timeout=60)
+    ended = subprocess.run(words, capture_output=True, check=False, timeout=300)
 
     assert (ended.returncode, str(target) in ended.stderr.decode()) == (3, True)
     assert list(tmp_path.iterdir()) == []

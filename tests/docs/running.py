@@ -17,7 +17,6 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -34,6 +33,7 @@ import pytest
 
 from pendula.documents import Format, read_bytes
 from tests.docs.markdown import ROOT, Block, blocks, pages_of
+from tests.ports import free_port
 
 PORT = "8765"
 PATIENCE_SECONDS = 600
@@ -71,7 +71,7 @@ class Page:
         self._pasted = pasted
         self._interpreter: Interpreter | None = None
         self._namespace: dict[str, Any] = {"__name__": "__main__"}
-        self._port = _free_port()
+        self._port = str(free_port())
         self._background: list[subprocess.Popen[bytes]] = []
         self._environ = _environment(directory)
 
@@ -242,12 +242,6 @@ def _read(block: Block) -> None:
 
 def _lines(text: str) -> str:
     return "\n".join(line.rstrip() for line in text.rstrip().splitlines())
-
-
-def _free_port() -> str:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return str(probe.getsockname()[1])
 
 
 def _environment(directory: Path) -> dict[str, str]:

@@ -439,13 +439,13 @@ def test_a_second_thread_waits_until_the_first_command_is_applied() -> None:
     class Slow(Tally):
         def _draw(self, below: int) -> Outcome[Changed]:
             inside.set()
-            assert go_on.wait(10)
+            assert go_on.wait(120)
             return super()._draw(below)
 
     driver: Driver[Command, Changed] = Driver(Slow.create(CONFIG), new_journal(FaultyDisk()))
     first = threading.Thread(target=driver.submit, args=(Draw(5), "one"))
     first.start()
-    inside.wait(10)
+    inside.wait(120)
     second = threading.Thread(target=driver.submit, args=(Add(1), "two"))
     second.start()
     second.join(0.05)
@@ -468,7 +468,7 @@ class Waiting(FaultyDisk):
 
     def sync(self, name: str) -> None:
         self.entered.set()
-        assert self.let.wait(10)
+        assert self.let.wait(120)
         super().sync(name)
 
 
@@ -482,7 +482,7 @@ def test_what_comes_during_a_flush_is_neither_acknowledged_nor_readable_by_it() 
     disk.let.clear()
     flushing = threading.Thread(target=driver.flush)
     flushing.start()
-    disk.entered.wait(10)
+    disk.entered.wait(120)
     late = driver.submit(Add(1), by="late")
     assert [record.n for record in driver.journal.read()] == [0, 1], "what is written is not durable yet"
     disk.let.set()

@@ -59,7 +59,7 @@ class _SlowDisk(FaultyDisk):
     def sync(self, name: str) -> None:
         if name.endswith(".journal"):
             self.syncing.set()
-            assert self.go_on.wait(30)
+            assert self.go_on.wait(120)
         super().sync(name)
 
 
@@ -70,7 +70,7 @@ def test_nobody_who_hands_over_waits_for_a_sync_under_way() -> None:
     journal.hand_over()
     flushing = threading.Thread(target=journal.flush)
     flushing.start()
-    assert disk.syncing.wait(30)
+    assert disk.syncing.wait(120)
 
     journal.append("input", 1, b"2")
     handed = journal.hand_over()

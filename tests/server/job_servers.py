@@ -63,7 +63,7 @@ class Jobs:
 
     async def until_waiting(self, pulls: int) -> None:
         """Go on when so many pulls wait; a test that would hang fails instead."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(120):
             while self.service.waiting != pulls:
                 await asyncio.sleep(0)
 

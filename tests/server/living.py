@@ -62,7 +62,7 @@ def until(holds: Callable[[], bool]) -> None:
 
     A test that would hang fails instead.
     """
-    end, pause = time.monotonic() + 60, 0.001
+    end, pause = time.monotonic() + 120, 0.001
     while not holds():
         assert time.monotonic() < end
         time.sleep(pause)
@@ -97,10 +97,11 @@ class LiveServer:
         return f"{'https' if self._settings.tls else 'http'}://127.0.0.1:{self.port}"
 
     def client(self, **options: Any) -> httpx.Client:
-        return httpx.Client(base_url=self.url, trust_env=False, verify=_trusting(), **options)
+        given = {"timeout": 120, **options}
+        return httpx.Client(base_url=self.url, trust_env=False, verify=_trusting(), **given)
 
     def connect(self) -> socket.socket:
-        return socket.create_connection(("127.0.0.1", self.port), timeout=20)
+        return socket.create_connection(("127.0.0.1", self.port), timeout=120)
 
     @property
     def protocol(self) -> type[PatientProtocol]:
@@ -125,7 +126,7 @@ class LiveServer:
 
     def __enter__(self) -> Self:
         self._thread.start()
-        assert self._ready.wait(20)
+        assert self._ready.wait(120)
         with self.client() as client:
             until(lambda: client.get("/readyz").status_code == 200)
         return self
@@ -198,7 +199,7 @@ class StreamReader:
         found: list[dict[str, str]] = []
         while len(found) < count:
             while b"\n\n" not in self._text:
-                self._text += await asyncio.wait_for(self._chunks.get(), 20)
+                self._text += await asyncio.wait_for(self._chunks.get(), 120)
             block, _, self._text = self._text.partition(b"\n\n")
             fields = dict(line.split(": ", 1) for line in block.decode().split("\n") if not line.startswith(":"))
             if "event" in fields:
@@ -210,7 +211,7 @@ class StreamReader:
 
     async def ended(self) -> bytes:
         """Wait for the end of the stream; what was not read yet."""
-        await asyncio.wait_for(self.task, 20)
+        await asyncio.wait_for(self.task, 120)
         while not self._chunks.empty():
             self._text += self._chunks.get_nowait()
         return self._text

@@ -4,7 +4,7 @@ import time
 from urllib.error import HTTPError
 from urllib.request import ProxyHandler, build_opener
 
-PATIENCE_SECONDS = 60
+PATIENCE_SECONDS = 300
 
 
 def wait_until_ready(address: str) -> None:
@@ -13,7 +13,7 @@ def wait_until_ready(address: str) -> None:
     straight = build_opener(ProxyHandler({}))
     while True:
         try:
-            with straight.open(f"{address}/readyz", timeout=20):
+            with straight.open(f"{address}/readyz", timeout=120):
                 return
         except HTTPError:
             assert time.monotonic() < end, "the rooms did not start"

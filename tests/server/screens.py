@@ -62,7 +62,7 @@ async def shown(client: httpx.AsyncClient, count: int, player: str = "hall") -> 
 
 async def eventually(holds: Callable[[], Awaitable[bool]]) -> None:
     """Ask again until it holds; a test that would hang fails instead."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(120):
         while not await holds():
             await asyncio.sleep(0.005)
 

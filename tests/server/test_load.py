@@ -64,7 +64,7 @@ class Loaded:
         self.end = time.monotonic() + SECONDS
 
     def _readiness(self) -> str | None:
-        with closing(HTTPConnection(self.host, timeout=60)) as connection:
+        with closing(HTTPConnection(self.host, timeout=300)) as connection:
             connection.request("GET", "/readyz")
             response = connection.getresponse()
             data = response.read()
@@ -118,7 +118,7 @@ def loaded(tmp_path: Path) -> Iterator[Loaded]:
 def call_everything(server: Loaded, seed: int) -> None:
     """Commands, states, records, moments of the past, reasons, jobs and figures, in a random order."""
     chance = random.Random(seed)
-    with closing(HTTPConnection(server.host, timeout=60)) as connection:
+    with closing(HTTPConnection(server.host, timeout=300)) as connection:
         while server.running:
             call_something(server, connection, chance)
             time.sleep(PAUSE_SECONDS)
@@ -155,7 +155,7 @@ def read_streams(server: Loaded, seed: int) -> None:
     wanted = "&".join(f"of={quote(f'/api/v1/{engine}/stream', safe='')}" for engine in ENGINES)
     while server.running:
         until = time.monotonic() + chance.random() * 20
-        connection = HTTPConnection(server.host, timeout=60)
+        connection = HTTPConnection(server.host, timeout=300)
         with suppress(OSError, HTTPException):
             connection.request("GET", f"/api/v1/stream?{wanted}")
             response = connection.getresponse()

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.ports import free_port
 from tests.setup.conftest import copy_of_checkout, without_uv
 
 BASE_PYTHON = str(Path(getattr(sys, "_base_executable", sys.executable)).resolve())
@@ -104,8 +105,7 @@ def set_up_and_check(checkout: Path, environ: dict[str, str], prefix: Sequence[s
 @contextlib.contextmanager
 def served(checkout: Path, environ: dict[str, str], prefix: Sequence[str]) -> Iterator[str]:
     """The start page of `./run` on a free port; the server is stopped afterwards."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     command = [*prefix, str(checkout / "run"), "--port", str(port)]
     with subprocess.Popen(
         command, cwd="/", env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
@@ -119,7 +119,7 @@ def served(checkout: Path, environ: dict[str, str], prefix: Sequence[str]) -> It
 def page_of(port: int, server: subprocess.Popen[bytes]) -> str:
     while server.poll() is None:
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=60) as answer:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=300) as answer:
                 return str(answer.read().decode())
         except urllib.error.URLError:
             time.sleep(0.1)  # the server says nothing to us when it begins to listen

@@ -97,14 +97,14 @@ def served(program: Path, data: Path, log: list[str]) -> Iterator[str]:
         yield json.loads(line)["address"]
     finally:
         server.send_signal(signal.SIGTERM)
-        log += server.communicate(timeout=60)[1].splitlines()
+        log += server.communicate(timeout=300)[1].splitlines()
     assert server.returncode == 0
 
 
 def states_once_started(address: str) -> dict[str, str]:
     """The rooms and how they are, as soon as none is starting any more."""
     rooms = {"none": "starting"}
-    end = time.monotonic() + 60
+    end = time.monotonic() + 300
     while "starting" in rooms.values() and time.monotonic() < end:
         rooms = {room["name"]: room["state"] for room in httpx.get(f"{address}/api/v1/rooms").json()["rooms"]}
         time.sleep(0.05)

@@ -19,7 +19,7 @@ def asked(variables: dict[str, str]) -> list[str]:
         env={**quiet_environment(), **variables},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=True,
     )
     assert done.stderr == ""
@@ -39,7 +39,7 @@ def test_bash_completes_a_command_of_a_room(tmp_path: Path, pendula: Pendula) ->
         env={**quiet_environment(), "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=True,
     )
 

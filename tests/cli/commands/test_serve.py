@@ -94,12 +94,12 @@ def test_a_real_server_says_where_it_is_answers_and_stops_with_0(tmp_path: Path)
             said = json.loads(process.stdout.readline())
             place = urlsplit(said["address"])
             assert place.hostname is not None
-            connection = HTTPConnection(place.hostname, place.port, timeout=30)
+            connection = HTTPConnection(place.hostname, place.port, timeout=120)
             connection.request("GET", "/healthz")
             status = connection.getresponse().status
             connection.close()
             process.send_signal(signal.SIGINT)
-            rest, logged = process.communicate(timeout=30)
+            rest, logged = process.communicate(timeout=120)
         finally:
             process.kill()
 

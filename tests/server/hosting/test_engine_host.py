@@ -176,10 +176,10 @@ async def test_too_many_waiting_commands_are_told_to_come_again(settings: Settin
 
         def hold(driver: object) -> None:
             at_work.set()
-            assert go_on.wait(20)
+            assert go_on.wait(120)
 
         holding = asyncio.create_task(host.ask(hold))
-        await asyncio.to_thread(at_work.wait, 20)
+        await asyncio.to_thread(at_work.wait, 120)
         waiting = asyncio.create_task(add(client))
         while b'pendula_waiting_commands{engine="main",room="tally"} 1.0' not in (await client.get("/metrics")).content:
             await asyncio.sleep(0)
@@ -198,7 +198,7 @@ async def test_the_loop_answers_while_an_engine_is_at_work(settings: Settings) -
 
     async with running(settings) as app, client_of(app) as client:
         go_on = threading.Event()
-        holding = asyncio.create_task(supervisor_of(app).host("tally", "main").ask(lambda _: go_on.wait(20)))
+        holding = asyncio.create_task(supervisor_of(app).host("tally", "main").ask(lambda _: go_on.wait(120)))
 
         assert (await client.get("/api/v1/rooms")).status_code == 200
         go_on.set()
@@ -215,7 +215,7 @@ async def test_a_server_answers_while_an_engine_is_still_starting(settings: Sett
 
     def slow(path: Path) -> Callable[[], Disk]:
         def make() -> Disk:
-            assert go_on.wait(20)
+            assert go_on.wait(120)
             return disk
 
         return make

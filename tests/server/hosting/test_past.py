@@ -42,7 +42,7 @@ async def test_a_hundred_slow_looks_hold_up_no_command_and_no_reading_of_records
         await asyncio.sleep(0)
 
         with go_on:
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(120):
                 done = await client.post(f"{BASE}/commands", json={"type": "add", "amount": 1})
                 records = await client.get(f"{BASE}/journal")
                 full = await client.get(f"{BASE}/state", params={"at": 0})
@@ -79,7 +79,7 @@ async def test_whoever_gives_up_waiting_leaves_the_line() -> None:
     waiting = asyncio.create_task(lane.look(go_on.wait))
     await asyncio.sleep(0)
     with go_on:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(120):
             with pytest.raises(PastBusy):
                 await lane.look(go_on.wait)
         waiting.cancel()
@@ -144,7 +144,7 @@ class Steps:
 
 
 async def until_set(event: threading.Event) -> None:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(120):
         while not event.is_set():
             await asyncio.sleep(0.001)
 
@@ -225,7 +225,7 @@ async def test_one_caller_leaves_a_thread_and_places_to_others() -> None:
         many = [asyncio.create_task(ann.look(lane, go_on.wait)) for _ in range(5)]
         while lane.inside < 5:
             await asyncio.sleep(0)
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(120):
             with pytest.raises(PastBusy) as busy:
                 await asyncio.create_task(ann.look(lane, go_on.wait))
             found = await asyncio.create_task(bob.look(lane, lambda: "found"))
@@ -281,7 +281,7 @@ async def test_a_what_if_that_lasts_keeps_no_look_at_the_past_waiting(settings: 
         supposing = [asyncio.create_task(supervisor.supposed(nothing, lambda _: go_on.wait())) for _ in range(5)]
         await asyncio.sleep(0)
         with go_on:
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(120):
                 state = await client.get(f"{BASE}/state", params={"at": 0})
                 moments = await client.get(f"{BASE}/moments")
         await asyncio.gather(*supposing)
@@ -296,8 +296,8 @@ async def test_a_caller_who_hangs_up_is_noticed(settings: Settings, monkeypatch:
         monkeypatch.setattr(type(host.past), "at", lambda *_: work())
         with server.connect() as connection:
             connection.sendall(f"GET {BASE}/state?at=0 HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n\r\n".encode())
-            assert work.begun.wait(60)
+            assert work.begun.wait(120)
             assert not work.ended.is_set()
-        assert work.ended.wait(60)
+        assert work.ended.wait(120)
         with server.client() as client:
             assert client.get(f"{BASE}/journal").status_code == 200

@@ -218,7 +218,7 @@ async def test_the_demo_lives(settings: Settings) -> None:
         host.listen(wake)
         while host.view().commands < 40:
             wake.clear()
-            await asyncio.wait_for(wake.wait(), 20)
+            await asyncio.wait_for(wake.wait(), 120)
         body = json.loads((await client.get("/api/v1/tally/demo/journal", params={"limit": 100})).content)
 
     inputs = [record["body"] for record in body["records"] if record["kind"] == "input"]

@@ -41,7 +41,7 @@ class Reading:
         """The next message about a stream: its name, the number of the stream, further lines."""
         while True:
             while b"\n\n" not in self._text:
-                self._text += await asyncio.wait_for(self._reader.chunk(), 60)
+                self._text += await asyncio.wait_for(self._reader.chunk(), 120)
             block, _, self._text = self._text.partition(b"\n\n")
             lines = block.decode().split("\n")
             if lines[0].startswith("event: ") and lines[0] != "event: beat":
@@ -132,7 +132,7 @@ async def test_whoever_leaves_gives_all_places_back(settings: Settings) -> None:
         async with StreamReader(app, together.PATH, of(MAIN, OTHER)) as reader:
             await Reading(reader).opened(2)
             during = ledger._open.total()
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(120):
             while ledger._open.total():
                 await asyncio.sleep(0.001)
 
@@ -144,7 +144,7 @@ async def test_a_silent_connection_beats(settings: Settings, monkeypatch: pytest
     async with running(settings, [TWO]) as app, StreamReader(app, together.PATH, of(MAIN)) as reader:
         said = b""
         while said.count(together.BEAT) < 3:
-            said += await asyncio.wait_for(reader.chunk(), 60)
+            said += await asyncio.wait_for(reader.chunk(), 120)
 
 
 @pytest.mark.parametrize(

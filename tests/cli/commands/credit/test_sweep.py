@@ -182,7 +182,7 @@ def test_whatever_ends_a_sweep_ends_its_workers(ending: signal.Signals, ring: Pa
                 os.killpg(program.pid, ending)  # as a terminal does: to everybody at once
             else:
                 program.send_signal(ending)
-            _, told = program.communicate(timeout=60)
+            _, told = program.communicate(timeout=300)
         finally:
             program.kill()
 
@@ -211,7 +211,7 @@ def _lives(pid: int) -> bool:
 
 def _until(look: Callable[[], list[int]], enough: Callable[[list[int]], bool]) -> list[int]:
     """What `look` sees once it is enough; at the latest after a minute, whatever it is then."""
-    last = time.monotonic() + 60
+    last = time.monotonic() + 300
     while not enough(found := look()) and time.monotonic() < last:
         time.sleep(0.01)
     return found

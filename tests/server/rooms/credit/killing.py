@@ -37,8 +37,8 @@ def doomed(data: Path) -> Iterator[httpx.Client]:
     process = WARM.Process(target=serve, args=(str(data), theirs), daemon=True)
     process.start()
     try:
-        assert ours.poll(30)
-        with httpx.Client(base_url=f"http://127.0.0.1:{ours.recv()}", trust_env=False, timeout=30) as client:
+        assert ours.poll(120)
+        with httpx.Client(base_url=f"http://127.0.0.1:{ours.recv()}", trust_env=False, timeout=120) as client:
             yield client
     finally:
         assert process.pid is not None

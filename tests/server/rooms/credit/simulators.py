@@ -57,7 +57,7 @@ class Simulator:
         """Look again until it holds; a test that would hang fails instead."""
         found: dict[str, Any] = {}
         with suppress(TimeoutError):
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(120):
                 while not holds(found := await self.status(run_id)):
                     await asyncio.sleep(0.02)
                 return found

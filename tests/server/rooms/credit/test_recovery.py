@@ -137,12 +137,10 @@ async def test_nobody_sees_a_run_as_active_that_a_killed_process_left(tmp_path: 
     app = create_app(settings, (room_for(settings, STILL),))
     seen: list[str] = []
     async with app.router.lifespan_context(app), client_of(app) as client:
-        for _ in range(1000):
-            response = await client.get(f"{BASE}/runs/{run_id}")
-            if response.status_code == 200:
-                seen.append(response.json()["state"])
-                break
-            await asyncio.sleep(0.001)
+        async with asyncio.timeout(120):
+            while (response := await client.get(f"{BASE}/runs/{run_id}")).status_code != 200:
+                await asyncio.sleep(0.001)
+        seen.append(response.json()["state"])
 
     assert seen == ["error"]
 

@@ -249,7 +249,7 @@ class Slow:
     go = threading.Event()
 
     def append(self, *_: object) -> None:
-        self.go.wait(20)
+        self.go.wait(120)
 
     def sync(self, *_: object) -> None: ...
 

@@ -27,7 +27,7 @@ async def served(tmp_path: Path, **environment: str) -> AsyncIterator[tuple[http
     settings = Settings(port=0, data=str(tmp_path / "data"))
     with LiveServer(settings, (room_for(settings, {**QUICK, **environment}),)) as server:
         limits = httpx.Limits(max_connections=None)
-        async with httpx.AsyncClient(base_url=server.url, trust_env=False, timeout=30, limits=limits) as client:
+        async with httpx.AsyncClient(base_url=server.url, trust_env=False, timeout=120, limits=limits) as client:
             yield client, server
 
 
@@ -111,7 +111,8 @@ async def test_a_stream_has_the_head_that_the_protocol_asks_for(tmp_path: Path) 
 @pytest.mark.req("SIM-EVT-10", "SIM-EVT-11")
 async def test_a_reader_that_loses_its_connection_at_random_ends_with_every_event_once(tmp_path: Path) -> None:
     luck = random.Random(15)
-    async with served(tmp_path) as (client, _):
+    # As many are kept as come while the reader is away, however slow it is.
+    async with served(tmp_path, SIMULATOR_EVENT_BUFFER_SIZE="1000000") as (client, _):
         run_id = await started(client, VILLAGE)
         unlucky = Follower(client, run_id, "UNIT")
         while len(unlucky.seen) < 300:
@@ -130,7 +131,10 @@ async def test_a_reader_that_loses_its_connection_at_random_ends_with_every_even
 
 @pytest.mark.req("SIM-TEST-15", "SIM-EVT-13")
 async def test_fifty_readers_of_one_run_all_see_the_same(tmp_path: Path) -> None:
-    async with served(tmp_path, SIMULATOR_SSE_MAX_CONNECTIONS_PER_RUN="50") as (client, _):
+    async with served(tmp_path, SIMULATOR_SSE_MAX_CONNECTIONS_PER_RUN="50", SIMULATOR_SSE_SUB_QUEUE_MAX="1000000") as (
+        client,
+        _,
+    ):
         run_id = await started(client)
         followers = [Follower(client, run_id, "HOUR") for _ in range(50)]
         tasks = [asyncio.create_task(one.follow()) for one in followers]

@@ -36,7 +36,7 @@ async def now(client: httpx.AsyncClient, name: str = "hall", **query: Any) -> di
 
 
 async def until(
-    client: httpx.AsyncClient, holds: Callable[[dict[str, Any]], bool], seconds: float = 60, name: str = "hall"
+    client: httpx.AsyncClient, holds: Callable[[dict[str, Any]], bool], seconds: float = 300, name: str = "hall"
 ) -> dict[str, Any]:
     """The first moment at which it holds."""
     async with asyncio.timeout(seconds):

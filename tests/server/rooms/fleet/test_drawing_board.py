@@ -22,14 +22,14 @@ class Slow:
         with self._lock:
             self.at_once += 1
             self.most_at_once = max(self.most_at_once, self.at_once)
-        assert self.go_on.wait(60)
+        assert self.go_on.wait(120)
         with self._lock:
             self.at_once -= 1
         return "made"
 
 
 async def begun(slow: Slow) -> None:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(120):
         while slow.at_once == 0:
             await asyncio.sleep(0.001)
 

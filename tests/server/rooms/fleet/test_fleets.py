@@ -158,7 +158,7 @@ async def test_a_server_that_stops_waits_for_no_map(
     async with running(settings, rooms) as app, client_of(app) as client:
         board = fleets_of(supervisor_of(app)).drawing_board
         asking = asyncio.create_task(client.post(BASE, params={"name": "big"}, json=BIG))
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(120):
             while board._apart is None or board._apart._process is None:
                 await asyncio.sleep(0.001)
         board.close()
@@ -570,7 +570,7 @@ async def test_a_fleet_that_is_closed_has_no_figures(served: httpx.AsyncClient) 
     await until(served, lambda it: it["tick"] > 5)
     before = (await served.get("/metrics")).text
     assert (await served.post(f"{HALL_AT}/close")).status_code == 200
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(120):
         while 'fleet="hall"' in (await served.get("/metrics")).text:
             await asyncio.sleep(0.02)
     await served.post(f"{HALL_AT}/open")
@@ -761,7 +761,7 @@ async def test_an_incident_just_before_a_fleet_is_closed_has_its_bundle(
         await made(client)
         fault = {"robotId": "R1", "type": "POSE_JUMP", "forMs": 3000, "dxM": 0, "dyM": 3}
         assert (await client.post(f"{HALL_AT}/faults", json=fault)).status_code == 204
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(120):
             while not any(
                 one["kind"] == "incident" for one in (await client.get(f"{HALL_AT}/alerts")).json()["alerts"]
             ):
@@ -781,7 +781,7 @@ async def test_real_trucks_are_heard_and_get_their_orders(app: FastAPI) -> None:
         place = (await client.get(f"{HALL_AT}/map")).json()["nodes"]
         parks = {one["id"]: one for one in place}
         silent = (await client.get(f"{HALL_AT}/orders")).json()
-        for _ in range(20):
+        while len((orders := (await client.get(f"{HALL_AT}/orders")).json())["commands"]) < 3:
             at = (await now(client))["now"]
             reports = [
                 {
@@ -796,7 +796,6 @@ async def test_real_trucks_are_heard_and_get_their_orders(app: FastAPI) -> None:
             ]
             assert (await client.post(f"{HALL_AT}/reports", json={"reports": reports})).status_code == 204
             await asyncio.sleep(0.05)
-        orders = (await client.get(f"{HALL_AT}/orders")).json()
         drill = await client.post(f"{HALL_AT}/faults", json={"robotId": "R1", "type": "STAND", "forMs": 1})
 
     assert {one["report_age"] for one in told["trucks"]} == {None}
@@ -814,7 +813,7 @@ async def test_a_fleet_that_a_mistake_of_ours_stopped_says_so_at_once(
         raise AssertionError("a truck nobody can place")
 
     monkeypatch.setattr(loop.trucks, "drive", broken)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(120):
         while not loop._task.done():
             await asyncio.sleep(0.01)
     refused = await served.post(f"{HALL_AT}/actions", json={"type": "PAUSE_FLEET", "reason": "fire drill"})

@@ -53,7 +53,7 @@ def loop(app: FastAPI, client: httpx.AsyncClient) -> FleetLoop:
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(120):
         while not holds():
             await asyncio.sleep(0.01)
 

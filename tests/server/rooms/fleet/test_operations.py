@@ -62,7 +62,7 @@ class Gateway:
 
     async def operation(self) -> dict[str, Any]:
         """The next operation that is offered."""
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             while not (told := await self.orders())["operations"]:
                 await asyncio.sleep(0.05)
         first: dict[str, Any] = told["operations"][0]
