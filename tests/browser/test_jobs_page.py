@@ -39,8 +39,14 @@ def test_an_object_shows_its_state_lit_and_says_why(page: Page, watched: Watched
     expect(panel.get_by_test_id("why-sentence")).to_contain_text("memory library-004-poisoned has been")
     lit = panel.get_by_test_id("lit")
     expect(lit).to_have_count(1)
-    place = str(lit.get_attribute("data-place"))
-    expect(panel.get_by_test_id("why-sentence")).to_contain_text(f"has been {place} ")
+    # It may be on its way from one place to the next: both say the same at one moment.
+    page.wait_for_function(
+        """() => {
+             const panel = document.querySelector("[data-testid=panel-object]");
+             const place = panel.querySelector("[data-testid=lit]")?.dataset.place;
+             return panel.querySelector("[data-testid=why-sentence]")?.textContent.includes(`has been ${place} `);
+           }"""
+    )
     expect(panel.get_by_test_id("trail-event").last).to_contain_text("told by a visitor")
     page.set_viewport_size({"width": 390, "height": 800})
     assert page.evaluate("document.documentElement.scrollWidth") <= 390

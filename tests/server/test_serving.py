@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +24,7 @@ from pendula.server.serving import address, bind, check_binding, check_tls, serv
 from pendula.server.settings import Settings
 from tests.server.living import BASE, TALLY, LiveServer, running, supervisor_of, until
 
+ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = """
 import sys
 from pendula.server.serving import serve
@@ -215,3 +217,12 @@ def test_a_certificate_that_cannot_be_used_is_named(tmp_path: Path) -> None:
 
     with pytest.raises(TlsUnusable, match=r"cert\.pem"):
         check_tls(Settings(tls_cert=str(tmp_path / "cert.pem"), tls_key=str(tmp_path / "absent.pem")))
+
+
+def test_no_starlette_is_admitted_that_a_crafted_host_misleads() -> None:
+    needed = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+
+    (starlette,) = [one for one in needed if one.startswith("starlette")]
+
+    floor = starlette.partition(">=")[2]
+    assert tuple(map(int, floor.split("."))) >= (1, 3, 1)

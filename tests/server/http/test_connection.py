@@ -23,10 +23,10 @@ ADD = {"type": "add", "amount": 1}
 
 @pytest.fixture(scope="module")
 def hasty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
-    """A server that waits for one second at most, and takes bodies of a thousand bytes."""
+    """A server that waits for two seconds at most, and takes bodies of a thousand bytes."""
     data = tmp_path_factory.mktemp("hasty") / "data"
     with LiveServer(
-        Settings(port=0, data=str(data), limits={"header_seconds": 1, "reader_seconds": 1, "body_bytes": 1000})
+        Settings(port=0, data=str(data), limits={"header_seconds": 2, "reader_seconds": 1, "body_bytes": 1000})
     ) as server:
         yield server
 
