@@ -10,7 +10,7 @@ from pendula.server.security import wrong_tokens
 from pendula.server.security.tokens import TokenStore
 from pendula.server.security.wrong_tokens import AT_ONCE, SECONDS_EACH, WrongTokens, address_of
 from pendula.server.settings import Settings
-from tests.server.living import client_of, code_of, running
+from tests.server.living import client_of, code_of, running, supervisor_of
 
 SLIP = NotIdentified("wrong")
 
@@ -98,6 +98,8 @@ def test_whoever_has_a_whole_network_of_addresses_is_one(address: str, shown: st
 async def test_wrong_tokens_in_headers_are_told_to_wait_and_right_ones_pass(settings: Settings, path: str) -> None:
     _, secret = TokenStore(settings.data).new("shift", "operator")
     async with running(settings) as app, client_of(app) as client:
+        # While the calls are made no time passes that would forgive any of them.
+        supervisor_of(app).wrong_tokens._now = Clock()
         for _ in range(AT_ONCE):
             slip = await client.get("/api/v1/rooms", headers={"authorization": "Bearer wrong"})
         told = await client.get(path, headers={"authorization": "Bearer wrong"})
@@ -112,6 +114,8 @@ async def test_wrong_tokens_in_headers_are_told_to_wait_and_right_ones_pass(sett
 async def test_signing_in_with_wrong_tokens_counts_with_the_headers(settings: Settings) -> None:
     TokenStore(settings.data).new("shift", "operator")
     async with running(settings) as app, client_of(app) as client:
+        # While the calls are made no time passes that would forgive any of them.
+        supervisor_of(app).wrong_tokens._now = Clock()
         for _ in range(AT_ONCE):
             await client.get("/api/v1/rooms", headers={"authorization": "Bearer wrong"})
 
