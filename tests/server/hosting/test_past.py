@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 import msgspec
@@ -123,6 +123,10 @@ class Connection:
         asking.set(self._asking)
         return await lane.look(read)
 
+    async def look_at(self, lane: Lane, fetch: Callable[[], Awaitable[A]], read: Callable[[A], A]) -> A:
+        asking.set(self._asking)
+        return await lane.look_at(fetch, read)
+
     async def _receive(self) -> Message:
         await self._left.wait()
         return {"type": "http.disconnect"}
@@ -184,8 +188,8 @@ async def test_a_look_that_waits_is_not_begun_for_a_caller_who_has_left() -> Non
     assert begun == []
 
 
-async def test_what_a_look_begins_with_is_fetched_only_where_there_is_a_place() -> None:
-    lane, go_on = Lane("test", most_waiting=0, threads=1), Gate()
+async def test_what_a_look_begins_with_is_fetched_only_when_a_thread_is_free() -> None:
+    lane, ann, bob, go_on = Lane("test", most_waiting=2, threads=1), Connection("ann"), Connection("bob"), Gate()
     fetched: list[str] = []
 
     async def fetch() -> str:
@@ -196,12 +200,24 @@ async def test_what_a_look_begins_with_is_fetched_only_where_there_is_a_place() 
     with go_on:
         while lane.inside < 1:
             await asyncio.sleep(0)
+        staying = asyncio.create_task(ann.look_at(lane, fetch, str.upper))
+        leaving = asyncio.create_task(bob.look_at(lane, fetch, str.upper))
+        while lane.inside < 3:
+            await asyncio.sleep(0)
         with pytest.raises(PastBusy):
             await lane.look_at(fetch, str.upper)
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert fetched == []
+        bob.leave()
+        async with asyncio.timeout(60):
+            with pytest.raises(ClientDisconnect):
+                await leaving
+        assert lane.inside == 2, "a caller who has left before its turn gives its place back at once"
     await busy
 
-    assert fetched == []
-    assert await lane.look_at(fetch, str.upper) == "LARGE"
+    assert await staying == "LARGE"
+    assert fetched == ["large"]
     lane.close()
 
 

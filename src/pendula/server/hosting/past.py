@@ -10,11 +10,11 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from starlette.requests import ClientDisconnect
 
-from pendula.kernel.cancellation import Cancellation, GivenUp, cancellable, check
+from pendula.kernel.cancellation import Cancellation, GivenUp, cancellable
 from pendula.kernel.journal import RecordsPruned
 from pendula.kernel.limits import PAST_READS, PAST_READS_PER_CALLER, READ_SECONDS
 from pendula.server.errors import PastBusy, ReadTooLong
@@ -43,6 +43,7 @@ class Lane:
         self._most_of_one = most_of_one
         self._seconds = seconds
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix=name)
+        self._free = asyncio.Semaphore(threads)
         self._share = max(1, threads - 1)
         self._callers: dict[str, _Caller] = {}
         self.inside = 0
@@ -59,18 +60,16 @@ class Lane:
         Raises `PastBusy`, `ReadTooLong`, and `ClientDisconnect` where the caller has left.
         """
         try:
-            return await self._run(read)
+            return await self._run(_nothing, lambda _: read())
         except (FileNotFoundError, RecordsPruned):
-            return await self._run(read)
+            return await self._run(_nothing, lambda _: read())
 
     async def look_at(self, fetch: Callable[[], Awaitable[B]], read: Callable[[B], A]) -> A:
-        """What `read` finds in what `fetch` brings, which is fetched only where there is a place: it is large.
+        """What `read` finds in what `fetch` brings, which is fetched only when a thread is free: it is large.
 
         Raises as `look` does.
         """
-        with self.place():
-            fetched = await fetch()
-            return await self.at_my_place(lambda: read(fetched))
+        return await self._run(fetch, read)
 
     def close(self) -> None:
         """End the threads after what they are at; whoever still waits is let down."""
@@ -78,7 +77,7 @@ class Lane:
 
     @contextmanager
     def place(self) -> Iterator[None]:
-        """A place in the lane, for whoever has to fetch what it looks at first; raises `PastBusy`."""
+        """A place in the lane; raises `PastBusy`."""
         if self.inside >= self._room:
             raise PastBusy(
                 f"{self._most} others are waiting; try again in a moment",
@@ -104,67 +103,80 @@ class Lane:
             if not caller.inside:
                 del self._callers[name]
 
-    async def at_my_place(self, read: Callable[[], A]) -> A:
-        """What `read` finds, for whoever has a place; raises `ReadTooLong`, `ClientDisconnect`."""
-        who = asking.get()
-        if who is None:
-            return await self._work(read, Cancellation())
-        cancellation = Cancellation()
-        working = asyncio.ensure_future(self._in_turn(self._callers[who.caller], read, cancellation))
-        leaving = asyncio.ensure_future(who.left())
-        try:
-            await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
-            if not working.done():
-                # The place is free again only when the thread is.
-                cancellation.cancel()
-                await asyncio.wait((working,))
-                raise ClientDisconnect
-            return working.result()
-        finally:
-            for task in (working, leaving):
-                task.cancel()
-            await asyncio.gather(working, leaving, return_exceptions=True)
+    async def _run(self, fetch: Callable[[], Awaitable[B]], read: Callable[[B], A]) -> A:
+        with self.place():
+            who = asking.get()
+            work = _Work(fetch, read, Cancellation())
+            if who is None:
+                return await self._work(work)
+            working = asyncio.ensure_future(self._in_turn(self._callers[who.caller], work))
+            leaving = asyncio.ensure_future(who.left())
+            try:
+                await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
+                if not working.done():
+                    work.cancellation.cancel()
+                    if not work.begun:
+                        working.cancel()
+                    # The place is free again only when the thread is.
+                    await asyncio.wait((working,))
+                    raise ClientDisconnect
+                return working.result()
+            finally:
+                for task in (working, leaving):
+                    task.cancel()
+                await asyncio.gather(working, leaving, return_exceptions=True)
 
-    async def _in_turn(self, caller: "_Caller", read: Callable[[], A], cancellation: Cancellation) -> A:
+    async def _in_turn(self, caller: "_Caller", work: "_Work[B, A]") -> A:
         async with caller.turn:
-            if cancellation.cancelled:
-                raise GivenUp("The caller has left")
-            return await self._work(read, cancellation)
+            return await self._work(work)
 
-    async def _work(self, read: Callable[[], A], cancellation: Cancellation) -> A:
+    async def _work(self, work: "_Work[B, A]") -> A:
         loop = asyncio.get_running_loop()
+        cancellation = work.cancellation
         clock: asyncio.TimerHandle | None = None
 
         def begin() -> None:
             nonlocal clock
             clock = loop.call_later(self._seconds, cancellation.cancel)
 
-        def work() -> A:
-            # From here on: the time in the line does not count.
-            loop.call_soon_threadsafe(begin)
-            with cancellable(cancellation):
-                # The caller may have left while this waited for the thread.
-                check()
-                return read()
+        # What waits holds nothing large, and takes no time of an engine.
+        async with self._free:
+            fetched = await work.fetch()
 
-        try:
-            return await loop.run_in_executor(self._threads, work)
-        except GivenUp as given_up:
-            raise ReadTooLong(
-                f"This takes more than {self._seconds} s; ask for less, or for a moment nearer to a checkpoint",
-                limit=READ_SECONDS.name,
-                allowed=self._seconds,
-            ) from given_up
-        except asyncio.CancelledError:
-            cancellation.cancel()
-            raise
-        finally:
-            if clock is not None:
-                clock.cancel()
+            def read() -> A:
+                # From here on: the time in the line does not count.
+                loop.call_soon_threadsafe(begin)
+                with cancellable(cancellation):
+                    return work.read(fetched)
 
-    async def _run(self, read: Callable[[], A]) -> A:
-        with self.place():
-            return await self.at_my_place(read)
+            try:
+                work.begun = True
+                return await loop.run_in_executor(self._threads, read)
+            except GivenUp as given_up:
+                raise ReadTooLong(
+                    f"This takes more than {self._seconds} s; ask for less, or for a moment nearer to a checkpoint",
+                    limit=READ_SECONDS.name,
+                    allowed=self._seconds,
+                ) from given_up
+            except asyncio.CancelledError:
+                cancellation.cancel()
+                raise
+            finally:
+                if clock is not None:
+                    clock.cancel()
+
+
+class _Work(Generic[B, A]):
+    """A look: what it begins with, and what a thread makes of that; `begun` once the thread has it."""
+
+    def __init__(self, fetch: Callable[[], Awaitable[B]], read: Callable[[B], A], cancellation: Cancellation) -> None:
+        self.fetch = fetch
+        self.read = read
+        self.cancellation = cancellation
+        self.begun = False
+
+
+async def _nothing() -> None: ...
 
 
 class _Caller:
