@@ -1,6 +1,8 @@
 """Reads of a simulator that can be large: in threads of their own, given up when they take too long."""
 
+import asyncio
 import threading
+from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
@@ -9,8 +11,9 @@ import pytest
 from pendula.credit.engine import Run
 from pendula.credit.ledger.payment import Cashier
 from pendula.credit.served import targets as payment_targets
+from pendula.credit.served.store import Store
 from pendula.kernel.cancellation import Cancellation, GivenUp, cancellable
-from pendula.kernel.limits import PAST_READS
+from pendula.kernel.limits import PAST_READS, PAST_READS_PER_CALLER
 from pendula.server.rooms.credit.routes import networks, scenarios, streams
 from pendula.server.rooms.credit.running.run_writer import RunContext
 from tests.server.living import code_of
@@ -112,6 +115,35 @@ async def test_files_and_previews_are_read_in_the_lane_of_large_reads(
     for one in looked:
         assert any(name.startswith("simulator-reads") for name in one.names)
         assert not any(name == threading.main_thread().name for name in one.names)
+
+
+async def test_only_so_many_reads_of_what_was_measured_wait_for_the_store(
+    still: Simulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_id = await still.start()
+    asked: list[str] = []
+    go_on = asyncio.Event()
+    from_store = still.service.from_store
+
+    async def held(run_id: str, question: Callable[[Store], Any]) -> Any:
+        asked.append(run_id)
+        await go_on.wait()
+        return await from_store(run_id, question)
+
+    monkeypatch.setattr(still.service, "from_store", held)
+    reads = [asyncio.create_task(still.get(f"/runs/{run_id}/metrics")) for _ in range(PAST_READS_PER_CALLER.default)]
+    lane = still.service.looking
+    async with asyncio.timeout(60):
+        while lane.inside < PAST_READS_PER_CALLER.default or not asked:
+            await asyncio.sleep(0.001)
+        another = await still.get(f"/runs/{run_id}/metrics")
+    waiting = len(asked)
+    go_on.set()
+    answers = await asyncio.gather(*reads)
+
+    assert waiting == 1, "one thread of two is left to other callers"
+    assert (another.status_code, code_of(another)) == (503, "past_busy")
+    assert {one.status_code for one in answers} == {200}
 
 
 async def test_a_run_is_not_said_to_be_without_numbers_because_many_ask(still: Simulator) -> None:

@@ -13,7 +13,7 @@ from pendula.credit.money import text
 from pendula.credit.runs.artifacts import moment
 from pendula.credit.served.bottlenecks import worst
 from pendula.credit.served.pictures import Snapshot, neighbourhood, picture
-from pendula.credit.served.series import Span, usual_step
+from pendula.credit.served.series import Series, Span, usual_step
 from pendula.credit.served.targets import targets
 from pendula.server.rooms.credit.errors import PREFIX, BadRequest, RunNotFound, UnknownParticipant
 from pendula.server.rooms.credit.routes.calling import (
@@ -101,10 +101,14 @@ async def metrics(run_id: str, request: Request, caller: Looking) -> Response:
     times = span.points()
     extended = truth(request, "extended")
     code = _code(run, request)
-    await run.flush_measured()
-    found = await caller.service.from_store(
-        run.record.run_id, lambda store: store.series(run.record.run_id, code, times, extended=extended)
-    )
+    service, run_id = caller.service, run.record.run_id
+
+    async def measured() -> list[Series]:
+        await run.flush_measured()
+        return await service.from_store(run_id, lambda store: store.series(run_id, code, times, extended=extended))
+
+    # The store has one thread for all: only so many of these wait for it, and commands come in between.
+    found = await service.looking.look_at(measured, list)
     return answer(
         MetricsView(
             run_id=run.record.run_id,
