@@ -51,7 +51,7 @@ def process(data: Path) -> Iterator[tuple["subprocess.Popen[str]", httpx.Client]
     ) as server:
         try:
             assert server.stdout is not None
-            with httpx.Client(base_url=server.stdout.readline().strip(), trust_env=False) as client:
+            with httpx.Client(base_url=server.stdout.readline().strip(), trust_env=False, timeout=120) as client:
                 until(lambda: client.get("/readyz").status_code == 200)
                 yield server, client
         finally:

@@ -228,11 +228,11 @@ def test_a_part_that_takes_too_long_ends_with_all_that_it_started(
     reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
     program = [sys.executable, "-X", "faulthandler", "-c", TWO_THAT_WAIT, str(pipe)]
 
-    passed = machines(None)[0].run(*program, limit=5)
+    passed = machines(None)[0].run(*program, limit=10)
 
     captured = capfd.readouterr()
     assert not passed
-    assert captured.out == "TIMEOUT: ended after 5 s; the stacks of its threads follow\n"
+    assert captured.out == "TIMEOUT: ended after 10 s; the stacks of its threads follow\n"
     assert "most recent call first" in captured.err
     os.set_blocking(reading, True)
     assert os.read(reading, 100) == b"started"

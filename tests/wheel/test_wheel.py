@@ -106,7 +106,9 @@ def states_once_started(address: str) -> dict[str, str]:
     rooms = {"none": "starting"}
     end = time.monotonic() + 300
     while "starting" in rooms.values() and time.monotonic() < end:
-        rooms = {room["name"]: room["state"] for room in httpx.get(f"{address}/api/v1/rooms").json()["rooms"]}
+        rooms = {
+            room["name"]: room["state"] for room in httpx.get(f"{address}/api/v1/rooms", timeout=120).json()["rooms"]
+        }
         time.sleep(0.05)
     return rooms
 
@@ -146,7 +148,7 @@ def test_a_plain_installation_serves_the_page_and_says_which_room_needs_more(tmp
     version = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
     log: list[str] = []
     with served(program, tmp_path / "data", log) as address:
-        page = httpx.get(f"{address}/").text
+        page = httpx.get(f"{address}/", timeout=120).text
         rooms = states_once_started(address)
 
     assert version.startswith("pendula ")

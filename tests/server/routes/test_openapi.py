@@ -95,9 +95,9 @@ def test_exact_numbers_are_numbers_as_they_are_sent() -> None:
 
 
 def test_the_document_needs_no_foreign_page(live: LiveServer) -> None:
-    assert httpx.get(f"{live.url}/redoc", trust_env=False).status_code == 404
+    assert httpx.get(f"{live.url}/redoc", trust_env=False, timeout=120).status_code == 404
     # Our own documentation, where the page is built: it has no script, and nothing from elsewhere.
-    assert "<script" not in httpx.get(f"{live.url}/docs", trust_env=False).text
+    assert "<script" not in httpx.get(f"{live.url}/docs", trust_env=False, timeout=120).text
 
 
 def _references(value: object) -> set[str]:
