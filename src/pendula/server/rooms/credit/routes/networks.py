@@ -108,7 +108,7 @@ async def metrics(run_id: str, request: Request, caller: Looking) -> Response:
         return await service.from_store(run_id, lambda store: store.series(run_id, code, times, extended=extended))
 
     # The store has one thread for all: only so many of these wait for it, and commands come in between.
-    found = await service.looking.look_at(measured, list)
+    found = await service.looking.look_at(measured, lambda series: series)
     return answer(
         MetricsView(
             run_id=run.record.run_id,
