@@ -49,10 +49,10 @@ class Lane:
         self.inside = 0
 
     @classmethod
-    def of(cls, name: str, settings: Settings, threads: int = THREADS) -> "Lane":
-        """A lane with the limits of a server."""
-        allowed = settings.allowed
-        return cls(name, allowed(PAST_READS), threads, allowed(PAST_READS_PER_CALLER), allowed(READ_SECONDS))
+    def of(cls, name: str, settings: Settings, threads: int = THREADS, times: int = 1) -> "Lane":
+        """A lane with the limits of a server; so many times as many may wait where most reads are short."""
+        waiting, of_one = (times * settings.allowed(limit) for limit in (PAST_READS, PAST_READS_PER_CALLER))
+        return cls(name, waiting, threads, of_one, settings.allowed(READ_SECONDS))
 
     async def look(self, read: Callable[[], A]) -> A:
         """What `read` finds, once more if a segment was pruned under its eyes.

@@ -1,6 +1,8 @@
 """What is asked of a world over HTTP, one command at a time, and what it tells of any moment."""
 
+import asyncio
 import json
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -8,6 +10,7 @@ import httpx
 import msgspec
 import pytest
 import schemathesis
+from fastapi import FastAPI
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from schemathesis.checks import not_a_server_error
@@ -23,7 +26,7 @@ from pendula.actions import Advance, Logs, Submit, World, run_document
 from pendula.actions.runs import config_of
 from pendula.server.rooms.actions import bounds
 from pendula.server.settings import Settings
-from tests.server.living import LiveServer, client_of, code_of, running
+from tests.server.living import LiveServer, client_of, code_of, running, supervisor_of
 from tests.server.worlds import BASE, DOCUMENT, HOUSE, STILL, ask, gist, make, told
 
 pytestmark = pytest.mark.anyio
@@ -253,6 +256,35 @@ async def test_now_says_who_does_what_and_who_waits_for_whom(client: httpx.Async
     assert now["resources"] == [{"name": "parts", "available": 1, "reserved": 2, "consumed": 0, "produced": 0}]
     assert [(one["kind"], one["action_id"], one["t"]) for one in now["coming"]] == [("submit", "A3", 490)]
     assert now["epoch"] | {"index": 0, "slot": 8, "starts": 0, "ends": 1440} == now["epoch"]
+
+
+async def test_all_who_look_at_a_world_that_is_at_work_share_one_answer(
+    app: FastAPI, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await make(client)
+    host = supervisor_of(app).host("actions", "house")
+    asked: list[Any] = []
+    go_on = threading.Event()
+    look = host.look
+
+    async def noted(question: Any) -> bytes:
+        asked.append(question)
+        return await look(question)
+
+    monkeypatch.setattr(host, "look", noted)
+    working = asyncio.create_task(host.ask(lambda _: go_on.wait(120)))
+    looks = [asyncio.create_task(client.get(f"{HOUSE}/now")) for _ in range(20)]
+    async with asyncio.timeout(120):
+        while len(asked) < 20:
+            await asyncio.sleep(0.001)
+    shared = len(host._looks)
+    go_on.set()
+    answers = await asyncio.gather(*looks)
+    await working
+
+    assert shared == 1
+    assert {one.status_code for one in answers} == {200}
+    assert len({one.content for one in answers}) == 1
 
 
 async def test_what_waited_runs_since_it_began_not_since_it_came(client: httpx.AsyncClient) -> None:

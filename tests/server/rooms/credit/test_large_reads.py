@@ -16,6 +16,7 @@ from pendula.kernel.cancellation import Cancellation, GivenUp, cancellable
 from pendula.kernel.limits import PAST_READS, PAST_READS_PER_CALLER
 from pendula.server.rooms.credit.routes import networks, scenarios, streams
 from pendula.server.rooms.credit.running.run_writer import RunContext
+from pendula.server.rooms.credit.service import AS_MANY
 from tests.server.living import code_of
 from tests.server.rooms.credit.simulators import Simulator
 
@@ -99,6 +100,7 @@ async def test_files_and_previews_are_read_in_the_lane_of_large_reads(
 ) -> None:
     run_id = await still.start()
     looked = [
+        Threads(monkeypatch, networks, "encode_view"),
         Threads(monkeypatch, streams, "last_events"),
         Threads(monkeypatch, scenarios, "_preview"),
         Threads(monkeypatch, RunContext, "index"),
@@ -109,6 +111,7 @@ async def test_files_and_previews_are_read_in_the_lane_of_large_reads(
 
     await still.look(f"/runs/{run_id}/events/last", equivalent="HOUR")
     await still.look("/scenarios/ring-of-five/graph/preview")
+    await still.look(f"/runs/{run_id}/graph/snapshot", equivalent="HOUR")
     await still.look(f"/runs/{run_id}/artifacts")
     await still.look(f"/runs/{run_id}/payment-targets", from_pid="anna", include_max_available="true")
 
@@ -121,6 +124,7 @@ async def test_only_so_many_reads_of_what_was_measured_wait_for_the_store(
     still: Simulator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_id = await still.start()
+    most = AS_MANY * PAST_READS_PER_CALLER.default
     asked: list[str] = []
     go_on = asyncio.Event()
     from_store = still.service.from_store
@@ -131,10 +135,10 @@ async def test_only_so_many_reads_of_what_was_measured_wait_for_the_store(
         return await from_store(run_id, question)
 
     monkeypatch.setattr(still.service, "from_store", held)
-    reads = [asyncio.create_task(still.get(f"/runs/{run_id}/metrics")) for _ in range(PAST_READS_PER_CALLER.default)]
+    reads = [asyncio.create_task(still.get(f"/runs/{run_id}/metrics")) for _ in range(most)]
     lane = still.service.looking
     async with asyncio.timeout(60):
-        while lane.inside < PAST_READS_PER_CALLER.default or not asked:
+        while lane.inside < most or not asked:
             await asyncio.sleep(0.001)
         another = await still.get(f"/runs/{run_id}/metrics")
     waiting = len(asked)

@@ -293,7 +293,7 @@ async def now(world: WorldName, supervisor: Supervised, _: Viewer, at: RecordNum
     """Who does what, who waits for whom and why, now or after record `at`."""
     host = supervisor.host(ROOM.name, world)
     if at is None:
-        return json_response(encode_view(await host.ask(_now)))
+        return json_response(await host.look(_now))
     return json_response(
         await supervisor.replayed(lambda: _then(host, at, lambda world: encode_view(views.now_of(world.current, at))))
     )
@@ -382,11 +382,11 @@ def _then(host: EngineHost, at: int, read: Callable[[World], bytes]) -> bytes:
         return read(world)
 
 
-def _now(driver: views.AnyDriver) -> views.WorldNow:
+def _now(driver: views.AnyDriver) -> bytes:
     # After a flush everything that is told is durable, and the state is that of the last record.
     n = driver.flush()
     assert isinstance(driver.engine, World)
-    return views.now_of(driver.engine.current, n)
+    return encode_view(views.now_of(driver.engine.current, n))
 
 
 def _carry(world: object) -> bytes:

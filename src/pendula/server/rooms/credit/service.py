@@ -60,6 +60,8 @@ DEMO = Owner(DEMO_OWNER, DEMO_OWNER)
 DEMO_RUN = NewRun("village-100", "real", 70, settings={"amount_cap": "500", "clearing_yardstick": "on"})
 DEMO_TICKS = 3600  # then the village begins anew: an example need not be long
 
+AS_MANY = 4  # reads may wait as looks at the past may: most are short, and pages read all the time
+
 T = TypeVar("T")
 
 log = structlog.get_logger("pendula.server")
@@ -79,7 +81,7 @@ class SimulatorService:
         self.reading = Lane.of("ended-runs", host.settings, threads=1)
         # One thread: questions about the run that is kept at hand share its caches.
         self.asking_ended = Lane.of("questions-to-ended-runs", host.settings, threads=1)
-        self.looking = Lane.of("simulator-reads", host.settings)
+        self.looking = Lane.of("simulator-reads", host.settings, times=AS_MANY)
         self._host = host
         self._keeper = RecordKeeper(lambda count: self.counters.dropped.labels("measurements").inc(count))
         self._records: dict[str, Record] = {}

@@ -23,7 +23,7 @@ from pendula.jobs.scheduler import hold_clock
 from pendula.jobs.store.protocol import Store
 from pendula.jobs.store.sqlite import SqliteStore
 from pendula.kernel.errors import PendulaError, WorldBroken
-from pendula.kernel.limits import PAST_READS, PAST_READS_PER_CALLER, READ_SECONDS, REQUESTS
+from pendula.kernel.limits import REQUESTS
 from pendula.server.hosting.past import Lane
 from pendula.server.hosting.readiness import ReadinessProbe
 from pendula.server.hosting.room_spec import Host
@@ -112,15 +112,8 @@ class JobService:
         self._failure: PendulaError | None = None
         self._stopping = False
         self._clerks = ThreadPoolExecutor(CLERKS, "pendula-jobs")
-        allowed = host.settings.allowed
-        # Pages read lists all the time, and most reads take milliseconds: more may wait than for a look at the past.
-        self.reading = Lane(
-            "jobs-reads",
-            AS_MANY * allowed(PAST_READS),
-            READING_THREADS,
-            AS_MANY * allowed(PAST_READS_PER_CALLER),
-            allowed(READ_SECONDS),
-        )
+        # Pages read lists all the time, and most reads take milliseconds.
+        self.reading = Lane.of("jobs-reads", host.settings, READING_THREADS, AS_MANY)
         self._probe = ReadinessProbe(self._look_at_store, slow=StorageBusy.code)
         self._waiting: dict[Waiting, None] = {}
         # Waiting must not take all places from those who bring work.

@@ -1,5 +1,6 @@
 """What a run shows of its network: pictures, measured values, bottlenecks, who can be paid, participants and lines."""
 
+from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 
 from fastapi import APIRouter
@@ -15,6 +16,7 @@ from pendula.credit.served.bottlenecks import worst
 from pendula.credit.served.pictures import Snapshot, neighbourhood, picture
 from pendula.credit.served.series import Series, Span, usual_step
 from pendula.credit.served.targets import targets
+from pendula.server.errors import json_response
 from pendula.server.rooms.credit.errors import PREFIX, BadRequest, RunNotFound, UnknownParticipant
 from pendula.server.rooms.credit.routes.calling import (
     Caller,
@@ -38,6 +40,7 @@ from pendula.server.rooms.credit.shapes import (
     TrustlineView,
 )
 from pendula.server.routes.openapi import READ_ERRORS, answers
+from pendula.server.views import encode_view
 
 RUN = "/runs/{run_id}"
 BIG = 10**15
@@ -68,7 +71,13 @@ async def ego(request: Request, caller: Looking) -> Response:
         book = engine.network.desks[equivalent_of(request, engine.network)].book
         return picture(book, now, neighbourhood(book, _participant(book, pid), depth))
 
-    return answer(await caller.service.ask(run, look))
+    return await _looked(run, caller, look)
+
+
+async def _looked(run: ServedRun, caller: Caller, look: Callable[[Run], object]) -> Response:
+    """What the engine of a run shows: of one caller one at a time, written in a thread of large reads."""
+    service = caller.service
+    return json_response(await service.looking.look_at(lambda: service.ask(run, look), encode_view))
 
 
 async def active_run(caller: Caller) -> ServedRun:
@@ -85,7 +94,7 @@ async def _snapshot(run: ServedRun, request: Request, caller: Caller) -> Respons
     def look(engine: Run) -> Snapshot:
         return picture(engine.network.desks[equivalent_of(request, engine.network)].book, now)
 
-    return answer(await caller.service.ask(run, look))
+    return await _looked(run, caller, look)
 
 
 @router.get(f"{RUN}/metrics", responses=answers(MetricsView), operation_id="credit_metrics")
@@ -127,9 +136,12 @@ async def bottlenecks(run_id: str, request: Request, caller: Looking) -> Respons
     run = await caller.run(run_id)
     most, least = whole(request, "limit", 20, 1, 200), _score(request.query_params.get("min_score", "0"))
     code = _code(run, request)
-    found = await caller.service.ask(run, lambda engine: worst(engine.network.desks[code], most, least))
-    items = list(map(BottleneckView.of, found))
-    return answer(BottlenecksView(run_id=run.record.run_id, equivalent=code, items=items))
+
+    def look(engine: Run) -> BottlenecksView:
+        items = list(map(BottleneckView.of, worst(engine.network.desks[code], most, least)))
+        return BottlenecksView(run_id=run.record.run_id, equivalent=code, items=items)
+
+    return await _looked(run, caller, look)
 
 
 @router.get(f"{RUN}/payment-targets", responses=answers(TargetList), operation_id="credit_targets")
@@ -167,7 +179,7 @@ async def payment_targets(run_id: str, request: Request, caller: Looking) -> Res
 async def participants(run_id: str, caller: Looking) -> Response:
     """Everybody in the network."""
     run = await caller.run(run_id)
-    return answer(await caller.service.ask(run, _participants))
+    return await _looked(run, caller, _participants)
 
 
 @router.get(
@@ -184,7 +196,7 @@ async def trustlines(run_id: str, request: Request, caller: Looking) -> Response
         shown = [h for h in lines if node in (None, book.creditor[h], book.debtor[h])]
         return TrustlineList([_trustline(book, h) for h in shown])
 
-    return answer(await caller.service.ask(run, look))
+    return await _looked(run, caller, look)
 
 
 def _code(run: ServedRun, request: Request) -> str:
