@@ -51,8 +51,9 @@ class Lane:
     @classmethod
     def of(cls, name: str, settings: Settings, threads: int = THREADS, times: int = 1) -> "Lane":
         """A lane with the limits of a server; so many times as many may wait where most reads are short."""
-        waiting, of_one = (times * settings.allowed(limit) for limit in (PAST_READS, PAST_READS_PER_CALLER))
-        return cls(name, waiting, threads, of_one, settings.allowed(READ_SECONDS))
+        allowed = settings.allowed
+        waiting, of_one = times * allowed(PAST_READS), times * allowed(PAST_READS_PER_CALLER)
+        return cls(name, waiting, threads, of_one, allowed(READ_SECONDS))
 
     async def look(self, read: Callable[[], A]) -> A:
         """What `read` finds, once more if a segment was pruned under its eyes.
