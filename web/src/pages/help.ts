@@ -13,7 +13,7 @@ const GENERIC: Help = {
   sentences: [SLIDER, "Every engine says why: ask it below, and it answers with its chain of reasons."],
   pages: {
     "tutorials/first-engine": "Your first engine",
-    "how-to/show-somebody-what-you-see": "Show somebody what you see",
+    "how-to/share-a-view": "Share a view",
     "explanation/journals": "Journals",
     "reference/glossary": "Glossary",
   },
@@ -31,7 +31,7 @@ const HELP: Readonly<Record<string, Help>> = {
       "how-to/serve-a-world": "Serve a world",
       "explanation/order-within-a-minute": "Order within a minute",
       "reference/actions-file": "The file of a world",
-      "how-to/show-somebody-what-you-see": "Show somebody what you see",
+      "how-to/share-a-view": "Share a view",
     },
   },
   credit: {
@@ -44,7 +44,7 @@ const HELP: Readonly<Record<string, Help>> = {
       "explanation/clearing-and-the-optimum": "Clearing and the optimum",
       "how-to/checkpoint-and-fork-a-run": "Checkpoint and fork a run",
       "how-to/compare-policies": "Compare policies",
-      "how-to/show-somebody-what-you-see": "Show somebody what you see",
+      "how-to/share-a-view": "Share a view",
     },
   },
   fleet: {
@@ -57,7 +57,7 @@ const HELP: Readonly<Record<string, Help>> = {
       "how-to/serve-a-fleet": "Serve a fleet",
       "how-to/drill-a-failure": "Drill a failure",
       "explanation/never-a-jam": "Never a jam",
-      "how-to/show-somebody-what-you-see": "Show somebody what you see",
+      "how-to/share-a-view": "Share a view",
     },
   },
   jobs: {
@@ -71,7 +71,7 @@ const HELP: Readonly<Record<string, Help>> = {
       "how-to/find-out-why-a-job-waits": "Find out why a job waits",
       "how-to/gate-a-risky-action": "Gate a risky action",
       "how-to/read-the-audit": "Read the audit",
-      "how-to/show-somebody-what-you-see": "Show somebody what you see",
+      "how-to/share-a-view": "Share a view",
     },
   },
   playback: {
@@ -85,7 +85,7 @@ const HELP: Readonly<Record<string, Help>> = {
       "how-to/weight-channels": "Weight channels",
       "explanation/smooth-round-robin": "Smooth round robin",
       "explanation/new-artwork": "New artwork",
-      "how-to/show-somebody-what-you-see": "Show somebody what you see",
+      "how-to/share-a-view": "Share a view",
     },
   },
 };
