@@ -28,7 +28,7 @@ ENDINGS = ("Contract", "Form")
 INTRO = """# Contracts of a fleet
 
 The payloads of the room `fleet`: maps, trucks and routes, and what a running system exchanges with trucks, tasks and
-people. The [events](#events) that a fleet tells stand at the end.
+people. The [events](#events) of a fleet are at the end.
 
 Written by `scripts/contracts.py` from the models and `docs/reference/contracts.toml`; change those, not this page.
 
@@ -136,7 +136,7 @@ def page(explanations: str | None = None) -> str:
 
 
 def _events() -> Iterator[str]:
-    """What a stream of a fleet tells, by `type`."""
+    """The events of a stream of a fleet, by `type`."""
     yield "## Events"
     yield ""
     yield "What [a stream](http.md) and the outcomes of a journal tell of a fleet. Events of one tick have the same"

@@ -49,7 +49,7 @@ def test_every_setting_is_on_the_page_with_its_default() -> None:
 
 
 def test_every_key_of_a_picture_is_on_the_page() -> None:
-    text = PAGE.split("\n## How things look\n")[1].split("\n## ")[0]
+    text = PAGE.split("\n## Display keys\n")[1].split("\n## ")[0]
     plain = [key for key in PALETTE if not key.startswith("debt-")] + [key for _, key in ALPHAS]
 
     assert [key for key in plain if f"`{key}`" not in text] == []
