@@ -24,6 +24,7 @@ from pendula.jobs.worker.effects import Transaction, once
 from pendula.kernel.canonical import Json
 from pendula.kernel.errors import PendulaError
 from tests.jobs.crashing import TRIES, counting, fast, forked, store_of
+from tests.waiting import status_of
 
 Effect = Callable[[Transaction], Json]
 EFFECT_SECONDS = 0.3
@@ -158,7 +159,7 @@ def worker(folder: Path, seed: str, *, threads: int = 2, bad: float = 0.0, clock
     for thread in running:
         thread.start()
     for thread in running:
-        thread.join()
+        thread.join()  # as long as the campaign lasts; whoever waits for this child has a limit
     client.close()
     (folder / f"{seed}.answered").write_text("\n".join(key for one in going for key in one.answered))
 
@@ -179,7 +180,7 @@ def workers(folder: Path, count: int, **options: Any) -> Iterator[list[int]]:
         for child in children:
             with suppress(ProcessLookupError, ChildProcessError):
                 os.kill(child, signal.SIGKILL)
-                os.waitpid(child, 0)
+                status_of(child)
 
 
 def ended(child: int, seconds: float = 60) -> int | None:

@@ -29,6 +29,7 @@ from pendula.kernel.canonical import Json
 from pendula.kernel.wallclock import steady_us
 from tests import forking
 from tests.jobs.stores import NOON
+from tests.waiting import read, status_of
 
 SPEED = 40
 COUNTED = "CREATE TABLE counted (key TEXT NOT NULL, by TEXT NOT NULL) STRICT"
@@ -92,7 +93,7 @@ def counting(by: str) -> Callable[[Transaction], Json]:
 
 def killed(child: int) -> None:
     os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
+    status_of(child)
 
 
 class Told:
@@ -108,13 +109,13 @@ class Told:
     def hear(self, lines: int) -> None:
         """Wait until the child has told so much."""
         while self._heard.count(b"\n") < lines:
-            some = os.read(self.reading, 4096)
+            some = read(self.reading, 4096)
             assert some, "the child left before it was killed"
             self._heard += some
 
     def all(self) -> list[dict[str, Any]]:
         """Everything, once the child is gone; a last line that it could not finish counts for nothing."""
-        while some := os.read(self.reading, 65536):
+        while some := read(self.reading, 65536):
             self._heard += some
         os.close(self.reading)
         return [json.loads(line) for line in self._heard.splitlines(keepends=True) if line.endswith(b"\n")]
@@ -239,7 +240,7 @@ def customers(folder: Path, told: Told, seed: int, threads: int) -> None:
         for thread in running:
             thread.start()
         for thread in running:
-            thread.join()
+            thread.join()  # until this child is killed
 
 
 # What must hold

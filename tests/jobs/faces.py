@@ -18,6 +18,7 @@ from pendula.server.rooms.jobs.routes import room
 from pendula.server.settings import Settings
 from tests.jobs.stores import NOON
 from tests.server.living import LiveServer
+from tests.waiting import joined
 
 Reply = dict[str, Any]
 
@@ -171,7 +172,7 @@ FACES = {"python": python, "http": http}
 
 def at_once(threads: int, work: Callable[[int], None]) -> None:
     """Do `work` in so many threads that begin together; the first trouble of one is the trouble of all."""
-    start = threading.Barrier(threads)
+    start = threading.Barrier(threads, timeout=240)
     troubles: list[BaseException] = []
 
     def run(number: int) -> None:
@@ -184,7 +185,6 @@ def at_once(threads: int, work: Callable[[int], None]) -> None:
     workers = [threading.Thread(target=run, args=(number,)) for number in range(threads)]
     for worker in workers:
         worker.start()
-    for worker in workers:
-        worker.join()
+    joined(*workers)
     if troubles:
         raise troubles[0]

@@ -14,6 +14,7 @@ from pendula.jobs.governance import GovernedObjects
 from pendula.jobs.model import Durability
 from pendula.jobs.remote_objects import RemoteObjects
 from tests.jobs.faces import http
+from tests.waiting import joined
 
 T = TypeVar("T")
 QUICK = Policy(durability=Durability.NORMAL)
@@ -97,7 +98,7 @@ def test_the_loop_goes_on_while_another_writer_holds_the_store(tmp_path: Path) -
         waited = not call.done()
         free.set()
         await call
-        holder.join()
+        joined(holder)
         return waited
 
     assert on_a_loop(tmp_path, case)

@@ -36,6 +36,7 @@ from pendula.server.settings import LogFormat, LogLevel, Settings
 from tests.jobs.store.test_sqlite import holding
 from tests.jobs.stores import NOON, Clock
 from tests.server.living import LiveServer, until
+from tests.waiting import line_of
 
 DAY = 86_400
 
@@ -1065,8 +1066,7 @@ def test_a_real_server_answers_and_stops_with_0(jobs: Program, db: tuple[str, st
     environ = {name: value for name, value in os.environ.items() if not name.startswith("PENDULA_")}
     with subprocess.Popen([*command, "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environ) as process:
         try:
-            assert process.stdout is not None
-            at = ("--url", json.loads(process.stdout.readline())["address"])
+            at = ("--url", json.loads(line_of(process.stdout))["address"])
             until(lambda: jobs("stats", *at).code == 0)
             far = jobs("enqueue", "memory", "mem_1", "verify", *at, "--json")
             refused = jobs("free-key", "k", "--reason", "x", *at, "--json")

@@ -30,6 +30,7 @@ from pendula.server.rooms.jobs.routes import room
 from pendula.server.settings import Settings
 from tests.jobs.stores import Clock, opened
 from tests.server.living import LiveServer, until
+from tests.waiting import joined
 
 JOB_ID = "job_000000000001"
 JOB = {"object_type": "memory", "object_id": "mem_1", "action": "verify"}
@@ -94,7 +95,7 @@ class Scripted:
         self.silent.set()
         self._server.shutdown()
         self._server.server_close()
-        self._thread.join()
+        joined(self._thread)
 
 
 @pytest.fixture
@@ -284,7 +285,7 @@ def test_threads_have_connections_of_their_own(server: Scripted, remote: RemoteS
     until(lambda: bool(server.heard))
     remote.renew(JOB_ID)
     server.silent.set()
-    slow.join()
+    joined(slow)
 
     assert len({heard.connection for heard in server.heard}) == 2
 

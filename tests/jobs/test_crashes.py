@@ -41,6 +41,7 @@ from tests.jobs.crashing import (
 )
 from tests.jobs.stores import NOON, Clock
 from tests.jobs.workers import MEMORY, close_all, decays, virtual
+from tests.waiting import status_of
 
 KILLS = 200
 LONG_KILLS = 2000
@@ -171,7 +172,7 @@ class Crew:
         for child, told in self.children:
             told.hear(1)
             os.kill(child, signal.SIGTERM)
-            codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+            codes.append(os.waitstatus_to_exitcode(status_of(child)))
             told.all()
         self.children = []
         return codes

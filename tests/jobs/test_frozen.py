@@ -23,6 +23,7 @@ from tests.jobs.crashing import (
     scheduler,
 )
 from tests.jobs.workers import MEMORY, decays
+from tests.waiting import read, status_of
 
 
 class Halt:
@@ -34,7 +35,7 @@ class Halt:
 
     def here(self) -> None:
         self.told.tell(here=True)
-        os.read(self._reading, 1)
+        read(self._reading, 1)
 
     def go_on(self) -> None:
         os.write(self._writing, b"x")
@@ -76,7 +77,7 @@ def test_a_worker_frozen_past_its_lease_changes_nothing_when_it_goes_on(tmp_path
         Worker(client, other, worker_id="other", max_jobs=1, ticks=clock).run()
         before = client.list()["jobs"]
     halt.go_on()
-    os.waitpid(child, 0)
+    status_of(child)
     with scheduler(folder, clock=clock) as client:
         after = client.list()["jobs"]
 
@@ -121,7 +122,7 @@ def test_every_late_write_of_a_frozen_process_is_refused(tmp_path: Path, taken_o
             client.pull(worker_id="other")
         [before] = client.list()["jobs"]
     halt.go_on()
-    os.waitpid(child, 0)
+    status_of(child)
     with scheduler(folder, clock=clock) as client:
         [after] = client.list()["jobs"]
 

@@ -17,6 +17,7 @@ from pendula.jobs import Scheduler
 from pendula.jobs.client import RemoteScheduler
 from pendula.jobs.upkeep.verification import check
 from pendula.kernel.errors import PendulaError
+from tests.waiting import line_of
 
 CLIENTS = 4
 
@@ -28,8 +29,7 @@ def server(folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
     database = ["--db", f"sqlite:///{folder / 'jobs.db'}", "--json"]
     process = subprocess.Popen([*command, *database], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environ)
     try:
-        assert process.stdout is not None
-        yield process, json.loads(process.stdout.readline())["address"]
+        yield process, json.loads(line_of(process.stdout))["address"]
     finally:
         process.kill()
         process.wait()

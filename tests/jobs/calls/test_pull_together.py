@@ -18,6 +18,7 @@ from pendula.jobs.store.protocol import Listing
 from pendula.jobs.store.sqlite import SqliteStore
 from pendula.jobs.upkeep.verification import check
 from tests.jobs.stores import Clock, opened
+from tests.waiting import joined, line_of
 
 ROOT = Path(__file__).resolve().parents[3]
 JOB = {"object_type": "memory", "action": "verify"}
@@ -29,8 +30,7 @@ def at_once(path: Path, arguments: list[tuple[str, str]]) -> list[list[Any]]:
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     children = [subprocess.Popen([*command, *more], cwd=ROOT, text=True, **pipes) for more in arguments]
     for child in children:
-        assert child.stdout is not None
-        child.stdout.readline()
+        line_of(child.stdout)
     for child in children:
         assert child.stdin is not None
         child.stdin.write("go\n")
@@ -46,8 +46,7 @@ def run_together(work: Callable[[int], None], count: int) -> None:
     threads = [threading.Thread(target=work, args=(number,)) for number in range(count)]
     for thread in threads:
         thread.start()
-    for thread in threads:
-        thread.join()
+    joined(*threads)
 
 
 def all_jobs(scheduler: Scheduler) -> list[Job]:

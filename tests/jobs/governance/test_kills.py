@@ -12,6 +12,7 @@ import pytest
 from tests.jobs.crashing import SharedClock, forked, scheduler
 from tests.jobs.governance.dying import FINDINGS, Dead, Worker, die, drop, entries, wrongs
 from tests.jobs.governance.living import GATES, WHOLE, Town
+from tests.waiting import joined, status_of
 
 UNSURE = {**WHOLE, "status": "needs_revalidate", "epistemic_state": "uncertain"}
 SHUT = [
@@ -29,8 +30,7 @@ def _in_threads(folder: Path, clock: SharedClock, seed: str, luck: float, findin
         ]
         for thread in threads:
             thread.start()
-        for thread in threads:
-            thread.join()
+        joined(*threads)
 
 
 def _until_dead(worker: Worker) -> None:
@@ -46,7 +46,7 @@ def _in_processes(folder: Path, clock: SharedClock, seed: str, luck: float, find
             Worker(client, folder, f"{seed}-{n}", die, luck, findings).run()
 
     children = [forked(lambda n=n: work(n)) for n in range(4)]  # type: ignore[misc]
-    codes = [os.waitpid(child, 0)[1] for child in children]
+    codes = [status_of(child) for child in children]
     assert all(code == 0 or os.WIFSIGNALED(code) for code in codes), codes
 
 
@@ -104,7 +104,7 @@ def _lived_through(play: Round, seed: int, parts: int, folder: Path) -> None:
         if play is _in_threads:  # a process is forked from one that has no other thread
             turning.start()
             play(folder, clock, f"{seed}-{part}", 0.05, FINDINGS)
-            turning.join()
+            joined(turning)
         else:
             play(folder, clock, f"{seed}-{part}", 0.05, FINDINGS)
             _turn(folder, clock, Random(f"{seed} {part}"))

@@ -16,6 +16,7 @@ from pendula.jobs.worker.handlers import Context, Handlers, verifier
 from tests.jobs.governance.dying import trail_wrongs
 from tests.jobs.governance.living import WHOLE
 from tests.jobs.test_server_kills import server
+from tests.waiting import joined
 
 WORKERS, OBJECTS, JOBS = 3, 12, 5
 UNSURE = {**WHOLE, "status": "needs_revalidate"}
@@ -78,8 +79,7 @@ def test_a_killed_server_lets_nobody_verify_more_than_the_budget(seed: int, tmp_
             process.kill()
             for worker in workers:
                 worker.stop()
-            for thread in threads:
-                thread.join()
+            joined(*threads)
 
     assert verifier.entered.total() > 0
     assert {name: count for name, count in verifier.entered.items() if count > budgets[name]} == {}

@@ -24,6 +24,7 @@ from tests.jobs.governance.dying import entered, entries, store_wrongs
 from tests.jobs.governance.living import GATES, WHOLE
 from tests.jobs.governance.test_kills import SHUT
 from tests.jobs.stores import NOON
+from tests.waiting import status_of
 
 SPEED, LEASE_SEC = 20_000, 43_200  # a day is four seconds long, and a lease two
 POLICY = Policy(durability=Durability.NORMAL, default_max_attempts=50)
@@ -124,7 +125,7 @@ def _struck(child: int, random: Random) -> bool:
             os.kill(child, signal.SIGTERM)
             sleep(random.random() / 10)
             os.kill(child, signal.SIGTERM)
-    os.waitpid(child, 0)
+    status_of(child)
     return True
 
 
@@ -144,10 +145,10 @@ def test_whatever_becomes_of_workers_the_trail_is_in_order_and_every_entry_was_p
             children[at] = forked(lambda b=blow: _work(tmp_path, clock, f"{seed}-after-{b}"))  # type: ignore[misc]
         if random.random() < 0.2:
             os.kill(meddler, signal.SIGKILL)
-        os.waitpid(meddler, 0)
+        status_of(meddler)
     for child in children:
         os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
+        status_of(child)
 
     lines = [line.split(" ") for line in entries(tmp_path).elements()]
     assert len(lines) > 50

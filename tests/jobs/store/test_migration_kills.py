@@ -27,6 +27,7 @@ from tests.forking import forked
 from tests.jobs.lived import lived
 from tests.jobs.store.test_migrations import all_of, filled_as, made, with_many
 from tests.jobs.stores import Clock
+from tests.waiting import status_of
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there is no fork on Windows")
 
@@ -46,7 +47,7 @@ def migrating(path: Path, watch: Callable[[str], None]) -> int:
 
 
 def was_killed(child: int) -> bool:
-    _, status = os.waitpid(child, 0)
+    status = status_of(child)
     assert os.WIFSIGNALED(status) or os.waitstatus_to_exitcode(status) == 0
     return os.WIFSIGNALED(status)
 

@@ -28,6 +28,7 @@ from pendula.kernel.cancellation import Cancellation, GivenUp, cancellable
 from tests.forking import forked
 from tests.jobs.stores import Clock, opened
 from tests.jobs.watching import everything, failing_at, watched, watching
+from tests.waiting import line_of, status_of
 
 __all__ = ["watched"]
 
@@ -290,9 +291,8 @@ def holding(path: Path) -> Iterator[None]:
     """
     command = [sys.executable, "-c", textwrap.dedent(program), str(path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
-        assert child.stdout is not None
         assert child.stdin is not None
-        assert child.stdout.readline() == "held\n"
+        assert line_of(child.stdout) == "held\n"
         yield
         child.stdin.close()
 
@@ -539,7 +539,7 @@ def test_a_fork_of_the_process_cannot_use_its_store_and_harms_nobody(tmp_path: P
 
     child = forked(use_inherited_store)
 
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    assert os.waitstatus_to_exitcode(status_of(child)) == 7
     assert store.integrity() == []
     store.close()
 

@@ -20,6 +20,7 @@ from pendula.jobs.upkeep.verification import check
 from pendula.jobs.worker.effects import EffectFailed, once
 from tests.jobs.stores import Clock, opened
 from tests.jobs.watching import everything, failing_at, trouble, watched, watching
+from tests.waiting import SECONDS, joined
 
 __all__ = ["watched"]
 
@@ -57,8 +58,7 @@ def together(store: SqliteStore, works: list[Callable[[], object]]) -> list[obje
                 time.sleep(0.0005)
 
     store.write(wait_for_all)
-    for thread in threads:
-        thread.join()
+    joined(*threads)
     return done
 
 
@@ -165,10 +165,10 @@ def test_a_caller_interrupted_in_line_does_not_stop_the_line(tmp_path: Path) -> 
 
     def lead(tx: Writer) -> None:
         leading.set()
-        go_on.wait()
+        assert go_on.wait(SECONDS)
 
     def interrupt() -> None:
-        leading.wait()
+        assert leading.wait(SECONDS)
         while not store._line:
             time.sleep(0.0005)
         # To the waiting thread itself: a signal to the process may reach another one, and come too late.
@@ -179,12 +179,11 @@ def test_a_caller_interrupted_in_line_does_not_stop_the_line(tmp_path: Path) -> 
     threads = [threading.Thread(target=lambda: store.write(lead)), threading.Thread(target=interrupt)]
     for thread in threads:
         thread.start()
-    leading.wait()
+    assert leading.wait(SECONDS)
 
     with pytest.raises(KeyboardInterrupt):
         scheduler.enqueue(**JOB, object_id="interrupted")
-    for thread in threads:
-        thread.join()
+    joined(*threads)
     later = threading.Thread(target=lambda: scheduler.enqueue(**JOB, object_id="later"), daemon=True)
     later.start()
     later.join(timeout=20)

@@ -404,7 +404,7 @@ def test_an_interrupt_in_the_middle_of_a_change_spoils_an_effect_that_swallows_i
 def test_an_effect_sees_the_context_and_the_thread_bound_things_of_its_own_job(client: Scheduler) -> None:
     name: contextvars.ContextVar[str] = contextvars.ContextVar("name")
     local = threading.local()
-    started = threading.Barrier(8)
+    started = threading.Barrier(8, timeout=240)
     seen: list[tuple[str, str, int]] = []
 
     def work(job: dict[str, Any]) -> None:

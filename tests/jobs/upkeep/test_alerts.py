@@ -16,6 +16,7 @@ from pendula.jobs.upkeep.alerts import LONGEST_PAUSE_SEC, Alert, Alerts, Sink, W
 from pendula.kernel.canonical import decode
 from pendula.kernel.errors import WrongUsage
 from tests.jobs.workers import MEMORY, Virtual, close_all, virtual
+from tests.waiting import joined
 
 
 @pytest.fixture
@@ -249,7 +250,7 @@ def hook(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     yield f"http://127.0.0.1:{server.server_port}/alerts"
     server.shutdown()
     server.server_close()
-    thread.join()
+    joined(thread)
 
 
 @pytest.mark.req("JOB-FAIL-7")

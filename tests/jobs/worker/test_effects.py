@@ -19,6 +19,7 @@ from pendula.kernel.errors import NotCanonical
 from tests.docs.running import blocks_of
 from tests.jobs.stores import opened
 from tests.jobs.workers import MEMORY, Virtual, close_all, decays, virtual, worked
+from tests.waiting import joined
 
 TABLE = "CREATE TABLE notes (key TEXT PRIMARY KEY, n INTEGER NOT NULL) STRICT"
 
@@ -225,8 +226,7 @@ def test_one_effect_that_fails_among_many_in_one_commit_spoils_none_of_them(clie
     threads = [threading.Thread(target=apply, args=(job,)) for job in jobs]
     for thread in threads:
         thread.start()
-    for thread in threads:
-        thread.join()
+    joined(*threads)
 
     fine = [f"k{number}" for number in range(8) if number not in (3, 5)]
     assert ended == {**{key: key for key in fine}, "k3": "statement_refused", "k5": "statement_refused"}

@@ -1,6 +1,5 @@
 """Handlers that fork, or close every file of their process: the worker ends, and leaves nothing running behind."""
 
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -24,6 +23,7 @@ with Scheduler.open(sys.argv[1]) as scheduler:
     tally = Worker(scheduler, Handlers([verify]), worker_id="w", {options}).run(signals=True)
 print("worker ended", tally.succeeded, flush=True)
 """
+SECONDS = 120
 PLAIN = '@handler("memory", "verify")\ndef verify(context):\n    body(context)'
 LIMITED = '@handler("memory", "verify", timeout_sec=30)\ndef verify(context):\n    body(context)'
 ASYNC = '@handler("memory", "verify")\nasync def verify(context):\n    body(context)'
@@ -45,7 +45,7 @@ def test_a_child_that_comes_back_from_a_handler_ends(tmp_path: Path, handler: st
     body = f"child = os.fork()\n    if not child:\n        {child}\n    os.waitpid(child, 0)"
     worker = process(tmp_path, handler=handler, body=body)
 
-    said, _ = worker.communicate(timeout=120)  # the pipe ends when every process that has it has ended
+    said = all_of(worker)  # the pipe ends when every process that has it has ended
 
     assert worker.returncode == 0, said
     assert said.count("worker ended 1") == 1, said
@@ -56,21 +56,56 @@ def test_a_child_that_comes_back_from_a_handler_ends(tmp_path: Path, handler: st
 
 @pytest.mark.parametrize("handler", [PLAIN, LIMITED, ASYNC], ids=["plain", "limited", "async"])
 def test_a_worker_whose_files_a_handler_closed_ends_and_says_so(tmp_path: Path, handler: str) -> None:
-    # Both ends of the loop's own pipe are among the files, too.
+    # Both ends of the pipe of the event loop are among the files, too.
     worker = process(tmp_path, handler=handler, body="os.closerange(3, 256)", options="grace_sec=2")
-    ended = False
-    try:
-        said, _ = worker.communicate(timeout=60)
-        ended = True
-    except subprocess.TimeoutExpired:
-        worker.send_signal(signal.SIGTERM)
-        said, _ = worker.communicate(timeout=60)
 
-    assert worker.returncode is not None
-    assert ended or "async" in handler, "where the loop is gone the handler never ends, and a signal ends the worker"
+    said = all_of(worker)
+
     assert "were closed in this process" in said
-    assert "Bad file descriptor" not in said.partition("worker ended")[0] or "async" in handler
+    assert "worker ended" not in said, "a worker that lost its store does not end as if all were well"
+    assert "Bad file descriptor" not in said or "async" in handler
     rows: dict[str, Any]
     with Scheduler.open(tmp_path / "jobs.db") as scheduler:
         [rows] = scheduler.list()["jobs"]
     assert rows["status"] == "running", "its lease runs out, and another worker takes it"
+
+
+LEAVES = """
+import asyncio
+
+async def leave():
+    sys.exit(3)
+
+@handler("memory", "verify", backoff=[0])
+async def verify(context):
+    if context.job["attempt"] == 0:
+        {leaving}
+        await asyncio.sleep(0.05)
+"""
+
+
+@pytest.mark.req("JOB-WRK-11")
+@pytest.mark.parametrize(
+    "leaving",
+    ["asyncio.get_running_loop().stop()", "context.left = asyncio.get_running_loop().create_task(leave())"],
+    ids=["stopped", "a task that exits"],
+)
+def test_a_handler_that_stops_the_event_loop_is_not_waited_for_without_end(tmp_path: Path, leaving: str) -> None:
+    worker = process(tmp_path, handler=LEAVES.format(leaving=leaving), body="pass")
+
+    said = all_of(worker)
+
+    assert worker.returncode == 0, said
+    assert "worker ended 1" in said
+    with Scheduler.open(tmp_path / "jobs.db") as scheduler:
+        assert [job["status"] for job in scheduler.list()["jobs"]] == ["succeeded"]
+
+
+def all_of(worker: subprocess.Popen[str]) -> str:
+    """What it said until its end; fails where it does not end."""
+    try:
+        return worker.communicate(timeout=SECONDS)[0]
+    except subprocess.TimeoutExpired:
+        worker.kill()
+        said, _ = worker.communicate()
+        pytest.fail(f"the worker did not end: {said}")

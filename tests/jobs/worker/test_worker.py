@@ -25,6 +25,7 @@ from pendula.kernel.errors import WrongUsage
 from pendula.kernel.time import parse_utc
 from tests.forking import forked
 from tests.jobs.workers import MEMORY, Rested, Silent, close_all, decays, shaky, virtual, worked
+from tests.waiting import read, status_of
 
 SECOND = 1_000_000
 
@@ -270,10 +271,10 @@ def test_a_second_signal_ends_the_worker_at_once(tmp_path: Path) -> None:
         client.enqueue(**MEMORY)
     reading, writing = os.pipe()
     child = forked(lambda: child_with_two_signals(tmp_path, writing))
-    os.read(reading, 1)
+    read(reading, 1)
     os.kill(child, signal.SIGTERM)
     os.kill(child, signal.SIGINT)
-    _, status = os.waitpid(child, 0)
+    status = status_of(child)
     os.close(reading)
     os.close(writing)
 

@@ -5,10 +5,12 @@ one ends the delivery. A delivery whose lease is lost ends without a word: the s
 """
 
 import asyncio
+import logging
 import threading
 import traceback
 from collections.abc import Awaitable, Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
+from contextlib import suppress
 from inspect import getfile, isawaitable
 from itertools import dropwhile
 from typing import Any, TypeVar
@@ -33,6 +35,8 @@ from pendula.jobs.worker.handlers import (
 )
 from pendula.jobs.worker.leases import Held, LeaseGone
 from pendula.kernel.time import format_utc
+
+log = logging.getLogger("pendula.jobs.worker")
 
 T = TypeVar("T")
 
@@ -91,6 +95,10 @@ Returned = Answer | Awaitable[Answer]
 
 class HandlerTimeout(Exception):
     """The handler took longer than it may."""
+
+
+class LoopEnded(Exception):
+    """The event loop that ran the handler ended before the handler did."""
 
 
 class Delivery:
@@ -256,6 +264,8 @@ class Calling:
         self._loop = loop
         self._thread: threading.Thread | None = None
         self._beside: ThreadPoolExecutor | None = None
+        self._awaiting: dict[Future[Any], None] = {}
+        self._closing = False
 
     def call(self, handler: Handler, context: Context) -> Answer:
         """What the handler returns; raises what it raises, and `HandlerTimeout`."""
@@ -271,6 +281,7 @@ class Calling:
 
     def close(self, seconds: float = 5.0) -> None:
         """Stop the loop; one that a handler blocks is left behind."""
+        self._closing = True
         loop, thread = self._loop, self._thread
         if self._beside is not None:
             self._beside.shutdown(wait=False)
@@ -282,7 +293,13 @@ class Calling:
             loop.close()
 
     def _awaited(self, begin: Callable[[], Any], seconds: float | None) -> Answer:
-        return _within(asyncio.run_coroutine_threadsafe(_contained(begin), self._running_loop()), seconds)
+        with self._lock:
+            future = asyncio.run_coroutine_threadsafe(_contained(begin), self._running_loop())
+            self._awaiting[future] = None
+        try:
+            return _within(future, seconds)
+        finally:
+            self._awaiting.pop(future, None)
 
     def _threads(self) -> ThreadPoolExecutor:
         with self._lock:
@@ -291,18 +308,42 @@ class Calling:
             return self._beside
 
     def _running_loop(self) -> asyncio.AbstractEventLoop:
+        """The loop; the lock is held."""
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+            self._thread = threading.Thread(target=self._run_loop, args=(self._loop,), daemon=True)
+            self._thread.name = "pendula-jobs-async"
+            self._thread.start()
+        return self._loop
+
+    def _run_loop(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Until `close`: a handler that stops the loop, or a task that exits, ends no other handler."""
+        asyncio.set_event_loop(loop)
+        ended: BaseException | None = None
+        while not self._closing and ended is None:
+            try:
+                loop.run_forever()
+            except (SystemExit, KeyboardInterrupt) as leaving:
+                log.warning("a task of an async handler raised %r; the event loop goes on", leaving)
+            except BaseException as trouble:  # as when a handler closed the files of the loop
+                log.exception("the event loop of async handlers ended")
+                ended = trouble
+        with suppress(OSError, RuntimeError):
+            _cancel_all(loop)
+        self._end_awaiting(loop, ended)
+
+    def _end_awaiting(self, loop: asyncio.AbstractEventLoop, ended: BaseException | None) -> None:
+        """Fail what the loop did not finish, or its handlers would be waited for without end; the next has another."""
         with self._lock:
-            if self._loop is None:
-                self._loop = asyncio.new_event_loop()
-                self._thread = threading.Thread(target=_run_loop, args=(self._loop,), daemon=True)
-                self._thread.name = "pendula-jobs-async"
-                self._thread.start()
-            return self._loop
+            if ended is not None and self._loop is loop:
+                self._loop = self._thread = None
+            left = list(self._awaiting)
+        for future in left:
+            with suppress(InvalidStateError):
+                future.set_exception(LoopEnded(f"the event loop ended before the handler: {ended!r}"))
 
 
-def _run_loop(loop: asyncio.AbstractEventLoop) -> None:
-    asyncio.set_event_loop(loop)
-    loop.run_forever()
+def _cancel_all(loop: asyncio.AbstractEventLoop) -> None:
     left = asyncio.all_tasks(loop)
     for task in left:
         task.cancel()

@@ -17,6 +17,7 @@ from pendula.jobs.store.file import checkpoints
 from pendula.jobs.store.file.opening import LOG_BYTES
 from pendula.jobs.store.sqlite import SqliteStore
 from tests.jobs.stores import Clock
+from tests.kernel.interrupting import everywhere
 
 LARGE = 1 << 20
 
@@ -98,3 +99,10 @@ def test_a_store_closes_while_a_reader_keeps_its_log_large(tmp_path: Path) -> No
 
     with closing(sqlite3.connect(path)) as after:
         assert after.execute("SELECT count(*) FROM jobs").fetchone() == (made + 1,)
+
+
+@pytest.mark.req("JOB-STO-5")
+def test_an_interrupt_at_any_place_of_a_close_does_not_hold_up_the_next(tmp_path: Path) -> None:
+    beside = checkpoints.Checkpoints(tmp_path / "jobs.db", lambda: sqlite3.connect(tmp_path / "jobs.db"))
+
+    assert everywhere(beside.close, beside.close) > 3

@@ -17,6 +17,7 @@ from pendula.jobs.store.file.turnstile import Turnstile
 from pendula.jobs.store.sqlite import SqliteStore
 from pendula.jobs.upkeep.verification import check
 from tests.jobs.stores import opened
+from tests.waiting import SECONDS, joined
 
 LONG = 30.0  # never waited for: a test that works gets its turn long before
 SHORT = 0.02
@@ -34,14 +35,16 @@ def two(tmp_path: Path) -> Iterator[tuple[Turnstile, Turnstile]]:
 def until_it_queues(database: Path) -> None:
     """Until somebody stands in the turnstile and waits for the lock."""
     handle = os.open(database.with_name(database.name + ".turn"), os.O_RDWR)
+    until = time.monotonic() + SECONDS
     try:
-        while True:
+        while time.monotonic() < until:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 return
             fcntl.flock(handle, fcntl.LOCK_UN)
             time.sleep(0.001)
+        raise AssertionError(f"nothing queues within {SECONDS:g} s")
     finally:
         os.close(handle)
 
@@ -65,7 +68,7 @@ def test_whoever_waits_gets_it_when_it_is_let_go(two: tuple[Turnstile, Turnstile
     until_it_queues(tmp_path / "jobs.db")
 
     first.release()
-    waiting.join()
+    joined(waiting)
 
     assert granted == [True]
     assert not first.acquire(SHORT)
@@ -99,9 +102,9 @@ def test_whoever_gave_up_and_asks_again_is_served(two: tuple[Turnstile, Turnstil
 
         waiting = threading.Thread(target=again)
         waiting.start()
-        asked.wait()
+        assert asked.wait(SECONDS)
         first.release()
-        waiting.join()
+        joined(waiting)
 
         assert granted == [True]
         assert not first.acquire(0)
@@ -127,7 +130,7 @@ def test_whoever_comes_back_from_writing_queues_behind_those_who_wait(
     assert first.acquire(LONG)
     order.append("first")
     first.release()
-    waiting.join()
+    joined(waiting)
 
     assert order == ["second", "first"]
 
@@ -174,7 +177,7 @@ def test_a_closed_holder_lets_go(tmp_path: Path) -> None:
 
 def test_there_is_never_more_than_one_inside(tmp_path: Path) -> None:
     gates = [Turnstile(tmp_path / "jobs.db") for _ in range(4)]
-    together = threading.Barrier(4)
+    together = threading.Barrier(4, timeout=240)
     inside: list[int] = []
     seen: list[list[int]] = []
 
@@ -191,8 +194,7 @@ def test_there_is_never_more_than_one_inside(tmp_path: Path) -> None:
     threads = [threading.Thread(target=write, args=(number,)) for number in range(4)]
     for thread in threads:
         thread.start()
-    for thread in threads:
-        thread.join()
+    joined(*threads)
     for gate in gates:
         gate.close()
 

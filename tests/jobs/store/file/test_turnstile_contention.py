@@ -17,7 +17,9 @@ from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.store.sqlite import SqliteStore
 from pendula.jobs.upkeep.verification import check
 from pendula.kernel.wallclock import WallClock
+from tests import waiting
 from tests.jobs.crashing import forked, store_of
+from tests.waiting import read, status_of
 
 PROCESSES = 8
 SECONDS = 20
@@ -26,7 +28,7 @@ LONG_SECONDS = 600
 
 def busy(folder: Path, number: int, seconds: float, gate: int) -> None:
     """Enqueues, pulls and acks as fast as it can; leaves what it did in a file."""
-    os.read(gate, 1)
+    read(gate, 1)
     store = SqliteStore(store_of(folder))
     client = Scheduler(Calls(store, Policy(), WallClock().now))
     made: list[str] = []
@@ -56,7 +58,7 @@ def contend(folder: Path, seconds: float) -> list[dict[str, Any]]:
         for number in range(PROCESSES)
     ]
     os.write(opening, b"x" * PROCESSES)
-    codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+    codes = [os.waitstatus_to_exitcode(status_of(child, seconds + waiting.SECONDS)) for child in children]
     os.close(gate)
     os.close(opening)
     assert codes == [0] * PROCESSES

@@ -13,6 +13,8 @@ from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
 
+from pendula.jobs.background import Gate
+
 log = logging.getLogger("pendula.jobs.store")
 
 LARGE_BYTES = 16 << 20  # a log beyond this is copied back beside the writer
@@ -31,7 +33,8 @@ class Checkpoints:
         self._thread: threading.Thread | None = None
         self._log_bytes = 0
         self._behind = False
-        self._ended = threading.Event()
+        self._closing = False
+        self._ended = Gate()  # no event: one that an interrupt strikes in `set` stays locked for ever
         self._blocked_since: float | None = None
         self._copied = 0
         self._next_warning = WARN_SECONDS
@@ -42,14 +45,15 @@ class Checkpoints:
         if log_bytes <= LARGE_BYTES:
             return STEP_PAGES
         with self._lock:
-            if self._thread is None and not self._ended.is_set():
+            if self._thread is None and not self._closing:
                 self._behind = True
                 self._thread = threading.Thread(target=self._run, name="pendula-jobs-checkpoints", daemon=True)
                 self._thread.start()
         return 0 if self._behind else STEP_PAGES
 
     def close(self) -> None:
-        self._ended.set()
+        self._closing = True
+        self._ended.open()
         with self._lock:
             thread = self._thread
         if thread is not None:
@@ -60,7 +64,7 @@ class Checkpoints:
             with suppress(sqlite3.Error), closing(self._connect()) as connection:
                 # Whoever writes is not waited for: there is another try soon.
                 connection.execute("PRAGMA busy_timeout = 0")
-                while not self._ended.is_set() and self._log_bytes > LARGE_BYTES:
+                while not self._closing and self._log_bytes > LARGE_BYTES:
                     if not self._step(connection):
                         self._ended.wait(PAUSE_SECONDS)
         finally:
