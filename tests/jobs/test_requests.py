@@ -154,7 +154,7 @@ def test_null_is_omission_where_there_is_a_default(absent: dict[str, None]) -> N
     assert found == Enqueue("cognition", "cg_123", "revalidate", None, 1, 3, None, None, "default")
 
 
-@pytest.mark.req("JOB-OBJ-4", "JOB-OBJ-5", "JOB-OBJ-9", "JOB-OBJ-12", "JOB-V2-1")
+@pytest.mark.req("JOB-OBJ-4", "JOB-OBJ-5", "JOB-OBJ-9", "JOB-OBJ-12")
 @pytest.mark.parametrize(
     ("field", "given", "code"),
     [

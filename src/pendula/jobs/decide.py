@@ -114,7 +114,7 @@ def duplicate(request: Enqueue, stored: Job) -> Job | Refused:
 
 def deliver(job: Job, worker: str, lease: bytes, now: int, lease_us: int, fences_from: int = 0) -> Done:
     """A due job goes to a worker; the fence rises, for a job of before a restore beyond all it can have reached."""
-    fence = max(job.delivery_count, fences_from if job.seq <= fences_from else 0) + 1
+    fence = next_fence(job, fences_from)
     given = replace(
         job,
         status="running",
@@ -127,6 +127,11 @@ def deliver(job: Job, worker: str, lease: bytes, now: int, lease_us: int, fences
     if job.progress is not None:
         given = replace(given, progress=None, progress_note=None)
     return Done(given, DELIVERY, f"delivered to {worker}")
+
+
+def next_fence(job: Job, fences_from: int = 0) -> int:
+    """The number of its next delivery."""
+    return max(job.delivery_count, fences_from if job.seq <= fences_from else 0) + 1
 
 
 def holding(job: Job, proof: Proof, now: int) -> Refused | None:

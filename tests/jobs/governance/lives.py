@@ -141,7 +141,7 @@ class Pair:
 
     def _real_pull(self, worker: str, limit: int) -> list[tuple[int, int]]:
         taken = []
-        for job in self.scheduler.pull(worker_id=worker, limit=limit)["jobs"]:
+        for job in self.scheduler.pull(worker_id=worker, limit=limit, lease_sec=60)["jobs"]:
             token = (self._index(job["job_id"]), job["delivery_count"])
             self.leases[token] = {"worker_id": worker, "lease_token": job["lease_token"]}
             taken.append(token)
@@ -154,6 +154,10 @@ class Pair:
         told = {"finding": finding, "reason": "looked into", "evidence_refs": list(refs), "unknown_type": unknown}
         told = {name: value for name, value in told.items() if value is not None}
         self.scheduler.objects.finish(self._ids[token[0]], **told, **self.leases[token])
+
+    def _real_ack(self, token: tuple[int, int], seconds: int | None) -> None:
+        at = {} if seconds is None else {"next_action_at": format_utc(self.now + seconds * 1_000_000)}
+        self.scheduler.ack(self._ids[token[0]], result="succeeded", **at, **self.leases[token])
 
     def _real_settle(self, token: tuple[int, int]) -> None:
         self.scheduler.objects.settle(self._ids[token[0]], **self.leases[token])

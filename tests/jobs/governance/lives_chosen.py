@@ -57,6 +57,8 @@ class Choices:
         for token in reversed(self.tokens[-3:]):
             job = jobs[token[0]]
             if job.status == "running" and job.deliveries == token[1] and job.lease_end > now + 1:
+                if (job.kind, job.id) in self.model.things and r.random() < 0.2:
+                    return "ack", (token, r.choice((None, None, 1, 86_400)))
                 if job.action in ("decay", "archive") and r.random() < 0.9:
                     return "settle", (token,)
                 if job.begun != job.deliveries and r.random() < 0.95:

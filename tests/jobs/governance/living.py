@@ -4,9 +4,15 @@ from pathlib import Path
 from typing import Any
 
 from pendula.jobs import Policy, Scheduler
+from pendula.jobs.calls.replies import LOCAL
+from pendula.jobs.governance.followups import give_up
+from pendula.jobs.model import SYSTEM
+from pendula.jobs.store.protocol import Writer
+from pendula.kernel.time import format_utc, parse_utc
 from tests.jobs.stores import Clock, opened
 
 DAY = 86_400
+PRIORITIES = ("high", "medium", "low")
 GATES = ("persona_conflict_gate", "risk_gate", "cognition_gate")
 WHOLE: dict[str, Any] = {
     "falsify_if": "a counter-example",
@@ -32,15 +38,50 @@ class Town:
             self.user.set_gate(gate, verdicts.get(gate, "pass"), "for a test")
 
     def pulled(self, days: int = 0) -> dict[str, Any]:
-        """The next job, so many days later."""
+        """The next job, so many days later; as it is then, where the pull did not hand it out."""
         self.clock.pass_by(days * DAY)
-        [job] = self.scheduler.pull(worker_id="w", limit=1)["jobs"]
-        return dict(job)
+        now = format_utc(self.clock())
+        due = [job for job in self.scheduler.list(status="queued", limit=1000)["jobs"] if job["run_at"] <= now]
+        jobs = self.scheduler.pull(worker_id="w", limit=1, lease_sec=60)["jobs"]
+        if jobs:
+            return dict(jobs[0])
+        first = min(due, key=lambda job: (parse_utc(job["run_at"]), PRIORITIES.index(job["priority"]), job["job_id"]))
+        return dict(self.scheduler.show(first["job_id"])["job"])
+
+    def lose(self, job_id: str) -> None:
+        """End a job so that nothing comes instead, which no call does."""
+
+        def work(tx: Writer, now: int) -> None:
+            job = tx.job(job_id)
+            assert job is not None
+            give_up(tx, job, "lost", SYSTEM, now)
+
+        self.scheduler.calls.change(work, LOCAL)
 
     def begun(self, job: dict[str, Any]) -> dict[str, Any]:
+        """Whether the verifier is entered, or how the job ended; its pull may have ended it already."""
+        if job["lease_token"] is None:
+            return self.withheld(job)
         answer = self.scheduler.objects.begin(job["job_id"], **proof(job))
         self.entered += answer["entered"]
         return answer
+
+    def withheld(self, job: dict[str, Any]) -> dict[str, Any]:
+        """How a job ended that was not handed out, in the words of `begin`."""
+        shown = self.scheduler.objects.show(job["object_type"], job["object_id"])
+        traces = [one for one in shown["decision_traces"] if one["job_id"] == job["job_id"]]
+        outcome = job["outcome"] or (job["last_error"] or "").partition(":")[0]
+        told = {"outcome": outcome, "executed": traces[0]["outcome"] if traces else None}
+        alerts = [one for one in self.scheduler.alerts()["alerts"] if one["alert"] == "governance.escalation"]
+        told |= {"escalated": any(one["job_id"] == job["job_id"] for one in alerts)}
+        coming = [
+            one["job_id"]
+            for one in self.scheduler.list(object_type=job["object_type"], object_id=job["object_id"])["jobs"]
+            if one["status"] == "queued"
+        ]
+        told |= {"followup_job_id": coming[0] if coming else None}
+        trace = traces[0]["decision_trace_id"] if traces else None
+        return {"entered": False, **told, "job": job, "object": shown["object"], "decision_trace_id": trace}
 
     def finished(self, job: dict[str, Any], finding: str, **members: Any) -> dict[str, Any]:
         told = {"reason": "looked into", "evidence_refs": ["ev_2"], **members}

@@ -144,18 +144,27 @@ class Model:
 
     # What an action comes to
 
-    def enter(self, thing: Thing, action: str, deferrals: int) -> Ending | None:
-        """None when the verifier may be entered, with what that costs taken from the object."""
+    def barred(self, thing: Thing, action: str, deferrals: int) -> Ending | None:
+        """What keeps the action away whatever the budget."""
         if action == "reinstate-check" and thing["place"] in LOST:
             return Ending("fail", "illegal_transition", "illegal_transition")
         said = self.gates_say(thing, ABOUT_RISK) if self.is_risky(thing) else None
         if said is not None and (ending := self.stopped(thing, said, deferrals)) is not None:
             return ending
-        trace = None if said is None else "abstained"
-        if not any((place, act) == (thing["place"], action) for place, act, _ in ROWS[thing["kind"]]):
+        if not self.leads_on(thing, action):
             after = dict(thing)
             self.plan(after)
-            return Ending("ack", "noop", thing=after, trace=trace)
+            return Ending("ack", "noop", thing=after, trace=None if said is None else "abstained")
+        return None
+
+    def leads_on(self, thing: Thing, action: str) -> bool:
+        return any((place, act) == (thing["place"], action) for place, act, _ in ROWS[thing["kind"]])
+
+    def enter(self, thing: Thing, action: str, deferrals: int) -> Ending | None:
+        """None when the verifier may be entered, with what that costs taken from the object."""
+        if (ending := self.barred(thing, action, deferrals)) is not None:
+            return ending
+        trace = "abstained" if self.is_risky(thing) else None
         if action not in VERIFYING or not is_unsure(thing):
             return None
         if thing["unknown_type"] == "ontic_unknowable" and thing["closed"]:
@@ -228,9 +237,7 @@ class Model:
             return Ending("fail", "illegal_transition", "illegal_transition")
         target = rows.get((thing["place"], action, finding))
         if target is None:
-            ontic = thing["unknown_type"] == "ontic_unknowable" and thing["verifications"] >= 1
-            aside = thing["place"] in STALE or (thing["place"], action, "exhausted") in rows
-            if ontic and not thing["closed"] and is_unsure(thing) and aside:
+            if self.is_at_limit(thing, action):
                 return self.closing(thing, action, refs, trace)
             return self.left(thing, action, finding, refs, trace)
         rises = good(target)
@@ -274,6 +281,25 @@ class Model:
         if not known and finding != "passed" and late and (thing["place"], action, "overdue") in rows:
             return "overdue"
         return finding
+
+    def acknowledged(self, thing: Thing, action: str, deferrals: int) -> Ending:
+        """ACK-1: executed, nothing found."""
+        said = self.gates_say(thing, ABOUT_RISK) if self.is_risky(thing) else None
+        if said is not None and (ending := self.stopped(thing, said, deferrals)) is not None:
+            return ending
+        trace = None if said is None else "abstained"
+        if action in VERIFYING and self.is_at_limit(thing, action):
+            return self.closing(thing, action, (), trace)
+        ending = self.left(thing, action, "inconclusive", (), trace)
+        if not self.leads_on(thing, action):
+            assert ending.thing is not None
+            ending.thing["last_verified_at"] = thing["last_verified_at"]
+        return ending
+
+    def is_at_limit(self, thing: Thing, action: str) -> bool:
+        ontic = thing["unknown_type"] == "ontic_unknowable" and thing["verifications"] >= 1
+        aside = thing["place"] in STALE or (thing["place"], action, "exhausted") in ROWS[thing["kind"]]
+        return bool(ontic and not thing["closed"] and is_unsure(thing) and aside)
 
     def by_itself(self, thing: Thing, action: str) -> str:
         late = thing["review_due_at"] is not None and thing["review_due_at"] <= self.now

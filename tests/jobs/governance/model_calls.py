@@ -91,13 +91,58 @@ class Calls(Model):
         for job in self.jobs:
             if job.status == "running" and job.lease_end <= self.now:
                 self._expire(job)
+        given: list[Token] = []
+        withheld = True
+        while withheld and not given:  # what is withheld ended, or is for another time
+            withheld = False
+            for job in self._chosen(limit):
+                if job.status != "queued":  # given up with one before it
+                    continue
+                if not self._let_out(job):
+                    withheld = True
+                    continue
+                job.status, job.worker, job.lease_end = "running", worker, self.now + 60 * SECOND
+                job.deliveries += 1
+                self._job_event(job)
+                given.append((job.name, job.deliveries))
+        return given
+
+    def _chosen(self, limit: int) -> list[Job]:
+        """In order, of each governed object one verification at a time."""
+        busy = {
+            (job.kind, job.id)
+            for job in self.jobs
+            if job.status == "running" and job.action in VERIFYING and (job.kind, job.id) in self.things
+        }
         due = [job for job in self.jobs if job.status == "queued" and job.run_at <= self.now]
-        due.sort(key=lambda job: (job.run_at, job.priority, job.name))
-        for job in due[:limit]:
-            job.status, job.worker, job.lease_end = "running", worker, self.now + 60 * SECOND
-            job.deliveries += 1
-            self._job_event(job)
-        return [(job.name, job.deliveries) for job in due[:limit]]
+        chosen: list[Job] = []
+        for job in sorted(due, key=lambda job: (job.run_at, job.priority, job.name)):
+            key = (job.kind, job.id)
+            verifies = job.action in VERIFYING and key in self.things
+            if len(chosen) == limit or (verifies and key in busy):
+                continue
+            if verifies:
+                busy.add(key)
+            chosen.append(job)
+        return chosen
+
+    def _let_out(self, job: Job) -> bool:
+        """GATE-1a."""
+        thing = self.things.get((job.kind, job.id))
+        if thing is None:
+            return True
+        before = dict(thing)
+        ending = self.enter(thing, job.action, job.deferrals)
+        if ending is not None and ending.outcome != "noop":
+            is_told = ending.trace is not None and not (ending.thing is not None and ending.how == "ack")
+            self.end(job, thing, ending)
+            if not is_told:
+                self._event("decision_gate", thing, self._resting(thing, (), job))
+            return False
+        if ending is None and thing != before:
+            self._event("investigation", thing, self._resting(thing, (), job))
+        job.begun, job.begun_version = job.deliveries + 1, thing["version"]
+        return True
 
     def _expire(self, job: Job) -> None:
         job.attempt += 1
@@ -109,13 +154,27 @@ class Calls(Model):
         self._over(job, "dead_letter" if job.attempt >= job.max_attempts else "queued", "expiry")
 
     def _over(self, job: Job, status: str, how: str) -> None:
-        job.ended = ((job.name, job.deliveries), how)
+        if job.status == "running":
+            job.ended = ((job.name, job.deliveries), how)
         job.status, job.worker = status, None
         self._job_event(job)
         if status == "dead_letter":
             thing = self.things.get((job.kind, job.id))
             severe = thing is not None and self.is_risky(thing)
             self.told.append(("alert", "job.dead_letter", "critical" if severe else "warning"))
+        if status in ("failed", "dead_letter"):
+            self._keep_awaited(job)
+
+    def _keep_awaited(self, job: Job) -> None:
+        """An object whose own job will never be done has another, not before a day has passed."""
+        thing = self.things.get((job.kind, job.id))
+        if thing is None or thing["next_action"] is None or not self._is_own(thing, job):
+            return
+        old = dict(thing)
+        self.plan(thing)
+        thing["next_action_at"] = max(thing["next_action_at"], self.now + DAY)
+        self._event("state_transition", thing, self._resting(thing, (), job))
+        self._follow(thing, job, old)
 
     def _failed(self, job: Job, error: str, delay: int | None, *, again: bool) -> None:
         job.attempt += 1
@@ -141,6 +200,7 @@ class Calls(Model):
         elif job.status == "queued":
             job.status, job.error = "failed", "cancelled: by hand"
             self._job_event(job)
+            self._keep_awaited(job)
         else:
             raise Barred("job_not_queued")
 
@@ -180,10 +240,13 @@ class Calls(Model):
         if self._is_over(token):
             return False
         job, thing = self._subject(token)
-        if job.begun == job.deliveries:
-            return True
         before = dict(thing)
-        ending = self.enter(thing, job.action, job.deferrals)
+        if job.begun == job.deliveries:
+            ending = self.barred(thing, job.action, job.deferrals)
+            if ending is None and thing["closed"] and job.action in VERIFYING and is_unsure(thing):
+                ending = Ending("fail", "ontic_limit_reached", "ontic_limit_reached")
+        else:
+            ending = self.enter(thing, job.action, job.deferrals)
         if ending is not None:
             self.end(job, thing, ending)
             return False
@@ -203,6 +266,23 @@ class Calls(Model):
             self.end(job, thing, Ending("again", "state_conflict", "state_conflict"))
             return
         self.end(job, thing, self.conclude(thing, job.action, finding, refs, unknown, deferrals=job.deferrals))
+
+    def ack(self, token: Token, seconds: int | None) -> None:
+        if self.jobs[token[0]].ended == (token, "ack") and self.jobs[token[0]].status == "succeeded":
+            return
+        job, thing = self._subject(token)
+        ending = self.acknowledged(thing, job.action, job.deferrals)
+        after = ending.thing
+        if ending.how == "ack" and after is not None and after["next_action"] is not None:
+            if seconds is not None:
+                after["next_action_at"] = self.now + seconds * SECOND
+            elif ending.outcome == "noop" and self._is_awaited(thing, job):
+                after["next_action"], after["next_action_at"] = thing["next_action"], thing["next_action_at"]
+        self.end(job, thing, ending)
+
+    def _is_awaited(self, thing: Thing, but: Job) -> bool:
+        there = [job for job in self.jobs if job.status in ("queued", "running") and job is not but]
+        return any(self._is_own(thing, job) for job in there)
 
     def settle(self, token: Token) -> None:
         if self._is_over(token):

@@ -7,7 +7,7 @@ import pytest
 
 from pendula.jobs import JobRefused
 from pendula.jobs.upkeep.verification import check
-from tests.jobs.governance.living import WHOLE, Town, proof
+from tests.jobs.governance.living import DAY, WHOLE, Town, proof
 
 
 @pytest.fixture
@@ -158,30 +158,39 @@ def test_a_governed_object_is_changed_by_its_machine_alone(town: Town) -> None:
     town.user.create("memory", "m", evidence_refs=["ev_1"])
     job = town.pulled(1)
 
-    with pytest.raises(JobRefused) as refused:
-        town.scheduler.ack(job["job_id"], result="succeeded", next_action_at=town.clock.text(60), **proof(job))
+    at = town.clock.text(60)
+    acked = town.scheduler.ack(job["job_id"], result="succeeded", next_action_at=at, **proof(job))
 
-    assert refused.value.code == "object_governed"
+    assert (acked["job"]["status"], acked["object"]["next_action_at"]) == ("succeeded", at)
+    shown = town.user.show("memory", "m")["object"]
+    assert (shown["status"], shown["next_action"]) == ("candidate", "verify")
+    assert town.scheduler.show(acked["followup_job_id"])["job"]["run_at"] == at
 
 
-@pytest.mark.req("JOB-WRK-3", "JOB-GATE-9")
-def test_no_ack_ends_the_job_that_a_governed_object_waits_for(town: Town) -> None:
+@pytest.mark.req("JOB-ACK-1", "JOB-WRK-3", "JOB-GATE-9")
+def test_an_ack_of_the_job_that_an_object_waits_for_gives_it_the_next_date_of_the_policy(town: Town) -> None:
     town.user.create("cognition", "c", **WHOLE)
     job = town.pulled(1)
 
-    with pytest.raises(JobRefused) as refused:
-        town.scheduler.ack(job["job_id"], result="succeeded", **proof(job))
+    acked = town.scheduler.ack(job["job_id"], result="succeeded", **proof(job))
 
-    assert refused.value.code == "object_governed"
-    assert town.begun(job)["entered"]
+    at = acked["object"]["next_action_at"]
+    followup = town.scheduler.show(acked["followup_job_id"])["job"]
+    assert (followup["status"], followup["action"], followup["run_at"]) == ("queued", "verify", at)
+    assert at > town.clock.text(DAY - 1)
 
 
-def test_work_of_ones_own_on_a_governed_object_is_acknowledged(town: Town) -> None:
-    town.user.create("memory", "m", evidence_refs=["ev_1"])
+@pytest.mark.req("JOB-ACK-1", "JOB-ACK-4")
+def test_work_of_ones_own_on_a_governed_object_is_acknowledged_and_leaves_its_date(town: Town) -> None:
+    own = town.user.create("memory", "m", evidence_refs=["ev_1"])
     town.scheduler.enqueue(object_type="memory", object_id="m", action="decay")
     job = town.pulled()
 
-    assert town.scheduler.ack(job["job_id"], result="succeeded", **proof(job))["job"]["status"] == "succeeded"
+    acked = town.scheduler.ack(job["job_id"], result="succeeded", **proof(job))
+
+    assert acked["job"]["status"] == "succeeded"
+    assert acked["object"]["next_action_at"] == own["object"]["next_action_at"]
+    assert acked["followup_job_id"] == own["followup_job_id"]
 
 
 @pytest.mark.req("JOB-GATE-4")

@@ -24,7 +24,8 @@ CALLS: dict[str, Call] = {
     "refill": lambda town, _: town.user.refill("cognition", "c", "once more", budget=5),
     "decide": lambda town, _: town.user.decide("cognition", "c", "verify", "refuted", reason="it was seen"),
     "set gate": lambda town, _: town.user.set_gate("risk_gate", "block", "for a test"),
-    "begin": lambda town, job: town.begun(job),
+    "pull": lambda town, _: town.scheduler.pull(worker_id="w"),
+    "ack": lambda town, job: town.scheduler.ack(job["job_id"], result="succeeded", **proof(job)),
     "finish": lambda town, job: town.finished(job, "refuted"),
 }
 
@@ -33,6 +34,9 @@ def _ready(folder: Path, name: str) -> tuple[Town, Job]:
     town = Town(folder)
     town.open_gates()
     town.user.create("cognition", "c", **DOUBTED)
+    if name == "pull":
+        town.clock.pass_by(86_400)
+        return town, {}
     job = town.pulled(1)
     if name == "finish":
         town.begun(job)

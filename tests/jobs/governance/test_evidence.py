@@ -20,16 +20,14 @@ def town(tmp_path: Path) -> Iterator[Town]:
 
 
 def _unfit(town: Town, kind: str) -> str:
-    """An object that proves nothing; far in the future for everybody."""
+    """An object that proves nothing."""
     members: dict[str, Any] = {
         "memory:quarantine": {"status": "quarantine"},
         "memory:stale_uncertain": {"status": "stale_uncertain"},
         "cognition:stale/uncertain": {"status": "stale", **WHOLE},
     }[kind]
     object_type = kind.partition(":")[0]
-    town.user.create(object_type, "bad", **members)
-    for waiting in town.scheduler.list()["jobs"]:
-        town.scheduler.cancel(waiting["job_id"], reason="only its state matters here")
+    town.user.create(object_type, "bad", **members)  # only its state matters here
     return f"{object_type}:bad"
 
 
@@ -39,8 +37,9 @@ def _unfit(town: Town, kind: str) -> str:
 def test_what_proves_nothing_promotes_nothing_whoever_names_it(town: Town, kind: str, where: str) -> None:
     bad = _unfit(town, kind)
     town.user.create("memory", "m", evidence_refs=[bad] if where == "carried" else ["ev_1"])
+    town.scheduler.enqueue(object_type="memory", object_id="m", action="verify")
 
-    ended = town.verified("passed", 1, evidence_refs=[bad] if where == "said" else ["ev_2"])
+    ended = town.verified("passed", evidence_refs=[bad] if where == "said" else ["ev_2"])
 
     assert (ended["job"]["status"], ended["object"]["status"]) == ("failed", "candidate")
     assert ended["job"]["last_error"].startswith("illegal_transition")
@@ -50,8 +49,10 @@ def test_what_proves_nothing_promotes_nothing_whoever_names_it(town: Town, kind:
 def test_a_suspect_memory_may_be_named_for_what_lowers_trust(town: Town) -> None:
     bad = _unfit(town, "memory:quarantine")
     town.user.create("memory", "m", evidence_refs=["ev_1"])
+    town.scheduler.enqueue(object_type="memory", object_id="m", action="verify")
 
-    assert town.verified("suspicious", 1, evidence_refs=[bad])["object"]["status"] == "quarantine"
+    ended = town.verified("suspicious", evidence_refs=[bad])
+    assert (ended["object"]["object_id"], ended["object"]["status"]) == ("m", "quarantine")
 
 
 @pytest.mark.req("JOB-SM-5")
@@ -68,10 +69,10 @@ def test_a_reference_that_names_nothing_here_is_taken_at_its_word(town: Town) ->
 def test_what_needs_review_carries_no_decision_of_high_risk(town: Town, tier: str, status: str) -> None:
     town.open_gates()
     town.user.create("experience", "e", status="needs_review", source_refs=["memory:none"])
-    town.scheduler.cancel(town.scheduler.list()["jobs"][0]["job_id"])
     town.user.create("memory", "m", evidence_refs=["experience:e"], impact_tier=tier)
+    town.scheduler.enqueue(object_type="memory", object_id="m", action="verify")
 
-    assert town.verified("passed", 1)["object"]["status"] == status
+    assert town.verified("passed")["object"]["status"] == status
 
 
 @pytest.mark.req("JOB-SM-4")
@@ -153,6 +154,7 @@ def test_a_decision_trace_is_named_by_an_event_though_nothing_changed(town: Town
 @pytest.mark.req("JOB-FAIL-6")
 @pytest.mark.parametrize(("tier", "severity"), [("low", "warning"), ("high", "critical")])
 def test_a_dead_letter_about_something_of_high_risk_is_critical(town: Town, tier: str, severity: str) -> None:
+    town.open_gates()
     town.user.create("memory", "m", risk_tier=tier, evidence_refs=["ev_1"])
     for _ in range(3):
         job = town.pulled(1)

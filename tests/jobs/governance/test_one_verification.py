@@ -20,7 +20,7 @@ def with_object(folder: Path, policy: Policy | None = None, *, budget: int = 36)
         auto_verify_budget=budget,
     )  # fmt: skip
     for job in scheduler.list(status="queued")["jobs"]:
-        scheduler.cancel(job["job_id"])
+        scheduler.cancel(job["job_id"])  # another comes instead, no earlier than tomorrow
     return scheduler, clock
 
 
@@ -59,7 +59,7 @@ def test_why_says_which_verification_another_waits_for(tmp_path: Path) -> None:
     scheduler, _ = with_object(tmp_path)
     enqueue(scheduler, "cg", 2)
     [running] = pulled(scheduler)
-    [waiting] = scheduler.list(status="queued")["jobs"]
+    [waiting] = scheduler.list(status="queued", action="verify")["jobs"]
 
     because = scheduler.why(waiting["job_id"])
 

@@ -63,8 +63,9 @@ def test_nobody_changes_an_object_whose_state_his_machine_does_not_have(
 def test_a_job_on_a_state_that_the_machine_does_not_have_is_tried_again_by_somebody_else(
     town: Town, stranger: Scheduler
 ) -> None:
-    before = town.user.create("cognition", "c", **WHOLE)["object"]
+    town.user.create("cognition", "c", **WHOLE)
     job = town.pulled(1)
+    before = town.user.show("cognition", "c")["object"]
     ended = stranger.objects.begin(job["job_id"], **proof(job))
 
     assert (ended["outcome"], ended["job"]["status"], ended["job"]["attempt"]) == ("state_conflict", "queued", 1)

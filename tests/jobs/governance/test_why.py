@@ -100,6 +100,6 @@ def test_a_job_at_work_is_told_with_its_worker(town: Town) -> None:
 
 def test_an_object_whose_job_was_given_up_says_that_nobody_comes(town: Town) -> None:
     job = town.user.create("memory", "m", evidence_refs=["ev_1"])["followup_job_id"]
-    town.scheduler.cancel(job, reason="by mistake")
+    town.lose(job)
 
     assert _why(town, "memory", "m")["in_the_way"] == f"no job waits for it: {job} is failed"

@@ -5,6 +5,8 @@ The Python API, HTTP and the command line all come through here, so they give th
 calls       `Calls`, the one door: every call that changes something, each in a transaction of its own
 enqueue     jobs come in: one or many, each key once
 pull        jobs go out: due ones to a worker, expired ones back; waiting for either
+ending      what every end of a delivery does
+following   the job that comes next is made
 finish      deliveries end: ack with the object's next time and the follow-up, fail with the next try or the alert
 operate     the other calls on jobs: renew, release; cancel and requeue, one or all that fit
 filters     which jobs a list, a count or a call on many is about
@@ -18,7 +20,7 @@ replies     what goes in and out: `Caller`, `Reply`, `Answer`
 """
 
 from pendula.jobs.calls.calls import Calls
-from pendula.jobs.calls.finish import write_back
+from pendula.jobs.calls.ending import write_back
 from pendula.jobs.calls.pull import POLL_SECONDS
 from pendula.jobs.calls.replies import LOCAL, Answer, Body, Caller, Reply, no_plan, not_found
 

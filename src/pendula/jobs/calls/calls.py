@@ -83,8 +83,9 @@ class Calls:
         bell = Bell()
         try:
             self._writes.join(bell)
+            withheld: set[int] = set()
             while True:
-                pulled = self._pull(request, caller)
+                pulled = self._pull(request, caller, withheld)
                 now = self.clock()
                 if pulled.jobs or pulled.reclaimed or now >= until:
                     return pulled.reply()
@@ -93,14 +94,15 @@ class Calls:
         finally:
             self._writes.leave(bell)
 
-    def _pull(self, request: Pull, caller: Caller) -> Pulled:
+    def _pull(self, request: Pull, caller: Caller, withheld: set[int]) -> Pulled:
         """What is due now. A transaction takes back only so many leases; there are as many as it needs."""
         if request != self._found and not self.anything_to_pull(request):
             return Pulled(self.clock() if request.now is None else request.now, [], 0)
         reclaimed = 0
         while True:
             step = self.store.write(
-                lambda tx: pull.give_due(tx, request, self.policy, self.clock(), self._tokens), metadata=caller.metadata
+                lambda tx: pull.give_due(tx, request, self.policy, self.clock(), self._tokens, withheld),
+                metadata=caller.metadata,
             )
             reclaimed += step.reclaimed
             if not step.cut_short:
@@ -155,15 +157,21 @@ class Calls:
         return self._write(lambda tx: operate.renew(tx, job_id, body, self.policy, self.clock()), caller)
 
     def release(self, job_id: str, body: Body, caller: Caller = LOCAL) -> Answer:
-        return self._write(lambda tx: operate.release(tx, job_id, body, caller.actor, self.clock()), caller)
+        return self._write(
+            lambda tx: operate.release(tx, job_id, body, caller.actor, self.policy, self.clock()), caller
+        )
 
     def cancel(self, job_id: str, body: Body, caller: Caller = LOCAL) -> Answer:
         reason = read_cancel(body)
-        return self._write(lambda tx: operate.cancel(tx, job_id, reason, caller.actor, self.clock()), caller)
+        return self._write(
+            lambda tx: operate.cancel(tx, job_id, reason, caller.actor, self.policy, self.clock()), caller
+        )
 
     def requeue(self, job_id: str, body: Body, caller: Caller = LOCAL) -> Answer:
         request = read_requeue(body, self.clock())
-        return self._write(lambda tx: operate.requeue(tx, job_id, request, caller.actor, self.clock()), caller)
+        return self._write(
+            lambda tx: operate.requeue(tx, job_id, request, caller.actor, self.policy, self.clock()), caller
+        )
 
     # Calls on many jobs, a step at a time
 
@@ -172,14 +180,14 @@ class Calls:
         step = read_step(body, self.policy, CANCELLABLE, self.clock())
         if isinstance(step, Refused):
             return step
-        return self._write(lambda tx: operate.cancel_all(tx, step, caller.actor, self.clock()), caller)
+        return self._write(lambda tx: operate.cancel_all(tx, step, caller.actor, self.policy, self.clock()), caller)
 
     def requeue_batch(self, body: Body, caller: Caller = LOCAL) -> Answer:
         """Requeue the newest jobs that fit a filter, at most `limit`; `next_cursor` leads to the next step."""
         step = read_step(body, self.policy, REVIVABLE, self.clock())
         if isinstance(step, Refused):
             return step
-        return self._write(lambda tx: operate.requeue_all(tx, step, caller.actor, self.clock()), caller)
+        return self._write(lambda tx: operate.requeue_all(tx, step, caller.actor, self.policy, self.clock()), caller)
 
     # Time plans
 

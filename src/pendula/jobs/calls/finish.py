@@ -11,34 +11,19 @@ from msgspec.structs import replace
 
 from pendula.jobs import decide
 from pendula.jobs.audit import number_of
-from pendula.jobs.calls.enqueue import batch_faults, key_hash, result_of, store_all
+from pendula.jobs.calls.ending import carry_out, holder, write_back
+from pendula.jobs.calls.enqueue import batch_faults, result_of
+from pendula.jobs.calls.following import enqueue_next
 from pendula.jobs.calls.replies import Answer, Body, Reply, not_found, utc_or_null
-from pendula.jobs.decide import Done
-from pendula.jobs.model import (
-    TERMINAL,
-    Actor,
-    AuditCheck,
-    Code,
-    Ended,
-    Job,
-    Policy,
-    Priority,
-    Refused,
-    Status,
-    job_json,
-)
-from pendula.jobs.objects.gates import is_high_risk
-from pendula.jobs.objects.governed import Governed
-from pendula.jobs.objects.tiers import tiers
+from pendula.jobs.governance import deliveries
+from pendula.jobs.model import SYSTEM, Actor, AuditCheck, Code, Ended, Job, Policy, Refused, Status, job_json
 from pendula.jobs.request_reading import Faults
 from pendula.jobs.requests import Ack, Enqueue
 from pendula.jobs.requests_finishing import read_ack, read_fail, read_proof
 from pendula.jobs.store.protocol import ObjectRow, Writer
 from pendula.kernel.canonical import Json
-from pendula.kernel.time import format_utc
 
 GIVEN_UP = (Status.FAILED, Status.DEAD_LETTER)
-FOLLOWUP = "followup:"  # how the key of a follow-up begins where the derived one was taken
 
 
 def ack(tx: Writer, job_id: str, body: Body, actor: Actor, policy: Policy, now: int) -> Answer:
@@ -55,8 +40,11 @@ def ack(tx: Writer, job_id: str, body: Body, actor: Actor, policy: Policy, now: 
     if isinstance(request, Faults):
         return _ack_refusal(request)
     there = tx.object(job.object_type, job.object_id)
-    if (refused := _unknown_event(tx, job, request, policy) or _governed(tx, job, request, there, now)) is not None:
+    if (refused := _unknown_event(tx, job, request, policy)) is not None:
         return refused
+    # Only what has a state can be governed: for all others this is no look at all.
+    if there is not None and there.state is not None and tx.is_governed(job.object_type, job.object_id):
+        return _ack_governed(tx, job, request, actor, policy, now)
     done = decide.acked(job, request, now, tx.next_event_id())
     who = holder(job, actor)
     after = tx.change(job, done.job, done.touched, done.reason, who)
@@ -99,35 +87,8 @@ def fail(tx: Writer, job_id: str, body: Body, actor: Actor, policy: Policy, now:
     if isinstance(request, Faults):
         return request.refusal()
     after = carry_out(tx, job, decide.failed(job, request, now, policy), holder(job, actor))
+    deliveries.keep_awaited(tx, job, after, SYSTEM, policy, now)
     return Reply(200, {"already_failed": False, "retry": after.status == Status.QUEUED, "job": job_json(after)})
-
-
-def carry_out(tx: Writer, job: Job, done: Done, actor: Actor) -> Job:
-    """A change that may be the job's last: then an alert goes with it."""
-    event = tx.next_event_id()
-    after = tx.change(job, done.job, done.touched, done.reason, actor)
-    if after.status == Status.DEAD_LETTER:
-        alert_id = f"dead_letter:{after.job_id}:{after.delivery_count}"
-        tx.alert(alert_id, _alert(after, alert_id, event, is_risky=_is_risky(tx, after)))
-    return after
-
-
-def holder(job: Job, actor: Actor) -> Actor:
-    """A delivery is ended by its worker, whoever carried the message."""
-    return Actor("worker", job.worker_id) if job.worker_id is not None else actor
-
-
-def write_back(job: Job, row: ObjectRow) -> dict[str, Json]:
-    """What an object elsewhere is to be told; `version` is its fence, `fence` that of the job's delivery."""
-    return {
-        "object_type": row.object_type,
-        "object_id": row.object_id,
-        "next_action_at": utc_or_null(row.next_action_at),
-        "state": row.state,
-        "version": row.version,
-        "job_id": job.job_id,
-        "fence": job.delivery_count,
-    }
 
 
 def _unknown_event(tx: Writer, job: Job, request: Ack, policy: Policy) -> Refused | None:
@@ -141,23 +102,13 @@ def _unknown_event(tx: Writer, job: Job, request: Ack, policy: Policy) -> Refuse
     return faults.refusal("no stored event of this id is about the job or its object")
 
 
-def _governed(tx: Writer, job: Job, request: Ack, row: ObjectRow | None, now: int) -> Refused | None:
-    """The times of a governed object follow from its state: no ack writes them past its machine, and none ends the job
-    that the object waits for, or nobody would ever look at it again."""
-    # Only what has a state can be governed: for all others this is no look at all.
-    if row is None or row.state is None:
-        return None
-    subject = tx.governance.governed(job.object_type, job.object_id)
-    if subject is None or (request.next_action_at is UNSET and not _is_awaited(job, subject, now)):
-        return None
-    message = f"{job.object_type} {job.object_id} is governed: end its jobs with begin and finish"
-    return Refused(Code.OBJECT_GOVERNED, message, {"object_type": job.object_type, "object_id": job.object_id})
-
-
-def _is_awaited(job: Job, subject: Governed, now: int) -> bool:
-    """Whether the object's next action is due and this job is to do it."""
-    at = subject.next_action_at
-    return job.action == subject.next_action and at is not None and at <= now
+def _ack_governed(tx: Writer, job: Job, request: Ack, actor: Actor, policy: Policy, now: int) -> Answer:
+    """A governed object stays where it is and has its next time; where its gates forbid even that, the job says so."""
+    ended = deliveries.acked(tx, job, request, holder(job, actor), policy, now)
+    if isinstance(ended, Refused):
+        return ended
+    row = tx.object(job.object_type, job.object_id)
+    return Reply(200, {"already_acked": False, **_acked(ended.job, row, ended.followup)})
 
 
 def _next_time(tx: Writer, job: Job, there: ObjectRow | None, request: Ack, actor: Actor, policy: Policy) -> ObjectRow:
@@ -195,18 +146,6 @@ def _followup(tx: Writer, job: Job, request: Ack, actor: Actor, now: int) -> str
     return enqueue_next(tx, follow, job.idempotency_key, actor, now)
 
 
-def enqueue_next(tx: Writer, follow: Enqueue, after: str, actor: Actor, now: int) -> str | None:
-    """The id of the job that comes next; `after` is the key of what it follows."""
-    assert follow.run_at is not None
-    [stored] = store_all(tx, [follow], actor, now)
-    if isinstance(stored, Refused) or stored[0].status in TERMINAL:
-        # Other work has the key, or work that is over. One of its own, or the object would be forgotten.
-        derived = decide.derived_key(follow, follow.run_at)
-        own = f"{FOLLOWUP}{key_hash(f'{after} {derived}').hex()}"
-        [stored] = store_all(tx, [replace(follow, idempotency_key=own)], actor, now)
-    return None if isinstance(stored, Refused) else stored[0].job_id
-
-
 def _acked(job: Job, row: ObjectRow | None, followup: str | None) -> dict[str, Json]:
     shown = {
         "object_type": job.object_type,
@@ -220,29 +159,3 @@ def _ack_refusal(faults: Faults) -> Refused:
     if len(faults.found) == 1 and faults.found[0]["code"] == Code.INVALID_RESULT:
         return faults.refusal("the only result of an ack is succeeded; a failure is told with the call fail")
     return faults.refusal()
-
-
-def _is_risky(tx: Writer, job: Job) -> bool:
-    """Whether the job was about a governed object of high risk."""
-    subject = tx.governance.governed(job.object_type, job.object_id)
-    if subject is None:
-        return False
-    return is_high_risk(*tiers(subject, lambda memory: tx.governance.governed("memory", memory)))
-
-
-def _alert(job: Job, alert_id: str, event: str, *, is_risky: bool) -> dict[str, Json]:
-    return {
-        "alert": "job.dead_letter",
-        "alert_id": alert_id,
-        "severity": "critical" if is_risky or job.priority == Priority.HIGH else "warning",
-        "job_id": job.job_id,
-        "object_type": job.object_type,
-        "object_id": job.object_id,
-        "action": job.action,
-        "priority": Priority(job.priority).word,
-        "attempt": job.attempt,
-        "max_attempts": job.max_attempts,
-        "last_error": job.last_error,
-        "audit_event_id": event,
-        "at": format_utc(job.updated_at),
-    }

@@ -3,10 +3,11 @@
 from collections.abc import Callable
 
 from pendula.jobs import decide
+from pendula.jobs.calls.ending import holder
 from pendula.jobs.calls.filters import Step
-from pendula.jobs.calls.finish import holder
 from pendula.jobs.calls.replies import Answer, Body, Reply, not_found, utc_or_null
 from pendula.jobs.decide import Done
+from pendula.jobs.governance import deliveries
 from pendula.jobs.model import SECOND, Actor, Ended, Job, Policy, Refused, job_json
 from pendula.jobs.request_reading import Faults
 from pendula.jobs.requests import NO_REASON, Requeue
@@ -33,7 +34,7 @@ def renew(tx: Writer, job_id: str, body: Body, policy: Policy, now: int) -> Answ
     return Reply(200, told)
 
 
-def release(tx: Writer, job_id: str, body: Body, actor: Actor, now: int) -> Answer:
+def release(tx: Writer, job_id: str, body: Body, actor: Actor, policy: Policy, now: int) -> Answer:
     job = tx.job(job_id)
     if job is None:
         return not_found(job_id)
@@ -46,33 +47,38 @@ def release(tx: Writer, job_id: str, body: Body, actor: Actor, now: int) -> Answ
         return faults.refusal()
     done = decide.released(job, now)
     after = tx.change(job, done.job, done.touched, done.reason, holder(job, actor))
+    deliveries.keep_awaited(tx, job, after, actor, policy, now)
     return Reply(200, {"job": job_json(after)})
 
 
-def cancel(tx: Writer, job_id: str, reason: str | Faults, actor: Actor, now: int) -> Answer:
-    return _operated(tx, job_id, reason, lambda job: decide.cancelled(job, str(reason), now), actor)
+def cancel(tx: Writer, job_id: str, reason: str | Faults, actor: Actor, policy: Policy, now: int) -> Answer:
+    return _operated(tx, job_id, reason, lambda job: decide.cancelled(job, str(reason), now), actor, policy, now)
 
 
-def requeue(tx: Writer, job_id: str, request: Requeue | Faults, actor: Actor, now: int) -> Answer:
+def requeue(tx: Writer, job_id: str, request: Requeue | Faults, actor: Actor, policy: Policy, now: int) -> Answer:
     def decided(job: Job) -> Done | Refused:
         assert isinstance(request, Requeue)
         return decide.requeued(job, request.run_at, request.reason, actor, now)
 
-    return _operated(tx, job_id, request, decided, actor)
+    return _operated(tx, job_id, request, decided, actor, policy, now)
 
 
-def cancel_all(tx: Writer, step: Step, actor: Actor, now: int) -> Reply:
+def cancel_all(tx: Writer, step: Step, actor: Actor, policy: Policy, now: int) -> Reply:
     """One step of a cancellation by filter."""
     reason = step.reason or NO_REASON
-    return _operated_all(tx, step, lambda job: decide.cancelled(job, reason, now), actor)
+    return _operated_all(tx, step, lambda job: decide.cancelled(job, reason, now), actor, policy, now)
 
 
-def requeue_all(tx: Writer, step: Step, actor: Actor, now: int) -> Reply:
+def requeue_all(tx: Writer, step: Step, actor: Actor, policy: Policy, now: int) -> Reply:
     """One step of a requeue by filter."""
-    return _operated_all(tx, step, lambda job: decide.requeued(job, step.run_at, step.reason, actor, now), actor)
+    return _operated_all(
+        tx, step, lambda job: decide.requeued(job, step.run_at, step.reason, actor, now), actor, policy, now
+    )
 
 
-def _operated_all(tx: Writer, step: Step, decided: Callable[[Job], Done | Refused], actor: Actor) -> Reply:
+def _operated_all(
+    tx: Writer, step: Step, decided: Callable[[Job], Done | Refused], actor: Actor, policy: Policy, now: int
+) -> Reply:
     found = tx.jobs(step.listing)
     page = found[: step.limit]
     changed = 0
@@ -80,13 +86,22 @@ def _operated_all(tx: Writer, step: Step, decided: Callable[[Job], Done | Refuse
         done = decided(job)
         assert isinstance(done, Done), "the filter has the status that the call needs"
         if done.job is not job:
-            tx.change(job, done.job, done.touched, done.reason, actor)
+            after = tx.change(job, done.job, done.touched, done.reason, actor)
+            deliveries.keep_awaited(tx, job, after, actor, policy, now)
             changed += 1
     more = page[-1].job_id if len(found) > step.limit else None
     return Reply(200, {"matched": len(page), "changed": changed, "next_cursor": more})
 
 
-def _operated(tx: Writer, job_id: str, read: object, decided: Callable[[Job], Done | Refused], actor: Actor) -> Answer:
+def _operated(
+    tx: Writer,
+    job_id: str,
+    read: object,
+    decided: Callable[[Job], Done | Refused],
+    actor: Actor,
+    policy: Policy,
+    now: int,
+) -> Answer:
     """That there is no such job is told before the faults of the body."""
     job = tx.job(job_id)
     if job is None:
@@ -98,4 +113,6 @@ def _operated(tx: Writer, job_id: str, read: object, decided: Callable[[Job], Do
         return done
     if done.job is job:
         return Reply(200, {"job": job_json(job)})
-    return Reply(200, {"job": job_json(tx.change(job, done.job, done.touched, done.reason, actor))})
+    after = tx.change(job, done.job, done.touched, done.reason, actor)
+    deliveries.keep_awaited(tx, job, after, actor, policy, now)
+    return Reply(200, {"job": job_json(after)})

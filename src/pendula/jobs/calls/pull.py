@@ -6,9 +6,10 @@ from msgspec import Struct
 
 from pendula.jobs import decide
 from pendula.jobs.background import Bell
-from pendula.jobs.calls.finish import carry_out
+from pendula.jobs.calls.ending import carry_out
 from pendula.jobs.calls.replies import Reply, unreadable
-from pendula.jobs.model import SECOND, SYSTEM, Actor, Job, Policy, PullOrder, job_json
+from pendula.jobs.governance import deliveries
+from pendula.jobs.model import SECOND, SYSTEM, Actor, Job, Policy, PullOrder, Status, job_json
 from pendula.jobs.objects.governed import VERIFICATIONS
 from pendula.jobs.ordering import ASIDE_MOST, Busy, weighted
 from pendula.jobs.requests import Pull
@@ -42,8 +43,14 @@ class Pulled(Struct, frozen=True):
         return Reply(200, body)
 
 
-def give_due(tx: Writer, request: Pull, policy: Policy, now: int, tokens: Callable[[], str]) -> Pulled:
-    """Hand out what is due. Leases count from `now`, the store's time, whatever time the request names."""
+def give_due(
+    tx: Writer, request: Pull, policy: Policy, now: int, tokens: Callable[[], str], withheld: set[int] | None = None
+) -> Pulled:
+    """Hand out what is due. Leases count from `now`, the store's time, whatever time the request names.
+
+    What governance does not let out goes into `withheld`, and is not looked at again with these in the same pull.
+    """
+    withheld = set() if withheld is None else withheld
     lease_us = request.lease_us or policy.lease_sec * SECOND
     worker = Actor("worker", request.worker_id)
     due_by = now if request.now is None else request.now
@@ -55,29 +62,39 @@ def give_due(tx: Writer, request: Pull, policy: Policy, now: int, tokens: Callab
         tx.bring_back(ASIDE_MOST)
     given = []
     fences_from: int | None = None  # asked for with the first job
-    busy = _busy(tx, policy)
-    for job in tx.due(request, due_by, _order(policy, busy)):
-        token = tokens()
+    is_governing = tx.any_governed()
+    busy, before = _busy(tx, policy, is_governing=is_governing), len(withheld)
+    found = tx.due(request, due_by, _order(policy, busy))
+    if busy is not None and busy.aside:
+        tx.set_aside(busy.aside)  # before anything ends that could bring them back
+    for due in found:
+        # What was withheld may have ended others of its object.
+        job = due if len(withheld) == before else tx.job(due.job_id)
+        if job is None or job.seq in withheld or job.status != Status.QUEUED:
+            continue
         fences_from = tx.fences_from() if fences_from is None else fences_from
+        if is_governing and not deliveries.begun(tx, job, decide.next_fence(job, fences_from), worker, policy, now):
+            withheld.add(job.seq)
+            continue
+        token = tokens()
         try:
             done = decide.deliver(job, request.worker_id, decide.hashed(token), now, lease_us, fences_from)
             after = tx.change(job, done.job, done.touched, done.reason, worker)
             given.append(job_json(after, token))
         except (IndexError, TypeError, InputRefused) as trouble:
             raise unreadable(job, trouble) from trouble
-    if busy is not None and busy.aside:
-        tx.set_aside(busy.aside)
-    return Pulled(due_by, given, reclaimed, cut_short=busy is not None and busy.is_full and not given)
+    has_more = len(withheld) > before or (busy is not None and busy.is_full)
+    return Pulled(due_by, given, reclaimed, cut_short=has_more and not given)
 
 
-def _busy(tx: Writer, policy: Policy) -> Busy | None:
+def _busy(tx: Writer, policy: Policy, *, is_governing: bool) -> Busy | None:
     """What must not run beside what runs: any job of an object, or a second verification of a governed one.
 
     Each verification takes a unit of the object's budget, and all but the first to finish would end in a conflict.
     """
     if policy.one_running_per_object:
         return Busy(tx.running_objects())
-    if not tx.any_governed():
+    if not is_governing:
         return None
     return Busy(
         tx.running_objects(VERIFICATIONS),
@@ -89,7 +106,8 @@ def reclaim(tx: Writer, policy: Policy, now: int) -> int:
     """Put back jobs whose lease has run out; how many. Where it is `RECLAIM_MOST`, there may be more."""
     lost = tx.expired(now, RECLAIM_MOST)
     for job in lost:
-        carry_out(tx, job, decide.expired(job, now, policy), SYSTEM)
+        after = carry_out(tx, job, decide.expired(job, now, policy), SYSTEM)
+        deliveries.keep_awaited(tx, job, after, SYSTEM, policy, now)
     return len(lost)
 
 

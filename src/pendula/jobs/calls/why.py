@@ -11,7 +11,10 @@ from msgspec import Struct
 
 from pendula.jobs.calls.replies import Answer, Reply, not_found
 from pendula.jobs.decide import OUTCOME_CANCELLED
+from pendula.jobs.governance.judging import question
 from pendula.jobs.model import MILLION, SECOND, Job, Policy, PullOrder, Status, progress_json
+from pendula.jobs.objects import deciding
+from pendula.jobs.objects.endings import Ending, Outcome
 from pendula.jobs.objects.governed import VERIFICATIONS
 from pendula.jobs.store.protocol import AuditListing, Reader, Store, Unhandled, WorkerRow
 from pendula.kernel.canonical import Json, decode
@@ -29,6 +32,7 @@ REASONS = (
     "lease_over",
     "waits_for_time",
     "waits_for_retry",
+    "waits_for_gate",
     "waits_for_object",
     "waits_for_worker",
     "waits_for_turn",
@@ -70,8 +74,8 @@ def why(store: Store, policy: Policy, now: int, job_id: str) -> Answer:
 
 
 def because(case: Case) -> Because:
-    for question in QUESTIONS:
-        if (found := question(case)) is not None:
+    for one in QUESTIONS:
+        if (found := one(case)) is not None:
             return found
     raise AssertionError("the last question always has an answer")
 
@@ -152,6 +156,8 @@ def later(case: Case) -> Because | None:
         return None
     at, wait = format_utc(job.run_at), _shown_seconds(job.run_at - case.now)
     facts: dict[str, Json] = {"run_at": at}
+    if job.outcome == Outcome.DEFERRED:
+        return Because("waits_for_gate", f"was put off by a gate and waits until {at} (in {wait})", facts)
     if job.attempt:
         sentence = (
             f"waits for its next try at {at} (in {wait}), after {job.attempt} of {job.max_attempts} attempts: "
@@ -159,6 +165,20 @@ def later(case: Case) -> Because | None:
         )
         return Because("waits_for_retry", sentence, facts)
     return Because("waits_for_time", f"waits for its time, {at} (in {wait})", facts)
+
+
+def withheld(case: Case) -> Because | None:
+    """What its object, a gate or the budget has against it now; the next pull finds the same."""
+    job, look = case.job, case.look.governance
+    subject, machine = look.governed(job.object_type, job.object_id), case.policy.machines.get(job.object_type)
+    if subject is None or machine is None:
+        return None
+    asked = question(look, subject, job.action, case.policy, case.now, deferrals=look.job(job.seq).deferrals)
+    found = deciding.enter(subject, machine, asked)
+    if not isinstance(found, Ending) or found.outcome is Outcome.NOOP:
+        return None
+    sentence = f"has been due since {format_utc(job.run_at)} and is not handed out: {found.reason}"
+    return Because("waits_for_gate", sentence, {"outcome": found.outcome.value})
 
 
 def object_is_busy(case: Case) -> Because | None:
@@ -228,7 +248,7 @@ def turn(case: Case) -> Because:
     return Because("waits_for_turn", f"has been due since {at} and waits for its turn: {place}", {"before": before})
 
 
-QUESTIONS: tuple[Question, ...] = (ended, running, later, object_is_busy, nobody_handles, turn)
+QUESTIONS: tuple[Question, ...] = (ended, running, later, object_is_busy, withheld, nobody_handles, turn)
 
 
 def _after_tries(job: Job) -> str:

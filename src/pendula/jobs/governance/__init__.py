@@ -3,6 +3,7 @@
 service        `Governance`: every call
 governed_objects  `GovernedObjects`: the same as Python methods
 steps          a governed job: begin, finish, and settle for what needs nobody
+deliveries     what is pulled, acked and failed by whoever knows nothing of governance
 keeping        objects made, given evidence, decided about, refilled
 gate_setting   gates set for everything or for one object
 carrying_out   what an ending writes, all or nothing

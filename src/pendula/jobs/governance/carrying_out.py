@@ -7,10 +7,11 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from pendula.jobs.audit import GATE_EVENT, ROLLBACK_EVENT, STATE_EVENT, GovernanceEvent
+from pendula.jobs.audit import GATE_EVENT, INVESTIGATION_EVENT, ROLLBACK_EVENT, STATE_EVENT, GovernanceEvent
 from pendula.jobs.governance.followups import follow_up, give_up, waiting_jobs
+from pendula.jobs.governance.learning import explored
 from pendula.jobs.governance.showing import changes
-from pendula.jobs.model import Actor, Job, Policy
+from pendula.jobs.model import Actor, Job, Policy, Status
 from pendula.jobs.objects.endings import Asked, Ending, How, Outcome
 from pendula.jobs.objects.gates import is_high_risk
 from pendula.jobs.objects.governed import VERIFICATIONS, Governed, Risk
@@ -153,6 +154,8 @@ def _escalated(tx: Writer, ending: Ending, asked: Asked, job: Job | None) -> Non
     """A person is asked, through the delivery that alerts have."""
     subject = ending.subject
     cause = f"{subject.version}" if job is None else f"{job.job_id}:{job.delivery_count}"
+    if job is not None and job.status != Status.RUNNING:
+        cause += f":{tx.next_event_id()}"  # without a delivery it may be stopped again after a requeue
     alert_id = f"escalation:{subject.ref}:{cause}"
     body: dict[str, Json] = {
         "alert": "governance.escalation",
@@ -199,3 +202,22 @@ def _close_waiting(tx: Writer, subject: Governed, actor: Actor, now: int, *, but
     for waiting in waiting_jobs(tx, subject):
         if waiting.action in VERIFICATIONS and (but is None or waiting.job_id != but.job_id):
             give_up(tx, waiting, Outcome.LIMIT_REACHED.value, actor, now)
+
+
+def spend(tx: Writer, before: Governed, after: Governed, actor: Actor, job: Job, now: int) -> None:
+    """One unit of the budget, durably, before anything is verified."""
+    put(tx, after)
+    old, new = changes(before, after)
+    event = GovernanceEvent(
+        event_type=INVESTIGATION_EVENT,
+        object_type=after.object_type,
+        object_id=after.object_id,
+        before=old,
+        after=new,
+        reason=f"verification {after.verifications} begins",
+        evidence=evidence_of(after, ()),
+        job=job,
+    )
+    tx.governance_event(event, actor, now)
+    tx.governance.count("verification", after.object_type)
+    explored(tx.governance, after, now)

@@ -4,12 +4,14 @@ What somebody asked for beside it is theirs, and stays.
 """
 
 from pendula.jobs import decide
-from pendula.jobs.calls.finish import FOLLOWUP, enqueue_next
+from pendula.jobs.calls.following import FOLLOWUP, enqueue_next
 from pendula.jobs.decide import SUPERSEDED
 from pendula.jobs.model import Actor, Job, Policy, Status
 from pendula.jobs.objects.governed import Governed
 from pendula.jobs.requests import Enqueue
-from pendula.jobs.store.protocol import Writer
+from pendula.jobs.store.protocol import Listing, Writer
+
+RUNNING_MOST = 1000  # jobs of one object
 
 
 def follow_up(
@@ -64,3 +66,12 @@ def stands_for(subject: Governed, job: Job) -> bool:
         return False
     derived = decide.derived_key(job, job.scheduled_for)
     return job.idempotency_key == derived or job.idempotency_key.startswith(FOLLOWUP)
+
+
+def is_awaited(tx: Writer, subject: Governed, *, but: Job) -> bool:
+    """Whether a stored job, other than this one, waits or runs for the object's date."""
+    listing = Listing(
+        object_type=subject.object_type, object_id=subject.object_id, status=Status.RUNNING, limit=RUNNING_MOST
+    )
+    there = [*waiting_jobs(tx, subject), *tx.jobs(listing)]
+    return any(job.job_id != but.job_id and stands_for(subject, job) for job in there)

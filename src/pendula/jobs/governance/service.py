@@ -1,9 +1,8 @@
 """`Governance`, the one door for every change of a governed object: by a job or a person, each in one transaction."""
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from pendula.jobs.calls import Calls
 from pendula.jobs.calls.replies import LOCAL, Answer, Body, Caller, Reply
 from pendula.jobs.governance import gate_setting, keeping, steps
 from pendula.jobs.governance.bodies import read_gate_page, read_limit, read_page
@@ -15,6 +14,9 @@ from pendula.jobs.request_reading import Faults
 from pendula.jobs.store.protocol import Reader, Writer
 from pendula.kernel.canonical import Json
 
+if TYPE_CHECKING:  # calls are governed, and so need this package
+    from pendula.jobs.calls import Calls
+
 T = TypeVar("T")
 TRACES_SHOWN = 20
 FIRST_SHOWN = 3
@@ -23,7 +25,7 @@ FIRST_SHOWN = 3
 class Governance:
     """Governed objects over one store, beside its `Calls`."""
 
-    def __init__(self, calls: Calls) -> None:
+    def __init__(self, calls: "Calls") -> None:
         self._calls = calls
 
     # A job in two steps

@@ -7,16 +7,13 @@ the verifier is never entered. Each step is one transaction, and is safe to repe
 from msgspec.structs import replace
 
 from pendula.jobs import decide
-from pendula.jobs.audit import INVESTIGATION_EVENT, GovernanceEvent
-from pendula.jobs.calls.finish import carry_out as end_job
-from pendula.jobs.calls.finish import holder
+from pendula.jobs.calls.ending import holder
 from pendula.jobs.calls.replies import Answer, Body, Reply, not_found
 from pendula.jobs.governance.bodies import Finish, read_begin, read_finish
-from pendula.jobs.governance.carrying_out import carry_out, evidence_of, put
-from pendula.jobs.governance.followups import stands_for
+from pendula.jobs.governance.carrying_out import spend
+from pendula.jobs.governance.deliveries import ended
 from pendula.jobs.governance.judging import is_promotion, machine_of, no_object, overladen, question, unfit_evidence
-from pendula.jobs.governance.learning import explored
-from pendula.jobs.governance.showing import changes, ending_json, gate_json, object_json
+from pendula.jobs.governance.showing import ending_json, gate_json, object_json
 from pendula.jobs.model import Actor, Code, Ended, Job, Policy, Refused, Status, job_json
 from pendula.jobs.objects import deciding
 from pendula.jobs.objects.endings import Asked, Ending, How, Outcome
@@ -24,7 +21,6 @@ from pendula.jobs.objects.gates import NOT_ASKED, REQUIRED, Reading, is_high_ris
 from pendula.jobs.objects.governed import VERIFICATIONS, Governed
 from pendula.jobs.objects.machine import Machine
 from pendula.jobs.request_reading import Faults
-from pendula.jobs.requests import Ack, Fail
 from pendula.jobs.requests_finishing import read_proof
 from pendula.jobs.store.protocol import Writer
 from pendula.kernel.canonical import Json
@@ -47,12 +43,14 @@ def begin(tx: Writer, job_id: str, body: Body, actor: Actor, policy: Policy, now
     known = tx.governance.job(job.seq)
     asked = question(tx.governance, subject, job.action, policy, now, deferrals=known.deferrals)
     if known.begun_fence == job.delivery_count:
-        return _entered(job, subject, asked)  # the reply got lost; nothing is taken twice
-    entered = deciding.enter(subject, machine, asked)
+        # By its pull, or the reply got lost: nothing is taken twice, and what changed since is looked at.
+        entered: Governed | Ending = deciding.entered_again(subject, machine, asked)
+    else:
+        entered = deciding.enter(subject, machine, asked)
     if isinstance(entered, Ending):
         return _ended(tx, job, subject, entered, asked, actor=actor, policy=policy)
     if entered != subject:
-        _spent(tx, subject, entered, holder(job, actor), job, now)
+        spend(tx, subject, entered, holder(job, actor), job, now)
     begun = replace(known, begun_fence=job.delivery_count, begun_version=entered.version)
     tx.governance.put_job(job.seq, begun)
     return _entered(job, entered, asked)
@@ -154,25 +152,6 @@ def _concluded(
     return ending
 
 
-def _spent(tx: Writer, before: Governed, after: Governed, actor: Actor, job: Job, now: int) -> None:
-    """One unit of the budget, durably, before anybody verifies."""
-    put(tx, after)
-    old, new = changes(before, after)
-    event = GovernanceEvent(
-        event_type=INVESTIGATION_EVENT,
-        object_type=after.object_type,
-        object_id=after.object_id,
-        before=old,
-        after=new,
-        reason=f"verification {after.verifications} begins",
-        evidence=evidence_of(after, ()),
-        job=job,
-    )
-    tx.governance_event(event, actor, now)
-    tx.governance.count("verification", after.object_type)
-    explored(tx.governance, after, now)
-
-
 def _entered(job: Job, subject: Governed, asked: Asked) -> Reply:
     reading = _reading(asked)
     body: dict[str, Json] = {
@@ -194,33 +173,13 @@ def _reading(asked: Asked) -> Reading:
 def _ended(
     tx: Writer, job: Job, before: Governed, ending: Ending, asked: Asked, *, actor: Actor, policy: Policy
 ) -> Reply:
-    who = holder(job, actor)
-    if ending.how is How.FAIL and stands_for(before, job):
-        machine = policy.machines[before.object_type]
-        ending = replace(ending, subject=deciding.put_off(ending.subject, machine, asked))
-    carried = carry_out(tx, before, ending, asked, who, job=job, policy=policy)
-    after = _job_after(tx, job, ending, who, policy=policy, now=asked.now)
+    after, ending, trace, followup = ended(tx, job, before, ending, asked, actor=holder(job, actor), policy=policy)
     body: dict[str, Json] = {
         "entered": False,
         "already_ended": False,
-        **ending_json(ending, carried.trace),
+        **ending_json(ending, trace),
         "job": job_json(after),
         "object": object_json(ending.subject),
-        "followup_job_id": carried.followup,
+        "followup_job_id": followup,
     }
     return Reply(200, body)
-
-
-def _job_after(tx: Writer, job: Job, ending: Ending, actor: Actor, *, policy: Policy, now: int) -> Job:
-    match ending.how:
-        case How.ACK:
-            done = decide.acked(job, Ack(outcome=ending.outcome.value), now, tx.next_event_id())
-        case How.DEFER:
-            assert ending.retry_at is not None
-            known = tx.governance.job(job.seq)
-            tx.governance.put_job(job.seq, replace(known, deferrals=known.deferrals + 1))
-            done = decide.deferred(job, ending.retry_at, ending.reason, now)
-        case How.FAIL | How.RETRY:
-            fail = Fail(str(ending.error), retryable=ending.how is How.RETRY)
-            return end_job(tx, job, decide.failed(job, fail, now, policy), actor)
-    return tx.change(job, done.job, done.touched, done.reason, actor)

@@ -23,17 +23,35 @@ from pendula.jobs.objects.endings import (
     Verdict,
 )
 from pendula.jobs.objects.gates import Passage, Reading
-from pendula.jobs.objects.governed import DAY_US, Governed, Unknown
+from pendula.jobs.objects.governed import DAY_US, VERIFICATIONS, Governed, Unknown
 from pendula.jobs.objects.machine import NEEDABLE, Arrow, Finding, Machine, Never
 from pendula.kernel.time import format_utc
 
 # What may make an object more trusted: such a verdict has to rest on evidence that is fit for it.
 PROMOTING = frozenset({Finding.PASSED, Finding.NEW_EVIDENCE, Finding.SOME_EVIDENCE})
 NOTHING_FOUND = Verdict(Finding.INCONCLUSIVE, "nothing was looked for")
+EXECUTED = Verdict(Finding.INCONCLUSIVE, "executed, nothing was found")
 
 
 def enter(subject: Governed, machine: Machine, asked: Asked) -> Governed | Ending:
     """The object with what the verifier costs it, to be stored before the verifier is entered; or why it is not."""
+    if (barred := _barred(subject, machine, asked)) is not None:
+        return barred
+    match budgets.entry(subject, asked.action, machine, asked.limits.ontic_verify_limit):
+        case Entry.FREE:
+            return subject
+        case Entry.PAID:
+            return budgets.spent(subject, asked.now)
+        case Entry.NO_BUDGET:
+            return _exhausted(subject, machine, asked, _gates_of_risk(asked))
+        case Entry.UNKNOWABLE if subject.closed:
+            return _too_late(subject)
+        case Entry.UNKNOWABLE:
+            return _unseen(_closed(subject, machine, asked, _gates_of_risk(asked), NOTHING_FOUND), subject)
+
+
+def _barred(subject: Governed, machine: Machine, asked: Asked) -> Ending | None:
+    """What keeps the action from its object whatever the budget; a noop where nothing leads on."""
     if (strange := unknown_place(subject, machine)) is not None:
         return _conflict(subject, strange)
     if missing := budgets.missing_members(subject):
@@ -46,17 +64,32 @@ def enter(subject: Governed, machine: Machine, asked: Asked) -> Governed | Endin
     if not machine.has_row(subject.place, asked.action):
         ending = _noop(subject, machine, asked, NOTHING_FOUND, reading, f"nothing leads on from {subject.place}")
         return _unseen(ending, subject)
-    match budgets.entry(subject, asked.action, machine, asked.limits.ontic_verify_limit):
-        case Entry.FREE:
-            return subject
-        case Entry.PAID:
-            return budgets.spent(subject, asked.now)
-        case Entry.NO_BUDGET:
-            return _exhausted(subject, machine, asked, reading)
-        case Entry.UNKNOWABLE if subject.closed:
-            return _too_late(subject)
-        case Entry.UNKNOWABLE:
-            return _unseen(_closed(subject, machine, asked, reading, NOTHING_FOUND), subject)
+    return None
+
+
+def entered_again(subject: Governed, machine: Machine, asked: Asked) -> Governed | Ending:
+    """The object for a delivery that has begun, for which nothing more is taken; or why it may not go on after all."""
+    if (barred := _barred(subject, machine, asked)) is not None:
+        return barred
+    if subject.closed and asked.action in VERIFICATIONS and subject.place in machine.uncertain:
+        return _too_late(subject)
+    return subject
+
+
+def acknowledged(subject: Governed, machine: Machine, asked: Asked) -> Ending:
+    """What follows from an ack without a finding, with the gates as they are now: the state stays.
+
+    Only the unknowable that was verified as often as it may be is closed by it, as by any verdict.
+    """
+    if (strange := unknown_place(subject, machine)) is not None:
+        return _conflict(subject, strange)
+    reading = _gates_of_risk(asked)
+    if (stopped := _stopped(subject, asked, reading)) is not None:
+        return stopped
+    if asked.action in VERIFICATIONS and _is_at_its_limit(subject, machine, asked):
+        return _closed(subject, machine, asked, reading, EXECUTED)
+    ending = _noop(subject, machine, asked, EXECUTED, reading, EXECUTED.reason)
+    return ending if machine.has_row(subject.place, asked.action) else _unseen(ending, subject)
 
 
 def conclude(subject: Governed, machine: Machine, asked: Asked, said: Verdict) -> Ending:

@@ -64,7 +64,7 @@ class GovernedStory:
     def _objects_compared(self, look: Reader) -> Iterator[Finding]:
         """Every member of every governed object: its state, its next time, its budget."""
         left = set(self._objects)
-        for stored in _stored(look):
+        for stored in stored_objects(look):
             about = (stored.object_type, stored.object_id)
             left.discard(about)
             where, subject, told = " ".join(about), stored.subject, self._objects.get(about)
@@ -107,7 +107,8 @@ def _word(gate: dict[str, Json] | None) -> str:
     return f"{gate['verdict']} at version {gate['version']}, set by {gate['set_by']}"
 
 
-def _stored(look: Reader) -> Iterator[Stored]:
+def stored_objects(look: Reader) -> Iterator[Stored]:
+    """All governed objects by type and id, as they lie there."""
     after = ("", "")
     while True:
         page = look.governance.stored(after, PAGE)

@@ -4,14 +4,16 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from pendula.jobs import audit, audit_chain
 from pendula.jobs.audit import Row
 from pendula.jobs.model import SECOND, Job, Policy, Status
-from pendula.jobs.store.protocol import AuditListing, Reader, Store
+from pendula.jobs.objects.governed import Governed
+from pendula.jobs.store.protocol import AuditListing, Listing, Reader, Store
 from pendula.jobs.upkeep import job_trail
 from pendula.jobs.upkeep.findings import Finding
-from pendula.jobs.upkeep.governed_trail import GovernedStory
+from pendula.jobs.upkeep.governed_trail import GovernedStory, stored_objects
 from pendula.kernel.canonical import decode
 from pendula.kernel.errors import WorldBroken
 from pendula.kernel.time import format_utc
@@ -20,6 +22,8 @@ T = TypeVar("T")
 PAGE = 5000
 DAMAGED = "damaged_file"
 TIME_AHEAD = "time_ahead"
+FORGOTTEN = "object_forgotten"
+AWAITED = (Status.QUEUED, Status.RUNNING)
 # Only a member of an event is written like this: a quotation mark inside of a text has a backslash before it.
 ENQUEUED = '"before":null'
 TRACED = '"decision_trace_id"'
@@ -38,15 +42,24 @@ def damaged(sentence: str) -> Finding:
     return Finding(DAMAGED, "file", sentence)
 
 
-def check(store: Store, now: int | None = None, step_sec: int = Policy().max_clock_step_sec) -> list[Finding]:
+def check(
+    store: Store,
+    now: int | None = None,
+    step_sec: int = Policy().max_clock_step_sec,
+    *,
+    followups: bool = True,
+) -> list[Finding]:
     """Everything that is wrong; nothing when the store is sound.
 
-    With `now`, what a right clock says, a store whose time is ahead of it by more than `step_sec` is not.
+    With `now`, what a right clock says, a store whose time is ahead of it by more than `step_sec` is not. Where jobs
+    follow by themselves (`followups`, the setting `auto_followup`), a governed object whose date has passed has one.
     """
     found = [damaged(line) for line in store.integrity()]
     if now is not None:
         found += _looked(store, "time", lambda look: _time_ahead(look.latest_time(), now, step_sec))
     found += _looked(store, "jobs", lambda look: list(_invariants(look)))
+    if followups:
+        found += _looked(store, "objects", lambda look: list(_forgotten(look, now)))
     found += _looked(store, "audit", lambda look: list(_replay(look).findings))
     return found
 
@@ -60,6 +73,27 @@ def _time_ahead(latest: int, now: int, step_sec: int) -> list[Finding]:
         "right, set the time with: pendula jobs set-time"
     )
     return [Finding(TIME_AHEAD, "time", sentence)]
+
+
+def _forgotten(look: Reader, now: int | None) -> Iterator[Finding]:
+    """Governed objects with something left to do, whose date has passed and for which no job waits or runs."""
+    latest = look.latest_time() if now is None else max(now, look.latest_time())
+    for stored in stored_objects(look):
+        subject = stored.subject
+        if subject is None or subject.next_action is None or (subject.next_action_at or 0) > latest:
+            continue
+        if not any(look.jobs(replace(_one_job(subject), status=status)) for status in AWAITED):
+            where = f"{subject.object_type} {subject.object_id}"
+            since = "for ever" if subject.next_action_at is None else f"since {format_utc(subject.next_action_at)}"
+            sentence = (
+                f"{subject.next_action} of {where} has been due {since} and no job waits for it; new evidence, an "
+                "amendment or a decision gives it one: pendula jobs objects"
+            )
+            yield Finding(FORGOTTEN, where, sentence)
+
+
+def _one_job(subject: Governed) -> Listing:
+    return Listing(1, object_type=subject.object_type, object_id=subject.object_id)
 
 
 def _looked(store: Store, where: str, look: Callable[[Reader], list[Finding]]) -> list[Finding]:

@@ -47,8 +47,7 @@ class EndReporter:
             try:
                 if isinstance(ending, Found | Settled):
                     return self._govern(held, ending)
-                self._send(held, ending)
-                return ending
+                return self._send(held, ending)
             except FilesClosed as trouble:
                 log.error("the end of %s can never be told: %s", held.job_id, trouble)
                 ending = Dropped("store_lost")
@@ -63,10 +62,14 @@ class EndReporter:
             if held.lost is not None or not self._rest(tries):
                 ending = Dropped(held.lost or "store_lost")
 
-    def _send(self, held: Held, ending: Acked | Failed | Unhandled) -> None:
+    def _send(self, held: Held, ending: Acked | Failed | Unhandled) -> Ending:
         match ending:
             case Acked():
                 reply = self._client.ack(held.job_id, **held.proof, **ending.members)
+                if (status := reply["job"]["status"]) != Status.SUCCEEDED:
+                    # Under governance: a gate that turned meanwhile.
+                    log.warning("%s was executed and is %s: %s", held.job_id, status, reply["job"]["last_error"])
+                    return Told(status, reply["job"]["outcome"])
                 if ending.follows and not reply["already_acked"] and reply["followup_job_id"] is None:
                     log.error("%s is not run again: follow-ups are switched off (auto_followup)", held.job_id)
             case Failed():
@@ -76,6 +79,7 @@ class EndReporter:
                 self._client.release(held.job_id, **held.proof)
             case _:
                 assert_never(ending)
+        return ending
 
     def _govern(self, held: Held, ending: Found | Settled) -> Told:
         """One call that ends the job and changes the object, or neither."""

@@ -48,6 +48,7 @@ log = logging.getLogger("pendula.jobs.worker")
 INTERVAL_SEC = 5.0
 INTERVAL_LEAST_SEC, INTERVAL_MOST_SEC = 0.05, 3600.0
 GRACE_SEC = 30.0
+LEASE_SEC = 60  # renewed as long as the handler runs, so that the jobs of a worker that died come back soon
 # How long the main thread sleeps at most in one go. A signal that the system hands to another thread is heard only when
 # the main thread wakes up.
 SLICE_SEC = 0.5
@@ -80,6 +81,8 @@ class Worker:
 
     `govern` also takes the decay and the archive of governed objects, which these decide by themselves: of all types
     that have a state machine, or of those that are named.
+
+    A lease is of `lease_sec` seconds, 60 where none are named, and is renewed while its handler runs.
 
     `wake_up=False` looks for due jobs every `interval_sec` only. `once` does one round, `max_jobs` ends after so many
     jobs. `gates` and `budget` are further steps before a handler. `pauses` are the first and the longest one, in
@@ -124,7 +127,7 @@ class Worker:
         self._once = once
         self._max_jobs = max_jobs
         wanted = {"queues": list(queues), "object_types": list(object_types), "actions": list(actions)}
-        self._asked = _asked(self.worker_id, wanted, handlers.works, lease_sec)
+        self._asked = _asked(self.worker_id, wanted, handlers.works, lease_sec or _usual_lease(client))
         objects = objects_of(client, handlers)
         begin = () if objects is None else (entering(objects, self._rest_in_thread),)
         self._steps = in_order(gates, (*budget, *begin))
@@ -368,15 +371,19 @@ class Worker:
 
 
 def _asked(
-    worker_id: str, wanted: Mapping[str, list[str]], works: Iterable[tuple[str, str]], lease_sec: int | None
+    worker_id: str, wanted: Mapping[str, list[str]], works: Iterable[tuple[str, str]], lease_sec: int
 ) -> dict[str, Any]:
     """What every pull of a worker asks for."""
     # What others handle is left to them: a job without a handler here waits for a worker that has one.
     asked: dict[str, Any] = {"worker_id": worker_id, "pairs": [list(work) for work in works]}
     asked.update({name: words for name, words in wanted.items() if words})
-    if lease_sec is not None:
-        asked["lease_sec"] = lease_sec
+    asked["lease_sec"] = lease_sec
     return asked
+
+
+def _usual_lease(client: Client) -> int:
+    """Seconds of a lease where none are named; never more than a pull that names none gets."""
+    return min(LEASE_SEC, client.calls.policy.lease_sec) if isinstance(client, Scheduler) else LEASE_SEC
 
 
 def _usable(client: Client, handlers: Handlers) -> Handlers:

@@ -44,7 +44,7 @@ def steps_of_pull(scheduler: Scheduler, **members: Any) -> int:
     return steps_of(lambda: scheduler.pull(worker_id="w", **members))
 
 
-@pytest.mark.req("JOB-POL-1", "JOB-PULL-11", "JOB-V2-1")
+@pytest.mark.req("JOB-POL-1", "JOB-PULL-11")
 @pytest.mark.parametrize(
     "asked",
     [{"queues": ["mine"]}, {"actions": ["archive"]}, {"object_types": ["cognition"]}, {"queues": ["mine", "default"]}],
@@ -72,7 +72,7 @@ def some(words: tuple[str, ...]) -> st.SearchStrategy[list[str]]:
     return st.lists(st.sampled_from(words), max_size=len(words), unique=True)
 
 
-@pytest.mark.req("JOB-PULL-6", "JOB-PULL-11", "JOB-V2-2")
+@pytest.mark.req("JOB-PULL-6", "JOB-PULL-11")
 @given(rows(), some(TYPES), some(ACTIONS), some(QUEUES), st.integers(1, 12))
 @settings(max_examples=30)
 def test_what_a_filtered_pull_takes_is_what_sorting_everything_gives(

@@ -88,7 +88,9 @@ def check(target: Target) -> None:
     else:
         configured = target.configured()
         with target.store(configured) as store:
-            found = checked(store, wall_now(), configured.policy.max_clock_step_sec)
+            found = checked(
+                store, wall_now(), configured.policy.max_clock_step_sec, followups=configured.policy.auto_followup
+            )
             target.note_time(store)
     findings = [{"code": one.code, "where": one.where, "sentence": one.sentence} for one in found]
     document = {"file": str(target.path()), "findings": findings, "sound": not findings}

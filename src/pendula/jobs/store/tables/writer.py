@@ -234,10 +234,13 @@ class SqliteWriter(SqliteReader):
                 self._counts.hand_out(after)
             if after.status != Status.RUNNING:
                 self._freed[after.object_type, after.object_id] = None
-            if before.status == Status.RUNNING:
+            if before.status == Status.RUNNING or not is_superseded(after):
                 self._counts.end(after, attempted=after.attempt != before.attempt)
-            elif after.status == Status.FAILED and not is_superseded(after):
-                self._counts.end(after, attempted=False)
+        elif before.status == Status.QUEUED:
+            # Put off, or tried in vain, without a delivery: others of its object may go first.
+            self._freed[after.object_type, after.object_id] = None
+            if after.attempt != before.attempt:
+                self._counts.end(after, attempted=True)
         return after
 
     def touch(self, job: Job) -> None:

@@ -1,0 +1,66 @@
+"""What every end of a delivery does: the change, in the name of its worker, and the alert where it was the last."""
+
+from pendula.jobs.calls.replies import utc_or_null
+from pendula.jobs.decide import Done
+from pendula.jobs.model import Actor, Job, Priority, Status
+from pendula.jobs.objects.gates import is_high_risk
+from pendula.jobs.objects.tiers import tiers
+from pendula.jobs.store.protocol import ObjectRow, Writer
+from pendula.kernel.canonical import Json
+from pendula.kernel.time import format_utc
+
+
+def carry_out(tx: Writer, job: Job, done: Done, actor: Actor) -> Job:
+    """A change that may be the job's last: then an alert goes with it."""
+    event = tx.next_event_id()
+    after = tx.change(job, done.job, done.touched, done.reason, actor)
+    if after.status == Status.DEAD_LETTER:
+        alert_id = f"dead_letter:{after.job_id}:{after.delivery_count}"
+        if job.status != Status.RUNNING:
+            alert_id += f":{event}"  # without a delivery it may die again after a requeue
+        tx.alert(alert_id, _alert(after, alert_id, event, is_risky=_is_risky(tx, after)))
+    return after
+
+
+def holder(job: Job, actor: Actor) -> Actor:
+    """A delivery is ended by its worker, whoever carried the message."""
+    return Actor("worker", job.worker_id) if job.worker_id is not None else actor
+
+
+def _is_risky(tx: Writer, job: Job) -> bool:
+    """Whether the job was about a governed object of high risk."""
+    subject = tx.governance.governed(job.object_type, job.object_id)
+    if subject is None:
+        return False
+    return is_high_risk(*tiers(subject, lambda memory: tx.governance.governed("memory", memory)))
+
+
+def _alert(job: Job, alert_id: str, event: str, *, is_risky: bool) -> dict[str, Json]:
+    return {
+        "alert": "job.dead_letter",
+        "alert_id": alert_id,
+        "severity": "critical" if is_risky or job.priority == Priority.HIGH else "warning",
+        "job_id": job.job_id,
+        "object_type": job.object_type,
+        "object_id": job.object_id,
+        "action": job.action,
+        "priority": Priority(job.priority).word,
+        "attempt": job.attempt,
+        "max_attempts": job.max_attempts,
+        "last_error": job.last_error,
+        "audit_event_id": event,
+        "at": format_utc(job.updated_at),
+    }
+
+
+def write_back(job: Job, row: ObjectRow) -> dict[str, Json]:
+    """What an object elsewhere is to be told; `version` is its fence, `fence` that of the job's delivery."""
+    return {
+        "object_type": row.object_type,
+        "object_id": row.object_id,
+        "next_action_at": utc_or_null(row.next_action_at),
+        "state": row.state,
+        "version": row.version,
+        "job_id": job.job_id,
+        "fence": job.delivery_count,
+    }
