@@ -65,7 +65,7 @@ class Settings:
     default_max_attempts: int = 3
     pull_default_limit: int = 100
     pull_max_limit: int = 1000
-    lease_sec: int = 60
+    lease_sec: int = 900
     lease_expiry_retry_delay_sec: int = 0
     min_retry_gap_sec: int = 5
     retry_jitter: bool = True

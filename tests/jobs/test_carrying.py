@@ -162,7 +162,7 @@ def test_what_was_wished_cancelled_is_not_tried_again(call: Written, end: str) -
         case "release":
             call("release", **held)
         case _:
-            call.clock.pass_by(61)
+            call.clock.pass_by(901)
             call("pull", worker_id="w2")
 
     job = of(call, held)

@@ -96,7 +96,7 @@ def three_strikes_and_back(on: Written) -> None:
 def leases_that_end(on: Written) -> None:
     job_id = on("enqueue", **JOB)["job"]["job_id"]
     assert on("ack", job_id, result="succeeded") == (409, "job_not_running")
-    [first] = on("pull", worker_id="w1")["jobs"]
+    [first] = on("pull", worker_id="w1", lease_sec=60)["jobs"]
     on.clock.pass_by(60)
     late = {"result": "succeeded", "lease_token": first["lease_token"]}
     assert on("ack", job_id, **late) == (409, "lease_expired")
@@ -249,7 +249,6 @@ def objects_under_governance(on: Written) -> None:
     on.clock.pass_by(86_400)
     [job] = on("pull", worker_id="w")["jobs"]
     held = {"worker_id": "w", "lease_token": job["lease_token"]}
-    assert on.governed("finish", job["job_id"], finding="passed", reason="?", user=None, **held) == (409, "not_begun")
     begun = on.governed("begin", job["job_id"], user=None, **held)
     assert on.governed("begin", job["job_id"], user=None, **held)["object"] == begun["object"]
     told = {"finding": "passed", "reason": "seen", "evidence_refs": ["ev_2"], "version": begun["version"], **held}

@@ -90,7 +90,7 @@ def test_a_worker_frozen_past_its_lease_changes_nothing_when_it_goes_on(tmp_path
 def frozen_caller(folder: Path, clock: SharedClock, halt: Halt) -> None:
     """Without the care of a worker: tries everything it knows with its old token."""
     with scheduler(folder, clock=clock) as client:
-        [job] = client.pull(worker_id="frozen")["jobs"]
+        [job] = client.pull(worker_id="frozen", lease_sec=60)["jobs"]
         halt.here()
         proof = {"worker_id": "frozen", "lease_token": job["lease_token"]}
         late: dict[str, Callable[[], object]] = {

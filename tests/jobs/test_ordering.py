@@ -131,7 +131,7 @@ def test_one_running_job_an_object_also_over_several_queues(tmp_path: Path) -> N
 def test_an_object_whose_lease_expired_is_free_for_the_same_pull(tmp_path: Path) -> None:
     scheduler, clock = opened(tmp_path, Policy(one_running_per_object=True))
     scheduler.enqueue(object_type="memory", object_id="m", action="verify")
-    scheduler.pull(worker_id="w1")
+    scheduler.pull(worker_id="w1", lease_sec=60)
     clock.pass_by(61)
 
     reply = scheduler.pull(worker_id="w2")

@@ -1,6 +1,7 @@
 """The commands that change one job: enqueue, pull, ack, fail, renew, release, free-key."""
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -58,6 +59,15 @@ BatchOption = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="Many jobs: a list of their members, YAML or JSON.", show_default=False),
 ]
+BodyOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--body",
+        metavar="FILE",
+        help="All members of the call as HTTP takes them, in a JSON or YAML file; - for JSON from the standard input.",
+        show_default=False,
+    ),
+]
 TIME = "A time with offset: 2026-02-21T00:00:00Z."
 
 
@@ -76,6 +86,7 @@ def register(jobs: typer.Typer) -> None:
         f"pendula jobs enqueue cognition cg_7 revalidate --in 3600 --priority high {at}",
         f"pendula jobs enqueue memory mem_1 decay --payload '{{\"by\": 0.5}}' --unique waiting {at}",
         f"pendula jobs enqueue --batch jobs.yaml {at}",
+        f"pendula jobs enqueue --body job.json {at}",
     )(enqueue)
     command(jobs, "pull", f"pendula jobs pull --worker night-1 --limit 10 {at} --json")(pull)
     command(
@@ -115,6 +126,7 @@ def enqueue(
     unique: UniqueOption = None,
     batch: BatchOption = None,
     atomic: Annotated[bool, typer.Option("--atomic", help="All jobs of the batch, or none.")] = False,
+    body: BodyOption = None,
 ) -> None:
     """Store a job, or a batch of them. The same key again gives the job that is there already."""
     one = members(
@@ -131,14 +143,20 @@ def enqueue(
         unique=unique,
     )
     if batch is not None:
-        if one or in_sec is not None:
+        if one or in_sec is not None or body is not None:
             raise WrongUsage("With --batch everything about the jobs is in the file")
         _enqueue_batch(target, batch, atomic)
         return
     if atomic:
         raise WrongUsage("--atomic is for --batch; one job is stored or not anyway")
-    if object_type is None or object_id is None or action is None:
-        raise WrongUsage("Say what is to be done: TYPE ID ACTION, or --batch FILE; see pendula jobs enqueue --help")
+    if body is not None:
+        if in_sec is not None:
+            raise WrongUsage("With --body the time is in the file, as run_at")
+        one = _body(body, one)
+    elif object_type is None or object_id is None or action is None:
+        raise WrongUsage(
+            "Say what is to be done: TYPE ID ACTION, --body FILE or --batch FILE; see pendula jobs enqueue --help"
+        )
     if in_sec is not None:
         if run_at is not None:
             raise WrongUsage("--run-at and --in both say when; give one of them")
@@ -146,6 +164,22 @@ def enqueue(
     with target.scheduler() as scheduler:
         reply = scheduler.enqueue(**one)
     target.out.result(reply, lambda: _tables().enqueued(reply))
+
+
+def _body(file: Path, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The members of one call out of a file; nothing is named beside it."""
+    from pendula.documents import Format, read_bytes, read_file
+
+    if given:
+        raise WrongUsage("With --body everything about the call is in the file")
+    document = read_bytes(sys.stdin.buffer.read(), Format.JSON, "-") if str(file) == "-" else read_file(file)
+    if not isinstance(document.value, dict):
+        document.root().refuse("a body is an object: the members of the call")
+    elif strange := sorted({"job_id", "self"} & document.value.keys()):
+        document.root().refuse(f"{strange[0]} is no member of the body; the job is named on the command line")
+    document.done()
+    assert isinstance(document.value, dict)
+    return dict(document.value)
 
 
 def _from_now(seconds: int) -> str:
@@ -186,10 +220,12 @@ def _entries(file: Path) -> Sequence[Any]:
 
 def pull(
     target: Target,
-    worker_id: Annotated[str, typer.Option("--worker", metavar="NAME", help="Who takes them.", show_default=False)],
+    worker_id: Annotated[
+        str | None, typer.Option("--worker", metavar="NAME", help="Who takes them.", show_default=False)
+    ] = None,
     limit: Annotated[int | None, typer.Option(metavar="N", help="At most this many.", show_default="100")] = None,
     lease_sec: Annotated[
-        int | None, typer.Option(metavar="SECONDS", help="How long they are lent.", show_default="60")
+        int | None, typer.Option(metavar="SECONDS", help="How long they are lent.", show_default="900")
     ] = None,
     now: Annotated[str | None, typer.Option(metavar="TIME", help="Due by then. " + TIME, show_default="now")] = None,
     object_types: Annotated[
@@ -213,6 +249,7 @@ def pull(
     wait_ms: Annotated[
         int | None, typer.Option(metavar="N", help="Wait this many milliseconds for one.", show_default="0")
     ] = None,
+    body: BodyOption = None,
 ) -> None:
     """Take due jobs. Each comes with a lease; ack, fail, renew and release prove it with its token."""
     asked = members(
@@ -226,6 +263,10 @@ def pull(
         pairs=[pair.split(":", 1) for pair in members(pairs=pairs)["pairs"]] if pairs else None,
         wait_ms=wait_ms,
     )
+    if body is not None:
+        asked = _body(body, asked)
+    elif worker_id is None:
+        raise WrongUsage("Say who takes them: --worker NAME, or --body FILE")
     with target.scheduler() as scheduler:
         reply = scheduler.pull(**asked)
     target.out.result(reply, lambda: _tables().pulled(reply))
@@ -254,6 +295,7 @@ def ack(
     audit_event_id: Annotated[
         str | None, typer.Option(metavar="ID", help="The event that tells of it.", show_default="the one of this ack")
     ] = None,
+    body: BodyOption = None,
 ) -> None:
     """Finish a job: it succeeded."""
     if clear and next_action_at is not None:
@@ -269,15 +311,16 @@ def ack(
     )
     if clear:
         given["next_action_at"] = None
+    given = {"result": "succeeded", **given} if body is None else _body(body, given)
     with target.scheduler() as scheduler:
-        reply = scheduler.ack(_id(job_id), result="succeeded", **given)
+        reply = scheduler.ack(_id(job_id), **given)
     target.out.result(reply, lambda: _tables().acked(reply))
 
 
 def fail(
     target: Target,
     job_id: JobArgument,
-    error: Annotated[str, typer.Option(metavar="TEXT", help="What went wrong.", show_default=False)],
+    error: Annotated[str | None, typer.Option(metavar="TEXT", help="What went wrong.", show_default=False)] = None,
     lease_token: TokenOption = None,
     worker_id: WorkerOption = None,
     retry_delay_sec: Annotated[
@@ -285,6 +328,7 @@ def fail(
     ] = None,
     permanent: Annotated[bool, typer.Option("--permanent", help="Never try again.")] = False,
     cancelled: Annotated[bool, typer.Option("--cancelled", help="It stopped because it was asked to.")] = False,
+    body: BodyOption = None,
 ) -> None:
     """Say that a job failed: it is tried again, or set aside as a dead letter when no attempt is left."""
     given = members(
@@ -295,6 +339,10 @@ def fail(
         retryable=False if permanent else None,
         cancelled=True if cancelled else None,
     )
+    if body is not None:
+        given = _body(body, given)
+    elif error is None:
+        raise WrongUsage("Say what went wrong: --error TEXT, or --body FILE")
     with target.scheduler() as scheduler:
         reply = scheduler.fail(_id(job_id), **given)
     target.out.result(reply, lambda: _tables().failed(reply))
