@@ -37,7 +37,7 @@ def notes(client: Virtual) -> list[tuple[Any, ...]]:
 
 
 def pulled(client: Virtual, worker_id: str = "w1") -> dict[str, Any]:
-    [job] = client.pull(worker_id=worker_id)["jobs"]
+    [job] = client.pull(worker_id=worker_id, lease_sec=60)["jobs"]
     return dict(job)
 
 

@@ -156,17 +156,19 @@ def test_no_later_step_is_taken_when_an_earlier_one_refuses(tmp_path: Path, refu
         raise AssertionError("entered")
 
     client.clock.pass_by(DAY)
-    worker = worked(client, verifies(verify, "cognition", "revalidate"), 1, gates=[own_gate])
+    handlers = verifies(verify, "cognition", "revalidate")
+    tally = Worker(client, handlers, once=True, gates=[own_gate], ticks=client.clock).run()
 
-    assert client.heard == ([] if refusing == "own gate" else ["begin"])
+    # A gate and the budget stand before the delivery; what is not governed is found out by the worker.
+    assert client.heard == (["begin"] if refusing == "object" else [])
     [*_, job] = jobs_of(client)
     told = {"own gate": "not today", "gate": "gate_blocked: risk_gate", "budget": None}
     if refusing == "object":
         assert (job["status"], job["last_error"].partition(":")[0]) == ("failed", "object_not_found")
     else:
         assert job["last_error"] == told[refusing]
-        assert known(client, "cognition")["verify_budget_left"] == budget
-    assert worker.tally.succeeded == (1 if refusing == "budget" else 0)
+        assert known(client, "cognition")["verify_budget_left"] == (1 if refusing == "own gate" else budget)
+    assert tally.succeeded == 0
 
 
 @pytest.mark.req("JOB-GATE-6", "JOB-WRK-7")
@@ -191,9 +193,10 @@ def test_an_answer_that_is_no_verdict_is_a_failure_that_says_so(tmp_path: Path) 
 
     worked(client, verifies(lambda _: None), 1)
 
-    [job] = jobs_of(client)
+    again, job = jobs_of(client)
     assert (job["status"], known(client)["status"]) == ("failed", "candidate")
     assert "a verifier returns a Verdict, not NoneType" in job["last_error"]
+    assert (again["status"], again["run_at"]) == ("queued", known(client)["next_action_at"])
 
 
 @pytest.mark.parametrize("evidence", ["ev_2", {"ev_2"}, None, 7], ids=["text", "set", "None", "int"])
@@ -203,7 +206,7 @@ def test_evidence_that_is_no_list_of_references_is_not_taken_for_one(tmp_path: P
 
     worked(client, verifies(lambda _: Verdict("passed", "looked into", evidence)), 1)
 
-    [job] = jobs_of(client)
+    _, job = jobs_of(client)
     assert (job["status"], known(client)["evidence_refs"]) == ("failed", ["ev_1"])
     assert "the evidence of a verdict is a tuple of references" in job["last_error"]
 
@@ -267,13 +270,16 @@ def test_only_the_types_that_are_named_are_settled(tmp_path: Path) -> None:
         Worker(client, Handlers())
 
 
-def test_a_deferred_job_counts_as_handed_back(tmp_path: Path) -> None:
+def test_a_job_that_is_put_off_while_it_runs_counts_as_handed_back(tmp_path: Path) -> None:
     client = virtual(tmp_path)
     open_gates(client)
-    client.objects.as_user("mia").set_gate("social_gate", "defer", "not while they sleep")
     made(client, risk_tier="high")
 
-    worker = worked(client, verifies(lambda _: PASSED), 1)
+    def verify(_: Context) -> Verdict:
+        client.objects.as_user("mia").set_gate("social_gate", "defer", "not while they sleep")
+        return PASSED
+
+    worker = worked(client, verifies(verify), 1)
 
     assert (worker.tally.released, jobs_of(client)[0]["attempt"]) == (1, 0)
 
@@ -304,7 +310,7 @@ def test_a_worker_that_died_in_its_verifier_cost_a_unit_and_changed_nothing_else
     client = virtual(tmp_path)
     made(client, "cognition", **DOUBTED)
     client.clock.pass_by(DAY)
-    [job] = client.pull(worker_id="dead")["jobs"]
+    [job] = client.pull(worker_id="dead", lease_sec=60)["jobs"]
     client.objects.begin(job["job_id"], worker_id="dead", lease_token=job["lease_token"])
     client.clock.pass_by(61)
 

@@ -234,7 +234,7 @@ class SqliteWriter(SqliteReader):
                 self._counts.hand_out(after)
             if after.status != Status.RUNNING:
                 self._freed[after.object_type, after.object_id] = None
-            if before.status == Status.RUNNING or not is_superseded(after):
+            if _ends(before, after):
                 self._counts.end(after, attempted=after.attempt != before.attempt)
         elif before.status == Status.QUEUED:
             # Put off, or tried in vain, without a delivery: others of its object may go first.
@@ -453,3 +453,10 @@ class SqliteWriter(SqliteReader):
     def _forget(self) -> None:
         self._jobs.clear()
         self._objects.clear()
+
+
+def _ends(before: Job, after: Job) -> bool:
+    """Whether a job or a delivery is over; what governance does not hand out ends without a delivery."""
+    if before.status == Status.RUNNING:
+        return True
+    return before.status == Status.QUEUED and after.status != Status.RUNNING and not is_superseded(after)
