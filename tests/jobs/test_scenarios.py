@@ -76,7 +76,7 @@ def test_a3_three_strikes(tmp_path: Path) -> None:
 def test_a4_a_worker_that_lost_its_lease_changes_nothing(tmp_path: Path) -> None:
     scheduler, clock = opened(tmp_path)
     scheduler.enqueue(**JOB)
-    [first] = scheduler.pull(worker_id="w1")["jobs"]
+    [first] = scheduler.pull(worker_id="w1", lease_sec=60)["jobs"]
     clock.pass_by(61)
     reply = scheduler.pull(worker_id="w2")
     [second] = reply["jobs"]

@@ -26,7 +26,7 @@ TABLE: list[tuple[str, Any, list[Any], list[Any]]] = [
     ("default_max_attempts", 3, [1, 100], [0, 101, "3", True]),
     ("pull_default_limit", 100, [1, 1000], [0, 1001]),
     ("pull_max_limit", 1000, [100, 10_000], [0, 10_001]),
-    ("lease_sec", 60, [1, 43_200], [0, 43_201, Decimal("1.5")]),
+    ("lease_sec", 900, [1, 43_200], [0, 43_201, Decimal("1.5")]),
     ("lease_expiry_retry_delay_sec", 0, [0, 86_400], [-1, 86_401]),
     ("min_retry_gap_sec", 5, [0, 3600], [-1, 3601]),
     ("retry_base", "run_at", ["now"], ["later"]),

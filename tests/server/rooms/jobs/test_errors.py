@@ -76,13 +76,13 @@ async def lost(jobs: Jobs) -> httpx.Response:
 
 async def expired(jobs: Jobs) -> httpx.Response:
     job = await running(jobs)
-    jobs.clock.pass_by(60)
+    jobs.clock.pass_by(900)
     return await jobs.post(f"jobs/{job['job_id']}/fail", {"error": "x", "lease_token": job["lease_token"]})
 
 
 async def token_required(jobs: Jobs) -> httpx.Response:
     job = await running(jobs)
-    jobs.clock.pass_by(60)
+    jobs.clock.pass_by(900)
     await jobs.pulled("w2")
     return await jobs.post(f"jobs/{job['job_id']}/ack", ACK)
 

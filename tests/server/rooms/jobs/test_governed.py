@@ -100,7 +100,8 @@ async def test_prometheus_reads_what_governance_did(jobs: Jobs) -> None:
         verdict = "block" if gate == "risk_gate" else "pass"
         await jobs.client.put("/scheduler/gates", json={**GATE, "gate": gate, "verdict": verdict})
     await jobs.post("objects", {**MEMORY, "risk_tier": "high"})
-    await ended(jobs, "passed")
+    jobs.clock.pass_by(86_400)
+    assert await jobs.pulled("w") == [], "a gate blocks it, and again a day later"
     unknowable = {"status": "needs_revalidate", "unknown_type": "ontic_unknowable", "auto_verify_budget": 4}
     await jobs.post("objects", {"object_type": "cognition", "object_id": "cg", **unknowable})
     await ended(jobs, "inconclusive", "cognition")
@@ -114,9 +115,9 @@ async def test_prometheus_reads_what_governance_did(jobs: Jobs) -> None:
         'jobs_governed_budget_granted_total{object_type="cognition"} 4.0',
         'jobs_governed_entered_total{object_type="cognition",place="stale/uncertain"} 1.0',
         'jobs_governed_closures_total{object_type="cognition"} 1.0',
-        'jobs_governed_gate_verdicts_total{gate="risk_gate",verdict="block"} 1.0',
-        'jobs_governed_escalations_total{object_type="memory"} 1.0',
-        'jobs_governed_outcomes_total{outcome="gate_blocked"} 1.0',
+        'jobs_governed_gate_verdicts_total{gate="risk_gate",verdict="block"} 2.0',
+        'jobs_governed_escalations_total{object_type="memory"} 2.0',
+        'jobs_governed_outcomes_total{outcome="gate_blocked"} 2.0',
         'jobs_pull_to_ack_seconds_count{action="revalidate",object_type="cognition",priority="medium"} 1.0',
     ):
         assert line in text.splitlines()

@@ -226,7 +226,7 @@ async def test_a_pull_gives_due_jobs_with_a_lease_by_the_server_clock(jobs: Jobs
     assert response.status_code == 200
     assert (body["now"], body["count"], body["reclaimed"]) == ("2026-02-21T00:00:10Z", 1, 0)
     assert (job["job_id"], job["status"], job["worker_id"], job["delivery_count"]) == (job_id, "running", WORKER, 1)
-    assert job["lease_expires_at"] == "2026-02-21T00:01:10.004118Z"
+    assert job["lease_expires_at"] == "2026-02-21T00:15:10.004118Z"
     assert job["lease_token"].startswith("lt_")
 
 
@@ -319,7 +319,7 @@ async def test_an_ack_with_another_result_names_the_fail_call(jobs: Jobs) -> Non
 @pytest.mark.req("JOB-ACK-8")
 async def test_a_worker_whose_lease_is_over_is_told_who_holds_the_job(jobs: Jobs) -> None:
     await jobs.enqueued()
-    [first] = await jobs.pulled("worker-1", now=DUE)
+    [first] = await jobs.pulled("worker-1", now=DUE, lease_sec=60)
     jobs.clock.pass_by(61)
     reply = (await jobs.post("jobs/pull", {"worker_id": "worker-2", "now": DUE})).json()
 
@@ -384,7 +384,7 @@ async def test_the_history_has_every_error(jobs: Jobs) -> None:
 @pytest.mark.req("JOB-API-11")
 async def test_renew_extends_a_lease_and_release_hands_the_job_back(jobs: Jobs) -> None:
     job_id = (await jobs.enqueued())["job_id"]
-    [given] = await jobs.pulled(now=DUE)
+    [given] = await jobs.pulled(now=DUE, lease_sec=60)
     proof = {"worker_id": WORKER, "lease_token": given["lease_token"]}
     jobs.clock.pass_by(30)
 

@@ -394,7 +394,7 @@ async def test_rates_of_nothing_are_null_and_nan(jobs: Jobs) -> None:
 async def test_what_passes_through_the_server_is_counted_by_words_and_never_by_object(jobs: Jobs) -> None:
     await jobs.enqueued(priority="high")
     jobs.clock.turn_to("2026-02-21T00:00:02Z")
-    [first] = await jobs.pulled()
+    [first] = await jobs.pulled(lease_sec=60)
     jobs.clock.pass_by(61)
     [second] = await jobs.pulled("worker-2")
     jobs.clock.pass_by(3)
