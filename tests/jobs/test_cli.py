@@ -726,14 +726,14 @@ def test_what_works_on_the_store_itself_says_so(command: tuple[str, ...], jobs: 
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["enqueue"], 2, "Say what is to be done: TYPE ID ACTION, or --batch FILE"),
+        (["enqueue"], 2, "Say what is to be done: TYPE ID ACTION, --body FILE or --batch FILE"),
         (["enqueue", "memory", "m", "verify", "--in", "5", "--run-at", "x"], 2, "--run-at and --in both say when"),
         (["enqueue", "memory", "m", "verify", "--batch", "x"], 2, "With --batch everything about the jobs is"),
         (["enqueue", "memory", "m", "verify", "--atomic"], 2, "--atomic is for --batch"),
         (["enqueue", "--batch", "no-such.yaml"], 3, "no-such.yaml: $: the file cannot be read"),
         (["enqueue", "memory", "m\udcff", "verify"], 2, "object-id is not UTF-8 text"),
         (["show", "\udcff"], 2, "job is not UTF-8 text"),
-        (["pull"], 2, "Missing option '--worker'"),
+        (["pull"], 2, "Say who takes them: --worker NAME, or --body FILE"),
         (["pull", "--worker", "a b"], 1, "worker_id must be 1 to 128 of letters"),
         (["ack", "job_1", "--no-next-action", "--next-action-at", "x"], 2, "contradict each other"),
         (["fail", "job_1", "--error", "x", "--retry-delay-sec", "soon"], 2, "retry-delay-sec: 'soon' is not a number"),
@@ -1358,3 +1358,32 @@ def test_stats_say_how_many_objects_wait_for_a_person(jobs: Program, db: tuple[s
     assert "for a person" not in before
     assert "1 object waits for a person to decide." in one
     assert "2 objects wait for a person to decide." in jobs("stats", *db).out
+
+
+# Bodies out of files
+
+
+@pytest.mark.req("JOB-API-14")
+@pytest.mark.parametrize(
+    ("arguments", "text", "said"),
+    [
+        (("enqueue", "memory", "m", "verify"), "{}", "With --body everything about the call is in the file"),
+        (("enqueue", "--in", "60"), "{}", "With --body the time is in the file, as run_at"),
+        (("enqueue", "--batch", "jobs.json"), "{}", "With --batch everything about the jobs is in the file"),
+        (("pull", "--worker", "w"), "{}", "With --body everything about the call is in the file"),
+        (("pull",), "[]", "a body is an object: the members of the call"),
+        (("ack", "job_000000000001"), '{"job_id": "x"}', "job_id is no member of the body"),
+        (("fail", "job_000000000001"), '{"self": 1}', "self is no member of the body"),
+        (("enqueue",), '{"object_type": "memory"}', "object_id"),
+    ],
+)
+def test_a_body_that_is_none_is_refused(
+    jobs: Program, db: tuple[str, str], tmp_path: Path, arguments: tuple[str, ...], text: str, said: str
+) -> None:
+    (tmp_path / "body.json").write_text(text)
+
+    ended = jobs(*arguments, "--body", tmp_path / "body.json", *db)
+
+    assert ended.code in (1, 2)
+    assert said in ended.err
+    assert ended.err.count("\n") == 1 or ended.code == 1

@@ -52,7 +52,9 @@ def release(tx: Writer, job_id: str, body: Body, actor: Actor, policy: Policy, n
 
 
 def cancel(tx: Writer, job_id: str, reason: str | Faults, actor: Actor, policy: Policy, now: int) -> Answer:
-    return _operated(tx, job_id, reason, lambda job: decide.cancelled(job, str(reason), now), actor, policy, now)
+    return _operated(
+        tx, job_id, reason, lambda job: decide.cancelled(job, str(reason), now), actor, policy=policy, now=now
+    )
 
 
 def requeue(tx: Writer, job_id: str, request: Requeue | Faults, actor: Actor, policy: Policy, now: int) -> Answer:
@@ -60,24 +62,24 @@ def requeue(tx: Writer, job_id: str, request: Requeue | Faults, actor: Actor, po
         assert isinstance(request, Requeue)
         return decide.requeued(job, request.run_at, request.reason, actor, now)
 
-    return _operated(tx, job_id, request, decided, actor, policy, now)
+    return _operated(tx, job_id, request, decided, actor, policy=policy, now=now)
 
 
 def cancel_all(tx: Writer, step: Step, actor: Actor, policy: Policy, now: int) -> Reply:
     """One step of a cancellation by filter."""
     reason = step.reason or NO_REASON
-    return _operated_all(tx, step, lambda job: decide.cancelled(job, reason, now), actor, policy, now)
+    return _operated_all(tx, step, lambda job: decide.cancelled(job, reason, now), actor, policy=policy, now=now)
 
 
 def requeue_all(tx: Writer, step: Step, actor: Actor, policy: Policy, now: int) -> Reply:
     """One step of a requeue by filter."""
     return _operated_all(
-        tx, step, lambda job: decide.requeued(job, step.run_at, step.reason, actor, now), actor, policy, now
+        tx, step, lambda job: decide.requeued(job, step.run_at, step.reason, actor, now), actor, policy=policy, now=now
     )
 
 
 def _operated_all(
-    tx: Writer, step: Step, decided: Callable[[Job], Done | Refused], actor: Actor, policy: Policy, now: int
+    tx: Writer, step: Step, decided: Callable[[Job], Done | Refused], actor: Actor, *, policy: Policy, now: int
 ) -> Reply:
     found = tx.jobs(step.listing)
     page = found[: step.limit]
@@ -99,6 +101,7 @@ def _operated(
     read: object,
     decided: Callable[[Job], Done | Refused],
     actor: Actor,
+    *,
     policy: Policy,
     now: int,
 ) -> Answer:

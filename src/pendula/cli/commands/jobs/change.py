@@ -86,13 +86,13 @@ def register(jobs: typer.Typer) -> None:
         f"pendula jobs enqueue cognition cg_7 revalidate --in 3600 --priority high {at}",
         f"pendula jobs enqueue memory mem_1 decay --payload '{{\"by\": 0.5}}' --unique waiting {at}",
         f"pendula jobs enqueue --batch jobs.yaml {at}",
-        f"pendula jobs enqueue --body job.json {at}",
     )(enqueue)
     command(jobs, "pull", f"pendula jobs pull --worker night-1 --limit 10 {at} --json")(pull)
     command(
         jobs,
         "ack",
         f"pendula jobs ack job_000000000001 --lease-token lt_5c1e --next-action-at 2026-02-28T00:00:00Z {at}",
+        f"pendula jobs ack job_000000000001 --body ack.json {at}",
     )(ack)
     command(
         jobs,
