@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from pendula.jobs.calls import Calls
-from pendula.jobs.calls.replies import Caller
 from pendula.jobs.model import SECOND, Actor, ClockAhead, JobRefused, Policy
 from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.store.file.store_time import MachineTime
 from pendula.jobs.store.sqlite import SqliteStore
+from pendula.jobs.transaction.replies import Caller
 from pendula.jobs.upkeep.verification import check
 from pendula.kernel.time import format_utc, parse_utc
 from tests.jobs.stores import NOON, opened

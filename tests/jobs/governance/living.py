@@ -4,10 +4,10 @@ from pathlib import Path
 from typing import Any
 
 from pendula.jobs import Policy, Scheduler
-from pendula.jobs.calls.replies import LOCAL
-from pendula.jobs.governance.followups import give_up
+from pendula.jobs.governing.followups import give_up
 from pendula.jobs.model import SYSTEM
 from pendula.jobs.store.protocol import Writer
+from pendula.jobs.transaction.replies import LOCAL
 from pendula.kernel.time import format_utc, parse_utc
 from tests.jobs.stores import Clock, opened
 

@@ -3,10 +3,7 @@
 The Python API, HTTP and the command line all come through here, so they give the same results and the same errors.
 
 calls       `Calls`, the one door: every call that changes something, each in a transaction of its own
-enqueue     jobs come in: one or many, each key once
 pull        jobs go out: due ones to a worker, expired ones back; waiting for either
-ending      what every end of a delivery does
-following   the job that comes next is made
 finish      deliveries end: ack with the object's next time and the follow-up, fail with the next try or the alert
 operate     the other calls on jobs: renew, release; cancel and requeue, one or all that fit
 filters     which jobs a list, a count or a call on many is about
@@ -16,12 +13,11 @@ queries     the calls that only read: show, list, count, history, trail, objects
 past        the queue and the objects as they were after an event
 signs       workers' signs of life: their counters, with their age
 why         why a job has not run, in one sentence
-replies     what goes in and out: `Caller`, `Reply`, `Answer`
 """
 
 from pendula.jobs.calls.calls import Calls
-from pendula.jobs.calls.ending import write_back
 from pendula.jobs.calls.pull import POLL_SECONDS
-from pendula.jobs.calls.replies import LOCAL, Answer, Body, Caller, Reply, no_plan, not_found
+from pendula.jobs.transaction.ending import write_back
+from pendula.jobs.transaction.replies import LOCAL, Answer, Body, Caller, Reply, no_plan, not_found
 
 __all__ = ["LOCAL", "POLL_SECONDS", "Answer", "Body", "Caller", "Calls", "Reply", "no_plan", "not_found", "write_back"]

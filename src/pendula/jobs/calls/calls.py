@@ -10,15 +10,16 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from pendula.jobs.background import Bell
-from pendula.jobs.calls import enqueue, finish, operate, plans, pull, set_time, signs
-from pendula.jobs.calls.enqueue import Rejected, Stored
+from pendula.jobs.calls import finish, operate, plans, pull, set_time, signs
 from pendula.jobs.calls.filters import CANCELLABLE, REVIVABLE, read_step
 from pendula.jobs.calls.pull import Pulled, Writes
-from pendula.jobs.calls.replies import LOCAL, Answer, Body, Caller, Reply
 from pendula.jobs.model import SYSTEM, Actor, Policy, Refused
 from pendula.jobs.request_reading import Faults
 from pendula.jobs.requests import Enqueue, Pull, read_cancel, read_enqueue, read_pull, read_requeue
 from pendula.jobs.store.protocol import EnqueueWriter, Reader, Store, WorkerRow, Writer
+from pendula.jobs.transaction import enqueue
+from pendula.jobs.transaction.enqueue import Rejected, Stored
+from pendula.jobs.transaction.replies import LOCAL, Answer, Body, Caller, Reply
 
 T = TypeVar("T")
 

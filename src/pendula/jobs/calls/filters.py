@@ -5,12 +5,12 @@ from typing import Any
 
 from msgspec import Struct
 
-from pendula.jobs.calls.replies import Body
 from pendula.jobs.ids import seq_of
 from pendula.jobs.model import BATCH_MOST, Code, Policy, Refused, Status
 from pendula.jobs.request_reading import BodyReader, Faults
 from pendula.jobs.requests import OBJECT_ID_MOST, REASON_MOST
 from pendula.jobs.store.protocol import Listing
+from pendula.jobs.transaction.replies import Body
 
 LIST_DEFAULT, LIST_MOST = 100, 1000
 ERROR_CODE_MOST = 64

@@ -11,16 +11,16 @@ from msgspec.structs import replace
 
 from pendula.jobs import decide
 from pendula.jobs.audit import number_of
-from pendula.jobs.calls.ending import carry_out, holder, write_back
-from pendula.jobs.calls.enqueue import batch_faults, result_of
-from pendula.jobs.calls.following import enqueue_next
-from pendula.jobs.calls.replies import Answer, Body, Reply, not_found, utc_or_null
-from pendula.jobs.governance import deliveries
+from pendula.jobs.governing import deliveries
 from pendula.jobs.model import SYSTEM, Actor, AuditCheck, Code, Ended, Job, Policy, Refused, Status, job_json
 from pendula.jobs.request_reading import Faults
 from pendula.jobs.requests import Ack, Enqueue
 from pendula.jobs.requests_finishing import read_ack, read_fail, read_proof
 from pendula.jobs.store.protocol import ObjectRow, Writer
+from pendula.jobs.transaction.ending import carry_out, holder, write_back
+from pendula.jobs.transaction.enqueue import batch_faults, result_of
+from pendula.jobs.transaction.following import enqueue_next
+from pendula.jobs.transaction.replies import Answer, Body, Reply, not_found, utc_or_null
 from pendula.kernel.canonical import Json
 
 GIVEN_UP = (Status.FAILED, Status.DEAD_LETTER)

@@ -3,16 +3,16 @@
 from collections.abc import Callable
 
 from pendula.jobs import decide
-from pendula.jobs.calls.ending import holder
 from pendula.jobs.calls.filters import Step
-from pendula.jobs.calls.replies import Answer, Body, Reply, not_found, utc_or_null
 from pendula.jobs.decide import Done
-from pendula.jobs.governance import deliveries
+from pendula.jobs.governing import deliveries
 from pendula.jobs.model import SECOND, Actor, Ended, Job, Policy, Refused, job_json
 from pendula.jobs.request_reading import Faults
 from pendula.jobs.requests import NO_REASON, Requeue
 from pendula.jobs.requests_finishing import read_proof, read_release, read_renew
 from pendula.jobs.store.protocol import Writer
+from pendula.jobs.transaction.ending import holder
+from pendula.jobs.transaction.replies import Answer, Body, Reply, not_found, utc_or_null
 from pendula.kernel.canonical import Json
 
 

@@ -11,11 +11,11 @@ from typing import Any
 
 from pendula.jobs.audit import JOB_EVENT, STATE_EVENT, Row, event_id, number_of
 from pendula.jobs.calls.queries import event_in
-from pendula.jobs.calls.replies import Answer, Reply, shown_job
 from pendula.jobs.ids import seq_of
 from pendula.jobs.model import Status
 from pendula.jobs.request_reading import BodyReader
 from pendula.jobs.store.protocol import AuditListing, Listing, Reader, Store
+from pendula.jobs.transaction.replies import Answer, Reply, shown_job
 from pendula.kernel.canonical import Json
 
 EVENTS_BACK = 10_000  # how far back one may look; to undo so many takes some tenths of a second

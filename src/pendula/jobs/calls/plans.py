@@ -11,8 +11,6 @@ from msgspec.structs import replace
 
 from pendula.jobs import decide
 from pendula.jobs.audit import PlanChange
-from pendula.jobs.calls.enqueue import Stored, store_all, stored_reply
-from pendula.jobs.calls.replies import Answer, Body, Reply, no_plan
 from pendula.jobs.model import SYSTEM, Actor, Code, Policy, Refused, Status
 from pendula.jobs.plans import (
     DECLARED_US,
@@ -29,6 +27,8 @@ from pendula.jobs.plans import (
 from pendula.jobs.request_reading import Faults
 from pendula.jobs.requests import read_enqueue, read_reason
 from pendula.jobs.store.protocol import Store, Writer
+from pendula.jobs.transaction.enqueue import Stored, store_all, stored_reply
+from pendula.jobs.transaction.replies import Answer, Body, Reply, no_plan
 from pendula.kernel.canonical import Json
 from pendula.kernel.time import format_utc
 

@@ -6,14 +6,14 @@ from msgspec import Struct
 
 from pendula.jobs import decide
 from pendula.jobs.background import Bell
-from pendula.jobs.calls.ending import carry_out
-from pendula.jobs.calls.replies import Reply, unreadable
-from pendula.jobs.governance import deliveries
+from pendula.jobs.governing import deliveries
 from pendula.jobs.model import SECOND, SYSTEM, Actor, Job, Policy, PullOrder, Status, job_json
 from pendula.jobs.objects.governed import VERIFICATIONS
 from pendula.jobs.ordering import ASIDE_MOST, Busy, weighted
 from pendula.jobs.requests import Pull
 from pendula.jobs.store.protocol import Writer
+from pendula.jobs.transaction.ending import carry_out
+from pendula.jobs.transaction.replies import Reply, unreadable
 from pendula.kernel.canonical import Json
 from pendula.kernel.errors import InputRefused
 from pendula.kernel.time import format_utc

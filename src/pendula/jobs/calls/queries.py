@@ -7,12 +7,12 @@ from typing import Any
 from pendula.jobs.audit import Row, event_id, number_of
 from pendula.jobs.calls import signs
 from pendula.jobs.calls.filters import LIST_DEFAULT, LIST_MOST, read_count, read_listing
-from pendula.jobs.calls.replies import Answer, Reply, not_found, shown_job, utc_or_null
 from pendula.jobs.ids import seq_of
 from pendula.jobs.model import SECOND, Code, Policy, Priority, Refused, Status, exact
 from pendula.jobs.request_reading import BodyReader, Faults
 from pendula.jobs.requests import OBJECT_ID_MOST
 from pendula.jobs.store.protocol import AuditListing, Figures, Store, StoreUnusable, Unhandled
+from pendula.jobs.transaction.replies import Answer, Reply, not_found, shown_job, utc_or_null
 from pendula.kernel.canonical import Json, decode
 from pendula.kernel.errors import InputRefused
 from pendula.kernel.time import format_utc

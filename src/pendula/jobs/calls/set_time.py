@@ -9,11 +9,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from pendula.jobs.calls import plans
-from pendula.jobs.calls.replies import Answer, Body, Reply
 from pendula.jobs.model import LEASE_MOST_SEC, SECOND, Actor, Job, Policy, Status
 from pendula.jobs.request_reading import BodyReader, Faults
 from pendula.jobs.requests import REASON_MOST
 from pendula.jobs.store.protocol import Writer
+from pendula.jobs.transaction.replies import Answer, Body, Reply
 from pendula.kernel.canonical import Json
 from pendula.kernel.time import format_utc
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from pendula.jobs.calls.replies import Reply
 from pendula.jobs.model import SECOND
 from pendula.jobs.store.protocol import Store, WorkerRow, Writer
+from pendula.jobs.transaction.replies import Reply
 from pendula.kernel.canonical import Json
 from pendula.kernel.time import format_utc
 

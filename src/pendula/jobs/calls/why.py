@@ -9,14 +9,14 @@ from typing import Any
 
 from msgspec import Struct
 
-from pendula.jobs.calls.replies import Answer, Reply, not_found
 from pendula.jobs.decide import OUTCOME_CANCELLED
-from pendula.jobs.governance.judging import question
+from pendula.jobs.governing.judging import question
 from pendula.jobs.model import MILLION, SECOND, Job, Policy, PullOrder, Status, progress_json
 from pendula.jobs.objects import deciding
 from pendula.jobs.objects.endings import Ending, Outcome
 from pendula.jobs.objects.governed import VERIFICATIONS
 from pendula.jobs.store.protocol import AuditListing, Reader, Store, Unhandled, WorkerRow
+from pendula.jobs.transaction.replies import Answer, Reply, not_found
 from pendula.kernel.canonical import Json, decode
 from pendula.kernel.time import format_utc
 

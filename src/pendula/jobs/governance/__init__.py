@@ -3,15 +3,9 @@
 service        `Governance`: every call
 governed_objects  `GovernedObjects`: the same as Python methods
 steps          a governed job: begin, finish, and settle for what needs nobody
-deliveries     what is pulled, acked and failed by whoever knows nothing of governance
 keeping        objects made, given evidence, decided about, refilled
 gate_setting   gates set for everything or for one object
-carrying_out   what an ending writes, all or nothing
-followups      the one job that waits for an object
-judging        what an action is judged by: machine, tiers, gates
-learning       whether anything is still found out
 bodies         bodies in, with all their faults
-showing        objects, gates and endings as replies show them
 why            why an object is where it is, and what comes next
 """
 

@@ -1,14 +1,14 @@
 """Gates are set: for everything or for one object, by somebody, with a reason, in the trail."""
 
 from pendula.jobs.audit import GATE_EVENT, OVERRIDE_EVENT, GovernanceEvent
-from pendula.jobs.calls.replies import Answer, Body, Reply
 from pendula.jobs.governance.bodies import read_gate
-from pendula.jobs.governance.judging import user_required
-from pendula.jobs.governance.showing import gate_json
+from pendula.jobs.governing.judging import user_required
+from pendula.jobs.governing.showing import gate_json
 from pendula.jobs.model import Actor, Policy
 from pendula.jobs.objects.gates import Gate
 from pendula.jobs.request_reading import Faults
 from pendula.jobs.store.protocol import Writer
+from pendula.jobs.transaction.replies import Answer, Body, Reply
 
 
 def set_gate(tx: Writer, body: Body, actor: Actor, policy: Policy, now: int) -> Answer:

@@ -2,9 +2,9 @@
 
 from typing import Any, Self
 
-from pendula.jobs.calls.replies import LOCAL, Answer, Caller
 from pendula.jobs.governance.service import Governance
 from pendula.jobs.model import Actor, JobRefused, Refused
+from pendula.jobs.transaction.replies import LOCAL, Answer, Caller
 
 Members = Any  # what a body may hold; each call says which names it knows
 

@@ -8,8 +8,6 @@ from typing import Any
 from msgspec.structs import replace
 
 from pendula.jobs.audit import ROLLBACK_EVENT, STATE_EVENT, GovernanceEvent
-from pendula.jobs.calls.replies import Answer, Body, Reply
-from pendula.jobs.governance import learning
 from pendula.jobs.governance.bodies import (
     Amendment,
     Decision,
@@ -21,9 +19,10 @@ from pendula.jobs.governance.bodies import (
     read_reason,
     read_refill,
 )
-from pendula.jobs.governance.carrying_out import ask_rollback, carry_out, count_granted, evidence_of, put
-from pendula.jobs.governance.followups import follow_up
-from pendula.jobs.governance.judging import (
+from pendula.jobs.governing import learning
+from pendula.jobs.governing.carrying_out import ask_rollback, carry_out, count_granted, evidence_of, put
+from pendula.jobs.governing.followups import follow_up
+from pendula.jobs.governing.judging import (
     is_promotion,
     machine_of,
     no_object,
@@ -33,7 +32,7 @@ from pendula.jobs.governance.judging import (
     unfit_evidence,
     user_required,
 )
-from pendula.jobs.governance.showing import changes, ending_json, object_json, rollback_json
+from pendula.jobs.governing.showing import changes, ending_json, object_json, rollback_json
 from pendula.jobs.model import Actor, Code, Policy, Refused
 from pendula.jobs.objects import budgets, deciding
 from pendula.jobs.objects.applying import dated
@@ -43,6 +42,7 @@ from pendula.jobs.objects.governed import Epistemic, Governed, Impact, Risk, Unk
 from pendula.jobs.objects.machine import Machine
 from pendula.jobs.request_reading import Faults
 from pendula.jobs.store.protocol import Writer
+from pendula.jobs.transaction.replies import Answer, Body, Reply
 from pendula.kernel.canonical import Json
 
 OF_UNCERTAINTY = ("unknown_type", "decision_mode")  # of what is certain they would say nothing, and bind nobody

@@ -1,21 +1,19 @@
 """`Governance`, the one door for every change of a governed object: by a job or a person, each in one transaction."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
-from pendula.jobs.calls.replies import LOCAL, Answer, Body, Caller, Reply
+from pendula.jobs.calls import Calls
 from pendula.jobs.governance import gate_setting, keeping, steps
 from pendula.jobs.governance.bodies import read_gate_page, read_limit, read_page
-from pendula.jobs.governance.judging import no_object
-from pendula.jobs.governance.learning import INNER
-from pendula.jobs.governance.showing import gate_json, gate_words, machine_json, object_json, rollback_json
 from pendula.jobs.governance.why import why
+from pendula.jobs.governing.judging import no_object
+from pendula.jobs.governing.learning import INNER
+from pendula.jobs.governing.showing import gate_json, gate_words, machine_json, object_json, rollback_json
 from pendula.jobs.request_reading import Faults
 from pendula.jobs.store.protocol import Reader, Writer
+from pendula.jobs.transaction.replies import LOCAL, Answer, Body, Caller, Reply
 from pendula.kernel.canonical import Json
-
-if TYPE_CHECKING:  # calls are governed, and so need this package
-    from pendula.jobs.calls import Calls
 
 T = TypeVar("T")
 TRACES_SHOWN = 20
@@ -25,7 +23,7 @@ FIRST_SHOWN = 3
 class Governance:
     """Governed objects over one store, beside its `Calls`."""
 
-    def __init__(self, calls: "Calls") -> None:
+    def __init__(self, calls: Calls) -> None:
         self._calls = calls
 
     # A job in two steps

@@ -7,13 +7,11 @@ the verifier is never entered. Each step is one transaction, and is safe to repe
 from msgspec.structs import replace
 
 from pendula.jobs import decide
-from pendula.jobs.calls.ending import holder
-from pendula.jobs.calls.replies import Answer, Body, Reply, not_found
 from pendula.jobs.governance.bodies import Finish, read_begin, read_finish
-from pendula.jobs.governance.carrying_out import spend
-from pendula.jobs.governance.deliveries import ended
-from pendula.jobs.governance.judging import is_promotion, machine_of, no_object, overladen, question, unfit_evidence
-from pendula.jobs.governance.showing import ending_json, gate_json, object_json
+from pendula.jobs.governing.carrying_out import spend
+from pendula.jobs.governing.deliveries import ended
+from pendula.jobs.governing.judging import is_promotion, machine_of, no_object, overladen, question, unfit_evidence
+from pendula.jobs.governing.showing import ending_json, gate_json, object_json
 from pendula.jobs.model import Actor, Code, Ended, Job, Policy, Refused, Status, job_json
 from pendula.jobs.objects import deciding
 from pendula.jobs.objects.endings import Asked, Ending, How, Outcome
@@ -23,6 +21,8 @@ from pendula.jobs.objects.machine import Machine
 from pendula.jobs.request_reading import Faults
 from pendula.jobs.requests_finishing import read_proof
 from pendula.jobs.store.protocol import Writer
+from pendula.jobs.transaction.ending import holder
+from pendula.jobs.transaction.replies import Answer, Body, Reply, not_found
 from pendula.kernel.canonical import Json
 
 STATE_CONFLICT = "state_conflict"

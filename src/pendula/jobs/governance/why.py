@@ -3,9 +3,8 @@
 from msgspec.structs import replace
 
 from pendula.jobs.audit import Row
-from pendula.jobs.calls.replies import Answer, Reply, utc_or_null
-from pendula.jobs.governance.judging import machine_of, no_object, question, tiers
-from pendula.jobs.governance.showing import object_json
+from pendula.jobs.governing.judging import machine_of, no_object, question, tiers
+from pendula.jobs.governing.showing import object_json
 from pendula.jobs.model import Job, Policy, Refused, Status
 from pendula.jobs.objects import deciding
 from pendula.jobs.objects.endings import Asked, Ending, Outcome
@@ -13,6 +12,7 @@ from pendula.jobs.objects.gates import NOT_ASKED, REQUIRED, Passage, is_high_ris
 from pendula.jobs.objects.governed import Governed
 from pendula.jobs.objects.machine import Arrow, Machine
 from pendula.jobs.store.protocol import AuditListing, Listing, Reader
+from pendula.jobs.transaction.replies import Answer, Reply, utc_or_null
 from pendula.kernel.canonical import Json, decode
 from pendula.kernel.time import format_utc
 

@@ -7,7 +7,7 @@ import logging
 
 from pendula.jobs.background import CLOSE_SEC, BackgroundLoop
 from pendula.jobs.calls import Calls
-from pendula.jobs.governance.learning import Stall, stall
+from pendula.jobs.governing.learning import Stall, stall
 from pendula.kernel.canonical import Json
 from pendula.kernel.time import format_utc
 

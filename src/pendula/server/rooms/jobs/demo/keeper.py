@@ -10,12 +10,12 @@ from typing import Any
 
 from pendula.jobs.background import CLOSE_SEC, BackgroundLoop
 from pendula.jobs.calls import Calls, Reply
-from pendula.jobs.calls.replies import Caller
 from pendula.jobs.governance import Governance
 from pendula.jobs.model import SECOND, Actor
 from pendula.jobs.objects.gates import VERDICTS
 from pendula.jobs.objects.governed import Governed
 from pendula.jobs.requests import Pull, read_pull
+from pendula.jobs.transaction.replies import Caller
 from pendula.kernel.rng import Pcg32, stream
 from pendula.kernel.time import format_utc
 from pendula.server.rooms.jobs.demo.inhabitants import COUNT, SEED, is_poisoned, kind_of, made, name_of

@@ -7,12 +7,12 @@ from typing import Any
 from msgspec import Struct
 
 from pendula.jobs import decide
-from pendula.jobs.calls.replies import Body, Reply
 from pendula.jobs.model import BATCH_MOST, Actor, Code, Job, Policy, Refused, in_full, job_json
 from pendula.jobs.objects.governed import VERIFICATIONS
 from pendula.jobs.request_reading import Faults
 from pendula.jobs.requests import Enqueue, read_enqueue
 from pendula.jobs.store.protocol import EnqueueWriter
+from pendula.jobs.transaction.replies import Body, Reply
 from pendula.kernel.canonical import Json
 
 FAULTS_SHOWN = 3  # entries of a batch that its refusal tells of; all are in its details

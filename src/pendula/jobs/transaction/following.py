@@ -3,10 +3,10 @@
 from msgspec.structs import replace
 
 from pendula.jobs import decide
-from pendula.jobs.calls.enqueue import key_hash, store_all
 from pendula.jobs.model import TERMINAL, Actor, Refused
 from pendula.jobs.requests import Enqueue
 from pendula.jobs.store.protocol import Writer
+from pendula.jobs.transaction.enqueue import key_hash, store_all
 
 FOLLOWUP = "followup:"  # how the key of a follow-up begins where the derived one was taken
 

@@ -4,12 +4,12 @@ What somebody asked for beside it is theirs, and stays.
 """
 
 from pendula.jobs import decide
-from pendula.jobs.calls.following import FOLLOWUP, enqueue_next
 from pendula.jobs.decide import SUPERSEDED
 from pendula.jobs.model import Actor, Job, Policy, Status
 from pendula.jobs.objects.governed import Governed
 from pendula.jobs.requests import Enqueue
 from pendula.jobs.store.protocol import Listing, Writer
+from pendula.jobs.transaction.following import FOLLOWUP, enqueue_next
 
 RUNNING_MOST = 1000  # jobs of one object
 

@@ -1,11 +1,11 @@
 """What every end of a delivery does: the change, in the name of its worker, and the alert where it was the last."""
 
-from pendula.jobs.calls.replies import utc_or_null
 from pendula.jobs.decide import Done
 from pendula.jobs.model import Actor, Job, Priority, Status
 from pendula.jobs.objects.gates import is_high_risk
 from pendula.jobs.objects.tiers import tiers
 from pendula.jobs.store.protocol import ObjectRow, Writer
+from pendula.jobs.transaction.replies import utc_or_null
 from pendula.kernel.canonical import Json
 from pendula.kernel.time import format_utc
 

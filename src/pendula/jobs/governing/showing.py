@@ -2,7 +2,6 @@
 
 from decimal import Decimal
 
-from pendula.jobs.calls.replies import utc_or_null
 from pendula.jobs.durations import format_duration
 from pendula.jobs.model import exact
 from pendula.jobs.objects.endings import Ending
@@ -10,6 +9,7 @@ from pendula.jobs.objects.gates import REQUIRED, VERDICTS, Gate
 from pendula.jobs.objects.governed import SHOWN_AS, Governed
 from pendula.jobs.objects.machine import Machine
 from pendula.jobs.store.governed_protocol import Rollback
+from pendula.jobs.transaction.replies import utc_or_null
 from pendula.kernel.canonical import Json
 from pendula.kernel.time import format_utc
 

@@ -11,18 +11,18 @@ from msgspec.structs import replace
 
 from pendula.jobs import decide
 from pendula.jobs.audit import GATE_EVENT, STATE_EVENT, GovernanceEvent
-from pendula.jobs.calls.ending import carry_out as end_job
-from pendula.jobs.calls.ending import write_back
-from pendula.jobs.governance.carrying_out import carry_out, evidence_of, put, spend
-from pendula.jobs.governance.followups import follow_up, is_awaited, stands_for
-from pendula.jobs.governance.judging import machine_of, question
-from pendula.jobs.governance.showing import changes
+from pendula.jobs.governing.carrying_out import carry_out, evidence_of, put, spend
+from pendula.jobs.governing.followups import follow_up, is_awaited, stands_for
+from pendula.jobs.governing.judging import machine_of, question
+from pendula.jobs.governing.showing import changes
 from pendula.jobs.model import Actor, Job, Policy, Refused, Status
 from pendula.jobs.objects import deciding
 from pendula.jobs.objects.endings import Asked, Ending, How, Outcome
 from pendula.jobs.objects.governed import DAY_US, Governed, Risk
 from pendula.jobs.requests import Ack, Fail
 from pendula.jobs.store.protocol import StoreUnusable, Writer
+from pendula.jobs.transaction.ending import carry_out as end_job
+from pendula.jobs.transaction.ending import write_back
 
 OVER = (Status.FAILED, Status.DEAD_LETTER)
 
@@ -74,8 +74,8 @@ def _stopped(
     """The job ends or waits without a delivery, and the trail says what stood in its way."""
     ended(tx, job, before, ending, asked, actor=actor, policy=policy)
     if ending.executed is not None and (ending.subject == before or ending.how is not How.ACK):
-        return  # told with its trace
-    told = GovernanceEvent(
+        return  # the event with its trace was written
+    event = GovernanceEvent(
         event_type=GATE_EVENT,
         object_type=before.object_type,
         object_id=before.object_id,
@@ -92,7 +92,7 @@ def _stopped(
         # At tier high an event names its trace, and what names it was written already.
         risk_tier=None if asked.risk is Risk.HIGH else asked.risk.value,
     )
-    tx.governance_event(told, actor, asked.now)
+    tx.governance_event(event, actor, asked.now)
 
 
 def ended(
@@ -120,8 +120,8 @@ def _job_after(tx: Writer, job: Job, ending: Ending, actor: Actor, *, ack: Ack |
     match ending.how:
         case How.ACK:
             said = Ack() if ack is None else ack
-            told = replace(said, outcome=said.outcome or ending.outcome.value)
-            done = decide.acked(job, told, now, tx.next_event_id())
+            said = replace(said, outcome=said.outcome or ending.outcome.value)
+            done = decide.acked(job, said, now, tx.next_event_id())
         case How.DEFER:
             assert ending.retry_at is not None
             known = tx.governance.job(job.seq)
@@ -147,7 +147,7 @@ def acked(tx: Writer, job: Job, request: Ack, actor: Actor, policy: Policy, now:
     if isinstance(machine, Refused):
         return machine
     subject = tx.governance.governed(job.object_type, job.object_id)
-    assert subject is not None, "whoever asks knows that it is governed"
+    assert subject is not None, "only acks of governed objects come here"
     known = tx.governance.job(job.seq)
     asked = question(tx.governance, subject, job.action, policy, now, deferrals=known.deferrals)
     ending = deciding.acknowledged(subject, machine, asked)
@@ -191,7 +191,7 @@ def keep_awaited(tx: Writer, before: Job, after: Job, actor: Actor, policy: Poli
         moved = replace(moved, next_action_at=max(moved.next_action_at, now + DAY_US))
     put(tx, moved)
     old, new = changes(subject, moved)
-    told = GovernanceEvent(
+    event = GovernanceEvent(
         event_type=STATE_EVENT,
         object_type=subject.object_type,
         object_id=subject.object_id,
@@ -202,5 +202,5 @@ def keep_awaited(tx: Writer, before: Job, after: Job, actor: Actor, policy: Poli
         job=after,
         risk_tier=None if subject.risk_tier is Risk.HIGH else subject.risk_tier.value,
     )
-    tx.governance_event(told, actor, now)
+    tx.governance_event(event, actor, now)
     follow_up(tx, subject, moved, actor, policy, job=before)

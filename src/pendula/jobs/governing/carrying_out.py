@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from pendula.jobs.audit import GATE_EVENT, INVESTIGATION_EVENT, ROLLBACK_EVENT, STATE_EVENT, GovernanceEvent
-from pendula.jobs.governance.followups import follow_up, give_up, waiting_jobs
-from pendula.jobs.governance.learning import explored
-from pendula.jobs.governance.showing import changes
+from pendula.jobs.governing.followups import follow_up, give_up, waiting_jobs
+from pendula.jobs.governing.learning import explored
+from pendula.jobs.governing.showing import changes
 from pendula.jobs.model import Actor, Job, Policy, Status
 from pendula.jobs.objects.endings import Asked, Ending, How, Outcome
 from pendula.jobs.objects.gates import is_high_risk
