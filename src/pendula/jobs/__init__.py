@@ -11,6 +11,8 @@
     store/                  one transaction at a time: SQLite
     calls/                  every call: enqueue, pull, ack, fail, renew, ... and the queries
     governance/             governed objects in a store: every change, by a job or by a person
+    governing/              what governance does within a transaction, of jobs as of objects
+    transaction/            what several calls do within their transaction
     scheduler, client       the Python API: on a store, and over HTTP
     remote_objects          governed objects over HTTP
     addresses               where a server is, and with which token
