@@ -162,6 +162,22 @@ def test_an_ack_closes_the_unknowable_that_was_verified_as_often_as_it_may_be(to
     assert town.user.show("cognition", "o")["object"]["closed"] == "cannot be known"
 
 
+@pytest.mark.req("JOB-ACK-1", "JOB-GATE-9", "JOB-GATE-13")
+def test_an_ack_that_asks_for_a_verification_of_what_is_closed_leaves_a_job_all_the_same(town: Town) -> None:
+    town.user.create("cognition", "o", **UNSURE, unknown_type="ontic_unknowable")
+    enqueue(town, "verify")
+    [job] = pulled(town)
+    town.scheduler.ack(job["job_id"], result="succeeded")
+    enqueue(town, "reinstate-check")
+    [job] = pulled(town)
+    at = town.clock.text(DAY)
+
+    acked = town.scheduler.ack(job["job_id"], result="succeeded", next_action_at=at, next_action="verify")
+
+    followup = town.scheduler.show(acked["followup_job_id"])["job"]
+    assert (followup["action"], followup["run_at"]) == ("reinstate-check", at)
+
+
 @pytest.mark.req("JOB-GATE-1a", "JOB-GATE-2")
 def test_a_gate_that_turns_after_the_pull_stops_the_ack(town: Town) -> None:
     town.open_gates()

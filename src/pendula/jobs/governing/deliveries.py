@@ -18,7 +18,7 @@ from pendula.jobs.governing.showing import changes
 from pendula.jobs.model import Actor, Job, Policy, Refused, Status
 from pendula.jobs.objects import deciding
 from pendula.jobs.objects.endings import Asked, Ending, How, Outcome
-from pendula.jobs.objects.governed import DAY_US, Governed, Risk
+from pendula.jobs.objects.governed import DAY_US, VERIFICATIONS, Governed, Risk
 from pendula.jobs.requests import Ack, Fail
 from pendula.jobs.store.protocol import StoreUnusable, Writer
 from pendula.jobs.transaction.ending import carry_out as end_job
@@ -168,6 +168,8 @@ def _dated(tx: Writer, job: Job, before: Governed, after: Governed, request: Ack
         return after
     if isinstance(request.next_action_at, int):
         action = request.next_action or after.next_action
+        if after.closed and action in VERIFICATIONS:  # no such job would be taken
+            action = after.next_action
         return replace(after, next_action=action, next_action_at=request.next_action_at)
     if request.next_action_at is UNSET and policy.auto_followup and is_awaited(tx, before, but=job):
         return replace(after, next_action=before.next_action, next_action_at=before.next_action_at)
