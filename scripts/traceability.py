@@ -1,12 +1,13 @@
-"""Which tests prove which requirement: writes docs/reference/traceability.md, and checks it.
+"""Which tests prove which requirement: writes the table, and checks the marks.
 
-    python scripts/traceability.py             write the page
-    python scripts/traceability.py --check     fail when the page is old, a mark names no requirement, or a room that
+    python scripts/traceability.py             write the table into build/reference/traceability.md
+    python scripts/traceability.py --check     fail when a mark names no requirement, or a scheduler that
                                                pyproject.toml declares complete has a MUST without a test
     python scripts/traceability.py --refresh   read ids and forces again from the requirement documents, then write
 
-The requirement documents lie beside the checkout and may be absent; the project keeps ids and forces of its own in
-docs/reference/requirements.json. Tests are found by `@pytest.mark.req("ID", …)` without importing them.
+The table is not committed: the documentation site has it (scripts/docs_hooks.py). The requirement documents lie beside
+the checkout and may be absent; the project keeps ids and forces of its own in docs/reference/requirements.json. Tests
+are found by `@pytest.mark.req("ID", …)` without importing them.
 """
 
 import argparse
@@ -22,7 +23,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = "../shared/requirements"
 LIST = "docs/reference/requirements.json"
-PAGE = "docs/reference/traceability.md"
+PAGE = "build/reference/traceability.md"
 
 # Lines that begin with `**ACT-TIME-1 (MUST)**`, `- **SIM-DET-1** MUST.`, `| FLT-TEST-10 (MUST) |`.
 _DEFINITION = re.compile(
@@ -58,6 +59,7 @@ def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:
         faults = list(faults_of(root, rooms, marks))
         print("\n".join(faults), end="\n" if faults else "")
         return 1 if faults else 0
+    (root / PAGE).parent.mkdir(parents=True, exist_ok=True)
     (root / PAGE).write_text(page(rooms, marks), encoding="utf-8")
     return 0
 
@@ -173,17 +175,25 @@ def _is_req(function: ast.expr) -> bool:
 # ---- page and check --------------------------------------------------------------------------------------------------
 
 
+def written(root: Path) -> str:
+    """The table of a checkout."""
+    return page(read_list(root), marks_of(root))
+
+
 def page(rooms: Mapping[str, Forces], marks: Sequence[Mark]) -> str:
     tests: dict[str, list[str]] = {}
     for mark in marks:
         if mark.requirement is not None and mark.test not in tests.setdefault(mark.requirement, []):
             tests[mark.requirement].append(mark.test)
     lines = [
+        # Otherwise most of what the search of the site knows would be names of tests.
+        *("---", "search:", "  exclude: true", "---", ""),
         "# Requirements and the tests that prove them",
         "",
-        "Written by `scripts/traceability.py`. A room that `pyproject.toml` calls complete has a test for each MUST.",
+        "A scheduler that `pyproject.toml` calls complete has a test for each MUST. A test runs alone under its name:",
+        "`pytest NAME`.",
         "",
-        "| room | requirements | MUST | MUST with a test |",
+        "| scheduler | requirements | MUST | MUST with a test |",
         "|---|---|---|---|",
     ]
     for room, forces in rooms.items():
@@ -201,18 +211,13 @@ def _of_room(forces: Forces, tests: Mapping[str, Sequence[str]]) -> Iterator[str
         yield "| requirement | force | tests |"
         yield "|---|---|---|"
     for requirement in proven:
-        named = "<br>".join(_linked(test) for test in sorted(tests[requirement]))
+        named = "<br>".join(f"`{test}`" for test in sorted(tests[requirement]))
         yield f"| {requirement} | {forces[requirement]} | {named} |"
     for force in ("MUST", "SHOULD", "MAY"):
         rest = [requirement for requirement in forces if forces[requirement] == force and requirement not in tests]
         if rest:
             yield ""
             yield f"{force} without a test ({len(rest)}): {', '.join(rest)}."
-
-
-def _linked(test: str) -> str:
-    path, _, name = test.partition("::")
-    return f"[{name}](../../{path})"
 
 
 def faults_of(root: Path, rooms: Mapping[str, Forces], marks: Sequence[Mark]) -> Iterator[str]:
@@ -231,9 +236,6 @@ def faults_of(root: Path, rooms: Mapping[str, Forces], marks: Sequence[Mark]) ->
         for requirement, force in rooms.get(room, {}).items():
             if force == "MUST" and requirement not in proven:
                 yield f"{requirement}: {room} is declared complete, and no test is marked with this MUST"
-    written = (root / PAGE).read_text(encoding="utf-8") if (root / PAGE).is_file() else ""
-    if written != page(rooms, marks):
-        yield f"{PAGE} is not up to date; run python scripts/traceability.py"
 
 
 def complete_rooms(root: Path) -> list[str]:

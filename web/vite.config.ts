@@ -3,15 +3,11 @@
 
 import { defineConfig } from "vitest/config";
 
-import { docsPages } from "./docs_pages.ts";
-import { fileURLToPath } from "node:url";
-
 const SERVER = "http://127.0.0.1:8765";
 // The server refuses foreign origins; behind this proxy its own origin is the honest one.
 const passOn = { target: SERVER, changeOrigin: true, headers: { origin: SERVER } };
 
 export default defineConfig({
-  plugins: [docsPages(fileURLToPath(new URL("../docs", import.meta.url)))],
   build: {
     outDir: "../src/pendula/server/page",
     emptyOutDir: true,

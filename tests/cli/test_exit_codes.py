@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from pendula.cli.failing import MEANINGS
+from scripts import reference
 from scripts.reference import all_error_kinds
 from tests.cli.conftest import Pendula
 from tests.cli.test_program import LEAVES
-from tests.docs.markdown import ROOT
 
 
 def test_every_error_of_every_module_ends_with_a_code_that_has_a_meaning() -> None:
@@ -16,7 +16,7 @@ def test_every_error_of_every_module_ends_with_a_code_that_has_a_meaning() -> No
 
 
 def test_the_reference_has_the_table() -> None:
-    page = (ROOT / "docs/reference/commands.md").read_text(encoding="utf-8")
+    page = reference.commands()
 
     for code, meaning in MEANINGS.items():
         assert f"| {code} | {meaning} |" in page

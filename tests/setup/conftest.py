@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 MADE_HERE = shutil.ignore_patterns(
-    ".git", ".venv", ".pendula", "node_modules", "page", "types.ts", "__pycache__", ".*_cache"
+    ".git", ".venv", ".pendula", "build", "node_modules", "page", "types.ts", "__pycache__", ".*_cache"
 )
 
 # A build backend without dependencies: its project installs where no index can be reached.

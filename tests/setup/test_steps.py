@@ -384,3 +384,79 @@ def test_root_has_chromium_installed_once_after_one_update(checkout: Checkout) -
     assert found == Found(chromium=str(chromium))
     asked = [line for line in checkout.log("chromium").read_text().splitlines() if line.startswith("apt-get")]
     assert asked == ["apt-get update", "apt-get install -y --no-install-recommends chromium"]
+
+
+# ---- documentation ---------------------------------------------------------------------------------------------------
+
+
+def with_docs(checkout: Checkout, module: str) -> None:
+    """A checkout whose mkdocs is this Python module."""
+    (checkout.root / "docs").mkdir()
+    (checkout.root / "docs/page.md").write_text("one")
+    (checkout.root / "mkdocs.yml").write_text("site_name: x")
+    site = checkout.venv / "lib/python3.11/site-packages"
+    (site / "mkdocs").mkdir(parents=True)
+    (site / "mkdocs/__init__.py").touch()
+    (site / "mkdocs/__main__.py").write_text(module)
+    (checkout.venv / "bin").mkdir()
+    python = command(checkout, "python", f"PYTHONPATH='{site}' exec '{sys.executable}' \"$@\"")
+    checkout.python.symlink_to(python)
+
+
+SITE = """
+import os, pathlib, sys
+made = pathlib.Path(sys.argv[-1])
+made.mkdir(exist_ok=True)
+(made / "index.html").write_text(pathlib.Path("docs/page.md").read_text() + os.environ["DOCS_HOME"])
+with open("times", "a") as times:
+    times.write("x")
+"""
+
+
+def test_the_documentation_is_built_once_and_again_when_a_page_changed(checkout: Checkout) -> None:
+    with_docs(checkout, SITE)
+    served = checkout.root / setup_steps.SERVED_DOCS / "index.html"
+    found = Found()
+
+    for _ in range(2):
+        setup_steps.prepare_docs(checkout, found)
+    assert (served.read_text(), times(checkout)) == ("one/", 1)
+
+    (checkout.root / "docs/page.md").write_text("two")
+    setup_steps.prepare_docs(checkout, found)
+    assert (served.read_text(), times(checkout)) == ("two/", 2)
+    assert found == Found()
+
+
+def test_a_page_built_again_gets_the_same_documentation_beside_it(checkout: Checkout) -> None:
+    with_docs(checkout, SITE)
+    setup_steps.prepare_docs(checkout, Found())
+    served = checkout.root / setup_steps.SERVED_DOCS / "index.html"
+    served.unlink()
+
+    setup_steps.prepare_docs(checkout, Found())
+
+    assert (served.read_text(), times(checkout)) == ("one/", 1)
+
+
+def test_documentation_that_cannot_be_built_is_named_and_set_up_goes_on(
+    checkout: Checkout, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with_docs(checkout, "raise SystemExit('no such theme')")
+    found = Found()
+
+    setup_steps.prepare_docs(checkout, found)
+
+    assert "mkdocs build failed; the last lines were: no such theme" in found.not_run["docs"]
+    assert "set-up: the documentation is not built." in capsys.readouterr().err
+
+
+def test_what_set_up_puts_beside_the_page_is_no_source_of_it(checkout: Checkout) -> None:
+    made_here = ("src/pendula/__pycache__/a.pyc", "src/pendula/server/page/docs/a.html")
+    for name in ("docs/a.md", "src/pendula/a.py", *made_here):
+        (checkout.root / name).parent.mkdir(parents=True, exist_ok=True)
+        (checkout.root / name).touch()
+
+    names = [path.name for path in setup_steps.docs_step(checkout).inputs]
+
+    assert sorted(name for name in names if name.startswith("a.")) == ["a.md", "a.py"]

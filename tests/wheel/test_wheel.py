@@ -118,6 +118,8 @@ def test_the_wheel_carries_the_control_room_and_the_types(wheel: Path) -> None:
 
     assert {"pendula/py.typed", "pendula/server/page/index.html"} <= names
     assert any(name.startswith("pendula/server/page/assets/") and name.endswith(".js") for name in names)
+    docs = {f"pendula/server/page/docs/{name}" for name in ("index.html", "reference/python/kernel.html", "404.html")}
+    assert docs | {"pendula/server/page/docs/script-hashes.json"} <= names
     assert not [name for name in names if name.startswith(("tests/", "bench/", "web/"))]
 
 
@@ -226,3 +228,49 @@ def test_a_clean_clone_that_cannot_build_the_page_is_not_packed_and_says_what_to
     assert "Install Node 20.19 or newer" in ended.stderr
     assert "Traceback" not in ended.stderr
     assert not [*(clean_clone / "dist").glob("*.whl")]
+
+
+def with_docs(clone: Path, theme: str) -> None:
+    (clone / "docs").mkdir()
+    (clone / "docs/index.md").write_text("# A page of the clone\n")
+    (clone / "mkdocs.yml").write_text(f"site_name: Pendula\ntheme: {theme}\n")
+
+
+def test_a_clean_clone_packs_the_documentation_it_builds(clean_clone: Path) -> None:
+    with_docs(clean_clone, "mkdocs")
+
+    ended = built(clean_clone, {"node": "echo v20.19.0", "npm": BUILDS})
+
+    assert ended.returncode == 0, ended.stderr
+    (wheel,) = (clean_clone / "dist").glob("*.whl")
+    assert b"A page of the clone" in zipfile.ZipFile(wheel).read("pendula/server/page/docs/index.html")
+
+
+def test_a_clean_clone_that_cannot_build_the_documentation_is_not_packed(clean_clone: Path) -> None:
+    with_docs(clean_clone, "no-such-theme")
+
+    ended = built(clean_clone, {"node": "echo v20.19.0", "npm": BUILDS})
+
+    assert ended.returncode != 0
+    assert "it would lack the documentation: mkdocs build failed; the last lines were:" in ended.stderr
+    assert "no-such-theme" in ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert not [*(clean_clone / "dist").glob("*.whl")]
+
+
+def test_a_build_asks_for_what_the_documentation_needs_only_where_it_is_missing(clean_clone: Path) -> None:
+    asks = "import json, hatchling.build; print(json.dumps(hatchling.build.get_requires_for_build_wheel()))"
+
+    def asked() -> list[str]:
+        done = subprocess.run([sys.executable, "-c", asks], cwd=clean_clone, capture_output=True, text=True, check=True)
+        names: list[str] = [Requirement(line).name for line in json.loads(done.stdout)]
+        return names
+
+    (clean_clone / "src/pendula/server/page").mkdir(parents=True)
+    (clean_clone / "src/pendula/server/page/index.html").touch()
+    assert asked() == []
+    with_docs(clean_clone, "mkdocs")
+    assert {"mkdocs", "mkdocs-material", "mkdocstrings", "msgspec", "shapely"} <= set(asked())
+    (clean_clone / "src/pendula/server/page/docs").mkdir()
+    (clean_clone / "src/pendula/server/page/docs/index.html").touch()
+    assert asked() == []

@@ -1,5 +1,6 @@
 """The page comes out of the package, unchanged, under a strict policy; what is not in it cannot be fetched."""
 
+import json
 from pathlib import Path
 
 import httpx
@@ -64,7 +65,8 @@ async def test_the_documentation_is_served_beside_the_page(settings: Settings, b
     (docs / "index.html").write_text("all pages")
     (docs / "how-to/serve.html").write_text("how to serve")
     async with running(settings, page=Page(tmp_path / "page")) as app, client_of(app) as client:
-        found = [(await client.get(path)).text for path in ("/docs", "/docs/", "/docs/how-to/serve.html")]
+        found = [(await client.get(path)).text for path in ("/docs/", "/docs/how-to/serve.html")]
+        folder = await client.get("/docs")
         missing = await client.get("/docs/how-to/../../secret.txt")
     store = TokenStore(settings.data)
     store.new("ann", Role.VIEWER)
@@ -72,8 +74,44 @@ async def test_the_documentation_is_served_beside_the_page(settings: Settings, b
         for_anybody = await client.get("/docs/")
 
     assert for_anybody.text == "all pages"
-    assert found == ["all pages", "all pages", "how to serve"]
+    assert found == ["all pages", "how to serve"]
+    assert (folder.status_code, folder.headers["location"]) == (307, "docs/")
     assert (missing.status_code, code_of(missing)) == (404, "not_found")
+
+
+async def test_scripts_of_the_documentation_are_allowed_by_their_hashes_and_there_alone(
+    settings: Settings, built: Page, tmp_path: Path
+) -> None:
+    docs = tmp_path / "page/docs"
+    docs.mkdir()
+    (docs / "index.html").write_text("<script>1</script>")
+    good = f"sha256-{'aB+/' * 10}abc="
+    (docs / "script-hashes.json").write_text(json.dumps([good, "sha256-short", "x'; script-src *"]))
+    async with running(settings, page=Page(tmp_path / "page")) as app, client_of(app) as client:
+        page = await client.get("/docs/")
+        again = await client.get("/docs/", headers={"if-none-match": page.headers["etag"]})
+        control_room = await client.get("/")
+
+    policy = SECURITY_HEADERS["content-security-policy"]
+    allowed = policy.replace("script-src 'self'", f"script-src 'self' '{good}'")
+    assert again.status_code == 304
+    assert [page.headers["content-security-policy"], again.headers["content-security-policy"]] == [allowed, allowed]
+    assert control_room.headers["content-security-policy"] == policy
+
+
+async def test_a_page_that_the_documentation_lacks_is_a_page_that_says_so(
+    settings: Settings, built: Page, tmp_path: Path
+) -> None:
+    (tmp_path / "page/docs").mkdir()
+    (tmp_path / "page/docs/404.html").write_text("no such page")
+    async with running(settings, page=Page(tmp_path / "page")) as app, client_of(app) as client:
+        missing = [await client.get(f"/docs/{name}") for name in ("nothing.html", "how-to/", "../../secret.txt")]
+        head = await client.head("/docs/nothing.html")
+
+    assert [(it.status_code, it.text) for it in missing[:2]] == [(404, "no such page")] * 2
+    assert missing[0].headers["content-type"] == "text/html; charset=utf-8"
+    assert missing[2].status_code == 404
+    assert (head.status_code, head.text) == (404, "")
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,9 @@ Only what was found when the server started can be fetched, by its exact name: t
 """
 
 import html
-from collections.abc import Iterator
+import json
+import re
+from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -15,12 +17,18 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from pendula.server.errors import NotFound
+from pendula.server.http.envelope import CONTENT_POLICY
 
 INDEX = "index.html"
 ASSETS = "assets/"
 # The names of assets change with their contents, so a browser never has to ask again.
 FOREVER = "public, max-age=31536000, immutable"
 ASK_AGAIN = "no-cache"
+DOCS = "docs/"
+NOT_FOUND = f"{DOCS}404.html"
+# Written when the documentation is built: the hashes of the few scripts that stand in its pages.
+SCRIPT_HASHES = f"{DOCS}script-hashes.json"
+HASH = re.compile(r"sha256-[A-Za-z0-9+/]{43}=")
 # Named here because the table of the operating system differs from machine to machine.
 TYPES = {
     "css": "text/css",
@@ -48,6 +56,7 @@ class Page:
 
     def __init__(self, root: Traversable) -> None:
         self._files = {path: _file(path, found.read_bytes()) for path, found in _walk(root, "")}
+        self._docs_policy = _policy_with(self._files.get(SCRIPT_HASHES))
 
     @classmethod
     def packaged(cls) -> "Page":
@@ -64,10 +73,32 @@ class Page:
         file = self._files.get(path)
         if file is None:
             raise NotFound(f"The page has no file {html.escape(path)[:256]!r}")
-        headers = {"etag": file.etag, "cache-control": file.cache_control}
-        if request.headers.get("if-none-match") == file.etag:
-            return Response(status_code=304, headers=headers)
-        return Response(file.body, media_type=file.media_type, headers=headers)
+        return _answer(file, request, {})
+
+    def respond_with_docs(self, path: str, request: Request) -> Response:
+        """The page or file of the documentation at `path`; for any other name its page that says so."""
+        # Also with 304, whose headers replace those a browser has kept.
+        headers = {"content-security-policy": self._docs_policy}
+        file = self._files.get(f"{DOCS}{path or INDEX}")
+        if file is not None:
+            return _answer(file, request, headers)
+        missing = self._files.get(NOT_FOUND)
+        if missing is None:
+            raise NotFound(f"The documentation has no page {html.escape(path)[:256]!r}")
+        return Response(missing.body, status_code=404, media_type=missing.media_type, headers=headers)
+
+
+def _answer(file: File, request: Request, more: Mapping[str, str]) -> Response:
+    headers = {"etag": file.etag, "cache-control": file.cache_control, **more}
+    if request.headers.get("if-none-match") == file.etag:
+        return Response(status_code=304, headers=headers)
+    return Response(file.body, media_type=file.media_type, headers=headers)
+
+
+def _policy_with(hashes: File | None) -> str:
+    """The policy of all pages, which allows these scripts besides."""
+    listed = [] if hashes is None else [f"'{one}'" for one in json.loads(hashes.body) if HASH.fullmatch(one)]
+    return CONTENT_POLICY.replace("script-src 'self'", " ".join(["script-src 'self'", *listed]))
 
 
 def _walk(folder: Traversable, prefix: str) -> Iterator[tuple[str, Traversable]]:

@@ -4,7 +4,7 @@ import asyncio
 
 from fastapi import APIRouter
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
 from pendula.kernel import canonical
 from pendula.server import views
@@ -32,11 +32,16 @@ async def page(request: Request) -> Response:
 
 
 @router.get("/docs", include_in_schema=False)
+async def docs_folder() -> Response:
+    """The address whose relative links lead to pages."""
+    return RedirectResponse("docs/")
+
+
 @router.get("/docs/{name:path}", include_in_schema=False)
-async def docs(request: Request, name: str = "") -> Response:
+async def docs(request: Request, name: str) -> Response:
     """The documentation, as pages that were built with the control room."""
     files: Page = request.app.state.page
-    return files.respond(f"docs/{name or INDEX}", request)
+    return files.respond_with_docs(name, request)
 
 
 _UNHEALTHY: Responses = {
