@@ -26,6 +26,7 @@ PAGES = {
     "tally": "/#/rooms/tally",
     "docs": "/docs/",
     "a-page-of-the-docs": "/docs/tutorials/first-engine.html",
+    "a-page-of-the-python-reference": "/docs/reference/python/testing.html",
 }
 # What is on a page when it is there, so that nobody judges one that is still empty.
 THERE = {
@@ -38,6 +39,7 @@ THERE = {
     "tally": "[data-testid=panel-now] dl",
     "docs": "main h1",
     "a-page-of-the-docs": "main h1",
+    "a-page-of-the-python-reference": "main h1",
 }
 SCREENS = [
     pytest.param((390, "dark"), id="narrow-dark"),

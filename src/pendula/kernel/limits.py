@@ -1,6 +1,6 @@
 """How much is too much: every limit has a name, a default, a unit and the code of its refusal.
 
-Settings may change the numbers; the names and codes are part of the public contract (docs/reference/limits.md).
+Settings may change the numbers; the names and codes are part of the public contract.
 """
 
 from msgspec import Struct
