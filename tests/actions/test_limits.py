@@ -7,12 +7,15 @@ import pytest
 
 from pendula.actions import (
     Advance,
+    Diagnostic,
     Instance,
     InvalidSetting,
     LiveWorld,
     Rejection,
     Submit,
     World,
+    any_of,
+    minute,
 )
 from pendula.actions.events import WORLD_EVENTS
 from pendula.actions.minute import turns
@@ -139,6 +142,42 @@ def test_so_many_follow_one_upon_another_in_a_minute_and_no_more(limited: Any, m
     found = {event.action_id: str(event.code) for event in events if isinstance(event, Rejection)}
     taken = {f"S{number}": "CannotAcquireLock" for number in range(most)}
     assert found == {**taken, f"S{most}": "LimitExceeded"}
+
+
+@pytest.mark.req("ACT-PERF-3")
+@pytest.mark.parametrize("most", [1, 3])
+def test_a_process_that_waits_for_what_holds_hears_so_many_times_in_a_minute(limited: Any, most: int) -> None:
+    limited("FOLLOW_UPS", most)
+    heard: list[int] = []
+
+    def impatient() -> Any:
+        while True:
+            outcome = yield any_of(minute(0))
+            heard.append(outcome["t"])
+
+    world = LiveWorld({"epoch": EPOCH, "action_defs": {}})
+    world.run(impatient())
+    events = world.advance_to(30)
+
+    assert heard == [0] * most
+    assert [str(event.code) for event in events if isinstance(event, Diagnostic)] == ["LimitExceeded"]
+
+
+@pytest.mark.req("ACT-PERF-3")
+@pytest.mark.parametrize("most", [1, 3])
+def test_answers_that_cannot_be_taken_are_answered_so_many_times_at_once(limited: Any, most: int) -> None:
+    limited("FOLLOW_UPS", most)
+
+    def repeating() -> Any:
+        while True:
+            yield {"id": "N", "actor": "ann", "verb": "nap"}
+
+    world = LiveWorld({"epoch": EPOCH, "action_defs": {"nap": lasting(10)}})
+    world.run(repeating())
+    events = world.advance_to(30)
+
+    found = [str(event.code) for event in events if isinstance(event, Rejection)]
+    assert found == ["DuplicateActionId"] * most + ["LimitExceeded"]
 
 
 @pytest.mark.req("ACT-PERF-3")
