@@ -6,7 +6,7 @@ whole minute. It understands well-formed documents; how bad ones are refused is 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from fractions import Fraction
 from typing import Any
 
@@ -34,6 +34,8 @@ class Doing:
     ends: int = -1
     reserved: bool = True
     began: int = -1
+    cause: "Doing | None" = None
+    after_cause: int = 0
 
     @property
     def id(self) -> str:
@@ -42,6 +44,18 @@ class Doing:
     @property
     def key(self) -> tuple[int, int]:
         return (-self.priority if self.verb.get("preempts") else 0, self.seq)
+
+
+@dataclass
+class Item:
+    """Something that can be known; `lasts` minutes from `fresh` on, 0 for ever."""
+
+    scope: str = "private"
+    source: str | None = None
+    fresh: int = 0
+    lasts: int = 0
+    sure: Fraction = Fraction(1)
+    seen_by: set[str] = field(default_factory=set)
 
 
 @dataclass
@@ -82,9 +96,8 @@ class Oracle:
         self.known_locks: set[str] = set()
         self.available = {name: Fraction(str(amount)) for name, amount in (document.get("resources") or {}).items()}
         self.reserved: dict[str, Fraction] = {}
-        self.scopes: dict[str, str] = {}
-        self.seen_by: dict[str, set[str]] = {}
-        self.sources: dict[str, str] = {}
+        self.state: Mapping[str, Any] = document.get("world_state") or {}
+        self.items: dict[str, Item] = {one["id"]: item_from(one) for one in self.state.get("knowledge", ())}
         self.emitted = 0
         self.next_seq = 0
         self.index = 0
@@ -136,6 +149,7 @@ class Oracle:
                     self._ends(minute)
                 if minute < first + self.horizon:
                     self._interrupts(minute)
+                    self._expiries(minute)
                     self._admissions(minute)
                     self._starts(minute)
                 self._tell(minute)
@@ -184,16 +198,21 @@ class Oracle:
             if one.state == "running" and one.ends == minute:
                 one.state = "over"
                 self._finish(one)
+                self._let_go(one, minute)
                 self._note("end", one, minute, {"segment": one.segment})
+                self._follow_up(one, minute)
                 if one.verb.get("may_trigger_event"):
                     for item in one.instance.get("knowledge", ()):
                         self._reveal(one, {"id": item} if isinstance(item, str) else item, minute)
+                    says_more = self.options.get("follow_ups") or one.verb.get("followups")
+                    if "knowledge" not in one.instance and not says_more:
+                        self._announce(one, minute)
                     for step in self.follow.get(one.id, ()):
                         self._read({"t": minute, **step} if "submitted_at" not in step else step, FOLLOWING, minute)
 
     def _interrupts(self, minute: int, again: bool = False) -> None:
         for one in self.doings:
-            if one.state == "held" and one.joined == minute:
+            if one.state == "held" and one.cause is None and one.joined == minute:
                 one.state = "waiting"
         now = [wish for wish in self.wishes if wish[0] == minute and bool(wish[3].get("again")) is again]
         targets = {one.id: one for one in self.doings}
@@ -208,7 +227,7 @@ class Oracle:
             if kind == "interrupt":
                 self._external(targets.get(form["target"]), form, minute)
             elif "cancel" in form:
-                self._cancel(targets.get(form["cancel"]), form["cancel"], minute)
+                self._cancel(targets.get(form["cancel"]), form, minute)
             else:
                 self._resume(targets.get(form["resume"]), form["resume"], minute)
         trying = [] if again else [one for one, when in self.trying if when == minute and one.state == "waiting"]
@@ -220,22 +239,44 @@ class Oracle:
             if too_early(one, minute):
                 self.wishes.append((minute + 1, len(self.wishes), "interrupt", {**form, "again": False}))
                 return
-            self._interrupt(one, minute, form.get("source", "outside"), form.get("hold_min", 0), resume_of(one))
+            cause = form.get("cause")
+            if cause is not None and not (cause.segment == 0 and cause.state in ("waiting", "running")):
+                self._diagnose(minute, "interrupt_ignored", form["target"])
+                return
+            source, hold = form.get("source", "outside"), form.get("hold_min", 0)
+            self._interrupt(one, minute, source, hold, resume_of(one), cause)
         else:
             self._diagnose(minute, "interrupt_ignored", form["target"])
 
-    def _cancel(self, one: Doing | None, target: str, minute: int) -> None:
+    def _cancel(self, one: Doing | None, form: dict[str, Any], minute: int) -> None:
+        target = form["cancel"]
         to_come = [entry for entry in self.pending if entry[4]["id"] == target]
         if one is None and to_come:
             self.pending = [entry for entry in self.pending if entry not in to_come]
             self._reject(to_come[0][4], "Cancelled")
         elif one is None or one.state == "over":
             self._diagnose(minute, "NotCancellable", target)
+        elif one.state == "running" and not one.verb["interruptible"]:
+            if not form.get("force"):
+                self._diagnose(minute, "NotInterruptible", target)
+                return
+            one.rest, one.state = one.ends - minute, "over"
+            self._note("end", one, minute, {"segment": one.segment, "forced": True, "d_rem": one.rest})
+            self._return(one)
+            self._let_go(one, minute)
         elif one.state == "running":
             self._interrupt(one, minute, "cancel", 0, "drop")
         else:
             one.state = "over"
             self._return(one)
+            self._let_go(one, minute)
+
+    def _let_go(self, cause: Doing, minute: int) -> None:
+        """What an action interrupted may wait again: it is over, or interrupted itself."""
+        for one in self.doings:
+            if one.state == "held" and one.cause is cause:
+                one.cause, one.joined = None, minute + one.after_cause
+                one.state = "held" if one.after_cause else "waiting"
 
     def _resume(self, one: Doing | None, target: str, minute: int) -> None:
         if one is None or one.state != "suspended":
@@ -243,14 +284,17 @@ class Oracle:
         else:
             one.state, one.joined = "waiting", minute
 
-    def _interrupt(self, one: Doing, minute: int, by: str, hold: int, resume: str) -> None:
+    def _interrupt(self, one: Doing, minute: int, by: str, hold: int, resume: str, cause: Doing | None = None) -> None:
         one.rest = one.ends - minute
         self._note("interrupt", one, minute, {"segment": one.segment, "d_rem": one.rest, "by": by, "resume": resume})
         one.segment += 1
         one.state = {"auto": "held" if hold else "waiting", "manual": "suspended", "drop": "over"}[resume]
         one.joined = minute + hold
+        if resume == "auto" and cause is not None:
+            one.state, one.cause, one.after_cause = "held", cause, hold
         if resume == "drop":
             self._return(one)
+        self._let_go(one, minute)
 
     def _admissions(self, minute: int) -> None:
         now = sorted((entry for entry in self.pending if entry[0] == minute), key=order)
@@ -306,9 +350,10 @@ class Oracle:
         listed = [other for other in running if named == "*" or other.instance["verb"] in named]
         for other in running:
             if other in holders or (other in listed and yields(other, one.priority) and not too_early(other, minute)):
-                self._interrupt(other, minute, one.id, 0, resume_of(other))
+                self._interrupt(other, minute, one.id, one.verb.get("hold_min", 0), resume_of(other), one)
             elif other in listed and yields(other, one.priority):
-                wish = {"target": other.id, "priority": one.priority, "source": one.id}
+                wish = {"target": other.id, "priority": one.priority, "source": one.id, "cause": one}
+                wish["hold_min"] = one.verb.get("hold_min", 0)
                 self.wishes.append((minute + 1, len(self.wishes), "interrupt", wish))
             elif other in listed:
                 self._diagnose(minute, "interrupt_ignored", other.id)
@@ -352,6 +397,7 @@ class Oracle:
             elif one.verb.get("wait") == "fail" and one.segment == 0:
                 one.state = "over"
                 self._return(one)
+                self._let_go(one, minute)
                 self._reject(one.instance, "CannotAcquireLock")
 
     def _supplied(self, one: Doing) -> bool:
@@ -364,13 +410,54 @@ class Oracle:
 
     def _modifiers(self, instance: dict[str, Any], minute: int) -> list[Mapping[str, Any]]:
         found = []
-        for one in (self.document.get("world_state") or {}).get("modifiers", ()):
-            since, until = (self._bound(one.get(name)) for name in ("from", "to"))
-            in_time = (since is None or since <= minute) and (until is None or minute < until)
+        for one in self.state.get("modifiers", ()):
+            if one.get("daily"):
+                in_time = self._is_time_of_day(one.get("from"), one.get("to"), minute)
+            else:
+                since, until = (self._bound(one.get(name)) for name in ("from", "to"))
+                in_time = (since is None or since <= minute) and (until is None or minute < until)
+            in_time = in_time and self._is_so(one.get("when"), instance)
             verb = "verbs" not in one or instance["verb"] in one["verbs"]
             if in_time and verb and ("actors" not in one or instance["actor"] in one["actors"]):
                 found.append(one)
         return found
+
+    def _is_time_of_day(self, since: str | None, until: str | None, minute: int) -> bool:
+        """Minute for minute from `since` on, over midnight if need be, until `until` comes."""
+        clock = self.start + timedelta(minutes=minute)
+        now = clock.hour * 60 + clock.minute
+        at = since_midnight(since or "00:00")
+        end = since_midnight(until or "24:00")
+        covered = set()
+        while at != end:
+            covered.add(at % 1440)
+            at += 1
+            if at == 1440 and end != 1440:
+                at = 0
+        return now in covered
+
+    def _is_so(self, condition: Mapping[str, Any] | None, instance: Mapping[str, Any]) -> bool:
+        for name, wanted in (condition or {}).items():
+            params = instance.get("params") or {}
+            value = self.state.get(name) if name in self.state else params.get(name.partition(".")[2])
+            if not any(value == one and isinstance(value, bool) == isinstance(one, bool) for one in listed(wanted)):
+                return False
+        return True
+
+    def _follow_up(self, one: Doing, minute: int) -> None:
+        for place, step in enumerate(one.verb.get("followups", ())):
+            if not self._is_so(step.get("when"), one.instance):
+                continue
+            further = {
+                "id": f"{step['verb']}/{one.seq}" + (f".{place}" if place else ""),
+                "actor": step.get("actor", one.instance["actor"]),
+                "verb": step["verb"],
+                "params": step.get("params", one.instance.get("params")),
+                "t": minute + step.get("after_min", 0),
+            }
+            if "visibility" in one.instance:
+                further["visibility"] = one.instance["visibility"]
+            self._read(further, FOLLOWING, minute)
 
     def _bound(self, given: int | str | None) -> Fraction | None:
         return None if given is None else self.minutes(given) if isinstance(given, str) else Fraction(given)
@@ -416,19 +503,59 @@ class Oracle:
 
     # Output
 
-    def _reveal(self, one: Doing, item: Mapping[str, Any], minute: int) -> None:
-        name, scope = item["id"], item.get("to_scope", "pc")
-        before = self.scopes.get(name, "private")
-        self.scopes[name] = scope
-        self.sources.setdefault(name, one.instance["actor"])
-        listed = self.seen_by.setdefault(name, set())
-        listed |= set(item.get("visibility_to", ()))
+    def _reveal(self, one: Doing, reveal: Mapping[str, Any], minute: int) -> None:
+        item = self.items.get(reveal["id"])
+        before = "private" if item is None else item.scope
+        if item is None:
+            item = self.items[reveal["id"]] = Item(source=one.instance["actor"], fresh=minute)
+        item.scope = reveal.get("to_scope", "pc")
+        item.seen_by |= set(reveal.get("visibility_to", ()))
+        meta = {"knowledge": reveal["id"], "from_scope": before, "to_scope": item.scope}
         pc = self.options.get("pc")
-        known = scope != "redacted" and (
-            scope in ("public", "pc", "allies_only") or pc in listed or self.sources[name] == pc
-        )
-        meta = {"knowledge": name, "from_scope": before, "to_scope": scope, "reveals": list(item.get("reveals", ()))}
-        self._note("visibility_change", one, minute, meta, pc is not None and (known or one.instance["actor"] == pc))
+        known = pc is not None and (one.instance["actor"] == pc or self._knows(item, pc, minute))
+        self._note("visibility_change", one, minute, {**meta, "reveals": list(reveal.get("reveals", ()))}, known)
+
+    def _announce(self, one: Doing, minute: int) -> None:
+        """What triggers something and names nothing, makes itself known to the player."""
+        shown = one.instance.get("visibility") or {}
+        scope = shown.get("scope", "private")
+        if scope != "redacted":
+            item = Item(scope=scope, source=one.instance["actor"], fresh=minute)
+            item.seen_by |= set(shown.get("visibility_to", ()))
+            self.items[f"action:{one.id}"] = item
+            self._reveal(one, {"id": f"action:{one.id}", "to_scope": "public" if scope == "public" else "pc"}, minute)
+
+    def _knows(self, item: "Item", actor: str, minute: int) -> bool:
+        if item.scope == "redacted" or item.sure < Fraction(str(self.options.get("confidence_threshold", 0))):
+            return False
+        if item.lasts and minute > item.fresh + item.lasts:
+            return False
+        party = [self.options.get("pc"), *self.options.get("allies", ())]
+        by_scope = {"public": True, "pc": actor == self.options.get("pc"), "allies_only": actor in party}
+        return by_scope.get(item.scope, False) or actor == item.source or actor in item.seen_by
+
+    def _expiries(self, minute: int) -> None:
+        """What could be known a minute ago and can be known no more, because its time is over."""
+        everybody = {*self._actors(), "a stranger"}
+        for name in sorted(self.items):
+            item = self.items[name]
+            if not item.lasts or item.fresh + item.lasts + 1 != minute or item.scope == "redacted":
+                continue
+            was_known = any(self._knows(item, actor, minute - 1) for actor in everybody)
+            pc = self.options.get("pc")
+            seen = pc is not None and self._knows(item, pc, minute - 1)
+            meta = {"knowledge": name, "from_scope": item.scope, "to_scope": "redacted", "reveals": []}
+            event = {"type": "visibility_change", "action_id": "", "t": minute - self.epoch_start}
+            event |= {"meta": {**meta, "reason": "expired"}, "pc": seen}
+            item.scope = "redacted"
+            if was_known:
+                self.minute.append((RANK["visibility_change"], 1 << 62, len(self.minute), event))
+
+    def _actors(self) -> set[str]:
+        named = {self.options.get("pc"), *self.options.get("allies", ())}
+        for item in self.items.values():
+            named |= {item.source, *item.seen_by}
+        return {one for one in named if one is not None}
 
     def _note(self, kind: str, one: Doing, minute: int, meta: dict[str, Any], pc: bool | None = None) -> None:
         event = {
@@ -461,6 +588,26 @@ class Oracle:
 
     def _diagnose(self, minute: int, code: str, target: str) -> None:
         self.days[-1].diagnostics.append((minute - self.epoch_start, code, target))
+
+
+def item_from(given: Mapping[str, Any]) -> Item:
+    return Item(
+        scope=given.get("scope", "private"),
+        source=given.get("source"),
+        fresh=given.get("freshness", 0),
+        lasts=given.get("ttl_min", 0),
+        sure=Fraction(str(given.get("confidence", 1))),
+        seen_by=set(given.get("visibility_to", ())),
+    )
+
+
+def since_midnight(text: str) -> int:
+    hours, minutes = text.split(":")
+    return int(hours) * 60 + int(minutes)
+
+
+def listed(wanted: Any) -> list[Any]:
+    return list(wanted) if isinstance(wanted, list | tuple) else [wanted]
 
 
 def order(entry: tuple[int, int, Fraction, int, dict[str, Any]]) -> tuple[int, int, Fraction, int]:

@@ -128,6 +128,65 @@ def watched(seed: int) -> Scenario:
     return Scenario(document, case.follow, live)
 
 
+def declared(seed: int) -> Scenario:
+    """A random world without user code, with what a file can declare: follow-ups, daily and conditional modifiers,
+    knowledge that expires, holds after a preemption, forced cancellations, actions that make themselves known."""
+    case, luck = (watched if seed % 2 else scenario)(seed), Random(seed + 1)
+    document = {**case.document, "options": {**case.document["options"], "follow_ups": False}}
+    until = document["epochs"] * HORIZON
+    state: dict[str, Any] = {"weather": luck.choice(("rain", "sun")), "market": luck.random() < 0.5, "crew": 1}
+    state["modifiers"] = [_conditional(luck, one) for one in document["world_state"]["modifiers"]]
+    state["knowledge"] = [_expiring(luck, name, until) for name in ("rumour", "map", "key", "oath")]
+    for verb in document["action_defs"].values():
+        verb["interruptible"] = luck.random() < 0.7
+        if verb.get("preempts") and luck.random() < 0.5:
+            verb["hold_min"] = luck.choice((1, 5, 30))
+        if luck.random() < 0.3:
+            verb["followups"] = [_followup(luck) for _ in range(luck.randint(1, 2))]
+    for command in document["commands"]:
+        if "cancel" in command and luck.random() < 0.5:
+            command["force"] = True
+    document["options"]["confidence_threshold"] = luck.choice((0, "0.5"))
+    return Scenario({**document, "world_state": state}, {}, case.live)
+
+
+def _conditional(luck: Random, modifier: dict[str, Any]) -> dict[str, Any]:
+    kept = {name: value for name, value in modifier.items() if name not in ("from", "to")}
+    if luck.random() < 0.5:
+        since, to = luck.choice((("00:10", "01:30"), ("01:45", "00:20"), (None, "02:00"), ("00:40", None)))
+        times = {name: text for name, text in (("from", since), ("to", to)) if text is not None}
+        modifier = {**kept, "daily": True, **times}
+    if luck.random() < 0.5:
+        modifier = {**modifier, "when": _condition(luck)}
+    return modifier
+
+
+def _condition(luck: Random) -> dict[str, Any]:
+    choices: tuple[dict[str, Any], ...] = (
+        {"weather": "rain"},
+        {"weather": ["rain", "fog"], "market": True},
+        {"crew": 1, "params.n": 1},
+        {"market": [False, None]},
+    )
+    return luck.choice(choices)
+
+
+def _expiring(luck: Random, name: str, until: int) -> dict[str, Any]:
+    item: dict[str, Any] = {"id": name, "scope": luck.choice(("private", "allies_only", "pc", "public", "redacted"))}
+    item |= {"freshness": luck.randrange(-20, until, 5), "ttl_min": luck.choice((0, 4, 19, 39, 60))}
+    item |= {"confidence": luck.choice(("0.3", 1)), "visibility_to": luck.choice(([], ["pia"], ["bob"]))}
+    return item | ({"source": luck.choice(ACTORS)} if luck.random() < 0.4 else {})
+
+
+def _followup(luck: Random) -> dict[str, Any]:
+    step: dict[str, Any] = {"verb": luck.choice((*VERBS, "juggle")), "after_min": luck.choice((0, 0, 3, 10, 60))}
+    if luck.random() < 0.5:
+        step["when"] = _condition(luck)
+    if luck.random() < 0.3:
+        step |= {"actor": luck.choice(ACTORS), "params": {"n": luck.randint(0, 2)}}
+    return step
+
+
 def _aim(luck: Random, case: Scenario) -> None:
     """Add requests that meet actions where they are: running, held or suspended."""
     days = Oracle(case.document, case.follow).days
@@ -291,7 +350,8 @@ def commands_of(case: Scenario, step: int | None = None) -> list[Submit | Reques
 def core(event: Mapping[str, Any]) -> dict[str, Any]:
     """The parts of an event that the requirements name."""
     named = ("segment", "d", "t_end", "waited", "d_rem", "by", "resume", "knowledge", "from_scope", "to_scope")
-    meta = {name: event["meta"][name] for name in (*named, "reveals", "admission", "late") if name in event["meta"]}
+    others = ("reveals", "admission", "late", "reason", "forced")
+    meta = {name: event["meta"][name] for name in (*named, *others) if name in event["meta"]}
     return {**{name: event[name] for name in ("seq", "type", "action_id", "t")}, "meta": meta}
 
 

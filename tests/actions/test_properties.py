@@ -19,6 +19,7 @@ from tests.actions.scenarios import (
     SEEDS,
     as_judged,
     commands_of,
+    declared,
     engine_run,
     epoch_of,
     expected,
@@ -53,10 +54,39 @@ def test_the_engine_gives_what_the_oracle_gives_when_somebody_watches() -> None:
     assert over_seeds(the_engine_is_the_oracle_when_somebody_watches, range(120)) == 120
 
 
+def the_engine_is_the_oracle_where_files_declare_more(seed: int) -> None:
+    case = declared(seed)
+
+    assert as_judged(engine_run(case)) == expected(case)
+
+
+@pytest.mark.req("ACT-DUR-4", "ACT-EVT-5", "ACT-INT-4", "ACT-LOCK-8", "ACT-VIS-2")
+def test_the_engine_gives_what_the_oracle_gives_where_files_declare_more() -> None:
+    """Follow-ups, daily and conditional modifiers, expiries, holds after a preemption, forced cancellations."""
+    assert over_seeds(the_engine_is_the_oracle_where_files_declare_more, range(200)) == 200
+
+
+def test_declared_worlds_show_everything_that_is_new() -> None:
+    seen: set[str] = set()
+    for seed in range(80):
+        case = declared(seed)
+        for one_day in Oracle(case.document, case.follow, case.live).days:
+            for event in one_day.events:
+                meta = event["meta"]
+                seen.update(name for name in ("reason", "forced") if name in meta)
+                seen.update("known" for _ in [0] if str(meta.get("knowledge", "")).startswith("action:"))
+                seen.update("followed" for _ in [0] if "/" in event["action_id"])
+            seen.update(code for _, code, _ in one_day.diagnostics)
+        seen.update("after" for one in Oracle(case.document, case.follow, case.live).doings if one.after_cause)
+
+    assert seen >= {"reason", "forced", "known", "followed", "after", "NotInterruptible"}
+
+
 @pytest.mark.long
 def test_the_engine_gives_what_the_oracle_gives_twenty_thousand_times() -> None:
     assert over_seeds(the_engine_is_the_oracle, range(500, 10_500)) == 10_000
     assert over_seeds(the_engine_is_the_oracle_when_somebody_watches, range(120, 10_120)) == 10_000
+    assert over_seeds(the_engine_is_the_oracle_where_files_declare_more, range(200, 5_200)) == 5_000
 
 
 def test_watched_worlds_show_everything_that_is_new() -> None:
@@ -78,7 +108,7 @@ def test_watched_worlds_show_everything_that_is_new() -> None:
 @unshrunk
 @given(SEEDS, st.integers(3, 25))
 def test_a_watched_world_restored_at_every_step_goes_on_the_same(seed: int, step: int) -> None:
-    case = watched(seed)
+    case = (declared if seed % 3 == 0 else watched)(seed)
     world, again = fresh(case), fresh(case)
     for command in commands_of(case, step=step):
         restored = World.from_state(config_of(case.document), again.state())
@@ -162,7 +192,10 @@ def test_no_minute_is_lost_or_won_by_interrupts(seed: int) -> None:
 @given(SEEDS)
 def test_nobody_overtakes_in_a_queue(seed: int) -> None:
     case = scenario(seed)
-    calm = {name: {**one, "preempts": False, "wait": "queue"} for name, one in case.document["action_defs"].items()}
+    calm = {
+        name: {**one, "preempts": False, "interrupts": [], "wait": "queue"}
+        for name, one in case.document["action_defs"].items()
+    }
     result = engine_run(case.with_(action_defs=calm, interrupts=[], commands=[]))
 
     last: dict[str, int] = {}

@@ -114,7 +114,7 @@ def test_holds_interrupts_and_suspensions_are_carried() -> None:
 
 
 def test_knowledge_grows_old_across_a_carry() -> None:
-    """An item of 23:20 that lives 100 minutes is forgotten at 01:01 the next day, however the days were run."""
+    """An item of 23:20 that lives 100 minutes expires at 01:01 the next day, however the days were run."""
     world_state = {"knowledge": [{"id": "k", "scope": "private", "freshness": 1400, "ttl_min": 100, "source": "zoe"}]}
     defs = {"tell": lasting(1, may_trigger_event=True)}
     tell = [
@@ -127,7 +127,8 @@ def test_knowledge_grows_old_across_a_carry() -> None:
     first = outcome(defs, *tell, world_state=world_state, options=options)
     second = outcome(defs, epoch=NEXT_EPOCH, carry=first.carry, options=options)
 
-    assert [event.pc for event in whole.epochs[1].events if "knowledge" in event.meta] == [True, False]
+    assert [event.pc for event in whole.epochs[1].events if "knowledge" in event.meta] == [True, False, True]
+    assert [event.meta.get("reason") for event in whole.epochs[1].events][-1] == "expired"
     assert second.epochs[0].events == whole.epochs[1].events
 
 

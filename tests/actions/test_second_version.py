@@ -16,7 +16,8 @@ CONFIG: dict[str, Any] = {"epoch": EPOCH, "action_defs": DEFS}
 
 
 def test_an_unknown_version_is_this_one() -> None:
-    assert World.deciding_by(2) is World.deciding_by(99) is World
+    assert World.deciding_by(3) is World.deciding_by(99) is World
+    assert World.deciding_by(2).decisions == 2
     assert FIRST.decisions == 1
 
 

@@ -16,9 +16,9 @@ def lasting(minutes: int, *locks: str, **more: Any) -> dict[str, Any]:
 
 
 def does(action_id: str, t: int | str, verb: str | None = None, **more: Any) -> dict[str, Any]:
-    """A submission at a minute or an ISO time; the verb is the id unless it is given."""
+    """A submission at a minute or an ISO time; the verb is the id unless given. It brings nothing to light."""
     when = {"t": t} if isinstance(t, int) else {"submitted_at": t}
-    return {"id": action_id, "actor": "ann", "verb": verb or action_id, "params": {}, **when, **more}
+    return {"id": action_id, "actor": "ann", "verb": verb or action_id, "params": {}, "knowledge": [], **when, **more}
 
 
 def document(defs: dict[str, Any], *actions: Any, **more: Any) -> dict[str, Any]:

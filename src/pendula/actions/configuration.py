@@ -1,14 +1,16 @@
 """What a world is given: its first epoch, its definitions, its people, its options. Read once, never changed."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from decimal import Decimal
+from re import compile as regex
 from typing import Any
 
 import msgspec
 
-from pendula.actions.model import Code, EpochFrame, Instance, KnowledgeItem, LockRule, Modifier, Name, Options
-from pendula.actions.rules.names import WORLD_STATE, as_first_read, unknown_names
+from pendula.actions.model import Code, EpochFrame, Fact, Instance, KnowledgeItem, LockRule, Modifier, Name, Options
+from pendula.actions.rules.conditions import unknown_in
+from pendula.actions.rules.names import WORLD_STATE, as_first_read, idle_members, is_fact, unknown_names
 from pendula.actions.rules.resources import AMOUNT_RULE, ResourceTable, is_amount, plain
 from pendula.actions.rules.skills import Skills
 from pendula.actions.rules.timing import Durations
@@ -19,11 +21,21 @@ from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Refusal
 from pendula.kernel.errors import InputRefused
 from pendula.kernel.limits import Limit
-from pendula.kernel.time import MINUTE, Instant, MixedTimes, format_iso, minutes_between_ceil, parse_iso
+from pendula.kernel.time import (
+    MINUTE,
+    Instant,
+    MixedTimes,
+    format_iso,
+    minutes_between_ceil,
+    parse_iso,
+    plus_minutes,
+)
 from pendula.kernel.wording import shown, worded
 
 # Nothing is planned beyond it: what takes long or waits long still ends within the years that can be written.
 LAST_DAY = parse_iso("9000-01-01T00:00:00Z")
+DAY = 1440 * MINUTE
+TIME_OF_DAY = regex(r"(?:[01][0-9]|2[0-3]):[0-5][0-9]|24:00")
 
 
 class InvalidEpoch(InputRefused):
@@ -54,6 +66,9 @@ class Setting:
                 raise InvalidSetting(message, path=path)
         elif version == FIRST:
             config = as_first_read(config)
+        if version.refuses_idle_interrupts:
+            for path, message in idle_members(config):
+                raise InvalidSetting(message, path=path)
         self.options: Options = _read(config, "options", Options, {})
         self.circle = Circle.of(self.options)
         self.slot_minutes = self.options.slot_minutes
@@ -73,9 +88,14 @@ class Setting:
         preempting = [verb for verb in self.verbs.values() if isinstance(verb, Verb) and verb.definition.preempts]
         self.has_preempting = bool(preempting)
         self.has_lists_of_victims = any(verb.definition.interrupts for verb in preempting)
+        self.facts = facts_of(_object(config, "world_state"))
+        if version.refuses_unknown_names:
+            for path, message in self._unknown_conditions(config):
+                raise InvalidSetting(message, path=path)
         modifiers = tuple(self._in_minutes(one) for one in self._modifiers(config))
         skills = Skills(_object(config, "skills"), _object(config, "skill_weights"))
-        self.durations = Durations(skills, modifiers, self.options)
+        day = self._civil_start.hour * 60 + self._civil_start.minute
+        self.durations = Durations(skills, modifiers, self.options, facts=self.facts, first_minute_of_day=day)
         self.carry: Json = config.get("carry")
         rules: dict[str, LockRule] = _read(config, "locks", dict[Name, LockRule], {})
         self.capacities = {name: rule.capacity for name, rule in rules.items() if rule.capacity > 1}
@@ -186,18 +206,83 @@ class Setting:
 
     def _in_minutes(self, modifier: Modifier) -> Modifier:
         """The same modifier with minutes instead of ISO times."""
+        if modifier.daily:
+            return _daily(modifier)
         bounds: dict[str, int | None] = {}
         for name in ("since", "until"):
             value = getattr(modifier, name)
             if isinstance(value, str):
                 minute = self.minute_of(value)
                 if isinstance(minute, Fault):
+                    hint = "; a time of day needs `daily: true`" if TIME_OF_DAY.fullmatch(value) else ""
                     raise InvalidSetting(
-                        f"The modifier {modifier.name}: {minute.message}", path="$.world_state.modifiers"
+                        f"The modifier {modifier.name}: {minute.message}{hint}", path="$.world_state.modifiers"
                     )
                 value = minute[0]
             bounds[name] = value
         return msgspec.structs.replace(modifier, **bounds)
+
+    def _unknown_conditions(self, config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+        """Conditions on names that the state of the world does not have: they never hold."""
+        for number, modifier in enumerate(self._modifiers(config)):
+            for name, message in unknown_in(modifier.when or {}, self.facts):
+                yield f"$.world_state.modifiers[{number}].when.{name}", message
+        for verb in self.verbs.values():
+            for number, follow in enumerate(verb.definition.follows if isinstance(verb, Verb) else ()):
+                for name, message in unknown_in(follow.when or {}, self.facts):
+                    yield f"$.action_defs.{verb.name}.followups[{number}].when.{name}", message  # type: ignore[union-attr]
+
+
+def facts_of(world_state: Mapping[str, Any]) -> dict[str, Fact]:
+    """The names in `world_state` beside its sections, such as `weather`: conditions of modifiers and follow-ups."""
+    given = {name: value for name, value in world_state.items() if name not in WORLD_STATE and is_fact(value)}
+    facts: dict[str, Fact] = _read({"world_state": given}, "world_state", dict[Name, Fact], {})
+    return facts
+
+
+def _daily(modifier: Modifier) -> Modifier:
+    """The same modifier with minutes of the day; open ends are midnight."""
+    bounds: dict[str, int | None] = {}
+    for name, written in (("since", "from"), ("until", "to")):
+        value = getattr(modifier, name)
+        if value is not None and (not isinstance(value, str) or TIME_OF_DAY.fullmatch(value) is None):
+            message = f"The modifier {modifier.name}: {written} is {value!r}; daily, it must be a time such as 22:00"
+            raise InvalidSetting(message, path="$.world_state.modifiers")
+        bounds[name] = None if value is None else int(value[:2]) * 60 + int(value[3:])
+    if bounds["since"] is not None and bounds["since"] == bounds["until"]:
+        message = f"The modifier {modifier.name}: from and to are the same time of day; without both it holds all day"
+        raise InvalidSetting(message, path="$.world_state.modifiers")
+    return msgspec.structs.replace(modifier, **bounds)
+
+
+def usual_epoch(submissions: object, options: object) -> dict[str, Json]:
+    """The epoch of a file that names none: the day of its earliest submission, with index 0.
+
+    Raises `InvalidEpoch` where no submission has a time.
+    """
+    given = submissions if isinstance(submissions, list | tuple) else ()
+    found = [instant for raw in given if (instant := _instant_of(raw)) is not None]
+    if not found:
+        message = "There is no `epoch`, and no submission has a `submitted_at` whose day would be the epoch"
+        raise InvalidEpoch(message, path="$.epoch")
+    # Of the two kinds of time that of the first submission holds; those of the other are rejected one by one.
+    first = min((one for one in found if one.is_local == found[0].is_local), key=lambda one: one.micros)
+    offset = (first.offset_minutes or 0) * MINUTE
+    start = Instant((first.micros + offset) // DAY * DAY - offset, first.offset_minutes)
+    try:
+        read = msgspec.convert(options or {}, Options)
+    except msgspec.ValidationError:
+        read = Options()  # refused for itself
+    end = plus_minutes(start, read.slots * read.slot_minutes)
+    return {"index": 0, "start_at": format_iso(start), "end_at": format_iso(end)}
+
+
+def _instant_of(raw: object) -> Instant | None:
+    text = raw.get("submitted_at") if isinstance(raw, Mapping) else getattr(raw, "submitted_at", None)
+    try:
+        return parse_iso(text)
+    except InputRefused:
+        return None
 
 
 def _object(config: Mapping[str, Any], name: str) -> dict[str, Any]:

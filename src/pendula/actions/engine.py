@@ -25,7 +25,7 @@ class World:
     """The engine of the room `actions`; satisfies `pendula.kernel.engine.Engine`. It dispatches and decides nothing."""
 
     room: ClassVar[str] = "actions"
-    decisions: ClassVar[int] = 2
+    decisions: ClassVar[int] = 3
     time_unit: ClassVar[str] = "min"
     commands: ClassVar[Any] = Command
     events: ClassVar[Any] = Event
@@ -38,7 +38,8 @@ class World:
     @classmethod
     def deciding_by(cls, decisions: int) -> type["World"]:
         """The engine for a journal that was written with these decisions; this one where nobody knows them."""
-        return {World.decisions: World, WorldOfFirstVersion.decisions: WorldOfFirstVersion}.get(decisions, cls)
+        known: tuple[type[World], ...] = (World, WorldOfSecondVersion, WorldOfFirstVersion)
+        return {kind.decisions: kind for kind in known}.get(decisions, cls)
 
     @classmethod
     def create(cls, config: Json) -> Self:
@@ -46,6 +47,8 @@ class World:
         fresh = cls._fresh(config)
         if fresh.setting.carry is not None:
             take_up(fresh, fresh.setting.carry)
+        else:
+            fresh.expect_expiries()
         return cls(fresh)
 
     @classmethod
@@ -107,6 +110,14 @@ class World:
 
     def broken(self) -> Iterable[str]:
         return self.current.broken()
+
+
+class WorldOfSecondVersion(World):
+    """Decides as the second version did, for journals that it wrote."""
+
+    decisions: ClassVar[int] = 2
+
+    __slots__ = ()
 
 
 class WorldOfFirstVersion(World):

@@ -29,6 +29,8 @@ def _of_action(world: WorldState, action_id: str) -> Reason:
         case Stage.RUNNING:
             end = world.setting.display(action.t_end)
             return Reason("running", f"{action_id} runs until {_clock(end)}.", {**facts, "until": end})
+        case Stage.HELD if action.cause is not None:
+            return _held_by(world, action, action.cause, facts)
         case Stage.HELD:
             until = world.setting.display(action.joined)
             sentence = f"{action_id} was interrupted and is held until {_clock(until)}."
@@ -38,6 +40,19 @@ def _of_action(world: WorldState, action_id: str) -> Reason:
             return Reason("suspended", sentence, {**facts, "remaining": action.remaining})
         case _:
             return _waiting(world, action, facts)
+
+
+def _held_by(world: WorldState, action: Action, cause: Action, facts: dict[str, Json]) -> Reason:
+    """Held by the action that interrupted it, for as long as that one lasts."""
+    name = cause.instance.id
+    facts |= {"by": name, "remaining": action.remaining, "hold_min": action.hold_min}
+    after = f", and {action.hold_min} min longer" if action.hold_min else ""
+    if cause.stage is not Stage.RUNNING:
+        sentence = f"{action.instance.id} was interrupted by {name} and is held until {name} ends{after}."
+        return Reason("held", sentence, facts, (_of_action(world, name),))
+    until = world.setting.display(cause.t_end + action.hold_min)
+    sentence = f"{action.instance.id} was interrupted by {name} and is held until {name} ends{after}: {_clock(until)}."
+    return Reason("held", sentence, {**facts, "until": until}, (_of_action(world, name),))
 
 
 def _not_there(world: WorldState, action_id: str) -> Reason:

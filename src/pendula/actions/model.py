@@ -2,7 +2,7 @@
 
 from decimal import Decimal
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
@@ -11,9 +11,11 @@ from pendula.kernel.canonical import Json
 PRIORITY_MOST = 1000
 FACTOR_MOST = 10
 MINUTES_MOST = 525_600  # a year of minutes: the longest an action may take
+FOLLOW_UPS_EACH = 64
 
 Name = Annotated[str, Meta(min_length=1, max_length=256)]
 Priority = Annotated[int, Meta(ge=0, le=PRIORITY_MOST)]
+Hold = Annotated[int, Meta(ge=0, le=MINUTES_MOST)]
 
 
 class Effort(StrEnum):
@@ -82,6 +84,7 @@ class Code(StrEnum):
     LIMIT_EXCEEDED = "LimitExceeded"
     CANCELLED = "Cancelled"
     NOT_CANCELLABLE = "NotCancellable"
+    NOT_INTERRUPTIBLE = "NotInterruptible"
     NOT_RESUMABLE = "NotResumable"
     INVALID_INTERRUPT = "InvalidInterrupt"
     INVALID_COMMAND = "InvalidCommand"
@@ -99,6 +102,24 @@ class Need(Struct, frozen=True):
     amount: Decimal
     refund: bool = False
     produce: bool = False
+
+
+Fact = Annotated[str, Meta(max_length=256)] | bool | int | None
+Condition = dict[Name, Fact | tuple[Fact, ...]]
+
+
+class FollowUp(Struct, frozen=True):
+    """What is submitted when an action of a verb has ended: another verb, some minutes later, on conditions.
+
+    `when` names what has to hold: names of `world_state`, or `params.<name>` of the action, each with the value or the
+    values that it may have. The actor and the params are those of the action unless given.
+    """
+
+    verb: Name
+    after_min: Hold = 0
+    when: Condition | None = None
+    actor: Name | None = None
+    params: Json = None
 
 
 class ActionDef(Struct, frozen=True, kw_only=True):
@@ -119,6 +140,13 @@ class ActionDef(Struct, frozen=True, kw_only=True):
     # Unset where they are not given, so that states of the first version keep their bytes.
     place: Name | UnsetType = UNSET
     on_shortage: OnShortage | UnsetType = UNSET
+    hold_min: Hold | UnsetType = UNSET
+    followups: Annotated[tuple[FollowUp, ...], Meta(max_length=FOLLOW_UPS_EACH)] | UnsetType = UNSET
+
+    @property
+    def follows(self) -> tuple[FollowUp, ...]:
+        """What follows an end of this verb."""
+        return () if self.followups is UNSET else self.followups
 
 
 class Reveal(Struct, frozen=True):
@@ -150,9 +178,14 @@ class Instance(Struct, frozen=True, gc=False):
     submitted_at: str | None = None
     t: int | None = None
     priority: Priority | None = None
-    knowledge: tuple[str | Reveal, ...] = ()
+    # Unset is not empty: what triggers something and says nothing of knowledge makes itself known.
+    knowledge: tuple[str | Reveal, ...] | UnsetType = UNSET
     visibility: Visibility | None = None
     process: str | None = None
+
+    def members(self) -> dict[str, Any]:
+        """As an object, without what was not given."""
+        return {name: value for name in self.__struct_fields__ if (value := getattr(self, name)) is not UNSET}
 
 
 class KnowledgeItem(Struct, frozen=True, kw_only=True):
@@ -170,9 +203,17 @@ class KnowledgeItem(Struct, frozen=True, kw_only=True):
     derivation: Json = None
     attachments: tuple[Json, ...] = ()
 
+    @property
+    def expires(self) -> int | None:
+        """The first minute in which it can be known no more; None where its time has no end."""
+        return self.freshness + self.ttl_min + 1 if self.ttl_min else None
+
 
 class Modifier(Struct, frozen=True, rename={"since": "from", "until": "to"}):
-    """A named factor on durations that applies to some submissions: since ≤ t_submit < until."""
+    """A named factor on durations that applies to some submissions: since ≤ t_submit < until.
+
+    With `daily` both are times of day, and it applies every day. `when` names what has to hold in `world_state`.
+    """
 
     name: Name
     factor: Decimal
@@ -180,6 +221,8 @@ class Modifier(Struct, frozen=True, rename={"since": "from", "until": "to"}):
     until: int | str | None = None
     verbs: tuple[str, ...] | None = None
     actors: tuple[str, ...] | None = None
+    daily: bool = False
+    when: Condition | None = None
 
 
 class LockRule(Struct, frozen=True, forbid_unknown_fields=True):

@@ -1,17 +1,15 @@
 """What is asked of actions from outside: interrupt, cancel, resume, each for a minute."""
 
 from collections.abc import Iterable, Iterator
-from typing import Annotated, Literal
+from typing import Literal
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from pendula.actions.configuration import Setting
-from pendula.actions.model import MINUTES_MOST, Code, Name
+from pendula.actions.model import Code, Hold, Name
 from pendula.actions.rules.validation import Fault
 from pendula.kernel.canonical import Json
-
-Hold = Annotated[int, Meta(ge=0, le=MINUTES_MOST)]
 
 
 class Wish(Struct, frozen=True):
@@ -23,6 +21,9 @@ class Wish(Struct, frozen=True):
     priority: int = 0
     source: str = "outside"
     hold_min: int = 0
+    # Unset where they are not given, so that states of earlier versions keep their bytes.
+    cause: str | UnsetType = UNSET  # the action that interrupts, and holds what it interrupted
+    force: bool | UnsetType = UNSET
 
 
 class InterruptForm(Struct, frozen=True, forbid_unknown_fields=True):
@@ -39,6 +40,7 @@ class CommandForm(Struct, frozen=True, forbid_unknown_fields=True):
     t: int | None = None
     cancel: Name | None = None
     resume: Name | None = None
+    force: bool = False
 
 
 def read_wishes(interrupts: Iterable[Json], commands: Iterable[Json], setting: Setting) -> Iterator[Wish | Fault]:
@@ -69,8 +71,10 @@ def _command(raw: Json, setting: Setting) -> Wish | Fault:
     if isinstance(minute, str):
         return Fault(Code.INVALID_COMMAND, minute)
     match form:
-        case CommandForm(cancel=str(target), resume=None):
-            return Wish("cancel", target, minute)
+        case CommandForm(cancel=str(target), resume=None, force=force):
+            return Wish("cancel", target, minute, force=True if force else UNSET)
+        case CommandForm(cancel=None, resume=str(), force=True):
+            return Fault(Code.INVALID_COMMAND, "`force` is for `cancel`; what is resumed needs none")
         case CommandForm(cancel=None, resume=str(target)):
             return Wish("resume", target, minute)
     return Fault(Code.INVALID_COMMAND, "Exactly one of `cancel` and `resume` names an action")

@@ -21,7 +21,7 @@ from pendula.actions.rules.resources import Stock
 from pendula.actions.rules.validation import INSTANCES, Fault
 from pendula.actions.rules.waiting import Minute, Wait, read_things
 from pendula.actions.state.plans import Plan
-from pendula.actions.state.ranks import FOLLOWING, JOINING, LATE, REQUESTED, SUBMITTED, WAKING
+from pendula.actions.state.ranks import EXPIRING, FOLLOWING, JOINING, LATE, REQUESTED, SUBMITTED, WAKING
 from pendula.actions.state.world_state import WorldState
 from pendula.kernel.canonical import Json, Reader, decode, digest, encode
 from pendula.kernel.errors import InputRefused, NotCanonical
@@ -75,6 +75,10 @@ class SavedWorld(Struct):
     # Processes that wait for the first of several things: name, number, things, and which of them came true.
     waits: list[tuple[str, int, list[dict[str, Any]], list[int]]] | UnsetType = UNSET
     next_wait: int | UnsetType = UNSET
+    # Since the third version, and only where there are any: who is held, by which action, and how long after its end.
+    held: list[tuple[str, str, int]] | UnsetType = UNSET
+    # Items whose expiry is still to be told.
+    expiring: list[str] | UnsetType = UNSET
 
 
 def save(world: WorldState) -> bytes:
@@ -84,23 +88,27 @@ def save(world: WorldState) -> bytes:
 def _saved(world: WorldState, shift: int = 0) -> SavedWorld:
     """The world with every minute counted from `shift`."""
     places: dict[int, int] = {}
-    listed: dict[ActionDef, int] = {}
+    listed: dict[bytes, tuple[int, ActionDef]] = {}
     actions: list[SavedAction] = []
     for action in sorted(world.actions.values(), key=lambda one: one.admission):
         definition = action.definition
         place = places.get(id(definition))
         if place is None:
             # Equal definitions are one, whatever objects they are: else a restored world would save other bytes.
-            place = places[id(definition)] = listed.setdefault(definition, len(listed))
+            place, _ = listed.setdefault(encode(definition), (len(listed), definition))
+            places[id(definition)] = place
         actions.append(_saved_action(action, place, shift))
     submitted: list[tuple[int, int, Instance]] = []
     wishes: list[Wish] = []
     trying: list[tuple[int, str]] = []
+    expiring: list[str] = []
     for minute, rank, _, item in world.queue:
         if type(item) is Instance:
             submitted.append((minute - shift, rank, item))
         elif type(item) is Wish:
             wishes.append(msgspec.structs.replace(item, minute=minute - shift))
+        elif rank == EXPIRING:
+            expiring.append(item)
         elif rank == JOINING and item.stage is WAITING:
             trying.append((minute - shift, item.instance.id))
     more = world.setting.version.saves_more
@@ -121,7 +129,7 @@ def _saved(world: WorldState, shift: int = 0) -> SavedWorld:
             msgspec.structs.replace(item, freshness=item.freshness - shift)
             for _, item in sorted(world.knowledge.items())
         ],
-        definitions=list(listed),
+        definitions=[definition for _, definition in listed.values()],
         actions=actions,
         submitted=submitted,
         wishes=wishes,
@@ -131,6 +139,16 @@ def _saved(world: WorldState, shift: int = 0) -> SavedWorld:
         short=sorted(one.instance.id for one in world.actions.values() if one.lines) if more else UNSET,
         waits=[_saved_wait(wait, shift) for _, wait in sorted(world.waits.items())] if more else UNSET,
         next_wait=world.next_wait if more else UNSET,
+        held=_held(world) or UNSET,
+        expiring=sorted(expiring) if world.setting.version.tells_expiry else UNSET,
+    )
+
+
+def _held(world: WorldState) -> list[tuple[str, str, int]]:
+    return sorted(
+        (action.instance.id, action.cause.instance.id, action.hold_min)
+        for action in world.actions.values()
+        if action.stage is HELD and action.cause is not None
     )
 
 
@@ -175,6 +193,7 @@ def _contradictions(world: WorldState, saved: SavedWorld) -> Iterator[str]:
     horizon, latest = world.setting.horizon, world.setting.latest
     if not saved.epoch * horizon <= saved.minute <= min((saved.epoch + 1) * horizon, latest):
         yield "its minute lies outside of its epoch"
+    held = {action_id: cause for action_id, cause, _ in saved.held or ()}
     numbers = [one.admission for one in saved.actions]
     if len(set(numbers)) < len(numbers) or any(not 0 <= number < saved.next_admission for number in numbers):
         yield "admission numbers are given twice, or not yet"
@@ -185,12 +204,22 @@ def _contradictions(world: WorldState, saved: SavedWorld) -> Iterator[str]:
             yield f"{one.instance.id} has no definition or no stage"
         elif one.stage == RUNNING and not saved.minute < one.t_end <= latest + MINUTES_MOST:
             yield f"{one.instance.id} runs and should have ended, or never ends"
-        elif one.stage == HELD and not saved.minute <= one.joined <= latest + MINUTES_MOST:
+        elif (
+            one.stage == HELD
+            and one.instance.id not in held
+            and not saved.minute <= one.joined <= latest + MINUTES_MOST
+        ):
             yield f"{one.instance.id} is held without an end"
     if any(rank not in WAITING_RANKS or minute < saved.minute for minute, rank, _ in saved.submitted):
         yield "something was submitted for the past, or as nobody submits"
     if any(wish.minute < saved.minute for wish in saved.wishes):
         yield "something is asked for in the past"
+    there = {one.instance.id: one for one in saved.actions}
+    for action_id, cause in held.items():
+        if cause not in there or cause == action_id or action_id not in there or there[action_id].stage != HELD:
+            yield f"{action_id} is held by {cause}, which cannot be"
+    if not {item.id for item in saved.knowledge}.issuperset(saved.expiring or ()):
+        yield "an item is to expire that is not there"
     waiting = {one.instance.id for one in saved.actions if one.stage == WAITING}
     if not waiting.issuperset(saved.short or ()):
         yield "somebody waits for resources who does not wait"
@@ -216,6 +245,7 @@ def _put(world: WorldState, saved: SavedWorld) -> None:
     world.locks.of(saved.locks)
     made: dict[tuple[str, int, tuple[str, ...]], Plan] = {}
     short = set(saved.short or ())
+    held = {action_id for action_id, _, _ in saved.held or ()}
     for one in saved.actions:
         kind = (one.instance.verb, one.definition, one.locks)
         plan = made.get(kind)
@@ -225,7 +255,11 @@ def _put(world: WorldState, saved: SavedWorld) -> None:
         action = _action(one, plan)
         if one.instance.id in short:
             action.lines = world.lines_of(plan.needs)
-        _place(world, action)
+        _place(world, action, is_held=one.instance.id in held)
+    for action_id, cause, hold_min in saved.held or ():
+        action = world.actions[action_id]
+        action.cause, action.hold_min = world.actions[cause], hold_min
+        world.holding.setdefault(cause, []).append(action)
     for minute, rank, instance in saved.submitted:
         world.queue.push(minute, rank, instance)
     for wish in saved.wishes:
@@ -233,6 +267,7 @@ def _put(world: WorldState, saved: SavedWorld) -> None:
     for minute, name in saved.trying or ():
         world.queue.push(minute, JOINING, world.actions[name])
     _put_waits(world, saved)
+    world.expect_expiries(None if saved.expiring is UNSET else saved.expiring)
     if world.clock.minute == world.clock.boundary:
         wake_whoever_is_first(world)
     if broken := list(world.broken()):
@@ -268,7 +303,7 @@ def _action(one: SavedAction, plan: Plan) -> Action:
     )
 
 
-def _place(world: WorldState, action: Action) -> None:
+def _place(world: WorldState, action: Action, *, is_held: bool) -> None:
     """In its queues, in its hold, or running towards its end."""
     world.actions[action.instance.id] = action
     world.in_order = world.in_order and not action.plan.preempts
@@ -281,7 +316,7 @@ def _place(world: WorldState, action: Action) -> None:
             world.note_running(action)
         case Stage.WAITING:
             join(action, action.joined)
-        case Stage.HELD:
+        case Stage.HELD if not is_held:
             world.queue.push(action.joined, JOINING, action)
 
 

@@ -17,11 +17,12 @@ findings    faults of a reading before they know their lines
 from pendula.documents.cursor import Cursor, Members
 from pendula.documents.faults import CODES, DocumentRefused, Fault, render
 from pendula.documents.places import NOWHERE, Path, Place, path_text
-from pendula.documents.reading import Document, Format, from_value, read_bytes, read_file
+from pendula.documents.reading import CONTENT_TYPES, Document, Format, from_value, read_bytes, read_file
 from pendula.documents.tree import DocumentLimits
 
 __all__ = [
     "CODES",
+    "CONTENT_TYPES",
     "NOWHERE",
     "Cursor",
     "Document",

@@ -31,6 +31,7 @@ class Format(StrEnum):
 
 
 SUFFIXES = {".json": Format.JSON, ".yaml": Format.YAML, ".yml": Format.YAML}
+CONTENT_TYPES = {"application/json": Format.JSON, "application/yaml": Format.YAML}
 
 
 class Document:

@@ -82,13 +82,10 @@ def test_waits_are_hatched_and_stand_under_the_lock() -> None:
     picture = drawn(DAY)
 
     assert [tooltip for tooltip, _ in shapes(picture, "wait")] == [
-        "A · ann: waits to clean\n08:20 to 08:30\n10 min",
         "C · cid: waits to clean\n08:10 to 09:10\n60 min",
     ]
     assert [tooltip for tooltip, _ in shapes(picture, "queue")] == [
-        "1 waiting: C\n08:10 to 08:20",
-        "2 waiting: C, A\n08:20 to 08:30",
-        "1 waiting: C\n08:30 to 09:10",
+        "1 waiting: C\n08:10 to 09:10",
     ]
 
 

@@ -178,7 +178,7 @@ def test_a_verb_nobody_defined_rejects() -> None:
         ({"priority": -1}, "InvalidAction"),
         ({"wait": "never"}, "InvalidAction"),
         ({"resume": "later"}, "InvalidAction"),
-        ({"interrupts": "all"}, "InvalidAction"),
+        ({"interrupts": "all", "preempts": True}, "InvalidAction"),
         ({"resources": [{"name": "parts"}]}, "InvalidAction"),
         ({"resources": [{"name": "parts", "amount": -1}]}, "InvalidAction"),
         ({"resources": [{"name": "parts", "amount": "NaN"}]}, "InvalidAction"),
@@ -209,7 +209,13 @@ def test_what_a_definition_must_say_has_no_default(missing: str, code: str) -> N
 @pytest.mark.req("ACT-DATA-1")
 @pytest.mark.parametrize(
     "change",
-    [{"priority": 0}, {"priority": 1000}, {"base_duration_min": 1}, {"interrupts": "*"}, {"interrupts": []}],
+    [
+        {"priority": 0},
+        {"priority": 1000},
+        {"base_duration_min": 1},
+        {"interrupts": "*", "preempts": True},
+        {"interrupts": []},
+    ],
 )
 def test_the_outermost_values_of_a_definition_are_allowed(change: dict[str, Any]) -> None:
     result = day({"edge": lasting(10, **change)}, does("A", 0, "edge"))
@@ -230,8 +236,8 @@ def test_what_a_definition_leaves_out_has_its_default() -> None:
     )
 
     assert lines(result) == said(
-        "0 start A, 0 start B, 5 interrupt A, 5 interrupt B, 5 start A, 5 start B, 5 start C, 6 end C,"
-        "10 end A, 10 end B"
+        "0 start A, 0 start B, 5 interrupt A, 5 interrupt B, 5 start C, 6 end C, 6 start A, 6 start B,"
+        "11 end A, 11 end B"
     )
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pendula.actions import Advance, Interrupted, LiveWorld, Submit, World
+from pendula.actions import Advance, Interrupted, InvalidSetting, LiveWorld, Submit, World
 from pendula.actions.events import WORLD_EVENTS
 from pendula.actions.minute import interrupting
 from pendula.actions.state import WorldState
@@ -243,9 +243,12 @@ def test_a_cancelled_waiter_makes_room() -> None:
     assert lines(result) == said("0 start A, 7 start C, 12 end C, 30 end A")
 
 
+PART = {"x": lasting(30, "hall", resources=[{"name": "parts", "amount": 1}])}
+
+
 @pytest.mark.req("ACT-LOCK-8", "ACT-RES-3")
-def test_a_cancelled_runner_is_dropped_though_it_cannot_be_interrupted() -> None:
-    defs = {"x": lasting(30, "hall", resources=[{"name": "parts", "amount": 1}])}
+def test_a_cancelled_runner_is_dropped() -> None:
+    defs = {"x": {**PART["x"], "interruptible": True}}
 
     result = day(
         defs, does("A", 0, "x"), does("B", 10, "x"), commands=[{"t": 10, "cancel": "A"}], resources={"parts": 1}
@@ -253,6 +256,117 @@ def test_a_cancelled_runner_is_dropped_though_it_cannot_be_interrupted() -> None
 
     assert lines(result) == said("0 start A, 10 interrupt A, 10 start B, 40 end B")
     assert of(result, "interrupt", "A").meta["resume"] == "drop"
+
+
+@pytest.mark.req("ACT-LOCK-8")
+def test_a_runner_that_cannot_be_interrupted_is_not_cancelled_without_force() -> None:
+    result = day(PART, does("A", 0, "x"), commands=[{"t": 10, "cancel": "A"}], resources={"parts": 1})
+
+    assert lines(result) == said("0 start A, 30 end A")
+    assert complaints(result) == [(10, "NotInterruptible", "A")]
+    assert "cancel it with force" in result.diagnostics[0].message
+
+
+@pytest.mark.req("ACT-LOCK-8", "ACT-RES-3")
+def test_with_force_it_ends_and_gives_back_what_it_had() -> None:
+    force = {"t": 10, "cancel": "A", "force": True}
+
+    result = day(PART, does("A", 0, "x"), does("B", 10, "x"), commands=[force], resources={"parts": 1})
+
+    assert lines(result) == said("0 start A, 10 end A, 10 start B, 40 end B")
+    end = of(result, "end", "A").meta
+    assert (end["segment"], end["forced"], end["d_rem"]) == (0, True, 20)
+
+
+@pytest.mark.req("ACT-LOCK-8", "ACT-EVT-1")
+def test_a_forced_end_stands_among_the_ends_of_its_minute_by_admission() -> None:
+    defs = {"long": lasting(30), "short": lasting(10, may_trigger_event=True)}
+    force = {"t": 10, "cancel": "A", "force": True}
+
+    result = day(defs, does("A", 0, "long"), does("B", 0, "short", knowledge=["k"]), commands=[force])
+
+    assert lines(result) == said("0 start A, 0 start B, 10 end A, 10 end B, 10 visibility_change B")
+    assert [event.seq for event in result.events] == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.req("ACT-LOCK-8")
+def test_force_is_for_cancelling_alone() -> None:
+    result = day(PART, commands=[{"t": 10, "resume": "A", "force": True}])
+
+    assert [str(one.code) for one in result.diagnostics] == ["InvalidCommand"]
+
+
+# What a preempting action interrupted is held until that one ends
+
+ALONE = {
+    "work": lasting(60, interruptible=True),
+    "alarm": lasting(10, preempts=True, priority=5, interruptible=True, interrupts=["work"]),
+    "siren": lasting(5, preempts=True, priority=9, interrupts=["alarm"]),
+}
+
+
+@pytest.mark.req("ACT-INT-4", "ACT-INT-6")
+def test_what_shares_no_lock_goes_on_when_the_one_that_interrupted_it_ends() -> None:
+    result = day(ALONE, does("A", 0, "work"), does("B", 20, "alarm"))
+
+    assert lines(result) == said("0 start A, 20 interrupt A, 20 start B, 30 end B, 30 start A, 70 end A")
+    assert of(result, "start", "A", 1).meta["waited"] == 0
+
+
+@pytest.mark.req("ACT-INT-4")
+def test_the_hold_of_a_definition_counts_from_the_end_of_the_cause() -> None:
+    defs = {**ALONE, "alarm": {**ALONE["alarm"], "hold_min": 15}}
+
+    result = day(defs, does("A", 0, "work"), does("B", 20, "alarm"))
+
+    assert lines(result) == said("0 start A, 20 interrupt A, 20 start B, 30 end B, 45 start A, 85 end A")
+
+
+@pytest.mark.req("ACT-INT-4")
+def test_it_goes_on_as_well_when_the_cause_is_interrupted_itself() -> None:
+    result = day(ALONE, does("A", 0, "work"), does("B", 20, "alarm"), does("C", 25, "siren"))
+
+    assert lines(result) == said(
+        "0 start A, 20 interrupt A, 20 start B, 25 interrupt B, 25 start A, 25 start C, 30 end C, 30 start B, 35 end B,"
+        "65 end A"
+    )
+
+
+@pytest.mark.req("ACT-INT-4")
+def test_it_goes_on_as_well_when_the_cause_is_cancelled() -> None:
+    result = day(ALONE, does("A", 0, "work"), does("B", 20, "alarm"), commands=[{"t": 25, "cancel": "B"}])
+
+    assert lines(result) == said("0 start A, 20 interrupt A, 20 start B, 25 interrupt B, 25 start A, 65 end A")
+
+
+@pytest.mark.req("ACT-INT-4", "ACT-CARRY-2")
+def test_it_is_held_over_midnight_too() -> None:
+    first, second = outcome(ALONE, does("A", 1400, "work"), does("B", 1435, "alarm"), epochs=2).epochs
+
+    assert lines(first) == said("1400 start A, 1435 interrupt A, 1435 start B")
+    assert lines(second) == said("5 end B, 5 start A, 30 end A")
+
+
+@pytest.mark.req("ACT-INT-4")
+def test_why_says_what_holds_an_action() -> None:
+    world = live(ALONE)
+    world.submit(does("A", 0, "work"), does("B", 20, "alarm"))
+    world.advance_to(25)
+
+    why = world.why("A")
+    assert (why.code, why.facts["by"], why.facts["until"]) == ("held", "B", "2025-07-01T00:30:00")
+    assert world.doing("ann")[0].until == 30
+
+
+@pytest.mark.req("ACT-INT-6", "ACT-DATA-7")
+@pytest.mark.parametrize("idle", [{"interrupts": ["work"]}, {"hold_min": 5}])
+def test_what_only_a_preempting_action_does_is_refused_of_others(idle: dict[str, Any]) -> None:
+    (name,) = idle
+
+    with pytest.raises(InvalidSetting, match=f"{name} has no effect without `preempts: true`") as refused:
+        day({"work": lasting(5, **idle)})
+
+    assert refused.value.details["path"] == f"$.action_defs.work.{name}"
 
 
 @pytest.mark.req("ACT-LOCK-8")
@@ -430,11 +544,13 @@ def test_what_began_in_a_minute_for_the_second_time_is_broken_off_in_the_next() 
     world.submit(does("A", 0, "work"))
     world.advance_to(10)
     world.submit(does("B", 10, "call"))
-    assert told(world.advance_to(10)) == said("10 interrupt A, 10 start A, 10 start B")
+    assert told(world.advance_to(10)) == said("10 interrupt A, 10 start B")
+    world.cancel("B", force=True)
+    assert told(world.advance_to(10)) == said("10 end B, 10 start A")
     world.submit(does("C", 10, "siren"), does("D", 10, "call"))
 
     assert told(world.advance_to(12)) == said(
-        "10 start D, 11 end B, 11 end D, 11 interrupt A, 11 start C",
+        "10 start D, 11 end D, 11 interrupt A, 11 start C",
     )
     assert told(world.advance_to(70)) == said("13 end C, 13 start A, 62 end A")
 
@@ -522,5 +638,5 @@ def test_a_preempting_admission_looks_at_nobody_it_does_not_meet(monkeypatch: py
     world.apply(Submit(tuple(does(f"B{n}", 10 + n, "radio") for n in range(100))))
     events = world.apply(Advance(200)).events
 
-    assert sum(isinstance(event, Interrupted) for event in events) == 100
+    assert sum(isinstance(event, Interrupted) for event in events) == 50  # the other half meets it held
     assert set(looked) == {"N"}

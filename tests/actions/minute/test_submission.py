@@ -64,6 +64,7 @@ def test_half_a_minute_before_the_beginning_is_late_too() -> None:
 @pytest.mark.req("ACT-TIME-4", "ACT-CARRY-2")
 def test_a_submission_for_the_next_epoch_is_deferred_untouched() -> None:
     tomorrow = does("A", "2025-07-02T00:00:00", "walk", note="kept")
+    del tomorrow["knowledge"]
     tonight = does("B", "2025-07-01T23:59:01", "walk")
 
     result = outcome(WALK, tomorrow, tonight, epochs=2)

@@ -79,7 +79,7 @@ def test_an_action_that_is_over_in_any_way_has_ended(way: str) -> None:
     world.run(process(), "p")
     world.advance_to(max(5, world.minute))
     if way in ("cancelled", "withdrawn"):
-        world.cancel("A")
+        world.cancel("A", force=True)
     elif way == "dropped":
         world.interrupt("A", 9)
     elif way == "not yet submitted":

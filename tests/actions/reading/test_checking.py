@@ -60,6 +60,7 @@ def test_check_lists_every_single_fault_with_place_and_code() -> None:
         (4, 41, "$.action_defs.clean.effort", "InvalidEffort"),
         (4, 82, "$.action_defs.clean.locks[1]", "UnknownLock"),
         (4, 90, "$.action_defs.clean.color", "unknown_field"),
+        (5, 78, "$.action_defs.fix.interrupts", "InvalidSetting"),
         (5, 79, "$.action_defs.fix.interrupts[0]", "UnknownVerb"),
         (5, 117, "$.action_defs.fix.resources[0].amount", "InvalidAction"),
         (8, 16, "$.skills.ann.clean", "InvalidSkillLevel"),
@@ -89,11 +90,11 @@ def test_check_lists_every_single_fault_with_place_and_code() -> None:
     ]
 
 
-def test_a_run_refuses_of_the_same_file_the_names_that_nobody_knows() -> None:
+def test_a_run_refuses_of_the_same_file_what_would_have_no_effect() -> None:
     with pytest.raises(DocumentRefused) as refused:
         accept(yaml(WRONG))
 
-    assert {fault.code for fault in refused.value.faults} == {"unknown_field"}
+    assert {fault.code for fault in refused.value.faults} == {"unknown_field", "InvalidSetting"}
 
 
 def test_lines_for_a_terminal_end_with_the_code_and_say_what_may_be_meant() -> None:
@@ -135,7 +136,7 @@ def test_the_example_is_sound() -> None:
     check(town())
 
 
-DYNAMIC = {Code.INSUFFICIENT_RESOURCES, Code.CANNOT_ACQUIRE_LOCK}
+DYNAMIC = {Code.INSUFFICIENT_RESOURCES, Code.CANNOT_ACQUIRE_LOCK, Code.CANCELLED}
 MALFORMED = {Code.INVALID_INTERRUPT, Code.INVALID_COMMAND, Code.UNKNOWN_FIELDS}
 
 

@@ -46,7 +46,9 @@ def test_times_stay_texts_and_decimals_exact() -> None:
 @pytest.mark.req("ACT-FILE-1")
 def test_required_sections_are_missed_all_at_once() -> None:
     assert faults(accept, yaml("resources: {}\n")) == [
-        (1, 1, f"$.{name}", "missing_field") for name in ("action_defs", "actions_submitted", "epoch")
+        (1, 1, "$.action_defs", "missing_field"),
+        (1, 1, "$.actions_submitted", "missing_field"),
+        (1, 1, "$.epoch", "InvalidEpoch"),
     ]
 
 

@@ -6,7 +6,7 @@ At the last minute of an epoch only ends happen; everything else of that minute 
 from typing import Any
 
 from pendula.actions.minute.admission import admit
-from pendula.actions.minute.ends import end
+from pendula.actions.minute.ends import end, expire
 from pendula.actions.minute.follow_ups import queue_followers, reject, tell_waits, too_many
 from pendula.actions.minute.interrupting import grant, try_again
 from pendula.actions.minute.turns import give_turns, join, wake_candidates
@@ -15,7 +15,7 @@ from pendula.actions.model import Code
 from pendula.actions.requests import Wish
 from pendula.actions.rules.locks import Action, Stage
 from pendula.actions.rules.validation import INSTANCES
-from pendula.actions.state.ranks import JOINING, LATE, REQUESTED, WAKING
+from pendula.actions.state.ranks import EXPIRING, JOINING, LATE, REQUESTED, WAKING
 from pendula.actions.state.world_state import WorldState
 
 
@@ -67,6 +67,9 @@ def _live_through(world: WorldState, minute: int, entries: list[Any]) -> None:
     for _, rank, _, item in entries:
         if rank < REQUESTED:
             end(world, item, minute)
+            continue
+        if rank == EXPIRING:  # the last rank of a minute
+            expire(world, item, minute)
             continue
         if rank == REQUESTED:
             wishes.append(item)

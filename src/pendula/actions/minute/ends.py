@@ -1,11 +1,14 @@
 """A segment is over, by its end or broken off: its locks are free, and what was learned comes to light."""
 
-from pendula.actions.minute.follow_ups import follow
-from pendula.actions.minute.turns import give_turn, join, supplied
+import msgspec
+from msgspec import UNSET
+
+from pendula.actions.minute.follow_ups import follow, submit_followups
+from pendula.actions.minute.turns import give_turn, leave, release, supplied
 from pendula.actions.minute.waits import came_to_light
-from pendula.actions.model import Resume, Reveal
+from pendula.actions.model import KnowledgeItem, Resume, Reveal, Scope
 from pendula.actions.rules.locks import Action, Stage
-from pendula.actions.rules.visibility import knows, revealed
+from pendula.actions.rules.visibility import is_known, item_of, knows, revealed
 from pendula.actions.state.world_state import WorldState
 
 # Looking a member up in its class costs as much as the comparison it is for.
@@ -32,13 +35,20 @@ def end(world: WorldState, action: Action, minute: int) -> None:
         world.resources.finish(plan.needs)
         supplied(world, action)
     del world.actions[instance.id]
+    if world.holding:
+        release(world, action, minute)
     if world.over is not None or world.awaited:
         world.note_over(instance.id)
     if writer.recording:
         writer.write_end(action, minute)
     if plan.triggers:
-        for reveal in instance.knowledge:
-            _bring_to_light(world, action, reveal if isinstance(reveal, Reveal) else Reveal(reveal), minute)
+        if instance.knowledge is not UNSET:
+            for reveal in instance.knowledge:
+                _bring_to_light(world, action, reveal if isinstance(reveal, Reveal) else Reveal(reveal), minute)
+        elif world.makes_known and not plan.follows:
+            _make_known(world, action, minute)
+    if plan.follows:
+        submit_followups(world, action, minute)
     if instance.process is not None or (plan.triggers and world.has_hook):
         follow(world, instance, {"ended": minute, "t": minute}, minute)
 
@@ -52,16 +62,28 @@ def break_off(world: WorldState, action: Action, minute: int, by: str, resume: R
     action.segment += 1
     action.stage = Stage.SUSPENDED
     _stop(world, action)
+    if world.holding:
+        release(world, action, minute)
+
+
+def end_by_force(world: WorldState, action: Action, minute: int) -> None:
+    """End an action that cannot be interrupted: nothing is consumed, nothing comes to light."""
+    world.queue.cancel(action.ending)
+    action.ending = -1
+    action.remaining = action.t_end - minute
+    if world.writer.recording:
+        world.writer.write_forced_end(action, minute)
+    _stop(world, action)
+    leave(world, action)
 
 
 def take_back(world: WorldState, action: Action) -> None:
-    """It began in this pass over the minute and nobody was told: it has not begun, and waits as it did."""
+    """It began in this pass over the minute and nobody was told: it has not begun. The caller lets it wait again."""
     world.queue.cancel(action.ending)
     action.ending = -1
     if action in world.started:
         world.started.remove(action)
     _stop(world, action)
-    join(world, action, action.joined)
 
 
 def _stop(world: WorldState, action: Action) -> None:
@@ -73,7 +95,35 @@ def _stop(world: WorldState, action: Action) -> None:
 
 def _bring_to_light(world: WorldState, action: Action, reveal: Reveal, minute: int) -> None:
     before = world.knowledge.get(reveal.id)
-    after = world.knowledge[reveal.id] = revealed(before, reveal, action.instance.actor, minute)
+    after = revealed(before, reveal, action.instance.actor, minute)
+    _tell(world, action, reveal, before, after, minute)
+
+
+def _make_known(world: WorldState, action: Action, minute: int) -> None:
+    """The action itself comes to the knowledge of the player, as the item `action:<id>`."""
+    instance = action.instance
+    before = item_of(instance, minute)
+    if before.scope is Scope.REDACTED:
+        return
+    to_scope = Scope.PUBLIC if before.scope is Scope.PUBLIC else Scope.PC
+    reveal = Reveal(before.id, to_scope)
+    _tell(world, action, reveal, before, revealed(before, reveal, instance.actor, minute), minute)
+
+
+def expire(world: WorldState, name: str, minute: int) -> None:
+    """The time of an item is over: it is redacted, and told of where there was an actor that could know of it."""
+    item = world.knowledge[name]
+    circle = world.setting.circle
+    world.knowledge[name] = msgspec.structs.replace(item, scope=Scope.REDACTED)
+    if is_known(item, circle):
+        pc = circle.pc is not None and knows(item, circle.pc, minute - 1, circle)
+        world.writer.note_expiry(item, pc)
+
+
+def _tell(
+    world: WorldState, action: Action, reveal: Reveal, before: KnowledgeItem | None, after: KnowledgeItem, minute: int
+) -> None:
+    world.knowledge[reveal.id] = after
     if world.awaited:
         came_to_light(world, reveal.id, minute)
     circle = world.setting.circle

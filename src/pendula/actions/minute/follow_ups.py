@@ -6,12 +6,14 @@ Answers are bounded: so many in one answer, so many one upon another within a mi
 from pendula.actions.minute.arrivals import read_new
 from pendula.actions.minute.waits import is_wait, take_waits, wait_for
 from pendula.actions.model import Code, Instance
+from pendula.actions.rules.conditions import holds
 from pendula.actions.rules.locks import Action
 from pendula.actions.rules.validation import FOLLOW_UPS, Fault, field_of, id_of
 from pendula.actions.state.ranks import FOLLOWING, WAKING
 from pendula.actions.state.world_state import WorldState
 from pendula.kernel.canonical import Json
 
+VERB_SHOWN = 200  # characters of it in the id of a follow-up
 NAMES = {"action_id": "id", "actor": "actor", "verb": "verb", "process": "process"}
 
 
@@ -100,6 +102,34 @@ def _ask_what_follows(
         if fault is not None:
             faults.append((raw, fault))
     return faults
+
+
+def submit_followups(world: WorldState, action: Action, minute: int) -> None:
+    """Submit what the definition of a verb says follows its end; the first start tells of what it follows."""
+    instance, setting = action.instance, world.setting
+    for place, one in enumerate(action.plan.follows):
+        if not holds(one.when, setting.facts, instance.params):
+            continue
+        # By the admission number of what it follows: a verb may follow itself for ever.
+        own = f"{one.verb[:VERB_SHOWN]}/{action.admission}{f'.{place}' if place else ''}"
+        further = Instance(
+            id=own,
+            actor=one.actor or instance.actor,
+            verb=one.verb,
+            params=instance.params if one.params is None else one.params,
+            t=minute + one.after_min,
+            visibility=instance.visibility,
+        )
+        fault = (
+            None if own not in world.used_ids else Fault(Code.DUPLICATE_ACTION_ID, f"The id {own} is in use already")
+        )
+        if fault is None:
+            world.used_ids.add(own)
+            fault = _queue_follow_up(world, further, minute)
+        if fault is None:
+            world.extras[own] = {"follows": instance.id}
+        else:
+            reject(world, own, fault)
 
 
 def too_many(world: WorldState, how: str) -> Fault:

@@ -6,10 +6,11 @@ or two alarms could push an action to and fro for ever.
 """
 
 import msgspec
+from msgspec import UNSET
 
-from pendula.actions.minute.ends import break_off, take_back
+from pendula.actions.minute.ends import break_off, end_by_force, take_back
 from pendula.actions.minute.follow_ups import tell_process, turn_away
-from pendula.actions.minute.turns import give_turn, hold, join, leave
+from pendula.actions.minute.turns import give_turn, hold, hold_while, join, leave
 from pendula.actions.model import Code, Resume
 from pendula.actions.requests import Wish
 from pendula.actions.rules import locks
@@ -74,7 +75,7 @@ def preempt(world: WorldState, action: Action, minute: int) -> None:
     listed = _listed(world, action, in_the_way)
     victims = [*in_the_way, *(one for one in listed if _yields(world, one, action, minute))]
     for victim in sorted(victims, key=by_admission):
-        _interrupt(world, victim, minute, action.instance.id, 0, victim.definition.resume)
+        _interrupt(world, victim, minute, own, _hold_of(action), victim.definition.resume, cause=_cause(world, action))
     for one in listed:
         if one.stage is Stage.RUNNING:
             _pass_over(world, action, one, minute)
@@ -94,7 +95,9 @@ def _pass_over(world: WorldState, action: Action, one: Action, minute: int) -> N
     why = _why_not(one, action.priority)
     version = world.setting.version
     if why is None and version.breaks_off_what_began:
-        wish = Wish("interrupt", other, minute + 1, action.priority, own)
+        wish = Wish("interrupt", other, minute + 1, action.priority, own, _hold_of(action))
+        if version.holds_while_cause_lasts:
+            wish = msgspec.structs.replace(wish, cause=own)
         world.queue.push(wish.minute, REQUESTED, wish)
         return
     message = f"{other} does not yield to {own}"
@@ -146,20 +149,58 @@ def _interrupt_if_allowed(world: WorldState, action: Action | None, wish: Wish, 
     elif _is_too_early(world, action, minute):
         world.queue.push(minute + 1, REQUESTED, msgspec.structs.replace(wish, minute=minute + 1))
         return
-    else:
+    elif wish.cause is UNSET:
         _interrupt(world, action, minute, wish.source, wish.hold_min, action.definition.resume)
         return
+    elif (cause := world.actions.get(wish.cause)) is not None and _lasts(cause):
+        _interrupt(world, action, minute, wish.source, wish.hold_min, action.definition.resume, cause=cause)
+        return
+    else:
+        reason = f"{wish.cause} is over or was interrupted itself"
     message = f"{wish.target} is not interrupted: {reason}"
     world.writer.diagnose(Code.INTERRUPT_IGNORED, wish.target, message, by=wish.source)
 
 
-def _interrupt(world: WorldState, action: Action, minute: int, by: str, hold_min: int, resume: Resume) -> None:
-    """Break a running segment off: its rest is kept, its locks are free, its reservations stay."""
+def _hold_of(action: Action) -> int:
+    """How many minutes longer than itself a preempting action holds what it interrupts."""
+    minutes = action.definition.hold_min
+    return 0 if minutes is UNSET else minutes
+
+
+def _cause(world: WorldState, action: Action) -> Action | None:
+    return action if world.setting.version.holds_while_cause_lasts else None
+
+
+def _lasts(cause: Action) -> bool:
+    """Whether a preempting action has its first segment before it, or in progress: no other preempts."""
+    return cause.segment == 0 and cause.stage in (Stage.WAITING, Stage.RUNNING)
+
+
+def _interrupt(
+    world: WorldState,
+    action: Action,
+    minute: int,
+    by: str,
+    hold_min: int,
+    resume: Resume,
+    *,
+    cause: Action | None = None,
+) -> None:
+    """Break a running segment off: its rest is kept, its locks are free, its reservations stay.
+
+    With a `cause` it is held until that one ends, and `hold_min` minutes longer.
+    """
     if action.ending >= world.pass_start and action.t_end - action.remaining == minute:
         take_back(world, action)
+        if cause is None:
+            join(world, action, action.joined)
+        else:
+            hold_while(world, action, cause, hold_min)
         return
     break_off(world, action, minute, by, resume)
     match resume:
+        case Resume.AUTO if cause is not None:
+            hold_while(world, action, cause, hold_min)
         case Resume.AUTO if hold_min:
             hold(world, action, minute + hold_min)
         case Resume.AUTO:
@@ -175,12 +216,23 @@ def _cancel(world: WorldState, action: Action | None, wish: Wish, minute: int) -
     if action is None:
         if not world.setting.version.cancels_what_is_to_come or not _cancel_before_it_comes(world, wish.target, minute):
             world.writer.diagnose(Code.NOT_CANCELLABLE, wish.target, f"{wish.target} is unknown or over")
+    elif action.stage is Stage.RUNNING and _needs_force(world, action):
+        if wish.force is not True:
+            message = f"{wish.target} cannot be interrupted; cancel it with force"
+            world.writer.diagnose(Code.NOT_INTERRUPTIBLE, wish.target, message)
+            return
+        end_by_force(world, action, minute)
+        tell_process(world, action, {"interrupted": minute, "by": "cancel", "t": minute}, minute)
     elif action.stage is Stage.RUNNING:
         _interrupt(world, action, minute, "cancel", 0, Resume.DROP)
     else:
         leave(world, action)
         give_turn(world, action.locks)
         tell_process(world, action, {"cancelled": minute, "t": minute}, minute)
+
+
+def _needs_force(world: WorldState, action: Action) -> bool:
+    return world.setting.version.cancels_by_force and not action.definition.interruptible
 
 
 def _cancel_before_it_comes(world: WorldState, target: str, minute: int) -> bool:

@@ -10,7 +10,7 @@ from pendula.actions.rules import locks
 from pendula.actions.rules.locks import Action, Lock, Stage, can_start
 from pendula.actions.rules.validation import Fault
 from pendula.actions.state.ranks import JOINING, WAKING
-from pendula.actions.state.world_state import WorldState
+from pendula.actions.state.world_state import WorldState, by_admission
 
 Candidate: TypeAlias = tuple[int, Action]
 
@@ -28,6 +28,26 @@ def hold(world: WorldState, action: Action, until: int) -> None:
     action.stage = Stage.HELD
     action.joined = until
     world.queue.push(until, JOINING, action)
+
+
+def hold_while(world: WorldState, action: Action, cause: Action, hold_min: int) -> None:
+    """Hold an interrupted action until the one that interrupted it ends, and `hold_min` minutes longer."""
+    action.stage = Stage.HELD
+    action.joined = world.clock.minute
+    action.cause, action.hold_min = cause, hold_min
+    world.holding.setdefault(cause.instance.id, []).append(action)
+
+
+def release(world: WorldState, cause: Action, minute: int) -> None:
+    """Let those that an action interrupted join their queues, by admission: it is over, or interrupted itself."""
+    for action in sorted(world.holding.pop(cause.instance.id, ()), key=by_admission):
+        if action.stage is not Stage.HELD or action.cause is not cause:
+            continue  # it was cancelled meanwhile
+        action.cause = None
+        if action.hold_min:
+            hold(world, action, minute + action.hold_min)
+        else:
+            join(world, action, minute)
 
 
 def give_turn(world: WorldState, free: Iterable[Lock]) -> None:
@@ -106,6 +126,8 @@ def leave(world: WorldState, action: Action) -> None:
         supplied(world, action)
     del world.actions[action.instance.id]
     world.note_over(action.instance.id)
+    if world.holding:
+        release(world, action, world.clock.minute)
 
 
 def supplied(world: WorldState, action: Action) -> None:
@@ -124,4 +146,7 @@ def wake_candidates(world: WorldState) -> None:
 def wake_whoever_is_first(world: WorldState) -> None:
     """After a restore in the middle of a minute: who is first in the queue of a free lock has its turn."""
     give_turn(world, (*world.locks.by_name.values(), *world.lines.values()))
+    for action in world.actions.values():
+        if action.stage is WAITING and not action.locks and not action.lines:
+            world.candidates.append((action.key, action))  # let go at the end of an epoch, it stands in no queue
     wake_candidates(world)

@@ -16,6 +16,7 @@ from pendula.actions.reading.refusals import refuse_if_faulty
 from pendula.actions.reading.sections import LENIENT, Sections
 from pendula.actions.requests import Wish, read_wishes
 from pendula.actions.rules.duration import is_factor
+from pendula.actions.rules.names import WORLD_STATE
 from pendula.actions.rules.skills import BadSkill, Skills
 from pendula.actions.rules.validation import LOCKS_EACH, RESOURCES_EACH, Fault, Verb, read_instance, read_verb
 from pendula.documents import Cursor, Document
@@ -50,7 +51,8 @@ class _Check:
         self._ids: dict[str, int] = {}
         good = dict(sections.good)
         good["skills"], good["skill_weights"] = self._skills()
-        good["world_state"] = {"modifiers": list(self._modifiers(good["world_state"]["modifiers"]))}
+        facts = {name: value for name, value in good["world_state"].items() if name not in WORLD_STATE}
+        good["world_state"] = {**facts, "modifiers": list(self._modifiers(good["world_state"]["modifiers"]))}
         self._setting = Setting.read(good, LENIENT)
 
     def everything(self) -> None:
@@ -97,6 +99,9 @@ class _Check:
         if isinstance(verb, Verb):
             _within(at, "locks", len(verb.locks), LOCKS_EACH)
             _within(at, "resources", len(verb.definition.resources), RESOURCES_EACH)
+        for follow in elements(at, "followups"):
+            if follow.is_object and (other := below(follow, ("verb",))).is_text:
+                self._verb(other, str(other.any()))
         for other in _texts(at, "interrupts"):
             self._verb(other, str(other.any()))
 

@@ -36,17 +36,17 @@ MODELS: tuple[type[Struct], ...] = (
 AMOUNT = {"anyOf": [{"type": "number"}, {"type": "string", "pattern": r"^[+-]?[0-9]+(\.[0-9]+)?$"}]}
 
 # A member that nobody knows is a mistake here; instances keep theirs for whoever wrote them.
-CLOSED = ("ActionDef", "EpochFrame", "KnowledgeItem", "Matrix", "Modifier", "Need", "Options", "SkillRule")
+CLOSED = ("ActionDef", "EpochFrame", "FollowUp", "KnowledgeItem", "Matrix", "Modifier", "Need", "Options", "SkillRule")
 
 DESCRIPTIONS = {
-    "epoch": "The first day of the run: its number, when it begins, when it ends.",
+    "epoch": "The first day of the run: its number, when it begins, when it ends; that of the earliest submission.",
     "action_defs": "What each verb means.",
     "actions_submitted": "Who wants to do what, from when on, for all epochs of the file.",
     "skills": "By actor: levels of skills from 0 to 3, or how the actor behaves, from which levels follow.",
     "skill_weights": "By skill: how a level follows from behaviour.",
     "resources": "By name: how much there is at the start.",
     "locks": "By name: how many may hold a lock at once, where it is more than one.",
-    "world_state": "Factors on durations, and what can be known.",
+    "world_state": "Factors on durations, what can be known, who is where, and other facts such as the weather.",
     "interrupts": "What breaks in from outside.",
     "commands": "Cancellations and resumptions.",
     "carry": "The carry of an earlier output; the run continues it.",
@@ -97,7 +97,7 @@ def _sections() -> Mapping[str, dict[str, Any]]:
                 "knowledge": _list_of(_ref(KnowledgeItem)),
                 "places": _map_of({"type": "string", "minLength": 1, "maxLength": 256}),
             },
-            "additionalProperties": False,
+            "additionalProperties": {"type": ["string", "integer", "boolean", "null"]},
         },
         "interrupts": _list_of(_ref(InterruptForm)),
         "commands": _list_of(_ref(CommandForm)),

@@ -10,11 +10,12 @@ from typing import Any
 
 import msgspec
 
-from pendula.actions.configuration import Setting
+from pendula.actions.configuration import InvalidEpoch, Setting, usual_epoch
 from pendula.actions.engine import World
-from pendula.actions.model import ActionDef, EpochFrame, KnowledgeItem, Modifier, Need, Options
-from pendula.actions.reading.complaints import Complaint, elements, itself, judged_as, known, note_all
-from pendula.actions.rules.names import FIELDS, WORLD_STATE, known_names
+from pendula.actions.model import ActionDef, EpochFrame, FollowUp, KnowledgeItem, Modifier, Need, Options
+from pendula.actions.reading.complaints import Complaint, below, elements, itself, judged_as, known, note_all
+from pendula.actions.rules.conditions import unknown_in
+from pendula.actions.rules.names import FIELDS, WORLD_STATE, idle_message, idle_of, is_fact, known_names
 from pendula.actions.rules.skills import Matrix, SkillRule
 from pendula.actions.rules.versions import NOW
 from pendula.actions.runs.batch import EPOCHS_MOST
@@ -23,12 +24,12 @@ from pendula.kernel.canonical import Json
 from pendula.kernel.errors import InputRefused
 from pendula.kernel.time import Instant, format_iso, parse_iso, plus_minutes
 
-REQUIRED = ("epoch", "action_defs", "actions_submitted")
+REQUIRED = ("action_defs", "actions_submitted")
 LISTS = ("actions_submitted", "interrupts", "commands")
 OPTIONAL = tuple(name for name in (*FIELDS, *LISTS, "epochs") if name not in REQUIRED)
 SECTIONS = (*REQUIRED, *OPTIONAL)
 # Names nobody knows are noted here with their places; the readers of the engine are asked about the rest.
-LENIENT = msgspec.structs.replace(NOW, refuses_unknown_names=False)
+LENIENT = msgspec.structs.replace(NOW, refuses_unknown_names=False, refuses_idle_interrupts=False)
 
 
 class Sections:
@@ -92,9 +93,23 @@ class Sections:
                     return Complaint(fault.code, fault.details.get("complaint", fault.message), fault.message)
             return None
 
-        faulty = not at.given or bool(note_all(at, judge))
+        if not at.given:
+            self._usual_epoch()
+            return
+        faulty = bool(note_all(at, judge))
         self._epoch_stands = sized and not faulty
         self.good["epoch"] = at.any() if self._epoch_stands else self._some_epoch()
+
+    def _usual_epoch(self) -> None:
+        """Without an epoch, the day of the earliest submission is the epoch."""
+        try:
+            self.good["epoch"] = usual_epoch(
+                [at.any() for at in self.elements("actions_submitted")], self.good["options"]
+            )
+            self._epoch_stands = True
+        except InvalidEpoch as fault:
+            self.at["epoch"].refuse(fault.message, code=fault.code)
+            self.good["epoch"], self._epoch_stands = self._some_epoch(), False
 
     def _some_epoch(self) -> dict[str, Json]:
         """A frame of the right length and of the file's kind of time, to judge the rest by."""
@@ -118,13 +133,17 @@ class Sections:
                 at.unless_null().list_of(Cursor.any, default=())
             parts = self.parts_of_the_world(name)
             good[name] = [part.any() for part in parts if self._usable(part, "world_state", name)]
+        facts = {name: at for name, at in self.members("world_state").items() if name not in WORLD_STATE}
+        for name, at in facts.items():
+            if is_fact(at.any()) and self._usable(at, "world_state", name, as_list=False):
+                good[name] = at.any()
         self.good["world_state"] = good
 
-    def _usable(self, at: Cursor, section: str, name: str) -> bool:
+    def _usable(self, at: Cursor, section: str, name: str, *, as_list: bool = True) -> bool:
         """Whether a world can be made of this piece of a section alone."""
 
         def judge(raw: Json) -> Complaint | None:
-            alone = {name: [raw] if section == "world_state" else raw}
+            alone = {name: [raw] if section == "world_state" and as_list else raw}
             try:
                 Setting.read({"epoch": self.good["epoch"], "options": self.good["options"], section: alone}, LENIENT)
             except InputRefused as fault:
@@ -141,19 +160,35 @@ class Sections:
         known(self.at["epoch"], EpochFrame)
         known(self.at["options"], Options)
         if self.at["world_state"].is_object:
-            self.at["world_state"].object(optional=WORLD_STATE)
+            members = self.members("world_state").items()
+            self.at["world_state"].object(optional=(*WORLD_STATE, *(name for name, at in members if is_fact(at.any()))))
         for name, kind in (("modifiers", Modifier), ("knowledge", KnowledgeItem)):
             for at in self.parts_of_the_world(name):
                 known(at, kind)
+                self._condition(at)
         for at in self.members("action_defs").values():
             known(at, ActionDef)
             for need in elements(at, "resources"):
                 known(need, Need)
+            for follow in elements(at, "followups"):
+                known(follow, FollowUp)
+                self._condition(follow)
+            for member in idle_of(at.any()):
+                below(at, (member,)).refuse(idle_message(member), code="InvalidSetting")
         for at in self.members("skill_weights").values():
             known(at, SkillRule)
         for at in self.members("skills").values():
             if at.is_object and "matrix" in at.map_of(itself):
                 known(at, Matrix)
+
+    def _condition(self, at: Cursor) -> None:
+        """Conditions on names that `world_state` does not have."""
+        when = below(at, ("when",)) if at.is_object else at
+        if when is at or not when.given or not when.is_object:
+            return
+        facts = {name: at.any() for name, at in self.members("world_state").items() if name not in WORLD_STATE}
+        for name, message in unknown_in(when.any(), facts):
+            below(when, (name,)).refuse(message, code="InvalidSetting")
 
     def _carry(self) -> None:
         """Judged only beside the epoch it has to continue."""

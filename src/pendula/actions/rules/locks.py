@@ -26,7 +26,7 @@ Entry: TypeAlias = "tuple[int, Action]"
 class Stage(IntEnum):
     WAITING = 0
     RUNNING = 1
-    HELD = 2  # interrupted, joins the queues again when its hold is over
+    HELD = 2  # interrupted, joins the queues again when its hold or its cause is over
     SUSPENDED = 3  # interrupted, until somebody resumes it
     OVER = 4
 
@@ -53,6 +53,8 @@ class Action(Struct, eq=False):
     seen: bool = False  # by the player character
     meta: dict[str, Any] | None = None  # facts for the first start
     lines: "tuple[Lock, ...]" = ()  # queues of the resources it waits for; none where they are reserved
+    cause: "Action | None" = None  # the action that interrupted it and holds it until it ends
+    hold_min: int = 0  # minutes that the hold goes on after that
 
     @property
     def definition(self) -> ActionDef:

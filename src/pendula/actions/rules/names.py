@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from pendula.actions.model import ActionDef, EpochFrame, KnowledgeItem, LockRule, Modifier, Need, Options
+from pendula.actions.model import ActionDef, EpochFrame, FollowUp, KnowledgeItem, LockRule, Modifier, Need, Options
 from pendula.actions.rules.skills import Matrix, SkillRule
 from pendula.kernel.wording import unknown_name
 
@@ -29,7 +29,9 @@ WORLD_STATE = ("modifiers", "knowledge", "places")
 # Sections of a file that say what is done in a world, not what it is.
 DONE = ("actions_submitted", "interrupts", "commands", "epochs")
 # Names that the first version did not know, and passed over.
-SINCE_FIRST = frozenset({"locks", "on_shortage", "place", "places", "remember_epochs"})
+SINCE_FIRST = frozenset(
+    {"locks", "on_shortage", "place", "places", "remember_epochs", "followups", "hold_min", "daily", "when"}
+)
 
 Found = tuple[str, Mapping[str, Any], tuple[str, ...]]
 
@@ -44,7 +46,7 @@ def unknown_names(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """The path of every name that no world reads, and a sentence about it."""
     for path, given, known in _objects(config):
         for name in given:
-            if name in known:
+            if name in known or (path == "$.world_state" and is_fact(given[name])):
                 continue
             where = f"{path}.{name}"
             if path == "$" and name in DONE:
@@ -52,6 +54,27 @@ def unknown_names(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             else:
                 inside = "a part of a world" if path == "$" else f"a field of {path.removeprefix('$.')}"
                 yield where, unknown_name(str(name), known, inside)
+
+
+def is_fact(value: Any) -> bool:
+    """Whether a value can be a fact of the world: a text, a whole number, true, false or null."""
+    return value is None or isinstance(value, str | bool | int)
+
+
+def idle_members(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Members of definitions that have no effect, because only a preempting action interrupts."""
+    for name, raw in _members(config.get("action_defs")):
+        for member in idle_of(raw):
+            yield f"$.action_defs.{name}.{member}", idle_message(member)
+
+
+def idle_of(definition: Any) -> Iterator[str]:
+    if isinstance(definition, Mapping) and definition.get("preempts") is not True:
+        yield from (member for member in ("interrupts", "hold_min") if definition.get(member))
+
+
+def idle_message(member: str) -> str:
+    return f"{member} has no effect without `preempts: true`; add it, or leave {member} out"
 
 
 def _objects(config: Mapping[str, Any]) -> Iterator[Found]:
@@ -63,6 +86,8 @@ def _objects(config: Mapping[str, Any]) -> Iterator[Found]:
         yield from _if_object(f"$.action_defs.{name}", raw, ActionDef)
         for number, need in enumerate(_elements(raw, "resources")):
             yield from _if_object(f"$.action_defs.{name}.resources[{number}]", need, Need)
+        for number, follow in enumerate(_elements(raw, "followups")):
+            yield from _if_object(f"$.action_defs.{name}.followups[{number}]", follow, FollowUp)
     for name, raw in _members(config.get("locks")):
         yield from _if_object(f"$.locks.{name}", raw, LockRule)
     for name, raw in _members(config.get("skill_weights")):
@@ -99,6 +124,10 @@ def as_first_read(config: Mapping[str, Any]) -> dict[str, Any]:
     for section in ("options", "world_state"):
         if isinstance(config.get(section), Mapping):
             without[section] = _without_new(config[section])
+    modifiers = without.get("world_state", {}).get("modifiers")
+    if isinstance(modifiers, list | tuple):
+        read = [_without_new(one) if isinstance(one, Mapping) else one for one in modifiers]
+        without["world_state"] = {**without["world_state"], "modifiers": read}
     if isinstance(config.get("action_defs"), Mapping):
         without["action_defs"] = {
             name: _definition_of_first(raw) if isinstance(raw, Mapping) else raw

@@ -7,12 +7,14 @@ from typing import Any
 
 from msgspec import Struct
 
-from pendula.actions.model import MINUTES_MOST, Code, Instance, Modifier, Options
+from pendula.actions.model import MINUTES_MOST, Code, Fact, Instance, Modifier, Options
+from pendula.actions.rules.conditions import holds
 from pendula.actions.rules.duration import effective_minutes, is_factor, noise, product
 from pendula.actions.rules.skills import BadSkill, Level, Skills
 from pendula.actions.rules.validation import Fault, Verb
 
 ONE = Decimal(1)
+DAY = 1440
 
 
 class Timing(Struct, frozen=True):
@@ -25,9 +27,19 @@ class Timing(Struct, frozen=True):
 class Durations:
     """Durations of instances in one world."""
 
-    def __init__(self, skills: Skills, modifiers: tuple[Modifier, ...], options: Options) -> None:
+    def __init__(
+        self,
+        skills: Skills,
+        modifiers: tuple[Modifier, ...],
+        options: Options,
+        *,
+        facts: Mapping[str, Fact] | None = None,
+        first_minute_of_day: int = 0,
+    ) -> None:
         self._skills = skills
         self._modifiers = modifiers
+        self._facts = facts or {}
+        self._first_minute_of_day = first_minute_of_day
         self._options = options
         # Where this holds a duration depends on verb and actor alone, and may be remembered.
         self.is_plain = not modifiers and options.noise_seed is None and not options.ask_modifiers
@@ -42,10 +54,20 @@ class Durations:
         self, verb: Verb, instance: Instance, minute: int, epoch: int, asked: Mapping[str, Decimal]
     ) -> Timing | Fault:
         """Base, effort, skill and the modifiers that apply to a submission of this minute."""
-        applied = [(one.name, one.factor) for one in self._modifiers if _applies(one, instance, minute)]
+        applied = [(one.name, one.factor) for one in self._modifiers if self._applies(one, instance, minute)]
         seed = self._options.noise_seed
         wobble = ONE if seed is None else noise(seed, epoch, instance.id)
         return self._timing(verb, instance.actor, [*applied, *asked.items()], wobble)
+
+    def _applies(self, modifier: Modifier, instance: Instance, minute: int) -> bool:
+        """`since` and `until` are minutes of the run here, or of the day; the loader turned texts into them."""
+        time = (self._first_minute_of_day + minute) % DAY if modifier.daily else minute
+        return (
+            _is_within(modifier, time)
+            and (modifier.verbs is None or instance.verb in modifier.verbs)
+            and (modifier.actors is None or instance.actor in modifier.actors)
+            and holds(modifier.when, self._facts, instance.params)
+        )
 
     def _timing(
         self, verb: Verb, actor: str | None, applied: list[tuple[str, Decimal]], wobble: Decimal
@@ -77,14 +99,14 @@ def _meta(level: Level, applied: list[tuple[str, Decimal]], factor: Decimal) -> 
     return meta
 
 
-def _applies(modifier: Modifier, instance: Instance, minute: int) -> bool:
-    """`since` and `until` are minutes of the run here; the loader turned ISO times into them."""
-    return (
-        (modifier.since is None or _minute(modifier.since) <= minute)
-        and (modifier.until is None or minute < _minute(modifier.until))
-        and (modifier.verbs is None or instance.verb in modifier.verbs)
-        and (modifier.actors is None or instance.actor in modifier.actors)
-    )
+def _is_within(modifier: Modifier, minute: int) -> bool:
+    """Whether a minute lies in the span of a modifier; that of a daily one may pass midnight."""
+    since = None if modifier.since is None else _minute(modifier.since)
+    until = None if modifier.until is None else _minute(modifier.until)
+    has_begun, is_over = since is None or since <= minute, until is not None and until <= minute
+    if modifier.daily and since is not None and until is not None and until < since:
+        return has_begun or not is_over
+    return has_begun and not is_over
 
 
 def _minute(value: int | str) -> int:

@@ -63,7 +63,7 @@ def read_instance(
     try:
         raw = journalled(raw)
         # One made by hand would be taken for one that was read.
-        given = msgspec.structs.asdict(raw) if isinstance(raw, Instance) else raw
+        given = raw.members() if isinstance(raw, Instance) else raw
         instance = msgspec.convert(given, Instance)
     except NotCanonical as fault:
         return Fault(Code.INVALID_ACTION, fault.message)

@@ -7,6 +7,7 @@ was written with, and a world found in it goes on by them to its end: no world c
 from collections.abc import Mapping
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 
 class Version(Struct, frozen=True, kw_only=True):
@@ -26,6 +27,16 @@ class Version(Struct, frozen=True, kw_only=True):
     words_faults: bool
     # The state has members that the first version did not know.
     saves_more: bool
+    # What a preempting action interrupted is held until that one ends; before, it joined its queues at once.
+    holds_while_cause_lasts: bool
+    # An item whose time is over is told of in the first minute in which it cannot be known any more.
+    tells_expiry: bool
+    # The end of an action that may trigger an event and has no knowledge attached makes the action itself known.
+    makes_actions_known: bool
+    # Cancelling what runs and cannot be interrupted needs force, and ends it.
+    cancels_by_force: bool
+    # A list of verbs to interrupt is refused where the definition does not preempt.
+    refuses_idle_interrupts: bool
 
 
 NOW = Version(
@@ -36,8 +47,22 @@ NOW = Version(
     refuses_unknown_names=True,
     words_faults=True,
     saves_more=True,
+    holds_while_cause_lasts=True,
+    tells_expiry=True,
+    makes_actions_known=True,
+    cancels_by_force=True,
+    refuses_idle_interrupts=True,
 )
-FIRST = Version(
+SECOND = replace(
+    NOW,
+    holds_while_cause_lasts=False,
+    tells_expiry=False,
+    makes_actions_known=False,
+    cancels_by_force=False,
+    refuses_idle_interrupts=False,
+)
+FIRST = replace(
+    SECOND,
     breaks_off_what_began=False,
     tells_params=False,
     cancels_what_is_to_come=False,
@@ -46,4 +71,4 @@ FIRST = Version(
     words_faults=False,
     saves_more=False,
 )
-BY_DECISIONS: Mapping[int, Version] = {1: FIRST, 2: NOW}
+BY_DECISIONS: Mapping[int, Version] = {1: FIRST, 2: SECOND, 3: NOW}

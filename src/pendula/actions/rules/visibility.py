@@ -6,7 +6,9 @@ from decimal import Decimal
 import msgspec
 from msgspec import Struct
 
-from pendula.actions.model import Instance, KnowledgeItem, Options, Reveal, Scope
+from pendula.actions.model import Instance, KnowledgeItem, Options, Reveal, Scope, Visibility
+
+ACTION = "action:"  # opens the id of what there is to know of an action
 
 
 class Circle(Struct, frozen=True):
@@ -30,6 +32,17 @@ def knows(item: KnowledgeItem, actor: str, minute: int, circle: Circle) -> bool:
     return actor == item.source or _admits(item.scope, item.visibility_to, actor, circle)
 
 
+def is_known(item: KnowledgeItem, circle: Circle) -> bool:
+    """Whether any actor can know of the item while its time lasts."""
+    if item.scope is Scope.REDACTED or item.confidence < circle.threshold:
+        return False
+    if item.source is not None or item.visibility_to or item.scope is Scope.PUBLIC:
+        return True
+    if item.scope is Scope.ALLIES_ONLY and circle.allies:
+        return True
+    return item.scope is not Scope.PRIVATE and circle.pc is not None
+
+
 def sees(instance: Instance, actor: str, circle: Circle) -> bool:
     """Whether the actor sees the events of an instance: its own always, those of others as far as they are shown."""
     if actor == instance.actor:
@@ -48,6 +61,19 @@ def revealed(item: KnowledgeItem | None, reveal: Reveal, actor: str, minute: int
     if len(seen_by) > 1:
         seen_by = tuple(sorted(set(seen_by)))
     return msgspec.structs.replace(item, scope=reveal.to_scope, visibility_to=seen_by)
+
+
+def item_of(instance: Instance, minute: int) -> KnowledgeItem:
+    """What there is to know of an action: `action:<id>`, from its actor, as widely known as its own events."""
+    shown = instance.visibility or Visibility()
+    return KnowledgeItem(
+        id=f"{ACTION}{instance.id}",
+        about={"action": instance.id},
+        source=instance.actor,
+        scope=shown.scope,
+        freshness=minute,
+        visibility_to=shown.visibility_to,
+    )
 
 
 def _admits(scope: Scope, listed: Collection[str], actor: str, circle: Circle) -> bool:

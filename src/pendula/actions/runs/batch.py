@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from pendula.actions.configuration import InvalidSetting
+from pendula.actions.configuration import InvalidSetting, usual_epoch
 from pendula.actions.engine import World
 from pendula.actions.events import (
     WORLD_EVENTS,
@@ -83,9 +83,9 @@ class RunResult(Struct, frozen=True):
 
 
 def run(
-    epoch: Mapping[str, Json],
-    action_defs: Mapping[str, Json],
-    actions_submitted: Sequence[Json | Instance],
+    epoch: Mapping[str, Json] | None = None,
+    action_defs: Mapping[str, Json] | None = None,
+    actions_submitted: Sequence[Json | Instance] = (),
     *,
     interrupts: Sequence[Json] = (),
     commands: Sequence[Json] = (),
@@ -95,6 +95,8 @@ def run(
 ) -> EpochResult:
     """One epoch from plain arguments; `rest` are the other parts of a file (skills, resources, options …).
 
+    Without an `epoch`, the day of the earliest submission is the epoch.
+
     The result has the carry for the next epoch, and both logs when `logs` asks for them.
     """
     wanted = {"interrupts": interrupts, "commands": commands, "carry": carry, **rest}
@@ -103,10 +105,10 @@ def run(
 
 
 def run_epochs(
-    epoch: Mapping[str, Json],
-    action_defs: Mapping[str, Json],
-    actions_submitted: Sequence[Json | Instance],
-    epochs: int,
+    epoch: Mapping[str, Json] | None = None,
+    action_defs: Mapping[str, Json] | None = None,
+    actions_submitted: Sequence[Json | Instance] = (),
+    epochs: int = 1,
     interrupts: Sequence[Json] = (),
     commands: Sequence[Json] = (),
     carry: Json = None,
@@ -128,8 +130,11 @@ def run_epochs(
 
 
 def config_of(document: Mapping[str, Any]) -> dict[str, Json]:
-    """The part of a file that a world is made of."""
-    return {name: document[name] for name in FIELDS if document.get(name) is not None}
+    """The part of a file that a world is made of. Without `epoch`, the day of the earliest submission is the epoch."""
+    config = {name: document[name] for name in FIELDS if document.get(name) is not None}
+    if "epoch" not in config:
+        config = {"epoch": usual_epoch(document.get("actions_submitted"), config.get("options")), **config}
+    return config
 
 
 def run_document(document: Mapping[str, Any], *, logs: bool = False) -> RunResult:
@@ -210,7 +215,7 @@ def _deferred(world: WorldState) -> Iterable[dict[str, Any]]:
     found = sorted((minute, rank, handle) for handle, (minute, rank, _) in (world.deferred or {}).items())
     for _, _, handle in found:
         item = (world.deferred or {})[handle][2]
-        given = msgspec.structs.asdict(item)
+        given = item.members()
         yield {
             **{name: value for name, value in given.items() if value is not None and value != ()},
             **world.extras.get(item.id, {}),

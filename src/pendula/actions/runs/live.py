@@ -204,7 +204,7 @@ class LiveWorld:
         if not isinstance(step, Mapping | Instance):
             raise Refused(f"A wish is an object or an Instance, not {shown(step)}", reason="no wish")
         wish = self._timed(step)
-        given = dict(wish) if isinstance(wish, Mapping) else msgspec.structs.asdict(wish)
+        given = dict(wish) if isinstance(wish, Mapping) else wish.members()
         given = {name: value for name, value in given.items() if value is not None}
         action_id = given.setdefault("id", "what if")
         copy = type(self.engine).from_state(self.config, self.engine.state())
@@ -252,9 +252,13 @@ class LiveWorld:
         form |= {"hold_min": whole("hold_min", hold_min), "t": self._asked_minute(t)}
         self._ask(Request(interrupts=(form,)))
 
-    def cancel(self, action_id: str, *, t: int | None = None) -> None:
-        """Take an action back in a minute, the present one unless given: one that runs, waits or is still to come."""
-        self._ask(Request(commands=({"t": self._asked_minute(t), "cancel": action_id},)))
+    def cancel(self, action_id: str, *, t: int | None = None, force: bool = False) -> None:
+        """Take an action back in a minute, the present one unless given: one that runs, waits or is still to come.
+
+        One that runs and cannot be interrupted is ended only with `force`; without, that is a diagnostic.
+        """
+        form: dict[str, Json] = {"t": self._asked_minute(t), "cancel": action_id}
+        self._ask(Request(commands=(form | {"force": True} if force else form,)))
 
     def resume(self, action_id: str, *, t: int | None = None) -> None:
         """Let a suspended action join its queues again, in a minute, the present one unless given."""
@@ -329,7 +333,7 @@ class LiveWorld:
                 step = msgspec.structs.replace(step, t=self.minute)
             whole("t", 0 if step.t is None else step.t)
             # One made by hand is checked here; as an object it is rejected with what is wrong with it.
-            return step if isinstance(read_instance(step), tuple) else msgspec.structs.asdict(step)
+            return step if isinstance(read_instance(step), tuple) else step.members()
         if not isinstance(step, Mapping):
             return step
         for name in ("t", "priority"):

@@ -10,8 +10,8 @@ from pendula.kernel.canonical import Json
 class Doing(Struct, frozen=True):
     """One action that is not over. `stage` is running, waiting, held or suspended; times are minutes of the run.
 
-    Running: from `since` to `until`. Waiting: since when. Held: until when it does not even wait. `remaining` are the
-    minutes of work that are left.
+    Running: from `since` to `until`. Waiting: since when. Held: until when it does not even wait, None where what
+    interrupted it has not started. `remaining` are the minutes of work that are left.
     """
 
     action_id: str
@@ -37,6 +37,9 @@ def standing(world: WorldState, action: Action) -> Doing:
     running = stage is Stage.RUNNING
     since = {Stage.RUNNING: action.t_end - action.remaining, Stage.WAITING: action.joined}.get(stage)
     until = {Stage.RUNNING: action.t_end, Stage.HELD: action.joined}.get(stage)
+    if action.cause is not None:
+        lasting = action.cause.stage is Stage.RUNNING
+        until = action.cause.t_end + action.hold_min if lasting else None
     return Doing(
         instance.id,
         instance.actor,

@@ -6,8 +6,6 @@ What it raises comes out as `UserCodeFailed`, which says who raised it.
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar
 
-import msgspec
-
 from pendula.actions.model import Instance
 from pendula.actions.rules.validation import exact
 from pendula.kernel.bodies import Answer, Nobody
@@ -155,7 +153,7 @@ def _plain(step: Step, minute: int) -> dict[str, Any]:
     """A step as an object, for now when it says nothing else; params may have floats, which become exact."""
     if not isinstance(step, Mapping | Instance):
         raise TypeError(f"a step is an object or an Instance, not {shown(step)}")
-    given = step if isinstance(step, Mapping) else msgspec.structs.asdict(step)
+    given = step if isinstance(step, Mapping) else step.members()
     plain = {name: value for name, value in given.items() if value is not None and value != ()}
     if "params" in plain:
         plain["params"] = exact(plain["params"])

@@ -4,15 +4,30 @@ from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import Any
 
+import msgspec
+
 from pendula.actions.configuration import Setting
-from pendula.actions.events import Diagnostic, End, EpochBegan, Event, Interrupted, Rejection, Start, VisibilityChange
-from pendula.actions.model import Code, KnowledgeItem, Resume, Reveal
+from pendula.actions.events import (
+    WORLD_EVENTS,
+    Diagnostic,
+    End,
+    EpochBegan,
+    Event,
+    Interrupted,
+    Rejection,
+    Start,
+    VisibilityChange,
+)
+from pendula.actions.model import Code, Instance, KnowledgeItem, Resume, Reveal, Scope
 from pendula.actions.rules.locks import Action
 from pendula.actions.rules.validation import Fault
 from pendula.actions.state.clock import Clock
 
 by_admission = attrgetter("admission")
-Noted = tuple[int, int, Action, dict[str, Any], bool]
+# The admission number and the place among those of its action, the instance, `meta`, `pc`.
+Noted = tuple[int, int, Instance, dict[str, Any], bool]
+NO_ACTION = Instance("", "", "")
+AFTER_ALL = 1 << 62  # goes after every admission number
 
 
 class EventWriter:
@@ -69,7 +84,7 @@ class EventWriter:
             "resume": resume,
             "admission": action.admission,
         }
-        self.interrupts.append((action.admission, len(self.interrupts), action, meta, action.seen))
+        self.interrupts.append((action.admission, len(self.interrupts), action.instance, meta, action.seen))
 
     def note_reveal(
         self, action: Action, reveal: Reveal, before: KnowledgeItem | None, after: KnowledgeItem, pc: bool
@@ -82,7 +97,20 @@ class EventWriter:
             "reveals": list(reveal.reveals),
             "admission": action.admission,
         }
-        self.reveals.append((action.admission, len(self.reveals), action, meta, pc))
+        self.reveals.append((action.admission, len(self.reveals), action.instance, meta, pc))
+
+    def note_expiry(self, item: KnowledgeItem, pc: bool) -> None:
+        """It comes after what the actions of its minute bring to light, and is of no action."""
+        meta: dict[str, Any] = {
+            "knowledge": item.id,
+            "from_scope": item.scope,
+            "to_scope": Scope.REDACTED,
+            "visibility_to": [],
+            "reveals": [],
+            "reason": "expired",
+        }
+        who = NO_ACTION if item.source is None else msgspec.structs.replace(NO_ACTION, actor=item.source)
+        self.reveals.append((AFTER_ALL, len(self.reveals), who, meta, pc))
 
     def write_changes(self, minute: int) -> None:
         """Interrupts, then what came to light, each by admission and as it came."""
@@ -90,9 +118,8 @@ class EventWriter:
             if len(noted) > 1:
                 noted.sort(key=lambda one: one[:2])
             if self.recording:
-                for _, _, action, meta, pc in noted:
+                for _, _, instance, meta, pc in noted:
                     t, at, epoch, slot = self._place if self._placed == minute else self._find_place(minute)
-                    instance = action.instance
                     seq = self.next_event
                     self.next_event = seq + 1
                     self._written.append(
@@ -132,6 +159,29 @@ class EventWriter:
         self._written.append(
             End(seq, instance.id, t, at, epoch, slot, instance.actor, instance.verb, action.seen, meta)
         )
+
+    def write_forced_end(self, action: Action, minute: int) -> None:
+        """The end of an action by force, with what was left of it; among the ends of its minute by admission."""
+        written, end = self._written, len(self._written)
+        self.write_end(action, minute)
+        forced = written.pop()
+        assert isinstance(forced, End)
+        forced.meta.update({"forced": True, "d_rem": action.remaining})
+        place = end
+        for number in range(end - 1, self._heard - 1, -1):
+            event = written[number]
+            if isinstance(event, End) and (event.t, event.epoch) == (forced.t, forced.epoch):
+                place = number if event.meta["admission"] > action.admission else place
+            elif isinstance(event, WORLD_EVENTS):
+                break
+        later = [number for number in range(place, end) if isinstance(written[number], End)]
+        if later:
+            forced = msgspec.structs.replace(forced, seq=forced.seq - len(later))
+        for number in later:
+            event = written[number]
+            assert isinstance(event, End)
+            written[number] = msgspec.structs.replace(event, seq=event.seq + 1)
+        written.insert(place, forced)
 
     def reject(self, action_id: str | None, fault: Fault) -> None:
         message = fault.said if self._words_faults else fault.message

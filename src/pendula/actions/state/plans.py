@@ -17,6 +17,7 @@ class Plan:
         "definition",
         "fails",
         "fault",
+        "follows",
         "limit",
         "locks",
         "minutes",
@@ -39,6 +40,7 @@ class Plan:
         self.preempts = definition.preempts
         self.fails = definition.wait is Wait.FAIL
         self.triggers = definition.may_trigger_event
+        self.follows = definition.follows
         self.waits = verb.waits_for_resources and any(not need.produce for need in definition.resources)
         self.place = None if definition.place is UNSET else definition.place
         # Where it is given, only resources are to be checked and actors of whose skills nothing is said take this long.

@@ -11,3 +11,4 @@ JOINING = FIRST + 2  # holds that are over
 LATE = FIRST + 3  # submissions of before the minute, by their true time
 SUBMITTED = FIRST + 4
 FOLLOWING = FIRST + 5  # what follows from ends and rejections
+EXPIRING = FIRST + 6  # items whose time is over

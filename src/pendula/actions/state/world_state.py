@@ -16,7 +16,7 @@ from pendula.actions.rules.waiting import Ended, Wait
 from pendula.actions.state.clock import Clock
 from pendula.actions.state.event_writer import EventWriter
 from pendula.actions.state.plans import Plans
-from pendula.actions.state.ranks import REQUESTED
+from pendula.actions.state.ranks import EXPIRING, REQUESTED
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Outside
 from pendula.kernel.queue import BucketQueue, EventQueue, HeapQueue
@@ -40,12 +40,14 @@ class WorldState:
         "full_at",
         "has_hook",
         "has_pc",
+        "holding",
         "in_order",
         "is_exclusive",
         "knowledge",
         "lines",
         "listener",
         "locks",
+        "makes_known",
         "most_following",
         "next_admission",
         "next_wait",
@@ -96,6 +98,8 @@ class WorldState:
         self.waits: dict[int, Wait] = {}
         self.awaited: dict[tuple[str, str], dict[int, Wait]] = {}
         self.satisfied: dict[int, Wait] = {}
+        # Who is held by an action until it ends, by the id of that one.
+        self.holding: dict[str, list[Action]] = {}
         self.next_admission = 0
         self.full_at = setting.allowed(INSTANCES)  # no more admissions than this in the present epoch
         self.extras: dict[str, dict[str, Json]] = {}  # fields nobody knows, until the first start tells of them
@@ -104,6 +108,8 @@ class WorldState:
         self.plan_of = self.plans.get
         self.skilled = setting.durations.skilled
         self.has_hook = setting.options.follow_ups
+        # What triggers something and says nothing else, makes itself known; a hook says something else.
+        self.makes_known = setting.version.makes_actions_known and not setting.options.follow_ups
         self.has_pc = setting.circle.pc is not None
         self.is_exclusive = setting.options.actor_exclusive
         self.most_following = setting.allowed(FOLLOW_UPS)
@@ -129,6 +135,15 @@ class WorldState:
             self.coming[instance.id] = (handle, instance)
         if self.deferred is not None and minute >= self.clock.boundary:
             self.deferred[handle] = (minute, rank, instance)
+
+    def expect_expiries(self, names: Iterable[str] | None = None) -> None:
+        """Queue the minute in which items can be known no more: these items, or all for which it is still to come."""
+        if not self.setting.version.tells_expiry:
+            return
+        for name in sorted(self.knowledge if names is None else names):
+            expires = self.knowledge[name].expires
+            if expires is not None and expires >= self.clock.minute:
+                self.queue.push(expires, EXPIRING, name)
 
     def take_from_coming(self, action_id: str) -> Instance | None:
         """Take a submission out of the queue that was not admitted yet."""
@@ -226,6 +241,9 @@ class WorldState:
                 yield f"a_holder_runs:{lock.name}"
             if len(holders) > lock.capacity:
                 yield f"a_lock_has_no_more_holders_than_places:{lock.name}"
+        for held_by, held in self.holding.items():
+            if held_by not in self.actions and any(one.stage is Stage.HELD for one in held):
+                yield f"an_action_is_held_by_one_that_is_there:{held_by}"
         for action in self.running():
             if any(not lock.is_held_by(action) for lock in action.locks):
                 yield f"a_running_action_holds_its_locks:{action.instance.id}"

@@ -10,9 +10,19 @@ from typing import Any, TypeVar, overload
 import msgspec
 from starlette.requests import Request
 
-from pendula.documents import Document, DocumentLimits, DocumentRefused, Fault, path_text, read_bytes
+from pendula.documents import (
+    CONTENT_TYPES,
+    Document,
+    DocumentLimits,
+    DocumentRefused,
+    Fault,
+    Format,
+    path_text,
+    read_bytes,
+)
 from pendula.kernel.limits import BODY_BYTES, BODY_DIGITS, BODY_VALUES, DOCUMENT_DEPTH, DOCUMENT_FAULTS
 from pendula.kernel.wording import path_to, split_place, worded
+from pendula.server.errors import WrongContentType
 from pendula.server.routes.dependencies import supervisor_of
 from pendula.server.settings import Settings
 
@@ -23,12 +33,16 @@ QUICK_BYTES = 64 * 1024
 
 
 @overload
-async def read_body(request: Request, kind: type[T]) -> T: ...
+async def read_body(request: Request, kind: type[T], *, yaml: bool = False) -> T: ...
 @overload
-async def read_body(request: Request, kind: Any) -> Any: ...
-async def read_body(request: Request, kind: Any) -> Any:
-    """The body as a value of `kind`; raises `DocumentRefused`, `BodyTooLarge` or `SlowRequest`."""
-    return await read_body_with(request, lambda data, limits: parse(data, kind, limits))
+async def read_body(request: Request, kind: Any, *, yaml: bool = False) -> Any: ...
+async def read_body(request: Request, kind: Any, *, yaml: bool = False) -> Any:
+    """The body as a value of `kind`; raises `DocumentRefused`, `BodyTooLarge`, `SlowRequest` or `WrongContentType`.
+
+    With `yaml` the route takes YAML too, by its content type.
+    """
+    form = format_of(request, yaml=yaml)
+    return await read_body_with(request, lambda data, limits: parse(data, kind, limits, form))
 
 
 async def read_body_with(request: Request, read: Callable[[bytes, DocumentLimits], T]) -> T:
@@ -40,9 +54,18 @@ async def read_body_with(request: Request, read: Callable[[bytes, DocumentLimits
     return await asyncio.to_thread(read, data, limits)
 
 
-def parse(data: bytes, kind: Any, limits: DocumentLimits) -> Any:
-    """The JSON text `data` as a value of `kind`."""
-    document = read_bytes(data, limits=limits)
+def format_of(request: Request, *, yaml: bool) -> Format:
+    """How the body is written, by its content type; raises `WrongContentType` for YAML where only JSON is taken."""
+    given = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    form = CONTENT_TYPES.get(given, Format.JSON)
+    if form is Format.YAML and not yaml:
+        raise WrongContentType(f"The content type is {given}; it must be application/json here", content_type=given)
+    return form
+
+
+def parse(data: bytes, kind: Any, limits: DocumentLimits, form: Format = Format.JSON) -> Any:
+    """The text `data` as a value of `kind`."""
+    document = read_bytes(data, form, limits=limits)
     try:
         return msgspec.convert(document.value, kind)
     except msgspec.ValidationError as error:

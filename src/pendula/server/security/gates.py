@@ -13,6 +13,7 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from pendula.documents import CONTENT_TYPES
 from pendula.kernel.errors import WorldBroken
 from pendula.kernel.limits import BODY_BYTES, HEADER_SECONDS, REQUESTS
 from pendula.server.errors import (
@@ -160,7 +161,7 @@ def allowed_origin(headers: Headers, settings: Settings) -> str | None:
 
 
 class ContentTypeGate:
-    """A call that changes something is JSON: no form of another page can send that without asking first.
+    """A call that changes something is JSON or YAML: no form of another page can send those without asking first.
 
     One without a body and without a type says all with its path; where it comes from was asked before.
     """
@@ -174,7 +175,7 @@ class ContentTypeGate:
         headers = Headers(scope=scope)
         if scope["method"] not in READING and not _says_nothing(headers):
             given = headers.get("content-type", "")
-            if given.partition(";")[0].strip().lower() != "application/json":
+            if given.partition(";")[0].strip().lower() not in CONTENT_TYPES:
                 raise WrongContentType(
                     f"The content type is {given[:128]!r}; it must be application/json", content_type=given[:128]
                 )

@@ -16,7 +16,7 @@ from pendula.actions import events
 from pendula.actions.engine import World
 from pendula.actions.reading import LISTS, SECTIONS, accept
 from pendula.actions.runs import config_of
-from pendula.documents import DocumentLimits, read_bytes
+from pendula.documents import CONTENT_TYPES, DocumentLimits, Format, read_bytes
 from pendula.kernel import canonical
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Outcome
@@ -26,7 +26,7 @@ from pendula.server.hosting.engine_host import EngineHost
 from pendula.server.hosting.moments import Facts, said
 from pendula.server.hosting.room_spec import Lifecycle, New, RoomSpec, Sentences
 from pendula.server.rooms.actions import bounds, choices, demo, estimates, views
-from pendula.server.routes.bodies import document_limits, read_body
+from pendula.server.routes.bodies import document_limits, format_of, read_body
 from pendula.server.routes.dependencies import Operator, RequestId, Supervised, Viewer
 from pendula.server.routes.engine import LARGEST_N, RecordNumber, command_response
 from pendula.server.routes.openapi import CHANGE_ERRORS, READ_ERRORS, Responses, answers, refusals, takes
@@ -85,11 +85,13 @@ class Interrupts(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Targets(Struct, frozen=True, forbid_unknown_fields=True):
-    """Actions to cancel or resume, in the minute `t` or at the time `at`, or now."""
+    """Actions to cancel or resume, in the minute `t` or at the time `at`, or now. `force` cancels also an action that
+    runs and cannot be interrupted."""
 
     actions: list[str]
     at: str | None = None
     t: Minute | None = None
+    force: bool = False
 
 
 class Step(Struct, frozen=True, forbid_unknown_fields=True):
@@ -113,21 +115,15 @@ VIEWS = (
 )
 router = APIRouter(tags=["actions"])
 
-_FILE = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "application/json": {
-                "schema": {
-                    "type": "object",
-                    "required": ["epoch", "action_defs"],
-                    "properties": {name: {} for name in SECTIONS},
-                    "additionalProperties": False,
-                }
-            }
-        },
+_FILE_FORM = {
+    "schema": {
+        "type": "object",
+        "required": ["action_defs"],
+        "properties": {name: {} for name in SECTIONS},
+        "additionalProperties": False,
     }
 }
+_FILE = {"requestBody": {"required": True, "content": dict.fromkeys(CONTENT_TYPES, _FILE_FORM)}}
 _LINES: Responses = {
     200: {"description": "One JSON object a line", "content": {"application/x-ndjson": {"schema": {"type": "string"}}}}
 }
@@ -138,9 +134,10 @@ _CARRY: Responses = {200: {"description": "The carry", "content": {"application/
 
 
 async def begin(request: Request, supervisor: Supervised, name: NewName) -> New:
-    """A new world, out of a file of actions as JSON."""
+    """A new world, out of a file of actions as JSON or YAML."""
     data = await request.body()
-    document = await asyncio.to_thread(_accepted, data, document_limits(supervisor.settings))
+    form = format_of(request, yaml=True)
+    document = await asyncio.to_thread(_accepted, data, form, document_limits(supervisor.settings))
     submissions, interrupts, commands = (tuple(document.get(section) or ()) for section in LISTS)
     first = [events.Submit(submissions)] if submissions else []
     then = [events.Request(interrupts, commands)] if interrupts or commands else []
@@ -156,7 +153,7 @@ LIFECYCLE = Lifecycle(
     listing=WorldList,
     made=NewWorld,
     sentences=Sentences(
-        make="Make a world of a file of actions: what `pendula actions run` takes, as JSON. "
+        make="Make a world of a file of actions: what `pendula actions run` takes, as JSON or YAML. "
         "Time does not go on by itself.",
         close="Close a world: it takes nothing more until it is opened again, also after a restart of the server.",
         open="Open a world that was closed, as it was.",
@@ -183,7 +180,7 @@ async def submit(
 ) -> Response:
     """Submit instances. Each is judged on its own: one that is rejected is an event of the answer, or comes later."""
     host = supervisor.host(ROOM.name, world)
-    body = await read_body(request, Submissions)
+    body = await read_body(request, Submissions, yaml=True)
     now = await _minute(host)
     command = events.Submit(tuple(_timed(one, now, "submitted_at") for one in body.actions))
     return await _sent(host, command, caller, request_id)
@@ -195,7 +192,7 @@ async def interrupt(
 ) -> Response:
     """Ask for interrupts. They happen, or not, when time goes on; one that is malformed is a diagnostic."""
     host = supervisor.host(ROOM.name, world)
-    body = await read_body(request, Interrupts)
+    body = await read_body(request, Interrupts, yaml=True)
     now = await _minute(host)
     command = events.Request(interrupts=tuple(_timed(one, now, "at") for one in body.interrupts))
     return await _sent(host, command, caller, request_id)
@@ -205,7 +202,8 @@ async def interrupt(
 async def cancel(
     world: WorldName, request: Request, supervisor: Supervised, caller: Operator, request_id: RequestId
 ) -> Response:
-    """Ask to cancel actions: waiting ones leave, running ones are dropped."""
+    """Ask to cancel actions: waiting ones leave, running ones are dropped; one that cannot be interrupted only by
+    `force`."""
     return await _command("cancel", world, request, supervisor, caller, request_id)
 
 
@@ -230,6 +228,7 @@ async def _command(
     now = await _minute(host)
     when: dict[str, Json] = {"at": body.at} if body.at is not None else {}
     when |= {"t": body.t} if body.t is not None else {}
+    when |= {"force": True} if body.force else {}
     command = events.Request(commands=tuple(_timed({kind: one} | when, now, "at") for one in body.actions))
     return await _sent(host, command, caller, request_id)
 
@@ -357,9 +356,9 @@ async def carry(world: WorldName, supervisor: Supervised, _: Viewer, at: RecordN
     return json_response(await supervisor.replayed(lambda: _then(host, at, _carry)))
 
 
-def _accepted(data: bytes, limits: DocumentLimits) -> dict[str, Any]:
-    """The document of a new world. A world that nobody submits anything to yet is one all the same."""
-    document = read_bytes(data, limits=limits)
+def _accepted(data: bytes, form: Format, limits: DocumentLimits) -> dict[str, Any]:
+    """The document of a new world, which may have no submissions yet."""
+    document = read_bytes(data, form, limits=limits)
     if isinstance(document.value, dict):
         document.value = {"actions_submitted": [], **document.value}
     return accept(document)
