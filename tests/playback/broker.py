@@ -1,10 +1,11 @@
 """A real MQTT broker in the test's own event loop: who may enter, what players acknowledge, who has left."""
 
 import asyncio
-from collections.abc import AsyncIterator
+import threading
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Self, TypeVar
 
 import aiomqtt
 from amqtt.broker import Broker as Amqtt  # type: ignore[import-untyped]
@@ -17,6 +18,8 @@ from pendula.playback.sources.mqtt import Broker
 
 USERNAME, PASSWORD = "frame", "behind the canvas"
 FORBIDDEN = "forbidden"
+
+T = TypeVar("T")
 
 
 class Door(BaseAuthPlugin):  # type: ignore[misc]
@@ -101,6 +104,11 @@ class BrokerHere:
         return Broker("127.0.0.1", self._port, USERNAME, PASSWORD)
 
     @property
+    def subscribed(self) -> set[str]:
+        """The topics that someone has subscribed to."""
+        return {topic for topic, found in self._amqtt._subscriptions.items() if found}
+
+    @property
     def log(self) -> list[str]:
         log: list[str] = self._watch.log
         return log
@@ -139,3 +147,41 @@ async def broker_here(tls: tuple[Path, Path] | None = None) -> AsyncIterator[Bro
         yield broker
     finally:
         await broker.stop()
+
+
+class BrokerThread:
+    """A broker in a thread of its own, for tests that run a whole program beside it."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="broker")
+        self.broker = BrokerHere()
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        self._call(self.broker.start())
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._call(self.broker.stop())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def _call(self, work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(60)
+
+    def url(self, prefix: str) -> str:
+        """As settings and the command line name it, without the password."""
+        address = self.broker.address
+        return f"mqtt://{USERNAME}@{address.host}:{address.port}/{prefix}"
+
+    def publish(self, topic: str, *payloads: bytes) -> None:
+        """Publish as soon as someone has subscribed: a broker keeps nothing for a session that is not there."""
+        self._call(self._publish(topic, payloads))
+
+    async def _publish(self, topic: str, payloads: tuple[bytes, ...]) -> None:
+        async with asyncio.timeout(60):
+            while topic not in self.broker.subscribed:
+                await asyncio.sleep(0.01)
+        await self.broker.publish(topic, *payloads)

@@ -163,6 +163,8 @@ class Oracle:
         self.part: str | None = None
         self._begin()
 
+    returned: int | None = None  # the artwork that `next` gave last, whatever the epoch
+
     def _begin(self) -> None:
         self.shelves = [channel.visible() for channel in self.channels]
         self.active = [
@@ -205,6 +207,11 @@ class Oracle:
     # What a player asks for
 
     def next(self) -> Shown | None:
+        item = self._next()
+        self.returned = item.work.id if item is not None else self.returned
+        return item
+
+    def _next(self) -> Shown | None:
         if self.behind:
             self.behind -= 1
             return self.history[-1 - self.behind]
@@ -374,7 +381,6 @@ class Oracle:
 
     def _reset(self, channels: list[Followed], wishes: Wishes) -> None:
         kept = self._kept(channels, wishes) if wishes.refresh == "keep" and not self._anew else None
-        on = self.history[-1] if self.history else None
         self.out = {name for name in self.out if any(c.name == name for c in channels)} - self._chances
         self.channels, self.wishes, self.part = channels, wishes, self._part(wishes)
         self.resting = {name for name in self.resting if any(c.name == name for c in channels)}
@@ -388,7 +394,7 @@ class Oracle:
         self._begin()
         if kept is not None:
             self.credits, self.cursors = kept
-            self.last_id = None if on is None else on.work.id
+        self.last_id = self.returned
 
     def reset(self) -> None:
         with self.update():

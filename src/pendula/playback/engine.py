@@ -69,7 +69,7 @@ from pendula.playback.model import (
 )
 from pendula.playback.saving import ChannelState, load, save, without
 from pendula.playback.screening import OnScreen, Screening, dwell_of
-from pendula.playback.settings import FIRST, NOW, Rules, in_words, merged
+from pendula.playback.settings import FIRST, NOW, SECOND, Rules, in_words, merged
 
 TAKE_MOST = 100_000
 SHOWN_MOST = 10_000  # changes of picture in one `Advance`; the rest comes with the next
@@ -93,7 +93,7 @@ class Player(Screening):
     """Shows one item after the other; satisfies `pendula.kernel.engine.Engine`."""
 
     room: ClassVar[str] = "playback"
-    decisions: ClassVar[int] = 2
+    decisions: ClassVar[int] = 3
     time_unit: ClassVar[str] = "ms"
     commands: ClassVar[object] = Commands
     events: ClassVar[object] = Event
@@ -108,7 +108,8 @@ class Player(Screening):
     @classmethod
     def deciding_by(cls, decisions: int) -> type["Player"]:
         """The player for a journal that was written with these decisions; this one where nobody knows them."""
-        return {Player.decisions: Player, PlayerOfFirstVersion.decisions: PlayerOfFirstVersion}.get(decisions, cls)
+        known: tuple[type[Player], ...] = (Player, PlayerOfSecondVersion, PlayerOfFirstVersion)
+        return {kind.decisions: kind for kind in known}.get(decisions, cls)
 
     @classmethod
     def create(cls, config: Json) -> Self:
@@ -379,6 +380,13 @@ class Player(Screening):
         self._told = self.programme.told
         told: list[Diagnostic] = list(self.programme.diagnostics)[-fresh:] if fresh else []
         return tuple(Diagnosed(one.code, one.sentence, one.facts, self._now) for one in told)
+
+
+class PlayerOfSecondVersion(Player):
+    """Decides as the second version did, for journals that it wrote."""
+
+    decisions: ClassVar[int] = 2
+    rules: ClassVar[Rules] = SECOND
 
 
 class PlayerOfFirstVersion(Player):

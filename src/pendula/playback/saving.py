@@ -113,9 +113,18 @@ class State(Struct, frozen=True, forbid_unknown_fields=True):
     resting: tuple[str, ...] = ()
     minute: int | None = None
     part: str | None = None
+    returned: int | None = None
 
 
-UNSAID: dict[str, Json] = {"carried": False, "pins": [], "bans": [], "resting": [], "minute": None, "part": None}
+UNSAID: dict[str, Json] = {
+    "carried": False,
+    "pins": [],
+    "bans": [],
+    "resting": [],
+    "minute": None,
+    "part": None,
+    "returned": None,
+}
 UNSAID_SETTINGS: dict[str, Json] = {"refresh": "reset", "zone": "UTC", "day_parts": []}
 
 
@@ -165,6 +174,7 @@ def save(programme: Programme) -> dict[str, Json]:
         resting=programme.resting,
         minute=programme.minute,
         part=programme.snapshot.part,
+        returned=programme.returned if programme.rules.keeps_last else None,
     )
     # Through bytes: lists instead of tuples, so that it equals what comes back from a file.
     plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(state))
@@ -223,6 +233,7 @@ def _restored(saved: State, shelf_of: Callable[[ChannelState], Shelf], rules: Ru
     programme.lookahead.extend(items[len(saved.history) :])
     programme.behind, programme.batches, programme.resets = saved.behind, saved.batches, saved.resets
     programme.last_reset, programme.told = saved.last_reset, saved.told
+    programme.returned = saved.returned
     return programme
 
 
@@ -240,6 +251,8 @@ def _mismatched(saved: State, programme: Programme) -> Iterator[str]:
     if any(row.out not in (READABLE, OUT_BEFORE, OUT_NOW, BARRED) for row in saved.channels):
         yield "channels_are_readable_or_out"
     numbers = (saved.taken, saved.ordinal, saved.number, saved.batches, saved.resets, saved.told)
+    if saved.returned is not None and not 0 <= saved.returned <= MASK_64:
+        yield "ids_have_64_bits"
     if not 0 <= saved.anchor <= saved.taken or not 0 <= saved.epoch_id <= MASK_64:
         yield "numbers_are_in_range"
     if any(not 0 <= number < 1 << 62 for number in numbers):

@@ -39,10 +39,12 @@ class Rules(Struct, frozen=True):
 
     known_channels: bool = True  # weights and counts are of channels that are followed
     plain_words: bool = True  # refused settings are told in words of the room
+    keeps_last: bool = True  # a reset does not show what `next` gave last again at once
 
 
-FIRST = Rules(known_channels=False, plain_words=False)
 NOW = Rules()
+SECOND = Rules(keeps_last=False)
+FIRST = Rules(known_channels=False, plain_words=False, keeps_last=False)
 BUFFER_MOST = 1024  # of history and lookahead
 POOL_MOST = 64
 DIGITS_MOST = 30  # of a weight or fraction, before and after the point

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 
@@ -26,7 +27,9 @@ PREFIX = "PENDULA_"
 # Variables with our prefix that are not settings: the name of the file, and what speaks to the program and the tests.
 # The name that clients of the simulator's protocol know the setting by.
 ORIGINS_VARIABLE = "SIMULATOR_CSRF_ORIGIN_ALLOWLIST"
-OTHER_VARIABLES = frozenset({"PENDULA_CONFIG", "PENDULA_DEBUG", "PENDULA_LONG", "PENDULA_STRICT", "PENDULA_TOKEN"})
+OTHER_VARIABLES = frozenset(
+    {"PENDULA_CONFIG", "PENDULA_DEBUG", "PENDULA_LONG", "PENDULA_MQTT_PASSWORD", "PENDULA_STRICT", "PENDULA_TOKEN"}
+)
 
 # Channels are files by these names, which never begin with a hyphen.
 CHANNEL = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
@@ -53,8 +56,9 @@ class Settings(Struct, frozen=True):
     """Everything the server is told; `limits` holds only the numbers that differ from their defaults.
 
     `allowed_origins` are pages served from elsewhere that may call us as our own does. `playback_folders` are folders
-    of media files by the name of the channel that each becomes. `jobs_database` is the file of the jobs where it is not
-    in the data directory, `jobs_settings` the file with their parameters.
+    of media files by the name of the channel that each becomes. `playback_mqtt` is the broker from which every player
+    takes new artwork under its own name, `mqtt://user@host:1883/prefix`. `jobs_database` is the file of the jobs where
+    it is not in the data directory, `jobs_settings` the file with their parameters.
     """
 
     host: str = "127.0.0.1"
@@ -70,6 +74,8 @@ class Settings(Struct, frozen=True):
     log_level: LogLevel = LogLevel.INFO
     limits: dict[str, int] = {}
     playback_folders: dict[str, str] = {}
+    playback_mqtt: str | None = None
+    playback_mqtt_password: str | None = None
     jobs_database: str | None = None
     jobs_settings: str | None = None
 
@@ -222,7 +228,8 @@ def _read(source: Source, faults: list[Fault]) -> dict[str, Any]:
         try:
             values[name] = setting.read(value)
         except ValueError:
-            faults.append(source.fault(name, f"{shown(value)} cannot be used", setting.allowed))
+            what = "the value" if name in SECRET else shown(value)
+            faults.append(source.fault(name, f"{what} cannot be used", setting.allowed))
     return values
 
 
@@ -307,6 +314,19 @@ def _folders(value: object) -> dict[str, str]:
     return {name: _text(path) for name, path in value.items()}
 
 
+def _broker(value: object) -> str:
+    """A URL with a host, and a path that is the prefix of topics."""
+    text = _text(value)
+    parts = urlsplit(text)
+    port = parts.port  # raises ValueError for one that is none
+    if parts.scheme not in ("mqtt", "mqtts") or not parts.hostname or not parts.path.strip("/") or port == 0:
+        raise ValueError
+    return text
+
+
+# Values that are not repeated, because they may hold a password.
+SECRET = frozenset({"playback.mqtt", "playback.mqtt_password"})
+
 # Bounds of the formats themselves, the same in every program that writes them; bodies have limits of their own.
 FIXED = frozenset(
     limit.name for limit in (limits.DOCUMENT_BYTES, limits.DOCUMENT_NODES, limits.INTEGER_DIGITS, limits.RECORD_BYTES)
@@ -331,6 +351,8 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("demo", _flag, "true or false"),
     Setting("log_format", lambda value: LogFormat(_text(value)), "console or json"),
     Setting("playback.folders", _folders, "folders of media files by the name of their channel, [a-z0-9-]{1,64}"),
+    Setting("playback.mqtt", _broker, "a URL such as mqtt://user@broker:1883/prefix, or mqtts:// for TLS"),
+    Setting("playback.mqtt_password", _text, "the password at the broker, where it does not stand in playback.mqtt"),
     Setting("jobs.database", _text, "an SQLite file; without it, one in the data directory"),
     Setting("jobs.settings", _text, "a file with the parameters of the scheduler of jobs"),
     Setting("log_level", lambda value: LogLevel(_text(value)), "debug, info, warning or error"),

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from decimal import Decimal
+from random import Random
 
 import msgspec
 import pytest
@@ -24,6 +25,7 @@ from pendula.playback.model import (
     Pick,
     PickMode,
     Record,
+    Refresh,
     Settings,
     TooManyChannels,
     UnknownChannel,
@@ -102,7 +104,7 @@ def test_a_material_change_is_exactly_one_reset_and_a_reset_empties_all(change: 
     assert (programme.epoch_id, programme.resets) == (1, 1)
     assert not programme.lookahead
     assert generator.pool == new_artwork.EMPTY
-    assert generator.last_id is None
+    assert generator.last_id == programme.returned
     assert not any(generator.round.credits_at(generator.round.taken))
     assert not any(generator.cursors)
     assert bool(programme.history) == programme.snapshot.settings.preserve_history
@@ -506,3 +508,41 @@ def test_a_player_of_the_first_version_takes_such_weights_as_it_did() -> None:
     refusal = now.apply(wish).refusal
     assert refusal is not None
     assert refusal.code == "unknown_channel"
+
+
+@pytest.mark.req("PLAY-API-3")
+@pytest.mark.parametrize("refresh", [Refresh.RESET, Refresh.KEEP])
+def test_what_was_shown_last_does_not_come_again_at_once_after_a_reset(refresh: Refresh) -> None:
+    for seed in range(300):
+        luck = Random(seed)
+        channels = (ids("a", *range(1, luck.randint(3, 9))), ids("b", *range(11, luck.randint(13, 15))))
+        mode = luck.choice((Pick(), Pick(PickMode.RANDOM, 4)))
+        programme = Programme(channels, Settings(pick=mode, lookahead=luck.randint(1, 8), refresh=refresh), seed=seed)
+        shown_last = None
+        for _ in range(luck.randint(1, 12)):
+            shown_last = programme.next()
+
+        programme.reset("again")
+        programme.reset("and again")
+        following = programme.next()
+
+        assert shown_last is not None
+        assert following is not None
+        repeats_allowed = mode.mode is PickMode.RANDOM and programme.generator.counts.repeats
+        assert following.id != shown_last.id or repeats_allowed, seed
+        assert following.epoch_id == 2
+
+
+@pytest.mark.req("PLAY-API-3", "PLAY-API-7")
+def test_a_restored_programme_knows_what_was_shown_last_before_a_reset() -> None:
+    channel = ids("a", 1, 2, 3)
+    programme = Programme((channel,), seed=1)
+    programme.next()
+    programme.reset("again")
+
+    restored = saving.load(saving.save(programme), lambda _: channel.shelf)
+
+    assert (restored.returned, restored.generator.last_id) == (1, 1)
+    following = restored.next()
+    assert following is not None
+    assert following.id == 2

@@ -281,6 +281,8 @@ class Programme(Wishes):
             round = RoundRobin(self.generator.weights, 0, kept.credits, before=kept.picks)
             self.generator.resume(round, kept.cursors)
             self.generator.last_id = None if on is None else on.id
+        if self.rules.keeps_last:
+            self.generator.last_id = self.returned
         self.behind = min(self.behind, max(0, len(self.history) - 1))
 
     def _kept(self, snapshot: Snapshot) -> Carried | None:

@@ -58,13 +58,18 @@ class Wishes:
         self.resting: tuple[str, ...] = ()
         self.diagnostics: deque[Diagnostic] = deque(maxlen=DIAGNOSTICS_KEPT)
         self.told = 0
+        self.returned: int | None = None  # the id that `next` gave last, in whatever epoch
 
     def next(self) -> Item | None:
         """The next item: forward through what was gone back over, then on."""
         if self.behind:
             self.behind -= 1
-            return self.history[-1 - self.behind]
-        return self._show_pinned() if self.pins else self._emit()
+            item: Item | None = self.history[-1 - self.behind]
+        else:
+            item = self._show_pinned() if self.pins else self._emit()
+        if item is not None:
+            self.returned = item.id
+        return item
 
     def prev(self) -> Item | None:
         """One step back in the history; None at its oldest item."""
@@ -89,6 +94,8 @@ class Wishes:
             items.append(self._show_pinned())
         if len(items) < n:
             items.extend(self._emit_many(n - len(items)))
+        if items:
+            self.returned = items[-1].id
         return items
 
     def now(self) -> Item | None:

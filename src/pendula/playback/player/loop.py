@@ -4,6 +4,8 @@ It knows neither clock nor terminal. A `Pace` says how late it is and waits; the
 `VirtualPace` is always there already. What is on, for how long, paused or banned is the engine's business alone.
 """
 
+import threading
+from base64 import b64encode
 from collections import deque
 from collections.abc import Callable, Iterable
 from enum import StrEnum
@@ -25,6 +27,7 @@ from pendula.playback.events import (
     Config,
     Diagnosed,
     Event,
+    Insert,
     Lift,
     Next,
     OfRecord,
@@ -38,7 +41,7 @@ from pendula.playback.events import (
     Update,
     View,
 )
-from pendula.playback.model import Settings
+from pendula.playback.model import InsertResult, Record, Settings
 from pendula.playback.player.gallery import Galleries
 
 REMEMBERED = 1000  # appearances of a player that runs on and on
@@ -125,6 +128,8 @@ class Showing:
         count: int | None = None,
         remember: int | None = REMEMBERED,
     ) -> None:
+        # Held whenever the player is touched: new artwork comes from the thread of a listener.
+        self.lock = threading.RLock()
         self.galleries = galleries
         self.seed = seed
         config = Config(seed, tuple(one.contents for one in galleries), counted(settings, galleries), dwell_ms)
@@ -189,6 +194,18 @@ class Showing:
                 self.end(self.player.now())
             case _ if key in PINNABLE:
                 self._pin(int(key))
+
+    def nae_insert(self, record: Record | bytes) -> InsertResult:
+        """A new artwork, from any thread; it is among what is chosen next."""
+        if isinstance(record, bytes):
+            return InsertResult.REJECTED
+        facts = {name: getattr(record, name) for name in OfRecord.__struct_fields__}
+        facts |= {name: b64encode(facts[name]).decode() for name in ("storage_key", "payload")}
+        with self.lock:
+            if self.over:
+                return InsertResult.REJECTED
+            answer = self._apply(Insert(**facts)).answer
+        return InsertResult(answer["result"]) if isinstance(answer, dict) else InsertResult.REJECTED
 
     def look_again(self) -> None:
         """See what is in the folders now; a change begins a new epoch, and ends the bans of its channel."""
@@ -320,21 +337,24 @@ def play(
     draw_every_ms: int | None = None,
 ) -> None:
     """Show until it is over: the count is reached, somebody quits, or nothing can happen any more."""
-    showing.begin()
+    with showing.lock:
+        showing.begin()
     look_at = look_every_ms
     while not showing.over:
-        if draw is not None:
-            draw(showing)
-        now = pace.now()
+        with showing.lock:
+            if draw is not None:
+                draw(showing)
+            now, due = pace.now(), showing.due
         draw_at = None if draw_every_ms is None else now + draw_every_ms
-        key = pace.wait(min((at for at in (showing.due, look_at, draw_at) if at is not None), default=None))
-        now = pace.now()
-        showing.advance(now)
-        if look_at is not None and look_every_ms is not None and now >= look_at and not showing.over:
-            showing.look_again()
-            look_at = now + look_every_ms
-        if key is not None and not showing.over:
-            showing.press(key)
+        key = pace.wait(min((at for at in (due, look_at, draw_at) if at is not None), default=None))
+        with showing.lock:
+            now = pace.now()
+            showing.advance(now)
+            if look_at is not None and look_every_ms is not None and now >= look_at and not showing.over:
+                showing.look_again()
+                look_at = now + look_every_ms
+            if key is not None and not showing.over:
+                showing.press(key)
 
 
 def counted(settings: Settings, galleries: Galleries) -> Settings:

@@ -18,14 +18,15 @@ from contextlib import asynccontextmanager, suppress
 from enum import StrEnum
 from functools import partial
 from importlib.util import find_spec
-from ssl import SSLContext
+from ssl import SSLContext, create_default_context
 from typing import TYPE_CHECKING, NoReturn, Protocol, TypeAlias
+from urllib.parse import unquote, urlsplit
 from zlib import crc32
 
 from msgspec import Struct
 
 from pendula.documents import Cursor, DocumentLimits, DocumentRefused, read_bytes
-from pendula.kernel.errors import InputRefused, MissingExtra, WrongUsage
+from pendula.kernel.errors import InputRefused, MissingExtra, WorldBroken, WrongUsage
 from pendula.kernel.rng import stream
 from pendula.playback.model import KEY_BYTES, NAME_MOST, InsertResult, InvalidParameter, Record
 
@@ -37,6 +38,7 @@ MESSAGE_BYTES = 16 * 1024
 KEY_MOST = 128
 QOS = 1
 STEADY_MS = 10_000
+PORTS = {"mqtt": 1883, "mqtts": 8883}
 JITTER_STREAM = 0x4D515454
 
 _LIMITS = DocumentLimits(size=MESSAGE_BYTES)
@@ -209,6 +211,39 @@ class Broker(Struct, frozen=True):
         return f"Broker(host={self.host!r}, port={self.port}, username={self.username!r}, tls={self.tls is not None})"
 
 
+class Address(Struct, frozen=True):
+    """Where the messages of players come from: the broker, and the prefix of their topics."""
+
+    broker: Broker
+    prefix: str
+
+
+def read_address(url: str, password: str | None = None) -> Address:
+    """The address in `mqtt://user:password@host:port/prefix`; with `mqtts` over TLS. Raises `InvalidParameter`.
+
+    The URL is not repeated in messages, because it may hold a password; `password` replaces it.
+    """
+    allowed = "a URL such as mqtt://user@broker.example.org:1883/gallery, or mqtts:// for TLS, its path the prefix"
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        raise _unfit("mqtt", "no URL", allowed) from None
+    prefix = unquote(parts.path).strip("/")
+    if parts.scheme not in PORTS or not parts.hostname or not prefix or parts.query or parts.fragment:
+        raise _unfit("mqtt", f"{parts.scheme or 'something'}://…", allowed)
+    topic_of(prefix, "any")
+    secret = password if password is not None else parts.password and unquote(parts.password)
+    broker = Broker(
+        parts.hostname,
+        port or PORTS[parts.scheme],
+        username=parts.username and unquote(parts.username),
+        password=secret,
+        tls=create_default_context() if parts.scheme == "mqtts" else None,
+    )
+    return Address(broker, prefix)
+
+
 def topic_of(prefix: str, player_key: str) -> str:
     """The topic of one player's events; raises `InvalidParameter` for what cannot be part of a topic's name."""
     if not _nameable(player_key, KEY_MOST) or "/" in player_key:
@@ -241,7 +276,7 @@ async def listen(
     the broker delivers it in the next session. `tell` hears of connections and of every receipt, in this loop's thread.
     """
     topic = topic_of(prefix, player_key)
-    _require_library()
+    require_library()
     from aiomqtt import MqttError
 
     retry = retry or Retry(crc32(player_key.encode()))
@@ -254,7 +289,8 @@ async def listen(
             await asyncio.sleep(wait_ms / 1000)
 
 
-def _require_library() -> None:
+def require_library() -> None:
+    """Raise `MissingExtra` where the extra `mqtt` is not installed."""
     if find_spec("aiomqtt") is None:
         raise MissingExtra.of("mqtt", "New artwork over MQTT", ["aiomqtt"])
 
@@ -360,7 +396,7 @@ class MqttListener:
         """Begin to listen; the broker need not be there yet. Raises `MissingExtra`, and `WrongUsage` if it listens."""
         if self._thread is not None:
             raise WrongUsage("This listener has been started; stop it first")
-        _require_library()
+        require_library()
         self.failure = None
         # aiomqtt watches sockets, which the usual loop of Windows cannot do.
         runner = asyncio.Runner(loop_factory=asyncio.SelectorEventLoop)
@@ -390,3 +426,40 @@ class MqttListener:
                 return
             except Exception as error:
                 self.failure = error
+
+
+def receive(address: Address, player_key: str, count: int, timeout_s: float) -> list[Record]:
+    """The first `count` new artworks for a player, waiting at most so long; raises `NothingCame` where fewer come."""
+    collected = _Collected(count)
+    listener = MqttListener(collected, address.broker, address.prefix, player_key)
+    listener.start()
+    complete = collected.complete.wait(timeout_s)
+    listener.stop()
+    if not complete:
+        found = len(collected.records)
+        message = f"{found} of {count} messages came within {timeout_s:g} s for {listener.topic}"
+        raise NothingCame(message, topic=listener.topic, received=found, expected=count)
+    return collected.records
+
+
+class NothingCame(WorldBroken):
+    """Fewer messages came than were waited for. Facts: `topic`, `received`, `expected`."""
+
+    code = "mqtt_timeout"
+
+
+class _Collected:
+    """Keeps records; those beyond the count are rejected."""
+
+    def __init__(self, count: int) -> None:
+        self.records: list[Record] = []
+        self.complete = threading.Event()
+        self._count = count
+
+    def nae_insert(self, record: Record | bytes) -> InsertResult:
+        if not isinstance(record, Record) or len(self.records) >= self._count:
+            return InsertResult.REJECTED
+        self.records.append(record)
+        if len(self.records) == self._count:
+            self.complete.set()
+        return InsertResult.INSERTED

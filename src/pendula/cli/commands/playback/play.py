@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pendula.cli.commands.playback.new_artwork import MqttOption, PlayerOption, address_of
 from pendula.cli.output import JsonFlag, Output, example, tables_of
 from pendula.cli.text import printable
 from pendula.kernel.errors import WrongUsage
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from pendula.playback.model import Exposure
     from pendula.playback.player.gallery import Galleries
     from pendula.playback.player.loop import Showing
+    from pendula.playback.sources.mqtt import Address
 
 DAY_MS = 86_400_000
 DRAW_EVERY_MS = 200
@@ -59,9 +61,12 @@ def play(
     rescan_s: Annotated[
         int, typer.Option(metavar="N", min=1, max=86_400, help="Seconds between two looks for new files.")
     ] = 30,
+    mqtt: MqttOption = None,
+    player: PlayerOption = None,
     json: JsonFlag = False,
 ) -> None:
-    """Play folders of pictures, videos and sounds as a device would: fairly, never the same twice in a row.
+    """Play folders of pictures, videos and sounds as a device would: fairly, nothing twice in a row where there is
+    anything else, not even when a folder changes.
 
     Keys: n next, p previous, space pause, q quit; 1 to 5 show that one of what comes next; b ban until the folder
     changes, x ban from every folder, u undo that; c let the folder of what is on rest, a let all play again. The
@@ -71,6 +76,9 @@ def play(
 
     if fast and count is None:
         raise WrongUsage("--fast does not wait, so it would never end; say with --count how many pictures")
+    if fast and mqtt is not None:
+        raise WrongUsage("--fast does not wait, so nothing would come over --mqtt; leave one of them out")
+    source = address_of(mqtt, player)
     out = Output(json)
     galleries = Galleries(folders, cache)
     exposure = _exposure(mode, weight or (), [gallery.id for gallery in galleries])
@@ -80,8 +88,30 @@ def play(
     if fast:
         _fast(showing, out)
     else:
-        _live(showing, rescan_s * 1000, out)
+        with _listening(showing, source, out):
+            _live(showing, rescan_s * 1000, out)
     out.result(showing.as_json(), lambda: tables_of("playback").played(showing))
+
+
+@contextmanager
+def _listening(showing: "Showing", source: "tuple[Address, str] | None", out: Output) -> Iterator[None]:
+    """Take new artwork from a broker while the player runs."""
+    if source is None:
+        yield
+        return
+    from pendula.playback.sources.mqtt import Lost, MqttListener, News
+
+    def tell(news: News) -> None:
+        if isinstance(news, Lost):
+            _note(out, f"No connection to the broker ({news.sentence}); next attempt in {news.wait_ms} ms.")
+
+    address, player = source
+    listener = MqttListener(showing, address.broker, address.prefix, player, tell=tell)
+    listener.start()
+    try:
+        yield
+    finally:
+        listener.stop()
 
 
 def _showing(

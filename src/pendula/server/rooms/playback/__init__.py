@@ -9,6 +9,7 @@ library            the channels on disk, a cache file each, every edition readab
 at_hand            which blocks of those files stay in memory
 library_service    the library while it is served: players hear of a new edition before the old one is let go
 bounds             how much one command may ask of a player
+subscriptions      new artwork over MQTT, for every player under its own name
 timekeeper         what time it is, for players with parts of the day
 demo               a frame that follows three channels, with new artwork now and then
 """

@@ -25,6 +25,7 @@ from pendula.server.hosting.engine_host import AnyDriver, EngineHost
 from pendula.server.hosting.room_spec import Host
 from pendula.server.rooms.playback import demo
 from pendula.server.rooms.playback.library import Held, Library
+from pendula.server.rooms.playback.subscriptions import Subscriptions
 from pendula.server.rooms.playback.timekeeper import Timekeeper
 from pendula.server.views import State
 
@@ -64,6 +65,7 @@ class LibraryService:
             self._refresher.add(channel, Feed(FolderSource(place), self.library.path(channel)))
         if self.folders:
             self._refresher.start()
+        self._broker = Subscriptions.of(host.settings, self._loop)
         self.timekeeper = Timekeeper(host.clock, host.hosts)
         self._begin(self.timekeeper.run())
 
@@ -85,6 +87,8 @@ class LibraryService:
                 self._later(lambda: self.engine_opened(host))
             else:
                 await self.timekeeper.tell(host)
+        if self._broker is not None:
+            self._begin(self._broker.keep(host))
 
     async def close(self) -> None:
         self._closed = True

@@ -1,0 +1,130 @@
+"""New artwork over MQTT for every player that is served, each under its own name as the key in its topic.
+
+A message is acknowledged when the insertion is durable. A broker that is away is tried again by the listener; a player
+that cannot take the message now (a full disk, a long command) is tried again with the same message.
+"""
+
+import asyncio
+from base64 import b64encode
+from typing import Self
+
+import structlog
+
+from pendula.kernel.errors import PendulaError
+from pendula.playback.engine import Player
+from pendula.playback.events import Insert, OfRecord
+from pendula.playback.model import InsertResult, Record
+from pendula.playback.sources.mqtt import (
+    Address,
+    Connected,
+    Lost,
+    MqttListener,
+    News,
+    Tell,
+    read_address,
+    require_library,
+)
+from pendula.server.hosting.engine_host import EngineHost
+from pendula.server.settings import Settings
+from pendula.server.views import State
+
+BROKER = "mqtt"
+LOOK_SECONDS = 0.5
+AGAIN_SECONDS = 5.0
+
+log = structlog.get_logger("pendula.server")
+
+
+class Subscriptions:
+    """The broker of the settings, and what listens to it."""
+
+    def __init__(self, address: Address, loop: asyncio.AbstractEventLoop) -> None:
+        self._address = address
+        self._loop = loop
+        self._kept: set[str] = set()
+
+    @classmethod
+    def of(cls, settings: Settings, loop: asyncio.AbstractEventLoop) -> Self | None:
+        """None where the settings name no broker; raises `InvalidParameter` and `MissingExtra`."""
+        if settings.playback_mqtt is None:
+            return None
+        require_library()
+        return cls(read_address(settings.playback_mqtt, settings.playback_mqtt_password), loop)
+
+    async def keep(self, host: EngineHost) -> None:
+        """Listen for one player until it is closed; cancelled when the server stops."""
+        if host.kind is not Player or host.name in self._kept:
+            return
+        self._kept.add(host.name)
+        recent: tuple[str, ...] = ()
+        try:
+            while not host.closed:
+                recent = await self._listen(host, recent)
+                await asyncio.sleep(AGAIN_SECONDS)
+        finally:
+            self._kept.discard(host.name)
+
+    async def _listen(self, host: EngineHost, recent: tuple[str, ...]) -> tuple[str, ...]:
+        """Listen until the player is closed or cannot take a message; the events that were heard of."""
+        inserting = Inserting(host, self._loop)
+        address = self._address
+        tell = _logged(host.name)
+        listener = MqttListener(inserting, address.broker, address.prefix, host.name, recent=recent, tell=tell)
+        listener.start()
+        try:
+            while listener.failure is None and not host.closed and host.state is not State.BROKEN:
+                await asyncio.sleep(LOOK_SECONDS)
+        finally:
+            failure = listener.failure
+            inserting.stop()
+            try:
+                await asyncio.shield(asyncio.to_thread(listener.stop))
+            except Exception as error:
+                failure = error
+        if failure is not None:
+            log.warning("new_artwork_not_taken", engine=host.name, problem=str(failure))
+        return listener.inbox.recent
+
+
+class Inserting:
+    """A player as a listener sees it: an insertion is a command of its own, durable when it returns."""
+
+    def __init__(self, host: EngineHost, loop: asyncio.AbstractEventLoop) -> None:
+        self._host = host
+        self._loop = loop
+        self._stopped = False
+
+    def stop(self) -> None:
+        self._stopped = True
+
+    def nae_insert(self, record: Record | bytes) -> InsertResult:
+        """In the thread of the listener; raises what the player raises."""
+        if self._stopped:
+            raise Stopped("the listener stops")
+        if isinstance(record, bytes):
+            return InsertResult.REJECTED
+        facts = {name: getattr(record, name) for name in OfRecord.__struct_fields__}
+        facts |= {name: b64encode(facts[name]).decode() for name in ("storage_key", "payload")}
+        sent = asyncio.run_coroutine_threadsafe(self._host.submit(Insert(**facts), BROKER, None), self._loop)
+        _, outcome = sent.result()
+        if outcome.refusal is not None or not isinstance(outcome.answer, dict):
+            return InsertResult.REJECTED
+        return InsertResult(outcome.answer["result"])
+
+
+class Stopped(PendulaError):
+    """The message stays with the broker."""
+
+    code = "stopped"
+
+
+def _logged(player: str) -> Tell:
+    def tell(news: News) -> None:
+        if isinstance(news, Connected):
+            log.info("mqtt_connected", engine=player, qos=news.qos)
+        elif isinstance(news, Lost):
+            log.warning("mqtt_lost", engine=player, problem=news.sentence, wait_ms=news.wait_ms)
+        elif news.sentence is not None:
+            log.warning("mqtt_message_dropped", engine=player, fate=news.fate, problem=news.sentence)
+
+    return tell
