@@ -33,16 +33,18 @@ from pendula.actions.events import (
     VisibilityChange,
 )
 from pendula.actions.model import Code, Instance
+from pendula.actions.runs.audio import AudioFile, audio_name, audio_names
 from pendula.actions.runs.batch import EpochResult, RunResult, run, run_document, run_epochs
 from pendula.actions.runs.entrance import Refused, WorldUnusable
 from pendula.actions.runs.live import LiveWorld
-from pendula.actions.runs.logs import Logs, audio_name
+from pendula.actions.runs.logs import Logs
 from pendula.actions.runs.standing import Doing
 from pendula.actions.runs.user_code import UserCodeFailed, any_of, ended, known, minute
 from pendula.actions.runs.what_if import Estimate
 
 __all__ = [
     "Advance",  # let time go on
+    "AudioFile",
     "Code",  # every code of the room
     "Diagnostic",  # something asked for that did not happen
     "Doing",  # an action that is not over, and where it stands
@@ -69,6 +71,7 @@ __all__ = [
     "WorldUnusable",  # a command was broken off in the middle
     "any_of",  # what a process waits for: the first of several things
     "audio_name",  # epoch03_slot14_pc.ogg
+    "audio_names",  # of all files for the events of a run
     "ended",  # one of them: an action is over
     "known",  # another: somebody can know of an item
     "minute",  # another: a minute of the run

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pendula.actions import Advance, Logs, Submit, World, audio_name
+from pendula.actions import Advance, Logs, Submit, World, audio_name, audio_names
 from pendula.actions.events import Event
 from pendula.kernel.disk import RealDisk
 from pendula.testing import FaultyDisk
@@ -116,6 +116,7 @@ def test_logs_are_written_as_the_events_come_and_a_closed_chunk_is_never_opened_
         (120, 0, "world", "epoch120_slot00_world.ogg"),
         (0, 23, "sys", "epoch00_slot23_sys.ogg"),
         (12, 7, "ally", "epoch12_slot07_ally.ogg"),
+        (12, 7, "kanal-7", "epoch12_slot07_kanal-7.ogg"),
     ],
 )
 def test_audio_names(epoch: int, slot: int, channel: str, name: str) -> None:
@@ -124,8 +125,25 @@ def test_audio_names(epoch: int, slot: int, channel: str, name: str) -> None:
 
 @pytest.mark.req("ACT-LOG-4")
 def test_a_channel_that_is_none_has_no_audio_name() -> None:
-    with pytest.raises(ValueError, match="the channels are world, pc, sys, ally"):
-        audio_name(0, 0, "radio")
+    for channel in ("", "Radio", "a b", "a" * 33, "ä", "../x"):
+        with pytest.raises(ValueError, match="is not a channel; allowed are 1 to 32 of a-z, 0-9 and -"):
+            audio_name(0, 0, channel)
+
+
+@pytest.mark.req("ACT-LOG-4")
+def test_every_event_is_in_the_files_of_its_channels() -> None:
+    defs = {"call": lasting(5), "x": lasting(1)}
+    actions = (does("A", 58, "call", actor="pia", params={"channel": "kanal-7"}), does("B", 58, "x"))
+    result = day(defs, *actions, options={"pc": "pia"})
+
+    assert [(one.name, one.events) for one in audio_names(result.events)] == [
+        ("epoch00_slot00_kanal-7.ogg", (0,)),
+        ("epoch00_slot00_pc.ogg", (0,)),
+        ("epoch00_slot00_world.ogg", (0, 1, 2)),
+        ("epoch00_slot01_kanal-7.ogg", (3,)),
+        ("epoch00_slot01_pc.ogg", (3,)),
+        ("epoch00_slot01_world.ogg", (3,)),
+    ]
 
 
 @pytest.mark.req("ACT-TIME-2", "ACT-LOG-4")

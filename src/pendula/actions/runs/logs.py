@@ -7,8 +7,6 @@ from pendula.actions.runs.log_files import LogFiles
 from pendula.actions.runs.log_lines import LogLines
 from pendula.kernel.disk import Disk
 
-CHANNELS = ("world", "pc", "sys", "ally")
-
 
 class Logs(LogLines):
     """Both logs of a run as JSON lines; `feed` events in the order they came.
@@ -32,10 +30,3 @@ class Logs(LogLines):
         logs = cls()
         logs._set_up(LogFiles.found(disk))
         return logs
-
-
-def audio_name(epoch: int, slot: int, channel: str) -> str:
-    """`epoch03_slot14_pc.ogg`; raises `ValueError` for what is not a channel."""
-    if channel not in CHANNELS:
-        raise ValueError(f"{channel!r} is not a channel; the channels are {', '.join(CHANNELS)}")
-    return f"epoch{epoch:02d}_slot{slot:02d}_{channel}.ogg"

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import msgspec
 import typer
 
 from pendula.cli.failing import keeping
@@ -15,6 +16,7 @@ from pendula.kernel.errors import InputRefused
 if TYPE_CHECKING:
     from pendula.actions.engine import World
     from pendula.actions.runs import Logs, Road, RunResult
+    from pendula.actions.runs.audio import AudioFile
     from pendula.kernel.disk import RealDisk
 
 FileArgument = Annotated[
@@ -39,6 +41,9 @@ def run(
         Path | None, typer.Option(metavar="DIR", help="Write the world log and the player's log into this folder.")
     ] = None,
     gantt: Annotated[Path | None, typer.Option(metavar="SVG", help="Draw the run into this file.")] = None,
+    audio_names: Annotated[
+        bool, typer.Option("--audio-names", help="Name an audio file for each slot and channel with events.")
+    ] = False,
     json: JsonFlag = False,
 ) -> None:
     """Run the epochs of a file: what happens when, who waits for whom, what is carried on.
@@ -62,7 +67,15 @@ def run(
         result = drive(world, road, document, advance, step)
     if gantt is not None:
         _draw(gantt, result, document, file.stem)
-    out.result(result.as_json(), lambda: tables_of("actions").drawn(result))
+    audio = _audio(result) if audio_names else None
+    named = {} if audio is None else {"audio": [msgspec.structs.asdict(one) for one in audio]}
+    out.result(result.as_json() | named, lambda: tables_of("actions").drawn(result, audio))
+
+
+def _audio(result: "RunResult") -> "list[AudioFile]":
+    from pendula.actions.runs.audio import audio_names
+
+    return audio_names(event for epoch in result.epochs for event in epoch.events)
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from rich.text import Text
 from pendula.actions.events import End, Interrupted, Start, VisibilityChange, WorldEvent
 from pendula.actions.model import Resume
 from pendula.actions.runs import EpochResult, RunResult
+from pendula.actions.runs.audio import AudioFile
 from pendula.cli.output import line, reason_tree, table, titled_list
 from pendula.cli.text import printable
 from pendula.kernel.engine import Reason
@@ -25,11 +26,13 @@ AFTERWARDS = {
 }
 
 
-def drawn(result: RunResult) -> RenderableType:
-    """All epochs below each other, and one line that sums them up."""
+def drawn(result: RunResult, audio: Sequence[AudioFile] | None = None) -> RenderableType:
+    """All epochs below each other, the names of audio files, and one line that sums them up."""
     parts: list[RenderableType] = []
     for epoch in result.epochs:
         parts += _epoch(epoch)
+    files = [f"{one.name}: {counted(len(one.events), 'event')}" for one in audio or ()]
+    parts += titled_list("Audio", files, MOST_SHOWN)
     parts.append(Text(_summary(result), style="bold"))
     return Group(*parts)
 
@@ -79,9 +82,13 @@ def _what(event: WorldEvent) -> str:
             waited = f", waited {meta['waited']} min" if meta["waited"] else ""
             return f"{event.verb} for {meta['d']} min{part}{waited}"
         case End():
-            return f"{event.verb} is done"
+            return f"{event.verb} is ended by force" if meta.get("forced") else f"{event.verb} is done"
         case Interrupted():
             return f"by {meta['by']}, {meta['d_rem']} min left{AFTERWARDS[meta['resume']]}"
+        case VisibilityChange() if meta.get("reason"):
+            return f"{meta['knowledge']}: {meta['reason']}, {meta['from_scope']} → {meta['to_scope']}"
+        case VisibilityChange() if meta["knowledge"] == f"action:{event.action_id}":
+            return f"{event.verb} becomes known: {meta['from_scope']} → {meta['to_scope']}"
         case VisibilityChange():
             return f"{meta['knowledge']}: {meta['from_scope']} → {meta['to_scope']}"
         case _:

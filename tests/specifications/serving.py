@@ -1,0 +1,20 @@
+"""A served scheduler for the tests of a specification, its logs kept out of what commands print."""
+
+import io
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import httpx
+
+from pendula.server import logs
+from pendula.server.hosting.room_spec import RoomSpec
+from pendula.server.settings import LogFormat, LogLevel, Settings
+from tests.server.living import LiveServer
+
+
+@contextmanager
+def serving(settings: Settings, rooms: Sequence[RoomSpec]) -> Iterator[httpx.Client]:
+    """A client of a server in this process."""
+    logs.configure(LogFormat.JSON, LogLevel.WARNING, io.StringIO())
+    with LiveServer(settings, rooms) as server, server.client() as client:
+        yield client
