@@ -114,8 +114,8 @@ SHOWN: Mapping[str, Question] = {
 
 
 WORLD_JOURNALS = {name: JOURNALS[name] for name in ("a run of actions", LIVE)}
-# What the decisions of worlds and the form of their output changed.
-SINCE_WORLDS = ("run the town", "a story of the town")
+# What the decisions of worlds and players and the form of their output changed.
+SINCE_WORLDS = ("run the town", "run the frame", "a story of the town")
 
 
 def asked(question: Question, folder: Path) -> Answer:

@@ -1,12 +1,16 @@
-"""A player's journal of decisions 2, with every wish and parts of the day, is read and written as it was.
+"""Players' journals of decisions 2 and 3, with every wish and parts of the day, are read as they were, and a journal
+written now is that of decisions 3.
 
     python -m tests.compatibility.test_players
 
-wrote `players` and `players.json` when players came to decide by version 2.
+wrote `players-3` and `players-3.json` when players came to decide by version 3; `players` is of version 2.
 """
 
 from pathlib import Path
 from typing import Any
+
+import msgspec
+import pytest
 
 from tests.compatibility.generation import Generation
 from tests.compatibility.questions import Question
@@ -65,17 +69,23 @@ PLAYERS = Generation(
 )
 
 
-def test_the_journal_is_read_as_it_was_then(tmp_path: Path) -> None:
-    PLAYERS.assert_reads_as_then("replay", tmp_path)
+# Decisions 3: a reset does not show again at once what was given last.
+PLAYERS_3 = msgspec.structs.replace(PLAYERS, name="players-3")
 
 
-def test_the_player_is_found_in_the_state_in_which_it_was_left(tmp_path: Path) -> None:
-    PLAYERS.assert_state_as_then(tmp_path)
+@pytest.mark.parametrize("generation", [PLAYERS, PLAYERS_3], ids=["2", "3"])
+def test_the_journal_is_read_as_it_was_then(tmp_path: Path, generation: Generation) -> None:
+    generation.assert_reads_as_then("replay", tmp_path)
+
+
+@pytest.mark.parametrize("generation", [PLAYERS, PLAYERS_3], ids=["2", "3"])
+def test_the_player_is_found_in_the_state_in_which_it_was_left(tmp_path: Path, generation: Generation) -> None:
+    generation.assert_state_as_then(tmp_path)
 
 
 def test_the_file_runs_as_it_did_then_and_its_journal_holds_the_same(tmp_path: Path) -> None:
-    PLAYERS.assert_runs_as_then(tmp_path)
+    PLAYERS_3.assert_runs_as_then(tmp_path)
 
 
 if __name__ == "__main__":
-    PLAYERS.make()
+    PLAYERS_3.make()

@@ -91,7 +91,7 @@ def test_a_journal_of_a_run_of_actions_written_now_holds_what_it_held_since(befo
     asked(Question(f"{WRITING['a run of actions']} journal"), before)
 
     told = asked(Question("replay journal --json"), before).said
-    then = OF_WORLDS["journals"]["a run of actions"]["said"]
+    then = OF_WORLDS["written"]["a run of actions"]
     assert {**told, "package": then["package"]} == then
 
 

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from pendula.cli.commands.playback.new_artwork import PASSWORD as PASSWORD_VARIABLE
-from pendula.playback.cache.layout import RECORD_BYTES
+from pendula.playback.model import RECORD_BYTES
 from pendula.server.settings import Settings
 from tests.playback.broker import PASSWORD, BrokerThread
 from tests.playback.program import pendula, written

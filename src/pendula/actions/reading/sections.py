@@ -186,8 +186,8 @@ class Sections:
         when = below(at, ("when",)) if at.is_object else at
         if when is at or not when.given or not when.is_object:
             return
-        facts = {name: at.any() for name, at in self.members("world_state").items() if name not in WORLD_STATE}
-        for name, message in unknown_in(when.any(), facts):
+        facts = [name for name in self.members("world_state") if name not in WORLD_STATE]
+        for name, message in unknown_in(when.map_of(itself), facts):
             below(when, (name,)).refuse(message, code="InvalidSetting")
 
     def _carry(self) -> None:

@@ -7,6 +7,7 @@
     locks         who holds a lock, who waits for it, in which order
     resources     what is reserved, consumed, returned and made
     visibility    who knows of a thing, who sees an event
+    conditions    what has to hold for a modifier or a follow-up
     waiting       what a process may wait for
     names         which names a configuration may have
     versions      what the decisions of versions differ in

@@ -14,13 +14,14 @@ def holds(condition: Condition | None, facts: Mapping[str, Fact], params: Json) 
     return condition is None or all(_is_one_of(_value(name, facts, params), one) for name, one in condition.items())
 
 
-def unknown_in(condition: Condition, facts: Mapping[str, Fact]) -> Iterable[tuple[str, str]]:
+def unknown_in(condition: Iterable[str], facts: Iterable[str]) -> Iterable[tuple[str, str]]:
     """Names that cannot hold, each with a sentence about it: neither in `world_state` nor of the params."""
+    there = sorted(facts)
     for name in condition:
-        if name in facts or (name.startswith(PARAMS) and name != PARAMS):
+        if name in there or (name.startswith(PARAMS) and name != PARAMS):
             continue
-        known = ", ".join(sorted(facts)) or "none"
-        near = suggestion(name, sorted(facts))
+        known = ", ".join(there) or "none"
+        near = suggestion(name, there)
         yield name, f"{name!r} is not a name in world_state{near}; there: {known}; of an action: `{PARAMS}<name>`"
 
 

@@ -34,7 +34,7 @@ def knows(item: KnowledgeItem, actor: str, minute: int, circle: Circle) -> bool:
 
 def is_known(item: KnowledgeItem, circle: Circle) -> bool:
     """Whether any actor can know of the item while its time lasts."""
-    if item.scope is Scope.REDACTED or item.confidence < circle.threshold:
+    if item.confidence < circle.threshold or item.scope is Scope.REDACTED:
         return False
     if item.source is not None or item.visibility_to or item.scope is Scope.PUBLIC:
         return True

@@ -11,6 +11,7 @@ journals     what the journal of a world holds, for those who come back to it
 logs         everything in `world_log`, what the player character learned in `pc_log`
 log_lines    their lines, kept or handed on
 log_files    the files of the logs, found again after a crash
+audio        names of audio files for the events of a run
 """
 
 from pendula.actions.runs.batch import EPOCHS_MOST, EpochResult, Road, RunResult, config_of, drive, run_document

@@ -24,9 +24,7 @@ class AudioFile(Struct, frozen=True):
 def audio_name(epoch: int, slot: int, channel: str) -> str:
     """`epoch03_slot14_pc.ogg`; raises `ValueError` for what is not a channel."""
     if not isinstance(channel, str) or CHANNEL.fullmatch(channel) is None:
-        raise ValueError(
-            f"{channel!r} is not a channel; allowed are 1 to 32 of a-z, 0-9 and -, such as world or pc"
-        )
+        raise ValueError(f"{channel!r} is not a channel; allowed are 1 to 32 of a-z, 0-9 and -, such as world or pc")
     return f"epoch{epoch:02d}_slot{slot:02d}_{channel}.ogg"
 
 

@@ -5,6 +5,7 @@ why          why an item of such a run came up
 play         folders of media as channels, on this terminal
 cache        cache files: make, inspect, verify, repair
 files        the file that `run` and `why` read
+new_artwork  the options of `run` and `play` that bring new artwork over MQTT
 screen       a player drawn for people
 terminal     its keys and its pace
 tables       results as tables

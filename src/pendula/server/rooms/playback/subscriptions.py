@@ -10,7 +10,6 @@ from typing import Self
 
 import structlog
 
-from pendula.kernel.errors import PendulaError
 from pendula.playback.engine import Player
 from pendula.playback.events import Insert, OfRecord
 from pendula.playback.model import InsertResult, Record
@@ -24,6 +23,7 @@ from pendula.playback.sources.mqtt import (
     read_address,
     require_library,
 )
+from pendula.server.errors import EngineUnavailable
 from pendula.server.hosting.engine_host import EngineHost
 from pendula.server.settings import Settings
 from pendula.server.views import State
@@ -100,7 +100,7 @@ class Inserting:
     def nae_insert(self, record: Record | bytes) -> InsertResult:
         """In the thread of the listener; raises what the player raises."""
         if self._stopped:
-            raise Stopped("the listener stops")
+            raise EngineUnavailable(f"Player {self._host.name!r} is being closed")
         if isinstance(record, bytes):
             return InsertResult.REJECTED
         facts = {name: getattr(record, name) for name in OfRecord.__struct_fields__}
@@ -110,12 +110,6 @@ class Inserting:
         if outcome.refusal is not None or not isinstance(outcome.answer, dict):
             return InsertResult.REJECTED
         return InsertResult(outcome.answer["result"])
-
-
-class Stopped(PendulaError):
-    """The message stays with the broker."""
-
-    code = "stopped"
 
 
 def _logged(player: str) -> Tell:
