@@ -38,6 +38,7 @@ test("events of other epochs find their minute of the run", () => {
 test.each([
   [event("start", 1900, { d: 80, waited: 30 }), "starts, 1 h 20 until 09:00, after waiting 30 min"],
   [event("start", 1900, { d: 80, segment: 1 }), "goes on, 1 h 20 until 09:00"],
+  [event("end", 1900, { forced: true, d_rem: 20 }), "is ended by force, 20 min left"],
   [event("end", 1900), "is done"],
   [
     event("interrupt", 1900, { by: "bell", d_rem: 35, resume: "manual" }),
@@ -46,6 +47,15 @@ test.each([
   [
     event("visibility_change", 1900, { knowledge: "ledger", from_scope: "private", to_scope: "pc" }),
     "brings ledger to light: private → pc",
+  ],
+  [
+    event("visibility_change", 1900, {
+      knowledge: "ledger",
+      from_scope: "pc",
+      to_scope: "redacted",
+      reason: "expired",
+    }),
+    "ledger expires: pc → redacted",
   ],
   [event("rejection", 1900, {}, { message: "There is no definition of fly" }), "There is no definition of fly"],
   [

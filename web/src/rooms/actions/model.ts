@@ -44,7 +44,8 @@ export function readEvent({ id, event }: EventView): WorldEvent {
     type: String(body["type"]),
     epoch: whole(body["epoch"]),
     t: whole(body["t"]),
-    action_id: text(body["action_id"]),
+    // An expiry is of no action.
+    action_id: text(body["action_id"]) || null,
     actor: text(body["actor"]),
     verb: text(body["verb"]),
     pc: body["pc"] === true,

@@ -31,13 +31,15 @@ export function told(event: WorldEvent, now: WorldNow, clock: Clock): string {
       return `${again}, ${span(minutes)} until ${until}${waited > 0 ? `, after waiting ${span(waited)}` : ""}`;
     }
     case "end":
-      return "is done";
+      return facts["forced"] === true ? `is ended by force, ${span(metaNumber(event, "d_rem"))} left` : "is done";
     case "interrupt":
       return `is interrupted by ${plain(facts["by"])}, ${span(metaNumber(event, "d_rem"))} left; ${
         RESUMES[plain(facts["resume"])] ?? ""
       }`;
     case "visibility_change": {
       const scopes = `${plain(facts["from_scope"])} → ${plain(facts["to_scope"])}`;
+      if (facts["reason"] === "expired") return `${plain(facts["knowledge"])} expires: ${scopes}`;
+      if (facts["knowledge"] === `action:${event.action_id}`) return `becomes known to the player: ${scopes}`;
       return `brings ${plain(facts["knowledge"])} to light: ${scopes}`;
     }
     case "epoch":
