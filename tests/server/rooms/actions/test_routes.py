@@ -336,7 +336,7 @@ async def test_events_are_read_page_by_page_and_by_kind(client: httpx.AsyncClien
 @pytest.mark.req("ACT-LOG-1")
 @pytest.mark.req("ACT-LOG-2")
 async def test_the_logs_are_those_of_a_run_of_the_same_file(client: httpx.AsyncClient) -> None:
-    night = {"id": "N", "actor": "ann", "verb": "watch", "t": 1400}
+    night = {"id": "N", "actor": "ann", "verb": "watch", "t": 1400, "knowledge": []}
     await make(client, actions_submitted=[*DOCUMENT["actions_submitted"], night])
     for minute in (500, 1440, 2880):
         await ask(client, "advance", to=minute)
@@ -358,6 +358,54 @@ async def test_the_logs_are_those_of_a_run_of_the_same_file(client: httpx.AsyncC
     assert (missing.status_code, code_of(missing)) == (404, "not_found")
 
 
+@pytest.mark.req("ACT-FILE-1")
+async def test_a_world_and_its_submissions_come_as_yaml_too(client: httpx.AsyncClient) -> None:
+    yaml = {"content-type": "application/yaml; charset=utf-8"}
+    text = "action_defs: {nap: {base_duration_min: 5, effort: medium, interruptible: true}}\n"
+    first = "actions_submitted: [{id: A, actor: ann, verb: nap, submitted_at: 2025-07-01T08:00:00}]\n"
+
+    made = await client.post(BASE, params={"name": "house"}, content=text + first, headers=yaml)
+    more = "actions: [{id: B, actor: ann, verb: nap, submitted_at: 2025-07-01T09:00:00}]"
+    taken = await client.post(f"{HOUSE}/submit", content=more, headers=yaml)
+    events = (await ask(client, "advance", to=600))["events"]
+
+    assert (made.status_code, taken.json()["answer"]) == (201, {"taken": 1})
+    assert gist(events) == [("start", "A", 480), ("end", "A", 485), ("start", "B", 540), ("end", "B", 545)]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "code"),
+    [
+        (HOUSE + "/advance", "to: 5", 415, "wrong_content_type"),
+        (HOUSE + "/submit", "actions: [", 422, "document_refused"),
+        (HOUSE + "/submit", "[]", 422, "document_refused"),
+    ],
+)
+async def test_yaml_that_is_not_taken_is_refused(
+    client: httpx.AsyncClient, path: str, body: str, status: int, code: str
+) -> None:
+    await make(client)
+
+    answer = await client.post(path, content=body, headers={"content-type": "application/yaml"})
+
+    assert (answer.status_code, code_of(answer)) == (status, code)
+
+
+@pytest.mark.req("ACT-LOCK-8")
+async def test_what_cannot_be_interrupted_is_cancelled_by_force(client: httpx.AsyncClient) -> None:
+    night = {"id": "N", "actor": "ann", "verb": "watch", "t": 0, "knowledge": []}
+    await make(client, actions_submitted=[night])
+    await ask(client, "advance", to=10)
+
+    await ask(client, "cancel", actions=["N"])
+    refused = (await ask(client, "advance", by=1))["events"]
+    await ask(client, "cancel", actions=["N"], force=True)
+    ended = (await ask(client, "advance", by=1))["events"]
+
+    assert [event["code"] for event in refused] == ["NotInterruptible"]
+    assert [(event["type"], event["meta"]["forced"]) for event in ended] == [("end", True)]
+
+
 @pytest.mark.req("ACT-LOG-2")
 async def test_a_chunk_that_is_closed_is_never_changed(client: httpx.AsyncClient) -> None:
     await make(client)
@@ -372,7 +420,7 @@ async def test_a_chunk_that_is_closed_is_never_changed(client: httpx.AsyncClient
 
 @pytest.mark.req("ACT-CARRY-4")
 async def test_the_carry_of_an_epochs_end_begins_another_world(client: httpx.AsyncClient) -> None:
-    await make(client, actions_submitted=[{"id": "N", "actor": "ann", "verb": "watch", "t": 1400}])
+    await make(client, actions_submitted=[{"id": "N", "actor": "ann", "verb": "watch", "t": 1400, "knowledge": []}])
     early = await client.get(f"{HOUSE}/carry")
     end = await ask(client, "advance", to=1440)
     carry = await told(client, "carry")
