@@ -27,7 +27,7 @@ def test_an_unknown_suffix_is_refused_with_the_known_ones(tmp_path: Path) -> Non
         read_file(tmp_path / "a.toml")
 
     assert refused.value.faults[0].code == "unknown_format"
-    assert refused.value.faults[0].allowed == (".json", ".yaml", ".yml")
+    assert refused.value.faults[0].allowed == (".json", ".json5", ".yaml", ".yml")
 
 
 @pytest.mark.parametrize("name", ["missing.json", "", "nul\0.json"])

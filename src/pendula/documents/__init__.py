@@ -1,4 +1,4 @@
-"""The one reader of YAML and JSON, for files and HTTP bodies.
+"""The one reader of YAML, JSON and JSON5, for files and HTTP bodies.
 
 reading     bytes, files, values in; a `Document` out, or one refusal with every fault
 cursor      values into models, every fault at once
@@ -6,6 +6,7 @@ faults      what is wrong, where, what is allowed; how it is printed
 places      paths, lines, columns
 json_fast   clean JSON at the speed of the interpreter's parser
 json_text   JSON with places and all its faults
+json5_text  JSON5, which people write by hand
 json_places where the values of sound JSON lie
 yaml_text   YAML, read as JSON would be
 toml_text   where the values of TOML lie

@@ -37,13 +37,22 @@ Expect: TypeAlias = Callable[[str], "Expect | None"]
 
 def scan(text: str, tree: Tree) -> None:
     """Reads the whole text into `tree`, noting all faults there."""
+    run(Scanner(text, tree))
+
+
+def run(scanner: "Scanner") -> None:
+    """Reads the whole text of a scanner into its tree."""
     try:
-        _Scanner(text, tree).run()
+        scanner.run()
     except Hopeless:
-        assert tree.faults, "giving up needs a reason"
+        assert scanner.tree.faults, "giving up needs a reason"
 
 
-class _Scanner:
+class Scanner:
+    """Reads JSON. `called`: what the language is called in messages."""
+
+    called = "JSON"
+
     def __init__(self, text: str, tree: Tree) -> None:
         self.text = text
         self.tree = tree
@@ -187,26 +196,30 @@ class _Scanner:
         word = self._word()
         if word in _LITERALS:
             return _LITERALS[word]
-        try:
-            value = number(word, self.tree.limits.digits)
-        except NumberTooLong:
-            allowed = (f"{self.tree.limits.digits} digits",)
-            self.tree.fault(INTEGER_DIGITS.code, start, "the number is too long", word, allowed)
-            return 0
+        value = self._number(word)
         if value is None:
             self._not_a_value(word, start)
         return value
+
+    def _number(self, word: str) -> Json:
+        """The value of a word that ends here; None where it is no number."""
+        try:
+            return number(word, self.tree.limits.digits)
+        except NumberTooLong:
+            allowed = (f"{self.tree.limits.digits} digits",)
+            self.tree.fault(INTEGER_DIGITS.code, self.at - len(word), "the number is too long", word, allowed)
+            return 0
 
     def _not_a_value(self, word: str, start: int) -> None:
         if self.tree.faults.full:
             self.tree.count_fault()
         elif word.lstrip("+-").lower() in _NOT_FINITE:
-            self.tree.fault("not_finite", start, f"{word} is not a number in JSON", word)
+            self.tree.fault("not_finite", start, f"{word} is not a number in {self.called}", word)
         elif word[0] in "+-.0123456789":
-            self.tree.fault("json_syntax", start, f"{shown(word)} is not a number in JSON", word)
+            self.tree.fault("json_syntax", start, f"{shown(word)} is not a number in {self.called}", word)
         else:
             hint = suggestion(word.lower(), tuple(_LITERALS))
-            message = f"{shown(word)} is not a JSON value{hint}; strings must be in double quotes"
+            message = f"{shown(word)} is not a {self.called} value{hint}; strings must be in double quotes"
             self.tree.fault("json_syntax", start, message, word)
 
     def _string(self) -> str:
@@ -244,7 +257,7 @@ class _Scanner:
             return chr(0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00))
         escape = _ESCAPE.match(self.text, start)
         if escape is None:
-            self._fault(f"{shown(self.text[start : start + 2])} is not a valid escape in JSON")
+            self._fault(f"{shown(self.text[start : start + 2])} is not a valid escape in {self.called}")
             # Only the backslash is skipped: what follows may be the end of the line.
             self.at += 1
             return REPLACEMENT

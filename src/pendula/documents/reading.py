@@ -7,7 +7,7 @@ from math import isfinite
 from pathlib import Path as FilePath
 from typing import Any, TypeVar, assert_never
 
-from pendula.documents import json_places, json_text, yaml_text
+from pendula.documents import json5_text, json_places, json_text, yaml_text
 from pendula.documents.cursor import Cursor, Reading
 from pendula.documents.faults import DocumentRefused, DocumentUnreadable, FaultList
 from pendula.documents.findings import Findings, refusals
@@ -27,10 +27,11 @@ class Format(StrEnum):
     """How a document is written."""
 
     JSON = "json"
+    JSON5 = "json5"
     YAML = "yaml"
 
 
-SUFFIXES = {".json": Format.JSON, ".yaml": Format.YAML, ".yml": Format.YAML}
+SUFFIXES = {".json": Format.JSON, ".json5": Format.JSON5, ".yaml": Format.YAML, ".yml": Format.YAML}
 CONTENT_TYPES = {"application/json": Format.JSON, "application/yaml": Format.YAML}
 
 
@@ -91,7 +92,7 @@ def read_bytes(
 
 
 def read_file(path: FilePath | str, form: Format | None = None, limits: DocumentLimits = DEFAULT_LIMITS) -> Document:
-    """The document in a file, its form told by the suffix (.json, .yaml, .yml) unless given."""
+    """The document in a file, its form told by the suffix (.json, .json5, .yaml, .yml) unless given."""
     path = FilePath(path)
     form = form or SUFFIXES.get(path.suffix.lower())
     if form is None:
@@ -164,7 +165,7 @@ def _text(data: bytes, faults: FaultList) -> str:
 
 
 def _value(text: str, form: Format, limits: DocumentLimits, faults: FaultList) -> Json:
-    if form is Format.JSON and not faults:
+    if form is not Format.YAML and not faults:
         try:
             return read_clean(text, limits)
         except NotClean:
@@ -177,6 +178,8 @@ def scan(text: str, form: Format, tree: Tree) -> Json:
     match form:
         case Format.JSON:
             json_text.scan(text, tree)
+        case Format.JSON5:
+            json5_text.scan(text, tree)
         case Format.YAML:
             yaml_text.scan(text, tree)
         case _:
