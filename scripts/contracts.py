@@ -8,6 +8,7 @@ faults.
 """
 
 import json
+import re
 import sys
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,7 +22,13 @@ from msgspec import inspect
 from pendula.fleet.contracts import CONTRACTS, schema_of
 from pendula.fleet.events import FleetEvent
 
-FOLDER = Path(__file__).resolve().parent.parent / "docs/reference"
+ROOT = Path(__file__).resolve().parent.parent
+FOLDER = ROOT / "docs/reference"
+# Payloads that tests read, check and write: what stands in the page is what they prove.
+GOLDEN = ROOT / "tests/fleet/golden"
+PRINTED = ROOT / "examples/specifications"
+# Longer ones are files of their own, such as compiled maps.
+MOST_LINES = 22
 EVERYWHERE = "everywhere"
 # Names of models say that they are forms of something; a reader need not know.
 ENDINGS = ("Contract", "Form")
@@ -58,7 +65,7 @@ print(len(CONTRACTS), schema_of("Transition")["$schema"])
 ```text
 {"inEdgeKey":"LM1->LM2","nodeId":"LM2","outEdgeKey":"LM2->AP1","transitionGeomKind":"NON_TANGENT","turnRad":3.141593}
 This is not a valid Transition: Object missing required field `turnRad`
-19 https://json-schema.org/draft/2020-12/schema
+20 https://json-schema.org/draft/2020-12/schema
 ```
 
 Each contract has a JSON Schema (draft 2020-12), in the folder `schemas` beside this page and from `schema_of`.
@@ -130,6 +137,8 @@ def page(explanations: str | None = None) -> str:
         schema = f", [schema](schemas/{contracts[kind]}.json)" if kind in contracts else ""
         head = f"The contract `{contracts[kind]}`{schema}." if kind in contracts else _part_of(model, forms, titles)
         parts += ["", f"## {kind}", "", head, "", *_table(kind, form, forms, lines)]
+        if kind in contracts:
+            parts += _examples(contracts[kind])
     lines.settle()
     parts += ["", *_events()]
     return "\n".join(parts).rstrip() + "\n"
@@ -164,6 +173,20 @@ def _table(kind: str, form: Mapping[str, Any], forms: Mapping[str, Any], lines: 
     for member, value in form["properties"].items():
         may = "" if member in required else "optional; "
         yield f"| `{member}` | {_type(value, forms)} | {may}{lines.of(kind, member)} |"
+
+
+def _examples(contract: str) -> Iterator[str]:
+    """Payloads of a contract: as a specification prints it, with comments, and with all members."""
+    hyphened = re.sub(r"(?<=[a-z])(?=[A-Z])", "-", contract).lower()
+    printed = PRINTED / f"fleet-{hyphened}.json5"
+    if printed.is_file():
+        yield from ("", "At least:", "", "```json5", printed.read_text(encoding="utf-8").rstrip(), "```")
+    names = sorted(path.name for path in GOLDEN.glob(f"{contract}*.json"))
+    whole = [name for name in names if name.removesuffix(".json").split("-")[0] == contract and "-base" not in name]
+    texts = [(GOLDEN / name).read_text(encoding="utf-8").rstrip() for name in whole]
+    for text in texts[:2]:
+        if text.count("\n") < MOST_LINES:
+            yield from ("", "```json", text, "```")
 
 
 def _type(value: Mapping[str, Any], forms: Mapping[str, Any]) -> str:

@@ -38,7 +38,7 @@ from tests.ports import free_port
 PORT = "8765"
 PATIENCE_SECONDS = 600
 RUNNABLE = frozenset({"python", "console"})
-READABLE = frozenset({"yaml", "json", "toml"})
+READABLE = frozenset({"yaml", "json", "json5", "toml"})
 _EXIT = re.compile(r"# exit (?P<code>[0-9]+)\s*$")
 _NO_RUN = re.compile(r"no-run: \S.{5,}")
 _FILE = re.compile(r"file=(?P<name>[A-Za-z0-9_.-]+)")
@@ -236,6 +236,8 @@ def _read(block: Block) -> None:
         case "json":
             read_bytes(block.text.encode(), Format.JSON, block.place)
             json.loads(block.text)
+        case "json5":
+            read_bytes(block.text.encode(), Format.JSON5, block.place)
         case "yaml":
             read_bytes(block.text.encode(), Format.YAML, block.place)
 

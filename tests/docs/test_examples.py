@@ -99,7 +99,7 @@ def test_what_a_command_prints_is_compared_and_dots_stand_for_anything(page: Pag
         page.run(written("```console\n$ pendula --version\npendula 9…\n```\n"))
 
 
-@pytest.mark.parametrize("language", ["yaml", "json", "toml"])
+@pytest.mark.parametrize("language", ["yaml", "json", "json5", "toml"])
 def test_a_document_that_cannot_be_read_is_told(page: Page, language: str) -> None:
     with pytest.raises(Exception, match=r"(?i)page\.md|toml|expected|invalid"):
         page.run(written(f"```{language}\n{{a: [\n```\n"))

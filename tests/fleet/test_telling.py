@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from pendula.fleet import telling
-from pendula.fleet.contracts.traffic import Health, PriorityClass
+from pendula.fleet.contracts.traffic import PriorityClass, RobotHealth
 from pendula.fleet.driving.records import Record, Retraction, Waiting
 from pendula.fleet.events import HoldChanged, Incident, ReportDropped, Ticked
 from pendula.fleet.scenarios import Run, shipped
@@ -118,7 +118,7 @@ CHANGES: dict[str, Callable[[Record], object]] = {
     "farthest_um": lambda one: setattr(one, "farthest_um", one.farthest_um + 1),
     "seq": lambda one: setattr(one, "seq", one.seq + 1),
     "ack_seq": lambda one: setattr(one, "ack_seq", one.ack_seq + 1),
-    "health": lambda one: setattr(one, "health", Health.STALE),
+    "health": lambda one: setattr(one, "health", RobotHealth.STALE),
     "stop_code": lambda one: setattr(one, "stop_code", "STOP_OPERATOR"),
     "priority": lambda one: setattr(one, "priority", PriorityClass.OBSTACLE),
     "rank": lambda one: setattr(one, "rank", one.rank + 1),

@@ -103,10 +103,15 @@ def read_file(path: FilePath | str, form: Format | None = None, limits: Document
             # One byte more than allowed tells too large from just fitting, even for pipes and devices.
             data = file.read(limits.size + 1)
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        told = _refused_file("document_unreadable", path, f"the file cannot be read: {reason}")
-        raise DocumentUnreadable(told.faults, told.source_name) from error
+        raise refused_file(path, error) from error
     return read_bytes(data, form, str(path), limits)
+
+
+def refused_file(path: FilePath, error: Exception) -> DocumentUnreadable:
+    """What is raised for a file that cannot be opened or read."""
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    told = _refused_file("document_unreadable", path, f"the file cannot be read: {reason}")
+    return DocumentUnreadable(told.faults, told.source_name)
 
 
 def from_value(value: Json, source_name: str = "value", limits: DocumentLimits = DEFAULT_LIMITS) -> Document:

@@ -4,7 +4,7 @@ Documents hold exact decimals; everything inside the room is an integer. A lengt
 way in. The angle 3.141593 of a file means pi.
 """
 
-from decimal import ROUND_HALF_EVEN, Decimal
+from decimal import ROUND_HALF_EVEN, Context, Decimal
 from math import isqrt
 
 MILLION = 1_000_000
@@ -17,12 +17,14 @@ FEMTO_PER_URAD = 1_000_000_000
 # A map lies within 100 km of its origin: products of two lengths then fit into 64 bits with room to spare.
 FARTHEST_M = 100_000
 
-_WHOLE = Decimal(1)
+_MICRO = Decimal("0.000001")
+# Its own, and wide: what a length is must not depend on the decimal context of the program that is asked.
+_EXACT = Context(prec=100, rounding=ROUND_HALF_EVEN)
 
 
 def micro(value: Decimal | int) -> int:
-    """Metres (radians, seconds) as whole micrometres (microradians, microseconds), half to even."""
-    return int((Decimal(value) * MILLION).quantize(_WHOLE, rounding=ROUND_HALF_EVEN))
+    """Metres (radians, seconds) as whole micrometres (microradians, microseconds), half to even, rounded once."""
+    return int(Decimal(value).quantize(_MICRO, context=_EXACT).scaleb(6, _EXACT))
 
 
 def plain(micros: int) -> Decimal | int:
@@ -30,12 +32,12 @@ def plain(micros: int) -> Decimal | int:
     whole, rest = divmod(micros, MILLION)
     if rest == 0:
         return whole
-    return Decimal(micros).scaleb(-6).normalize()
+    return Decimal(micros).scaleb(-6, _EXACT).normalize(_EXACT)
 
 
 def metres(micros: int) -> Decimal:
     """Micrometres as metres for a contract, without trailing zeros."""
-    return Decimal(micros // MILLION) if micros % MILLION == 0 else Decimal(micros).scaleb(-6).normalize()
+    return Decimal(micros // MILLION) if micros % MILLION == 0 else Decimal(micros).scaleb(-6, _EXACT).normalize(_EXACT)
 
 
 def half_up(numerator: int, denominator: int) -> int:

@@ -11,11 +11,12 @@ import pytest
 
 from pendula.documents import DocumentRefused, Format, read_bytes
 from pendula.fleet import read_source_map, to_bytes
-from pendula.fleet.contracts.schema import CONTRACTS, ContractRefused, parse, schema_of, serialise
+from pendula.fleet.contracts.schema import CONTRACTS, ContractRefused, contract_of, parse, schema_of, serialise
 from pendula.fleet.site.file_names import cell_form
 from pendula.kernel.canonical import encode
 from tests.fleet.sites import scene
 
+EXAMPLES = Path(__file__).parents[3] / "examples/specifications"
 GOLDEN = sorted((Path(__file__).parents[1] / "golden").glob("*.json"))
 
 # Names of the base that may never change.
@@ -32,6 +33,10 @@ BASE = {
 
 def contract(path: Path) -> str:
     return path.stem.split("-")[0]
+
+
+def path_of(stem: str) -> Path:
+    return next(path for path in GOLDEN if path.stem == stem)
 
 
 def plain(path: Path) -> Any:
@@ -200,3 +205,33 @@ def test_compiled_maps_fit_their_contract(name: str) -> None:
 def test_cells_fit_their_contract() -> None:
     for cell in range(0, len(scene("tail-swing-bend").cells), 9):
         parse("Cell", encode(cell_form(scene("tail-swing-bend"), cell)))
+
+
+@pytest.mark.req("FLT-API-3")
+@pytest.mark.parametrize("name", ["robot-state", "lock-result", "lock-snapshot"])
+def test_an_example_with_comments_is_read_as_its_contract_and_written_without_loss(name: str) -> None:
+    text = (EXAMPLES / f"fleet-{name}.json5").read_text(encoding="utf-8")
+    kind = contract_of(text)
+
+    assert kind.lower() == name.replace("-", "")
+    assert serialise(parse(kind, text)) == encode(plain(path_of(f"{kind}-base")))
+
+
+@pytest.mark.req("FLT-API-3")
+@pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
+def test_a_payload_is_known_by_its_members(path: Path) -> None:
+    assert contract_of(path.read_bytes()) == contract(path)
+
+
+@pytest.mark.req("FLT-API-1")
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{colour: 'red'}", "no contract has its members; the contracts are RobotProfile"),
+        ("[]", "no contract has its members"),
+        ("{robotId: }", "payload:1:11"),
+    ],
+)
+def test_what_is_no_payload_is_refused_with_the_reason(text: str, said: str) -> None:
+    with pytest.raises(ContractRefused, match=said):
+        contract_of(text)

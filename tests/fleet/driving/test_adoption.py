@@ -5,7 +5,8 @@ import pytest
 from pendula.fleet import OnEdge, Planner, RoutePlan, plan_route, splice
 from pendula.fleet.contracts.traffic import LockSnapshot, Phase
 from pendula.fleet.samples import FL_STD
-from pendula.fleet.tick import TickInputs, TickOutputs, Traffic, TruckReport
+from pendula.fleet.tick import TickInputs, TickOutputs, Traffic
+from pendula.fleet.tick.observing import TruckReport
 from tests.fleet.routes import on
 from tests.fleet.sites import scene
 from tests.fleet.tick.example import FLEET

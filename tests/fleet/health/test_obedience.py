@@ -3,7 +3,7 @@
 import pytest
 from msgspec import structs
 
-from pendula.fleet.contracts.traffic import CommandMode, Health, HoldReason, RobotStatus
+from pendula.fleet.contracts.traffic import CommandMode, HoldReason, RobotHealth, RobotStatus
 from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.driving.records import Record, Waiting
 from pendula.fleet.driving.stops import Stop, hold_of
@@ -96,7 +96,7 @@ def test_a_truck_that_is_sent_ahead_and_does_not_move_is_a_fault() -> None:
     why = hall.traffic.why("R1")
 
     assert (why.code, why.hold_reason, hall.codes()) == ("STOP_STUCK", HoldReason.ROBOT_FAULT, ["ROBOT_FAULT"])
-    assert hall.record().health is Health.STUCK
+    assert hall.record().health is RobotHealth.STUCK
 
 
 @pytest.mark.req("FLT-FAIL-13", "FLT-FAIL-11")
@@ -299,7 +299,11 @@ def test_a_truck_that_is_told_to_turn_and_does_not_is_a_fault_that_says_so() -> 
     why = hall.traffic.why("R1")
     alert = next(one for one in hall.alerts if one.code == "ROBOT_FAULT")
 
-    assert (why.code, why.hold_reason, hall.record().health) == ("STOP_STUCK", HoldReason.ROBOT_FAULT, Health.STUCK)
+    assert (why.code, why.hold_reason, hall.record().health) == (
+        "STOP_STUCK",
+        HoldReason.ROBOT_FAULT,
+        RobotHealth.STUCK,
+    )
     assert sentence(why) == "R1 stops: it was told to turn and does not."
     # What it was told last, where it may get to, who is in its way: all that somebody has to know who goes there.
     assert (alert.robotId, alert.details["told"], alert.details["blocker"]) == ("R1", "TURN", None)

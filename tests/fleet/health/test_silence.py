@@ -5,10 +5,12 @@ import pytest
 from pendula.fleet.contracts.traffic import HoldReason, RobotStatus
 from pendula.fleet.explain import sentence
 from pendula.fleet.samples import FL_STD, reference_fleet
-from pendula.fleet.tick import OrderKind, granting
+from pendula.fleet.tick import Order, OrderKind, granting
 from pendula.fleet.tick.traffic import Traffic
 from pendula.fleet.traffic.cut_off import in_the_way
 from pendula.fleet.traffic.lock_state import LockState
+from pendula.fleet.units import metres
+from pendula.fleet.views.robot_state import robot_state
 from tests.fleet.health.troubled import Hall
 from tests.fleet.sites import scene
 from tests.fleet.tick.yard import Yard
@@ -228,3 +230,74 @@ def test_a_truck_that_stops_for_another_reason_does_so_since_then() -> None:
 
     assert paused == 2_000
     assert hall.traffic.why("R1").wait_ms == 0
+
+
+@pytest.mark.req("FLT-FAIL-9", "FLT-API-3")
+def test_the_state_of_a_silent_truck_is_offline_with_the_speed_it_had_last() -> None:
+    hall = Hall()
+    speed = hall.record().v_um_s
+    hall.first.mute = True
+    shown = [robot_state(hall.record(), hall.traffic.now_ms, None) for _ in range(22) if hall.step()]
+
+    assert [one.status for one in shown if one is not None] == [RobotStatus.OK] * 20 + [RobotStatus.OFFLINE] * 2
+    assert speed > 0
+    assert shown[-1] is not None
+    assert (shown[-1].v, shown[-1].health) == (metres(hall.record().v_um_s), "OFFLINE")
+
+
+@pytest.mark.req("FLT-FAIL-9")
+@pytest.mark.parametrize("latched", [False, True])
+def test_the_state_of_a_truck_in_fault_is_fault_silent_or_not(latched: bool) -> None:
+    hall = Hall()
+    if latched:
+        hall.first.jammed = True
+        hall.run(80)
+    else:
+        hall.first.status = RobotStatus.FAULT
+        hall.run(5)
+    spoken = robot_state(hall.record(), hall.traffic.now_ms, None)
+    hall.first.mute = True
+    hall.run(60)
+    silent = robot_state(hall.record(), hall.traffic.now_ms, None)
+
+    assert spoken is not None
+    assert silent is not None
+    assert (spoken.status, silent.status) == (RobotStatus.FAULT, RobotStatus.FAULT)
+
+
+def never_heard() -> Yard:
+    yard = Yard(scene("reference-hall"), reference_fleet(3), [FL_STD])
+    yard.drivers["R2"].mute = True
+    return yard
+
+
+@pytest.mark.req("FLT-FAIL-9")
+def test_a_truck_that_was_never_heard_raises_the_alert_once_after_the_same_time() -> None:
+    yard = never_heard()
+    alerts = [(tick, alert) for tick in range(100) for alert in yard.step().alerts]
+
+    assert [(tick, one.code, one.robotId) for tick, one in alerts] == [(21, "ROBOT_OFFLINE", "R2")]
+    assert alerts[0][1].details["neverHeard"] is True
+    assert yard.traffic.request("R2") is None
+
+
+@pytest.mark.req("FLT-FAIL-9")
+def test_the_alert_of_a_truck_that_was_never_heard_is_not_raised_again_by_a_manager_that_goes_on() -> None:
+    yard = never_heard()
+    yard.run(50)
+    yard.traffic = Traffic.from_state(
+        yard.site, reference_fleet(3), [FL_STD], yard.traffic.params, yard.traffic.state()
+    )
+
+    assert [one.code for _ in range(50) for one in yard.step().alerts] == []
+
+
+@pytest.mark.req("FLT-FAIL-9", "FLT-FAIL-14")
+def test_a_truck_that_was_declared_absent_is_not_waited_for() -> None:
+    yard = never_heard()
+    yard.orders = (Order("op-1", OrderKind.ABSENT, "R2"),)
+    told = [yard.step()]
+    yard.orders = ()
+    told += [yard.step() for _ in range(50)]
+
+    assert not any("neverHeard" in one.details for tick in told for one in tick.alerts)

@@ -8,6 +8,7 @@ from pendula.fleet.commands import Tick
 from pendula.fleet.contracts.traffic import OperatorAction, TaskState
 from pendula.fleet.engine import FleetEngine, config_form
 from pendula.fleet.events import OperatorAnswered
+from pendula.fleet.gateway import heard
 from pendula.fleet.scenarios import Run, shipped
 from pendula.fleet.tasks.book import Task
 from pendula.fleet.tick import phases
@@ -16,7 +17,8 @@ from tests.fleet.operators.test_desk import action
 
 def answered(run: Run, *actions: OperatorAction) -> list[OperatorAnswered]:
     """What the engine says in a tick in which people act."""
-    outcome = run.engine.apply(Tick(run.now_ms + 100, run.gateway.received().reports, operator_actions=actions))
+    reports = heard(run.gateway.received()).reports
+    outcome = run.engine.apply(Tick(run.now_ms + 100, reports, operator_actions=actions))
     return [one for one in outcome.events if isinstance(one, OperatorAnswered)]
 
 

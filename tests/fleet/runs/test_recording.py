@@ -13,7 +13,7 @@ from pendula.fleet import MapDamaged, compiled_sites
 from pendula.fleet.commands import Tick
 from pendula.fleet.engine import FleetEngine
 from pendula.fleet.runs import NoFleetJournal, Recording, reading, recording_disk
-from pendula.fleet.tick import TruckReport
+from pendula.fleet.tick.observing import TruckReport
 from pendula.kernel.bodies import CommandReader, read_input
 from pendula.kernel.canonical import encode
 from pendula.kernel.disk import RealDisk

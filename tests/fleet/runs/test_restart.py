@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from pendula.fleet.commands import Tick
 from pendula.fleet.contracts.traffic import CommandMode
 from pendula.fleet.engine import FleetEngine
+from pendula.fleet.gateway import heard
 from pendula.fleet.runs import Recording, fleet_at, last_tick, reading, recording_disk
 from pendula.fleet.scenarios import Run, shipped
 from pendula.kernel.replay import replay
@@ -99,12 +100,12 @@ def test_after_a_restart_nobody_is_granted_more_before_every_truck_was_heard(tmp
     made = Recorded("hall", tmp_path)
     made.step(250)
     run, now = made.run, made.run.world.now_ms
-    reports = run.gateway.received().reports
+    reports = heard(run.gateway.received()).reports
     grants = {one.robot_id: one.grant_um for one in run.traffic.records}
     held = {one.robot_id: sorted(one.keeps) for one in run.traffic.records}
     made.recording.close()
 
-    def heard(engine: FleetEngine, number: int, count: int) -> Tick:
+    def spoken(engine: FleetEngine, number: int, count: int) -> Tick:
         """A tick in which so many trucks say where they stand, and that they know their commands."""
         at = now + 5_000 + 100 * number
         seqs = [one.seq for one in engine.traffic.records]
@@ -113,7 +114,7 @@ def test_after_a_restart_nobody_is_granted_more_before_every_truck_was_heard(tmp
 
     with Recording.resume(recording_disk(tmp_path)) as again:
         for number in range(20):
-            again.apply(heard(again.engine, number, 3))
+            again.apply(spoken(again.engine, number, 3))
             records = again.engine.traffic.records
             assert {one.robot_id: one.grant_um for one in records} == grants
             assert all(set(one.keeps) <= set(held[one.robot_id]) for one in records)
@@ -121,7 +122,7 @@ def test_after_a_restart_nobody_is_granted_more_before_every_truck_was_heard(tmp
             assert sorted(records[-1].keeps) == held[records[-1].robot_id]
         modes = {one.robotId: one.mode for one in again.engine.orders_out.commands}
         for number in range(20, 60):
-            again.apply(heard(again.engine, number, 4))
+            again.apply(spoken(again.engine, number, 4))
         later = {one.robotId: one.mode for one in again.engine.orders_out.commands}
 
     assert CommandMode.STOP in modes.values()
@@ -154,7 +155,7 @@ def test_a_fleet_that_goes_on_tells_its_trucks_again_what_they_are_about(tmp_pat
         made.step(1)
     expected = made.run.dispatch.operations()
     routes = {one.robot_id for one in made.run.traffic.records if one.track is not None}
-    now, reports = made.run.world.now_ms, made.run.gateway.received().reports
+    now, reports = made.run.world.now_ms, heard(made.run.gateway.received()).reports
     made.recording.close()
 
     with Recording.resume(recording_disk(tmp_path)) as again:

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from pendula.fleet.commands import Tick
 from pendula.fleet.engine import FleetEngine
+from pendula.fleet.gateway import heard
 from pendula.fleet.model import Point
 from pendula.fleet.runs import Recording, RingJournal, recording_disk
 from pendula.fleet.scenarios import Run, Scenario, shipped
@@ -69,8 +70,8 @@ def endless() -> Scenario:
 def step(run: Run) -> None:
     """A tick without the eyes of the judge."""
     now = run.world.now_ms
-    heard = run.gateway.received()
-    run.road.apply(Tick(now, heard.reports, heard.over))
+    came = run.gateway.received()
+    run.road.apply(Tick(now, heard(came).reports, came.over))
     orders = run.engine.orders_out
     run.gateway.announce(orders.routes)
     run.gateway.operate(orders.operations)

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from pendula.fleet.commands import Tick
 from pendula.fleet.contracts.traffic import CommandMode
 from pendula.fleet.events import Incident
+from pendula.fleet.gateway import heard
 from pendula.fleet.geometry.angles import turn_urad
 from pendula.fleet.samples import FL_STD
 from pendula.fleet.scenarios import Run, shipped
@@ -67,9 +68,8 @@ def test_trucks_go_on_after_everything_was_restarted_again_and_again(every: int,
         if restarted:
             run.world = begun_anew(run)
         gateway = SimulatedGateway(run.world)
-        heard = gateway.received()
-        done = heard.over
-        told = run.engine.apply(Tick(now, heard.reports, task_events=done, restarted=restarted))
+        came = gateway.received()
+        told = run.engine.apply(Tick(now, heard(came).reports, task_events=came.over, restarted=restarted))
         incidents += [one for one in told.events if isinstance(one, Incident)]
         orders = run.engine.orders_out
         gateway.announce(orders.routes)

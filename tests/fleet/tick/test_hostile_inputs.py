@@ -8,10 +8,11 @@ import pytest
 from msgspec import structs
 
 from pendula.fleet import AtNode, Fleet, Planner, RoutePlan, Truck, plan_route
-from pendula.fleet.contracts.traffic import CommandMode, Health, Phase
+from pendula.fleet.contracts.traffic import CommandMode, Phase, RobotHealth
 from pendula.fleet.samples import FL_STD, reference_fleet
-from pendula.fleet.tick import TickInputs, TickOutputs, Traffic, TrafficParams, TrafficRefused, TruckReport, phases
+from pendula.fleet.tick import TickInputs, TickOutputs, Traffic, TrafficParams, TrafficRefused, phases
 from pendula.fleet.tick.draft import Draft
+from pendula.fleet.tick.observing import TruckReport
 from pendula.kernel.errors import WrongUsage
 from tests.fleet.sites import scene
 from tests.fleet.tick.yard import Yard
@@ -88,10 +89,10 @@ def test_a_truck_whose_clock_is_ahead_is_stale_and_comes_back_with_the_right_tim
     yard = hall()
     for _ in range(7):
         told = tick(yard, first(reports(yard), at_ms=yard.now + 3_600_000))
-    assert told.scene.records[0].health is Health.STALE
+    assert told.scene.records[0].health is RobotHealth.STALE
     told = tick(yard, reports(yard))
 
-    assert (told.scene.records[0].health, told.dropped_reports) == (Health.HEALTHY, ())
+    assert (told.scene.records[0].health, told.dropped_reports) == (RobotHealth.HEALTHY, ())
 
 
 @pytest.mark.req("FLT-FAIL-1")
@@ -161,7 +162,7 @@ def test_a_truck_that_stays_far_beyond_its_grant_is_not_believed_however_long_it
         given = first(reports(yard), x_um=far.x_um, y_um=far.y_um, yaw_urad=far.yaw_urad, v_um_s=0)
         told = tick(yard, given)
 
-    assert (told.scene.records[0].health, told.commands[0].mode) == (Health.POSE_JUMP, CommandMode.STOP)
+    assert (told.scene.records[0].health, told.commands[0].mode) == (RobotHealth.POSE_JUMP, CommandMode.STOP)
 
 
 def test_a_route_for_a_truck_that_is_not_there_is_refused() -> None:

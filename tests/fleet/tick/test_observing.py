@@ -2,7 +2,7 @@
 
 import pytest
 
-from pendula.fleet.contracts.traffic import Health, RobotStatus
+from pendula.fleet.contracts.traffic import RobotHealth, RobotStatus
 from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.driving.records import Record
 from pendula.fleet.driving.track import track_of
@@ -65,7 +65,7 @@ def test_a_jump_stops_the_truck_and_does_not_move_it() -> None:
     truck = Observed()
     record = truck.say(5_000)
 
-    assert (record.health, record.stop_code, record.at_um) == (Health.POSE_JUMP, "STOP_POSE_JUMP", 3_000_000)
+    assert (record.health, record.stop_code, record.at_um) == (RobotHealth.POSE_JUMP, "STOP_POSE_JUMP", 3_000_000)
 
 
 def test_a_truck_beside_its_route_is_off_route() -> None:
@@ -83,8 +83,10 @@ def test_a_turning_truck_is_in_its_node_until_the_turn_is_done() -> None:
     assert truck.say(10_000, yaw_mrad=3_120, v_mm_s=0).acted == 1
 
 
-@pytest.mark.parametrize(("age_ms", "expected"), [(500, Health.HEALTHY), (501, Health.STALE), (2_001, Health.OFFLINE)])
-def test_a_silent_truck_is_stale_and_then_offline(age_ms: int, expected: Health) -> None:
+@pytest.mark.parametrize(
+    ("age_ms", "expected"), [(500, RobotHealth.HEALTHY), (501, RobotHealth.STALE), (2_001, RobotHealth.OFFLINE)]
+)
+def test_a_silent_truck_is_stale_and_then_offline(age_ms: int, expected: RobotHealth) -> None:
     truck = Observed()
     judge(truck.record, truck.now + age_ms, PARAMS)
 
@@ -96,4 +98,4 @@ def test_a_truck_that_reports_a_fault_is_failed() -> None:
     truck.record.status = RobotStatus.FAULT
     judge(truck.record, truck.now, PARAMS)
 
-    assert (truck.record.health, truck.record.stop_code) == (Health.FAULT, "STOP_ROBOT_FAULT")
+    assert (truck.record.health, truck.record.stop_code) == (RobotHealth.FAULT, "STOP_ROBOT_FAULT")

@@ -6,7 +6,8 @@ from decimal import Decimal
 from pendula.fleet import AtNode, CompiledMap, Fleet, Planner, RobotProfile, RoutePlan, plan_route
 from pendula.fleet.contracts.traffic import CommandMode, Phase, RobotStatus, RollingTargetCommand
 from pendula.fleet.geometry.angles import turn_urad
-from pendula.fleet.tick import Order, TickInputs, TickOutputs, Traffic, TrafficParams, TruckReport
+from pendula.fleet.tick import Order, TickInputs, TickOutputs, Traffic, TrafficParams
+from pendula.fleet.tick.observing import TruckReport
 from pendula.fleet.units import micro, wrapped_urad
 from pendula.kernel.rng import Pcg32
 

@@ -13,7 +13,7 @@ from pendula.server.rooms.fleet.bodies import ActionBody, ReportsBody, StockBody
 from pendula.server.routes.bodies import parse
 
 TASK = {"pickNodeId": "A", "dropNodeId": "B"}
-REPORT = {"robotId": "R1", "atMs": 1, "xUm": 1, "yUm": 0, "yawUrad": 0, "vUmS": 0}
+REPORT = {"robotId": "R1", "nowMs": 1, "pose": {"x": 1, "y": 0, "yaw": 0}, "v": 0, "status": "OK"}
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,39 @@ traffic    the running system: states, requests, locks, commands, tasks, operato
 schema     the table of all contracts: parse, serialise, and schemas made from the models
 """
 
-from pendula.fleet.contracts.schema import CONTRACTS, ContractRefused, parse, schema_of, serialise
+from pendula.fleet.contracts.schema import CONTRACTS, ContractRefused, contract_of, parse, schema_of, serialise
+from pendula.fleet.contracts.traffic import (
+    HoldReason,
+    LockResult,
+    LockSnapshot,
+    Phase,
+    PoseContract,
+    ProgressContract,
+    RobotHealth,
+    RobotState,
+    RobotStatus,
+    RollingTargetCommand,
+    TaskView,
+    TickSnapshot,
+)
 
-__all__ = ["CONTRACTS", "ContractRefused", "parse", "schema_of", "serialise"]
+__all__ = [
+    "CONTRACTS",
+    "ContractRefused",
+    "HoldReason",
+    "LockResult",
+    "LockSnapshot",
+    "Phase",
+    "PoseContract",
+    "ProgressContract",
+    "RobotHealth",
+    "RobotState",
+    "RobotStatus",
+    "RollingTargetCommand",
+    "TaskView",
+    "TickSnapshot",
+    "contract_of",
+    "parse",
+    "schema_of",
+    "serialise",
+]

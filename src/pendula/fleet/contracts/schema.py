@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from pendula.documents import DocumentRefused, Format, read_bytes
 from pendula.fleet.contracts import maps, traffic
 from pendula.fleet.reading.values import MAJOR
 from pendula.kernel.canonical import encode
@@ -25,6 +26,7 @@ CONTRACTS: dict[str, type[msgspec.Struct]] = {
     "CorridorRequest": traffic.CorridorRequest,
     "LockResult": traffic.LockResult,
     "LockSnapshot": traffic.LockSnapshot,
+    "TickSnapshot": traffic.TickSnapshot,
     "RollingTargetCommand": traffic.RollingTargetCommand,
     "Acknowledgement": traffic.Acknowledgement,
     "OperatorAction": traffic.OperatorAction,
@@ -57,16 +59,52 @@ def _numbers(form: Any) -> Any:
     return [_numbers(one) for one in form] if isinstance(form, list) else form
 
 
-def parse(name: str, data: bytes) -> msgspec.Struct:
-    """A payload as its model; raises `ContractRefused` for a wrong form or another major version."""
+def parse(name: str, data: bytes | str) -> msgspec.Struct:
+    """A payload, JSON or JSON5, as its model; raises `ContractRefused` for a wrong form or another major version."""
     try:
-        value: msgspec.Struct = msgspec.json.Decoder(CONTRACTS[name], float_hook=Decimal).decode(data)
-    except msgspec.DecodeError as error:
+        value = _read(name, data.encode() if isinstance(data, str) else data)
+    except (msgspec.ValidationError, DocumentRefused) as error:
         raise ContractRefused(f"This is not a valid {name}: {error}", contract=name, reason=str(error)) from error
-    given = getattr(value, "contractVersion", f"{MAJOR}.0.0")
+    version = getattr(value, "contractVersion", msgspec.UNSET)
+    given = f"{MAJOR}.0.0" if version is msgspec.UNSET else version
     if given.split(".")[0] != MAJOR:
         reason = f"contract version {given} is not read here, only {MAJOR}.x.y"
         raise ContractRefused(f"This is not a {name} of this version: {reason}", contract=name, reason=reason)
+    return value
+
+
+def contract_of(data: bytes | str) -> str:
+    """Which contract a payload is of: the one that reads it and knows most of its members, or that would if it were not
+    for a fault. Raises `ContractRefused` where none knows any."""
+    try:
+        value = read_bytes(data.encode() if isinstance(data, str) else data, Format.JSON5, "payload").value
+    except DocumentRefused as error:
+        raise ContractRefused(f"This is no payload: {error}", contract=None, reason=str(error)) from error
+    given = set(value) if isinstance(value, dict) else set()
+    # By fit, then by name: two contracts that fit alike are told apart by nothing else.
+    fits = sorted((*_fit(CONTRACTS[name], given), name) for name in CONTRACTS)
+    _, unknown, name = fits[0]
+    if unknown == len(given):
+        reason = f"no contract has its members; the contracts are {', '.join(CONTRACTS)}"
+        raise ContractRefused(f"This is no payload: {reason}", contract=None, reason=reason)
+    return name
+
+
+def _fit(model: type[msgspec.Struct], given: set[str]) -> tuple[int, int]:
+    """How many required members are missing, and how many members are not known."""
+    fields = msgspec.structs.fields(model)
+    required = {field.encode_name for field in fields if field.required}
+    return len(required - given), len(given - {field.encode_name for field in fields})
+
+
+def _read(name: str, data: bytes) -> msgspec.Struct:
+    try:
+        value: msgspec.Struct = msgspec.json.Decoder(CONTRACTS[name], float_hook=Decimal).decode(data)
+    except msgspec.ValidationError:
+        raise
+    except msgspec.DecodeError:
+        # Written by hand, or not at all: the reader of documents says which.
+        return msgspec.convert(read_bytes(data, Format.JSON5, name).value, CONTRACTS[name])
     return value
 
 

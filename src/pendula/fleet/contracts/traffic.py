@@ -26,7 +26,7 @@ class Phase(StrEnum):
     TO_PARK = "TO_PARK"
 
 
-class Health(StrEnum):
+class RobotHealth(StrEnum):
     HEALTHY = "HEALTHY"
     STALE = "STALE"
     OFFLINE = "OFFLINE"
@@ -88,7 +88,7 @@ class ProgressContract(Struct, frozen=True):
     routeId: str
     segmentIndex: int
     sOnSegmentM: Number
-    sOnRouteM: Number
+    sOnRouteM: Number | UnsetType = UNSET
     revision: int | UnsetType = UNSET
     lateralErrorM: Number | UnsetType = UNSET
     headingErrorRad: Number | UnsetType = UNSET
@@ -96,20 +96,23 @@ class ProgressContract(Struct, frozen=True):
 
 
 class RobotState(Struct, frozen=True):
-    contractVersion: str
+    """What a truck reports, and what is known of it. What a truck need not say is optional."""
+
     robotId: str
-    profileId: str
     nowMs: int
-    lastStatusMs: int
     pose: PoseContract
     v: Number
     status: RobotStatus
-    task: TaskView | None
-    progress: ProgressContract | None
-    loadOnBoard: bool
-    parkNodeId: str
-    lastAckSeq: int
-    health: Health
+    task: TaskView | UnsetType | None = UNSET
+    progress: ProgressContract | UnsetType | None = UNSET
+    contractVersion: str | UnsetType = UNSET
+    profileId: str | UnsetType = UNSET
+    lastStatusMs: int | UnsetType = UNSET
+    loadOnBoard: bool | UnsetType = UNSET
+    parkNodeId: str | UnsetType = UNSET
+    lastAckSeq: int | UnsetType = UNSET
+    health: RobotHealth | UnsetType = UNSET
+    obstructed: bool | UnsetType = UNSET
 
 
 class StreamConditions(Struct, frozen=True):
@@ -190,15 +193,15 @@ class HoldComponents(Struct, frozen=True):
 
 
 class LockResult(Struct, frozen=True):
-    contractVersion: str
     robotId: str
     ok: bool
     holdReason: HoldReason
-    reasonCode: str | None
     blocker: Blocker | None
     holdPoint: HoldPoint | None
-    queuePosition: int | None
-    waitMs: int
+    contractVersion: str | UnsetType = UNSET
+    reasonCode: str | UnsetType | None = UNSET
+    queuePosition: int | UnsetType | None = UNSET
+    waitMs: int | UnsetType = UNSET
     holdComponents: HoldComponents | UnsetType = UNSET
 
 
@@ -206,14 +209,14 @@ class Occupant(Struct, frozen=True):
     robotId: str
     sM: Number
     reservedAheadM: Number
-    state: str
+    state: str | UnsetType = UNSET
 
 
 class Queued(Struct, frozen=True):
     robotId: str
     requestTs: int
     priorityClass: PriorityClass
-    rank: int
+    rank: int | UnsetType = UNSET
 
 
 class GroupLocks(Struct, frozen=True):
@@ -227,7 +230,7 @@ class NodeLock(Struct, frozen=True):
     nodeId: str
     robotId: str
     radiusM: Number
-    state: str
+    state: str | UnsetType = UNSET
 
 
 class ConflictLock(Struct, frozen=True):
@@ -259,23 +262,33 @@ class SnapshotRobot(Struct, frozen=True):
     revision: int
     grantEndS: Number
     farthestStopLineS: Number
-    health: Health
+    health: RobotHealth
 
 
 class LockSnapshot(Struct, frozen=True):
-    contractVersion: str
-    tick: int
     nowMs: int
-    compiledMapHash: str
-    liveOverride: bool
     edgeGroups: tuple[GroupLocks, ...]
     nodeLocks: tuple[NodeLock, ...]
     conflictLocks: tuple[ConflictLock, ...]
-    csLocks: tuple[SectionLock, ...]
-    queues: tuple[ResourceQueue, ...]
-    directionState: tuple[DirectionState, ...]
-    retractions: tuple[Json, ...]
-    robots: tuple[SnapshotRobot, ...]
+    contractVersion: str | UnsetType = UNSET
+    tick: int | UnsetType = UNSET
+    compiledMapHash: str | UnsetType = UNSET
+    liveOverride: bool | UnsetType = UNSET
+    csLocks: tuple[SectionLock, ...] | UnsetType = UNSET
+    queues: tuple[ResourceQueue, ...] | UnsetType = UNSET
+    directionState: tuple[DirectionState, ...] | UnsetType = UNSET
+    retractions: tuple[Json, ...] | UnsetType = UNSET
+    robots: tuple[SnapshotRobot, ...] | UnsetType = UNSET
+
+
+class TickSnapshot(Struct, frozen=True):
+    contractVersion: str
+    tick: int
+    nowMs: int
+    robots: tuple[RobotState, ...]
+    lockResults: tuple[LockResult, ...]
+    locks: LockSnapshot
+    commands: tuple["RollingTargetCommand", ...]
 
 
 class RollingTargetCommand(Struct, frozen=True):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from msgspec import Struct
 
-from pendula.fleet.contracts.traffic import Health, Phase, PriorityClass, RobotStatus
+from pendula.fleet.contracts.traffic import Phase, PriorityClass, RobotHealth, RobotStatus
 from pendula.fleet.driving.doubts import NOWHERE_UM, Doubt
 from pendula.fleet.driving.stops import FAILURES
 from pendula.fleet.driving.track import Track
@@ -67,7 +67,7 @@ class Record:
     status: RobotStatus = RobotStatus.OK
     phase: Phase = Phase.IDLE
     load: bool = False
-    health: Health = Health.HEALTHY
+    health: RobotHealth = RobotHealth.HEALTHY
     stop_code: str | None = None
     # Since when it has stood with this code.
     stopped_ms: int | None = None
@@ -81,6 +81,9 @@ class Record:
     paused: bool = False
     absent: bool = False
     unheard: bool = True
+    # Since when a truck that was never heard is waited for, and whether an alert has said so.
+    awaited_ms: int | None = None
+    missed: bool = False
     # Reports in a row that could not be taken, when it last acknowledged something new, and since when it is here.
     bad_reports: int = 0
     ack_ms: int | None = None

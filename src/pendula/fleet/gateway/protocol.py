@@ -1,7 +1,7 @@
 """What a connection to trucks must do. The simulated hall implements it, and so does whoever connects real ones.
 
-Nothing here decides: a gateway carries commands out and reports in, as they are, in whole micrometres, microradians and
-milliseconds. It may lose and delay both; it may not invent anything.
+Nothing here decides: a gateway carries commands out and reports in, as they are, in metres, radians, metres a second
+and milliseconds. It may lose and delay both; it may not invent anything.
 """
 
 from collections.abc import Sequence
@@ -9,17 +9,16 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from pendula.fleet.contracts.traffic import RollingTargetCommand
+from pendula.fleet.contracts.traffic import RobotState, RollingTargetCommand
 from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.tasks import Operation, OperationDone
-from pendula.fleet.tick.observing import TruckReport
 
 
 class Received(Struct, frozen=True):
     """What came in since it was last asked for. `done`: operations that are over; the name of a truck alone stands for
     the one that its gateway was told last."""
 
-    reports: tuple[TruckReport, ...] = ()
+    reports: Sequence[RobotState] = ()
     done: tuple[str | OperationDone, ...] = ()
 
     @property

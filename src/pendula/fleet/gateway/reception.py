@@ -1,13 +1,18 @@
 """What a gateway hands over, made fit to be decided upon and written down.
 
 A gateway is somebody else's program. Whatever it hands over for a truck, NaN, text, half an object, concerns that truck
-alone: a report that cannot be read counts as one, and everything else of the same tick is heard. What goes on is what a
-journal gives back, so that a tick decides the same when it is computed again.
+alone: a report that cannot be read counts as one, and everything else of the same tick is heard. What goes on is in the
+integers of the engine, as a journal gives it back, so that a tick decides the same when it is computed again.
 """
 
-import msgspec
+from decimal import Decimal
 
+import msgspec
+from msgspec import Struct
+
+from pendula.fleet.contracts.traffic import RobotState
 from pendula.fleet.gateway.protocol import Received
+from pendula.fleet.gateway.reports import ReportBatch, report_of
 from pendula.fleet.model import NAME_BYTES
 from pendula.fleet.tasks import OperationDone
 from pendula.fleet.tick.observing import TruckReport, unreadable
@@ -25,17 +30,26 @@ class GatewayFailed(InputRefused):
     code = "gateway_failed"
 
 
-def heard(handed: object) -> Received:
+class Heard(Struct, frozen=True):
+    """What a gateway handed over, as a tick takes it."""
+
+    reports: tuple[TruckReport, ...] = ()
+    done: tuple[str | OperationDone, ...] = ()
+
+
+def heard(handed: object) -> Heard:
     """What came in; raises `GatewayFailed` where it cannot be told what it is about."""
     if not isinstance(handed, Received):
         raise GatewayFailed(f"received() gives a Received, not {type(handed).__name__}", problem="received")
     for name, value in (("reports", handed.reports), ("done", handed.done)):
-        if not isinstance(value, tuple | list):
+        if not isinstance(value, tuple | list | ReportBatch):
             raise GatewayFailed(f"{name} of received() is a tuple, not {type(value).__name__}", problem=name)
         if len(value) > MOST_REPORTS:
             raise GatewayFailed(f"{name} of received() has {len(value)} entries; at most {MOST_REPORTS}", problem=name)
     done = tuple(told for one in handed.done if (told := _over(one)) is not None)
-    return Received(tuple(map(_read, handed.reports)), done)
+    if isinstance(handed.reports, ReportBatch):
+        return Heard(handed.reports.reports, done)
+    return Heard(tuple(map(_read, handed.reports)), done)
 
 
 def _over(one: object) -> str | OperationDone | None:
@@ -51,24 +65,24 @@ def _over(one: object) -> str | OperationDone | None:
     return told if is_name(told.robot_id) and named else None
 
 
-def _read(report: object) -> TruckReport:
+def _read(state: object) -> TruckReport:
     """The report as a journal gives it back, or one that says that nothing can be read."""
     try:
-        # Strictly: a number in quotes is none, and neither is True.
-        told = msgspec.convert(msgspec.to_builtins(report), TruckReport)
-        if is_name(told.robot_id):
-            msgspec.json.encode(told)
-            return told
+        told = msgspec.convert(msgspec.to_builtins(state, builtin_types=(Decimal,)), RobotState)
+        if is_name(told.robotId):
+            report = report_of(told)
+            msgspec.json.encode(report)
+            return report
     except Exception:
         # Whatever its members do when they are looked at.
-        return unreadable(_name_of(report))
+        return unreadable(_name_of(state))
     return unreadable("")
 
 
-def _name_of(report: object) -> str:
+def _name_of(state: object) -> str:
     """Of which truck a report is that cannot be read; of none where that cannot be read either."""
     try:
-        name = getattr(report, "robot_id", "")
+        name = getattr(state, "robotId", "")
     except Exception:
         return ""
     return name if isinstance(name, str) and is_name(name) else ""

@@ -3,7 +3,7 @@
 What a truck is judged on is what it said, when, and what it was told; nothing of it frees space.
 """
 
-from pendula.fleet.contracts.traffic import Health, RobotStatus
+from pendula.fleet.contracts.traffic import RobotHealth, RobotStatus
 from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.driving.records import Record
 from pendula.fleet.driving.stops import Stop
@@ -13,13 +13,13 @@ from pendula.fleet.health.places import STANDING_UM_S, doubted
 # So many reports in a row that cannot be taken make a truck stale (FLT-FAIL-17).
 MOST_BAD = 3
 _HEALTH = {
-    Stop.ROBOT_FAULT: Health.FAULT,
-    Stop.STUCK: Health.STUCK,
-    Stop.OFFLINE: Health.OFFLINE,
-    Stop.OVERRUN: Health.FAULT,
-    Stop.POSE_JUMP: Health.POSE_JUMP,
-    Stop.OFF_ROUTE: Health.OFF_ROUTE,
-    Stop.STALE_TELEMETRY: Health.STALE,
+    Stop.ROBOT_FAULT: RobotHealth.FAULT,
+    Stop.STUCK: RobotHealth.STUCK,
+    Stop.OFFLINE: RobotHealth.OFFLINE,
+    Stop.OVERRUN: RobotHealth.FAULT,
+    Stop.POSE_JUMP: RobotHealth.POSE_JUMP,
+    Stop.OFF_ROUTE: RobotHealth.OFF_ROUTE,
+    Stop.STALE_TELEMETRY: RobotHealth.STALE,
 }
 # After these a truck may be anywhere on what it was granted, until it has been seen there for a while.
 _UNSEEN = frozenset({Stop.ROBOT_FAULT, Stop.OFFLINE, Stop.STUCK})
@@ -43,7 +43,7 @@ def judge(record: Record, now_ms: int, params: TrafficParams) -> None:
     record.stop_code = stop
     # Of two that stand too close to each other, only what is wrong with a truck itself is a matter of its health.
     own = record.doubt.code if stop is Stop.OCCUPANCY_CONFLICT and record.doubt is not None else stop
-    record.health = Health.HEALTHY if own is None else _HEALTH.get(Stop(own), Health.HEALTHY)
+    record.health = RobotHealth.HEALTHY if own is None else _HEALTH.get(Stop(own), RobotHealth.HEALTHY)
 
 
 def drives_on(record: Record, now_ms: int, params: TrafficParams) -> bool:

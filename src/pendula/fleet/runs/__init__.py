@@ -6,6 +6,7 @@ managing      the manager of a live fleet, between its gateway and its journal
 reading       a journal to look at: the fleet at any tick, its ticks computed again
 verifying     ticks computed again, and the first that differs
 export        a journal as JSON Lines
+snapshots     trucks, grants and locks after a tick, in the forms of the contract
 comparing     two sets of parameters on one journal
 incidents     the minute before and after an incident as a journal of its own
 watching      how much trucks swing and how close they come, from what they report
@@ -16,9 +17,10 @@ from pendula.fleet.runs.comparing import compared
 from pendula.fleet.runs.export import lines
 from pendula.fleet.runs.incidents import Bundler, Stretch, bundle, bundles_in, incidents_of, stretches_of
 from pendula.fleet.runs.managing import Manager
-from pendula.fleet.runs.reading import Moment, UnknownTick, fleet_at, last_tick, moments, reading
+from pendula.fleet.runs.reading import Moment, UnknownTick, fleet_at, last_tick, moments, reading, record_of_tick
 from pendula.fleet.runs.recording import NoFleetJournal, Recording, recording_disk
 from pendula.fleet.runs.ring_journal import RingJournal
+from pendula.fleet.runs.snapshots import results_of, robots_of, snapshot_at, snapshot_lines, snapshots, tick_snapshot
 from pendula.fleet.runs.verifying import verified
 from pendula.fleet.runs.watching import Watch
 
@@ -41,7 +43,14 @@ __all__ = [
     "lines",
     "moments",
     "reading",
+    "record_of_tick",
     "recording_disk",
+    "results_of",
+    "robots_of",
+    "snapshot_at",
+    "snapshot_lines",
+    "snapshots",
     "stretches_of",
+    "tick_snapshot",
     "verified",
 ]

@@ -16,10 +16,10 @@ from pendula.fleet.engine import FleetEngine
 from pendula.fleet.events import AlertRaised, FleetEvent, RouteAccepted, TaskMoved
 from pendula.fleet.model import CONTRACT_VERSION
 from pendula.fleet.runs.reading import Moment, moments
+from pendula.fleet.runs.verifying import require_same
 from pendula.fleet.trucks.profiles import hash_of
 from pendula.fleet.views.robot_state import robot_state
 from pendula.kernel.canonical import Json, digest, encode
-from pendula.kernel.driver import ReplayDiffers
 from pendula.kernel.journal import Journal
 
 
@@ -28,8 +28,7 @@ def lines(journal: Journal, tick: int | None = None, upto: int | None = None) ->
     for engine, moment in moments(journal, tick):
         if upto is not None and moment.ticked.tick > upto:
             return
-        if moment.recorded is not None and moment.recorded != moment.computed:
-            raise ReplayDiffers(f"Tick {moment.ticked.tick} comes out otherwise than it was recorded", n=moment.n)
+        require_same(moment)
         yield encode(tick_record(engine, moment))
 
 

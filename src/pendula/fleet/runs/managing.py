@@ -14,8 +14,8 @@ from pendula.fleet.commands import Tick
 from pendula.fleet.contracts.traffic import OperatorAction
 from pendula.fleet.events import FleetEvent
 from pendula.fleet.gateway.operations import ToldOperations
-from pendula.fleet.gateway.protocol import Gateway, Received
-from pendula.fleet.gateway.reception import heard
+from pendula.fleet.gateway.protocol import Gateway
+from pendula.fleet.gateway.reception import Heard, heard
 from pendula.fleet.gateway.registration import register
 from pendula.fleet.gateway.selection import Selected, abilities
 from pendula.fleet.runs.recording import Recording
@@ -91,12 +91,12 @@ class Manager:
         finally:
             self._news = self.trouble if before is None and self.trouble is not None else self._news
 
-    def _received(self) -> Received:
+    def _received(self) -> Heard:
         try:
             return heard(self._gateway.received())
         except Exception as error:
             self.trouble = _words(error)
-            return Received()
+            return Heard()
 
     def _tell(self, began: int) -> None:
         engine = self.recording.engine

@@ -27,7 +27,7 @@ _read_events: Reader[tuple[FleetEvent, ...]] = Reader(tuple[FleetEvent, ...])
 
 
 class UnknownTick(InputRefused):
-    """The journal has no such tick. Facts: `tick`, the `first` and the `last` one."""
+    """The journal has no such tick. Facts: `tick`, the `last` one, and the `first` where that is known."""
 
     code = "unknown_tick"
 
@@ -79,6 +79,32 @@ def fleet_at(journal: Journal, tick: int) -> FleetEngine:
     """The fleet after this tick."""
     engine, _ = next(moments(journal, tick))
     return engine
+
+
+def record_of_tick(journal: Journal, tick: int, last: int) -> int:
+    """The record after which a fleet is as it was after a tick; `last` is the newest tick. A journal is searched where
+    the tick should be, two records a tick, and nearer to it each time. Raises `UnknownTick`."""
+    low, high = journal.first_n, journal.next_n - 1
+    at = high - 2 * (last - tick)
+    while low <= high:
+        at = min(max(at, low), high)
+        n, found = _next_tick(journal, at)
+        if found == tick:
+            return n
+        if found is None or found > tick:
+            high, at = at - 1, at - (2 * (found - tick) if found is not None else 1)
+        else:
+            low, at = n + 1, n + 2 * (tick - found)
+    raise UnknownTick(f"The journal has no tick {tick}; the newest is {last}", tick=tick, last=last)
+
+
+def _next_tick(journal: Journal, start: int) -> tuple[int, int | None]:
+    """The first record from `start` on that tells of a tick, and which; None where there is none any more."""
+    for record in journal.read(start):
+        tick = _tick_in(bytes(record.body)) if record.kind == "outcome" else None
+        if tick is not None:
+            return record.n, tick
+    return start, None
 
 
 def last_tick(journal: Journal) -> int:

@@ -10,6 +10,7 @@ from msgspec import Struct, to_builtins
 from pendula.fleet.events import FleetEvent, Incident
 from pendula.fleet.runs.reading import Moment, moments
 from pendula.kernel.canonical import Json
+from pendula.kernel.driver import ReplayDiffers
 from pendula.kernel.journal import Journal
 from pendula.kernel.segments import missing_of
 
@@ -58,6 +59,12 @@ def verified(
         "missing": missing_of(journal.header),
         "firstDifference": None if deviation is None else to_builtins(deviation),
     }
+
+
+def require_same(moment: Moment) -> None:
+    """Raises `ReplayDiffers` where a tick comes out otherwise than it was recorded."""
+    if moment.recorded is not None and moment.recorded != moment.computed:
+        raise ReplayDiffers(f"Tick {moment.ticked.tick} comes out otherwise than it was recorded", n=moment.n)
 
 
 def deviation_of(moment: Moment) -> Deviation | None:

@@ -15,7 +15,7 @@ from pendula.fleet.compiler.compile import compile_map
 from pendula.fleet.contracts.traffic import OperatorAction, Phase
 from pendula.fleet.engine import FleetEngine, OrdersOut, config_form
 from pendula.fleet.events import FleetEvent
-from pendula.fleet.gateway import Gateway, Selected, ToldOperations, abilities, register
+from pendula.fleet.gateway import Gateway, Selected, ToldOperations, abilities, heard, register
 from pendula.fleet.network.transitions import truck_yaw
 from pendula.fleet.pictures.moment import ShownTruck
 from pendula.fleet.routing.planner import Anchor, AtNode, OnEdge
@@ -131,10 +131,10 @@ class Run:
         """One tick: what the trucks report is decided upon, and they drive on to the next."""
         now = self.world.now_ms
         self._happen(now)
-        heard = self.gateway.received()
-        tasks = self._task_events(now, heard.done)
+        came = heard(self.gateway.received())
+        tasks = self._task_events(now, came.done)
         actions, routes = self._actions(now), self._routes.due(now)
-        told = self.road.apply(Tick(now, heard.reports, tasks, operator_actions=actions, routes=routes))
+        told = self.road.apply(Tick(now, came.reports, tasks, operator_actions=actions, routes=routes))
         outputs = self.engine.last
         assert outputs is not None
         self._carry_out(self.engine.orders_out)

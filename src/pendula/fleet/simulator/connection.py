@@ -6,6 +6,7 @@ from msgspec import UNSET
 
 from pendula.fleet.contracts.traffic import RollingTargetCommand
 from pendula.fleet.gateway.protocol import Received
+from pendula.fleet.gateway.reports import ReportBatch
 from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.simulator.world import Telemetry, World
 from pendula.fleet.targets.rolling_target import Told
@@ -47,7 +48,7 @@ class SimulatedGateway:
         reports = []
         for truck, seen in enumerate(self._world.latest):
             reports += [self._report(truck, one) for one in (*self._world.take_bad(truck), seen)]
-        return Received(tuple(reports), done)
+        return Received(ReportBatch(reports), done)
 
     def _done(self, truck: int) -> OperationDone:
         return OperationDone(self._world.robot_ids[truck], self._about.get(truck, UNSET))

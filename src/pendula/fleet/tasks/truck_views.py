@@ -6,7 +6,7 @@ sent to rest.
 
 from collections.abc import Sequence
 
-from pendula.fleet.contracts.traffic import Health, RobotStatus
+from pendula.fleet.contracts.traffic import RobotHealth, RobotStatus
 from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.driving.records import Record
 from pendula.fleet.driving.stops import FAILURES
@@ -27,7 +27,7 @@ def truck_views(
 
 def _view(record: Record, params: TrafficParams, report: TruckReport | None, starving: bool) -> TruckView:
     track, pose = record.track, record.pose
-    healthy = record.health is Health.HEALTHY and record.stop_code is None
+    healthy = record.health is RobotHealth.HEALTHY and record.stop_code is None
     if pose is None and report is not None:
         healthy, pose = report.status is RobotStatus.OK, Pose(report.x_um, report.y_um, report.yaw_urad)
     return TruckView(

@@ -17,7 +17,7 @@ from pendula.fleet.contracts.traffic import CommandMode, Phase, RobotStatus
 from pendula.fleet.driving.params import NodeLockPolicy, TrafficParams
 from pendula.fleet.health.orders import AppliedOrder, Order, OrderKind
 from pendula.fleet.tick.draft import RefusedRoute
-from pendula.fleet.tick.observing import DroppedReport, TruckReport
+from pendula.fleet.tick.observing import DroppedReport
 from pendula.fleet.tick.traffic import TickInputs, TickOutputs, Traffic, TrafficRefused
 from pendula.fleet.views.reasons import Reason
 
@@ -37,5 +37,4 @@ __all__ = [
     "Traffic",
     "TrafficParams",
     "TrafficRefused",
-    "TruckReport",
 ]

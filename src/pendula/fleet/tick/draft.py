@@ -119,6 +119,11 @@ class Draft:
         if one.frozen or doubt.code == Stop.OFFLINE:
             record.doubt = structs.replace(doubt, silent=True)
 
+    def never_heard(self, record: Record, since_ms: int) -> None:
+        """Nothing was heard of a truck since traffic began: it keeps the place where it is believed to stand."""
+        kept = len(self.locks.truck(record.number).held)
+        self.alert(alarms.ROBOT_OFFLINE, "WARN", since_ms, record.robot_id, keptResources=kept, neverHeard=True)
+
     def _diagnosis(self, record: Record) -> dict[str, Json]:
         """What a person who looks at a stuck truck wants to know (FLT-FAIL-13)."""
         waiting = record.waiting

@@ -64,12 +64,24 @@ def observe(draft: Draft) -> None:
 
 
 def _tell_of_silence(draft: Draft, record: Record) -> None:
-    """Whatever else is wrong with a truck; of one that people said is not there nobody expects to hear."""
+    """Alert once per doubt, whatever else is wrong with a truck; trucks that were declared absent are skipped."""
+    if record.pose is None and not record.absent:
+        _tell_of_never_heard(draft, record)
+        return
     doubt = record.doubt
     if doubt is None or doubt.silent or record.absent:
         return
     if record.status is RobotStatus.OFFLINE or is_silent(record, draft.now_ms, draft.params):
         draft.silent(record, doubt)
+
+
+def _tell_of_never_heard(draft: Draft, record: Record) -> None:
+    """Alert once for a truck that has not reported since traffic began (FLT-FAIL-9)."""
+    if record.awaited_ms is None:
+        record.awaited_ms = draft.now_ms
+    if not record.missed and draft.now_ms - record.awaited_ms > draft.params.robot_offline_ms:
+        record.missed = True
+        draft.never_heard(record, record.awaited_ms)
 
 
 def _take_routes(draft: Draft) -> None:

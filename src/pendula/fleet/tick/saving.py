@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 from msgspec import Struct
 
-from pendula.fleet.contracts.traffic import Health, Phase, PriorityClass, RobotStatus
+from pendula.fleet.contracts.traffic import Phase, PriorityClass, RobotHealth, RobotStatus
 from pendula.fleet.driving.doubts import Doubt
 from pendula.fleet.driving.records import Record, Retraction, Waiting
 from pendula.fleet.driving.track import track_of
@@ -116,7 +116,8 @@ _PLAIN = (
     "load",
     "health",
     *("stop_code", "stopped_ms"),
-    *("latched", "foreign", "paused", "absent", "unheard", "bad_reports", "ack_ms", "crawl_um", "crawl_ms"),
+    *("latched", "foreign", "paused", "absent", "unheard", "awaited_ms", "missed", "bad_reports", "ack_ms"),
+    *("crawl_um", "crawl_ms"),
     *("crawl_urad", "rolls_ms", "defiant"),
     *("obstructed", "confidence_ppm", "blocked_by", "blocked_ms", "escalated"),
     "ack_seq",
@@ -135,7 +136,7 @@ _PLAIN = (
     "priority",
     "rank",
 )
-_ENUMS: Mapping[str, Any] = {"status": RobotStatus, "phase": Phase, "health": Health, "priority": PriorityClass}
+_ENUMS: Mapping[str, Any] = {"status": RobotStatus, "phase": Phase, "health": RobotHealth, "priority": PriorityClass}
 
 
 def fleet_hash(records: Iterable[Record]) -> str:

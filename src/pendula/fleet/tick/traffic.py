@@ -272,6 +272,11 @@ class Traffic:
         """What a truck asks for; None where it has no route."""
         return corridor_request(self._records[self._numbers[robot_id]], self.now_ms, self.params)
 
+    def results(self) -> tuple[LockResult, ...]:
+        """Granted or blocked after the last tick, for every truck by its id."""
+        places = self._queue_places()
+        return tuple([result(one, self._records, self.now_ms, places.get(one.number)) for one in self._records])
+
     def snapshot(self) -> LockSnapshot:
         """The locks after the last tick."""
         return snapshot(self._scene())

@@ -1,6 +1,13 @@
 """A truck as the contract shows it: what it said last, where that is on its route, and whether it can be counted on."""
 
-from pendula.fleet.contracts.traffic import PoseContract, ProgressContract, RobotState, TaskView
+from pendula.fleet.contracts.traffic import (
+    PoseContract,
+    ProgressContract,
+    RobotHealth,
+    RobotState,
+    RobotStatus,
+    TaskView,
+)
 from pendula.fleet.driving.records import Record
 from pendula.fleet.model import CONTRACT_VERSION
 from pendula.fleet.units import metres
@@ -21,14 +28,23 @@ def robot_state(
         lastStatusMs=record.report_ms,
         pose=PoseContract(metres(pose.x_um), metres(pose.y_um), metres(pose.yaw_urad)),
         v=metres(record.v_um_s),
-        status=record.status,
+        status=status_of(record),
         task=TaskView(task_id, record.phase, pending_task_id),
         progress=_progress(record),
         loadOnBoard=record.load,
         parkNodeId=record.site.network.nodes[record.rest].id,
         lastAckSeq=record.ack_seq,
         health=record.health,
+        obstructed=record.obstructed,
     )
+
+
+def status_of(record: Record) -> RobotStatus:
+    """Whether a truck can be counted on (FLT-FAIL-9): `FAULT` for one in fault, `OFFLINE` for one that is not heard,
+    whatever it said last."""
+    if record.status is RobotStatus.FAULT or record.health in (RobotHealth.FAULT, RobotHealth.STUCK):
+        return RobotStatus.FAULT
+    return RobotStatus.OFFLINE if record.health is RobotHealth.OFFLINE else record.status
 
 
 def on_segment(record: Record) -> tuple[int, int] | None:

@@ -65,7 +65,11 @@ def format_of(request: Request, *, yaml: bool) -> Format:
 
 def parse(data: bytes, kind: Any, limits: DocumentLimits, form: Format = Format.JSON) -> Any:
     """The text `data` as a value of `kind`."""
-    document = read_bytes(data, form, limits=limits)
+    return as_kind(read_bytes(data, form, limits=limits), kind)
+
+
+def as_kind(document: Document, kind: Any) -> Any:
+    """The value of a document as one of `kind`; raises `DocumentRefused`."""
     try:
         return msgspec.convert(document.value, kind)
     except msgspec.ValidationError as error:

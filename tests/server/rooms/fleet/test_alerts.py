@@ -29,6 +29,11 @@ from pendula.server.rooms.fleet.alerts import AlertNow, incident_of, sentence_of
         ),
         ("ROBOT_OFFLINE", {"keptResources": 3, "cutOff": []}, "nothing is heard of R1; it keeps its place"),
         (
+            "ROBOT_OFFLINE",
+            {"keptResources": 3, "neverHeard": True},
+            "nothing was ever heard of R1; it keeps its place",
+        ),
+        (
             "POSE_JUMP",
             {"keptResources": 3, "cutOff": []},
             "the position of R1 jumped, and it may be in two places; both are kept for it",

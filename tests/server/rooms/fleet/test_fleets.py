@@ -534,7 +534,7 @@ async def test_a_moment_of_the_past_is_shown_as_it_was(served: httpx.AsyncClient
     await until(served, lambda it: it["tick"] > seen["tick"] + 30)
 
     assert await now(served, at=seen["n"]) == seen
-    snapshot = (await served.get(f"{HALL_AT}/snapshot", params={"at": seen["n"]})).json()["snapshot"]
+    snapshot = (await served.get(f"{HALL_AT}/locks", params={"at": seen["tick"]})).json()
     assert snapshot["tick"] == seen["tick"]
 
 
@@ -786,11 +786,14 @@ async def test_real_trucks_are_heard_and_get_their_orders(app: FastAPI) -> None:
             reports = [
                 {
                     "robotId": one["robot_id"],
-                    "atMs": at,
-                    "xUm": parks[one["park_node_id"]]["x"] * 1000,
-                    "yUm": parks[one["park_node_id"]]["y"] * 1000,
-                    "yawUrad": 0,
-                    "vUmS": 0,
+                    "nowMs": at,
+                    "pose": {
+                        "x": parks[one["park_node_id"]]["x"] / 1000,
+                        "y": parks[one["park_node_id"]]["y"] / 1000,
+                        "yaw": 0,
+                    },
+                    "v": 0,
+                    "status": "OK",
                 }
                 for one in told["trucks"]
             ]

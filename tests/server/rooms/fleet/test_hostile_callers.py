@@ -164,7 +164,7 @@ async def test_the_map_is_made_once_and_not_where_ticks_are_decided(
 
 
 @pytest.mark.req("FLT-PERF-1")
-@pytest.mark.parametrize("path", ["now", "snapshot", "state"])
+@pytest.mark.parametrize("path", ["now", "locks", "robots", "lock-results", "state"])
 async def test_many_who_look_at_once_cost_as_much_as_one(
     client: httpx.AsyncClient, loop: FleetLoop, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
@@ -200,14 +200,14 @@ async def test_many_who_look_at_once_cost_as_much_as_one(
 
 @pytest.mark.req("FLT-PERF-1")
 async def test_all_who_ask_for_the_locks_between_two_ticks_share_one_answer(app: FastAPI, loop: FleetLoop) -> None:
-    moments = fleets_of(supervisor_of(app)).moments
+    locks = fleets_of(supervisor_of(app)).moments.contract("locks")
 
     # On the engine's thread, where no tick comes in between.
-    one, other = await loop.host.ask(lambda driver: (moments.locks(driver), moments.locks(driver)))
+    one, other = await loop.host.ask(lambda driver: (locks(driver), locks(driver)))
     await later(loop, 1)
 
     assert one is other
-    assert await loop.host.ask(moments.locks) != one
+    assert await loop.host.ask(locks) != one
 
 
 async def test_who_looks_and_leaves_takes_the_answer_from_nobody(

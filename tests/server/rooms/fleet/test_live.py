@@ -205,15 +205,13 @@ async def test_that_an_operation_is_over_is_answered_when_it_is_written_down(
     assert any(b'"type":"operation' in one for one in written)
 
 
-async def test_a_member_of_a_report_that_is_not_known_is_refused_with_the_nearest_name(
+async def test_a_member_beside_the_reports_that_is_not_known_is_refused_with_the_nearest_name(
     client: httpx.AsyncClient, loop: FleetLoop
 ) -> None:
-    report = {"robotId": "R1", "atMs": 0, "xUm": 0, "yUm": 0, "yawUrad": 0, "vUmS": 0, "lastAckseq": 4}
-    answer = await client.post(f"{HALL_AT}/reports", json={"reports": [report]})
+    answer = await client.post(f"{HALL_AT}/reports", json={"report": []})
 
     assert answer.status_code == 422
-    assert "lastAckseq" in answer.text
-    assert "did you mean lastAckSeq?" in answer.text
+    assert "did you mean reports?" in answer.text
 
 
 async def test_who_waits_for_a_tick_when_the_fleet_ends_is_told_so(

@@ -56,8 +56,8 @@ class Gateway:
         if told["now"] > self.heard_ms:
             self.x_um += max(-STEP_UM, min(STEP_UM, ahead))
             self.heard_ms = told["now"]
-        place = {"xUm": self.x_um, "yUm": 0, "yawUrad": 0, "vUmS": 0}
-        await self.say(reports=[{"robotId": "R1", "atMs": told["now"], "lastAckSeq": seq, **place}])
+        place = {"pose": {"x": self.x_um / 1_000_000, "y": 0, "yaw": 0}, "v": 0, "status": "OK"}
+        await self.say(reports=[{"robotId": "R1", "nowMs": told["now"], "lastAckSeq": seq, **place}])
         return told
 
     async def operation(self) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from pathlib import Path
 import msgspec
 
 from pendula.fleet.contracts.traffic import RollingTargetCommand
+from pendula.fleet.gateway import heard
 from pendula.fleet.tick.observing import TruckReport, screened
 from pendula.server.rooms.fleet.life.trucks import MOST_WAITING, RemoteTrucks
 
@@ -18,30 +19,30 @@ def test_a_truck_that_says_too_much_takes_no_place_from_the_others() -> None:
     trucks = RemoteTrucks(["R1", "R2"])
     trucks.hear([report("R1")], [], [])
     trucks.hear([report("R2", at) for at in range(10_000)], [], [])
-    heard = trucks.received().reports
+    received = trucks.received().reports
 
-    assert [one.robot_id for one in heard] == ["R1", *["R2"] * MOST_WAITING]
-    assert heard[-1].at_ms == 9_999
-    assert trucks.received().reports == ()
+    assert [one.robotId for one in received] == ["R1", *["R2"] * MOST_WAITING]
+    assert received[-1].nowMs == 9_999
+    assert not trucks.received().reports
 
 
 def test_strangers_fill_no_memory_and_take_no_place_from_those_who_are_known() -> None:
     trucks = RemoteTrucks(["R1", "R2"])
     trucks.hear([report(f"stranger {number}") for number in range(10_000)], [], [])
     trucks.hear([report("R2")], [], [])
-    heard = [one.robot_id for one in trucks.received().reports]
+    names = [one.robotId for one in trucks.received().reports]
 
-    assert heard[0] == "R2"
-    assert len(heard) == 1 + MOST_WAITING
+    assert names[0] == "R2"
+    assert len(names) == 1 + MOST_WAITING
 
 
 def test_a_name_that_no_truck_can_have_is_not_kept() -> None:
     trucks = RemoteTrucks(["R1"])
     trucks.hear([report("R" * 150_000), report("R1"), report("\N{GRINNING FACE}" * 129)], [], [])
-    heard = trucks.received().reports
+    reports = heard(trucks.received()).reports
 
-    assert [one.robot_id for one in heard] == ["R1", "", ""]
-    assert screened(heard, ["R1"], 0)[0] == [report("R1")]
+    assert [one.robot_id for one in reports] == ["R1", "", ""]
+    assert screened(reports, ["R1"], 0)[0] == [report("R1")]
 
 
 class Counted(tuple[RollingTargetCommand, ...]):

@@ -4,7 +4,8 @@ compile, check      a source map made ready, or everything that is wrong with it
 draw, new           the picture of a map; maps of our own
 run                 a scenario in virtual time, and why a truck stands
 tune                the number of trucks and the parameters that do the most
-journal             what is done with the journal of a fleet: replay, export, incidents
+journal             what is done with the journal of a fleet: replay, export, snapshot, incidents
+payload             whether a payload is what its contract says
 files, forms        reading and writing the files; the forms of what `new` writes
 report              the validation report
 tables              results as tables
@@ -12,7 +13,7 @@ tables              results as tables
 
 import typer
 
-from pendula.cli.commands.fleet import check, compile, draw, journal, new, run, tune
+from pendula.cli.commands.fleet import check, compile, draw, journal, new, payload, run, tune
 from pendula.cli.output import example
 
 fleet = typer.Typer(
@@ -31,3 +32,4 @@ new.register(fleet)
 run.register(fleet)
 tune.register(fleet)
 journal.register(fleet)
+payload.register(fleet)

@@ -48,9 +48,15 @@ def register(group: typer.Typer) -> None:
     group.command(
         "export",
         epilog=example(
-            "pendula fleet export hall-journal -o hall.jsonl", "pendula fleet export hall-journal --tick 600"
+            "pendula fleet export hall-journal -o hall.jsonl",
+            "pendula fleet export hall-journal --tick 600",
+            "pendula fleet export hall-journal --snapshots -o states.jsonl",
         ),
     )(export)
+    group.command(
+        "snapshot",
+        epilog=example("pendula fleet snapshot hall-journal", "pendula fleet snapshot hall-journal --tick 600 --json"),
+    )(snapshot)
     group.command(
         "incidents",
         epilog=example("pendula fleet incidents hall-journal", "pendula fleet incidents hall-journal -o bundles"),
@@ -188,19 +194,24 @@ def export(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="FILE", help="Where the lines go.", show_default="stdout")
     ] = None,
+    states: Annotated[
+        bool,
+        typer.Option("--snapshots", help="Trucks, grants, locks and commands after each tick (TickSnapshot) instead."),
+    ] = False,
     json: JsonFlag = False,
 ) -> None:
     """Write a journal as JSON Lines: one record of the contract a tick, members in canonical order.
 
-    Locks, requests, results and commands are computed again; a tick that comes out otherwise ends it. With --json the
-    records are one list.
+    A record is a TickRecord: what a tick read, decided and sent. With --snapshots it is a TickSnapshot: every truck as
+    RobotState, what each was granted as LockResult, and who holds what as LockSnapshot. All of it is computed again; a
+    tick that comes out otherwise ends the export. With --json the records are one list.
     """
     require("fleet")
     _require_ticks(tick, upto)
-    from pendula.fleet.runs import lines, reading
+    from pendula.fleet.runs import lines, reading, snapshot_lines
 
     with reading(journal) as kept:
-        ticks = lines(kept, tick, upto)
+        ticks = snapshot_lines(kept, tick, upto) if states else lines(kept, tick, upto)
         if json:
             ticks = iter([b"[" + b",".join(ticks) + b"]"])
         if out is None:
@@ -210,6 +221,26 @@ def export(
             return
         # Whole or not at all: a replay may end in the middle.
         write_pieces(out, (line + b"\n" for line in ticks))
+
+
+def snapshot(
+    journal: JournalArgument,
+    tick: Annotated[
+        int | None, typer.Option("--tick", metavar="N", min=1, help="After this tick.", show_default="the last")
+    ] = None,
+    json: JsonFlag = False,
+) -> None:
+    """Show a fleet after a tick of its journal: every truck, what it was granted and why not more, who holds what.
+
+    With --json it is a TickSnapshot, whose members are RobotState, LockResult and LockSnapshot as the contracts have
+    them: metres, radians, metres a second, milliseconds.
+    """
+    require("fleet")
+    from pendula.fleet.runs import last_tick, reading, snapshot_at
+
+    with reading(journal) as kept:
+        form = snapshot_at(kept, last_tick(kept) if tick is None else tick)
+    Output(json).result(form, lambda: tables_of("fleet").state(form))
 
 
 def incidents(

@@ -14,6 +14,8 @@ from pendula.kernel.wording import counted
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from pendula.fleet.contracts.traffic import LockResult, LockSnapshot, RobotState, TickSnapshot
+
 MOST_A_CODE = 12
 MOST_PLACES = 12
 MOST_ROWS = 40
@@ -264,6 +266,50 @@ def _sizes(sizes: Mapping[str, int]) -> str:
         "conflicts": "conflict",
     }
     return ", ".join(counted(sizes[name], noun) for name, noun in nouns.items())
+
+
+def state(snapshot: "TickSnapshot") -> "RenderableType":
+    """Trucks with what they were granted, the lanes that are held or waited for, and locked nodes."""
+    results = {result.robotId: result for result in snapshot.lockResults}
+    trucks = [_truck(robot, results[robot.robotId]) for robot in snapshot.robots]
+    missing = [name for name in results if name not in {robot.robotId for robot in snapshot.robots}]
+    parts: list[RenderableType] = [
+        facts([("tick", str(snapshot.tick)), ("time", f"{snapshot.nowMs / 1000:.1f} s")]),
+        table(("truck", "status", "task", "at", "speed", "hold", "blocked by", "may drive to"), trucks),
+    ]
+    if missing:
+        parts.append(Text(f"Never heard: {', '.join(missing)}"))
+    parts.append(table(("lane", "direction", "held by", "queue"), list(_lanes(snapshot.locks))))
+    parts.append(table(("node", "locked by", "radius"), [_node(lock) for lock in snapshot.locks.nodeLocks]))
+    return Group(*parts)
+
+
+def _truck(robot: "RobotState", result: "LockResult") -> tuple[str, ...]:
+    from pendula.fleet.contracts.traffic import TaskView
+
+    task = robot.task if isinstance(robot.task, TaskView) else None
+    blocker, hold = result.blocker, result.holdPoint
+    return (
+        robot.robotId,
+        robot.status.value,
+        "" if task is None else f"{task.phase.value} {task.taskId or ''}".strip(),
+        f"{robot.pose.x:f}, {robot.pose.y:f} m, {robot.pose.yaw:f} rad",
+        f"{robot.v:f} m/s",
+        result.holdReason.value,
+        "" if blocker is None else f"{blocker.blockerRobotId} at {blocker.blockerResourceId}",
+        "" if hold is None else f"{hold.sM:f} m of {hold.edgeKey}",
+    )
+
+
+def _lanes(locks: "LockSnapshot") -> Iterator[tuple[str, ...]]:
+    for group in locks.edgeGroups:
+        holders = [f"{one.robotId} at {one.sM:f} m, {one.reservedAheadM:f} m ahead" for one in group.occupants]
+        queue = ", ".join(one.robotId for one in group.queue)
+        yield group.edgeGroupKey, group.direction, "; ".join(holders), queue
+
+
+def _node(lock: Any) -> tuple[str, ...]:
+    return lock.nodeId, lock.robotId, f"{lock.radiusM:f} m"
 
 
 def _severities(severities: Mapping[str, int]) -> str:

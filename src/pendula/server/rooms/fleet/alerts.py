@@ -128,7 +128,8 @@ def sentence_of(alert: Alert) -> str:
     if alert.details.get("told") in _NOT_DONE:
         return f"{who} was told to {_NOT_DONE[str(alert.details['told'])]}; it keeps its place{_cut_off(alert.details)}"
     if "keptResources" in alert.details:
-        why = _FAILED.get(alert.code, "{who} cannot be counted on").format(who=who)
+        never = "nothing was ever heard of {who}" if alert.details.get("neverHeard") else None
+        why = (never or _FAILED.get(alert.code, "{who} cannot be counted on")).format(who=who)
         kept = "both are kept for it" if alert.code == "POSE_JUMP" else "it keeps its place"
         return f"{why}; {kept}{_cut_off(alert.details)}"
     if alert.code == "FOREIGN_OCCUPANCY":

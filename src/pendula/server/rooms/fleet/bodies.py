@@ -5,12 +5,11 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from pendula.fleet.contracts.maps import Number
-from pendula.fleet.contracts.traffic import AnchorPlace, RollingTargetCommand
+from pendula.fleet.contracts.traffic import AnchorPlace, RobotState, RollingTargetCommand
 from pendula.fleet.model import NAME_MOST, pick_is_drop
 from pendula.fleet.operators.measure import LONGEST_EDGE_M, MOST_REASON, MOST_RESOURCES, off_every_edge, too_many
 from pendula.fleet.simulator.faults import LONGEST_MS, FaultKind
 from pendula.fleet.tasks.model import Conditions
-from pendula.fleet.tick.observing import TruckReport
 
 # The journal keeps every word of it, and the desk a thousand answers with what was asked.
 Name = Annotated[str, Meta(min_length=1, max_length=NAME_MOST)]
@@ -129,6 +128,8 @@ class FaultBody(Struct, frozen=True, forbid_unknown_fields=True):
     byMs: Annotated[int, Meta(ge=1, le=LONGEST_MS)] | UnsetType = UNSET
 
 
+# Of one body.
+MOST_REPORTS = 500
 Trouble = Annotated[str, Meta(max_length=500)]
 # The id of a task, and what is done about it.
 OperationName = Annotated[str, Meta(min_length=1, max_length=300)]
@@ -150,10 +151,11 @@ class FailedBody(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ReportsBody(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a gateway heard of its trucks, in the units of the engine. In `done` and `failed` the name of a truck alone
-    stands for the operation that the orders fetched last had for it."""
+    """What a gateway heard of its trucks, in metres and radians. One `RobotState` alone, or a list of them, is a body
+    too. In `done` and `failed` the name of a truck alone stands for the operation that the orders fetched last had for
+    it."""
 
-    reports: Annotated[tuple[TruckReport, ...], Meta(max_length=500)] = ()
+    reports: Annotated[tuple[RobotState, ...], Meta(max_length=MOST_REPORTS)] = ()
     done: Annotated[tuple[Name | DoneBody, ...], Meta(max_length=500)] = ()
     failed: (
         Annotated[tuple[FailedBody, ...], Meta(max_length=500)] | Annotated[dict[Name, Trouble], Meta(max_length=500)]

@@ -6,7 +6,7 @@ compile it again; where it is gone or damaged it is made anew.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path as FilePath
 from typing import Annotated, Any, TypeVar
 from weakref import WeakKeyDictionary
@@ -38,7 +38,7 @@ from pendula.server.rooms.fleet.demo import DEMO_NAME, DEMO_SIMULATION, Caretake
 from pendula.server.rooms.fleet.figures import Figures
 from pendula.server.rooms.fleet.life.loop import FleetLoop, ServedJournal
 from pendula.server.rooms.fleet.life.trucks import Simulation
-from pendula.server.rooms.fleet.views import SnapshotView, now_of
+from pendula.server.rooms.fleet.views import now_of, results_form, robots_form
 from pendula.server.views import State, encode_view
 
 SIMULATION_FILE = "simulation.json"
@@ -109,18 +109,22 @@ class LastMoments:
 
     def __init__(self) -> None:
         self._moments = _Kept(lambda engine, n: encode_view(now_of(engine, n)))
-        self._locks = _Kept(locks_of)
+        self._contracts = {name: _Kept(lambda engine, _, form=form: form(engine)) for name, form in CONTRACTS.items()}
 
     def now(self, driver: Driver[Any, Any]) -> bytes:
         return self._moments.of(driver)
 
-    def locks(self, driver: Driver[Any, Any]) -> bytes:
-        return self._locks.of(driver)
+    def contract(self, name: str) -> Callable[[Driver[Any, Any]], bytes]:
+        """How one of `CONTRACTS` is read; the same each time, so that all who ask at once share the answer."""
+        return self._contracts[name].of
 
 
-def locks_of(engine: FleetEngine, n: int) -> bytes:
-    """The locks after record `n`, as they are sent."""
-    return encode_view(SnapshotView(n, msgspec.Raw(canonical.encode(engine.traffic.snapshot()))))
+# What a fleet is after a tick in the forms of the contract, as it is sent.
+CONTRACTS: Mapping[str, Callable[[FleetEngine], bytes]] = {
+    "robots": lambda engine: canonical.encode(robots_form(engine)),
+    "locks": lambda engine: canonical.encode(engine.traffic.snapshot()),
+    "lock-results": lambda engine: canonical.encode(results_form(engine)),
+}
 
 
 class _Kept:

@@ -15,37 +15,40 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from pendula.documents import Document, read_bytes
-from pendula.fleet.contracts.traffic import OperatorAnswer
+from pendula.fleet.contracts.traffic import LockSnapshot, OperatorAnswer
 from pendula.fleet.engine import FleetEngine
+from pendula.fleet.runs import record_of_tick
 from pendula.fleet.runs.recording import CHECKPOINT_TICKS
 from pendula.fleet.scenarios import Run
 from pendula.fleet.scenarios.model import Scenario
 from pendula.fleet.scenarios.reading import read_scenario
 from pendula.fleet.site.compiled_map import CompiledMap
+from pendula.kernel.driver import Driver
 from pendula.kernel.limits import SNAPSHOT_EVERY
 from pendula.server.data_directory import NAME
 from pendula.server.errors import HttpRefused, InvalidRequest, json_response
 from pendula.server.hosting.engine_host import EngineHost
 from pendula.server.hosting.moments import said
 from pendula.server.hosting.room_spec import Lifecycle, New, RoomSpec, Sentences
+from pendula.server.hosting.supervisor import Supervisor
 from pendula.server.rooms.fleet import acting, alerts, bodies, remote, views
 from pendula.server.rooms.fleet.compiler_apart import CompilerStopped
 from pendula.server.rooms.fleet.demo import DEMO_NAME, demo_config
 from pendula.server.rooms.fleet.fleets import (
+    CONTRACTS,
     FLEET,
     SIMULATION_FILE,
     DrawingBoard,
     FleetName,
     Fleets,
     fleets_of,
-    locks_of,
     loop_of,
     opened,
 )
 from pendula.server.rooms.fleet.life.trucks import Simulation
 from pendula.server.routes.bodies import document_limits
 from pendula.server.routes.dependencies import Supervised, Viewer
-from pendula.server.routes.engine import RecordNumber
+from pendula.server.routes.engine import LARGEST_N, RecordNumber
 from pendula.server.routes.openapi import answers
 from pendula.server.settings import Settings
 from pendula.server.views import EngineSummary, encode_view
@@ -63,6 +66,7 @@ ELSEWHERE = "Make it several maps, or run it with `pendula fleet run`"
 
 NewName = Annotated[str, Query(pattern=f"^{NAME.pattern}$", description="What the fleet is called")]
 Live = Annotated[bool, Query(description="Whether the trucks are real and call through a gateway")]
+TickNumber = Annotated[int, Query(ge=1, le=LARGEST_N, description="The number of a tick")]
 Speed = Annotated[int, Query(ge=1, le=FASTEST, description="How many times faster than life simulated trucks are")]
 
 
@@ -111,7 +115,9 @@ VIEWS = (
     views.MapView,
     views.FleetNow,
     alerts.AlertList,
-    views.SnapshotView,
+    views.RobotList,
+    views.LockResultList,
+    LockSnapshot,
 )
 router = APIRouter(tags=["fleet"])
 
@@ -234,15 +240,39 @@ async def fleet_now(fleet: FleetName, supervisor: Supervised, _: Viewer, at: Rec
     )
 
 
-@router.get(FLEET + "/snapshot", responses=answers(views.SnapshotView), operation_id="fleet_snapshot")
-async def fleet_snapshot(
-    fleet: FleetName, supervisor: Supervised, _: Viewer, at: RecordNumber | None = None
+@router.get(FLEET + "/robots", responses=answers(views.RobotList), operation_id="fleet_robots")
+async def fleet_robots(fleet: FleetName, supervisor: Supervised, _: Viewer, at: TickNumber | None = None) -> Response:
+    """Every truck that was heard as a `RobotState`, now or after tick `at`."""
+    return await _contract(supervisor, fleet, "robots", at)
+
+
+@router.get(FLEET + "/locks", responses=answers(LockSnapshot), operation_id="fleet_locks")
+async def fleet_locks(fleet: FleetName, supervisor: Supervised, _: Viewer, at: TickNumber | None = None) -> Response:
+    """Who holds what as a `LockSnapshot`, now or after tick `at`."""
+    return await _contract(supervisor, fleet, "locks", at)
+
+
+@router.get(FLEET + "/lock-results", responses=answers(views.LockResultList), operation_id="fleet_lock_results")
+async def fleet_lock_results(
+    fleet: FleetName, supervisor: Supervised, _: Viewer, at: TickNumber | None = None
 ) -> Response:
-    """The locks as the contract has them, now or after record `at`."""
+    """What every truck was granted as a `LockResult`, and why not more, now or in tick `at`."""
+    return await _contract(supervisor, fleet, "lock-results", at)
+
+
+async def _contract(supervisor: Supervisor, fleet: str, name: str, tick: int | None) -> Response:
     host = supervisor.host("fleet", fleet)
-    if at is None:
-        return json_response(await host.look(fleets_of(supervisor).moments.locks))
-    return json_response(await supervisor.replayed(lambda: _then(host, at, lambda engine: locks_of(engine, at))))
+    if tick is None:
+        return json_response(await host.look(fleets_of(supervisor).moments.contract(name)))
+    last = await host.ask(_last_tick)
+    return json_response(
+        await supervisor.replayed(lambda: _then(host, record_of_tick(host.driver.journal, tick, last), CONTRACTS[name]))
+    )
+
+
+def _last_tick(driver: Driver[Any, Any]) -> int:
+    assert isinstance(driver.engine, FleetEngine)
+    return driver.engine.traffic.tick_number
 
 
 @router.get(FLEET + "/alerts", responses=answers(alerts.AlertList), operation_id="fleet_alerts")

@@ -8,12 +8,19 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from itertools import islice
 from operator import attrgetter
-from typing import Annotated
 
-from msgspec import Meta, Raw, Struct
+from msgspec import Struct
 
 from pendula.fleet import explain
-from pendula.fleet.contracts.traffic import Health, HoldReason, Phase, RobotStatus, TaskState
+from pendula.fleet.contracts.traffic import (
+    HoldReason,
+    LockResult,
+    Phase,
+    RobotHealth,
+    RobotState,
+    RobotStatus,
+    TaskState,
+)
 from pendula.fleet.driving.records import Record
 from pendula.fleet.engine import FleetEngine
 from pendula.fleet.health.judging import is_fresh
@@ -24,6 +31,7 @@ from pendula.fleet.health.recovery import awaits_person
 from pendula.fleet.model import MoveStyle
 from pendula.fleet.network.graph import Edge, Node
 from pendula.fleet.routing.route_plan import RoutePlan
+from pendula.fleet.runs import results_of, robots_of
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.tasks import Dispatch
 from pendula.fleet.tasks.book import Flow, Task
@@ -124,7 +132,7 @@ class TruckNow(Struct, frozen=True):
     turning: bool
     obstructed: bool
     status: RobotStatus
-    health: Annotated[str, Meta(extra_json_schema={"enum": [one.value for one in Health]})]
+    health: RobotHealth
     phase: Phase
     load: bool
     paused: bool
@@ -181,11 +189,31 @@ class FleetNow(Struct, frozen=True):
     degraded: str | None
 
 
-class SnapshotView(Struct, frozen=True):
-    """The locks as the contract has them (FLT-13.9)."""
+class RobotList(Struct, frozen=True):
+    """Every truck that was heard, after a tick."""
 
-    n: int
-    snapshot: Raw
+    tick: int
+    nowMs: int
+    robots: tuple[RobotState, ...]
+
+
+class LockResultList(Struct, frozen=True):
+    """What every truck was granted in a tick, and why not more."""
+
+    tick: int
+    nowMs: int
+    lockResults: tuple[LockResult, ...]
+
+
+# The contract
+
+
+def robots_form(engine: FleetEngine) -> RobotList:
+    return RobotList(engine.traffic.tick_number, engine.traffic.now_ms, robots_of(engine))
+
+
+def results_form(engine: FleetEngine) -> LockResultList:
+    return LockResultList(engine.traffic.tick_number, engine.traffic.now_ms, results_of(engine))
 
 
 # The map
@@ -278,7 +306,7 @@ def _truck(engine: FleetEngine, record: Record, told: reasons.Reason) -> TruckNo
         turning=turning,
         obstructed=record.obstructed,
         status=record.status,
-        health=record.health.value,
+        health=record.health,
         phase=driver.shown_phase,
         load=record.load,
         paused=record.paused,

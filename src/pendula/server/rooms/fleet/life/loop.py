@@ -17,7 +17,7 @@ from pendula.fleet.commands import Tick
 from pendula.fleet.contracts.traffic import HoldReason, OperatorAction, OperatorAnswer
 from pendula.fleet.engine import LOGGING_DEGRADED, LOGGING_RESTORED, FleetEngine, took_place
 from pendula.fleet.events import FleetEvent, TaskEventRefused
-from pendula.fleet.gateway import Selected, abilities
+from pendula.fleet.gateway import Selected, abilities, heard
 from pendula.fleet.runs import Bundler, RingJournal, Watch
 from pendula.fleet.tasks import TaskEvent
 from pendula.fleet.units import MILLION
@@ -243,11 +243,11 @@ class FleetLoop:
             raise
 
     async def _decide(self, now_ms: int, period_ms: int, waiting: Waiting) -> None:
-        heard = self.trucks.received()
-        operations: tuple[TaskEvent, ...] = (*heard.over, *self.trucks.take_failed())
+        came = self.trucks.received()
+        operations: tuple[TaskEvent, ...] = (*came.over, *self.trucks.take_failed())
         command = Tick(
             now_ms,
-            heard.reports,
+            heard(came).reports,
             task_events=(*self._again, *operations, *(event for event, _ in waiting.wishes.events)),
             operator_actions=tuple({action.actionId: action for action, _ in waiting.wishes.actions}.values()),
             restarted=self._restarted,

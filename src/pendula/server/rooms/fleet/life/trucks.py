@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from pendula.fleet.contracts.traffic import RollingTargetCommand
 from pendula.fleet.driving.records import Record
 from pendula.fleet.engine import FleetEngine
-from pendula.fleet.gateway import Gateway, Received, ToldOperations
+from pendula.fleet.gateway import Gateway, Received, ReportBatch, ToldOperations
 from pendula.fleet.gateway.reception import is_name
 from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.simulator.connection import SimulatedGateway
@@ -119,7 +119,7 @@ class RemoteTrucks:
 
     def received(self) -> Received:
         lines = [*self._reports.values(), self._strange]
-        heard = Received(tuple(one for line in lines for one in line), tuple(self._done))
+        heard = Received(ReportBatch(one for line in lines for one in line), tuple(self._done))
         for line in lines:
             line.clear()
         self._done.clear()

@@ -1,0 +1,57 @@
+"""`pendula fleet payload`: whether a payload is what its contract says."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pendula.cli.failing import require
+from pendula.cli.output import JsonFlag, Output, example
+from pendula.kernel.errors import WrongUsage
+from pendula.kernel.wording import suggestion
+
+
+def register(group: typer.Typer) -> None:
+    group.command(
+        "payload",
+        epilog=example(
+            "pendula fleet payload robot-state.json5",
+            "pendula fleet payload blocked.json --contract LockResult --json",
+        ),
+    )(payload)
+
+
+def payload(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="JSON or JSON5; - for stdin.", show_default=False)],
+    contract: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="RobotState, LockResult, …", show_default="the one that fits best"),
+    ] = None,
+    json: JsonFlag = False,
+) -> None:
+    """Read a payload such as a RobotState and say whether it is one.
+
+    Comments and names without quotes are read, as the printed examples have them. With --json the payload itself is
+    printed in canonical form. The contracts are in docs/reference/fleet-contracts.md.
+    """
+    require("fleet")
+    import sys
+
+    from pendula.documents.reading import refused_file
+    from pendula.fleet.contracts import CONTRACTS, contract_of, parse
+    from pendula.fleet.contracts.traffic import RobotState
+    from pendula.fleet.gateway import report_of
+
+    if contract is not None and contract not in CONTRACTS:
+        near = suggestion(contract, tuple(CONTRACTS))
+        raise WrongUsage(f"There is no contract {contract!r}{near}; there are {', '.join(CONTRACTS)}")
+    try:
+        data = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
+    except OSError as error:
+        raise refused_file(file, error) from error
+    name = contract or contract_of(data)
+    value = parse(name, data)
+    if isinstance(value, RobotState):
+        # What can be read but not meant.
+        report_of(value)
+    Output(json).result(value, lambda: f"{file} is a {name}.")

@@ -1,0 +1,61 @@
+"""The state of a fleet after a tick in the forms of the contract: its trucks, what each was granted, who holds what.
+
+What is told to trucks is part of a snapshot that is computed from a journal; no state holds it.
+"""
+
+from collections.abc import Iterator
+
+from pendula.fleet.contracts.traffic import LockResult, RobotState, TickSnapshot
+from pendula.fleet.engine import FleetEngine
+from pendula.fleet.model import CONTRACT_VERSION
+from pendula.fleet.runs.export import tasks_of
+from pendula.fleet.runs.reading import moments
+from pendula.fleet.runs.verifying import require_same
+from pendula.fleet.views.robot_state import robot_state
+from pendula.kernel.canonical import encode
+from pendula.kernel.journal import Journal
+
+
+def robots_of(engine: FleetEngine) -> tuple[RobotState, ...]:
+    """Every truck that was heard, by its id."""
+    now = engine.traffic.now_ms
+    states = [robot_state(record, now, *tasks_of(engine, record.number)) for record in engine.traffic.records]
+    return tuple([state for state in states if state is not None])
+
+
+def results_of(engine: FleetEngine) -> tuple[LockResult, ...]:
+    """Granted or blocked, for every truck by its id."""
+    return engine.traffic.results()
+
+
+def tick_snapshot(engine: FleetEngine) -> TickSnapshot:
+    """The whole snapshot of the tick that an engine has just decided."""
+    return TickSnapshot(
+        contractVersion=CONTRACT_VERSION,
+        tick=engine.traffic.tick_number,
+        nowMs=engine.traffic.now_ms,
+        robots=robots_of(engine),
+        lockResults=results_of(engine),
+        locks=engine.traffic.snapshot(),
+        commands=tuple(engine.orders_out.commands),
+    )
+
+
+def snapshots(journal: Journal, tick: int | None = None, upto: int | None = None) -> Iterator[TickSnapshot]:
+    """The snapshots of the ticks from one on, up to another, or all; raises `UnknownTick`, and `ReplayDiffers` where a
+    tick comes out otherwise."""
+    for engine, moment in moments(journal, tick):
+        if upto is not None and moment.ticked.tick > upto:
+            return
+        require_same(moment)
+        yield tick_snapshot(engine)
+
+
+def snapshot_lines(journal: Journal, tick: int | None = None, upto: int | None = None) -> Iterator[bytes]:
+    """The same as canonical JSON, a line each."""
+    return map(encode, snapshots(journal, tick, upto))
+
+
+def snapshot_at(journal: Journal, tick: int) -> TickSnapshot:
+    """The snapshot of one tick; raises as `snapshots` does."""
+    return next(snapshots(journal, tick, tick))
