@@ -32,7 +32,8 @@ class StartPlace(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"
 class Config(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """A fleet as it is made. `compiled_hash` names the compiled map, which lies beside the journal or is made anew from
     `source`; a fleet does not begin on another one. `streams` make tasks, those of `fleet` are what the map is
-    certified for. `state` is that of a fleet of the same configuration, which this one goes on from."""
+    certified for. `begin_ms` is the time at which it begins. `state` is that of a fleet of the same configuration,
+    which this one goes on from."""
 
     source: SourceMap
     profiles: tuple[RobotProfile, ...]
@@ -45,6 +46,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     dispatch: DispatchParams = DispatchParams()
     override: bool = False
     seed: Annotated[int, Meta(ge=0)] = 0
+    begin_ms: Time | UnsetType = UNSET
     state: Json | UnsetType = UNSET
 
 

@@ -91,6 +91,8 @@ class FleetEngine:
         site = site_of(told)
         starts = {one.robot_id: _anchor(site, one) for one in told.starts}
         traffic = Traffic.create(site, told.fleet, told.profiles, told.traffic, starts=starts, override=told.override)
+        if told.begin_ms is not UNSET:
+            traffic.now_ms = told.begin_ms
         return cls(told, traffic, dispatch_of(told, traffic, starts))
 
     @classmethod

@@ -17,6 +17,7 @@ from starlette.responses import Response
 from pendula.documents import Document, read_bytes
 from pendula.fleet.contracts.traffic import LockSnapshot, OperatorAnswer
 from pendula.fleet.engine import FleetEngine
+from pendula.fleet.gateway.reports import LAST_MS
 from pendula.fleet.runs import record_of_tick
 from pendula.fleet.runs.recording import CHECKPOINT_TICKS
 from pendula.fleet.scenarios import Run
@@ -66,6 +67,10 @@ ELSEWHERE = "Make it several maps, or run it with `pendula fleet run`"
 
 NewName = Annotated[str, Query(pattern=f"^{NAME.pattern}$", description="What the fleet is called")]
 Live = Annotated[bool, Query(description="Whether the trucks are real and call through a gateway")]
+BeginMs = Annotated[
+    int,
+    Query(ge=0, le=LAST_MS, description="When the fleet begins, in ms: what clocks of its trucks say"),
+]
 TickNumber = Annotated[int, Query(ge=1, le=LARGEST_N, description="The number of a tick")]
 Speed = Annotated[int, Query(ge=1, le=FASTEST, description="How many times faster than life simulated trucks are")]
 
@@ -125,7 +130,14 @@ router = APIRouter(tags=["fleet"])
 # Fleets come and go
 
 
-async def begin(request: Request, supervisor: Supervised, name: NewName, live: Live = False, speed: Speed = 1) -> New:
+async def begin(
+    request: Request,
+    supervisor: Supervised,
+    name: NewName,
+    live: Live = False,
+    speed: Speed = 1,
+    nowMs: BeginMs = 0,
+) -> New:
     """A new fleet, out of a scenario as JSON."""
     # Before its map is compiled.
     supervisor.require_place("fleet", name)
@@ -136,7 +148,8 @@ async def begin(request: Request, supervisor: Supervised, name: NewName, live: L
     board = fleets_of(supervisor).drawing_board
     run = await board.work(lambda: _prepared(read_bytes(data, limits=limits), board))
     simulation = None if live else Simulation(run.scenario.world, run.scenario.seed, speed)
-    return New(name, run.config, files={SIMULATION_FILE: msgspec.json.encode(simulation)})
+    config = {**run.config, "beginMs": nowMs} if nowMs else run.config
+    return New(name, config, files={SIMULATION_FILE: msgspec.json.encode(simulation)})
 
 
 def _prepared(document: Document, board: DrawingBoard) -> Run:

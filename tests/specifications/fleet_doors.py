@@ -1,0 +1,58 @@
+"""The doors of a fleet that section tests go through: the command line in this process, a server without a network."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any
+
+import httpx
+from typer.testing import CliRunner
+
+from pendula.cli.program import run
+from pendula.server.rooms.fleet.routes import room_for
+from pendula.server.settings import Settings
+from tests.server.living import client_of, running
+
+BASE = "/api/v1/fleet"
+
+
+def pendula(*arguments: object, code: int | None = 0) -> str:
+    """What the program prints, errors too where it ends with another code; None for whatever code."""
+    with CliRunner().isolation() as (out, err, _):
+        ended = run([str(argument) for argument in arguments])
+        said, trouble = out.getvalue().decode(), err.getvalue().decode()
+        assert code in (ended, None), said + trouble
+    return said if code == 0 else said + trouble
+
+
+def printed_json(*arguments: object, code: int | None = 0) -> Any:
+    return json.loads(pendula(*arguments, "--json", code=code))
+
+
+@cache
+def ran(scenario: str) -> tuple[dict[str, Any], Path]:
+    """The result of a scenario, as text or as the name of a shipped one, and the journal of its run."""
+    folder = Path(mkdtemp(prefix="pendula-sections-"))
+    file = folder / "scenario.yaml"
+    if "\n" in scenario:
+        file.write_text(scenario, encoding="utf-8")
+    name = file if "\n" in scenario else scenario
+    return printed_json("fleet", "run", name, "--journal", folder / "journal"), folder / "journal"
+
+
+@cache
+def states(scenario: str) -> list[dict[str, Any]]:
+    """The snapshot after every tick of a run, as the export has them."""
+    lines = pendula("fleet", "export", ran(scenario)[1], "--snapshots").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+@asynccontextmanager
+async def served(folder: Path) -> AsyncIterator[httpx.AsyncClient]:
+    """A client of a server with the scheduler fleet."""
+    settings = Settings(data=str(folder / "data"))
+    async with running(settings, (room_for(settings),)) as app, client_of(app) as client:
+        yield client
