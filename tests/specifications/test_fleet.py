@@ -354,8 +354,8 @@ def test_10_2_a_tick_has_states_and_gives_locks_results_reasons_and_commands() -
 
 @pytest.mark.section("10.9 Parking and preemption", door="command line")
 def test_10_9_a_truck_without_a_task_drives_to_rest_and_takes_a_task_at_the_next_node() -> None:
-    """A truck without a task drives to its rest node. A task that comes meanwhile is taken up at the next node that does
-    not lie within its grant yet, and never in the middle of an edge."""
+    """A truck without a task drives to its rest node. A task that comes meanwhile is taken up at the next node beyond
+    its grant, and never in the middle of an edge."""
     form, _ = ran(PREEMPTED)
     about = [(robot(state, "R1")["task"], robot(state, "R1")["pose"]["x"]) for state in states(PREEMPTED)]
     asked = next(n for n, (task, _) in enumerate(about) if task["pendingTaskId"] == "T1")

@@ -86,9 +86,21 @@ def _groups(scene: Scene, queues: dict[str, tuple[contract.Queued, ...]]) -> tup
         # A truck alone in a dead end may hold both directions: the way it goes on is the one that counts.
         first = max(held, key=lambda one: (one[1].state == "GRANTED", -one[0])) if held else None
         direction = "" if first is None else network.edges[first[0]].key
-        occupants = tuple(one for _, one in sorted(held, key=lambda one: (one[1].robotId, one[0])))
+        occupants = _once_a_truck(held)
         result.append(contract.GroupLocks(group.key, direction, occupants, queues.get(f"EDGE_GROUP:{group.key}", ())))
     return tuple(result)
+
+
+def _once_a_truck(held: list[tuple[int, contract.Occupant]]) -> tuple[contract.Occupant, ...]:
+    """Each truck once in a group, by its id: on the edge it goes on along, or else on the one it stands on."""
+    shown: dict[str, contract.Occupant] = {}
+    for _, occupant in sorted(held, key=lambda one: (_GOES_ON.get(str(one[1].state), 0), -one[0])):
+        shown[occupant.robotId] = occupant
+    return tuple([shown[name] for name in sorted(shown)])
+
+
+# What says most about a truck that holds both directions of a group.
+_GOES_ON = {"GRANTED": 2, "OCCUPIED": 1}
 
 
 def _occupant(record: Record, edge: int) -> contract.Occupant:

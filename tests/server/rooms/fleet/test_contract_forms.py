@@ -164,3 +164,33 @@ async def test_a_live_truck_that_is_never_heard_raises_an_alert(live: httpx.Asyn
     assert {one["code"] for one in alerts} == {"ROBOT_OFFLINE"}
     assert alerts[0]["message"] == "nothing was ever heard of R1; it keeps its place"
     assert (await said(live, "robots"))["robots"] == []
+
+
+@pytest.mark.req("FLT-API-7", "FLT-MAP-15")
+async def test_warnings_of_the_compiler_are_served_with_their_remedies(served: httpx.AsyncClient) -> None:
+    hall = {
+        "contractVersion": "1.0.0",
+        "name": "one-way",
+        "durationMs": 9000,
+        "map": {
+            "contractVersion": "1.0.0",
+            "mapId": "one-way",
+            "nodes": [
+                {"id": "A", "x": 0, "y": 0, "kind": "ParkPoint"},
+                {"id": "B", "x": 20, "y": 0},
+                {"id": "C", "x": 0, "y": 20},
+            ],
+            "edges": [
+                {"id": "1", "start": "A", "end": "B", "props": {"direction": "both"}},
+                {"id": "2", "start": "A", "end": "C"},
+            ],
+        },
+        "robots": [{"robotId": "R1", "parkNodeId": "A"}],
+    }
+    made = await served.post(BASE, params={"name": "one-way"}, json=hall)
+    assert made.status_code == 201, made.text
+    report = (await served.get(f"{BASE}/one-way/map/report")).json()
+
+    assert "MISSING_RETURN_EDGE" in [one["code"] for one in report["findings"]]
+    assert {one["severity"] for one in report["findings"]} <= {"WARN", "INFO"}
+    assert report["compiledMapHash"].startswith("sha256:")

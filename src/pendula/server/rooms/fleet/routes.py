@@ -24,6 +24,7 @@ from pendula.fleet.scenarios import Run
 from pendula.fleet.scenarios.model import Scenario
 from pendula.fleet.scenarios.reading import read_scenario
 from pendula.fleet.site.compiled_map import CompiledMap
+from pendula.kernel import canonical
 from pendula.kernel.driver import Driver
 from pendula.kernel.limits import SNAPSHOT_EVERY
 from pendula.server.data_directory import NAME
@@ -120,6 +121,7 @@ VIEWS = (
     views.MapView,
     views.FleetNow,
     alerts.AlertList,
+    views.CompileReport,
     views.RobotList,
     views.LockResultList,
     LockSnapshot,
@@ -240,6 +242,12 @@ LIFECYCLE = Lifecycle(
 async def fleet_map(fleet: FleetName, supervisor: Supervised, _: Viewer) -> Response:
     """The map as polylines in millimetres, with outlines of the trucks; it does not change while a fleet is served."""
     return json_response(await loop_of(supervisor, fleet).map())
+
+
+@router.get(FLEET + "/map/report", responses=answers(views.CompileReport), operation_id="fleet_compile_report")
+async def fleet_compile_report(fleet: FleetName, supervisor: Supervised, _: Viewer) -> Response:
+    """What the compiler said of the map: its hashes, and every warning and note with its remedy."""
+    return json_response(canonical.encode(views.report_of_compiler(loop_of(supervisor, fleet).engine)))
 
 
 @router.get(FLEET + "/now", responses=answers(views.FleetNow), operation_id="fleet_now")

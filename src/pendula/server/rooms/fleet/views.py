@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from itertools import islice
 from operator import attrgetter
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
 from pendula.fleet import explain
+from pendula.fleet.contracts.maps import FindingContract
 from pendula.fleet.contracts.traffic import (
     HoldReason,
     LockResult,
@@ -33,6 +34,7 @@ from pendula.fleet.network.graph import Edge, Node
 from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.runs import results_of, robots_of
 from pendula.fleet.site.compiled_map import CompiledMap
+from pendula.fleet.site.file_names import file_version
 from pendula.fleet.tasks import Dispatch
 from pendula.fleet.tasks.book import Flow, Task
 from pendula.fleet.trucks.envelope import envelope_of
@@ -197,6 +199,17 @@ class RobotList(Struct, frozen=True):
     robots: tuple[RobotState, ...]
 
 
+class CompileReport(Struct, frozen=True):
+    """What the compiler had to say of the map: warnings and notes, since a map with errors is not served."""
+
+    mapId: str
+    mapHash: str
+    compiledMapHash: str
+    robotProfileHash: str
+    compilerVersion: str
+    findings: list[FindingContract]
+
+
 class LockResultList(Struct, frozen=True):
     """What every truck was granted in a tick, and why not more."""
 
@@ -214,6 +227,22 @@ def robots_form(engine: FleetEngine) -> RobotList:
 
 def results_form(engine: FleetEngine) -> LockResultList:
     return LockResultList(engine.traffic.tick_number, engine.traffic.now_ms, results_of(engine))
+
+
+def report_of_compiler(engine: FleetEngine) -> CompileReport:
+    """What the compiler had to say of the map that a fleet runs on."""
+    site = engine.site
+    return CompileReport(
+        mapId=site.map_id,
+        mapHash=site.map_hash,
+        compiledMapHash=site.compiled_hash,
+        robotProfileHash=site.profile_hash,
+        compilerVersion=file_version(site),
+        findings=[
+            FindingContract(one.code, one.severity, one.message, one.details, one.remedy or UNSET)
+            for one in site.findings
+        ],
+    )
 
 
 # The map
