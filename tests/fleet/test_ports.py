@@ -1,25 +1,47 @@
 """Each part of a fleet can be replaced alone (FLT-API-5): whoever takes its place, the others do what they did."""
 
+import dataclasses
 from collections.abc import Sequence
+from dataclasses import replace as replace_port
+from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from pendula.fleet import AtNode, RoutePlan
 from pendula.fleet.commands import Commands, Tick
-from pendula.fleet.contracts.traffic import RollingTargetCommand
+from pendula.fleet.contracts.traffic import CommandMode, RollingTargetCommand
+from pendula.fleet.driving.params import TrafficParams
+from pendula.fleet.driving.records import Record
 from pendula.fleet.engine import FleetEngine
 from pendula.fleet.events import FleetEvent
 from pendula.fleet.gateway import Gateway
 from pendula.fleet.gateway.protocol import Received
+from pendula.fleet.ports import (
+    Clock,
+    CorridorBuilder,
+    LockManager,
+    LogSink,
+    ProgressEstimator,
+    RobotGateway,
+    RoutePlanner,
+    RtpController,
+    TaskDispatcher,
+)
 from pendula.fleet.routing.route_plan import segments_of
+from pendula.fleet.runs import Manager, Recording, recording_disk
 from pendula.fleet.samples import FL_STD, reference_fleet
 from pendula.fleet.scenarios import Run, shipped
 from pendula.fleet.scenarios.running import Road
 from pendula.fleet.simulator.settings import STILL
-from pendula.fleet.tasks import Operation
+from pendula.fleet.targets.rolling_target import Aim
+from pendula.fleet.tasks import DispatchStep, Operation, TaskEvent
+from pendula.fleet.tasks.model import TruckView
+from pendula.fleet.tick.ports import RollingTarget
+from pendula.fleet.tick.traffic import TickInputs, TickOutputs
 from pendula.kernel.canonical import Json
-from pendula.kernel.engine import Outcome
+from pendula.kernel.engine import Outcome, Refusal
 from tests.fleet.sites import scene
 from tests.fleet.tick.yard import Yard
 
@@ -47,8 +69,8 @@ class Radio:
     def operate(self, operations: Sequence[Operation]) -> None:
         self.inner.operate(operations)
 
-    def received(self) -> Received:
-        return self.inner.received()
+    def poll(self) -> Received:
+        return self.inner.poll()
 
 
 @pytest.mark.req("FLT-API-5")
@@ -135,3 +157,154 @@ def test_a_route_that_no_planner_made_is_driven_like_any_other() -> None:
 
     assert driver.plan is by_hand
     assert driver.s >= by_hand.length_um - 100_000
+
+
+class NoRoutes:
+    """RoutePlanner: there is none."""
+
+    def plan_route(self, *_: object, **__: object) -> Refusal:
+        return Refusal("NO_ROUTE", "there is none")
+
+
+@pytest.mark.req("FLT-API-5")
+def test_another_route_planner_plans_the_ways_of_tasks() -> None:
+    run = Run(shipped("arrival"))
+    planner: RoutePlanner = NoRoutes()
+    run.dispatch.route_planner = planner
+    run.run(20_000)
+
+    assert [one.state.value for one in run.dispatch.tasks()] == ["READY"]
+    assert run.traffic.records[0].at_um == 0
+
+
+class Standing:
+    """ProgressEstimator: a truck is where it was."""
+
+    def project(self, record: Record, _: TrafficParams) -> int:
+        return record.at_um
+
+
+@pytest.mark.req("FLT-API-5")
+def test_another_progress_estimator_says_how_far_trucks_came() -> None:
+    run = Run(shipped("arrival"))
+    estimator: ProgressEstimator = Standing()
+    run.traffic.ports = replace_port(run.traffic.ports, progress=estimator)
+    run.run(10_000)
+
+    (record,) = run.traffic.records
+    assert record.at_um == record.track.plan.start_um if record.track else False
+    assert run.world.trucks[0].on_um > record.at_um
+
+
+class NoCorridor:
+    """CorridorBuilder: nobody asks for anything."""
+
+    def build(self, record: Record, now_ms: int, params: TrafficParams) -> None:
+        return None
+
+
+@pytest.mark.req("FLT-API-5")
+def test_another_corridor_builder_says_what_trucks_ask_for() -> None:
+    run = Run(shipped("arrival"))
+    run.run(5_000)
+    asked = run.traffic.request("R1")
+    builder: CorridorBuilder = NoCorridor()
+    run.traffic.ports = replace_port(run.traffic.ports, corridor=builder)
+
+    assert asked is not None
+    assert run.traffic.request("R1") is None
+
+
+class Still:
+    """RtpController: every truck is told to hold."""
+
+    def compute(self, record: Record, now_ms: int, params: TrafficParams) -> Aim:
+        return replace(RollingTarget().compute(record, now_ms, params), mode=CommandMode.HOLD)
+
+
+@pytest.mark.req("FLT-API-5")
+def test_another_controller_says_where_trucks_are_told_to_go() -> None:
+    run = Run(shipped("arrival"))
+    controller: RtpController = Still()
+    run.traffic.ports = replace_port(run.traffic.ports, rtp=controller)
+    run.run(4_000)
+
+    assert {one.mode for one in run.step().commands} == {CommandMode.HOLD}
+    assert run.world.trucks[0].v_um_s == 0
+
+
+class Inner:
+    """Everything but what is replaced is what it was."""
+
+    def __init__(self, inner: Any) -> None:
+        self.inner = inner
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+
+class Idle(Inner):
+    """TaskDispatcher: nobody does anything."""
+
+    def dispatch(self, now_ms: int, trucks: Sequence[TruckView], events: Sequence[TaskEvent] = ()) -> DispatchStep:
+        return DispatchStep()
+
+
+class NoNewRoutes(Inner):
+    """LockManager: admits no route."""
+
+    def tick(self, inputs: TickInputs) -> TickOutputs:
+        outputs: TickOutputs = self.inner.tick(dataclasses.replace(inputs, routes=()))
+        return outputs
+
+
+@pytest.mark.req("FLT-API-5")
+def test_another_dispatcher_decides_who_does_what() -> None:
+    run = Run(shipped("arrival"))
+    dispatcher: TaskDispatcher = Idle(run.engine.dispatch)
+    run.engine.dispatch = dispatcher  # type: ignore[assignment]
+    run.run(5_000)
+
+    assert run.traffic.records[0].track is None
+
+
+@pytest.mark.req("FLT-API-5")
+def test_another_lock_manager_decides_who_may_go_on() -> None:
+    run = Run(shipped("arrival"))
+    manager: LockManager = NoNewRoutes(run.engine.traffic)
+    run.engine.traffic = manager  # type: ignore[assignment]
+    run.run(5_000)
+
+    assert run.traffic.records[0].track is None
+    assert [one.state.value for one in run.dispatch.tasks()] == ["ASSIGNED"]
+
+
+@pytest.mark.req("FLT-API-5")
+def test_a_manager_has_the_gateway_the_log_and_the_clock_that_it_is_given(tmp_path: Path) -> None:
+    run = Run(shipped("arrival"))
+    radio: RobotGateway = Radio(run.gateway)
+
+    class Hours:
+        """Clock: it is always noon."""
+
+        def now_ms(self) -> int:
+            return 43_200_000
+
+    class Kept(Inner):
+        """LogSink: remembers what was written."""
+
+        ticks: tuple[int, ...] = ()
+
+        def write_tick(self, tick: Tick) -> Outcome[FleetEvent]:
+            self.ticks = (*self.ticks, tick.now_ms)
+            outcome: Outcome[FleetEvent] = self.inner.write_tick(tick)
+            return outcome
+
+    clock: Clock = Hours()
+    with Recording.begin(run.engine, run.config, recording_disk(tmp_path)) as recording:
+        log: LogSink = Kept(recording)
+        manager = Manager(log, radio, clock.now_ms)  # type: ignore[arg-type]
+        manager.tick()
+
+    assert isinstance(log, Kept)
+    assert log.ticks == (43_200_000,)

@@ -20,6 +20,7 @@ health        whether a truck can be counted on: faults, orders of people, recov
 tick          one tick of traffic after the other
 operators     what people do to a running fleet, and what came of it
 gateway       what a connection to trucks must do
+ports         the parts that can be replaced alone
 contracts     the payloads of the room, and their schemas
 pictures      a map as a picture, and as GeoJSON
 samples       maps of our own

@@ -188,7 +188,7 @@ class FleetEngine:
         cleared = {one.order_id for one in asked.orders if self._clears(one)}
         views = truck_views(trucks, self.config.traffic, command.now_ms, command.reports)
         self.dispatch.keep_off(self.traffic.barred())
-        step = self.dispatch.step(command.now_ms, views, command.task_events)
+        step = self.dispatch.dispatch(command.now_ms, views, command.task_events)
         reports = self._as_dispatched(command.reports)
         orders = (*asked.orders, *((RESTARTED,) if command.restarted else ()))
         outputs = self.traffic.tick(TickInputs(command.now_ms, reports, (*step.routes, *routes), orders))

@@ -1,6 +1,7 @@
 """A route takes the place of another where they are one way; what lies beyond is given back and acknowledged."""
 
 import pytest
+from msgspec import UNSET
 
 from pendula.fleet import OnEdge, Planner, RoutePlan, plan_route, splice
 from pendula.fleet.contracts.traffic import LockSnapshot, Phase
@@ -56,10 +57,14 @@ class Change:
         return self.told.snapshot()
 
     def sections(self) -> list[str]:
-        return [one.criticalSectionId for one in self.snapshot().csLocks if "R1" in one.robotIds]
+        locks = self.snapshot().csLocks
+        assert locks is not UNSET
+        return [one.criticalSectionId for one in locks if "R1" in one.robotIds]
 
     def grant_m(self) -> object:
-        return self.snapshot().robots[0].grantEndS
+        robots = self.snapshot().robots
+        assert robots is not UNSET
+        return robots[0].grantEndS
 
 
 @pytest.mark.req("FLT-DCL-8", "FLT-DCL-19")
@@ -80,7 +85,9 @@ def test_what_a_changed_route_gives_back_stays_held_until_the_truck_has_acknowle
     seq = told.commands[0].seq
     late = change.tick(ack=seq - 1, ticks=30)
 
-    assert (change.grant_m(), change.sections(), len(late.snapshot().retractions)) == (10, ["SPUR-AP1"], 1)
+    retractions = late.snapshot().retractions
+    assert retractions is not UNSET
+    assert (change.grant_m(), change.sections(), len(retractions)) == (10, ["SPUR-AP1"], 1)
 
     change.tick(ack=seq)
 

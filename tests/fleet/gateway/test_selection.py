@@ -36,8 +36,8 @@ class Listening:
     def operate(self, operations: Sequence[Operation]) -> None:
         self._inner.operate(operations)
 
-    def received(self) -> Received:
-        return self._inner.received()
+    def poll(self) -> Received:
+        return self._inner.poll()
 
 
 def without(*missing: str, scenario: str = "crossing-turn") -> tuple[Run, Listening]:

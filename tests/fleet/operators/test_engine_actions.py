@@ -17,7 +17,7 @@ from tests.fleet.operators.test_desk import action
 
 def answered(run: Run, *actions: OperatorAction) -> list[OperatorAnswered]:
     """What the engine says in a tick in which people act."""
-    reports = heard(run.gateway.received()).reports
+    reports = heard(run.gateway.poll()).reports
     outcome = run.engine.apply(Tick(run.now_ms + 100, reports, operator_actions=actions))
     return [one for one in outcome.events if isinstance(one, OperatorAnswered)]
 

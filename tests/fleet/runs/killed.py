@@ -108,7 +108,7 @@ class Hall:
 
     def _tick(self) -> Tick:
         self._asked_ms = self.run.world.now_ms
-        came = heard(self.run.gateway.received())
+        came = heard(self.run.gateway.poll())
         self._undelivered += self.run._task_events(self._asked_ms, came.done)
         reports = tuple(one for one in came.reports if not self._is_silent(one.robot_id))
         return Tick(self._asked_ms, reports, tuple(self._undelivered))

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from pendula.fleet.contracts.traffic import TaskView
 from pendula.fleet.runs.export import tasks_of
 from pendula.fleet.views.robot_state import robot_state
 from tests.fleet.health.troubled import Hall
@@ -31,5 +32,5 @@ def test_the_state_of_a_truck_names_the_task_that_is_pending() -> None:
     told = robot_state(Hall().record(), 100, None, "T2")
 
     assert told is not None
-    assert told.task is not None
+    assert isinstance(told.task, TaskView)
     assert (told.task.taskId, told.task.pendingTaskId) == (None, "T2")

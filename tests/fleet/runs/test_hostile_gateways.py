@@ -28,7 +28,7 @@ from pendula.kernel.replay import replay
 PERIOD_MS = 100
 RAISED = [ValueError("no"), OSError(5, "radio"), RecursionError(), MemoryError(), AssertionError(), TimeoutError()]
 ENDS: list[type[BaseException]] = [KeyboardInterrupt, SystemExit, GeneratorExit]
-DOORS = ("received", "announce", "operate", "send")
+DOORS = ("poll", "announce", "operate", "send")
 
 
 class Gateway:
@@ -41,9 +41,9 @@ class Gateway:
         self.operations: list[Operation] = []
         self.handed: Callable[[Received], Any] = lambda came: came
 
-    def received(self) -> Any:
-        self._pass("received")
-        return self.handed(self.run.gateway.received())
+    def poll(self) -> Any:
+        self._pass("poll")
+        return self.handed(self.run.gateway.poll())
 
     def announce(self, routes: Sequence[Any]) -> None:
         self._pass("announce")
@@ -132,7 +132,7 @@ def test_a_gateway_that_raises_costs_no_tick_and_is_told_once(tmp_path: Path, do
 @pytest.mark.parametrize(
     ("door", "end"),
     [
-        *(("received", one) for one in ENDS),
+        *(("poll", one) for one in ENDS),
         *(("send", one) for one in ENDS),
         *(pytest.param(door, one, marks=pytest.mark.long) for door in ("announce", "operate") for one in ENDS),
     ],
@@ -210,7 +210,7 @@ def test_a_second_thread_is_refused_while_a_tick_is_under_way(tmp_path: Path) ->
         entered.set()
         leave.wait(30)
 
-    live.gateway.rigged["received"] = hang
+    live.gateway.rigged["poll"] = hang
     first = threading.Thread(target=live.tick)
     first.start()
     entered.wait(30)
@@ -229,7 +229,7 @@ def test_a_gateway_that_hangs_makes_its_tick_late_and_nobody_is_sent_old_command
     live = Live(tmp_path / "j")
     live.tick(100)
     seq = live.gateway.told[0].seq
-    live.gateway.rigged["received"] = lambda: live.run.world.advance(live.run.world.now_ms + 3_000)
+    live.gateway.rigged["poll"] = lambda: live.run.world.advance(live.run.world.now_ms + 3_000)
     live.tick()
     live.gateway.rigged.clear()
 
@@ -383,7 +383,7 @@ def test_what_is_no_answer_counts_as_none(tmp_path: Path, handed: Callable[[Rece
 
 
 def test_what_cannot_be_told_apart_is_refused_with_what_it_should_be() -> None:
-    with pytest.raises(GatewayFailed, match=r"received\(\) gives a Received, not NoneType"):
+    with pytest.raises(GatewayFailed, match=r"poll\(\) gives a Received, not NoneType"):
         heard(None)
 
 
@@ -548,7 +548,7 @@ def test_what_was_done_is_heard_after_any_number_of_ticks_that_were_none(tmp_pat
     done: list[str] = []
 
     for _ in range(900):
-        came = live.run.gateway.received()
+        came = live.run.gateway.poll()
         done.extend(one if isinstance(one, str) else one.robot_id for one in came.done)
         live.gateway.handed = lambda _, came=came: came  # type: ignore[misc]
         if done:
@@ -572,7 +572,7 @@ def test_what_was_done_is_heard_after_any_number_of_ticks_that_were_none(tmp_pat
 def test_what_went_wrong_with_a_gateway_in_a_tick_that_was_none_is_told_in_the_next(tmp_path: Path) -> None:
     live = Live(tmp_path / "j")
     live.tick(3)
-    live.gateway.rigged["received"] = raising(OSError(5, "radio"))
+    live.gateway.rigged["poll"] = raising(OSError(5, "radio"))
     with pytest.raises(WrongUsage):
         live.manager.tick(["no event"])  # type: ignore[list-item]
     live.tick(3)

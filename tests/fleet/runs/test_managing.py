@@ -8,7 +8,7 @@ from msgspec import UNSET
 
 from pendula.fleet.contracts.traffic import RollingTargetCommand
 from pendula.fleet.engine import FleetEngine
-from pendula.fleet.gateway import RobotRefused
+from pendula.fleet.gateway import ReportBatch, RobotRefused
 from pendula.fleet.gateway.protocol import Received
 from pendula.fleet.runs import Recording, recording_disk
 from pendula.fleet.runs.managing import Manager
@@ -32,8 +32,8 @@ class _Hall:
 
     def operate(self, operations: Sequence[object]) -> None: ...
 
-    def received(self) -> Received:
-        return Received(head_on(10)[1][0].reports)
+    def poll(self) -> Received:
+        return Received(ReportBatch(head_on(10)[1][0].reports))
 
     def now_ms(self) -> int:
         read, self.now = self.now, self.now + self.takes_ms

@@ -70,7 +70,7 @@ def endless() -> Scenario:
 def step(run: Run) -> None:
     """A tick without the eyes of the judge."""
     now = run.world.now_ms
-    came = run.gateway.received()
+    came = run.gateway.poll()
     run.road.apply(Tick(now, heard(came).reports, came.over))
     orders = run.engine.orders_out
     run.gateway.announce(orders.routes)

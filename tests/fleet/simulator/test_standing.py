@@ -68,7 +68,7 @@ def test_trucks_go_on_after_everything_was_restarted_again_and_again(every: int,
         if restarted:
             run.world = begun_anew(run)
         gateway = SimulatedGateway(run.world)
-        came = gateway.received()
+        came = gateway.poll()
         told = run.engine.apply(Tick(now, heard(came).reports, task_events=came.over, restarted=restarted))
         incidents += [one for one in told.events if isinstance(one, Incident)]
         orders = run.engine.orders_out

@@ -69,7 +69,7 @@ class Paper:
         self._operating -= {*done}
         for name in done:
             self.see(name, load=not self.view(name).load)
-        came = self.dispatch.step(self.now_ms, self.views, [*events, *map(OperationDone, done)])
+        came = self.dispatch.dispatch(self.now_ms, self.views, [*events, *map(OperationDone, done)])
         self.now_ms += TICK_MS
         self.told += came.transitions
         self._operating |= {one.robot_id for one in came.operations}

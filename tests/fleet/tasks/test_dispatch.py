@@ -74,12 +74,12 @@ def test_a_truck_that_turned_round_on_its_way_to_rest_finishes_its_task_and_rest
 def test_a_truck_that_is_not_let_off_its_way_to_rest_keeps_to_it_and_gives_the_task_back() -> None:
     run = alone(OUT)
     run.run(goes_home_ms())
-    run.dispatch.step(run.now_ms, views(run), [TaskSubmitted(TaskOrder("back", "EAST", "WEST"))])
+    run.dispatch.dispatch(run.now_ms, views(run), [TaskSubmitted(TaskOrder("back", "EAST", "WEST"))])
     driver = run.dispatch.drivers[0]
     # The route for the task never comes to traffic.
     waiting = driver.phase
     for late in (0, 3_000):
-        run.dispatch.step(run.now_ms + late, views(run))
+        run.dispatch.dispatch(run.now_ms + late, views(run))
 
     assert driver.route is not None
     assert (waiting, driver.phase, driver.task, driver.route.goal) == (

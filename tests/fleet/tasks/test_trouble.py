@@ -360,4 +360,4 @@ def test_a_truck_that_begins_on_an_edge_drives_to_its_rest_node_also_where_that_
         site, [Truck("R1", "FL-STD", "E")], {"FL-STD": FL_STD}, {"R1": OPEN}, starts={"R1": OnEdge(edge, 1_000_000)}
     )
 
-    assert [one.reason for one in dispatch.step(0, [TruckView(0, "R1")]).routes] == ["PARKING"]
+    assert [one.reason for one in dispatch.dispatch(0, [TruckView(0, "R1")]).routes] == ["PARKING"]

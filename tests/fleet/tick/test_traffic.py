@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from random import Random
 
 import pytest
+from msgspec import UNSET
 
 from pendula.fleet import AtNode, Fleet, Stream, Truck, compile_map
 from pendula.fleet.contracts.traffic import CommandMode, Phase
@@ -107,6 +108,7 @@ def test_a_truck_that_loads_holds_its_node_and_its_spur() -> None:
     told = yard.step().snapshot()
 
     assert ("AP1", "R1") in [(one.nodeId, one.robotId) for one in told.nodeLocks]
+    assert told.csLocks is not UNSET
     assert ("SPUR-AP1", ("R1",)) in [(one.criticalSectionId, one.robotIds) for one in told.csLocks]
 
 

@@ -38,5 +38,5 @@ class Gateway(Protocol):
     def operate(self, operations: Sequence[Operation]) -> None:
         """Has trucks load or unload in the node they stand in. One with an id that is known was told before."""
 
-    def received(self) -> Received:
+    def poll(self) -> Received:
         """What came in, each report once or again; whoever reads them drops what is old."""

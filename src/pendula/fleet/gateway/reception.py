@@ -40,12 +40,12 @@ class Heard(Struct, frozen=True):
 def heard(handed: object) -> Heard:
     """What came in; raises `GatewayFailed` where it cannot be told what it is about."""
     if not isinstance(handed, Received):
-        raise GatewayFailed(f"received() gives a Received, not {type(handed).__name__}", problem="received")
+        raise GatewayFailed(f"poll() gives a Received, not {type(handed).__name__}", problem="poll")
     for name, value in (("reports", handed.reports), ("done", handed.done)):
         if not isinstance(value, tuple | list | ReportBatch):
-            raise GatewayFailed(f"{name} of received() is a tuple, not {type(value).__name__}", problem=name)
+            raise GatewayFailed(f"{name} of poll() is a tuple, not {type(value).__name__}", problem=name)
         if len(value) > MOST_REPORTS:
-            raise GatewayFailed(f"{name} of received() has {len(value)} entries; at most {MOST_REPORTS}", problem=name)
+            raise GatewayFailed(f"{name} of poll() has {len(value)} entries; at most {MOST_REPORTS}", problem=name)
     done = tuple(told for one in handed.done if (told := _over(one)) is not None)
     if isinstance(handed.reports, ReportBatch):
         return Heard(handed.reports.reports, done)

@@ -76,7 +76,7 @@ class Manager:
         # Where the tick is refused, as no tick or by the engine, nothing is decided and all of it is heard in the next.
         self._done = done
         try:
-            outcome = self.recording.apply(tick)
+            outcome = self.recording.write_tick(tick)
             if outcome.refusal is None:
                 self._done, self._news = (), None
                 self._tell(began)
@@ -93,7 +93,7 @@ class Manager:
 
     def _received(self) -> Heard:
         try:
-            return heard(self._gateway.received())
+            return heard(self._gateway.poll())
         except Exception as error:
             self.trouble = _words(error)
             return Heard()

@@ -118,6 +118,10 @@ class Recording:
         """LOGGING_DEGRADED: what is wrong with the disk; None while it is well."""
         return self._journal.degraded
 
+    def write_tick(self, tick: Tick) -> Outcome[FleetEvent]:
+        """As `apply`: a recording is the log that a manager writes to."""
+        return self.apply(tick)
+
     def apply(self, command: Commands) -> Outcome[FleetEvent]:
         """What a command did, once it is with the operating system. Raises `WrongUsage` for one that is none: what is
         decided upon is what a journal gives back."""

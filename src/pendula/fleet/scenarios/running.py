@@ -131,7 +131,7 @@ class Run:
         """One tick: what the trucks report is decided upon, and they drive on to the next."""
         now = self.world.now_ms
         self._happen(now)
-        came = heard(self.gateway.received())
+        came = heard(self.gateway.poll())
         tasks = self._task_events(now, came.done)
         actions, routes = self._actions(now), self._routes.due(now)
         told = self.road.apply(Tick(now, came.reports, tasks, operator_actions=actions, routes=routes))

@@ -42,7 +42,7 @@ class SimulatedGateway:
             self._about[number] = one.operation_id
             self._world.operate(number, one.duration_ms, one.kind == "LOAD")
 
-    def received(self) -> Received:
+    def poll(self) -> Received:
         # First what is done: a truck that has just unloaded says so in its report too.
         done = tuple(self._done(truck) for truck in self._world.operated())
         reports = []

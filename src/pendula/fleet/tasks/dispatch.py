@@ -28,6 +28,7 @@ from pendula.fleet.tasks.model import (
     Transition,
     TruckView,
 )
+from pendula.fleet.tasks.ports import RoutePlanner
 from pendula.fleet.tasks.states import TAKEN
 from pendula.fleet.tasks.tours import Sent, Tours
 from pendula.fleet.tasks.ways import Ways, one_way
@@ -93,11 +94,20 @@ class Dispatch:
         self._assignment = Assignment(site, self.drivers, self.book, self._ways, self._tours, self.params)
 
     @property
+    def route_planner(self) -> RoutePlanner:
+        """What plans the ways on which trucks set out."""
+        return self._ways.route_planner
+
+    @route_planner.setter
+    def route_planner(self, planner: RoutePlanner) -> None:
+        self._ways.route_planner = planner
+
+    @property
     def now_ms(self) -> int:
         """The time of the last step."""
         return self._tours.now_ms
 
-    def step(self, now_ms: int, trucks: Sequence[TruckView], events: Sequence[TaskEvent] = ()) -> DispatchStep:
+    def dispatch(self, now_ms: int, trucks: Sequence[TruckView], events: Sequence[TaskEvent] = ()) -> DispatchStep:
         """What trucks do next; the routes that are to be admitted for it. `trucks` are all, in their order."""
         tours = self._tours
         tours.now_ms, self._ways.views = now_ms, trucks

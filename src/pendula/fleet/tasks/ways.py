@@ -16,6 +16,7 @@ from pendula.fleet.routing.splicing import committed, continued, splice
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.tasks.drivers import Driver
 from pendula.fleet.tasks.model import DispatchParams, TaskOrder, TaskStream, TruckView
+from pendula.fleet.tasks.ports import CheapestRoutes, RoutePlanner
 from pendula.fleet.units import half_up
 
 
@@ -56,6 +57,8 @@ class Ways:
         self._params = params
         self._opposite = opposite_edges(site)
         self.views: Sequence[TruckView] = ()
+        # Another one may take its place.
+        self.route_planner: RoutePlanner = CheapestRoutes()
 
     def view(self, driver: Driver) -> TruckView:
         """A truck as it was seen last; one that nobody has seen yet, as after a restart, is not well."""
@@ -90,7 +93,7 @@ class Ways:
 
     def set_out(self, driver: Driver, stops: tuple[int, ...], reason: str) -> RoutePlan | None:
         """A new route from where a truck stands; None where there is none."""
-        made = plan_route(
+        made = self.route_planner.plan_route(
             self._keeping_off(driver),
             driver.robot_id,
             driver.next_route_id(),

@@ -7,6 +7,7 @@ granting      units of their ways, truck by truck, or why not
 draft         a tick in the making
 observing     reports become progress, a release bound and health
 aiming        hold point, rolling target and command of every truck
+ports         parts of a tick that can be replaced alone
 alarms        what an operator is told
 invariants    what holds after every tick
 starting_state  where a fleet starts from, and whether it may

@@ -18,6 +18,7 @@ from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.targets.rolling_target import Aim
 from pendula.fleet.tick import alarms
 from pendula.fleet.tick.observing import DroppedReport, TruckReport
+from pendula.fleet.tick.ports import TickPorts
 from pendula.fleet.traffic.cut_off import cut_off
 from pendula.fleet.traffic.grants import Effort, Rule
 from pendula.fleet.traffic.lock_state import LockState
@@ -73,6 +74,7 @@ class Draft:
     # Since when trucks wait for each other in a circle, and how many alerts there were.
     cycles: dict[tuple[int, ...], int]
     alert_count: int
+    ports: TickPorts
     starving: Record | None = None
     order: list[Record] = field(default_factory=list)
     queue: Queue = field(default_factory=Queue)

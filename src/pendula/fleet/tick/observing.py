@@ -4,8 +4,9 @@ Noise does not pull the truck back, a jump does not move it. While a truck turns
 taken to be in the node as long as its pivot is.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from operator import ge
+from typing import TypeAlias
 
 from msgspec import Struct, structs
 
@@ -27,6 +28,9 @@ from pendula.fleet.health.places import (
 )
 from pendula.fleet.routing.progress import PoseJump, ProgressParams, advanced, started, uncertainty_um
 from pendula.fleet.routing.route_plan import Pose
+
+# Where on its track the pose of a truck lies.
+Project: TypeAlias = Callable[[Record, TrafficParams], int | None]
 
 # By so much the clock of a truck may be ahead of that of the tick.
 AHEAD_MS = 200
@@ -97,7 +101,9 @@ def _unreadable(report: TruckReport, known: Collection[str], now_ms: int) -> str
     return "REPORT_FROM_THE_FUTURE" if report.at_ms > now_ms + AHEAD_MS else None
 
 
-def take_in(record: Record, report: TruckReport, params: TrafficParams, now_ms: int) -> None:
+def take_in(
+    record: Record, report: TruckReport, params: TrafficParams, now_ms: int, project: Project = position
+) -> None:
     """A report that is newer than the last one."""
     pose, before = Pose(report.x_um, report.y_um, report.yaw_urad), record.pose
     passed_ms = report.at_ms - record.report_ms
@@ -108,7 +114,7 @@ def take_in(record: Record, report: TruckReport, params: TrafficParams, now_ms: 
         # What was under way for long says nothing of where the truck is now (FLT-FAIL-14).
         record.unheard = record.absent = False
     if record.doubt is None:
-        lost = _place(record, params, before != pose)
+        lost = _place(record, params, before != pose, project)
         if lost is None:
             _act(record, params)
             return
@@ -139,12 +145,12 @@ def _note(record: Record, report: TruckReport, pose: Pose) -> None:
         record.ack_seq, record.ack_ms = ack, report.at_ms
 
 
-def _place(record: Record, params: TrafficParams, moved: bool) -> Stop | None:
+def _place(record: Record, params: TrafficParams, moved: bool, project: Project) -> Stop | None:
     """Takes the pose as progress; why it cannot be."""
     if not is_sure(record, params):
         return Stop.OFF_ROUTE
     if record.track is not None and record.track.segments:
-        return _progress(record, params, moved)
+        return _progress(record, params, moved, project)
     return Stop.OFF_ROUTE if distance_um(record, record.node) > node_reach_um(record.profile, params) else None
 
 
@@ -156,10 +162,10 @@ def release_bound_um(record: Record, now_ms: int) -> int:
     return record.bound_um
 
 
-def _progress(record: Record, params: TrafficParams, moved: bool) -> Stop | None:
+def _progress(record: Record, params: TrafficParams, moved: bool, project: Project) -> Stop | None:
     # A truck that stands where it stood is where it was.
     still = None if moved or record.progress is None else record.progress
-    s_um = position(record, params) if still is None else still.raw_um[-1]
+    s_um = project(record, params) if still is None else still.raw_um[-1]
     if s_um is None:
         return Stop.OFF_ROUTE
     act = record.act

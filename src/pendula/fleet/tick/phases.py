@@ -13,7 +13,6 @@ from pendula.fleet.routing.replanning import may_replan
 from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.targets.sequence import acknowledged
 from pendula.fleet.tick import alarms
-from pendula.fleet.tick.aiming import aim
 from pendula.fleet.tick.draft import Draft, RefusedRoute
 from pendula.fleet.tick.granting import grant
 from pendula.fleet.tick.invariants import InvariantBroken, broken, can_stop
@@ -39,7 +38,7 @@ def observe(draft: Draft) -> None:
     for report in readable:
         record = draft.records[draft.numbers[report.robot_id]]
         if record.pose is None or report.at_ms > record.report_ms:
-            take_in(record, report, draft.params, draft.now_ms)
+            take_in(record, report, draft.params, draft.now_ms, draft.ports.progress.project)
         elif report.at_ms < record.report_ms:
             draft.dropped.append(DroppedReport(report.robot_id, "REPORT_OUTDATED"))
     for bad in draft.dropped:
@@ -270,13 +269,13 @@ def _goes_round(draft: Draft, record: Record) -> bool:
 def tell(draft: Draft) -> None:
     """Hold point, target and command of every truck. One that cannot stop before its stop line stops at once."""
     for record in draft.records:
-        draft.aims.append(aim(record, draft.now_ms, draft.params))
+        draft.aims.append(draft.ports.rtp.compute(record, draft.now_ms, draft.params))
         if not can_stop(record, draft.params):
             record.stop_code = Stop.INVARIANT
             if record.number not in draft.too_fast:
                 draft.alert(alarms.SAFETY_STOP, "ERROR", draft.now_ms, record.robot_id, requirement="FLT-TEST-47")
             record.seq -= 1
-            draft.aims[-1] = aim(record, draft.now_ms, draft.params)
+            draft.aims[-1] = draft.ports.rtp.compute(record, draft.now_ms, draft.params)
 
 
 def assert_invariants(draft: Draft) -> None:

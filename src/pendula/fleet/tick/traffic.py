@@ -31,6 +31,7 @@ from pendula.fleet.tick.draft import Draft, RefusedRoute, efforts
 from pendula.fleet.tick.invariants import FirstMove, first_move, held_between_ticks, passed_over
 from pendula.fleet.tick.observing import DroppedReport, TruckReport
 from pendula.fleet.tick.phases import PHASES
+from pendula.fleet.tick.ports import TickPorts
 from pendula.fleet.tick.starting_state import place_all, record_of
 from pendula.fleet.traffic.grants import Rule
 from pendula.fleet.traffic.lock_state import LockState
@@ -38,7 +39,6 @@ from pendula.fleet.traffic.resources import Exclusion
 from pendula.fleet.trucks.profiles import RobotProfile
 from pendula.fleet.turns.directions import Directions, two_way
 from pendula.fleet.views import reasons
-from pendula.fleet.views.corridor_request import corridor_request
 from pendula.fleet.views.snapshot import Scene, queue_places, snapshot
 from pendula.kernel.canonical import digest
 from pendula.kernel.errors import InputRefused, WrongUsage
@@ -133,6 +133,8 @@ class Traffic:
         self._directions = Directions()
         self._cycles: dict[tuple[int, ...], int] = {}
         self._alerts = 0
+        # Parts that may be replaced, each alone; what they remember is theirs to keep.
+        self.ports = TickPorts()
         self._ticking = False
         self._order: tuple[int, ...] = tuple(range(len(self._records)))
         # Watched, and never decided by: a state that is read back begins to count anew.
@@ -270,7 +272,7 @@ class Traffic:
 
     def request(self, robot_id: str) -> CorridorRequest | None:
         """What a truck asks for; None where it has no route."""
-        return corridor_request(self._records[self._numbers[robot_id]], self.now_ms, self.params)
+        return self.ports.corridor.build(self._records[self._numbers[robot_id]], self.now_ms, self.params)
 
     def results(self) -> tuple[LockResult, ...]:
         """Granted or blocked after the last tick, for every truck by its id."""
@@ -358,6 +360,7 @@ class Traffic:
             ways=self._ways,
             cycles=self._cycles,
             alert_count=self._alerts,
+            ports=self.ports,
         )
 
     @cached_property

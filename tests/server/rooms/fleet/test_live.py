@@ -241,7 +241,7 @@ async def test_an_operation_that_failed_or_whose_task_is_gone_is_not_offered_aga
     trucks.hear([], [OperationDone("R2")], [])
     trucks.operate(both[1:])
     assert sorted(trucks.operations) == []
-    assert trucks.received().done == (OperationDone("R2", "T-R2/LOAD"),)
+    assert trucks.poll().done == (OperationDone("R2", "T-R2/LOAD"),)
     # Nobody is about anything any more, and somebody who was forgotten is not.
     trucks.operate(both)
     trucks.operate([])

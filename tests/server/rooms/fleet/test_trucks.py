@@ -19,18 +19,18 @@ def test_a_truck_that_says_too_much_takes_no_place_from_the_others() -> None:
     trucks = RemoteTrucks(["R1", "R2"])
     trucks.hear([report("R1")], [], [])
     trucks.hear([report("R2", at) for at in range(10_000)], [], [])
-    received = trucks.received().reports
+    received = trucks.poll().reports
 
     assert [one.robotId for one in received] == ["R1", *["R2"] * MOST_WAITING]
     assert received[-1].nowMs == 9_999
-    assert not trucks.received().reports
+    assert not trucks.poll().reports
 
 
 def test_strangers_fill_no_memory_and_take_no_place_from_those_who_are_known() -> None:
     trucks = RemoteTrucks(["R1", "R2"])
     trucks.hear([report(f"stranger {number}") for number in range(10_000)], [], [])
     trucks.hear([report("R2")], [], [])
-    names = [one.robotId for one in trucks.received().reports]
+    names = [one.robotId for one in trucks.poll().reports]
 
     assert names[0] == "R2"
     assert len(names) == 1 + MOST_WAITING
@@ -39,7 +39,7 @@ def test_strangers_fill_no_memory_and_take_no_place_from_those_who_are_known() -
 def test_a_name_that_no_truck_can_have_is_not_kept() -> None:
     trucks = RemoteTrucks(["R1"])
     trucks.hear([report("R" * 150_000), report("R1"), report("\N{GRINNING FACE}" * 129)], [], [])
-    reports = heard(trucks.received()).reports
+    reports = heard(trucks.poll()).reports
 
     assert [one.robot_id for one in reports] == ["R1", "", ""]
     assert screened(reports, ["R1"], 0)[0] == [report("R1")]

@@ -109,7 +109,7 @@ class LastMoments:
 
     def __init__(self) -> None:
         self._moments = _Kept(lambda engine, n: encode_view(now_of(engine, n)))
-        self._contracts = {name: _Kept(lambda engine, _, form=form: form(engine)) for name, form in CONTRACTS.items()}
+        self._contracts = {name: _Kept(_without_record(form)) for name, form in CONTRACTS.items()}
 
     def now(self, driver: Driver[Any, Any]) -> bytes:
         return self._moments.of(driver)
@@ -125,6 +125,10 @@ CONTRACTS: Mapping[str, Callable[[FleetEngine], bytes]] = {
     "locks": lambda engine: canonical.encode(engine.traffic.snapshot()),
     "lock-results": lambda engine: canonical.encode(results_form(engine)),
 }
+
+
+def _without_record(form: Callable[[FleetEngine], bytes]) -> Callable[[FleetEngine, int], bytes]:
+    return lambda engine, _: form(engine)
 
 
 class _Kept:

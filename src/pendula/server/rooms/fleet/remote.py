@@ -88,6 +88,7 @@ _States = Annotated[tuple[RobotState, ...], Meta(max_length=MOST_REPORTS)]
 def _read(data: bytes, limits: DocumentLimits) -> ReportsBody:
     """Raises `DocumentRefused` with the place of every number that no truck can mean."""
     document = read_bytes(data, Format.JSON5, limits=limits)
+    paths: list[tuple[str | int, ...]]
     match document.value:
         case list():
             body = ReportsBody(as_kind(document, _States))

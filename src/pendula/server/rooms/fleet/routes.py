@@ -16,7 +16,7 @@ from starlette.responses import Response
 
 from pendula.documents import Document, read_bytes
 from pendula.fleet.contracts.traffic import LockSnapshot, OperatorAnswer
-from pendula.fleet.engine import FleetEngine
+from pendula.fleet.engine import FleetEngine, config_form, read_config
 from pendula.fleet.gateway.reports import LAST_MS
 from pendula.fleet.runs import record_of_tick
 from pendula.fleet.runs.recording import CHECKPOINT_TICKS
@@ -150,7 +150,7 @@ async def begin(
     board = fleets_of(supervisor).drawing_board
     run = await board.work(lambda: _prepared(read_bytes(data, limits=limits), board))
     simulation = None if live else Simulation(run.scenario.world, run.scenario.seed, speed)
-    config = {**run.config, "beginMs": nowMs} if nowMs else run.config
+    config = config_form(replace(read_config(run.config), begin_ms=nowMs)) if nowMs else run.config
     return New(name, config, files={SIMULATION_FILE: msgspec.json.encode(simulation)})
 
 

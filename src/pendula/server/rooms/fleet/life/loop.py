@@ -243,7 +243,7 @@ class FleetLoop:
             raise
 
     async def _decide(self, now_ms: int, period_ms: int, waiting: Waiting) -> None:
-        came = self.trucks.received()
+        came = self.trucks.poll()
         operations: tuple[TaskEvent, ...] = (*came.over, *self.trucks.take_failed())
         command = Tick(
             now_ms,

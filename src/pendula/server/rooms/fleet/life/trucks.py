@@ -117,7 +117,7 @@ class RemoteTrucks:
         self._told.note(operations)
         return operations
 
-    def received(self) -> Received:
+    def poll(self) -> Received:
         lines = [*self._reports.values(), self._strange]
         heard = Received(ReportBatch(one for line in lines for one in line), tuple(self._done))
         for line in lines:

@@ -1,0 +1,52 @@
+"""Parts of a tick that can be replaced alone, each a Protocol with the part that is used where nothing else is said.
+
+A tick asks them and decides by what they answer; none of them changes what it is handed but as its docstring says.
+"""
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from pendula.fleet.contracts.traffic import CorridorRequest
+from pendula.fleet.driving.params import TrafficParams
+from pendula.fleet.driving.records import Record
+from pendula.fleet.health.places import position
+from pendula.fleet.targets.rolling_target import Aim
+from pendula.fleet.tick.aiming import aim
+from pendula.fleet.views.corridor_request import corridor_request
+
+
+class ProgressEstimator(Protocol):
+    def project(self, record: Record, params: TrafficParams) -> int | None:
+        """Where on its track the pose of a truck lies, in micrometres; None where it fits no place of it."""
+
+
+class CorridorBuilder(Protocol):
+    def build(self, record: Record, now_ms: int, params: TrafficParams) -> CorridorRequest | None:
+        """What a truck asks for beyond its grant, unit by unit; None where it has no route."""
+
+
+class RtpController(Protocol):
+    def compute(self, record: Record, now_ms: int, params: TrafficParams) -> Aim:
+        """Hold point, target and speed of a truck for this tick; sets its hold point and the number of its command."""
+
+
+class PoseProjection:
+    def project(self, record: Record, params: TrafficParams) -> int | None:
+        return position(record, params)
+
+
+class UnitCorridor:
+    def build(self, record: Record, now_ms: int, params: TrafficParams) -> CorridorRequest | None:
+        return corridor_request(record, now_ms, params)
+
+
+class RollingTarget:
+    def compute(self, record: Record, now_ms: int, params: TrafficParams) -> Aim:
+        return aim(record, now_ms, params)
+
+
+@dataclass(frozen=True, slots=True)
+class TickPorts:
+    progress: ProgressEstimator = field(default_factory=PoseProjection)
+    corridor: CorridorBuilder = field(default_factory=UnitCorridor)
+    rtp: RtpController = field(default_factory=RollingTarget)
