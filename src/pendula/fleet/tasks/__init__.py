@@ -10,6 +10,7 @@ drivers      what each truck is about
 tours        what each truck does next, and what becomes of its task when it cannot
 assignment   who takes which task, and why nobody does
 ways         routes over pick and drop to rest
+ports        what plans routes, which can be replaced alone
 saving       tasks and drivers as plain data and back
 truck_views  trucks as tasks see them, from what traffic knows
 """
