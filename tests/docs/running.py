@@ -6,7 +6,7 @@ python file=NAME    written to NAME, for later blocks to import or run
 console             each `$ command` is run by the shell, the lines below it are what it prints; `# exit N` ends a
                     command that is meant to fail
 console background  a server: keeps running while the rest of the page runs; 8765 stands for a free port
-yaml, json, toml    must be readable; with file=NAME written, too
+yaml, json, json5, toml  must be readable; with file=NAME written, too
 text                what the block before prints, or a drawing
 LANGUAGE no-run: …  not run, for the reason given
 
