@@ -98,7 +98,8 @@ def _components(rooms: Iterable[RoomSpec]) -> dict[str, Any]:
     )
     for room in rooms:
         shapes.update(room.schemas)
-        if room.engine is None:
+        # What no caller may send is a form of the engine's own.
+        if room.engine is None or not room.commanded:
             continue
         # Two rooms may have a command of the same name; the room's name before it tells them apart.
         prefix = command_name(room.name)
