@@ -45,6 +45,17 @@ def network(*lines: tuple[str, str, Json], **more: Json) -> dict[str, Json]:
     return {**scenario, **more}
 
 
+def still(scenario: dict[str, Json]) -> dict[str, Any]:
+    """The scenario with participants that never pay by themselves, whatever the intensity."""
+    people: Any = scenario["participants"]
+    profile: Json = {"id": "still", "props": {"tx_rate": 0}}
+    return {
+        **scenario,
+        "behaviorProfiles": [profile],
+        "participants": [{**one, "behaviorProfileId": "still"} for one in people],
+    }
+
+
 def saved(run: Run) -> Any:
     """The whole state of a run as its bytes have it."""
     return decode(run.state())

@@ -78,7 +78,46 @@ def scenario_of(luck: Random, seed: int) -> dict[str, Any]:
     if luck.random() < 0.2:
         scenario["seed"] = luck.getrandbits(20)
     fix_demands(Random(seed), scenario)
+    add_options(Random(seed + 1_000_000), scenario)
+    add_actions(Random(seed + 2_000_000), scenario, people, codes)
     return scenario
+
+
+def add_options(luck: Random, scenario: dict[str, Any]) -> None:
+    """Let some profiles depend on the intensity, prefer their own group, or draw normal amounts."""
+    for profile in scenario["behaviorProfiles"]:
+        found = dict(profile.get("props", {}))
+        if luck.random() < 0.2:
+            found["base_p"] = luck.choice(
+                (0.5, 2, [[0, 0.1], [100, 0.9]], [[30, 0.2], [65, 1]], [], [[5]], [[9, 1], [9, 0]], "1")
+            )
+        if luck.random() < 0.2:
+            found["cluster_bias"] = luck.choice((0, 0.5, 0.9, 1, 1.2, "1"))
+        for entry in found["amount_model"].values() if isinstance(found.get("amount_model"), dict) else ():
+            if isinstance(entry, dict) and luck.random() < 0.4:
+                entry["family"] = luck.choice(("normal", "normal", "normal", "triangular", "lognormal", "gauss"))
+                entry |= {name: luck.choice((0.4, 3, 7.5)) for name in ("mean", "sd") if luck.random() < 0.5}
+        if found:
+            profile["props"] = found
+
+
+def add_actions(luck: Random, scenario: dict[str, Any], people: list[str], codes: list[str]) -> None:
+    """Let events of type payment and clearing do something."""
+    for event in scenario["events"]:
+        if event["type"] == "payment" and luck.random() < 0.8:
+            entries = [dated_payment(luck, people, codes) for _ in range(luck.randint(1, 3))]
+            if luck.random() < 0.6:
+                event["params"] = entries.pop()
+            if entries:
+                event["effects"] = entries
+        elif event["type"] == "clearing" and luck.random() < 0.6:
+            event["params"] = {"equivalent": luck.choice(codes).lower()}
+
+
+def dated_payment(luck: Random, people: list[str], codes: list[str]) -> dict[str, Any]:
+    sender, receiver = luck.sample([*people, "fay"], 2)
+    amount = luck.choice((1, "2.50", 0.01, 7, "400"))
+    return {"from": sender, "to": receiver, "amount": amount, "equivalent": luck.choice(codes)}
 
 
 def fix_demands(luck: Random, scenario: dict[str, Any]) -> None:
@@ -297,6 +336,11 @@ def settings_of(luck: Random, adaptive: bool) -> dict[str, str]:
         "ROUTING_MAX_PATHS": ("3", "3", "1", "2", "5"),
     }
     found = {name: luck.choice(values) for name, values in choices.items() if luck.random() < 0.7}
+    if "SIMULATOR_MAX_PAYMENTS_PER_SEC" in found:
+        rates = Random(repr(sorted(found.items())))
+        found["SIMULATOR_MAX_PAYMENTS_PER_SEC"] = rates.choice(("0", "1", "2", "4"))
+        found["SIMULATOR_ON_LIMIT"] = rates.choice(("wait", "wait", "drop"))
+        found["SIMULATOR_QUEUE_MAX"] = rates.choice(("1000", "5", "0"))
     # Sums that are large beside the limits: payments split, lines fill up, cycles close.
     found.setdefault("SIMULATOR_REAL_AMOUNT_CAP", "20")
     found.setdefault("SIMULATOR_CLEARING_EVERY_N_TICKS", "3")

@@ -99,9 +99,9 @@ def seen_in_engine(engine: Run, events: Iterable[Event]) -> Seen:
         match event:
             case TxUpdated():
                 routes = [(route.path, exact(route.amount)) for route in event.routes]
-                seen["payments"].append((event.seq, *_ends(event), routes))
+                seen["payments"].append((planned_in(event), event.seq, *_ends(event), routes))
             case TxFailed():
-                seen["payments"].append((event.seq, *_ends(event), event.error.code))
+                seen["payments"].append((planned_in(event), event.seq, *_ends(event), event.error.code))
             case ClearingDecision(should_run=True):
                 budgets = event.max_depth, event.time_budget_ms
                 seen["decisions"][event.equivalent] = (event.reason, *budgets)
@@ -118,6 +118,7 @@ def seen_in_engine(engine: Run, events: Iterable[Event]) -> Seen:
             case Note(scenario={"applied": applied, "skipped": skipped, "total": total, "event_index": index}):
                 seen["injected"].append((index, applied, skipped, exact(total)))
             case Ticked():
+                seen["waiting"] = event.waiting
                 seen["digests"] = (event.digests["plan"], event.digests["ledger"])
                 seen["demand"] = {
                     code: tuple(exact(values[name]) for name in ("wanted", "served", "volume"))
@@ -126,6 +127,11 @@ def seen_in_engine(engine: Run, events: Iterable[Event]) -> Seen:
             case _:
                 pass
     return {**seen, **books_of(engine)}
+
+
+def planned_in(event: TxUpdated | TxFailed) -> int:
+    """The tick in whose plan a payment stands."""
+    return event.tick_index if event.planned_tick is UNSET else event.planned_tick
 
 
 def _ends(event: TxUpdated | TxFailed) -> tuple[str, str, str, str]:
@@ -152,13 +158,14 @@ def books_of(engine: Run) -> Seen:
 
 def seen_in_oracle(tick: OracleTick) -> Seen:
     payments = [
-        (*action, list(outcome.routes) if outcome.code is None else outcome.code)
-        for action, outcome in zip(tick.plan, tick.outcomes, strict=False)
+        (order.tick, *order.action, list(outcome.routes) if outcome.code is None else outcome.code)
+        for order, outcome in zip(tick.tried, tick.outcomes, strict=True)
     ]
     return {
         "injected": tick.injected,
         "payments": payments,
         "demand": tick.demand,
+        "waiting": tick.waiting,
         "decisions": {
             code: (decision.reason, decision.depth, decision.budget_ms) if decision.should_run else decision.reason
             for code, decision in tick.decisions.items()

@@ -204,8 +204,8 @@ def test_multipliers_of_several_stresses_multiply() -> None:
 
     both = (Multiplier("group:households", 1.5), Multiplier("all", 0.7))
 
-    assert plans._rate(1, both) == pytest.approx(0.0945)
-    assert plans._rate(0, (Multiplier("all", 1.8),)) == 1.0
+    assert plans._rate(1, both, 100) == pytest.approx(0.0945)
+    assert plans._rate(0, (Multiplier("all", 1.8),), 100) == 1.0
 
 
 ADAPTIVE = {

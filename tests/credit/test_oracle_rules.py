@@ -141,9 +141,16 @@ def test_cycles_come_by_length_then_amount_then_ids() -> None:
 
 @pytest.mark.req("SIM-CLR-13")
 def test_static_clearing_comes_at_multiples_of_its_cadence_but_not_at_the_start() -> None:
-    ran = run(scenario("AB", [("B", "A", 5)]), 1, 80, 0)
+    ran = run(scenario("AB", [("B", "A", 5)]), 1, 80)
 
     assert [tick.tick for tick in ran.ticks if tick.calls] == [25, 50, 75]
+
+
+@pytest.mark.req("SIM-INT-3")
+def test_nothing_is_cleared_at_zero_intensity() -> None:
+    ran = run(scenario("AB", [("B", "A", 5)]), 1, 80, 0)
+
+    assert [tick.tick for tick in ran.ticks if tick.calls] == []
 
 
 @pytest.mark.req("SIM-CLR-21")

@@ -18,6 +18,7 @@ from pendula.credit.settings import (
     ClearingPolicy,
     InvalidSetting,
     Kind,
+    OnLimit,
     RoutingMode,
     Setting,
     Settings,
@@ -40,6 +41,8 @@ DEFAULTS: dict[str, Any] = {
     "SIMULATOR_REAL_AMOUNT_CAP": 300_000_000,
     "SIMULATOR_REAL_MAX_IN_FLIGHT": 1,
     "SIMULATOR_MAX_PAYMENTS_PER_SEC": 0,
+    "SIMULATOR_ON_LIMIT": OnLimit.WAIT,
+    "SIMULATOR_QUEUE_MAX": 1000,
     "SIMULATOR_REAL_MAX_TIMEOUTS_PER_TICK": 5,
     "SIMULATOR_REAL_MAX_ERRORS_TOTAL": 200,
     "SIMULATOR_REAL_MAX_CONSEC_TICK_FAILURES": 3,
@@ -294,7 +297,6 @@ def test_settings_too_fine_to_compute_with_are_refused_in_a_configuration_too() 
 @pytest.mark.parametrize(
     ("variable", "default", "other"),
     [
-        ("SIMULATOR_REAL_MAX_IN_FLIGHT", "1", "4"),
         ("SIMULATOR_STOP_GRACE_SEC", "5", "9"),
         ("PREPARE_TIMEOUT_SECONDS", "3", "9"),
         ("COMMIT_TIMEOUT_SECONDS", "5", "9"),
@@ -311,7 +313,7 @@ def test_a_value_that_would_have_no_effect_is_refused_with_the_reason(variable: 
 
 
 def test_a_stored_run_with_such_a_value_is_still_found() -> None:
-    assert checked(msgspec.structs.replace(Settings(), max_in_flight=4)).max_in_flight == 4
+    assert checked(msgspec.structs.replace(Settings(), stop_grace_sec=4)).stop_grace_sec == 4
 
 
 def test_a_long_value_is_not_repeated_in_the_refusal() -> None:

@@ -54,7 +54,7 @@ class Run:
     """Satisfies `pendula.kernel.engine.Engine`. What it shows is to be read; commands alone change it."""
 
     room: ClassVar[str] = "credit"
-    decisions: ClassVar[int] = 3
+    decisions: ClassVar[int] = 4
     time_unit: ClassVar[str] = "tick"
     commands: ClassVar[object] = Commands
     events: ClassVar[object] = Event
@@ -208,6 +208,11 @@ class Run:
     def network(self) -> Network:
         """Participants and books, to look at."""
         return self._run.network
+
+    @property
+    def queue_depth(self) -> int:
+        """Payments that were planned and not tried yet."""
+        return self._run.queue_depth
 
     @property
     def counters(self) -> Counters:

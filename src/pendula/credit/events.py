@@ -49,7 +49,10 @@ class Failure(Struct, frozen=True):
 
 
 class TxUpdated(Struct, frozen=True, tag="tx.updated", rename=TRANSFER):
-    """A payment was made. `seq` is its place in the plan of the tick, None for one by hand."""
+    """A payment was made. `seq` is its place in the plan of its tick, None for one by hand.
+
+    `planned_tick` is there where the payment waited: the earlier tick in whose plan it stands.
+    """
 
     tick_index: int
     seq: int | None
@@ -62,6 +65,7 @@ class TxUpdated(Struct, frozen=True, tag="tx.updated", rename=TRANSFER):
     edges: tuple[Edge, ...]
     node_patch: tuple[NodePatch, ...] | UnsetType = UNSET
     edge_patch: tuple[EdgePatch, ...] | UnsetType = UNSET
+    planned_tick: int | UnsetType = UNSET
 
 
 class TxFailed(Struct, frozen=True, tag="tx.failed", rename=TRANSFER):
@@ -72,6 +76,7 @@ class TxFailed(Struct, frozen=True, tag="tx.failed", rename=TRANSFER):
     receiver: str
     amount: str
     error: Failure
+    planned_tick: int | UnsetType = UNSET
 
 
 class PlanStep(Struct, frozen=True):
@@ -104,7 +109,10 @@ class ClearingDone(Struct, frozen=True, tag="clearing.done"):
 
 
 class ClearingDecision(Struct, frozen=True, tag="clearing.decision"):
-    """What the adaptive policy decided and from what; the rate as numerator and denominator."""
+    """What the adaptive policy decided and from what; the rate as numerator and denominator.
+
+    `clearing_volume` and `clearing_cost_ms` are those of the last call before, 0 where there was none.
+    """
 
     tick_index: int
     equivalent: str
@@ -114,6 +122,10 @@ class ClearingDecision(Struct, frozen=True, tag="clearing.decision"):
     max_depth: int
     time_budget_ms: int
     cooldown: int
+    clearing_volume: str
+    clearing_cost_ms: int
+    in_flight: int
+    queue_depth: int
 
 
 class LineView(Struct, frozen=True):
@@ -176,7 +188,7 @@ class Ticked(Struct, frozen=True, tag="tick"):
     """A tick is over: what it did, the values measured in it, the digests of all ticks so far.
 
     `no_route_at_all` are those of the rejected that no clearing can cure: no allowed route leads there even if every
-    circle of debt were cleared.
+    circle of debt were cleared. `waiting` are payments that were planned and not tried yet.
     """
 
     tick_index: int
@@ -191,6 +203,7 @@ class Ticked(Struct, frozen=True, tag="tick"):
     metrics: dict[str, dict[str, str | None]]
     digests: dict[str, str]
     no_route_at_all: int
+    waiting: int = 0
 
 
 class LastError(Struct, frozen=True):
@@ -214,6 +227,7 @@ class RunStatus(Struct, frozen=True, tag="run_status"):
     errors_total: int
     timeouts_total: int
     dropped_total: int
+    queue_depth: int
     consec_all_rejected_ticks: int
     last_error: LastError | None
 

@@ -139,6 +139,21 @@ class InjectDebt(Struct, frozen=True, tag="inject_debt"):
 Effect = AddParticipant | CreateTrustline | FreezeParticipant | InjectDebt
 
 
+class DatedPayment(Struct, frozen=True):
+    """A payment that the scenario dates; `amount` in atoms, whole cents."""
+
+    sender: str
+    receiver: str
+    equivalent: str
+    amount: int
+
+
+class DatedClearing(Struct, frozen=True):
+    """A clearing that the scenario dates, of one equivalent or, with None, of all."""
+
+    equivalent: str | None
+
+
 class TimelineEvent(Struct, frozen=True):
     """`time` is None for a time in words, which never comes. `most` bounds the sum of injected debts, in atoms."""
 
@@ -150,6 +165,7 @@ class TimelineEvent(Struct, frozen=True):
     duration: int = 0
     multipliers: tuple[Multiplier, ...] = ()
     effects: tuple[Effect, ...] = ()
+    actions: tuple[DatedPayment | DatedClearing, ...] = ()
     most: int | None = None
 
 

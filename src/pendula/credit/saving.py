@@ -13,6 +13,7 @@ from pendula.credit.state.digests import Saved, running_digest
 from pendula.credit.state.hop_counts import HopCount, SavedCount
 from pendula.credit.state.network import Network
 from pendula.credit.state.run_state import Demonstration, RunState
+from pendula.credit.state.waiting import Waiting
 from pendula.kernel.canonical import Json, Reader, encode
 from pendula.kernel.errors import InputRefused
 
@@ -65,6 +66,7 @@ class State(Struct, frozen=True, forbid_unknown_fields=True):
     stop_reason: str | None
     demonstration: Demonstration
     hops: dict[str, tuple[SavedCount, ...]]
+    queue: tuple[Waiting, ...]
 
 
 _read: Reader[State] = Reader(State)
@@ -100,6 +102,7 @@ def save(run: RunState) -> bytes:
             stop_reason=run.stop_reason,
             demonstration=run.demonstration,
             hops={code: _counts(run.network, code) for code in run.network.desks},
+            queue=run.queue,
         )
     )
 
@@ -162,7 +165,7 @@ def load(run: RunState, state: bytes) -> None:
     run.measured, run.keys, run.calls = saved.measured, saved.keys, saved.calls
     run.last_clearing = saved.last_clearing
     run.stop_source, run.stop_reason = saved.stop_source, saved.stop_reason
-    run.demonstration = saved.demonstration
+    run.demonstration, run.queue = saved.demonstration, saved.queue
 
 
 def _network(run: RunState, saved: State, settings: Settings) -> Network:

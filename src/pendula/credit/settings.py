@@ -19,6 +19,7 @@ from pendula.kernel.wording import cut, shown
 
 TICKS_MOST = 1 << 53
 NUMBER_MOST = 10**9
+IN_FLIGHT_MOST = 1000
 
 
 class InvalidSetting(InputRefused):
@@ -46,6 +47,13 @@ class RoutingMode(StrEnum):
     EXACT = "exact"
 
 
+class OnLimit(StrEnum):
+    """What becomes of payments that a limit holds back: they wait for the next tick, or are dropped."""
+
+    WAIT = "wait"
+    DROP = "drop"
+
+
 class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """The effective settings; times in milliseconds or seconds as their names say, the cap in atoms or None."""
 
@@ -58,6 +66,8 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     amount_cap: int | None = 3 * 10**8
     max_in_flight: int = 1
     max_payments_per_sec: int = 0
+    on_limit: OnLimit = OnLimit.WAIT
+    queue_max: int = 1000
     max_timeouts_per_tick: int = 5
     max_errors_total: int = 200
     max_consec_tick_failures: int = 3
@@ -73,6 +83,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     clearing_mode: ClearingMode = ClearingMode.CYCLES
     clearing_yardstick: bool = False
     emit_clearing_plan: bool = True
+    emit_tick_events: bool = False
     clearing_max_edges_for_fx: int = 30
     adaptive_window_ticks: int = 30
     adaptive_no_capacity_high: Decimal = Decimal("0.60")
@@ -152,12 +163,13 @@ TABLE: tuple[Setting, ...] = (
     Setting("profile_presets", _S + "PROFILE_PRESETS", "presets for the ten known profile ids", Kind.SWITCH),
     Setting("amount_cap", _R + "AMOUNT_CAP", "largest amount of a planned payment", Kind.AMOUNT),
     Setting(
-        *("max_in_flight", _R + "MAX_IN_FLIGHT", "payment calls at the same time"),
+        *("max_in_flight", _R + "MAX_IN_FLIGHT", "calls to an outside payment service at the same time"),
         least=1,
-        most=1000,
-        fixed="payments are made one after the other, so that a run repeats",
+        most=IN_FLIGHT_MOST,
     ),
-    Setting("max_payments_per_sec", _S + "MAX_PAYMENTS_PER_SEC", "payments per virtual second; 0 is off", least=_ANY),
+    Setting("max_payments_per_sec", _S + "MAX_PAYMENTS_PER_SEC", "payments per second; 0 is off", least=_ANY),
+    Setting("on_limit", _S + "ON_LIMIT", "what becomes of payments above the rate", Kind.WORD, words=OnLimit),
+    Setting("queue_max", _S + "QUEUE_MAX", "payments that may wait; the newest beyond it are dropped", most=1_000_000),
     Setting("max_timeouts_per_tick", _R + "MAX_TIMEOUTS_PER_TICK", "timeouts in a tick that end a run", least=_ANY),
     Setting("max_errors_total", _R + "MAX_ERRORS_TOTAL", "technical errors that end a run", least=_ANY),
     Setting(
@@ -178,6 +190,7 @@ TABLE: tuple[Setting, ...] = (
     Setting("clearing_mode", _C + "MODE", "how debts are cleared", Kind.WORD, words=ClearingMode),
     Setting("clearing_yardstick", _C + "YARDSTICK", "compare each call with the optimum", Kind.SWITCH),
     Setting("emit_clearing_plan", _S + "EMIT_CLEARING_PLAN", "tell of a clearing before it begins", Kind.SWITCH),
+    Setting("emit_tick_events", _S + "EMIT_TICK_EVENTS", "stream a debug event for each tick", Kind.SWITCH),
     Setting("clearing_max_edges_for_fx", _C + "MAX_EDGES_FOR_FX", "most edges listed in cycle_edges"),
     Setting("adaptive_window_ticks", _A + "WINDOW_TICKS", "length of the rolling window", least=1, most=1_000_000),
     Setting("adaptive_no_capacity_high", _A + "NO_CAPACITY_HIGH", "rate that switches on", Kind.DECIMAL, most=1),

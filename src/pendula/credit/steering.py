@@ -25,11 +25,12 @@ def ticks(run: RunState, command: Tick) -> Outcome[Event]:
     if run.state_word != "running":
         message = f"The run is {run.state_word}; only a running run has ticks"
         return Outcome(refusal=Refusal("run_conflict", message, {"state": run.state_word}))
-    run.in_flight, run.queue_depth = command.in_flight, command.queue_depth
+    run.callers_queue = command.queue_depth
     before = saving.mark(run)
     events: list[Event] = []
     try:
         for _ in range(command.count):
+            run.in_flight = command.in_flight
             events += demonstration.tick(run) if run.config.mode == "fixtures" else phases.process(run)
             if run.state_word != "running":
                 break

@@ -390,9 +390,12 @@ def test_more_effects_than_apply_are_told() -> None:
     assert codes(scenario, enable_inject="on") == ["injection_too_long"]
 
 
-@pytest.mark.parametrize("kind", ["payment", "clearing"])
-def test_events_that_nobody_interprets_are_told(kind: str) -> None:
-    assert codes(ring(events=[{"time": 0, "type": kind}])) == ["event_not_interpreted"]
+def test_a_dated_payment_of_an_unknown_participant_is_reported() -> None:
+    payment = {"from": "bea", "to": "stranger", "amount": 1, "equivalent": "UAH"}
+
+    assert codes(ring(events=[{"time": 0, "type": "payment", "params": payment}])) == ["payment_impossible"]
+    assert codes(ring(events=[{"time": 0, "type": "payment", "params": {**payment, "to": "ann"}}])) == []
+    assert codes(ring(events=[{"time": 0, "type": "clearing"}])) == []
 
 
 def stress(time: int = 0, duration: int = 0, **effect: Any) -> dict[str, Any]:

@@ -26,7 +26,10 @@ from tests.credit.mutations import as_text, mutated, plain
 from tests.credit.networks import case, public_scenario
 
 # Faults that no schema can see: what is there twice, what refers to nothing, how fine an amount is.
-BEYOND = {"not_unique", "unknown_participant", "self_line", "profile_loop", "invalid_amount"}
+BEYOND = {
+    *("not_unique", "unknown_participant", "self_line", "profile_loop", "invalid_amount"),
+    *("self_payment", "unknown_equivalent"),
+}
 
 SCENARIO = jsonschema_rs.validator_for(file_schema())
 CONFIG = jsonschema_rs.validator_for(config_schema())

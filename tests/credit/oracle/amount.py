@@ -64,8 +64,12 @@ def bound(world: World, live: Lines, sender: str, receiver: str, equivalent: str
         bounds.append(model.max)
     if bounds:
         return min(bounds)
-    if (
+    if model is not None and model.family == "normal":
+        if (model.mean or model.p50) and (model.sd or model.p90):
+            return LARGEST
+    elif (
         model is not None
+        and model.family != "triangular"
         and not model.shares
         and model.p50 is not None
         and model.p90 is not None
@@ -108,15 +112,29 @@ def drawn_amount(model: Model | None, ceiling: Fraction, least: Fraction | None,
     if model is None:
         return 0.1 + draw.random() * top
     low = float(LOWEST if least is None else least)
+    if model.family == "normal":
+        return max(low, draw.normalvariate(*bell(model, low, top)))
     p50, p90 = percentile(model.p50, model, ceiling), percentile(model.p90, model, ceiling)
     if p50 is None:
         return draw.triangular(low, top, (low + top) / 2)
     median = min(max(p50, low), top)
-    if p90 is not None:
+    if p90 is not None and model.family != "triangular":
         upper = min(max(p90, median), top)
         if upper > median:
             return draw.lognormvariate(log(median), log(upper / median) / NINETIETH)
     return draw.triangular(low, top, median)
+
+
+def bell(model: Model, low: float, top: float) -> tuple[float, float]:
+    """Mean and deviation of normal amounts."""
+    centre = model.mean if model.mean is not None else model.p50
+    mean = (low + top) / 2 if centre is None else float(centre)
+    mean = min(max(mean, low), top)
+    if model.sd is not None:
+        return mean, float(model.sd)
+    if centre is not None and model.p90 is not None and model.p90 > centre:
+        return mean, (float(model.p90) - float(centre)) / NINETIETH
+    return mean, (top - low) / 6
 
 
 def acceptance(factor: float, paid: float, p50: float) -> float:
@@ -129,5 +147,7 @@ def comes_now(profile: Profile, model: Model | None, paid: Fraction, ceiling: Fr
     if profile.periodicity == 1:
         return True
     p50 = None if model is None else percentile(model.p50, model, ceiling)
+    if p50 is None and model is not None and model.mean is not None:
+        p50 = float(model.mean)
     share = acceptance(profile.periodicity, float(paid), USUAL_MEDIAN if p50 is None else p50)
     return draw.random() <= share and share > 0

@@ -65,7 +65,7 @@ def planned(world: World, seed: int, tick: int, intensity: int) -> tuple[list[Pl
             break
         equivalent, _, sender = candidates[position % len(candidates)]
         profile = profiles[sender]
-        rate = stressed_rate(world, world.participants[sender], profile.tx_rate, sim_time_ms)
+        rate = stressed_rate(world, world.participants[sender], profile.acceptance(intensity), sim_time_ms)
         probability = rate * profile.weight(equivalent)
         if probability == 0:
             continue

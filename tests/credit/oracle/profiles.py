@@ -56,6 +56,9 @@ class Model:
     p50: Fraction | None = None
     p90: Fraction | None = None
     shares: bool = False
+    family: str = ""
+    mean: Fraction | None = None
+    sd: Fraction | None = None
 
 
 @dataclass
@@ -71,9 +74,23 @@ class Profile:
     affinity: float | None = None
     periodicity: float = 1.0
     fixed_demand: bool = False
+    base_p: dict[int, Fraction] = field(default_factory=dict)
+    cluster_bias: float | None = None
 
     def model(self, equivalent: str) -> Model | None:
         return self.models.get(equivalent, self.preset_model)
+
+    def acceptance(self, intensity: int) -> float:
+        """Between two points the straight line through them; beyond the outermost ones those hold."""
+        if not self.base_p:
+            return self.tx_rate
+        held = min(max(intensity, min(self.base_p)), max(self.base_p))
+        below = max(point for point in self.base_p if point <= held)
+        above = min(point for point in self.base_p if point >= held)
+        if below == above:
+            return float(self.base_p[below])
+        weight = Fraction(held - below, above - below)
+        return float((1 - weight) * self.base_p[below] + weight * self.base_p[above])
 
     def weight(self, equivalent: str) -> float:
         """The share of acceptance left to an equivalent."""
@@ -148,11 +165,19 @@ def read_models(profile: Profile, value: Any) -> None:
 def model_in(entry: Any) -> Model | None:
     if not isinstance(entry, Mapping):
         return None
-    known = {name: entry[name] for name in ("min", "max", "p50", "p90") if name in entry}
+    known = {name: entry[name] for name in ("min", "max", "p50", "p90", "mean", "sd") if name in entry}
+    family = entry.get("family")
+    if family is not None and family not in ("lognormal", "normal", "triangular"):
+        return None
     if not all(is_number(number) and number > 0 for number in known.values()):
         return None
     numbers = {name: exact(number) for name, number in known.items()}
-    return Model(numbers.get("min"), numbers.get("max"), numbers.get("p50"), numbers.get("p90"))
+    return Model(
+        *(numbers.get(name) for name in ("min", "max", "p50", "p90")),
+        family=family or "",
+        mean=numbers.get("mean"),
+        sd=numbers.get("sd"),
+    )
 
 
 def read_chains(profile: Profile, value: Any) -> None:
@@ -178,6 +203,25 @@ def read_demand(profile: Profile, value: Any) -> None:
     profile.fixed_demand = value == "fixed"
 
 
+def read_base_p(profile: Profile, value: Any) -> None:
+    pairs = value if isinstance(value, list) else [[0, value]]
+    found: dict[int, Fraction] = {}
+    for pair in pairs:
+        if not isinstance(pair, list) or len(pair) != 2 or not is_number(pair[1]):
+            return
+        if not isinstance(pair[0], int) or isinstance(pair[0], bool) or not 0 <= pair[0] <= 100:
+            return
+        if any(pair[0] <= before for before in found):
+            return
+        found[pair[0]] = min(Fraction(1), max(Fraction(0), exact(pair[1])))
+    profile.base_p = found
+
+
+def read_cluster_bias(profile: Profile, value: Any) -> None:
+    if is_number(value) and 0 <= value <= 1:
+        profile.cluster_bias = float(value)
+
+
 READERS: dict[str, Callable[[Profile, Any], None]] = {
     "tx_rate": read_rate,
     "equivalent_weights": read_equivalent_weights,
@@ -187,4 +231,6 @@ READERS: dict[str, Callable[[Profile, Any], None]] = {
     "flow_affinity": read_affinity,
     "periodicity_factor": read_periodicity,
     "demand": read_demand,
+    "base_p": read_base_p,
+    "cluster_bias": read_cluster_bias,
 }

@@ -28,6 +28,8 @@ def receiver(world: World, live: Lines, sender: str, profile: Profile, draw: Ran
     if not within_reach:
         return None
     members = along_chains(world, sender, profile, within_reach, draw)
+    if not members and profile.cluster_bias is not None and world.participants[sender].group is not None:
+        members = by_cluster(world, sender, profile.cluster_bias, within_reach, draw)
     if not members:
         members = by_weight(world, profile, within_reach, draw)
     if not members:
@@ -49,6 +51,16 @@ def along_chains(world: World, sender: str, profile: Profile, within_reach: list
         return []
     targets = [target for start, target in profile.chains if start == group]
     return members_of(world, draw.choice(targets), within_reach) if targets else []
+
+
+def by_cluster(world: World, sender: str, bias: float, within_reach: list[str], draw: Random) -> list[str]:
+    """The own group or the others; where one of the two is out of reach, the other."""
+    own = world.participants[sender].group
+    inside = [who for who in within_reach if world.participants[who].group == own]
+    outside = [who for who in within_reach if who not in inside]
+    if draw.random() < bias:
+        return inside or outside
+    return outside or inside
 
 
 def by_weight(world: World, profile: Profile, within_reach: list[str], draw: Random) -> list[str]:

@@ -125,6 +125,8 @@ def policies_of(world: World, equivalent: str) -> Policies:
 
 def pay(world: World, sender: str, receiver: str, equivalent: str, amount: Fraction) -> Outcome:
     """Finds the routes of a payment and applies them, all or none."""
+    if sender not in world.participants or receiver not in world.participants:
+        return Outcome(code="PARTICIPANT_NOT_FOUND")
     limits = (world.knobs.number("ROUTING_MAX_HOPS"), world.knobs.number("ROUTING_MAX_PATHS"))
     outcome = routes(capacities(world, equivalent), policies_of(world, equivalent), sender, receiver, amount, *limits)
     for path, carried in outcome.routes:

@@ -12,13 +12,15 @@ from tests.credit.oracle.adaptive import PREFIX, Decision, Policy
 from tests.credit.oracle.clearing import Cleared, clear, reduction, volume
 from tests.credit.oracle.drift import Change, decay, grow, lines_of
 from tests.credit.oracle.ledger import broken_laws, digest_text, positions
-from tests.credit.oracle.money import exact
-from tests.credit.oracle.plan import Planned, Wish, planned
+from tests.credit.oracle.money import exact, text
+from tests.credit.oracle.plan import Planned, budget, planned
 from tests.credit.oracle.routes import NO_CAPACITY, Outcome, pay
-from tests.credit.oracle.timeline import apply_due
+from tests.credit.oracle.timeline import Dated, apply_due, dated
 from tests.credit.oracle.world import Debts, Lines, Name, World, world_of
 
 STATIC = "STATIC_CADENCE"
+DATED = "SCENARIO"
+GUARDED = "CLEARING_SKIPPED_GUARDRAIL"
 TOO_MANY = "CLEARING_SKIPPED_MAX_EQ_PER_TICK"
 
 
@@ -34,6 +36,15 @@ class Call:
     debt_reduction: Fraction
 
 
+@dataclass(frozen=True)
+class Order:
+    """A payment to be tried: the tick in whose plan it stands, its line in that plan, how much of it was wanted."""
+
+    tick: int
+    action: Planned
+    wanted: Fraction
+
+
 @dataclass
 class OracleTick:
     """What one tick did, and the books after it."""
@@ -41,9 +52,12 @@ class OracleTick:
     tick: int
     injected: list[tuple[int, int, int, Fraction]] = field(default_factory=list)
     plan: list[Planned] = field(default_factory=list)
+    own: list[Order] = field(default_factory=list)
+    tried: list[Order] = field(default_factory=list)
     outcomes: list[Outcome] = field(default_factory=list)
     decisions: dict[str, Decision] = field(default_factory=dict)
     calls: list[Call] = field(default_factory=list)
+    waiting: int = 0
     growth: list[Change] = field(default_factory=list)
     decay: list[Change] = field(default_factory=list)
     debts: Debts = field(default_factory=dict)
@@ -82,8 +96,10 @@ def run(
     world = world_of(scenario, settings)
     policies = {equivalent: Policy(world.knobs) for equivalent in world.equivalents}
     ran, plans, books = OracleRun(), sha256(), sha256()
+    queue: list[Order] = []
     for index in range(ticks):
-        tick = one_tick(world, policies, ran.counters, seed, index, intensity)
+        tick = one_tick(world, policies, ran.counters, queue, seed, index, intensity)
+        queue = queue_after(world, queue, tick, intensity, ran.counters)
         for action in tick.plan:
             plans.update(("|".join(str(part) for part in (index, *action)) + "\n").encode())
         for line in digest_text(world, index):
@@ -95,21 +111,41 @@ def run(
 
 
 def one_tick(
-    world: World, policies: dict[str, Policy], counters: Counters, seed: int, index: int, intensity: int
+    world: World,
+    policies: dict[str, Policy],
+    counters: Counters,
+    queue: list[Order],
+    seed: int,
+    index: int,
+    intensity: int,
 ) -> OracleTick:
     tick = OracleTick(index)
-    tick.injected = apply_due(world, index * world.knobs.number("SIMULATOR_TICK_MS_BASE"))
-    tick.plan, wishes = planned(world, seed, index, intensity)
-    execute(world, tick, counters)
+    sim_time_ms = index * world.knobs.number("SIMULATOR_TICK_MS_BASE")
+    tick.injected = apply_due(world, sim_time_ms)
+    due, silent = dated(world, sim_time_ms), budget(world, index, intensity) == 0
+    first = [dated_action(seq, one) for seq, one in enumerate(one for one in due if one.payment is not None)]
+    rest, wishes = planned(world, seed, index, intensity)
+    tick.plan = first + [(seq + len(first), *others) for seq, *others in rest]
+    by_seq = {seq: amount for seq, _, amount in wishes if seq is not None}
+    own = [Order(index, action, exact(action[4])) for action in first]
+    own += [Order(index, action, by_seq.get(action[0] - len(first), Fraction(0))) for action in tick.plan[len(first) :]]
+    late = [] if silent else queue
+    tick.own = own
+    tick.tried = [*own[: len(first)], *late, *own[len(first) :]][: allowed(world)]
+    execute(world, tick, counters, due)
     for equivalent in world.equivalents:
-        tick.demand[equivalent] = demand(tick, wishes, equivalent)
+        fresh = [amount for _, code, amount in wishes if code == equivalent]
+        known = [one for one in first if one[1] in world.participants and one[2] in world.participants]
+        fresh += [exact(action[4]) for action in known if action[3] == equivalent]
+        tick.demand[equivalent] = (sum(fresh, Fraction(0)), *paid_in(tick, equivalent))
+    tick.waiting = len(queue_after(world, queue, tick, intensity, Counters()))
     before = {equivalent: positions(world.debts, equivalent) for equivalent in world.equivalents}
     if world.knobs.is_on("CLEARING_ENABLED"):
-        clear_by_policy(world, policies, tick)
+        clear_by_policy(world, policies, tick, silent)
     if before != {equivalent: positions(world.debts, equivalent) for equivalent in world.equivalents}:
         raise AssertionError("clearing changed a net position")
     cleared: list[Name] = [name for call in tick.calls for name in lines_of(call.equivalent, list(call.cycles))]
-    tick.decay = decay(world, cleared)
+    tick.decay = [] if silent else decay(world, cleared)
     told = broken_laws(world.debts, world.lines)
     if told:
         raise AssertionError(f"tick {index}: {told}")
@@ -117,17 +153,22 @@ def one_tick(
     return tick
 
 
-def demand(tick: OracleTick, wishes: list[Wish], equivalent: str) -> tuple[Fraction, Fraction, Fraction]:
-    """What was wanted, how much of it was paid, and all that was paid."""
-    paid = {
-        action[0]: exact(action[4])
-        for action, outcome in zip(tick.plan, tick.outcomes, strict=False)
-        if outcome.code is None and action[3] == equivalent
-    }
-    mine = [(seq, amount) for seq, code, amount in wishes if code == equivalent]
-    wanted = sum((amount for _, amount in mine), Fraction(0))
-    served = sum((min(amount, paid[seq]) for seq, amount in mine if seq in paid), Fraction(0))
-    return wanted, served, sum(paid.values(), Fraction(0))
+def dated_action(seq: int, one: Dated) -> Planned:
+    if one.payment is None:
+        raise AssertionError("a clearing is no payment")
+    sender, receiver, amount = one.payment
+    return seq, sender, receiver, one.equivalent, text(amount, 2)
+
+
+def paid_in(tick: OracleTick, equivalent: str) -> tuple[Fraction, Fraction]:
+    """How much was paid of what was wanted, now or earlier, and all that was paid."""
+    served = volume = Fraction(0)
+    for order, outcome in zip(tick.tried, tick.outcomes, strict=True):
+        if outcome.code is None and order.action[3] == equivalent:
+            paid = exact(order.action[4])
+            volume += paid
+            served += min(paid, order.wanted)
+    return served, volume
 
 
 def allowed(world: World) -> int | None:
@@ -138,21 +179,48 @@ def allowed(world: World) -> int | None:
     return max(1, floor(limit * world.knobs.number("SIMULATOR_TICK_MS_BASE") / 1000))
 
 
-def execute(world: World, tick: OracleTick, counters: Counters) -> None:
-    executed = tick.plan[: allowed(world)]
-    for _, sender, receiver, equivalent, amount in executed:
-        tick.outcomes.append(pay(world, sender, receiver, equivalent, exact(amount)))
+def queue_after(world: World, queue: list[Order], tick: OracleTick, intensity: int, counters: Counters) -> list[Order]:
+    """Who waits after a tick, the oldest first; what does not wait is dropped."""
+    silent = budget(world, tick.tick, intensity) == 0
+    left = [one for one in queue if silent or one not in tick.tried]
+    held = [one for one in tick.own if one not in tick.tried]
+    everybody = left + held
+    most = world.knobs.number("SIMULATOR_QUEUE_MAX") if world.knobs.word("SIMULATOR_ON_LIMIT") == "wait" else 0
+    kept = everybody[: max(most, len(left) if silent else 0)]
+    counters.dropped_total += len(everybody) - len(kept)
+    return kept
+
+
+def execute(world: World, tick: OracleTick, counters: Counters, due: list[Dated]) -> None:
+    """Every payment in its turn; a dated clearing comes between the dated payments around it."""
+    turns: list[Dated | Order] = []
+    payments = iter(tick.tried)
+    mine = sum(one.payment is not None for one in due)
+    mine = sum(order in tick.tried for order in tick.own[:mine])
+    for one in due:
+        if one.payment is None:
+            turns.append(one)
+        elif mine:
+            turns.append(next(payments))
+            mine -= 1
+    for turn in [*turns, *payments]:
+        if isinstance(turn, Order):
+            _, sender, receiver, equivalent, amount = turn.action
+            tick.outcomes.append(pay(world, sender, receiver, equivalent, exact(amount)))
+        elif world.knobs.is_on("CLEARING_ENABLED"):
+            call(world, tick, turn.equivalent, DATED, world.knobs.number("SIMULATOR_CLEARING_MAX_DEPTH"))
     committed = sum(outcome.code is None for outcome in tick.outcomes)
-    counters.attempts_total += len(executed)
+    counters.attempts_total += len(tick.tried)
     counters.committed_total += committed
-    counters.rejected_total += len(executed) - committed
-    counters.dropped_total += len(tick.plan) - len(executed)
-    counters.consec_all_rejected_ticks = counters.consec_all_rejected_ticks + 1 if tick.plan and not committed else 0
+    counters.rejected_total += len(tick.tried) - committed
+    counters.consec_all_rejected_ticks = counters.consec_all_rejected_ticks + 1 if tick.tried and not committed else 0
 
 
-def clear_by_policy(world: World, policies: dict[str, Policy], tick: OracleTick) -> None:
+def clear_by_policy(world: World, policies: dict[str, Policy], tick: OracleTick, silent: bool) -> None:
     if world.knobs.word("SIMULATOR_CLEARING_POLICY") == "adaptive":
-        clear_adaptively(world, policies, tick)
+        clear_adaptively(world, policies, tick, silent)
+        return
+    if silent:
         return
     cadence = world.knobs.number("SIMULATOR_CLEARING_EVERY_N_TICKS")
     if cadence > 0 and tick.tick > 0 and tick.tick % cadence == 0:
@@ -160,22 +228,36 @@ def clear_by_policy(world: World, policies: dict[str, Policy], tick: OracleTick)
             call(world, tick, equivalent, STATIC, world.knobs.number("SIMULATOR_CLEARING_MAX_DEPTH"))
 
 
-def clear_adaptively(world: World, policies: dict[str, Policy], tick: OracleTick) -> None:
-    most = world.knobs.number(PREFIX + "MAX_EQ_PER_TICK")
+def clear_adaptively(world: World, policies: dict[str, Policy], tick: OracleTick, silent: bool) -> None:
+    most, before = world.knobs.number(PREFIX + "MAX_EQ_PER_TICK"), len(tick.calls)
     for equivalent in world.equivalents:
         observe(policies[equivalent], equivalent, tick)
-        decision = policies[equivalent].decide(tick.tick)
+    guarded = is_guarded(world, tick)
+    for equivalent in world.equivalents:
+        policy = policies[equivalent]
+        decision = Decision(False, GUARDED, policy.rate()) if guarded else policy.decide(tick.tick)
         # Each equivalent is judged at every tick; the cap only keeps it from running.
-        if most > 0 and len(tick.calls) >= most:
+        if most > 0 and len(tick.calls) - before >= most and not guarded:
             decision = Decision(False, TOO_MANY, decision.rate)
+        if silent:
+            continue
         tick.decisions[equivalent] = decision
         if decision.should_run:
             done = call(world, tick, equivalent, decision.reason, decision.depth or 0)
-            policies[equivalent].called(tick.tick, done.cleared_amount)
+            policy.called(tick.tick, done.cleared_amount)
+
+
+def is_guarded(world: World, tick: OracleTick) -> bool:
+    """Whether so much waits, or was under way at once, that nothing is cleared; one payment is made at a time."""
+    limits = (
+        (world.knobs.number(PREFIX + "QUEUE_DEPTH_THRESHOLD"), tick.waiting),
+        (world.knobs.number(PREFIX + "INFLIGHT_THRESHOLD"), min(1, len(tick.tried))),
+    )
+    return any(limit > 0 and value > limit for limit, value in limits)
 
 
 def observe(policy: Policy, equivalent: str, tick: OracleTick) -> None:
-    mine = [outcome for action, outcome in zip(tick.plan, tick.outcomes, strict=False) if action[3] == equivalent]
+    mine = [done for order, done in zip(tick.tried, tick.outcomes, strict=True) if order.action[3] == equivalent]
     codes = [outcome.code for outcome in mine if not outcome.hopeless]
     policy.observe(len(codes), codes.count(NO_CAPACITY))
 

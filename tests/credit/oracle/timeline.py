@@ -1,6 +1,7 @@
 """Events of a scenario: which are due, how stress multiplies rates, what injections change."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -62,6 +63,34 @@ def apply_due(world: World, sim_time_ms: int) -> list[tuple[int, int, int, Fract
         if world.knobs.is_on("SIMULATOR_REAL_ENABLE_INJECT"):
             told.append((index, *inject(world, event)))
     return told
+
+
+@dataclass(frozen=True)
+class Dated:
+    """What an event of type payment or clearing does; a clearing has an equivalent alone."""
+
+    equivalent: str
+    payment: tuple[str, str, Fraction] | None = None
+
+
+def dated(world: World, sim_time_ms: int) -> list[Dated]:
+    """The actions that are dated for now, in the order of the file."""
+    tick_ms = world.knobs.number("SIMULATOR_TICK_MS_BASE")
+    base = world.scenario.get("baseEquivalent")
+    found: list[Dated] = []
+    for event in world.scenario.get("events", []):
+        if event["type"] not in ("payment", "clearing") or not is_first_tick_after(event["time"], sim_time_ms, tick_ms):
+            continue
+        effects = list(event.get("effects", []))
+        entries = [event["params"], *effects] if "params" in event else effects or [{}]
+        for entry in entries:
+            if event["type"] == "payment" and entry:
+                who = entry["from"], entry["to"], exact(entry["amount"])
+                found.append(Dated(code(entry.get("equivalent", base)), who))
+            elif event["type"] == "clearing":
+                own = entry.get("equivalent", base)
+                found += [Dated(one) for one in (world.equivalents if own is None else [code(own)])]
+    return found
 
 
 def inject(world: World, event: Mapping[str, Any]) -> tuple[int, int, Fraction]:

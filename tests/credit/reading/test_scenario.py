@@ -13,6 +13,8 @@ from pendula.credit.model import (
     OPEN_POLICY,
     AddParticipant,
     CreateTrustline,
+    DatedClearing,
+    DatedPayment,
     Drift,
     EventType,
     Flow,
@@ -35,6 +37,7 @@ from pendula.credit.reading.scope import Caution
 from pendula.credit.runs.headless import Headless, made
 from pendula.credit.settings import Settings, changed
 from pendula.documents import DocumentRefused, Format, from_value, read_bytes, read_file
+from pendula.kernel.canonical import Json
 from tests.credit.conftest import network
 from tests.credit.networks import PUBLIC, public_scenario
 
@@ -407,14 +410,18 @@ def test_a_time_in_words_is_accepted_never_comes_and_is_warned_of_once() -> None
 
 
 @pytest.mark.req("SIM-SCN-8")
-@pytest.mark.parametrize("kind", ["payment", "clearing"])
-def test_payments_and_clearings_of_a_timeline_are_noted_and_not_interpreted(kind: str) -> None:
-    run = Headless(made(from_value(small(events=[{"time": 0, "type": kind}])), seed=1, intensity=0))
+def test_dated_payments_and_clearings_are_read_out_of_params_and_effects() -> None:
+    payment: Json = {"from": "ann", "to": "bea", "amount": "2.50"}
+    events: list[Json] = [
+        {"time": 0, "type": "payment", "params": payment, "effects": [{**payment, "amount": 1}]},
+        {"time": 0, "type": "clearing", "params": {"equivalent": "uah"}},
+        {"time": 0, "type": "clearing"},
+    ]
 
-    run.step(3)
+    found = [event.actions for event in read(small(events=events, baseEquivalent="UAH")).events]
 
-    notes = [one for one in run.diagnostics if one.code == kind]
-    assert [one.facts["ignored"] for one in notes] == [f"events of type {kind} are not interpreted"]
+    payments = tuple(DatedPayment("ann", "bea", "UAH", amount) for amount in (250_000_000, 100_000_000))
+    assert found == [payments, (DatedClearing("UAH"),), (DatedClearing("UAH"),)]
 
 
 @pytest.mark.req("SIM-SCN-10")

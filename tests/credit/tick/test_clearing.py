@@ -18,7 +18,7 @@ from pendula.credit.settings import Settings, changed
 from pendula.documents import from_value
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Outside
-from tests.credit.conftest import headless, network, saved
+from tests.credit.conftest import headless, network, saved, still
 
 UNIT = 10**8
 MUCH = 10**9
@@ -169,7 +169,7 @@ def circle(outside: Outside | None = None, **settings: str) -> Headless:
     """A owes B, B owes C, C owes A."""
     options = changed(Settings(), {"routing_max_hops": "1", **settings})
     scenario = network(("B", "A", 2), ("C", "B", 2), ("A", "C", 2), settings={"trust_drift": {"enabled": True}})
-    run = Headless(made(from_value(scenario), seed=1, intensity=0, settings=options))
+    run = Headless(made(from_value(still(scenario)), seed=1, settings=options))
     if outside is not None:
         run.ask(outside)
     for sender, receiver, amount in (("A", "B", "1"), ("B", "C", "2"), ("C", "A", "2")):
@@ -315,7 +315,8 @@ def test_every_clearing_can_be_compared_with_the_optimum() -> None:
 @pytest.mark.req("SIM-CLR-5")
 def test_a_search_that_runs_out_of_work_before_it_clears_anything_says_so() -> None:
     run = headless(
-        network(("B", "A", 10), ("C", "B", 10), ("A", "C", 10)),
+        still(network(("B", "A", 10), ("C", "B", 10), ("A", "C", 10))),
+        intensity=100,
         routing_max_hops="1",
         clearing_every_n_ticks="1",
         clearing_time_budget_ms="1",
@@ -357,5 +358,5 @@ def test_a_call_that_fails_counts_as_one_without_volume() -> None:
 
     policy = saved(run.run)["policies"]["UAH"]
     assert (policy["last_call"], policy["last_volume"], policy["zero_streak"]) == (1, 0, 1)
-    assert policy["last_work"] > 0
+    assert policy["last_cost_ms"] > 0
     assert [one.code for one in run.result().diagnostics] == ["optimal_clearing_failed"]

@@ -29,6 +29,8 @@ from pendula.credit.settings import TABLE, Kind, Setting, Settings
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 REQUIRED = ("schema_version", "scenario_id", "participants", "trustlines")
+# Letters beyond ASCII that become ASCII when they are made capitals.
+CAPITALS = "[\\u00df\\u0131\\u017f\\ufb00-\\ufb06]"
 SPACE = r"[\s\u001c-\u001f\u0085]*"
 UNITS = MOST // ATOMS + 1  # every amount is below this; a float cannot tell the largest from it
 
@@ -126,8 +128,7 @@ def _definitions() -> dict[str, Any]:
         "id": {**text, "pattern": f"^{ID_FORM}$"},
         "code": {
             **text,
-            # Letters beyond ASCII may be some of these when they are made capitals; the reader knows.
-            "pattern": f"^{SPACE}({CODE_FORM.partition('{')[0]}|[a-z]|[^\\u0000-\\u007f]){{1,16}}{SPACE}$",
+            "pattern": f"^{SPACE}({CODE_FORM.partition('{')[0]}|[a-z]|{CAPITALS}){{1,16}}{SPACE}$",
             "description": "1 to 16 letters, digits and _; read in capitals, without spaces around.",
         },
         "limit": _amount({"minimum": 0, "maximum": UNITS}),
@@ -150,6 +151,11 @@ def _definitions() -> dict[str, Any]:
             required=("from", "to", "limit"),
         ),
         "event": _event(),
+        "dated_payment": _dated_payment(),
+        "dated_clearing": {
+            "type": "object",
+            "properties": {"equivalent": {"anyOf": [_ref("code"), {"type": "null"}]}},
+        },
         **_effects(who),
         "settings": _scenario_settings(),
     }
@@ -171,7 +177,7 @@ def _props() -> dict[str, Any]:
     return {
         "type": "object",
         "description": "tx_rate, equivalent_weights, recipient_group_weights, amount_model, flow_chains, "
-        "flow_affinity, periodicity_factor, demand; what else is here is kept and ignored.",
+        "flow_affinity, periodicity_factor, demand, base_p, cluster_bias; what else is here is kept and ignored.",
     }
 
 
@@ -213,11 +219,34 @@ def _event() -> dict[str, Any]:
         "params": anything,
         "metadata": anything,
     }
+    payment, clearing = _ref("dated_payment"), _ref("dated_clearing")
     injections = {"type": "array", "minItems": 1, "items": {"anyOf": [_ref(op) for op in OPS]}}
     return {
         **_object(members, required=("time", "type")),
         "if": {"properties": {"type": {"const": "inject"}}, "required": ["type"]},
         "then": {"required": ["effects"], "properties": {"effects": injections}},
+        "allOf": [
+            {
+                "if": {"properties": {"type": {"const": kind}}, "required": ["type"]},
+                "then": {"properties": {"params": action, "effects": _list_of(action)}},
+            }
+            for kind, action in (("payment", payment), ("clearing", clearing))
+        ],
+    }
+
+
+def _dated_payment() -> dict[str, Any]:
+    """Open: other members are the owner's own."""
+    ends = ["from", "to", "amount"]
+    return {
+        "type": "object",
+        "properties": {
+            "from": {"type": "string", "minLength": 1, "description": "Who pays."},
+            "to": {"type": "string", "minLength": 1, "description": "Who is paid."},
+            "amount": _ref("amount"),
+            "equivalent": {"anyOf": [_ref("code"), {"type": "null"}], "description": "The base unless given."},
+        },
+        "dependentRequired": {end: [other for other in ends if other != end] for end in ends},
     }
 
 

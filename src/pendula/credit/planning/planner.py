@@ -13,7 +13,7 @@ from pendula.credit.ledger.book import Book, People
 from pendula.credit.model import Flow, Multiplier, Profile
 from pendula.credit.money import ATOMS, CENT, MOST
 from pendula.credit.planning.draws import Draws, ordered
-from pendula.credit.planning.profiles import Behaviour, Model, behaviour
+from pendula.credit.planning.profiles import Behaviour, Family, Model, behaviour
 from pendula.kernel.rng import Mersenne, action_seed, reseedable, tick_seed
 
 POSITIONS_PER_ACTION = 50
@@ -57,6 +57,7 @@ class Market:
         self._topology = -1
         self.candidates: list[int] = []
         self._members: dict[tuple[int, str | None], tuple[int, ...]] = {}
+        self._others: dict[tuple[int, str], tuple[int, ...]] = {}
         self._groups: dict[str, set[int]] = {}
         self._out: Sequence[tuple[int, ...]] = ()
         self.spare: dict[int, int] = {}
@@ -75,7 +76,7 @@ class Market:
         self._topology = book.topology
         self.candidates = [h for h in range(len(book)) if book.limit[h] > 0 and book.live(h)]
         self._members, self._largest_out, self._largest_in, self.spare = {}, {}, {}, {}
-        self._groups = {}
+        self._others, self._groups = {}, {}
         for node, one in enumerate(book.people.all):
             if one.group is not None:
                 self._groups.setdefault(one.group, set()).add(node)
@@ -97,6 +98,15 @@ class Market:
             # Iterating over a set is safe here: what comes out is sorted.
             found = tuple(sorted(reached if group is None else reached & self._groups.get(group, set())))
             self._members[key] = found
+        return found
+
+    def others(self, sender: int, group: str) -> tuple[int, ...]:
+        """Whom the sender can reach outside a group, in the order of ids."""
+        found = self._others.get((sender, group))
+        if found is None:
+            within = self._groups.get(group, set())
+            found = tuple(node for node in self.members(sender, None) if node not in within)
+            self._others[sender, group] = found
         return found
 
     def _reached(self, sender: int) -> set[int]:
@@ -187,20 +197,25 @@ class Planner:
         self.groups = sorted({one.group for one in people.all if one.group is not None})
         self._candidates: list[Candidate] | None = None
         self._known: object = None
+        self._by_intensity = any(one.base_p for one in known.values())
         for market in markets:
             # What a sender can spare rests on the cap and the profiles of this planner.
             market.spare.clear()
 
-    def plan(self, seed: int, tick: int, budget: int, multipliers: tuple[Multiplier, ...] = ()) -> list[Planned]:
+    def plan(
+        self, seed: int, tick: int, budget: int, multipliers: tuple[Multiplier, ...] = (), intensity: int = 100
+    ) -> list[Planned]:
         """At most `budget` payments, numbered from 0."""
-        return self.plan_with_demand(seed, tick, budget, multipliers).payments
+        return self.plan_with_demand(seed, tick, budget, multipliers, intensity).payments
 
-    def plan_with_demand(self, seed: int, tick: int, budget: int, multipliers: tuple[Multiplier, ...] = ()) -> Plan:
+    def plan_with_demand(
+        self, seed: int, tick: int, budget: int, multipliers: tuple[Multiplier, ...] = (), intensity: int = 100
+    ) -> Plan:
         """At most `budget` payments, and the demand: what the first `budget` accepted candidates want.
 
         The demand looks at no debt, so it is the same whatever the limits and the debts are.
         """
-        candidates = self._accepting(multipliers)
+        candidates = self._accepting(multipliers, intensity)
         plan = Plan([], {})
         if not budget or not candidates:
             return plan
@@ -287,13 +302,14 @@ class Planner:
         whole = self.bonus.denominator
         return max(-1, market.largest_out(sender) - -(-needed * whole // (whole + self.bonus.numerator)))
 
-    def _accepting(self, multipliers: tuple[Multiplier, ...]) -> list[Candidate]:
+    def _accepting(self, multipliers: tuple[Multiplier, ...], intensity: int) -> list[Candidate]:
         """Every candidate with the chance that it is accepted, in the order (equivalent, creditor, debtor)."""
         for market in self.markets:
             market.refresh()
-        known = (multipliers, tuple(market.book.topology for market in self.markets))
+        at = intensity if self._by_intensity else None
+        known = (multipliers, at, tuple(market.book.topology for market in self.markets))
         if self._candidates is None or known != self._known:
-            rates = [self._rate(node, multipliers) for node in range(len(self.people))]
+            rates = [self._rate(node, multipliers, intensity) for node in range(len(self.people))]
             self._candidates = []
             for market in self.markets:
                 code, debtor = market.book.code, market.book.debtor
@@ -302,8 +318,8 @@ class Planner:
             self._known = known
         return self._candidates
 
-    def _rate(self, node: int, multipliers: tuple[Multiplier, ...]) -> float:
-        one, rate = self.people.all[node], self.behaviours[node].tx_rate
+    def _rate(self, node: int, multipliers: tuple[Multiplier, ...], intensity: int) -> float:
+        one, rate = self.people.all[node], self.behaviours[node].rate(intensity)
         for multiplier in multipliers:
             if multiplier.scope in ("all", f"group:{one.group}", f"profile:{one.profile}"):
                 rate *= multiplier.value
@@ -349,6 +365,10 @@ class Planner:
                     members = market.members(sender, draw.choice(targets))
                     if members:
                         return draw.choice(members)
+        if group is not None and behaviour.cluster_bias is not None:
+            inside, outside = market.members(sender, group), market.others(sender, group)
+            first, second = (inside, outside) if draw.random() < behaviour.cluster_bias else (outside, inside)
+            return draw.choice(first or second)
         if behaviour.groups:
             members = market.members(sender, _roulette(draw, behaviour.groups))
             if members:
@@ -373,7 +393,9 @@ class _Demand:
 
 def _has_percentiles(model: Model) -> bool:
     """Whether amounts are log-normal by absolute percentiles, which need no ceiling to be drawn."""
-    if model.shares or model.p50 is None or model.p90 is None:
+    if model.family is Family.NORMAL:
+        return (model.mean or model.p50) is not None and (model.deviation or model.p90) is not None
+    if model.shares or model.p50 is None or model.p90 is None or model.family is Family.TRIANGULAR:
         return False
     low = LEAST_DRAW if model.min is None else model.min / ATOMS
     return model.p90 > max(model.p50, low)
@@ -402,17 +424,31 @@ def _least(model: Model, ceiling: int) -> int:
 
 
 def _drawn(draw: Mersenne, model: Model, ceiling: int, least: int) -> float:
-    """A raw amount of the model: log-normal where two percentiles tell how, triangular otherwise."""
+    """A raw amount of the model: of the family it names, else log-normal where two percentiles give it, else
+    triangular."""
     top = ceiling / ATOMS
     low = LEAST_DRAW if model.min is None else least / ATOMS
     scale = top if model.shares else 1.0
+    if model.family is Family.NORMAL:
+        return max(low, draw.normalvariate(*_normal(model, low, top)))
     p50 = None if model.p50 is None else min(max(model.p50 * scale, low), top)
-    if p50 is not None and model.p90 is not None:
+    if p50 is not None and model.p90 is not None and model.family is not Family.TRIANGULAR:
         p90 = min(max(model.p90 * scale, p50), top)
         if p90 > p50:
             return draw.lognormvariate(log(p50), log(p90 / p50) / Z_90)
     mode = p50 if p50 is not None else min(max((low + top) / 2, low), top)
     return draw.triangular(low, top, mode)
+
+
+def _normal(model: Model, low: float, top: float) -> tuple[float, float]:
+    """Mean and standard deviation: as given, else from the percentiles, else so that nearly all lie between."""
+    middle = model.p50 if model.mean is None else model.mean
+    mean = min(max((low + top) / 2 if middle is None else middle, low), top)
+    if model.deviation is not None:
+        return mean, model.deviation
+    if model.p90 is not None and middle is not None and model.p90 > middle:
+        return mean, (model.p90 - middle) / Z_90
+    return mean, (top - low) / 6
 
 
 def _floor_cents(raw: float) -> int:
@@ -425,7 +461,8 @@ def _floor_cents(raw: float) -> int:
 
 def _in_turn(draw: Mersenne, cents: int, ceiling: int, model: Model | None, factor: float) -> bool:
     """Large amounts come less often."""
-    p50 = USUAL_P50 if model is None or model.p50 is None else model.p50
+    middle = None if model is None else model.mean if model.p50 is None else model.p50
+    p50 = USUAL_P50 if middle is None else middle
     if model is not None and model.shares:
         p50 *= ceiling / ATOMS
     divisor = 1 + factor * log(max(cents / 100 / p50, 0.1))

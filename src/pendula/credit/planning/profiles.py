@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Mapping
 from decimal import Decimal
+from enum import StrEnum
+from fractions import Fraction
 from math import isfinite
 from typing import Any, TypeVar
 
@@ -15,12 +17,22 @@ T = TypeVar("T")
 
 FIXED = "fixed"
 DEMANDS = ("capped", FIXED)
+AMOUNTS = ("min", "max", "p50", "p90", "mean", "sd")
+
+
+class Family(StrEnum):
+    """How an amount is drawn."""
+
+    LOGNORMAL = "lognormal"
+    NORMAL = "normal"
+    TRIANGULAR = "triangular"
 
 
 class Model(Struct, frozen=True):
     """How large amounts are in one equivalent: bounds in atoms, percentiles as they enter the draw.
 
-    With `shares`, all of them are parts of the ceiling of the payment, in thousandths (min) and as factors.
+    With `shares`, all of them are parts of the ceiling of the payment, in thousandths (min) and as factors. `family`
+    says how amounts are drawn; without one, the percentiles say it.
     """
 
     min: int | None = None
@@ -28,6 +40,9 @@ class Model(Struct, frozen=True):
     p50: float | None = None
     p90: float | None = None
     shares: bool = False
+    family: Family | None = None
+    mean: float | None = None
+    deviation: float | None = None
 
 
 class Behaviour(Struct, frozen=True):
@@ -42,6 +57,20 @@ class Behaviour(Struct, frozen=True):
     affinity: float | None = None
     periodicity: float = 1.0
     fixed_demand: bool = False  # wishes do not look at the ledger
+    base_p: tuple[tuple[int, Fraction], ...] = ()  # acceptance at intensities, ascending; instead of the rate
+    cluster_bias: float | None = None  # how often the receiver is of the sender's own group
+
+    def rate(self, intensity: int) -> float:
+        """How often a candidate is accepted at this intensity: on straight lines between the points that are given."""
+        if not self.base_p:
+            return self.tx_rate
+        before, p = self.base_p[0]
+        for percent, after in self.base_p:
+            if intensity <= percent:
+                share = Fraction(intensity - before, percent - before) if before < intensity else Fraction(0)
+                return float(p + (after - p) * share)
+            before, p = percent, after
+        return float(p)
 
     def model(self, equivalent: str) -> Model | None:
         return self.models.get(equivalent, self.preset_model)
@@ -110,6 +139,8 @@ def behaviour(profile: str | None, profiles: Mapping[str, Profile], presets: boo
         affinity=value("flow_affinity", _share, None, None),
         periodicity=value("periodicity_factor", _positive, 1.0, 1.0),
         fixed_demand=value("demand", _fixed, False, False),
+        base_p=value("base_p", points, (), ()),
+        cluster_bias=value("cluster_bias", _share, None, None),
     )
 
 
@@ -156,6 +187,20 @@ def _fixed(value: Json) -> bool | None:
     return value == FIXED if value in DEMANDS else None
 
 
+def points(value: Json) -> tuple[tuple[int, Fraction], ...] | None:
+    """Acceptance by intensity: one number for all, or pairs [per cent, acceptance] in ascending order."""
+    pairs = value if isinstance(value, list | tuple) else [[0, value]]
+    found: list[tuple[int, Fraction]] = []
+    for pair in pairs:
+        if not isinstance(pair, list | tuple) or len(pair) != 2 or number(pair[1]) is None:
+            return None
+        percent, p = pair
+        if type(percent) is not int or not 0 <= percent <= 100 or (found and percent <= found[-1][0]):
+            return None
+        found.append((percent, min(max(Fraction(p), Fraction(0)), Fraction(1))))
+    return tuple(found) or None
+
+
 def _weight_map(value: Json) -> dict[str, float] | None:
     """A map of numbers that are not negative; None as soon as one is anything else."""
     if not isinstance(value, dict):
@@ -196,8 +241,9 @@ def _model(value: Json) -> Model | None:
     """None for what is malformed: an entry counts as a whole or not at all."""
     if not isinstance(value, dict):
         return None
-    numbers: dict[str, Any] = {name: value[name] for name in ("min", "max", "p50", "p90") if name in value}
-    if any(_positive(one) is None for one in numbers.values()):
+    numbers: dict[str, Any] = {name: value[name] for name in AMOUNTS if name in value}
+    family = value.get("family")
+    if any(_positive(one) is None for one in numbers.values()) or family not in (None, *Family):
         return None
     least, most = numbers.get("min"), numbers.get("max")
     return Model(
@@ -205,6 +251,9 @@ def _model(value: Json) -> Model | None:
         max=None if most is None else _scaled(most, up=False),
         p50=_positive(numbers["p50"]) if "p50" in numbers else None,
         p90=_positive(numbers["p90"]) if "p90" in numbers else None,
+        family=None if family is None else Family(family),
+        mean=_positive(numbers["mean"]) if "mean" in numbers else None,
+        deviation=_positive(numbers["sd"]) if "sd" in numbers else None,
     )
 
 

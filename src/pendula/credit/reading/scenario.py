@@ -6,7 +6,6 @@ rounds amounts that are too fine down; each of these is a warning.
 
 from collections.abc import Iterable
 from decimal import Decimal
-from enum import StrEnum
 from typing import Any
 
 from pendula.credit.model import (
@@ -24,7 +23,7 @@ from pendula.credit.model import (
     Warmup,
 )
 from pendula.credit.planning.profiles import PRESETS
-from pendula.credit.reading.scope import Caution, Reading, identifier
+from pendula.credit.reading.scope import Caution, FaultCode, Reading, identifier
 from pendula.credit.reading.timeline import read_events
 from pendula.documents import Cursor, Document, Members
 from pendula.documents.faults import shown, suggestion
@@ -33,14 +32,6 @@ from pendula.kernel.canonical import Json
 FALSE = (False, 0, "0", "false", "no", "off")
 TRUE = (True, 1, "1", "true", "yes", "on")
 ROOT = ("name", "description", "seed", "baseEquivalent", "equivalents", "groups", "behaviorProfiles", "events")
-
-
-class FaultCode(StrEnum):
-    """Faults of a scenario that other documents do not have."""
-
-    UNKNOWN_PARTICIPANT = "unknown_participant"
-    SELF_LINE = "self_line"
-    PROFILE_LOOP = "profile_loop"
 
 
 def read_scenario(document: Document, *, lenient: bool = False) -> Scenario:
@@ -74,6 +65,7 @@ def _scenario(root: Cursor, reading: Reading) -> Scenario:
     settings = reading.members(it["settings"], optional=("warmup", "trust_drift", "flow")) if "settings" in it else None
     it["description"].text(default=None)
     used = {*codes, *((reading.base,) if reading.base else ()), *(one.equivalent for one in lines)} - {""}
+    reading.codes = tuple(sorted(used))
     return Scenario(
         id=it[name_of_id].text(min=1),
         equivalents=tuple(sorted(used)),

@@ -1,6 +1,7 @@
 """What a reading of a scenario carries along: how strict it is, what it warned of; ids, codes and amounts by it."""
 
 from decimal import Decimal
+from enum import StrEnum
 from re import compile as regex
 
 from msgspec import Struct
@@ -14,6 +15,15 @@ FORM_OF_ID = "1 to 200 of a-z, A-Z, 0-9 and _ . : -"
 FORM_OF_CODE = "1 to 16 capital letters, digits and _"
 
 _CODE = regex(CODE_FORM)
+
+
+class FaultCode(StrEnum):
+    """Faults of a scenario that other documents do not have."""
+
+    UNKNOWN_PARTICIPANT = "unknown_participant"
+    SELF_LINE = "self_line"
+    SELF_PAYMENT = "self_payment"
+    PROFILE_LOOP = "profile_loop"
 
 
 class Caution(Struct, frozen=True):
@@ -31,6 +41,7 @@ class Reading:
         self.lenient = lenient
         self.warnings: list[Caution] = []
         self.base: str | None = None
+        self.codes: tuple[str, ...] | None = None
 
     def members(self, at: Cursor, required: tuple[str, ...] = (), optional: tuple[str, ...] = ()) -> Members:
         """The members of a closed object; unknown ones are faults, or warnings in lenient reading."""

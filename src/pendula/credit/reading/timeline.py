@@ -6,6 +6,8 @@ from decimal import Decimal
 from pendula.credit.model import (
     AddParticipant,
     CreateTrustline,
+    DatedClearing,
+    DatedPayment,
     Effect,
     EventType,
     FreezeParticipant,
@@ -18,7 +20,7 @@ from pendula.credit.model import (
     Trustline,
 )
 from pendula.credit.money import CENT, InvalidAmount, atoms
-from pendula.credit.reading.scope import Reading, identifier
+from pendula.credit.reading.scope import FaultCode, Reading, identifier
 from pendula.documents import Cursor, Members
 from pendula.documents.faults import shown
 from pendula.kernel.canonical import Json
@@ -39,7 +41,7 @@ def _event(at: Cursor, index: int, reading: Reading) -> TimelineEvent:
     params, metadata = _open(it["params"]), _open(it["metadata"])
     for name in ("op", "label"):
         it[name].text(default=None)
-    if kind not in (EventType.STRESS, EventType.INJECT):
+    if kind is EventType.NOTE:
         it["effects"].list_of(_open, default=())
     return TimelineEvent(
         index=index,
@@ -51,7 +53,59 @@ def _event(at: Cursor, index: int, reading: Reading) -> TimelineEvent:
         multipliers=_multipliers(it["effects"]) if kind is EventType.STRESS else (),
         effects=_effects(it, reading) if kind is EventType.INJECT else (),
         most=_most(it["metadata"], metadata, reading),
+        actions=_actions(at, it, kind, reading),
     )
+
+
+def _actions(at: Cursor, it: Members, kind: EventType, reading: Reading) -> tuple[DatedPayment | DatedClearing, ...]:
+    """What an event of type payment or clearing does: one action in `params`, or one for each of `effects`."""
+    if kind not in (EventType.PAYMENT, EventType.CLEARING):
+        return ()
+    places = list(it["effects"].list_of(_object, default=()))
+    if it["params"].given or not places:
+        places.insert(0, it["params"])
+    found: list[DatedPayment | DatedClearing] = []
+    for place in places:
+        names = ("from", "to", "amount", "equivalent")
+        one = place.object(optional=names, unknown="keep") if place.is_object else None
+        if kind is EventType.CLEARING:
+            given = None if one is None else one["equivalent"].unless_null()
+            base = reading.base
+            found.append(DatedClearing(base if given is None or not given.given else _known_code(given, reading)))
+        elif one is None or not any(one[name].given for name in names[:3]):
+            message = "this event pays nothing; params takes from, to, amount and equivalent"
+            reading.warn("event_without_action", at, message)
+        else:
+            found.append(_payment(place, reading))
+    return tuple(found)
+
+
+def _payment(at: Cursor, reading: Reading) -> DatedPayment:
+    it = at.object(required=("from", "to", "amount"), optional=("equivalent",), unknown="keep")
+    sender, receiver = it["from"].text(min=1), it["to"].text(min=1)
+    amount = reading.money(it["amount"], least=None)
+    if it["amount"].given and (amount <= 0 or amount % CENT):
+        allowed = ("an amount above 0 with at most 2 digits behind the point",)
+        it["amount"].refuse("a payment is above 0 and in whole hundredths", code="invalid_amount", allowed=allowed)
+    if sender and sender == receiver:
+        it["to"].refuse(f"{sender!r} cannot pay itself", code=FaultCode.SELF_PAYMENT)
+    return DatedPayment(sender, receiver, _known_code(it["equivalent"], reading), amount)
+
+
+def _known_code(at: Cursor, reading: Reading) -> str:
+    """An equivalent of the scenario, or its base where none is given."""
+    if not at.unless_null().given and reading.base is None:
+        at.refuse("there is neither an equivalent nor a baseEquivalent", code="unknown_equivalent")
+        return ""
+    code = reading.code_or_base(at)
+    if code and reading.codes is not None and code not in reading.codes:
+        at.refuse(f"the scenario has no equivalent {code!r}", code="unknown_equivalent", allowed=reading.codes)
+    return code
+
+
+def _object(at: Cursor) -> Cursor:
+    _open(at)
+    return at
 
 
 def _open(at: Cursor) -> dict[str, Json]:

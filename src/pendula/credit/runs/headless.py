@@ -37,9 +37,8 @@ SENTENCES = {
     "behaviour_answered_badly": "At tick {tick} the behaviour {behaviour} gave wrong answers, {wishes} in all.",
     "optimal_clearing_failed": "At tick {tick} the solver had no answer for {equivalent}: {message}",
     "nothing_cleared": "At tick {tick} nothing was cleared in {equivalent}; the search stopped with {stopped}.",
-    "outside_ledger": "The ledger is that of an outside service: nothing is cleared, drifts or is injected here.",
-    "payment": "The event {event_index} of type payment is not interpreted.",
-    "clearing": "The event {event_index} of type clearing is not interpreted.",
+    "outside_ledger": "The ledger is that of an outside service: no trust drifts and nothing is injected here.",
+    "clearing_failed": "At tick {tick} the payment service cleared nothing in {equivalent}: {code}.",
     "inject": "The injection {event_index}, due at tick {tick}: {what}.",
 }
 

@@ -18,6 +18,7 @@ class Why(StrEnum):
 
     STATIC = "STATIC_CADENCE"
     MANUAL = "MANUAL"
+    SCENARIO = "SCENARIO"
     WARMUP_FALLBACK_RUN = "WARMUP_FALLBACK_RUN"
     WARMUP_FALLBACK_SKIP = "WARMUP_FALLBACK_SKIP"
     WARMUP_DISABLED = "WARMUP_DISABLED"
@@ -53,7 +54,7 @@ class Memory(Struct, frozen=True, forbid_unknown_fields=True):
     last_call: int | None = None
     zero_streak: int = 0
     last_volume: int = 0
-    last_work: int = 0
+    last_cost_ms: int = 0
 
 
 class AdaptivePolicy:
@@ -67,7 +68,7 @@ class AdaptivePolicy:
         self._no_capacity = sum(one for _, one in self.window)
         self.active, self.entered = memory.active, memory.entered
         self.last_call, self.zero_streak = memory.last_call, memory.zero_streak
-        self.last_volume, self.last_work = memory.last_volume, memory.last_work
+        self.last_volume, self.last_cost_ms = memory.last_volume, memory.last_cost_ms
 
     def memory(self) -> Memory:
         return Memory(
@@ -77,7 +78,7 @@ class AdaptivePolicy:
             last_call=self.last_call,
             zero_streak=self.zero_streak,
             last_volume=self.last_volume,
-            last_work=self.last_work,
+            last_cost_ms=self.last_cost_ms,
         )
 
     def observe(self, attempted: int, no_capacity: int) -> None:
@@ -113,9 +114,9 @@ class AdaptivePolicy:
         reason = Why.RUN_ACTIVE if self.entered else Why.RATE_HIGH_ENTER
         return Decision(True, reason, rate, *self._budgets(rate), 0)
 
-    def called(self, tick: int, volume: int, work: int) -> None:
+    def called(self, tick: int, volume: int, cost_ms: int) -> None:
         """A call is over; one that failed has volume 0."""
-        self.last_call, self.last_volume, self.last_work = tick, volume, work
+        self.last_call, self.last_volume, self.last_cost_ms = tick, volume, cost_ms
         self.entered = self.active
         self.zero_streak = self.zero_streak + 1 if volume < 1 else 0
 

@@ -14,6 +14,7 @@ from pendula.credit.state.clearing_policy import AdaptivePolicy
 from pendula.credit.state.counters import Counters, Demand
 from pendula.credit.state.digests import running_digest
 from pendula.credit.state.network import Network
+from pendula.credit.state.waiting import Waiting
 from pendula.kernel.bodies import Nobody
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Outcome, Outside
@@ -41,7 +42,7 @@ class RunState:
         self.settings: Settings = checked(config.settings)
         self.intensity = config.intensity_percent
         self.state_word = "running"
-        self.in_flight = self.queue_depth = 0
+        self.in_flight = self.callers_queue = 0
         self.begin()
 
     def begin(self) -> None:
@@ -60,6 +61,12 @@ class RunState:
         self.stop_reason: str | None = None
         self.last_clearing: dict[str, Json] = {}
         self.demonstration = Demonstration()
+        self.queue: tuple[Waiting, ...] = ()
+
+    @property
+    def queue_depth(self) -> int:
+        """Payments that were planned and not tried yet."""
+        return len(self.queue)
 
     @property
     def sim_time_ms(self) -> int:
@@ -107,6 +114,7 @@ class RunState:
             errors_total=counters.errors_total,
             timeouts_total=counters.timeouts_total,
             dropped_total=counters.dropped_total,
+            queue_depth=self.queue_depth,
             consec_all_rejected_ticks=self.all_rejected,
             last_error=self.last_error,
         )

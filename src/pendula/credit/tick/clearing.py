@@ -4,26 +4,39 @@ from typing import NamedTuple
 
 from msgspec import UNSET
 
-from pendula.credit.events import ClearingDone, ClearingPlan, Event, Note, PlanStep, TopologyChanged, TopologyPayload
+from pendula.credit.events import (
+    AuditDrift,
+    ClearingDone,
+    ClearingPlan,
+    Event,
+    Note,
+    PlanStep,
+    TopologyChanged,
+    TopologyPayload,
+)
 from pendula.credit.ids import plan_name
 from pendula.credit.ledger.book import Book
 from pendula.credit.ledger.circulation import best_circulation
 from pendula.credit.ledger.cycles import Cleared, clear_at_once, find_and_clear
+from pendula.credit.ledger.cycles import clear as clear_cycle
+from pendula.credit.model import Code
 from pendula.credit.money import text
 from pendula.credit.settings import ClearingMode
 from pendula.credit.state.clearing_policy import Why, hard_timeout_ms
 from pendula.credit.state.network import EquivalentDesk
 from pendula.credit.state.run_state import RunState
 from pendula.credit.tick import event_parts
+from pendula.credit.tick.questions import OutsideClearing, clear_outside
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Refusal
 
 
 class Called(NamedTuple):
-    """What a call did, and its events."""
+    """What a call did, what it cost, and its events. The cost of the embedded engine is its work, as time."""
 
     events: list[Event]
     cleared: Cleared
+    cost_ms: int
 
     @property
     def amount(self) -> int:
@@ -33,17 +46,24 @@ class Called(NamedTuple):
 def call(run: RunState, desk: EquivalentDesk, reason: Why, depth: int, budget_ms: int) -> Called:
     """Clear one equivalent once."""
     settings, code, events = run.settings, desk.book.code, list[Event]()
-    ordinal = _ordinal(run, code)
+    plan_id = plan_name(run.seed, run.tick, code, _ordinal(run, code))
+    hard_ms = hard_timeout_ms(budget_ms, settings.clearing_hard_timeout_sec)
+    recorded_ms = 0
     optimum = None
     if settings.clearing_yardstick:
         best = best_circulation(desk.book, run.outside.ask)
         optimum = None if isinstance(best, Refusal) else best.reduction
-    if settings.clearing_mode is ClearingMode.OPTIMAL:
+    if run.config.engine == "external":
+        key = f"sim:{run.config.run_id[:40]}:{plan_id.removeprefix('plan_')}"
+        cleared, recorded_ms = _clear_outside(
+            run, desk, events, clear_outside(run.outside, desk.book, depth, budget_ms, hard_ms, key)
+        )
+    elif settings.clearing_mode is ClearingMode.OPTIMAL:
         cleared = _clear_at_once(run, desk.book, events)
     else:
-        work_ms = min(budget_ms, hard_timeout_ms(budget_ms, settings.clearing_hard_timeout_sec))
-        most = settings.clearing_max_cycles_per_call
+        work_ms, most = min(budget_ms, hard_ms), settings.clearing_max_cycles_per_call
         cleared = find_and_clear(desk.book, depth, most, work_ms * settings.work_units_per_ms)
+    cost_ms = recorded_ms or max(1, -(-cleared.work // settings.work_units_per_ms))
     run.last_clearing[code] = {
         "tick": run.tick,
         "reason": reason.value,
@@ -51,14 +71,15 @@ def call(run: RunState, desk: EquivalentDesk, reason: Why, depth: int, budget_ms
         "cleared_amount": text(cleared.amount),
         "stopped": cleared.stopped,
         "work": cleared.work,
+        "cost_ms": cost_ms,
     }
     if not cleared.cycles and (cleared.stopped == "work" or optimum):
         facts: dict[str, Json] = {"kind": "nothing_cleared", "equivalent": code, "stopped": cleared.stopped}
         events.append(Note(run.tick, run.sim_time_ms, {**facts, "optimum": None if optimum is None else text(optimum)}))
     if cleared.cycles:
-        events += _told(run, desk, reason, cleared, plan_name(run.seed, run.tick, code, ordinal), optimum)
+        events += _told(run, desk, reason, cleared, plan_id, optimum)
         events += _grown(run, desk, cleared)
-    return Called(events, cleared)
+    return Called(events, cleared, cost_ms)
 
 
 def _ordinal(run: RunState, code: str) -> int:
@@ -79,6 +100,23 @@ def _clear_at_once(run: RunState, book: Book, events: list[Event]) -> Cleared:
         return Cleared((), 1, "failed")
     clear_at_once(book, best.flows)
     return Cleared(best.cycles, 1, "done")
+
+
+def _clear_outside(
+    run: RunState, desk: EquivalentDesk, events: list[Event], found: OutsideClearing
+) -> tuple[Cleared, int]:
+    """What the service cleared is cleared here too; where it cannot be, the two ledgers have drifted apart."""
+    code = desk.book.code
+    if found.astray:
+        events.append(AuditDrift(run.tick, code, "critical", "0.00", (), "delta_check"))
+    failure = Code.INTERNAL_ERROR if found.astray else found.failure
+    if failure is not None:
+        facts: dict[str, Json] = {"kind": "clearing_failed", "equivalent": code, "code": failure.value}
+        events.append(Note(run.tick, run.sim_time_ms, facts))
+        return Cleared((), 0, "failed"), found.cost_ms
+    for cycle in found.cycles:
+        clear_cycle(desk.book, cycle)
+    return Cleared(found.cycles, 0, "done"), found.cost_ms
 
 
 def _told(
@@ -112,7 +150,7 @@ def _told(
 
 
 def _grown(run: RunState, desk: EquivalentDesk, cleared: Cleared) -> list[Event]:
-    if not run.scenario.drift.enabled:
+    if not run.scenario.drift.enabled or run.config.engine == "external":
         return []
     grown = desk.trust.cleared(cleared.flows(), run.tick)
     return [drift_event(run.tick, desk, grown, "trust_drift_growth")] if grown else []

@@ -175,12 +175,10 @@ def apply_event(run: RunState, event: TimelineEvent) -> Iterator[Event]:
         "kind": event.type.value,
     }
     match event.type:
-        case EventType.STRESS:
+        case EventType.STRESS | EventType.PAYMENT | EventType.CLEARING:
             return
         case EventType.NOTE:
             pass
-        case EventType.PAYMENT | EventType.CLEARING:
-            facts["ignored"] = f"events of type {event.type.value} are not interpreted"
         case EventType.INJECT if not run.settings.enable_inject:
             facts["ignored"] = "injections are switched off (SIMULATOR_REAL_ENABLE_INJECT)"
         case EventType.INJECT if run.config.engine == "external":

@@ -1,6 +1,7 @@
 """What is measured in a tick, per equivalent: whole counts in, decimal strings with eight digits out, null for none."""
 
 from collections.abc import Mapping
+from fractions import Fraction
 
 from msgspec import Struct
 
@@ -17,7 +18,8 @@ class Tally(Struct):
     that was paid: also by payers who take the place of those whom the ledger leaves nothing.
 
     `no_capacity` is what clearing might have helped; a refusal for which there is no allowed route even if every
-    circle of debt were cleared counts as `no_route_at_all` instead.
+    circle of debt were cleared counts as `no_route_at_all` instead. `cost_ms` is what clearing cost, 0 where there was
+    no call.
     """
 
     committed: int = 0
@@ -32,6 +34,7 @@ class Tally(Struct):
     served: int = 0
     volume: int = 0
     cleared: int = 0
+    cost_ms: int = 0
 
     @property
     def curable(self) -> int:
@@ -43,8 +46,8 @@ class Tally(Struct):
         return self.committed + self.rejected + self.errors
 
 
-def measured(tally: Tally, book: Book) -> dict[str, str | None]:
-    """The values of one tick."""
+def measured(tally: Tally, book: Book, rate: Fraction) -> dict[str, str | None]:
+    """The values of one tick; `rate` is what the clearing policy watches, over its window."""
     return {
         "success_rate": ratio(100 * tally.committed, tally.committed + tally.rejected),
         "avg_route_length": ratio(tally.hops, tally.routes),
@@ -54,6 +57,8 @@ def measured(tally: Tally, book: Book) -> dict[str, str | None]:
         "served_share": ratio(100 * tally.served, tally.wanted),
         "volume": text_8(tally.volume),
         "clearing_volume": text_8(tally.cleared),
+        "clearing_cost_ms": text_8(tally.cost_ms * ATOMS) if tally.cost_ms else None,
+        "no_capacity_rate": ratio(rate.numerator, rate.denominator),
         # A timeout is one of the errors: it counts as both, so that slow engines weigh more.
         "bottlenecks_score": ratio(100 * (tally.errors + tally.timeouts), tally.finished),
         "active_participants": text_8(sum(book.people.active) * ATOMS),

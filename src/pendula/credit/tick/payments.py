@@ -1,38 +1,49 @@
-"""The payments of a tick, in the order of the plan: tried, counted, told."""
+"""The payments of a tick, in the order of the plan: tried, counted, told; those that a limit holds back wait."""
+
+from collections.abc import Iterator, Sequence
+
+from msgspec import UNSET, UnsetType
 
 from pendula.credit.events import AuditDrift, DriftRow, Failure, TxFailed, TxUpdated
 from pendula.credit.ids import idempotency_key, tx_name
 from pendula.credit.ledger.payment import Drifted, Refused
 from pendula.credit.ledger.routing import Route
 from pendula.credit.model import Code
-from pendula.credit.money import CENT, cents_text, text
+from pendula.credit.money import CENT, text
 from pendula.credit.planning.planner import Planned
+from pendula.credit.settings import OnLimit
+from pendula.credit.state.clearing_policy import Why
 from pendula.credit.state.counters import too_many
 from pendula.credit.state.network import EquivalentDesk
 from pendula.credit.state.run_state import RunState
 from pendula.credit.tick import event_parts
-from pendula.credit.tick.draft import Draft, Failed
+from pendula.credit.tick.actions import Attempt, DueClearing, resolved
+from pendula.credit.tick.clearing import call
+from pendula.credit.tick.draft import Draft
 from pendula.credit.tick.metrics import Tally
 from pendula.credit.tick.questions import Astray, Order, pay_outside
 
 WARN_EVERY = 5  # ticks in a row in which everything was refused
 
+Found = tuple[Route, ...] | Refused | Drifted
+
 
 def pay(run: RunState, draft: Draft) -> None:
+    """Dated actions, then what waits, then the plan. With a budget of 0 what waits goes on waiting."""
+    late = [resolved(run, one) for one in run.queue] if draft.budget else []
     allowed = _allowed(run)
-    timeouts = 0
-    for number, one in enumerate(draft.plan):
-        if allowed is not None and number >= allowed:
-            draft.dropped = len(draft.plan) - number
-            run.counters.dropped_total += draft.dropped
-            break
-        code = _fail(draft, one) if isinstance(one, Failed) else _attempt(run, draft, one)
-        run.counters.count(code)
-        timeouts += code is Code.PAYMENT_TIMEOUT
-        end = too_many(run.counters, timeouts, run.settings) if code is not None else None
-        if end is not None:
-            draft.events.append(run.fail(end))
-            draft.over = True
+    ready: list[Attempt | DueClearing] = [*draft.first, *late, *draft.plan]
+    if allowed is not None:
+        ready = _hold_back(run, draft, ready, allowed)
+    elif draft.budget:
+        run.queue = ()
+    for window in _windows(ready, _at_once(run)):
+        match window:
+            case DueClearing(code):
+                _clear_dated(run, draft, code)
+            case _:
+                _pay_together(run, draft, window)
+        if draft.over:
             return
     _note_all_rejected(run, draft)
 
@@ -43,68 +54,181 @@ def _allowed(run: RunState) -> int | None:
     return None if rate <= 0 else max(1, rate * run.settings.tick_ms_base // 1000)
 
 
-def _fail(draft: Draft, failed: Failed) -> Code:
-    seq, wish, code = failed
-    if wish.equivalent in draft.tallies:
-        draft.tallies[wish.equivalent].rejected += 1
-    failure = Failure(code.value, "A behaviour wants what cannot be")
-    ends = wish.equivalent, wish.sender, wish.receiver, wish.amount
-    draft.events.append(TxFailed(draft.tick, seq, *ends, failure))
-    return code
+def _at_once(run: RunState) -> int:
+    """How many payments are handed out together; the embedded engine makes one after the other."""
+    return run.settings.max_in_flight if run.config.engine == "external" else 1
 
 
-def _attempt(run: RunState, draft: Draft, one: Planned) -> Code | None:
-    desk, names = run.network.desks[one.book.code], run.network.people.names
-    amount, tally = one.cents * CENT, draft.tallies[one.book.code]
-    sender, receiver = names[one.sender], names[one.receiver]
-    found = _paid(run, draft, desk, one, amount)
+def _hold_back(
+    run: RunState, draft: Draft, ready: Sequence[Attempt | DueClearing], allowed: int
+) -> list[Attempt | DueClearing]:
+    """What may be tried now. The others wait, the oldest first; the newest beyond the queue's length are dropped."""
+    now: list[Attempt | DueClearing] = []
+    held: list[Attempt] = []
+    for one in ready:
+        if isinstance(one, DueClearing) or allowed > 0:
+            allowed -= isinstance(one, Attempt)
+            now.append(one)
+        else:
+            held.append(one)
+    held.sort(key=lambda one: (one.tick, one.seq))
+    older = () if draft.budget else run.queue
+    settings = run.settings
+    room = max(0, settings.queue_max - len(older)) if settings.on_limit is OnLimit.WAIT else 0
+    run.queue = (*older, *(one.waiting() for one in held[:room]))
+    draft.dropped = len(held) - min(len(held), room)
+    run.counters.dropped_total += draft.dropped
+    return now
+
+
+def _windows(ready: Sequence[Attempt | DueClearing], most: int) -> "Iterator[DueClearing | list[Attempt]]":
+    """Up to `most` payments together, in their order; a dated clearing stands alone."""
+    window: list[Attempt] = []
+    for one in ready:
+        if isinstance(one, DueClearing):
+            if window:
+                yield window
+            window = []
+            yield one
+        else:
+            window.append(one)
+            if len(window) == most:
+                yield window
+                window = []
+    if window:
+        yield window
+
+
+def _clear_dated(run: RunState, draft: Draft, code: str) -> None:
+    settings = run.settings
+    if code not in run.network.desks or not settings.clearing_enabled:
+        return
+    desk = run.network.desks[code]
+    result = call(run, desk, Why.SCENARIO, settings.clearing_max_depth, settings.clearing_time_budget_ms)
+    draft.events.extend(result.events)
+    draft.tallies[code].cleared += result.amount
+    draft.tallies[code].cost_ms += result.cost_ms
+
+
+def _pay_together(run: RunState, draft: Draft, window: Sequence[Attempt]) -> None:
+    """All of them are finished and told before a guardrail ends the run: what was made outside was made."""
+    found = _outcomes(run, draft, [one for one in window if one.planned is not None])
+    end = None
+    for one in window:
+        code = _told(run, draft, one, found.pop(0)) if one.planned is not None else _fail(draft, one)
+        run.counters.count(code)
+        draft.tried += 1
+        draft.timeouts += code is Code.PAYMENT_TIMEOUT
+        if code is not None:
+            end = end or too_many(run.counters, draft.timeouts, run.settings)
+    if end is not None:
+        draft.events.append(run.fail(end))
+        draft.over = True
+
+
+def _fail(draft: Draft, one: Attempt) -> Code:
+    assert one.code is not None
+    if one.equivalent in draft.tallies:
+        draft.tallies[one.equivalent].rejected += 1
+    draft.rejected += 1
+    failure = Failure(one.code.value, "The payment names what does not exist, or no amount")
+    draft.events.append(_failed(draft, one, failure))
+    return one.code
+
+
+def _failed(draft: Draft, one: Attempt, failure: Failure) -> TxFailed:
+    ends = one.equivalent, one.sender, one.receiver, one.amount
+    return TxFailed(draft.tick, one.seq, *ends, failure, one.planned_tick(draft.tick))
+
+
+def _told(run: RunState, draft: Draft, one: Attempt, found: Found) -> Code | None:
+    planned = one.planned
+    assert planned is not None
+    desk, tally, amount = run.network.desks[one.equivalent], draft.tallies[one.equivalent], planned.cents * CENT
     if isinstance(found, Drifted):
         draft.events.append(_delta_check(draft.tick, desk, found))
         found = Refused(Code.INTERNAL_ERROR, "The payment moved other positions than it should; it was taken back", {})
     if isinstance(found, Refused):
-        _count_refusal(tally, found)
-        desk.hops.failed(_blamed(desk, found, one), found.code, found.closed)
-        failure = Failure(found.code.value, found.message, found.details)
-        wanted = one.book.code, sender, receiver, cents_text(one.cents)
-        draft.events.append(TxFailed(draft.tick, one.seq, *wanted, failure))
+        _count_refusal(draft, tally, found)
+        desk.hops.failed(_blamed(desk, found, planned), found.code, found.closed)
+        draft.events.append(_failed(draft, one, Failure(found.code.value, found.message, found.details)))
         return found.code
-    desk.expect(one.sender, one.receiver, amount)
+    desk.expect(planned.sender, planned.receiver, amount)
     desk.hops.made(event_parts.hops_of(found))
     tally.committed += 1
+    draft.committed += 1
     tally.volume += amount
-    tally.served += min(one.wanted, one.cents) * CENT
+    tally.served += min(planned.wanted, planned.cents) * CENT
     tally.routes += len(found)
     tally.hops += sum(len(route.hops) for route in found)
-    tx_id = tx_name(run.seed, draft.tick, one.seq, (sender, receiver, one.book.code, cents_text(one.cents)))
-    ends = one.sender, one.receiver
-    draft.events.append(updated(run, desk, found, seq=one.seq, tx_id=tx_id, ends=ends, amount=amount))
+    tx_id = tx_name(run.seed, one.tick, one.seq, (one.sender, one.receiver, one.equivalent, one.amount))
+    ends = planned.sender, planned.receiver
+    waited = one.planned_tick(draft.tick)
+    draft.events.append(
+        updated(run, desk, found, seq=one.seq, tx_id=tx_id, ends=ends, amount=amount, planned_tick=waited)
+    )
     return None
 
 
-def _paid(
-    run: RunState, draft: Draft, desk: EquivalentDesk, one: Planned, amount: int
-) -> tuple[Route, ...] | Refused | Drifted:
-    if run.config.engine == "embedded":
-        return desk.cashier.pay(one.sender, one.receiver, amount)
-    names = run.network.people.names
-    sender, receiver = names[one.sender], names[one.receiver]
+def _outcomes(run: RunState, draft: Draft, window: Sequence[Attempt]) -> list[Found]:
+    """What became of payments that are tried together, in their order."""
+    if run.config.engine == "external":
+        return _paid_outside(run, draft, window)
+    draft.in_flight = max(draft.in_flight, len(window))
+    return [
+        run.network.desks[one.equivalent].cashier.pay(
+            one.planned.sender, one.planned.receiver, one.planned.cents * CENT
+        )
+        for one in window
+        if one.planned is not None
+    ]
+
+
+def _paid_outside(run: RunState, draft: Draft, window: Sequence[Attempt]) -> list[Found]:
+    orders = [_order(run, one) for one in window]
+    answers = pay_outside(run.outside, orders, run.settings.payment_retries)
+    late = sum(isinstance(one, Refused) and one.code is Code.PAYMENT_TIMEOUT for one in answers)
+    draft.in_flight = max(draft.in_flight, len(window), draft.timeouts + late)
+    found: dict[int, Found] = {}
+    made: dict[int, tuple[Route, ...]] = {}
+    for at, answer in enumerate(answers):
+        if isinstance(answer, Refused):
+            found[at] = answer
+        elif isinstance(answer, Astray):
+            found[at] = _astray(run, orders[at])
+        else:
+            made[at] = answer
+    # What the service says it did is done here too. It may have decided in another order than ours: what does not fit
+    # yet is tried again after the others. If it never fits, the two ledgers have drifted apart.
+    while made:
+        mirrored = {
+            at: done for at, routes in made.items() if not isinstance(done := _mirror(run, orders[at], routes), Refused)
+        }
+        if not mirrored:
+            break
+        found.update(mirrored)
+        made = {at: routes for at, routes in made.items() if at not in mirrored}
+    found.update((at, _astray(run, orders[at])) for at in made)
+    return [found[at] for at in range(len(orders))]
+
+
+def _mirror(run: RunState, order: Order, routes: tuple[Route, ...]) -> Found:
+    index, desk = run.network.people.index, run.network.desks[order.book.code]
+    return desk.cashier.carry_out(routes, index[order.sender], index[order.receiver], order.amount)
+
+
+def _astray(run: RunState, order: Order) -> Drifted:
+    return Drifted(run.network.people.index[order.sender], -order.amount, 0)
+
+
+def _order(run: RunState, one: Attempt) -> Order:
+    assert one.planned is not None
+    amount, book = one.planned.cents * CENT, one.planned.book
+    at_ms = one.tick * run.settings.tick_ms_base
     key = idempotency_key(
-        run.config.run_id,
-        draft.at_ms,
-        sender,
-        receiver,
-        equivalent=desk.book.code,
-        amount=amount,
-        seq=one.seq,
+        run.config.run_id, at_ms, one.sender, one.receiver, equivalent=one.equivalent, amount=amount, seq=one.seq
     )
-    found = pay_outside(run.outside, desk.book, Order(key, sender, receiver, amount), run.settings.payment_retries)
-    if isinstance(found, Refused):
-        return found
-    # What the service says it did is done here too; if it cannot be, the two ledgers have drifted apart.
-    mirrored = found if isinstance(found, Astray) else desk.cashier.carry_out(found, one.sender, one.receiver, amount)
-    if isinstance(mirrored, Refused | Astray):
-        return Drifted(one.sender, -amount, 0)
-    return mirrored
+    return Order(key, one.sender, one.receiver, amount, book)
 
 
 def _blamed(desk: EquivalentDesk, refused: Refused, one: Planned) -> tuple[int, ...]:
@@ -114,13 +238,15 @@ def _blamed(desk: EquivalentDesk, refused: Refused, one: Planned) -> tuple[int, 
     return desk.cashier.chain(one.sender, one.receiver) or ()
 
 
-def _count_refusal(tally: Tally, refused: Refused) -> None:
+def _count_refusal(draft: Draft, tally: Tally, refused: Refused) -> None:
     code, never = refused.code, "no_route_at_all" in refused.details
     if code in (Code.PAYMENT_TIMEOUT, Code.INTERNAL_ERROR):
         tally.errors += 1
+        draft.errors += 1
         tally.timeouts += code is Code.PAYMENT_TIMEOUT
     else:
         tally.rejected += 1
+        draft.rejected += 1
         tally.no_route_at_all += never
         tally.no_capacity += code is Code.ROUTING_NO_CAPACITY and not never
 
@@ -140,6 +266,7 @@ def updated(
     tx_id: str,
     ends: tuple[int, int],
     amount: int,
+    planned_tick: int | UnsetType = UNSET,
 ) -> TxUpdated:
     """The event of a payment that was made."""
     book, names = desk.book, run.network.people.names
@@ -147,13 +274,12 @@ def updated(
     event = (run.tick, seq, tx_id, book.code, names[ends[0]], names[ends[1]], text(amount))
     views = event_parts.route_views(book, routes), event_parts.edges(book, hops)
     if not run.config.patches:
-        return TxUpdated(*event, *views)
-    return TxUpdated(*event, *views, event_parts.node_patches(book, ends), event_parts.edge_patches(book, hops))
+        return TxUpdated(*event, *views, planned_tick=planned_tick)
+    patches = event_parts.node_patches(book, ends), event_parts.edge_patches(book, hops)
+    return TxUpdated(*event, *views, *patches, planned_tick=planned_tick)
 
 
 def _note_all_rejected(run: RunState, draft: Draft) -> None:
-    tallies = draft.tallies.values()
-    done = sum(tally.committed + tally.errors for tally in tallies)
-    run.all_rejected = run.all_rejected + 1 if draft.plan and not done else 0
+    run.all_rejected = run.all_rejected + 1 if draft.tried and not draft.committed + draft.errors else 0
     if run.all_rejected and run.all_rejected % WARN_EVERY == 0:
         draft.note({"kind": "all_rejected", "ticks": run.all_rejected})

@@ -5,21 +5,23 @@ from fractions import Fraction
 
 from pendula.credit import saving
 from pendula.credit.events import AuditDrift, ClearingDecision, DriftRow, Event, Ticked
-from pendula.credit.model import Code
-from pendula.credit.money import CENT, cents_text, text
+from pendula.credit.model import DatedClearing, DatedPayment
+from pendula.credit.money import CENT, text
 from pendula.credit.planning import timeline
-from pendula.credit.planning.planner import Planned, budget, ramp
+from pendula.credit.planning.planner import budget, ramp
 from pendula.credit.settings import ClearingPolicy
 from pendula.credit.state.clearing_policy import Decision, Why, guarded
 from pendula.credit.state.counters import too_many_failed_ticks
 from pendula.credit.state.network import EquivalentDesk
 from pendula.credit.state.run_state import RunState
+from pendula.credit.state.waiting import Waiting
 from pendula.credit.tick import metrics
+from pendula.credit.tick.actions import Attempt, DueClearing, attempt_of, resolved
 from pendula.credit.tick.clearing import call, drift_event
-from pendula.credit.tick.draft import Draft, Failed
+from pendula.credit.tick.draft import Draft
 from pendula.credit.tick.injections import apply_event
 from pendula.credit.tick.payments import pay
-from pendula.credit.tick.questions import TickFailed, Wish, amount_of, wishes
+from pendula.credit.tick.questions import TickFailed, wishes
 from pendula.kernel.canonical import Json
 
 
@@ -60,9 +62,24 @@ def fire_events(run: RunState, draft: Draft) -> None:
             draft.note(dict(facts))
         if run.config.engine == "external":
             draft.note({"kind": "outside_ledger"})
-    for event in timeline.due(run.scenario.events, run.fired, draft.at_ms):
+    due = timeline.due(run.scenario.events, run.fired, draft.at_ms)
+    for event in due:
         run.fired |= 1 << event.index
         draft.events.extend(apply_event(run, event))
+    # After the injections: a dated payment may need what the same tick adds.
+    for action in (one for event in due for one in event.actions):
+        draft.first.extend(_first_actions(run, draft, action))
+
+
+def _first_actions(
+    run: RunState, draft: Draft, action: DatedPayment | DatedClearing
+) -> "Iterator[Attempt | DueClearing]":
+    if isinstance(action, DatedClearing):
+        yield from map(DueClearing, run.network.desks if action.equivalent is None else (action.equivalent,))
+        return
+    seq, wanted = len(draft.payments), action.amount // CENT
+    ends = action.sender, action.receiver, action.equivalent, text(action.amount)
+    yield resolved(run, Waiting(draft.tick, seq, *ends, wanted))
 
 
 def silenced(run: RunState) -> Iterator[dict[str, Json]]:
@@ -84,27 +101,27 @@ def set_budget(run: RunState, draft: Draft) -> None:
 
 
 def make_plan(run: RunState, draft: Draft) -> None:
+    """Dated payments come first in the plan; those that the behaviour of participants gives follow."""
+    first = draft.payments
+    for one in first:
+        if one.planned is not None:
+            draft.tallies[one.equivalent].wanted += one.wanted * CENT
     if run.config.behaviour is not None:
-        draft.plan = _asked_plan(run, draft)
+        draft.plan = _asked_plan(run, draft, len(first))
     else:
         now = timeline.multipliers(run.scenario.events, draft.at_ms)
-        plan = run.network.planner.plan_with_demand(run.seed, draft.tick, draft.budget, now)
-        draft.plan = list(plan.payments)
+        plan = run.network.planner.plan_with_demand(run.seed, draft.tick, draft.budget, now, run.intensity)
+        shift = len(first)
+        draft.plan = [
+            attempt_of(one._replace(seq=one.seq + shift) if shift else one, draft.tick, run) for one in plan.payments
+        ]
         for code, cents in plan.wanted.items():
-            draft.tallies[code].wanted = cents * CENT
-    names, lines = run.network.people.names, []
-    for one in draft.plan:
-        if isinstance(one, Failed):
-            seq, wish, _ = one
-            rest = f"{wish.sender}|{wish.receiver}|{wish.equivalent}|{wish.amount}"
-        else:
-            seq = one.seq
-            rest = f"{names[one.sender]}|{names[one.receiver]}|{one.book.code}|{cents_text(one.cents)}"
-        lines.append(f"{draft.tick}|{seq}|{rest}\n")
-    run.plan_digest.update("".join(lines).encode("utf-8", "surrogatepass"))
+            draft.tallies[code].wanted += cents * CENT
+    lines = "".join(one.line() for one in draft.payments)
+    run.plan_digest.update(lines.encode("utf-8", "surrogatepass"))
 
 
-def _asked_plan(run: RunState, draft: Draft) -> "list[Planned | Failed]":
+def _asked_plan(run: RunState, draft: Draft, first: int) -> list[Attempt]:
     behaviour = run.config.behaviour
     assert behaviour is not None
     question: Json = {
@@ -116,89 +133,94 @@ def _asked_plan(run: RunState, draft: Draft) -> "list[Planned | Failed]":
     found, bad = wishes(run.outside, question, draft.budget)
     if bad:
         draft.note({"kind": "behaviour_answered_badly", "behaviour": behaviour.name, "wishes": bad})
-    plan = [_understood(run, seq, wish) for seq, wish in enumerate(found)]
-    for one in plan:
-        if isinstance(one, Planned):
-            draft.tallies[one.book.code].wanted += one.wanted * CENT
+    plan = []
+    for seq, wish in enumerate(found, first):
+        ends = wish.sender, wish.receiver, wish.equivalent, wish.amount
+        one = resolved(run, Waiting(draft.tick, seq, *ends, 0))
+        if one.planned is not None:
+            one = one._replace(wanted=one.planned.cents, planned=one.planned._replace(wanted=one.planned.cents))
+            draft.tallies[one.equivalent].wanted += one.wanted * CENT
+        plan.append(one)
     return plan
 
 
-def _understood(run: RunState, seq: int, wish: Wish) -> "Planned | Failed":
-    index, desk, amount = run.network.people.index, run.network.desks.get(wish.equivalent), amount_of(wish)
-    if desk is None:
-        return Failed((seq, wish, Code.EQUIVALENT_NOT_FOUND))
-    if wish.sender not in index or wish.receiver not in index:
-        return Failed((seq, wish, Code.PARTICIPANT_NOT_FOUND))
-    if amount is None or wish.sender == wish.receiver:
-        return Failed((seq, wish, Code.INVALID_INPUT))
-    cents = amount // CENT
-    return Planned(seq, desk.book, index[wish.sender], index[wish.receiver], cents, cents)
-
-
 def clear(run: RunState, draft: Draft) -> None:
+    """What the policy decides. With a budget of 0 nothing is cleared or told, but the window takes its entry."""
     settings = run.settings
-    adaptive = settings.clearing_policy is ClearingPolicy.ADAPTIVE
+    run.in_flight = max(run.in_flight, draft.in_flight)
     for code, tally in draft.tallies.items():
         run.policies[code].observe(tally.curable, tally.no_capacity)
-    if not settings.clearing_enabled or run.config.engine == "external":
+    if not settings.clearing_enabled:
         return
-    if adaptive:
+    if settings.clearing_policy is ClearingPolicy.ADAPTIVE:
         _clear_adaptively(run, draft)
         return
     every = settings.clearing_every_n_ticks
-    if every > 0 and draft.tick > 0 and draft.tick % every == 0:
+    if draft.budget and every > 0 and draft.tick > 0 and draft.tick % every == 0:
         for desk in run.network.desks.values():
-            result = call(run, desk, Why.STATIC, settings.clearing_max_depth, settings.clearing_time_budget_ms)
-            draft.events.extend(result.events)
-            draft.tallies[desk.book.code].cleared += result.amount
-            # For a policy that may have to decide one day: a fork, or other settings.
-            run.policies[desk.book.code].called(draft.tick, result.amount, max(1, result.cleared.work))
+            # The policy remembers it, for a fork or other settings that let it decide.
+            _call(run, draft, desk, Why.STATIC, settings.clearing_max_depth, settings.clearing_time_budget_ms)
+
+
+def _call(run: RunState, draft: Draft, desk: EquivalentDesk, reason: Why, depth: int, budget_ms: int) -> None:
+    result, code = call(run, desk, reason, depth, budget_ms), desk.book.code
+    draft.events.extend(result.events)
+    draft.tallies[code].cleared += result.amount
+    draft.tallies[code].cost_ms += result.cost_ms
+    draft.calls += 1
+    draft.work += max(1, result.cleared.work)
+    draft.cost_ms += result.cost_ms
+    run.policies[code].called(draft.tick, result.amount, result.cost_ms)
 
 
 def _clear_adaptively(run: RunState, draft: Draft) -> None:
     settings = run.settings
-    if guarded(settings, run.in_flight, run.queue_depth):
+    if guarded(settings, run.in_flight, max(run.callers_queue, run.queue_depth)):
         for code in run.network.desks:
-            _tell(draft, code, _skipped(run, code, Why.SKIPPED_GUARDRAIL))
+            _tell(run, draft, code, _skipped(run, code, Why.SKIPPED_GUARDRAIL))
         return
     for code, desk in run.network.desks.items():
-        policy = run.policies[code]
         # Each equivalent is judged at every tick; the caps of a tick only keep it from running.
-        decision = policy.decide(draft.tick)
+        decision = run.policies[code].decide(draft.tick)
         kept = _kept_from_running(run, draft)
-        _tell(draft, code, decision if kept is None else _skipped(run, code, kept))
-        if decision.run and kept is None:
-            result = call(run, desk, decision.reason, decision.max_depth, decision.time_budget_ms)
-            work = max(1, result.cleared.work)
-            draft.events.extend(result.events)
-            draft.tallies[code].cleared += result.amount
-            draft.calls += 1
-            draft.work += work
-            policy.called(draft.tick, result.amount, work)
+        _tell(run, draft, code, decision if kept is None else _skipped(run, code, kept))
+        if draft.budget and decision.run and kept is None:
+            _call(run, draft, desk, decision.reason, decision.max_depth, decision.time_budget_ms)
 
 
 def _kept_from_running(run: RunState, draft: Draft) -> Why | None:
     settings = run.settings
     if 0 < settings.adaptive_max_eq_per_tick <= draft.calls:
         return Why.SKIPPED_MAX_EQ_PER_TICK
-    budget_units = settings.adaptive_tick_budget_ms * settings.work_units_per_ms
-    if 0 < budget_units <= draft.work:
+    budget_ms = settings.adaptive_tick_budget_ms
+    spent = draft.cost_ms >= budget_ms if run.config.engine == "external" else _spent(run, draft)
+    if budget_ms > 0 and spent:
         return Why.SKIPPED_TICK_BUDGET
     return None
+
+
+def _spent(run: RunState, draft: Draft) -> bool:
+    """Whether the work of this tick's calls is that of its budget; finer than their cost in whole milliseconds."""
+    return draft.work >= run.settings.adaptive_tick_budget_ms * run.settings.work_units_per_ms
 
 
 def _skipped(run: RunState, code: str, reason: Why) -> Decision:
     return Decision(False, reason, run.policies[code].rate(), 0, 0, 0)
 
 
-def _tell(draft: Draft, code: str, decision: Decision) -> None:
-    rate = (decision.rate.numerator, decision.rate.denominator)
+def _tell(run: RunState, draft: Draft, code: str, decision: Decision) -> None:
+    if not draft.budget:
+        return
+    policy, rate = run.policies[code], (decision.rate.numerator, decision.rate.denominator)
     limits = decision.max_depth, decision.time_budget_ms, decision.wait
-    draft.events.append(ClearingDecision(draft.tick, code, decision.run, decision.reason.value, rate, *limits))
+    signals = text(policy.last_volume), policy.last_cost_ms, run.in_flight, max(run.callers_queue, run.queue_depth)
+    draft.events.append(
+        ClearingDecision(draft.tick, code, decision.run, decision.reason.value, rate, *limits, *signals)
+    )
 
 
 def decay(run: RunState, draft: Draft) -> None:
-    if not run.scenario.drift.enabled or run.config.engine == "external":
+    if not draft.budget or not run.scenario.drift.enabled or run.config.engine == "external":
         return
     for desk in run.network.desks.values():
         shrunk = desk.trust.decay(draft.tick)
@@ -212,7 +234,10 @@ def measure(run: RunState, draft: Draft) -> None:
         demand.wanted += tally.wanted
         demand.served += tally.served
         demand.volume += tally.volume
-    run.measured = {code: metrics.measured(draft.tallies[code], desk.book) for code, desk in run.network.desks.items()}
+    run.measured = {
+        code: metrics.measured(draft.tallies[code], desk.book, run.policies[code].rate())
+        for code, desk in run.network.desks.items()
+    }
 
 
 def audit(run: RunState, draft: Draft) -> None:
@@ -244,23 +269,19 @@ def digest(run: RunState, draft: Draft) -> None:
 
 
 def tell(run: RunState, draft: Draft) -> None:
-    tallies = draft.tallies.values()
-    planned = len(draft.plan)
-    failed = sum(isinstance(one, Failed) for one in draft.plan)
-    counted = sum(tally.finished for tally in tallies)
-    rejected = sum(tally.rejected for tally in tallies) + max(0, planned - draft.dropped - counted if failed else 0)
     draft.events.append(
         Ticked(
             tick_index=draft.tick,
             sim_time_ms=draft.at_ms,
             budget=draft.budget,
-            planned=planned,
-            committed=sum(tally.committed for tally in tallies),
-            rejected=rejected,
-            errors=sum(tally.errors for tally in tallies),
-            timeouts=sum(tally.timeouts for tally in tallies),
+            planned=len(draft.payments),
+            committed=draft.committed,
+            rejected=draft.rejected,
+            errors=draft.errors,
+            timeouts=draft.timeouts,
             dropped=draft.dropped,
-            no_route_at_all=sum(tally.no_route_at_all for tally in tallies),
+            waiting=run.queue_depth,
+            no_route_at_all=sum(tally.no_route_at_all for tally in draft.tallies.values()),
             metrics={code: dict(values) for code, values in run.measured.items()},
             digests=run.digests(),
         )

@@ -12,10 +12,11 @@ import msgspec
 from msgspec import Struct
 
 from pendula.credit.ledger.book import Book
+from pendula.credit.ledger.cycles import SHORTEST, Cycle
 from pendula.credit.ledger.payment import Refused
 from pendula.credit.ledger.routing import Route
 from pendula.credit.model import TECHNICAL, Code
-from pendula.credit.money import CENT, InvalidAmount, atoms, text
+from pendula.credit.money import InvalidAmount, atoms, text
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Outside
 
@@ -36,6 +37,26 @@ class Order(NamedTuple):
     sender: str
     receiver: str
     amount: int
+    book: Book
+
+    def question(self, attempt: int) -> dict[str, Json]:
+        return {
+            "from": self.sender,
+            "to": self.receiver,
+            "equivalent": self.book.code,
+            "amount": text(self.amount),
+            "idempotency_key": self.key,
+            "attempt": attempt,
+        }
+
+
+class OutsideClearing(NamedTuple):
+    """What a service cleared, and how long its call took; `failure` says why it cleared nothing."""
+
+    cycles: tuple[Cycle, ...]
+    cost_ms: int
+    failure: Code | None = None
+    astray: bool = False
 
 
 class Astray(NamedTuple):
@@ -61,34 +82,110 @@ def wishes(outside: Outside, question: Json, most: int) -> tuple[list[Wish], int
     return found, bad
 
 
-def amount_of(wish: Wish) -> int | None:
-    """The amount in atoms if it is above nothing and whole cents."""
+def pay_outside(outside: Outside, orders: Sequence[Order], retries: int) -> list[tuple[Route, ...] | Refused | Astray]:
+    """Ask for payments that are handed out together; again after a timeout if that is allowed, under the same key."""
+    late = Refused(Code.PAYMENT_TIMEOUT, "The payment service did not answer in time", {})
+    found: dict[int, tuple[Route, ...] | Refused | Astray] = dict.fromkeys(range(len(orders)), late)
+    left = list(range(len(orders)))
+    for attempt in range(retries + 1):
+        answers = _asked(outside, [orders[at].question(attempt) for at in left])
+        for at, answer in zip(left, answers, strict=True):
+            found[at] = _understood(answer, orders[at])
+        left = [at for at in left if _is_late(found[at])]
+        if not left:
+            break
+    return list(found.values())
+
+
+def _asked(outside: Outside, questions: list[dict[str, Json]]) -> list[Any]:
+    """The answers in the order of the questions; one payment alone is asked for alone."""
+    if len(questions) == 1:
+        return [outside.ask("pay", questions[0])]
+    answers: Any = outside.ask("pay_many", {"payments": [*questions]})
+    if not isinstance(answers, list | tuple) or len(answers) != len(questions):
+        return [None] * len(questions)
+    return list(answers)
+
+
+def _is_late(found: tuple[Route, ...] | Refused | Astray) -> bool:
+    return isinstance(found, Refused) and found.code is Code.PAYMENT_TIMEOUT
+
+
+def clear_outside(outside: Outside, book: Book, depth: int, budget_ms: int, hard_ms: int, key: str) -> OutsideClearing:
+    """Ask a payment service to clear one equivalent."""
+    answer: Any = outside.ask(
+        "clear",
+        {
+            "equivalent": book.code,
+            "max_depth": depth,
+            "time_budget_ms": budget_ms,
+            "hard_timeout_ms": hard_ms,
+            "idempotency_key": key,
+        },
+    )
+    cost = answer.get("cost_ms") if isinstance(answer, dict) else None
+    cost_ms = max(1, cost) if type(cost) is int else 1
+    match answer:
+        case {"tick_failed": True}:
+            raise TickFailed
+        case {"cycles": [*rows]}:
+            cycles = _cycles(rows, book)
+            return OutsideClearing((), cost_ms, astray=True) if cycles is None else OutsideClearing(cycles, cost_ms)
+        case {"timeout": True}:
+            return OutsideClearing((), cost_ms, Code.PAYMENT_TIMEOUT)
+        case {"error": {"code": str(code)}}:
+            return OutsideClearing((), cost_ms, Code(code) if code in tuple(Code) else Code.PAYMENT_REJECTED)
+    return OutsideClearing((), cost_ms, Code.INTERNAL_ERROR)
+
+
+def _cycles(rows: Sequence[Any], book: Book) -> tuple[Cycle, ...] | None:
+    """Circles of debts that are there, each large enough for all circles through it; None for anything else."""
+    left: dict[int, int] = {}
+    found: list[Cycle] = []
+    for row in rows:
+        match row:
+            case {"cleared_amount": str(amount), "edges": [*edges]}:
+                cycle = _cycle(edges, amount, book)
+            case _:
+                return None
+        if cycle is None:
+            return None
+        for h in cycle.hops:
+            left[h] = left.get(h, book.owed[h]) - cycle.amount
+            if left[h] < 0:
+                return None
+        found.append(cycle)
+    return tuple(found)
+
+
+def _cycle(edges: Sequence[Any], amount: str, book: Book) -> Cycle | None:
+    """Edges go from creditor to debtor, as everywhere in events; the circle begins at its smallest participant."""
+    owes: dict[int, tuple[int, int]] = {}
+    for edge in edges:
+        match edge:
+            case {"from": str(creditor), "to": str(debtor)}:
+                h = book.line(creditor, debtor)
+            case _:
+                return None
+        if h is None or book.debtor[h] in owes:
+            return None
+        owes[book.debtor[h]] = book.creditor[h], h
     try:
-        found = atoms(wish.amount)
+        cleared = atoms(amount)
     except InvalidAmount:
         return None
-    return found if found > 0 and found % CENT == 0 else None
+    if len(owes) < SHORTEST or cleared <= 0:
+        return None
+    nodes, hops = [min(owes)], list[int]()
+    while nodes[-1] in owes and len(hops) < len(owes):
+        creditor_node, h = owes[nodes[-1]]
+        hops.append(h)
+        nodes.append(creditor_node)
+    closed = len(hops) == len(owes) and nodes[-1] == nodes[0] and len(set(nodes)) == len(hops)
+    return Cycle(tuple(nodes[:-1]), tuple(hops), cleared) if closed else None
 
 
-def pay_outside(outside: Outside, book: Book, order: Order, retries: int) -> tuple[Route, ...] | Refused | Astray:
-    """Ask for a payment, again after a timeout if that is allowed; always under the same key."""
-    question: dict[str, Json] = {
-        "from": order.sender,
-        "to": order.receiver,
-        "equivalent": book.code,
-        "amount": text(order.amount),
-        "idempotency_key": order.key,
-    }
-    refused = Refused(Code.PAYMENT_TIMEOUT, "The payment service did not answer in time", {})
-    for attempt in range(retries + 1):
-        answer: Any = outside.ask("pay", {**question, "attempt": attempt})
-        found = _understood(answer, book, order)
-        if not isinstance(found, Refused) or found.code is not Code.PAYMENT_TIMEOUT:
-            return found
-    return refused
-
-
-def _understood(answer: Any, book: Book, order: Order) -> tuple[Route, ...] | Refused | Astray:
+def _understood(answer: Any, order: Order) -> tuple[Route, ...] | Refused | Astray:
     """Routes, or why there are none; what makes no sense is an internal error."""
     match answer:
         case {"timeout": True}:
@@ -96,7 +193,7 @@ def _understood(answer: Any, book: Book, order: Order) -> tuple[Route, ...] | Re
         case {"tick_failed": True}:
             raise TickFailed
         case {"status": "COMMITTED", "routes": [*routes]}:
-            found = _routes(routes, book, order)
+            found = _routes(routes, order)
             return Astray() if found is None else found
         case {"status": "ABORTED", "error": {"code": str(code)}}:
             known = Code(code) if code in tuple(Code) else Code.PAYMENT_REJECTED
@@ -105,13 +202,13 @@ def _understood(answer: Any, book: Book, order: Order) -> tuple[Route, ...] | Re
     return Refused(Code.INTERNAL_ERROR, "The payment service gave an answer that makes no sense", {})
 
 
-def _routes(routes: Sequence[Any], book: Book, order: Order) -> tuple[Route, ...] | None:
+def _routes(routes: Sequence[Any], order: Order) -> tuple[Route, ...] | None:
     """Routes over lines that are there, from sender to receiver, of the amount in all."""
     found: list[Route] = []
     for route in routes:
         match route:
             case {"path": [*path], "amount": str(amount)} if len(path) >= 2:
-                hops = [book.line(str(there), str(here)) for here, there in pairwise(path)]
+                hops = [order.book.line(str(there), str(here)) for here, there in pairwise(path)]
                 try:
                     carried = atoms(amount)
                 except InvalidAmount:

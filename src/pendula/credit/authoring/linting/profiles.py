@@ -9,7 +9,7 @@ from pendula.credit.authoring.reachability import reach
 from pendula.credit.model import Participant
 from pendula.credit.money import CENT, text
 from pendula.credit.planning.planner import REACH_HOPS, REACH_MOST
-from pendula.credit.planning.profiles import DEMANDS, Behaviour, behaviour, number
+from pendula.credit.planning.profiles import AMOUNTS, DEMANDS, Behaviour, Family, behaviour, number, points
 from pendula.credit.reading.scope import Caution
 from pendula.documents.faults import suggestion
 
@@ -17,11 +17,14 @@ PROPS: Mapping[str, str] = {
     "tx_rate": "a number; every candidate is accepted instead",
     "equivalent_weights": "a map from codes to numbers not below 0; all equivalents weigh the same instead",
     "recipient_group_weights": "a map from groups to numbers not below 0; no group is preferred instead",
-    "amount_model": "a map from codes to objects of min, max, p50 and p90 above 0; those amounts are drawn plainly",
+    "amount_model": "a map from codes to objects of min, max, p50, p90, mean, sd above 0 and a family that is known; "
+    "those amounts are drawn plainly",
     "flow_chains": "a list of pairs of groups; no direction is preferred instead",
     "flow_affinity": "a number from 0 to 1; settings.flow.default_affinity holds instead",
     "periodicity_factor": "a number above 0; large amounts come as often as small ones instead",
     "demand": "capped or fixed; the ledger caps what is wanted instead",
+    "base_p": "a number, or pairs [per cent, number] in ascending order; tx_rate holds instead",
+    "cluster_bias": "a number from 0 to 1; recipient_group_weights hold instead",
 }
 
 
@@ -143,7 +146,9 @@ def _bad(key: str, value: Any) -> bool:
     match key, value:
         case "tx_rate", _:
             return number(value) is None
-        case "flow_affinity", _:
+        case "base_p", _:
+            return points(value) is None
+        case "flow_affinity" | "cluster_bias", _:
             found = number(value)
             return found is None or not 0 <= found <= 1
         case "demand", _:
@@ -163,7 +168,6 @@ def _bad(key: str, value: Any) -> bool:
 
 
 def _amounts_fit(model: Any) -> bool:
-    numbers = (
-        [model[name] for name in ("min", "max", "p50", "p90") if name in model] if isinstance(model, dict) else None
-    )
-    return numbers is not None and all((number(one) or 0) > 0 for one in numbers)
+    numbers = [model[name] for name in AMOUNTS if name in model] if isinstance(model, dict) else None
+    sound = numbers is not None and all((number(one) or 0) > 0 for one in numbers)
+    return sound and model.get("family") in (None, *Family)

@@ -1,4 +1,4 @@
-"""What the linter says of events: stress on nobody, injections that cannot apply, what nobody interprets."""
+"""What the linter says of events: stress on nobody, injections and payments that cannot be carried out."""
 
 from collections.abc import Iterator
 from enum import StrEnum
@@ -8,6 +8,7 @@ from pendula.credit.authoring.linting.wording import listed
 from pendula.credit.model import (
     AddParticipant,
     CreateTrustline,
+    DatedPayment,
     Effect,
     EventType,
     FreezeParticipant,
@@ -21,10 +22,10 @@ from pendula.credit.reading.timeline import EFFECTS_MOST
 class Code(StrEnum):
     """Findings that are named in one place and told in another."""
 
-    EVENT_NOT_INTERPRETED = "event_not_interpreted"
     INJECTION_IMPOSSIBLE = "injection_impossible"
     INJECTION_SWITCHED_OFF = "injection_switched_off"
     INJECTION_TOO_LONG = "injection_too_long"
+    PAYMENT_IMPOSSIBLE = "payment_impossible"
     STRESS_BETWEEN_TICKS = "stress_between_ticks"
     STRESS_ON_NOBODY = "stress_on_nobody"
     STRESS_WITHOUT_EFFECT = "stress_without_effect"
@@ -39,10 +40,11 @@ def events(survey: Survey) -> Iterator[Caution]:
 def _about(survey: Survey, event: TimelineEvent) -> Iterator[tuple[str, str]]:
     match event.type:
         case EventType.PAYMENT | EventType.CLEARING:
-            yield (
-                Code.EVENT_NOT_INTERPRETED,
-                f"an event of type {event.type} does nothing; use stress, inject or note",
-            )
+            ends = [(one.sender, one.receiver) for one in event.actions if isinstance(one, DatedPayment)]
+            lost = sorted({end for pair in ends for end in pair if end not in survey.people})
+            if lost:
+                message = f"{listed(lost, 'participant')} is not there, so this payment fails; correct the ids"
+                yield Code.PAYMENT_IMPOSSIBLE, message
         case EventType.STRESS:
             yield from _about_stress(survey, event)
         case EventType.INJECT if not survey.settings.enable_inject:

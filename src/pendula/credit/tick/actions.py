@@ -1,0 +1,83 @@
+"""What a tick tries, one after the other: payments out of its plan or an earlier one, and clearings that are dated."""
+
+from typing import NamedTuple
+
+from msgspec import UNSET, UnsetType
+
+from pendula.credit.model import Code
+from pendula.credit.money import CENT, InvalidAmount, atoms, cents_text
+from pendula.credit.planning.planner import Planned
+from pendula.credit.state.run_state import RunState
+from pendula.credit.state.waiting import Waiting
+
+
+class Attempt(NamedTuple):
+    """One payment to be tried; ids and amount as they are written. `code` says why it cannot even be tried."""
+
+    tick: int
+    seq: int
+    sender: str
+    receiver: str
+    equivalent: str
+    amount: str
+    wanted: int
+    planned: Planned | None
+    code: Code | None = None
+
+    def planned_tick(self, now: int) -> int | UnsetType:
+        """The tick in whose plan it stands, where that is an earlier one."""
+        return UNSET if self.tick == now else self.tick
+
+    def waiting(self) -> Waiting:
+        return Waiting(self.tick, self.seq, self.sender, self.receiver, self.equivalent, self.amount, self.wanted)
+
+    def line(self) -> str:
+        """Its line in the digest of plans."""
+        return f"{self.tick}|{self.seq}|{self.sender}|{self.receiver}|{self.equivalent}|{self.amount}\n"
+
+
+class DueClearing(NamedTuple):
+    """A clearing of one equivalent that the scenario dates."""
+
+    equivalent: str
+
+
+def attempt_of(planned: Planned, tick: int, run: RunState) -> Attempt:
+    names = run.network.people.names
+    ends = names[planned.sender], names[planned.receiver]
+    return Attempt(tick, planned.seq, *ends, planned.book.code, cents_text(planned.cents), planned.wanted, planned)
+
+
+def resolved(run: RunState, waiting: Waiting) -> Attempt:
+    """A payment by ids as it can be tried now; one that cannot be has the code of its failure."""
+    tick, seq, sender, receiver, equivalent, amount, wanted = (
+        waiting.tick,
+        waiting.seq,
+        waiting.sender,
+        waiting.receiver,
+        waiting.equivalent,
+        waiting.amount,
+        waiting.wanted,
+    )
+    index, desk = run.network.people.index, run.network.desks.get(equivalent)
+    cents, code = _cents(amount), None
+    planned = None
+    if desk is None:
+        code = Code.EQUIVALENT_NOT_FOUND
+    elif sender not in index or receiver not in index:
+        code = Code.PARTICIPANT_NOT_FOUND
+    elif cents is None or sender == receiver:
+        code = Code.INVALID_INPUT
+    else:
+        planned = Planned(seq, desk.book, index[sender], index[receiver], cents, wanted)
+        amount = cents_text(cents)
+    return Attempt(tick, seq, sender, receiver, equivalent, amount, wanted, planned, code)
+
+
+def _cents(amount: str) -> int | None:
+    """The amount in hundredths if it is above nothing and whole cents."""
+    try:
+        found = atoms(amount)
+    except InvalidAmount:
+        return None
+    return found // CENT if found > 0 and found % CENT == 0 else None
