@@ -11,30 +11,32 @@ from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Engine, Outside
 
 SOLVE = "optimal_clearing"
+PAYING = (payment_service.QUESTION, payment_service.TOGETHER, payment_service.CLEARING)
 
 
 class Answers:
     """An `Outside` that hands each question to the one who knows; raises `NobodyToAsk` where nobody does.
 
-    `run` is the run that asks, or a function that gives it: `lambda: driver.engine` where there is a journal.
+    `run` is the run that asks, or a function that gives it: `lambda: driver.engine` where there is a journal; None
+    where no behaviour is asked.
     `payments` is for runs with the engine "external". Without a `solver`, OR-tools is loaded when it is first asked
     for; `MissingExtra` if it is not installed.
     """
 
     def __init__(
         self,
-        run: Run | Callable[[], Engine[Any, Any]],
+        run: Run | Callable[[], Engine[Any, Any]] | None,
         payments: Outside | None = None,
         solver: Outside | None = None,
     ) -> None:
-        self._behaviours = BehaviourOutside(run)
+        self._behaviours = None if run is None else BehaviourOutside(run)
         self._payments = payments
         self._solver = solver
 
     def ask(self, name: str, question: Json) -> Json:
-        if name == behaviours.QUESTION:
+        if name == behaviours.QUESTION and self._behaviours is not None:
             return self._behaviours.ask(name, question)
-        if name == payment_service.QUESTION:
+        if name in PAYING:
             return self._paying().ask(name, question)
         if name == SOLVE:
             return self._solving().ask(name, question)

@@ -1,7 +1,15 @@
-"""A payment service of somebody else, over HTTP: what a run with the engine "external" asks as `pay`.
+"""An outside payment service over HTTP: what a run with the engine "external" asks as `pay`, `pay_many` and `clear`.
 
     POST <url>/payments                 {"from", "to", "equivalent", "amount"}, header Idempotency-Key
     GET  <url>/payments/by-key/<key>    what became of the payment of that key; 404 if there never was one
+    POST <url>/clearing                 {"equivalent", "max_depth", "time_budget_ms"}, header Idempotency-Key
+    GET  <url>/clearing/by-key/<key>    what that call cleared; 404 if there never was one
+
+Payments that are asked for together are sent one after the other and are under way at the same time. Each but the
+first has the header Decide-After, with the key of the payment before it: a service that decides in this order gives
+the same results as one that is asked for one payment after the other. Answers are told in the order of the questions.
+
+A clearing brings {"cycles": [{"cleared_amount", "edges": [{"from": creditor, "to": debtor}]}]}.
 
 2xx brings the result: {"status": "COMMITTED", "routes": [{"path": [ids], "amount"}]}, or {"status": "ABORTED",
 "error": {"code"}}. 4xx with {"error": {"code"}} is a refusal: nothing was done. 503 with {"tick_failed": true} says
@@ -19,15 +27,20 @@ A payment that was made must never be told as one that was not. So every answer 
 What is left unclear stays in `unsettled` until a later answer settles it; `settle` asks again. Nothing is sent twice
 behind the run's back, no redirect is followed, no proxy used, and every call has a connection of its own: a kept one
 that dies just then would leave a payment unclear for nothing. An attempt takes at most `total_seconds` and, where the
-key has to be looked up, `lookup_seconds` more.
+key has to be looked up, `lookup_seconds` more. With `per_second` the service never sees more calls in any second.
 """
 
 import ssl
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from io import BufferedReader, RawIOBase
+from queue import SimpleQueue
 from re import compile as regex
 from socket import socket
-from time import monotonic
+from threading import Event
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, Literal, NamedTuple, Self, TypeAlias, TypeVar, cast
 from urllib.parse import quote, urlsplit
 
@@ -46,7 +59,7 @@ if TYPE_CHECKING:
 
 S = TypeVar("S")
 
-QUESTION = "pay"
+QUESTION, TOGETHER, CLEARING = "pay", "pay_many", "clear"
 ANSWER_BYTES_MOST = 1024 * 1024
 CONNECT_SECONDS = 3.0
 LOOKUP_SECONDS = 3.0
@@ -90,6 +103,41 @@ class Order(Struct, frozen=True, rename={"sender": "from", "receiver": "to", "ke
         return {"from": self.sender, "to": self.receiver, "equivalent": self.equivalent, "amount": self.amount}
 
 
+class Orders(Struct, frozen=True):
+    """Payments that are under way at the same time."""
+
+    payments: tuple[Order, ...]
+
+
+class ClearingOrder(Struct, frozen=True, rename={"key": "idempotency_key"}):
+    """One clearing that the run asks for."""
+
+    equivalent: str
+    max_depth: int
+    time_budget_ms: int
+    hard_timeout_ms: int
+    key: str
+
+    def body(self) -> dict[str, Json]:
+        limits: dict[str, Json] = {"max_depth": self.max_depth, "time_budget_ms": self.time_budget_ms}
+        return {"equivalent": self.equivalent, **limits}
+
+
+class _ClearedEdge(Struct, frozen=True, rename={"creditor": "from", "debtor": "to"}):
+    creditor: str
+    debtor: str
+
+
+class _ClearedCycle(Struct, frozen=True):
+    cleared_amount: str
+    edges: tuple[_ClearedEdge, ...]
+
+
+class _Cleared(Struct, frozen=True):
+    cycles: tuple[_ClearedCycle, ...]
+    equivalent: str | None = None
+
+
 class _Route(Struct, frozen=True):
     path: tuple[str, ...]
     amount: str
@@ -118,6 +166,10 @@ class _Refusal(Struct, frozen=True):
 
 class _TickFailed(Struct, frozen=True):
     tick_failed: bool
+
+
+def _nothing() -> None:
+    """What is done once a call is sent, where nobody waits for it."""
 
 
 class Settled(NamedTuple):
@@ -163,8 +215,32 @@ class Unsent(NamedTuple):
     timed_out: bool
 
 
+class _Pace:
+    """At most so many calls in any second, as the service sees them: a place is free again a second after its call."""
+
+    def __init__(self, per_second: int) -> None:
+        self._free: SimpleQueue[float] | None = None
+        if per_second > 0:
+            self._free = SimpleQueue()
+            for _ in range(per_second):
+                self._free.put(0.0)
+
+    @contextmanager
+    def call(self) -> Iterator[None]:
+        if self._free is None:
+            yield
+            return
+        left = self._free.get() - monotonic()
+        if left > 0:
+            sleep(left)
+        try:
+            yield
+        finally:
+            self._free.put(monotonic() + 1.0)
+
+
 class PaymentService:
-    """An `Outside` that answers `pay`. One call at a time, in the order of the plan."""
+    """An `Outside` that answers `pay`, `pay_many` and `clear`."""
 
     def __init__(
         self,
@@ -174,8 +250,10 @@ class PaymentService:
         total_seconds: float = 10,
         connect_seconds: float = CONNECT_SECONDS,
         lookup_seconds: float = LOOKUP_SECONDS,
+        per_second: int = 0,
         tls: ssl.SSLContext | None = None,
     ) -> None:
+        """`per_second` bounds the calls of any second, lookups too; 0 and below is no bound."""
         if min(total_seconds, connect_seconds, lookup_seconds) <= 0:
             raise WrongUsage("The time a payment service is given has to be above 0 seconds")
         if token is not None and not _WORD.fullmatch(token):
@@ -184,14 +262,16 @@ class PaymentService:
         self._tls = ssl.create_default_context() if self._https and tls is None else tls
         self._token = token
         self.total_seconds, self.connect_seconds, self.lookup_seconds = total_seconds, connect_seconds, lookup_seconds
+        self._pace = _Pace(per_second)
         self._unsettled: dict[str, Order] = {}
 
     @classmethod
     def with_settings(
         cls, url: str, settings: Settings, *, token: str | None = None, tls: ssl.SSLContext | None = None
     ) -> Self:
-        """The service with the time limit of a payment that the settings of a run give."""
-        return cls(url, token=token, total_seconds=settings.payment_total_timeout_sec, tls=tls)
+        """The service with the time limit of a payment and the rate that the settings of a run give."""
+        limits = {"total_seconds": settings.payment_total_timeout_sec, "per_second": settings.max_payments_per_sec}
+        return cls(url, token=token, tls=tls, **limits)
 
     @property
     def unsettled(self) -> dict[str, Json]:
@@ -212,10 +292,38 @@ class PaymentService:
         return found
 
     def ask(self, name: str, question: Json) -> Json:
-        if name != QUESTION:
-            raise NobodyToAsk(f"A payment service answers {QUESTION!r} and not {name!r}", name=name, question=question)
-        order = msgspec.convert(question, Order)
-        said = self._posted(order)
+        match name:
+            case "pay":
+                return self._paid(msgspec.convert(question, Order))
+            case "pay_many":
+                return self._paid_together(msgspec.convert(question, Orders).payments)
+            case "clear":
+                return self._cleared(msgspec.convert(question, ClearingOrder))
+        known = f"{QUESTION!r}, {TOGETHER!r} and {CLEARING!r}"
+        raise NobodyToAsk(f"A payment service answers {known}, not {name!r}", name=name, question=question)
+
+    def _paid_together(self, orders: Sequence[Order]) -> Json:
+        """All of them at the same time; each is sent when the one before it has been."""
+        sent = [Event() for _ in orders]
+
+        def pay(at: int) -> Json:
+            try:
+                if at:
+                    sent[at - 1].wait()
+                return self._paid(orders[at], orders[at - 1].key if at else None, sent[at].set)
+            finally:
+                sent[at].set()
+
+        with ThreadPoolExecutor(max(1, len(orders))) as threads:
+            answers = list(threads.map(pay, range(len(orders))))
+        for order in orders:
+            # The order in which threads ended is not the order in which payments were tried.
+            if order.key in self._unsettled:
+                self._unsettled[order.key] = self._unsettled.pop(order.key)
+        return answers
+
+    def _paid(self, order: Order, after: str | None = None, sent: Callable[[], None] = _nothing) -> Json:
+        said = self._posted(order, after, sent)
         match said:
             case Settled(answer):
                 self._unsettled.pop(order.key, None)
@@ -240,9 +348,37 @@ class PaymentService:
         self._unsettled[order.key] = order
         return {"unclear": said.reason} if isinstance(said, Muddled) else {"timeout": True}
 
-    def _posted(self, order: Order) -> Said:
+    def _cleared(self, order: ClearingOrder) -> Json:
+        """What was cleared and how long the call took; a call whose answer is lost is looked up once."""
+        begun = monotonic()
+        seconds = order.hard_timeout_ms / 1000
         headers = {"Content-Type": "application/json", "Idempotency-Key": order.key}
-        reply = self._called("POST", "/payments", msgspec.json.encode(order.body()), headers, self.total_seconds)
+        reply = self._called("POST", "/clearing", msgspec.json.encode(order.body()), headers, seconds)
+        answer = self._clearing_told(reply, order)
+        return {**answer, "cost_ms": max(1, round((monotonic() - begun) * 1000))}
+
+    def _clearing_told(self, reply: "Reply | Unsent | None", order: ClearingOrder) -> dict[str, Json]:
+        if isinstance(reply, Unsent):
+            return {"timeout": True} if reply.timed_out else {"error": {"code": Code.INTERNAL_ERROR.value}}
+        if reply is not None:
+            if (cycles := _cycles(reply, order)) is not None:
+                return {"cycles": cycles}
+            if reply.status == UNAVAILABLE and _read(reply.data, _TickFailed) == _TickFailed(True):
+                return {"tick_failed": True}
+            if 400 <= reply.status < 500 and reply.status != CONFLICT:
+                return {"error": {"code": _refused_with(reply).value}}
+        path = f"/clearing/by-key/{quote(order.key, safe='')}"
+        found = self._called("GET", path, None, {}, self.lookup_seconds)
+        if isinstance(found, Reply) and (cycles := _cycles(found, order)) is not None:
+            return {"cycles": cycles}
+        return {"timeout": True} if reply is None else {"error": {"code": Code.INTERNAL_ERROR.value}}
+
+    def _posted(self, order: Order, after: str | None = None, sent: Callable[[], None] = _nothing) -> Said:
+        headers = {"Content-Type": "application/json", "Idempotency-Key": order.key}
+        if after is not None:
+            headers["Decide-After"] = after
+        body = msgspec.json.encode(order.body())
+        reply = self._called("POST", "/payments", body, headers, self.total_seconds, sent)
         match reply:
             case Unsent(timed_out):
                 return NothingDone({"timeout": True} if timed_out else _aborted(Code.INTERNAL_ERROR), over=False)
@@ -261,9 +397,27 @@ class PaymentService:
         return None if answer is None else Settled(answer)
 
     def _called(
-        self, method: str, path: str, body: bytes | None, headers: dict[str, str], seconds: float
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        headers: dict[str, str],
+        seconds: float,
+        sent: Callable[[], None] = _nothing,
     ) -> Reply | Unsent | None:
         """One call over a connection of its own; None where something may have been sent and no answer came."""
+        with self._pace.call():
+            return self._called_now(method, path, body, headers, seconds, sent)
+
+    def _called_now(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        headers: dict[str, str],
+        seconds: float,
+        sent: Callable[[], None],
+    ) -> Reply | Unsent | None:
         deadline = monotonic() + seconds
         connection = self._connection(min(seconds, self.connect_seconds))
         try:
@@ -277,6 +431,7 @@ class PaymentService:
             headers["Authorization"] = f"Bearer {self._token}"
         try:
             connection.request(method, self._prefix + path, body, {"Accept": "application/json", **headers})
+            sent()
             response = connection.getresponse()
             return Reply(response.status, response.read(ANSWER_BYTES_MOST + 1))
         except (OSError, HTTPException, ValueError):
@@ -345,6 +500,22 @@ def _result(reply: Reply, order: Order) -> Json:
         return _aborted(Code.PAYMENT_REJECTED if found.error is None else _code(found.error.code))
     routes: Json = [{"path": list(route.path), "amount": route.amount} for route in found.routes]
     return {"status": found.status, "routes": routes, **({} if found.tx_id is None else {"tx_id": found.tx_id})}
+
+
+def _cycles(reply: Reply, order: ClearingOrder) -> Json:
+    """The circles in an answer, in the form the run reads; None where there are none, or those of something else."""
+    if not 200 <= reply.status < 300 or len(reply.data) > ANSWER_BYTES_MOST:
+        return None
+    found = _read(reply.data, _Cleared)
+    if found is None or found.equivalent not in (None, order.equivalent):
+        return None
+    return [
+        {
+            "cleared_amount": one.cleared_amount,
+            "edges": [{"from": edge.creditor, "to": edge.debtor} for edge in one.edges],
+        }
+        for one in found.cycles
+    ]
 
 
 def _is_of(result: _Result, order: Order) -> bool:

@@ -115,7 +115,7 @@ def _pay_together(run: RunState, draft: Draft, window: Sequence[Attempt]) -> Non
     found = _outcomes(run, draft, [one for one in window if one.planned is not None])
     end = None
     for one in window:
-        code = _told(run, draft, one, found.pop(0)) if one.planned is not None else _fail(draft, one)
+        code = _told(run, draft, one, next(found)) if one.planned is not None else _fail(draft, one)
         run.counters.count(code)
         draft.tried += 1
         draft.timeouts += code is Code.PAYMENT_TIMEOUT
@@ -170,51 +170,50 @@ def _told(run: RunState, draft: Draft, one: Attempt, found: Found) -> Code | Non
     return None
 
 
-def _outcomes(run: RunState, draft: Draft, window: Sequence[Attempt]) -> list[Found]:
-    """What became of payments that are tried together, in their order."""
+def _outcomes(run: RunState, draft: Draft, window: Sequence[Attempt]) -> Iterator[Found]:
+    """What becomes of payments that are tried together, in their order; each is told before the next one moves."""
+    if not window:
+        return
     if run.config.engine == "external":
-        return _paid_outside(run, draft, window)
-    draft.in_flight = max(draft.in_flight, len(window))
-    return [
-        run.network.desks[one.equivalent].cashier.pay(
-            one.planned.sender, one.planned.receiver, one.planned.cents * CENT
-        )
-        for one in window
-        if one.planned is not None
-    ]
+        yield from _paid_outside(run, draft, window)
+        return
+    draft.in_flight = max(draft.in_flight, 1)
+    for one in window:
+        assert one.planned is not None
+        cashier = run.network.desks[one.equivalent].cashier
+        yield cashier.pay(one.planned.sender, one.planned.receiver, one.planned.cents * CENT)
 
 
-def _paid_outside(run: RunState, draft: Draft, window: Sequence[Attempt]) -> list[Found]:
+def _paid_outside(run: RunState, draft: Draft, window: Sequence[Attempt]) -> Iterator[Found]:
+    """What the service says it did is done here too, in our order.
+
+    It may have decided in another one: where a payment does not fit yet, those after it go first. One that never fits
+    says that the two ledgers have drifted apart.
+    """
     orders = [_order(run, one) for one in window]
     answers = pay_outside(run.outside, orders, run.settings.payment_retries)
     late = sum(isinstance(one, Refused) and one.code is Code.PAYMENT_TIMEOUT for one in answers)
     draft.in_flight = max(draft.in_flight, len(window), draft.timeouts + late)
-    found: dict[int, Found] = {}
-    made: dict[int, tuple[Route, ...]] = {}
+    ahead: dict[int, Found] = {}
     for at, answer in enumerate(answers):
-        if isinstance(answer, Refused):
-            found[at] = answer
-        elif isinstance(answer, Astray):
-            found[at] = _astray(run, orders[at])
-        else:
-            made[at] = answer
-    # What the service says it did is done here too. It may have decided in another order than ours: what does not fit
-    # yet is tried again after the others. If it never fits, the two ledgers have drifted apart.
-    while made:
-        mirrored = {
-            at: done for at, routes in made.items() if not isinstance(done := _mirror(run, orders[at], routes), Refused)
-        }
-        if not mirrored:
-            break
-        found.update(mirrored)
-        made = {at: routes for at, routes in made.items() if at not in mirrored}
-    found.update((at, _astray(run, orders[at])) for at in made)
-    return [found[at] for at in range(len(orders))]
+        found = ahead[at] if at in ahead else _mirror(run, orders[at], answer)
+        later = at
+        while isinstance(found, Refused) and not isinstance(answer, Refused) and (later := later + 1) < len(answers):
+            if later not in ahead:
+                made = _mirror(run, orders[later], answers[later])
+                if not isinstance(made, Refused):
+                    ahead[later] = made
+                    found = _mirror(run, orders[at], answer)
+        yield _astray(run, orders[at]) if isinstance(found, Refused) and found is not answer else found
 
 
-def _mirror(run: RunState, order: Order, routes: tuple[Route, ...]) -> Found:
+def _mirror(run: RunState, order: Order, answer: tuple[Route, ...] | Refused | Astray) -> Found:
+    if isinstance(answer, Refused):
+        return answer
+    if isinstance(answer, Astray):
+        return _astray(run, order)
     index, desk = run.network.people.index, run.network.desks[order.book.code]
-    return desk.cashier.carry_out(routes, index[order.sender], index[order.receiver], order.amount)
+    return desk.cashier.carry_out(answer, index[order.sender], index[order.receiver], order.amount)
 
 
 def _astray(run: RunState, order: Order) -> Drifted:
