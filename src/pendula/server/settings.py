@@ -58,7 +58,8 @@ class Settings(Struct, frozen=True):
     `allowed_origins` are pages served from elsewhere that may call us as our own does. `playback_folders` are folders
     of media files by the name of the channel that each becomes. `playback_mqtt` is the broker from which every player
     takes new artwork under its own name, `mqtt://user@host:1883/prefix`. `jobs_database` is the file of the jobs where
-    it is not in the data directory, `jobs_settings` the file with their parameters.
+    it is not in the data directory, `jobs_settings` the file with their parameters. `credit_engines` are the addresses of payment
+    services that credit runs may use, by name, and `credit_engine_tokens` files with their tokens.
     """
 
     host: str = "127.0.0.1"
@@ -78,6 +79,8 @@ class Settings(Struct, frozen=True):
     playback_mqtt_password: str | None = None
     jobs_database: str | None = None
     jobs_settings: str | None = None
+    credit_engines: dict[str, str] = {}
+    credit_engine_tokens: dict[str, str] = {}
 
     def allowed(self, limit: Limit) -> int:
         """The number in force for `limit`."""
@@ -234,6 +237,9 @@ def _read(source: Source, faults: list[Fault]) -> dict[str, Any]:
 
 
 def _contradictions(settings: Settings) -> Iterator[Fault]:
+    for name in sorted(settings.credit_engine_tokens.keys() - settings.credit_engines.keys()):
+        allowed = ", ".join(sorted(settings.credit_engines)) or "none, for there is no payment service"
+        yield Fault("credit.engine_tokens", "all sources", f"there is no payment service {name!r}", allowed)
     if (settings.tls_cert is None) != (settings.tls_key is None):
         missing = "tls_key" if settings.tls_key is None else "tls_cert"
         yield Fault(missing, "all sources", "it is missing", "tls_cert and tls_key together, or neither")
@@ -324,6 +330,16 @@ def _broker(value: object) -> str:
     return text
 
 
+def _engines(value: object) -> dict[str, str]:
+    """Addresses without secrets: what follows the host is a path."""
+    found = _folders(value)
+    for url in found.values():
+        scheme, there, rest = url.partition("://")
+        if not there or scheme not in DEFAULT_PORTS or not rest or re.search(r"[@?#\s]", rest):
+            raise ValueError
+    return found
+
+
 # Values that are not repeated, because they may hold a password.
 SECRET = frozenset({"playback.mqtt", "playback.mqtt_password"})
 
@@ -355,6 +371,8 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("playback.mqtt_password", _text, "the password at the broker, where it does not stand in playback.mqtt"),
     Setting("jobs.database", _text, "an SQLite file; without it, one in the data directory"),
     Setting("jobs.settings", _text, "a file with the parameters of the scheduler of jobs"),
+    Setting("credit.engines", _engines, "addresses of payment services by name, as http://127.0.0.1:9000"),
+    Setting("credit.engine_tokens", _folders, "files with tokens by the name of the payment service"),
     Setting("log_level", lambda value: LogLevel(_text(value)), "debug, info, warning or error"),
     *(_limit_setting(limit) for limit in limits.ALL if limit.name not in FIXED),
 )

@@ -6,6 +6,7 @@ from typing import Any
 from pendula.credit.engine import Run
 from pendula.credit.outside import behaviours, payment_service
 from pendula.credit.outside.behaviours import BehaviourOutside
+from pendula.credit.outside.payment_service import PaymentService
 from pendula.kernel.bodies import NobodyToAsk
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Engine, Outside
@@ -26,11 +27,11 @@ class Answers:
     def __init__(
         self,
         run: Run | Callable[[], Engine[Any, Any]] | None,
-        payments: Outside | None = None,
+        payments: "PaymentService | None" = None,
         solver: Outside | None = None,
     ) -> None:
         self._behaviours = None if run is None else BehaviourOutside(run)
-        self._payments = payments
+        self.payments = payments
         self._solver = solver
 
     def ask(self, name: str, question: Json) -> Json:
@@ -43,10 +44,10 @@ class Answers:
         raise NobodyToAsk(f"The run asks {name!r}, which nobody answers", name=name, question=question)
 
     def _paying(self) -> Outside:
-        if self._payments is None:
+        if self.payments is None:
             message = "The run pays through an outside service, and none was given; hand over a PaymentService"
             raise NobodyToAsk(message, name=payment_service.QUESTION)
-        return self._payments
+        return self.payments
 
     def _solving(self) -> Outside:
         if self._solver is None:

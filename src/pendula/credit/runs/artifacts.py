@@ -116,14 +116,20 @@ class Artifacts:
             match event:
                 case Ticked():
                     self._last = event
+                    if self._plan.config.settings.emit_tick_events:
+                        self._put(tick_form(event), ts)
                 case RunStatus():
                     pass
                 case _:
-                    self._sequence += 1
-                    self._lines.put(_line(event, f"evt_{self._plan.config.run_id}_{self._sequence:06}", ts))
+                    self._put(_form(event, ts), ts)
         if self._last is not None and now - self._last_written >= LAST_TICK_EVERY_US:
             self._last_written = now
             self._tick_file()
+
+    def _put(self, form: bytes, ts: str) -> None:
+        self._sequence += 1
+        event_id = f"evt_{self._plan.config.run_id}_{self._sequence:06}"
+        self._lines.put(b'{"event_id":"%b","ts":"%b",%b' % (event_id.encode(), ts.encode(), form[1:]))
 
     def finish(self, run: Run, result: Result) -> None:
         """All lines on the disk, the final files, and the archive of them; a run that could go on has stopped."""
@@ -282,13 +288,18 @@ def _add(archive: ZipFile, path: Path) -> None:
         copyfileobj(source, into)
 
 
-def _line(event: Event, event_id: str, ts: str) -> bytes:
-    """Who and when first, for people who read the file; the rest in canonical order."""
+def tick_form(event: Ticked) -> bytes:
+    """The debug event of a tick."""
+    return encode({"type": "tick", "tick_index": event.tick_index, "sim_time_ms": event.sim_time_ms})
+
+
+def _form(event: Event, ts: str) -> bytes:
+    """Without its number and time, which come first in a line; the rest in canonical order."""
     told: Any = event
     if isinstance(event, TxFailed):
         told = msgspec.to_builtins(event, builtin_types=(Decimal,))
         told["error"]["at"] = ts
-    return b'{"event_id":"%b","ts":"%b",%b' % (event_id.encode(), ts.encode(), encode(told)[1:])
+    return encode(told)
 
 
 def _run_of(directory: Path) -> str | None:

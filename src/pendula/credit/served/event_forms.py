@@ -1,7 +1,8 @@
 """How the events of an engine are told on the stream of a served run: in the forms of its protocol, with their looks.
 
-What concerns the engine alone (`tick`, `clearing.decision`, `note`) is not told; of the rest every amount and position
-comes from the event itself. Nothing here is in the journal: it can be made again from what is.
+What concerns the engine alone (`clearing.decision`, `note`, and `tick` unless the run emits it for debugging) is not
+streamed; of the rest every amount and position comes from the event itself. Nothing here is in the journal: it can be
+made again from what is.
 """
 
 from collections.abc import Mapping
@@ -12,6 +13,7 @@ import msgspec
 
 from pendula.credit.events import ClearingDecision, Event, Note, RunStatus, Ticked, TxFailed, TxUpdated
 from pendula.credit.money import atoms
+from pendula.credit.runs.artifacts import tick_form
 from pendula.credit.served.pictures import Painter
 from pendula.credit.served.records import Record
 from pendula.credit.served.ring import Told
@@ -26,13 +28,17 @@ OFF_THE_STREAM = (ClearingDecision, Note, RunStatus, Ticked)
 class Teller:
     """Turns events into what is streamed, for the network as it stands; made anew for each batch of events."""
 
-    def __init__(self, network: Network, ts: str) -> None:
+    def __init__(self, network: Network, ts: str, ticks: bool = False) -> None:
+        """`ticks` adds a debug event for each tick."""
+        self._ticks = ticks
         self._network = network
         self._ts = ts
         self._painters: dict[str, Painter] = {}
 
     def told(self, event: Event) -> Told | None:
         """The event as it is streamed; None for what is not."""
+        if isinstance(event, Ticked) and self._ticks:
+            return Told("tick", None, tick_form(event))
         if isinstance(event, OFF_THE_STREAM):
             return None
         form: dict[str, Any] = msgspec.to_builtins(event, builtin_types=(Decimal,))
@@ -76,7 +82,7 @@ def status_told(record: Record, current_phase: str | None, *, terminal: bool) ->
         "sim_time_ms": record.sim_time_ms,
         "intensity_percent": record.intensity_percent,
         "ops_sec": record.ops_sec,
-        "queue_depth": 0,
+        "queue_depth": record.queue_depth,
         "attempts_total": record.attempts_total,
         "committed_total": record.committed_total,
         "rejected_total": record.rejected_total,

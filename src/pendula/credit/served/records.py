@@ -59,6 +59,7 @@ class Record(Struct):
     errors_total: int = 0
     timeouts_total: int = 0
     dropped_total: int = 0
+    queue_depth: int = 0
     consec_all_rejected_ticks: int = 0
     last_error: ErrorAt | None = None
     last_error_details: dict[str, object] = {}
@@ -69,6 +70,7 @@ class Record(Struct):
     plan_digest: str | None = None
     ledger_digest: str | None = None
     continued_from: str | None = None
+    engine: str | None = None  # the name of the payment service; None is the embedded engine
     # Numbers that are in use or may be: after a crash nobody gives one of them out again.
     seq_reserved: int = 0
 
@@ -83,6 +85,7 @@ class Record(Struct):
         self.attempts_total, self.committed_total = status.attempts_total, status.committed_total
         self.rejected_total, self.errors_total = status.rejected_total, status.errors_total
         self.timeouts_total, self.dropped_total = status.timeouts_total, status.dropped_total
+        self.queue_depth = status.queue_depth
         self.consec_all_rejected_ticks = status.consec_all_rejected_ticks
         if status.last_error is None:
             self.last_error, self.last_error_details = None, {}

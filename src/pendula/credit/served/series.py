@@ -23,8 +23,15 @@ UNITS = {
     "active_trustlines": "count",
 }
 # Ours, beyond the keys of the protocol: only for those who ask.
-EXTENDED_UNITS = {"wanted": "amount", "served": "amount", "served_share": "%", "volume": "amount"}
-ALL_UNITS = UNITS | EXTENDED_UNITS
+EXTENDED_UNITS: dict[str, str | None] = {
+    "wanted": "amount",
+    "served": "amount",
+    "served_share": "%",
+    "volume": "amount",
+    "no_capacity_rate": None,
+    "clearing_cost_ms": None,
+}
+ALL_UNITS: dict[str, str | None] = {**UNITS, **EXTENDED_UNITS}
 
 
 class InvalidSpan(InputRefused):

@@ -19,6 +19,7 @@ class ServedSettings(Struct, frozen=True):
     """Times in milliseconds, seconds, hours or days, as their names say."""
 
     heartbeat_ms: int = 1000
+    pace_ms: int | None = None
     max_active_runs: int = 1
     max_active_runs_per_owner: int = 1
     max_run_records: int = 200
@@ -42,9 +43,15 @@ class ServedSettings(Struct, frozen=True):
     metrics_enabled: bool = True
     scenario_allowlist: tuple[str, ...] | None = None
 
+    @property
+    def tick_period_ms(self) -> int:
+        """The wall-clock time between two ticks: that of the heartbeat unless it is given."""
+        return self.heartbeat_ms if self.pace_ms is None else self.pace_ms
+
 
 TABLE: tuple[Setting, ...] = (
-    Setting("heartbeat_ms", _S + "HEARTBEAT_MS", "wall-clock time between two ticks and two heartbeats", least=1),
+    Setting("heartbeat_ms", _S + "HEARTBEAT_MS", "wall-clock time between two heartbeats", least=1),
+    Setting("pace_ms", _S + "PACE_MS", "wall-clock time between two ticks; the heartbeat's if not given", least=1),
     Setting("max_active_runs", _S + "MAX_ACTIVE_RUNS", "active runs of the process; 0 means no limit", least=_ANY),
     Setting(
         "max_active_runs_per_owner",

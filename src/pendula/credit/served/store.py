@@ -226,7 +226,7 @@ def _saving(record: Record, summary: Json) -> Statement:
         "sim_time_ms": record.sim_time_ms,
         "intensity_percent": record.intensity_percent,
         "ops_sec": str(record.ops_sec),
-        "queue_depth": 0,
+        "queue_depth": record.queue_depth,
         "errors_total": record.errors_total,
         "errors_last_1m": record.errors_last_1m,
         "last_event_type": record.last_event_type,

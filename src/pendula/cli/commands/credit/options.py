@@ -41,6 +41,14 @@ SetOption = Annotated[
     typer.Option("--set", metavar="NAME=VALUE", help="Any setting, or a file of them; may be repeated."),
 ]
 
+EngineOption = Annotated[
+    str | None,
+    typer.Option(metavar="URL", help="Pay and clear through this service over HTTP.", show_default="embedded"),
+]
+EngineTokenOption = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="A file with the token of that service.", show_default=False)
+]
+
 FirstSeedOption = Annotated[int, typer.Option(metavar="S", min=0, help="The first seed; the others follow it.")]
 IntensityOption = Annotated[int, typer.Option(metavar="P", min=0, max=100, help="Share of the actions, in per cent.")]
 
@@ -90,6 +98,28 @@ def solver_for(settings: "Settings") -> "Outside | None":
     from pendula.credit.outside.solver import OptimalOutside
 
     return OptimalOutside()
+
+
+def outside_for(settings: "Settings", engine: str | None, token_file: Path | None) -> "Outside | None":
+    """Who answers what the run asks: a payment service, a solver; raises `WrongUsage` for no address."""
+    solver = solver_for(settings)
+    if engine is None:
+        if token_file is not None:
+            raise WrongUsage("--engine-token-file is the token of a service; name it with --engine")
+        return solver
+    from pendula.credit.outside.answers import Answers
+    from pendula.credit.outside.payment_service import PaymentService
+
+    return Answers(None, PaymentService.with_settings(engine, settings, token=_token(token_file)), solver)
+
+
+def _token(file: Path | None) -> str | None:
+    if file is None:
+        return None
+    try:
+        return file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeError) as trouble:
+        raise WrongUsage(f"The token file {file} cannot be read: {trouble}") from None
 
 
 def pairs(option: str, texts: Iterable[str] | None) -> dict[str, str]:

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias
 import typer
 
 from pendula.cli.commands.credit import options
-from pendula.cli.commands.credit.options import CapOption, LenientFlag, PolicyOption, ScenarioArgument, SetOption
+from pendula.cli.commands.credit.options import (
+    CapOption,
+    EngineOption,
+    EngineTokenOption,
+    LenientFlag,
+    PolicyOption,
+    ScenarioArgument,
+    SetOption,
+)
 from pendula.cli.failing import keeping
 from pendula.cli.output import JsonFlag, Output, example, require_form, tables_of
 from pendula.cli.spread_options import require_folder
@@ -65,6 +73,8 @@ def run(
     journal: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep a journal, for `pendula replay`.")] = None,
     chart: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the run over its ticks (SVG).")] = None,
     csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Write every series, tick by tick.")] = None,
+    engine: EngineOption = None,
+    engine_token_file: EngineTokenOption = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with the run of --journal, up to T ticks in all.")
     ] = False,
@@ -78,9 +88,12 @@ def run(
     bundle that --out wrote is repeated as it was, and must come to the same digests.
 
     --set changes the scenario as well, as in a sweep: 'trustlines[*].limit*0.1' or 'settings.warmup.ticks=0'.
+
+    --engine lets another system make the payments and clear, over HTTP; the run's own ledger follows its answers. With
+    --journal the answers are recorded, so that a replay needs no service.
     """
     if scenario.suffix == ".zip":
-        others = ticks, seed, policy, cap, set_, out, journal
+        others = ticks, seed, policy, cap, set_, out, journal, engine
         alone = others == (None,) * len(others) and not (yardstick or resume or lenient) and intensity == 100
         _repeat(scenario, Output(json), chart, csv, alone=alone)
         return
@@ -90,20 +103,39 @@ def run(
     output = Output(json)
     sets, changes = options.of_the_scenario(set_)
     settings = options.over(options.from_environment(), options.chosen(policy, cap, sets, yardstick))
-    solver = options.solver_for(settings)
-    plan = _made(scenario, changes, seed, intensity, settings, lenient, patches=out is not None or journal is not None)
+    outside = options.outside_for(settings, engine, engine_token_file)
+    kept_events = out is not None or journal is not None
+    plan = _made(scenario, changes, seed, intensity, settings, lenient, patches=kept_events, engine=engine)
     _say_what_stays(out, journal)
     kept = Keeping(out, journal, resume, drawn=chart is not None or csv is not None)
-    with output.progress("ticks", ticks) as advance, _running(plan, solver, kept) as (headless, step, series):
+    with output.progress("ticks", ticks) as advance, _running(plan, outside, kept) as (headless, step, series):
         if headless.run.tick > ticks:
             raise WrongUsage(f"The run has {headless.run.tick} ticks already; --ticks {ticks} is fewer", ticks=ticks)
         step(ticks - headless.run.tick, lambda _: advance(headless.run.tick))
+        _warn_of_unsettled(headless, outside)
         result = headless.result()
     output.result(document(result), lambda: tables_of("credit").ran(result))
     _draw(result, series, chart, csv)
     if (error := headless.run.last_error) is not None:
         message = f"A guardrail ended the run at tick {result.ticks}: {error.message}"
         raise RunFailed(message, tick=result.ticks, last_error=error)
+
+
+def _warn_of_unsettled(headless: "Headless", outside: "Outside | None") -> None:
+    """Payments whose outcome the service has not told: those that were made are missing in the ledger of the run."""
+    from pendula.credit.outside.answers import Answers
+    from pendula.credit.runs.headless import Diagnostic
+
+    service = outside.payments if isinstance(outside, Answers) else None
+    if service is None or not service.unsettled:
+        return
+    made = {key: answer for key, answer in service.settle().items() if answer is not None}
+    for code, count, sentence in (
+        ("payments_made_late", len(made), "payments that were told as failed were made after all; the ledgers differ."),
+        ("payments_unsettled", len(service.unsettled), "payments have no outcome: the service does not answer."),
+    ):
+        if count:
+            headless.diagnostics.append(Diagnostic(code, f"{count} {sentence}", {"count": count}))
 
 
 def _say_what_stays(out: Path | None, journal: Path | None) -> None:
@@ -189,18 +221,22 @@ def _made(
     settings: Any,
     lenient: bool,
     patches: bool,
+    engine: str | None = None,
 ) -> "Made":
     from pendula.credit.runs.headless import made
     from pendula.credit.studies.variations import changed_document
     from pendula.documents import read_file
 
     document = changed_document(read_file(scenario), changes, lenient=lenient)
-    return made(document, seed=seed, intensity=intensity, settings=settings, lenient=lenient, patches=patches)
+    how = "embedded" if engine is None else "external"
+    return made(
+        document, seed=seed, intensity=intensity, settings=settings, lenient=lenient, patches=patches, engine=how
+    )
 
 
 @contextmanager
 def _running(
-    plan: "Made", solver: "Outside | None", keeping: Keeping
+    plan: "Made", outside: "Outside | None", keeping: Keeping
 ) -> "Iterator[tuple[Headless, Step, Series | None]]":
     """The run and how it is stepped: straight or by way of a journal; a directory keeps what happens, if one is given.
 
@@ -214,10 +250,10 @@ def _running(
     if out is not None:
         _require_free(out, own_run)
     with ExitStack() as stack:
-        recording = None if journal is None else stack.enter_context(_recording(plan, solver, journal, resume))
+        recording = None if journal is None else stack.enter_context(_recording(plan, outside, journal, resume))
         headless = Headless(plan) if recording is None else recording.headless
-        if recording is None and solver is not None:
-            headless.ask(solver)
+        if recording is None and outside is not None:
+            headless.ask(outside)
         kept = None if out is None else stack.enter_context(_artifacts(plan, out, own_run))
         series = Series(headless.run) if drawn else None
         listeners: list[Watch] = [*([] if kept is None else [kept.write]), *([] if series is None else [series.watch])]
@@ -242,13 +278,13 @@ def _artifacts(plan: "Made", directory: Path, own_run: str | None) -> "Artifacts
     return Artifacts(directory, plan, SelfCheckingClock().now, own_run=own_run)
 
 
-def _recording(plan: "Made", solver: "Outside | None", directory: Path, resume: bool) -> "Recording":
+def _recording(plan: "Made", outside: "Outside | None", directory: Path, resume: bool) -> "Recording":
     from pendula.credit.runs.recording import Recording
     from pendula.kernel.disk import RealDisk
 
     disk = RealDisk(directory, make=not resume)
     try:
-        return (Recording.resume if resume else Recording.begin)(plan, disk, solver)
+        return (Recording.resume if resume else Recording.begin)(plan, disk, outside)
     except BaseException:
         disk.close()
         raise

@@ -51,6 +51,13 @@ class UnknownParticipant(HttpRefused):
     status = 404
 
 
+class UnknownEngine(HttpRefused):
+    """The settings of the server allow no payment service of this name. Facts: `engine`, `allowed`."""
+
+    code = "UNKNOWN_ENGINE"
+    status = 400
+
+
 class ActionsDisabled(HttpRefused):
     """The server was not told to allow actions of a person (SIMULATOR_ACTIONS_ENABLE)."""
 

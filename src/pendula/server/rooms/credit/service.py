@@ -10,15 +10,19 @@ import shutil
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
+import msgspec
 import structlog
 from prometheus_client import CollectorRegistry
 
 from pendula.credit.commands import Config
 from pendula.credit.engine import Run
+from pendula.credit.outside.answers import Answers
+from pendula.credit.outside.payment_service import PaymentService
 from pendula.credit.outside.solver import SolverWhenAsked
 from pendula.credit.runs.artifacts import moment
+from pendula.credit.runs.recording import reading
 from pendula.credit.served import scenarios
 from pendula.credit.served.lifecycle import ENDED, Capacity, RunConflict, admit
 from pendula.credit.served.records import DEMO_OWNER, Owner, Record, chosen_seed, run_name
@@ -28,9 +32,11 @@ from pendula.credit.served.store import Store
 from pendula.credit.settings import Settings as RunSettings
 from pendula.credit.settings import changed
 from pendula.documents import from_value
+from pendula.documents.faults import suggestion
 from pendula.kernel.canonical import Json, decode, encode
 from pendula.kernel.disk import RealDisk
 from pendula.kernel.driver import DiskLow
+from pendula.kernel.engine import Outside
 from pendula.kernel.errors import PendulaError, WorldBroken
 from pendula.kernel.limits import JOURNAL_BYTES, MIN_FREE_BYTES
 from pendula.kernel.time import parse_utc
@@ -38,7 +44,7 @@ from pendula.server.errors import EngineUnavailable
 from pendula.server.hosting.engine_host import EngineHost
 from pendula.server.hosting.past import Lane
 from pendula.server.hosting.room_spec import Host
-from pendula.server.rooms.credit.errors import PREFIX, RunNotFound
+from pendula.server.rooms.credit.errors import PREFIX, RunNotFound, UnknownEngine
 from pendula.server.rooms.credit.owners import OwnerCookies, may_see, read_key
 from pendula.server.rooms.credit.running import recovery
 from pendula.server.rooms.credit.running.counters import RunCounters
@@ -143,18 +149,50 @@ class SimulatorService:
                 log.warning("sim.run.abandoned", run_id=record.run_id, tick=record.tick_index)
                 await self._keeper.ask(partial(Store.write, runs={record.run_id: found}))
 
-    def _new_host(self, run_id: str) -> EngineHost:
+    def _outside(self, record: Record, config: Json) -> Outside:
+        """Who answers what a run asks; raises `UnknownEngine` where its payment service is no longer allowed."""
+        if record.engine is None:
+            return SolverWhenAsked()
+        url = self._engine_url(record.engine)
+        if config is None:
+            with reading(self.context.journal(record.run_id)) as journal:
+                config = journal.header.config
+        given: Any = config
+        settings = msgspec.convert(given["settings"], RunSettings)
+        token = self._engine_token(record.engine)
+        return Answers(None, PaymentService.with_settings(url, settings, token=token), SolverWhenAsked())
+
+    def _engine_token(self, name: str) -> str | None:
+        file = self._host.settings.credit_engine_tokens.get(name)
+        try:
+            return None if file is None else Path(file).read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeError) as trouble:
+            log.error("sim.engine.token", engine=name, problem=str(trouble))
+            raise WorldBroken(f"The token of the payment service {name!r} cannot be read; see the server log") from None
+
+    def _engine_url(self, name: str) -> str:
+        engines = self._host.settings.credit_engines
+        if name not in engines:
+            known = sorted(engines)
+            there = f"allowed are {', '.join(known)}" if known else "this server allows none (setting credit.engines)"
+            hint = suggestion(name, known)
+            raise UnknownEngine(
+                f"There is no payment service {name[:100]!r}{hint}; {there}", engine=name[:100], allowed=known
+            )
+        return engines[name]
+
+    def _new_host(self, record: Record, config: Json) -> EngineHost:
         taken = {int(run.label) for run in self._open.values() if run.is_open}
         slot = next(number for number in range(1, len(taken) + 2) if number not in taken)
         return EngineHost(
             "credit",
-            run_id,
+            record.run_id,
             Run,
             settings=self._host.settings,
             metrics=self._host.metrics,
             clock=self._host.clock,
             journal_bytes=self._host.settings.allowed(JOURNAL_BYTES),
-            outside=SolverWhenAsked(),
+            outside=self._outside(record, config),
             label=str(slot),
             keep_events=False,
             snapshot_every=SNAPSHOT_EVERY,
@@ -230,6 +268,11 @@ class SimulatorService:
         """A new run, which is running when this returns. Raises `ScenarioNotFound`, `RunConflict`, `InvalidSetting`."""
         kept = self.scenarios.get(wish.scenario_id)
         settings = changed(self.defaults, wish.settings)
+        if wish.engine is not None:
+            self._engine_url(wish.engine)
+            if wish.deterministic:
+                message = f"Payments through {wish.engine!r} cannot be deterministic; leave deterministic out"
+                raise RunConflict(message, conflict_kind="engine_not_deterministic")
         now = self.context.clock()
         name = run_name(now, secrets.token_bytes(4))
         seed, source = chosen_seed(wish.seed, kept.scenario.seed, settings.fixed_seed, name)
@@ -240,13 +283,20 @@ class SimulatorService:
             mode=wish.mode,
             seed=seed,
             seed_from=source,
-            deterministic=wish.deterministic,
+            deterministic=wish.engine is None,
+            engine=wish.engine,
             intensity_percent=wish.intensity_percent,
             created_at=moment(now),
             equivalents=kept.scenario.equivalents,
         )
         config = Config(
-            kept.document, seed, name, wish.intensity_percent, settings=settings, mode=wish.mode, patches=True
+            kept.document,
+            seed,
+            name,
+            wish.intensity_percent,
+            settings=settings,
+            mode=wish.mode,
+            engine="embedded" if wish.engine is None else "external",
         )
         return await self._begin(record, decode(encode(config)))
 
@@ -266,6 +316,7 @@ class SimulatorService:
             seed=record.seed,
             seed_from=record.seed_from,
             deterministic=record.deterministic,
+            engine=record.engine,
             intensity_percent=run.intensity,
             created_at=moment(now),
             equivalents=record.equivalents,

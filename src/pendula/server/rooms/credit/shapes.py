@@ -73,7 +73,7 @@ class RunStatusView(Control, frozen=True, kw_only=True):
 def status_view(record: Record, current_phase: str | None = None) -> RunStatusView:
     names = [name for name in RunStatusView.__struct_fields__ if hasattr(record, name)]
     facts: dict[str, Any] = {name: getattr(record, name) for name in names}
-    told = {"state": record.state.value, "queue_depth": 0, "current_phase": current_phase}
+    told = {"state": record.state.value, "current_phase": current_phase}
     return RunStatusView(**{**facts, **told, "ops_sec": float(record.ops_sec)})
 
 
@@ -90,13 +90,18 @@ class DemandView(Struct, frozen=True):
 
 
 class RunDetails(Control, frozen=True, kw_only=True):
-    """What we know of a run beyond the protocol's own forms."""
+    """What we know of a run beyond the protocol's own forms.
+
+    `engine` is the payment service that makes the payments, null for the embedded one. `deterministic` says whether the
+    same seed, settings and commands give the same run again; an outside service cannot promise it.
+    """
 
     run_id: str
     owner: str
     seed: int
     seed_from: str
     deterministic: bool
+    engine: str | None
     tick_index: int
     dropped_total: int
     digests: dict[str, str] | None
@@ -298,6 +303,7 @@ class NewRun(Body, frozen=True):
     seed: Seed | None = None
     deterministic: bool = False
     settings: dict[str, str] = {}
+    engine: Text | None = None
 
 
 class Intensity(Body, frozen=True):

@@ -179,6 +179,7 @@ async def details(run_id: str, caller: Looking) -> Response:
             seed=record.seed,
             seed_from=record.seed_from,
             deterministic=record.deterministic,
+            engine=record.engine,
             tick_index=record.tick_index,
             dropped_total=record.dropped_total,
             error_details=record.last_error_details,

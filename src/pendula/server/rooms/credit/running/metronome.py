@@ -1,7 +1,7 @@
-"""The time of served runs: a beat each period, one tick a beat at most, never two at once, and nothing caught up.
+"""The time of served runs: a heartbeat each period, and ticks at a pace of their own.
 
-The wall clock decides when a tick happens, never what it does. Beats go on while a run is paused, and while a tick
-takes longer than a period: whoever watches the run hears of it all the same.
+One tick at most each pace, never two at once, and nothing caught up. The wall clock decides when a tick happens, never
+what it does. Heartbeats go on while a run is paused, and while a tick takes long.
 """
 
 import asyncio
@@ -9,26 +9,36 @@ from collections.abc import Awaitable, Callable
 
 
 class Metronome:
-    """Calls `beat` with how late it is, in seconds; begins `tick` after it, unless one is still under way."""
+    """Calls `beat` each heartbeat, and begins `tick` each pace, unless one is still under way."""
 
     def __init__(
         self,
-        period_seconds: float,
-        beat: Callable[[float], bool],
+        heartbeat_seconds: float,
+        pace_seconds: float,
+        beat: Callable[[], None],
+        wanted: Callable[[float], bool],
         tick: Callable[[], Awaitable[None]],
         missed: Callable[[], None],
     ) -> None:
-        """`beat` says whether a tick is wanted; `missed` hears of a beat at which the last one was not over."""
-        self._period = period_seconds
+        """`wanted` hears how late a tick is, in seconds, and says whether there is to be one; `missed` is called where
+        the last one is not over."""
+        self._heartbeat, self._pace = heartbeat_seconds, pace_seconds
         self._beat = beat
+        self._wanted = wanted
         self._tick = tick
         self._missed = missed
-        self._keeping: asyncio.Task[None] | None = None
+        self._loops: list[asyncio.Task[None]] = []
         self._ticking: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        if self._keeping is None:
-            self._keeping = asyncio.get_running_loop().create_task(self._keep())
+        if self._loops:
+            return
+        loop = asyncio.get_running_loop()
+        # At the same moment the heartbeat comes first: the status is told before the tick.
+        self._loops = [
+            loop.create_task(_each(self._heartbeat, lambda _: self._beat())),
+            loop.create_task(_each(self._pace, self._begin_tick)),
+        ]
 
     @property
     def ticking(self) -> bool:
@@ -36,30 +46,32 @@ class Metronome:
         return self._ticking is not None and not self._ticking.done()
 
     async def stop(self) -> None:
-        """No more beats; the tick that is under way ends first."""
-        keeping, self._keeping = self._keeping, None
-        if keeping is not None:
-            keeping.cancel()
-            await asyncio.gather(keeping, return_exceptions=True)
+        """No more heartbeats and ticks; the tick that is under way ends first."""
+        loops, self._loops = self._loops, []
+        for one in loops:
+            one.cancel()
+        await asyncio.gather(*loops, return_exceptions=True)
         if self._ticking is not None:
             await asyncio.gather(self._ticking, return_exceptions=True)
 
-    async def _keep(self) -> None:
-        loop = asyncio.get_running_loop()
-        due = loop.time() + self._period
-        while True:
-            await asyncio.sleep(max(0.0, due - loop.time()))
-            late = max(0.0, loop.time() - due)
-            if self._beat(late):
-                self._begin_tick(loop)
-            # Beats that were missed are not made up for: the next one is a whole period away.
-            due = due + self._period if late < self._period else loop.time() + self._period
-
-    def _begin_tick(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _begin_tick(self, late: float) -> None:
+        if not self._wanted(late):
+            return
         if self.ticking:
             self._missed()
         else:
-            self._ticking = loop.create_task(_awaited(self._tick()))
+            self._ticking = asyncio.get_running_loop().create_task(_awaited(self._tick()))
+
+
+async def _each(period: float, act: Callable[[float], None]) -> None:
+    """Act each period, told how late it is; what was missed is not made up for: the next one is a period away."""
+    loop = asyncio.get_running_loop()
+    due = loop.time() + period
+    while True:
+        await asyncio.sleep(max(0.0, due - loop.time()))
+        late = max(0.0, loop.time() - due)
+        act(late)
+        due = due + period if late < period else loop.time() + period
 
 
 async def _awaited(tick: Awaitable[None]) -> None:

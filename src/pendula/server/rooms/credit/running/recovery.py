@@ -70,7 +70,7 @@ class Replayed:
             self.__init__()  # type: ignore[misc]
         at = read_input(record.body).meta.at
         ts = moment(0 if at is None else parse_utc(at))
-        teller = Teller(engine.network, ts)
+        teller = Teller(engine.network, ts, engine.settings.emit_tick_events)
         for event in map(_read_event, step.outcome.events):
             if isinstance(event, Note):
                 self.lines.append((ts, note_form(event)))

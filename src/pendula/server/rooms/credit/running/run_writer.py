@@ -42,7 +42,7 @@ class RunContext(Struct, frozen=True):
     keeper: RecordKeeper
     counters: RunCounters
     runs_folder: Path
-    make_host: Callable[[str], EngineHost]
+    make_host: Callable[[Record, Json], EngineHost]
     artifact_url: Callable[[str, str], str]
     disk_low: Callable[[], bool]
 

@@ -104,7 +104,7 @@ class ServedRun:
 
     async def open(self, config: Json) -> None:
         """Open the engine, on a new journal with `config` or on the one that is there; raises what prevents it."""
-        host = self._context.make_host(self.record.run_id)
+        host = self._context.make_host(self.record, config)
         await host.open(real_disk(self._context.journal(self.record.run_id)), config)
         if host.failure is not None:
             await host.retire()
@@ -231,17 +231,21 @@ class ServedRun:
     # Time
 
     def _new_metronome(self) -> Metronome:
-        period = self._context.settings.heartbeat_ms / 1000
-        return Metronome(period, self._beat, self._tick, self._missed)
+        settings = self._context.settings
+        heartbeat, pace = settings.heartbeat_ms / 1000, settings.tick_period_ms / 1000
+        return Metronome(heartbeat, pace, self._beat, self._wanted, self._tick, self._missed)
 
-    def _beat(self, late: float) -> bool:
+    def _wanted(self, late: float) -> bool:
+        """Whether the run is to have a tick now."""
         self._context.counters.tick_lag.observe(late)
+        return self.record.state is RunState.RUNNING
+
+    def _beat(self) -> None:
         self._measure_pace()
         self.tell_status()
         if self.record.state not in ENDED:
             # That a run has ended is stored when its files are complete; until then a crash leaves it unfinished.
             self.writer.save_if_due()
-        return self.record.state is RunState.RUNNING
 
     def _missed(self) -> None:
         self.late_beats += 1
@@ -318,7 +322,7 @@ class ServedRun:
             # A flush after a command that was not taken, as on a full disk: nothing of the run has changed.
             return
         begun = self._context.clock()
-        teller = Teller(run.network, moment(begun))
+        teller = Teller(run.network, moment(begun), run.settings.emit_tick_events)
         statuses: list[RunStatus] = []
         told: list[Told] = []
         last_type = None

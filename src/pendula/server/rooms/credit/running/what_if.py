@@ -58,6 +58,12 @@ def standing(run: Run) -> Standing:
             tick=run.tick,
             state=run.state_word,
         )
+    if run.config.engine == "external":
+        raise ForkRefused(
+            "Another system makes the payments of this run; what it would do is not known here",
+            tick=run.tick,
+            state=run.state_word,
+        )
     return as_bytes(run)
 
 

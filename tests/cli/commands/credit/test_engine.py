@@ -1,0 +1,63 @@
+"""`pendula credit run --engine`: payments and clearing through a core over HTTP."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.commands.credit.villages import OFTEN, RING, error, said, written
+from tests.cli.conftest import Pendula
+from tests.credit.core import serving_core
+
+
+@pytest.fixture
+def ring(tmp_path: Path) -> Path:
+    return written(tmp_path / "ring.json")
+
+
+@pytest.mark.req("SIM-PAY-24", "SIM-API-20")
+def test_a_run_through_a_core_comes_out_as_the_embedded_one(ring: Path, tmp_path: Path, pendula: Pendula) -> None:
+    run = ("credit", "run", ring, "--ticks", "9", *OFTEN, "--json")
+    embedded = said(pendula(*run))
+    token = tmp_path / "token"
+    token.write_text("secret-word\n", encoding="utf-8")
+
+    with serving_core(RING) as core:
+        through = ("--engine", core.url, "--engine-token-file", token, "--journal", tmp_path / "journal")
+        outside = said(pendula(*run, *through, "--set", "max_in_flight=3"))
+        headers = core.posts[0][2]
+
+    assert outside["digests"] == embedded["digests"]
+    assert outside["clearing"] == embedded["clearing"] != []
+    assert headers["authorization"] == "Bearer secret-word"
+    assert core.paths.count("/clearing") == 2
+    assert [one["code"] for one in outside["diagnostics"]] == ["seed_not_given", "outside_ledger"]
+    replayed = pendula("replay", tmp_path / "journal", "--json")
+    assert replayed.code == 0, replayed
+
+
+@pytest.mark.req("SIM-PAY-24")
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--engine", "core"), "is not the address of a payment service"),
+        (("--engine", "http://x", "--engine-token-file", "nowhere"), "cannot be read"),
+        (("--engine-token-file", "nowhere"), "name it with --engine"),
+    ],
+)
+def test_an_engine_that_cannot_be_used_is_wrong_usage(
+    ring: Path, pendula: Pendula, options: tuple[str, ...], words: str
+) -> None:
+    ended = pendula("credit", "run", ring, "--ticks", "1", *options, "--json")
+
+    assert ended.code == 2
+    assert words in error(ended)["message"]
+
+
+@pytest.mark.req("SIM-PAY-24", "SIM-ERR-4")
+def test_a_service_that_is_not_there_fails_every_payment(ring: Path, pendula: Pendula) -> None:
+    with serving_core(RING) as core:
+        url = core.url
+
+    told = said(pendula("credit", "run", ring, "--ticks", "2", "--engine", url, "--json"))
+
+    assert told["counters"]["errors_total"] == told["counters"]["attempts_total"] == 40
