@@ -253,8 +253,8 @@ def test_refusals_never_end_a_run_but_are_noted_when_there_is_nothing_else() -> 
 
 @pytest.mark.req("SIM-GUARD-2")
 def test_payments_above_the_rate_are_dropped_and_counted_apart() -> None:
-    limit = {"max_payments_per_sec": "3", "tick_ms_base": "2000", "on_limit": "drop"}
-    run = headless(network(("a", "b", 1000)), intensity=100, **limit)
+    scenario = network(("a", "b", 1000))
+    run = headless(scenario, intensity=100, max_payments_per_sec="3", tick_ms_base="2000", on_limit="drop")
 
     events = told(run, 2)
 

@@ -173,7 +173,10 @@ def model_in(entry: Any) -> Model | None:
         return None
     numbers = {name: exact(number) for name, number in known.items()}
     return Model(
-        *(numbers.get(name) for name in ("min", "max", "p50", "p90")),
+        min=numbers.get("min"),
+        max=numbers.get("max"),
+        p50=numbers.get("p50"),
+        p90=numbers.get("p90"),
         family=family or "",
         mean=numbers.get("mean"),
         sd=numbers.get("sd"),

@@ -125,7 +125,7 @@ def one_tick(
     due, silent = dated(world, sim_time_ms), budget(world, index, intensity) == 0
     first = [dated_action(seq, one) for seq, one in enumerate(one for one in due if one.payment is not None)]
     rest, wishes = planned(world, seed, index, intensity)
-    tick.plan = first + [(seq + len(first), *others) for seq, *others in rest]
+    tick.plan = first + [(action[0] + len(first), *action[1:]) for action in rest]
     by_seq = {seq: amount for seq, _, amount in wishes if seq is not None}
     own = [Order(index, action, exact(action[4])) for action in first]
     own += [Order(index, action, by_seq.get(action[0] - len(first), Fraction(0))) for action in tick.plan[len(first) :]]

@@ -91,7 +91,7 @@ def test_never_more_calls_are_in_flight_than_allowed() -> None:
 
 @pytest.mark.req("SIM-ADP-11", "SIM-GUARD-2")
 def test_calls_in_flight_reach_the_adaptive_policy() -> None:
-    adaptive = {"clearing_policy": "adaptive", "adaptive_inflight_threshold": "2"}
+    adaptive: Any = {"clearing_policy": "adaptive", "adaptive_inflight_threshold": "2"}
     with serving_core(NETWORK) as one, serving_core(NETWORK) as other:
         few, many = Run(one, max_in_flight="2", **adaptive), Run(other, max_in_flight="3", **adaptive)
         few.step(2)

@@ -411,7 +411,7 @@ def test_a_time_in_words_is_accepted_never_comes_and_is_warned_of_once() -> None
 
 @pytest.mark.req("SIM-SCN-8")
 def test_dated_payments_and_clearings_are_read_out_of_params_and_effects() -> None:
-    payment: Json = {"from": "ann", "to": "bea", "amount": "2.50"}
+    payment: dict[str, Json] = {"from": "ann", "to": "bea", "amount": "2.50"}
     events: list[Json] = [
         {"time": 0, "type": "payment", "params": payment, "effects": [{**payment, "amount": 1}]},
         {"time": 0, "type": "clearing", "params": {"equivalent": "uah"}},

@@ -191,8 +191,21 @@ ADAPTIVE = changed(Settings(), {"clearing_policy": "adaptive"})
 def test_a_call_beyond_what_its_settings_allow_is_noticed(
     settings: Settings, work: int, since: int | None, decided: tuple[bool, int, int] | None, kept: bool
 ) -> None:
-    signals = "0.00", 0, 0, 0
-    decision = decided and ClearingDecision(9, "UAH", decided[0], "RUN_ACTIVE", (1, 2), *decided[1:], 0, *signals)
+    decision = None
+    if decided is not None:
+        limits = decided[1], decided[2], 0
+        decision = ClearingDecision(
+            9,
+            "UAH",
+            decided[0],
+            "RUN_ACTIVE",
+            (1, 2),
+            *limits,
+            clearing_volume="0",
+            clearing_cost_ms=0,
+            in_flight=0,
+            queue_depth=0,
+        )
 
     assert within_budget(settings, work, since, decision, None) is kept
 

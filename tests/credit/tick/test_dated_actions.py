@@ -19,7 +19,7 @@ def paying(sender: str, receiver: str, amount: str, time: int = 0, **more: Json)
 
 
 def run_of(*events: Json, intensity: int = 0, **settings: str) -> Headless:
-    return headless(network(*CIRCLE, events=list(events)), intensity=intensity, **settings)
+    return headless(network(*CIRCLE, events=list(events)), 1, intensity, **settings)
 
 
 def events_of(run: Headless, ticks: int) -> list[Event]:

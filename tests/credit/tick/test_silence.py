@@ -17,7 +17,7 @@ DRIFT: Json = {"trust_drift": {"enabled": True, "overload_threshold": Decimal("0
 
 def circle(intensity: int, **settings: str) -> Headless:
     """A owes B, B owes C, C owes A: there is something to clear, and every line is overloaded."""
-    run = headless(network(*CIRCLE, settings=DRIFT), intensity=intensity, **settings)
+    run = headless(network(*CIRCLE, settings=DRIFT), 1, intensity, **settings)
     for sender, receiver in (("A", "B"), ("B", "C"), ("C", "A")):
         run.do(Pay(sender, receiver, "UAH", "1"))
     return run

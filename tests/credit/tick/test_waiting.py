@@ -15,7 +15,7 @@ from tests.credit.conftest import headless, network
 def limited(**settings: str) -> Headless:
     """Five payments a tick are planned, three are let through."""
     values = {"max_payments_per_sec": "3", "actions_per_tick_max": "5", **settings}
-    return headless(network(("a", "b", 1000), ("b", "a", 1000)), intensity=100, **values)
+    return headless(network(("a", "b", 1000), ("b", "a", 1000)), 1, 100, **values)
 
 
 def events_of(run: Headless, ticks: int) -> list[Event]:

@@ -192,9 +192,11 @@ def points(value: Json) -> tuple[tuple[int, Fraction], ...] | None:
     pairs = value if isinstance(value, list | tuple) else [[0, value]]
     found: list[tuple[int, Fraction]] = []
     for pair in pairs:
-        if not isinstance(pair, list | tuple) or len(pair) != 2 or number(pair[1]) is None:
+        if not isinstance(pair, list | tuple) or len(pair) != 2:
             return None
         percent, p = pair
+        if number(p) is None or not isinstance(p, int | Decimal):
+            return None
         if type(percent) is not int or not 0 <= percent <= 100 or (found and percent <= found[-1][0]):
             return None
         found.append((percent, min(max(Fraction(p), Fraction(0)), Fraction(1))))

@@ -211,11 +211,22 @@ def _skipped(run: RunState, code: str, reason: Why) -> Decision:
 def _tell(run: RunState, draft: Draft, code: str, decision: Decision) -> None:
     if not draft.budget:
         return
-    policy, rate = run.policies[code], (decision.rate.numerator, decision.rate.denominator)
-    limits = decision.max_depth, decision.time_budget_ms, decision.wait
-    signals = text(policy.last_volume), policy.last_cost_ms, run.in_flight, max(run.callers_queue, run.queue_depth)
+    policy = run.policies[code]
     draft.events.append(
-        ClearingDecision(draft.tick, code, decision.run, decision.reason.value, rate, *limits, *signals)
+        ClearingDecision(
+            tick_index=draft.tick,
+            equivalent=code,
+            should_run=decision.run,
+            reason=decision.reason.value,
+            rate=(decision.rate.numerator, decision.rate.denominator),
+            max_depth=decision.max_depth,
+            time_budget_ms=decision.time_budget_ms,
+            cooldown=decision.wait,
+            clearing_volume=text(policy.last_volume),
+            clearing_cost_ms=policy.last_cost_ms,
+            in_flight=run.in_flight,
+            queue_depth=max(run.callers_queue, run.queue_depth),
+        )
     )
 
 

@@ -70,7 +70,8 @@ async def test_what_a_run_shows_has_its_form_while_it_runs_and_afterwards(sim: S
     assert {one["key"]: one["unit"] for one in metrics["series"]} == strict.KEYS
     more = await sim.look(f"/runs/{run_id}/metrics", equivalent="UNIT", from_ms=0, to_ms=9000, extended="true")
     keys = {one["key"]: one["unit"] for one in more["series"]}
-    assert keys == strict.KEYS | {"wanted": "amount", "served": "amount", "volume": "amount", "served_share": "%"}
+    ours = {"wanted": "amount", "served": "amount", "volume": "amount", "served_share": "%"}
+    assert keys == strict.KEYS | ours | {"no_capacity_rate": None, "clearing_cost_ms": None}
     demand = (await sim.look(f"/runs/{run_id}/details"))["demand"]["UNIT"]
     assert Decimal(demand["wanted"]) > Decimal(demand["served"]) > 0
     bottlenecks = await sim.look(f"/runs/{run_id}/bottlenecks", equivalent="UNIT", limit=5)

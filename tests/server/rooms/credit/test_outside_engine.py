@@ -24,7 +24,7 @@ SETTINGS = {"clearing_every_n_ticks": "3", "amount_cap": "3", "max_in_flight": "
 async def wired(data: Path, core: Core, environment: dict[str, str] = QUICK) -> AsyncIterator[Simulator]:
     token = data.parent / "token"
     token.write_text("secret-word\n", encoding="utf-8")
-    engines = {"credit_engines": {"core": core.url}, "credit_engine_tokens": {"core": str(token)}}
+    engines: Any = {"credit_engines": {"core": core.url}, "credit_engine_tokens": {"core": str(token)}}
     async with simulator(data, environment, **engines) as sim:
         await sim.ok("/scenarios", {"scenario": WIRE})
         yield sim
