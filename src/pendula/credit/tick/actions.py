@@ -29,7 +29,15 @@ class Attempt(NamedTuple):
         return UNSET if self.tick == now else self.tick
 
     def waiting(self) -> Waiting:
-        return Waiting(self.tick, self.seq, self.sender, self.receiver, self.equivalent, self.amount, self.wanted)
+        return Waiting(
+            tick=self.tick,
+            seq=self.seq,
+            sender=self.sender,
+            receiver=self.receiver,
+            equivalent=self.equivalent,
+            amount=self.amount,
+            wanted=self.wanted,
+        )
 
     def line(self) -> str:
         """Its line in the digest of plans."""
@@ -45,7 +53,15 @@ class DueClearing(NamedTuple):
 def attempt_of(planned: Planned, tick: int, run: RunState) -> Attempt:
     names = run.network.people.names
     ends = names[planned.sender], names[planned.receiver]
-    return Attempt(tick, planned.seq, *ends, planned.book.code, cents_text(planned.cents), planned.wanted, planned)
+    return Attempt(
+        tick,
+        planned.seq,
+        *ends,
+        equivalent=planned.book.code,
+        amount=cents_text(planned.cents),
+        wanted=planned.wanted,
+        planned=planned,
+    )
 
 
 def resolved(run: RunState, waiting: Waiting) -> Attempt:
@@ -71,7 +87,17 @@ def resolved(run: RunState, waiting: Waiting) -> Attempt:
     else:
         planned = Planned(seq, desk.book, index[sender], index[receiver], cents, wanted)
         amount = cents_text(cents)
-    return Attempt(tick, seq, sender, receiver, equivalent, amount, wanted, planned, code)
+    return Attempt(
+        tick=tick,
+        seq=seq,
+        sender=sender,
+        receiver=receiver,
+        equivalent=equivalent,
+        amount=amount,
+        wanted=wanted,
+        planned=planned,
+        code=code,
+    )
 
 
 def _cents(amount: str) -> int | None:
