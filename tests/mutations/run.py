@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-COPIED = ("src", "tests", "pyproject.toml", "README.md", "LICENSE")
+COPIED = ("src", "tests", "bench", "pyproject.toml", "README.md", "LICENSE")
 
 
 class Mistake(NamedTuple):
