@@ -77,19 +77,21 @@ def test_a_truck_that_stands_for_a_reason_of_its_own_waits_for_nobody() -> None:
 
 @pytest.mark.req("FLT-OBS-7")
 @pytest.mark.parametrize(
-    ("resource", "said"),
+    ("requested", "said"),
     [
-        ("EDGE_GROUP:L 1<->L 2", "R2 waits for the lane L 1<->L 2, which R1 needs."),
-        ("NODE:L 1", "R2 waits for the node L 1, which R1 needs."),
-        ("CS:SPUR-A", "R2 waits for the section SPUR-A, which R1 needs."),
-        (None, "R2 waits for its way, which R1 needs."),
+        ("EDGE_GROUP:L 1<->L 2", "R2 waits for the lane L 1<->L 2: R1 holds the node L 3."),
+        ("NODE:L 1", "R2 waits for the node L 1: R1 holds the node L 3."),
+        ("CS:SPUR-A", "R2 waits for the section SPUR-A: R1 holds the node L 3."),
+        (None, "R2 waits for its way: R1 holds the node L 3."),
     ],
 )
-def test_a_sentence_names_what_is_waited_for_as_people_do(resource: str | None, said: str) -> None:
-    told = Reason("R2", HoldReason.TRAFFIC_HOLD, "WAIT_NODE", "R1", resource, 1, 0, ("R2", "R1"), ())
+def test_a_sentence_names_what_was_asked_for_and_what_the_blocker_holds(requested: str | None, said: str) -> None:
+    told = Reason(
+        "R2", HoldReason.TRAFFIC_HOLD, "WAIT_NODE", "R1", "NODE:L 3", 1, 0, ("R2", "R1"), (), requested=requested
+    )
 
     assert sentence(told) == said
-    assert facts(told)["blockerResourceId"] == resource
+    assert (facts(told)["blockerResourceId"], facts(told)["requestedResourceId"]) == ("NODE:L 3", requested)
 
 
 @pytest.mark.req("FLT-OBS-7")

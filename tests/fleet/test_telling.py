@@ -154,7 +154,7 @@ def test_who_is_in_the_way_is_told_again_when_that_changes_and_not_before() -> N
         scene = replace(outputs.scene, records=held_by(after))
         events = told(held_by(before), replace(outputs, scene=scene), ())
         holds = [one for one in events if isinstance(one, HoldChanged)]
-        return [(one.robot_id, one.blocker_robot_id, one.blocker_resource_id) for one in holds]
+        return [(one.robot_id, one.blocker_robot_id, one.requested_resource_id) for one in holds]
 
     assert changes(1, 1) == []
     assert changes(1, 2) == [("R1", "R3", resource_id(hall.site, zone))]

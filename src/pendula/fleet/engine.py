@@ -66,7 +66,7 @@ class FleetEngine:
     """A fleet on its site. `last` is what traffic decided in the last tick."""
 
     room: ClassVar[str] = "fleet"
-    decisions: ClassVar[int] = 5
+    decisions: ClassVar[int] = 6
     time_unit: ClassVar[str] = "ms"
     commands: ClassVar[object] = Commands
     events: ClassVar[object] = FleetEvent

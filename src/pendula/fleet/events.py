@@ -74,7 +74,9 @@ class HoldChanged(Event, frozen=True, tag="hold_changed"):
     hold_reason: HoldReason
     reason_code: str | None
     blocker_robot_id: str | None
+    # What the blocker holds, and what was asked for.
     blocker_resource_id: str | None
+    requested_resource_id: str | None
 
 
 class TaskMoved(Event, frozen=True, tag="task"):

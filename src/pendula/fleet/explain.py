@@ -13,13 +13,13 @@ from pendula.kernel.wording import suggestion
 QUESTIONS = 'A fleet answers {"robot": id} and {"task": id}.'
 
 _SENTENCES = {
-    "WAIT_EDGE_DIRECTION": "{robot} waits: {blocker} drives {resource} the other way",
+    "WAIT_EDGE_DIRECTION": "{robot} waits for {requested}: {blocker} drives {resource} the other way",
     "WAIT_SPACING": "{robot} waits for the gap to {blocker}, which is ahead of it on {resource}",
-    "WAIT_CONFLICT": "{robot} waits: {blocker} is too close to {resource}",
-    "WAIT_NODE": "{robot} waits for {resource}, which {blocker} needs",
-    "WAIT_CRITICAL_SECTION": "{robot} waits for {resource}, in which {blocker} is",
+    "WAIT_CONFLICT": "{robot} waits for {requested}: {blocker} holds {resource}, which comes too close to it",
+    "WAIT_NODE": "{robot} waits for {requested}: {blocker} holds {resource}",
+    "WAIT_CRITICAL_SECTION": "{robot} waits for {requested}: {blocker} holds {resource}",
     "WAIT_EXIT_ROOM": "{robot} waits for room behind a section: {blocker} is at {resource}",
-    "WAIT_QUEUE_ORDER": "{robot} waits: {blocker} came first to {resource}",
+    "WAIT_QUEUE_ORDER": "{robot} waits: {blocker} came first to {requested}, and still holds {resource}",
     "WAIT_ACK": "{robot} waits until {blocker} has acknowledged that it gives {resource} back",
     "WAIT_SAFE_STATE": "{robot} waits: if it went on now, not everybody would get to rest",
     "STOP_STALE_TELEMETRY": "{robot} stops: its last report is too old",
@@ -154,6 +154,7 @@ def sentence(told: reasons.Reason, not_done: str | None = None, phase: Phase | N
         robot=told.robot_id,
         blocker=told.blocker or "another truck",
         resource=_named(told.resource),
+        requested=_named(told.requested),
         state=_STATES.get(told.cut_off_by or ""),
         root=told.chain[-1],
     )
@@ -186,7 +187,7 @@ def was_stopped(code: str, robot_id: str) -> str | None:
     pattern = _SENTENCES.get(code)
     if pattern is None or code not in _STOPS:
         return None
-    told = pattern.format(robot=robot_id, blocker="another truck", resource=_named(None))
+    told = pattern.format(robot=robot_id, blocker="another truck", resource=_named(None), requested=_named(None))
     return told.replace(" stops: ", " was stopped: ", 1)
 
 
@@ -206,6 +207,7 @@ def facts(told: reasons.Reason) -> dict[str, Json]:
         "reasonCode": told.code,
         "blockerRobotId": told.blocker,
         "blockerResourceId": told.resource,
+        "requestedResourceId": told.requested,
         "queuePosition": told.queue_position,
         "waitMs": told.wait_ms,
         "chain": list(told.chain),

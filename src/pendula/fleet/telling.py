@@ -30,7 +30,8 @@ from pendula.fleet.targets.rolling_target import Aim
 from pendula.fleet.tasks.model import DispatchStep, TaskAlert, Transition
 from pendula.fleet.tick.traffic import TickOutputs
 from pendula.fleet.units import MILLION
-from pendula.fleet.views.reasons import code_of, hold_reason, resource_id
+from pendula.fleet.views.blockers import blocker_of, held_against
+from pendula.fleet.views.reasons import code_of, hold_reason, requested_id, resource_id
 
 # Stops that a bundle is made of (FLT-OBS-11).
 INCIDENT_STOPS = frozenset(
@@ -127,15 +128,14 @@ def _changes(old: Record, new: Record, records: Sequence[Record]) -> Iterator[Fl
         yield Granted(new.robot_id, plan.route_id, plan.revision, new.grant_um)
     if _holds_alike(old, new):
         return
-    waiting = new.waiting
+    against, by = held_against(new, records), blocker_of(new)
     yield HoldChanged(
         robot_id=new.robot_id,
         hold_reason=hold_reason(new),
         reason_code=code_of(new),
-        blocker_robot_id=None if waiting is None or waiting.by is None else records[waiting.by].robot_id,
-        blocker_resource_id=None
-        if waiting is None or waiting.resource is None
-        else resource_id(new.site, waiting.resource),
+        blocker_robot_id=None if by is None else records[by].robot_id,
+        blocker_resource_id=None if against is None else resource_id(new.site, against.resource),
+        requested_resource_id=requested_id(new),
     )
 
 
@@ -216,7 +216,7 @@ def _shown(one: Record) -> tuple[object, ...]:
     waiting, given = one.waiting, one.retraction
     return (
         None if plan is None else (plan.route_id, plan.revision),
-        (one.granted, one.at_um, one.bound_um, one.hold_um, one.farthest_um),
+        (one.granted, one.reserved, one.at_um, one.bound_um, one.hold_um, one.farthest_um),
         (one.seq, one.ack_seq, one.health, one.stop_code, one.priority, one.rank),
         [*one.held],
         None if waiting is None else (waiting.code, waiting.resource, waiting.by, waiting.theirs, waiting.cycle),

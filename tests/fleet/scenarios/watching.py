@@ -4,6 +4,7 @@ and its first move (I-13). Positions are those of the simulated trucks, not thos
 from collections.abc import Iterator
 from math import cos, hypot, sin
 
+from pendula.fleet.contracts.traffic import LockSnapshot
 from pendula.fleet.driving.records import Record
 from pendula.fleet.scenarios import Run
 from pendula.fleet.simulator.kinematics import SimulatedTruck
@@ -21,6 +22,7 @@ def watched(run: Run) -> Iterator[str]:
         yield from grants.lost(outputs, trucks)
         yield from witness.wrong(run.traffic._locks, outputs.now_ms)
         yield from first.passed_over(outputs)
+        yield from false_blockers(outputs)
 
 
 def held_for_nothing(run: Run) -> Iterator[str]:
@@ -186,7 +188,7 @@ class FirstMoves:
             track = record.track
             if track is None or stays or works:
                 return []
-            if record.grant_um >= min(record.at_um + record.asked_um, track.goal_um):
+            if record.grant_um >= min(record.at_um + record.ahead_um, track.goal_um):
                 # It has what it can use on the way to where it goes now.
                 return []
             others = [sorted(locks.truck(j).held) for j in range(len(locks)) if j != i]
@@ -198,3 +200,33 @@ class FirstMoves:
         at, to = locks.exclusion.at, locks.exclusion.to
         row = {int(other) for other in to[at[resource] : at[resource + 1]]}
         return sum(not row.isdisjoint(held) for held in others) >= int(locks.exclusion.capacity[resource])
+
+
+def holdings(snapshot: LockSnapshot) -> set[tuple[str, str]]:
+    """Every truck with every resource that it holds, as the snapshot shows them; what it only reserves is left out."""
+    groups = {
+        (one.robotId, f"EDGE_GROUP:{group.edgeGroupKey}")
+        for group in snapshot.edgeGroups
+        for one in group.occupants
+        if one.state != "RESERVED"
+    }
+    nodes = {(one.robotId, f"NODE:{one.nodeId}") for one in snapshot.nodeLocks}
+    sections = {(name, f"CS:{one.criticalSectionId}") for one in snapshot.csLocks for name in one.robotIds}
+    return groups | nodes | sections
+
+
+def false_blockers(outputs: TickOutputs) -> Iterator[str]:
+    """FLT-DCL-14 from the payloads of a tick alone: every blocker holds what it is named with, and every queue is one
+    of a resource that another truck holds."""
+    snapshot = outputs.snapshot()
+    held = holdings(snapshot)
+    for result in outputs.results:
+        blocker = result.blocker
+        if blocker is not None and (blocker.blockerRobotId, blocker.blockerResourceId) not in held:
+            yield f"{blocker.blockerRobotId} does not hold {blocker.blockerResourceId} at {outputs.now_ms} ms"
+        if result.cycle and blocker is not None and blocker.blockerRobotId not in result.cycle:
+            yield f"{blocker.blockerRobotId} is not in the cycle of {result.robotId} at {outputs.now_ms} ms"
+    for queue in snapshot.queues:
+        for one in queue.queue:
+            if not any(resource == queue.resourceId and robot != one.robotId for robot, resource in held):
+                yield f"{one.robotId} waits for {queue.resourceId}, which no other truck holds, at {outputs.now_ms} ms"

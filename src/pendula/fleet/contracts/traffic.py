@@ -173,6 +173,8 @@ class CorridorRequest(Struct, frozen=True):
 
 
 class Blocker(Struct, frozen=True):
+    """The truck in the way, and what it holds."""
+
     blockerRobotId: str
     blockerResourceId: str
 
@@ -203,6 +205,9 @@ class LockResult(Struct, frozen=True):
     queuePosition: int | UnsetType | None = UNSET
     waitMs: int | UnsetType = UNSET
     holdComponents: HoldComponents | UnsetType = UNSET
+    # What was asked for; and for WAIT_SAFE_STATE the trucks of which each would be blocked by the next.
+    requestedResourceId: str | UnsetType = UNSET
+    cycle: tuple[str, ...] | UnsetType = UNSET
 
 
 class Occupant(Struct, frozen=True):

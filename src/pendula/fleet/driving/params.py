@@ -249,8 +249,7 @@ def short_um(profile: RobotProfile, params: TrafficParams) -> int:
 
 
 def asked_um(profile: RobotProfile, params: TrafficParams) -> int:
-    """How far ahead of itself a truck asks for units: as far as its target and its speed can use in this tick, and
-    never beyond `lookahead_um`."""
+    """How far ahead of itself a truck asks for units beside its stopping distance: as far as its target, and what it
+    drives in a tick."""
     tick = ceil_div(profile.v_max_um_s * params.tick_period_ms * 1000, MILLION)
-    used = max(params.rtp_lookahead_um, stop_distance_um(profile, profile.v_max_um_s))
-    return min(params.lookahead_um, used + params.safety_buffer_um + params.hold_hysteresis_um + tick)
+    return params.rtp_lookahead_um + tick

@@ -16,6 +16,7 @@ from pendula.fleet.driving.uses import Act
 from pendula.fleet.routing.progress import Progress
 from pendula.fleet.routing.route_plan import Pose, RoutePlan
 from pendula.fleet.site.compiled_map import CompiledMap
+from pendula.fleet.trucks.envelope import stop_distance_um
 from pendula.fleet.trucks.profiles import RobotProfile
 
 
@@ -49,7 +50,7 @@ class Record:
     short_um: int
     # Where the truck stands while it has no route.
     node: int
-    # How far ahead of itself it asks for units.
+    # How far ahead of itself it asks for units, beside its stopping distance.
     asked_um: int = 0
     track: Track | None = None
     # The position of the locks that is position 0 of the track.
@@ -121,6 +122,9 @@ class Record:
     blocked_ms: int = 0
     escalated: int = 0
     retraction: Retraction | None = None
+    # The last standing position that is reserved, and since when each one beyond the grant is.
+    reserved: int = 0
+    reserved_ms: dict[int, int] = field(default_factory=dict)
     priority: PriorityClass = PriorityClass.IDLE
     rank: int = 0
 
@@ -139,6 +143,7 @@ class Record:
         # copied in one piece, and one that is updated entry by entry.
         twin.__dict__ = self.__dict__.copy()
         twin.held = dict(self.held)
+        twin.reserved_ms = dict(self.reserved_ms)
         return twin
 
     def placed(self, track: Track, held: dict[int, int], at_um: int) -> None:
@@ -149,6 +154,7 @@ class Record:
         self.doubt = self.retraction = self.progress = None
         self.pending = self.pending_since_ms = None
         self.waiting = self.waiting_since_ms = self.request_ms = None
+        self.reserve_anew()
         self.changed()
 
     def set_aside(self) -> None:
@@ -159,7 +165,24 @@ class Record:
         self.waiting = self.waiting_since_ms = self.request_ms = None
         self.refused_cycle = self.refused_versions = ()
         self.absent = True
+        self.reserve_anew()
         self.changed()
+
+    def go_on_with(self, track: Track, held: dict[int, int]) -> None:
+        """The same way from the end of the grant on, with more held on it."""
+        granted = self.granted
+        self.track, self.held, self.base, self.granted = track, held, 0, 0
+        self.shift_reserved(granted)
+        self.changed()
+
+    def shift_reserved(self, granted: int) -> None:
+        """Standing positions are counted from one that was `granted` until now."""
+        self.reserved = max(0, self.reserved - granted)
+        self.reserved_ms = {k - granted: since for k, since in self.reserved_ms.items() if k > granted}
+
+    def reserve_anew(self) -> None:
+        """Nothing is reserved beyond the grant any more."""
+        self.reserved, self.reserved_ms = self.granted, {}
 
     def note_stop(self, before: "Record", now_ms: int) -> None:
         """A tick is over: since when the truck stands with the code that it has after it."""
@@ -195,6 +218,26 @@ class Record:
     def grant_um(self) -> int:
         """The end of the grant: the largest pivot position the truck may reach."""
         return 0 if self.track is None else self.track.stands[self.granted]
+
+    @property
+    def reserved_um(self) -> int:
+        """The end of the reservation, which orders the queue; at least the end of the grant."""
+        return 0 if self.track is None else self.track.stands[max(self.reserved, self.granted)]
+
+    @property
+    def ahead_um(self) -> int:
+        """How far ahead a truck needs units to keep moving: its target, and what it takes to stop. Reservations beyond
+        that give way to every truck that needs the place."""
+        return self.asked_um + stop_distance_um(self.profile, self.v_um_s)
+
+    @property
+    def asked_ms(self) -> int | None:
+        """Since when a truck asks for its next unit: since it reserved it, or had to wait for it."""
+        asked = self.request_ms
+        reserved = self.reserved_ms.get(self.granted + 1)
+        if asked is None or reserved is None:
+            return reserved if asked is None else asked
+        return min(asked, reserved)
 
     @property
     def passed_um(self) -> int:

@@ -7,6 +7,7 @@ judging       which of all reasons to stop counts in this tick
 protection    both places of a lost truck, and who has to stop for it
 closures      what failed trucks close to all others
 rejoining     a truck beside its line drives back to it
+node_locks    a truck that stops in a node takes the lock of it
 standing      what a truck holds where it stands
 recovery      failed trucks keep their cells, and take up their way again
 """

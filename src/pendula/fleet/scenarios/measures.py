@@ -22,7 +22,7 @@ from pendula.fleet.views.reasons import code_of, stands_for
 from pendula.fleet.views.swings import Swings
 
 # What is checked from outside, tick by tick; everything else traffic asserts itself.
-WATCHED = ("I-1", "I-2", "I-3", "I-7", "I-8", "I-13")
+WATCHED = ("I-1", "I-2", "I-3", "I-7", "I-8", "I-13", "I-14")
 # Of a kind, in a result; all are counted.
 MOST_LISTED = 100
 # The place of a truck that is out of the hall: on no edge, and not between the ends of any.
@@ -92,11 +92,11 @@ class Measures:
         return self.alerts.get(code) or self.notices.get(code)
 
     def note(
-        self, outputs: TickOutputs, found: Sequence[Violation], passed_over: Sequence[tuple[str, str]], world: World
+        self, outputs: TickOutputs, found: Sequence[Violation], broken: Sequence[tuple[str, str]], world: World
     ) -> None:
-        """One tick: what was decided, what the judge saw, whether I-13 held, where the trucks are."""
+        """One tick: what was decided, what the judge saw, which of I-13 and I-14 was broken, where the trucks are."""
         self.ticks += 1
-        for name, text in passed_over:
+        for name, text in broken:
             self._breach(outputs.now_ms, name, text)
         # From the records: the results of a tick are made for readers, and cost as much as the rest of its outputs.
         for record, aim in zip(outputs.scene.records, outputs.aims, strict=True):

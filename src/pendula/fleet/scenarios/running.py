@@ -142,7 +142,7 @@ class Run:
         trace = self.world.advance(now + self.scenario.traffic.tick_period_ms)
         route, truth = Poses(*trace.route), Poses(*trace.truth)
         found = self.judge.look(trace.at_ms, route, truth, self._discs(outputs), self.world.out)
-        self.measures.note(outputs, found, self.traffic.passed_over(), self.world)
+        self.measures.note(outputs, found, [*self.traffic.passed_over(), *self.traffic.falsely_blamed()], self.world)
         self.measures.hear(told.events, now)
         self._digest(outputs)
         return outputs
@@ -274,7 +274,10 @@ class Run:
 
     def _digest(self, outputs: TickOutputs) -> None:
         state = [(one.edge, one.on_um, one.yaw_urad or 0, one.v_um_s) for one in self.world.trucks]
-        told = [(one.granted, None if one.waiting is None else one.waiting.code) for one in outputs.scene.records]
+        told = [
+            (one.granted, one.reserved, None if one.waiting is None else one.waiting.code)
+            for one in outputs.scene.records
+        ]
         sent = [(one.seq, one.mode.value, str(metres(one.stop_um))) for one in outputs.aims]
         self._hash.update(np.array(state, dtype=np.int64).tobytes())
         self._hash.update(repr((outputs.now_ms, told, sent)).encode())

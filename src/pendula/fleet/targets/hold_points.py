@@ -38,14 +38,16 @@ def pose_form(pose: Pose) -> PoseContract:
     return PoseContract(x=metres(pose.x_um), y=metres(pose.y_um), yaw=metres(pose.yaw_urad))
 
 
-def hold_point(plan: RoutePlan, s_um: int) -> HoldPoint:
-    """A position of a route in the form of the contract; one in a node where the truck arrives is a node entry."""
+def hold_point(plan: RoutePlan, s_um: int, node_awaited: int | None = None) -> HoldPoint:
+    """A position of a route in the form of the contract. It is a node entry where it lies in the node, or where the
+    truck waits for the lock of the node ahead (`node_awaited`)."""
     place = plan.segment_at(s_um)
     segment = plan.segments[place]
     on = s_um - segment.route_s0_um
+    edge = plan.site.network.edges[segment.edge]
     return HoldPoint(
-        kind="AT_NODE_ENTRY" if on == segment.length_um else "ON_EDGE",
-        edgeKey=plan.site.network.edges[segment.edge].key,
+        kind="AT_NODE_ENTRY" if on == segment.length_um or edge.end == node_awaited else "ON_EDGE",
+        edgeKey=edge.key,
         sM=metres(on),
         world=pose_form(plan.pose_at(s_um)),
         sOnRouteM=metres(s_um),

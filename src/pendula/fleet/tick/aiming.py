@@ -13,6 +13,7 @@ from pendula.fleet.targets.hold_points import hold_point, steady_um
 from pendula.fleet.targets.rolling_target import Aim, Lookahead, limit_um_s, target_um
 from pendula.fleet.targets.sequence import following
 from pendula.fleet.views import reasons
+from pendula.fleet.views.blockers import held_against
 from pendula.fleet.views.limits import components
 
 # A truck that waits sets out for less than this only when nothing was added for a while.
@@ -130,20 +131,34 @@ def _command(
 def result(record: Record, records: list[Record], now_ms: int, place: int | None) -> LockResult:
     """Granted, or blocked with hold point and blocker."""
     waiting, track, since = record.waiting, record.track, record.stands_since_ms
-    blocker = None
-    if waiting is not None and waiting.by is not None and waiting.resource is not None:
-        blocker = Blocker(records[waiting.by].robot_id, reasons.resource_id(record.site, waiting.resource))
     ok = waiting is None and record.stop_code is None
+    against = held_against(record, records)
+    requested = reasons.requested_id(record)
+    cycle = () if waiting is None or record.stop_code is not None else waiting.cycle
     at = record.at_um if record.stop_code is not None else record.hold_um
+    site = record.site
     return LockResult(
         contractVersion=CONTRACT_VERSION,
         robotId=record.robot_id,
         ok=ok,
         holdReason=reasons.hold_reason(record),
         reasonCode=reasons.stands_for(record),
-        blocker=blocker,
-        holdPoint=None if track is None or not track.plan.segments else hold_point(track.plan, at),
+        blocker=None if against is None else Blocker(against.by.robot_id, reasons.resource_id(site, against.resource)),
+        holdPoint=None
+        if track is None or not track.plan.segments
+        else hold_point(track.plan, at, _node_awaited(record)),
         queuePosition=place,
         waitMs=0 if since is None else now_ms - since,
         holdComponents=UNSET if waiting is None else components(record, records).form(),
+        requestedResourceId=UNSET if requested is None else requested,
+        cycle=tuple(records[number].robot_id for number in cycle) or UNSET,
     )
+
+
+def _node_awaited(record: Record) -> int | None:
+    """The node whose lock a truck waits for: its own request, or what another truck holds against it."""
+    waiting, first, beyond = record.waiting, len(record.site.cells), record.site.token(0)
+    if waiting is None or record.stop_code is not None:
+        return None
+    locks = (one - first for one in (waiting.resource, waiting.theirs) if one is not None and first <= one < beyond)
+    return next(locks, None)

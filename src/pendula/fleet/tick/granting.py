@@ -27,7 +27,7 @@ def grant(draft: Draft) -> None:
         track = record.track
         if track is None or record.stop_code is not None or record.phase in _WORKING or _is_undecided(draft, record):
             continue
-        reach = min(record.at_um + record.asked_um, track.goal_um)
+        reach = min(record.at_um + record.ahead_um, track.goal_um)
         blocked: Waiting | None = None
         while blocked is None and record.grant_um < reach and record.retraction is None:
             blocked = _unit(draft, record)
@@ -170,7 +170,9 @@ def _blocked(draft: Draft, record: Record, answer: Blocked) -> Waiting:
     others = answer.trucks
     queue.wait(number, others)
     same = record.waiting is not None and record.waiting.cycle == answer.cycle
-    record.again_ms = draft.now_ms + pause_ms(draft.params, draft.now_ms, record.request_ms if same else None)
+    # What was reserved before the truck had to wait for it was no wait.
+    since = max(record.request_ms or 0, record.waiting_since_ms or 0) if same else None
+    record.again_ms = draft.now_ms + pause_ms(draft.params, draft.now_ms, since)
     return Waiting(reasons.WAIT_SAFE_STATE, answer.resource, others[0] if others else None, None, answer.cycle)
 
 
@@ -192,8 +194,9 @@ def _note(draft: Draft, record: Record, blocked: Waiting | None) -> None:
     if blocked is None:
         record.waiting_since_ms = record.request_ms = None
         return
+    reserved = record.reserved_ms.get(record.granted + 1, draft.now_ms)
     if record.waiting_since_ms is None:
         record.waiting_since_ms = draft.now_ms
-        record.request_ms = draft.now_ms
+        record.request_ms = reserved
     elif before is None or before.resource != blocked.resource:
-        record.request_ms = draft.now_ms
+        record.request_ms = reserved

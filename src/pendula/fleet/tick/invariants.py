@@ -1,4 +1,4 @@
-"""What holds after every tick (I-1 to I-8, I-12 and I-13), as functions that name what is broken.
+"""What holds after every tick (I-1 to I-8, I-12 to I-14), as functions that name what is broken.
 
 Envelopes and discs themselves (I-2, I-7) are judged from poses by the independent checker; here they follow from cells
 and zones that exclude each other. Code of this module shares nothing with the grants it judges but the relation.
@@ -16,6 +16,7 @@ from pendula.fleet.driving.records import Record
 from pendula.fleet.targets.rolling_target import Aim
 from pendula.fleet.traffic.lock_state import LockState
 from pendula.fleet.trucks.envelope import brakes_um
+from pendula.fleet.views.blockers import held_against
 from pendula.fleet.views.reasons import WAIT_QUEUE_ORDER
 from pendula.kernel.errors import WorldBroken
 
@@ -135,6 +136,19 @@ def _lost(records: list[Record]) -> list[int]:
     return [one.number for one in records if one.doubt is not None and one.doubt.extra]
 
 
+def falsely_blamed(records: list[Record], locks: LockState) -> Iterator[tuple[str, str]]:
+    """I-14: the truck that is named as a blocker holds the resource that is named with it (FLT-DCL-14)."""
+    for record in records:
+        found = held_against(record, records)
+        if found is None:
+            continue
+        doubt, number = found.by.doubt, found.by.number
+        if found.resource in locks.truck(number).held or (doubt is not None and found.resource in doubt.extra):
+            continue
+        name = record.site.resource_name(found.resource)
+        yield "I-14", f"{record.robot_id} is said to wait for {found.by.robot_id}, which does not hold {name}"
+
+
 def unable_to_stop(records: list[Record], params: TrafficParams) -> Iterator[tuple[str, str]]:
     """I-8: each truck can stop before its stop line."""
     for record in records:
@@ -208,7 +222,7 @@ def _wants_on(record: Record) -> bool:
     if track is None or record.stop_code is not None or record.retraction is not None:
         return False
     at_work = record.phase in (Phase.LOADING, Phase.UNLOADING)
-    return not at_work and record.grant_um < min(record.at_um + record.asked_um, track.goal_um)
+    return not at_work and record.grant_um < min(record.at_um + record.ahead_um, track.goal_um)
 
 
 def _is_held(locks: LockState, i: int, unit: Ints) -> bool:

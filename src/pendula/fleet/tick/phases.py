@@ -6,6 +6,7 @@ from pendula.fleet.driving.records import Record
 from pendula.fleet.driving.screening import screened_routes
 from pendula.fleet.driving.stops import Stop
 from pendula.fleet.health.judging import drives_on, is_silent, judge
+from pendula.fleet.health.node_locks import lock_nodes as take_nodes
 from pendula.fleet.health.orders import obeyed
 from pendula.fleet.health.protection import protect
 from pendula.fleet.health.recovery import Care, care_for
@@ -23,6 +24,7 @@ from pendula.fleet.traffic.lock_state import Refusal
 from pendula.fleet.turns import directions
 from pendula.fleet.turns.queueing import pause_ms
 from pendula.fleet.turns.ranks import bars, class_of, order_of, rank_of, starved
+from pendula.fleet.turns.reservations import reserve
 from pendula.fleet.views import reasons
 from pendula.kernel.canonical import Json
 
@@ -148,6 +150,11 @@ def release_the_passed(draft: Draft) -> None:
             record.changed()
 
 
+def lock_nodes(draft: Draft) -> None:
+    """Before any grant: a truck that had to stop in a node is ahead of the others."""
+    draft.touched |= take_nodes(draft.records, draft.locks, draft.ground, draft.params, draft.rule)
+
+
 def rank(draft: Draft) -> None:
     """The one total order of this tick."""
     for record in draft.records:
@@ -233,6 +240,11 @@ def _forget(record: Record, now_ms: int) -> None:
         record.pending_since_ms = None
 
 
+def reserve_ahead(draft: Draft) -> None:
+    """What lies beyond the units, up to the lookahead."""
+    reserve(draft.order, draft.locks, draft.params, draft.now_ms)
+
+
 def look_around(draft: Draft) -> None:
     """Directions as they are held now, and whether trucks wait for each other in a circle."""
     hold_ms = draft.params.edge_dir_hold_ms
@@ -297,11 +309,13 @@ PHASES = (
     observe,
     freeze_the_lost,
     release_the_passed,
+    lock_nodes,
     rank,
     go_round,
     admit_routes,
     grant,
     escalate,
+    reserve_ahead,
     look_around,
     tell,
     assert_invariants,

@@ -112,7 +112,7 @@ def sent_round(draft: Draft, record: Record, plan: RoutePlan | None) -> bool:
 
 def adopt(draft: Draft, record: Record, fit: Adoption, base: int) -> None:
     """The new route is in force: everything measured along the old one is measured along it."""
-    shift = fit.shift_um
+    shift, granted = fit.shift_um, record.granted
     done = None if record.track is None or not record.acted else record.track.acts[record.acted - 1]
     record.track, record.base, record.granted = fit.track, base, 0
     record.held = dict(fit.carried)
@@ -133,4 +133,8 @@ def adopt(draft: Draft, record: Record, fit: Adoption, base: int) -> None:
         record.pending = record.pending_since_ms = None
         record.refused_cycle = record.refused_versions = ()
     record.waiting = record.waiting_since_ms = record.request_ms = None
+    if fit.continues:
+        record.shift_reserved(granted)
+    else:
+        record.reserve_anew()
     draft.accepted.append(fit.track.plan)

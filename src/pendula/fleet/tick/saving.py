@@ -80,6 +80,7 @@ class SavedTruck(Struct, frozen=True, array_like=True):
     retraction: tuple[int, int, tuple[int, ...]] | None
     lock: SavedLock | None
     doubt: Doubt | None
+    reserved_ms: tuple[tuple[int, int], ...]
 
 
 class SavedTraffic(Struct, frozen=True, array_like=True):
@@ -100,7 +101,7 @@ class SavedTraffic(Struct, frozen=True, array_like=True):
     cycles: tuple[tuple[tuple[int, ...], int], ...]
 
 
-FORM = 5
+FORM = 6
 _PLAIN = (
     "robot_id",
     "node",
@@ -133,6 +134,7 @@ _PLAIN = (
     "request_ms",
     "last_grant_ms",
     "rerouted_ms",
+    "reserved",
     "priority",
     "rank",
 )
@@ -166,6 +168,7 @@ def saved_truck(record: Record, locks: LockState) -> SavedTruck:
         retraction=None if given is None else (given.seq, given.stop_line_um, given.resources),
         lock=_lock(locks.trucks[record.number]),
         doubt=record.doubt,
+        reserved_ms=tuple(sorted(record.reserved_ms.items())),
     )
 
 
@@ -227,6 +230,7 @@ def restore_truck(saved: SavedTruck, record: Record, ground: Ground, locks: Lock
     record.waiting = None if saved.waiting is None else Waiting(*saved.waiting)
     record.retraction = None if saved.retraction is None else Retraction(*saved.retraction)
     record.doubt = saved.doubt
+    record.reserved_ms = dict(saved.reserved_ms)
     recall(record, locks)
 
 

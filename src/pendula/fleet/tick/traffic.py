@@ -28,7 +28,7 @@ from pendula.fleet.targets.rolling_target import Aim
 from pendula.fleet.tick import saving
 from pendula.fleet.tick.aiming import result, stopped
 from pendula.fleet.tick.draft import Draft, RefusedRoute, efforts
-from pendula.fleet.tick.invariants import FirstMove, first_move, held_between_ticks, passed_over
+from pendula.fleet.tick.invariants import FirstMove, falsely_blamed, first_move, held_between_ticks, passed_over
 from pendula.fleet.tick.observing import DroppedReport, TruckReport
 from pendula.fleet.tick.phases import PHASES
 from pendula.fleet.tick.ports import TickPorts
@@ -92,7 +92,7 @@ class TickOutputs:
     def results(self) -> tuple[LockResult, ...]:
         """Granted or blocked, for every truck."""
         records = self.scene.records
-        places = queue_places([records[number] for number in self.scene.order])
+        places = queue_places([records[number] for number in self.scene.order], records)
         return tuple(result(one, records, self.now_ms, places.get(one.number)) for one in records)
 
     def snapshot(self) -> LockSnapshot:
@@ -183,11 +183,15 @@ class Traffic:
     def broken(self) -> list[str]:
         """Invariants that do not hold between two ticks, by name."""
         held = held_between_ticks(self._records, self._locks, self.params)
-        return [f"{name}: {text}" for name, text in (*held, *self.passed_over())]
+        return [f"{name}: {text}" for name, text in (*held, *self.passed_over(), *self.falsely_blamed())]
 
     def passed_over(self) -> list[tuple[str, str]]:
         """I-13 and a sentence where the truck with which the witness begins is kept from a unit that it could have."""
         return list(passed_over(self._records, self._first_move, self.params))
+
+    def falsely_blamed(self) -> list[tuple[str, str]]:
+        """I-14 and a sentence for every truck whose blocker does not hold what it is said to hold."""
+        return list(falsely_blamed(self._records, self._locks))
 
     @property
     def rule(self) -> Rule:
@@ -268,7 +272,7 @@ class Traffic:
         return reasons.why(record, self._records, self.now_ms, places.get(record.number))
 
     def _queue_places(self) -> dict[int, int]:
-        return queue_places([self._records[number] for number in self._order])
+        return queue_places([self._records[number] for number in self._order], self._records)
 
     def request(self, robot_id: str) -> CorridorRequest | None:
         """What a truck asks for; None where it has no route."""

@@ -16,7 +16,7 @@ from pendula.fleet.traffic.demand import Demand
 from pendula.fleet.traffic.lock_state import Ints, LockState, Move, Truck
 from pendula.fleet.traffic.refuge import needed_by, refuge
 from pendula.fleet.traffic.search import LOOKS, find_witness
-from pendula.fleet.traffic.witness import replays_after, trimmed
+from pendula.fleet.traffic.witness import going_on, replays_after, trimmed
 
 
 class Wait(StrEnum):
@@ -123,6 +123,27 @@ def accept_route(
         state.drop(i, sorted(fresh.held))
     state.install(i, old)
     return RouteRefused(cycle)
+
+
+def take_beside(state: LockState, i: int, demand: Demand, resource: int, *, rule: Rule = Rule.WITNESS) -> bool:
+    """Truck i takes a resource on top of what its way needs: `demand` is what is left of its way, with the resource
+    among what it holds at the start. Nothing changes where another truck holds what excludes it, or where the stored
+    witness would not bring every truck to rest any more."""
+    old = state.truck(i)
+    if old.frozen or state.in_the_way(i, np.array([resource], dtype=np.int64)):
+        return False
+    fresh = state.prepared(i, demand, 0)
+    fresh.goal = min(demand.last, old.goal - old.position)
+    state.hold(i, [resource])
+    state.install(i, fresh)
+    moves = _onto(state.witness, i, old.demand, demand)
+    found = moves if rule is Rule.OFF else going_on(state, moves)
+    if found is None:
+        state.drop(i, [resource])
+        state.install(i, old)
+        return False
+    state.witness, state.home = found, _onto(state.home, i, old.demand, demand)
+    return True
 
 
 def _without(moves: list[Move], i: int) -> list[Move]:

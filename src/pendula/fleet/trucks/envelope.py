@@ -54,6 +54,12 @@ def envelope_of(profile: RobotProfile) -> Envelope:
     return Envelope(front, rear, side, profile.min_following_gap_um, profile.min_turn_radius_um)
 
 
+def spacing_um(leader: RobotProfile, ahead: MoveStyle, follower: RobotProfile, behind: MoveStyle) -> int:
+    """`spacingPivot` of two trucks, each of its own type and driving style."""
+    own = envelope_of(follower)
+    return envelope_of(leader).trail_um(ahead) + own.lead_um(behind) + own.gap_um
+
+
 def largest_envelope(profiles: Sequence[RobotProfile]) -> Envelope:
     """The component-wise greatest of all types; a map is compiled for it."""
 

@@ -96,7 +96,7 @@ def order_of(records: list[Record], first: Record | None, against: frozenset[int
     request, then the id."""
 
     def key(one: Record) -> tuple[bool, int, bool, int, str]:
-        asked = one.request_ms if one.request_ms is not None else now_ms
+        asked = one.asked_ms if one.asked_ms is not None else now_ms
         return one is not first, -one.rank, one.number in against, asked, one.robot_id
 
     return sorted(records, key=key)

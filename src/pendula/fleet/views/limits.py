@@ -4,6 +4,7 @@ from pendula.fleet.driving.records import Record
 from pendula.fleet.driving.track import Track
 from pendula.fleet.model import MoveStyle
 from pendula.fleet.targets.hold_points import Components
+from pendula.fleet.trucks.envelope import spacing_um
 
 
 def components(record: Record, records: list[Record]) -> Components:
@@ -30,22 +31,23 @@ def place_of(record: Record) -> tuple[int, int] | None:
 
 
 def _following_um(record: Record, track: Track, end_um: int, records: list[Record]) -> int | None:
-    """The nearest truck ahead on the way, less the spacing of both."""
+    """The nearest truck ahead on the way, less the spacing of the two: the trailing end of the leader's type, the
+    leading end of the follower's, and the follower's gap (FLT-RES-15). The cells are of the largest type of the map."""
     edges = record.site.network.edges
     begins = {one.edge: one.route_s0_um for one in reversed(track.segments) if one.route_s0_um < end_um}
-    nearest: tuple[int, str, MoveStyle] | None = None
+    nearest: tuple[int, str, MoveStyle, int] | None = None
     for other in records:
         place = place_of(other)
         if other is record or place is None or place[0] not in begins:
             continue
         at = begins[place[0]] + place[1]
-        leader = (at, other.robot_id, edges[place[0]].style)
+        leader = (at, other.robot_id, edges[place[0]].style, other.number)
         if at > record.at_um and (nearest is None or leader < nearest):
             nearest = leader
     if nearest is None:
         return None
     own = edges[track.segments[track.segment_at(record.at_um + 1)].edge].style
-    return nearest[0] - record.site.envelope.spacing_um(nearest[2], own)
+    return nearest[0] - spacing_um(records[nearest[3]].profile, nearest[2], record.profile, own)
 
 
 def _node_um(record: Record, track: Track, end_um: int) -> int | None:

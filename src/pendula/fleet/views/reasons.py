@@ -11,6 +11,7 @@ from pendula.fleet.driving.stops import Stop, hold_of
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.traffic.lock_state import LockState
 from pendula.fleet.units import ceil_div, half_up, plain
+from pendula.fleet.views.blockers import blocker_of, held_against
 
 WAIT_EDGE_DIRECTION = "WAIT_EDGE_DIRECTION"
 WAIT_SPACING = "WAIT_SPACING"
@@ -46,6 +47,7 @@ class Reason:
     hold_reason: HoldReason
     code: str | None
     blocker: str | None
+    # What the blocker holds.
     resource: str | None
     queue_position: int | None
     wait_ms: int
@@ -69,6 +71,8 @@ class Reason:
     must_move: str | None = None
     # Whether a person has said where it is since its place came to be in doubt, and does not hold it.
     placed: bool = False
+    # What was asked for.
+    requested: str | None = None
 
 
 def resource_id(site: CompiledMap, resource: int) -> str:
@@ -157,19 +161,19 @@ def why(record: Record, records: list[Record], now_ms: int, place: int | None) -
     cycle = waiting.cycle if waiting is not None and waiting.cycle else record.refused_cycle
     chain = [record.number]
     one = record
-    while (next_one := _blocker(one)) is not None:
+    while (next_one := blocker_of(one)) is not None:
         one = records[next_one]
         if one.number in chain:
             break
         chain.append(one.number)
     since = record.stands_since_ms
-    by = _blocker(record)
+    against = held_against(record, records)
     return Reason(
         robot_id=record.robot_id,
         hold_reason=hold_reason(record),
         code=code_of(record),
-        blocker=None if by is None else records[by].robot_id,
-        resource=_resource(record, by),
+        blocker=None if (by := blocker_of(record)) is None else records[by].robot_id,
+        resource=None if against is None else resource_id(record.site, against.resource),
         queue_position=place,
         wait_ms=0 if since is None else now_ms - since,
         chain=tuple(records[number].robot_id for number in chain),
@@ -185,6 +189,7 @@ def why(record: Record, records: list[Record], now_ms: int, place: int | None) -
         rejoins=record.rejoin_um is not None,
         must_move=_must_move(record, records),
         placed=record.doubt is not None and record.doubt.confirmed and not record.paused,
+        requested=requested_id(record),
     )
 
 
@@ -231,10 +236,10 @@ def _must_move(record: Record, records: Sequence[Record]) -> str | None:
     return has_to_move(record, back, [records[number] for number, _ in back.blockers])
 
 
-def _resource(record: Record, by: int | None) -> str | None:
-    """What a truck waits for, by the name of its kind; nothing where it stands for a reason of its own."""
+def requested_id(record: Record) -> str | None:
+    """What a waiting truck asked for and did not get, by the name of its kind; nothing where it is stopped."""
     waiting = record.waiting
-    if waiting is None or waiting.resource is None or (record.stop_code is not None and by is None):
+    if waiting is None or waiting.resource is None or record.stop_code not in (None, Stop.SAFE_STATE):
         return None
     return resource_id(record.site, waiting.resource)
 
@@ -251,15 +256,6 @@ def _cut_off_by(record: Record, records: list[Record]) -> str | None:
     if code_of(record) != WAIT_SAFE_STATE or waiting is None or waiting.cycle or waiting.resource is None:
         return None
     return None if waiting.by is None else code_of(records[waiting.by])
-
-
-def _blocker(record: Record) -> int | None:
-    """The truck that another one stands for; one that stands for a reason of its own waits for nobody."""
-    if record.stop_code in (Stop.FOREIGN_OCCUPANCY, Stop.OCCUPANCY_CONFLICT):
-        return record.foreign
-    if record.stop_code is not None and record.stop_code != Stop.SAFE_STATE:
-        return None
-    return None if record.waiting is None else record.waiting.by
 
 
 def _end_um(site: CompiledMap, record: Record, token: int) -> int:

@@ -1,7 +1,7 @@
 """The locks of a tick as everybody sees them: groups with their directions and occupants, nodes, conflicts, sections,
 queues. All of it is a view on the cells and pseudo-cells held (FLT-LIVE-5); nothing here is decided on."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pendula.fleet.contracts import traffic as contract
@@ -9,6 +9,7 @@ from pendula.fleet.driving.records import Record
 from pendula.fleet.model import CONTRACT_VERSION
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.units import metres, plain
+from pendula.fleet.views.blockers import queue_of, shown_of
 from pendula.fleet.views.corridor_request import conflicts_of
 from pendula.fleet.views.reasons import resource_id
 from pendula.kernel.canonical import Json
@@ -49,13 +50,20 @@ def snapshot(scene: Scene) -> contract.LockSnapshot:
     )
 
 
-def queue_places(order: list[Record]) -> dict[int, int]:
+def _waited_for(record: Record, records: Sequence[Record]) -> int | None:
+    """In whose queue a truck stands (FLT-OSC-1): of trucks that are stopped, in none."""
+    waits = record.waiting is not None and record.request_ms is not None and record.stop_code is None
+    return queue_of(record, records) if waits else None
+
+
+def queue_places(order: list[Record], records: Sequence[Record]) -> dict[int, int]:
     """For every waiting truck its place among those that wait for the same resource, from 1."""
     lengths: dict[str, int] = {}
     places = {}
     for record in order:
-        if record.waiting is not None and record.waiting.resource is not None:
-            name = resource_id(record.site, record.waiting.resource)
+        waited = _waited_for(record, records)
+        if waited is not None:
+            name = resource_id(record.site, waited)
             places[record.number] = lengths[name] = lengths.get(name, 0) + 1
     return places
 
@@ -63,10 +71,10 @@ def queue_places(order: list[Record]) -> dict[int, int]:
 def _queues(scene: Scene) -> dict[str, tuple[contract.Queued, ...]]:
     queues: dict[str, tuple[contract.Queued, ...]] = {}
     for record in (scene.records[number] for number in scene.order):
-        waiting = record.waiting
-        if waiting is None or waiting.resource is None or record.request_ms is None:
+        waited = _waited_for(record, scene.records)
+        if waited is None or record.request_ms is None:
             continue
-        name = resource_id(scene.site, waiting.resource)
+        name = resource_id(scene.site, waited)
         one = contract.Queued(record.robot_id, record.request_ms, record.priority, record.rank)
         queues[name] = (*queues.get(name, ()), one)
     return queues
@@ -76,7 +84,7 @@ def _groups(scene: Scene, queues: dict[str, tuple[contract.Queued, ...]]) -> tup
     network = scene.site.network
     found: dict[int, list[tuple[int, contract.Occupant]]] = {}
     for record in scene.records:
-        for edge in sorted(record.edges):
+        for edge in sorted(_held_edges(record) | _reserved_edges(record)):
             found.setdefault(network.group_of[edge], []).append((edge, _occupant(record, edge)))
     waited = {number for number, one in enumerate(network.groups) if f"EDGE_GROUP:{one.key}" in queues}
     result = []
@@ -84,7 +92,7 @@ def _groups(scene: Scene, queues: dict[str, tuple[contract.Queued, ...]]) -> tup
         held = found.get(number, [])
         group = network.groups[number]
         # A truck alone in a dead end may hold both directions: the way it goes on is the one that counts.
-        first = max(held, key=lambda one: (one[1].state == "GRANTED", -one[0])) if held else None
+        first = max(held, key=lambda one: (_WEIGHT[one[1].state], -one[0])) if held else None
         direction = "" if first is None else network.edges[first[0]].key
         occupants = _once_a_truck(held)
         result.append(contract.GroupLocks(group.key, direction, occupants, queues.get(f"EDGE_GROUP:{group.key}", ())))
@@ -94,24 +102,43 @@ def _groups(scene: Scene, queues: dict[str, tuple[contract.Queued, ...]]) -> tup
 def _once_a_truck(held: list[tuple[int, contract.Occupant]]) -> tuple[contract.Occupant, ...]:
     """Each truck once in a group, by its id: on the edge it goes on along, or else on the one it stands on."""
     shown: dict[str, contract.Occupant] = {}
-    for _, occupant in sorted(held, key=lambda one: (_GOES_ON.get(str(one[1].state), 0), -one[0])):
+    for _, occupant in sorted(held, key=lambda one: (_WEIGHT[one[1].state], -one[0])):
         shown[occupant.robotId] = occupant
     return tuple([shown[name] for name in sorted(shown)])
 
 
-# What says most about a truck that holds both directions of a group.
-_GOES_ON = {"GRANTED": 2, "OCCUPIED": 1}
+# Which occupant gives a group its direction: a truck that only reserves gives way to one that holds.
+_WEIGHT = {"GRANTED": 2, "OCCUPIED": 1, "RESERVED": 0}
+
+
+def _held_edges(record: Record) -> frozenset[int]:
+    """The edges of which a truck keeps cells, also where it only may be."""
+    if record.doubt is None or not record.doubt.extra:
+        return record.edges
+    cells = record.site.cells
+    return record.edges | {int(cells.edge[one]) for one in record.doubt.extra if one < len(cells)}
+
+
+def _reserved_edges(record: Record) -> frozenset[int]:
+    """The edges between the end of the grant and the end of the reservation."""
+    if record.track is None or record.reserved_um <= record.grant_um:
+        return frozenset()
+    return frozenset(
+        one.edge
+        for one in record.track.segments
+        if one.route_s0_um < record.reserved_um and one.route_s0_um + one.length_um > record.grant_um
+    )
 
 
 def _occupant(record: Record, edge: int) -> contract.Occupant:
-    """Where a truck is on an edge of which it holds cells, and how much of it lies ahead."""
+    """Where a truck is on an edge, and how much of it lies ahead and is held or reserved."""
     track, length = record.track, record.site.network.edges[edge].path.length_um
     for segment in () if track is None else track.segments:
         begin, end = segment.route_s0_um, segment.route_s0_um + segment.length_um
-        if segment.edge == edge and end > record.bound_um and begin < record.grant_um:
+        if segment.edge == edge and end > record.bound_um and begin < record.reserved_um:
             at = min(max(record.at_um - begin, 0), length)
-            ahead = max(0, min(record.grant_um, end) - max(record.at_um, begin))
-            state = "OCCUPIED" if begin < record.at_um else "GRANTED"
+            ahead = max(0, min(record.reserved_um, end) - max(record.at_um, begin))
+            state = "OCCUPIED" if begin < record.at_um else "GRANTED" if edge in record.edges else "RESERVED"
             return contract.Occupant(record.robot_id, metres(at), metres(ahead), state)
     return contract.Occupant(record.robot_id, metres(length), metres(0), "OCCUPIED")
 
@@ -122,7 +149,7 @@ def _node_locks(scene: Scene) -> tuple[contract.NodeLock, ...]:
     radius = metres(site.zones.radius_um)
     found = []
     for record in scene.records:
-        for resource in record.keeps:
+        for resource in sorted(shown_of(record)):
             if first <= resource < site.token(0):
                 state = "OCCUPIED" if _entered(record, resource) else "GRANTED"
                 found.append(contract.NodeLock(site.network.nodes[resource - first].id, record.robot_id, radius, state))
@@ -141,7 +168,7 @@ def _conflict_locks(scene: Scene) -> tuple[contract.ConflictLock, ...]:
     held = {
         (name.removeprefix("CONFLICT:"), record.robot_id)
         for record in scene.records
-        for cell in record.keeps
+        for cell in shown_of(record)
         for name in conflicts_of(scene.site, cell)
     }
     return tuple(contract.ConflictLock(*one) for one in sorted(held))
@@ -151,7 +178,7 @@ def _section_locks(scene: Scene) -> tuple[contract.SectionLock, ...]:
     site = scene.site
     holders: dict[int, list[str]] = {}
     for record in scene.records:
-        for resource in record.keeps:
+        for resource in sorted(shown_of(record)):
             if resource >= site.token(0):
                 holders.setdefault(resource - site.token(0), []).append(record.robot_id)
     return tuple(
@@ -168,7 +195,7 @@ def _directions(scene: Scene, groups: tuple[contract.GroupLocks, ...]) -> tuple[
             one.edgeGroupKey, one.direction, number_of[one.edgeGroupKey] in scene.drained, None
         )
         for one in groups
-        if one.occupants
+        if any(occupant.state != "RESERVED" for occupant in one.occupants)
     }
     for number, (forward, since) in scene.empty_since.items():
         group = network.groups[number]

@@ -1,0 +1,121 @@
+"""Reservations beyond what a truck needs to keep moving: up to `lookaheadM` ahead of it, and `lookbackM` behind it.
+
+They order the queue, show where each truck is about to go, and give way to every truck that needs the place: no lock,
+no witness and no wait is made of them. What others hold, or have reserved before, ends a reservation.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pendula.fleet.driving.params import TrafficParams
+from pendula.fleet.driving.records import Record
+from pendula.fleet.traffic.lock_state import NOBODY, LockState
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+def reserve(order: Sequence[Record], locks: LockState, params: TrafficParams, now_ms: int) -> None:
+    """Carries reservations over as far as the places are still free, then extends them in the order of the trucks."""
+    claims = Claims(locks)
+    asking = []
+    for record in order:
+        if _asks(record, locks):
+            asking.append((record, _last(record, locks, params)))
+        else:
+            record.reserve_anew()
+    # What was reserved a tick ago comes before anything new: the first to reserve a place keeps it.
+    for record, last in asking:
+        _take(record, claims, record.granted, min(record.reserved, last))
+    for record, _ in asking:
+        _take_behind(record, claims, params)
+    for record, last in asking:
+        _take(record, claims, record.reserved, last)
+        _note(record, now_ms)
+
+
+class Claims:
+    """Who has reserved what in this tick, beside what trucks hold."""
+
+    def __init__(self, locks: LockState) -> None:
+        self.locks = locks
+        self.owner: Ints = np.full(len(locks.exclusion), NOBODY, dtype=np.int64)
+        # What failed trucks hold beside others; empty on most days.
+        self._crowd = np.array(sorted(locks.crowd), dtype=np.int64)
+        self._reached = np.array(sorted(locks.reached), dtype=np.int64)
+
+    def free(self, i: int, resources: Ints) -> Bools:
+        """For each resource whether no other truck holds or has reserved what excludes it."""
+        exclusion = self.locks.exclusion
+        if not len(resources):
+            return np.ones(0, dtype=np.bool_)
+        around = exclusion.around(resources)
+        counts = exclusion.at[resources + 1] - exclusion.at[resources]
+        taken = self._is_other(i, self.locks.owner[around]) | self._is_other(i, self.owner[around])
+        if len(self._crowd):
+            taken |= np.isin(around, self._crowd)
+        found: Bools = ~np.logical_or.reduceat(taken, np.cumsum(counts) - counts)
+        if len(self._reached):
+            found &= ~np.isin(resources, self._reached)
+        for place in np.flatnonzero(exclusion.capacity[resources] > 1).tolist():
+            resource = int(resources[place])
+            inside = [j for j in self.locks.sharers[resource] if j != i]
+            found[place] = len(inside) < int(exclusion.capacity[resource])
+        return found
+
+    def _is_other(self, i: int, owners: Ints) -> Bools:
+        found: Bools = (owners != NOBODY) & (owners != i)
+        return found
+
+    def take(self, i: int, resources: Ints) -> None:
+        # A section with room for several is reserved by none: who has got in counts.
+        self.owner[resources[self.locks.exclusion.capacity[resources] == 1]] = i
+
+
+def _asks(record: Record, locks: LockState) -> bool:
+    """A truck that is stopped, gives something back or has no way asks for nothing."""
+    way = record.track is not None and record.stop_code is None and record.retraction is None
+    return way and not locks.truck(record.number).frozen
+
+
+def _last(record: Record, locks: LockState, params: TrafficParams) -> int:
+    """The standing position up to which a truck reserves: the first at or beyond the lookahead, as for units."""
+    track = record.track
+    assert track is not None
+    reach = min(record.at_um + params.lookahead_um, track.goal_um)
+    return max(record.granted, min(bisect_left(track.stands, reach), locks.truck(record.number).goal - record.base))
+
+
+def _take(record: Record, claims: Claims, first: int, last: int) -> None:
+    """Reserves from one standing position up to another, or up to the first unit that is not free."""
+    demand, base = claims.locks.truck(record.number).demand, record.base
+    record.reserved = first
+    if last <= first:
+        return
+    need = demand.needs(base + first, base + last)
+    wrong = np.flatnonzero(~claims.free(record.number, need))
+    if len(wrong):
+        entry = demand.need_from[base + first + 1] + int(wrong[0])
+        last = bisect_right(demand.need_from, entry) - 2 - base
+        need = demand.needs(base + first, base + last)
+    claims.take(record.number, need)
+    record.reserved = last
+
+
+def _note(record: Record, now_ms: int) -> None:
+    """Since when each unit is reserved: kept where a truck in need takes the place, as long as the way stays."""
+    kept = {k: since for k, since in record.reserved_ms.items() if k > record.granted}
+    record.reserved_ms = {**dict.fromkeys(range(record.granted + 1, record.reserved + 1), now_ms), **kept}
+
+
+def _take_behind(record: Record, claims: Claims, params: TrafficParams) -> None:
+    """Reserves the cells that a truck has passed, where no other truck has them, back to the end of the lookback."""
+    track = record.track
+    assert track is not None
+    passed = track.taken(record.at_um - params.lookback_um, record.bound_um)
+    left = (use.resource for use in passed if use.resource not in record.held)
+    behind = np.array([one for one in left if one < len(record.site.cells)], dtype=np.int64)
+    claims.take(record.number, behind[claims.free(record.number, behind)])

@@ -1,0 +1,92 @@
+"""What a waiting truck waits for: the truck in its way, what that truck holds against it, and in which queue it stands.
+
+Looked up in the records of one tick, so that the answer agrees with the locks of that tick: a blocker is never said to
+hold what it does not hold.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from msgspec import Struct
+
+from pendula.fleet.driving.records import Record
+from pendula.fleet.driving.stops import Stop
+from pendula.fleet.traffic.resources import Exclusion
+
+
+class Held(Struct, frozen=True):
+    """A truck in the way of another one, and the resource that it holds against it."""
+
+    by: Record
+    resource: int
+
+
+def shown_of(record: Record) -> frozenset[int]:
+    """All that a truck keeps others from, as the snapshot shows it: a lost one also covers where it says it is."""
+    extra = () if record.doubt is None else record.doubt.extra
+    return frozenset((*record.keeps, *extra))
+
+
+def blocker_of(record: Record) -> int | None:
+    """The truck that another one stands for; one that stands for a reason of its own waits for nobody."""
+    if record.stop_code in (Stop.FOREIGN_OCCUPANCY, Stop.OCCUPANCY_CONFLICT):
+        return record.foreign
+    if record.stop_code is not None and record.stop_code != Stop.SAFE_STATE:
+        return None
+    return None if record.waiting is None else record.waiting.by
+
+
+def held_against(record: Record, records: Sequence[Record]) -> Held | None:
+    """What the blocker of a truck holds, and because of which the truck gets no further unit; None for a truck that
+    waits for no other one."""
+    number = blocker_of(record)
+    if number is None:
+        return None
+    other = records[number]
+    shown = shown_of(other)
+    waiting = record.waiting
+    if record.stop_code is None and waiting is not None and waiting.theirs in shown:
+        return Held(other, waiting.theirs)
+    exclusion = Exclusion.of_site(record.site)
+    found = _first_excluded(record, shown, exclusion)
+    return None if found is None else Held(other, found)
+
+
+def _first_excluded(record: Record, shown: frozenset[int], exclusion: Exclusion) -> int | None:
+    """The first thing held by another truck that excludes what a truck is in or goes through on its way; where nothing
+    does, what the other one stands on."""
+    held = np.array(sorted(shown), dtype=np.int64)
+    if not len(held):
+        return None
+    around = exclusion.around(held)
+    if record.stop_code is not None:
+        own = np.array(record.keeps, dtype=np.int64)
+    else:
+        own = np.zeros(0, dtype=np.int64)
+    track = record.track
+    if track is not None:
+        used = track.used
+        own = np.concatenate([own, used.resource[used.need_um >= record.grant_um]])
+    met = np.flatnonzero(np.isin(own, around))
+    if not len(met):
+        return int(held[0])
+    row = exclusion.row(int(own[met[0]]))
+    return next(resource for resource in row.tolist() if resource in shown)
+
+
+def queue_of(record: Record, records: Sequence[Record]) -> int | None:
+    """The resource in whose queue a truck stands: what the truck in its way holds. One that may not overtake a waiter
+    stands behind it in the same queue. None where no truck is in its way."""
+    seen = {record.number}
+    at = record
+    while at.waiting is not None and at.waiting.code == _QUEUE_ORDER and at.stop_code is None:
+        by = at.waiting.by
+        if by is None or by in seen or records[by].waiting is None or records[by].stop_code is not None:
+            break
+        seen.add(by)
+        at = records[by]
+    found = held_against(at, records)
+    return None if found is None else found.resource
+
+
+_QUEUE_ORDER = "WAIT_QUEUE_ORDER"
