@@ -131,14 +131,14 @@ def test_a_parameter_that_cannot_be_is_refused_in_a_sentence(changed: dict[str, 
 @pytest.mark.parametrize(
     ("changes", "expected_um"),
     [
-        ({}, 3_120_000),
-        ({"rtp_lookahead_um": 2_000_000}, 2_120_000),
-        ({"tick_period_ms": 200}, 3_240_000),
+        ({}, 3_420_000),
+        ({"rtp_lookahead_um": 2_000_000}, 2_420_000),
+        # Below its stopping distance a truck would crawl.
+        ({"rtp_lookahead_um": 1_000_000}, 2_060_000),
+        ({"lookahead_um": 3_000_000}, 3_000_000),
     ],
 )
-def test_a_truck_asks_beyond_its_stopping_distance_for_its_target_and_a_tick(
-    changes: dict[str, int], expected_um: int
-) -> None:
+def test_a_truck_asks_as_far_as_target_and_speed_can_use(changes: dict[str, int], expected_um: int) -> None:
     assert asked_um(FL_STD, replace(TrafficParams(), **changes)) == expected_um
 
 

@@ -188,7 +188,7 @@ class FirstMoves:
             track = record.track
             if track is None or stays or works:
                 return []
-            if record.grant_um >= min(record.at_um + record.ahead_um, track.goal_um):
+            if record.grant_um >= min(record.at_um + record.asked_um, track.goal_um):
                 # It has what it can use on the way to where it goes now.
                 return []
             others = [sorted(locks.truck(j).held) for j in range(len(locks)) if j != i]

@@ -33,7 +33,7 @@ def test_no_truck_asks_for_more_units_than_lie_within_its_lookahead() -> None:
         for record in yard.step().scene.records:
             if record.track is not None and record.granted:
                 # The unit before the last did not reach as far as the truck can use: so it asked for one more.
-                assert record.track.stands[record.granted - 1] < record.at_um + record.ahead_um
+                assert record.track.stands[record.granted - 1] < record.at_um + record.asked_um
                 most = max(most, record.granted)
 
     assert most > 1

@@ -249,7 +249,8 @@ def short_um(profile: RobotProfile, params: TrafficParams) -> int:
 
 
 def asked_um(profile: RobotProfile, params: TrafficParams) -> int:
-    """How far ahead of itself a truck asks for units beside its stopping distance: as far as its target, and what it
-    drives in a tick."""
+    """How far ahead of itself a truck asks for units: as far as its target and its speed can use in this tick, and
+    never beyond `lookahead_um`. What it reserves beyond that gives way to every truck that needs the place."""
     tick = ceil_div(profile.v_max_um_s * params.tick_period_ms * 1000, MILLION)
-    return params.rtp_lookahead_um + tick
+    used = max(params.rtp_lookahead_um, stop_distance_um(profile, profile.v_max_um_s))
+    return min(params.lookahead_um, used + params.safety_buffer_um + params.hold_hysteresis_um + tick)

@@ -16,7 +16,6 @@ from pendula.fleet.driving.uses import Act
 from pendula.fleet.routing.progress import Progress
 from pendula.fleet.routing.route_plan import Pose, RoutePlan
 from pendula.fleet.site.compiled_map import CompiledMap
-from pendula.fleet.trucks.envelope import stop_distance_um
 from pendula.fleet.trucks.profiles import RobotProfile
 
 
@@ -50,7 +49,7 @@ class Record:
     short_um: int
     # Where the truck stands while it has no route.
     node: int
-    # How far ahead of itself it asks for units, beside its stopping distance.
+    # How far ahead of itself it asks for units.
     asked_um: int = 0
     track: Track | None = None
     # The position of the locks that is position 0 of the track.
@@ -223,12 +222,6 @@ class Record:
     def reserved_um(self) -> int:
         """The end of the reservation, which orders the queue; at least the end of the grant."""
         return 0 if self.track is None else self.track.stands[max(self.reserved, self.granted)]
-
-    @property
-    def ahead_um(self) -> int:
-        """How far ahead a truck needs units to keep moving: its target, and what it takes to stop. Reservations beyond
-        that give way to every truck that needs the place."""
-        return self.asked_um + stop_distance_um(self.profile, self.v_um_s)
 
     @property
     def asked_ms(self) -> int | None:

@@ -36,7 +36,7 @@ def _view(record: Record, params: TrafficParams, report: TruckReport | None, sta
         route_id=None if track is None else track.plan.route_id,
         revision=0 if track is None else track.plan.revision,
         at_um=record.at_um,
-        bound_um=max(record.at_um + record.ahead_um, record.grant_um),
+        bound_um=max(record.at_um + record.asked_um, record.grant_um),
         at_goal=_is_at_goal(record, params),
         yaw_urad=None if pose is None else pose.yaw_urad,
         ok=healthy and pose is not None,

@@ -27,7 +27,7 @@ def grant(draft: Draft) -> None:
         track = record.track
         if track is None or record.stop_code is not None or record.phase in _WORKING or _is_undecided(draft, record):
             continue
-        reach = min(record.at_um + record.ahead_um, track.goal_um)
+        reach = min(record.at_um + record.asked_um, track.goal_um)
         blocked: Waiting | None = None
         while blocked is None and record.grant_um < reach and record.retraction is None:
             blocked = _unit(draft, record)

@@ -222,7 +222,7 @@ def _wants_on(record: Record) -> bool:
     if track is None or record.stop_code is not None or record.retraction is not None:
         return False
     at_work = record.phase in (Phase.LOADING, Phase.UNLOADING)
-    return not at_work and record.grant_um < min(record.at_um + record.ahead_um, track.goal_um)
+    return not at_work and record.grant_um < min(record.at_um + record.asked_um, track.goal_um)
 
 
 def _is_held(locks: LockState, i: int, unit: Ints) -> bool:

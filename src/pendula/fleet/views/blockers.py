@@ -70,8 +70,8 @@ def _first_excluded(record: Record, shown: frozenset[int], exclusion: Exclusion)
     met = np.flatnonzero(np.isin(own, around))
     if not len(met):
         return int(held[0])
-    row = exclusion.row(int(own[met[0]]))
-    return next(resource for resource in row.tolist() if resource in shown)
+    row: list[int] = exclusion.row(int(own[met[0]])).tolist()
+    return next(resource for resource in row if resource in shown)
 
 
 def queue_of(record: Record, records: Sequence[Record]) -> int | None:
