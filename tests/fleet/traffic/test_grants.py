@@ -16,6 +16,7 @@ from pendula.fleet.traffic.grants import (
     extend,
     release,
     release_passed,
+    take_beside,
 )
 from pendula.fleet.traffic.lock_state import LockState
 from pendula.fleet.traffic.refuge import reach, refuge
@@ -253,3 +254,34 @@ def test_a_route_through_anothers_refuge_needs_an_order_in_which_to_go(
     assert [extend(state, i, rule=rule) for i in (0, 1)] == [Granted(1), Granted(1)]
 
     assert accept_route(state, 2, way(6, 3, 6), rule=rule) == expected
+
+
+@pytest.mark.req("FLT-DCL-5", "FLT-LIVE-13")
+def test_something_beside_the_way_is_taken_only_where_the_stored_witness_still_holds() -> None:
+    state = head_on()
+    extend(state, 0)
+    witness = list(state.witness)
+    rows = [[2, 4], [2], [1], [0], [4]]
+    needed_by_another = take_beside(state, 1, Demand.of_rows(rows, rows), 2)
+    after = list(state.witness), sorted(state.truck(1).held), state.truck(1).demand.last
+    held_by_another = take_beside(state, 1, Demand.of_rows([[0, 4], [4]], [[0, 4], [4]]), 0)
+
+    assert (needed_by_another, held_by_another) == (False, False)
+    assert after == (witness, [4], 4)
+    assert extend(state, 0) == Granted(2)
+
+
+@pytest.mark.req("FLT-DCL-5", "FLT-LIVE-13")
+def test_what_no_other_truck_needs_is_taken_beside_the_way_and_kept_until_it_is_released() -> None:
+    state = LockState(Exclusion.of_pairs(6, []), 2)
+    accept_route(state, 0, way(3, 0, 1, 2, 3))
+    accept_route(state, 1, way(4, 2, 1, 0, 4))
+    extend(state, 0)
+    need = [[0, 5], [1], [2], [3]]
+    taken = take_beside(state, 0, Demand.of_rows(need, [[0, 5], [1], [2], [3]]), 5)
+
+    assert taken
+    assert 5 in state.truck(0).held
+    assert state.truck(0).position == 0
+    assert [extend(state, 0) for _ in range(3)] == [Granted(1), Granted(2), Granted(3)]
+    assert {i for i, _ in state.witness} <= {0, 1}

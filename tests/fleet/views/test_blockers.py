@@ -1,0 +1,73 @@
+"""A truck in the way is named with what it holds, and queues are of what is waited for."""
+
+import pytest
+from msgspec.structs import replace
+
+from pendula.fleet.scenarios import Run, shipped
+from pendula.fleet.tick.invariants import falsely_blamed
+from pendula.fleet.views.blockers import held_against, queue_of
+from pendula.fleet.views.reasons import WAIT_QUEUE_ORDER
+from tests.fleet.scenarios.watching import false_blockers
+
+
+def waits(name: str) -> Run:
+    """A shipped scenario at the moment in which a truck begins to wait for what another one holds."""
+    run = Run(replace(shipped(name), expect=()))
+    while not any(one.waiting is not None and one.waiting.theirs is not None for one in run.traffic.records):
+        run.step()
+    return run
+
+
+@pytest.mark.req("FLT-DCL-14")
+@pytest.mark.parametrize("name", ["crossing", "near-lanes", "overrun", "preemption", "task-held"])
+def test_every_blocker_holds_what_it_is_named_with_in_every_tick(name: str) -> None:
+    run = Run(replace(shipped(name), expect=(), duration_ms=90_000))
+    wrong = []
+    while run.now_ms < run.scenario.duration_ms and not run.is_over:
+        wrong += false_blockers(run.step())
+
+    assert wrong == []
+    assert run.measures.violations["I-14"] == 0
+
+
+@pytest.mark.req("FLT-DCL-14", "FLT-OSC-1")
+def test_a_truck_that_waits_at_a_crossing_asks_for_its_own_lane_and_is_queued_for_the_other() -> None:
+    run = waits("crossing")
+    waiter = next(one for one in run.traffic.records if one.waiting is not None)
+    outputs = run.step()
+    result = next(one for one in outputs.results if one.robotId == waiter.robot_id)
+    queues = {one.resourceId: [it.robotId for it in one.queue] for one in outputs.snapshot().queues}
+    assert result.blocker is not None
+    held, asked = result.blocker.blockerResourceId, result.requestedResourceId
+
+    assert held != asked
+    assert queues == {held: [waiter.robot_id]}
+    assert outputs.results[1 - waiter.number].ok
+
+
+@pytest.mark.req("FLT-DCL-14")
+def test_a_blocker_that_does_not_hold_what_is_named_breaks_an_invariant() -> None:
+    run = waits("crossing")
+    records, locks = run.traffic._records, run.traffic._locks
+    waiter = next(one for one in records if one.waiting is not None)
+    found = held_against(waiter, records)
+    assert found is not None
+    before = list(falsely_blamed(records, locks))
+    locks.truck(found.by.number).held.discard(found.resource)
+
+    assert before == []
+    assert [name for name, _ in falsely_blamed(records, locks)] == ["I-14"]
+
+
+@pytest.mark.req("FLT-OSC-1")
+def test_a_truck_that_may_not_overtake_stands_in_the_queue_of_the_waiter() -> None:
+    run = waits("crossing")
+    records = [one.copied() for one in run.traffic.records]
+    waiter = next(one for one in records if one.waiting is not None)
+    other = records[1 - waiter.number]
+    assert waiter.waiting is not None
+    third = other.copied()
+    third.number = 2
+    third.waiting = replace(waiter.waiting, code=WAIT_QUEUE_ORDER, by=waiter.number, theirs=None)
+
+    assert queue_of(third, [*records, third]) == queue_of(waiter, records)
