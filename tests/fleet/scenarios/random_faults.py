@@ -15,7 +15,7 @@ from pendula.fleet.scenarios.model import ScenarioEvent
 from pendula.fleet.simulator import FaultKind
 from pendula.fleet.units import MILLION
 from tests.fleet.scenarios.random_runs import Case, drawn, sample
-from tests.fleet.scenarios.watching import FirstMoves, asked_in_vain, held_for_nothing
+from tests.fleet.scenarios.watching import FirstMoves, asked_in_vain, false_blockers, held_for_nothing
 
 # Whoever waits for the same truck is told of by then, and a tick.
 _TOLD_MS = 90_200
@@ -133,6 +133,7 @@ def watched(run: Run) -> Iterator[str]:
                 yield f"{one.robot_id} waits for too long, and nobody is told, at {told.now_ms} ms"
             before[one.robot_id] = set(one.keeps), one.doubt
         yield from first.passed_over(told)
+        yield from false_blockers(told)
         yield from held_for_nothing(run)
         yield from asked_in_vain(run)
     for _ in range(_QUIET_TICKS):
