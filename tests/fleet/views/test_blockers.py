@@ -22,7 +22,7 @@ def waits(name: str) -> Run:
 @pytest.mark.parametrize("name", ["crossing", "near-lanes", "overrun", "preemption", "task-held"])
 def test_every_blocker_holds_what_it_is_named_with_in_every_tick(name: str) -> None:
     run = Run(replace(shipped(name), expect=(), duration_ms=90_000))
-    wrong = []
+    wrong: list[str] = []
     while run.now_ms < run.scenario.duration_ms and not run.is_over:
         wrong += false_blockers(run.step())
 
