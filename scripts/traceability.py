@@ -27,7 +27,7 @@ PAGE = "build/reference/traceability.md"
 
 # Lines that begin with `**ACT-TIME-1 (MUST)**`, `- **SIM-DET-1** MUST.`, `| FLT-TEST-10 (MUST) |`.
 _DEFINITION = re.compile(
-    r"\s*(?:[-*]\s+|\|\s*)?(?P<bold>\*\*)?(?P<id>[A-Z]+-[A-Z0-9]+-[0-9]+)\b\**\s*\(?(?P<force>MUST|SHOULD|MAY)?\b"
+    r"\s*(?:[-*]\s+|\|\s*)?(?P<bold>\*\*)?(?P<id>[A-Z]+-[A-Z0-9]+-[0-9]+[a-z]?)\b\**\s*\(?(?P<force>MUST|SHOULD|MAY)?\b"
 )
 # Where it says nothing of its force, a requirement counts as the strictest.
 STRICTEST = "MUST"

@@ -13,6 +13,7 @@ DOCUMENT = """
 
     **TOY-TIME-1 (MUST)** Time goes forward. See TOY-TIME-9.
     **TOY-TIME-2 (SHOULD) [L1]** Slowly.
+    **TOY-TIME-2a (SHOULD) [L1]** What came between.
     - **TOY-DET-1** MUST. Always the same. *(seed)*
     **TOY-MAP-1** (MUST NOT) Never.
     | TOY-TEST-10 (MAY) | a table |
@@ -54,6 +55,7 @@ def test_ids_and_forces_are_read_in_every_form() -> None:
     assert traceability.defined_in(dedent(DOCUMENT)) == {
         "TOY-TIME-1": "MUST",
         "TOY-TIME-2": "SHOULD",
+        "TOY-TIME-2a": "SHOULD",
         "TOY-DET-1": "MUST",
         "TOY-MAP-1": "MUST",
         "TOY-TEST-10": "MAY",
