@@ -487,7 +487,7 @@ def test_8_audio_files_are_named_by_epoch_slot_and_channel(tmp_path: Path) -> No
 
 @pytest.mark.section("8 Logs and visibility", door="command line")
 def test_8_what_expires_is_told_by_an_event(tmp_path: Path) -> None:
-    """Visibility changes by events alone: an item whose time is over is told of in the first minute after it."""
+    """Visibility changes by events alone: an expiry is an event in the first minute after the time of an item."""
     knowledge = [{"id": "rumour", "scope": "pc", "freshness": 180, "ttl_min": 120}]
 
     (event,) = events_of(tmp_path, document({}, world_state={"knowledge": knowledge}, options={"pc": "ann"}))

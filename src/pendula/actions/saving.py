@@ -77,7 +77,7 @@ class SavedWorld(Struct):
     next_wait: int | UnsetType = UNSET
     # Since the third version, and only where there are any: who is held, by which action, and how long after its end.
     held: list[tuple[str, str, int]] | UnsetType = UNSET
-    # Items whose expiry is still to be told.
+    # Items whose expiry is still to come.
     expiring: list[str] | UnsetType = UNSET
 
 

@@ -78,7 +78,7 @@ def end_by_force(world: WorldState, action: Action, minute: int) -> None:
 
 
 def take_back(world: WorldState, action: Action) -> None:
-    """It began in this pass over the minute and nobody was told: it has not begun. The caller lets it wait again."""
+    """Undo a start of this pass over the minute, before any event says so. The caller lets the action wait again."""
     world.queue.cancel(action.ending)
     action.ending = -1
     if action in world.started:
@@ -111,7 +111,7 @@ def _make_known(world: WorldState, action: Action, minute: int) -> None:
 
 
 def expire(world: WorldState, name: str, minute: int) -> None:
-    """The time of an item is over: it is redacted, and told of where there was an actor that could know of it."""
+    """Redact an item whose time is over; an event says so where an actor could know of it until now."""
     item = world.knowledge[name]
     circle = world.setting.circle
     world.knowledge[name] = msgspec.structs.replace(item, scope=Scope.REDACTED)

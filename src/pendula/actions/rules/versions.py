@@ -29,7 +29,7 @@ class Version(Struct, frozen=True, kw_only=True):
     saves_more: bool
     # What a preempting action interrupted is held until that one ends; before, it joined its queues at once.
     holds_while_cause_lasts: bool
-    # An item whose time is over is told of in the first minute in which it cannot be known any more.
+    # The expiry of an item is an event, in the first minute in which it cannot be known any more.
     tells_expiry: bool
     # The end of an action that may trigger an event and has no knowledge attached makes the action itself known.
     makes_actions_known: bool
