@@ -20,6 +20,10 @@ from tests.credit.core import Core, serving_core
 from tests.credit.misbehaving import network
 
 NETWORK = network()
+CIRCLE: Json = [
+    {"from": creditor, "to": debtor}
+    for creditor, debtor in (("ann", "bea"), ("bea", "cid"), ("cid", "dan"), ("dan", "ann"))
+]
 PATIENT: dict[str, Any] = {"connect_seconds": 30.0, "lookup_seconds": 30.0}
 
 
@@ -169,6 +173,7 @@ def test_the_time_of_an_outside_clearing_is_recorded_and_replayed(tmp_path: Any)
     [
         [{"cleared_amount": "1", "edges": [{"from": "ann", "to": "bea"}]}],
         [{"cleared_amount": "1000", "edges": [{"from": "bea", "to": "ann"}, {"from": "ann", "to": "bea"}]}],
+        [{"cleared_amount": "1", "edges": CIRCLE}],
         [{"cleared_amount": "x", "edges": []}],
         [3],
     ],

@@ -34,16 +34,16 @@ def tried(events: list[Event]) -> list[tuple[int, int | None]]:
 def test_payments_above_the_rate_wait_and_are_tried_oldest_first() -> None:
     run = limited()
 
-    events = events_of(run, 3)
+    events = events_of(run, 4)
 
-    assert tried(events) == [(0, 0), (0, 1), (0, 2), (0, 3), (0, 4), (1, 0), (1, 1), (1, 2), (1, 3)]
-    assert [event.tick_index for event in events if isinstance(event, TxUpdated | TxFailed)] == [0] * 3 + [1] * 3 + [
-        2
-    ] * 3
-    assert [event.waiting for event in events if isinstance(event, Ticked)] == [2, 4, 6]
+    planned = [(tick, seq) for tick in range(3) for seq in range(5)]
+    assert tried(events) == planned[:12]
+    at = [event.tick_index for event in events if isinstance(event, TxUpdated | TxFailed)]
+    assert at == [tick for tick in range(4) for _ in range(3)]
+    assert [event.waiting for event in events if isinstance(event, Ticked)] == [2, 4, 6, 8]
     counters = run.run.counters
-    assert (counters.attempts_total, counters.dropped_total) == (9, 0)
-    assert run.run.status().queue_depth == run.run.queue_depth == 6
+    assert (counters.attempts_total, counters.dropped_total) == (12, 0)
+    assert run.run.status().queue_depth == run.run.queue_depth == 8
 
 
 @pytest.mark.req("SIM-GUARD-2")
