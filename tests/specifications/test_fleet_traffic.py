@@ -177,7 +177,9 @@ def test_6_6_a_section_is_entered_with_its_token_alone() -> None:
     while not run.is_over:
         outputs = run.step()
         snapshot = outputs.snapshot()
-        inside = {robot for lock in snapshot.csLocks for robot in lock.robotIds if lock.criticalSectionId == "SPUR-P"}
+        inside = {
+            robot for lock in snapshot.csLocks or () for robot in lock.robotIds if lock.criticalSectionId == "SPUR-P"
+        }
         on_spur = {
             one.robotId
             for group in snapshot.edgeGroups
@@ -558,7 +560,7 @@ def test_10_8_the_order_of_a_queue_stays() -> None:
     before: dict[str, list[str]] = {}
     changes = 0
     while run.now_ms < 3 * MINUTE_MS:
-        now = {one.resourceId: [it.robotId for it in one.queue] for one in run.step().snapshot().queues}
+        now = {one.resourceId: [it.robotId for it in one.queue] for one in run.step().snapshot().queues or ()}
         for name in now.keys() & before.keys():
             both = set(now[name]) & set(before[name])
             changes += [one for one in now[name] if one in both] != [one for one in before[name] if one in both]

@@ -691,9 +691,3 @@ def test_3_1_the_command_line_refuses_a_time_in_the_past(
     refused = call("enqueue", "--body", "-", entered=bodies.enqueue)
 
     assert (refused.code, json.loads(refused.err)["error"]["code"]) == (1, "run_at_in_past")
-
-
-def test_the_examples_have_the_values_of_the_specification() -> None:
-    found = [json.loads((EXAMPLES / f"jobs-{name}.json").read_text()) for name in Bodies.__struct_fields__]
-
-    assert found == [json.loads(block) for block in printed("jobs", "json")]

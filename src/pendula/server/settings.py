@@ -58,8 +58,8 @@ class Settings(Struct, frozen=True):
     `allowed_origins` are pages served from elsewhere that may call us as our own does. `playback_folders` are folders
     of media files by the name of the channel that each becomes. `playback_mqtt` is the broker from which every player
     takes new artwork under its own name, `mqtt://user@host:1883/prefix`. `jobs_database` is the file of the jobs where
-    it is not in the data directory, `jobs_settings` the file with their parameters. `credit_engines` are the addresses of payment
-    services that credit runs may use, by name, and `credit_engine_tokens` files with their tokens.
+    it is not in the data directory, `jobs_settings` the file with their parameters. `credit_engines` are the addresses
+    of payment services that credit runs may use, by name, and `credit_engine_tokens` files with their tokens.
     """
 
     host: str = "127.0.0.1"

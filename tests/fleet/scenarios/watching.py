@@ -211,7 +211,7 @@ def holdings(snapshot: LockSnapshot) -> set[tuple[str, str]]:
         if one.state != "RESERVED"
     }
     nodes = {(one.robotId, f"NODE:{one.nodeId}") for one in snapshot.nodeLocks}
-    sections = {(name, f"CS:{one.criticalSectionId}") for one in snapshot.csLocks for name in one.robotIds}
+    sections = {(name, f"CS:{one.criticalSectionId}") for one in snapshot.csLocks or () for name in one.robotIds}
     return groups | nodes | sections
 
 
@@ -226,7 +226,7 @@ def false_blockers(outputs: TickOutputs) -> Iterator[str]:
             yield f"{blocker.blockerRobotId} does not hold {blocker.blockerResourceId} at {outputs.now_ms} ms"
         if result.cycle and blocker is not None and blocker.blockerRobotId not in result.cycle:
             yield f"{blocker.blockerRobotId} is not in the cycle of {result.robotId} at {outputs.now_ms} ms"
-    for queue in snapshot.queues:
+    for queue in snapshot.queues or ():
         for one in queue.queue:
             if not any(resource == queue.resourceId and robot != one.robotId for robot, resource in held):
                 yield f"{one.robotId} waits for {queue.resourceId}, which no other truck holds, at {outputs.now_ms} ms"

@@ -36,7 +36,7 @@ def test_a_truck_that_waits_at_a_crossing_asks_for_its_own_lane_and_is_queued_fo
     waiter = next(one for one in run.traffic.records if one.waiting is not None)
     outputs = run.step()
     result = next(one for one in outputs.results if one.robotId == waiter.robot_id)
-    queues = {one.resourceId: [it.robotId for it in one.queue] for one in outputs.snapshot().queues}
+    queues = {one.resourceId: [it.robotId for it in one.queue] for one in outputs.snapshot().queues or ()}
     assert result.blocker is not None
     held, asked = result.blocker.blockerResourceId, result.requestedResourceId
 

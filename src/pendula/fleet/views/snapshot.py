@@ -92,7 +92,7 @@ def _groups(scene: Scene, queues: dict[str, tuple[contract.Queued, ...]]) -> tup
         held = found.get(number, [])
         group = network.groups[number]
         # A truck alone in a dead end may hold both directions: the way it goes on is the one that counts.
-        first = max(held, key=lambda one: (_WEIGHT[one[1].state], -one[0])) if held else None
+        first = max(held, key=lambda one: (_WEIGHT[str(one[1].state)], -one[0])) if held else None
         direction = "" if first is None else network.edges[first[0]].key
         occupants = _once_a_truck(held)
         result.append(contract.GroupLocks(group.key, direction, occupants, queues.get(f"EDGE_GROUP:{group.key}", ())))
@@ -102,7 +102,7 @@ def _groups(scene: Scene, queues: dict[str, tuple[contract.Queued, ...]]) -> tup
 def _once_a_truck(held: list[tuple[int, contract.Occupant]]) -> tuple[contract.Occupant, ...]:
     """Each truck once in a group, by its id: on the edge it goes on along, or else on the one it stands on."""
     shown: dict[str, contract.Occupant] = {}
-    for _, occupant in sorted(held, key=lambda one: (_WEIGHT[one[1].state], -one[0])):
+    for _, occupant in sorted(held, key=lambda one: (_WEIGHT[str(one[1].state)], -one[0])):
         shown[occupant.robotId] = occupant
     return tuple([shown[name] for name in sorted(shown)])
 
