@@ -75,17 +75,17 @@ class Part:
 
 
 PARTS = (
-    Part("lint", 37),
-    Part("kernel", 31, ("kernel", "documents", "testing", "architecture", "compatibility")),
-    Part("actions", 20, ("actions",)),
-    Part("playback", 32, ("playback",)),
-    Part("jobs", 111, ("jobs",)),
-    Part("credit", 71, ("credit",), more=("tests/cli/commands/credit",)),
-    Part("fleet", 290, ("fleet",), more=("tests/cli/commands/fleet",)),
-    Part("server", 91, ("server", "cli", "docs", "wheel", "setup")),
+    Part("lint", 40),
+    Part("kernel", 25, ("kernel", "documents", "testing", "architecture", "compatibility")),
+    Part("actions", 16, ("actions",)),
+    Part("playback", 24, ("playback",)),
+    Part("jobs", 60, ("jobs",), campaign=60),
+    Part("credit", 40, ("credit",), more=("tests/cli/commands/credit",), campaign=120),
+    Part("fleet", 100, ("fleet",), more=("tests/cli/commands/fleet",), campaign=200),
+    Part("server", 60, ("server", "cli", "docs", "wheel", "setup")),
     Part("specifications", 60, ("specifications",)),
     # One browser at a time: two would wait for each other's frames on a small machine.
-    Part("browser", 97, ("browser",), workers=0),
+    Part("browser", 60, ("browser",), workers=0),
 )
 MUTATIONS = ROOT / "tests/mutations/run.py"
 

@@ -22,6 +22,7 @@ LONG = os.environ.pop("PENDULA_LONG", None) == "1"
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--campaign", action="store_true", help="run only the cases marked campaign")
+    parser.addoption("--with-campaign", action="store_true", help="run the cases marked campaign too")
     parser.addoption("--long", action="store_true", default=LONG, help="run the cases marked long and campaign too")
     parser.addoption("--not-run", metavar="FILE", help="append what could not run here to this file")
 
@@ -33,12 +34,12 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.getoption("--long"):
         return
-    campaign = bool(config.getoption("--campaign"))
+    campaign, both = bool(config.getoption("--campaign")), bool(config.getoption("--with-campaign"))
     kept: list[pytest.Item] = []
     left_out: list[pytest.Item] = []
     for item in items:
         marks = {mark.name for mark in item.iter_markers()}
-        runs = "long" not in marks and ("campaign" in marks) is campaign
+        runs = "long" not in marks and (both or ("campaign" in marks) is campaign)
         (kept if runs else left_out).append(item)
     config.hook.pytest_deselected(items=left_out)
     items[:] = kept

@@ -31,6 +31,7 @@ from pendula.credit.runs.headless import Headless, Made, RunRefused, made
 from pendula.credit.settings import TABLE, Settings, changed
 from pendula.documents import Document, DocumentRefused, from_value, read_bytes
 from pendula.kernel.errors import InputRefused
+from tests.campaigns import campaign_after
 from tests.credit.conftest import headless, network
 from tests.credit.mutations import STRANGE, TEXTS, as_text, mutated, plain
 from tests.credit.networks import CODES, IDS, Case, case
@@ -96,10 +97,11 @@ def fuzz(seeds: range) -> dict[str, int]:
 
 
 @pytest.mark.req("SIM-SCN-4")
-def test_a_thousand_spoilt_scenarios_are_refused_or_run_right() -> None:
-    came_to = fuzz(range(1000))
+@pytest.mark.parametrize("part", campaign_after(1, range(5)))
+def test_a_thousand_spoilt_scenarios_are_refused_or_run_right(part: int) -> None:
+    came_to = fuzz(range(200 * part, 200 * (part + 1)))
 
-    assert min(came_to.values()) > 100, "the mutations are too mild or too wild to prove anything"
+    assert min(came_to.values()) > 20, "the mutations are too mild or too wild to prove anything"
 
 
 @pytest.mark.long

@@ -274,14 +274,20 @@ def blocks_of(page: Path) -> list[Block]:
     return blocks(page, (ROOT / page).read_text(encoding="utf-8"))
 
 
-# Pages whose examples run many seeds; with `--long` they are run like the others.
-LONG = ("compare-policies", "sweep-settings", "clearing-and-the-optimum")
+# Pages whose examples take long, such as many seeds; with `--campaign` they are run like the others.
+SLOW = (
+    "checkpoint-and-fork-a-run",
+    "clearing-and-the-optimum",
+    "compare-policies",
+    "sweep-settings",
+    "watch-a-village",
+)
 
 
 def with_examples(room: str | None) -> list[Any]:
     """The pages of a room that have something to run, as parameters of a test."""
     found = [page for page in pages_of(room) if any(is_run(block) for block in blocks_of(page))]
-    return [pytest.param(page, marks=pytest.mark.long) if page.stem in LONG else page for page in found]
+    return [pytest.param(page, marks=pytest.mark.campaign) if page.stem in SLOW else page for page in found]
 
 
 def examples_of(room: str | None) -> Callable[..., None]:

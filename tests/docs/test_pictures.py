@@ -1,4 +1,4 @@
-"""The photographs of the rooms that the README shows are there, and small enough to be loaded by everybody."""
+"""The pictures that README and the first page of the documentation show are there, and small."""
 
 from pathlib import Path
 
@@ -7,10 +7,10 @@ from scripts import pictures
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_every_room_has_a_small_photograph_that_the_readme_shows() -> None:
+def test_every_room_has_a_small_picture_that_is_shown() -> None:
     found = {path.stem: path.stat().st_size for path in (ROOT / "docs/pictures").glob("*.webp")}
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    shown = (ROOT / "README.md").read_text() + (ROOT / "docs/README.md").read_text()
 
     assert set(found) == set(pictures.ROOMS)
     assert all(size < pictures.LARGEST for size in found.values())
-    assert [name for name in found if f"docs/pictures/{name}.webp" not in readme] == []
+    assert [name for name in found if f"pictures/{name}.webp)" not in shown] == []

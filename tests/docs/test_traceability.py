@@ -145,7 +145,7 @@ def test_the_table_names_tests_as_they_are_run(tmp_path: Path) -> None:
 
     table = (checkout / traceability.PAGE).read_text()
     assert "| TOY-MAP-1 | MUST | `tests/toy/test_toy.py::test_two` |" in table
-    assert "| [toy](#toy) | 7 | 4 | 4 |" in table
+    assert "| [toy](#toy) | 8 | 4 | 4 |" in table
 
 
 def test_a_complete_room_without_requirements_is_red(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -23,6 +23,7 @@ from pendula.jobs.worker.handlers import Context, Done
 from pendula.jobs.worker.worker import Worker
 from pendula.kernel.canonical import Json
 from pendula.testing import over_seeds
+from tests.campaigns import campaign_after
 from tests.jobs.crashing import (
     TRIES,
     SharedClock,
@@ -87,7 +88,7 @@ def finish(folder: Path) -> None:
 
 @pytest.mark.req("JOB-STO-7")
 @pytest.mark.req("JOB-STO-6")
-@pytest.mark.parametrize("share", range(SHARES))
+@pytest.mark.parametrize("share", campaign_after(3, range(SHARES)))
 def test_a_killed_process_loses_nothing_it_was_answered(tmp_path: Path, share: int) -> None:
     folder = made(tmp_path)
     kills = KILLS // SHARES

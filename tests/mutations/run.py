@@ -47,7 +47,7 @@ def plant(mistake: Mistake, tree: Path) -> None:
 
 def is_noticed(mistake: Mistake, tree: Path) -> bool:
     """Whether the tests fail. Only failing tests count: a mistake that keeps pytest from running proves nothing."""
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *mistake.tests]
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--with-campaign", *mistake.tests]
     finished = subprocess.run(command, cwd=tree, env=_environment(tree), capture_output=True, text=True, check=False)
     if finished.returncode not in (0, 1):
         raise ValueError(f"{mistake.name}: pytest could not run\n{finished.stdout[-2000:]}{finished.stderr[-2000:]}")

@@ -87,9 +87,9 @@ def test_each_part_has_its_seconds_beside_its_budget_and_pytest_stays_visible(ch
     table = [line.split() for line in ended.stdout.splitlines()[-4:]]
     assert [(row[0], row[2:]) for row in table] == [
         ("part", ["budget"]),
-        ("kernel", ["31", "passed"]),
-        ("fleet", ["290", "FAILED"]),
-        ("total", ["321"]),
+        ("kernel", ["25", "passed"]),
+        ("fleet", ["100", "FAILED"]),
+        ("total", ["125"]),
     ]
 
 
@@ -121,9 +121,9 @@ def test_without_the_page_neither_it_nor_the_browser_runs(checkout: Path) -> Non
 
 
 def test_campaigns_and_long_cases_run_only_when_asked_for(checkout: Path) -> None:
-    write(checkout, "kernel", PASSING + "".join(MARKED.format(mark) for mark in ("campaign", "long")))
+    write(checkout, "jobs", PASSING + "".join(MARKED.format(mark) for mark in ("campaign", "long")))
 
-    normal, campaign, long = (run(checkout, "kernel", *words) for words in ((), ("--campaign",), ("--long",)))
+    normal, campaign, long = (run(checkout, "jobs", *words) for words in ((), ("--campaign",), ("--long",)))
 
     assert (normal.returncode, "1 passed, 2 deselected" in normal.stdout) == (0, True)
     assert (campaign.returncode, "1 failed, 2 deselected" in campaign.stdout) == (1, True)
@@ -132,8 +132,8 @@ def test_campaigns_and_long_cases_run_only_when_asked_for(checkout: Path) -> Non
 
 def test_every_part_with_campaigns_has_seconds_for_them() -> None:
     for part in run_tests.PARTS:
-        files = [path for folder in part.folders for path in (ROOT / "tests" / folder).rglob("*.py")]
-        files += [path for name in part.more for path in (ROOT / name).rglob("*.py")]
+        files = [path for folder in part.folders for path in (ROOT / "tests" / folder).rglob("test_*.py")]
+        files += [path for name in part.more for path in (ROOT / name).rglob("test_*.py")]
         marked = [path.name for path in files if re.search(r"mark\.campaign\b|campaign_after\(", path.read_text())]
 
         assert bool(marked) == bool(part.campaign), f"{part.name}: {marked}"
@@ -201,8 +201,8 @@ def test_the_page_is_linted_where_there_is_a_node() -> None:
     assert [name for name in with_node if name not in without] == ["vitest", "tsc", "biome"]
 
 
-def test_the_budgets_add_up_to_thirteen_minutes() -> None:
-    assert sum(part.budget for part in run_tests.PARTS) == 780
+def test_the_budgets_of_a_campaign_add_up_to_at_most_fifteen_minutes() -> None:
+    assert sum(part.campaign for part in run_tests.PARTS) <= 900
 
 
 def test_a_test_that_waits_for_ever_ends_with_its_name_and_stack(checkout: Path) -> None:

@@ -12,6 +12,7 @@ from pendula.fleet.gateway import heard
 from pendula.fleet.runs import Recording, fleet_at, last_tick, reading, recording_disk
 from pendula.fleet.scenarios import Run, shipped
 from pendula.kernel.replay import replay
+from tests.campaigns import campaign_after
 from tests.fleet.runs.journals import Recorded
 from tests.fleet.runs.killed import Hall
 
@@ -39,7 +40,7 @@ def killed(directory: Path, seed: int, kills: int, afterwards: int = 100) -> Hal
 
 @pytest.mark.req("FLT-TEST-23")
 @pytest.mark.req("FLT-OBS-3")
-@pytest.mark.parametrize("seed", range(KILLS // 10))
+@pytest.mark.parametrize("seed", campaign_after(1, range(KILLS // 10)))
 def test_a_manager_that_is_killed_loses_nothing_and_nobody_comes_too_near(tmp_path: Path, seed: int) -> None:
     hall = killed(tmp_path / "j", seed, kills=10)
 
