@@ -22,7 +22,7 @@ from pendula.jobs.requests import (
     Text,
 )
 from pendula.kernel.errors import InputRefused
-from pendula.kernel.time import parse_utc
+from pendula.kernel.time import format_utc, parse_utc
 
 
 def read_proof(given: Mapping[str, Any]) -> Proof:
@@ -76,7 +76,9 @@ def _read_ack(given: Mapping[str, Any], policy: Policy, now: int) -> Ack | Fault
     event = body.text("audit_event_id", OBJECT_ID_MOST) if body.has("audit_event_id") else None
     next_at: int | UnsetType | None = body.time("next_action_at") if "next_action_at" in given else UNSET
     if isinstance(next_at, int) and next_at < now:
-        body.bad("next_action_at", Code.NEXT_ACTION_AT_IN_PAST)
+        present = format_utc(now)
+        problem = f"{format_utc(next_at)} is earlier than now, {present}; name a later time, or null for none"
+        body.bad("next_action_at", Code.NEXT_ACTION_AT_IN_PAST, problem=problem, now=present)
     action = body.word("next_action", policy.vocabulary.actions) if body.has("next_action") else None
     outcome = body.text("outcome", OUTCOME_MOST) if body.has("outcome") else None
     result = body.json("outcome_result", RESULT_MOST_BYTES) if "outcome_result" in given else None

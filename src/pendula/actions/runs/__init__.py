@@ -12,6 +12,7 @@ logs         everything in `world_log`, what the player character learned in `pc
 log_lines    their lines, kept or handed on
 log_files    the files of the logs, found again after a crash
 audio        names of audio files for the events of a run
+plain_values documents of other readers: `datetime` as text
 """
 
 from pendula.actions.runs.batch import EPOCHS_MOST, EpochResult, Road, RunResult, config_of, drive, run_document

@@ -23,6 +23,7 @@ from pendula.actions.events import (
 from pendula.actions.model import Instance
 from pendula.actions.rules.names import DONE, FIELDS
 from pendula.actions.runs.log_lines import LogLines
+from pendula.actions.runs.plain_values import with_texts
 from pendula.actions.state import WorldState
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Outcome
@@ -143,6 +144,7 @@ def run_document(document: Mapping[str, Any], *, logs: bool = False) -> RunResul
         raise InvalidSetting(
             "A run needs an object with at least `epoch`, `action_defs` and `actions_submitted`", path="$"
         )
+    document = with_texts(dict(document))
     for name in document:
         if name not in (*FIELDS, *DONE):
             raise InvalidSetting(unknown_name(str(name), (*FIELDS, *DONE), "a section"), path=f"$.{name}")

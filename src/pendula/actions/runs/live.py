@@ -10,6 +10,7 @@ on replay: its answers stand in the journal. After a crash `LiveWorld.recover` g
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
 from decimal import Decimal
 from os import PathLike
 from time import sleep as sleep_seconds
@@ -44,6 +45,7 @@ from pendula.actions.runs.entrance import (
 )
 from pendula.actions.runs.journals import answers_in, history_of, processes_in
 from pendula.actions.runs.observers import Observers
+from pendula.actions.runs.plain_values import with_texts
 from pendula.actions.runs.standing import Doing, doing
 from pendula.actions.runs.user_code import Hook, Modifiers, Process, Step, UserCode, UserCodeFailed
 from pendula.actions.runs.what_if import Estimate, Modifying, what_if
@@ -72,7 +74,7 @@ class LiveWorld:
         modifiers: Modifiers | None = None,
     ) -> None:
         """A fresh world; with a `journal`, a new folder, everything that is told is durable before."""
-        config = with_user_code(config, hook, modifiers)
+        config = with_user_code(with_texts(dict(config)) if isinstance(config, Mapping) else config, hook, modifiers)
         engine = World.create(config)
         user_code = UserCode(hook, modifiers)
         disk = None if journal is None else disk_at(journal)
@@ -339,6 +341,8 @@ class LiveWorld:
         for name in ("t", "priority"):
             if step.get(name) is not None:
                 whole(name, step[name])
+        if isinstance(step.get("submitted_at"), datetime):
+            return with_texts(dict(step))
         return dict(step) if "t" in step or "submitted_at" in step else {**step, "t": self.minute}
 
     def _asked_minute(self, t: int | None) -> int:
