@@ -179,6 +179,8 @@ def test_no_code_is_without_an_input_that_triggers_it() -> None:
     ["NaN", ".nan", "Infinity", "-.inf", "1e999999999", "-1e10", "1" + "0" * 5000, "0x10", '"5"', "null", "[1]", "{}"],
 )
 def test_what_is_no_coordinate_is_refused_with_its_place(text: str, form: Format) -> None:
+    if (text, form) == ("0x10", Format.JSON5):
+        text = "0x1g"  # hexadecimal numbers are part of JSON5
     data = '{"contractVersion": "1.0.0", "mapId": "m", "nodes": [{"id": "A", "y": 0, "x": ' + text + '}], "edges": []}'
 
     with pytest.raises(DocumentRefused) as refused:

@@ -39,7 +39,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"routeRefused": {}}, "no route of anybody was refused"),
     ({"goHoldChanges": {"atMost": 0}}, "changed between go and hold"),
     ({"givesBack": {"robotId": "R1", "atLeastMs": 0}}, "R1 gave nothing back"),
-    ({"calm": {"goHoldChanges": 0}}, "R2 changed between go and hold, times 2 in a while"),
+    ({"calm": {"goHoldChanges": 0}}, "R1 changed between go and hold, times 2 in a while"),
 ]
 
 

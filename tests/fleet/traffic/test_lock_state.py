@@ -107,3 +107,15 @@ def test_a_copy_goes_its_own_way() -> None:
 
     assert (columns(state), list(state.witness), sorted(state.truck(0).held)) == before
     assert not np.array_equal(twin.owner, state.owner)
+
+
+def test_a_dropped_resource_leaves_no_trace_of_the_trucks_that_shared_it() -> None:
+    state = started(tiny_map(3))
+    assert len(state.known()) > 1
+    [free] = [np.flatnonzero(state.owner == -1)[:1].tolist()]
+    for i in (0, 1):
+        state.hold(i, free)
+
+    state.drop(1, free)
+
+    assert (int(state.owner[free[0]]), state.crowd) == (0, {})

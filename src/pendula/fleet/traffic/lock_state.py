@@ -304,6 +304,9 @@ class LockState:
                 self.sharers[resource].remove(i)
             elif self.owner[resource] != i:
                 self.crowd[resource].remove(i)
+                # An entry without a truck would still count as a crowd, and no restored state has one.
+                if not self.crowd[resource]:
+                    del self.crowd[resource]
             else:
                 waiting = self.crowd.pop(resource, [])
                 self.owner[resource] = waiting[0] if waiting else NOBODY
