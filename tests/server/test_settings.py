@@ -202,3 +202,19 @@ def test_allowed_origins_are_kept_as_browsers_send_them(given: str, meant: tuple
 def test_what_is_not_an_origin_is_refused(given: str) -> None:
     with pytest.raises(InvalidSettings):
         load({"allowed_origins": [given]}, {})
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("PENDULA_CREDIT_ENGINES", "core=http://u:SECRETPW@h"),
+        ("PENDULA_PLAYBACK_MQTT", "mqtt://user:12/SECRETPW+x@host:1883/prefix"),
+        ("PENDULA_PLAYBACK_MQTT", "mqtt://user:SECRETPW@host/gal+lery"),
+        ("PENDULA_PLAYBACK_MQTT", "mqtt://user:SECRETPW@host/gallery?clean=1"),
+    ],
+)
+def test_an_address_that_cannot_be_used_is_refused_without_its_password(variable: str, value: str) -> None:
+    with pytest.raises(InvalidSettings) as refused:
+        load({}, {variable: value})
+
+    assert "SECRETPW" not in f"{refused.value} {refused.value.details}"

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from msgspec import Struct
 
@@ -327,6 +327,9 @@ def _broker(value: object) -> str:
     port = parts.port  # raises ValueError for one that is none
     if parts.scheme not in ("mqtt", "mqtts") or not parts.hostname or not parts.path.strip("/") or port == 0:
         raise ValueError
+    # What no topic can have; a part of a password after an unescaped / ends up here, too.
+    if parts.query or parts.fragment or re.search(r"[+#@]|^/+\$", unquote(parts.path)):
+        raise ValueError
     return text
 
 
@@ -341,7 +344,7 @@ def _engines(value: object) -> dict[str, str]:
 
 
 # Values that are not repeated, because they may hold a password.
-SECRET = frozenset({"playback.mqtt", "playback.mqtt_password"})
+SECRET = frozenset({"credit.engines", "playback.mqtt", "playback.mqtt_password"})
 
 # Bounds of the formats themselves, the same in every program that writes them; bodies have limits of their own.
 FIXED = frozenset(

@@ -313,3 +313,17 @@ def test_a_reason_is_required_and_nothing_else_is_taken(tmp_path: Path, body: di
     assert refused.value.code == code
     assert scheduler.audit()["events"] == []
     scheduler.close()
+
+
+@pytest.mark.req("JOB-V2-7")
+def test_a_process_that_was_refused_goes_on_once_another_one_has_set_the_time(machine: Machine) -> None:
+    running = machine.process()
+    defer(running, "before")
+    machine.right += 3600 * SECOND  # the clock is set right by hand: an hour later than the boot clock says
+    with pytest.raises(ClockAhead):
+        defer(running, "refused")
+
+    machine.process().set_time(reason="the clock is right now")
+
+    assert [job["object_id"] for job in running.pull(worker_id="w")["jobs"]] == ["before"]
+    assert defer(running, "after")["status"] == "queued"

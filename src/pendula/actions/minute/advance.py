@@ -62,6 +62,7 @@ def _end_all_of(world: WorldState, minute: int) -> None:
 def _live_through(world: WorldState, minute: int, entries: list[Any]) -> None:
     """One minute, in the order of ranks: ends, interrupts, joinings, admissions; then the starts."""
     world.pass_start, world.entries = world.queue.next_seq, entries
+    world.declared_minute = None
     wishes: list[Wish] = []
     again: list[Action] = []
     for _, rank, _, item in entries:

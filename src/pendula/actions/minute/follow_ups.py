@@ -107,6 +107,8 @@ def _ask_what_follows(
 def submit_followups(world: WorldState, action: Action, minute: int) -> None:
     """Submit what the definition of a verb says follows its end; the first start tells of what it follows."""
     instance, setting = action.instance, world.setting
+    if action.plan.follows and minute != world.declared_minute:
+        world.declared_minute, world.declared_left = minute, world.most_following
     for place, one in enumerate(action.plan.follows):
         if not holds(one.when, setting.facts, instance.params):
             continue
@@ -120,10 +122,13 @@ def submit_followups(world: WorldState, action: Action, minute: int) -> None:
             t=minute + one.after_min,
             visibility=instance.visibility,
         )
-        fault = (
-            None if own not in world.used_ids else Fault(Code.DUPLICATE_ACTION_ID, f"The id {own} is in use already")
-        )
-        if fault is None:
+        fault = None
+        if own in world.used_ids:
+            fault = Fault(Code.DUPLICATE_ACTION_ID, f"The id {own} is in use already")
+        elif world.declared_left <= 0:
+            fault = too_many(world, "declared by definitions")
+        else:
+            world.declared_left -= 1
             world.used_ids.add(own)
             fault = _queue_follow_up(world, further, minute)
         if fault is None:

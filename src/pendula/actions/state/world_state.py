@@ -33,6 +33,8 @@ class WorldState:
         "candidates",
         "clock",
         "coming",
+        "declared_left",
+        "declared_minute",
         "deferred",
         "entries",
         "extras",
@@ -113,6 +115,9 @@ class WorldState:
         self.has_pc = setting.circle.pc is not None
         self.is_exclusive = setting.options.actor_exclusive
         self.most_following = setting.allowed(FOLLOW_UPS)
+        # How many more follow-ups of definitions this minute takes.
+        self.declared_left = self.most_following
+        self.declared_minute: int | None = None
         # Without preempting verbs admissions come in the order of the queues: who can start may start at once.
         # So it is only with exclusive locks, and where nobody waits for resources.
         self.in_order = not (setting.has_preempting or setting.capacities or setting.has_lines)

@@ -139,6 +139,11 @@ def _beyond(path: tuple[str, ...], value: Decimal | int, least: int, most: int, 
     yield ReportFault(path, value, message, f"{least} to {most}{unit}")
 
 
+def _digits(value: int) -> int:
+    """How many, about: Python converts no integers of more than 4300 digits to text."""
+    return abs(value).bit_length() * 30_103 // 100_000 + 1
+
+
 def _short(value: Decimal | int) -> str:
-    text = str(value) if isinstance(value, Decimal) or abs(value) < 10**30 else f"about 10^{len(str(abs(value)))}"
+    text = str(value) if isinstance(value, Decimal) or abs(value) < 10**30 else f"about 10^{_digits(value)}"
     return text if len(text) <= 40 else f"{text[:40]}…"

@@ -16,7 +16,7 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pendula.jobs.model import Durability, StorageBusy
+from pendula.jobs.model import ClockAhead, Durability, StorageBusy
 from pendula.jobs.store.file.checkpoints import Checkpoints
 from pendula.jobs.store.file.copies import copy_database, is_copy, mark_copy
 from pendula.jobs.store.file.damage import any_text, damages
@@ -132,6 +132,13 @@ class SqliteStore:
         assert not self._line.is_current, "a part of a transaction writes through its writer"
 
     def now(self, clock: Callable[[], int]) -> int:
+        try:
+            return self._time.now(clock)
+        except ClockAhead:
+            if self._line.is_current:
+                raise
+        # Another process may have set the time since this one looked.
+        self.read(lambda look: look.head())
         return self._time.now(clock)
 
     def hold_clock(self, machine: MachineTime) -> None:

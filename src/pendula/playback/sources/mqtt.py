@@ -232,7 +232,8 @@ def read_address(url: str, password: str | None = None) -> Address:
     prefix = unquote(parts.path).strip("/")
     if parts.scheme not in PORTS or not parts.hostname or not prefix or parts.query or parts.fragment:
         raise _unfit("mqtt", f"{parts.scheme or 'something'}://…", allowed)
-    topic_of(prefix, "any")
+    if not _is_prefix(prefix):
+        raise _unfit("mqtt", "an address whose path cannot be the prefix of a topic", allowed)
     secret = password if password is not None else parts.password and unquote(parts.password)
     broker = Broker(
         parts.hostname,
@@ -248,9 +249,13 @@ def topic_of(prefix: str, player_key: str) -> str:
     """The topic of one player's events; raises `InvalidParameter` for what cannot be part of a topic's name."""
     if not _nameable(player_key, KEY_MOST) or "/" in player_key:
         raise _unfit("player_key", player_key, f"1 to {KEY_MOST} characters, none of them / + # or unprintable")
-    if not _nameable(prefix, NAME_MOST) or prefix[0] == "$" or prefix[-1] == "/":
+    if not _is_prefix(prefix):
         raise _unfit("prefix", prefix, f"1 to {NAME_MOST} characters without + and #, no $ in front, no / at the end")
     return f"{prefix}/player/{player_key}/new-artwork"
+
+
+def _is_prefix(text: str) -> bool:
+    return _nameable(text, NAME_MOST) and text[0] != "$" and text[-1] != "/"
 
 
 def _nameable(text: str, most: int) -> bool:
