@@ -31,6 +31,7 @@ from pendula.fleet.telling import answered, joined, raised, told, told_of_tasks
 from pendula.fleet.tick.observing import TruckReport
 from pendula.fleet.tick.saving import SavedRoute, plan_of
 from pendula.fleet.tick.traffic import TickInputs, TickOutputs, Traffic
+from pendula.fleet.views.dropped import LastDropped
 from pendula.kernel.bodies import Nobody
 from pendula.kernel.canonical import Json, encode
 from pendula.kernel.engine import Outcome, Outside, Reason, Refusal
@@ -81,6 +82,9 @@ class FleetEngine:
         self.orders_out = OrdersOut()
         # Why nothing is written down, as long as that is so.
         self.trouble = trouble
+        # Reports that were dropped last, by the truck they name, for answers: whoever serves the fleet sets it, it is
+        # in no state, and nothing is decided upon it.
+        self.dropped: Mapping[str, LastDropped] = {}
 
     @classmethod
     def create(cls, config: Json) -> Self:
@@ -140,7 +144,7 @@ class FleetEngine:
 
     def why(self, question: Json) -> Reason:
         """Why a truck stands, as `{"robot": id}`, or a task waits, as `{"task": id}`."""
-        return explain.why(self.traffic, self.dispatch, question)
+        return explain.why(self.traffic, self.dispatch, question, self.dropped)
 
     def broken(self) -> Iterable[str]:
         return self.traffic.broken()

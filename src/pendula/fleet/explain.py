@@ -1,11 +1,14 @@
 """Why a truck stands or a task waits: one sentence, the facts, and what it rests on, to the truck at the root."""
 
+from collections.abc import Mapping
+
 from pendula.fleet.contracts.traffic import HoldReason, Phase
 from pendula.fleet.driving.stops import Stop
 from pendula.fleet.tasks.dispatch import Dispatch
 from pendula.fleet.tasks.states import OVER
 from pendula.fleet.tick.traffic import Traffic
 from pendula.fleet.views import reasons
+from pendula.fleet.views.dropped import LastDropped
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Reason, Refusal
 from pendula.kernel.wording import suggestion
@@ -88,22 +91,30 @@ _CANNOT_TURN = (
     "{robot} stops: it has to turn here and cannot turn on the spot; somebody has to turn it and clear its fault"
 )
 UNDER_WAY = "UNDER_WAY"
+# A clock that is off by less is told in milliseconds.
+_SHORT_MS = 10_000
+_NOTHING_DROPPED: Mapping[str, LastDropped] = {}
 _WORKING = {Phase.LOADING: "{robot} is loading", Phase.UNLOADING: "{robot} is unloading"}
 
 
-def why(traffic: Traffic, dispatch: Dispatch, question: Json) -> Reason:
+def why(
+    traffic: Traffic, dispatch: Dispatch, question: Json, dropped: Mapping[str, LastDropped] = _NOTHING_DROPPED
+) -> Reason:
+    """`dropped`: the reports that were dropped last, by the truck they name."""
     match question:
         case {"robot": str(name)} if name in traffic.robot_ids:
-            return truck(traffic, dispatch, name)
+            return truck(traffic, dispatch, name, dropped=dropped)
         case {"robot": str(name)}:
             near = suggestion(name, tuple(traffic.robot_ids))
-            return Reason("unknown_robot", f"There is no truck {name!r}{near}.", {"robot": name})
+            return Reason("unknown_robot", f"There is no truck {name!r}{near}.", {"robot": name} | _drop(dropped, name))
         case {"task": str(name)}:
-            return task(traffic, dispatch, name)
+            return task(traffic, dispatch, name, dropped)
     return Reason("unknown_question", QUESTIONS, {"asked": question})
 
 
-def task(traffic: Traffic, dispatch: Dispatch, task_id: str) -> Reason:
+def task(
+    traffic: Traffic, dispatch: Dispatch, task_id: str, dropped: Mapping[str, LastDropped] = _NOTHING_DROPPED
+) -> Reason:
     """What a task waits for; where a truck is about it, the reason of that truck."""
     told = dispatch.why(task_id)
     if isinstance(told, Refusal):
@@ -111,16 +122,44 @@ def task(traffic: Traffic, dispatch: Dispatch, task_id: str) -> Reason:
     facts: dict[str, Json] = {"taskId": task_id, "state": told.state.value, "cause": told.code}
     facts |= {"sinceMs": told.since_ms, "robotId": told.robot_id}
     about = told.robot_id is not None and told.state not in OVER
-    because = (truck(traffic, dispatch, told.robot_id),) if about and told.robot_id is not None else ()
+    because = (truck(traffic, dispatch, told.robot_id, dropped=dropped),) if about and told.robot_id is not None else ()
     return Reason(told.code, f"{told.message[0].upper()}{told.message[1:]}.", facts, because)
 
 
-def truck(traffic: Traffic, dispatch: Dispatch, robot_id: str, seen: tuple[str, ...] = ()) -> Reason:
+def truck(
+    traffic: Traffic,
+    dispatch: Dispatch,
+    robot_id: str,
+    seen: tuple[str, ...] = (),
+    dropped: Mapping[str, LastDropped] = _NOTHING_DROPPED,
+) -> Reason:
     """The reason of one truck, resting on that of the truck in its way, to the root or back to one named already."""
     told = traffic.why(robot_id)
     next_one, seen = told.blocker, (*seen, robot_id)
-    because = () if next_one is None or next_one in seen else (truck(traffic, dispatch, next_one, seen),)
-    return Reason(told.code or UNDER_WAY, sentence_of(told, dispatch), facts(told), because)
+    because = () if next_one is None or next_one in seen else (truck(traffic, dispatch, next_one, seen, dropped),)
+    said = with_dropped(sentence_of(told, dispatch), told, dropped.get(robot_id))
+    return Reason(told.code or UNDER_WAY, said, facts(told) | _drop(dropped, robot_id), because)
+
+
+def _drop(dropped: Mapping[str, LastDropped], robot_id: str) -> dict[str, Json]:
+    return {"lastDropped": dropped[robot_id].form()} if robot_id in dropped else {}
+
+
+def with_dropped(said: str, told: reasons.Reason, dropped: LastDropped | None) -> str:
+    """The sentence of a truck; where nothing is heard of it, also what was dropped."""
+    if dropped is None or told.code not in _SILENT:
+        return said
+    return f"{said.removesuffix('.')}; {of_dropped(dropped)}."
+
+
+def of_dropped(dropped: LastDropped) -> str:
+    """Such as `its last report was dropped: REPORT_FROM_THE_FUTURE, its time is 2 h 18 min ahead of the fleet`."""
+    said, ahead_ms = f"its last report was dropped: {dropped.code}", dropped.ahead_ms
+    if not ahead_ms:
+        return said
+    off_ms = abs(ahead_ms)
+    off = f"{off_ms} ms" if off_ms < _SHORT_MS else lasting(off_ms)
+    return f"{said}, its time is {off} {'ahead of' if ahead_ms > 0 else 'behind'} the fleet"
 
 
 def sentence_of(told: reasons.Reason, dispatch: Dispatch) -> str:

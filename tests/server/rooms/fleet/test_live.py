@@ -14,8 +14,10 @@ from fastapi import FastAPI
 
 from pendula.fleet.engine import FleetEngine
 from pendula.fleet.events import OperatorAnswered
+from pendula.fleet.explain import of_dropped
 from pendula.fleet.runs import Recording, recording_disk
 from pendula.fleet.tasks import Operation, OperationDone, OperationFailed
+from pendula.fleet.views.dropped import LastDropped
 from pendula.kernel.commit import Busy, Closed
 from pendula.kernel.recording import JournalInUse
 from pendula.server.errors import EngineUnavailable
@@ -460,3 +462,72 @@ async def test_that_an_operation_is_over_does_not_count_where_it_is_refused_beca
 
     assert (answer.status_code, code_of(answer)) == (503, "fleet_busy")
     assert over_in(loop) == 0
+
+
+# Reports that are dropped
+
+
+AHEAD_MS = 1_760_000_000_000
+
+
+def report(robot_id: str, now_ms: int) -> dict[str, Any]:
+    """A truck somewhere, well and standing."""
+    pose = {"x": 0, "y": 0, "yaw": 0}
+    return {"robotId": robot_id, "nowMs": now_ms, "pose": pose, "v": 0, "status": "OK"}
+
+
+async def why(client: httpx.AsyncClient, robot_id: str) -> dict[str, Any]:
+    told: dict[str, Any] = (await client.post(f"{HALL_AT}/why", json={"question": {"robot": robot_id}})).json()
+    return told
+
+
+@pytest.mark.req("FLT-FAIL-17", "FLT-OBS-7")
+async def test_a_report_that_is_dropped_shows_in_the_moment_the_reason_and_the_alert_of_its_truck(
+    client: httpx.AsyncClient, loop: FleetLoop
+) -> None:
+    body = [report("R1", AHEAD_MS), report("R9", 0)]
+    assert (await client.post(f"{HALL_AT}/reports", json=body)).status_code == 204
+    await until(lambda: {*loop.engine.dropped} == {"R1", "R9"})
+    await later(loop, 1)
+    moment = (await client.get(f"{HALL_AT}/now")).json()
+    known, unknown = await why(client, "R1"), await why(client, "R9")
+    await until(lambda: any(one.robot_ids == ["R1"] for one in loop.alerts))
+
+    last = moment["last_dropped"]["R1"]
+    assert (last["code"], last["at"], last["ahead"]) == ("REPORT_FROM_THE_FUTURE", AHEAD_MS, AHEAD_MS - last["now"])
+    assert moment["last_dropped"]["R9"]["code"] == "UNKNOWN_ROBOT"
+    assert known["facts"]["lastDropped"]["aheadMs"] == last["ahead"]
+    near = "; its last report was dropped: REPORT_FROM_THE_FUTURE, its time is 4888"
+    assert known["sentence"].startswith(f"R1 stops: it has not reported yet{near}")
+    assert moment["trucks"][0]["sentence"] == known["sentence"]
+    assert unknown["facts"]["lastDropped"]["code"] == "UNKNOWN_ROBOT"
+    alert = next(one for one in loop.alerts if one.robot_ids == ["R1"])
+    assert alert.message.startswith(f"nothing was ever heard of R1; it keeps its place{near}")
+
+
+@pytest.mark.req("FLT-FAIL-17")
+async def test_a_report_that_is_taken_in_ends_what_is_said_of_the_dropped_one(
+    client: httpx.AsyncClient, loop: FleetLoop
+) -> None:
+    await client.post(f"{HALL_AT}/reports", json=report("R1", AHEAD_MS))
+    await until(lambda: "R1" in loop.engine.dropped)
+    async with asyncio.timeout(120):
+        while "R1" in loop.engine.dropped:
+            await client.post(f"{HALL_AT}/reports", json=report("R1", loop.engine.now()))
+            await asyncio.sleep(0.01)
+
+    assert "lastDropped" not in (await why(client, "R1"))["facts"]
+
+
+@pytest.mark.req("FLT-OBS-7")
+@pytest.mark.parametrize(
+    ("at_ms", "said"),
+    [
+        (1_300, "its last report was dropped: CODE, its time is 300 ms ahead of the fleet"),
+        (1_000, "its last report was dropped: CODE"),
+        (None, "its last report was dropped: CODE"),
+        (7_201_000, "its last report was dropped: CODE, its time is 2 h ahead of the fleet"),
+    ],
+)
+def test_a_dropped_report_is_told_with_how_far_its_time_is_off(at_ms: int | None, said: str) -> None:
+    assert of_dropped(LastDropped("CODE", 1_000, at_ms)) == said

@@ -20,6 +20,7 @@ from pendula.fleet.engine import FleetEngine
 from pendula.fleet.events import AlertRaised, FleetEvent, Incident
 from pendula.fleet.health.recovery import awaits_person
 from pendula.fleet.tick.alarms import WAIT_NOTICE, WAIT_TOO_LONG
+from pendula.fleet.views.dropped import LastDropped
 from pendula.kernel.canonical import Json
 from pendula.server.hosting.moments import Facts, said
 
@@ -42,6 +43,7 @@ _OF_SEVERAL = {
     "DEADLOCK_SUSPECTED": "trucks seem to wait for each other for good",
     "DEADLOCK_CONFIRMED": "trucks wait for each other for good",
 }
+_NOTHING_DROPPED: Mapping[str, LastDropped] = {}
 _NOT_DONE = {"GO": "go and does not move", "TURN": "turn and does not"}
 
 
@@ -57,12 +59,15 @@ class AlertNow(Struct, frozen=True):
     message: str
 
     @classmethod
-    def of(cls, event: FleetEvent, tick: int, now: int) -> Self | None:
-        """What an event tells; None where that is neither an alert nor an incident."""
+    def of(
+        cls, event: FleetEvent, tick: int, now: int, dropped: Mapping[str, LastDropped] = _NOTHING_DROPPED
+    ) -> Self | None:
+        """What an event tells; None where that is neither an alert nor an incident. `dropped`: the reports that were
+        dropped last, by the truck they name."""
         match event:
             case AlertRaised(alert):
                 names = [alert.robotId] if isinstance(alert.robotId, str) else []
-                return cls(tick, now, "alert", alert, code=alert.code, robot_ids=names, message=sentence_of(alert))
+                return cls(tick, now, "alert", alert, code=alert.code, robot_ids=names, message=_served(alert, dropped))
             case Incident():
                 said = incident_sentence(event.code, event.robot_ids, event.message)
                 return cls(tick, now, "incident", None, code=event.code, robot_ids=[*event.robot_ids], message=said)
@@ -109,6 +114,12 @@ def trouble_of(event: Facts) -> str | None:
 def incident_of(event: Facts) -> str:
     """The sentence of a stored incident."""
     return incident_sentence(event["code"], event["robotIds"], said(event))
+
+
+def _served(alert: Alert, dropped: Mapping[str, LastDropped]) -> str:
+    """The sentence of an alert; of a truck that was never heard, also what was dropped."""
+    said, last = sentence_of(alert), dropped.get(str(alert.robotId))
+    return said if last is None or not alert.details.get("neverHeard") else f"{said}; {explain.of_dropped(last)}"
 
 
 def sentence_of(alert: Alert) -> str:

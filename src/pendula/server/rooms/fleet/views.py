@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from itertools import islice
 from operator import attrgetter
 
-from msgspec import UNSET, Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from pendula.fleet import explain
 from pendula.fleet.contracts.maps import FindingContract
@@ -173,9 +173,20 @@ class TaskNow(Struct, frozen=True):
     loaded: bool
 
 
+class DroppedNow(Struct, frozen=True):
+    """A report that was dropped. `now`: when, by the clock of the fleet; `at`: the time of the report; `ahead`: by how
+    much that is ahead, below 0 behind."""
+
+    code: str
+    now: int
+    at: int | None
+    ahead: int | None
+
+
 class FleetNow(Struct, frozen=True):
     """A fleet after a tick; `n` is the record of the journal, None while nothing was decided. `degraded`: why the
-    journal is not written, as long as that is so."""
+    journal is not written, as long as that is so. `last_dropped`: by the truck it names, known or not, the report that
+    was dropped last, while none is taken in after it; not of the past."""
 
     n: int
     tick: int
@@ -189,6 +200,7 @@ class FleetNow(Struct, frozen=True):
     counts: dict[str, int]
     broken: list[str]
     degraded: str | None
+    last_dropped: dict[str, DroppedNow] | UnsetType = UNSET
 
 
 class RobotList(Struct, frozen=True):
@@ -317,6 +329,11 @@ def now_of(engine: FleetEngine, n: int) -> FleetNow:
         counts={state.value: count for state, count in sorted(book.counts.items())},
         broken=list(engine.broken()),
         degraded=engine.trouble,
+        last_dropped={
+            name: DroppedNow(one.code, one.now_ms, one.at_ms, one.ahead_ms)
+            for name, one in sorted(engine.dropped.items())
+        }
+        or UNSET,
     )
 
 
@@ -349,7 +366,9 @@ def _truck(engine: FleetEngine, record: Record, told: reasons.Reason) -> TruckNo
         report_age=None if record.pose is None else traffic.now_ms - record.report_ms,
         hold_reason=told.hold_reason,
         code=told.code or explain.UNDER_WAY,
-        sentence=_sentence(record, told, engine.dispatch, turning),
+        sentence=explain.with_dropped(
+            _sentence(record, told, engine.dispatch, turning), told, engine.dropped.get(record.robot_id)
+        ),
         wait=told.wait_ms,
         blocker=told.blocker,
         because=list(told.chain),

@@ -32,6 +32,7 @@ from pendula.server.errors import HttpRefused
 from pendula.server.hosting.engine_host import EngineHost
 from pendula.server.rooms.fleet.alerts import AlertNow, Punctuality, Told, standing
 from pendula.server.rooms.fleet.figures import Figures
+from pendula.server.rooms.fleet.life.dropped import dropped_after
 from pendula.server.rooms.fleet.life.trucks import RemoteTrucks, SimulatedTrucks, Simulation, Trucks
 from pendula.server.rooms.fleet.life.wishes import Waiting, WaitingLine, refuse
 from pendula.server.rooms.fleet.views import map_of
@@ -272,6 +273,7 @@ class FleetLoop:
         if not self._is_late(before, period_ms):
             self.trucks.send(Selected(orders.aims, self._can))
         self.trucks.follow(engine.traffic.records)
+        engine.dropped = dropped_after(engine.dropped, command, outcome.events, engine.traffic.records)
         self._note(engine, outcome.events)
         if self._journal.bundler is not None:
             self._journal.bundler.hear(outcome.events, engine.now())
@@ -318,7 +320,7 @@ class FleetLoop:
     def _note(self, engine: FleetEngine, events: Sequence[FleetEvent]) -> None:
         tick, now = engine.traffic.tick_number, engine.now()
         for event in events:
-            found = AlertNow.of(event, tick, now)
+            found = AlertNow.of(event, tick, now, engine.dropped)
             if found is None:
                 continue
             self.alerts.append(found)
