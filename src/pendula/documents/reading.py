@@ -32,7 +32,11 @@ class Format(StrEnum):
 
 
 SUFFIXES = {".json": Format.JSON, ".json5": Format.JSON5, ".yaml": Format.YAML, ".yml": Format.YAML}
-CONTENT_TYPES = {"application/json": Format.JSON, "application/yaml": Format.YAML}
+CONTENT_TYPES = {
+    "application/json": Format.JSON,
+    "application/json5": Format.JSON5,
+    "application/yaml": Format.YAML,
+}
 
 
 class Document:

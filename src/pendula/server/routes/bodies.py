@@ -55,10 +55,11 @@ async def read_body_with(request: Request, read: Callable[[bytes, DocumentLimits
 
 
 def format_of(request: Request, *, yaml: bool) -> Format:
-    """How the body is written, by its content type; raises `WrongContentType` for YAML where only JSON is taken."""
+    """How the body is written, by its content type; raises `WrongContentType` for JSON5, which only routes take that
+    read their bodies themselves, and for YAML where it is not taken."""
     given = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     form = CONTENT_TYPES.get(given, Format.JSON)
-    if form is Format.YAML and not yaml:
+    if form is Format.JSON5 or (form is Format.YAML and not yaml):
         raise WrongContentType(f"The content type is {given}; it must be application/json here", content_type=given)
     return form
 

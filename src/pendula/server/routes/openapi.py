@@ -64,9 +64,12 @@ def refusals(errors: Iterable[int]) -> Responses:
     return {status: {"description": _DESCRIPTIONS[status], "content": _json("ErrorView")} for status in errors}
 
 
-def takes(name: str) -> dict[str, Any]:
-    """The documented body of a route: a component by name."""
-    return {"requestBody": {"required": True, "content": _json(name)}}
+def takes(name: str, *, json5: bool = False) -> dict[str, Any]:
+    """The documented body of a route: a component by name, also as JSON5 where the route reads that."""
+    content = _json(name)
+    if json5:
+        content["application/json5"] = content["application/json"]
+    return {"requestBody": {"required": True, "content": content}}
 
 
 def command_name(room: str) -> str:

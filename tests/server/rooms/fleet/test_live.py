@@ -464,6 +464,18 @@ async def test_that_an_operation_is_over_does_not_count_where_it_is_refused_beca
     assert over_in(loop) == 0
 
 
+@pytest.mark.parametrize("given", ["application/json", "application/json5"])
+async def test_reports_are_taken_as_json5_by_either_content_type(client: httpx.AsyncClient, given: str) -> None:
+    text = "[{robotId: 'R1', nowMs: 0, pose: {x: 0, y: 0, yaw: 0}, v: 0, status: 'OK'}] // by hand"
+    answer = await client.post(f"{HALL_AT}/reports", content=text, headers={"content-type": given})
+    elsewhere = await client.post(
+        f"{HALL_AT}/why", content="{question: null}", headers={"content-type": "application/json5"}
+    )
+
+    assert answer.status_code == 204, answer.text
+    assert (elsewhere.status_code, code_of(elsewhere)) == (415, "wrong_content_type")
+
+
 # Reports that are dropped
 
 

@@ -16,7 +16,7 @@ from pendula.actions import events
 from pendula.actions.engine import World
 from pendula.actions.reading import LISTS, SECTIONS, accept
 from pendula.actions.runs import config_of
-from pendula.documents import CONTENT_TYPES, DocumentLimits, Format, read_bytes
+from pendula.documents import DocumentLimits, Format, read_bytes
 from pendula.kernel import canonical
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Outcome
@@ -123,7 +123,7 @@ _FILE_FORM = {
         "additionalProperties": False,
     }
 }
-_FILE = {"requestBody": {"required": True, "content": dict.fromkeys(CONTENT_TYPES, _FILE_FORM)}}
+_FILE = {"requestBody": {"required": True, "content": dict.fromkeys(("application/json", "application/yaml"), _FILE_FORM)}}
 _LINES: Responses = {
     200: {"description": "One JSON object a line", "content": {"application/x-ndjson": {"schema": {"type": "string"}}}}
 }

@@ -37,7 +37,7 @@ class NotLive(HttpRefused):
     FLEET + "/reports",
     status_code=204,
     response_class=Response,
-    openapi_extra=takes("ReportsBody"),
+    openapi_extra=takes("ReportsBody", json5=True),
     responses=TAKEN | refusals(CHANGE_ERRORS),
     operation_id="fleet_report",
 )
