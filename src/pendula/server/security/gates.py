@@ -161,7 +161,7 @@ def allowed_origin(headers: Headers, settings: Settings) -> str | None:
 
 
 class ContentTypeGate:
-    """A call that changes something is JSON, JSON5 or YAML: no form of another page can send those without asking first.
+    """A call that changes something is JSON, JSON5 or YAML: no form of another page sends those without asking first.
 
     One without a body and without a type says all with its path; where it comes from was asked before.
     """

@@ -123,7 +123,9 @@ _FILE_FORM = {
         "additionalProperties": False,
     }
 }
-_FILE = {"requestBody": {"required": True, "content": dict.fromkeys(("application/json", "application/yaml"), _FILE_FORM)}}
+_FILE = {
+    "requestBody": {"required": True, "content": dict.fromkeys(("application/json", "application/yaml"), _FILE_FORM)}
+}
 _LINES: Responses = {
     200: {"description": "One JSON object a line", "content": {"application/x-ndjson": {"schema": {"type": "string"}}}}
 }
