@@ -5,7 +5,17 @@ traffic    the running system: states, requests, locks, commands, tasks, operato
 schema     the table of all contracts: parse, serialise, and schemas made from the models
 """
 
-from pendula.fleet.contracts.schema import CONTRACTS, ContractRefused, contract_of, parse, schema_of, serialise
+from pendula.fleet.contracts.schema import (
+    CONTRACTS,
+    LISTS,
+    ContractRefused,
+    contract_of,
+    list_of,
+    parse,
+    parse_list,
+    schema_of,
+    serialise,
+)
 from pendula.fleet.contracts.traffic import (
     HoldReason,
     LockResult,
@@ -23,6 +33,7 @@ from pendula.fleet.contracts.traffic import (
 
 __all__ = [
     "CONTRACTS",
+    "LISTS",
     "ContractRefused",
     "HoldReason",
     "LockResult",
@@ -37,7 +48,9 @@ __all__ = [
     "TaskView",
     "TickSnapshot",
     "contract_of",
+    "list_of",
     "parse",
+    "parse_list",
     "schema_of",
     "serialise",
 ]

@@ -36,6 +36,10 @@ CONTRACTS: dict[str, type[msgspec.Struct]] = {
     "Grant": traffic.Grant,
 }
 
+# Lists of payloads as answers and bodies over HTTP wrap them, and what else such an answer has.
+LISTS = {"lockResults": "LockResult", "robots": "RobotState", "reports": "RobotState"}
+_OF_ANSWERS = ("tick", "nowMs")
+
 
 class ContractRefused(InputRefused):
     """A payload that does not fit its contract. Facts: `contract`, `reason`."""
@@ -65,11 +69,43 @@ def parse(name: str, data: bytes | str) -> msgspec.Struct:
         value = _read(name, data.encode() if isinstance(data, str) else data)
     except (msgspec.ValidationError, DocumentRefused) as error:
         raise ContractRefused(f"This is not a valid {name}: {error}", contract=name, reason=str(error)) from error
+    _require_version(value, name)
+    return value
+
+
+def _require_version(value: msgspec.Struct, name: str) -> None:
     version = getattr(value, "contractVersion", msgspec.UNSET)
     given = f"{MAJOR}.0.0" if version is msgspec.UNSET else version
     if given.split(".")[0] != MAJOR:
         reason = f"contract version {given} is not read here, only {MAJOR}.x.y"
         raise ContractRefused(f"This is not a {name} of this version: {reason}", contract=name, reason=reason)
+
+
+def list_of(data: bytes | str) -> str | None:
+    """The member under which a payload wraps a list of payloads, as answers over HTTP do; None where it is no list."""
+    try:
+        value = read_bytes(data.encode() if isinstance(data, str) else data, Format.JSON5, "payload").value
+    except DocumentRefused:
+        return None
+    if not isinstance(value, dict) or not value.keys() <= {*LISTS, *_OF_ANSWERS}:
+        return None
+    return next((member for member in LISTS if isinstance(value.get(member), list)), None)
+
+
+def parse_list(member: str, data: bytes | str) -> msgspec.Struct:
+    """The payloads that are wrapped in `member`, each checked; raises `ContractRefused` with the place of a fault."""
+    name = LISTS[member]
+    wrapped = msgspec.defstruct(
+        f"{name}s",
+        [(member, tuple[CONTRACTS[name], ...]), *((one, Any, msgspec.UNSET) for one in _OF_ANSWERS)],  # type: ignore[misc]
+        frozen=True,
+    )
+    try:
+        value = _read_as(wrapped, name, data.encode() if isinstance(data, str) else data)
+    except (msgspec.ValidationError, DocumentRefused) as error:
+        raise ContractRefused(f"This is no list of valid {name}: {error}", contract=name, reason=str(error)) from error
+    for one in getattr(value, member):
+        _require_version(one, name)
     return value
 
 
@@ -98,13 +134,17 @@ def _fit(model: type[msgspec.Struct], given: set[str]) -> tuple[int, int]:
 
 
 def _read(name: str, data: bytes) -> msgspec.Struct:
+    return _read_as(CONTRACTS[name], name, data)
+
+
+def _read_as(form: type[msgspec.Struct], name: str, data: bytes) -> msgspec.Struct:
     try:
-        value: msgspec.Struct = msgspec.json.Decoder(CONTRACTS[name], float_hook=Decimal).decode(data)
+        value: msgspec.Struct = msgspec.json.Decoder(form, float_hook=Decimal).decode(data)
     except msgspec.ValidationError:
         raise
     except msgspec.DecodeError:
         # Written by hand, or not at all: the reader of documents says which.
-        return msgspec.convert(read_bytes(data, Format.JSON5, name).value, CONTRACTS[name])
+        return msgspec.convert(read_bytes(data, Format.JSON5, name).value, form)
     return value
 
 

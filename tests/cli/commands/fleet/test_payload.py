@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pendula.fleet.contracts import parse
+from pendula.fleet.contracts import parse, serialise
 from tests.cli.conftest import Pendula
 from tests.fleet.runs.journals import recorded
 
@@ -51,6 +51,29 @@ def test_what_is_wrong_with_a_payload_is_said(
 
     assert ended.code == code
     assert said in ended.err
+
+
+@pytest.mark.req("FLT-API-3")
+@pytest.mark.parametrize(
+    ("member", "name", "kind"),
+    [("robots", "robot-state", "RobotState"), ("lockResults", "lock-result", "LockResult")],
+)
+def test_a_saved_answer_with_a_list_is_checked_payload_by_payload(
+    pendula: Pendula, tmp_path: Path, member: str, name: str, kind: str
+) -> None:
+    one = json.loads(serialise(parse(kind, (EXAMPLES / f"fleet-{name}.json5").read_bytes())))
+    file, wrong = tmp_path / "answer.json", tmp_path / "wrong.json"
+    file.write_text(json.dumps({"tick": 7, "nowMs": 700, member: [one, one]}))
+    wrong.write_text(json.dumps({"tick": 7, "nowMs": 700, member: [one, {**one, "robotId": 1}]}))
+
+    shown, printed, refused = (
+        pendula("fleet", "payload", *call) for call in ((file,), (file, "--contract", kind, "--json"), (wrong,))
+    )
+
+    assert (shown.code, shown.out) == (0, f"{file} is a list of 2 {kind}.\n")
+    assert json.loads(printed.out) == {"tick": 7, "nowMs": 700, member: [one, one]}
+    assert refused.code == 1
+    assert f"no list of valid {kind}: Expected `str`, got `int` - at `$.{member}[1].robotId`" in refused.err
 
 
 @pytest.mark.req("FLT-API-3")

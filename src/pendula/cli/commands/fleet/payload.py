@@ -31,14 +31,15 @@ def payload(
 ) -> None:
     """Read a payload such as a RobotState and say whether it is one.
 
-    Comments and names without quotes are read, as the printed examples have them. With --json the payload itself is
+    Comments and names without quotes are read, as the printed examples have them. Of a saved answer of `GET robots` or
+    `GET lock-results` each payload of the list is checked. With --json the payload itself is
     printed in canonical form. The contracts are in docs/reference/fleet-contracts.md.
     """
     require("fleet")
     import sys
 
     from pendula.documents.reading import refused_file
-    from pendula.fleet.contracts import CONTRACTS, contract_of, parse
+    from pendula.fleet.contracts import CONTRACTS, LISTS, contract_of, list_of, parse, parse_list
     from pendula.fleet.contracts.traffic import RobotState
     from pendula.fleet.gateway import report_of
 
@@ -49,6 +50,15 @@ def payload(
         data = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
     except OSError as error:
         raise refused_file(file, error) from error
+    wrapped = list_of(data)
+    if wrapped is not None and contract in (None, LISTS[wrapped]):
+        whole = parse_list(wrapped, data)
+        ones = getattr(whole, wrapped)
+        for one in ones:
+            if isinstance(one, RobotState):
+                report_of(one)
+        Output(json).result(whole, lambda: f"{file} is a list of {len(ones)} {LISTS[wrapped]}.")
+        return
     name = contract or contract_of(data)
     value = parse(name, data)
     if isinstance(value, RobotState):
