@@ -45,6 +45,15 @@ def test_parameters_of_traffic_and_of_the_compiler_stand_side_by_side() -> None:
     assert one.traffic.node_lock_policy is NodeLockPolicy.EVERY
 
 
+def test_a_parameter_that_trucks_have_is_refused_with_its_place_in_their_profile() -> None:
+    with pytest.raises(DocumentRefused) as refused:
+        read_scenario(from_value({**PLAIN, "params": {"minFollowingGapM": 3}}), Path())
+
+    (fault,) = refused.value.faults
+    assert (fault.code, fault.path) == ("unknown_field", "$.params.minFollowingGapM")
+    assert fault.message == "'minFollowingGapM' belongs to the truck profile: safety.minFollowingGapM"
+
+
 def test_noise_and_losses_are_shares() -> None:
     given: dict[str, Any] = {"localizationShare": 1, "telemetryLoss": Decimal("0.01"), "commandLatencyMs": [20, 90]}
     world = read_scenario(from_value({**PLAIN, "world": given}), Path()).world

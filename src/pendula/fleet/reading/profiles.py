@@ -1,6 +1,6 @@
 """A document with types of trucks into their profiles: one, a list of them, or an object that holds the list."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from decimal import Decimal
 
 from pendula.documents import Cursor, Document
@@ -16,6 +16,16 @@ SAFETY = (
 SAFETY_OPTIONAL = ("headingErrorRad",)
 DYNAMICS = ("vMax", "accel", "a_brake", "controlLatencyS", "turnRateRadS", "minTurnRadiusM")
 DYNAMICS_OPTIONAL = ("stampJitterMs",)
+# Where in a profile its numbers stand.
+PLACES = {
+    name: f"{group}.{name}"
+    for group, names in (
+        ("geometry", GEOMETRY),
+        ("safety", (*SAFETY, *SAFETY_OPTIONAL)),
+        ("dynamics", (*DYNAMICS, *DYNAMICS_OPTIONAL)),
+    )
+    for name in names
+}
 ERROR = ("value", "source", "basis")
 # No part of a truck is longer: products of lengths of shapes that meet then fit into 64 bits.
 TRUCK_MOST = Decimal(20)
@@ -36,6 +46,15 @@ def profiles(root: Cursor) -> tuple[RobotProfile, ...]:
     if "profiles" in it:
         return it["profiles"].list_of(_one_of_a_name(), min=1)
     return (_profile(root),)
+
+
+def refuse_unknown(at: Cursor, known: Collection[str]) -> None:
+    """Refuses members of parameters that are not known; of one that profiles have it says so."""
+    given = at.any()
+    of_trucks = [name for name in given if name in PLACES and name not in known] if isinstance(given, dict) else []
+    it = at.object(optional=(*known, *of_trucks))
+    for name in of_trucks:
+        it[name].refuse(f"{name!r} belongs to the truck profile: {PLACES[name]}", code="unknown_field")
 
 
 def _one_of_a_name() -> Callable[[Cursor], RobotProfile]:

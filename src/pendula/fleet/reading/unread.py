@@ -50,10 +50,16 @@ def _unread(file: str, path: str, value: Any, known: Collection[str]) -> tuple[s
     if not isinstance(value, Mapping):
         return ()
     return tuple(
-        f"{file}: the member {path + name!r} is not known and has no effect{suggestion(name, tuple(known))}"
+        f"{file}: the member {path + name!r} is not known and has no effect{_instead(name, known)}"
         for name in value
         if name not in known and name != _VERSION
     )
+
+
+def _instead(name: str, known: Collection[str]) -> str:
+    if name in profiles.PLACES:
+        return f"; it belongs to the truck profile: {profiles.PLACES[name]}"
+    return suggestion(name, tuple(known))
 
 
 def _told(document: Document, walk: Callable[[Cursor], None]) -> tuple[Finding, ...]:

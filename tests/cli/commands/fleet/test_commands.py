@@ -445,6 +445,27 @@ def test_members_that_nobody_reads_are_doubted(site: Site, pendula: Pendula) -> 
     ]
 
 
+def test_a_parameter_that_trucks_have_is_said_to_belong_to_their_profile(site: Site, pendula: Pendula) -> None:
+    fleet = site.path("gap-fleet.json")
+    fleet.write_text(json.dumps({**json.loads(site.fleet.read_bytes()), "params": {"minFollowingGapM": 3}}))
+
+    ended = pendula("fleet", "check", site.graph, "--profiles", site.trucks, "--fleet", fleet, "--json")
+
+    assert (
+        f"{fleet}: the member 'params.minFollowingGapM' is not known and has no effect; it belongs to the truck "
+        "profile: safety.minFollowingGapM"
+    ) in json.loads(ended.out)["doubts"]
+
+
+@pytest.mark.parametrize("call", [("check",), ("compile", "-o", "out.json")])
+def test_without_profiles_it_is_said_how_to_get_one(site: Site, pendula: Pendula, call: tuple[str, ...]) -> None:
+    ended = pendula("fleet", *call, site.graph)
+
+    assert ended.code == 2
+    assert "Missing option '--profiles'" in ended.err
+    assert "pendula fleet new --scene hall -o example.json --profiles trucks.json" in " ".join(ended.err.split())
+
+
 # draw
 
 

@@ -31,7 +31,7 @@ def register(group: typer.Typer) -> None:
 
 def check(
     graph: GraphArgument,
-    profiles: ProfilesOption,
+    profiles: ProfilesOption = None,
     fleet: FleetOption = None,
     params: ParamsOption = None,
     granularity: GranularityOption = None,
@@ -49,7 +49,8 @@ def check(
     from pendula.fleet.model import errors_of
     from pendula.fleet.trucks.profiles import doubts
 
-    for path in (graph, profiles):
+    trucks_file = files.profiles_of(profiles)
+    for path in (graph, trucks_file):
         # What is not there has no faults to be told.
         path.open("rb").close()
     out = Output(json)
@@ -59,9 +60,9 @@ def check(
     certificate: Certificate | None = None
     with out.progress("check", STEPS) as advance:
         source = _read(lambda: files.read_graph(graph), findings, profile=False)
-        trucks = _read(lambda: files.read_trucks(profiles), findings, profile=True)
+        trucks = _read(lambda: files.read_trucks(trucks_file), findings, profile=True)
         advance(1)
-        findings += (*files.unread_members(graph, profiles), *files.capability_findings(trucks or (), group))
+        findings += (*files.unread_members(graph, trucks_file), *files.capability_findings(trucks or (), group))
         if source is not None and trucks is not None:
             found = examine(source, trucks, settings)
             findings += files.with_places(found.findings, graph)

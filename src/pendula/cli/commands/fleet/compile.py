@@ -37,8 +37,8 @@ def register(group: typer.Typer) -> None:
 
 def compile(
     graph: GraphArgument,
-    profiles: ProfilesOption,
     out: OutOption,
+    profiles: ProfilesOption = None,
     params: ParamsOption = None,
     with_report: Annotated[
         bool, typer.Option("--report", help="List every finding, not only how many there are.")
@@ -61,15 +61,16 @@ def compile(
 
     said = Output(json)
     require_form(out, ".json")
-    files.check_target(out, (graph, profiles, params, fleet, previous))
+    trucks_file = files.profiles_of(profiles)
+    files.check_target(out, (graph, trucks_file, params, fleet, previous))
     with said.progress("compile", STEPS) as advance:
-        source, trucks = files.read_graph(graph), files.read_trucks(profiles)
+        source, trucks = files.read_graph(graph), files.read_trucks(trucks_file)
         settings, group = files.params_of(params, granularity), files.fleet_of(fleet)
         before = None if previous is None else files.read_compiled(previous)
         advance(1)
         found = examine(source, trucks, settings, before)
         advance(3)
-        findings = (*files.unread_members(graph, profiles), *files.with_places(found.findings, graph))
+        findings = (*files.unread_members(graph, trucks_file), *files.with_places(found.findings, graph))
         findings += tuple(files.capability_findings(trucks, group))
         certificate = None
         if found.compiled is not None and group is not None:

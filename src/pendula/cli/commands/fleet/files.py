@@ -28,8 +28,12 @@ GraphArgument = Annotated[
     Path, typer.Argument(metavar="GRAPH", help="The graph of aisles: a YAML or JSON file.", show_default=False)
 ]
 ProfilesOption = Annotated[
-    Path,
-    typer.Option(metavar="FILE", help="One truck profile or several: a YAML or JSON file.", show_default=False),
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="One truck profile or several: a YAML or JSON file; required. `pendula fleet new --profiles` writes one.",
+        show_default=False,
+    ),
 ]
 ParamsOption = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Compile parameters that differ from the defaults.")
@@ -51,6 +55,16 @@ GranularityOption = Annotated[
 OutOption = Annotated[
     Path, typer.Option("--out", "-o", metavar="FILE", help="Where the result goes.", show_default=False)
 ]
+
+
+def profiles_of(file: Path | None) -> Path:
+    """The file of truck profiles; raises `WrongUsage` that says how to get one."""
+    if file is None:
+        raise WrongUsage(
+            "Missing option '--profiles', a file of truck profiles; `pendula fleet new --scene hall -o example.json "
+            "--profiles trucks.json` writes one to start from"
+        )
+    return file
 
 
 def read_graph(file: Path) -> "SourceMap":

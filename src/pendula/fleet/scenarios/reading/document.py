@@ -8,7 +8,7 @@ from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.model import CompileParams, SourceMap
 from pendula.fleet.operators.measure import LONGEST_EDGE_M
 from pendula.fleet.reading.params import PARAMS, params
-from pendula.fleet.reading.profiles import profiles
+from pendula.fleet.reading.profiles import profiles, refuse_unknown
 from pendula.fleet.reading.source_map import read_source_map, source_map
 from pendula.fleet.reading.values import name, version
 from pendula.fleet.samples.catalogue import LIMITS, NOBODY, SAMPLES, USUAL, sample_of
@@ -51,7 +51,7 @@ def _scenario(root: Cursor, directory: Path | None) -> Scenario:
     sample = _map(it, root, directory)
     both = it["params"].unless_null()
     if both.given:
-        both.object(optional=(*PARAMS, *TRAFFIC_PARAMS))
+        refuse_unknown(both, (*PARAMS, *TRAFFIC_PARAMS))
     duration_ms = it["durationMs"].integer(min=1, max=LONGEST_MS)
     happens = it["events"].list_of(lambda at: _before(at, duration_ms), default=())
     return Scenario(

@@ -8,6 +8,7 @@ from msgspec import structs
 
 from pendula.documents import Cursor, Document
 from pendula.fleet.driving.params import NodeLockPolicy, TrafficParams, contract_name
+from pendula.fleet.reading.profiles import refuse_unknown
 from pendula.fleet.reading.values import length
 
 TRAFFIC_PARAMS: Mapping[str, str] = {contract_name(field): field for field in TrafficParams.__struct_fields__}
@@ -17,7 +18,7 @@ def read_traffic_params(document: Document, usual: TrafficParams) -> TrafficPara
     """The parameters of a document of their own; what is not given is as usual. Raises `DocumentRefused`."""
 
     def read(root: Cursor) -> TrafficParams:
-        root.object(optional=tuple(TRAFFIC_PARAMS))
+        refuse_unknown(root, tuple(TRAFFIC_PARAMS))
         return traffic_params(root, usual)
 
     return document.read(read)
