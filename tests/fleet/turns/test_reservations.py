@@ -38,6 +38,18 @@ def test_a_truck_with_nothing_in_its_way_reserves_up_to_the_lookahead(lookahead_
     assert shown_ahead_um(run, "R1") == record.reserved_um - record.at_um
 
 
+@pytest.mark.req("FLT-COR-1")
+def test_units_are_taken_whole_also_where_they_end_beyond_the_lookahead() -> None:
+    run = looking("spur", 5_300_000, 100)
+    shown_um = 0
+    while shown_um <= 8_000_000 and run.world.now_ms < 60_000:
+        run.step()
+        shown_um = max(shown_ahead_um(run, one.robot_id) for one in run.traffic.records)
+
+    # A spur is one section, and so one unit.
+    assert shown_um > 8_000_000
+
+
 @pytest.mark.req("FLT-COR-1", "FLT-DCL-4")
 def test_what_a_truck_holds_does_not_depend_on_the_lookahead() -> None:
     runs = [looking("near-lanes-apart", lookahead_um, 8_000) for lookahead_um in AHEAD_UM]
