@@ -1,6 +1,7 @@
 """JSON Schemas of all contracts, made from the models, and the one place where payloads are read and written."""
 
 from decimal import Decimal
+from types import GenericAlias
 from typing import Any
 
 import msgspec
@@ -97,7 +98,7 @@ def parse_list(member: str, data: bytes | str) -> msgspec.Struct:
     name = LISTS[member]
     wrapped = msgspec.defstruct(
         f"{name}s",
-        [(member, tuple[CONTRACTS[name], ...]), *((one, Any, msgspec.UNSET) for one in _OF_ANSWERS)],  # type: ignore[misc]
+        [(member, GenericAlias(tuple, (CONTRACTS[name], ...))), *((one, Any, msgspec.UNSET) for one in _OF_ANSWERS)],
         frozen=True,
     )
     try:

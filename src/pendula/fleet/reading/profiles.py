@@ -53,8 +53,8 @@ def refuse_unknown(at: Cursor, known: Collection[str]) -> None:
     given = at.any()
     of_trucks = [name for name in given if name in PLACES and name not in known] if isinstance(given, dict) else []
     it = at.object(optional=(*known, *of_trucks))
-    for name in of_trucks:
-        it[name].refuse(f"{name!r} belongs to the truck profile: {PLACES[name]}", code="unknown_field")
+    for one in of_trucks:
+        it[one].refuse(f"{one!r} belongs to the truck profile: {PLACES[one]}", code="unknown_field")
 
 
 def _one_of_a_name() -> Callable[[Cursor], RobotProfile]:
