@@ -1,9 +1,11 @@
 """A run whose payments another system makes: whatever that system does, the ledger of the run stays true."""
 
 import random
+import re
 import ssl
 from collections import Counter
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -174,6 +176,39 @@ def test_routes_that_the_ledger_cannot_carry_are_told_as_drift() -> None:
         assert watched.failures().count("INTERNAL_ERROR") == len(drifts)
         assert watched.debts() != service.debts()
         assert not list(watched.run.broken())
+
+
+@pytest.mark.req("SIM-PAY-16", "SIM-ERR-4")
+def test_a_payment_that_cannot_be_followed_says_which_line_has_too_little() -> None:
+    with serving(limit=1000) as service:
+        watched = Watched(service, plan(20, max_errors_total="0"))
+
+        watched.step(5)
+
+        (error, *_) = [event.error for event in watched.events if isinstance(event, TxFailed)]
+        details: Any = error.details
+        assert Decimal(details["found"]) < Decimal(details["expected"])
+        line = f"the line of {details['line']['to']} to {details['line']['from']}"
+        expected = f"The service moved {details['expected']} over {line}, which has {details['found']} left in the run"
+        assert error.message == expected
+
+
+@pytest.mark.parametrize(
+    ("act", "message"),
+    [
+        (Act.UNKNOWN_LINES, "which the run does not have"),
+        (Act.WRONG_SUM, r"routes of the service carry \S+ instead of"),
+    ],
+)
+def test_routes_that_make_no_sense_are_described(act: Act, message: str) -> None:
+    with serving(act) as service:
+        watched = Watched(service, plan(1))
+
+        watched.step()
+
+        (error,) = [event.error for event in watched.events if isinstance(event, TxFailed)]
+        assert re.search(message, error.message), error.message
+        assert error.details
 
 
 @pytest.mark.req("SIM-ACT-3", "SIM-ERR-2")

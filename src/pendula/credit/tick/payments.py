@@ -1,6 +1,7 @@
 """The payments of a tick, in the order of the plan: tried, counted, told; those that a limit holds back wait."""
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from msgspec import UNSET, UnsetType
 
@@ -25,7 +26,15 @@ from pendula.credit.tick.questions import Astray, Order, pay_outside
 
 WARN_EVERY = 5  # ticks in a row in which everything was refused
 
-Found = tuple[Route, ...] | Refused | Drifted
+
+class Unfollowed(NamedTuple):
+    """A payment that the service made and the ledger of the run cannot follow."""
+
+    drifted: Drifted
+    why: Astray
+
+
+Found = tuple[Route, ...] | Refused | Drifted | Unfollowed
 
 
 def pay(run: RunState, draft: Draft) -> None:
@@ -145,6 +154,9 @@ def _told(run: RunState, draft: Draft, one: Attempt, found: Found) -> Code | Non
     planned = one.planned
     assert planned is not None
     desk, tally, amount = run.network.desks[one.equivalent], draft.tallies[one.equivalent], planned.cents * CENT
+    if isinstance(found, Unfollowed):
+        draft.events.append(_delta_check(draft.tick, desk, found.drifted))
+        found = Refused(Code.INTERNAL_ERROR, found.why.message, found.why.details)
     if isinstance(found, Drifted):
         draft.events.append(_delta_check(draft.tick, desk, found))
         found = Refused(Code.INTERNAL_ERROR, "The payment moved other positions than it should; it was taken back", {})
@@ -204,20 +216,34 @@ def _paid_outside(run: RunState, draft: Draft, window: Sequence[Attempt]) -> Ite
                 if not isinstance(made, Refused):
                     ahead[later] = made
                     found = _mirror(run, orders[at], answer)
-        yield _astray(run, orders[at]) if isinstance(found, Refused) and found is not answer else found
+        if isinstance(found, Refused) and found is not answer:
+            yield _unfollowed(run, orders[at], _too_narrow(orders[at], answer, found))
+        else:
+            yield found
 
 
 def _mirror(run: RunState, order: Order, answer: tuple[Route, ...] | Refused | Astray) -> Found:
     if isinstance(answer, Refused):
         return answer
     if isinstance(answer, Astray):
-        return _astray(run, order)
+        return _unfollowed(run, order, answer)
     index, desk = run.network.people.index, run.network.desks[order.book.code]
     return desk.cashier.carry_out(answer, index[order.sender], index[order.receiver], order.amount)
 
 
-def _astray(run: RunState, order: Order) -> Drifted:
-    return Drifted(run.network.people.index[order.sender], -order.amount, 0)
+def _unfollowed(run: RunState, order: Order, why: Astray) -> Unfollowed:
+    return Unfollowed(Drifted(run.network.people.index[order.sender], -order.amount, 0), why)
+
+
+def _too_narrow(order: Order, answer: tuple[Route, ...] | Refused | Astray, refused: Refused) -> Astray:
+    """The line with less capacity in the run than the routes of the service take."""
+    (h,), book = refused.hops, order.book
+    routes = answer if not isinstance(answer, Refused | Astray) else ()
+    taken = text(sum(route.amount * route.hops.count(h) for route in routes))
+    debtor, creditor = book.people.names[book.debtor[h]], book.people.names[book.creditor[h]]
+    left = text(max(0, book.room[h]))
+    message = f"The service moved {taken} over the line of {creditor} to {debtor}, which has {left} left in the run"
+    return Astray(message, {"line": {"from": debtor, "to": creditor}, "expected": taken, "found": left})
 
 
 def _order(run: RunState, one: Attempt) -> Order:

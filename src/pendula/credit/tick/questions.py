@@ -62,6 +62,9 @@ class OutsideClearing(NamedTuple):
 class Astray(NamedTuple):
     """The service says it made a payment, over routes that cannot be followed here: the two ledgers disagree."""
 
+    message: str
+    details: dict[str, Json]
+
 
 class TickFailed(Exception):
     """The outside service lost the whole batch: the tick is taken back. For the engine, never for a user."""
@@ -193,8 +196,7 @@ def _understood(answer: Any, order: Order) -> tuple[Route, ...] | Refused | Astr
         case {"tick_failed": True}:
             raise TickFailed
         case {"status": "COMMITTED", "routes": [*routes]}:
-            found = _routes(routes, order)
-            return Astray() if found is None else found
+            return _routes(routes, order)
         case {"status": "ABORTED", "error": {"code": str(code)}}:
             known = Code(code) if code in tuple(Code) else Code.PAYMENT_REJECTED
             message = "The payment service failed" if known in TECHNICAL else "The payment service refused"
@@ -202,20 +204,35 @@ def _understood(answer: Any, order: Order) -> tuple[Route, ...] | Refused | Astr
     return Refused(Code.INTERNAL_ERROR, "The payment service gave an answer that makes no sense", {})
 
 
-def _routes(routes: Sequence[Any], order: Order) -> tuple[Route, ...] | None:
+def _routes(routes: Sequence[Any], order: Order) -> tuple[Route, ...] | Astray:
     """Routes over lines that are there, from sender to receiver, of the amount in all."""
     found: list[Route] = []
     for route in routes:
         match route:
             case {"path": [*path], "amount": str(amount)} if len(path) >= 2:
-                hops = [order.book.line(str(there), str(here)) for here, there in pairwise(path)]
+                hops: list[int] = []
+                for here, there in pairwise(map(str, path)):
+                    h = order.book.line(there, here)
+                    if h is None:
+                        return _no_line(here, there)
+                    hops.append(h)
                 try:
                     carried = atoms(amount)
                 except InvalidAmount:
-                    return None
-                if None in hops or carried <= 0 or (path[0], path[-1]) != (order.sender, order.receiver):
-                    return None
-                found.append(Route(tuple(h for h in hops if h is not None), carried))
+                    return Astray(f"A route of the service has no valid amount: {amount[:100]!r}", {})
+                if carried <= 0 or (path[0], path[-1]) != (order.sender, order.receiver):
+                    ends = f"from {order.sender} to {order.receiver}"
+                    return Astray(f"A route of the service carries nothing or does not lead {ends}", {})
+                found.append(Route(tuple(hops), carried))
             case _:
-                return None
-    return tuple(found) if sum(route.amount for route in found) == order.amount else None
+                return Astray("A route of the service lacks a path of participants or an amount", {})
+    total = sum(route.amount for route in found)
+    if total != order.amount:
+        facts: dict[str, Json] = {"expected": text(order.amount), "found": text(total)}
+        return Astray(f"The routes of the service carry {facts['found']} instead of {facts['expected']}", facts)
+    return tuple(found)
+
+
+def _no_line(debtor: str, creditor: str) -> Astray:
+    message = f"The service paid over a line of {creditor[:100]} to {debtor[:100]}, which the run does not have"
+    return Astray(message, {"line": {"from": debtor[:100], "to": creditor[:100]}})
