@@ -4,6 +4,8 @@ from collections import Counter
 from decimal import Decimal
 from xml.etree import ElementTree
 
+import pytest
+
 from pendula.credit.authoring.villages import village
 from pendula.credit.events import Event, Ticked, TxFailed
 from pendula.credit.studies.chart import Named, Page, panels_svg
@@ -38,6 +40,18 @@ def test_every_equivalent_has_a_row_of_its_own_in_each_tick() -> None:
     run.step(2, series.watch)
 
     assert [(row.tick, row.equivalent) for row in series.rows] == [(0, "HOUR"), (0, "UAH"), (1, "HOUR"), (1, "UAH")]
+
+
+@pytest.mark.req("SIM-GUARD-2")
+def test_every_tick_says_how_many_payments_wait() -> None:
+    limits = {"max_payments_per_sec": "3", "actions_per_tick_max": "5"}
+    run = headless(network(("a", "b", 1000), ("b", "a", 1000)), seed=1, intensity=100, **limits)
+    series = Series(run.run)
+
+    run.step(3, series.watch)
+
+    assert series.columns().values["queue_depth"] == [2, 4, 6]
+    assert run.result().queue_depth == 6
 
 
 def test_a_run_is_drawn_with_its_rates_refusals_and_debts() -> None:

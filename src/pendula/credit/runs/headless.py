@@ -131,6 +131,7 @@ class Result(Struct, frozen=True):
     diagnostics: tuple[Diagnostic, ...]
     totals: dict[str, dict[str, int | str | None]]
     refusals: Refusals
+    queue_depth: int = 0  # payments that the rate limit holds back at the end
 
 
 def made(
@@ -291,6 +292,7 @@ class Headless:
             diagnostics=tuple(self.diagnostics),
             totals={code: self._over_the_run(code) for code in self.totals},
             refusals=self.refusals,
+            queue_depth=run.queue_depth,
         )
 
 

@@ -47,6 +47,7 @@ class Row(Struct):
     counts: dict[str, int]
     amounts: dict[str, str | None]
     metrics: dict[str, str | None]
+    queue_depth: int = 0  # of all equivalents together
 
 
 class Series:
@@ -79,6 +80,7 @@ class Series:
     def _close(self, fresh: dict[str, Row], event: Ticked) -> None:
         for code, row in fresh.items():
             row.tick, row.sim_time_ms = event.tick_index, event.sim_time_ms
+            row.queue_depth = event.waiting
             row.metrics = dict(event.metrics.get(code, {}))
             self.rows.append(row)
 
@@ -86,12 +88,14 @@ class Series:
         """Every series, a row for each tick and equivalent."""
         kinds = {"tick": Kind.INTEGER, "sim_time_ms": Kind.INTEGER, "equivalent": Kind.TEXT}
         kinds |= dict.fromkeys(COUNTS, Kind.INTEGER) | dict.fromkeys((*AMOUNTS, *METRICS), Kind.DECIMAL)
+        kinds["queue_depth"] = Kind.INTEGER
         rows: list[list[int | str | None]] = [
             [
                 *(row.tick, row.sim_time_ms, row.equivalent),
                 *(row.counts[name] for name in COUNTS),
                 *(row.amounts[name] for name in AMOUNTS),
                 *(row.metrics.get(name) for name in METRICS),
+                row.queue_depth,
             ]
             for row in self.rows
         ]

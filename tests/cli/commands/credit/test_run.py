@@ -68,6 +68,17 @@ def test_a_run_takes_places_of_the_scenario_as_a_sweep_does(ring: Path, pendula:
     assert "Nothing in the scenario" in pendula(*run, "--set", "trustlines[from=zoe].limit=5").err
 
 
+@pytest.mark.req("SIM-GUARD-2")
+def test_a_run_says_how_many_payments_the_rate_limit_holds_back(ring: Path, pendula: Pendula, tmp_path: Path) -> None:
+    slow = ("--ticks", "3", "--set", "max_payments_per_sec=3", "--set", "actions_per_tick_max=5")
+    run = ("credit", "run", ring, "--seed", "1", *slow, "--csv", tmp_path / "run.csv")
+
+    assert said(pendula(*run, "--json"))["counters"]["queue_depth"] == 6
+    assert "0 dropped, 6 waiting" in pendula(*run).out
+    header, *_, last = (tmp_path / "run.csv").read_text(encoding="utf-8").splitlines()
+    assert dict(zip(header.split(","), last.split(","), strict=True))["queue_depth"] == "6"
+
+
 def test_a_fault_of_the_file_keeps_its_place_when_the_scenario_is_changed(tmp_path: Path, pendula: Pendula) -> None:
     file = written(tmp_path / "bad.json", {**RING, "seed": -1})
 
@@ -118,6 +129,7 @@ def test_json_is_one_canonical_document_in_the_fixed_form(ring: Path, pendula: P
             "attempts_total": 240,
             "committed_total": 90,
             "dropped_total": 0,
+            "queue_depth": 0,
             "errors_total": 0,
             "rejected_total": 150,
             "timeouts_total": 0,

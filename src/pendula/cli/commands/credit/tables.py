@@ -55,7 +55,7 @@ def ran(result: Result) -> RenderableType:
     pairs = [
         ("scenario", printable(result.scenario_id)),
         ("run", f"{result.run_id}, seed {result.seed}, {counted(result.ticks, 'tick')}{ended}"),
-        ("payments", _payments(result.counters)),
+        ("payments", _payments(result.counters, result.queue_depth)),
         ("plan", result.digests["plan"]),
         ("ledger", result.digests["ledger"]),
     ]
@@ -145,11 +145,12 @@ def swept(columns: "Columns", varied: Sequence[str]) -> RenderableType:
     return Group(*parts, Text(f"{counted(len(columns), 'run')}, digest {columns.digest}"))
 
 
-def _payments(counters: Counters) -> str:
+def _payments(counters: Counters, waiting: int) -> str:
     tried, made = counters.attempts_total, counters.committed_total
     share = f" ({per_cent(made, tried)})" if tried else ""
     rest = f"{counters.rejected_total} refused, {counters.errors_total} failed, {counters.dropped_total} dropped"
-    return f"{tried} tried, {made} made{share}, {rest}"
+    held = f", {waiting} waiting" if waiting else ""
+    return f"{tried} tried, {made} made{share}, {rest}{held}"
 
 
 def _over_the_run(result: Result) -> Iterator[RenderableType]:
