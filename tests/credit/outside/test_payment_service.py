@@ -100,7 +100,13 @@ def well() -> Iterator[Service]:
 
 
 def asked(service: Service, key: str = "k1", **options: Any) -> Json:
-    return PaymentService(service.url, **{**PATIENT, **options}).ask("pay", {**QUESTION, "idempotency_key": key})
+    return paid(PaymentService(service.url, **{**PATIENT, **options}), {**QUESTION, "idempotency_key": key})
+
+
+def paid(payments: PaymentService, question: Json) -> Json:
+    """The answer without the words on why there is no result."""
+    answer: Any = payments.ask("pay", question)
+    return {name: value for name, value in answer.items() if name != "trouble"}
 
 
 @pytest.mark.req("SIM-PAY-24")
@@ -327,10 +333,10 @@ def test_refusal_after_an_attempt_that_was_made_does_not_hide_it() -> None:
         service.deaf = True
         payments = PaymentService(service.url, **PATIENT)
         question = {**QUESTION, "idempotency_key": "k1"}
-        first = payments.ask("pay", question)
+        first = paid(payments, question)
         service.deaf = False
 
-        second: Any = payments.ask("pay", question)
+        second: Any = paid(payments, question)
 
         assert first == {"timeout": True}
         assert second["status"] == "COMMITTED"
@@ -341,7 +347,7 @@ def test_what_stays_unclear_is_remembered_and_can_be_settled_later() -> None:
     with serving(Act.PAY_AND_HANG_UP, Act.PAY_AND_FAIL, Act.HANG_UP) as service:
         service.deaf = True
         payments = PaymentService(service.url, **PATIENT)
-        answers = [payments.ask("pay", {**QUESTION, "idempotency_key": key}) for key in ("a", "b", "c")]
+        answers = [paid(payments, {**QUESTION, "idempotency_key": key}) for key in ("a", "b", "c")]
         before, nothing = payments.unsettled, payments.settle()
         service.deaf = False
 
@@ -360,7 +366,7 @@ def test_service_that_knows_no_keys_is_not_believed_while_a_call_may_be_on_its_w
         service.forgetful = True
         payments = PaymentService(service.url, **PATIENT)
 
-        answer = payments.ask("pay", {**QUESTION, "idempotency_key": "k1"})
+        answer = paid(payments, {**QUESTION, "idempotency_key": "k1"})
 
         assert answer == {"timeout": True}
         assert payments.unsettled == {"k1": QUESTION}
@@ -373,7 +379,7 @@ def test_failure_after_an_attempt_that_was_lost_leaves_it_unclear() -> None:
         payments = PaymentService(service.url, **PATIENT)
         question = {**QUESTION, "idempotency_key": "k1"}
 
-        answers = [payments.ask("pay", question) for _ in range(2)]
+        answers = [paid(payments, question) for _ in range(2)]
 
         assert answers == [{"timeout": True}, {"unclear": "HTTP 500"}]
         assert payments.unsettled == {"k1": QUESTION}
@@ -567,19 +573,51 @@ def test_nobody_at_the_address_is_an_error_and_leaves_nothing_unclear(well: Serv
     with serving() as gone:
         payments = PaymentService(gone.url, **PATIENT)
 
-    answer = payments.ask("pay", {**QUESTION, "idempotency_key": "k1"})
+    answer = paid(payments, {**QUESTION, "idempotency_key": "k1"})
 
     assert answer == {"status": "ABORTED", "error": {"code": "INTERNAL_ERROR"}}
     assert payments.unsettled == {}
+
+
+@pytest.mark.req("SIM-ERR-4", "SIM-ERR-5")
+@pytest.mark.parametrize(
+    ("status", "cause"),
+    [(404, "HTTP 404 without a result"), (200, "HTTP 200 without a result"), (500, "HTTP 500 without a result")],
+)
+def test_a_server_that_is_no_payment_service_is_named_with_its_status(status: int, cause: str) -> None:
+    with serving(forever=Act.REFUSE) as service:
+        service.refusal = status, {"secret": "of another server"}
+        service.forgetful = True
+        watched = Watched(service, plan(2))
+
+        watched.step()
+
+        url = f"{service.url}/payments"
+        (error, *_) = [event.error for event in watched.events if isinstance(event, TxFailed)]
+        assert error.details == {"engine": {"code": "engine_failed", "url": url, "cause": cause, "status": status}}
+        assert error.message == f"The payment service failed: {cause} ({url})"
+        (warning,) = [one for one in watched.headless.diagnostics if one.code == "engine_failed"]
+        assert warning.message == f"The payment service {url} brought no result: {cause}."
+
+
+@pytest.mark.req("SIM-ERR-5")
+def test_errors_name_a_service_as_it_is_called() -> None:
+    with serving() as gone:
+        payments = PaymentService(gone.url, **PATIENT, called="core")
+
+    answer: Any = payments.ask("pay", {**QUESTION, "idempotency_key": "k1"})
+
+    trouble = {"code": "engine_unreachable", "url": "core/payments", "cause": "connection refused"}
+    assert answer["trouble"] == trouble
 
 
 def test_service_that_went_away_after_a_lost_attempt_leaves_it_unclear() -> None:
     with serving(Act.PAY_AND_HANG_UP) as service:
         service.deaf = True
         payments = PaymentService(service.url, **PATIENT)
-        payments.ask("pay", {**QUESTION, "idempotency_key": "k1"})
+        paid(payments, {**QUESTION, "idempotency_key": "k1"})
 
-    answer = payments.ask("pay", {**QUESTION, "idempotency_key": "k1"})
+    answer = paid(payments, {**QUESTION, "idempotency_key": "k1"})
 
     assert answer == {"timeout": True}
     assert list(payments.unsettled) == ["k1"]

@@ -34,11 +34,12 @@ import ssl
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from errno import errorcode
+from http.client import HTTPConnection, HTTPException, HTTPSConnection, IncompleteRead
 from io import BufferedReader, RawIOBase
 from queue import SimpleQueue
 from re import compile as regex
-from socket import socket
+from socket import gaierror, socket
 from threading import Event
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Literal, NamedTuple, Self, TypeAlias, TypeVar, cast
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
 S = TypeVar("S")
 
 QUESTION, TOGETHER, CLEARING = "pay", "pay_many", "clear"
+UNREACHABLE, FAILED = "engine_unreachable", "engine_failed"
 ANSWER_BYTES_MOST = 1024 * 1024
 CONNECT_SECONDS = 3.0
 LOOKUP_SECONDS = 3.0
@@ -172,6 +174,20 @@ def _nothing() -> None:
     """What is done once a call is sent, where nobody waits for it."""
 
 
+class Trouble(NamedTuple):
+    """Where a call went and why it brought no result; recorded with the answer, for the message of the error."""
+
+    code: str
+    url: str
+    cause: str
+    status: int | None = None
+
+    @property
+    def json(self) -> dict[str, Json]:
+        found = {"code": self.code, "url": self.url, "cause": self.cause, "status": self.status}
+        return {name: value for name, value in found.items() if value is not None}
+
+
 class Settled(NamedTuple):
     """The service has spoken."""
 
@@ -189,10 +205,13 @@ class Muddled(NamedTuple):
     """The call is over; what came of it was not told."""
 
     reason: str
+    trouble: "Trouble"
 
 
 class Silent(NamedTuple):
     """No answer; the call may still be on its way."""
+
+    trouble: "Trouble"
 
 
 class Absent(NamedTuple):
@@ -213,6 +232,13 @@ class Unsent(NamedTuple):
     """There was no connection to send anything over."""
 
     timed_out: bool
+    trouble: Trouble
+
+
+class Lost(NamedTuple):
+    """Something may have been sent, and no answer came."""
+
+    trouble: Trouble
 
 
 class _Pace:
@@ -252,13 +278,18 @@ class PaymentService:
         lookup_seconds: float = LOOKUP_SECONDS,
         per_second: int = 0,
         tls: ssl.SSLContext | None = None,
+        called: str | None = None,
     ) -> None:
-        """`per_second` bounds the calls of any second, lookups too; 0 and below is no bound."""
+        """`per_second` bounds the calls of any second, lookups too; 0 and below is no bound.
+
+        Errors name the service by its address, or as it is `called`.
+        """
         if min(total_seconds, connect_seconds, lookup_seconds) <= 0:
             raise WrongUsage("The time a payment service is given has to be above 0 seconds")
         if token is not None and not _WORD.fullmatch(token):
             raise WrongUsage("A token is one word of visible ASCII characters")
         self._https, self._host, self._port, self._prefix = _place(url)
+        self.called = url.rstrip("/") if called is None else called
         self._tls = ssl.create_default_context() if self._https and tls is None else tls
         self._token = token
         self.total_seconds, self.connect_seconds, self.lookup_seconds = total_seconds, connect_seconds, lookup_seconds
@@ -267,11 +298,17 @@ class PaymentService:
 
     @classmethod
     def with_settings(
-        cls, url: str, settings: Settings, *, token: str | None = None, tls: ssl.SSLContext | None = None
+        cls,
+        url: str,
+        settings: Settings,
+        *,
+        token: str | None = None,
+        tls: ssl.SSLContext | None = None,
+        called: str | None = None,
     ) -> Self:
         """The service with the time limit of a payment and the rate that the settings of a run give."""
         limits = {"total_seconds": settings.payment_total_timeout_sec, "per_second": settings.max_payments_per_sec}
-        return cls(url, token=token, tls=tls, **limits)
+        return cls(url, token=token, tls=tls, called=called, **limits)
 
     @property
     def unsettled(self) -> dict[str, Json]:
@@ -344,9 +381,14 @@ class PaymentService:
                     self._unsettled.pop(order.key, None)
                     return answer
                 case Muddled() if order.key not in self._unsettled:
-                    return _aborted(Code.INTERNAL_ERROR)
+                    return _aborted(Code.INTERNAL_ERROR, said.trouble)
         self._unsettled[order.key] = order
-        return {"unclear": said.reason} if isinstance(said, Muddled) else {"timeout": True}
+        match said:
+            case Muddled(reason, trouble):
+                return {"unclear": reason, "trouble": trouble.json}
+            case Silent(trouble):
+                return {"timeout": True, "trouble": trouble.json}
+        return {"timeout": True}
 
     def _cleared(self, order: ClearingOrder) -> Json:
         """What was cleared and how long the call took; a call whose answer is lost is looked up once."""
@@ -357,21 +399,25 @@ class PaymentService:
         answer = self._clearing_told(reply, order)
         return {**answer, "cost_ms": max(1, round((monotonic() - begun) * 1000))}
 
-    def _clearing_told(self, reply: "Reply | Unsent | None", order: ClearingOrder) -> dict[str, Json]:
+    def _clearing_told(self, reply: "Reply | Unsent | Lost", order: ClearingOrder) -> dict[str, Json]:
+        failed: dict[str, Json] = {"error": {"code": Code.INTERNAL_ERROR.value}}
+        url = self._url("/clearing")
         if isinstance(reply, Unsent):
-            return {"timeout": True} if reply.timed_out else {"error": {"code": Code.INTERNAL_ERROR.value}}
-        if reply is not None:
+            return {**({"timeout": True} if reply.timed_out else failed), "trouble": reply.trouble.json}
+        if isinstance(reply, Reply):
             if (cycles := _cycles(reply, order)) is not None:
                 return {"cycles": cycles}
             if reply.status == UNAVAILABLE and _read(reply.data, _TickFailed) == _TickFailed(True):
                 return {"tick_failed": True}
             if 400 <= reply.status < 500 and reply.status != CONFLICT:
-                return {"error": {"code": _refused_with(reply).value}}
+                return {"error": {"code": _refused_with(reply).value}, **_unexplained(reply, url)}
         path = f"/clearing/by-key/{quote(order.key, safe='')}"
         found = self._called("GET", path, None, {}, self.lookup_seconds)
         if isinstance(found, Reply) and (cycles := _cycles(found, order)) is not None:
             return {"cycles": cycles}
-        return {"timeout": True} if reply is None else {"error": {"code": Code.INTERNAL_ERROR.value}}
+        if isinstance(reply, Lost):
+            return {"timeout": True, "trouble": reply.trouble.json}
+        return {**failed, "trouble": _no_result(reply, url).json}
 
     def _posted(self, order: Order, after: str | None = None, sent: Callable[[], None] = _nothing) -> Said:
         headers = {"Content-Type": "application/json", "Idempotency-Key": order.key}
@@ -380,11 +426,12 @@ class PaymentService:
         body = msgspec.json.encode(order.body())
         reply = self._called("POST", "/payments", body, headers, self.total_seconds, sent)
         match reply:
-            case Unsent(timed_out):
-                return NothingDone({"timeout": True} if timed_out else _aborted(Code.INTERNAL_ERROR), over=False)
-            case None:
-                return Silent()
-        return _understood(reply, order)
+            case Unsent(timed_out, trouble):
+                late: Json = {"timeout": True, "trouble": trouble.json}
+                return NothingDone(late if timed_out else _aborted(Code.INTERNAL_ERROR, trouble), over=False)
+            case Lost(trouble):
+                return Silent(trouble)
+        return _understood(reply, order, self._url("/payments"))
 
     def _looked_up(self, order: Order) -> Settled | Absent | None:
         path = f"/payments/by-key/{quote(order.key, safe='')}"
@@ -404,8 +451,8 @@ class PaymentService:
         headers: dict[str, str],
         seconds: float,
         sent: Callable[[], None] = _nothing,
-    ) -> Reply | Unsent | None:
-        """One call over a connection of its own; None where something may have been sent and no answer came."""
+    ) -> Reply | Unsent | Lost:
+        """One call over a connection of its own."""
         with self._pace.call():
             return self._called_now(method, path, body, headers, seconds, sent)
 
@@ -417,14 +464,15 @@ class PaymentService:
         headers: dict[str, str],
         seconds: float,
         sent: Callable[[], None],
-    ) -> Reply | Unsent | None:
+    ) -> Reply | Unsent | Lost:
         deadline = monotonic() + seconds
         connection = self._connection(min(seconds, self.connect_seconds))
         try:
             connection.connect()
         except (OSError, UnicodeError) as trouble:
             connection.close()
-            return Unsent(isinstance(trouble, TimeoutError))
+            found = Trouble(UNREACHABLE, self._url(path), _cause(trouble))
+            return Unsent(isinstance(trouble, TimeoutError), found)
         wire = cast(socket, connection.sock)
         connection.sock = cast(socket, _Punctual(wire, deadline))
         if self._token is not None:
@@ -434,10 +482,13 @@ class PaymentService:
             sent()
             response = connection.getresponse()
             return Reply(response.status, response.read(ANSWER_BYTES_MOST + 1))
-        except (OSError, HTTPException, ValueError):
-            return None
+        except (OSError, HTTPException, ValueError) as trouble:
+            return Lost(Trouble(FAILED, self._url(path), _cause(trouble)))
         finally:
             wire.close()
+
+    def _url(self, path: str) -> str:
+        return self.called + path
 
     def _connection(self, seconds: float) -> HTTPConnection:
         if self._https:
@@ -474,7 +525,38 @@ class _Punctual(RawIOBase):
         return self._wire.recv_into(buffer)
 
 
-def _understood(reply: Reply, order: Order) -> Said:
+_CAUSES: tuple[tuple[type[Exception], str], ...] = (
+    (TimeoutError, "no answer in time"),
+    (ConnectionRefusedError, "connection refused"),
+    (gaierror, "the host name has no address"),
+    (UnicodeError, "the host name is not valid"),
+    (ssl.SSLCertVerificationError, "the certificate is not trusted"),
+    (ssl.SSLError, "no TLS connection"),
+    (ConnectionError, "the connection broke"),
+    (IncompleteRead, "the connection broke"),
+    (HTTPException, "the answer is not HTTP"),
+)
+
+
+def _cause(trouble: Exception) -> str:
+    """In words of this module: those of libraries and of the other system do not get into events."""
+    for kind, words in _CAUSES:
+        if isinstance(trouble, kind):
+            return words
+    number = trouble.errno if isinstance(trouble, OSError) else None
+    return f"the call failed ({errorcode.get(number or 0, type(trouble).__name__)})"
+
+
+def _no_result(reply: Reply, url: str) -> Trouble:
+    return Trouble(FAILED, url, f"HTTP {reply.status} without a result", reply.status)
+
+
+def _unexplained(reply: Reply, url: str) -> dict[str, Json]:
+    """Where a refusal without a code came from: it need not be a payment service that gave it."""
+    return {} if _read(reply.data, _Refusal) is not None else {"trouble": _no_result(reply, url).json}
+
+
+def _understood(reply: Reply, order: Order, url: str) -> Said:
     status = reply.status
     answer = _result(reply, order)
     if answer is not None:
@@ -482,11 +564,12 @@ def _understood(reply: Reply, order: Order) -> Said:
     if status == UNAVAILABLE and _read(reply.data, _TickFailed) == _TickFailed(True):
         return Settled({"tick_failed": True})
     if status in (ACCEPTED, REQUEST_TIMEOUT):
-        return Silent()
+        return Silent(_no_result(reply, url))
     if 400 <= status < 500:
         # A conflict may be with an earlier call of the same payment, which is still being worked on.
-        return NothingDone(_aborted(_refused_with(reply)), over=status != CONFLICT)
-    return Muddled(f"HTTP {status}")
+        answer = {**_aborted(_refused_with(reply)), **_unexplained(reply, url)}
+        return NothingDone(answer, over=status != CONFLICT)
+    return Muddled(f"HTTP {status}", _no_result(reply, url))
 
 
 def _result(reply: Reply, order: Order) -> Json:
@@ -543,8 +626,9 @@ def _code(word: str) -> Code:
     return _SHORT_CODES.get(word, Code.PAYMENT_REJECTED)
 
 
-def _aborted(code: Code) -> Json:
-    return {"status": "ABORTED", "error": {"code": code.value}}
+def _aborted(code: Code, trouble: Trouble | None = None) -> dict[str, Json]:
+    found: dict[str, Json] = {"status": "ABORTED", "error": {"code": code.value}}
+    return found if trouble is None else {**found, "trouble": trouble.json}
 
 
 def _read(data: bytes, kind: type[S]) -> S | None:

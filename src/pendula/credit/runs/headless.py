@@ -42,6 +42,8 @@ SENTENCES = {
     "inject": "The injection {event_index}, due at tick {tick}: {what}.",
 }
 
+ENGINE_CODES = ("engine_unreachable", "engine_failed")
+
 # What a note is about; notes that differ in other facts alone are the same warning again.
 SUBJECTS = ("profile", "equivalent", "behaviour", "event_index", "message")
 
@@ -216,6 +218,7 @@ class Headless:
                     self._made(event)
                 case TxFailed():
                     self._refused(event)
+                    self._note_engine(event.error.details, event.tick_index)
                 case ClearingDone():
                     total = self.totals[event.equivalent]
                     total.cleared += atoms_of_sum(event.cleared_amount)
@@ -228,10 +231,20 @@ class Headless:
                     kind = str(facts["kind"])
                     sentence = SENTENCES[kind].format(tick=tick, what=_injected(facts), **facts)
                     self._warn(Diagnostic(kind, sentence, facts), tick)
+                    self._note_engine(facts, tick)
                 case RunStatus(last_error=error) if error is not None:
                     self.diagnostics.append(Diagnostic(error.code, error.message, error.details))
                 case _:
                     pass
+
+    def _note_engine(self, details: Mapping[str, Json], tick: int) -> None:
+        """A call of the payment service that brought no result: its address and the cause, once for each cause."""
+        match details.get("engine"):
+            case {"code": str(code), "url": str(url), "cause": str(cause)} as engine if code in ENGINE_CODES:
+                message = f"The payment service {url} brought no result: {cause}."
+                self._warn(Diagnostic(code, message, {**engine, "message": message}), tick)
+            case _:
+                pass
 
     def _warn(self, fresh: Diagnostic, tick: int) -> None:
         about = fresh.code, *(str(fresh.facts.get(name)) for name in SUBJECTS)

@@ -112,6 +112,8 @@ def _clear_outside(
     failure = Code.INTERNAL_ERROR if found.astray else found.failure
     if failure is not None:
         facts: dict[str, Json] = {"kind": "clearing_failed", "equivalent": code, "code": failure.value}
+        if found.trouble:
+            facts["engine"] = found.trouble
         events.append(Note(run.tick, run.sim_time_ms, facts))
         return Cleared((), 0, "failed"), found.cost_ms
     for cycle in found.cycles:

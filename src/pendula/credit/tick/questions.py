@@ -56,6 +56,7 @@ class OutsideClearing(NamedTuple):
     cycles: tuple[Cycle, ...]
     cost_ms: int
     failure: Code | None = None
+    trouble: dict[str, Json] = {}
     astray: bool = False
 
 
@@ -135,9 +136,10 @@ def clear_outside(outside: Outside, book: Book, depth: int, budget_ms: int, hard
             cycles = _cycles(rows, book)
             return OutsideClearing((), cost_ms, astray=True) if cycles is None else OutsideClearing(cycles, cost_ms)
         case {"timeout": True}:
-            return OutsideClearing((), cost_ms, Code.PAYMENT_TIMEOUT)
+            return OutsideClearing((), cost_ms, Code.PAYMENT_TIMEOUT, _trouble(answer))
         case {"error": {"code": str(code)}}:
-            return OutsideClearing((), cost_ms, Code(code) if code in tuple(Code) else Code.PAYMENT_REJECTED)
+            known = Code(code) if code in tuple(Code) else Code.PAYMENT_REJECTED
+            return OutsideClearing((), cost_ms, known, _trouble(answer))
     return OutsideClearing((), cost_ms, Code.INTERNAL_ERROR)
 
 
@@ -192,7 +194,7 @@ def _understood(answer: Any, order: Order) -> tuple[Route, ...] | Refused | Astr
     """Routes, or why there are none; what makes no sense is an internal error."""
     match answer:
         case {"timeout": True}:
-            return Refused(Code.PAYMENT_TIMEOUT, "The payment service did not answer in time", {})
+            return _failed(Code.PAYMENT_TIMEOUT, "The payment service did not answer in time", answer)
         case {"tick_failed": True}:
             raise TickFailed
         case {"status": "COMMITTED", "routes": [*routes]}:
@@ -200,8 +202,25 @@ def _understood(answer: Any, order: Order) -> tuple[Route, ...] | Refused | Astr
         case {"status": "ABORTED", "error": {"code": str(code)}}:
             known = Code(code) if code in tuple(Code) else Code.PAYMENT_REJECTED
             message = "The payment service failed" if known in TECHNICAL else "The payment service refused"
-            return Refused(known, message, {})
-    return Refused(Code.INTERNAL_ERROR, "The payment service gave an answer that makes no sense", {})
+            return _failed(known, message, answer)
+    return _failed(Code.INTERNAL_ERROR, "The payment service gave an answer that makes no sense", answer)
+
+
+def _failed(code: Code, message: str, answer: Any) -> Refused:
+    trouble = _trouble(answer)
+    if not trouble:
+        return Refused(code, message, {})
+    return Refused(code, f"{message}: {trouble['cause']} ({trouble['url']})", {"engine": trouble})
+
+
+def _trouble(answer: Any) -> dict[str, Json]:
+    """Where a call went and why it brought no result, as it was recorded with the answer."""
+    match answer:
+        case {"trouble": {"code": str(code), "url": str(url), "cause": str(cause), **more}}:
+            status = more.get("status")
+            found: dict[str, Json] = {"code": code, "url": url, "cause": cause}
+            return found if type(status) is not int else {**found, "status": status}
+    return {}
 
 
 def _routes(routes: Sequence[Any], order: Order) -> tuple[Route, ...] | Astray:

@@ -54,10 +54,17 @@ def test_an_engine_that_cannot_be_used_is_wrong_usage(
 
 
 @pytest.mark.req("SIM-PAY-24", "SIM-ERR-4")
-def test_a_service_that_is_not_there_fails_every_payment(ring: Path, pendula: Pendula) -> None:
+def test_a_service_that_is_not_there_fails_every_payment(ring: Path, tmp_path: Path, pendula: Pendula) -> None:
     with serving_core(RING) as core:
         url = core.url
 
-    told = said(pendula("credit", "run", ring, "--ticks", "2", "--engine", url, "--json"))
+    journal = tmp_path / "journal"
+
+    told = said(pendula("credit", "run", ring, "--ticks", "2", "--engine", url, "--journal", journal, "--json"))
 
     assert told["counters"]["errors_total"] == told["counters"]["attempts_total"] == 40
+    (trouble,) = [one for one in told["diagnostics"] if one["code"] == "engine_unreachable"]
+    assert trouble["message"] == f"The payment service {url}/payments brought no result: connection refused."
+    assert trouble["count"] == 40
+    replayed = pendula("replay", journal, "--json")
+    assert replayed.code == 0, replayed

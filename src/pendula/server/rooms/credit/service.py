@@ -160,7 +160,8 @@ class SimulatorService:
         given: Any = config
         settings = msgspec.convert(given["settings"], RunSettings)
         token = self._engine_token(record.engine)
-        return Answers(None, PaymentService.with_settings(url, settings, token=token), SolverWhenAsked())
+        service = PaymentService.with_settings(url, settings, token=token, called=record.engine)
+        return Answers(None, service, SolverWhenAsked())
 
     def _engine_token(self, name: str) -> str | None:
         file = self._host.settings.credit_engine_tokens.get(name)
