@@ -210,6 +210,11 @@ class Run:
         return self._run.network
 
     @property
+    def clearing_active(self) -> bool:
+        """Whether the adaptive policy is active in any equivalent."""
+        return any(policy.active for policy in self._run.policies.values())
+
+    @property
     def queue_depth(self) -> int:
         """Payments that were planned and not tried yet."""
         return self._run.queue_depth

@@ -50,6 +50,15 @@ def figures(seed: int = 1, committed: int = 0, no_capacity: int = 0, errors: int
     )
 
 
+def test_a_side_that_was_never_active_is_named() -> None:
+    never = quick(STATIC, changed(ADAPTIVE, {"adaptive_no_capacity_high": "1", "adaptive_window_ticks": "30"}))
+
+    assert never.same == "B was never active: adaptive equals the calendar below adaptive_no_capacity_high (1)"
+    hops = quick(STATIC, changed(STATIC, {"adaptive_window_ticks": "9"}))
+    assert hops.same == "Both sides came to the same with every seed: what differs in their settings had no effect"
+    assert quick(STATIC, changed(STATIC, {"clearing_enabled": "off"})).same is None
+
+
 def failing(left: list[Figures], right: list[Figures], skip: int = 30) -> list[str]:
     verdict = judged(left, right, skip)
     names = [check.name for check in verdict.checks if not check.passed]

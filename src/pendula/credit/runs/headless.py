@@ -240,9 +240,10 @@ class Headless:
     def _note_engine(self, details: Mapping[str, Json], tick: int) -> None:
         """A call of the payment service that brought no result: its address and the cause, once for each cause."""
         match details.get("engine"):
-            case {"code": str(code), "url": str(url), "cause": str(cause)} as engine if code in ENGINE_CODES:
+            case {"code": str(code), "url": str(url), "cause": str(cause), **more} if code in ENGINE_CODES:
                 message = f"The payment service {url} brought no result: {cause}."
-                self._warn(Diagnostic(code, message, {**engine, "message": message}), tick)
+                facts: dict[str, Json] = {"code": code, "url": url, "cause": cause, **more, "message": message}
+                self._warn(Diagnostic(code, message, facts), tick)
             case _:
                 pass
 

@@ -112,7 +112,10 @@ class Panel(Struct, frozen=True):
 
 
 class Comparison(Struct, frozen=True):
-    """What two settings come to. `settings` has both values of each that differs, `columns` every run of both sides."""
+    """What two settings come to. `settings` has both values of each that differs, `columns` every run of both sides.
+
+    `same` says why nothing differs where both sides came to the same digests with every seed.
+    """
 
     scenario_id: str
     names: tuple[str, str]
@@ -124,6 +127,7 @@ class Comparison(Struct, frozen=True):
     verdict: Verdict
     columns: Columns
     panels: tuple[Panel, ...]
+    same: str | None = None
 
 
 def compare(
@@ -171,7 +175,23 @@ def compare(
         verdict=judged(left, right, skip, spread(job, calendar, where) if calendar else ()),
         columns=_columns(wanted, names, left, right),
         panels=tuple(_panels(left, right, sorted(scenario.equivalents))),
+        same=why_same((a, b), left, right),
     )
+
+
+def why_same(sides: tuple[Settings, Settings], left: Sequence[Figures], right: Sequence[Figures]) -> str | None:
+    """One sentence where both sides came to the same digests with every seed; None where they did not."""
+    if any((a.plan, a.ledger) != (b.plan, b.ledger) for a, b in zip(left, right, strict=True)):
+        return None
+    found = [
+        (name, settings.adaptive_no_capacity_high)
+        for name, settings, runs in zip("AB", sides, (left, right), strict=True)
+        if settings.clearing_policy is ClearingPolicy.ADAPTIVE and not any(one.active for one in runs)
+    ]
+    if len(found) != 1:
+        return "Both sides came to the same with every seed: what differs in their settings had no effect"
+    ((name, high),) = found
+    return f"{name} was never active: adaptive equals the calendar below adaptive_no_capacity_high ({high})"
 
 
 def matching_cadence(

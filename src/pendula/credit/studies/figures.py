@@ -52,7 +52,8 @@ class Trail(Struct, frozen=True):
 class Figures(Struct, frozen=True):
     """One run; amounts in atoms by equivalent, `work` in work units, `intervals` in ticks.
 
-    `over_budget` counts clearing calls that went beyond what their settings allow.
+    `over_budget` counts clearing calls that went beyond what their settings allow, `active` the ticks, from the first
+    on, in which the adaptive policy was active.
     """
 
     seed: int
@@ -78,6 +79,7 @@ class Figures(Struct, frozen=True):
     plan: str
     ledger: str
     trail: Trail | None = None
+    active: int = 0
 
 
 class Measure(Struct, frozen=True):
@@ -212,12 +214,14 @@ class _Count:
         self._cleared, self._reduced = dict.fromkeys(codes, 0), dict.fromkeys(codes, 0)
         self._last_call: dict[str, int] = {}
         self._intervals: list[int] = []
+        self._active = 0
         self._trail: _Trail | None = _Trail(codes) if trail else None
 
     def tick(self, events: Sequence[Event]) -> None:
         """One tick is over, or a guardrail has ended the run in the middle of it."""
         run, counters, demand = self._run, astuple(self._run.counters), _demand(self._run)
         tick = run.tick - (run.state_word == "running")
+        self._active += run.clearing_active
         if tick >= self._skip:
             self._count(tick, events)
         else:
@@ -295,6 +299,7 @@ class _Count:
             ledger=digests["ledger"],
             demand=_grown(_demand(run), self._demand_before),
             trail=None if self._trail is None else self._trail.done(),
+            active=self._active,
         )
 
 

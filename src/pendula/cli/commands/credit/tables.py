@@ -121,6 +121,7 @@ def compared(comparison: "Compared") -> RenderableType:
         lines.append(Text(f"{word_} beside a cadence with as many: {worth.sentence}"))
     return Group(
         Text(printable(head)),
+        *([] if comparison.same is None else [Text(f"{comparison.same}.")]),
         table(("setting", f"A: {printable(a)}", f"B: {printable(b)}"), settings),
         table(("median", "A", "B", "B less A", "from", "to", "B is"), rows),
         *_sureness(comparison),
