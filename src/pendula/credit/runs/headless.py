@@ -239,13 +239,10 @@ class Headless:
 
     def _note_engine(self, details: Mapping[str, Json], tick: int) -> None:
         """A call of the payment service that brought no result: its address and the cause, once for each cause."""
-        match details.get("engine"):
-            case {"code": str(code), "url": str(url), "cause": str(cause), **more} if code in ENGINE_CODES:
-                message = f"The payment service {url} brought no result: {cause}."
-                facts: dict[str, Json] = {"code": code, "url": url, "cause": cause, **more, "message": message}
-                self._warn(Diagnostic(code, message, facts), tick)
-            case _:
-                pass
+        engine = details.get("engine")
+        if isinstance(engine, Mapping) and (code := engine["code"]) in ENGINE_CODES:
+            message = f"The payment service {engine['url']} brought no result: {engine['cause']}."
+            self._warn(Diagnostic(str(code), message, {**engine, "message": message}), tick)
 
     def _warn(self, fresh: Diagnostic, tick: int) -> None:
         about = fresh.code, *(str(fresh.facts.get(name)) for name in SUBJECTS)
