@@ -38,6 +38,8 @@ class Core:
         self.decided = threading.Condition()
         self.luck = Random(7)
         self.hang = False  # answers nothing until the core is closed
+        self.clearing_status = 200  # of the answer to a clearing, which is carried out whatever it is
+        self.knows_clearings = True
         self.closing = threading.Event()
 
     def debts(self, code: str) -> list[tuple[str, str, int]]:
@@ -87,10 +89,13 @@ class _Handler(BaseHTTPRequestHandler):
             self.core.closing.wait(PATIENCE)
             return
         headers = {name.lower(): value for name, value in self.headers.items()}
-        self._reply(200, self.core.post(self.path, body, headers))
+        answer = self.core.post(self.path, body, headers)
+        self._reply(self.core.clearing_status if self.path == "/clearing" else 200, answer)
 
     def do_GET(self) -> None:
         found = self.core.results.get(self.path.rpartition("/")[2])
+        if "/clearing/" in self.path and not self.core.knows_clearings:
+            found = None
         self._reply(404 if found is None else 200, found or {})
 
     def _reply(self, status: int, body: dict[str, Any]) -> None:

@@ -16,6 +16,11 @@ def idempotency_key(run_id: str, at_ms: int, sender: str, receiver: str, equival
     return "sim:" + sha256(whole.encode()).hexdigest()[:32]
 
 
+def clearing_key(run_id: str, plan_id: str) -> str:
+    """The key of a clearing at an outside service."""
+    return "sim:" + sha256(f"{run_id}|{plan_id}".encode()).hexdigest()[:32]
+
+
 def plan_name(seed: int, tick: int, equivalent: str, ordinal: int) -> str:
     """The id of a clearing, from what it is."""
     return "plan_" + sha256(f"{seed}:{tick}:{equivalent}:{ordinal}".encode()).hexdigest()[:12]

@@ -6,6 +6,7 @@ import pytest
 
 from pendula.credit.engine import Run as Engine
 from pendula.credit.events import AuditDrift, ClearingDecision, ClearingDone, Event, Note, Ticked, TxFailed, TxUpdated
+from pendula.credit.ids import clearing_key
 from pendula.credit.model import Code
 from pendula.credit.outside import Answers, PaymentService
 from pendula.credit.runs.headless import Headless, made, simulate
@@ -192,3 +193,38 @@ def test_a_clearing_that_cannot_be_followed_is_a_drift_and_changes_nothing(cycle
 
     assert [event.source for event in events if isinstance(event, AuditDrift)] == ["delta_check"]
     assert run.run.network.desks["UAH"].book.total == 0
+
+
+@pytest.mark.req("SIM-PAY-24")
+@pytest.mark.parametrize("status", [202, 408, 409, 500])
+def test_a_clearing_without_a_definite_answer_is_looked_up(status: int) -> None:
+    with serving_core(NETWORK) as core:
+        run = Run(core)
+        core.clearing_status = status
+        run.step(7)
+
+        assert core.paths.count("/clearing") > 1
+        assert run.of(ClearingDone) != []
+        assert run.debts() == core.debts("UAH")
+        assert run.service.unsettled == {}
+
+
+@pytest.mark.req("SIM-PAY-24")
+@pytest.mark.parametrize("status", [408, 409])
+def test_a_clearing_that_may_have_been_carried_out_stays_unsettled(status: int) -> None:
+    with serving_core(NETWORK) as core:
+        run = Run(core, clearing_every_n_ticks="2")
+        core.clearing_status, core.knows_clearings = status, False
+        run.step(3)
+        [key] = run.service.unsettled
+
+        core.knows_clearings = True
+
+        assert run.service.settle()[key] is not None
+        assert run.service.unsettled == {}
+
+
+def test_clearings_of_runs_with_long_names_have_keys_of_their_own() -> None:
+    names = [f"experiment-2026-village-of-twenty-people-{letter}" for letter in "AB"]
+
+    assert len({clearing_key(name, "plan_b164c995396a") for name in names}) == 2

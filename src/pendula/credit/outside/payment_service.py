@@ -295,6 +295,7 @@ class PaymentService:
         self.total_seconds, self.connect_seconds, self.lookup_seconds = total_seconds, connect_seconds, lookup_seconds
         self._pace = _Pace(per_second)
         self._unsettled: dict[str, Order] = {}
+        self._unsettled_clearings: dict[str, ClearingOrder] = {}
 
     @classmethod
     def with_settings(
@@ -312,11 +313,11 @@ class PaymentService:
 
     @property
     def unsettled(self) -> dict[str, Json]:
-        """Payments of which nobody knows what became of them, by key, in the order they were tried."""
-        return {key: order.body() for key, order in self._unsettled.items()}
+        """Payments and clearings without a known outcome, by key, in the order they were tried."""
+        return {key: order.body() for key, order in (*self._unsettled.items(), *self._unsettled_clearings.items())}
 
     def settle(self) -> dict[str, Json]:
-        """Ask once more about each unsettled payment: results by key, None where the service knows of no payment.
+        """Ask once more about each unsettled payment and clearing: results by key, None where the service knows none.
 
         One that was made after all is missing in the ledger of the run: the two have drifted apart.
         """
@@ -326,6 +327,12 @@ class PaymentService:
             if isinstance(said, Settled | Absent):
                 found[key] = said.answer if isinstance(said, Settled) else None
                 del self._unsettled[key]
+        for key, clearing in list(self._unsettled_clearings.items()):
+            reply = self._clearing_looked_up(clearing)
+            cycles = _cycles(reply, clearing) if isinstance(reply, Reply) else None
+            if cycles is not None or (isinstance(reply, Reply) and reply.status == NOT_FOUND):
+                found[key] = None if cycles is None else {"cycles": cycles}
+                del self._unsettled_clearings[key]
         return found
 
     def ask(self, name: str, question: Json) -> Json:
@@ -409,15 +416,22 @@ class PaymentService:
                 return {"cycles": cycles}
             if reply.status == UNAVAILABLE and _read(reply.data, _TickFailed) == _TickFailed(True):
                 return {"tick_failed": True}
-            if 400 <= reply.status < 500 and reply.status != CONFLICT:
+            if 400 <= reply.status < 500 and reply.status not in (CONFLICT, REQUEST_TIMEOUT):
                 return {"error": {"code": _refused_with(reply).value}, **_unexplained(reply, url)}
-        path = f"/clearing/by-key/{quote(order.key, safe='')}"
-        found = self._called("GET", path, None, {}, self.lookup_seconds)
+        found = self._clearing_looked_up(order)
         if isinstance(found, Reply) and (cycles := _cycles(found, order)) is not None:
             return {"cycles": cycles}
+        silent = isinstance(reply, Lost) or reply.status in (ACCEPTED, CONFLICT, REQUEST_TIMEOUT)
+        if silent or not (isinstance(found, Reply) and found.status == NOT_FOUND):
+            # It may have been carried out, or may be yet.
+            self._unsettled_clearings[order.key] = order
         if isinstance(reply, Lost):
             return {"timeout": True, "trouble": reply.trouble.json}
         return {**failed, "trouble": _no_result(reply, url).json}
+
+    def _clearing_looked_up(self, order: ClearingOrder) -> "Reply | Unsent | Lost":
+        path = f"/clearing/by-key/{quote(order.key, safe=':')}"
+        return self._called("GET", path, None, {}, self.lookup_seconds)
 
     def _posted(self, order: Order, after: str | None = None, sent: Callable[[], None] = _nothing) -> Said:
         headers = {"Content-Type": "application/json", "Idempotency-Key": order.key}
@@ -434,7 +448,7 @@ class PaymentService:
         return _understood(reply, order, self._url("/payments"))
 
     def _looked_up(self, order: Order) -> Settled | Absent | None:
-        path = f"/payments/by-key/{quote(order.key, safe='')}"
+        path = f"/payments/by-key/{quote(order.key, safe=':')}"
         reply = self._called("GET", path, None, {}, self.lookup_seconds)
         if not isinstance(reply, Reply):
             return None

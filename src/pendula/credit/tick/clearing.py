@@ -14,7 +14,7 @@ from pendula.credit.events import (
     TopologyChanged,
     TopologyPayload,
 )
-from pendula.credit.ids import plan_name
+from pendula.credit.ids import clearing_key, plan_name
 from pendula.credit.ledger.book import Book
 from pendula.credit.ledger.circulation import best_circulation
 from pendula.credit.ledger.cycles import Cleared, clear_at_once, find_and_clear
@@ -54,7 +54,7 @@ def call(run: RunState, desk: EquivalentDesk, reason: Why, depth: int, budget_ms
         best = best_circulation(desk.book, run.outside.ask)
         optimum = None if isinstance(best, Refusal) else best.reduction
     if run.config.engine == "external":
-        key = f"sim:{run.config.run_id[:40]}:{plan_id.removeprefix('plan_')}"
+        key = clearing_key(run.config.run_id, plan_id)
         cleared, recorded_ms = _clear_outside(
             run, desk, events, clear_outside(run.outside, desk.book, depth, budget_ms, hard_ms, key)
         )

@@ -131,8 +131,16 @@ def _warn_of_unsettled(headless: "Headless", outside: "Outside | None") -> None:
         return
     made = {key: answer for key, answer in service.settle().items() if answer is not None}
     for code, count, sentence in (
-        ("payments_made_late", len(made), "payments that were told as failed were made after all; the ledgers differ."),
-        ("payments_unsettled", len(service.unsettled), "payments have no outcome: the service does not answer."),
+        (
+            "payments_made_late",
+            len(made),
+            "payments or clearings that failed were carried out after all; the ledgers differ.",
+        ),
+        (
+            "payments_unsettled",
+            len(service.unsettled),
+            "payments or clearings have no outcome: the service does not answer.",
+        ),
     ):
         if count:
             headless.diagnostics.append(Diagnostic(code, f"{count} {sentence}", {"count": count}))
