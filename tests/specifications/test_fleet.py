@@ -340,6 +340,84 @@ def test_9_1_resources_have_the_names_of_their_kinds() -> None:
     assert {name.split(":")[0] for name in names} <= {"EDGE_GROUP", "NODE", "CONFLICT", "CS"}
 
 
+# A truck drives to a station over a lane that is closed before it; another way leads there.
+CLOSED_LANE = """\
+contractVersion: 1.0.0
+name: closed-lane
+map:
+  contractVersion: 1.0.0
+  mapId: two-ways
+  nodes:
+    - {id: W, x: 0, y: 0, kind: ParkPoint}
+    - {id: V, x: 15, y: 0}
+    - {id: Q, x: 15, y: -15}
+    - {id: A, x: 40, y: 0}
+    - {id: B, x: 70, y: 0}
+    - {id: E, x: 85, y: 0, kind: ActionPoint}
+    - {id: C, x: 40, y: 15}
+    - {id: D, x: 70, y: 15}
+  edges:
+    - {id: "1", start: W, end: V, props: {direction: both}}
+    - {id: "2", start: V, end: Q, props: {direction: both}}
+    - {id: "3", start: V, end: A, props: {direction: both}}
+    - {id: "4", start: A, end: B, props: {direction: both}}
+    - {id: "5", start: B, end: E, props: {direction: both}}
+    - {id: "6", start: A, end: C, props: {direction: both}}
+    - {id: "7", start: C, end: D, props: {direction: both}}
+    - {id: "8", start: D, end: B, props: {direction: both}}
+robots:
+  - {robotId: R1, startNodeId: W, parkNodeId: W}
+tasks:
+  - {taskId: T1, atMs: 0, pickNodeId: E, dropNodeId: B, pickDurationMs: 2000, dropDurationMs: 1000}
+events:
+  - {atMs: 2000, type: CLOSE_RESOURCE, resources: ["EDGE_GROUP:A<->B"], reason: wet floor}
+durationMs: 300000
+expect:
+  - tasksDone: 1
+  - allAtRest: true
+"""
+
+
+@pytest.mark.section("7.3 Replanning", door="command line")
+def test_7_3_a_change_of_the_map_sends_a_truck_another_way() -> None:
+    """A route is planned again when something happens, such as a change of the map, and not in every tick."""
+    robots = [state["robots"][0] for state in states(CLOSED_LANE)]
+    revisions = {one["progress"]["routeId"]: one["progress"]["revision"] for one in robots if "progress" in one}
+    groups = {group["edgeGroupKey"] for state in states(CLOSED_LANE) for group in state["locks"]["edgeGroups"]}
+
+    assert "A<->B" not in groups
+    assert "C<->D" in groups
+    assert 1 < max(revisions.values()) < 4
+    assert ran(CLOSED_LANE)[0]["tasks"]["done"] == 1
+
+
+@pytest.mark.section("7.3 Replanning", door="HTTP")
+@pytest.mark.anyio
+async def test_7_3_an_operator_closes_and_opens_places_of_a_served_fleet(tmp_path: Path) -> None:
+    """The map of a running fleet is changed by closing and opening places; everybody sees what is closed, and why."""
+    async with served(tmp_path) as client:
+        hall = {"contractVersion": "1.0.0", "name": "h", "durationMs": 9000, "sample": {"name": "reference-hall"}}
+        await client.post(BASE, params={"name": "h", "live": True}, json=hall)
+
+        async def act(kind: str, *names: str, **members: Any) -> dict[str, Any]:
+            body = {"type": kind, "reason": "wet floor", "resources": names, **members}
+            answer: dict[str, Any] = (await client.post(f"{BASE}/h/actions", json=body)).json()
+            return answer
+
+        closed = await act("CLOSE_RESOURCE", "NODE:WEST", force=True)
+        now = (await client.get(f"{BASE}/h/now")).json()
+        locks = (await client.get(f"{BASE}/h/locks")).json()
+        wrong = await act("CLOSE_RESOURCE", "NODE:WESR")
+        opened = await act("OPEN_RESOURCE", "NODE:WEST")
+        after = (await client.get(f"{BASE}/h/now")).json()
+
+    assert (closed["accepted"], closed["message"]) == (True, "Closed: NODE:WEST")
+    assert [(one["resourceId"], one["reason"]) for one in now["closings"]] == [("NODE:WEST", "wet floor")]
+    assert [one["resourceId"] for one in locks["closings"]] == ["NODE:WEST"]
+    assert (wrong["code"], "did you mean NODE:WEST?" in wrong["message"]) == ("UNKNOWN_PLACE", True)
+    assert (opened["accepted"], after["closings"]) == (True, [])
+
+
 @pytest.mark.section("10.2 What goes into a tick and comes out", door="command line")
 def test_10_2_a_tick_has_states_and_gives_locks_results_reasons_and_commands() -> None:
     """A tick has the states of the trucks, and gives who holds what, a result and a command for every truck."""

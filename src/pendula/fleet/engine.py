@@ -113,6 +113,7 @@ class FleetEngine:
         saving.restore_dispatch(saved, dispatch)
         engine = cls(config, traffic, dispatch, saved.trouble)
         saving.restore_desk(saved, engine.desk)
+        dispatch.keep_off(traffic.barred(), traffic.closings)
         return engine
 
     @property
@@ -191,7 +192,7 @@ class FleetEngine:
         wanted = [self._about_task(one) for one in asked.tasks]
         cleared = {one.order_id for one in asked.orders if self._clears(one)}
         views = truck_views(trucks, self.config.traffic, command.now_ms, command.reports)
-        self.dispatch.keep_off(self.traffic.barred())
+        self.dispatch.keep_off(self.traffic.barred(), self.traffic.closings)
         step = self.dispatch.dispatch(command.now_ms, views, command.task_events)
         reports = self._as_dispatched(command.reports)
         orders = (*asked.orders, *((RESTARTED,) if command.restarted else ()))

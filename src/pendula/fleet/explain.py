@@ -25,6 +25,7 @@ _SENTENCES = {
     "WAIT_QUEUE_ORDER": "{robot} waits: {blocker} came first to {requested}, and still holds {resource}",
     "WAIT_ACK": "{robot} waits until {blocker} has acknowledged that it gives {resource} back",
     "WAIT_SAFE_STATE": "{robot} waits: if it went on now, not everybody would get to rest",
+    "WAIT_CLOSED": "{robot} waits: {closed} is closed",
     "STOP_STALE_TELEMETRY": "{robot} stops: its last report is too old",
     "STOP_OFFLINE": "{robot} stops: nothing is heard of it",
     "STOP_NO_COMMS": "{robot} stops: it does not acknowledge its commands",
@@ -63,7 +64,7 @@ _STATES: dict[str, str] = {
     Stop.SAFE_STATE: "cannot go on either",
 }
 # What people call the kinds of resources.
-_KINDS = {"EDGE_GROUP": "lane", "NODE": "node", "CS": "section"}
+_KINDS = {"EDGE_GROUP": "lane", "EDGE": "edge", "NODE": "node", "CS": "section"}
 _NOT_DONE = "{robot} stops: it {not_done}; it goes on when its fault is cleared"
 _REMOVED = (
     "{robot} is set aside: an operator removed it or freed its place; when it reports again, somebody has to say where "
@@ -194,9 +195,12 @@ def sentence(told: reasons.Reason, not_done: str | None = None, phase: Phase | N
         blocker=told.blocker or "another truck",
         resource=_named(told.resource),
         requested=_named(told.requested),
+        closed=_named(told.requested if told.closing is None else told.closing.resource),
         state=_STATES.get(told.cut_off_by or ""),
         root=told.chain[-1],
     )
+    if told.closing is not None:
+        text += f", by {told.closing.operator} ({told.closing.reason})"
     if told.must_move is not None:
         text += f": {told.must_move}"
     if told.cleared:

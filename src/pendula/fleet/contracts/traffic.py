@@ -270,6 +270,14 @@ class SnapshotRobot(Struct, frozen=True):
     health: RobotHealth
 
 
+class ClosedPlace(Struct, frozen=True):
+    resourceId: str
+    sinceMs: int
+    actionId: str
+    operatorId: str
+    reason: str
+
+
 class LockSnapshot(Struct, frozen=True):
     nowMs: int
     edgeGroups: tuple[GroupLocks, ...]
@@ -284,6 +292,8 @@ class LockSnapshot(Struct, frozen=True):
     directionState: tuple[DirectionState, ...] | UnsetType = UNSET
     retractions: tuple[Json, ...] | UnsetType = UNSET
     robots: tuple[SnapshotRobot, ...] | UnsetType = UNSET
+    # What operators have closed; absent where nothing is.
+    closings: tuple[ClosedPlace, ...] | UnsetType = UNSET
 
 
 class TickSnapshot(Struct, frozen=True):
@@ -343,6 +353,8 @@ class OperatorAction(Struct, frozen=True):
     resources: tuple[str, ...] | UnsetType = UNSET
     physicallySecured: bool | UnsetType = UNSET
     confirmationOf: str | UnsetType = UNSET
+    # Whatever comes of it.
+    force: bool | UnsetType = UNSET
     # What the operator may do, as whoever let them in knows it.
     role: str | UnsetType = UNSET
 

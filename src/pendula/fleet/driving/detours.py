@@ -11,7 +11,7 @@ from pendula.fleet.driving.adoption import turned_in
 from pendula.fleet.driving.params import TrafficParams, off_route_um
 from pendula.fleet.driving.records import Record
 from pendula.fleet.routing.opposition import Opposite, kept_off_us, opposite_edges
-from pendula.fleet.routing.planner import Anchor, AtNode, Closed, OnEdge, Planner
+from pendula.fleet.routing.planner import OPEN, Anchor, AtNode, Closed, OnEdge, Planner
 from pendula.fleet.routing.route_plan import RoutePlan, cost_of, plan_route, segments_of
 from pendula.fleet.routing.snapping import SnapParams, Snapper
 from pendula.fleet.routing.splicing import splice
@@ -38,16 +38,22 @@ def around(record: Record, planner: Planner, closed: Closed) -> RoutePlan | None
     return None if track is None else _other_way(record, track.plan, planner, closed, "BLOCKED")
 
 
-def _other_way(record: Record, old: RoutePlan, planner: Planner, closed: Closed, reason: str) -> RoutePlan | None:
-    done = turned_in(record)
+def home(record: Record, planner: Planner, closed: Closed) -> RoutePlan | None:
+    """A new revision that leaves out all stops and leads straight to rest; None where there is none."""
+    track = record.track
+    return None if track is None else _other_way(record, track.plan, planner, closed, "BLOCKED", (record.rest,))
+
+
+def _other_way(
+    record: Record, old: RoutePlan, planner: Planner, closed: Closed, reason: str, straight: tuple[int, ...] = ()
+) -> RoutePlan | None:
+    done, stops = turned_in(record), straight or _stops(old)
     if done is None:
-        plan = splice(planner, old, record.grant_um, _stops(old), old.route_id, reason, closed=closed)
+        plan = splice(planner, old, record.grant_um, stops, old.route_id, reason, closed=closed)
     else:
         # The truck has turned in its node: a way straight through it, from before, would not turn it back.
         start = AtNode(done.node, done.yaw_urad)
-        plan = plan_route(
-            planner, record.robot_id, old.route_id, start, _stops(old), old.rest, reason=reason, closed=closed
-        )
+        plan = plan_route(planner, record.robot_id, old.route_id, start, stops, old.rest, reason=reason, closed=closed)
     if not isinstance(plan, RoutePlan):
         return None
     edges = [one.edge for one in plan.whole]
@@ -99,10 +105,12 @@ class Wayfinder:
         self._params = params
         self._planners: dict[str, Planner] = {}
         self._snappers: dict[SnapParams, Snapper] = {}
+        # What operators have closed.
+        self.shut = OPEN
 
     def detour(self, record: Record) -> RoutePlan | None:
         """Another way on, not over what the truck waits for."""
-        return detour(record, self._planner(record), self._closed[record.robot_id])
+        return detour(record, self._planner(record), self._off(record))
 
     def compared(self, record: Record, others: Iterable[Record]) -> tuple[RoutePlan, int] | None:
         """Another way on, and what the one in force costs by the same measure. To both, lanes are dear that others are
@@ -111,7 +119,7 @@ class Wayfinder:
         plain, track = self._planner(record), record.track
         ahead = [_ahead(other) for other in others if other is not record]
         planner = plain.dearer(kept_off_us(plain, self._opposite, ahead, _AGAINST_MILLI), once=True)
-        plan = detour(record, planner, self._closed[record.robot_id])
+        plan = detour(record, planner, self._off(record))
         if plan is None or track is None:
             return None
         return plan, cost_of(planner, track.plan.start, tuple(one.edge for one in track.plan.segments))
@@ -121,6 +129,17 @@ class Wayfinder:
         usual = self._closed[record.robot_id]
         whole = Closed(usual.edges | closed.edges, usual.turns | closed.turns)
         return around(record, self._planner(record), whole)
+
+    def home(self, record: Record, closed: Closed) -> RoutePlan | None:
+        """The way straight to rest, off what is closed beside what always is."""
+        usual = self._closed[record.robot_id]
+        whole = Closed(usual.edges | closed.edges, usual.turns | closed.turns)
+        return home(record, self._planner(record), whole)
+
+    def _off(self, record: Record) -> Closed:
+        """What a truck keeps off now."""
+        usual, shut = self._closed[record.robot_id], self.shut
+        return Closed(usual.edges | shut.edges, usual.turns | shut.turns) if shut else usual
 
     def anchor(self, record: Record) -> Anchor | None:
         """Where on the map a truck says it is; where somebody has named its edge, on that one first: in a node it would
@@ -137,7 +156,7 @@ class Wayfinder:
         """Ways from there to where the truck was going: the best first, and then the one it was on, by which everybody
         gets home as far as is known."""
         planner = self._planner(record)
-        best = afresh(record, planner, self._closed[record.robot_id], anchor)
+        best = afresh(record, planner, self._off(record), anchor)
         if best is not None:
             yield best
         rest = the_rest(record, planner, anchor)

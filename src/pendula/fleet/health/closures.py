@@ -1,14 +1,34 @@
-"""What trucks that have failed close to all others: every edge and every turn that what they keep excludes."""
+"""What is closed to routes while a fleet runs: by trucks that have failed, and by operators.
+
+Operators close lanes, single edges and nodes by the names that locks have for them. Of an edge all cells are closed; of
+a node its turning zone, and of each edge to or from it what lies in reach of the zone, up to the middle of the edge.
+"""
+
+from collections.abc import Iterable
 
 import numpy as np
 
 from pendula.fleet.routing.planner import OPEN, Closed
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.traffic.lock_state import LockState
+from pendula.fleet.traffic.shut import Shut
+from pendula.kernel.wording import suggestion
+
+LANE, EDGE, NODE = "EDGE_GROUP:", "EDGE:", "NODE:"
 
 
 def barred(locks: LockState, site: CompiledMap) -> Closed:
-    """A route over any of these cannot be driven before somebody is back, or out of the hall."""
+    """A route over any of these cannot be driven before somebody is back, or out of the hall, or the way is opened."""
+    return joined(_barred_by_trucks(locks, site), kept_off(locks.shut))
+
+
+def kept_off(shut: Iterable[Shut]) -> Closed:
+    """What operators have closed, for routes."""
+    edges = frozenset[int]().union(*(one.edges for one in shut))
+    return Closed(edges) if edges else OPEN
+
+
+def _barred_by_trucks(locks: LockState, site: CompiledMap) -> Closed:
     failed = [i for i in locks.known() if locks.truck(i).frozen and locks.truck(i).held]
     if not failed:
         return OPEN
@@ -20,3 +40,53 @@ def barred(locks: LockState, site: CompiledMap) -> Closed:
 
 def joined(one: Closed, other: Closed) -> Closed:
     return Closed(one.edges | other.edges, one.turns | other.turns) if other else one
+
+
+def not_closable(site: CompiledMap, name: str) -> str | None:
+    """Why a name is none of a place that can be closed or opened, with what was probably meant."""
+    if _edges_of(site, name) is not None:
+        return None
+    known = [f"{LANE}{one.key}" for one in site.network.groups]
+    known += [f"{EDGE}{one.key}" for one in site.network.edges]
+    known += [f"{NODE}{one.id}" for one in site.network.nodes]
+    told = name.casefold()
+    bare = next((one for one in known if told in (one.casefold(), one.partition(":")[2].casefold())), None)
+    near = suggestion(name, known) if bare is None else f" (did you mean {bare}?)"
+    return (
+        f"there is no {name!r} to close or open: name {LANE}<lane>, {EDGE}<edge of one direction> or {NODE}<node>{near}"
+    )
+
+
+def _edges_of(site: CompiledMap, name: str) -> tuple[int, ...] | None:
+    """The edges of a lane or an edge, or those that lead to a node; None where the name is none of them."""
+    network = site.network
+    if name.startswith(LANE):
+        return next((one.edges for one in network.groups if one.key == name[len(LANE) :]), None)
+    if name.startswith(EDGE):
+        number = site.edge_number.get(name[len(EDGE) :])
+        return None if number is None else (number,)
+    node = site.node_number.get(name[len(NODE) :]) if name.startswith(NODE) else None
+    return None if node is None else network.incoming[node]
+
+
+def shut_of(site: CompiledMap, name: str) -> Shut:
+    """A closed place as the locks know it. Raises `LookupError` for what is not on the map."""
+    edges = _edges_of(site, name)
+    if edges is None:
+        raise LookupError(name)
+    if not name.startswith(NODE):
+        return Shut(frozenset(cell for edge in edges for cell in site.cells.of_edge(edge)), frozenset(edges))
+    node = site.node_number[name[len(NODE) :]]
+    near = {one for one in site.blocking(site.zone(node)) if one < len(site.cells)}
+    cells = {cell for edge in edges for cell in _half(site, edge, near, at_end=True)}
+    cells |= {cell for edge in site.network.outgoing[node] for cell in _half(site, edge, near, at_end=False)}
+    return Shut(frozenset({*cells, site.zone(node)}), frozenset(edges), called=site.zone(node))
+
+
+def _half(site: CompiledMap, edge: int, near: set[int], *, at_end: bool) -> list[int]:
+    """The cells of an edge near its node, on this side of its middle; always the one that touches the node."""
+    own = site.cells.of_edge(edge)
+    middle = site.network.edges[edge].path.length_um // 2
+    if at_end:
+        return [cell for cell in own if cell == own.stop - 1 or (cell in near and int(site.cells.s0[cell]) >= middle)]
+    return [cell for cell in own if cell == own.start or (cell in near and int(site.cells.s1[cell]) <= middle)]

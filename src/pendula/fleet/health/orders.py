@@ -43,13 +43,20 @@ class OrderKind(StrEnum):
     ABSENT = "ABSENT"
     FORCE_RELEASE = "FORCE_RELEASE"
     REMOVE = "REMOVE"
+    # Of the map: closes or opens places, with all trucks as they are.
+    CLOSE = "CLOSE"
+    OPEN = "OPEN"
     # Traffic begins anew with an old state: nobody moves before everybody was heard.
     RESTARTED = "RESTARTED"
 
 
+OF_MAP = frozenset({OrderKind.CLOSE, OrderKind.OPEN})
+
+
 class Order(Struct, frozen=True):
     """`robot_id` None: every truck. Orders of one tick take effect in the order of `at_ms`, then of `order_id`. `edge`
-    and `s_um`: where a truck is said to be; `resources`: what it shall give up, by the names operators know."""
+    and `s_um`: where a truck is said to be; `resources`: what it shall give up, or what is closed or opened, by the
+    names operators know; `force`: whatever comes of it."""
 
     order_id: str
     kind: OrderKind
@@ -58,6 +65,9 @@ class Order(Struct, frozen=True):
     edge: int | None = None
     s_um: int = 0
     resources: tuple[str, ...] = ()
+    operator: str = ""
+    reason: str = ""
+    force: bool = False
 
 
 class AppliedOrder(Struct, frozen=True):
@@ -88,10 +98,13 @@ def obeyed(
     ground: Ground,
     anchor: Callable[[Record], Anchor | None],
     ways: Callable[[Record, Anchor], Iterator[RoutePlan]],
+    change_map: Callable[[Order], AppliedOrder],
 ) -> list[AppliedOrder]:
-    """Every order in its turn. `anchor` finds where on the map a truck is, `ways` lead on from there."""
+    """Every order in its turn. `anchor` finds where on the map a truck is, `ways` lead on from there; `change_map`
+    closes and opens places."""
     office = _Office(records, locks, params, now_ms, effort, ground=ground, anchor=anchor, ways=ways)
-    return [office.obey(order) for order in sorted(orders, key=lambda one: (one.at_ms, one.order_id))]
+    ordered = sorted(orders, key=lambda one: (one.at_ms, one.order_id))
+    return [change_map(order) if order.kind in OF_MAP else office.obey(order) for order in ordered]
 
 
 def not_to_be_freed(record: Record, now_ms: int, params: TrafficParams) -> No | None:

@@ -9,6 +9,7 @@ from enum import StrEnum
 from msgspec import UNSET
 
 from pendula.fleet.contracts.traffic import OperatorAction
+from pendula.fleet.health.closures import not_closable
 from pendula.fleet.health.orders import No, Order, OrderKind
 from pendula.fleet.operators.measure import off_every_edge
 from pendula.fleet.site.compiled_map import CompiledMap
@@ -25,6 +26,8 @@ class ActionType(StrEnum):
     DECLARE_ABSENT = "DECLARE_ABSENT"
     FORCE_RELEASE = "FORCE_RELEASE"
     REMOVE_ROBOT = "REMOVE_ROBOT"
+    CLOSE_RESOURCE = "CLOSE_RESOURCE"
+    OPEN_RESOURCE = "OPEN_RESOURCE"
     CANCEL_TASK = "CANCEL_TASK"
     WITHDRAW_TASK = "WITHDRAW_TASK"
     HOLD_TASK = "HOLD_TASK"
@@ -54,12 +57,16 @@ ORDERS: Mapping[ActionType, OrderKind] = {
     ActionType.DECLARE_ABSENT: OrderKind.ABSENT,
     ActionType.FORCE_RELEASE: OrderKind.FORCE_RELEASE,
     ActionType.REMOVE_ROBOT: OrderKind.REMOVE,
+    ActionType.CLOSE_RESOURCE: OrderKind.CLOSE,
+    ActionType.OPEN_RESOURCE: OrderKind.OPEN,
 }
 OF_FLEET = frozenset({ActionType.PAUSE_FLEET, ActionType.RESUME_FLEET})
+OF_MAP = frozenset({ActionType.CLOSE_RESOURCE, ActionType.OPEN_RESOURCE})
 # What an action has to name beside who and why.
 _OF_ROBOT = ("robotId",)
 NEEDS: Mapping[ActionType, tuple[str, ...]] = {
     **dict.fromkeys(sorted(OF_FLEET), ()),
+    **dict.fromkeys(sorted(OF_MAP), ("resources",)),
     ActionType.RELOCATE: ("robotId", "anchor"),
     ActionType.FORCE_RELEASE: ("robotId", "resources"),
     **dict.fromkeys(sorted(ABOUT_TASKS), ("taskId",)),
@@ -81,12 +88,24 @@ def refused(action: OperatorAction, site: CompiledMap) -> No | None:
     if kind in OF_FLEET and action.robotId is not UNSET:
         one = kind.replace("_FLEET", "_ROBOT")
         return No("ACTION_CONTRADICTS", f"{kind} is about every truck: leave robotId out, or say {one}")
+    if kind in OF_MAP and action.robotId is not UNSET:
+        return No("ACTION_CONTRADICTS", f"{kind} is about the map: leave robotId out")
+    if action.force is True and kind is not ActionType.CLOSE_RESOURCE:
+        return No("ACTION_CONTRADICTS", f"{kind} is never forced: leave force out")
     if action.resources is not UNSET and "resources" not in NEEDS.get(kind, _OF_ROBOT):
         return No("ACTION_CONTRADICTS", f"{kind} has no resources: leave them out, or say {ActionType.FORCE_RELEASE}")
+    unknown = None if kind not in OF_MAP or action.resources is UNSET else _unknown(action.resources, site)
+    if unknown is not None:
+        return No("UNKNOWN_PLACE", unknown)
     if action.anchor is not UNSET and action.anchor.edgeKey not in site.edge_number:
         return No("UNKNOWN_PLACE", f"There is no edge {action.anchor.edgeKey!r} on the map")
     nowhere = None if action.anchor is UNSET else off_every_edge(action.anchor)
     return None if nowhere is None else No("UNKNOWN_PLACE", nowhere)
+
+
+def _unknown(names: tuple[str, ...], site: CompiledMap) -> str | None:
+    wrong = next((no for one in names if (no := not_closable(site, one)) is not None), None)
+    return None if wrong is None else wrong[0].upper() + wrong[1:]
 
 
 def order_of(action: OperatorAction, site: CompiledMap) -> Order:
@@ -100,4 +119,7 @@ def order_of(action: OperatorAction, site: CompiledMap) -> Order:
         edge=None if anchor is UNSET else site.edge_number[anchor.edgeKey],
         s_um=0 if anchor is UNSET else micro(anchor.sM),
         resources=() if action.resources is UNSET else action.resources,
+        operator=action.operatorId,
+        reason=action.reason,
+        force=action.force is True,
     )

@@ -34,6 +34,8 @@ _DONE = {
     ActionType.DECLARE_ABSENT: "{robot} is not waited for",
     ActionType.FORCE_RELEASE: "What {robot} held there is free",
     ActionType.REMOVE_ROBOT: "{robot} is out of the hall, and all that it held is free",
+    ActionType.CLOSE_RESOURCE: "Closed: {places}",
+    ActionType.OPEN_RESOURCE: "Open: {places}",
     ActionType.CANCEL_TASK: "Task {task} is cancelled",
     ActionType.WITHDRAW_TASK: "Task {task} is taken from its truck, and the next may have it",
     ActionType.HOLD_TASK: "Nobody begins task {task} until it is resumed",
@@ -170,5 +172,6 @@ def _answer(action: OperatorAction, code: str | None, message: str) -> OperatorA
 def _settled(action: OperatorAction, applied: AppliedOrder, tick: int) -> OperatorAnswer:
     if applied.code is not None:
         return _answer(action, applied.code, applied.message)
-    text = _DONE[ActionType(action.type)].format(robot=action.robotId, task=action.taskId)
+    places = "" if action.resources is UNSET else ", ".join(action.resources)
+    text = _DONE[ActionType(action.type)].format(robot=action.robotId, task=action.taskId, places=places)
     return structs.replace(_answer(action, None, text), appliedTick=tick, freedResources=applied.freed)

@@ -10,12 +10,14 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from pendula.fleet.contracts.traffic import Phase, TaskState
+from pendula.fleet.routing.planner import Closed
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.tasks.book import Task, TaskBook, UnderWay
 from pendula.fleet.tasks.drivers import Driver
 from pendula.fleet.tasks.model import DispatchParams
 from pendula.fleet.tasks.tours import Tours
 from pendula.fleet.tasks.ways import Ways
+from pendula.fleet.traffic.shut import Closing
 
 # What a truck does that is about a task, in words.
 _DOES = {
@@ -26,6 +28,8 @@ _DOES = {
     Phase.TO_PARK: "is on its way to rest",
     Phase.IDLE: "stands",
 }
+# Why a task waits that no truck can do while something is closed.
+WAY_CLOSED = "WAY_CLOSED"
 
 
 class TaskReason(Struct, frozen=True, rename="camel"):
@@ -50,13 +54,18 @@ class Assignment:
         ways: Ways,
         tours: Tours,
         params: DispatchParams,
+        usual: Sequence[Closed] = (),
     ) -> None:
+        """`usual`: what each truck keeps off while nothing else is closed."""
         self._site = site
         self._drivers = drivers
         self._book = book
         self._ways = ways
         self._tours = tours
         self._params = params
+        self._usual = usual
+        # What operators have closed.
+        self.closings: tuple[Closing, ...] = ()
 
     def assign(self, now_ms: int) -> None:
         """Tasks for those who are free: some in this step, the others in the next ones."""
@@ -173,6 +182,9 @@ class Assignment:
         failed = [one for one in may if self._ways.view(one).failed]
         well = [one for one in may if one not in failed]
         reaching = [one for one in well if self._ways.reaches(one, order)]
+        if not reaching and self._is_kept_off(task, may):
+            closed = self._closed_for(task)
+            return WAY_CLOSED, f"{name} waits: {closed}, and no truck comes over its pick and drop to rest"
         if not reaching and failed:
             others = f", and {_names(well)} cannot get there meanwhile" if well else ""
             return "NO_FREE_TRUCK", f"{name} waits until {_names(failed)} can be counted on again{others}"
@@ -182,6 +194,18 @@ class Assignment:
         if not free:
             return "NO_FREE_TRUCK", f"{name} waits: none of {_names(reaching)} is free"
         return "NEXT", f"{name} is next: {_names(free)} may take it"
+
+    def _is_kept_off(self, task: Task, drivers: Sequence[Driver]) -> bool:
+        """Whether what operators have closed keeps every truck from a task."""
+        return bool(self.closings) and any(
+            self._ways.would_reach(one, task.order, self._usual[one.number]) for one in drivers
+        )
+
+    def _closed_for(self, task: Task) -> str:
+        """What is closed of the stations of a task; all that is, where they are open."""
+        stations = (f"NODE:{task.order.pick_node_id}", f"NODE:{task.order.drop_node_id}")
+        own = [one for one in self.closings if one.resource in stations] or self.closings
+        return ", ".join(f"{one.resource} is closed by {one.operator} ({one.reason})" for one in own)
 
     def _not_admitted(self, task: Task) -> tuple[str, str]:
         driver, name = self._driver(task), f"task {task.task_id!r}"

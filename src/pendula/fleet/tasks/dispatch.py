@@ -15,7 +15,7 @@ from pendula.fleet.model import Stream, Truck
 from pendula.fleet.routing.planner import OPEN, Anchor, AtNode, Closed, Planner
 from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.site.compiled_map import CompiledMap
-from pendula.fleet.tasks.assignment import Assignment, TaskReason
+from pendula.fleet.tasks.assignment import WAY_CLOSED, Assignment, TaskReason
 from pendula.fleet.tasks.book import Task, TaskBook
 from pendula.fleet.tasks.drivers import OPERATING, Driver
 from pendula.fleet.tasks.intake import Intake, stream_faults
@@ -33,6 +33,7 @@ from pendula.fleet.tasks.states import TAKEN
 from pendula.fleet.tasks.tours import Sent, Tours
 from pendula.fleet.tasks.ways import Ways, one_way
 from pendula.fleet.tick import RefusedRoute
+from pendula.fleet.traffic.shut import Closing
 from pendula.fleet.trucks.profiles import RobotProfile
 from pendula.kernel.engine import Refusal
 from pendula.kernel.errors import InputRefused
@@ -91,7 +92,7 @@ class Dispatch:
         self._numbers = {one.robot_id: one.number for one in self.drivers}
         self._ways = Ways(site, self.drivers, self.params)
         self._tours = Tours(site, self.drivers, self.book, self._ways, self.params)
-        self._assignment = Assignment(site, self.drivers, self.book, self._ways, self._tours, self.params)
+        self._assignment = Assignment(site, self.drivers, self.book, self._ways, self._tours, self.params, self._usual)
 
     @property
     def route_planner(self) -> RoutePlanner:
@@ -120,6 +121,8 @@ class Dispatch:
         for driver in self.drivers:
             name = driver.robot_id
             tours.follow(driver, trucks[driver.number], name in intake.operated, intake.failed.get(name))
+        if self._assignment.closings:
+            self._leave_what_is_closed(now_ms)
         self._assignment.assign(now_ms)
         for driver in self.drivers:
             if tours.wants_to_park(driver):
@@ -133,6 +136,22 @@ class Dispatch:
             alerts=tuple(sent.alerts),
         )
 
+    def _leave_what_is_closed(self, now_ms: int) -> None:
+        """Tasks that are not loaded and cannot be done go back; their trucks turn home where they can."""
+        for driver in self.drivers:
+            task, route = driver.task, driver.route
+            if not driver.admitted or route is None:
+                continue
+            if task is not None:
+                loading = driver.phase is Phase.TO_PICK and task.state in TAKEN
+                if loading and not self._ways.still_does(driver, task.order):
+                    self.book.move(task, TaskState.READY, now_ms, WAY_CLOSED)
+                    driver.again_ms = now_ms + self.params.asked_again_ms
+                    self._tours.recall(driver)
+            elif driver.phase is Phase.TO_PARK and route.goal != driver.rest and now_ms >= driver.again_ms:
+                driver.again_ms = now_ms + self.params.asked_again_ms
+                self._tours.turn_home(driver)
+
     def _unserved(self, stream: TaskStream) -> list[str]:
         """Why no truck can serve a stream, whatever failed ones close just now."""
         told = Stream(stream.stream_id, stream.pick_node_ids, stream.drop_node_ids, stream.robot_ids)
@@ -143,8 +162,10 @@ class Dispatch:
         number = self._numbers.get(robot_id)
         return None if number is None else self.drivers[number]
 
-    def keep_off(self, barred: Closed) -> None:
-        """What trucks that have failed close: new routes keep off it, until they are back."""
+    def keep_off(self, barred: Closed, closings: Sequence[Closing] = ()) -> None:
+        """What trucks that have failed close, and operators: new routes keep off it, until they are back, or it is
+        opened."""
+        self._assignment.closings = tuple(closings)
         if barred == self._barred:
             return
         self._barred = barred

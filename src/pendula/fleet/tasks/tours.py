@@ -82,14 +82,15 @@ class Tours:
             driver.phase = Phase.IDLE
         elif driver.admitted:
             driver.phase = Phase.TO_PARK
-            self._turn_home(driver)
+            self.turn_home(driver)
         elif driver.called_off:
             driver.again_ms = self.now_ms + self._params.asked_again_ms
             self.give(driver, Phase.TO_PARK, self._ways.keep_to(driver))
         else:
             self.park(driver)
 
-    def _turn_home(self, driver: Driver) -> None:
+    def turn_home(self, driver: Driver) -> None:
+        """Sends a truck to rest from the next node at which it can leave its way."""
         if self._ways.may_turn_round(driver):
             route = self._ways.turn_round(driver, (driver.rest,), "PARKING")
             if route is not None:

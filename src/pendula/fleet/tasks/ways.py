@@ -83,6 +83,25 @@ class Ways:
         """Whether a truck comes from its rest over pick and drop back to it."""
         return self._comes_back(driver, order.pick_node_id, order.drop_node_id, driver.closed)
 
+    def would_reach(self, driver: Driver, order: TaskOrder, closed: Closed) -> bool:
+        """The same with other ways closed than now."""
+        return self._comes_back(driver, order.pick_node_id, order.drop_node_id, closed)
+
+    def still_does(self, driver: Driver, order: TaskOrder) -> bool:
+        """Whether a truck on its way to a pick comes from where it is over pick and drop to rest."""
+        assert driver.route is not None
+        number, planner, closed = self._site.node_number, driver.planner, driver.closed
+        pick, drop = number[order.pick_node_id], number[order.drop_node_id]
+        kept = driver.route.segments[: committed(driver.route, self.view(driver).bound_um)]
+        if kept and self._site.network.edges[kept[-1].edge].end == pick:
+            there: int | None = 0
+        elif kept:
+            there = planner.onward_us(kept[-1].edge, pick, closed)
+        else:
+            there = planner.cost_us(driver.route.start, pick, closed)
+        legs = (there, planner.cost_us(AtNode(pick), drop, closed), planner.cost_us(AtNode(drop), driver.rest, closed))
+        return None not in legs
+
     def may_turn_round(self, driver: Driver) -> bool:
         """Whether a truck on its way to rest can still leave it at a node."""
         view = self.view(driver)

@@ -23,6 +23,7 @@ from pendula.fleet.traffic.cut_off import cut_off
 from pendula.fleet.traffic.grants import Effort, Rule
 from pendula.fleet.traffic.lock_state import LockState
 from pendula.fleet.traffic.search import LOOKS
+from pendula.fleet.traffic.shut import Closing
 from pendula.fleet.turns.directions import Directions
 from pendula.fleet.turns.queueing import Queue
 from pendula.fleet.views.reasons import resource_id
@@ -75,6 +76,8 @@ class Draft:
     cycles: dict[tuple[int, ...], int]
     alert_count: int
     ports: TickPorts
+    # What operators have closed, by its name.
+    closings: Mapping[str, Closing]
     starving: Record | None = None
     order: list[Record] = field(default_factory=list)
     queue: Queue = field(default_factory=Queue)

@@ -8,6 +8,7 @@ from pendula.fleet.tick.draft import Draft
 from pendula.fleet.traffic.cut_off import in_the_way, still_in_the_way
 from pendula.fleet.traffic.grants import Blocked, Effort, Wait, extend
 from pendula.fleet.traffic.lock_state import Ints
+from pendula.fleet.traffic.shut import first_shut
 from pendula.fleet.traffic.witness import first_to_go
 from pendula.fleet.turns import directions
 from pendula.fleet.turns.queueing import pause_ms, ripe, waited_for
@@ -163,7 +164,7 @@ def _blocked(draft: Draft, record: Record, answer: Blocked) -> Waiting:
         return found
     before = record.waiting if _was_refused(record) else None
     if answer.code is Wait.CUT_OFF:
-        return _cut_off(draft, number, before)
+        return _closed_still(draft, record) or _cut_off(draft, number, before)
     if answer.code is not Wait.SAFE_STATE:
         # Postponed, or its pause is not over yet: it waits as before and is asked again. The pause is not renewed.
         return before or Waiting(reasons.WAIT_SAFE_STATE, None, None, None)
@@ -176,12 +177,25 @@ def _blocked(draft: Draft, record: Record, answer: Blocked) -> Waiting:
     return Waiting(reasons.WAIT_SAFE_STATE, answer.resource, others[0] if others else None, None, answer.cycle)
 
 
+def _closed_still(draft: Draft, record: Record) -> Waiting | None:
+    """What a truck has waited for already that is closed as before."""
+    waiting = record.waiting
+    if waiting is None or waiting.code != reasons.WAIT_CLOSED:
+        return None
+    return waiting if any(waiting.resource in one.resources for one in draft.locks.shut) else None
+
+
 def _cut_off(draft: Draft, number: int, before: Waiting | None) -> Waiting:
     """Behind whom a truck waits that is cut off: looked up once, since its way may be long and the wait too."""
     match before:
         case Waiting(resource=int(resource), by=int(by), cycle=()) if still_in_the_way(draft.locks, resource, by):
             return before
     found = in_the_way(draft.locks, number)
+    if draft.locks.shut and (found is None or not draft.locks.truck(found[1]).frozen):
+        one = draft.locks.truck(number)
+        met = first_shut(draft.locks.shut, one.demand, one.position)
+        if met is not None:
+            return Waiting(reasons.WAIT_CLOSED, met.resource, None, None)
     return Waiting(reasons.WAIT_SAFE_STATE, found and found[0], found and found[1], None)
 
 

@@ -1,5 +1,7 @@
 """The steps of a tick, in the order in which they happen. Each works on a draft: nothing is true before all are."""
 
+from functools import partial
+
 from pendula.fleet.contracts.traffic import RobotStatus
 from pendula.fleet.driving.adoption import Adoption, Unfit, adoption, goes_on
 from pendula.fleet.driving.records import Record
@@ -14,6 +16,7 @@ from pendula.fleet.routing.replanning import may_replan
 from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.targets.sequence import acknowledged
 from pendula.fleet.tick import alarms
+from pendula.fleet.tick.closing import change_map, find_ways_again
 from pendula.fleet.tick.draft import Draft, RefusedRoute
 from pendula.fleet.tick.granting import grant
 from pendula.fleet.tick.invariants import InvariantBroken, broken, can_stop
@@ -21,6 +24,7 @@ from pendula.fleet.tick.observing import DroppedReport, release_bound_um, screen
 from pendula.fleet.tick.rerouting import adopt, escalate, go_round, sent_round
 from pendula.fleet.traffic.grants import Accepted, accept_route, release
 from pendula.fleet.traffic.lock_state import Refusal
+from pendula.fleet.traffic.shut import first_shut
 from pendula.fleet.turns import directions
 from pendula.fleet.turns.queueing import pause_ms
 from pendula.fleet.turns.ranks import bars, class_of, order_of, rank_of, starved
@@ -111,6 +115,7 @@ def obey(draft: Draft) -> None:
         ground=draft.ground,
         anchor=draft.ways.anchor,
         ways=draft.ways.back,
+        change_map=partial(change_map, draft),
     )
 
 
@@ -128,6 +133,7 @@ def freeze_the_lost(draft: Draft) -> None:
         accepted=draft.accepted.append,
     )
     care_for(draft.records, care)
+    find_ways_again(draft)
 
 
 def release_the_passed(draft: Draft) -> None:
@@ -203,6 +209,10 @@ def _is_held_back(draft: Draft, record: Record, plan: RoutePlan, fit: Adoption) 
 
 
 def _try(draft: Draft, record: Record, plan: RoutePlan, fit: Adoption) -> None:
+    if draft.locks.shut and first_shut(draft.locks.shut, fit.track.demand, 0) is not None:
+        _refuse(draft, plan, "ROUTE_OVER_CLOSED")
+        record.pending = record.pending_since_ms = None
+        return
     answer = accept_route(draft.locks, record.number, fit.track.demand, 0, rule=draft.rule, effort=draft.admissions)
     if isinstance(answer, Accepted):
         adopt(draft, record, fit, 0)

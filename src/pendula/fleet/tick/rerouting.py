@@ -14,6 +14,7 @@ from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.tick import alarms
 from pendula.fleet.tick.draft import Draft
 from pendula.fleet.traffic.grants import Accepted, Rule, accept_route
+from pendula.fleet.traffic.shut import first_shut
 from pendula.kernel.canonical import Json
 
 # So many trucks look for a way round in one tick.
@@ -22,7 +23,7 @@ _NOTICED, _REROUTED, _TOLD = 1, 2, 3
 
 
 def go_round(draft: Draft) -> None:
-    """Who is cut off by a truck that has failed looks for a way round it, once in a while."""
+    """Who is cut off by a truck that has failed, or by what is closed, looks for a way round it, once in a while."""
     left = _MOST
     closed = None
     for record in draft.order:
@@ -99,6 +100,8 @@ def sent_round(draft: Draft, record: Record, plan: RoutePlan | None) -> bool:
     """Whether a truck takes another way: it can from where it is, and everybody gets to rest when it does."""
     fit = None if plan is None else adoption(record, plan, draft.ground, draft.params, draft.now_ms)
     if fit is None or isinstance(fit, Unfit):
+        return False
+    if draft.locks.shut and first_shut(draft.locks.shut, fit.track.demand, 0) is not None:
         return False
     # Where the rule is off there is no witness to go by.
     rule = Rule.ACYCLIC if draft.rule is Rule.OFF else draft.rule

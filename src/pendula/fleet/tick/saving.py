@@ -25,6 +25,7 @@ from pendula.fleet.traffic.demand import Demand
 from pendula.fleet.traffic.lock_state import LockState, Move
 from pendula.fleet.traffic.lock_state import Truck as Locked
 from pendula.fleet.traffic.resources import Exclusion
+from pendula.fleet.traffic.shut import Closing, Shut
 from pendula.fleet.turns.directions import Directions
 from pendula.fleet.turns.queueing import recall
 from pendula.kernel.canonical import Reader, digest
@@ -99,6 +100,7 @@ class SavedTraffic(Struct, frozen=True, array_like=True):
     empty_since: dict[int, tuple[bool, int]]
     drained: dict[int, tuple[bool, int]]
     cycles: tuple[tuple[tuple[int, ...], int], ...]
+    closings: tuple[Closing, ...] = ()
 
 
 FORM = 6
@@ -302,7 +304,11 @@ _read: Reader[SavedTraffic] = Reader(SavedTraffic)
 
 
 def restored(
-    exclusion: Exclusion, trucks: Sequence[Locked | None], witness: Sequence[Move], home: Sequence[Move]
+    exclusion: Exclusion,
+    trucks: Sequence[Locked | None],
+    witness: Sequence[Move],
+    home: Sequence[Move],
+    shut: tuple[Shut, ...] = (),
 ) -> LockState:
     """A lock state of what is known of each truck."""
     locks = LockState(exclusion, len(trucks))
@@ -314,5 +320,5 @@ def restored(
             locks.hold(number, held)
             locks.reach_into(number, reaches)
             locks.install(number, one)
-    locks.witness, locks.home = list(witness), list(home)
+    locks.witness, locks.home, locks.shut = list(witness), list(home), shut
     return locks

@@ -17,7 +17,7 @@ from pendula.fleet.driving.detours import Wayfinder
 from pendula.fleet.driving.params import NodeLockPolicy, TrafficParams, faults
 from pendula.fleet.driving.records import Record
 from pendula.fleet.driving.uses import Ground
-from pendula.fleet.health.closures import barred
+from pendula.fleet.health.closures import barred, kept_off, shut_of
 from pendula.fleet.health.orders import AppliedOrder, Order, OrderKind
 from pendula.fleet.liveness.certificate import Certificate, certified
 from pendula.fleet.model import Finding, Fleet
@@ -36,6 +36,7 @@ from pendula.fleet.tick.starting_state import place_all, record_of
 from pendula.fleet.traffic.grants import Rule
 from pendula.fleet.traffic.lock_state import LockState
 from pendula.fleet.traffic.resources import Exclusion
+from pendula.fleet.traffic.shut import Closing
 from pendula.fleet.trucks.profiles import RobotProfile
 from pendula.fleet.turns.directions import Directions, two_way
 from pendula.fleet.views import reasons
@@ -132,6 +133,7 @@ class Traffic:
         self._two_way = two_way(site)
         self._directions = Directions()
         self._cycles: dict[tuple[int, ...], int] = {}
+        self._closings: Mapping[str, Closing] = {}
         self._alerts = 0
         # Parts that may be replaced, each alone; what they remember is theirs to keep.
         self.ports = TickPorts()
@@ -228,7 +230,7 @@ class Traffic:
             return self._stopped(wrong, inputs)
         before = self.tick_number, self.now_ms
         saved = [None if one is None else one.copied() for one in self._locks.trucks]
-        witness, home = list(self._locks.witness), list(self._locks.home)
+        witness, home, shut = list(self._locks.witness), list(self._locks.home), self._locks.shut
         draft = self._draft(inputs)
         self.tick_number += 1
         self.now_ms = inputs.now_ms
@@ -236,7 +238,7 @@ class Traffic:
             for phase in PHASES:
                 phase(draft)
         except BaseException as error:
-            self._locks = saving.restored(self._locks.exclusion, saved, witness, home)
+            self._locks = saving.restored(self._locks.exclusion, saved, witness, home, shut)
             if not isinstance(error, Exception):
                 # Somebody wants to end the program: as if this tick had never begun.
                 self.tick_number, self.now_ms = before
@@ -245,6 +247,7 @@ class Traffic:
         for old, new in zip(self._records, draft.records, strict=True):
             new.note_stop(old, self.now_ms)
         self._records, self._directions, self._cycles = draft.records, draft.directions, draft.cycles
+        self._closings = draft.closings
         self._alerts, self._order = draft.alert_count, tuple(record.number for record in draft.order)
         drained = {waiter for _, waiter in self._directions.drained.values()}
         self._first_move = first_move(self._records, self._locks, drained, self._first_move)
@@ -259,6 +262,11 @@ class Traffic:
             notices=tuple(draft.notices),
         )
 
+    @property
+    def closings(self) -> tuple[Closing, ...]:
+        """What operators have closed, in the order of the names."""
+        return tuple(self._closings[name] for name in sorted(self._closings))
+
     def why(self, robot_id: str) -> reasons.Reason:
         """Why a truck stands, with the chain of blockers to its root. Raises `KeyError` for an unknown truck."""
         return self._why(self._records[self._numbers[robot_id]], self._queue_places())
@@ -269,7 +277,15 @@ class Traffic:
         return [self._why(record, places) for record in self._records]
 
     def _why(self, record: Record, places: Mapping[int, int]) -> reasons.Reason:
-        return reasons.why(record, self._records, self.now_ms, places.get(record.number))
+        return reasons.why(record, self._records, self.now_ms, places.get(record.number), self._closing_before(record))
+
+    def _closing_before(self, record: Record) -> Closing | None:
+        """What is closed before a truck that waits for it."""
+        waiting = record.waiting
+        if waiting is None or waiting.code != reasons.WAIT_CLOSED or waiting.resource is None:
+            return None
+        resource = waiting.resource
+        return next((one for one in self.closings if resource in shut_of(self.site, one.resource).resources), None)
 
     def _queue_places(self) -> dict[int, int]:
         return queue_places([self._records[number] for number in self._order], self._records)
@@ -307,6 +323,7 @@ class Traffic:
                 empty_since=one.empty_since,
                 drained=one.drained,
                 cycles=tuple(self._cycles.items()),
+                closings=self.closings,
             )
         )
 
@@ -337,13 +354,16 @@ class Traffic:
             None if truck.lock is None else saving.restored_lock(truck.lock, fresh, number)
             for number, truck in enumerate(saved.trucks)
         ]
-        self._locks = saving.restored(fresh.exclusion, trucks, saved.witness, saved.home)
+        self._closings = {one.resource: one for one in saved.closings}
+        shut = tuple(shut_of(site, one.resource) for one in self.closings)
+        self._locks = saving.restored(fresh.exclusion, trucks, saved.witness, saved.home, shut)
         self._directions = saving.directions_of(saved)
         self._cycles = dict(saved.cycles)
         return self
 
     def _draft(self, inputs: TickInputs) -> Draft:
         effort, admissions = efforts(self.params, len(self._records))
+        self._ways.shut = kept_off(self._locks.shut)
         return Draft(
             tick=self.tick_number,
             now_ms=inputs.now_ms,
@@ -365,6 +385,7 @@ class Traffic:
             cycles=self._cycles,
             alert_count=self._alerts,
             ports=self.ports,
+            closings=self._closings,
         )
 
     @cached_property
@@ -372,7 +393,7 @@ class Traffic:
         return Wayfinder(self.site, self.closed, self.params)
 
     def barred(self) -> Closed:
-        """What trucks that have failed close to all others: routes over it are refused while they do."""
+        """What trucks that have failed, and operators, close to all others: routes over it are refused meanwhile."""
         return barred(self._locks, self.site)
 
     def _stopped(self, error: str, inputs: TickInputs) -> TickOutputs:
@@ -397,6 +418,7 @@ class Traffic:
             order=self._order,
             empty_since=self._directions.empty_since,
             drained={group: closed for group, (closed, _) in self._directions.drained.items()},
+            closings=self.closings,
         )
 
 

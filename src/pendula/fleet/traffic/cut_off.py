@@ -15,6 +15,7 @@ from pendula.fleet.traffic.columns import trucks_of
 from pendula.fleet.traffic.lock_state import Ints, LockState, Move, Truck
 from pendula.fleet.traffic.refuge import Bools, blocked_entries, refuges
 from pendula.fleet.traffic.search import find_witness
+from pendula.fleet.traffic.shut import first_shut
 from pendula.fleet.traffic.witness import going_on
 
 
@@ -113,14 +114,18 @@ def _limited(state: LockState, obstacles: list[int], ways: _Ways, nodes: int) ->
 
 
 def _shortened(state: LockState, i: int, obstacles: list[int]) -> bool:
-    """Ends a way before the first obstacle on it."""
+    """Ends a way before the first obstacle on it, or before what is closed."""
     one = state.truck(i)
+    shut = first_shut(state.shut, one.demand, one.position) if state.shut else None
+    closed = shut is not None and shut.position < one.goal
+    if closed and shut is not None:
+        state.set_goal(i, shut.position)
     mask = sum(1 << j for j in obstacles if j != i)
     need = one.demand.needs(one.position, one.goal)
     blocked = blocked_entries(state, i, need).nonzero()[0].tolist()
     met = next((k for k in blocked if state.blockers.at(int(need[k])) & mask), None)
     if met is None:
-        return False
+        return closed
     entry = one.demand.need_from[one.position + 1] + met
     state.set_goal(i, bisect_right(one.demand.need_from, entry) - 2)
     return True

@@ -16,6 +16,7 @@ from pendula.fleet.traffic.demand import Demand
 from pendula.fleet.traffic.lock_state import Ints, LockState, Move, Truck
 from pendula.fleet.traffic.refuge import needed_by, refuge
 from pendula.fleet.traffic.search import LOOKS, find_witness
+from pendula.fleet.traffic.shut import Shut
 from pendula.fleet.traffic.witness import going_on, replays_after, trimmed
 
 
@@ -287,11 +288,33 @@ def freeze(
     excludes that. Returns the trucks that are cut off now."""
     # The witness of today brings all but the failed to where they wait, and from there all got home: both together hold
     # also for one that fails on its way there.
-    failed_before = len(state.moving()) < len(state.known())
-    state.home = list(dict.fromkeys([*state.witness, *state.home])) if failed_before else list(state.witness)
+    _keep_home(state)
     state.set_frozen(i, extra, reaches or [])
     reassess(state, (effort or Effort()).take())
     return cut_off(state)
+
+
+def _keep_home(state: LockState) -> None:
+    """Remembers how all get home, before something keeps them from it."""
+    limited = state.is_limited
+    state.home = list(dict.fromkeys([*state.witness, *state.home])) if limited else list(state.witness)
+
+
+def close(state: LockState, shut: tuple[Shut, ...], *, effort: Effort | None = None) -> list[int]:
+    """More is closed: the way of every truck ends where it waits before that, and the witness brings all there.
+    Returns the trucks that are cut off now."""
+    _keep_home(state)
+    state.shut = shut
+    reassess(state, (effort or Effort()).take())
+    return cut_off(state)
+
+
+def reopen(state: LockState, shut: tuple[Shut, ...], *, effort: Effort | None = None) -> None:
+    """Less is closed, or nothing: ways lead on from where trucks wait."""
+    state.shut = shut
+    reassess(state, (effort or Effort()).take())
+    if not state.is_limited and not cut_off(state):
+        state.home = []
 
 
 def thaw(
@@ -312,7 +335,7 @@ def thaw(
     if not worse and not _may_be_back(state, i, before, effort):
         worse.append(i)
     if not worse:
-        state.home = state.home if len(state.moving()) < len(state.known()) else []
+        state.home = state.home if state.is_limited else []
         return Accepted()
     state.install(i, before)
     for j, goal in enumerate(reached):
@@ -327,5 +350,4 @@ def _may_be_back(state: LockState, i: int, before: Truck, effort: Effort | None)
     one = state.truck(i)
     if one.goal == one.demand.last or (one.demand is before.demand and one.goal >= before.goal):
         return True
-    all_moving = len(state.moving()) == len(state.known())
-    return not all_moving and all_get_home(state, i, one.goal, (effort or Effort()).take())
+    return state.is_limited and all_get_home(state, i, one.goal, (effort or Effort()).take())

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from pendula.fleet.traffic.columns import Column
 from pendula.fleet.traffic.demand import Demand
 from pendula.fleet.traffic.resources import Exclusion
+from pendula.fleet.traffic.shut import Shut
 
 Ints = NDArray[np.int64]
 
@@ -101,6 +102,8 @@ class LockState:
         # How all get home when everybody is back: the witness from before the first of the failures that are not over,
         # and before it those that brought trucks to where they wait, as they were when another one failed.
         self.home: list[Move] = []
+        # What operators have closed.
+        self.shut: tuple[Shut, ...] = ()
         self.marks: NDArray[np.bool_] = np.zeros(size, dtype=np.bool_)
         self._last: Ints = np.full(size, -1, dtype=np.int64)
 
@@ -130,6 +133,11 @@ class LockState:
     def moving(self) -> list[int]:
         """The trucks that may still move: known, and not failed."""
         return [i for i, one in enumerate(self.trucks) if one is not None and not one.frozen]
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether a failed truck, or something closed, may keep others from getting to rest."""
+        return bool(self.shut) or len(self.moving()) < len(self.known())
 
     def standing(self, i: int) -> Ints:
         """What a truck holds once it has come to the end of its grant; a failed one keeps all it has."""

@@ -13,7 +13,10 @@ from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.traffic.lock_state import LockState
 from pendula.fleet.traffic.refuge import refuge
 from pendula.fleet.turns.queueing import Queue
-from pendula.fleet.views.reasons import WAIT_SAFE_STATE
+from pendula.fleet.views.reasons import WAIT_CLOSED, WAIT_SAFE_STATE
+
+# No lane is emptied for a truck that waits with one of these: it would not help.
+_UNENDED = frozenset({WAIT_CLOSED, WAIT_SAFE_STATE})
 
 
 @dataclass(slots=True)
@@ -109,7 +112,7 @@ def drain(
     waiting = sorted(
         (record.waiting_since_ms, record.robot_id, record)
         for record in records
-        if record.waiting is not None and record.waiting.code != WAIT_SAFE_STATE and record.waiting_since_ms is not None
+        if record.waiting is not None and record.waiting.code not in _UNENDED and record.waiting_since_ms is not None
     )
     for since, _, record in waiting:
         if now_ms - since <= params.dir_switch_max_wait_ms:

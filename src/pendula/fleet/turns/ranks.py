@@ -12,6 +12,7 @@ from pendula.fleet.driving.records import Record
 from pendula.fleet.traffic.demand import Demand
 from pendula.fleet.traffic.lock_state import LockState
 from pendula.fleet.traffic.refuge import refuge
+from pendula.fleet.views.reasons import WAIT_CLOSED
 
 CLASS_RANK = {
     PriorityClass.OBSTACLE: 100,
@@ -58,6 +59,7 @@ def starved(records: list[Record], now_ms: int, params: TrafficParams) -> Record
         and one.stop_code is None
         and now_ms - since > params.starve_ms
         and not _waits_for_a_stopped_one(one, records)
+        and not _waits_for_an_opening(one)
     ]
     return min(starving, key=lambda one: one[:2])[2] if starving else None
 
@@ -66,11 +68,16 @@ def _waits_for_a_stopped_one(record: Record, records: list[Record]) -> bool:
     """Whether a stopped truck stands at the end of the chain of those that a truck waits for."""
     seen, by = {record.number}, _waits_for(record)
     while by is not None and by not in seen:
-        if records[by].stop_code is not None:
+        if records[by].stop_code is not None or _waits_for_an_opening(records[by]):
             return True
         seen.add(by)
         by = _waits_for(records[by])
     return False
+
+
+def _waits_for_an_opening(record: Record) -> bool:
+    """Whether a truck stands before what operators have closed."""
+    return record.waiting is not None and record.waiting.code == WAIT_CLOSED
 
 
 def _waits_for(record: Record) -> int | None:

@@ -10,6 +10,7 @@ from pendula.fleet.driving.records import Record, Waiting
 from pendula.fleet.driving.stops import Stop, hold_of
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.traffic.lock_state import LockState
+from pendula.fleet.traffic.shut import Closing
 from pendula.fleet.units import ceil_div, half_up, plain
 from pendula.fleet.views.blockers import blocker_of, held_against
 
@@ -22,10 +23,11 @@ WAIT_EXIT_ROOM = "WAIT_EXIT_ROOM"
 WAIT_QUEUE_ORDER = "WAIT_QUEUE_ORDER"
 WAIT_ACK = "WAIT_ACK"
 WAIT_SAFE_STATE = "WAIT_SAFE_STATE"
+WAIT_CLOSED = "WAIT_CLOSED"
 # What a truck that has a way can wait for.
 WAITS = (
     *(WAIT_EDGE_DIRECTION, WAIT_SPACING, WAIT_CONFLICT, WAIT_NODE, WAIT_CRITICAL_SECTION, WAIT_EXIT_ROOM),
-    *(WAIT_QUEUE_ORDER, WAIT_ACK, WAIT_SAFE_STATE),
+    *(WAIT_QUEUE_ORDER, WAIT_ACK, WAIT_SAFE_STATE, WAIT_CLOSED),
 )
 IDLE_NO_TASK = "IDLE_NO_TASK"
 GOING_TO_PARK = "GOING_TO_PARK"
@@ -73,6 +75,8 @@ class Reason:
     placed: bool = False
     # What was asked for.
     requested: str | None = None
+    # What is closed before it.
+    closing: Closing | None = None
 
 
 def resource_id(site: CompiledMap, resource: int) -> str:
@@ -155,7 +159,9 @@ def stands_for(record: Record) -> str | None:
     return None if record.stop_code is None and record.waiting is None else code_of(record)
 
 
-def why(record: Record, records: list[Record], now_ms: int, place: int | None) -> Reason:
+def why(
+    record: Record, records: list[Record], now_ms: int, place: int | None, closing: Closing | None = None
+) -> Reason:
     """All that is known about why a truck stands, with the chain of blockers to its root."""
     waiting = record.waiting
     cycle = waiting.cycle if waiting is not None and waiting.cycle else record.refused_cycle
@@ -190,6 +196,7 @@ def why(record: Record, records: list[Record], now_ms: int, place: int | None) -
         must_move=_must_move(record, records),
         placed=record.doubt is not None and record.doubt.confirmed and not record.paused,
         requested=requested_id(record),
+        closing=closing,
     )
 
 

@@ -1,13 +1,16 @@
 """The locks of a tick as everybody sees them: groups with their directions and occupants, nodes, conflicts, sections,
 queues. All of it is a view on the cells and pseudo-cells held (FLT-LIVE-5); nothing here is decided on."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+
+from msgspec import UNSET
 
 from pendula.fleet.contracts import traffic as contract
 from pendula.fleet.driving.records import Record
 from pendula.fleet.model import CONTRACT_VERSION
 from pendula.fleet.site.compiled_map import CompiledMap
+from pendula.fleet.traffic.shut import Closing
 from pendula.fleet.units import metres, plain
 from pendula.fleet.views.blockers import queue_of, shown_of
 from pendula.fleet.views.corridor_request import conflicts_of
@@ -28,6 +31,7 @@ class Scene:
     order: tuple[int, ...]
     empty_since: Mapping[int, tuple[bool, int]]
     drained: Mapping[int, bool]
+    closings: Sequence[Closing] = ()
 
 
 def snapshot(scene: Scene) -> contract.LockSnapshot:
@@ -47,6 +51,14 @@ def snapshot(scene: Scene) -> contract.LockSnapshot:
         directionState=_directions(scene, groups),
         retractions=tuple(_retraction(record) for record in scene.records if record.retraction is not None),
         robots=tuple(_robot(record) for record in scene.records),
+        closings=closings_form(scene.closings) or UNSET,
+    )
+
+
+def closings_form(closings: Iterable[Closing]) -> tuple[contract.ClosedPlace, ...]:
+    """What operators have closed, in the form of the contract."""
+    return tuple(
+        contract.ClosedPlace(one.resource, one.since_ms, one.order_id, one.operator, one.reason) for one in closings
     )
 
 

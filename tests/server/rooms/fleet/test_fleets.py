@@ -70,6 +70,8 @@ ACTIONS = [
     *({"type": f"{kind}_TASK", "taskId": "T1"} for kind in ("CANCEL", "WITHDRAW", "HOLD", "RESUME")),
     {"type": "PAUSE_FLEET"},
     {"type": "RESUME_FLEET"},
+    {"type": "CLOSE_RESOURCE", "resources": ["NODE:WEST"]},
+    {"type": "OPEN_RESOURCE", "resources": ["NODE:WEST"]},
 ]
 OTHERS: list[tuple[str, Any]] = [
     ("/tasks", {"pickNodeId": "WEST", "dropNodeId": "EAST"}),

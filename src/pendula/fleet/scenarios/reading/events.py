@@ -28,7 +28,17 @@ NEEDS: Mapping[FaultKind, tuple[str, ...]] = {
     FaultKind.PUSHED: ("dxM", "dyM"),
 }
 _OF_PEOPLE = (
-    *("actionId", "operatorId", "reason", "taskId", "anchor", "resources", "physicallySecured", "confirmationOf"),
+    *(
+        "actionId",
+        "operatorId",
+        "reason",
+        "taskId",
+        "anchor",
+        "resources",
+        "physicallySecured",
+        "confirmationOf",
+        "force",
+    ),
 )
 ROUTE = "ROUTE"
 _OF_ROUTES = ("toNodeId", "leavesAtNodeId")
@@ -97,6 +107,7 @@ def _action(it: Members, kind: ActionType) -> OperatorAction:
         resources=_resources(it["resources"]) if "resources" in it else UNSET,
         physicallySecured=it["physicallySecured"].boolean() if "physicallySecured" in it else UNSET,
         confirmationOf=it["confirmationOf"].text(min=1, max=NAME_MOST) if "confirmationOf" in it else UNSET,
+        force=it["force"].boolean() if "force" in it else UNSET,
     )
 
 

@@ -88,6 +88,7 @@ async def act(fleet: FleetName, request: Request, supervisor: Supervised, caller
         resources=body.resources,
         physicallySecured=body.physicallySecured,
         confirmationOf=body.confirmationOf,
+        force=body.force,
         role=caller.role.value,
     )
     return json_response(canonical.encode(await loop.act(action)))

@@ -42,6 +42,7 @@ class ActionBody(Struct, frozen=True, forbid_unknown_fields=True):
     resources: Annotated[tuple[Resource, ...], Meta(max_length=MOST_RESOURCES)] | UnsetType = UNSET
     physicallySecured: bool | UnsetType = UNSET
     confirmationOf: Name | UnsetType = UNSET
+    force: bool | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         excess = None if self.resources is UNSET else too_many(self.resources)

@@ -14,6 +14,7 @@ from msgspec import UNSET, Struct, UnsetType
 from pendula.fleet import explain
 from pendula.fleet.contracts.maps import FindingContract
 from pendula.fleet.contracts.traffic import (
+    ClosedPlace,
     HoldReason,
     LockResult,
     Phase,
@@ -40,6 +41,7 @@ from pendula.fleet.tasks.book import Flow, Task
 from pendula.fleet.trucks.envelope import envelope_of
 from pendula.fleet.trucks.profiles import RobotProfile
 from pendula.fleet.views import reasons
+from pendula.fleet.views.snapshot import closings_form
 from pendula.server.rooms.fleet.bodies import StreamNow
 
 MOST_TASKS = 200
@@ -199,6 +201,8 @@ class FleetNow(Struct, frozen=True):
     streams: list[StreamNow]
     counts: dict[str, int]
     broken: list[str]
+    # What operators have closed.
+    closings: list[ClosedPlace]
     degraded: str | None
     last_dropped: dict[str, DroppedNow] | UnsetType = UNSET
 
@@ -328,6 +332,7 @@ def now_of(engine: FleetEngine, n: int) -> FleetNow:
         streams=[_stream(one) for one in book.flows.values()],
         counts={state.value: count for state, count in sorted(book.counts.items())},
         broken=list(engine.broken()),
+        closings=list(closings_form(traffic.closings)),
         degraded=engine.trouble,
         last_dropped={
             name: DroppedNow(one.code, one.now_ms, one.at_ms, one.ahead_ms)

@@ -1,0 +1,89 @@
+"""Places that operators close and open: who is cut off by it, and who is sent another way (FLT-PLAN-8).
+
+A closing that would leave a truck without any way to rest is refused, unless it is forced: then the truck waits before
+the closed place, where it is in the way of as few others as can be, until that is opened. The witness is one for the
+map as it is now; how all get home on the whole map is kept beside it.
+"""
+
+from pendula.fleet.driving.adoption import Unfit, adoption
+from pendula.fleet.driving.records import Record
+from pendula.fleet.health.closures import barred, kept_off, not_closable, shut_of
+from pendula.fleet.health.orders import AppliedOrder, Order, OrderKind
+from pendula.fleet.tick.draft import Draft
+from pendula.fleet.traffic.cut_off import cut_off, goals
+from pendula.fleet.traffic.grants import close, reopen
+from pendula.fleet.traffic.shut import Closing, Shut, first_shut
+
+
+def change_map(draft: Draft, order: Order) -> AppliedOrder:
+    """Closes or opens what an order names. What is closed already stays as it is, and so does what is open."""
+    wrong = next((no for one in order.resources if (no := not_closable(draft.ground.site, one)) is not None), None)
+    if wrong is not None:
+        return AppliedOrder(order.order_id, "UNKNOWN_PLACE", wrong[0].upper() + wrong[1:])
+    if order.kind is OrderKind.OPEN:
+        return _open(draft, order)
+    return _close(draft, order)
+
+
+def shut_places(draft: Draft) -> tuple[Shut, ...]:
+    """All that is closed, in the order of the names."""
+    return tuple(shut_of(draft.ground.site, name) for name in sorted(draft.closings))
+
+
+def find_ways_again(draft: Draft) -> None:
+    """Where nothing is closed and no truck has failed, every way leads to rest again as soon as it can."""
+    if cut_off(draft.locks) and not draft.locks.is_limited:
+        reopen(draft.locks, (), effort=draft.effort)
+
+
+def _open(draft: Draft, order: Order) -> AppliedOrder:
+    draft.closings = {name: one for name, one in draft.closings.items() if name not in order.resources}
+    shut = shut_places(draft)
+    if shut != draft.locks.shut:
+        reopen(draft.locks, shut, effort=draft.effort)
+        draft.ways.shut = kept_off(shut)
+        draft.touched.update(draft.locks.moving())
+    return AppliedOrder(order.order_id)
+
+
+def _close(draft: Draft, order: Order) -> AppliedOrder:
+    locks, before = draft.locks, draft.closings
+    fresh = sorted(set(order.resources) - before.keys())
+    if not fresh:
+        return AppliedOrder(order.order_id)
+    kept = list(locks.witness), list(locks.home), goals(locks), locks.shut
+    named = {name: Closing(name, draft.now_ms, order.order_id, order.operator, order.reason) for name in fresh}
+    draft.closings = {**before, **named}
+    cut = close(locks, shut_places(draft), effort=draft.effort)
+    lost = [] if order.force else [one for one in cut if not _gets_home(draft, draft.records[one])]
+    if lost:
+        draft.closings = before
+        locks.witness, locks.home, reached, locks.shut = kept
+        for i in locks.moving():
+            if locks.truck(i).goal != reached[i]:
+                locks.set_goal(i, reached[i])
+        names = ", ".join(draft.records[one].robot_id for one in lost)
+        return AppliedOrder(
+            order.order_id,
+            "CUTS_OFF",
+            f"{names} could not get to rest any more: close it when they have passed, or say force: "
+            "then they wait before it until it is open again",
+        )
+    draft.ways.shut = kept_off(locks.shut)
+    draft.touched.update(locks.moving())
+    for one in cut:
+        # The map has changed: a way round is looked for at once.
+        draft.records[one].rerouted_ms = None
+    return AppliedOrder(order.order_id)
+
+
+def _gets_home(draft: Draft, record: Record) -> bool:
+    """Whether a truck that is cut off has another way to rest, or is cut off by others alone."""
+    locks, one = draft.locks, draft.locks.truck(record.number)
+    if first_shut(locks.shut, one.demand, one.position) is None:
+        return True
+    plan = draft.ways.home(record, barred(locks, draft.ground.site))
+    fit = None if plan is None else adoption(record, plan, draft.ground, draft.params, draft.now_ms)
+    if fit is None or isinstance(fit, Unfit):
+        return False
+    return first_shut(locks.shut, fit.track.demand, 0) is None

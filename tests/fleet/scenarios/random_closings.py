@@ -1,0 +1,94 @@
+"""Places of random LIVE maps that are closed and opened while trucks drive, and what may never happen meanwhile."""
+
+from collections.abc import Iterator
+from random import Random
+
+from msgspec import UNSET
+
+from pendula.fleet.contracts.traffic import OperatorAction, OperatorAnswer
+from pendula.fleet.health.closures import shut_of
+from pendula.fleet.scenarios import Run
+from pendula.fleet.site.compiled_map import CompiledMap
+from tests.fleet.scenarios.random_runs import Case, site
+
+# So long trucks may need for what is left to do once all is open.
+ALL_DONE_MS = 60 * 60_000
+
+
+def changed(run: Run, kind: str, *names: str, force: bool = False) -> OperatorAnswer:
+    """What a person who closes or opens places is told."""
+    action_id = f"{kind}-{run.now_ms}-{names[0]}"
+    run.act(
+        OperatorAction(
+            *("1.0.0", action_id, run.now_ms, "anna", kind, "wet floor"),
+            resources=names,
+            force=True if force else UNSET,
+        )
+    )
+    run.step()
+    return next(answer for action, answer in run.engine.desk.saved().answers if action.actionId == action_id)
+
+
+def places(site: CompiledMap) -> list[str]:
+    network = site.network
+    return [
+        *(f"EDGE_GROUP:{one.key}" for one in network.groups),
+        *(f"EDGE:{one.key}" for one in network.edges),
+        *(f"NODE:{one.id}" for one in network.nodes),
+    ]
+
+
+class Kept:
+    """What trucks hold of closed places, tick by tick."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._before = self._held()
+
+    def _held(self) -> dict[str, set[int]]:
+        return {one.robot_id: set(one.keeps) for one in self._run.traffic.records}
+
+    def broken_into(self) -> Iterator[str]:
+        """Every truck that came to hold more of a closed place in the last tick, and held nothing of it before."""
+        held = self._held()
+        for one in self._run.traffic.closings:
+            resources = shut_of(self._run.site, one.resource).resources
+            for name, now in held.items():
+                if now & resources and not self._before[name] & resources:
+                    yield f"{name} came into {one.resource} at {self._run.now_ms} ms"
+        self._before = held
+
+
+def closed_and_opened(case: Case) -> tuple[Run, list[str]]:
+    """A run in which up to three places are closed at a time, and all is open in the end; and what went wrong."""
+    random = Random(20_000 + case.seed)
+    run = Run(case.scenario(), site(case.map_seed, case.parks))
+    every, closed, wrong = places(run.site), list[str](), list[str]()
+    kept = Kept(run)
+
+    def step() -> None:
+        run.step()
+        wrong.extend(kept.broken_into())
+        wrong.extend(f"{text} at {run.now_ms} ms" for text in run.traffic.broken())
+
+    while run.now_ms < case.duration_ms:
+        for _ in range(random.randrange(5, 60)):
+            step()
+        if closed and (len(closed) == 3 or random.random() < 0.4):
+            name = closed.pop(random.randrange(len(closed)))
+            assert changed(run, "OPEN_RESOURCE", name).accepted
+        else:
+            name = random.choice(every)
+            if changed(run, "CLOSE_RESOURCE", name, force=random.random() < 0.5).accepted:
+                closed.append(name)
+        wrong.extend(kept.broken_into())
+    if closed:
+        assert changed(run, "OPEN_RESOURCE", *closed).accepted
+        wrong.extend(kept.broken_into())
+    while not run.is_over and run.now_ms < case.duration_ms + ALL_DONE_MS:
+        step()
+    wrong += [f"{one.invariant} at {one.at_ms} ms: {one.sentence}" for one in run.measures.breaches[:3]]
+    wrong += [code for code in run.measures.alerts if code.startswith("DEADLOCK")]
+    if not run.is_over:
+        wrong.append(f"open tasks {sorted(run.dispatch.book.open)}: {[one.code for one in run.traffic.whys()]}")
+    return run, wrong
