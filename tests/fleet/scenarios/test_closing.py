@@ -10,8 +10,8 @@ from pendula.fleet.engine import FleetEngine
 from pendula.fleet.gateway import heard
 from pendula.fleet.health.closures import shut_of
 from pendula.fleet.scenarios import Run, Scenario, shipped
+from pendula.fleet.scenarios.names import ScenarioRefused
 from pendula.fleet.scenarios.reading import read_scenario
-from pendula.fleet.scenarios.running import ScenarioRefused
 from pendula.fleet.tick import phases
 from tests.fleet.scenarios.random_closings import changed, closed_and_opened
 from tests.fleet.scenarios.random_runs import drawn

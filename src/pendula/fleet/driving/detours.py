@@ -47,7 +47,8 @@ def home(record: Record, planner: Planner, closed: Closed) -> RoutePlan | None:
 def _other_way(
     record: Record, old: RoutePlan, planner: Planner, closed: Closed, reason: str, straight: tuple[int, ...] = ()
 ) -> RoutePlan | None:
-    done, stops = turned_in(record), straight or _stops(old)
+    stops = straight or _stops(old)
+    done = turned_in(record)
     if done is None:
         plan = splice(planner, old, record.grant_um, stops, old.route_id, reason, closed=closed)
     else:

@@ -92,7 +92,9 @@ class Dispatch:
         self._numbers = {one.robot_id: one.number for one in self.drivers}
         self._ways = Ways(site, self.drivers, self.params)
         self._tours = Tours(site, self.drivers, self.book, self._ways, self.params)
-        self._assignment = Assignment(site, self.drivers, self.book, self._ways, self._tours, self.params, self._usual)
+        self._assignment = Assignment(
+            site, self.drivers, self.book, self._ways, self._tours, self.params, usual=self._usual
+        )
 
     @property
     def route_planner(self) -> RoutePlanner:

@@ -2,6 +2,7 @@
 
 traffic       `Traffic`: the fleet between two ticks, and the tick
 phases        the steps of a tick in their order
+closing       places that operators close and open
 rerouting     ways round trucks that have failed, and what is told of long waits
 granting      units of their ways, truck by truck, or why not
 draft         a tick in the making

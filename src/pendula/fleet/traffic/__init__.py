@@ -2,6 +2,7 @@
 
 resources     the one relation of mutual exclusion as a value
 demand        a complete way to rest as the locks see it
+shut          places that operators have closed, and where a way comes to one
 columns       for every resource a set of trucks, a bit each
 lock_state    who holds what, how far each grant reaches, and columns over trucks
 refuge        where a truck is in nobody's way, and how far it can get now

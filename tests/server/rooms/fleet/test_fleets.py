@@ -64,7 +64,7 @@ async def test_a_fleet_lives_by_itself_and_does_its_tasks(served: httpx.AsyncCli
     assert {one["stream_id"] for one in told["streams"]}
 
 
-ACTIONS = [
+ACTIONS: list[dict[str, Any]] = [
     *({"type": f"{kind}_ROBOT", "robotId": "R1"} for kind in ("PAUSE", "RESUME", "REMOVE")),
     *({"type": kind, "robotId": "R1"} for kind in ("CLEAR_FAULT", "RELOCATE", "DECLARE_ABSENT", "FORCE_RELEASE")),
     *({"type": f"{kind}_TASK", "taskId": "T1"} for kind in ("CANCEL", "WITHDRAW", "HOLD", "RESUME")),
