@@ -389,6 +389,7 @@ def test_7_3_a_change_of_the_map_sends_a_truck_another_way() -> None:
     assert "C<->D" in groups
     assert 1 < max(revisions.values()) < 4
     assert ran(CLOSED_LANE)[0]["tasks"]["done"] == 1
+    assert printed_json("fleet", "replay", ran(CLOSED_LANE)[1])["firstDifference"] is None
 
 
 @pytest.mark.section("7.3 Replanning", door="HTTP")

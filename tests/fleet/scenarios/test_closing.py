@@ -277,6 +277,14 @@ def test_a_state_that_is_read_back_knows_what_is_closed_and_goes_on_alike() -> N
     assert twin.state() == run.engine.state()
 
 
+@pytest.mark.req("FLT-LIVE-4", "FLT-PLAN-8")
+def test_a_witness_that_leads_into_a_closed_place_is_a_broken_invariant() -> None:
+    run = two_ways(2_000)
+    run.traffic._locks.shut = (shut_of(run.site, LANE),)
+
+    assert run.traffic.broken() == ["I-12: the witness leads truck 0 into what is closed"]
+
+
 @pytest.mark.req("FLT-FAIL-16")
 def test_a_tick_that_fails_closes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     run = two_ways()
@@ -294,7 +302,7 @@ def test_a_tick_that_fails_closes_nothing(monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.req("FLT-PLAN-8", "FLT-LIVE-4", "FLT-LIVE-9", "FLT-TEST-41", "FLT-TEST-48")
 @pytest.mark.parametrize("part", range(4))
-def test_random_closings_let_nobody_in_and_in_the_end_every_task_is_done(part: int) -> None:
+def test_random_closings_let_no_truck_in_and_in_the_end_every_task_is_done(part: int) -> None:
     for seed in range(3 * part, 3 * part + 3):
         _, wrong = closed_and_opened(drawn(seed, 5, 45_000))
 

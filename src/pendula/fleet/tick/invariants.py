@@ -165,7 +165,9 @@ def can_stop(record: Record, params: TrafficParams) -> bool:
 
 
 def no_way_to_rest(locks: LockState) -> Iterator[tuple[str, str]]:
-    """I-12: the stored witness replays: every move of it is free of where the others stand, and all end at rest."""
+    """I-12: the stored witness replays: every move of it is free of where the others stand and of what is closed, and
+    all end at rest."""
+    yield from _led_into_closed_places(locks)
     shadow = locks.exclusion.shadow
     positions = [None if one is None else one.position for one in locks.trucks]
     around = {i: shadow(locks.standing(i)) for i in locks.moving()}
@@ -187,6 +189,15 @@ def no_way_to_rest(locks: LockState) -> Iterator[tuple[str, str]]:
     for i in locks.moving():
         if positions[i] != locks.truck(i).goal:
             yield "I-12", f"the witness leaves truck {i} at position {positions[i]}"
+
+
+def _led_into_closed_places(locks: LockState) -> Iterator[tuple[str, str]]:
+    """A truck that stands in no closed place is led into none."""
+    for i in locks.moving() if locks.shut else ():
+        one = locks.truck(i)
+        stands, needs = (set(found.tolist()) for found in (locks.standing(i), one.demand.needs(one.position, one.goal)))
+        if any(shut.resources & needs and not shut.resources & stands for shut in locks.shut):
+            yield "I-12", f"the witness leads truck {i} into what is closed"
 
 
 class FirstMove(Struct, frozen=True):

@@ -25,8 +25,8 @@ class Closing(Struct, frozen=True, array_like=True):
 
 @dataclass(frozen=True, slots=True)
 class Shut:
-    """One closed place: what nobody may come to hold, the edges that routes keep off, and the resource it is called by;
-    None where each of its cells has a name of its own."""
+    """One closed place: its resources and the edges that routes keep off. `called`: the resource it is known by; None
+    where each of its cells has a name of its own."""
 
     resources: frozenset[int]
     edges: frozenset[int]
