@@ -314,7 +314,8 @@ class PaymentService:
     @property
     def unsettled(self) -> dict[str, Json]:
         """Payments and clearings without a known outcome, by key, in the order they were tried."""
-        return {key: order.body() for key, order in (*self._unsettled.items(), *self._unsettled_clearings.items())}
+        payments = {key: order.body() for key, order in self._unsettled.items()}
+        return payments | {key: order.body() for key, order in self._unsettled_clearings.items()}
 
     def settle(self) -> dict[str, Json]:
         """Ask once more about each unsettled payment and clearing: results by key, None where the service knows none.

@@ -138,7 +138,7 @@ class SqliteStore:
             if self._line.is_current:
                 raise
         # Another process may have set the time since this one looked.
-        self.read(lambda look: look.head())
+        self.read(lambda look: look.catch_up())
         return self._time.now(clock)
 
     def hold_clock(self, machine: MachineTime) -> None:
