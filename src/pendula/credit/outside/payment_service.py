@@ -314,8 +314,9 @@ class PaymentService:
     @property
     def unsettled(self) -> dict[str, Json]:
         """Payments and clearings without a known outcome, by key, in the order they were tried."""
-        payments = {key: order.body() for key, order in self._unsettled.items()}
-        return payments | {key: order.body() for key, order in self._unsettled_clearings.items()}
+        found: dict[str, Json] = {key: order.body() for key, order in self._unsettled.items()}
+        found |= {key: order.body() for key, order in self._unsettled_clearings.items()}
+        return found
 
     def settle(self) -> dict[str, Json]:
         """Ask once more about each unsettled payment and clearing: results by key, None where the service knows none.
