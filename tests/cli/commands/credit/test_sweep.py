@@ -228,3 +228,10 @@ def test_a_sweep_varies_the_scenario_and_draws_its_result(ring: Path, tmp_path: 
     assert len(set(told["columns"]["values"]["ledger_digest"])) == 2
     assert ElementTree.fromstring(chart.read_text(encoding="utf-8")).tag.endswith("svg")
     assert pendula("credit", "sweep", ring, "--vary", "trustlines[*]=1", *words).code == 2
+
+
+def test_a_comparison_says_that_the_adaptive_side_was_never_active(ring: Path, pendula: Pendula) -> None:
+    ended = pendula("credit", "compare", ring, "--seeds", "2", "--ticks", "9", "--skip", "2", "--workers", "1")
+
+    line = "B was never active: adaptive equals the calendar below adaptive_no_capacity_high (0.60)."
+    assert line in ended.out.splitlines()

@@ -119,9 +119,9 @@ def compared(comparison: "Compared") -> RenderableType:
     if (worth := verdict.worth_its_calls) is not None:
         word_ = "B is worth its calls" if worth.passed else "B is not worth its calls"
         lines.append(Text(f"{word_} beside a cadence with as many: {worth.sentence}"))
+    same = "" if comparison.same is None else f"\n{comparison.same}."
     return Group(
-        Text(printable(head)),
-        *([] if comparison.same is None else [Text(f"{comparison.same}.")]),
+        Text(printable(head) + same),
         table(("setting", f"A: {printable(a)}", f"B: {printable(b)}"), settings),
         table(("median", "A", "B", "B less A", "from", "to", "B is"), rows),
         *_sureness(comparison),
