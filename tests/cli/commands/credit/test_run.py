@@ -73,7 +73,7 @@ def test_a_run_says_how_many_payments_the_rate_limit_holds_back(ring: Path, pend
     slow = ("--ticks", "3", "--set", "max_payments_per_sec=3", "--set", "actions_per_tick_max=5")
     run = ("credit", "run", ring, "--seed", "1", *slow, "--csv", tmp_path / "run.csv")
 
-    assert said(pendula(*run, "--json"))["counters"]["queue_depth"] == 6
+    assert said(pendula(*run, "--json"))["queue_depth"] == 6
     assert "0 dropped, 6 waiting" in pendula(*run).out
     header, *_, last = (tmp_path / "run.csv").read_text(encoding="utf-8").splitlines()
     assert dict(zip(header.split(","), last.split(","), strict=True))["queue_depth"] == "6"
@@ -107,6 +107,7 @@ def test_json_is_one_canonical_document_in_the_fixed_form(ring: Path, pendula: P
     assert (totals["UNIT"]["committed"], totals["UNIT"]["cleared_amount"]) == (90, "39.97000000")
     assert (refusals["reasons"], sum(refusals["participants"].values())) == ({"ROUTING_NO_CAPACITY": 150}, 150)
     assert told == {
+        "queue_depth": 0,
         "clearing": [
             {
                 "cleared_amount": "20.00",
@@ -129,7 +130,6 @@ def test_json_is_one_canonical_document_in_the_fixed_form(ring: Path, pendula: P
             "attempts_total": 240,
             "committed_total": 90,
             "dropped_total": 0,
-            "queue_depth": 0,
             "errors_total": 0,
             "rejected_total": 150,
             "timeouts_total": 0,

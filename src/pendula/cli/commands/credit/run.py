@@ -163,10 +163,9 @@ def _ticks(ticks: int | None, resume: bool, journal: Path | None) -> int:
 
 def document(result: "Result") -> dict[str, Any]:
     """The fixed form of what a run came to; an optimum stands only where it was asked for."""
-    from msgspec.structs import asdict
-
     return {
-        "counters": {**asdict(result.counters), "queue_depth": result.queue_depth},
+        "counters": result.counters,
+        "queue_depth": result.queue_depth,
         "digests": result.digests,
         "metrics": result.metrics,
         "clearing": result.clearing,
