@@ -144,7 +144,7 @@ def run_document(document: Mapping[str, Any], *, logs: bool = False) -> RunResul
         raise InvalidSetting(
             "A run needs an object with at least `epoch`, `action_defs` and `actions_submitted`", path="$"
         )
-    document = with_texts(dict(document))
+    document = with_texts(document)
     for name in document:
         if name not in (*FIELDS, *DONE):
             raise InvalidSetting(unknown_name(str(name), (*FIELDS, *DONE), "a section"), path=f"$.{name}")

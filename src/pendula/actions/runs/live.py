@@ -45,7 +45,7 @@ from pendula.actions.runs.entrance import (
 )
 from pendula.actions.runs.journals import answers_in, history_of, processes_in
 from pendula.actions.runs.observers import Observers
-from pendula.actions.runs.plain_values import with_texts
+from pendula.actions.runs.plain_values import submission_with_text, with_texts
 from pendula.actions.runs.standing import Doing, doing
 from pendula.actions.runs.user_code import Hook, Modifiers, Process, Step, UserCode, UserCodeFailed
 from pendula.actions.runs.what_if import Estimate, Modifying, what_if
@@ -74,7 +74,7 @@ class LiveWorld:
         modifiers: Modifiers | None = None,
     ) -> None:
         """A fresh world; with a `journal`, a new folder, everything that is told is durable before."""
-        config = with_user_code(with_texts(dict(config)) if isinstance(config, Mapping) else config, hook, modifiers)
+        config = with_user_code(with_texts(config) if isinstance(config, Mapping) else config, hook, modifiers)
         engine = World.create(config)
         user_code = UserCode(hook, modifiers)
         disk = None if journal is None else disk_at(journal)
@@ -342,7 +342,7 @@ class LiveWorld:
             if step.get(name) is not None:
                 whole(name, step[name])
         if isinstance(step.get("submitted_at"), datetime):
-            return with_texts(dict(step))
+            return submission_with_text(dict(step))
         return dict(step) if "t" in step or "submitted_at" in step else {**step, "t": self.minute}
 
     def _asked_minute(self, t: int | None) -> int:

@@ -1,15 +1,34 @@
 """Documents as other readers make them: YAML libraries give times as `datetime`."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+DEEPEST = 6  # no time of a document stands deeper; what does is data of the user
+SUBMITTED = "actions_submitted"
 
-def with_texts(value: Any) -> Any:
-    """`value` with each `datetime` as ISO 8601 text; everything else stays as it is."""
+
+def with_texts(document: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy of a document in which each `datetime` is ISO 8601 text; data of submissions stays as it is."""
+    copy = {name: value if name == SUBMITTED else _as_texts(value, DEEPEST) for name, value in document.items()}
+    steps = copy.get(SUBMITTED)
+    if isinstance(steps, list):
+        copy[SUBMITTED] = [submission_with_text(step) for step in steps]
+    return copy
+
+
+def submission_with_text(step: Any) -> Any:
+    """A submission whose `submitted_at` is text."""
+    if isinstance(step, dict) and isinstance(at := step.get("submitted_at"), datetime):
+        return {**step, "submitted_at": at.isoformat()}
+    return step
+
+
+def _as_texts(value: Any, depth: int) -> Any:
     if isinstance(value, datetime):
         return value.isoformat()
-    if isinstance(value, dict):
-        return {name: with_texts(member) for name, member in value.items()}
-    if isinstance(value, list):
-        return [with_texts(member) for member in value]
+    if depth and isinstance(value, dict):
+        return {name: _as_texts(member, depth - 1) for name, member in value.items()}
+    if depth and isinstance(value, list):
+        return [_as_texts(member, depth - 1) for member in value]
     return value
