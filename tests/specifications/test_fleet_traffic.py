@@ -11,21 +11,21 @@ from itertools import pairwise
 from math import hypot, isclose
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Protocol
 
 import pytest
 from msgspec.structs import replace
 from typer.testing import CliRunner
 
 from pendula.cli.program import run as program
-from pendula.fleet import Fleet, compile_map, envelope_of
+from pendula.fleet import Fleet, compile_map, envelope_of, ports
 from pendula.fleet.contracts.traffic import OperatorAction, PriorityClass
 from pendula.fleet.driving.params import TrafficParams, faults
 from pendula.fleet.model import MoveStyle
 from pendula.fleet.samples import FL_STD, scenes
 from pendula.fleet.scenarios import Run, shipped
 from pendula.fleet.simulator import Fault, FaultKind
-from pendula.fleet.tick import NodeLockPolicy, TickOutputs, Traffic, TrafficRefused
+from pendula.fleet.tick import CommandMode, NodeLockPolicy, TickInputs, TickOutputs, Traffic, TrafficRefused
 from pendula.fleet.trucks.envelope import spacing_um, stop_distance_um
 from pendula.fleet.turns.ranks import order_of, rank_of
 from tests.fleet.scenarios.watching import false_blockers
@@ -80,6 +80,23 @@ def until(run: Run, condition: Callable[[TickOutputs], bool]) -> TickOutputs:
         if condition(outputs):
             return outputs
     raise AssertionError("the moment did not come")
+
+
+# -- 2: requirements ---
+
+
+@pytest.mark.section("2.1 Normative words", door="library")
+def test_2_1_where_nothing_can_be_decided_all_trucks_stop_and_the_reason_is_given() -> None:
+    """Where a requirement cannot be met at runtime, the system goes into a safe mode: it stops and says why."""
+    run = scenario_run("hall")
+    until(run, lambda one: one.now_ms > 20_000)
+    granted = [sorted(record.held) for record in run.traffic.records]
+
+    outputs = run.traffic.tick(TickInputs(run.now_ms - 1_000))
+
+    assert outputs.error is not None
+    assert {command.mode for command in outputs.commands} == {CommandMode.STOP}
+    assert [sorted(record.held) for record in run.traffic.records] == granted
 
 
 # -- 4 and 5: model and safety ---
@@ -733,3 +750,28 @@ def test_13_4_a_truck_that_is_told_to_go_and_does_not_is_found() -> None:
 
     assert outputs.results[0].holdReason.value == "ROBOT_FAULT"
     assert {"blocker", "resource", "holdPointUm", "lastAckSeq"} <= alert.details.keys()
+
+
+# -- 15 and 16: tests and evolution ---
+
+
+@pytest.mark.section("15.4 Invariants", door="command line")
+def test_15_4_the_invariants_hold_in_every_tick_and_the_same_inputs_give_the_same_locks() -> None:
+    """No two directions in an edge group, no envelopes that meet, no target beyond the hold point, repeatable ticks."""
+    first = ran("hall")
+    second = json.loads(pendula("fleet", "run", "hall", "--json"))
+
+    assert {name: first["invariants"][name]["violations"] for name in RULES} == dict.fromkeys(RULES, 0)
+    assert first["digest"] == second["digest"]
+    for tick in exported("crossing"):
+        for command in tick["outputs"]["commands"]:
+            if command["mode"] == "GO":
+                assert command["targetS"] <= command["stopLineS"]
+
+
+@pytest.mark.section("16 Evolution", door="library")
+def test_16_the_chain_from_planner_to_dispatcher_is_made_of_protocols() -> None:
+    """The interfaces planner, corridor, lock manager and dispatcher stay when an algorithm behind one is replaced."""
+    chain = (ports.RoutePlanner, ports.CorridorBuilder, ports.LockManager, ports.TaskDispatcher)
+
+    assert [port.__name__ for port in chain if Protocol not in port.__mro__] == []
