@@ -228,9 +228,11 @@ class Setting:
             for name, message in unknown_in(modifier.when or {}, self.facts):
                 yield f"$.world_state.modifiers[{number}].when.{name}", message
         for verb in self.verbs.values():
-            for number, follow in enumerate(verb.definition.follows if isinstance(verb, Verb) else ()):
+            if not isinstance(verb, Verb):
+                continue
+            for number, follow in enumerate(verb.definition.follows):
                 for name, message in unknown_in(follow.when or {}, self.facts):
-                    yield f"$.action_defs.{verb.name}.followups[{number}].when.{name}", message  # type: ignore[union-attr]
+                    yield f"$.action_defs.{verb.name}.followups[{number}].when.{name}", message
 
 
 def facts_of(world_state: Mapping[str, Any]) -> dict[str, Fact]:
