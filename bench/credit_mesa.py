@@ -1,7 +1,7 @@
 """Mesa's side of the benchmark of `credit`: an equally active village of agents that decide whom to pay how much.
 
 Idiomatic Mesa: one agent a participant, `shuffle_do` once a tick, the one generator of the model, amounts in floats.
-The rules for receiver and amount are those of the room; nothing is routed, paid, cleared, digested or checked.
+The rules for receiver and amount are those of the scheduler; nothing is routed, paid, cleared, digested or checked.
 """
 
 from collections.abc import Mapping
@@ -78,11 +78,11 @@ class Villager(mesa.Agent):  # type: ignore[misc]
         return sorted(seen - {self}, key=_by_name)
 
     def drawn(self, draw: Random, receiver: "Villager") -> float | None:
-        room = min(self.highest_out - self.owes, receiver.highest_in - receiver.is_owed)
+        scheduler = min(self.highest_out - self.owes, receiver.highest_in - receiver.is_owed)
         if receiver in self.limits:
-            room = min(room, self.limits[receiver])
+            scheduler = min(scheduler, self.limits[receiver])
         known = self.amounts or {}
-        ceiling = min(room, self.model.cap, known.get("max", self.model.cap))
+        ceiling = min(scheduler, self.model.cap, known.get("max", self.model.cap))
         least = known.get("min", 0.0)
         if ceiling <= 0 or least > ceiling:
             return None

@@ -1,4 +1,4 @@
-"""Our side of the benchmark of `credit`: the loads in the room's own terms."""
+"""Our side of the benchmark of `credit`: the loads in the scheduler's own terms."""
 
 import gc
 import tracemalloc
@@ -105,7 +105,7 @@ def paid(at: Cashier, payments: Iterable[Payment]) -> int:
 
 
 def owing(debts: Sequence[Debt]) -> Book:
-    """A ledger with these debts and no room for more."""
+    """A ledger with these debts and no capacity for more."""
     count = 1 + max(max(one.debtor, one.creditor) for one in debts)
     lines = (Trustline(CODE, loads.named(one.creditor), loads.named(one.debtor), one.cents * CENT) for one in debts)
     book = Book(CODE, people(count), lines)

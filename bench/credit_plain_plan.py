@@ -157,7 +157,7 @@ class Planner:
         props = self.props[sender]
         model = props.get("amount_model", {}).get(code)
         given = {key: Decimal(str(value)) for key, value in (model or {}).items()}
-        ceiling = min(self._room(graph, live, sender, receiver), self.cap, given.get("max", self.cap))
+        ceiling = min(self._scheduler(graph, live, sender, receiver), self.cap, given.get("max", self.cap))
         least = given.get("min", ZERO).quantize(CENT, ROUND_UP)
         if ceiling <= 0 or given.get("min", ZERO) > ceiling:
             return None
@@ -173,7 +173,7 @@ class Planner:
                 return None
         return amount
 
-    def _room(self, graph: Graph, live: Graph, sender: str, receiver: str) -> Decimal:
+    def _scheduler(self, graph: Graph, live: Graph, sender: str, receiver: str) -> Decimal:
         out = max(line["limit"] for _, _, line in live.out_edges(sender, data=True))
         into = max(line["limit"] for _, _, line in live.in_edges(receiver, data=True))
         owed_by = sum(line["debt"] for _, _, line in graph.out_edges(sender, data=True))
@@ -182,11 +182,11 @@ class Planner:
         if live.has_edge(sender, receiver):
             line = graph[sender][receiver]
             left, bound = min(left, line["limit"] - line["debt"]), min(bound, line["limit"])
-        room: Decimal = max(left, ZERO)
+        scheduler: Decimal = max(left, ZERO)
         bonus = Decimal(str(self.flow.get("reciprocity_bonus", 0.15))) if self.flow else ZERO
         if bonus > 0 and graph.has_edge(receiver, sender) and graph[receiver][sender]["debt"] > 0:
-            room = min((room * (1 + bonus)).quantize(ATOM, ROUND_DOWN), bound)
-        return room
+            scheduler = min((scheduler * (1 + bonus)).quantize(ATOM, ROUND_DOWN), bound)
+        return scheduler
 
 
 def _drawn(draw: Random, model: dict[str, Any] | None, given: dict[str, Decimal], ceiling: Decimal) -> float:

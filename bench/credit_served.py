@@ -35,11 +35,11 @@ from pendula.kernel.recording import begin_recording
 from pendula.server.app import create_app
 from pendula.server.hosting.streams import StreamResponse
 from pendula.server.logs import configure
-from pendula.server.rooms.credit.owners import LOCAL_OWNER
-from pendula.server.rooms.credit.room import room_for
-from pendula.server.rooms.credit.service import SNAPSHOT_EVERY, SimulatorService
-from pendula.server.rooms.credit.shapes import NewRun
 from pendula.server.routes.dependencies import Viewer
+from pendula.server.schedulers.credit.owners import LOCAL_OWNER
+from pendula.server.schedulers.credit.scheduler import scheduler_for
+from pendula.server.schedulers.credit.service import SNAPSHOT_EVERY, SimulatorService
+from pendula.server.schedulers.credit.shapes import NewRun
 from pendula.server.serving import bind, server_for
 from pendula.server.settings import LogFormat, LogLevel, Settings
 
@@ -84,12 +84,12 @@ class Serving:
         async def bare(_request: Request, _who: Viewer) -> Response:
             return StreamResponse(self._bare(), lambda: None, ())
 
-        room = room_for(self.settings, {**ENVIRONMENT, **environment})
-        room = msgspec.structs.replace(room, routers=(router, *room.routers))
+        scheduler = scheduler_for(self.settings, {**ENVIRONMENT, **environment})
+        scheduler = msgspec.structs.replace(scheduler, routers=(router, *scheduler.routers))
         self._socket = bind(self.settings)
         self.port: int = self._socket.getsockname()[1]
         ready = threading.Event()
-        self._app = create_app(self.settings, (room,))
+        self._app = create_app(self.settings, (scheduler,))
         self._server = server_for(self._app, self.settings, ready.set)
         self._thread = threading.Thread(target=self._serve)
         self._thread.start()

@@ -20,7 +20,7 @@ from pendula.cli.benchmarks import Progress, Row, Target, compared, measured
 if TYPE_CHECKING:
     from pendula.fleet import CompiledMap, Report, SourceMap
 
-# The room's own libraries: without them there is nothing to compile with.
+# The scheduler's own libraries: without them there is nothing to compile with.
 PEERS: tuple[str, ...] = ("numpy", "shapely")
 
 AT_MOST = Target("<=", Decimal(1))
@@ -34,7 +34,7 @@ ALLOWED, TREE = "allowed", "bare STRtree"
 
 
 def run(quick: bool, progress: Progress) -> list[Row]:
-    # Looked for only now: the program names missing libraries before anything of the room is read.
+    # Looked for only now: the program names missing libraries before anything of the scheduler is read.
     from bench.fleet_map_loads import MAPS, TRUCKS
     from pendula.fleet import examine
 

@@ -118,7 +118,7 @@ def _measured(program: str, folder: Path, seconds: int) -> Found:
                 page.add_init_script(TIMED)
                 page.route("**/api/v1/fleet/hall/map", answer)
                 page.route("**/api/v1/fleet/hall/now*", answer)
-                page.goto(f"{address}/#/rooms/fleet/hall")
+                page.goto(f"{address}/#/schedulers/fleet/hall")
                 page.get_by_test_id("hall").wait_for()
                 before = _renderer_seconds()
                 told = page.evaluate(COUNT, seconds)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     Found = dict[Errand, tuple[Figures, Beside | None]]
 
-# The room's own libraries.
+# The scheduler's own libraries.
 PEERS: tuple[str, ...] = ("numpy", "shapely")
 
 # What part of the throughput without interaction is wanted, in hundredths; nothing where it is printed only.
@@ -50,7 +50,7 @@ QUICK_SECONDS, QUICK_LARGE_SECONDS, QUICK_SEEDS = 300, 20, (0,)
 
 
 def run(quick: bool, progress: Progress) -> list[Row]:
-    # Looked for only now: the program names missing libraries before anything of the room is read.
+    # Looked for only now: the program names missing libraries before anything of the scheduler is read.
     from bench.fleet_throughput_loads import Errand, Kind
 
     long_ms, large_ms = (QUICK_SECONDS, QUICK_LARGE_SECONDS) if quick else (SECONDS, LARGE_SECONDS)

@@ -18,7 +18,7 @@ from pendula.cli.benchmarks import Progress, Row, Target, compared, measured
 if TYPE_CHECKING:
     from bench.fleet_tick_loads import Costs
 
-# The room's own libraries.
+# The scheduler's own libraries.
 PEERS: tuple[str, ...] = ("numpy", "shapely")
 
 AT_MOST, AT_LEAST = Target("<=", Decimal(1)), Target(">=", Decimal(1))
@@ -34,7 +34,7 @@ MEMORY_MIB = 1024
 
 
 def run(quick: bool, progress: Progress) -> list[Row]:
-    # Looked for only now: the program names missing libraries before anything of the room is read.
+    # Looked for only now: the program names missing libraries before anything of the scheduler is read.
     from bench.fleet_tick_loads import drive
 
     plain, recorded = (QUICK_SECONDS, JOURNAL_QUICK_SECONDS) if quick else (SECONDS, JOURNAL_SECONDS)

@@ -1,4 +1,5 @@
-"""The server that the benchmark calls: the room `jobs` alone, and a route that reads, validates and returns a body.
+"""The server that the benchmark calls: the scheduler `jobs` alone, and a route that reads, validates and returns a
+body.
 
 Run as `python -m bench.jobs_server DATA`; prints its address when it is ready, and serves until it is told to stop.
 """
@@ -13,9 +14,9 @@ from starlette.responses import Response
 from pendula.jobs.model import Policy
 from pendula.jobs.requests import Enqueue, read_enqueue
 from pendula.server.errors import json_response
-from pendula.server.rooms.jobs.answering import read_object
-from pendula.server.rooms.jobs.routes import room
 from pendula.server.routes.dependencies import Operator
+from pendula.server.schedulers.jobs.answering import read_object
+from pendula.server.schedulers.jobs.routes import jobs_scheduler
 from pendula.server.serving import serve
 from pendula.server.settings import LogLevel, Settings
 from pendula.server.views import encode_view
@@ -36,8 +37,8 @@ async def give_back(request: Request, _: Operator) -> Response:
 
 
 def main(data: str) -> None:
-    jobs = room(POLICY)
-    # First: behind the routes of the room stands one that takes all that is left.
+    jobs = jobs_scheduler(POLICY)
+    # First: behind the routes of the scheduler stands one that takes all that is left.
     jobs = replace(jobs, routers=(router, *jobs.routers))
     settings = Settings(port=0, data=data, log_level=LogLevel.ERROR)
     serve(settings, (jobs,), lambda address: print(address, flush=True))

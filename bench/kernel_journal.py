@@ -63,7 +63,7 @@ def _compare(
 
 
 def _rate(directory: Path, work: Callable[[FileJournal], None]) -> float:
-    journal = FileJournal.create(RealDisk(directory), room="bench", decisions=1, time_unit="tick", config={})
+    journal = FileJournal.create(RealDisk(directory), scheduler="bench", decisions=1, time_unit="tick", config={})
     begin = perf_counter()
     work(journal)
     seconds = perf_counter() - begin

@@ -34,8 +34,8 @@ EVERYWHERE = "everywhere"
 ENDINGS = ("Contract", "Form")
 INTRO = """# Contracts of a fleet
 
-The payloads of the room `fleet`: maps, trucks and routes, and what a running system exchanges with trucks, tasks and
-people. The [events](#events) of a fleet are at the end.
+The payloads of the scheduler `fleet`: maps, trucks and routes, and what a running system exchanges with trucks, tasks
+and people. The [events](#events) of a fleet are at the end.
 
 Written by `scripts/contracts.py` from the models and `docs/reference/contracts.toml`; change those, not this page.
 

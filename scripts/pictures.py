@@ -1,9 +1,10 @@
-"""Makes the pictures of the documentation: maps, drawn into docs/explanation/pictures, and the rooms of the control
-room, photographed from the demo into docs/pictures.
+"""Makes the pictures of the documentation: maps, drawn into docs/explanation/pictures, and the schedulers of the
+control
+scheduler, photographed from the demo into docs/pictures.
 
 python scripts/pictures.py            draw the maps
 python scripts/pictures.py --check    change nothing; fail when a map is not what would be drawn
-python scripts/pictures.py --rooms    photograph the rooms; needs the built page and Chromium, takes about two minutes
+python scripts/pictures.py --schedulers    photograph the schedulers (built page and Chromium needed, 2 min)
 """
 
 import base64
@@ -34,13 +35,13 @@ LIVED_MS = 60_000
 DRAWN_MS = 4_000
 
 # The address of a page, and how far it is scrolled.
-ROOMS = {
+SCHEDULERS = {
     "overview": ("#/", 0),
-    "actions": ("#/rooms/actions", 0),
-    "jobs": ("#/rooms/jobs/memory:library-004-poisoned?on=objects", 220),
-    "credit": ("#/rooms/credit", 0),
-    "playback": ("#/rooms/playback", 60),
-    "fleet": ("#/rooms/fleet/hall?on=R4", 60),
+    "actions": ("#/schedulers/actions", 0),
+    "jobs": ("#/schedulers/jobs/memory:library-004-poisoned?on=objects", 220),
+    "credit": ("#/schedulers/credit", 0),
+    "playback": ("#/schedulers/playback", 60),
+    "fleet": ("#/schedulers/fleet/hall?on=R4", 60),
 }
 
 
@@ -70,8 +71,8 @@ def drawn(name: str) -> str:
     return map_svg(compile_map(source(), [FL_STD]), highlight=parts)
 
 
-def photograph_rooms() -> int:
-    """Every room as it is a minute after the demo began; says which picture is too large for a page."""
+def photograph_schedulers() -> int:
+    """Every scheduler as it is a minute after the demo began; says which picture is too large for a page."""
     from playwright.sync_api import sync_playwright
 
     program = os.environ.get("CHROMIUM") or next((found for name in CHROMIUM if (found := shutil.which(name))), None)
@@ -81,7 +82,7 @@ def photograph_rooms() -> int:
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-gpu"])
         page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT}, color_scheme="light")
         page.wait_for_timeout(LIVED_MS)
-        for name, (place, down) in ROOMS.items():
+        for name, (place, down) in SCHEDULERS.items():
             page.goto(f"{address}/{place}")
             page.wait_for_timeout(DRAWN_MS)
             page.evaluate("down => scrollTo(0, down)", down)
@@ -116,8 +117,8 @@ def served_demo() -> Iterator[str]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    if list(arguments) == ["--rooms"]:
-        return photograph_rooms()
+    if list(arguments) == ["--schedulers"]:
+        return photograph_schedulers()
     pictures = {name: drawn(name) for name in PICTURES}
     if list(arguments) != ["--check"]:
         FOLDER.mkdir(exist_ok=True)

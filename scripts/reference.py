@@ -218,9 +218,9 @@ def _tree() -> Iterator[tuple[str, Any]]:
     from typer.main import get_command
 
     from pendula.cli.program import build
-    from pendula.cli.rooms import GROUPS
+    from pendula.cli.schedulers import GROUPS
 
-    trees = [get_command(build(room)) for room in (None, *GROUPS)]
+    trees = [get_command(build(scheduler)) for scheduler in (None, *GROUPS)]
     seen: dict[str, Any] = {}
     waiting: list[tuple[str, Any]] = [("pendula", tree) for tree in trees]
     while waiting:
@@ -320,12 +320,12 @@ def _default(value: object) -> str:
 def http() -> str:
     from pendula.server.app import create_app
     from pendula.server.metrics import Metrics
-    from pendula.server.rooms import rooms_for
-    from pendula.server.rooms.fleet.figures import Figures
+    from pendula.server.schedulers import schedulers_for
+    from pendula.server.schedulers.fleet.figures import Figures
     from pendula.server.settings import Settings
 
     told = Settings(demo=True)
-    document = create_app(told, rooms_for(told)).openapi()
+    document = create_app(told, schedulers_for(told)).openapi()
     parts: list[str] = ["## Routes", ""]
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
@@ -339,8 +339,8 @@ def http() -> str:
     Figures(of_fleets, dict)
     parts += ["Of every fleet that is served, with the label `fleet`:", "", *_metrics(of_fleets)]
     intro = (
-        "What a server answers, from its own `/openapi.json`, which has every detail. `tally` is the room of the "
-        "demo; every room has the same routes under its own name. Errors have the shape `ErrorView` everywhere, and "
+        "What a server answers, from its own `/openapi.json`, which has every detail. `tally` is the scheduler of the "
+        "demo; every scheduler has the same routes under its own name. Errors always have the shape `ErrorView`, and "
         "every answer carries `X-Request-Id`."
     )
     return page("HTTP", intro, parts)

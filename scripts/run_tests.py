@@ -76,7 +76,7 @@ class Part:
 
 PARTS = (
     Part("lint", 45),
-    Part("kernel", 25, ("kernel", "documents", "testing", "architecture", "compatibility")),
+    Part("kernel", 25, ("kernel", "documents", "testing", "architecture")),
     Part("actions", 18, ("actions",)),
     Part("playback", 28, ("playback",)),
     Part("jobs", 95, ("jobs",), campaign=60),

@@ -53,14 +53,14 @@ def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:
     if told.refresh and not refresh(root):
         print(f"There are no requirement documents at {DOCUMENTS}; {LIST} stays as it is", file=sys.stderr)
         return 1
-    rooms = read_list(root)
+    schedulers = read_list(root)
     marks = marks_of(root)
     if told.check:
-        faults = list(faults_of(root, rooms, marks))
+        faults = list(faults_of(root, schedulers, marks))
         print("\n".join(faults), end="\n" if faults else "")
         return 1 if faults else 0
     (root / PAGE).parent.mkdir(parents=True, exist_ok=True)
-    (root / PAGE).write_text(page(rooms, marks), encoding="utf-8")
+    (root / PAGE).write_text(page(schedulers, marks), encoding="utf-8")
     return 0
 
 
@@ -72,8 +72,8 @@ def refresh(root: Path) -> bool:
     documents = next((found for place in checkouts(root) if (found := sorted((place / DOCUMENTS).glob("*.md")))), None)
     if documents is None:
         return False
-    rooms = {document.stem: defined_in(document.read_text(encoding="utf-8")) for document in documents}
-    (root / LIST).write_text(json.dumps(rooms, indent=1) + "\n", encoding="utf-8")
+    schedulers = {document.stem: defined_in(document.read_text(encoding="utf-8")) for document in documents}
+    (root / LIST).write_text(json.dumps(schedulers, indent=1) + "\n", encoding="utf-8")
     return True
 
 
@@ -97,8 +97,8 @@ def defined_in(text: str) -> Forces:
 
 
 def read_list(root: Path) -> dict[str, Forces]:
-    rooms: dict[str, Forces] = json.loads((root / LIST).read_text(encoding="utf-8"))
-    return rooms
+    schedulers: dict[str, Forces] = json.loads((root / LIST).read_text(encoding="utf-8"))
+    return schedulers
 
 
 # ---- marks -----------------------------------------------------------------------------------------------------------
@@ -180,7 +180,7 @@ def written(root: Path) -> str:
     return page(read_list(root), marks_of(root))
 
 
-def page(rooms: Mapping[str, Forces], marks: Sequence[Mark]) -> str:
+def page(schedulers: Mapping[str, Forces], marks: Sequence[Mark]) -> str:
     tests: dict[str, list[str]] = {}
     for mark in marks:
         if mark.requirement is not None and mark.test not in tests.setdefault(mark.requirement, []):
@@ -196,16 +196,16 @@ def page(rooms: Mapping[str, Forces], marks: Sequence[Mark]) -> str:
         "| scheduler | requirements | MUST | MUST with a test |",
         "|---|---|---|---|",
     ]
-    for room, forces in rooms.items():
+    for scheduler, forces in schedulers.items():
         must = [requirement for requirement, force in forces.items() if force == "MUST"]
         proven = sum(requirement in tests for requirement in must)
-        lines.append(f"| [{room}](#{room}) | {len(forces)} | {len(must)} | {proven} |")
-    for room, forces in rooms.items():
-        lines += ["", f"## {room}", "", *_of_room(forces, tests)]
+        lines.append(f"| [{scheduler}](#{scheduler}) | {len(forces)} | {len(must)} | {proven} |")
+    for scheduler, forces in schedulers.items():
+        lines += ["", f"## {scheduler}", "", *_of_scheduler(forces, tests)]
     return "\n".join(lines) + "\n"
 
 
-def _of_room(forces: Forces, tests: Mapping[str, Sequence[str]]) -> Iterator[str]:
+def _of_scheduler(forces: Forces, tests: Mapping[str, Sequence[str]]) -> Iterator[str]:
     proven = [requirement for requirement in forces if requirement in tests]
     if proven:
         yield "| requirement | force | tests |"
@@ -220,9 +220,9 @@ def _of_room(forces: Forces, tests: Mapping[str, Sequence[str]]) -> Iterator[str
             yield f"{force} without a test ({len(rest)}): {', '.join(rest)}."
 
 
-def faults_of(root: Path, rooms: Mapping[str, Forces], marks: Sequence[Mark]) -> Iterator[str]:
+def faults_of(root: Path, schedulers: Mapping[str, Forces], marks: Sequence[Mark]) -> Iterator[str]:
     """One sentence for each thing that does not fit."""
-    known = {requirement for forces in rooms.values() for requirement in forces}
+    known = {requirement for forces in schedulers.values() for requirement in forces}
     for mark in marks:
         path = mark.test.partition("::")[0]
         if mark.requirement is None:
@@ -230,18 +230,18 @@ def faults_of(root: Path, rooms: Mapping[str, Forces], marks: Sequence[Mark]) ->
         elif mark.requirement not in known:
             yield f"{path}:{mark.line}: {mark.requirement} is no requirement; {LIST} lists them"
     proven = {mark.requirement for mark in marks}
-    for room in complete_rooms(root):
-        if room not in rooms:
-            yield f"pyproject.toml: {room} is declared complete and has no requirements; known are {', '.join(rooms)}"
-        for requirement, force in rooms.get(room, {}).items():
+    for scheduler in complete_schedulers(root):
+        if scheduler not in schedulers:
+            yield f"pyproject.toml: {scheduler} is complete without requirements; known are {', '.join(schedulers)}"
+        for requirement, force in schedulers.get(scheduler, {}).items():
             if force == "MUST" and requirement not in proven:
-                yield f"{requirement}: {room} is declared complete, and no test is marked with this MUST"
+                yield f"{requirement}: {scheduler} is declared complete, and no test is marked with this MUST"
 
 
-def complete_rooms(root: Path) -> list[str]:
+def complete_schedulers(root: Path) -> list[str]:
     settings = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
-    rooms: list[str] = settings.get("tool", {}).get("pendula", {}).get("complete", [])
-    return rooms
+    schedulers: list[str] = settings.get("tool", {}).get("pendula", {}).get("complete", [])
+    return schedulers
 
 
 if __name__ == "__main__":

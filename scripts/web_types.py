@@ -38,12 +38,12 @@ class SameName(Exception):
 
 def main() -> int:
     from pendula.server.app import create_app
-    from pendula.server.rooms import rooms_for
+    from pendula.server.schedulers import schedulers_for
     from pendula.server.settings import Settings
 
     told = Settings(demo=True)
     try:
-        text = types_of(create_app(told, rooms_for(told)).openapi())
+        text = types_of(create_app(told, schedulers_for(told)).openapi())
     except SameName as error:
         print(error, file=sys.stderr)
         return 1
@@ -91,12 +91,14 @@ def reached(shapes: Shape, roots: Any) -> set[str]:
 
 
 def require_names(shapes: Shape, names: Sequence[str]) -> None:
-    """Views of one name in two rooms get the names of their modules, and what answers with them leads nowhere."""
+    """Views of one name in two schedulers get the names of their modules, and what answers with them leads nowhere."""
     wrong = [name for name in names if name not in shapes or not _NAME.fullmatch(name)]
     if wrong:
         told = ", ".join(wrong)
         alike = sorted(name for name in shapes if not _NAME.fullmatch(name))
-        raise SameName(f"No types for {told}: give each view of a room a name of its own; there are {', '.join(alike)}")
+        raise SameName(
+            f"No types for {told}: give each view of a scheduler a name of its own; there are {', '.join(alike)}"
+        )
 
 
 def references(part: Any) -> list[str]:

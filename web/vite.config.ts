@@ -16,12 +16,12 @@ export default defineConfig({
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     reportCompressedSize: false,
-    // Every room has its own chunk, which is fetched with it; all of them begin in a file called `Room`.
+    // Every scheduler has its own chunk, which is fetched with it; all of them begin in a file called `Scheduler`.
     rolldownOptions: {
       output: {
         chunkFileNames: ({ facadeModuleId }) => {
-          const room = /rooms\/(\w+)\/Room\.tsx$/.exec(facadeModuleId ?? "")?.[1];
-          return `assets/${room === undefined ? "[name]" : `room-${room}`}-[hash].js`;
+          const scheduler = /schedulers\/(\w+)\/Scheduler\.tsx$/.exec(facadeModuleId ?? "")?.[1];
+          return `assets/${scheduler === undefined ? "[name]" : `scheduler-${scheduler}`}-[hash].js`;
         },
       },
     },

@@ -8,7 +8,7 @@ A map of the package, from the ground up:
     pendula.server      HTTP, streams and the control room
     pendula.cli         the program `pendula`
 
-The five rooms (actions, playback, jobs, credit, fleet) stand between documents and server; none knows another.
+The five schedulers (actions, playback, jobs, credit, fleet) stand between documents and server; none knows another.
 """
 
 __version__ = "0.1.0"

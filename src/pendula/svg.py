@@ -1,4 +1,4 @@
-"""SVG primitives for the pictures of all rooms: numbers, texts, tooltips and plain shapes, as strings.
+"""SVG primitives for the pictures of all schedulers: numbers, texts, tooltips and plain shapes, as strings.
 
 Whatever comes from a file is escaped here and nowhere else. Numbers are written with one decimal of a pixel: enough for
 the eye, and the same on every machine.

@@ -49,9 +49,9 @@ def pendula(monkeypatch: pytest.MonkeyPatch) -> Pendula:
         monkeypatch.delenv(name)
     monkeypatch.setenv("COLUMNS", "140")
 
-    def call(*arguments: object, room: tuple[str, ...] = ("actions",)) -> Finished:
+    def call(*arguments: object, scheduler: tuple[str, ...] = ("actions",)) -> Finished:
         with CliRunner().isolation() as (out, err, _):
-            code = run([*room, *(str(argument) for argument in arguments)])
+            code = run([*scheduler, *(str(argument) for argument in arguments)])
             sys.stdout.flush()
             sys.stderr.flush()
             return Finished(code, out.getvalue().decode(), err.getvalue().decode())
@@ -211,7 +211,7 @@ def test_a_journal_of_a_run_is_verified_by_replay(tmp_path: Path, pendula: Pendu
     plain = pendula("run", TOWN, "--json")
     kept = pendula("run", TOWN, "--journal", tmp_path / "journal", "--json")
 
-    replayed = pendula("replay", tmp_path / "journal", "--json", room=())
+    replayed = pendula("replay", tmp_path / "journal", "--json", scheduler=())
 
     assert kept == plain
     assert (replayed.code, json.loads(replayed.out)["verified"]) == (0, True)
@@ -301,7 +301,7 @@ def test_a_file_that_wants_hooks_runs_without_them(tmp_path: Path, pendula: Pend
     assert len(json.loads(ended.out)["epochs"][0]["events"]) == 7
     assert pendula("run", wants, "--json") == ended
     assert pendula("why", wants, "A1", "--at", "600").code == 0
-    assert pendula("replay", tmp_path / "journal", room=()).code == 0
+    assert pendula("replay", tmp_path / "journal", scheduler=()).code == 0
 
 
 def test_a_run_can_be_continued_from_its_output(tmp_path: Path, pendula: Pendula) -> None:
@@ -403,7 +403,7 @@ def test_why_outside_the_run_is_wrong_usage(at: str, pendula: Pendula) -> None:
     assert pendula("why", TOWN, "council-tue", "--at", at).code == 2
 
 
-def test_the_group_loads_nothing_of_server_or_other_rooms() -> None:
+def test_the_group_loads_nothing_of_server_or_other_schedulers() -> None:
     code = (
         "import sys\nfrom pendula.cli.program import run\n"
         f"run(['actions', 'run', {str(TOWN)!r}, '--json'])\nprint(*sys.modules, file=sys.stderr)"

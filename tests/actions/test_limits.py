@@ -30,7 +30,7 @@ def lines_of(events: Any) -> list[str]:
 
 @pytest.fixture
 def limited(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Set a limit of the room to a small number, wherever it is used."""
+    """Set a limit of the scheduler to a small number, wherever it is used."""
 
     def small(name: str, most: int) -> None:
         old: Limit = getattr(validation, name)
@@ -43,7 +43,7 @@ def limited(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 @pytest.mark.req("ACT-PERF-3")
-def test_the_limits_of_the_room() -> None:
+def test_the_limits_of_the_scheduler() -> None:
     assert [
         limit.default
         for limit in (

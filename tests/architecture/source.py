@@ -9,7 +9,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src/pendula"
-ROOMS = ("actions", "credit", "fleet", "jobs", "playback")
+SCHEDULERS = ("actions", "credit", "fleet", "jobs", "playback")
 
 
 @cache

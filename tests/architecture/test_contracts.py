@@ -1,4 +1,4 @@
-"""The contracts of import-linter can fail: a cycle for types, a decision that reads a clock, a room that knows two."""
+"""Import contracts can fail: a cycle for types, a decision that reads a clock, a scheduler that knows two."""
 
 import shutil
 import subprocess
@@ -13,14 +13,14 @@ PLANTED = {
     "    from pendula.documents.reading import Document\n",
     # A new module of a package that decides: nobody has listed it, and it is covered all the same.
     "src/pendula/credit/tick/planted.py": "import time\n",
-    "src/pendula/server/rooms/playback/planted.py": "from pendula.server.rooms.actions import views\n",
+    "src/pendula/server/schedulers/playback/planted.py": "from pendula.server.schedulers.actions import views\n",
     # Whoever draws a chart does not reach into the state of a run.
     "src/pendula/credit/studies/planted.py": "from pendula.credit.state import run_state\n",
 }
 BROKEN = (
     "No cycles, not even for types",
     "Decisions touch no clock, disk, network or random state",
-    "Rooms of the server do not know each other",
+    "Schedulers of the server do not know each other",
     "credit: only the engine and its phases hold the state of a run",
 )
 

@@ -1,24 +1,24 @@
-"""The tree is the architecture: the same files at the root of every room, maps of packages."""
+"""The tree is the architecture: the same files at the root of every scheduler, maps of packages."""
 
 import ast
 from pathlib import Path
 
 import pytest
 
-from tests.architecture.source import ROOMS, ROOT, SOURCE, members, modules, named, packages, tree
+from tests.architecture.source import ROOT, SCHEDULERS, SOURCE, members, modules, named, packages, tree
 
-ENGINE_ROOMS = ("actions", "credit", "playback")
+ENGINE_SCHEDULERS = ("actions", "credit", "playback")
 ROOT_FILES = {"model", "events", "engine", "saving", "explain"}
 
 
-def test_every_room_with_an_engine_has_the_same_files_at_its_root() -> None:
-    missing = {room: sorted(ROOT_FILES - set(members(SOURCE / room))) for room in ENGINE_ROOMS}
+def test_every_scheduler_with_an_engine_has_the_same_files_at_its_root() -> None:
+    missing = {scheduler: sorted(ROOT_FILES - set(members(SOURCE / scheduler))) for scheduler in ENGINE_SCHEDULERS}
 
-    assert missing == {room: [] for room in ENGINE_ROOMS}
+    assert missing == {scheduler: [] for scheduler in ENGINE_SCHEDULERS}
 
 
-def test_every_room_has_its_nouns_in_model() -> None:
-    assert [room for room in ROOMS if "model" not in members(SOURCE / room)] == []
+def test_every_scheduler_has_its_nouns_in_model() -> None:
+    assert [scheduler for scheduler in SCHEDULERS if "model" not in members(SOURCE / scheduler)] == []
 
 
 @pytest.mark.parametrize("package", packages(), ids=named)

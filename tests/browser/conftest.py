@@ -77,14 +77,14 @@ def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
 
 @pytest.fixture(scope="session")
 def plain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A server without the demo, one for all: rooms are empty but for what a module brings into its own."""
+    """A server without the demo, one for all: schedulers are empty but for what a module brings into its own."""
     with servers(tmp_path_factory) as start:
         yield start()
 
 
 @pytest.fixture(scope="session")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The demo, one for all: each room has tests of its own, which leave the others alone."""
+    """The demo, one for all: each scheduler has tests of its own, which leave the others alone."""
     with servers(tmp_path_factory) as start:
         yield start("--demo")
 

@@ -22,7 +22,7 @@ WORKSHOP = {
 
 def opened(watched: Watched, demo: str, world: str = "town") -> Page:
     page = watched.page
-    live(page, f"{demo}/#/rooms/actions/{world}")
+    live(page, f"{demo}/#/schedulers/actions/{world}")
     there(page, "[data-testid=timeline] canvas")
     return page
 
@@ -119,7 +119,7 @@ def test_why_in_the_past_answers_about_the_past(demo: str, watched: Watched) -> 
     waiting.get_by_label("Question").focus()
     expect(question.locator("option", has_text="Why A2 runs")).to_have_count(1)
 
-    workshop.goto(f"{demo}/#/rooms/actions/asked?at={then}")
+    workshop.goto(f"{demo}/#/schedulers/actions/asked?at={then}")
     expect(workshop.get_by_test_id("past-banner")).to_be_visible()
     question.select_option("Why A2 waits")
     waiting.get_by_test_id("ask-why").click()

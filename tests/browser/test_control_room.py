@@ -13,24 +13,24 @@ from playwright.sync_api import expect
 from tests.browser.conftest import Serve, Watched, live
 
 
-def test_the_page_opens_with_its_rooms_and_no_error_in_the_console(demo: str, watched: Watched) -> None:
+def test_the_page_opens_with_its_schedulers_and_no_error_in_the_console(demo: str, watched: Watched) -> None:
     page = watched.page
     live(page, f"{demo}/")
 
-    expect(page.get_by_test_id("room-card-tally")).to_have_attribute("data-state", "ready")
+    expect(page.get_by_test_id("scheduler-card-tally")).to_have_attribute("data-state", "ready")
     expect(page.get_by_test_id("readiness")).to_have_attribute("data-status", "ready")
     page.get_by_test_id("nav-tally").click()
-    expect(page.get_by_test_id("room")).to_have_attribute("data-live", "true")
+    expect(page.get_by_test_id("scheduler")).to_have_attribute("data-live", "true")
     expect(page.get_by_test_id("connection")).to_have_attribute("data-state", "live")
     assert watched.errors == []
 
 
-def test_every_room_shows_live_figures_in_human_units(demo: str, watched: Watched) -> None:
+def test_every_scheduler_shows_live_figures_in_human_units(demo: str, watched: Watched) -> None:
     page = watched.page
     live(page, f"{demo}/")
 
-    for room in ("actions", "credit", "fleet", "jobs", "playback"):
-        figures = page.get_by_test_id(f"room-card-{room}").get_by_test_id("figures")
+    for scheduler in ("actions", "credit", "fleet", "jobs", "playback"):
+        figures = page.get_by_test_id(f"scheduler-card-{scheduler}").get_by_test_id("figures")
         expect(figures.locator("dd")).to_have_count(4)
     expect(page.get_by_test_id("engine-actions-town")).to_contain_text(re.compile(r"\d (d|h|min)\b.* · "))
     assert watched.errors == []
@@ -48,15 +48,15 @@ def test_what_needs_a_person_is_one_click_from_its_cause(demo: str, watched: Wat
     assert watched.errors == []
 
 
-def test_a_page_of_a_room_is_fetched_with_its_room(demo: str, watched: Watched) -> None:
+def test_a_page_of_a_scheduler_is_fetched_with_its_scheduler(demo: str, watched: Watched) -> None:
     page = watched.page
     fetched: set[str] = set()
-    page.on("request", lambda request: fetched.update(re.findall(r"/assets/room-(\w+)-", request.url)))
+    page.on("request", lambda request: fetched.update(re.findall(r"/assets/scheduler-(\w+)-", request.url)))
     live(page, f"{demo}/")
     assert not fetched
 
     page.get_by_test_id("nav-tally").click()
-    expect(page.get_by_test_id("room")).to_be_visible()
+    expect(page.get_by_test_id("scheduler")).to_be_visible()
     page.get_by_test_id("nav-playback").click()
     expect(page.get_by_test_id("screen")).to_be_visible()
 
@@ -65,7 +65,7 @@ def test_a_page_of_a_room_is_fetched_with_its_room(demo: str, watched: Watched) 
 
 def test_what_happens_arrives_by_itself(demo: str, watched: Watched) -> None:
     page = watched.page
-    live(page, f"{demo}/#/rooms/tally")
+    live(page, f"{demo}/#/schedulers/tally")
     rows = page.get_by_test_id("events").locator("tbody tr")
     expect(rows.first).to_be_visible()
     newest = rows.first.inner_text()
@@ -77,7 +77,7 @@ def test_what_happens_arrives_by_itself(demo: str, watched: Watched) -> None:
 
 def test_the_slider_shows_the_past_and_leads_back(demo: str, watched: Watched) -> None:
     page = watched.page
-    live(page, f"{demo}/#/rooms/tally")
+    live(page, f"{demo}/#/schedulers/tally")
     expect(page.get_by_test_id("time-slider-input")).to_be_enabled()
 
     page.get_by_test_id("time-slider-input").focus()
@@ -92,7 +92,7 @@ def test_the_slider_shows_the_past_and_leads_back(demo: str, watched: Watched) -
 
 def test_the_slider_tells_times_finds_what_went_wrong_and_plays(demo: str, watched: Watched) -> None:
     page = watched.page
-    live(page, f"{demo}/#/rooms/tally")
+    live(page, f"{demo}/#/schedulers/tally")
     expect(page.get_by_test_id("slider-ticks")).to_contain_text("tick")
 
     refused = page.request.post(f"{demo}/api/v1/tally/demo/commands", data={"type": "take", "amount": 1_000_000_000})
@@ -104,19 +104,19 @@ def test_the_slider_tells_times_finds_what_went_wrong_and_plays(demo: str, watch
     page.get_by_test_id("speed").select_option("100")
     page.get_by_test_id("play").click()
 
-    expect(page.get_by_test_id("room")).to_have_attribute("data-live", "true")
+    expect(page.get_by_test_id("scheduler")).to_have_attribute("data-live", "true")
     expect(page.get_by_test_id("play")).to_have_attribute("aria-pressed", "false")
     assert watched.errors == []
 
 
 def test_a_link_shows_a_colleague_the_same_picture(demo: str, watched: Watched) -> None:
     page = watched.page
-    live(page, f"{demo}/#/rooms/tally")
+    live(page, f"{demo}/#/schedulers/tally")
     expect(page.get_by_test_id("time-slider-input")).to_be_enabled()
     page.get_by_test_id("time-slider-input").press("Home")
     expect(page.get_by_test_id("readout-record").locator("dd")).to_have_text("0")
     link = page.url
-    live(page, f"{demo}/#/rooms/jobs")
+    live(page, f"{demo}/#/schedulers/jobs")
     page.get_by_test_id("tab-gates").click()
     expect(page.get_by_test_id("time-slider-input")).to_be_enabled()
     page.get_by_test_id("time-slider-input").press("Home")
@@ -135,7 +135,7 @@ def test_a_link_shows_a_colleague_the_same_picture(demo: str, watched: Watched) 
 
 def test_what_is_shown_is_saved_as_table_picture_and_state(demo: str, watched: Watched) -> None:
     page = watched.page
-    live(page, f"{demo}/#/rooms/fleet")
+    live(page, f"{demo}/#/schedulers/fleet")
     expect(page.get_by_test_id("trucks").locator("tbody tr").first).to_be_visible()
     page.get_by_test_id("export").locator("summary").click()
     files = {}
@@ -152,7 +152,7 @@ def test_what_is_shown_is_saved_as_table_picture_and_state(demo: str, watched: W
 
 def test_help_in_place_leads_into_the_documentation(demo: str, watched: Watched) -> None:
     page = watched.page
-    live(page, f"{demo}/#/rooms/fleet")
+    live(page, f"{demo}/#/schedulers/fleet")
     page.get_by_test_id("help").locator("summary").click()
 
     page.get_by_test_id("help").get_by_role("link", name="Never a jam").click()
@@ -165,7 +165,7 @@ def test_help_in_place_leads_into_the_documentation(demo: str, watched: Watched)
 
 def test_why_answers_with_a_chain_of_reasons(demo: str, watched: Watched) -> None:
     page = watched.page
-    live(page, f"{demo}/#/rooms/tally")
+    live(page, f"{demo}/#/schedulers/tally")
     page.get_by_test_id("why-choice").get_by_label("Question", exact=True).select_option("json")
     form = page.get_by_test_id("why-form")
     form.locator("textarea").fill('{"take": 1000000000}')
@@ -179,7 +179,7 @@ def test_why_answers_with_a_chain_of_reasons(demo: str, watched: Watched) -> Non
 
 def test_a_refused_command_says_why(demo: str, watched: Watched) -> None:
     page = watched.page
-    live(page, f"{demo}/#/rooms/tally")
+    live(page, f"{demo}/#/schedulers/tally")
     choice = page.get_by_test_id("command-choice")
     choice.get_by_label("Command", exact=True).select_option("Take")
     choice.get_by_test_id("field-amount").fill("1000000000")
@@ -192,7 +192,7 @@ def test_a_refused_command_says_why(demo: str, watched: Watched) -> None:
 
 def test_a_command_can_be_written_as_json_after_an_example_that_works(demo: str, watched: Watched) -> None:
     page = watched.page
-    live(page, f"{demo}/#/rooms/tally")
+    live(page, f"{demo}/#/schedulers/tally")
     choice = page.get_by_test_id("command-choice")
     choice.get_by_label("Command", exact=True).select_option("json")
     form = page.get_by_test_id("command-form")
@@ -215,7 +215,7 @@ def test_a_question_and_a_command_are_chosen_and_work_as_they_are_offered(
     demo: str, watched: Watched, engine: str, command: str, became: str
 ) -> None:
     page = watched.page
-    live(page, f"{demo}/#/rooms/{engine}")
+    live(page, f"{demo}/#/schedulers/{engine}")
     why, choice = page.get_by_test_id("panel-why"), page.get_by_test_id("panel-command")
     expect(choice.get_by_label("Command", exact=True).locator("option", has_text=command)).to_have_count(1)
 
@@ -239,7 +239,7 @@ def test_every_place_is_reached_by_keyboard_alone(demo: str, watched: Watched) -
             break
     page.keyboard.press("Enter")
 
-    expect(page.get_by_test_id("room")).to_be_visible()
+    expect(page.get_by_test_id("scheduler")).to_be_visible()
     expect(page.get_by_test_id("nav-tally")).to_have_attribute("aria-current", "page")
 
 
@@ -250,7 +250,7 @@ def test_light_and_dark_are_chosen_and_remembered(demo: str, watched: Watched) -
     for theme in ("light", "dark"):
         page.get_by_test_id(f"theme-{theme}").click()
         page.reload()
-        expect(page.get_by_test_id("room-cards")).to_be_visible()
+        expect(page.get_by_test_id("scheduler-cards")).to_be_visible()
         colours.append(page.evaluate("getComputedStyle(document.body).backgroundColor"))
 
     assert colours[0] != colours[1]
@@ -260,7 +260,7 @@ def test_light_and_dark_are_chosen_and_remembered(demo: str, watched: Watched) -
 def test_a_narrow_screen_needs_no_sideways_scrolling(demo: str, watched: Watched) -> None:
     page = watched.page
     page.set_viewport_size({"width": 360, "height": 740})
-    for place in ("/", "/#/rooms/tally"):
+    for place in ("/", "/#/schedulers/tally"):
         live(page, f"{demo}{place}")
 
         assert page.evaluate("document.documentElement.scrollWidth") <= 360
@@ -280,11 +280,11 @@ def test_on_a_narrow_screen_nothing_lies_over_the_brand(demo: str, watched: Watc
         assert beside or one["y"] + one["height"] <= other["y"] or other["y"] + other["height"] <= one["y"]
 
 
-def test_a_room_without_engines_says_so(plain: str, watched: Watched) -> None:
+def test_a_scheduler_without_engines_says_so(plain: str, watched: Watched) -> None:
     page = watched.page
     page.goto(f"{plain}/")
 
-    expect(page.get_by_test_id("room-card-actions")).to_contain_text("No engine runs in this room")
+    expect(page.get_by_test_id("scheduler-card-actions")).to_contain_text("No engine runs in this scheduler")
     assert watched.errors == []
 
 
@@ -303,7 +303,7 @@ def test_where_tokens_are_needed_one_signs_in_and_out(serve: Serve, watched: Wat
     page.keyboard.press("Enter")
 
     expect(page.get_by_test_id("who")).to_contain_text("ann")
-    expect(page.get_by_test_id("room-card-tally")).to_be_visible()
+    expect(page.get_by_test_id("scheduler-card-tally")).to_be_visible()
     assert secret not in page.url
     cookies = page.context.cookies()
     assert [(cookie["httpOnly"], cookie["sameSite"]) for cookie in cookies] == [(True, "Strict")]

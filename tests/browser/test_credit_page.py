@@ -1,4 +1,4 @@
-"""The page of the credit room in a real browser: the village of the demo, alive, and five who are paid by hand."""
+"""The page of the credit scheduler in a real browser: the village of the demo, alive, and five who are paid by hand."""
 
 import re
 
@@ -12,7 +12,7 @@ AROUND = ("anna", "bakery", "farm", "dmytro", "cafe")
 
 def opened(watched: Watched, demo: str) -> Page:
     page = watched.page
-    page.goto(f"{demo}/#/rooms/credit")
+    page.goto(f"{demo}/#/schedulers/credit")
     there(page, "[data-testid=network] canvas")
     return page
 
@@ -25,7 +25,7 @@ def five(demo: str, watched: Watched) -> Page:
     made = ask.post(runs, data={"scenario_id": "ring-of-five", **wish})
     run_id = made.json()["run_id"]
     assert ask.post(f"{runs}/{run_id}/pause").ok
-    watched.page.goto(f"{demo}/#/rooms/credit/{run_id}")
+    watched.page.goto(f"{demo}/#/schedulers/credit/{run_id}")
     there(watched.page, "[data-testid=network] canvas")
     expect(watched.page.get_by_test_id("run-state")).to_contain_text("paused")
     return watched.page

@@ -18,12 +18,12 @@ AXE = ROOT / "web/node_modules/axe-core/axe.min.js"
 PICTURES = ROOT / ".pendula/screenshots"
 PAGES = {
     "overview": "/#/",
-    "actions": "/#/rooms/actions",
-    "credit": "/#/rooms/credit",
-    "fleet": "/#/rooms/fleet",
-    "jobs": "/#/rooms/jobs",
-    "playback": "/#/rooms/playback",
-    "tally": "/#/rooms/tally",
+    "actions": "/#/schedulers/actions",
+    "credit": "/#/schedulers/credit",
+    "fleet": "/#/schedulers/fleet",
+    "jobs": "/#/schedulers/jobs",
+    "playback": "/#/schedulers/playback",
+    "tally": "/#/schedulers/tally",
     "docs": "/docs/",
     "a-page-of-the-docs": "/docs/tutorials/first-engine.html",
     "a-page-of-the-python-reference": "/docs/reference/python/testing.html",

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.browser.conftest import Watched, live, there
-from tests.server.rooms.fleet.halls import HALL
+from tests.server.schedulers.fleet.halls import HALL
 
 
 @pytest.fixture(scope="module")
@@ -18,17 +18,17 @@ def fleets(plain: str, browser: Browser) -> Iterator[str]:
     It is made before anybody needs it, since that is noticed only after seconds.
     """
     context = browser.new_context()
-    ask, room = context.request, f"{plain}/api/v1/fleet"
-    assert ask.post(f"{room}?name=hall&speed=10", data=HALL).status == 201
-    assert ask.post(f"{room}?name=silent", data=HALL).status == 201
-    assert ask.post(f"{room}?name=paused&speed=10", data=HALL).status == 201
+    ask, scheduler = context.request, f"{plain}/api/v1/fleet"
+    assert ask.post(f"{scheduler}?name=hall&speed=10", data=HALL).status == 201
+    assert ask.post(f"{scheduler}?name=silent", data=HALL).status == 201
+    assert ask.post(f"{scheduler}?name=paused&speed=10", data=HALL).status == 201
     for robot in ("R1", "R2", "R3"):
         silence = {"robotId": robot, "type": "SILENCE", "forMs": 3_600_000}
-        assert ask.post(f"{room}/silent/faults", data=silence).ok
-    yield f"{plain}/#/rooms/fleet"
+        assert ask.post(f"{scheduler}/silent/faults", data=silence).ok
+    yield f"{plain}/#/schedulers/fleet"
     # Trucks that nobody looks at would drive on beside the tests of others.
     for name in ("hall", "silent", "paused"):
-        assert ask.post(f"{room}/{name}/close").ok
+        assert ask.post(f"{scheduler}/{name}/close").ok
     context.close()
 
 
@@ -85,17 +85,17 @@ def test_a_truck_is_stopped_explained_and_sent_on_and_the_moment_before_is_there
 
 
 def test_a_task_is_held_and_goes_on_from_the_page(fleet: Page, watched: Watched) -> None:
-    room = f"{fleet.url.split('#')[0]}api/v1/fleet/hall"
+    scheduler = f"{fleet.url.split('#')[0]}api/v1/fleet/hall"
     # While all stand nobody takes the task away from under the mouse.
-    fleet.request.post(f"{room}/actions", data={"type": "PAUSE_FLEET", "reason": "fire drill"})
-    fleet.request.post(f"{room}/tasks", data={"taskId": "mine", "pickNodeId": "WEST", "dropNodeId": "EAST"})
+    fleet.request.post(f"{scheduler}/actions", data={"type": "PAUSE_FLEET", "reason": "fire drill"})
+    fleet.request.post(f"{scheduler}/tasks", data={"taskId": "mine", "pickNodeId": "WEST", "dropNodeId": "EAST"})
     fleet.get_by_test_id("task-mine").click()
     for deed, told in (("HOLD_TASK", "Nobody begins task"), ("RESUME_TASK", "goes on")):
         fleet.get_by_test_id(f"do-{deed}").click()
         fleet.get_by_test_id("task-reason").fill("the goods are blocked")
         fleet.get_by_test_id("task-yes").click()
         expect(fleet.get_by_test_id("task-told")).to_contain_text(told)
-    fleet.request.post(f"{room}/actions", data={"type": "RESUME_FLEET", "reason": "over"})
+    fleet.request.post(f"{scheduler}/actions", data={"type": "RESUME_FLEET", "reason": "over"})
     assert watched.errors == []
 
 
@@ -127,7 +127,7 @@ def test_nothing_is_wider_than_the_screen(fleet: Page) -> None:
 
 
 def truck_now(page: Page, robot: str) -> dict[str, Any]:
-    origin, _, place = page.url.partition("/#/rooms/")
+    origin, _, place = page.url.partition("/#/schedulers/")
     trucks = page.request.get(f"{origin}/api/v1/{place.partition('?')[0]}/now").json()["trucks"]
     found: dict[str, Any] = next(one for one in trucks if one["robot_id"] == robot)
     return found
@@ -135,7 +135,7 @@ def truck_now(page: Page, robot: str) -> dict[str, Any]:
 
 def paused_before_a_lane(page: Page) -> str:
     """Holds the fleet at a moment at which a truck stands and has more than its place."""
-    origin, _, place = page.url.partition("/#/rooms/")
+    origin, _, place = page.url.partition("/#/schedulers/")
     fleet = f"{origin}/api/v1/{place.partition('?')[0]}"
     while True:
         for kind, wait_ms in (("PAUSE_FLEET", 1_000), ("RESUME_FLEET", 300)):
@@ -211,11 +211,11 @@ def test_everything_that_the_page_drills_is_taken(fleets: str, watched: Watched)
 
 
 def test_real_trucks_are_not_drilled_and_a_task_says_why_it_waits(fleets: str, watched: Watched) -> None:
-    room = f"{fleets.split('#')[0]}api/v1/fleet"
+    scheduler = f"{fleets.split('#')[0]}api/v1/fleet"
     ask = watched.page.request
-    assert ask.post(f"{room}?name=real&live=true", data=HALL).status == 201
+    assert ask.post(f"{scheduler}?name=real&live=true", data=HALL).status == 201
     task = {"taskId": "rush", "pickNodeId": "WEST", "dropNodeId": "EAST"}
-    assert ask.post(f"{room}/real/tasks", data=task).status == 201
+    assert ask.post(f"{scheduler}/real/tasks", data=task).status == 201
     page = opened(watched.page, f"{fleets}/real")
     page.get_by_test_id("task-rush").click()
 
@@ -223,7 +223,7 @@ def test_real_trucks_are_not_drilled_and_a_task_says_why_it_waits(fleets: str, w
     expect(page.get_by_test_id("panel-drill").locator("summary")).to_have_text("Send a task")
     expect(page.get_by_role("form", name="Drill a failure")).to_have_count(0)
     assert watched.errors == []
-    assert ask.post(f"{room}/real/close").ok
+    assert ask.post(f"{scheduler}/real/close").ok
 
 
 def test_what_was_asked_about_one_truck_is_not_asked_about_the_next(fleet: Page) -> None:

@@ -10,7 +10,7 @@ from tests.browser.conftest import Watched, there
 
 @pytest.fixture
 def page(demo: str, watched: Watched) -> Page:
-    watched.page.goto(f"{demo}/#/rooms/jobs")
+    watched.page.goto(f"{demo}/#/schedulers/jobs")
     there(watched.page, "[data-testid=due-line]")
     return watched.page
 
@@ -26,7 +26,7 @@ def test_a_dead_letter_is_found_and_requeued(page: Page, watched: Watched) -> No
 
     expect(page.get_by_test_id("dead-said")).to_have_text(f"{job} is queued again.")
     expect(page.locator(f"[data-job={job}]")).to_have_count(0)
-    page.goto(f"{page.url.split('#')[0]}#/rooms/jobs/{job}")
+    page.goto(f"{page.url.split('#')[0]}#/schedulers/jobs/{job}")
     expect(page.get_by_test_id("panel-job").get_by_test_id("trail")).to_contain_text("requeued in the control room")
     assert watched.errors == []
 
@@ -80,7 +80,7 @@ def made(page: Page, path: str, **body: object) -> dict[str, Any]:
 def test_a_person_decides_about_an_object_after_a_second_question(page: Page, watched: Watched) -> None:
     page.set_viewport_size({"width": 390, "height": 800})
     made(page, "objects", object_type="memory", object_id="mine-1", evidence_refs=["note:1"])
-    page.goto(f"{page.url.split('#')[0]}#/rooms/jobs/memory:mine-1")
+    page.goto(f"{page.url.split('#')[0]}#/schedulers/jobs/memory:mine-1")
     deed = page.get_by_test_id("deed-decide")
     deed.locator("summary").click()
     deed.get_by_test_id("deed-decide-way").select_option(label="verify: suspicious → quarantine")
@@ -100,7 +100,7 @@ def test_a_person_decides_about_an_object_after_a_second_question(page: Page, wa
 
 def test_evidence_is_attached_and_a_job_cancelled(page: Page, watched: Watched) -> None:
     made(page, "objects", object_type="memory", object_id="mine-2", evidence_refs=["note:1"])
-    page.goto(f"{page.url.split('#')[0]}#/rooms/jobs/memory:mine-2")
+    page.goto(f"{page.url.split('#')[0]}#/schedulers/jobs/memory:mine-2")
     deed = page.get_by_test_id("deed-evidence")
     deed.locator("summary").click()
     deed.get_by_test_id("deed-evidence-refs").fill("photo:1, photo:2")
@@ -111,7 +111,7 @@ def test_evidence_is_attached_and_a_job_cancelled(page: Page, watched: Watched) 
 
     far = {"object_type": "memory", "object_id": "mine-3", "action": "archive", "run_at": "2040-01-01T00:00:00Z"}
     job = made(page, "jobs", **far)["job"]["job_id"]
-    page.goto(f"{page.url.split('#')[0]}#/rooms/jobs/{job}")
+    page.goto(f"{page.url.split('#')[0]}#/schedulers/jobs/{job}")
     cancel = page.get_by_test_id("deed-cancel")
     cancel.locator("summary").click()
     cancel.get_by_test_id("deed-cancel-reason").fill("not today")

@@ -14,8 +14,8 @@ from playwright.sync_api import Browser, BrowserContext, Page, Request, expect
 from tests.browser.conftest import PATIENCE_MS, there
 from tests.ports import free_port
 
-# Several rooms, and those that draw most only once.
-ROOMS = ("tally", "actions", "playback", "fleet", "credit", "tally", "playback", "tally", "playback", "tally")
+# Several schedulers, and those that draw most only once.
+SCHEDULERS = ("tally", "actions", "playback", "fleet", "credit", "tally", "playback", "tally", "playback", "tally")
 
 
 class Killable:
@@ -53,7 +53,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Killable]:
 def tabs(server: Killable, browser: Browser) -> Iterator[list[Page]]:
     context = browser.new_context(reduced_motion="reduce")
     context.set_default_timeout(PATIENCE_MS)
-    yield [opened(context, f"{server.address}/#/rooms/{room}") for room in ROOMS]
+    yield [opened(context, f"{server.address}/#/schedulers/{scheduler}") for scheduler in SCHEDULERS]
     context.close()
 
 
@@ -111,8 +111,10 @@ def test_every_tab_says_that_the_server_is_gone_and_comes_back_with_it(server: K
     for page in tabs:
         badge = page.get_by_test_id("connection")
         expect(badge).to_contain_text(re.compile(r"Connection lost at \d\d:\d\d:\d\d"), timeout=PATIENCE_MS)
-        expect(page.get_by_test_id("room")).to_be_visible()
-        grey = page.get_by_test_id("room").evaluate("room => getComputedStyle(room.closest('main > *')).filter")
+        expect(page.get_by_test_id("scheduler")).to_be_visible()
+        grey = page.get_by_test_id("scheduler").evaluate(
+            "scheduler => getComputedStyle(scheduler.closest('main > *')).filter"
+        )
         assert grey == "grayscale(1)"
     server.start()
     for page in tabs:
@@ -131,7 +133,7 @@ def test_without_a_shared_worker_the_tab_that_is_looked_at_is_live_and_no_other_
     for _ in range(7):
         for page in pages:
             page.evaluate("look('hidden')")
-        pages.append(opened(context, f"{server.address}/#/rooms/tally"))
+        pages.append(opened(context, f"{server.address}/#/schedulers/tally"))
         expect_live(pages[-1])
     assert pages[-1].evaluate("typeof SharedWorker") == "undefined"
     pages[-1].evaluate("look('hidden')")

@@ -10,7 +10,7 @@ HALL = {"name": "hall", "seed": 1, "channels": ["a", "b"], "dwell_ms": 3_600_000
 
 def opened(watched: Watched, demo: str, player: str = "frame") -> Page:
     page = watched.page
-    live(page, f"{demo}/#/rooms/playback/{player}")
+    live(page, f"{demo}/#/schedulers/playback/{player}")
     there(page, "[data-testid=screen] figure svg")
     return page
 

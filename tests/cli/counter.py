@@ -23,7 +23,7 @@ class Added(Struct, frozen=True, tag="added"):
 
 
 class Counter:
-    room: ClassVar[str] = "counter"
+    scheduler: ClassVar[str] = "counter"
     decisions: ClassVar[int] = 1
     time_unit: ClassVar[str] = "tick"
     commands: ClassVar[Any] = Add

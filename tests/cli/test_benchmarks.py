@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pendula.cli.benchmarks import Row, Target, Verdict, checkout, compared, load, measured, rooms_with_benchmarks
+from pendula.cli.benchmarks import Row, Target, Verdict, checkout, compared, load, measured, schedulers_with_benchmarks
 from pendula.kernel.errors import MissingExtra
 from tests.cli.conftest import Finished, Pendula
 
@@ -93,14 +93,14 @@ def test_numbers_are_shown_with_four_digits(value: float, shown: str) -> None:
 
 
 def test_parts_of_a_benchmark_are_not_offered(repository: Path) -> None:
-    assert rooms_with_benchmarks(repository) == ["engine"]
+    assert schedulers_with_benchmarks(repository) == ["engine"]
 
 
 def test_a_name_with_a_dash_is_a_module_with_an_underscore(repository: Path, pendula: Pendula) -> None:
     (repository / "bench" / "fleet_map.py").write_text(ENGINE_BENCH)
     (repository / "bench" / "fleet_map_part.py").write_text("raise AssertionError('a part is no benchmark')")
 
-    assert rooms_with_benchmarks(repository) == ["engine", "fleet-map"]
+    assert schedulers_with_benchmarks(repository) == ["engine", "fleet-map"]
     assert pendula("bench", "fleet-map", "--quick").code == 0
     assert pendula("bench", "fleet_map").code == 2
 
@@ -113,7 +113,7 @@ def test_results_as_json(repository: Path, pendula: Pendula) -> None:
     assert ended.err == "bench engine: starting\n"
     assert said["quick"] is True
     assert set(said["machine"]) >= {"cpus", "python", "system", "version"}
-    assert [found["room"] for found in said["benches"]] == ["engine"]
+    assert [found["scheduler"] for found in said["benches"]] == ["engine"]
     assert said["benches"][0]["rows"] == [
         {
             "against": "a bicycle",
@@ -176,10 +176,10 @@ def test_outside_a_checkout_one_sentence_says_so(
     )
 
 
-@pytest.mark.parametrize("room", rooms_with_benchmarks(checkout()))
-def test_every_benchmark_of_this_checkout_can_be_loaded(room: str) -> None:
+@pytest.mark.parametrize("scheduler", schedulers_with_benchmarks(checkout()))
+def test_every_benchmark_of_this_checkout_can_be_loaded(scheduler: str) -> None:
     with suppress(MissingExtra):  # its peers have a lock of their own
-        assert callable(load(checkout(), room).run)
+        assert callable(load(checkout(), scheduler).run)
 
 
 def test_the_fields_of_a_row_are_a_public_form() -> None:

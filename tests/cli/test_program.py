@@ -17,11 +17,11 @@ import typer
 from typer.main import get_command
 
 import pendula as package
-from pendula.cli import program, rooms
+from pendula.cli import program, schedulers
 from pendula.cli.failing import ending
 from pendula.cli.plain_help import in_plain_words
 from pendula.cli.program import build
-from pendula.cli.rooms import Group
+from pendula.cli.schedulers import Group
 from tests.cli.conftest import Finished, Pendula, quiet_environment
 
 FULL = Path("/dev/full")
@@ -42,9 +42,9 @@ def tree(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, 
 
 
 COMMANDS = dict(tree(built(None)))
-for room in rooms.GROUPS:
-    # The commands of a room are only there when it is asked for.
-    COMMANDS |= {path: command for path, command in tree(built(room)) if path[:1] == (room,)}
+for scheduler in schedulers.GROUPS:
+    # The commands of a scheduler are only there when it is asked for.
+    COMMANDS |= {path: command for path, command in tree(built(scheduler)) if path[:1] == (scheduler,)}
 LEAVES = [path for path, command in COMMANDS.items() if not hasattr(command, "commands")]
 
 
@@ -344,30 +344,30 @@ def shell(command: list[str], stdout: int, *, closed: str = "") -> subprocess.Co
     )
 
 
-def test_only_the_named_room_is_imported(monkeypatch: pytest.MonkeyPatch, pendula: Pendula) -> None:
+def test_only_the_named_scheduler_is_imported(monkeypatch: pytest.MonkeyPatch, pendula: Pendula) -> None:
     groups = {
-        "near": Group("tests.cli.conftest:room", "The near room."),
-        "far": Group("no.such:module", "The far room."),
+        "near": Group("tests.cli.conftest:scheduler", "The near scheduler."),
+        "far": Group("no.such:module", "The far scheduler."),
     }
     monkeypatch.setattr(program, "GROUPS", groups)
-    monkeypatch.setattr(rooms, "import_module", lambda name: _RoomModule)
+    monkeypatch.setattr(schedulers, "import_module", lambda name: _SchedulerModule)
 
     helped, called = pendula("--help"), pendula("near", "greet")
 
-    assert "The near room." in helped.out
-    assert "The far room." in helped.out
+    assert "The near scheduler." in helped.out
+    assert "The far scheduler." in helped.out
     assert called == Finished(0, "hello\n", "")
 
 
-class _RoomModule:
-    room = typer.Typer()
+class _SchedulerModule:
+    scheduler = typer.Typer()
 
     @staticmethod
-    @room.command()
+    @scheduler.command()
     def greet() -> None:
         typer.echo("hello")
 
     @staticmethod
-    @room.command()
+    @scheduler.command()
     def leave() -> None:
         typer.echo("bye")

@@ -1,4 +1,4 @@
-"""Small networks and the public scenarios, for the tests of this room."""
+"""Small networks and the public scenarios, for the tests of this scheduler."""
 
 from collections.abc import Callable
 from pathlib import Path

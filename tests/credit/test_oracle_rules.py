@@ -69,7 +69,7 @@ def test_blocked_participant_sends_the_route_another_way() -> None:
 @pytest.mark.req("SIM-PAY-10")
 def test_payment_is_split_over_three_routes_or_refused() -> None:
     sides = {"X": 40, "Y": 35, "Z": 30}
-    hops = {hop: Fraction(room) for side, room in sides.items() for hop in (("S", side), (side, "R"))}
+    hops = {hop: Fraction(capacity) for side, capacity in sides.items() for hop in (("S", side), (side, "R"))}
 
     assert routes(hops, {}, "S", "R", Fraction(100)).routes == (
         (("S", "X", "R"), Fraction(40)),

@@ -100,16 +100,19 @@ def anchors(text: str) -> set[str]:
     return names
 
 
-# Pages of these rooms are run with the tests of the room: their examples take as long as those.
-ROOMS = ("credit", "fleet", "jobs", "actions", "playback")
+# Pages of these schedulers are run with the tests of the scheduler: their examples take as long as those.
+SCHEDULERS = ("credit", "fleet", "jobs", "actions", "playback")
 
 
-def room_of(page: Path, text: str) -> str | None:
-    """The room whose tests run the examples of a page; None for pages of the whole."""
+def scheduler_of(page: Path, text: str) -> str | None:
+    """The scheduler whose tests run the examples of a page; None for pages of the whole."""
     if page.parent == Path():
         return None
-    return next((room for room in ROOMS if f"pendula {room} " in text or f"pendula.{room}" in text), None)
+    return next(
+        (scheduler for scheduler in SCHEDULERS if f"pendula {scheduler} " in text or f"pendula.{scheduler}" in text),
+        None,
+    )
 
 
-def pages_of(room: str | None) -> list[Path]:
-    return [page for page in pages() if room_of(page, (ROOT / page).read_text(encoding="utf-8")) == room]
+def pages_of(scheduler: str | None) -> list[Path]:
+    return [page for page in pages() if scheduler_of(page, (ROOT / page).read_text(encoding="utf-8")) == scheduler]

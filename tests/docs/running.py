@@ -284,16 +284,16 @@ SLOW = (
 )
 
 
-def with_examples(room: str | None) -> list[Any]:
-    """The pages of a room that have something to run, as parameters of a test."""
-    found = [page for page in pages_of(room) if any(is_run(block) for block in blocks_of(page))]
+def with_examples(scheduler: str | None) -> list[Any]:
+    """The pages of a scheduler that have something to run, as parameters of a test."""
+    found = [page for page in pages_of(scheduler) if any(is_run(block) for block in blocks_of(page))]
     return [pytest.param(page, marks=pytest.mark.campaign) if page.stem in SLOW else page for page in found]
 
 
-def examples_of(room: str | None) -> Callable[..., None]:
-    """The test of a room's pages, or of those of the whole: every example runs, and prints what the page says."""
+def examples_of(scheduler: str | None) -> Callable[..., None]:
+    """The test of a scheduler's pages, or of those of the whole: every example runs, and prints what the page says."""
 
-    @pytest.mark.parametrize("path", with_examples(room), ids=str)
+    @pytest.mark.parametrize("path", with_examples(scheduler), ids=str)
     def run(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         with contextmanager(page_in)(tmp_path, monkeypatch, is_for_beginners(path)) as page:
             page.run(blocks_of(path))

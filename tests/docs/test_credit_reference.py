@@ -1,4 +1,4 @@
-"""The pages of the room `credit` name every command, event, reason, warning and preset there is, and no other."""
+"""The pages of the scheduler `credit` name every command, event, reason, warning and preset there is, and no other."""
 
 import ast
 import re

@@ -1,4 +1,4 @@
-"""The page of the room `credit` has every setting, with its variable, its default and what is allowed."""
+"""The page of the scheduler `credit` has every setting, with its variable, its default and what is allowed."""
 
 import re
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
-from pendula.server.rooms.fleet.figures import Figures
+from pendula.server.schedulers.fleet.figures import Figures
 from scripts import reference
 from tests.docs.markdown import ROOT
 
@@ -61,7 +61,7 @@ def _code_keyword(keyword: ast.keyword) -> str | None:
     return None
 
 
-# The requirements of two rooms name some of their codes, in forms of their own.
+# The requirements of two schedulers name some of their codes, in forms of their own.
 FORMS = {"actions": r"|([A-Z][a-z]+)+", "credit": r"|[A-Z]+(_[A-Z]+)*"}
 
 

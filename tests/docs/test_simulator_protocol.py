@@ -7,8 +7,8 @@ from fastapi.routing import APIRoute, iter_route_contexts
 from pendula.credit.served.pictures import ALPHAS, PALETTE
 from pendula.credit.served.settings import TABLE, ServedSettings
 from pendula.server.app import create_app
-from pendula.server.rooms.credit.errors import PREFIX
-from pendula.server.rooms.credit.room import room_for
+from pendula.server.schedulers.credit.errors import PREFIX
+from pendula.server.schedulers.credit.scheduler import scheduler_for
 from pendula.server.settings import Settings
 from tests.docs.markdown import ROOT
 
@@ -23,7 +23,7 @@ def rows(heading: str) -> list[list[str]]:
 
 def test_every_path_is_on_the_page_and_every_path_of_the_page_is_served() -> None:
     settings = Settings()
-    app = create_app(settings, (room_for(settings, {}),))
+    app = create_app(settings, (scheduler_for(settings, {}),))
     routes = [context.original_route for context in iter_route_contexts(app.routes)]
     served = {
         (method, route.path.removeprefix(PREFIX))

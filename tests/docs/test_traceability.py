@@ -111,7 +111,7 @@ def test_a_tree_in_order_passes(tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 
 @pytest.mark.req("FLT-TEST-6")
-def test_a_must_without_a_test_is_red_only_in_a_complete_room(
+def test_a_must_without_a_test_is_red_only_in_a_complete_scheduler(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     checkout = tree(tmp_path, ALL_MUSTS.replace('@pytest.mark.req("TOY-MAP-1")', ""))
@@ -148,7 +148,7 @@ def test_the_table_names_tests_as_they_are_run(tmp_path: Path) -> None:
     assert "| [toy](#toy) | 8 | 4 | 4 |" in table
 
 
-def test_a_complete_room_without_requirements_is_red(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_complete_scheduler_without_requirements_is_red(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     checkout = tree(tmp_path, ALL_MUSTS, '"toys"')
 
     assert traceability.main(["--check"], checkout) == 1

@@ -229,7 +229,7 @@ def test_parsing_text_takes_code_and_message_of_its_refusal() -> None:
     ]
 
 
-def test_a_room_can_refuse_for_reasons_of_its_own() -> None:
+def test_a_scheduler_can_refuse_for_reasons_of_its_own() -> None:
     def read(root: Cursor) -> None:
         root.refuse("the epoch ends before it begins", code="invalid_epoch", allowed=("a later end",))
 

@@ -1,4 +1,4 @@
-"""How this room is proven: many small tests, no shared state, premises that are asserted, mistakes that are caught."""
+"""How this scheduler is proven: small tests, no shared state, asserted premises, planted mistakes that are caught."""
 
 import ast
 import re
@@ -42,7 +42,7 @@ def named() -> frozenset[str | None]:
 
 
 def count_of(*folders: str) -> int:
-    """How many functions are tests in some folders of this room; all of it where none is named."""
+    """How many functions are tests in some folders of this scheduler; all of it where none is named."""
     files = [file for folder in folders or (".",) for file in (FLEET / folder).rglob("test_*.py")]
     trees = [ast.parse(file.read_text()) for file in files]
     return sum(
@@ -72,7 +72,7 @@ def test_fleets_in_one_process_know_nothing_of_each_other() -> None:
 
 
 @pytest.mark.req("FLT-TEST-3")
-def test_no_module_of_the_room_changes_a_variable_of_its_own() -> None:
+def test_no_module_of_the_scheduler_changes_a_variable_of_its_own() -> None:
     modules = (ROOT / "src/pendula/fleet").rglob("*.py")
     changing = {
         str(module.relative_to(ROOT))

@@ -14,7 +14,7 @@ from pendula.jobs.model import JobRefused, Policy
 from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.store.sqlite import SqliteStore
 from pendula.kernel.time import format_utc
-from pendula.server.rooms.jobs.routes import room
+from pendula.server.schedulers.jobs.routes import jobs_scheduler
 from pendula.server.settings import Settings
 from tests.jobs.stores import NOON
 from tests.server.living import LiveServer
@@ -161,7 +161,7 @@ def http(folder: Path, policy: Policy) -> Iterator[tuple[Face, Standing]]:
     """A real server in this process, on a port of its own."""
     clock = Standing()
     with (
-        LiveServer(Settings(port=0, data=str(folder / "data")), [room(policy, clock=clock)]) as server,
+        LiveServer(Settings(port=0, data=str(folder / "data")), [jobs_scheduler(policy, clock=clock)]) as server,
         RemoteScheduler(server.url) as client,
     ):
         yield client, clock

@@ -29,8 +29,8 @@ from pendula.jobs.worker.signs import Tally
 from pendula.kernel.canonical import decode, encode
 from pendula.kernel.time import format_utc
 from pendula.server import logs, serving
-from pendula.server.hosting.room_spec import RoomSpec
-from pendula.server.rooms.jobs.routes import room
+from pendula.server.hosting.scheduler_spec import SchedulerSpec
+from pendula.server.schedulers.jobs.routes import jobs_scheduler
 from pendula.server.security.tokens import TokenStore
 from pendula.server.settings import LogFormat, LogLevel, Settings
 from tests.jobs.store.test_sqlite import holding
@@ -122,7 +122,9 @@ def served(file: Path, clock: Still, tmp_path: Path, monkeypatch: pytest.MonkeyP
     logs.configure(LogFormat.JSON, LogLevel.INFO, io.StringIO())
     _, secret = TokenStore(tmp_path / "data").new("ops", "admin")
     monkeypatch.setenv("PENDULA_TOKEN", secret)
-    with LiveServer(Settings(port=0, data=str(tmp_path / "data")), (room(database=file, clock=clock),)) as server:
+    with LiveServer(
+        Settings(port=0, data=str(tmp_path / "data")), (jobs_scheduler(database=file, clock=clock),)
+    ) as server:
         yield "--url", server.url
     logging.getLogger().handlers[:] = handlers
 
@@ -502,7 +504,7 @@ def test_a_whole_trail_is_verified(jobs: Program, pendula: Program, db: tuple[st
     verified, replayed = jobs("audit", "verify", *db, "--json"), pendula("replay", *db, "--json")
 
     assert verified.document == {"events": 2, "findings": [], "jobs": 1, "verified": True}
-    assert replayed.document == {"room": "jobs", **verified.document}
+    assert replayed.document == {"scheduler": "jobs", **verified.document}
     assert (verified.code, replayed.code) == (0, 0)
     assert pendula("replay", *db).out == "Trail intact: 2 events, 1 job; the store matches.\n"
 
@@ -528,7 +530,7 @@ def test_a_tampered_store_does_not_replay(
 
     assert verified.code == replayed.code == 1
     assert verified.document["findings"][0]["where"] == where
-    assert replayed.document == {"room": "jobs", **verified.document}
+    assert replayed.document == {"scheduler": "jobs", **verified.document}
     assert (verified.error["code"], replayed.error["code"]) == ("trail_broken", "replay_differs")
     assert "does not tell what the store holds" in pendula("replay", *db).err
 
@@ -1044,8 +1046,8 @@ def test_serve_hands_the_store_and_the_settings_to_the_server(
 ) -> None:
     seen: list[Any] = []
 
-    def serve(settings: Settings, rooms: tuple[RoomSpec, ...], on_ready: Callable[[str], None]) -> None:
-        seen.append((settings, rooms))
+    def serve(settings: Settings, schedulers: tuple[SchedulerSpec, ...], on_ready: Callable[[str], None]) -> None:
+        seen.append((settings, schedulers))
         on_ready("http://127.0.0.1:1")
 
     monkeypatch.setattr(serving, "serve", serve)

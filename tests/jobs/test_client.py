@@ -26,7 +26,7 @@ from pendula.jobs.model import StorageBusy
 from pendula.jobs.worker.leases import is_rate_limit
 from pendula.jobs.worker.worker import Client
 from pendula.kernel.errors import InputRefused, WrongUsage
-from pendula.server.rooms.jobs.routes import room
+from pendula.server.schedulers.jobs.routes import jobs_scheduler
 from pendula.server.settings import Settings
 from tests.jobs.stores import Clock, opened
 from tests.server.living import LiveServer, until
@@ -320,7 +320,7 @@ def test_errors_come_out_as_those_of_the_scheduler(
         assert raised.value.status == status  # type: ignore[attr-defined]
 
 
-def test_a_full_waiting_room_means_later(server: Scripted, remote: RemoteScheduler) -> None:
+def test_a_full_waiting_line_is_retried_later(server: Scripted, remote: RemoteScheduler) -> None:
     server.says(429, error("rate_limited"))
 
     with pytest.raises(CallRefused) as raised:
@@ -444,7 +444,10 @@ def test_near_and_far_give_the_same_replies_and_the_same_refusals(tmp_path: Path
     settings = Settings(port=0, data=str(tmp_path / "data"))
     steady = Still(clock.now)
     near.calls.clock = steady
-    with LiveServer(settings, (room(database=database, clock=steady),)) as server, RemoteScheduler(server.url) as far:
+    with (
+        LiveServer(settings, (jobs_scheduler(database=database, clock=steady),)) as server,
+        RemoteScheduler(server.url) as far,
+    ):
         told = [[_story(scheduler, steady)] for scheduler in (near, far)]
     near.close()
 

@@ -29,8 +29,8 @@ from pendula.jobs.client import RemoteScheduler
 from pendula.jobs.model import Durability, Policy, Vocabulary
 from pendula.jobs.store.sqlite import SqliteStore
 from pendula.jobs.upkeep.verification import check
-from pendula.server.rooms.jobs.answering import service_in
-from pendula.server.rooms.jobs.routes import room
+from pendula.server.schedulers.jobs.answering import service_in
+from pendula.server.schedulers.jobs.routes import jobs_scheduler
 from pendula.server.settings import Settings
 from tests.jobs.faces import FACES, Case, Written, at_once
 from tests.jobs.stores import Clock
@@ -365,7 +365,7 @@ def test_sixteen_threads_with_the_same_request_store_one_job(tmp_path: Path) -> 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
     place = tmp_path_factory.mktemp("server") / "data"
-    with LiveServer(Settings(port=0, data=str(place)), [room(QUICK)]) as found:
+    with LiveServer(Settings(port=0, data=str(place)), [jobs_scheduler(QUICK)]) as found:
         yield found
 
 
@@ -443,7 +443,7 @@ def call(server: LiveServer, method: str, path: str, body: Any = None) -> tuple[
 
 @pytest.mark.req("JOB-API-1")
 def test_every_call_of_the_contract_does_its_work_on_a_real_server(tmp_path: Path) -> None:
-    with LiveServer(Settings(port=0, data=str(tmp_path / "data")), [room(QUICK)]) as server:
+    with LiveServer(Settings(port=0, data=str(tmp_path / "data")), [jobs_scheduler(QUICK)]) as server:
         ask = partial(call, server)
         made = [
             ask("POST", "/scheduler/jobs", {**JOB, "object_id": f"o{number}", "max_attempts": 1 if number == 3 else 3})

@@ -13,7 +13,7 @@ from pendula.jobs.settings_file import Configured
 from pendula.jobs.store.sqlite import SqliteStore
 from pendula.jobs.upkeep.alerts import to_log
 from pendula.jobs.worker import Context, Handlers, Worker, handler
-from pendula.server.rooms.jobs import routes
+from pendula.server.schedulers.jobs import routes
 from tests.jobs.stores import Clock
 
 PATIENCE = 30.0

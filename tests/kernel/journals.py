@@ -39,7 +39,7 @@ COMMANDS: tuple[Command, ...] = (
 
 
 def new_journal(disk: Disk, **options: Any) -> FileJournal:
-    return FileJournal.create(disk, room="tally", decisions=1, time_unit="tick", config=CONFIG, **options)
+    return FileJournal.create(disk, scheduler="tally", decisions=1, time_unit="tick", config=CONFIG, **options)
 
 
 def new_driver(disk: Disk, journal_options: dict[str, Any] | None = None, **options: Any) -> Driver[Command, Changed]:

@@ -393,7 +393,7 @@ def test_integers_of_any_length_survive_journal_snapshot_and_configuration() -> 
     disk = FaultyDisk()
     huge = 10**4999
     config: Json = {"seed": 7, "note": huge}
-    journal = FileJournal.create(disk, room="tally", decisions=1, time_unit="tick", config=config)
+    journal = FileJournal.create(disk, scheduler="tally", decisions=1, time_unit="tick", config=config)
     driver: Driver[Command, Changed] = Driver(Tally.create(config), journal, snapshot_every=2)
     do(driver, Add(huge), Add(huge), Add(1))
     driver.close()

@@ -307,7 +307,7 @@ def test_a_record_put_in_with_a_right_checksum_breaks_the_chain() -> None:
 def test_another_configuration_under_the_same_records_is_corruption() -> None:
     disk, other = FaultyDisk(), FaultyDisk()
     filled(disk, 3)
-    foreign = FileJournal.create(other, room="tally", decisions=1, time_unit="tick", config={"seed": 8})
+    foreign = FileJournal.create(other, scheduler="tally", decisions=1, time_unit="tick", config={"seed": 8})
     header = other.read(FIRST)
     own = disk.read(FIRST)
     damaged(disk, FIRST, header + own[own.index(b'{"body"') - 40 :])
@@ -438,7 +438,7 @@ def test_a_journal_that_cannot_write_its_last_records_lets_go_of_its_disk(
 ) -> None:
     disk = RealDisk(tmp_path)
     assert disk.claim()
-    journal = FileJournal.create(disk, room="tally", decisions=1, time_unit="tick", config={})
+    journal = FileJournal.create(disk, scheduler="tally", decisions=1, time_unit="tick", config={})
     journal.append("input", 0, b"0")
     monkeypatch.setattr(disk, "append", Mock(side_effect=OSError(errno.ENOSPC, "No space left on device")))
 

@@ -27,7 +27,7 @@ class Borrowed(RealDisk):
 def test_the_header_of_a_new_journal_is_what_the_engine_says_of_itself() -> None:
     header = new_journal(Tally, CONFIG, FaultyDisk()).header
 
-    assert (header.room, header.decisions, header.time_unit, header.config) == ("tally", 1, "tick", CONFIG)
+    assert (header.scheduler, header.decisions, header.time_unit, header.config) == ("tally", 1, "tick", CONFIG)
 
 
 def test_what_was_sent_is_in_the_journal_and_replays(tmp_path: Path) -> None:
@@ -67,14 +67,14 @@ def test_further_options_reach_the_driver() -> None:
 
 
 class OtherTally(Tally):
-    room = "other"
+    scheduler = "other"
 
 
 def test_an_engine_does_not_go_on_with_the_journal_of_another_scheduler(tmp_path: Path) -> None:
     begin_recording(Tally.create(CONFIG), CONFIG, RealDisk(tmp_path)).close()
     journal = FileJournal.open(RealDisk(tmp_path), read_only=True)
 
-    sentence = "This is a journal of the scheduler 'tally', not of 'other'; name the folder of a journal that 'other'"
+    sentence = "This is a journal of scheduler 'tally', not of 'other'; name the folder of a journal that 'other'"
     with pytest.raises(WrongJournal, match=sentence):
         Driver.recover(journal, lambda _: OtherTally)
     with pytest.raises(WrongJournal, match=sentence):

@@ -59,11 +59,11 @@ class Finished(Struct, frozen=True):
         return json.loads(self.err)["error"]
 
 
-def pendula(*arguments: object, room: tuple[str, ...] = ("playback",)) -> Finished:
+def pendula(*arguments: object, scheduler: tuple[str, ...] = ("playback",)) -> Finished:
     """`pendula("run", path)` stands for `pendula playback run path`."""
     ours = {name: None for name in os.environ if name.startswith("PENDULA_")}
     with CliRunner().isolation(env={**ours, "COLUMNS": "140"}) as (out, err, _):
-        code = run([*room, *(str(argument) for argument in arguments)])
+        code = run([*scheduler, *(str(argument) for argument in arguments)])
         sys.stdout.flush()
         sys.stderr.flush()
         return Finished(code, out.getvalue().decode(), err.getvalue().decode())

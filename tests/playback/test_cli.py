@@ -237,10 +237,10 @@ def test_a_journal_of_a_run_is_verified_by_replay(file: str, nae_e: Path, tmp_pa
     plain = pendula("run", path, "--json")
     kept = pendula("run", path, "--journal", tmp_path / "journal", "--json")
 
-    replayed = pendula("replay", tmp_path / "journal", "--json", room=())
+    replayed = pendula("replay", tmp_path / "journal", "--json", scheduler=())
 
     assert kept == plain
-    assert (replayed.code, replayed.said["verified"], replayed.said["room"]) == (0, True, "playback")
+    assert (replayed.code, replayed.said["verified"], replayed.said["scheduler"]) == (0, True, "playback")
     assert pendula("run", path, "--journal", tmp_path / "journal").code == 1
 
 
@@ -250,7 +250,7 @@ def test_a_long_run_with_a_journal_is_the_same(tmp_path: Path) -> None:
     plain = pendula("run", path, "--count", "2500", "--json")
 
     assert pendula("run", path, "--count", "2500", "--json", "--journal", tmp_path / "journal") == plain
-    assert pendula("replay", tmp_path / "journal", room=()).code == 0
+    assert pendula("replay", tmp_path / "journal", scheduler=()).code == 0
 
 
 def test_why_says_which_step_chose_an_item(nae_e: Path) -> None:
@@ -477,7 +477,7 @@ def straight(path: Path, count: int | None) -> Finished:
         return Finished(code, out.getvalue().decode(), err.getvalue().decode())
 
 
-def test_the_group_loads_nothing_of_server_or_other_rooms() -> None:
+def test_the_group_loads_nothing_of_server_or_other_schedulers() -> None:
     code = (
         "import sys\nfrom pendula.cli.program import run\n"
         f"run(['playback', 'run', {str(FRAME)!r}, '--json'])\nprint(*sys.modules, file=sys.stderr)"

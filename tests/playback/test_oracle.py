@@ -1,4 +1,4 @@
-"""The room's core against a second, plain scheduler: thousands of random histories, compared after every call."""
+"""The scheduler's core against a second, plain scheduler: thousands of random histories, compared after every call."""
 
 from random import Random
 

@@ -10,7 +10,7 @@ import pytest
 from fastapi import FastAPI
 
 from pendula.server import logs
-from pendula.server.hosting.room_spec import RoomSpec
+from pendula.server.hosting.scheduler_spec import SchedulerSpec
 from pendula.server.settings import LogFormat, LogLevel, Settings
 from tests.server.living import TALLY, LiveServer, client_of, running
 
@@ -38,14 +38,14 @@ def settings(tmp_path: Path) -> Settings:
 
 
 @pytest.fixture
-def rooms() -> Sequence[RoomSpec]:
+def schedulers() -> Sequence[SchedulerSpec]:
     """What is served to a test; a folder or a module may say otherwise."""
     return (TALLY,)
 
 
 @pytest.fixture
-async def app(settings: Settings, rooms: Sequence[RoomSpec]) -> AsyncIterator[FastAPI]:
-    async with running(settings, rooms) as app:
+async def app(settings: Settings, schedulers: Sequence[SchedulerSpec]) -> AsyncIterator[FastAPI]:
+    async with running(settings, schedulers) as app:
         yield app
 
 

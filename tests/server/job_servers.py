@@ -10,9 +10,9 @@ from fastapi import FastAPI
 
 from pendula.jobs.model import Durability, Policy
 from pendula.kernel.time import format_utc, parse_utc
-from pendula.server.rooms.jobs.answering import service_in
-from pendula.server.rooms.jobs.routes import room
-from pendula.server.rooms.jobs.service import JobService
+from pendula.server.schedulers.jobs.answering import service_in
+from pendula.server.schedulers.jobs.routes import jobs_scheduler
+from pendula.server.schedulers.jobs.service import JobService
 from pendula.server.settings import Settings
 from tests.server.living import client_of, running, supervisor_of
 
@@ -83,7 +83,7 @@ class Jobs:
 @asynccontextmanager
 async def serving(settings: Settings, policy: Policy = QUICK, **options: Any) -> AsyncIterator[Jobs]:
     clock = Standing()
-    async with running(settings, [room(policy, clock=clock, **options)]) as app, client_of(app) as client:
+    async with running(settings, [jobs_scheduler(policy, clock=clock, **options)]) as app, client_of(app) as client:
         yield Jobs(app, client, clock)
 
 

@@ -17,30 +17,30 @@ from fastapi import FastAPI
 from pendula.server.app import create_app
 from pendula.server.data_directory import DataDirectory
 from pendula.server.hosting.engine_host import real_disk
-from pendula.server.hosting.room_spec import RoomSpec
+from pendula.server.hosting.scheduler_spec import SchedulerSpec
 from pendula.server.hosting.supervisor import MakeDisk, Supervisor
 from pendula.server.http.connection import PatientProtocol
 from pendula.server.http.page import Page
-from pendula.server.rooms.tally import ROOM
+from pendula.server.schedulers.tally import SCHEDULER
 from pendula.server.serving import bind, server_for
 from pendula.server.settings import Settings
 
 ORIGIN = "http://127.0.0.1:8765"
 JSON = {"content-type": "application/json"}
-TALLY = msgspec.structs.replace(ROOM, engines={"main": {"seed": 7}})
+TALLY = msgspec.structs.replace(SCHEDULER, engines={"main": {"seed": 7}})
 BASE = "/api/v1/tally/main"
 
 
 @asynccontextmanager
 async def running(
     settings: Settings,
-    rooms: Sequence[RoomSpec] = (TALLY,),
+    schedulers: Sequence[SchedulerSpec] = (TALLY,),
     *,
     page: Page | None = None,
     disk: MakeDisk = real_disk,
 ) -> AsyncIterator[FastAPI]:
     """An app with its engines open."""
-    app = create_app(settings, rooms, page=page, disk=disk)
+    app = create_app(settings, schedulers, page=page, disk=disk)
     async with app.router.lifespan_context(app):
         await supervisor_of(app).opened()
         yield app
@@ -82,13 +82,13 @@ def code_of(response: httpx.Response) -> str:
 class LiveServer:
     """A server in a thread of its own, on a port chosen by the operating system."""
 
-    def __init__(self, settings: Settings, rooms: Sequence[RoomSpec] = (TALLY,)) -> None:
+    def __init__(self, settings: Settings, schedulers: Sequence[SchedulerSpec] = (TALLY,)) -> None:
         self._ready = threading.Event()
         self._settings = settings
         self._data = DataDirectory.lock(settings.data)
         self.listening = bind(settings)
         self.port: int = self.listening.getsockname()[1]
-        self.app = create_app(settings, rooms, data=self._data)
+        self.app = create_app(settings, schedulers, data=self._data)
         self._server = server_for(self.app, settings, self._ready.set)
         self._thread = threading.Thread(target=self._server.run, args=([self.listening],), name="live-server")
 

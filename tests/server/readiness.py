@@ -8,7 +8,7 @@ PATIENCE_SECONDS = 300
 
 
 def wait_until_ready(address: str) -> None:
-    """Rooms start after the server answers; who asks before is told to try again in a moment."""
+    """Schedulers start after the server answers; who asks before is told to try again in a moment."""
     end = time.monotonic() + PATIENCE_SECONDS
     straight = build_opener(ProxyHandler({}))
     while True:
@@ -16,5 +16,5 @@ def wait_until_ready(address: str) -> None:
             with straight.open(f"{address}/readyz", timeout=120):
                 return
         except HTTPError:
-            assert time.monotonic() < end, "the rooms did not start"
+            assert time.monotonic() < end, "the schedulers did not start"
             time.sleep(0.1)

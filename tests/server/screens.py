@@ -8,14 +8,14 @@ from typing import Any
 import httpx
 import msgspec
 
-from pendula.server.rooms.playback.routes import ROOM
+from pendula.server.schedulers.playback.routes import SCHEDULER
 
 BASE = "/api/v1/playback"
 HALL = f"{BASE}/hall"
 HOUR_MS = 3_600_000
 PAYLOAD = b64encode(bytes(range(32))).decode()
-# The room without its living example.
-STILL = msgspec.structs.replace(ROOM, demo=None)
+# The scheduler without its living example.
+STILL = msgspec.structs.replace(SCHEDULER, demo=None)
 
 
 def records(*ids: int) -> list[dict[str, Any]]:

@@ -74,11 +74,11 @@ async def test_jobs_come_back_from_a_copy(tmp_path: Path) -> None:
 
 def test_a_journal_that_begins_new_segments_meanwhile_is_copied_whole(tmp_path: Path) -> None:
     data = tmp_path / "data"
-    place = data / "rooms" / "tally" / "main"
+    place = data / "schedulers" / "tally" / "main"
     disk = RealDisk(place)
     (data / "lock").touch()
     journal = FileJournal.create(
-        disk, room="tally", decisions=1, time_unit="tick", config={}, segment_bytes=2000, min_free_bytes=0
+        disk, scheduler="tally", decisions=1, time_unit="tick", config={}, segment_bytes=2000, min_free_bytes=0
     )
     ends = threading.Event()
 
@@ -106,7 +106,7 @@ def test_a_damaged_journal_is_told_and_leaves_no_copy(tmp_path: Path) -> None:
     with LiveServer(Settings(port=0, data=str(data)), (TALLY,)) as server, server.client() as client:
         for _ in range(3):
             client.post(f"{BASE}/commands", json={"type": "add", "amount": 1})
-    [segment] = (data / "rooms" / "tally" / "main").glob("*.journal")
+    [segment] = (data / "schedulers" / "tally" / "main").glob("*.journal")
     damaged = bytearray(segment.read_bytes())
     damaged[len(damaged) // 2] ^= 1
     segment.write_bytes(damaged)
@@ -166,8 +166,8 @@ def test_a_second_backup_of_the_same_name_is_refused_and_the_first_is_whole(tmp_
 
 def test_what_a_killed_backup_left_is_not_in_the_next(tmp_path: Path) -> None:
     data, left = a_data_directory(tmp_path), tmp_path / "copy.partial"
-    (left / "rooms").mkdir(parents=True)
-    (left / "rooms" / "old").touch()
+    (left / "schedulers").mkdir(parents=True)
+    (left / "schedulers" / "old").touch()
     (left / "elsewhere").symlink_to(data)
 
     back_up(data, tmp_path / "copy")

@@ -25,7 +25,7 @@ def test_a_directory_that_everybody_may_write_is_refused_with_the_way_out(tmp_pa
 def test_a_link_and_an_odd_name_are_no_engines(tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    engines = tmp_path / "data" / "rooms" / "actions"
+    engines = tmp_path / "data" / "schedulers" / "actions"
     for name in ("main", "-rf", ".hidden"):
         (engines / name).mkdir(parents=True)
     (engines / "linked").symlink_to(elsewhere)
@@ -64,4 +64,4 @@ async def test_a_parameter_nobody_knows_is_refused_with_what_was_meant(client: h
 
 @pytest.mark.anyio
 async def test_the_page_keeps_what_its_address_holds(client: httpx.AsyncClient) -> None:
-    assert (await client.get("/", params={"room": "fleet"})).status_code != 422
+    assert (await client.get("/", params={"scheduler": "fleet"})).status_code != 422

@@ -1,4 +1,4 @@
-"""`--demo` promises something alive in every room, and keeps it: in each, something goes on by itself."""
+"""`--demo` promises something alive in every scheduler, and keeps it: in each, something goes on by itself."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -8,7 +8,7 @@ import httpx
 import pytest
 from msgspec.structs import replace
 
-from pendula.server.rooms import ROOMS, rooms_for
+from pendula.server.schedulers import SCHEDULERS, schedulers_for
 from pendula.server.settings import Settings
 from tests.server.living import client_of, running
 
@@ -23,10 +23,10 @@ async def answer(client: httpx.AsyncClient, path: str) -> Any:
     return response.json()
 
 
-def commands_of(room: str) -> Callable[[httpx.AsyncClient], Awaitable[Any]]:
+def commands_of(scheduler: str) -> Callable[[httpx.AsyncClient], Awaitable[Any]]:
     async def sign(client: httpx.AsyncClient) -> Any:
-        rooms = (await answer(client, "/api/v1/rooms"))["rooms"]
-        return [engine["commands"] for one in rooms if one["name"] == room for engine in one["engines"]]
+        schedulers = (await answer(client, "/api/v1/schedulers"))["schedulers"]
+        return [engine["commands"] for one in schedulers if one["name"] == scheduler for engine in one["engines"]]
 
     return sign
 
@@ -49,14 +49,16 @@ SIGNS = {
 }
 
 
-async def test_in_every_room_of_the_demo_something_goes_on(settings: Settings) -> None:
+async def test_in_every_scheduler_of_the_demo_something_goes_on(settings: Settings) -> None:
     demo = replace(settings, demo=True)
-    assert set(SIGNS) == set(ROOMS)
+    assert set(SIGNS) == set(SCHEDULERS)
 
-    async with running(demo, rooms_for(demo)) as app, client_of(app) as client:
-        before = {room: await sign(client) for room, sign in SIGNS.items()}
+    async with running(demo, schedulers_for(demo)) as app, client_of(app) as client:
+        before = {scheduler: await sign(client) for scheduler, sign in SIGNS.items()}
         still = set(SIGNS)
         async with asyncio.timeout(PATIENCE_SECONDS):
             while still:
                 await asyncio.sleep(0.1)
-                still = {room for room in still if await SIGNS[room](client) in (before[room], None, [])}
+                still = {
+                    scheduler for scheduler in still if await SIGNS[scheduler](client) in (before[scheduler], None, [])
+                }

@@ -145,7 +145,7 @@ def call_something(server: Loaded, connection: HTTPConnection, chance: random.Ra
             server.call(connection, "GET", "/scheduler/jobs?limit=50")
             server.call(connection, "GET", f"{SIMULATOR}/runs/active")
         case _:
-            server.call(connection, "GET", "/api/v1/rooms")
+            server.call(connection, "GET", "/api/v1/schedulers")
             server.call(connection, "GET", "/readyz")
 
 

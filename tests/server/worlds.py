@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import msgspec
 
-from pendula.server.rooms.actions.routes import ROOM
+from pendula.server.schedulers.actions.routes import SCHEDULER
 
 BASE = "/api/v1/actions"
 HOUSE = f"{BASE}/house"
@@ -33,8 +33,8 @@ DOCUMENT: dict[str, Any] = {
         {"id": "A3", "actor": "bob", "verb": "fly", "submitted_at": "2025-07-01T08:10:00"},
     ],
 }
-# The room without its living example: time goes on only when a test says so.
-STILL = msgspec.structs.replace(ROOM, demo=None)
+# The scheduler without its living example: time goes on only when a test says so.
+STILL = msgspec.structs.replace(SCHEDULER, demo=None)
 
 
 async def make(client: httpx.AsyncClient, name: str = "house", **changes: Any) -> httpx.Response:

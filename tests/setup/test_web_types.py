@@ -7,7 +7,7 @@ from msgspec import defstruct
 from msgspec.json import schema_components
 
 from pendula.server.app import create_app
-from pendula.server.rooms import rooms_for
+from pendula.server.schedulers import schedulers_for
 from pendula.server.settings import Settings
 from scripts import web_types
 
@@ -69,17 +69,17 @@ def test_shapes_that_are_only_sent_are_not_written() -> None:
     assert "Sent" not in text
 
 
-def test_the_types_of_this_server_have_the_shapes_and_paths_that_rooms_ask_for() -> None:
+def test_the_types_of_this_server_have_the_shapes_and_paths_that_schedulers_ask_for() -> None:
     told = Settings(demo=True)
 
-    text = web_types.types_of(create_app(told, rooms_for(told)).openapi())
+    text = web_types.types_of(create_app(told, schedulers_for(told)).openapi())
 
     assert '  readonly stage: "waiting" | "running" | "held" | "suspended";' in text
     assert '  readonly "/api/v1/actions/{world}/now": WorldNow;' in text
     assert "  readonly snapshots: readonly (readonly [number, number])[];" in text
 
 
-def test_two_rooms_with_views_of_one_name_are_refused() -> None:
+def test_two_schedulers_with_views_of_one_name_are_refused() -> None:
     now = {module: defstruct("Now", [(module, int)], module=module) for module in ("near", "far")}
     shapes = schema_components(now.values(), ref_template="#/components/schemas/{name}")[1]
     answer = {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/Now"}}}}

@@ -12,7 +12,7 @@ import httpx
 from typer.testing import CliRunner
 
 from pendula.cli.program import run
-from pendula.server.rooms.fleet.routes import room_for
+from pendula.server.schedulers.fleet.routes import scheduler_for
 from pendula.server.settings import Settings
 from tests.server.living import client_of, running
 
@@ -54,5 +54,5 @@ def states(scenario: str) -> list[dict[str, Any]]:
 async def served(folder: Path) -> AsyncIterator[httpx.AsyncClient]:
     """A client of a server with the scheduler fleet."""
     settings = Settings(data=str(folder / "data"))
-    async with running(settings, (room_for(settings),)) as app, client_of(app) as client:
+    async with running(settings, (scheduler_for(settings),)) as app, client_of(app) as client:
         yield client

@@ -7,14 +7,14 @@ from contextlib import contextmanager
 import httpx
 
 from pendula.server import logs
-from pendula.server.hosting.room_spec import RoomSpec
+from pendula.server.hosting.scheduler_spec import SchedulerSpec
 from pendula.server.settings import LogFormat, LogLevel, Settings
 from tests.server.living import LiveServer
 
 
 @contextmanager
-def serving(settings: Settings, rooms: Sequence[RoomSpec]) -> Iterator[httpx.Client]:
+def serving(settings: Settings, schedulers: Sequence[SchedulerSpec]) -> Iterator[httpx.Client]:
     """A client of a server in this process."""
     logs.configure(LogFormat.JSON, LogLevel.WARNING, io.StringIO())
-    with LiveServer(settings, rooms) as server, server.client() as client:
+    with LiveServer(settings, schedulers) as server, server.client() as client:
         yield client

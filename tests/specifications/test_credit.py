@@ -21,7 +21,7 @@ from pendula.kernel.rng import tick_generator, tick_seed
 from pendula.kernel.time import parse_utc
 from tests.credit.core import serving_core
 from tests.credit.misbehaving import network
-from tests.server.rooms.credit.simulators import QUICK, STILL, Simulator, simulator
+from tests.server.schedulers.credit.simulators import QUICK, STILL, Simulator, simulator
 from tests.specifications.printed import specification
 
 pytestmark = pytest.mark.anyio

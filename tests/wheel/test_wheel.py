@@ -102,15 +102,16 @@ def served(program: Path, data: Path, log: list[str]) -> Iterator[str]:
 
 
 def states_once_started(address: str) -> dict[str, str]:
-    """The rooms and how they are, as soon as none is starting any more."""
-    rooms = {"none": "starting"}
+    """The schedulers and how they are, as soon as none is starting any more."""
+    schedulers = {"none": "starting"}
     end = time.monotonic() + 300
-    while "starting" in rooms.values() and time.monotonic() < end:
-        rooms = {
-            room["name"]: room["state"] for room in httpx.get(f"{address}/api/v1/rooms", timeout=120).json()["rooms"]
+    while "starting" in schedulers.values() and time.monotonic() < end:
+        schedulers = {
+            scheduler["name"]: scheduler["state"]
+            for scheduler in httpx.get(f"{address}/api/v1/schedulers", timeout=120).json()["schedulers"]
         }
         time.sleep(0.05)
-    return rooms
+    return schedulers
 
 
 def test_the_wheel_carries_the_control_room_and_the_types(wheel: Path) -> None:
@@ -144,29 +145,31 @@ def test_the_libraries_alone_need_three_packages_and_the_program_says_how_to_get
     assert len(command.stderr.splitlines()) == 1
 
 
-def test_a_plain_installation_serves_the_page_and_says_which_room_needs_more(tmp_path: Path, unpacked: Path) -> None:
+def test_a_plain_installation_serves_the_page_and_says_which_scheduler_needs_more(
+    tmp_path: Path, unpacked: Path
+) -> None:
     program = environment(tmp_path / "plain", unpacked, frozenset())
 
     version = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
     log: list[str] = []
     with served(program, tmp_path / "data", log) as address:
         page = httpx.get(f"{address}/", timeout=120).text
-        rooms = states_once_started(address)
+        schedulers = states_once_started(address)
 
     assert version.startswith("pendula ")
     assert '<div id="app"' in page
-    assert rooms == dict.fromkeys(("actions", "credit", "jobs", "playback", "tally"), "ready")
-    assert [json.loads(line)["room"] for line in log if 'pip install \\"pendula[fleet]\\"' in line] == ["fleet"]
+    assert schedulers == dict.fromkeys(("actions", "credit", "jobs", "playback", "tally"), "ready")
+    assert [json.loads(line)["scheduler"] for line in log if 'pip install \\"pendula[fleet]\\"' in line] == ["fleet"]
 
 
 @pytest.mark.long
-def test_with_the_extra_of_the_fleet_every_room_starts_from_the_wheel(tmp_path: Path, unpacked: Path) -> None:
+def test_with_the_extra_of_the_fleet_every_scheduler_starts_from_the_wheel(tmp_path: Path, unpacked: Path) -> None:
     program = environment(tmp_path / "fleet", unpacked, frozenset({"fleet"}))
 
     with served(program, tmp_path / "data", []) as address:
-        rooms = states_once_started(address)
+        schedulers = states_once_started(address)
 
-    assert rooms == dict.fromkeys(("actions", "credit", "fleet", "jobs", "playback", "tally"), "ready")
+    assert schedulers == dict.fromkeys(("actions", "credit", "fleet", "jobs", "playback", "tally"), "ready")
 
 
 @pytest.fixture

@@ -1,17 +1,17 @@
-/** The frame around every page: the way through the rooms, the state of the connection, and the page itself. */
+/** The frame around every page: the way through the schedulers, the state of the connection, and the page itself. */
 
 import type { ComponentChildren } from "preact";
 import { useEffect, useErrorBoundary, useRef } from "preact/hooks";
 
 import { asApiError } from "./api/client";
-import { connection, openStream, retryNow, roomList, serverError, session, signOut } from "./api/server";
+import { connection, openStream, retryNow, schedulerList, serverError, session, signOut } from "./api/server";
 import { ConnectionBadge } from "./components/ConnectionBadge";
 import { ErrorNote } from "./components/ErrorNote";
 import { Logo } from "./components/Logo";
 import { Nav } from "./components/Nav";
 import { ThemeToggle } from "./components/ThemeToggle";
 import { Home } from "./pages/home/Home";
-import { RoomPage } from "./pages/RoomPage";
+import { SchedulerPage } from "./pages/SchedulerPage";
 import { SignIn } from "./pages/SignIn";
 import type { Route } from "./route";
 import { route } from "./route";
@@ -38,7 +38,7 @@ export function App() {
           Skip to the content
         </a>
         <Brand />
-        {!needsSignIn && <Nav rooms={roomList.value?.rooms ?? []} route={here} />}
+        {!needsSignIn && <Nav schedulers={schedulerList.value?.schedulers ?? []} route={here} />}
         <div class="side-foot">
           <ThemeToggle />
           <a class="docs-link" href="/docs/">
@@ -74,8 +74,8 @@ function Page({ here }: { readonly here: Route }) {
   switch (here.page) {
     case "home":
       return <Home />;
-    case "room":
-      return <RoomPage name={here.room} engine={here.engine} at={here.at} on={here.on} />;
+    case "scheduler":
+      return <SchedulerPage name={here.scheduler} engine={here.engine} at={here.at} on={here.on} />;
     case "unknown":
       return (
         <p class="note" data-testid="page-missing">
@@ -86,7 +86,7 @@ function Page({ here }: { readonly here: Route }) {
 }
 
 function Brand() {
-  const list = roomList.value;
+  const list = schedulerList.value;
   return (
     <a class="brand" href="#/" data-testid="brand">
       <Logo live={connection.value.kind === "live"} />
@@ -142,15 +142,15 @@ function useArrival(heading: { readonly current: HTMLElement | null }, place: st
 }
 
 function placeOf(here: Route): string {
-  return here.page === "room" ? `rooms/${here.room}` : here.page;
+  return here.page === "scheduler" ? `schedulers/${here.scheduler}` : here.page;
 }
 
 function titleOf(here: Route): string {
   switch (here.page) {
     case "home":
       return "Overview";
-    case "room":
-      return roomList.value?.rooms.find((room) => room.name === here.room)?.title ?? here.room;
+    case "scheduler":
+      return schedulerList.value?.schedulers.find((scheduler) => scheduler.name === here.scheduler)?.title ?? here.scheduler;
     case "unknown":
       return "Not here";
   }

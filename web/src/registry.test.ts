@@ -4,7 +4,7 @@ import { entryOf, LazyPage } from "./registry";
 
 const Page = () => null;
 
-test("a room without a page of its own gets the generic one, whatever it is called", () => {
+test("a scheduler without a page of its own gets the generic one, whatever it is called", () => {
   expect(entryOf("constructor")).toBe(entryOf("tally"));
   expect(entryOf("actions")).not.toBe(entryOf("tally"));
 });

@@ -1,17 +1,17 @@
-/** Which page shows which room. Each is fetched when it is first opened, and with it whatever only it draws with.
+/** Which page shows which scheduler. Each is fetched when it is first opened, and with it whatever only it draws with.
  *
- * A room without a page of its own gets the generic one, which suits every engine.
+ * A scheduler without a page of its own gets the generic one, which suits every engine.
  */
 
 import { batch, signal } from "@preact/signals";
 import type { ComponentType } from "preact";
 
 import { ApiError } from "./api/client";
-import type { RoomView } from "./api/types";
+import type { SchedulerView } from "./api/types";
 
-/** What the page of a room made of engines is given. */
-export interface EngineRoomProps {
-  readonly room: RoomView;
+/** What the page of a scheduler made of engines is given. */
+export interface EngineSchedulerProps {
+  readonly scheduler: SchedulerView;
   readonly engine: string;
   /** The journal record looked at; `null` is live. */
   readonly at: number | null;
@@ -19,15 +19,15 @@ export interface EngineRoomProps {
   readonly on: string | null;
 }
 
-/** What the page of a room without engines is given. */
-export interface WholeRoomProps {
-  readonly room: RoomView;
+/** What the page of a scheduler without engines is given. */
+export interface WholeSchedulerProps {
+  readonly scheduler: SchedulerView;
 }
 
-/** What the page of a room of runs, or of jobs and objects, is given: they come and go, so that the address may name
+/** What the page of a scheduler of runs, or of jobs and objects, is given: they come and go, so that the address may name
  * one or none. */
-export interface RunsRoomProps {
-  readonly room: RoomView;
+export interface RunsSchedulerProps {
+  readonly scheduler: SchedulerView;
   readonly run: string | null;
   /** The moment looked at; `null` is live. */
   readonly at: number | null;
@@ -55,46 +55,46 @@ export class LazyPage<Props> {
       });
     } catch {
       // The server may be gone, or be a newer one that has other files.
-      const message = "The page of this room could not be fetched. Reload the control room to try again.";
+      const message = "The page of this scheduler could not be fetched. Reload the control room to try again.";
       this.error.value = new ApiError("room_not_fetched", message);
     }
   }
 }
 
-/** How a room is shown: by a page for each of its engines, by one for whichever run is chosen, or by one as a whole. */
-export type RoomEntry =
-  | { readonly shows: "engines"; readonly page: LazyPage<EngineRoomProps> }
-  | { readonly shows: "runs"; readonly page: LazyPage<RunsRoomProps> }
-  | { readonly shows: "whole"; readonly page: LazyPage<WholeRoomProps> };
+/** How a scheduler is shown: by a page for each of its engines, by one for whichever run is chosen, or by one as a whole. */
+export type SchedulerEntry =
+  | { readonly shows: "engines"; readonly page: LazyPage<EngineSchedulerProps> }
+  | { readonly shows: "runs"; readonly page: LazyPage<RunsSchedulerProps> }
+  | { readonly shows: "whole"; readonly page: LazyPage<WholeSchedulerProps> };
 
-const GENERIC: RoomEntry = {
+const GENERIC: SchedulerEntry = {
   shows: "engines",
-  page: new LazyPage(() => import("./rooms/generic/Room").then(({ GenericRoom }) => GenericRoom)),
+  page: new LazyPage(() => import("./schedulers/generic/Scheduler").then(({ GenericScheduler }) => GenericScheduler)),
 };
 
-const ENTRIES: Readonly<Record<string, RoomEntry>> = {
+const ENTRIES: Readonly<Record<string, SchedulerEntry>> = {
   actions: {
     shows: "engines",
-    page: new LazyPage(() => import("./rooms/actions/Room").then(({ ActionsRoom }) => ActionsRoom)),
+    page: new LazyPage(() => import("./schedulers/actions/Scheduler").then(({ ActionsScheduler }) => ActionsScheduler)),
   },
   credit: {
     shows: "runs",
-    page: new LazyPage(() => import("./rooms/credit/Room").then(({ CreditRoom }) => CreditRoom)),
+    page: new LazyPage(() => import("./schedulers/credit/Scheduler").then(({ CreditScheduler }) => CreditScheduler)),
   },
   fleet: {
     shows: "engines",
-    page: new LazyPage(() => import("./rooms/fleet/Room").then(({ FleetRoom }) => FleetRoom)),
+    page: new LazyPage(() => import("./schedulers/fleet/Scheduler").then(({ FleetScheduler }) => FleetScheduler)),
   },
   jobs: {
     shows: "runs",
-    page: new LazyPage(() => import("./rooms/jobs/Room").then(({ JobsRoom }) => JobsRoom)),
+    page: new LazyPage(() => import("./schedulers/jobs/Scheduler").then(({ JobsScheduler }) => JobsScheduler)),
   },
   playback: {
     shows: "engines",
-    page: new LazyPage(() => import("./rooms/playback/Room").then(({ PlaybackRoom }) => PlaybackRoom)),
+    page: new LazyPage(() => import("./schedulers/playback/Scheduler").then(({ PlaybackScheduler }) => PlaybackScheduler)),
   },
 };
 
-export function entryOf(room: string): RoomEntry {
-  return Object.hasOwn(ENTRIES, room) ? (ENTRIES[room] ?? GENERIC) : GENERIC;
+export function entryOf(scheduler: string): SchedulerEntry {
+  return Object.hasOwn(ENTRIES, scheduler) ? (ENTRIES[scheduler] ?? GENERIC) : GENERIC;
 }

@@ -2,36 +2,36 @@
 
 import { expect, test } from "vitest";
 
-import { moveWithin, parseRoute, replaceAddress, roomHref } from "./route";
+import { moveWithin, parseRoute, replaceAddress, schedulerHref } from "./route";
 
 test("the empty address is the overview", () => {
   expect(["", "#", "#/"].map(parseRoute)).toEqual([{ page: "home" }, { page: "home" }, { page: "home" }]);
 });
 
-test("a room, its engine and a moment come back from the address they made", () => {
-  const tally = { page: "room", room: "tally" };
-  expect(parseRoute(roomHref("tally"))).toEqual({ ...tally, engine: null, at: null, on: null });
-  expect(parseRoute(roomHref("tally", "de/mo", 55))).toEqual({ ...tally, engine: "de/mo", at: 55, on: null });
-  expect(parseRoute(roomHref("tally", "demo", 5, "a&b=c"))).toEqual({ ...tally, engine: "demo", at: 5, on: "a&b=c" });
+test("a scheduler, its engine and a moment come back from the address they made", () => {
+  const tally = { page: "scheduler", scheduler: "tally" };
+  expect(parseRoute(schedulerHref("tally"))).toEqual({ ...tally, engine: null, at: null, on: null });
+  expect(parseRoute(schedulerHref("tally", "de/mo", 55))).toEqual({ ...tally, engine: "de/mo", at: 55, on: null });
+  expect(parseRoute(schedulerHref("tally", "demo", 5, "a&b=c"))).toEqual({ ...tally, engine: "demo", at: 5, on: "a&b=c" });
 });
 
-test("a move within a room changes only what it names", () => {
-  replaceAddress(roomHref("fleet", "hall", 7, "R2"));
+test("a move within a scheduler changes only what it names", () => {
+  replaceAddress(schedulerHref("fleet", "hall", 7, "R2"));
 
   moveWithin({ at: 9 });
 
-  expect(location.hash).toBe("#/rooms/fleet/hall?at=9&on=R2");
+  expect(location.hash).toBe("#/schedulers/fleet/hall?at=9&on=R2");
   replaceAddress("#/");
 });
 
 test("a moment that is no record number is live", () => {
-  expect(["-1", "x", "1e3", ""].map((at) => parseRoute(`#/rooms/tally/demo?at=${at}`))).toEqual(
-    Array(4).fill({ page: "room", room: "tally", engine: "demo", at: null, on: null }),
+  expect(["-1", "x", "1e3", ""].map((at) => parseRoute(`#/schedulers/tally/demo?at=${at}`))).toEqual(
+    Array(4).fill({ page: "scheduler", scheduler: "tally", engine: "demo", at: null, on: null }),
   );
 });
 
 test("other addresses are unknown, broken escapes included", () => {
   expect(parseRoute("#/x")).toEqual({ page: "unknown", path: "/x" });
-  expect(parseRoute("#/rooms/a/b/c")).toEqual({ page: "unknown", path: "/rooms/a/b/c" });
-  expect(parseRoute("#/rooms/%E0%A4%A")).toMatchObject({ page: "room", room: "%E0%A4%A" });
+  expect(parseRoute("#/schedulers/a/b/c")).toEqual({ page: "unknown", path: "/schedulers/a/b/c" });
+  expect(parseRoute("#/schedulers/%E0%A4%A")).toMatchObject({ page: "scheduler", scheduler: "%E0%A4%A" });
 });

@@ -1,25 +1,25 @@
-/** Where in the control room we are: the part of the address after `#`, e.g. `#/rooms/tally/demo?at=55&on=R2`.
+/** Where in the control room we are: the part of the address after `#`, e.g. `#/schedulers/tally/demo?at=55&on=R2`.
  *
- * The address says everything that a picture depends on, so that a link shows a colleague the same: the room, the
+ * The address says everything that a picture depends on, so that a link shows a colleague the same: the scheduler, the
  * engine, the moment (`at`, a record of its journal) and what is pointed out (`on`: a truck, an action, a table). Hash
  * routing needs nothing from the server, so that any static server can hand out the page.
  */
 
 import { signal } from "@preact/signals";
 
-/** A place in a room. */
+/** A place in a scheduler. */
 export interface Place {
-  readonly room: string;
+  readonly scheduler: string;
   readonly engine: string | null;
   /** The moment looked at; `null` is live. */
   readonly at: number | null;
-  /** What is pointed out there; each room has its own names for it. */
+  /** What is pointed out there; each scheduler has its own names for it. */
   readonly on: string | null;
 }
 
 export type Route =
   | { readonly page: "home" }
-  | ({ readonly page: "room" } & Place)
+  | ({ readonly page: "scheduler" } & Place)
   | { readonly page: "unknown"; readonly path: string };
 
 export const route = signal<Route>({ page: "home" });
@@ -29,28 +29,28 @@ export function parseRoute(hash: string): Route {
   const [path = "", query = ""] = hash.replace(/^#/, "").split("?", 2);
   const parts = path.split("/").filter((part) => part !== "");
   if (parts.length === 0) return { page: "home" };
-  const [first, room, engine] = parts;
-  if (first !== "rooms" || room === undefined || parts.length > 3) return { page: "unknown", path };
+  const [first, scheduler, engine] = parts;
+  if (first !== "schedulers" || scheduler === undefined || parts.length > 3) return { page: "unknown", path };
   const asked = new URLSearchParams(query);
   return {
-    page: "room",
-    room: decode(room),
+    page: "scheduler",
+    scheduler: decode(scheduler),
     engine: engine === undefined ? null : decode(engine),
     at: parseAt(asked.get("at")),
     on: asked.get("on"),
   };
 }
 
-/** The address fragment of a place in a room. */
-export function roomHref(
-  room: string,
+/** The address fragment of a place in a scheduler. */
+export function schedulerHref(
+  scheduler: string,
   engine: string | null = null,
   at: number | null = null,
   on: string | null = null,
 ): string {
-  const path = engine === null ? [room] : [room, engine];
+  const path = engine === null ? [scheduler] : [scheduler, engine];
   const query = [at === null ? "" : `at=${at}`, on === null ? "" : `on=${encodeURIComponent(on)}`].filter(Boolean);
-  return `#/rooms/${path.map(encodeURIComponent).join("/")}${query.length === 0 ? "" : `?${query.join("&")}`}`;
+  return `#/schedulers/${path.map(encodeURIComponent).join("/")}${query.length === 0 ? "" : `?${query.join("&")}`}`;
 }
 
 /** Follow the address bar from now on; returns the way to stop. */
@@ -67,12 +67,12 @@ export function replaceAddress(hash: string): void {
   route.value = parseRoute(hash);
 }
 
-/** Change where in its room the page is, and nothing else of the address; on a page without a room nothing happens. */
-export function moveWithin(change: Partial<Omit<Place, "room">>): void {
+/** Change where in its scheduler the page is, and nothing else of the address; on a page without a scheduler nothing happens. */
+export function moveWithin(change: Partial<Omit<Place, "scheduler">>): void {
   const here = route.value;
-  if (here.page !== "room") return;
-  const { room, engine, at, on } = { ...here, ...change };
-  replaceAddress(roomHref(room, engine, at, on));
+  if (here.page !== "scheduler") return;
+  const { scheduler, engine, at, on } = { ...here, ...change };
+  replaceAddress(schedulerHref(scheduler, engine, at, on));
 }
 
 function parseAt(at: string | null): number | null {

@@ -45,7 +45,7 @@ from pendula.actions.runs.what_if import Estimate
 __all__ = [
     "Advance",  # let time go on
     "AudioFile",
-    "Code",  # every code of the room
+    "Code",  # every code of the scheduler
     "Diagnostic",  # something asked for that did not happen
     "Doing",  # an action that is not over, and where it stands
     "End",  # an instance is done

@@ -22,9 +22,9 @@ from pendula.kernel.engine import Outcome, Outside, Reason
 
 
 class World:
-    """The engine of the room `actions`; satisfies `pendula.kernel.engine.Engine`. It dispatches and decides nothing."""
+    """The engine of the scheduler `actions`; satisfies `pendula.kernel.engine.Engine`. Dispatches, decides nothing."""
 
-    room: ClassVar[str] = "actions"
+    scheduler: ClassVar[str] = "actions"
     decisions: ClassVar[int] = 3
     time_unit: ClassVar[str] = "min"
     commands: ClassVar[Any] = Command

@@ -1,4 +1,4 @@
-"""The nouns of the room: definitions, instances, knowledge, epochs, options. Nothing here acts."""
+"""The nouns of the scheduler: definitions, instances, knowledge, epochs, options. Nothing here acts."""
 
 from decimal import Decimal
 from enum import StrEnum

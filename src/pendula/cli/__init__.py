@@ -1,4 +1,4 @@
-"""The program `pendula`: ways in to the kernel, the rooms and the server; no decisions.
+"""The program `pendula`: ways in to the kernel, the schedulers and the server; no decisions.
 
     text        words and numbers for somebody who reads them
     plain_help  help without types of Python
@@ -7,10 +7,10 @@
     failing     exit codes, and errors as one line or one JSON object
     output      results as one JSON document or as tables; progress on stderr
     spread_options  options of commands that make many runs
-    rooms       the rooms by name: their groups of commands and their engines, imported when needed
+    schedulers       the schedulers by name: their groups of commands and their engines, imported when needed
     benchmarks  what a benchmark is, how it is judged and where benchmarks are found
     program     the tree of commands, and one run of it
-    commands    a package a room, a module a command
+    commands    a package a scheduler, a module a command
 
 Where Pendula was installed without its dependencies, `pendula` says what to install.
 """

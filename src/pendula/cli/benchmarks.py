@@ -1,8 +1,8 @@
 """What a benchmark is, how it is judged, and where benchmarks are found.
 
-Benchmarks live in the checkout, `bench/<room>.py`, and follow `Bench`: they measure Pendula and a yardstick in one
-run, doing the same work with the same durability, and give `Row`s. Parts of a room's benchmark lie beside it as
-`bench/<room>_<part>.py`; a room with several benchmarks has no module of its bare name, and `fleet-map` is
+Benchmarks live in the checkout, `bench/<scheduler>.py`, and follow `Bench`: they measure Pendula and a yardstick in one
+run, doing the same work with the same durability, and give `Row`s. Parts of a scheduler's benchmark lie beside it as
+`bench/<scheduler>_<part>.py`; a scheduler with several benchmarks has no module of its bare name, and `fleet-map` is
 `bench/fleet_map.py`. A ratio is always ours divided by the yardstick's; a target says which side of a number it should
 be on. What cannot be measured fairly here (a disk that is memory, a peer that is missing) is not judged.
 """
@@ -64,7 +64,7 @@ class Row(Struct, frozen=True):
 
 
 class Bench(Protocol):
-    """What a module `bench/<room>.py` offers; `PEERS` are the modules of other projects that it imports."""
+    """What a module `bench/<scheduler>.py` offers; `PEERS` are the modules of other projects that it imports."""
 
     PEERS: Sequence[str]
 
@@ -80,7 +80,7 @@ class NoBenchmarks(WorldBroken):
 
 
 class UnknownBench(WrongUsage):
-    """Facts: `room` and the `known` ones."""
+    """Facts: `scheduler` and the `known` ones."""
 
     code = "unknown_bench"
 
@@ -130,26 +130,28 @@ def checkout() -> Path:
     return root
 
 
-def rooms_with_benchmarks(root: Path) -> list[str]:
+def schedulers_with_benchmarks(root: Path) -> list[str]:
     """Names one can ask for, dashes for underscores; a module whose name goes on from another's is a part of it."""
     stems = sorted(path.stem for path in (root / "bench").glob("*.py"))
     parts = {stem for stem in stems for other in stems if stem.startswith(f"{other}_")}
     return [stem.replace("_", "-") for stem in stems if stem not in parts]
 
 
-def load(root: Path, room: str) -> Bench:
-    """The benchmark of a room; raises `UnknownBench`, or `MissingExtra` when its peers are not installed."""
-    known = rooms_with_benchmarks(root)
-    if room not in known:
-        raise UnknownBench(f"There is no benchmark {room!r}; there are {', '.join(known)}", room=room, known=known)
+def load(root: Path, scheduler: str) -> Bench:
+    """The benchmark of a scheduler; raises `UnknownBench`, or `MissingExtra` when its peers are not installed."""
+    known = schedulers_with_benchmarks(root)
+    if scheduler not in known:
+        raise UnknownBench(
+            f"There is no benchmark {scheduler!r}; there are {', '.join(known)}", scheduler=scheduler, known=known
+        )
     if str(root) not in sys.path:
         sys.path.insert(0, str(root))
-    bench = cast(Bench, import_module(f"bench.{room.replace('-', '_')}"))
+    bench = cast(Bench, import_module(f"bench.{scheduler.replace('-', '_')}"))
     absent = [peer for peer in bench.PEERS if find_spec(peer) is None]
     if absent:
         install = shlex.join([sys.executable, "-m", "pip", "install", "-r", str(root / "requirements-bench.lock")])
         raise MissingExtra(
-            f"The benchmark {room!r} runs beside {', '.join(absent)}; install with: {install}", modules=absent
+            f"The benchmark {scheduler!r} runs beside {', '.join(absent)}; install with: {install}", modules=absent
         )
     return bench
 

@@ -31,7 +31,7 @@ MEANINGS: Mapping[int, str] = {
 }
 
 # What commands need beside the libraries. A plain installation brings the first two; who installs without
-# dependencies, to embed a room, goes without.
+# dependencies, to embed a scheduler, goes without.
 PLAIN: Mapping[str, tuple[str, ...]] = {
     "cli": ("typer", "rich"),
     "server": ("fastapi", "uvicorn", "prometheus_client", "structlog"),

@@ -136,9 +136,9 @@ def reason_tree(
     return tree
 
 
-def tables_of(room: str) -> Any:
-    """The tables of a room, imported only where something is drawn: they load rich."""
-    return import_module(f"pendula.cli.commands.{room}.tables")
+def tables_of(scheduler: str) -> Any:
+    """The tables of a scheduler, imported only where something is drawn: they load rich."""
+    return import_module(f"pendula.cli.commands.{scheduler}.tables")
 
 
 def facts(pairs: Sequence[tuple[str, str]]) -> "RenderableType":

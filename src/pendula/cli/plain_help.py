@@ -6,7 +6,7 @@ The library shows `<list[Path]>` and `[default: (never)]`; a reader of help want
 import re
 from typing import Any
 
-# A line that ends where the source has no room, not where a paragraph ends.
+# A line that ends where the source has no space, not where a paragraph ends.
 _WRAPPED = re.compile(r"(?<!\n)\n(?!\n)")
 
 

@@ -1,6 +1,7 @@
 """The tree of commands, and one run of it: arguments in, exit code out.
 
-A room's commands are imported only when its name is the first argument, so no room pays for another's libraries.
+A scheduler's commands are imported only when its name is the first argument, so no scheduler pays for another's
+libraries.
 """
 
 import sys
@@ -15,15 +16,15 @@ from pendula.cli.commands import backup, bench, completion, replay, serve, token
 from pendula.cli.failing import ending
 from pendula.cli.output import example
 from pendula.cli.plain_help import in_plain_words
-from pendula.cli.rooms import GROUPS, commands_of
+from pendula.cli.schedulers import GROUPS, commands_of
 
 
 def build(first_argument: str | None) -> typer.Typer:
-    """All commands; of the rooms only the one named by the first argument is more than its name and sentence."""
+    """All commands; of the schedulers only the one named by the first argument is more than its name and sentence."""
     program = typer.Typer(
         name="pendula",
         help="Schedules that come out the same every time.",
-        epilog=example("pendula serve --demo", "pendula replay pendula-data/rooms/tally/demo"),
+        epilog=example("pendula serve --demo", "pendula replay pendula-data/schedulers/tally/demo"),
         add_completion=False,
         pretty_exceptions_enable=False,
         rich_markup_mode="rich",

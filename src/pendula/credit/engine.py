@@ -1,4 +1,4 @@
-"""A run: one credit network, tick by tick. Commands in, events out; the one state machine of the room.
+"""A run: one credit network, tick by tick. Commands in, events out; the one state machine of the scheduler.
 
 Time is the number of the next tick. Payments and clearing are decided by the ledger of the run; with the engine
 "external" another system is asked for each payment, and the ledger follows what it answers.
@@ -53,7 +53,7 @@ class InvalidRun(InputRefused):
 class Run:
     """Satisfies `pendula.kernel.engine.Engine`. What it shows is to be read; commands alone change it."""
 
-    room: ClassVar[str] = "credit"
+    scheduler: ClassVar[str] = "credit"
     decisions: ClassVar[int] = 4
     time_unit: ClassVar[str] = "tick"
     commands: ClassVar[object] = Commands

@@ -103,7 +103,7 @@ def _line(run: RunState, creditor: str, debtor: str, code: str) -> Reason:
         "limit": text(book.limit[h]),
         "original_limit": text(trust.original[h]),
         "owed": text(book.debt(h)),
-        "available": text(max(0, book.room[h])),
+        "available": text(max(0, book.capacity[h])),
         "status": book.status[h].value,
         "clearing_count": trust.clearing_count.get(h, 0),
         "last_clearing_tick": trust.last_clearing.get(h, -1),

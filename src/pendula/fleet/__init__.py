@@ -21,7 +21,7 @@ tick          one tick of traffic after the other
 operators     what people do to a running fleet, and what came of it
 gateway       what a connection to trucks must do
 ports         the parts that can be replaced alone
-contracts     the payloads of the room, and their schemas
+contracts     the payloads of the scheduler, and their schemas
 pictures      a map as a picture, and as GeoJSON
 samples       maps of our own
 simulator     trucks in virtual time, with noise, delays and losses
@@ -29,7 +29,7 @@ scenarios     a map, trucks and tasks in a file, run in virtual time
 checker       the independent judge of a run, from poses alone
 commands      what goes into a fleet: its configuration, its ticks
 events        what comes out of it
-engine        the state machine of the room
+engine        the state machine of the scheduler
 telling       the events of a tick
 explain       why a truck stands
 saving        a fleet as bytes and back

@@ -1,4 +1,4 @@
-"""The engine of the room: tick after tick, what trucks report and people want goes in, what was decided comes out.
+"""The engine of the scheduler: tick after tick, what trucks report and people want goes in, what was decided comes out.
 
 It satisfies `pendula.kernel.engine.Engine`. What is to be done after a tick, commands for the trucks and operations, is
 in `orders_out`, not in what is streamed: whoever drives the engine sends it once the tick is written down.
@@ -66,7 +66,7 @@ class OrdersOut(Struct, frozen=True):
 class FleetEngine:
     """A fleet on its site. `last` is what traffic decided in the last tick."""
 
-    room: ClassVar[str] = "fleet"
+    scheduler: ClassVar[str] = "fleet"
     decisions: ClassVar[int] = 6
     time_unit: ClassVar[str] = "ms"
     commands: ClassVar[object] = Commands

@@ -1,4 +1,4 @@
-"""The nouns of the room: source maps, compile parameters, findings, errors. Nothing here acts.
+"""The nouns of the scheduler: source maps, compile parameters, findings, errors. Nothing here acts.
 
 Lengths are whole micrometres, angles microradians; names of fields say so.
 """

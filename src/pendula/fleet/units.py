@@ -1,7 +1,7 @@
 """Metres, radians and seconds of the documents as whole micrometres, microradians and microseconds, and back.
 
-Documents hold exact decimals; everything inside the room is an integer. A length is rounded half to even once, on its
-way in. The angle 3.141593 of a file means pi.
+Documents hold exact decimals; everything inside the scheduler is an integer. A length is rounded half to even once, on
+its way in. The angle 3.141593 of a file means pi.
 """
 
 from decimal import ROUND_HALF_EVEN, Context, Decimal

@@ -1,4 +1,4 @@
-"""The nouns of the room: jobs, their states, what they are about, settings, refusals. Nothing here acts.
+"""The nouns of the scheduler: jobs, their states, what they are about, settings, refusals. Nothing here acts.
 
 Times are integers, microseconds since 1970, UTC. Text is made at the border only.
 """

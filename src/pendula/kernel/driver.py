@@ -150,8 +150,8 @@ class Driver(Generic[C, E]):
         self._keep_events = keep_events
         self._since_snapshot = 0
         self._bytes_at_snapshot = journal.total_bytes
-        self._room_made_at = -1
-        self._room_again_at = 0
+        self._freed_at = -1
+        self._freeing_again_at = 0
         self._closed = False
         # Between the beginning of a command and its records the engine says what the journal does not.
         self._torn = False
@@ -292,23 +292,23 @@ class Driver(Generic[C, E]):
     def _may_go_on(self) -> bool:
         """Makes room in a journal that has more than its share; false where nothing more may go into it."""
         if not self.journal.goes_on_when_full:
-            return self._make_room()
-        if self.commands >= self._room_again_at:
+            return self._free_journal_space()
+        if self.commands >= self._freeing_again_at:
             # Not for every command: two snapshots each would soon be more than what is too much.
-            self._room_again_at = self.commands + self._snapshot_every
-            self._make_room()
+            self._freeing_again_at = self.commands + self._snapshot_every
+            self._free_journal_space()
         return True
 
-    def _make_room(self) -> bool:
+    def _free_journal_space(self) -> bool:
         """Two snapshots in a new segment make everything before them prunable; tried once for what was written."""
-        if self._room_made_at == self.journal.durable_n:
+        if self._freed_at == self.journal.durable_n:
             return False
         self.journal.rotate()
         for _ in range(2):
             self._snapshot()
         self.flush()
         self.journal.prune(self.journal_bytes // 2)
-        self._room_made_at = self.journal.durable_n
+        self._freed_at = self.journal.durable_n
         return self.journal.total_bytes <= self.journal_bytes
 
     def _snapshot_is_due(self) -> bool:

@@ -57,7 +57,7 @@ class Engine(Protocol[C, E]):
     whole. An exception out of `apply` is a defect: the driver stops the engine, and it is rebuilt from its journal.
     """
 
-    room: ClassVar[str]
+    scheduler: ClassVar[str]
     decisions: ClassVar[int]
     time_unit: ClassVar[str]
     commands: ClassVar[Any]

@@ -53,7 +53,7 @@ class Header(Struct, frozen=True):
     what lies before it is a journal of its own."""
 
     format: int
-    room: str
+    scheduler: str
     decisions: int
     time_unit: str
     package: str

@@ -94,7 +94,7 @@ class FileJournal:
         cls,
         disk: Disk,
         *,
-        room: str,
+        scheduler: str,
         decisions: int,
         time_unit: str,
         config: Json,
@@ -104,7 +104,7 @@ class FileJournal:
         """A new, empty, durable journal; refused where one exists."""
         if segment_names(disk):
             raise JournalExists(f"There is a journal already: {getattr(disk, 'directory', disk)}")
-        header = first_header(room, decisions, time_unit, config)
+        header = first_header(scheduler, decisions, time_unit, config)
         chain = bytes.fromhex(header.chain)
         contents = Contents(header, [], [], 0, chain, None)
         journal = cls(disk, contents, segment_bytes=segment_bytes, min_free_bytes=min_free_bytes)

@@ -10,7 +10,7 @@ class Journal(Protocol):
     """What a driver and a replay need of a journal."""
 
     header: Header
-    # Whether more bytes than are allowed keep nobody from going on: room is made when it can be.
+    # Whether more bytes than are allowed keep nobody from going on: scheduler is made when it can be.
     goes_on_when_full: bool
 
     def append(self, kind: Kind, t: int, body: bytes) -> int:

@@ -52,7 +52,7 @@ MIN_FREE_BYTES = Limit("min_free_bytes", 64 * MIB, "bytes", "disk_low", "The dis
 
 WAITING_COMMANDS = Limit("waiting_commands", 1000, "commands", "busy", "Too many commands wait for this engine")
 STREAM_BUFFER_EVENTS = Limit("stream_buffer_events", 2_000, "events", "stream_gap", "The reader fell behind")
-ENGINES = Limit("engines", 64, "engines", "too_many_engines", "The room has too many engines")
+ENGINES = Limit("engines", 64, "engines", "too_many_engines", "The scheduler has too many engines")
 STREAMS = Limit("streams", 256, "streams", "too_many_streams", "Too many streams are open")
 STREAMS_PER_TOKEN = Limit(
     "streams_per_token", 64, "streams", "too_many_streams", "This token has too many streams open"

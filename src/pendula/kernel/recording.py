@@ -53,7 +53,7 @@ def new_journal(
     """An empty journal for an engine of this class and configuration; raises `JournalExists`, `JournalBroken`."""
     return FileJournal.create(
         disk,
-        room=kind.room,
+        scheduler=kind.scheduler,
         decisions=kind.decisions,
         time_unit=kind.time_unit,
         config=config,

@@ -39,7 +39,7 @@ class OtherDecisions(InputRefused):
 
 
 class WrongJournal(WorldBroken):
-    """The journal belongs to another scheduler. Facts: `room`, `wanted`."""
+    """The journal belongs to another scheduler. Facts: `scheduler`, `wanted`."""
 
     code = "wrong_journal"
 
@@ -117,26 +117,26 @@ def kind_for(header: Header, factory: Factory[C, E]) -> type[Engine[C, E]]:
     """The engine class of a journal. One that still knows the rules of earlier versions has `deciding_by`, which gives
     the class that decides as the journal was written. Raises `WrongJournal` for a journal of another scheduler."""
     kind = factory(header)
-    require_room(header, kind)
+    require_scheduler(header, kind)
     earlier: Callable[[int], type[Engine[C, E]]] | None = getattr(kind, "deciding_by", None)
     return kind if earlier is None else earlier(header.decisions)
 
 
-def require_room(header: Header, kind: type[Engine[Any, Any]]) -> None:
+def require_scheduler(header: Header, kind: type[Engine[Any, Any]]) -> None:
     """Raise `WrongJournal` for a journal that another scheduler wrote."""
-    if header.room != kind.room:
+    if header.scheduler != kind.scheduler:
         raise WrongJournal(
-            f"This is a journal of the scheduler {header.room!r}, not of {kind.room!r}; name the folder of a journal "
-            f"that {kind.room!r} wrote",
-            room=header.room,
-            wanted=kind.room,
+            f"This is a journal of scheduler {header.scheduler!r}, not of {kind.scheduler!r}; "
+            f"name the folder of a journal that {kind.scheduler!r} wrote",
+            scheduler=header.scheduler,
+            wanted=kind.scheduler,
         )
 
 
 def check_decisions(header: Header, kind: type[Engine[Any, Any]], *, force: bool = False) -> None:
     if header.decisions != kind.decisions and not force:
         raise OtherDecisions(
-            f"The journal of room {header.room!r} was written with decisions {header.decisions}, "
+            f"The journal of scheduler {header.scheduler!r} was written with decisions {header.decisions}, "
             f"this version decides by {kind.decisions} and does not go on with it; replay it by force to see the first "
             f"difference, or move its folder away to begin anew",
             recorded=header.decisions,
@@ -229,5 +229,5 @@ __all__ = [
     "kind_for",
     "newest_engine",
     "replay",
-    "require_room",
+    "require_scheduler",
 ]

@@ -111,12 +111,12 @@ def segment_names(disk: Disk) -> list[str]:
     return [name for name in disk.list() if name.endswith(SUFFIX)]
 
 
-def first_header(room: str, decisions: int, time_unit: str, config: Json) -> Header:
+def first_header(scheduler: str, decisions: int, time_unit: str, config: Json) -> Header:
     """What the first segment of a new journal says."""
     config_digest = digest(config)
     return Header(
         format=FORMAT,
-        room=room,
+        scheduler=scheduler,
         decisions=decisions,
         time_unit=time_unit,
         package=pendula.__version__,

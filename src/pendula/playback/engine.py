@@ -1,4 +1,4 @@
-"""The player: a programme that keeps time. Commands in, what is shown out; the one engine of the room.
+"""The player: a programme that keeps time. Commands in, what is shown out; the one engine of the scheduler.
 
 It holds no records: it asks the outside for each one it needs (`record`), and the answer is kept with the command, so
 that a replay shows the same without any file. Time is in milliseconds since the player was made.
@@ -92,7 +92,7 @@ _read_state: Reader[State] = Reader(State)
 class Player(Screening):
     """Shows one item after the other; satisfies `pendula.kernel.engine.Engine`."""
 
-    room: ClassVar[str] = "playback"
+    scheduler: ClassVar[str] = "playback"
     decisions: ClassVar[int] = 3
     time_unit: ClassVar[str] = "ms"
     commands: ClassVar[object] = Commands

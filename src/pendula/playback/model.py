@@ -1,4 +1,4 @@
-"""The nouns of the room: records, items, settings, traces, diagnostics, errors. Nothing here acts."""
+"""The nouns of the scheduler: records, items, settings, traces, diagnostics, errors. Nothing here acts."""
 
 from collections.abc import Mapping
 from decimal import Decimal

@@ -38,7 +38,7 @@ class Rules(Struct, frozen=True):
     """What the decisions of versions differ in. A journal names the decisions it was written with."""
 
     known_channels: bool = True  # weights and counts are of channels that are followed
-    plain_words: bool = True  # refused settings are told in words of the room
+    plain_words: bool = True  # refused settings are told in words of the scheduler
     keeps_last: bool = True  # a reset does not show what `next` gave last again at once
 
 

@@ -1,11 +1,11 @@
-"""The server: every room over HTTP, live, with the control room.
+"""The server: every scheduler over HTTP, live, with the control room.
 
 serving           the process: lock the data, bind, serve, stop
 backup            a checked copy of a data directory while it is served
 app               the factory of the application
-rooms/            the rooms, each with its routes and views, by name
-routes/           what rooms share: engines, their lifecycle, the front, OpenAPI, FastAPI dependencies
-hosting/          what a room is; engines and their threads, clocks and streams, under one supervisor
+schedulers/            the schedulers, each with its routes and views, by name
+routes/           what schedulers share: engines, their lifecycle, the front, OpenAPI, FastAPI dependencies
+hosting/          what a scheduler is; engines and their threads, clocks and streams, under one supervisor
 http/             middleware around every request, the connection below, the page
 security/         gates, tokens, sessions, roles
 logs, metrics     what operators read
@@ -14,24 +14,24 @@ settings          flags, environment, TOML file, defaults
 data_directory    the locked data directory
 memory            what is free goes back to the system
 
-`serve`, `load_settings`, `Settings` and `RoomSpec` are all that it takes to serve a room of one's own. They are loaded
-when they are asked for: a command that only makes a token does not wait for an HTTP stack.
+`serve`, `load_settings`, `Settings` and `SchedulerSpec` are all that it takes to serve a scheduler of one's own. They
+are loaded when they are asked for: a command that only makes a token does not wait for an HTTP stack.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pendula.server.hosting.room_spec import Demo, RoomSpec
+    from pendula.server.hosting.scheduler_spec import Demo, SchedulerSpec
     from pendula.server.serving import serve
     from pendula.server.settings import Settings
     from pendula.server.settings import load as load_settings
 
-__all__ = ["Demo", "RoomSpec", "Settings", "load_settings", "serve"]
+__all__ = ["Demo", "SchedulerSpec", "Settings", "load_settings", "serve"]
 
 _HOMES = {
-    "Demo": "hosting.room_spec:Demo",
-    "RoomSpec": "hosting.room_spec:RoomSpec",
+    "Demo": "hosting.scheduler_spec:Demo",
+    "SchedulerSpec": "hosting.scheduler_spec:SchedulerSpec",
     "Settings": "settings:Settings",
     "load_settings": "settings:load",
     "serve": "serving:serve",

@@ -1,4 +1,4 @@
-"""The app factory: one FastAPI application out of settings and rooms, everything safe switched on."""
+"""The app factory: one FastAPI application out of settings and schedulers, everything safe switched on."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -22,7 +22,7 @@ from pendula.server.errors import (
     error_response,
 )
 from pendula.server.hosting.engine_host import real_disk
-from pendula.server.hosting.room_spec import RoomSpec
+from pendula.server.hosting.scheduler_spec import SchedulerSpec
 from pendula.server.hosting.supervisor import MakeDisk, Supervisor
 from pendula.server.http.envelope import Envelope
 from pendula.server.http.forwarded import Forwarded
@@ -39,14 +39,14 @@ from pendula.server.settings import Settings
 
 def create_app(
     settings: Settings,
-    rooms: Sequence[RoomSpec],
+    schedulers: Sequence[SchedulerSpec],
     *,
     data: DataDirectory | None = None,
     page: Page | None = None,
     disk: MakeDisk = real_disk,
 ) -> FastAPI:
     """The application. Its lifespan opens and closes the engines; `data` is locked then unless given locked."""
-    supervisor = Supervisor(settings, rooms, data, disk)
+    supervisor = Supervisor(settings, schedulers, data, disk)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -70,16 +70,16 @@ def create_app(
     strict = [Depends(only_known_names)]
     app.include_router(front.router, dependencies=strict)
     app.include_router(together.router, dependencies=strict)
-    for room in supervisor.rooms:
+    for scheduler in supervisor.schedulers:
         # Its own routes first: a path such as `channels` is not the name of an engine.
-        for router in room.routers:
-            # A room with a contract of its own reads its parameters itself.
-            app.include_router(router, dependencies=strict if room.errors is None else [])
-        if room.lifecycle is not None:
-            app.include_router(lifecycle_router(room, room.lifecycle), dependencies=strict)
-        if room.engine is not None:
-            app.include_router(engine_router(room), dependencies=strict)
-            app.include_router(moments_router(room), dependencies=strict)
+        for router in scheduler.routers:
+            # A scheduler with a contract of its own reads its parameters itself.
+            app.include_router(router, dependencies=strict if scheduler.errors is None else [])
+        if scheduler.lifecycle is not None:
+            app.include_router(lifecycle_router(scheduler, scheduler.lifecycle), dependencies=strict)
+        if scheduler.engine is not None:
+            app.include_router(engine_router(scheduler), dependencies=strict)
+            app.include_router(moments_router(scheduler), dependencies=strict)
     app.add_exception_handler(HTTPException, _framework_error)
     app.add_exception_handler(RequestValidationError, _invalid_request)
     app.add_middleware(
@@ -87,9 +87,13 @@ def create_app(
         gated=lambda inner: gated(inner, supervisor),
         metrics=supervisor.metrics,
         settings=settings,
-        translators={room.prefix: room.errors(supervisor) for room in supervisor.rooms if room.errors is not None},
+        translators={
+            scheduler.prefix: scheduler.errors(supervisor)
+            for scheduler in supervisor.schedulers
+            if scheduler.errors is not None
+        },
     )
-    app.openapi = lambda: openapi.document(app, supervisor.rooms)  # type: ignore[method-assign]
+    app.openapi = lambda: openapi.document(app, supervisor.schedulers)  # type: ignore[method-assign]
     return app
 
 
@@ -115,7 +119,7 @@ async def _framework_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     refusal = _refusal(request, error)
     if isinstance(refusal, NotFound):
-        # Raised like all others: a room may have its own word for it.
+        # Raised like all others: a scheduler may have its own word for it.
         raise refusal
     response = error_response(refusal)
     for name, value in (error.headers or {}).items():

@@ -3,10 +3,10 @@
 DATA/lock                       held while a server runs
 DATA/tokens.json                access tokens, as digests
 DATA/sessions.json              sessions of browsers, as digests
-DATA/rooms/ROOM/ENGINE/         the journal of one engine
-DATA/rooms/ROOM/ENGINE/closed   there while an engine is closed; the server does not open it by itself
-DATA/stores/ROOM/               what a room keeps beside its engines
-DATA/aside/ROOM-ENGINE-N/       journals of living examples that decided by version N; nobody opens them
+DATA/schedulers/SCHEDULER/ENGINE/         the journal of one engine
+DATA/schedulers/SCHEDULER/ENGINE/closed   there while an engine is closed; the server does not open it by itself
+DATA/stores/SCHEDULER/               what a scheduler keeps beside its engines
+DATA/aside/SCHEDULER-ENGINE-N/       journals of living examples that decided by version N; nobody opens them
 """
 
 import fcntl
@@ -57,39 +57,39 @@ class DataDirectory:
             ) from None
         return cls(directory, handle)
 
-    def journal(self, room: str, engine: str) -> Path:
+    def journal(self, scheduler: str, engine: str) -> Path:
         """Where the journal of an engine lies."""
-        assert NAME.fullmatch(room), room
+        assert NAME.fullmatch(scheduler), scheduler
         assert NAME.fullmatch(engine), engine
-        return self.path / "rooms" / room / engine
+        return self.path / "schedulers" / scheduler / engine
 
-    def store(self, room: str) -> Path:
-        """Where a room keeps what its engines share."""
-        assert NAME.fullmatch(room), room
-        return self.path / "stores" / room
+    def store(self, scheduler: str) -> Path:
+        """Where a scheduler keeps what its engines share."""
+        assert NAME.fullmatch(scheduler), scheduler
+        return self.path / "stores" / scheduler
 
-    def aside(self, room: str, engine: str, decisions: int) -> Path:
+    def aside(self, scheduler: str, engine: str, decisions: int) -> Path:
         """A place where nothing lies yet, for a journal that this version does not go on with."""
-        wanted = self.path / "aside" / f"{room}-{engine}-{decisions}"
+        wanted = self.path / "aside" / f"{scheduler}-{engine}-{decisions}"
         more = (wanted.with_name(f"{wanted.name}-{number}") for number in count(2))
         return next(place for place in chain([wanted], more) if not place.exists())
 
-    def engines(self, room: str) -> list[str]:
-        """The engines of a room that have a journal here, sorted."""
-        assert NAME.fullmatch(room), room
-        folder = self.path / "rooms" / room
+    def engines(self, scheduler: str) -> list[str]:
+        """The engines of a scheduler that have a journal here, sorted."""
+        assert NAME.fullmatch(scheduler), scheduler
+        folder = self.path / "schedulers" / scheduler
         if not folder.is_dir():
             return []
         return sorted(entry.name for entry in folder.iterdir() if _is_engine(entry))
 
-    def is_shut(self, room: str, engine: str) -> bool:
+    def is_shut(self, scheduler: str, engine: str) -> bool:
         """Whether somebody closed an engine, and nobody opened it since."""
-        return (self.journal(room, engine) / SHUT).exists()
+        return (self.journal(scheduler, engine) / SHUT).exists()
 
-    def set_shut(self, room: str, engine: str, shut: bool) -> None:
+    def set_shut(self, scheduler: str, engine: str, shut: bool) -> None:
         """Remember that an engine is closed, or no longer; raises `WorldBroken`."""
-        place = self.journal(room, engine)
-        if shut == self.is_shut(room, engine) or not place.is_dir():
+        place = self.journal(scheduler, engine)
+        if shut == self.is_shut(scheduler, engine) or not place.is_dir():
             return
         try:
             disk = RealDisk(place, make=False)
@@ -105,9 +105,9 @@ class DataDirectory:
             what = "closed" if shut else "open"
             raise WorldBroken(f"That {engine} is {what} cannot be written down: {error.strerror}") from error
 
-    def strangers(self, room: str) -> list[str]:
-        """What lies among the engines of a room and is none, sorted: links, and folders with other names."""
-        folder = self.path / "rooms" / room
+    def strangers(self, scheduler: str) -> list[str]:
+        """What lies among the engines of a scheduler and is none, sorted: links, and folders with other names."""
+        folder = self.path / "schedulers" / scheduler
         if not folder.is_dir():
             return []
         return sorted(one.name for one in folder.iterdir() if one.is_dir() and not _is_engine(one) and _is_seen(one))

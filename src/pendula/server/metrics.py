@@ -1,13 +1,13 @@
 """What Prometheus reads: counts of requests, commands, flushes, streams and gaps, in a registry of the app's own.
 
-Labels are route patterns, methods, statuses, rooms and engines: all of them few, none of them a secret.
+Labels are route patterns, methods, statuses, schedulers and engines: all of them few, none of them a secret.
 """
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
-ENGINE = ("room", "engine")
+ENGINE = ("scheduler", "engine")
 
 
 class Metrics:

@@ -22,10 +22,10 @@ from pendula.server import logs, memory
 from pendula.server.app import create_app
 from pendula.server.data_directory import DataDirectory
 from pendula.server.errors import HostUnusable, PortTaken, TlsUnusable, UnsafeBinding
-from pendula.server.hosting.room_spec import RoomSpec
+from pendula.server.hosting.scheduler_spec import SchedulerSpec
 from pendula.server.hosting.supervisor import Supervisor
 from pendula.server.http.connection import PatientProtocol, most_connections, protocol_for
-from pendula.server.rooms import left_out, rooms_for
+from pendula.server.schedulers import left_out, schedulers_for
 from pendula.server.security.tokens import TokenStore
 from pendula.server.settings import Settings
 
@@ -166,7 +166,7 @@ async def _give_memory_back() -> None:
 
 
 def serve(
-    settings: Settings, rooms: Sequence[RoomSpec] | None = None, on_ready: Callable[[str], None] | None = None
+    settings: Settings, schedulers: Sequence[SchedulerSpec] | None = None, on_ready: Callable[[str], None] | None = None
 ) -> None:
     """Serve until SIGTERM or SIGINT; returns when every journal is flushed. `on_ready` is told the address.
 
@@ -183,9 +183,9 @@ def serve(
     with DataDirectory.lock(settings.data) as data:
         allow_connections(most_connections(settings))
         with bind(settings) as listening:
-            chosen = rooms_for(settings) if rooms is None else rooms
-            for name, why in left_out().items() if rooms is None else ():
-                log.warning("room_left_out", room=name, problem=why)
+            chosen = schedulers_for(settings) if schedulers is None else schedulers
+            for name, why in left_out().items() if schedulers is None else ():
+                log.warning("scheduler_left_out", scheduler=name, problem=why)
             where = address(settings, listening)
 
             def ready() -> None:

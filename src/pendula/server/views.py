@@ -12,7 +12,7 @@ from pendula.server.security.identity import Role
 
 
 class State(StrEnum):
-    """How an engine or a whole room is."""
+    """How an engine or a whole scheduler is."""
 
     STARTING = "starting"
     READY = "ready"
@@ -30,7 +30,7 @@ class EngineView(Struct, frozen=True):
 
 
 class EngineSummary(Struct, frozen=True):
-    """One engine in the list of its room; `state` is ready, starting, broken or closed, `t` its time."""
+    """One engine in the list of its scheduler; `state` is ready, starting, broken or closed, `t` its time."""
 
     name: str
     state: str
@@ -38,7 +38,7 @@ class EngineSummary(Struct, frozen=True):
     broken: str | None
 
 
-class RoomView(Struct, frozen=True):
+class SchedulerView(Struct, frozen=True):
     name: str
     title: str
     sentence: str
@@ -47,10 +47,10 @@ class RoomView(Struct, frozen=True):
     engines: list[EngineView]
 
 
-class RoomList(Struct, frozen=True):
+class SchedulerList(Struct, frozen=True):
     version: str
     demo: bool
-    rooms: list[RoomView]
+    schedulers: list[SchedulerView]
 
 
 class Health(Struct, frozen=True):
@@ -81,16 +81,16 @@ class Readiness(Struct, frozen=True):
     checks: list[Check]
     clock: ClockState
 
-    def by_room(self) -> "Readiness":
-        """Without the names of engines: a room is as well as the worst of its engines."""
-        rooms: dict[str, Check] = {}
+    def by_scheduler(self) -> "Readiness":
+        """Without the names of engines: a scheduler is as well as the worst of its engines."""
+        schedulers: dict[str, Check] = {}
         for check in self.checks:
             name = check.name.partition("/")[0]
-            worst = rooms.get(name)
+            worst = schedulers.get(name)
             if worst is None or worst.ok:
                 note = check.note if worst is None or worst.note is None else worst.note
-                rooms[name] = Check(name, check.ok, check.reason, note)
-        return Readiness(self.status, list(rooms.values()), self.clock)
+                schedulers[name] = Check(name, check.ok, check.reason, note)
+        return Readiness(self.status, list(schedulers.values()), self.clock)
 
 
 class SessionView(Struct, frozen=True):
@@ -157,7 +157,7 @@ class MomentView(Struct, frozen=True):
 
 
 class Incident(Struct, frozen=True):
-    """A record that tells of something that went wrong: a refused command, or an event of a kind the room names."""
+    """A record of something that went wrong: a refused command, or an event of a kind the scheduler names."""
 
     n: int
     t: int

@@ -84,7 +84,7 @@ read_state: Reader[State] = Reader(State)
 class Tally:
     """Counts what is added and taken; satisfies `pendula.kernel.engine.Engine`."""
 
-    room: ClassVar[str] = "tally"
+    scheduler: ClassVar[str] = "tally"
     decisions: ClassVar[int] = 1
     time_unit: ClassVar[str] = "tick"
     commands: ClassVar[object] = Command

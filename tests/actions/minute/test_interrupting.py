@@ -235,7 +235,7 @@ def test_waiting_held_finished_and_unknown_actions_are_not_interrupted() -> None
 
 
 @pytest.mark.req("ACT-LOCK-8")
-def test_a_cancelled_waiter_makes_room() -> None:
+def test_a_cancelled_waiter_frees_its_place() -> None:
     defs = {"x": SOFT, "both": lasting(5, "hall", "bay"), "bay": lasting(5, "bay")}
 
     result = day(defs, does("A", 0, "x"), does("B", 1, "both"), does("C", 2, "bay"), commands=[{"t": 7, "cancel": "B"}])

@@ -62,11 +62,11 @@ def test_of_the_holders_of_a_full_lock_the_weakest_goes_and_of_equals_the_latest
 
     weakest = day(defs, does("M", 0, "meet"), does("T", 0, "talk"), does("F", 10, "fire"), **HALL)
     latest = day(defs, does("M", 0, "meet"), does("N", 0, "meet"), does("F", 10, "fire"), **HALL)
-    room = day(defs, does("M", 0, "meet"), does("F", 10, "fire"), **HALL)
+    hall = day(defs, does("M", 0, "meet"), does("F", 10, "fire"), **HALL)
 
     assert [one for one in lines(weakest) if "interrupt" in one] == ["10 interrupt M"]
     assert [one for one in lines(latest) if "interrupt" in one] == ["10 interrupt N"]
-    assert lines(room)[:2] == said("0 start M, 10 start F")
+    assert lines(hall)[:2] == said("0 start M, 10 start F")
 
 
 @pytest.mark.req("ACT-USE-1", "ACT-INT-6")

@@ -1,4 +1,4 @@
-"""Shells complete commands, options and choices, also those of a room that is imported only then."""
+"""Shells complete commands, options and choices, also those of a scheduler that is imported only then."""
 
 import json
 import os
@@ -27,7 +27,7 @@ def asked(variables: dict[str, str]) -> list[str]:
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash here")
-def test_bash_completes_a_command_of_a_room(tmp_path: Path, pendula: Pendula) -> None:
+def test_bash_completes_a_command_of_a_scheduler(tmp_path: Path, pendula: Pendula) -> None:
     program = tmp_path / "pendula"
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m pendula "$@"\n')
     program.chmod(0o755)

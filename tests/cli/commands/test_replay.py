@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from pendula.cli import rooms
-from pendula.cli.rooms import engine_of
+from pendula.cli import schedulers
+from pendula.cli.schedulers import engine_of
 from pendula.kernel.disk import RealDisk
 from pendula.kernel.driver import Driver
 from pendula.kernel.journal import FileJournal
@@ -26,7 +26,7 @@ def journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def engine(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    monkeypatch.setattr(rooms, "ENGINES", {"counter": f"tests.cli.counter:{name}"})
+    monkeypatch.setattr(schedulers, "ENGINES", {"counter": f"tests.cli.counter:{name}"})
 
 
 def document(ended: Finished) -> Any:
@@ -50,7 +50,7 @@ def test_a_good_journal_is_verified(journal: Path, pendula: Pendula) -> None:
     assert (ended.code, ended.err) == (0, "")
     assert said["verified"] is True
     assert said["first_difference"] is None
-    assert (said["room"], said["commands"], said["snapshots"], said["cut_tail_bytes"]) == ("counter", 5, 3, 0)
+    assert (said["scheduler"], said["commands"], said["snapshots"], said["cut_tail_bytes"]) == ("counter", 5, 3, 0)
     assert (said["first_n"], said["last_n"]) == (0, 12)
 
 
@@ -135,13 +135,13 @@ def test_other_decisions_are_refused_unless_forced(
     assert document(forced)["first_difference"]["n"] == 5
 
 
-def test_an_unknown_room_is_refused_with_the_known_ones(
+def test_an_unknown_scheduler_is_refused_with_the_known_ones(
     journal: Path, monkeypatch: pytest.MonkeyPatch, pendula: Pendula
 ) -> None:
-    monkeypatch.setattr(rooms, "ENGINES", {"tally": "never:imported"})
+    monkeypatch.setattr(schedulers, "ENGINES", {"tally": "never:imported"})
 
     assert pendula("replay", journal) == Finished(
-        1, "", "pendula: No room is called 'counter'; known are tally (unknown_room)\n"
+        1, "", "pendula: No scheduler is called 'counter'; known are tally (unknown_scheduler)\n"
     )
 
 
@@ -279,7 +279,7 @@ def test_long_values_are_cut_for_people(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_a_process_of_its_own_verifies_a_tally(tmp_path: Path, python: Callable[..., Finished]) -> None:
     journal = FileJournal.create(
-        RealDisk(tmp_path), room="tally", decisions=Tally.decisions, time_unit=Tally.time_unit, config={"seed": 7}
+        RealDisk(tmp_path), scheduler="tally", decisions=Tally.decisions, time_unit=Tally.time_unit, config={"seed": 7}
     )
     driver = Driver(Tally.create({"seed": 7}), journal)
     for command in (Add(5), Draw(6), Add(2, at=9), Take(100), Advance(10)):
@@ -290,12 +290,12 @@ def test_a_process_of_its_own_verifies_a_tally(tmp_path: Path, python: Callable[
 
     said = document(ended)
     assert (ended.code, ended.err) == (0, "")
-    assert (said["room"], said["commands"], said["verified"]) == ("tally", 5, True)
+    assert (said["scheduler"], said["commands"], said["verified"]) == ("tally", 5, True)
 
 
-@pytest.mark.parametrize("room", list(rooms.ENGINES))
-def test_every_engine_in_the_table_is_one_and_answers_to_its_name(room: str) -> None:
-    found = engine_of(room)
+@pytest.mark.parametrize("scheduler", list(schedulers.ENGINES))
+def test_every_engine_in_the_table_is_one_and_answers_to_its_name(scheduler: str) -> None:
+    found = engine_of(scheduler)
 
-    assert found.room == room
+    assert found.scheduler == scheduler
     assert callable(found.apply)

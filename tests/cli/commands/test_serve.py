@@ -22,7 +22,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
     """The settings of every server that was started; none really is."""
     seen: list[Settings] = []
 
-    def serve(settings: Settings, rooms: None = None, on_ready: Callable[[str], None] | None = None) -> None:
+    def serve(settings: Settings, schedulers: None = None, on_ready: Callable[[str], None] | None = None) -> None:
         seen.append(settings)
         assert on_ready is not None
         on_ready("http://127.0.0.1:1")

@@ -86,11 +86,11 @@ def test_a_payment_that_was_refused_passes_once_what_is_named_is_changed(
     for sender, receiver, amount in wanted:
         if sender == receiver:
             continue
-        room = list(book.room)
+        capacity = list(book.capacity)
         refused = cashier.pay(sender, receiver, amount * UNIT)
         if not isinstance(refused, Refused) or refused.code is not Code.ROUTING_NO_CAPACITY:
             continue
-        assert (book.room, list(book.broken())) == (room, []), "naming a change makes none"
+        assert (book.capacity, list(book.broken())) == (capacity, []), "naming a change makes none"
         for wish in asked(refused):
             change(book, wish)
         assert not isinstance(cashier.pay(sender, receiver, amount * UNIT), Refused)
@@ -126,7 +126,7 @@ def test_of_a_chain_only_the_narrow_hop_is_named() -> None:
         "raise_limit",
         "3.00",
         "0.00",
-    ), "4.00 of its room are taken by what was found"
+    ), "4.00 of its capacity are taken by what was found"
 
 
 def test_a_line_that_lets_nothing_go_on_is_named_and_not_a_wider_one_before_it() -> None:

@@ -37,7 +37,7 @@ def book_of(
     return Book("UAH", People(known), trust)
 
 
-def network(luck: Random, most_people: int, most_room: int, *, strict: bool = True) -> Book:
+def network(luck: Random, most_people: int, most_capacity: int, *, strict: bool = True) -> Book:
     """A random network with debts and, if strict, with policies, frozen lines and somebody who has left."""
     people = "abcdefghijkl"[: luck.randint(3, most_people)]
     pairs = [u + v for u, v in permutations(people, 2)]
@@ -51,19 +51,19 @@ def network(luck: Random, most_people: int, most_room: int, *, strict: bool = Tr
                 policies[hop] = Policy(blocked=(luck.choice(people),))
             case 4:
                 frozen.append(hop)
-    book = book_of(people, {hop: luck.randint(1, most_room) for hop in hops}, policies, frozen)
+    book = book_of(people, {hop: luck.randint(1, most_capacity) for hop in hops}, policies, frozen)
     for h in range(len(book)):
         if luck.random() < 0.3:
-            book.move(h, luck.randint(0, max(0, book.room[h])))
+            book.move(h, luck.randint(0, max(0, book.capacity[h])))
     if strict and len(people) > 4 and luck.random() < 0.2:
         book.people.active[-1] = False
         book.rewire()
     return book
 
 
-def networks(most_people: int, most_room: int, *, strict: bool = True) -> st.SearchStrategy[Book]:
+def networks(most_people: int, most_capacity: int, *, strict: bool = True) -> st.SearchStrategy[Book]:
     """Drawn from a seed: what a strategy of lists draws is too sparse to have more than one way."""
-    return st.integers(0, 2**32 - 1).map(lambda seed: network(Random(seed), most_people, most_room, strict=strict))
+    return st.integers(0, 2**32 - 1).map(lambda seed: network(Random(seed), most_people, most_capacity, strict=strict))
 
 
 def tangle(luck: Random) -> Book:
@@ -108,7 +108,7 @@ def simple_ways(book: Book, hops: int) -> list[tuple[int, ...]]:
         for between in permutations(others, count):
             nodes = (0, *between, 1)
             way = [book.hop[u].get(v, -1) for u, v in pairwise(nodes)]
-            if -1 in way or not all(usable(book, h, 1) and book.room[h] > 0 for h in way):
+            if -1 in way or not all(usable(book, h, 1) and book.capacity[h] > 0 for h in way):
                 continue
             blocked = {name for h in way for name in book.policy[h].blocked}
             if not blocked & {names[node] for node in between}:
@@ -116,24 +116,24 @@ def simple_ways(book: Book, hops: int) -> list[tuple[int, ...]]:
     return found
 
 
-def most_of_set(ways: Sequence[tuple[int, ...]], room: list[int]) -> int:
+def most_of_set(ways: Sequence[tuple[int, ...]], capacity: list[int]) -> int:
     """The most that these ways carry together: every amount of the first, then the rest."""
     if not ways:
         return 0
     best = 0
-    for amount in range(min(room[h] for h in ways[0]) + 1):
+    for amount in range(min(capacity[h] for h in ways[0]) + 1):
         for h in ways[0]:
-            room[h] -= amount
-        best = max(best, amount + most_of_set(ways[1:], room))
+            capacity[h] -= amount
+        best = max(best, amount + most_of_set(ways[1:], capacity))
         for h in ways[0]:
-            room[h] += amount
+            capacity[h] += amount
     return best
 
 
 def most_by_trying(book: Book, hops: int, paths: int) -> int:
     ways, bound, best = simple_ways(book, hops), largest_flow(book), 0
     for one in combinations(ways, min(paths, len(ways))):
-        best = max(best, most_of_set(one, list(book.room)))
+        best = max(best, most_of_set(one, list(book.capacity)))
         if best == bound:
             break
     return best
@@ -149,37 +149,37 @@ def assert_sound(book: Book, found: Found, hops: int, paths: int) -> None:
         assert route.hops in allowed
         for h in route.hops:
             used[h] += route.amount
-    assert all(used[h] <= max(0, book.room[h]) for h in range(len(book)))
+    assert all(used[h] <= max(0, book.capacity[h]) for h in range(len(book)))
 
 
 @pytest.mark.req("SIM-PAY-22")
-@given(networks(most_people=10, most_room=30))
+@given(networks(most_people=10, most_capacity=30))
 def test_the_largest_flow_is_that_of_an_independent_computation(book: Book) -> None:
     flow = max_flow(book, 0, 1, Work(PLENTY))
 
     assert flow.value == largest_flow(book)
 
 
-@given(networks(most_people=10, most_room=30))
+@given(networks(most_people=10, most_capacity=30))
 def test_a_flow_keeps_to_capacities_and_loses_nothing_on_the_way(book: Book) -> None:
     flow = max_flow(book, 0, 1, Work(PLENTY))
 
     balance = [0] * len(book.people)
     for h, amount in flow.hops:
-        assert 0 < amount <= book.room[h]
+        assert 0 < amount <= book.capacity[h]
         assert usable(book, h, 1)
         balance[book.debtor[h]] -= amount
         balance[book.creditor[h]] += amount
     assert balance == [-flow.value, flow.value] + [0] * (len(book.people) - 2)
 
 
-@given(networks(most_people=8, most_room=9))
+@given(networks(most_people=8, most_capacity=9))
 def test_the_cut_separates_the_ends_and_adds_up_to_the_flow(book: Book) -> None:
     flow = max_flow(book, 0, 1, Work(PLENTY))
 
     graph = graph_of(book, 1)
     graph.remove_edges_from((book.debtor[h], book.creditor[h]) for h in flow.cut)
-    assert sum(max(0, book.room[h]) for h in flow.cut) == flow.value
+    assert sum(max(0, book.capacity[h]) for h in flow.cut) == flow.value
     assert not networkx.has_path(graph, 0, 1)
 
 
@@ -215,7 +215,7 @@ def test_nothing_flows_from_somebody_to_himself() -> None:
 
 
 @pytest.mark.req("SIM-PAY-11")
-@given(networks(most_people=9, most_room=30, strict=False))
+@given(networks(most_people=9, most_capacity=30, strict=False))
 def test_with_hops_and_routes_enough_exactly_the_largest_flow_is_carried(book: Book) -> None:
     most, hops, paths = largest_flow(book), len(book.people), len(book) + 1
 
@@ -254,22 +254,22 @@ def test_a_payment_is_refused_only_if_no_set_of_routes_carries_it(kind: Callable
 def test_ways_share_their_hops_as_if_every_share_had_been_tried(count: int) -> None:
     for seed in range(300):
         luck = Random(f"{count} {seed}")
-        room = [luck.randint(0, 3) for _ in range(7)]
+        capacity = [luck.randint(0, 3) for _ in range(7)]
         ways = [tuple(luck.sample(range(7), luck.randint(2, 3))) for _ in range(count)]
-        most = most_of_set(ways, list(room))
+        most = most_of_set(ways, list(capacity))
 
-        carried = shares(ways, room, most, Work(PLENTY))
+        carried = shares(ways, capacity, most, Work(PLENTY))
 
         assert carried is not None
         assert sum(carried) == most
         assert min(carried) >= 0
         for h in range(7):
-            assert sum(share for way, share in zip(ways, carried, strict=True) if h in way) <= room[h]
-        assert shares(ways, room, most + 1, Work(PLENTY)) is None
+            assert sum(share for way, share in zip(ways, carried, strict=True) if h in way) <= capacity[h]
+        assert shares(ways, capacity, most + 1, Work(PLENTY)) is None
 
 
 @pytest.mark.parametrize(
-    ("ways", "room", "most"),
+    ("ways", "capacity", "most"),
     [
         ([(0, 3, 5, 4), (3, 4, 2, 1), (5, 2, 1), (0, 1, 2)], [1, 6, 2, 2, 1, 1], 2),
         (
@@ -281,12 +281,12 @@ def test_ways_share_their_hops_as_if_every_share_had_been_tried(count: int) -> N
     ids=["only less of it", "only more of it"],
 )
 def test_a_share_that_is_no_whole_number_is_tried_both_ways(
-    ways: list[tuple[int, ...]], room: list[int], most: int
+    ways: list[tuple[int, ...]], capacity: list[int], most: int
 ) -> None:
-    carried = shares(ways, room, most, Work(PLENTY))
+    carried = shares(ways, capacity, most, Work(PLENTY))
 
     assert carried is not None
-    assert sum(carried) == most_of_set(ways, list(room)) == most
+    assert sum(carried) == most_of_set(ways, list(capacity)) == most
 
 
 def test_the_set_next_to_one_that_fails_is_tried_too() -> None:
@@ -308,7 +308,7 @@ def test_routes_that_a_flow_would_make_too_long_are_found_by_search() -> None:
     assert_sound(book, found, 3, 2)
 
 
-@given(networks(most_people=8, most_room=9), st.integers(1, 6), st.integers(1, 4), st.integers(1, 20))
+@given(networks(most_people=8, most_capacity=9), st.integers(1, 6), st.integers(1, 4), st.integers(1, 20))
 def test_the_greedy_search_is_never_better(book: Book, hops: int, paths: int, amount: int) -> None:
     greedy = greedy_routes(book, 0, 1, amount, hops, paths, Work(PLENTY))
     exact = exact_routes(book, 0, 1, amount, hops, paths, Work(PLENTY))
@@ -326,13 +326,13 @@ def test_a_payment_that_the_greedy_search_refuses_goes_two_ways_round() -> None:
     assert_sound(book, exact, 4, 2)
 
 
-def three_that_share(room: int) -> Book:
+def three_that_share(capacity: int) -> Book:
     """Three ways, each two of which share one narrow hop.
 
     The hop from r to b blocks z: otherwise a way over z and that hop would share with nobody.
     """
     wide = dict.fromkeys(("am", "nq", "rb", "no", "pb", "az", "zq", "ro"), 10**20)
-    narrow = dict.fromkeys(("mn", "op", "qr"), room)
+    narrow = dict.fromkeys(("mn", "op", "qr"), capacity)
     return book_of("abmnopqrz", wide | narrow, {"rb": Policy(blocked=("z",))})
 
 
@@ -352,9 +352,9 @@ def test_three_ways_that_share_two_and_two_carry_half_of_the_shared_hops_rounded
 @pytest.mark.parametrize("paths", [4, 5])
 @pytest.mark.parametrize("scale", [1, 10**19 + 1])
 def test_more_than_three_routes_share_their_hops_without_waste(paths: int, scale: int) -> None:
-    rooms = {"ac": 3, "ad": 3, "ce": 2, "cf": 1, "de": 1, "df": 2, "ef": 1, "eb": 3, "fb": 3, "dc": 1, "ab": 1}
-    small = book_of("abcdef", rooms)
-    large = book_of("abcdef", {hop: room * scale for hop, room in rooms.items()})
+    capacities = {"ac": 3, "ad": 3, "ce": 2, "cf": 1, "de": 1, "df": 2, "ef": 1, "eb": 3, "fb": 3, "dc": 1, "ab": 1}
+    small = book_of("abcdef", capacities)
+    large = book_of("abcdef", {hop: capacity * scale for hop, capacity in capacities.items()})
     most = most_by_trying(small, 4, paths)
 
     carried = exact_routes(large, 0, 1, most * scale, 4, paths, Work(PLENTY))
@@ -365,9 +365,9 @@ def test_more_than_three_routes_share_their_hops_without_waste(paths: int, scale
     assert_sound(large, carried, 4, paths)
 
 
-@given(networks(most_people=7, most_room=9), st.integers(1, 20), st.integers(0, 200))
+@given(networks(most_people=7, most_capacity=9), st.integers(1, 20), st.integers(0, 200))
 def test_every_way_out_leaves_the_ledger_as_it_was(book: Book, amount: int, limit: int) -> None:
-    before = list(book.room), list(book.owed), dict(book.reserved)
+    before = list(book.capacity), list(book.owed), dict(book.reserved)
 
     for question in (
         lambda work: exact_routes(book, 0, 1, amount, 5, 3, work),
@@ -378,7 +378,7 @@ def test_every_way_out_leaves_the_ledger_as_it_was(book: Book, amount: int, limi
         except WorkSpent:
             continue
 
-    assert (list(book.room), list(book.owed), dict(book.reserved)) == before
+    assert (list(book.capacity), list(book.owed), dict(book.reserved)) == before
 
 
 def test_a_search_that_looks_at_too_much_says_so() -> None:

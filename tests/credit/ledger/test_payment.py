@@ -44,7 +44,7 @@ def test_capacity_is_limit_less_debt_plus_claim_less_what_is_held() -> None:
     ledger.move(0, 30 * UNIT)
     assert ledger.reserve([(0, 20 * UNIT)]) is None
 
-    assert ledger.room[0] == 50 * UNIT
+    assert ledger.capacity[0] == 50 * UNIT
 
 
 @pytest.mark.req("SIM-PAY-5")
@@ -161,7 +161,7 @@ def test_a_search_that_takes_too_long_is_a_timeout() -> None:
 @pytest.mark.req("SIM-PAY-14")
 def test_routes_that_share_a_hop_are_held_together_or_not_at_all() -> None:
     ledger = book(("X", "A", 100), ("R", "X", 50))
-    before = (list(ledger.room), list(ledger.owed))
+    before = (list(ledger.capacity), list(ledger.owed))
     hops = {(ledger.debtor[h], ledger.creditor[h]): h for h in range(2)}
     way = (hops[0, 2], hops[2, 1])
 
@@ -171,7 +171,7 @@ def test_routes_that_share_a_hop_are_held_together_or_not_at_all() -> None:
 
     assert isinstance(refused, Refused)
     assert isinstance(unprepared, Refused)
-    assert (list(ledger.room), list(ledger.owed)) == before
+    assert (list(ledger.capacity), list(ledger.owed)) == before
     assert ledger.reserved == {}
 
 
@@ -184,7 +184,7 @@ def test_what_is_prepared_is_held_until_it_is_committed_or_aborted() -> None:
     assert isinstance(cashier.prepare(routes), Refused), "20 are left"
     assert isinstance(cashier.pay(0, 1, 21 * UNIT), Refused)
     cashier.abort(routes)
-    assert ledger.room == [50 * UNIT]
+    assert ledger.capacity == [50 * UNIT]
     assert cashier.prepare(routes) is None
     assert cashier.commit(routes, 0, 1, 30 * UNIT) == routes
 
@@ -371,7 +371,7 @@ def test_payments_keep_every_law_of_the_ledger() -> None:
 @pytest.mark.parametrize("step", range(1, 12))
 def test_a_search_that_breaks_off_anywhere_leaves_nothing_behind(step: int) -> None:
     ledger = book(*THREE_WAYS)
-    before = (list(ledger.room), list(ledger.owed), dict(ledger.reserved))
+    before = (list(ledger.capacity), list(ledger.owed), dict(ledger.reserved))
 
     class Cut(Work):
         looks = 0
@@ -389,7 +389,7 @@ def test_a_search_that_breaks_off_anywhere_leaves_nothing_behind(step: int) -> N
     except WorkSpent:
         pass
 
-    assert (list(ledger.room), list(ledger.owed), dict(ledger.reserved)) == before
+    assert (list(ledger.capacity), list(ledger.owed), dict(ledger.reserved)) == before
 
 
 @pytest.mark.req("SIM-PAY-11")

@@ -47,23 +47,23 @@ def breadth_first(residual: Mapping[Edge, Fraction], source: str) -> dict[str, s
 
 def optimal_circulation(debts: Mapping[Edge, Fraction]) -> Fraction:
     """The most that can be taken off all debts together while nobody's position changes: negative cycles cancelled."""
-    room = dict(debts)
+    capacity = dict(debts)
     back = dict.fromkeys(debts, NOTHING)
     while True:
-        cycle = gaining_cycle(room, back)
+        cycle = gaining_cycle(capacity, back)
         if cycle is None:
             return sum(back.values(), NOTHING)
-        carried = min((room if forward else back)[edge] for edge, forward in cycle)
+        carried = min((capacity if forward else back)[edge] for edge, forward in cycle)
         for edge, forward in cycle:
-            room[edge] -= carried if forward else -carried
+            capacity[edge] -= carried if forward else -carried
             back[edge] += carried if forward else -carried
 
 
-def gaining_cycle(room: Mapping[Edge, Fraction], back: Mapping[Edge, Fraction]) -> list[tuple[Edge, bool]] | None:
+def gaining_cycle(capacity: Mapping[Edge, Fraction], back: Mapping[Edge, Fraction]) -> list[tuple[Edge, bool]] | None:
     """A cycle with more debts taken off than put back, by Bellman and Ford; None when nothing is left to gain."""
-    arcs = [(u, v, -1, ((u, v), True)) for (u, v), amount in sorted(room.items()) if amount > 0]
+    arcs = [(u, v, -1, ((u, v), True)) for (u, v), amount in sorted(capacity.items()) if amount > 0]
     arcs += [(v, u, 1, ((u, v), False)) for (u, v), amount in sorted(back.items()) if amount > 0]
-    nodes = sorted({node for edge in room for node in edge})
+    nodes = sorted({node for edge in capacity for node in edge})
     cost = dict.fromkeys(nodes, 0)
     came_by: dict[str, tuple[str, tuple[Edge, bool]]] = {}
     last = None

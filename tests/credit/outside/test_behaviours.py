@@ -123,7 +123,7 @@ def seen(look: Callable[[View, Draw], Any], before: Iterable[Pay] = (), ticks: i
 
 def journal_of(plan: Made, folder: Path) -> FileJournal:
     return FileJournal.create(
-        RealDisk(folder), room=Run.room, decisions=Run.decisions, time_unit=Run.time_unit, config=plan.json
+        RealDisk(folder), scheduler=Run.scheduler, decisions=Run.decisions, time_unit=Run.time_unit, config=plan.json
     )
 
 
@@ -524,14 +524,14 @@ def test_looking_changes_nothing() -> None:
     headless = Headless(plan_of(lambda *_: [])[0])
     run = headless.run
     headless.do(Pay("ann", "cid", "UAH", "2"))
-    before, rooms = run.state(), list(run.network.desks["UAH"].book.room)
+    before, capacities = run.state(), list(run.network.desks["UAH"].book.capacity)
     view = View(run, 5)
 
     looks = view.participants, view.lines, view.reachable("ann", "UAH"), view.can_pay("ann", "cid", "UAH", 3)
 
     assert all(looks)
     assert run.state() == before
-    assert run.network.desks["UAH"].book.room == rooms
+    assert run.network.desks["UAH"].book.capacity == capacities
     assert run.network.desks["UAH"].book.reserved == {}
     with pytest.raises(AttributeError):
         view.tick = 7  # type: ignore[misc]

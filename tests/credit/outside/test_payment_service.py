@@ -451,7 +451,9 @@ def test_both_ledgers_agree_after_any_mixture_of_troubles(seed: int) -> None:
 def test_run_through_a_service_replays_byte_for_byte_without_it(tmp_path: Path) -> None:
     made_plan = plan(6, payment_retries="1", max_timeouts_per_tick="0")
     disk = RealDisk(tmp_path / "journal")
-    journal = FileJournal.create(disk, room="credit", decisions=Run.decisions, time_unit="tick", config=made_plan.json)
+    journal = FileJournal.create(
+        disk, scheduler="credit", decisions=Run.decisions, time_unit="tick", config=made_plan.json
+    )
     acts = *PAID, *UNPAID, Act.UNKNOWN_LINES, Act.LOSE_THE_TICK
     with serving(*(act for act in acts if act not in SLOW)) as service:
         service.begin()

@@ -278,7 +278,7 @@ def test_the_most_that_may_be_wanted_is_what_both_ends_have_left() -> None:
     market.refresh()
 
     assert market.most(0, 1, Fraction(0)) == 70 * 10**8, "the limit of 100 less the debt of 30"
-    assert market.most(0, 2, Fraction(0)) == 40 * 10**8, "the line to c has room for 40"
+    assert market.most(0, 2, Fraction(0)) == 40 * 10**8, "the line to c has capacity for 40"
     assert market.most(0, 2, Fraction(3, 20)) == 40 * 10**8, "c owes a, but no bonus lifts it above the limit"
     assert market.most(2, 0, Fraction(1, 10)) == 15 * 10**8, "a owes c nothing: no bonus"
     books.move(lines["c", "a"], 0)

@@ -184,9 +184,9 @@ def test_only_the_same_run_goes_on() -> None:
     assert refused.value.path == "$.settings.clearing_enabled"
 
 
-def test_a_journal_of_another_room_is_refused() -> None:
+def test_a_journal_of_another_scheduler_is_refused() -> None:
     disk = FaultyDisk()
-    FileJournal.create(disk, room="tally", decisions=1, time_unit="s", config={}).close()
+    FileJournal.create(disk, scheduler="tally", decisions=1, time_unit="s", config={}).close()
 
     with pytest.raises(NoCreditJournal):
         Recording.resume(plan_of(), disk)
@@ -218,7 +218,9 @@ def test_a_run_can_be_taken_up_at_every_tick(snapshot_every: int) -> None:
 def driven(disk: FaultyDisk, *commands: object) -> FileJournal:
     """A journal of these commands, as a server would write it."""
     config = plan_of().json
-    journal = FileJournal.create(disk, room=Run.room, decisions=Run.decisions, time_unit=Run.time_unit, config=config)
+    journal = FileJournal.create(
+        disk, scheduler=Run.scheduler, decisions=Run.decisions, time_unit=Run.time_unit, config=config
+    )
     driver = Driver(Run.create(config), journal)
     for command in commands:
         driver.submit(command, by="test")  # type: ignore[arg-type]

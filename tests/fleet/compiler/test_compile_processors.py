@@ -148,7 +148,7 @@ WHOLE = {("pendula.fleet.exclusion.relation", "sum")}
 
 
 def modules_of_the_compiler() -> dict[str, ast.Module]:
-    """The room's modules that the compiler imports, and those that they import."""
+    """The modules that the compiler imports, and those that they import."""
     found: dict[str, ast.Module] = {}
     waiting = ["pendula.fleet.compiler.compile"]
     while waiting:

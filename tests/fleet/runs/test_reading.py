@@ -106,7 +106,11 @@ def forged(source: Path, target: Path, find: bytes, put: bytes) -> int:
     kept = FileJournal.open(RealDisk(source, make=False), read_only=True)
     header = kept.header
     copy = FileJournal.create(
-        RealDisk(target), room=header.room, decisions=header.decisions, time_unit=header.time_unit, config=header.config
+        RealDisk(target),
+        scheduler=header.scheduler,
+        decisions=header.decisions,
+        time_unit=header.time_unit,
+        config=header.config,
     )
     tick = 0
     for record in kept.read():

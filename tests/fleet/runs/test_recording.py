@@ -112,7 +112,7 @@ def test_a_damaged_map_beside_the_journal_is_refused_and_a_missing_one_is_made_a
         assert again.engine.traffic.tick_number == 5
 
 
-def test_the_journal_of_another_room_is_not_a_fleet(tmp_path: Path) -> None:
+def test_the_journal_of_another_scheduler_is_not_a_fleet(tmp_path: Path) -> None:
     config = {"seed": 1}
     begin_recording(Tally.create(config), config, RealDisk(tmp_path)).close()
 

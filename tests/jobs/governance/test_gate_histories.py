@@ -11,8 +11,8 @@ from pendula.jobs.client import RemoteScheduler
 from pendula.jobs.model import Durability
 from pendula.jobs.store.sqlite import SqliteStore
 from pendula.jobs.upkeep.verification import check
-from pendula.server.rooms.jobs.routes import room
-from pendula.server.rooms.jobs.service import FILE
+from pendula.server.schedulers.jobs.routes import jobs_scheduler
+from pendula.server.schedulers.jobs.service import FILE
 from pendula.server.settings import Settings
 from tests.jobs.faces import Face, Standing
 from tests.jobs.governance.dying import trail_wrongs
@@ -39,7 +39,7 @@ def both(tmp_path: Path, clock: Standing) -> Iterator[list[Face]]:
     """A server and, on the same store, a process beside it."""
     data = tmp_path / "data"
     with (
-        LiveServer(Settings(port=0, data=str(data)), [room(QUICK, clock=clock)]) as server,
+        LiveServer(Settings(port=0, data=str(data)), [jobs_scheduler(QUICK, clock=clock)]) as server,
         RemoteScheduler(server.url) as remote,
         Scheduler(Calls(SqliteStore(next(data.rglob(FILE)), durability=QUICK.durability), QUICK, clock)) as beside,
     ):

@@ -17,7 +17,7 @@ from pendula.jobs.worker.delivery import Delivery, Ending, Failed
 from pendula.jobs.worker.handlers import Context, Handlers, handler, verifier
 from pendula.jobs.worker.worker import Worker
 from pendula.kernel.errors import WrongUsage
-from pendula.server.rooms.jobs.routes import room
+from pendula.server.schedulers.jobs.routes import jobs_scheduler
 from pendula.server.settings import Settings
 from tests.jobs.faces import Standing
 from tests.jobs.workers import Rested, Silent, Virtual, calls_on, close_all, virtual
@@ -420,7 +420,7 @@ def test_an_async_verifier_runs_on_the_loop(tmp_path: Path) -> None:
 def test_a_distant_worker_works_under_governance(tmp_path: Path) -> None:
     clock = Standing()
     with (
-        LiveServer(Settings(port=0, data=str(tmp_path / "data")), [room(QUICK, clock=clock)]) as server,
+        LiveServer(Settings(port=0, data=str(tmp_path / "data")), [jobs_scheduler(QUICK, clock=clock)]) as server,
         RemoteScheduler(server.url) as client,
     ):
         client.objects.as_user("mia").create("memory", "m", evidence_refs=["ev_1"], half_life="P1D")

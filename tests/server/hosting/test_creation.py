@@ -13,7 +13,7 @@ from pendula.server.hosting import creation
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
     """An engine as it lies in a data directory."""
-    place = tmp_path / "rooms" / "tally" / "demo"
+    place = tmp_path / "schedulers" / "tally" / "demo"
     place.mkdir(parents=True)
     (place / "00000000.journal").write_bytes(b"what it was")
     return place

@@ -11,7 +11,7 @@ import pytest
 
 from pendula.kernel.disk import Disk, replace
 from pendula.server.hosting.engine_host import real_disk
-from pendula.server.rooms.tally import ROOM
+from pendula.server.schedulers.tally import SCHEDULER
 from pendula.server.settings import Settings
 from pendula.testing import FaultyDisk
 from pendula.testing.tally import Command, Tally
@@ -57,11 +57,11 @@ async def test_a_failed_write_or_sync_stops_one_engine_for_good(settings: Settin
         assert (await add(client, "other")).status_code == 200
         status, checks = await readiness(client)
         assert (status, checks["tally/main"], checks["tally/other"]) == (503, "journal_broken", None)
-        room = (await client.get("/api/v1/rooms")).json()["rooms"][0]
-        assert (room["state"], room["reason"]["code"]) == ("broken", "journal_broken")
-        assert [engine["broken"] is None for engine in room["engines"]] == [False, True]
+        scheduler = (await client.get("/api/v1/schedulers")).json()["schedulers"][0]
+        assert (scheduler["state"], scheduler["reason"]["code"]) == ("broken", "journal_broken")
+        assert [engine["broken"] is None for engine in scheduler["engines"]] == [False, True]
         assert (await client.get("/healthz")).status_code == 200
-        assert b'pendula_engine_broken{engine="main",room="tally"} 1.0' in (await client.get("/metrics")).content
+        assert b'pendula_engine_broken{engine="main",scheduler="tally"} 1.0' in (await client.get("/metrics")).content
 
 
 async def test_a_nearly_full_disk_refuses_commands_before_it_is_full(settings: Settings) -> None:
@@ -90,7 +90,7 @@ async def test_a_full_journal_refuses_commands(settings: Settings) -> None:
     assert (answers[-1].status_code, code_of(answers[-1])) == (503, "journal_full")
 
 
-async def test_the_engines_of_a_room_share_its_journal_bytes(settings: Settings) -> None:
+async def test_the_engines_of_a_scheduler_share_its_journal_bytes(settings: Settings) -> None:
     given = msgspec.structs.replace(settings, limits={"journal_bytes": 2 * FULL_BYTES})
     async with running(given, [TWO]) as app, client_of(app) as client:
         answers = [await add(client) for _ in range(20)]
@@ -104,7 +104,7 @@ async def test_a_journal_that_cannot_be_opened_is_one_red_line(settings: Setting
     async with running(settings, [TWO]) as app, client_of(app) as client:
         for _ in range(3):
             await add(client)
-    path = Path(settings.data) / "rooms" / "tally" / "main" / "00000000.journal"
+    path = Path(settings.data) / "schedulers" / "tally" / "main" / "00000000.journal"
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1
     path.write_bytes(data)
@@ -125,10 +125,10 @@ class DecidesOtherwise(Tally):
 
 async def test_a_living_example_of_other_decisions_begins_anew_and_what_it_was_is_kept(settings: Settings) -> None:
     demo = msgspec.structs.replace(settings, demo=True)
-    before = msgspec.structs.replace(TALLY, engines={"main": {"seed": 7}}, demo=ROOM.demo)
+    before = msgspec.structs.replace(TALLY, engines={"main": {"seed": 7}}, demo=SCHEDULER.demo)
     async with running(demo, [before]):
         pass
-    journal = Path(settings.data) / "rooms" / "tally" / "demo" / "00000000.journal"
+    journal = Path(settings.data) / "schedulers" / "tally" / "demo" / "00000000.journal"
     written = journal.read_bytes()
 
     now = msgspec.structs.replace(before, engine=DecidesOtherwise, engines={})
@@ -181,7 +181,10 @@ async def test_too_many_waiting_commands_are_told_to_come_again(settings: Settin
         holding = asyncio.create_task(host.ask(hold))
         await asyncio.to_thread(at_work.wait, 120)
         waiting = asyncio.create_task(add(client))
-        while b'pendula_waiting_commands{engine="main",room="tally"} 1.0' not in (await client.get("/metrics")).content:
+        while (
+            b'pendula_waiting_commands{engine="main",scheduler="tally"} 1.0'
+            not in (await client.get("/metrics")).content
+        ):
             await asyncio.sleep(0)
 
         refused = await add(client)
@@ -200,7 +203,7 @@ async def test_the_loop_answers_while_an_engine_is_at_work(settings: Settings) -
         go_on = threading.Event()
         holding = asyncio.create_task(supervisor_of(app).host("tally", "main").ask(lambda _: go_on.wait(120)))
 
-        assert (await client.get("/api/v1/rooms")).status_code == 200
+        assert (await client.get("/api/v1/schedulers")).status_code == 200
         go_on.set()
         assert await holding
 
@@ -223,7 +226,7 @@ async def test_a_server_answers_while_an_engine_is_still_starting(settings: Sett
     app = create_app(settings, [TALLY], disk=slow)
     async with app.router.lifespan_context(app), client_of(app) as client:
         assert await readiness(client) == (503, {"tokens": None, "tally/main": "starting"})
-        assert (await client.get("/api/v1/rooms")).json()["rooms"][0]["state"] == "starting"
+        assert (await client.get("/api/v1/schedulers")).json()["schedulers"][0]["state"] == "starting"
         refused = await add(client)
         assert (refused.status_code, code_of(refused)) == (503, "engine_unavailable")
         go_on.set()
@@ -251,9 +254,9 @@ async def test_a_wrong_configuration_can_be_put_right(settings: Settings) -> Non
         assert (await add(client)).status_code == 200
 
 
-async def test_the_journal_of_another_room_is_not_taken_over(settings: Settings) -> None:
+async def test_the_journal_of_another_scheduler_is_not_taken_over(settings: Settings) -> None:
     class Other(Tally):
-        room = "other"
+        scheduler = "other"
 
     async with running(settings):
         pass

@@ -14,7 +14,7 @@ from pendula.playback.events import Advance, Insert
 from pendula.server.hosting import pace as pace_module
 from pendula.server.hosting import supervisor
 from pendula.server.hosting.pace import Pace
-from pendula.server.hosting.room_spec import RoomSpec
+from pendula.server.hosting.scheduler_spec import SchedulerSpec
 from tests.server.living import JSON, supervisor_of
 from tests.server.screens import BASE, HALL, HOUR_MS, STILL, ask, eventually, fill, hang, make, told
 
@@ -23,7 +23,7 @@ MS = 1_000_000
 
 
 @pytest.fixture
-def rooms() -> Sequence[RoomSpec]:
+def schedulers() -> Sequence[SchedulerSpec]:
     return (STILL,)
 
 
@@ -162,10 +162,10 @@ async def test_a_command_happens_now_and_not_when_something_was_last_due(client:
     assert [body["command"]["type"] for body in (await inputs(client))[-2:]] == ["advance", "next"]
 
 
-class NoRoom:
+class NoScheduler:
     """An engine that cannot write anything down: each call takes ten seconds and fails; after the second it is gone."""
 
-    room, name, failure = "playback", "hall", None
+    scheduler, name, failure = "playback", "hall", None
 
     def __init__(self, player: Player, pace: Pace, clock: Clock) -> None:
         self.engine, self.driver = player, self
@@ -186,7 +186,7 @@ async def test_time_stands_while_it_cannot_be_written_down(monkeypatch: pytest.M
     player.apply(Insert(id=1))
     pace = Pace(Advance, "ms", clock)
     pace.begin(player)
-    host: Any = NoRoom(player, pace, clock)
+    host: Any = NoScheduler(player, pace, clock)
 
     await asyncio.wait_for(supervisor._keep_time(host, pace), 120)
 

@@ -208,7 +208,7 @@ async def test_a_refused_stream_leaves_no_place_taken(settings: Settings) -> Non
 async def test_streams_do_not_count_as_requests(settings: Settings) -> None:
     given = msgspec.structs.replace(settings, limits={"requests": 1})
     async with running(given) as app, StreamReader(app, STREAM), client_of(app) as client:
-        assert (await client.get("/api/v1/rooms")).status_code == 200
+        assert (await client.get("/api/v1/schedulers")).status_code == 200
 
 
 async def test_a_stream_ends_when_its_token_is_revoked(settings: Settings) -> None:

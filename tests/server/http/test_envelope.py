@@ -18,7 +18,7 @@ from starlette.types import Scope
 from pendula.kernel.errors import InputRefused, PendulaError, WorldBroken
 from pendula.server import logs
 from pendula.server.errors import error_body, error_response, status_of
-from pendula.server.hosting.room_spec import RoomSpec
+from pendula.server.hosting.scheduler_spec import SchedulerSpec
 from pendula.server.logs import REMOVED, without_commands, without_secrets
 from pendula.server.security.tokens import TokenStore
 from pendula.server.settings import LogFormat, LogLevel, Settings
@@ -62,7 +62,7 @@ async def test_a_wrong_method_has_the_one_form_and_says_which_are_right(client: 
 async def test_head_is_answered_wherever_get_is(settings: Settings) -> None:
     async with running(settings) as app, client_of(app) as client:
         engine = {name: f"{BASE}/{name}" for name in ("state", "journal")}.values()
-        for path in ("/", "/healthz", "/readyz", "/openapi.json", "/api/v1/rooms", "/api/v1/session", *engine):
+        for path in ("/", "/healthz", "/readyz", "/openapi.json", "/api/v1/schedulers", "/api/v1/session", *engine):
             got = await client.get(quote(path))
             head = await client.head(path)
 
@@ -83,7 +83,7 @@ async def test_a_path_with_a_slash_too_many_is_not_found(client: httpx.AsyncClie
     assert (await client.get("/healthz/")).status_code == 404
 
 
-def defective_room() -> Any:
+def defective_scheduler() -> Any:
     router = APIRouter()
 
     @router.get("/assets/defect")
@@ -105,16 +105,16 @@ def defective_room() -> Any:
     return msgspec.structs.replace(TALLY, routers=(router,))
 
 
-def room_first(app: FastAPI) -> None:
-    """The router of the page goes last: it would hide that of the room."""
+def scheduler_first(app: FastAPI) -> None:
+    """The router of the page goes last: it would hide that of the scheduler."""
     page = next(number for number, one in enumerate(app.router.routes) if not isinstance(one, Route))
     app.router.routes.append(app.router.routes.pop(page))
 
 
 async def test_a_defect_is_told_without_its_traceback(settings: Settings, quiet_logs: io.StringIO) -> None:
-    room = msgspec.structs.replace(defective_room())
-    async with running(settings, [room]) as app, client_of(app) as client:
-        room_first(app)
+    scheduler = msgspec.structs.replace(defective_scheduler())
+    async with running(settings, [scheduler]) as app, client_of(app) as client:
+        scheduler_first(app)
         response = await client.get("/assets/defect", headers={"x-request-id": "the-defect"})
 
     assert (response.status_code, code_of(response)) == (500, "internal_error")
@@ -125,22 +125,22 @@ async def test_a_defect_is_told_without_its_traceback(settings: Settings, quiet_
 
 
 async def test_other_errors_of_the_framework_keep_their_status(settings: Settings) -> None:
-    async with running(settings, [defective_room()]) as app, client_of(app) as client:
-        room_first(app)
+    async with running(settings, [defective_scheduler()]) as app, client_of(app) as client:
+        scheduler_first(app)
         response = await client.get("/assets/teapot")
 
     assert (response.status_code, code_of(response)) == (418, "invalid_http")
 
 
 async def test_half_an_answer_is_not_completed_with_an_error(settings: Settings) -> None:
-    async with running(settings, [defective_room()]) as app, client_of(app) as client:
-        room_first(app)
+    async with running(settings, [defective_scheduler()]) as app, client_of(app) as client:
+        scheduler_first(app)
         with pytest.raises(RuntimeError, match="and no more"):
             await client.get("/assets/half")
 
 
 class OwnWords:
-    """A room that says everything in one word, and counts."""
+    """A scheduler that says everything in one word, and counts."""
 
     def __init__(self) -> None:
         self.said: list[str] = []
@@ -163,13 +163,13 @@ class OwnWords:
         ("/own/nothing", {}, ["not_found"]),
         ("/own", {}, ["not_found"]),
         ("/own/defect", {}, ["defect"]),
-        # What a gate refuses below the prefix is the room's to say, too.
+        # What a gate refuses below the prefix is the scheduler's to say, too.
         ("/own/nothing", {"authorization": "Bearer wrong"}, ["not_identified"]),
         ("/owner", {}, []),
         ("/api/v1/tally/main/nothing", {}, []),
     ],
 )
-async def test_a_rooms_own_words_are_for_its_prefix_alone(
+async def test_a_schedulers_own_words_are_for_its_prefix_alone(
     settings: Settings, path: str, headers: dict[str, str], said: list[str]
 ) -> None:
     router = APIRouter()
@@ -179,7 +179,9 @@ async def test_a_rooms_own_words_are_for_its_prefix_alone(
         raise RuntimeError
 
     words = OwnWords()
-    own = RoomSpec("own", "Own", "A contract of its own.", routers=(router,), prefix="/own", errors=lambda _: words)
+    own = SchedulerSpec(
+        "own", "Own", "A contract of its own.", routers=(router,), prefix="/own", errors=lambda _: words
+    )
     async with running(settings, [TALLY, own]) as app, client_of(app) as client:
         response = await client.get(path, headers=headers)
 
@@ -213,9 +215,9 @@ async def test_no_token_and_no_cookie_reaches_the_log(settings: Settings, quiet_
     async with running(settings) as app, client_of(app) as client:
         await client.post("/api/v1/session", json={"token": secret})
         cookie = client.cookies["pendula_session"]
-        await client.get("/api/v1/rooms")
+        await client.get("/api/v1/schedulers")
         await client.get(f"/nowhere/{secret}", headers={"authorization": f"Bearer {secret}"})
-        await client.get("/api/v1/rooms", headers={"authorization": f"Bearer {secret}x"})
+        await client.get("/api/v1/schedulers", headers={"authorization": f"Bearer {secret}x"})
 
     logged = quiet_logs.getvalue()
     assert f"/nowhere/{REMOVED}" in logged
@@ -313,7 +315,7 @@ async def test_counters_have_few_labels(client: httpx.AsyncClient) -> None:
     assert f'pendula_requests_total{{method="GET",route="{route}",status="404"}} 1.0' in text
     assert 'pendula_requests_total{method="GET",route="(none)",status="404"} 1.0' in text
     assert 'method="other"' in text
-    assert 'pendula_commands_total{engine="main",result="done",room="tally"} 1.0' in text
-    assert 'pendula_commands_total{engine="main",result="refused",room="tally"} 1.0' in text
+    assert 'pendula_commands_total{engine="main",result="done",scheduler="tally"} 1.0' in text
+    assert 'pendula_commands_total{engine="main",result="refused",scheduler="tally"} 1.0' in text
     assert "other-name" not in text
     assert "nowhere" not in text

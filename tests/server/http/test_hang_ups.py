@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pendula.server.rooms import rooms_for
+from pendula.server.schedulers import schedulers_for
 from pendula.server.settings import Settings
 from tests.server.living import LiveServer, until
 
@@ -29,7 +29,7 @@ def test_a_client_that_leaves_mid_body_is_one_line_on_every_route(
     caplog.set_level(logging.INFO)
     given = Settings(data=settings.data, port=0, demo=True)
     names = {"engine": "demo", "world": "town", "player": "frame", "fleet": "hall"}
-    with LiveServer(given, rooms_for(given)) as server:
+    with LiveServer(given, schedulers_for(given)) as server:
         routes = [
             (method.upper(), path)
             for path, methods in server.app.openapi()["paths"].items()

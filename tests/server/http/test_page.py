@@ -140,7 +140,7 @@ async def test_a_head_request_has_no_body(settings: Settings, built: Page) -> No
         assert (await client.head("/")).status_code == 200
 
 
-@pytest.mark.parametrize("path", ["/", "/api/v1/rooms", "/healthz", "/nowhere", "/openapi.json"])
+@pytest.mark.parametrize("path", ["/", "/api/v1/schedulers", "/healthz", "/nowhere", "/openapi.json"])
 async def test_every_answer_carries_the_safe_headers(client: httpx.AsyncClient, path: str) -> None:
     response = await client.get(path)
 

@@ -13,26 +13,28 @@ from tests.server import screens, worlds
 from tests.server.living import BASE, TALLY, client_of, code_of, running
 
 pytestmark = pytest.mark.anyio
-ROOMS = (TALLY, worlds.STILL, screens.STILL)
+SCHEDULERS = (TALLY, worlds.STILL, screens.STILL)
 ENGINES = {"tally": BASE, "actions": worlds.HOUSE, "playback": screens.HALL}
 
 
-async def made(client: httpx.AsyncClient, room: str) -> str:
-    """The address of an engine of a room in which something is going on."""
-    if room == "tally":
-        assert (await client.post(f"{ENGINES[room]}/commands", json={"type": "add", "amount": 5})).status_code == 200
-    if room == "actions":
+async def made(client: httpx.AsyncClient, scheduler: str) -> str:
+    """The address of an engine of a scheduler in which something is going on."""
+    if scheduler == "tally":
+        assert (
+            await client.post(f"{ENGINES[scheduler]}/commands", json={"type": "add", "amount": 5})
+        ).status_code == 200
+    if scheduler == "actions":
         # A1 runs and A2 waits for it; L was broken off and waits for somebody who resumes it.
         await worlds.make(client)
         await worlds.ask(client, "submit", actions=[{"id": "L", "actor": "cy", "verb": "write", "t": 0}])
         await worlds.ask(client, "interrupt", interrupts=[{"target": "L", "priority": 3, "t": 20}])
         await worlds.ask(client, "advance", to=490)
-    if room == "playback":
+    if scheduler == "playback":
         await screens.hang(client)
         await screens.shown(client, 3)
         await screens.ask(client, "pause-channel", channel="b")
         await screens.ask(client, "ban", id=4)
-    return ENGINES[room]
+    return ENGINES[scheduler]
 
 
 def command_of(offered: dict[str, Any]) -> dict[str, Any]:
@@ -42,10 +44,10 @@ def command_of(offered: dict[str, Any]) -> dict[str, Any]:
     return {"type": offered["type"], **(values if inside is None else {inside: [values]})}
 
 
-@pytest.mark.parametrize("room", ENGINES)
-async def test_every_question_that_is_offered_is_answered(settings: Settings, room: str) -> None:
-    async with running(settings, ROOMS) as app, client_of(app) as client:
-        engine = await made(client, room)
+@pytest.mark.parametrize("scheduler", ENGINES)
+async def test_every_question_that_is_offered_is_answered(settings: Settings, scheduler: str) -> None:
+    async with running(settings, SCHEDULERS) as app, client_of(app) as client:
+        engine = await made(client, scheduler)
         questions = (await client.get(f"{engine}/choices")).json()["questions"]
 
         answers = [(await client.post(f"{engine}/why", json={"question": one["question"]})) for one in questions]
@@ -56,11 +58,11 @@ async def test_every_question_that_is_offered_is_answered(settings: Settings, ro
 
 
 async def test_what_cannot_be_is_not_offered(settings: Settings) -> None:
-    async with running(settings, ROOMS) as app, client_of(app) as client:
+    async with running(settings, SCHEDULERS) as app, client_of(app) as client:
         await worlds.make(client, actions_submitted=[])
         await screens.make(client, channels=[])
         await screens.ask(client, "ban", id=1)  # the artwork that would be the example otherwise
-        empty = [(await client.get(f"{ENGINES[room]}/choices")).json() for room in ("actions", "playback")]
+        empty = [(await client.get(f"{ENGINES[scheduler]}/choices")).json() for scheduler in ("actions", "playback")]
 
         for engine, offers in zip((ENGINES["actions"], ENGINES["playback"]), empty, strict=True):
             for offered in offers["commands"]:
@@ -72,10 +74,10 @@ async def test_what_cannot_be_is_not_offered(settings: Settings) -> None:
     assert not [one for one in titles if one.startswith(("Interrupt", "Cancel", "Resume an", "Let a", "Follow"))]
 
 
-@pytest.mark.parametrize("room", ENGINES)
-async def test_every_example_that_is_offered_is_taken(settings: Settings, room: str) -> None:
-    async with running(settings, ROOMS) as app, client_of(app) as client:
-        engine = await made(client, room)
+@pytest.mark.parametrize("scheduler", ENGINES)
+async def test_every_example_that_is_offered_is_taken(settings: Settings, scheduler: str) -> None:
+    async with running(settings, SCHEDULERS) as app, client_of(app) as client:
+        engine = await made(client, scheduler)
         titles = [one["title"] for one in (await client.get(f"{engine}/choices")).json()["commands"]]
 
         refused = []
@@ -92,7 +94,7 @@ async def test_every_example_that_is_offered_is_taken(settings: Settings, room: 
 
 
 async def test_the_example_of_a_submission_is_another_one_each_time(settings: Settings) -> None:
-    async with running(settings, ROOMS) as app, client_of(app) as client:
+    async with running(settings, SCHEDULERS) as app, client_of(app) as client:
         engine = await made(client, "actions")
         answers = []
         for _ in range(3):
@@ -104,7 +106,7 @@ async def test_the_example_of_a_submission_is_another_one_each_time(settings: Se
 
 
 async def test_what_is_submitted_by_the_example_of_a_world_starts(settings: Settings) -> None:
-    async with running(settings, ROOMS) as app, client_of(app) as client:
+    async with running(settings, SCHEDULERS) as app, client_of(app) as client:
         engine = await made(client, "actions")
         forms = (await client.get(f"{engine}/choices")).json()["commands"]
         (submit,) = [one for one in forms if one["type"] == "submit"]
@@ -116,7 +118,7 @@ async def test_what_is_submitted_by_the_example_of_a_world_starts(settings: Sett
 
 
 async def test_an_engine_that_is_not_there_offers_nothing(settings: Settings) -> None:
-    async with running(settings, ROOMS) as app, client_of(app) as client:
+    async with running(settings, SCHEDULERS) as app, client_of(app) as client:
         missing = await client.get("/api/v1/tally/nobody/choices")
 
     assert (missing.status_code, code_of(missing)) == (404, "not_found")

@@ -5,8 +5,8 @@ from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute, RouteContext, iter_route_contexts
 
 from pendula.server.app import create_app
-from pendula.server.rooms import rooms_for
 from pendula.server.routes.dependencies import Needs
+from pendula.server.schedulers import schedulers_for
 from pendula.server.security.gates import is_public
 from pendula.server.security.identity import LOCAL_OPERATOR, Role
 from pendula.server.security.tokens import TokenStore
@@ -15,7 +15,7 @@ from tests.server.living import BASE, TALLY, client_of, code_of, running
 
 pytestmark = pytest.mark.anyio
 CALLS = [
-    ("GET", "/api/v1/rooms", Role.VIEWER),
+    ("GET", "/api/v1/schedulers", Role.VIEWER),
     ("GET", "/metrics", Role.VIEWER),
     ("GET", f"{BASE}/state", Role.VIEWER),
     ("GET", f"{BASE}/journal", Role.VIEWER),
@@ -25,7 +25,7 @@ CALLS = [
 
 
 def test_every_route_is_public_or_names_a_role(settings: Settings) -> None:
-    app = create_app(settings, [TALLY, *rooms_for(settings)])
+    app = create_app(settings, [TALLY, *schedulers_for(settings)])
 
     routes = [found for found in map(_endpoint, iter_route_contexts(app.routes)) if found is not None]
 

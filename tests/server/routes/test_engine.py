@@ -185,18 +185,18 @@ async def test_an_engine_made_earlier_is_served_without_being_named(settings: Se
         pass
     nameless = msgspec.structs.replace(TALLY, engines={})
     async with running(settings, [nameless]) as app, client_of(app) as client:
-        rooms = (await client.get("/api/v1/rooms")).json()
+        schedulers = (await client.get("/api/v1/schedulers")).json()
 
-    assert [engine["name"] for engine in rooms["rooms"][0]["engines"]] == ["main"]
+    assert [engine["name"] for engine in schedulers["schedulers"][0]["engines"]] == ["main"]
 
 
-async def test_rooms_say_what_is_there_and_how_it_is(client: httpx.AsyncClient) -> None:
+async def test_schedulers_say_what_is_there_and_how_it_is(client: httpx.AsyncClient) -> None:
     await command(client, "advance", to=12)
 
-    found = (await client.get("/api/v1/rooms")).json()
+    found = (await client.get("/api/v1/schedulers")).json()
 
-    assert set(found) == {"version", "demo", "rooms"}
-    assert found["rooms"] == [
+    assert set(found) == {"version", "demo", "schedulers"}
+    assert found["schedulers"] == [
         {
             "name": "tally",
             "title": "Tally",
@@ -229,11 +229,11 @@ async def test_the_demo_lives(settings: Settings) -> None:
     assert any(record["body"]["refusal"] for record in body["records"] if record["kind"] == "outcome")
 
 
-async def test_journals_lie_below_the_data_directory_by_room_and_engine(settings: Settings) -> None:
+async def test_journals_lie_below_the_data_directory_by_scheduler_and_engine(settings: Settings) -> None:
     async with running(settings):
         pass
 
-    assert (Path(settings.data) / "rooms" / "tally" / "main" / "00000000.journal").is_file()
+    assert (Path(settings.data) / "schedulers" / "tally" / "main" / "00000000.journal").is_file()
 
 
 async def test_a_state_is_that_of_its_record_also_amid_other_commands(client: httpx.AsyncClient) -> None:

@@ -1,4 +1,4 @@
-"""Engines of any room come and go by the same routes, below the prefix and under the noun of their room."""
+"""Engines of any scheduler come and go by the same routes, below the prefix and under the noun of their scheduler."""
 
 import errno
 from collections.abc import Sequence
@@ -13,9 +13,9 @@ from msgspec import Struct
 
 from pendula.kernel.errors import InputRefused
 from pendula.server.app import create_app
-from pendula.server.hosting.room_spec import Lifecycle, New, RoomSpec, Sentences
-from pendula.server.rooms.tally import ROOM
+from pendula.server.hosting.scheduler_spec import Lifecycle, New, SchedulerSpec, Sentences
 from pendula.server.routes.lifecycle import InvalidName, ReservedName, check_name
+from pendula.server.schedulers.tally import SCHEDULER
 from pendula.server.security.identity import Role
 from pendula.server.security.tokens import TokenStore
 from pendula.server.settings import Settings
@@ -48,11 +48,13 @@ PURSES = Lifecycle(
     listing=Purses,
     sentences=Sentences(make="Make.", close="Close.", open="Open.", remove="Remove."),
 )
-COUNTING: RoomSpec = msgspec.structs.replace(ROOM, lifecycle=PURSES, prefix=BASE, views=(Purse, Purses), demo=None)
+COUNTING: SchedulerSpec = msgspec.structs.replace(
+    SCHEDULER, lifecycle=PURSES, prefix=BASE, views=(Purse, Purses), demo=None
+)
 
 
 @pytest.fixture
-def rooms() -> Sequence[RoomSpec]:
+def schedulers() -> Sequence[SchedulerSpec]:
     return (COUNTING,)
 
 
@@ -68,7 +70,7 @@ def purse(state: str, t: int | None = 0) -> dict[str, Any]:
     return {"name": "red", "state": state, "t": t, "broken": None}
 
 
-async def test_an_engine_is_made_below_the_prefix_of_its_room_and_has_the_routes_of_every_engine(
+async def test_an_engine_is_made_below_the_prefix_of_its_scheduler_and_has_the_routes_of_every_engine(
     client: httpx.AsyncClient,
 ) -> None:
     made = await make(client, add=5)
@@ -107,13 +109,13 @@ async def test_an_engine_that_was_closed_stays_closed_over_restarts_until_somebo
 
     assert restarted == {"purses": [purse("closed", None)]}
     assert (asked.status_code, code_of(asked)) == (404, "not_found")
-    assert asked.json()["error"]["message"] == "'red' of the room tally is closed; open it first"
+    assert asked.json()["error"]["message"] == "'red' of the scheduler tally is closed; open it first"
     assert (taken.status_code, code_of(taken)) == (409, "engine_exists")
     assert opened == again == {"purses": [purse("ready")]}
 
 
 @pytest.mark.parametrize(("most", "shares"), [(64, [8] * 8 + [9, 10]), (2, [2, 2])])
-async def test_engines_that_come_share_the_journal_bytes_of_their_room_when_there_are_many(
+async def test_engines_that_come_share_the_journal_bytes_of_their_scheduler_when_there_are_many(
     settings: Settings, most: int, shares: list[int]
 ) -> None:
     whole = 720_000_000
@@ -186,7 +188,9 @@ async def test_a_viewer_is_refused_before_the_request_is_looked_at(settings: Set
     assert (response.status_code, code_of(response)) == (403, "role_too_low")
 
 
-async def test_a_name_that_cannot_be_in_a_path_is_refused_by_the_noun_of_the_room(client: httpx.AsyncClient) -> None:
+async def test_a_name_that_cannot_be_in_a_path_is_refused_by_the_noun_of_the_scheduler(
+    client: httpx.AsyncClient,
+) -> None:
     response = await client.post(f"{BASE}/Red/close", json={})
 
     assert (response.status_code, code_of(response)) == (422, "invalid_request")
@@ -199,8 +203,8 @@ async def test_a_refused_configuration_is_not_repeated(settings: Settings) -> No
         def create(cls, config: Any) -> Self:
             raise InputRefused("The seed is not liked", config=config)
 
-    room = msgspec.structs.replace(COUNTING, engine=Picky)
-    async with running(settings, [room]) as app, client_of(app) as client:
+    scheduler = msgspec.structs.replace(COUNTING, engine=Picky)
+    async with running(settings, [scheduler]) as app, client_of(app) as client:
         response = await make(client)
 
     assert response.json()["error"] == {"code": "input_refused", "message": "The seed is not liked", "details": {}}

@@ -73,7 +73,7 @@ async def test_a_time_of_the_wall_leads_to_what_was_then(client: httpx.AsyncClie
     assert (early["t"], late["moment"]["t"], late["next"]) == (10, 20, None)
 
 
-async def test_the_next_incident_is_a_refusal_or_what_the_room_names(tmp_path: Path) -> None:
+async def test_the_next_incident_is_a_refusal_or_what_the_scheduler_names(tmp_path: Path) -> None:
     async with running(Settings(data=str(tmp_path)), (TROUBLED,)) as app, client_of(app) as client:
         await command(client, "add", amount=1)
         await command(client, "take", amount=9)

@@ -16,7 +16,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from pendula.server.app import create_app
-from pendula.server.rooms import rooms_for
+from pendula.server.schedulers import schedulers_for
 from pendula.server.settings import Settings
 from tests.server.living import BASE, LiveServer
 
@@ -70,7 +70,7 @@ def test_the_document_is_openapi_3_1_and_names_every_shape(live: LiveServer) -> 
         "/healthz",
         "/readyz",
         "/metrics",
-        "/api/v1/rooms",
+        "/api/v1/schedulers",
         "/api/v1/session",
         "/api/v1/stream",
         "/api/v1/tally/{engine}/state",
@@ -87,7 +87,7 @@ def test_the_document_is_openapi_3_1_and_names_every_shape(live: LiveServer) -> 
 
 def test_exact_numbers_are_numbers_as_they_are_sent() -> None:
     served = Settings()
-    shapes = create_app(served, rooms_for(served)).openapi()["components"]["schemas"]
+    shapes = create_app(served, schedulers_for(served)).openapi()["components"]["schemas"]
 
     assert shapes["FaultBody"]["properties"]["dxM"] == {"type": "number"}
     assert shapes["AnchorBody"]["properties"]["sM"] == {"type": "number", "minimum": 0, "maximum": 100_000}

@@ -111,7 +111,7 @@ async def test_a_stream_that_is_refused_says_why_and_leaves_the_others(settings:
 
 
 async def test_what_is_not_a_stream_is_not_told(settings: Settings) -> None:
-    async with running(settings, [TWO]) as app, StreamReader(app, together.PATH, of("/api/v1/rooms")) as reader:
+    async with running(settings, [TWO]) as app, StreamReader(app, together.PATH, of("/api/v1/schedulers")) as reader:
         name, number, lines = await Reading(reader).next()
         await reader.ended()
 

@@ -9,7 +9,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from pendula.kernel.limits import BODY_DIGITS, BODY_VALUES, DOCUMENT_NODES, INTEGER_DIGITS, MIB
 from pendula.server.security import bodies
-from pendula.server.security.bodies import SMALL_BYTES, BodiesGate, BodyRoom
+from pendula.server.security.bodies import SMALL_BYTES, BodiesGate, BodyBudget
 from pendula.server.settings import Settings
 from tests.server.living import BASE, JSON, client_of, code_of, running, supervisor_of
 
@@ -20,7 +20,7 @@ BOMB = b"[" + b"{}," * (MIB // 3) + b"{}]"
 async def test_twenty_large_bodies_at_once_are_held_one_after_the_other(settings: Settings) -> None:
     given = msgspec.structs.replace(settings, limits={"bodies_bytes": 2 * len(BOMB), "body_values": 1000})
     async with running(given) as app, client_of(app) as client:
-        room = supervisor_of(app).bodies
+        budget = supervisor_of(app).bodies
         wishes = [client.post(f"{BASE}/commands", content=BOMB, headers=JSON) for _ in range(20)]
 
         answers = await asyncio.gather(*wishes)
@@ -28,8 +28,8 @@ async def test_twenty_large_bodies_at_once_are_held_one_after_the_other(settings
     assert [answer.status_code for answer in answers] == [422] * 20
     faults = [answer.json()["error"]["details"]["faults"] for answer in answers]
     assert {fault["code"] for found in faults for fault in found} == {"too_many_values"}
-    assert 0 < room.most_held <= 2 * len(BOMB)
-    assert room.held == 0
+    assert 0 < budget.most_held <= 2 * len(BOMB)
+    assert budget.held == 0
 
 
 async def test_a_number_in_a_body_is_shorter_than_in_a_file(client: httpx.AsyncClient) -> None:
@@ -45,17 +45,17 @@ def test_a_body_may_hold_far_less_than_a_file() -> None:
     assert 10 * BODY_DIGITS.default <= INTEGER_DIGITS.default
 
 
-async def test_who_waits_too_long_for_room_is_told_to_come_back(
+async def test_a_wait_for_bytes_that_times_out_is_answered_with_retry_after(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bodies, "PATIENCE_SECONDS", 0.01)
     async with running(settings) as app, client_of(app) as client:
-        room = supervisor_of(app).bodies
-        held = await room.take(room.most)
+        budget = supervisor_of(app).bodies
+        held = await budget.take(budget.most)
 
         response = await client.post(f"{BASE}/commands", content=BOMB, headers=JSON)
         small = await client.post(f"{BASE}/commands", json={"type": "add", "amount": 1})
-        room.give_back(held)
+        budget.give_back(held)
         later = await client.post(f"{BASE}/commands", content=BOMB, headers=JSON)
 
     assert (response.status_code, code_of(response)) == (503, "bodies_busy")
@@ -65,66 +65,66 @@ async def test_who_waits_too_long_for_room_is_told_to_come_back(
     assert later.status_code == 422
 
 
-async def test_room_is_given_in_the_order_of_coming() -> None:
-    room = BodyRoom(10)
-    await room.take(8)
+async def test_bytes_are_granted_in_order_of_arrival() -> None:
+    budget = BodyBudget(10)
+    await budget.take(8)
     order: list[str] = []
 
     async def come(name: str, size: int) -> None:
-        await room.take(size)
+        await budget.take(size)
         order.append(name)
 
     tasks = [asyncio.create_task(come("large", 6)), asyncio.create_task(come("small", 2))]
     await asyncio.sleep(0)
     # The small one would fit, but it came after one that does not.
     assert order == []
-    room.give_back(8)
+    budget.give_back(8)
     await asyncio.gather(*tasks)
 
     assert order == ["large", "small"]
-    assert room.held == 8
+    assert budget.held == 8
 
 
-async def test_who_leaves_while_waiting_takes_no_room_along() -> None:
-    room = BodyRoom(10)
-    await room.take(10)
-    gone = asyncio.create_task(room.take(5))
+async def test_a_cancelled_wait_takes_no_bytes() -> None:
+    budget = BodyBudget(10)
+    await budget.take(10)
+    gone = asyncio.create_task(budget.take(5))
     await asyncio.sleep(0)
     gone.cancel()
     await asyncio.gather(gone, return_exceptions=True)
-    room.give_back(10)
+    budget.give_back(10)
 
-    assert room.held == 0
-    assert await room.take(10) == 10
-
-
-async def test_a_body_larger_than_all_the_room_is_read_alone() -> None:
-    room = BodyRoom(10)
-
-    assert await room.take(25) == 10
+    assert budget.held == 0
+    assert await budget.take(10) == 10
 
 
-async def test_who_was_let_in_and_leaves_in_the_same_moment_gives_the_room_back() -> None:
-    room = BodyRoom(10)
-    await room.take(10)
-    task = asyncio.create_task(room.take(5))
+async def test_a_body_larger_than_the_whole_budget_is_read_alone() -> None:
+    budget = BodyBudget(10)
+
+    assert await budget.take(25) == 10
+
+
+async def test_who_was_let_in_and_leaves_in_the_same_moment_gives_the_bytes_back() -> None:
+    budget = BodyBudget(10)
+    await budget.take(10)
+    task = asyncio.create_task(budget.take(5))
     await asyncio.sleep(0)
 
-    room.give_back(10)
+    budget.give_back(10)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 
-    assert room.held == 0
+    assert budget.held == 0
 
 
 @pytest.mark.parametrize("declared", [True, False])
-async def test_room_is_taken_before_more_than_a_small_body_is_read(settings: Settings, declared: bool) -> None:
-    room = BodyRoom(4 * MIB)
+async def test_bytes_are_reserved_before_more_than_a_small_body_is_read(settings: Settings, declared: bool) -> None:
+    budget = BodyBudget(4 * MIB)
     seen: list[int] = []
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         while (await receive())["more_body"]:
-            seen.append(room.held)
+            seen.append(budget.held)
 
     parts: list[Message] = [
         {"type": "http.request", "body": b"x" * SMALL_BYTES, "more_body": True},
@@ -138,9 +138,9 @@ async def test_room_is_taken_before_more_than_a_small_body_is_read(settings: Set
     async def send(message: Message) -> None: ...
 
     length = [(b"content-length", str(SMALL_BYTES + 2).encode())] if declared else []
-    await BodiesGate(app, settings, room)({"type": "http", "headers": length}, receive, send)
+    await BodiesGate(app, settings, budget)({"type": "http", "headers": length}, receive, send)
 
     # Of a body in chunks it is known to be large once it is.
     assert seen == ([SMALL_BYTES + 2] * 2 if declared else [0, 0])
-    assert room.most_held == (SMALL_BYTES + 2 if declared else 4 * MIB)
-    assert room.held == 0
+    assert budget.most_held == (SMALL_BYTES + 2 if declared else 4 * MIB)
+    assert budget.held == 0

@@ -40,7 +40,7 @@ def test_gates_are_passed_in_a_fixed_order(settings: Settings) -> None:
 
 @pytest.mark.parametrize("host", ["127.0.0.1:8765", "localhost:8765", "LOCALHOST:8765", "[::1]:8765", "127.8.8.8:8765"])
 async def test_loopback_with_our_port_is_our_host(client: httpx.AsyncClient, host: str) -> None:
-    assert (await client.get("/api/v1/rooms", headers={"host": host})).status_code == 200
+    assert (await client.get("/api/v1/schedulers", headers={"host": host})).status_code == 200
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ async def test_loopback_with_our_port_is_our_host(client: httpx.AsyncClient, hos
     ],
 )
 async def test_another_host_is_refused_for_reads_and_streams_too(client: httpx.AsyncClient, host: str) -> None:
-    for path in ("/", "/api/v1/rooms", f"{BASE}/stream", "/healthz"):
+    for path in ("/", "/api/v1/schedulers", f"{BASE}/stream", "/healthz"):
         response = await client.get(path, headers=[(b"host", host.encode("latin-1"))])
 
         assert (response.status_code, code_of(response)) == (421, "host_not_allowed")
@@ -215,7 +215,7 @@ async def test_a_call_that_says_all_with_its_path_needs_no_type_but_a_body_does(
 
 
 async def test_no_answer_invites_another_origin(client: httpx.AsyncClient) -> None:
-    read = await client.get("/api/v1/rooms", headers={"origin": "http://evil.example"})
+    read = await client.get("/api/v1/schedulers", headers={"origin": "http://evil.example"})
     asked = await client.options(
         f"{BASE}/commands", headers={"origin": "http://evil.example", "access-control-request-method": "POST"}
     )
@@ -343,7 +343,7 @@ async def test_a_call_that_only_reads_has_no_body(settings: Settings, method: st
 
 
 async def test_a_body_declared_empty_is_none(client: httpx.AsyncClient) -> None:
-    assert (await client.get("/api/v1/rooms", headers={"content-length": "0"})).status_code == 200
+    assert (await client.get("/api/v1/schedulers", headers={"content-length": "0"})).status_code == 200
 
 
 # Requests
@@ -357,7 +357,7 @@ async def test_one_request_too_many_is_refused_while_the_others_live() -> None:
 
     gate = RequestsGate(app, Settings(limits={"requests": 2}))
 
-    def call(path: str = "/api/v1/rooms") -> asyncio.Task[None]:
+    def call(path: str = "/api/v1/schedulers") -> asyncio.Task[None]:
         return asyncio.ensure_future(gate({"type": "http", "path": path}, _never_receive, _never_send))
 
     living = [call(), call()]
@@ -402,7 +402,7 @@ async def test_without_any_token_this_machine_is_the_operator_local(client: http
 
 async def test_without_any_token_callers_from_elsewhere_are_nobody(settings: Settings) -> None:
     async with running(settings) as app, client_of(app, caller="192.168.0.9") as client:
-        response = await client.get("/api/v1/rooms")
+        response = await client.get("/api/v1/schedulers")
 
         assert (response.status_code, code_of(response)) == (401, "not_identified")
         assert response.headers["www-authenticate"].startswith("Bearer")
@@ -411,13 +411,13 @@ async def test_without_any_token_callers_from_elsewhere_are_nobody(settings: Set
 async def test_behind_a_proxy_nobody_is_local(settings: Settings) -> None:
     proxied = msgspec.structs.replace(settings, behind_proxy=True)
     async with running(proxied) as app, client_of(app) as client:
-        assert (await client.get("/api/v1/rooms")).status_code == 401
-        assert (await client.get("/api/v1/rooms", headers={"x-forwarded-for": "127.0.0.1"})).status_code == 401
+        assert (await client.get("/api/v1/schedulers")).status_code == 401
+        assert (await client.get("/api/v1/schedulers", headers={"x-forwarded-for": "127.0.0.1"})).status_code == 401
 
 
 @pytest.mark.parametrize("header", ["X-Forwarded-For", "X-Forwarded-Host", "X-Real-IP", "Forwarded", "Via"])
 async def test_behind_a_proxy_that_was_not_declared_nobody_is_local(client: httpx.AsyncClient, header: str) -> None:
-    for path in ("/api/v1/rooms", "/api/v1/session", f"{BASE}/stream"):
+    for path in ("/api/v1/schedulers", "/api/v1/session", f"{BASE}/stream"):
         response = await client.get(path, headers={header: "127.0.0.1"})
 
         assert (response.status_code, code_of(response)) == (401, "not_identified")
@@ -429,13 +429,20 @@ async def test_a_proxy_that_was_not_declared_hands_tokens_on(settings: Settings)
     async with running(settings) as app, client_of(app) as client:
         headers = {"authorization": f"Bearer {secret}", "via": "1.1 proxy"}
 
-        assert (await client.get("/api/v1/rooms", headers=headers)).status_code == 200
+        assert (await client.get("/api/v1/schedulers", headers=headers)).status_code == 200
 
 
 async def test_with_a_token_configured_nobody_is_let_in_without_one(settings: Settings) -> None:
     TokenStore(settings.data).new("guest", "viewer")
     async with running(settings) as app, client_of(app) as client:
-        for path in ("/api/v1/rooms", f"{BASE}/state", f"{BASE}/stream", "/metrics", "/api/v1/session", "/nowhere"):
+        for path in (
+            "/api/v1/schedulers",
+            f"{BASE}/state",
+            f"{BASE}/stream",
+            "/metrics",
+            "/api/v1/session",
+            "/nowhere",
+        ):
             assert (await client.get(path)).status_code == 401, path
         for path in ("/", "/healthz", "/readyz", "/openapi.json"):
             assert (await client.get(path)).status_code == 200, path
@@ -453,7 +460,7 @@ async def test_a_bearer_token_gives_its_name_and_role(settings: Settings) -> Non
 async def test_a_wrong_authorization_is_refused_even_where_none_was_needed(
     client: httpx.AsyncClient, offered: str
 ) -> None:
-    for path in ("/api/v1/rooms", "/healthz"):
+    for path in ("/api/v1/schedulers", "/healthz"):
         response = await client.get(path, headers=[(b"authorization", offered.encode("latin-1"))])
 
         assert (response.status_code, code_of(response)) == (401, "not_identified")
@@ -463,16 +470,16 @@ async def test_a_secret_in_an_address_opens_nothing(settings: Settings) -> None:
     _, secret = TokenStore(settings.data).new("shift", "operator")
     async with running(settings) as app, client_of(app) as client:
         for name in ("token", "access_token", "authorization"):
-            assert (await client.get("/api/v1/rooms", params={name: secret})).status_code == 401
+            assert (await client.get("/api/v1/schedulers", params={name: secret})).status_code == 401
 
 
 async def test_a_token_made_while_the_server_runs_closes_it_to_the_nameless(settings: Settings) -> None:
     async with running(settings) as app, client_of(app) as client:
-        assert (await client.get("/api/v1/rooms")).status_code == 200
+        assert (await client.get("/api/v1/schedulers")).status_code == 200
 
         TokenStore(settings.data).new("guest", "viewer")
 
-        assert (await client.get("/api/v1/rooms")).status_code == 401
+        assert (await client.get("/api/v1/schedulers")).status_code == 401
 
 
 async def test_tokens_that_cannot_be_read_let_nobody_in(settings: Settings, tmp_path: Any) -> None:
@@ -480,7 +487,7 @@ async def test_tokens_that_cannot_be_read_let_nobody_in(settings: Settings, tmp_
     async with running(settings) as app, client_of(app) as client:
         (tmp_path / "data" / "tokens.json").write_text("{")
 
-        response = await client.get("/api/v1/rooms", headers={"authorization": f"Bearer {secret}"})
+        response = await client.get("/api/v1/schedulers", headers={"authorization": f"Bearer {secret}"})
 
         assert (response.status_code, code_of(response)) == (503, "tokens_unreadable")
         assert str(tmp_path) not in response.text
@@ -508,7 +515,7 @@ async def test_where_a_file_lies_is_in_the_log_and_nowhere_else(
     async with running(settings) as app, client_of(app) as client:
         (tmp_path / "data" / "tokens.json").write_text("{")
         answers = [
-            await client.get("/api/v1/rooms"),
+            await client.get("/api/v1/schedulers"),
             await client.get("/readyz"),
             await client.post("/api/v1/session", json={"token": "x"}),
         ]
@@ -528,11 +535,11 @@ async def test_a_browser_trades_its_token_for_a_cookie(settings: Settings) -> No
         assert "SameSite=Strict" in cookie
         assert "Secure" not in cookie
         assert secret not in cookie
-        assert (await client.get("/api/v1/rooms")).status_code == 200
+        assert (await client.get("/api/v1/schedulers")).status_code == 200
 
         ended = await client.delete("/api/v1/session", headers=JSON)
         assert (ended.status_code, ended.content) == (204, b"")
-        assert (await client.get("/api/v1/rooms")).status_code == 401
+        assert (await client.get("/api/v1/schedulers")).status_code == 401
 
 
 async def test_an_old_cookie_opens_nothing_after_the_session_ended(settings: Settings) -> None:
@@ -543,7 +550,7 @@ async def test_an_old_cookie_opens_nothing_after_the_session_ended(settings: Set
         await client.delete("/api/v1/session", headers=JSON)
         client.cookies.clear()
 
-        assert (await client.get("/api/v1/rooms", headers=stolen)).status_code == 401
+        assert (await client.get("/api/v1/schedulers", headers=stolen)).status_code == 401
 
 
 @pytest.mark.parametrize("odd", ['prefs={"a": 1}', "a b=c", "=", "ä=1", 'x="unclosed', "pendula_sessio=n"])
@@ -555,7 +562,7 @@ async def test_odd_cookies_of_other_programs_do_not_hide_ours(settings: Settings
         client.cookies.clear()
 
         for header in (f"{odd}; {ours}", f"{ours}; {odd}"):
-            response = await client.get("/api/v1/rooms", headers=[(b"cookie", header.encode("latin-1"))])
+            response = await client.get("/api/v1/schedulers", headers=[(b"cookie", header.encode("latin-1"))])
 
             assert response.status_code == 200, header
 
@@ -591,7 +598,7 @@ async def test_a_wrong_token_begins_no_session(client: httpx.AsyncClient) -> Non
 def test_only_what_is_named_is_public() -> None:
     public = [
         path
-        for path in ("/", "/assets/x.js", "/api/v1/rooms", "/metrics", "/assets", "/healthz/x")
+        for path in ("/", "/assets/x.js", "/api/v1/schedulers", "/metrics", "/assets", "/healthz/x")
         if gates.is_public(path)
     ]
 

@@ -94,17 +94,17 @@ def test_whoever_has_a_whole_network_of_addresses_is_one(address: str, shown: st
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("path", ["/api/v1/rooms", "/scheduler/jobs"])
+@pytest.mark.parametrize("path", ["/api/v1/schedulers", "/scheduler/jobs"])
 async def test_wrong_tokens_in_headers_are_told_to_wait_and_right_ones_pass(settings: Settings, path: str) -> None:
     _, secret = TokenStore(settings.data).new("shift", "operator")
     async with running(settings) as app, client_of(app) as client:
         # While the calls are made no time passes that would forgive any of them.
         supervisor_of(app).wrong_tokens._now = Clock()
         for _ in range(AT_ONCE):
-            slip = await client.get("/api/v1/rooms", headers={"authorization": "Bearer wrong"})
+            slip = await client.get("/api/v1/schedulers", headers={"authorization": "Bearer wrong"})
         told = await client.get(path, headers={"authorization": "Bearer wrong"})
-        right = await client.get("/api/v1/rooms", headers={"authorization": f"Bearer {secret}"})
-        after = await client.get("/api/v1/rooms", headers={"authorization": "Bearer wrong"})
+        right = await client.get("/api/v1/schedulers", headers={"authorization": f"Bearer {secret}"})
+        after = await client.get("/api/v1/schedulers", headers={"authorization": "Bearer wrong"})
 
     assert (slip.status_code, told.status_code, right.status_code, after.status_code) == (401, 429, 200, 401)
     assert told.headers["retry-after"] == str(int(SECONDS_EACH))
@@ -117,7 +117,7 @@ async def test_signing_in_with_wrong_tokens_counts_with_the_headers(settings: Se
         # While the calls are made no time passes that would forgive any of them.
         supervisor_of(app).wrong_tokens._now = Clock()
         for _ in range(AT_ONCE):
-            await client.get("/api/v1/rooms", headers={"authorization": "Bearer wrong"})
+            await client.get("/api/v1/schedulers", headers={"authorization": "Bearer wrong"})
 
         told = await client.post("/api/v1/session", json={"token": "wrong"})
 
@@ -131,7 +131,7 @@ async def test_behind_a_proxy_the_address_is_the_one_that_the_proxy_tells(settin
 
     async def ask(client: httpx.AsyncClient, address: str) -> int:
         headers = {"authorization": "Bearer wrong", "x-forwarded-for": f"203.0.113.9, {address}"}
-        return (await client.get("/api/v1/rooms", headers=headers)).status_code
+        return (await client.get("/api/v1/schedulers", headers=headers)).status_code
 
     async with running(given) as app, client_of(app) as client:
         first = [await ask(client, "192.0.2.1") for _ in range(AT_ONCE + 1)]

@@ -54,13 +54,13 @@ test("an error of the server keeps its code, message, details, status and reques
 test("an answer that is not JSON is an error that says so", async () => {
   const { api } = answering(502, "<html>Bad Gateway</html>");
 
-  expect(await failureOf(api.rooms())).toMatchObject({ code: "unreadable_answer", status: 502 });
+  expect(await failureOf(api.schedulers())).toMatchObject({ code: "unreadable_answer", status: 502 });
 });
 
 test("an error without our form is still an error", async () => {
   const { api } = answering(500, '{"oops":true}');
 
-  expect(await failureOf(api.rooms())).toMatchObject({ code: "unreadable_answer", status: 500 });
+  expect(await failureOf(api.schedulers())).toMatchObject({ code: "unreadable_answer", status: 500 });
 });
 
 test("a server that does not answer is unreachable", async () => {
@@ -69,7 +69,7 @@ test("a server that does not answer is unreachable", async () => {
     onUnauthorised: () => undefined,
   });
 
-  expect(await failureOf(api.rooms())).toMatchObject({ code: "unreachable", status: 0 });
+  expect(await failureOf(api.schedulers())).toMatchObject({ code: "unreachable", status: 0 });
 });
 
 test("an aborted call stays an abort", async () => {
@@ -78,7 +78,7 @@ test("an aborted call stays an abort", async () => {
     onUnauthorised: () => undefined,
   });
 
-  await expect(api.rooms()).rejects.toBeInstanceOf(DOMException);
+  await expect(api.schedulers()).rejects.toBeInstanceOf(DOMException);
 });
 
 test("401 asks for signing in", async () => {
@@ -87,7 +87,7 @@ test("401 asks for signing in", async () => {
     '{"error":{"code":"unauthenticated","message":"A token is needed","details":{}}}',
   );
 
-  await failureOf(api.rooms());
+  await failureOf(api.schedulers());
 
   expect(onUnauthorised).toHaveBeenCalledOnce();
 });

@@ -18,7 +18,7 @@ import type {
   PostAnswers,
   Readiness,
   Reason,
-  RoomList,
+  SchedulerList,
   SchedulerOneGate,
   SessionView,
   StateView,
@@ -78,8 +78,8 @@ export class Api {
     this.#wire = wire;
   }
 
-  rooms(signal?: AbortSignal): Promise<RoomList> {
-    return this.get("/api/v1/rooms", {}, {}, signal);
+  schedulers(signal?: AbortSignal): Promise<SchedulerList> {
+    return this.get("/api/v1/schedulers", {}, {}, signal);
   }
 
   /** Readiness is an answer whether it is green (200) or red (503). */
@@ -160,7 +160,7 @@ export class Api {
     return this.#call("POST", `${engine.base}/commands`, command);
   }
 
-  /** Something that an engine's room takes below its name, whatever it answers. */
+  /** Something that an engine's scheduler takes below its name, whatever it answers. */
   async tell(engine: EngineAddress, path: string, body: Json): Promise<void> {
     await this.#call("POST", `${engine.base}/${path}`, body);
   }
@@ -215,16 +215,16 @@ export class Api {
 /** Where the moments of a journal are asked for. */
 export type JournalAddress = Pick<EngineAddress, "base">;
 
-/** Where one engine of one room is reached. */
+/** Where one engine of one scheduler is reached. */
 export class EngineAddress {
-  readonly room: string;
+  readonly scheduler: string;
   readonly engine: string;
   readonly base: string;
 
-  constructor(room: string, engine: string) {
-    this.room = room;
+  constructor(scheduler: string, engine: string) {
+    this.scheduler = scheduler;
     this.engine = engine;
-    this.base = `/api/v1/${encodeURIComponent(room)}/${encodeURIComponent(engine)}`;
+    this.base = `/api/v1/${encodeURIComponent(scheduler)}/${encodeURIComponent(engine)}`;
   }
 
   /** The event stream, from after the event `after` on. */

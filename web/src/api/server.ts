@@ -1,4 +1,4 @@
-/** What the page knows of its server: who we are, which rooms there are, whether it is ready, whether it answers.
+/** What the page knows of its server: who we are, which schedulers there are, whether it is ready, whether it answers.
  *
  * Looked up every few seconds while the page is visible; a server that does not answer is asked with growing pauses.
  */
@@ -10,7 +10,7 @@ import { Api, ApiError, asApiError } from "./client";
 import { sharing } from "./sharing";
 import type { Connection } from "./stream";
 import { pauseMs } from "./stream";
-import type { Readiness, RoomList, SessionView } from "./types";
+import type { Readiness, SchedulerList, SessionView } from "./types";
 
 const REFRESH_MS = 5_000;
 /** A server that takes longer to say how it is counts as gone: what it said before is not shown as live for ever. */
@@ -21,14 +21,14 @@ export type SessionState =
   | { readonly kind: "needed" }
   | { readonly kind: "open"; readonly session: SessionView };
 
-/** A stream that a room page holds open; while there is one, it is what the connection badge speaks of. */
+/** A stream that a scheduler page holds open; while there is one, it is what the connection badge speaks of. */
 export interface OpenStream {
   readonly connection: ReadonlySignal<Connection>;
   readonly retryNow: () => void;
 }
 
 export const session = signal<SessionState>({ kind: "unknown" });
-export const roomList = signal<RoomList | null>(null);
+export const schedulerList = signal<SchedulerList | null>(null);
 export const readiness = signal<Readiness | null>(null);
 export const serverError = signal<ApiError | null>(null);
 export const openStream = signal<OpenStream | null>(null);
@@ -82,7 +82,7 @@ export async function signOut(): Promise<void> {
   sharing.again();
   batch(() => {
     session.value = { kind: "needed" };
-    roomList.value = null;
+    schedulerList.value = null;
   });
 }
 
@@ -104,9 +104,9 @@ async function lookAgain(): Promise<void> {
 async function look(): Promise<void> {
   if (session.value.kind === "unknown") session.value = { kind: "open", session: await api.session() };
   if (session.value.kind !== "open") return;
-  const [rooms, ready] = await Promise.all([api.rooms(), api.readiness()]);
+  const [schedulers, ready] = await Promise.all([api.schedulers(), api.readiness()]);
   batch(() => {
-    roomList.value = rooms;
+    schedulerList.value = schedulers;
     readiness.value = ready;
   });
 }

@@ -21,8 +21,8 @@ export function pixelsPerUnit({ range, gutter, width }: Viewport): number {
   return (width - gutter) / (range.to - range.from);
 }
 
-/** The finest of the steps whose ticks have `room` pixels each; the coarsest one where none has. */
-export function tickStep(viewport: Viewport, steps: readonly [number, ...number[]], room: number): number {
+/** The finest of the steps whose ticks have `scheduler` pixels each; the coarsest one where none has. */
+export function tickStep(viewport: Viewport, steps: readonly [number, ...number[]], scheduler: number): number {
   const each = pixelsPerUnit(viewport);
-  return steps.find((step) => step * each >= room) ?? Math.max(...steps);
+  return steps.find((step) => step * each >= scheduler) ?? Math.max(...steps);
 }

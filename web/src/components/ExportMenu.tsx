@@ -7,7 +7,7 @@ import type { Export } from "./exporting";
 import { exportsOf, fileName, save } from "./exporting";
 
 interface ExportMenuProps {
-  /** What the names of files begin with: room, engine, moment. */
+  /** What the names of files begin with: scheduler, engine, moment. */
   readonly place: readonly (string | null)[];
 }
 

@@ -18,7 +18,7 @@ interface JournalSliderProps extends Omit<TimeSliderProps, "ticks"> {
   readonly source: StopSource;
   /** True while what is shown is an older moment than the one asked for. */
   readonly busy: boolean;
-  /** A moment's time in the words of the room. */
+  /** A moment's time in the words of the scheduler. */
   readonly tell: (stop: Stop) => string;
 }
 

@@ -5,8 +5,8 @@ import { expect, test } from "vitest";
 import { draw, texts } from "../testing/drawing";
 import { focusTarget, Nav } from "./Nav";
 
-test("the current room is marked in the navigation", () => {
-  const rooms = ["tally", "fleet"].map((name) => ({
+test("the current scheduler is marked in the navigation", () => {
+  const schedulers = ["tally", "fleet"].map((name) => ({
     name,
     title: name,
     sentence: "",
@@ -15,13 +15,13 @@ test("the current room is marked in the navigation", () => {
     engines: [],
   }));
 
-  const page = draw(<Nav rooms={rooms} route={{ page: "room", room: "fleet", engine: null, at: null, on: null }} />);
+  const page = draw(<Nav schedulers={schedulers} route={{ page: "scheduler", scheduler: "fleet", engine: null, at: null, on: null }} />);
 
   expect(texts(page, "[aria-current=page]")).toEqual(["fleet ● ready"]);
   expect([...page.querySelectorAll("a")].map((link) => link.getAttribute("href"))).toEqual([
     "#/",
-    "#/rooms/tally",
-    "#/rooms/fleet",
+    "#/schedulers/tally",
+    "#/schedulers/fleet",
   ]);
 });
 

@@ -1,40 +1,40 @@
-/** The way through the rooms. Tab goes through the links as always; arrow keys, Home and End move among them. */
+/** The way through the schedulers. Tab goes through the links as always; arrow keys, Home and End move among them. */
 
 import { useEffect, useRef } from "preact/hooks";
 
-import type { RoomView } from "../api/types";
+import type { SchedulerView } from "../api/types";
 import type { Route } from "../route";
-import { roomHref } from "../route";
+import { schedulerHref } from "../route";
 import { StateDot } from "./StateDot";
 
 interface NavProps {
-  readonly rooms: readonly RoomView[];
+  readonly schedulers: readonly SchedulerView[];
   readonly route: Route;
 }
 
-export function Nav({ rooms, route }: NavProps) {
+export function Nav({ schedulers, route }: NavProps) {
   const nav = useRef<HTMLElement>(null);
-  const current = route.page === "room" ? route.room : null;
+  const current = route.page === "scheduler" ? route.scheduler : null;
   useEffect(() => {
     // On narrow screens the links scroll sideways.
     nav.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
-  }, [current, rooms.length]);
+  }, [current, schedulers.length]);
   return (
-    <nav class="nav" aria-label="Rooms" ref={nav} onKeyDown={moveFocus} data-testid="nav">
+    <nav class="nav" aria-label="Schedulers" ref={nav} onKeyDown={moveFocus} data-testid="nav">
       <ul>
         <li>
           <a href="#/" aria-current={route.page === "home" ? "page" : undefined} data-testid="nav-home">
             Overview
           </a>
         </li>
-        {rooms.map((room) => (
-          <li key={room.name}>
+        {schedulers.map((scheduler) => (
+          <li key={scheduler.name}>
             <a
-              href={roomHref(room.name)}
-              aria-current={room.name === current ? "page" : undefined}
-              data-testid={`nav-${room.name}`}
+              href={schedulerHref(scheduler.name)}
+              aria-current={scheduler.name === current ? "page" : undefined}
+              data-testid={`nav-${scheduler.name}`}
             >
-              {room.title} <StateDot state={room.state} quiet />
+              {scheduler.title} <StateDot state={scheduler.state} quiet />
             </a>
           </li>
         ))}

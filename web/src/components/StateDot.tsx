@@ -1,4 +1,4 @@
-/** The state of a room in a word and a shape: colour alone would leave some readers out. */
+/** The state of a scheduler in a word and a shape: colour alone would leave some readers out. */
 
 import type { State } from "../api/types";
 

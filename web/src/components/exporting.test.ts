@@ -37,7 +37,7 @@ test("layers of one picture are one file, and a chart has its short name", () =>
   ]);
 });
 
-test("the name of a file says room, engine, moment and what it holds", () => {
+test("the name of a file says scheduler, engine, moment and what it holds", () => {
   expect(fileName(["fleet", "hall", "1215", "Open tasks!"], "CSV")).toBe("fleet-hall-1215-open-tasks.csv");
   expect(fileName(["jobs", null, null, "The state"], "JSON")).toBe("jobs-the-state.json");
 });

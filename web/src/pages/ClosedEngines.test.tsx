@@ -10,7 +10,7 @@ const fleet = (name: string, state: string) => ({ name, state, t: null, broken: 
 
 test("a fleet that was closed is told, and opened with one click", async () => {
   session.value = { kind: "open", session: { name: "anna", role: "operator", tokens_required: false } };
-  vi.spyOn(api, "rooms").mockResolvedValue({ version: "0.1.0", demo: false, rooms: [] });
+  vi.spyOn(api, "schedulers").mockResolvedValue({ version: "0.1.0", demo: false, schedulers: [] });
   const clock = { ahead_sec: 0, agrees_in_sec: 0 };
   vi.spyOn(api, "readiness").mockResolvedValue({ status: "ready", checks: [], clock });
   let fleets = [fleet("hall", "ready"), fleet("yard", "closed")];
@@ -19,7 +19,7 @@ test("a fleet that was closed is told, and opened with one click", async () => {
     fleets = fleets.map(({ name }) => fleet(name, "ready"));
     return Promise.resolve({ fleets }) as never;
   });
-  const page = draw(<ClosedEngines room="fleet" />);
+  const page = draw(<ClosedEngines scheduler="fleet" />);
   await vi.waitFor(() => doing(() => find(page, "[data-testid=closed-yard]")));
 
   expect(texts(page, "p > span")).toEqual(["The fleet yard is closed."]);
@@ -29,9 +29,9 @@ test("a fleet that was closed is told, and opened with one click", async () => {
   expect(post.mock.calls[0]?.slice(0, 2)).toEqual(["/api/v1/fleet/{fleet}/open", { fleet: "yard" }]);
 });
 
-test("a room whose engines do not come and go has none that are closed", () => {
+test("a scheduler whose engines do not come and go has none that are closed", () => {
   const get = vi.spyOn(api, "get").mockClear();
 
-  expect(draw(<ClosedEngines room="tally" />).textContent).toBe("");
+  expect(draw(<ClosedEngines scheduler="tally" />).textContent).toBe("");
   expect(get).not.toHaveBeenCalled();
 });

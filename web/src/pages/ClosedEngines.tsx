@@ -1,11 +1,11 @@
-/** The engines of a room that somebody closed, each with the way to open it again. */
+/** The engines of a scheduler that somebody closed, each with the way to open it again. */
 
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 
 import type { ApiError } from "../api/client";
 import { asApiError } from "../api/client";
-import { api, mayCommand, retryNow, roomList } from "../api/server";
+import { api, mayCommand, retryNow, schedulerList } from "../api/server";
 import { ErrorNote } from "../components/ErrorNote";
 
 interface Summary {
@@ -20,7 +20,7 @@ interface Doors {
   readonly open: (name: string) => Promise<readonly Summary[]>;
 }
 
-/** The rooms whose engines come and go. */
+/** The schedulers whose engines come and go. */
 const DOORS: Readonly<Record<string, Doors>> = {
   actions: {
     noun: "world",
@@ -39,9 +39,9 @@ const DOORS: Readonly<Record<string, Doors>> = {
   },
 };
 
-export function ClosedEngines({ room }: { readonly room: string }) {
-  const doors = Object.hasOwn(DOORS, room) ? DOORS[room] : undefined;
-  return doors === undefined ? null : <Closed key={room} doors={doors} />;
+export function ClosedEngines({ scheduler }: { readonly scheduler: string }) {
+  const doors = Object.hasOwn(DOORS, scheduler) ? DOORS[scheduler] : undefined;
+  return doors === undefined ? null : <Closed key={scheduler} doors={doors} />;
 }
 
 function Closed({ doors }: { readonly doors: Doors }) {
@@ -51,8 +51,8 @@ function Closed({ doors }: { readonly doors: Doors }) {
   const take = (engines: readonly Summary[]) => {
     closed.value = engines.filter(({ state }) => state === "closed").map(({ name }) => name);
   };
-  // Asked again as often as the rooms are.
-  const list = roomList.value;
+  // Asked again as often as the schedulers are.
+  const list = schedulerList.value;
   useEffect(() => {
     const abort = new AbortController();
     doors.list(abort.signal).then(

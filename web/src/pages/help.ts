@@ -1,4 +1,4 @@
-/** Help in place: what one sees on the page of a room, and the pages of the documentation that tell more. */
+/** Help in place: what one sees on the page of a scheduler, and the pages of the documentation that tell more. */
 
 export interface Help {
   readonly sentences: readonly string[];
@@ -90,8 +90,8 @@ const HELP: Readonly<Record<string, Help>> = {
   },
 };
 
-export function helpFor(room: string): Help {
-  return Object.hasOwn(HELP, room) ? (HELP[room] ?? GENERIC) : GENERIC;
+export function helpFor(scheduler: string): Help {
+  return Object.hasOwn(HELP, scheduler) ? (HELP[scheduler] ?? GENERIC) : GENERIC;
 }
 
-export const ROOMS_WITH_HELP: readonly string[] = Object.keys(HELP);
+export const SCHEDULERS_WITH_HELP: readonly string[] = Object.keys(HELP);

@@ -20,7 +20,9 @@ def register(program: typer.Typer) -> None:
 
 
 def bench(
-    room: Annotated[str | None, typer.Argument(metavar="ROOM", help="Only this one.", show_default="all")] = None,
+    scheduler: Annotated[
+        str | None, typer.Argument(metavar="SCHEDULER", help="Only this one.", show_default="all")
+    ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Fewer rounds: minutes become seconds, noise grows.")] = False,
     json: JsonFlag = False,
 ) -> None:
@@ -28,22 +30,22 @@ def bench(
 
     A ratio is ours divided by the yardstick's. A missed target is a finding, not a failure: the exit code is 0.
     """
-    from pendula.cli.benchmarks import checkout, load, machine, rooms_with_benchmarks
+    from pendula.cli.benchmarks import checkout, load, machine, schedulers_with_benchmarks
 
     out = Output(json)
     root = checkout()
-    benches = {name: load(root, name) for name in ([room] if room else rooms_with_benchmarks(root))}
+    benches = {name: load(root, name) for name in ([scheduler] if scheduler else schedulers_with_benchmarks(root))}
     results = {name: _run(out, name, bench.run, quick) for name, bench in benches.items()}
     document = {
-        "benches": [{"room": name, "rows": rows} for name, rows in results.items()],
+        "benches": [{"scheduler": name, "rows": rows} for name, rows in results.items()],
         "machine": machine(),
         "quick": quick,
     }
     out.result(document, lambda: _drawn(results) if results else "There are no benchmarks in this checkout.")
 
 
-def _run(out: Output, room: str, run: Any, quick: bool) -> list["Row"]:
-    with out.status(f"bench {room}") as say:
+def _run(out: Output, scheduler: str, run: Any, quick: bool) -> list["Row"]:
+    with out.status(f"bench {scheduler}") as say:
         return list(run(quick, say))
 
 
@@ -51,8 +53,8 @@ def _drawn(results: dict[str, list["Row"]]) -> "RenderableType":
     from rich.console import Group
 
     parts: list[RenderableType] = []
-    for room, rows in results.items():
-        parts.append(table(COLUMNS, [_cells(row) for row in rows], title=room))
+    for scheduler, rows in results.items():
+        parts.append(table(COLUMNS, [_cells(row) for row in rows], title=scheduler))
         parts.extend(_notes(rows))
     return Group(*parts)
 

@@ -31,7 +31,7 @@ class ReplayDiffers(InputRefused):
 
 def register(program: typer.Typer) -> None:
     shown = example(
-        "pendula replay pendula-data/rooms/tally/demo",
+        "pendula replay pendula-data/schedulers/tally/demo",
         "pendula replay run-7 --upto 500 --json",
         "pendula replay --db sqlite:///jobs.db",
     )
@@ -40,7 +40,8 @@ def register(program: typer.Typer) -> None:
 
 def replay(
     journal: Annotated[
-        Path | None, typer.Argument(metavar="JOURNAL", help="The directory of a room's journal.", show_default=False)
+        Path | None,
+        typer.Argument(metavar="JOURNAL", help="The directory of a scheduler's journal.", show_default=False),
     ] = None,
     upto: Annotated[
         int | None, typer.Option(metavar="N", min=0, help="Stop after record N.", show_default="the last")
@@ -54,7 +55,7 @@ def replay(
     ] = None,
     json: JsonFlag = False,
 ) -> None:
-    """Verify any room's journal: the same commands must give the same outcomes.
+    """Verify any scheduler's journal: the same commands must give the same outcomes.
 
     Nothing is changed, a torn tail is left where it is. The first difference is shown and the exit code is 1. With --db
     the trail of a store of jobs is followed, which must tell what the store holds.
@@ -81,7 +82,7 @@ def _replay_store(db: str, out: Output) -> None:
     from pendula.cli.commands.jobs.look import drawn, replayed, wrong
     from pendula.cli.commands.jobs.target import Target
 
-    told = {"room": "jobs", **replayed(Target(db=db, url=None, token_file=None, ca=None, config=None, out=out))}
+    told = {"scheduler": "jobs", **replayed(Target(db=db, url=None, token_file=None, ca=None, config=None, out=out))}
     out.result(told, lambda: drawn(told))
     if not told["verified"]:
         raise ReplayDiffers(wrong(told), findings=len(told["findings"]))
@@ -102,17 +103,17 @@ def _replayed_while_there(directory: Path, upto: int | None, force: bool, out: O
 
 
 def _replayed(directory: Path, upto: int | None, force: bool, out: Output) -> dict[str, Any]:
-    from pendula.cli.rooms import engine_of, make_known
+    from pendula.cli.schedulers import engine_of, make_known
     from pendula.kernel.replay import replay
 
     opened = _opened(directory)
     try:
-        make_known(opened.header.room, directory)
+        make_known(opened.header.scheduler, directory)
         last = opened.durable_n if upto is None else min(upto, opened.durable_n)
         with out.progress("replay", last - opened.first_n + 1) as advance:
             report = replay(
                 opened,
-                lambda header: engine_of(header.room),
+                lambda header: engine_of(header.scheduler),
                 upto,
                 force=force,
                 progress=lambda n: advance(n - opened.first_n + 1),
@@ -154,7 +155,7 @@ def _document(journal: "FileJournal", last: int, report: "ReplayReport") -> dict
         "first_n": journal.first_n,
         "last_n": last,
         "package": header.package,
-        "room": header.room,
+        "scheduler": header.scheduler,
         "snapshots": report.snapshots,
         "verified": report.first_difference is None,
         **({} if missing is None else {"missing": missing}),
@@ -177,7 +178,10 @@ def _digest(journal: "FileJournal", last: int) -> str:
 
 def _drawn(document: dict[str, Any], difference: "Difference | None") -> "RenderableType":
     pairs = [
-        ("room", f"{document['room']}, decisions {document['decisions']}, written by pendula {document['package']}"),
+        (
+            "scheduler",
+            f"{document['scheduler']}, decisions {document['decisions']}, written by pendula {document['package']}",
+        ),
         ("records", f"{document['first_n']} to {document['last_n']}"),
         ("commands", str(document["commands"])),
         ("snapshots", str(document["snapshots"])),

@@ -26,7 +26,7 @@ def serve(
     data: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Where everything is kept.", show_default="pendula-data")
     ] = None,
-    demo: Annotated[bool, typer.Option("--demo", help="Fill every room with a living example.")] = False,
+    demo: Annotated[bool, typer.Option("--demo", help="Fill every scheduler with a living example.")] = False,
     config: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Settings in TOML; flags and PENDULA_… variables win.")
     ] = None,
@@ -46,7 +46,7 @@ def serve(
     ] = False,
     json: JsonFlag = False,
 ) -> None:
-    """Serve all rooms and the control room, on this machine only unless told otherwise.
+    """Serve all schedulers and the control room, on this machine only unless told otherwise.
 
     Listening elsewhere needs an access token (see pendula token) and TLS, or a proxy. Ctrl+C stops it cleanly.
     With --json the document says where the server is, once it is there, and each line of the log is JSON, too.

@@ -5,7 +5,7 @@ reachability      the shape of a network of lines: who is joined to whom, who is
 schema            the forms of a scenario, of settings and of a configuration as JSON Schema
 villages          a scenario of invented people and firms that trade in circles
 village_groups    who lives there: groups, habits and names
-example/          the example of the room: a village of a hundred that runs out of credit
+example/          the example of the scheduler: a village of a hundred that runs out of credit
 """
 
 from pendula.credit.authoring.linting import lint

@@ -2,7 +2,7 @@
 
 A line from creditor v to debtor u is one number `h`; it governs the hop u -> v of a payment. `owed[h]` is what the
 debtor owes the creditor, negative where it is the other way round, so that a pair never owes in both directions.
-`room[h]`, the capacity of the hop, is limit - owed - reserved. A payment touches its hops and nothing else.
+`capacity[h]`, the capacity of the hop, is limit - owed - reserved. A payment touches its hops and nothing else.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -59,7 +59,7 @@ class Book:
         self.policy: list[Policy] = [one.policy for one in rows]
         self.owed = [0] * len(rows)
         self.reserved: dict[int, int] = {}
-        self.room = list(self.limit)
+        self.capacity = list(self.limit)
         self.hop: list[dict[int, int]] = [{} for _ in people.names]
         for h, (v, u) in enumerate(zip(self.creditor, self.debtor, strict=True)):
             self.hop[u][v] = h
@@ -105,7 +105,7 @@ class Book:
         self.topology += 1
 
     def _is_open(self, h: int) -> bool:
-        return self.room[h] > 0 and self.policy[h].mediates
+        return self.capacity[h] > 0 and self.policy[h].mediates
 
     def _open_out(self, u: int) -> None:
         to = self.hop[u]
@@ -116,8 +116,8 @@ class Book:
 
     def widen(self, h: int, by: int) -> None:
         """So much more capacity of a hop, or less; the one place where capacities change."""
-        before = self.room[h]
-        self.room[h] = before + by
+        before = self.capacity[h]
+        self.capacity[h] = before + by
         if (before > 0) != (before + by > 0) and self.policy[h].mediates and self.live(h):
             self._open_out(self.debtor[h])
             self._open_in(self.creditor[h])
@@ -204,18 +204,18 @@ class Book:
 
     def lacking(self, hops: Hops) -> int | None:
         """The number of the first hop that has too little for all routes together, or None; nothing is held."""
-        room, wanted = self.room, dict[int, int]()
+        capacity, wanted = self.capacity, dict[int, int]()
         for h, amount in hops:
             wanted[h] = wanted.get(h, 0) + amount
-            if room[h] < wanted[h]:
+            if capacity[h] < wanted[h]:
                 return h
         return None
 
     def reserve(self, hops: Hops) -> int | None:
         """Hold capacity for all hops or for none; the number of the first hop that has too little, or None."""
-        room, reserved = self.room, self.reserved
+        capacity, reserved = self.capacity, self.reserved
         for done, (h, amount) in enumerate(hops):
-            if room[h] < amount:
+            if capacity[h] < amount:
                 for other, held in hops[:done]:
                     self._let_go(other, held)
                 return h
@@ -278,7 +278,7 @@ class Book:
                 yield f"{self.code}: a debt has its line"
             if owed > self.limit[h] and self.status[h] is LineStatus.ACTIVE:
                 yield f"{self.code}: no debt is above its limit"
-            if self.room[h] != self.limit[h] - owed - self.reserved.get(h, 0):
+            if self.capacity[h] != self.limit[h] - owed - self.reserved.get(h, 0):
                 yield f"{self.code}: capacities are up to date"
             if owed > 0:
                 debts[self.debtor[h]] += owed

@@ -1,6 +1,6 @@
 """What would let a refused payment pass: as few changes to lines as can be found, and every answer is tried first.
 
-A line can stand in the way in three manners: it has too little room, it lets no value go on, or it forbids somebody
+A line can stand in the way in three manners: it has too little capacity, it lets no value go on, or it forbids somebody
 between. One change is looked for first. Where one is not enough, or does not help because routes are taken greedily,
 all changes along one way are named that can carry the whole amount by itself: such a way is always found.
 """
@@ -118,13 +118,13 @@ def _one_change(book: Book, payment: Payment) -> Change | None:
 
 
 class _Wide:
-    """Who is reached over hops that have room for all that is missing beside what the found routes take."""
+    """Who is reached over hops that have capacity for all that is missing beside what the found routes take."""
 
     def __init__(self, book: Book, missing: int, taken: Mapping[int, int]) -> None:
         self._book, self._missing, self._taken = book, missing, taken
 
     def left(self, h: int) -> int:
-        return self._book.room[h] - self._taken.get(h, 0)
+        return self._book.capacity[h] - self._taken.get(h, 0)
 
     def ahead(self, sender: int, receiver: int, most: int) -> dict[int, int]:
         """Participants that value from the sender can go on from, with the fewest hops, nearest first."""
@@ -173,8 +173,8 @@ def _changes(book: Book, way: Sequence[int], amount: int) -> Cure:
     between = {book.people.names[book.creditor[h]] for h in way[:-1]}
     found: list[Change] = []
     for place, h in enumerate(way):
-        if book.room[h] < amount:
-            found.append(Change(h, ChangeKind.RAISE_LIMIT, amount - book.room[h]))
+        if book.capacity[h] < amount:
+            found.append(Change(h, ChangeKind.RAISE_LIMIT, amount - book.capacity[h]))
         if place < len(way) - 1 and not book.policy[h].mediates:
             found.append(Change(h, ChangeKind.ALLOW_MEDIATION))
         if not between.isdisjoint(book.policy[h].blocked):

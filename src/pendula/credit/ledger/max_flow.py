@@ -32,7 +32,7 @@ def max_flow(book: Book, sender: int, receiver: int, work: Work) -> Flow:
     if sender == receiver:
         return Flow(0, (), ())
     net = _Net(book, sender, receiver, len(book.people), work, exhausted=True)
-    flow, value = _send(net, sum(max(0, net.room[h]) for _, h in net.out[sender]))
+    flow, value = _send(net, sum(max(0, net.capacity[h]) for _, h in net.out[sender]))
     near = _levels(net, flow)
     cut = sorted(h for u in near for v, h in net.out.get(u, ()) if v not in near)
     hops: dict[int, int] = {}
@@ -79,7 +79,7 @@ class _Net:
 
     def __init__(self, book: Book, sender: int, receiver: int, most: int, work: Work, exhausted: bool = False) -> None:
         self.book, self.sender, self.receiver, self.most, self.work = book, sender, receiver, most, work
-        self.room, self._exhausted = book.room, exhausted
+        self.capacity, self._exhausted = book.capacity, exhausted
         self.behind = self._away(book.ways_in, book.through_in, receiver, sender, most)
         ahead = self._away(book.through_out, book.through_out, sender, receiver, most)
         self.out: dict[int, list[tuple[int, int]]] = {}
@@ -92,7 +92,7 @@ class _Net:
                 self.into.setdefault(v, []).append((u, h))
 
     def _open(self, h: int) -> bool:
-        return self._exhausted or self.room[h] > 0
+        return self._exhausted or self.capacity[h] > 0
 
     def _leads_on(self, v: int, h: int, left: int) -> bool:
         if not self._open(h) or self.behind.get(v, left + 1) > left:
@@ -116,7 +116,7 @@ class _Net:
 
     def left(self, flow: dict[int, int], h: int, sign: int) -> int:
         """How much more goes over a hop, or, with -1, how much can be taken back."""
-        return max(0, self.room[h] - flow.get(h, 0)) if sign > 0 else flow.get(h, 0)
+        return max(0, self.capacity[h] - flow.get(h, 0)) if sign > 0 else flow.get(h, 0)
 
     def arcs(self, node: int, flow: dict[int, int]) -> list[tuple[int, int, int]]:
         """Where more can go from a node, as (to, hop, sign): on, and then back where a flow came from."""
@@ -216,7 +216,7 @@ def _shortest_in(net: _Net, flow: dict[int, int]) -> Path | None:
 
 def _ways(net: _Net, least: int) -> Iterator[Path]:
     """Simple ways within the bound of hops that carry `least`, by length, then by ids."""
-    room, behind = net.room, net.behind
+    capacity, behind = net.capacity, net.behind
     for length in range(1, min(net.most, len(net.out)) + 1):
         nodes, way = [net.sender], list[int]()
         steps = [iter(net.out[net.sender])]
@@ -230,7 +230,7 @@ def _ways(net: _Net, least: int) -> Iterator[Path]:
                 continue
             v, h = step
             left = length - len(nodes)
-            if room[h] < least or behind[v] > left or (v == net.receiver) != (left == 0):
+            if capacity[h] < least or behind[v] > left or (v == net.receiver) != (left == 0):
                 continue
             if v == net.receiver:
                 if allowed(net.book, (*way, h)):
@@ -251,7 +251,7 @@ class _Sets:
         self._widths: list[int] = []
         self._widest = _widest(net, amount)
         ends = net.out[net.sender], net.into[net.receiver]
-        self._ends = [sorted((net.room[h] for _, h in end), reverse=True) for end in ends]
+        self._ends = [sorted((net.capacity[h] for _, h in end), reverse=True) for end in ends]
 
     def most(self, count: int) -> int:
         """A bound of what `count` ways carry: the widest each, and the widest hops at either end."""
@@ -262,7 +262,7 @@ class _Sets:
         last = len(self._ways)
         self._ways.append(way)
         self._hops.append(frozenset(way))
-        self._widths.append(min(self._net.room[h] for h in way))
+        self._widths.append(min(self._net.capacity[h] for h in way))
         if last < self._paths:
             # More ways than are needed do no harm.
             return self._routes(range(last + 1), sum(self._widths))
@@ -296,7 +296,7 @@ class _Sets:
         return self._shared(self._hops[a] & self._hops[b], self._widths[a] + self._widths[b])
 
     def _shared(self, hops: frozenset[int], most: int) -> int:
-        return min(most, *(self._net.room[h] for h in hops)) if hops else most
+        return min(most, *(self._net.capacity[h] for h in hops)) if hops else most
 
     def _three(self, a: int, b: int, c: int, ab: int) -> int:
         """Three ways, two and two sharing hops: three sums count every way twice, hence the half, rounded down."""
@@ -307,7 +307,7 @@ class _Sets:
     def _routes(self, chosen: Sequence[int], bound: int) -> tuple[Route, ...] | None:
         ways = [self._ways[one] for one in chosen]
         enough = bound >= self._amount
-        carried = shares(ways, self._net.room, self._amount, self._net.work) if enough else None
+        carried = shares(ways, self._net.capacity, self._amount, self._net.work) if enough else None
         if carried is None:
             return None
         return tuple(Route(way, share) for way, share in zip(ways, carried, strict=True) if share)
@@ -321,12 +321,12 @@ def _widest(net: _Net, amount: int) -> int:
         for u, through in width.items():
             net.work.spend(len(net.out.get(u, ())))
             for v, h in net.out.get(u, ()):
-                wider[v] = max(wider.get(v, 0), min(through, net.room[h]))
+                wider[v] = max(wider.get(v, 0), min(through, net.capacity[h]))
         width = wider
     return width.get(net.receiver, 0)
 
 
-def shares(ways: Sequence[Path], room: Sequence[int], amount: int, work: Work) -> list[int] | None:
+def shares(ways: Sequence[Path], capacity: Sequence[int], amount: int, work: Work) -> list[int] | None:
     """What each way carries so that together it is the amount and no hop is overdrawn; None if that cannot be.
 
     Branch and bound over the relaxed programme: a share that is no whole number is either less or more.
@@ -337,7 +337,7 @@ def shares(ways: Sequence[Path], room: Sequence[int], amount: int, work: Work) -
             users[h] = users.get(h, 0) | 1 << place
     caps: dict[int, int] = {}
     for h, mask in users.items():
-        caps[mask] = min(room[h], caps.get(mask, room[h]))
+        caps[mask] = min(capacity[h], caps.get(mask, capacity[h]))
     cases = [(caps, [0] * len(ways))]
     while cases:
         caps, sure = cases.pop()

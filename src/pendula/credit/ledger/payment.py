@@ -172,7 +172,7 @@ class Cashier:
             **self._ends(h),
             "limit": text(book.limit[h]),
             "owed": text(book.debt(h)),
-            "available": text(max(0, book.room[h] - taken)),
+            "available": text(max(0, book.capacity[h] - taken)),
             "mediates": book.policy[h].mediates,
         }
 

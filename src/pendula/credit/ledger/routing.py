@@ -53,7 +53,7 @@ class Found(Struct, frozen=True):
 
 def greedy_routes(book: Book, sender: int, receiver: int, amount: int, hops: int, paths: int, work: Work) -> Found:
     """Up to `paths` routes, each the shortest in what the ones before left over."""
-    room, left = book.room, amount
+    capacity, left = book.capacity, amount
     routes: list[Route] = []
     taken: list[Route] = []
     try:
@@ -61,7 +61,7 @@ def greedy_routes(book: Book, sender: int, receiver: int, amount: int, hops: int
             way = shortest(book, sender, receiver, hops, work)
             if way is None:
                 break
-            carried = min(left, *[room[h] for h in way])
+            carried = min(left, *[capacity[h] for h in way])
             routes.append(Route(way, carried))
             left -= carried
             if not left:
@@ -79,10 +79,10 @@ def greedy_routes(book: Book, sender: int, receiver: int, amount: int, hops: int
 
 def shortest(book: Book, sender: int, receiver: int, most: int, work: Work) -> Path | None:
     """The hops of the shortest way with capacity, of ties the one with the smallest ids; None if there is none."""
-    room = book.room
+    capacity = book.capacity
     direct = book.hop[sender].get(receiver)
     work.spend(1)
-    if direct is not None and room[direct] > 0 and book.live(direct):
+    if direct is not None and capacity[direct] > 0 and book.live(direct):
         return (direct,)
     way = _meet(book, sender, receiver, most, work)
     # The best way of all, where it is allowed, is the best that is allowed; and where there is none, none is.
@@ -101,9 +101,9 @@ def allowed(book: Book, way: Path) -> bool:
 
 def _meet(book: Book, sender: int, receiver: int, most: int, work: Work) -> Path | None:
     """A way of two hops or more; intermediate participants only over lines that let value through."""
-    room, hop = book.room, book.hop
+    capacity, hop = book.capacity, book.hop
     # The last hop may end at the receiver over any line.
-    last = {u for u in book.into[receiver] if room[hop[u][receiver]] > 0}
+    last = {u for u in book.into[receiver] if capacity[hop[u][receiver]] > 0}
     work.spend(len(book.into[receiver]))
     return _between(book, book.open_out, book.open_in, (sender, receiver), last, most=most, work=work)
 
@@ -195,7 +195,7 @@ def _distances(book: Book, receiver: int, sender: int, most: int, work: Work) ->
             ways = book.ways_in[v] if v == receiver else book.through_in[v]
             work.spend(len(ways))
             for u, h in ways:
-                if book.room[h] > 0 and u not in found:
+                if book.capacity[h] > 0 and u not in found:
                     found[u] = distance
                     if u != sender:
                         fresh.append(u)
@@ -217,7 +217,7 @@ class _Blocked:
         ways = book.ways_out[here]
         self._work.spend(len(ways))
         for v, h in ways:
-            if book.room[h] <= 0 or (v == receiver) != (left == 1):
+            if book.capacity[h] <= 0 or (v == receiver) != (left == 1):
                 continue
             forbidden = blocked.union(book.policy[h].blocked)
             if any(names[node] in forbidden for node in between):

@@ -168,7 +168,7 @@ class View:
         """What may flow from one to the other directly, without anybody between."""
         book = self._desk(equivalent).book
         h = book.hop[self._node(sender)].get(self._node(receiver))
-        return _units(max(0, book.room[h]) if h is not None and book.live(h) else 0)
+        return _units(max(0, book.capacity[h]) if h is not None and book.live(h) else 0)
 
     def position(self, participant: str, equivalent: str) -> Decimal:
         """What the participant is owed less what it owes."""

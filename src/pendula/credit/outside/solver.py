@@ -53,7 +53,7 @@ class OrTools:
 
     def solve(self, edges: Sequence[Edge]) -> tuple[int, ...]:
         unit = gcd(*(amount for _, _, amount in edges)) or 1
-        _require_room(edges, unit)
+        _require_capacity(edges, unit)
         place, array = places(edges), self._numpy.array
         problem = self._library.SimpleMinCostFlow()
         # Nodes without a supply give on what they get, which makes the flow a circulation.
@@ -69,7 +69,7 @@ class OrTools:
         return tuple(flow * unit for flow in problem.flows(arcs).tolist())
 
 
-def _require_room(edges: Sequence[Edge], unit: int) -> None:
+def _require_capacity(edges: Sequence[Edge], unit: int) -> None:
     """Refuse what one participant owes or is owed in all if it does not fit."""
     if sum(amount for _, _, amount in edges) // unit <= UNITS_MOST:
         return

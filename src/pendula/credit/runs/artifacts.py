@@ -282,7 +282,7 @@ def _add(archive: ZipFile, path: Path) -> None:
     entry = ZipInfo(path.name, DATE)
     entry.compress_type = ZIP_DEFLATED
     entry.create_system, entry.external_attr = 3, 0o100644 << 16
-    # Known before it is written: only then are files of more than 2 GiB given the room they need.
+    # Known before it is written: only then are files of more than 2 GiB given the space they need.
     entry.file_size = path.stat().st_size
     with archive.open(entry, "w") as into, path.open("rb") as source:
         copyfileobj(source, into)

@@ -43,7 +43,7 @@ class OtherRun(InputRefused):
 
 
 class NoCreditJournal(InputRefused):
-    """The journal belongs to another room. Facts: `room`."""
+    """The journal belongs to another scheduler. Facts: `scheduler`."""
 
     code = "no_credit_journal"
 
@@ -134,7 +134,7 @@ class Recording:
 
 @contextmanager
 def reading(directory: Path) -> Iterator[FileJournal]:
-    """The journal of a run, to look at; raises `JournalMissing`, or `NoCreditJournal` for that of another room."""
+    """The journal of a run, to look at; raises `JournalMissing`, or `NoCreditJournal` for that of another scheduler."""
     if not directory.is_dir():
         what = "is a file, not the directory of a journal" if directory.exists() else "does not exist"
         raise JournalMissing(f"There is no journal: {directory} {what}", path=str(directory))
@@ -235,5 +235,7 @@ def last_life(journal: Journal) -> tuple[dict[str, Json], list[Json]]:
 
 
 def _require_credit(header: Header) -> None:
-    if header.room != Run.room:
-        raise NoCreditJournal(f"This is a journal of the room {header.room!r}, not of a credit run", room=header.room)
+    if header.scheduler != Run.scheduler:
+        raise NoCreditJournal(
+            f"This is a journal of the scheduler {header.scheduler!r}, not of a credit run", scheduler=header.scheduler
+        )

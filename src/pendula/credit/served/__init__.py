@@ -1,4 +1,4 @@
-"""Runs that are served: what a server needs of the room, without a network and without an event loop.
+"""Runs that are served: what a server needs of the scheduler, without a network and without an event loop.
 
 lifecycle      the states of a run, what each command makes of them, how many may be active
 records        what is known of a run, open or not; ids, owners, seeds

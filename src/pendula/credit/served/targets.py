@@ -29,7 +29,7 @@ def reachable(book: Book, sender: int, most: int) -> dict[int, int]:
             continue
         for receiver in book.out[node]:
             h = book.hop[node][receiver]
-            if book.room[h] <= 0:
+            if book.capacity[h] <= 0:
                 continue
             if receiver != sender:
                 found.setdefault(receiver, hops + 1)

@@ -44,7 +44,7 @@ class _Context(ctypes.Structure):
         ("rest", ctypes.c_uint8 * BLOCK),
         ("filled", ctypes.c_uint32),
         ("size", ctypes.c_uint32),
-        # Room for a library that keeps more than the documented members.
+        # Space for a library that keeps more than the documented members.
         ("spare", ctypes.c_uint8 * 64),
     )
 

@@ -83,9 +83,9 @@ def _hold_back(
     held.sort(key=lambda one: (one.tick, one.seq))
     older = () if draft.budget else run.queue
     settings = run.settings
-    room = max(0, settings.queue_max - len(older)) if settings.on_limit is OnLimit.WAIT else 0
-    run.queue = (*older, *(one.waiting() for one in held[:room]))
-    draft.dropped = len(held) - min(len(held), room)
+    capacity = max(0, settings.queue_max - len(older)) if settings.on_limit is OnLimit.WAIT else 0
+    run.queue = (*older, *(one.waiting() for one in held[:capacity]))
+    draft.dropped = len(held) - min(len(held), capacity)
     run.counters.dropped_total += draft.dropped
     return now
 
@@ -241,7 +241,7 @@ def _too_narrow(order: Order, answer: tuple[Route, ...] | Refused | Astray, refu
     routes = answer if not isinstance(answer, Refused | Astray) else ()
     taken = text(sum(route.amount * route.hops.count(h) for route in routes))
     debtor, creditor = book.people.names[book.debtor[h]], book.people.names[book.creditor[h]]
-    left = text(max(0, book.room[h]))
+    left = text(max(0, book.capacity[h]))
     message = f"The service moved {taken} over the line of {creditor} to {debtor}, which has {left} left in the run"
     return Astray(message, {"line": {"from": debtor, "to": creditor}, "expected": taken, "found": left})
 

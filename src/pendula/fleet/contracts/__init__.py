@@ -1,4 +1,4 @@
-"""The payloads of the room as typed models, and their JSON Schemas.
+"""The payloads of the scheduler as typed models, and their JSON Schemas.
 
 maps       maps, trucks and routes
 traffic    the running system: states, requests, locks, commands, tasks, operators

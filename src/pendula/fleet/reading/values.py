@@ -1,4 +1,4 @@
-"""Values that all documents of the room share: versions, names, lengths. Every fault at once, each with its place.
+"""Values that all documents of the scheduler share: versions, names, lengths. Every fault at once, each with its place.
 
 Members that are not known are passed over, as the contract wants it within a major version; what is missing or of the
 wrong kind is a fault.

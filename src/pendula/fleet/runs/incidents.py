@@ -89,7 +89,7 @@ def bundle(journal: Journal, stretch: Stretch, disk: Disk, site: bytes | None = 
     if begin is not None:
         config = {**config, "state": _state(begin)}
     cut = FileJournal.create(
-        disk, room=header.room, decisions=header.decisions, time_unit=header.time_unit, config=config
+        disk, scheduler=header.scheduler, decisions=header.decisions, time_unit=header.time_unit, config=config
     )
     if site is not None:
         replace_file(disk, MAP_FILE, site)

@@ -49,7 +49,7 @@ class Moment(Struct, frozen=True):
 
 @contextmanager
 def reading(directory: Path) -> Iterator[FileJournal]:
-    """The journal of a fleet; raises `JournalMissing`, or `NoFleetJournal` for that of another room."""
+    """The journal of a fleet; raises `JournalMissing`, or `NoFleetJournal` for that of another scheduler."""
     if not directory.is_dir():
         what = "is a file, not the directory of a journal" if directory.exists() else "does not exist"
         raise JournalMissing(f"There is no journal: {directory} {what}", path=str(directory))

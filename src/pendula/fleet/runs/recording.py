@@ -46,7 +46,7 @@ _read = msgspec.json.Decoder(Tick).decode
 
 
 class NoFleetJournal(InputRefused):
-    """The journal belongs to another room. Facts: `room`."""
+    """The journal belongs to another scheduler. Facts: `scheduler`."""
 
     code = "no_fleet_journal"
 
@@ -217,5 +217,7 @@ def find_map_in(directory: Path) -> None:
 
 
 def require_fleet(header: Header) -> None:
-    if header.room != FleetEngine.room:
-        raise NoFleetJournal(f"This is a journal of the room {header.room!r}, not of a fleet", room=header.room)
+    if header.scheduler != FleetEngine.scheduler:
+        raise NoFleetJournal(
+            f"This is a journal of the scheduler {header.scheduler!r}, not of a fleet", scheduler=header.scheduler
+        )

@@ -192,12 +192,12 @@ class Worker:
 
     def _round(self, lost: int) -> int:
         """One pull, and what came of it is begun; how many times in a row the store could not be reached."""
-        room = self._room()
-        if room == 0:
+        scheduler = self._scheduler()
+        if scheduler == 0:
             self._bell.wait(SLICE_SEC)
             return lost
         try:
-            taken = self._pull(room)
+            taken = self._pull(scheduler)
         except (WorldBroken, InputRefused) as trouble:
             if (
                 self._once
@@ -210,15 +210,15 @@ class Worker:
             self._rest(pause)
             return lost + 1
         self._rounds += 1
-        if taken < room and not self._wake_up and not self._enough():
+        if taken < scheduler and not self._wake_up and not self._enough():
             self._rest(self._interval)
         return 0
 
-    def _room(self) -> int:
+    def _scheduler(self) -> int:
         """How many more jobs may be held."""
         with self._lock:
-            room = self.concurrency + self._batch - len(self._waiting) - len(self._running)
-        return room if self._max_jobs is None else min(room, self._max_jobs - self.tally.taken)
+            scheduler = self.concurrency + self._batch - len(self._waiting) - len(self._running)
+        return scheduler if self._max_jobs is None else min(scheduler, self._max_jobs - self.tally.taken)
 
     def _pull(self, limit: int) -> int:
         members = {**self._asked, "limit": limit}

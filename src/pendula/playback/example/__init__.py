@@ -1,4 +1,4 @@
-"""The example of the room: a picture frame that follows three channels, whose records it makes itself.
+"""The example of the scheduler: a picture frame that follows three channels, whose records it makes itself.
 
 Everything comes out of one seed, so that the file `frame.yaml`, the demo and the scripts speak of the same pictures.
 """

@@ -1,6 +1,6 @@
-"""What a server hosts: rooms, and their engines, each with its thread and its time.
+"""What a server hosts: schedulers, and their engines, each with its thread and its time.
 
-room_spec      what a room is to the server, and what it may use of its host
+scheduler_spec      what a scheduler is to the server, and what it may use of its host
 supervisor     everything one running server holds, opened, watched and closed together
 engine_host    one engine while it is served: its driver, the one thread that touches it, those who listen
 creation       engines made and removed on disk, whole or not at all
@@ -13,6 +13,6 @@ choices        what can be asked of an engine, as questions and forms with examp
 streams        server-sent events, resumed after the last one seen, with every gap told
 """
 
-from pendula.server.hosting.room_spec import Demo, Host, Lifecycle, New, RoomSpec, Sentences, Service, Store
+from pendula.server.hosting.scheduler_spec import Demo, Host, Lifecycle, New, SchedulerSpec, Sentences, Service, Store
 
-__all__ = ["Demo", "Host", "Lifecycle", "New", "RoomSpec", "Sentences", "Service", "Store"]
+__all__ = ["Demo", "Host", "Lifecycle", "New", "SchedulerSpec", "Sentences", "Service", "Store"]

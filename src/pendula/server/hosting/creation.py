@@ -109,7 +109,7 @@ def set_aside(place: Path, aside: Path) -> None:
 
 
 def sweep(folder: Path) -> None:
-    """Remove what interrupted makings and removals left in the folder of a room."""
+    """Remove what interrupted makings and removals left in the folder of a scheduler."""
     if folder.is_dir():
         for entry in sorted(folder.iterdir()):
             if entry.name.endswith((DRAFT, REMOVED)):

@@ -28,7 +28,7 @@ from pendula.kernel.limits import (
     WAITING_COMMANDS,
 )
 from pendula.kernel.recording import claimed, new_journal
-from pendula.kernel.replay import OtherDecisions, require_room
+from pendula.kernel.replay import OtherDecisions, require_scheduler
 from pendula.kernel.time import format_utc
 from pendula.kernel.wallclock import WallClock
 from pendula.server.errors import EngineUnavailable
@@ -56,16 +56,16 @@ class Call(Struct, frozen=True):
 
 
 class EngineHost:
-    """One engine of one room. Opened and closed by the supervisor; everything else may be called while it is open.
+    """One engine of one scheduler. Opened and closed by the supervisor; everything else may be called while it is open.
 
     For an engine that keeps time, `advance` makes the command that lets it go on. `label` is what counters call it,
     where engines come and go too often to be labels; `keep_events` is that of the driver, `journal` and `bound` are
-    those of the room.
+    those of the scheduler.
     """
 
     def __init__(
         self,
-        room: str,
+        scheduler: str,
         name: str,
         kind: type[Engine[Any, Any]],
         *,
@@ -82,7 +82,7 @@ class EngineHost:
         journal: Callable[[FileJournal], Journal] | None = None,
         incidents: Incidents | None = None,
     ) -> None:
-        self.room = room
+        self.scheduler = scheduler
         self.name = name
         self.kind = kind
         self.pace = Pace(advance, kind.time_unit) if advance else None
@@ -90,7 +90,7 @@ class EngineHost:
         self._outside = outside
         self._clock = clock
         self._settings = settings
-        self._labels = (room, name if label is None else label)
+        self._labels = (scheduler, name if label is None else label)
         self._keep_events = keep_events
         self._snapshot_every = snapshot_every or settings.allowed(SNAPSHOT_EVERY)
         self._journal_bytes = journal_bytes
@@ -130,7 +130,7 @@ class EngineHost:
             if self.pace is not None:
                 self.pace.begin(driver.engine)
             limit = self._settings.allowed(WAITING_COMMANDS)
-            self._commit = GroupCommit(self._submit, self._flush, limit, f"{self.room}/{self.name}")
+            self._commit = GroupCommit(self._submit, self._flush, limit, f"{self.scheduler}/{self.name}")
             self._past, self._moments = (
                 PastEngines(driver.journal, driver.engine_at),
                 Moments(driver.journal, self._incidents),
@@ -170,7 +170,7 @@ class EngineHost:
         if any(name.endswith(".journal") for name in place.list()):
             journal = FileJournal.open(place, segment_bytes=segment, min_free_bytes=free)
             # Before anything is made of it.
-            require_room(journal.header, self.kind)
+            require_scheduler(journal.header, self.kind)
             self.tail_note = journal.tail_note
             return journal
         # A configuration that is refused must not be written down: the journal would keep it for ever.
@@ -191,7 +191,7 @@ class EngineHost:
 
     def _fail(self, error: PendulaError) -> None:
         self._failure = error
-        log.error("engine_failed", room=self.room, engine=self.name, code=error.code, problem=error.message)
+        log.error("engine_failed", scheduler=self.scheduler, engine=self.name, code=error.code, problem=error.message)
 
     def stand(self, why: PendulaError) -> None:
         """What kept the engine going has ended for good: it counts as broken until it is opened again. The log is told
@@ -207,7 +207,7 @@ class EngineHost:
                 await asyncio.to_thread(self._driver.close)
             except PendulaError as error:
                 # Whatever was acknowledged is durable; what is lost is the snapshot that would have saved time.
-                log.error("engine_not_closed", room=self.room, engine=self.name, problem=error.message)
+                log.error("engine_not_closed", scheduler=self.scheduler, engine=self.name, problem=error.message)
 
     async def retire(self) -> None:
         """Close while the others go on: streams end, and nothing is counted for this engine any more."""
@@ -337,7 +337,7 @@ class EngineHost:
 
     def _unavailable(self) -> EngineUnavailable:
         why = self._failure.message if self._failure else "it is starting"
-        return EngineUnavailable(f"The engine {self.room}/{self.name} is not available: {why}", engine=self.name)
+        return EngineUnavailable(f"The engine {self.scheduler}/{self.name} is not available: {why}", engine=self.name)
 
     def _submit(self, call: Call) -> Ticket[Any] | None:
         # Here, on the engine's thread: what it would cost depends on where the engine stands.

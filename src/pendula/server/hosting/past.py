@@ -39,7 +39,7 @@ class Lane:
         seconds: float = READ_SECONDS.default,
     ) -> None:
         self._most = most_waiting
-        self._room = threads + most_waiting
+        self._scheduler = threads + most_waiting
         self._most_of_one = most_of_one
         self._seconds = seconds
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix=name)
@@ -79,7 +79,7 @@ class Lane:
     @contextmanager
     def place(self) -> Iterator[None]:
         """A place in the lane; raises `PastBusy`."""
-        if self.inside >= self._room:
+        if self.inside >= self._scheduler:
             raise PastBusy(
                 f"{self._most} others are waiting; try again in a moment",
                 limit=PAST_READS.name,

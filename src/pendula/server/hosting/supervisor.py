@@ -27,15 +27,15 @@ from pendula.server.hosting.creation import Beginning
 from pendula.server.hosting.engine_host import EngineHost, real_disk
 from pendula.server.hosting.pace import Pace
 from pendula.server.hosting.past import Past
-from pendula.server.hosting.room_spec import Demo, KeepsFile, KeepsTime, RoomSpec, Service, Store
+from pendula.server.hosting.scheduler_spec import Demo, KeepsFile, KeepsTime, SchedulerSpec, Service, Store
 from pendula.server.hosting.streams import StreamLedger
 from pendula.server.metrics import Metrics
-from pendula.server.security.bodies import BodyRoom
+from pendula.server.security.bodies import BodyBudget
 from pendula.server.security.sessions import Sessions
 from pendula.server.security.tokens import TokenStore
 from pendula.server.security.wrong_tokens import WrongTokens
 from pendula.server.settings import Settings
-from pendula.server.views import Check, ClockState, Readiness, RoomList, RoomView, State
+from pendula.server.views import Check, ClockState, Readiness, SchedulerList, SchedulerView, State
 
 DEMO_CALLER = "demo"
 STANDS_SECONDS = 1
@@ -64,12 +64,12 @@ class Supervisor:
     def __init__(
         self,
         settings: Settings,
-        rooms: Sequence[RoomSpec],
+        schedulers: Sequence[SchedulerSpec],
         data: DataDirectory | None = None,
         disk: MakeDisk = real_disk,
     ) -> None:
         self.settings = settings
-        self.rooms = tuple(rooms)
+        self.schedulers = tuple(schedulers)
         self.metrics = Metrics()
         self.clock = WallClock()
         self.tokens = TokenStore(data.path if data else settings.data)
@@ -77,17 +77,19 @@ class Supervisor:
         self.wrong_tokens = WrongTokens()
         self._past = Past(settings)
         self.streams = StreamLedger(settings, self.metrics)
-        self.bodies = BodyRoom(settings.allowed(BODIES_BYTES))
+        self.bodies = BodyBudget(settings.allowed(BODIES_BYTES))
         self.metrics.body_bytes.set_function(lambda: self.bodies.held)
         self.closing: dict[str, None] = {}  # what a stop waits for, by name
         self._data = data
         self._disk = disk
         self._stores: dict[str, Store] = {}
-        self._services: dict[str, Service] = {room.name: room.service(self) for room in self.rooms if room.service}
-        self._hosts: dict[str, dict[str, EngineHost]] = {room.name: {} for room in self.rooms}
+        self._services: dict[str, Service] = {
+            scheduler.name: scheduler.service(self) for scheduler in self.schedulers if scheduler.service
+        }
+        self._hosts: dict[str, dict[str, EngineHost]] = {scheduler.name: {} for scheduler in self.schedulers}
         self._tasks: list[asyncio.Task[None]] = []
         self._changing = asyncio.Lock()
-        assert all(NAME.fullmatch(room.name) for room in self.rooms)
+        assert all(NAME.fullmatch(scheduler.name) for scheduler in self.schedulers)
 
     async def open(self) -> None:
         """Lock the data directory, read the tokens, and begin to open every engine and service."""
@@ -96,71 +98,73 @@ class Supervisor:
         self.tokens.list()
         self.sessions.load()
         self._tasks.append(asyncio.create_task(_watch(self.clock, self.clock_state)))
-        for room in self.rooms:
-            if room.name in self._services:
-                folder = self._data.store(room.name)
-                self._tasks.append(asyncio.create_task(self._services[room.name].open(folder)))
-            if room.engine is None:
+        for scheduler in self.schedulers:
+            if scheduler.name in self._services:
+                folder = self._data.store(scheduler.name)
+                self._tasks.append(asyncio.create_task(self._services[scheduler.name].open(folder)))
+            if scheduler.engine is None:
                 continue
-            if room.store is not None:
-                self._stores[room.name] = room.store(self, self._data.store(room.name))
-            creation.sweep(self._data.journal(room.name, room.name).parent)
-            for name in self._data.strangers(room.name):
-                log.warning("no_engine", room=room.name, folder=name, problem="a link, or not the name of an engine")
-            for name, config in self._wanted(room, self._data):
-                host = self._add(room, name)
-                self._tasks.append(asyncio.create_task(self._start(room, host, config)))
+            if scheduler.store is not None:
+                self._stores[scheduler.name] = scheduler.store(self, self._data.store(scheduler.name))
+            creation.sweep(self._data.journal(scheduler.name, scheduler.name).parent)
+            for name in self._data.strangers(scheduler.name):
+                log.warning(
+                    "no_engine", scheduler=scheduler.name, folder=name, problem="a link, or not the name of an engine"
+                )
+            for name, config in self._wanted(scheduler, self._data):
+                host = self._add(scheduler, name)
+                self._tasks.append(asyncio.create_task(self._start(scheduler, host, config)))
 
-    def _add(self, room: RoomSpec, name: str) -> EngineHost:
+    def _add(self, scheduler: SchedulerSpec, name: str) -> EngineHost:
         host = EngineHost(
-            room.name,
+            scheduler.name,
             name,
-            room.kind,
+            scheduler.kind,
             settings=self.settings,
             metrics=self.metrics,
             clock=self.clock,
             journal_bytes=self.settings.allowed(JOURNAL_BYTES),
-            advance=room.advance,
-            bound=room.bound,
-            outside=self._outside(room),
-            journal=room.journal,
-            snapshot_every=room.snapshot_every,
-            incidents=room.incidents,
+            advance=scheduler.advance,
+            bound=scheduler.bound,
+            outside=self._outside(scheduler),
+            journal=scheduler.journal,
+            snapshot_every=scheduler.snapshot_every,
+            incidents=scheduler.incidents,
         )
-        self._hosts[room.name][name] = host
-        self._share_out(room)
+        self._hosts[scheduler.name][name] = host
+        self._share_out(scheduler)
         return host
 
-    def _share_out(self, room: RoomSpec) -> None:
-        share = room.journal_bytes(len(self.known(room.name)), self.settings)
-        for host in self._hosts[room.name].values():
+    def _share_out(self, scheduler: SchedulerSpec) -> None:
+        share = scheduler.journal_bytes(len(self.known(scheduler.name)), self.settings)
+        for host in self._hosts[scheduler.name].values():
             host.allow(share)
 
-    async def _start(self, room: RoomSpec, host: EngineHost, config: Json) -> None:
+    async def _start(self, scheduler: SchedulerSpec, host: EngineHost, config: Json) -> None:
         assert self._data is not None
         # Engines of the demo have a configuration of ours, those of people one in their journal.
         outdated = partial(_set_aside, self._data, host) if self.settings.demo and config is not None else None
-        await host.open(self._disk(self._data.journal(room.name, host.name)), config, outdated)
+        await host.open(self._disk(self._data.journal(scheduler.name, host.name)), config, outdated)
         if host.state is not State.READY:
             return
-        if room.name in self._stores:
-            await self._stores[room.name].engine_opened(host)
+        if scheduler.name in self._stores:
+            await self._stores[scheduler.name].engine_opened(host)
         if host.pace is not None:
             self._tasks.append(asyncio.create_task(_keep_time(host, host.pace)))
-        if self.settings.demo and room.demo and room.demo.engine == host.name:
-            self._tasks.append(asyncio.create_task(_feed(host, room.demo)))
+        if self.settings.demo and scheduler.demo and scheduler.demo.engine == host.name:
+            self._tasks.append(asyncio.create_task(_feed(host, scheduler.demo)))
 
-    def _outside(self, room: RoomSpec) -> Outside | None:
-        store = self._stores.get(room.name)
-        return room.outside if store is None else store.outside
+    def _outside(self, scheduler: SchedulerSpec) -> Outside | None:
+        store = self._stores.get(scheduler.name)
+        return scheduler.outside if store is None else store.outside
 
-    def store(self, room: str) -> Store:
-        """What a room keeps beside its engines."""
-        return self._stores[room]
+    def store(self, scheduler: str) -> Store:
+        """What a scheduler keeps beside its engines."""
+        return self._stores[scheduler]
 
-    def service(self, room: str) -> Service:
-        """What a room without engines is."""
-        return self._services[room]
+    def service(self, scheduler: str) -> Service:
+        """What a scheduler without engines is."""
+        return self._services[scheduler]
 
     async def replayed(self, look: Callable[[], A]) -> A:
         """What a look at the past finds for which an engine is replayed; raises `PastBusy`, `ReadTooLong`."""
@@ -196,7 +200,7 @@ class Supervisor:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await asyncio.to_thread(self._past.close)
-        await asyncio.gather(*(self._closed(f"{host.room} {host.name}", host) for host in self.hosts()))
+        await asyncio.gather(*(self._closed(f"{host.scheduler} {host.name}", host) for host in self.hosts()))
         await asyncio.gather(*(self._closed(f"store of {name}", store) for name, store in self._stores.items()))
         await asyncio.gather(*(self._closed(name, service) for name, service in self._services.items()))
         await asyncio.to_thread(self.streams.close)
@@ -213,107 +217,111 @@ class Supervisor:
         for engines in self._hosts.values():
             yield from engines.values()
 
-    def _parts(self, room: str | None = None) -> list[EngineHost | Service]:
-        """What a room, or the whole server, is made of."""
-        found: list[EngineHost | Service] = [host for host in self.hosts() if room in (None, host.room)]
-        return found + [service for name, service in self._services.items() if room in (None, name)]
+    def _parts(self, scheduler: str | None = None) -> list[EngineHost | Service]:
+        """What a scheduler, or the whole server, is made of."""
+        found: list[EngineHost | Service] = [host for host in self.hosts() if scheduler in (None, host.scheduler)]
+        return found + [service for name, service in self._services.items() if scheduler in (None, name)]
 
-    def host(self, room: str, engine: str) -> EngineHost:
+    def host(self, scheduler: str, engine: str) -> EngineHost:
         """The engine of that name; raises `NotFound`."""
-        found = self._hosts[room].get(engine)
+        found = self._hosts[scheduler].get(engine)
         if found is None:
-            closed = self._data is not None and NAME.fullmatch(engine) and self._data.is_shut(room, engine)
-            what = f"{engine!r} of the room {room} is closed; open it first" if closed else None
+            closed = self._data is not None and NAME.fullmatch(engine) and self._data.is_shut(scheduler, engine)
+            what = f"{engine!r} of the scheduler {scheduler} is closed; open it first" if closed else None
             raise NotFound(
-                what or f"The room {room} has no engine {engine!r}",
-                room=room,
+                what or f"The scheduler {scheduler} has no engine {engine!r}",
+                scheduler=scheduler,
                 engine=engine,
-                known=sorted(self._hosts[room]),
+                known=sorted(self._hosts[scheduler]),
             )
         return found
 
-    async def make(self, room: RoomSpec, name: str, beginning: Beginning) -> list[Outcome[Any]]:
+    async def make(self, scheduler: SchedulerSpec, name: str, beginning: Beginning) -> list[Outcome[Any]]:
         """Make an engine and serve it; returns what its first commands did.
 
         Raises `EngineExists`, `TooManyEngines`, or what the engine refuses of its configuration.
         """
         async with self._changing:
-            self.require_place(room.name, name)
-            place = self._place(room.name, name)
+            self.require_place(scheduler.name, name)
+            place = self._place(scheduler.name, name)
             outcomes = await asyncio.to_thread(
                 creation.make,
-                room.kind,
+                scheduler.kind,
                 place,
                 beginning,
                 disk=self._disk,
-                outside=self._outside(room),
+                outside=self._outside(scheduler),
                 min_free_bytes=self.settings.allowed(MIN_FREE_BYTES),
             )
-            await self._start(room, self._add(room, name), None)
+            await self._start(scheduler, self._add(scheduler, name), None)
             return outcomes
 
-    def require_place(self, room: str, name: str) -> None:
+    def require_place(self, scheduler: str, name: str) -> None:
         """Raises `EngineExists`, `TooManyEngines`; for whoever has much to do before an engine can be made."""
-        known, most = self.known(room), self.settings.allowed(ENGINES)
+        known, most = self.known(scheduler), self.settings.allowed(ENGINES)
         if name in known:
-            raise EngineExists(f"The room {room} already has an engine {name!r}", room=room, engine=name)
+            raise EngineExists(
+                f"The scheduler {scheduler} already has an engine {name!r}", scheduler=scheduler, engine=name
+            )
         if len(known) >= most:
             raise TooManyEngines(
-                f"The room {room} has {len(known)} engines, which is the limit", limit=ENGINES.name, allowed=most
+                f"The scheduler {scheduler} has {len(known)} engines, which is the limit",
+                limit=ENGINES.name,
+                allowed=most,
             )
 
-    async def shut(self, room: RoomSpec, name: str) -> None:
+    async def shut(self, scheduler: SchedulerSpec, name: str) -> None:
         """Close an engine; its journal stays, and `reopen` opens it again, also after a restart of the server. One that
         is closed stays as it is. Raises `NotFound`."""
         async with self._changing:
-            if name not in self._hosts[room.name] and name in self.known(room.name):
+            if name not in self._hosts[scheduler.name] and name in self.known(scheduler.name):
                 return
-            host = self.host(room.name, name)
-            await self._remember(room, name, shut=True)
+            host = self.host(scheduler.name, name)
+            await self._remember(scheduler, name, shut=True)
             await self._shut(host)
 
-    async def reopen(self, room: RoomSpec, name: str) -> None:
+    async def reopen(self, scheduler: SchedulerSpec, name: str) -> None:
         """Open an engine that was shut; one that is open stays as it is. Raises `NotFound`."""
         async with self._changing:
-            if name in self._hosts[room.name]:
+            if name in self._hosts[scheduler.name]:
                 return
-            if name not in self.known(room.name):
-                self.host(room.name, name)
-            await self._remember(room, name, shut=False)
-            await self._start(room, self._add(room, name), None)
+            if name not in self.known(scheduler.name):
+                self.host(scheduler.name, name)
+            await self._remember(scheduler, name, shut=False)
+            await self._start(scheduler, self._add(scheduler, name), None)
 
-    async def _remember(self, room: RoomSpec, name: str, *, shut: bool) -> None:
+    async def _remember(self, scheduler: SchedulerSpec, name: str, *, shut: bool) -> None:
         assert self._data is not None
-        await asyncio.to_thread(self._data.set_shut, room.name, name, shut)
+        await asyncio.to_thread(self._data.set_shut, scheduler.name, name, shut)
 
-    async def remove(self, room: RoomSpec, name: str) -> None:
+    async def remove(self, scheduler: SchedulerSpec, name: str) -> None:
         """Close an engine, open or shut, and remove all it ever wrote. Raises `NotFound`."""
         async with self._changing:
-            if name not in self.known(room.name) or name in self._hosts[room.name]:
-                await self._shut(self.host(room.name, name))
-            await asyncio.to_thread(creation.remove, self._place(room.name, name))
-            self._share_out(room)
+            if name not in self.known(scheduler.name) or name in self._hosts[scheduler.name]:
+                await self._shut(self.host(scheduler.name, name))
+            await asyncio.to_thread(creation.remove, self._place(scheduler.name, name))
+            self._share_out(scheduler)
 
-    def known(self, room: str) -> list[str]:
-        """The engines of a room, open or shut, sorted."""
+    def known(self, scheduler: str) -> list[str]:
+        """The engines of a scheduler, open or shut, sorted."""
         assert self._data is not None
-        return sorted({*self._hosts[room], *self._data.engines(room)})
+        return sorted({*self._hosts[scheduler], *self._data.engines(scheduler)})
 
     async def _shut(self, host: EngineHost) -> None:
         while host.state is State.STARTING:
             await asyncio.sleep(0.005)
-        del self._hosts[host.room][host.name]
+        del self._hosts[host.scheduler][host.name]
         await host.retire()
 
-    def _place(self, room: str, name: str) -> Path:
+    def _place(self, scheduler: str, name: str) -> Path:
         assert self._data is not None
-        return self._data.journal(room, name)
+        return self._data.journal(scheduler, name)
 
     async def readiness(self) -> Readiness:
         found = {"tokens": self._tokens_failure()}
-        found.update({f"{host.room}/{host.name}": host.not_ready for host in self.hosts()})
+        found.update({f"{host.scheduler}/{host.name}": host.not_ready for host in self.hosts()})
         found.update({name: await service.not_ready() for name, service in self._services.items()})
-        notes = {f"{host.room}/{host.name}": host.tail_note for host in self.hosts()}
+        notes = {f"{host.scheduler}/{host.name}": host.tail_note for host in self.hosts()}
         checks = [Check(name, reason is None, reason, notes.get(name)) for name, reason in found.items()]
         well = all(check.ok for check in checks)
         return Readiness("ready" if well else "not_ready", checks, self.clock_state())
@@ -329,27 +337,31 @@ class Supervisor:
         ahead = max([own, *(service.ahead() for service in self._services.values() if isinstance(service, KeepsTime))])
         return ClockState(ahead // SECOND, SLOWER * ahead // SECOND)
 
-    def room_list(self) -> RoomList:
-        return RoomList(pendula.__version__, self.settings.demo, [self._room_view(room) for room in self.rooms])
+    def scheduler_list(self) -> SchedulerList:
+        return SchedulerList(
+            pendula.__version__, self.settings.demo, [self._scheduler_view(scheduler) for scheduler in self.schedulers]
+        )
 
-    def _room_view(self, room: RoomSpec) -> RoomView:
-        hosts = list(self._hosts[room.name].values())
-        parts = self._parts(room.name)
+    def _scheduler_view(self, scheduler: SchedulerSpec) -> SchedulerView:
+        hosts = list(self._hosts[scheduler.name].values())
+        parts = self._parts(scheduler.name)
         failure = next((part.failure for part in parts if part.failure is not None), None)
         if failure is not None:
             state, reason = State.BROKEN, Reason(failure.code, failure.message)
         else:
             starting = any(part.state is State.STARTING for part in parts)
             state, reason = State.STARTING if starting else State.READY, None
-        return RoomView(room.name, room.title, room.sentence, state, reason, [host.view() for host in hosts])
+        return SchedulerView(
+            scheduler.name, scheduler.title, scheduler.sentence, state, reason, [host.view() for host in hosts]
+        )
 
-    def _wanted(self, room: RoomSpec, data: DataDirectory) -> list[tuple[str, Json]]:
-        configs = dict(room.engines)
-        if self.settings.demo and room.demo is not None:
-            configs.setdefault(room.demo.engine, room.demo.config)
-        names = sorted({*configs, *data.engines(room.name)})
+    def _wanted(self, scheduler: SchedulerSpec, data: DataDirectory) -> list[tuple[str, Json]]:
+        configs = dict(scheduler.engines)
+        if self.settings.demo and scheduler.demo is not None:
+            configs.setdefault(scheduler.demo.engine, scheduler.demo.config)
+        names = sorted({*configs, *data.engines(scheduler.name)})
         # An engine with a journal knows its own configuration; one that somebody closed waits until it is opened.
-        return [(name, configs.get(name)) for name in names if not data.is_shut(room.name, name)]
+        return [(name, configs.get(name)) for name in names if not data.is_shut(scheduler.name, name)]
 
     def _tokens_failure(self) -> str | None:
         try:
@@ -383,7 +395,9 @@ async def _keep_time(host: EngineHost, pace: Pace) -> None:
             await host.advance()
         except WorldBroken as error:
             # What cannot be written down has not happened: time stands still until it can be.
-            log.warning("time_stands", room=host.room, engine=host.name, code=error.code, problem=error.message)
+            log.warning(
+                "time_stands", scheduler=host.scheduler, engine=host.name, code=error.code, problem=error.message
+            )
             await asyncio.sleep(STANDS_SECONDS)
             pace.begin(host.driver.engine)
 
@@ -391,9 +405,9 @@ async def _keep_time(host: EngineHost, pace: Pace) -> None:
 def _set_aside(data: DataDirectory, host: EngineHost, why: OtherDecisions) -> None:
     """A living example is ours: where an earlier version decided otherwise it begins again, and what it was is kept.
     Whatever else decided otherwise stays where it is and says so."""
-    aside = data.aside(host.room, host.name, why.recorded)
-    creation.set_aside(data.journal(host.room, host.name), aside)
-    log.warning("demo_begun_anew", room=host.room, engine=host.name, problem=why.message, kept=str(aside))
+    aside = data.aside(host.scheduler, host.name, why.recorded)
+    creation.set_aside(data.journal(host.scheduler, host.name), aside)
+    log.warning("demo_begun_anew", scheduler=host.scheduler, engine=host.name, problem=why.message, kept=str(aside))
 
 
 async def _feed(host: EngineHost, demo: Demo) -> None:
@@ -404,8 +418,10 @@ async def _feed(host: EngineHost, demo: Demo) -> None:
             await host.submit(command, DEMO_CALLER, None)
         except WorldBroken as error:
             # Busy, or a full disk: it may pass, and readiness says so meanwhile.
-            log.warning("demo_waits", room=host.room, engine=host.name, code=error.code, problem=error.message)
+            log.warning(
+                "demo_waits", scheduler=host.scheduler, engine=host.name, code=error.code, problem=error.message
+            )
         except Exception:
             # A mistake of ours: the example stands still for a moment, not for good and not in silence.
-            log.exception("demo_failed", room=host.room, engine=host.name)
+            log.exception("demo_failed", scheduler=host.scheduler, engine=host.name)
         await asyncio.sleep(demo.pause_seconds)

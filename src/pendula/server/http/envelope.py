@@ -1,8 +1,8 @@
 """Around every request: an id, the safe headers, the one error form, a line in the log and a count.
 
 Nothing that goes wrong inside leaves this layer as an exception: a `PendulaError` is sent as what it is, anything else
-as `internal_error`, whose traceback is in the log and nowhere else. A room with a contract of its own has its own words
-for what goes wrong below its prefix, also for what the gates refuse there, and nowhere else.
+as `internal_error`, whose traceback is in the log and nowhere else. A scheduler with a contract of its own has its own
+words for what goes wrong below its prefix, also for what the gates refuse there, and nowhere else.
 """
 
 import re
@@ -44,7 +44,7 @@ log = structlog.get_logger("pendula.server")
 
 
 class ErrorTranslator(Protocol):
-    """Puts errors below the prefix of a room into the words of its contract; called once for each."""
+    """Puts errors below the prefix of a scheduler into the words of its contract; called once for each."""
 
     def translated(self, error: PendulaError, scope: Scope) -> PendulaError: ...
 

@@ -125,7 +125,7 @@ NOT_BUILT = """<!doctype html>
 <h1>Pendula</h1>
 <p>The server runs, but the control room is not part of this installation. What <code>pip install pendula</code> brings
 has it; a checkout builds it when it is set up with Node 20.19 or newer on the path.</p>
-<p>Everything else works: <a href="/api/v1/rooms">the rooms</a>, <a href="/readyz">how they are</a>,
+<p>Everything else works: <a href="/api/v1/schedulers">the schedulers</a>, <a href="/readyz">how they are</a>,
 <a href="/openapi.json">the whole interface</a>, and the command line, <code>pendula --help</code>.</p>
 </body>
 </html>

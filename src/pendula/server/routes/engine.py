@@ -22,7 +22,7 @@ from pendula.server.data_directory import NAME
 from pendula.server.errors import InvalidRequest, error_body, json_response
 from pendula.server.hosting.choices import ChoicesView
 from pendula.server.hosting.engine_host import EngineHost
-from pendula.server.hosting.room_spec import RoomSpec
+from pendula.server.hosting.scheduler_spec import SchedulerSpec
 from pendula.server.hosting.streams import Reader, engine_framing, type_of
 from pendula.server.routes.bodies import read_body
 from pendula.server.routes.dependencies import Operator, RequestId, Supervised, Viewer, slot_of
@@ -52,27 +52,27 @@ _STREAM: Responses = {
 }
 
 
-def engine_router(room: RoomSpec) -> APIRouter:
-    """The generic routes of one room, below its prefix and the name of an engine."""
-    router = APIRouter(prefix=f"{room.prefix}/{{engine}}", tags=[room.name])
-    _reading(router, room)
-    if room.commanded:
-        _commanding(router, room)
-    _asking(router, room)
-    _streaming(router, room)
+def engine_router(scheduler: SchedulerSpec) -> APIRouter:
+    """The generic routes of one scheduler, below its prefix and the name of an engine."""
+    router = APIRouter(prefix=f"{scheduler.prefix}/{{engine}}", tags=[scheduler.name])
+    _reading(router, scheduler)
+    if scheduler.commanded:
+        _commanding(router, scheduler)
+    _asking(router, scheduler)
+    _streaming(router, scheduler)
     return router
 
 
-def _reading(router: APIRouter, room: RoomSpec) -> None:
-    @router.get("/state", responses=answers(views.StateView), operation_id=f"{room.name}_state")
+def _reading(router: APIRouter, scheduler: SchedulerSpec) -> None:
+    @router.get("/state", responses=answers(views.StateView), operation_id=f"{scheduler.name}_state")
     async def state(engine: EngineName, supervisor: Supervised, _: Viewer, at: RecordNumber | None = None) -> Response:
         """The engine as it is, or as it was after record `at`."""
-        host = supervisor.host(room.name, engine)
+        host = supervisor.host(scheduler.name, engine)
         if at is None:
             return json_response(await host.look(_state_now))
         return json_response(await supervisor.replayed(lambda: _state_then(host, at)))
 
-    @router.get("/journal", responses=answers(views.JournalView), operation_id=f"{room.name}_journal")
+    @router.get("/journal", responses=answers(views.JournalView), operation_id=f"{scheduler.name}_journal")
     async def journal(
         engine: EngineName,
         supervisor: Supervised,
@@ -81,68 +81,68 @@ def _reading(router: APIRouter, room: RoomSpec) -> None:
         limit: Annotated[int, Query(ge=1, le=MOST_RECORDS)] = 100,
     ) -> Response:
         """Records from `start` on, and which there are."""
-        driver = supervisor.host(room.name, engine).driver
+        driver = supervisor.host(scheduler.name, engine).driver
         return json_response(await supervisor.recorded(lambda: _records(driver, start, limit)))
 
 
-def _commanding(router: APIRouter, room: RoomSpec) -> None:
+def _commanding(router: APIRouter, scheduler: SchedulerSpec) -> None:
     @router.post(
         "/commands",
         responses=answers(views.CommandResult, CHANGE_ERRORS),
-        openapi_extra=takes(command_name(room.name)),
-        operation_id=f"{room.name}_command",
+        openapi_extra=takes(command_name(scheduler.name)),
+        operation_id=f"{scheduler.name}_command",
     )
     async def command(
         engine: EngineName, request: Request, supervisor: Supervised, caller: Operator, request_id: RequestId
     ) -> Response:
         """Apply a command. The answer comes when it is durable; a refused wish is 409 with its reason."""
-        host = supervisor.host(room.name, engine)
-        wish = await read_body(request, room.kind.commands)
+        host = supervisor.host(scheduler.name, engine)
+        wish = await read_body(request, scheduler.kind.commands)
         n, outcome = await host.submit(wish, caller.name, request_id)
-        return command_response(n, outcome, room.became(wish, outcome))
+        return command_response(n, outcome, scheduler.became(wish, outcome))
 
 
-def _asking(router: APIRouter, room: RoomSpec) -> None:
+def _asking(router: APIRouter, scheduler: SchedulerSpec) -> None:
     @router.post(
         "/why",
         responses=answers(Reason, WRITE_ERRORS),
         openapi_extra=takes("Question"),
-        operation_id=f"{room.name}_why",
+        operation_id=f"{scheduler.name}_why",
     )
     async def why(
         engine: EngineName, request: Request, supervisor: Supervised, _: Viewer, at: RecordNumber | None = None
     ) -> Response:
         """Why something waits, was refused, picked or stopped; as the engine is, or as it was after record `at`."""
-        host = supervisor.host(room.name, engine)
+        host = supervisor.host(scheduler.name, engine)
         asked = await read_body(request, views.Question)
         if at is None:
             return json_response(canonical.encode(await host.why(asked.question)))
         return json_response(await supervisor.replayed(lambda: _why_then(host, at, asked.question)))
 
-    if room.choices is None:
+    if scheduler.choices is None:
         return
 
-    @router.get("/choices", responses=answers(ChoicesView), operation_id=f"{room.name}_choices")
+    @router.get("/choices", responses=answers(ChoicesView), operation_id=f"{scheduler.name}_choices")
     async def choices(
         engine: EngineName, supervisor: Supervised, _: Viewer, at: RecordNumber | None = None
     ) -> Response:
         """What can be asked and sent, with examples that work; for the engine as it is, or was after record `at`."""
-        make = room.choices
+        make = scheduler.choices
         assert make is not None
         if at is not None:
-            host = supervisor.host(room.name, engine)
+            host = supervisor.host(scheduler.name, engine)
             return json_response(await supervisor.replayed(lambda: _choices_then(host, at, make)))
         return json_response(
-            views.encode_view(await supervisor.host(room.name, engine).ask(lambda driver: make(driver.engine)))
+            views.encode_view(await supervisor.host(scheduler.name, engine).ask(lambda driver: make(driver.engine)))
         )
 
 
-def _streaming(router: APIRouter, room: RoomSpec) -> None:
+def _streaming(router: APIRouter, scheduler: SchedulerSpec) -> None:
     @router.get(
         "/stream",
         response_class=StreamingResponse,
         responses=_STREAM | refusals(READ_ERRORS),
-        operation_id=f"{room.name}_stream",
+        operation_id=f"{scheduler.name}_stream",
     )
     async def stream(
         engine: EngineName,
@@ -155,13 +155,13 @@ def _streaming(router: APIRouter, room: RoomSpec) -> None:
     ) -> Response:
         """Events as they become durable: from now on, or after the event `after` or `Last-Event-ID`. `types`, separated
         by commas, are those that are wanted; without it all are."""
-        host = supervisor.host(room.name, engine)
+        host = supervisor.host(scheduler.name, engine)
         reader = Reader(
             host,
             supervisor.streams,
             caller,
             lambda who: not host.closed and supervisor.sessions.good(who),
-            engine_framing(host, _wanted(room, types)),
+            engine_framing(host, _wanted(scheduler, types)),
         )
         # A browser that reconnects repeats the address it began with; the header says how far it came since.
         response = await reader.open(last_event_id or after)
@@ -169,10 +169,10 @@ def _streaming(router: APIRouter, room: RoomSpec) -> None:
         return response
 
 
-def _wanted(room: RoomSpec, types: str | None) -> frozenset[str]:
-    """The types of events that are asked for; raises `InvalidRequest` for one that the room does not have."""
-    assert room.engine is not None
-    events = get_args(room.engine.events) or (room.engine.events,)
+def _wanted(scheduler: SchedulerSpec, types: str | None) -> frozenset[str]:
+    """The types of events that are asked for; raises `InvalidRequest` for one that the scheduler does not have."""
+    assert scheduler.engine is not None
+    events = get_args(scheduler.engine.events) or (scheduler.engine.events,)
     known = sorted(type_of(one) for one in events)
     wanted = frozenset() if types is None else frozenset(types.split(","))
     for name in sorted(wanted.difference(known)):

@@ -1,4 +1,4 @@
-"""The routes of the whole server: the page, health, readiness, metrics, sessions, and which rooms there are."""
+"""The routes of the whole server: the page, health, readiness, metrics, sessions, and which schedulers there are."""
 
 import asyncio
 
@@ -67,11 +67,11 @@ async def healthz(supervisor: Supervised) -> Response:
 async def readyz(request: Request, supervisor: Supervised) -> Response:
     """Every engine and store takes what is asked; otherwise 503, and the code of what is wrong where.
 
-    Names of engines are told to those who are signed in; others hear of rooms.
+    Names of engines are told to those who are signed in; others hear of schedulers.
     """
     found = await supervisor.readiness()
     if principal_of(request.scope) is None:
-        found = found.by_room()
+        found = found.by_scheduler()
     return json_response(canonical.encode(found), 200 if found.status == "ready" else 503)
 
 
@@ -86,10 +86,10 @@ async def metrics(supervisor: Supervised, _: Viewer) -> Response:
     return Response(text, headers={"content-type": media_type})
 
 
-@router.get("/api/v1/rooms", tags=["server"], responses=answers(views.RoomList))
-async def rooms(supervisor: Supervised, _: Viewer) -> Response:
-    """Which rooms there are, and how they are."""
-    return json_response(canonical.encode(supervisor.room_list()))
+@router.get("/api/v1/schedulers", tags=["server"], responses=answers(views.SchedulerList))
+async def schedulers(supervisor: Supervised, _: Viewer) -> Response:
+    """Which schedulers there are, and how they are."""
+    return json_response(canonical.encode(supervisor.scheduler_list()))
 
 
 @router.get("/api/v1/session", tags=["session"], responses=answers(views.SessionView))

@@ -9,7 +9,7 @@ from pendula.kernel import canonical
 from pendula.server import views
 from pendula.server.errors import json_response
 from pendula.server.hosting.moments import Moments
-from pendula.server.hosting.room_spec import RoomSpec
+from pendula.server.hosting.scheduler_spec import SchedulerSpec
 from pendula.server.routes.dependencies import Supervised, Viewer
 from pendula.server.routes.engine import LARGEST_N, EngineName, RecordNumber
 from pendula.server.routes.openapi import answers
@@ -20,18 +20,18 @@ Points = Annotated[int, Query(ge=2, le=MOST_POINTS)]
 Time = Annotated[int, Query(ge=0, le=LARGEST_N)]
 
 
-def moments_router(room: RoomSpec) -> APIRouter:
-    """The routes of one room, below its prefix and the name of an engine."""
-    router = APIRouter(prefix=f"{room.prefix}/{{engine}}", tags=[room.name])
+def moments_router(scheduler: SchedulerSpec) -> APIRouter:
+    """The routes of one scheduler, below its prefix and the name of an engine."""
+    router = APIRouter(prefix=f"{scheduler.prefix}/{{engine}}", tags=[scheduler.name])
 
-    @router.get("/moments", responses=answers(views.MomentsView), operation_id=f"{room.name}_moments")
+    @router.get("/moments", responses=answers(views.MomentsView), operation_id=f"{scheduler.name}_moments")
     async def moments(engine: EngineName, supervisor: Supervised, _: Viewer, points: Points = 5) -> Response:
         """The first moment of the journal, the last, and others evenly between them."""
-        index = supervisor.host(room.name, engine).moments
+        index = supervisor.host(scheduler.name, engine).moments
         found = await supervisor.replayed(lambda: canonical.encode(views.MomentsView(index.spread(points))))
         return json_response(found)
 
-    @router.get("/moment", responses=answers(views.MomentView), operation_id=f"{room.name}_moment")
+    @router.get("/moment", responses=answers(views.MomentView), operation_id=f"{scheduler.name}_moment")
     async def moment(
         engine: EngineName,
         supervisor: Supervised,
@@ -41,10 +41,10 @@ def moments_router(room: RoomSpec) -> APIRouter:
         utc_ms: Annotated[Time | None, Query(description="A time of the wall: milliseconds since 1970")] = None,
     ) -> Response:
         """The moment of a record, or the last one not after a time, or the first; and the one that follows it."""
-        index = supervisor.host(room.name, engine).moments
+        index = supervisor.host(scheduler.name, engine).moments
         return json_response(await supervisor.replayed(lambda: canonical.encode(found_moment(index, n, t, utc_ms))))
 
-    @router.get("/incident", responses=answers(views.IncidentView), operation_id=f"{room.name}_incident")
+    @router.get("/incident", responses=answers(views.IncidentView), operation_id=f"{scheduler.name}_incident")
     async def incident(
         engine: EngineName,
         supervisor: Supervised,
@@ -53,7 +53,7 @@ def moments_router(room: RoomSpec) -> APIRouter:
         before: RecordNumber | None = None,
     ) -> Response:
         """What went wrong first, or next after a record, or last before one: a refused command, or worse."""
-        index = supervisor.host(room.name, engine).moments
+        index = supervisor.host(scheduler.name, engine).moments
         return json_response(await supervisor.replayed(lambda: canonical.encode(found_incident(index, after, before))))
 
     return router

@@ -10,11 +10,11 @@ from fastapi.openapi.utils import get_openapi
 from pendula.kernel.engine import Reason
 from pendula.server import views
 from pendula.server.hosting.choices import ChoicesView
-from pendula.server.hosting.room_spec import RoomSpec
+from pendula.server.hosting.scheduler_spec import SchedulerSpec
 
 REF = "#/components/schemas/{name}"
 VIEWS = (
-    views.RoomList,
+    views.SchedulerList,
     views.Health,
     views.Readiness,
     views.SessionView,
@@ -72,17 +72,17 @@ def takes(name: str, *, json5: bool = False) -> dict[str, Any]:
     return {"requestBody": {"required": True, "content": content}}
 
 
-def command_name(room: str) -> str:
-    """The component that describes the commands of a room."""
-    return f"{room.title().replace('-', '')}Command"
+def command_name(scheduler: str) -> str:
+    """The component that describes the commands of a scheduler."""
+    return f"{scheduler.title().replace('-', '')}Command"
 
 
-def document(app: FastAPI, rooms: Iterable[RoomSpec]) -> dict[str, Any]:
+def document(app: FastAPI, schedulers: Iterable[SchedulerSpec]) -> dict[str, Any]:
     """The whole document; made once and kept by the app."""
     if app.openapi_schema is None:
         found = get_openapi(title=app.title, version=app.version, routes=app.routes, summary=app.summary)
         found["components"] = {
-            "schemas": _components(rooms),
+            "schemas": _components(schedulers),
             "securitySchemes": {
                 "bearer": {"type": "http", "scheme": "bearer"},
                 "session": {"type": "apiKey", "in": "cookie", "name": "pendula_session"},
@@ -94,22 +94,22 @@ def document(app: FastAPI, rooms: Iterable[RoomSpec]) -> dict[str, Any]:
     return app.openapi_schema
 
 
-def _components(rooms: Iterable[RoomSpec]) -> dict[str, Any]:
-    rooms = tuple(rooms)
+def _components(schedulers: Iterable[SchedulerSpec]) -> dict[str, Any]:
+    schedulers = tuple(schedulers)
     _, shapes = msgspec.json.schema_components(
-        (*VIEWS, *(view for room in rooms for view in room.views)), ref_template=REF
+        (*VIEWS, *(view for scheduler in schedulers for view in scheduler.views)), ref_template=REF
     )
-    for room in rooms:
-        shapes.update(room.schemas)
+    for scheduler in schedulers:
+        shapes.update(scheduler.schemas)
         # What no caller may send is a form of the engine's own.
-        if room.engine is None or not room.commanded:
+        if scheduler.engine is None or not scheduler.commanded:
             continue
-        # Two rooms may have a command of the same name; the room's name before it tells them apart.
-        prefix = command_name(room.name)
+        # Two schedulers may have a command of the same name; the scheduler's name before it tells them apart.
+        prefix = command_name(scheduler.name)
         (commands,), parts = msgspec.json.schema_components(
-            [room.engine.commands], ref_template=REF.replace("{name}", prefix + "{name}")
+            [scheduler.engine.commands], ref_template=REF.replace("{name}", prefix + "{name}")
         )
-        shapes[prefix] = commands | {"description": f"A command of the room {room.name}"}
+        shapes[prefix] = commands | {"description": f"A command of the scheduler {scheduler.name}"}
         shapes.update({prefix + name: part for name, part in parts.items()})
     found: dict[str, Any] = _with_numbers(shapes)
     return found

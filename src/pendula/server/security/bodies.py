@@ -19,7 +19,7 @@ SMALL_BYTES = 64 * 1024
 PATIENCE_SECONDS = 5.0
 
 
-class BodyRoom:
+class BodyBudget:
     """The bytes that may be held; first come, first served. Belongs to the event loop."""
 
     def __init__(self, most: int) -> None:
@@ -78,10 +78,10 @@ class BodiesGate:
 
     name = "bodies"
 
-    def __init__(self, app: ASGIApp, settings: Settings, room: BodyRoom) -> None:
+    def __init__(self, app: ASGIApp, settings: Settings, budget: BodyBudget) -> None:
         self.app = app
         self._most = settings.allowed(BODY_BYTES)
-        self._room = room
+        self._budget = budget
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         held = 0
@@ -93,7 +93,7 @@ class BodiesGate:
             nonlocal held, size
             if not held and max(expected, size) > SMALL_BYTES:
                 # How long a body is that comes in chunks is known at its end.
-                held = await self._room.take(expected or self._most)
+                held = await self._budget.take(expected or self._most)
             message = await receive()
             size += len(message.get("body", b""))
             return message
@@ -102,4 +102,4 @@ class BodiesGate:
             await self.app(scope, roomy, send)
         finally:
             if held:
-                self._room.give_back(held)
+                self._budget.give_back(held)

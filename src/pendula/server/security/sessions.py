@@ -74,7 +74,7 @@ class Sessions:
         principal = Principal(token.name, token.role, Via.SESSION, end)
         with self._changing:
             if len(self._open) >= MOST_SESSIONS:
-                self._make_room()
+                self._free_journal_space()
             self._open[_key(value)] = principal
             self._keep()
         return value, principal
@@ -109,7 +109,7 @@ class Sessions:
             # They go on in memory; only a restart would end them.
             log.warning("sessions_not_kept", problem=str(error))
 
-    def _make_room(self) -> None:
+    def _free_journal_space(self) -> None:
         self._open = {key: principal for key, principal in self._open.items() if self.good(principal)}
         while len(self._open) >= MOST_SESSIONS:
             del self._open[next(iter(self._open))]

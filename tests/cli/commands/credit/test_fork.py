@@ -75,7 +75,7 @@ def test_a_journal_changes_nothing_and_replays(ring: Path, journal: Path, pendul
     report = said(pendula("replay", journal, "--json"))
 
     assert again == plain
-    assert (report["room"], report["commands"], report["verified"]) == ("credit", 12, True)
+    assert (report["scheduler"], report["commands"], report["verified"]) == ("credit", 12, True)
     assert report["digest"] == said(pendula("replay", journal.with_name("second"), "--json"))["digest"]
 
 
@@ -238,7 +238,7 @@ def test_a_senseless_fork_says_why(
 
 @pytest.mark.parametrize("command", [("fork", "--tick", "1", "--cap", "1"), ("why",)])
 def test_only_journals_of_runs_are_read(command: tuple[str, ...], tmp_path: Path, pendula: Pendula) -> None:
-    FileJournal.create(RealDisk(tmp_path / "tally"), room="tally", decisions=1, time_unit="s", config={}).close()
+    FileJournal.create(RealDisk(tmp_path / "tally"), scheduler="tally", decisions=1, time_unit="s", config={}).close()
 
     assert (
         error(pendula("credit", command[0], tmp_path / "tally", *command[1:], "--json"))["code"] == "no_credit_journal"

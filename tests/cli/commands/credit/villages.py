@@ -1,4 +1,4 @@
-"""A small network for the commands of the room, and what they are run with."""
+"""A small network for the commands of the scheduler, and what they are run with."""
 
 import json
 from pathlib import Path

@@ -2,34 +2,34 @@
 
 import { afterEach, expect, test, vi } from "vitest";
 
-import { api, readiness, roomList } from "../../api/server";
-import type { RoomView } from "../../api/types";
-import { roomHref } from "../../route";
+import { api, readiness, schedulerList } from "../../api/server";
+import type { SchedulerView } from "../../api/types";
+import { schedulerHref } from "../../route";
 import { doing, draw, find, texts } from "../../testing/drawing";
 import { Home } from "./Home";
 
-const ROOM: RoomView = { name: "actions", title: "Actions", sentence: "…", state: "ready", reason: null, engines: [] };
+const SCHEDULER: SchedulerView = { name: "actions", title: "Actions", sentence: "…", state: "ready", reason: null, engines: [] };
 const CLOCK = { ahead_sec: 0, agrees_in_sec: 0 };
 const TALLY = { name: "demo", time_unit: "min", now: 73_440, commands: 9, broken: null };
 
-const list = (...rooms: RoomView[]) => ({ version: "0.1.0", demo: false, rooms });
+const list = (...schedulers: SchedulerView[]) => ({ version: "0.1.0", demo: false, schedulers });
 
 afterEach(() => {
-  roomList.value = null;
+  schedulerList.value = null;
   readiness.value = null;
 });
 
-test("only rooms of engines are told to have none", () => {
+test("only schedulers of engines are told to have none", () => {
   vi.spyOn(api, "get").mockRejectedValue(new Error("nothing here"));
-  roomList.value = list(ROOM, { ...ROOM, name: "jobs", title: "Jobs" });
+  schedulerList.value = list(SCHEDULER, { ...SCHEDULER, name: "jobs", title: "Jobs" });
   const page = draw(<Home />);
 
-  expect(find(page, "[data-testid=room-card-actions]").textContent).toContain("No engine runs in this room.");
-  expect(find(page, "[data-testid=room-card-jobs]").textContent).not.toContain("engine");
+  expect(find(page, "[data-testid=scheduler-card-actions]").textContent).toContain("No engine runs in this scheduler.");
+  expect(find(page, "[data-testid=scheduler-card-jobs]").textContent).not.toContain("engine");
 });
 
 test("the time of an engine is told in human units", async () => {
-  roomList.value = list({ ...ROOM, name: "tally", engines: [TALLY] });
+  schedulerList.value = list({ ...SCHEDULER, name: "tally", engines: [TALLY] });
   const page = draw(<Home />);
   await vi.waitFor(() => doing(() => find(page, "[data-testid=figures]")));
 
@@ -38,7 +38,7 @@ test("the time of an engine is told in human units", async () => {
 });
 
 test("where nothing needs a person one line says so, and no panel is empty", () => {
-  roomList.value = list({ ...ROOM, name: "tally", engines: [TALLY] });
+  schedulerList.value = list({ ...SCHEDULER, name: "tally", engines: [TALLY] });
   readiness.value = { status: "ready", checks: [{ name: "tokens", ok: true, reason: null, note: null }], clock: CLOCK };
   const page = draw(<Home />);
 
@@ -47,19 +47,19 @@ test("where nothing needs a person one line says so, and no panel is empty", () 
 });
 
 test("a note of a check that holds is listed with a link to its engine", () => {
-  roomList.value = list({ ...ROOM, name: "tally", title: "Tally", engines: [TALLY] });
+  schedulerList.value = list({ ...SCHEDULER, name: "tally", title: "Tally", engines: [TALLY] });
   const note = "Journal: record 4 has a checksum that does not hold.";
   readiness.value = { status: "ready", checks: [{ name: "tally/demo", ok: true, reason: null, note }], clock: CLOCK };
   const page = draw(<Home />);
 
   const link = find(page, "[data-testid=need] a");
   expect(link.textContent).toBe(`tally/demo: ${note}`);
-  expect(link.getAttribute("href")).toBe(roomHref("tally", "demo"));
+  expect(link.getAttribute("href")).toBe(schedulerHref("tally", "demo"));
 });
 
 test("what is broken leads to its engine, and its failing check does not tell it twice", () => {
   const engine = { ...TALLY, broken: "the disk is full" };
-  roomList.value = list({ ...ROOM, name: "tally", title: "Tally", state: "broken", engines: [engine] });
+  schedulerList.value = list({ ...SCHEDULER, name: "tally", title: "Tally", state: "broken", engines: [engine] });
   readiness.value = {
     status: "unready",
     checks: [
@@ -72,7 +72,7 @@ test("what is broken leads to its engine, and its failing check does not tell it
   const needs = [...page.querySelectorAll("[data-testid=need] a")];
 
   expect(needs.map((one) => [one.textContent, one.getAttribute("href")])).toEqual([
-    ["Tally demo: the disk is full", "#/rooms/tally/demo"],
+    ["Tally demo: the disk is full", "#/schedulers/tally/demo"],
     ["The check tokens fails: unreadable", "#/"],
   ]);
 });

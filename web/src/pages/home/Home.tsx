@@ -1,27 +1,27 @@
-/** The overview: what needs a person, one click from its cause; then one card a room with its live figures. */
+/** The overview: what needs a person, one click from its cause; then one card a scheduler with its live figures. */
 
-import { readiness, roomList } from "../../api/server";
-import type { EngineView, RoomList, RoomView } from "../../api/types";
+import { readiness, schedulerList } from "../../api/server";
+import type { EngineView, SchedulerList, SchedulerView } from "../../api/types";
 import { ReasonChain } from "../../components/ReasonChain";
 import { StateDot } from "../../components/StateDot";
 import { entryOf } from "../../registry";
-import { roomHref } from "../../route";
+import { schedulerHref } from "../../route";
 import { counted, engineTime, integer } from "../../wording";
 import type { Figure, Glance, Need } from "./glance";
 import { brokenNeeds, countOf, failingChecks } from "./glance";
 import { useGlances } from "./looking";
 
 export function Home() {
-  const list = roomList.value;
+  const list = schedulerList.value;
   const glances = useGlances(list).value;
-  if (list === null) return <p class="quiet">Asking the server which rooms there are …</p>;
-  if (list.rooms.length === 0) return <NoRooms />;
+  if (list === null) return <p class="quiet">Asking the server which schedulers there are …</p>;
+  if (list.schedulers.length === 0) return <NoSchedulers />;
   return (
     <>
       <Needs needs={needsOf(list, glances)} />
-      <ul class="cards" data-testid="room-cards">
-        {list.rooms.map((room) => (
-          <RoomCard key={room.name} room={room} figures={glances.get(room.name)?.figures ?? []} />
+      <ul class="cards" data-testid="scheduler-cards">
+        {list.schedulers.map((scheduler) => (
+          <SchedulerCard key={scheduler.name} scheduler={scheduler} figures={glances.get(scheduler.name)?.figures ?? []} />
         ))}
       </ul>
       <Checks />
@@ -29,22 +29,22 @@ export function Home() {
   );
 }
 
-/** All that needs a person: what is broken first, then what the rooms tell, in their order; nothing twice. */
-function needsOf(list: RoomList, glances: ReadonlyMap<string, Glance>): Need[] {
-  const broken = list.rooms.flatMap(brokenNeeds);
+/** All that needs a person: what is broken first, then what the schedulers tell, in their order; nothing twice. */
+function needsOf(list: SchedulerList, glances: ReadonlyMap<string, Glance>): Need[] {
+  const broken = list.schedulers.flatMap(brokenNeeds);
   const known = new Set(broken.map(({ href }) => href));
-  const checks = readiness.value === null ? [] : failingChecks(readiness.value, list.rooms);
+  const checks = readiness.value === null ? [] : failingChecks(readiness.value, list.schedulers);
   return [
     ...broken,
     ...checks.filter(({ href }) => !known.has(href)),
-    ...list.rooms.flatMap(({ name }) => glances.get(name)?.needs ?? []),
+    ...list.schedulers.flatMap(({ name }) => glances.get(name)?.needs ?? []),
   ];
 }
 
-function NoRooms() {
+function NoSchedulers() {
   return (
-    <p class="note" data-testid="no-rooms">
-      No room is served here yet: start the server with <code>pendula serve --demo</code> to see one at work.
+    <p class="note" data-testid="no-schedulers">
+      No scheduler is served here yet: start the server with <code>pendula serve --demo</code> to see one at work.
     </p>
   );
 }
@@ -89,29 +89,29 @@ function NeedList({ needs }: { readonly needs: readonly Need[] }) {
   );
 }
 
-interface RoomCardProps {
-  readonly room: RoomView;
+interface SchedulerCardProps {
+  readonly scheduler: SchedulerView;
   readonly figures: readonly Figure[];
 }
 
-function RoomCard({ room, figures }: RoomCardProps) {
-  const empty = room.engines.length === 0 && entryOf(room.name).shows === "engines";
+function SchedulerCard({ scheduler, figures }: SchedulerCardProps) {
+  const empty = scheduler.engines.length === 0 && entryOf(scheduler.name).shows === "engines";
   return (
-    <li class="card" data-testid={`room-card-${room.name}`} data-state={room.state}>
+    <li class="card" data-testid={`scheduler-card-${scheduler.name}`} data-state={scheduler.state}>
       <div class="card-head">
         <h2>
-          <a href={roomHref(room.name)}>{room.title}</a>
+          <a href={schedulerHref(scheduler.name)}>{scheduler.title}</a>
         </h2>
-        <StateDot state={room.state} />
+        <StateDot state={scheduler.state} />
       </div>
-      <p class="card-sentence">{room.sentence}</p>
-      {room.reason !== null && <ReasonChain reason={room.reason} />}
-      {empty && <p class="quiet">No engine runs in this room.</p>}
+      <p class="card-sentence">{scheduler.sentence}</p>
+      {scheduler.reason !== null && <ReasonChain reason={scheduler.reason} />}
+      {empty && <p class="quiet">No engine runs in this scheduler.</p>}
       {figures.length > 0 && <Figures figures={figures} />}
-      {room.engines.length > 0 && (
+      {scheduler.engines.length > 0 && (
         <ul class="engines">
-          {room.engines.map((engine) => (
-            <EngineLine key={engine.name} room={room.name} engine={engine} />
+          {scheduler.engines.map((engine) => (
+            <EngineLine key={engine.name} scheduler={scheduler.name} engine={engine} />
           ))}
         </ul>
       )}
@@ -132,10 +132,10 @@ function Figures({ figures }: { readonly figures: readonly Figure[] }) {
   );
 }
 
-function EngineLine({ room, engine }: { readonly room: string; readonly engine: EngineView }) {
+function EngineLine({ scheduler, engine }: { readonly scheduler: string; readonly engine: EngineView }) {
   return (
-    <li data-testid={`engine-${room}-${engine.name}`}>
-      <a href={roomHref(room, engine.name)}>{engine.name}</a>
+    <li data-testid={`engine-${scheduler}-${engine.name}`}>
+      <a href={schedulerHref(scheduler, engine.name)}>{engine.name}</a>
       <span class="engine-numbers">
         {engineTime(engine.now, engine.time_unit)} · {counted(engine.commands, "command")}
       </span>

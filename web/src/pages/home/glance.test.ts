@@ -9,7 +9,7 @@ import type {
   SchedulerMetrics,
   TruckNow,
 } from "../../api/types";
-import { player } from "../../rooms/playback/testing";
+import { player } from "../../schedulers/playback/testing";
 import { countOf, creditGlance, fleetGlance, jobsGlance, playbackGlance } from "./glance";
 
 const TRUCK = {
@@ -56,7 +56,7 @@ test("a stopped truck is told with its reason, and leads to the truck", () => {
     {
       key: "fleet hall R2",
       sentence: "Truck R2 of hall is stopped (fault): R2 reports a fault.",
-      href: "#/rooms/fleet/hall?on=R2",
+      href: "#/schedulers/fleet/hall?on=R2",
     },
   ]);
   expect(figures.find(({ name }) => name === "stopped")?.value).toBe("1");
@@ -79,7 +79,7 @@ test("of alerts the recent ones that are no mere notices are told, with how long
   );
 
   expect(needs.map(({ sentence, href }) => [sentence, href])).toEqual([
-    ["Alert in hall, 20 s ago: R2 was stopped", "#/rooms/fleet/hall?at=880&on=R2"],
+    ["Alert in hall, 20 s ago: R2 was stopped", "#/schedulers/fleet/hall?at=880&on=R2"],
   ]);
 });
 
@@ -141,9 +141,9 @@ test("dead letters are told one by one with their error, and the others as a num
   expect(needs[0]).toEqual({
     key: "jobs job_a",
     sentence: "Given up: verify memory a: no answer",
-    href: "#/rooms/jobs/job_a?on=dead",
+    href: "#/schedulers/jobs/job_a?on=dead",
   });
-  expect(needs[3]).toMatchObject({ sentence: "2\u00a0more jobs were given up", href: "#/rooms/jobs?on=dead" });
+  expect(needs[3]).toMatchObject({ sentence: "2\u00a0more jobs were given up", href: "#/schedulers/jobs?on=dead" });
   expect(countOf(needs)).toBe(5);
 });
 
@@ -157,7 +157,7 @@ test("an object that only a person may decide about leads to the object", () => 
     {
       key: "jobs memory m1",
       sentence: "A person has to decide about memory m1, uncertain for 2 h 18 min",
-      href: "#/rooms/jobs/memory%3Am1?on=objects",
+      href: "#/schedulers/jobs/memory%3Am1?on=objects",
     },
   ]);
 });
@@ -168,7 +168,7 @@ test("of many objects that wait for a person all are counted, and the first are 
 
   expect(needs[3]).toMatchObject({
     sentence: "1200\u00a0more objects wait for a person to decide",
-    href: "#/rooms/jobs?on=objects",
+    href: "#/schedulers/jobs?on=objects",
   });
   expect(countOf(needs)).toBe(1203);
 });
@@ -191,7 +191,7 @@ test("a failed run leads to the run, and the figures are those of the one that r
   ] as unknown as RunStatusView[]);
 
   expect(needs).toEqual([
-    { key: "credit r2", sentence: "A run of village failed: The disk is full", href: "#/rooms/credit/r2" },
+    { key: "credit r2", sentence: "A run of village failed: The disk is full", href: "#/schedulers/credit/r2" },
   ]);
   expect(figures.slice(0, 3).map(({ value }) => value)).toEqual(["2 h 18 min", "4", "75 %"]);
 });
@@ -199,5 +199,5 @@ test("a failed run leads to the run, and the figures are those of the one that r
 test("an empty screen needs a person", () => {
   const { needs } = playbackGlance("frame", player({ item: null }));
 
-  expect(needs.map(({ href }) => href)).toEqual(["#/rooms/playback/frame"]);
+  expect(needs.map(({ href }) => href)).toEqual(["#/schedulers/playback/frame"]);
 });

@@ -1,6 +1,6 @@
-/** A room at a glance: a few figures in human units, and what needs a person, each with the way to its cause.
+/** A scheduler at a glance: a few figures in human units, and what needs a person, each with the way to its cause.
  *
- * Pure functions of what the rooms answer; `looking.ts` asks them. What is told as a need is so now: it goes away by
+ * Pure functions of what the schedulers answer; `looking.ts` asks them. What is told as a need is so now: it goes away by
  * itself when its cause does.
  */
 
@@ -9,7 +9,7 @@ import type {
   FleetNow,
   PlayerNow,
   Readiness,
-  RoomView,
+  SchedulerView,
   RunStatusView,
   SchedulerGovernance,
   SchedulerJob,
@@ -17,9 +17,9 @@ import type {
   TruckNow,
   WorldNow,
 } from "../../api/types";
-import { Clock } from "../../rooms/actions/model";
-import { condition, isMoving, isStopped } from "../../rooms/fleet/wording";
-import { roomHref } from "../../route";
+import { Clock } from "../../schedulers/actions/model";
+import { condition, isMoving, isStopped } from "../../schedulers/fleet/wording";
+import { schedulerHref } from "../../route";
 import { counted, integer, timeSpan } from "../../wording";
 
 export interface Figure {
@@ -74,25 +74,25 @@ const MOST_ALERTS = 3;
 const GOOD_NEWS: ReadonlySet<string> = new Set(["FLEET_KEEPS_UP", "LOGGING_RESTORED"]);
 const MOST_OF_A_KIND = 3;
 
-/** What every room and every engine says of itself: that it is broken. */
-export function brokenNeeds(room: RoomView): Need[] {
+/** What every scheduler and every engine says of itself: that it is broken. */
+export function brokenNeeds(scheduler: SchedulerView): Need[] {
   const whole =
-    room.state === "broken" && room.engines.every(({ broken }) => broken === null)
-      ? [need(`${room.name} broken`, `${room.title}: ${room.reason?.sentence ?? "is broken"}`, roomHref(room.name))]
+    scheduler.state === "broken" && scheduler.engines.every(({ broken }) => broken === null)
+      ? [need(`${scheduler.name} broken`, `${scheduler.title}: ${scheduler.reason?.sentence ?? "is broken"}`, schedulerHref(scheduler.name))]
       : [];
-  const engines = room.engines.flatMap(({ name, broken }) =>
+  const engines = scheduler.engines.flatMap(({ name, broken }) =>
     broken === null
       ? []
-      : [need(`${room.name} ${name} broken`, `${room.title} ${name}: ${broken}`, roomHref(room.name, name))],
+      : [need(`${scheduler.name} ${name} broken`, `${scheduler.title} ${name}: ${broken}`, schedulerHref(scheduler.name, name))],
   );
   return [...whole, ...engines];
 }
 
 /** The checks of the server that fail, and those with a note; an engine's check leads to its engine. */
-export function failingChecks({ checks }: Readiness, rooms: readonly RoomView[]): Need[] {
+export function failingChecks({ checks }: Readiness, schedulers: readonly SchedulerView[]): Need[] {
   return checks.flatMap(({ name, ok, reason, note }) => {
-    const [room = "", engine = null] = name.split("/");
-    const href = rooms.some((one) => one.name === room) ? roomHref(room, engine) : "#/";
+    const [scheduler = "", engine = null] = name.split("/");
+    const href = schedulers.some((one) => one.name === scheduler) ? schedulerHref(scheduler, engine) : "#/";
     const failing = need(`check ${name}`, `The check ${name} fails: ${reason ?? "it does not say why"}`, href);
     return [...(ok ? [] : [failing]), ...(note === null ? [] : [need(`note ${name}`, `${name}: ${note}`, href)])];
   });
@@ -109,7 +109,7 @@ export function actionsGlance(world: string, now: WorldNow): Glance {
       { name: "next", value: now.next_due === null ? "nothing" : clock.time(now.next_due) },
     ],
     needs: now.broken.map((law) =>
-      need(`actions ${world} ${law}`, `${world}: the rule ${law} does not hold`, roomHref("actions", world)),
+      need(`actions ${world} ${law}`, `${world}: the rule ${law} does not hold`, schedulerHref("actions", world)),
     ),
   };
 }
@@ -128,7 +128,7 @@ export function fleetGlance(
     need(
       `fleet ${fleet} ${truck.robot_id}`,
       `Truck ${truck.robot_id} of ${fleet} is stopped${inBrackets(condition(truck))}: ${truck.sentence}`,
-      roomHref("fleet", fleet, null, truck.robot_id),
+      schedulerHref("fleet", fleet, null, truck.robot_id),
     ),
   );
   const known = new Set(waiting.map(({ robot_id }) => robot_id));
@@ -215,7 +215,7 @@ function alertNeed(fleet: string, now: number, alert: AlertNow, record: number |
     ...need(
       `fleet ${fleet} ${code} ${robot_ids.join(" ")}`,
       told,
-      roomHref("fleet", fleet, record, robot_ids[0] ?? null),
+      schedulerHref("fleet", fleet, record, robot_ids[0] ?? null),
     ),
     ...(well === null ? {} : { over: true }),
   };
@@ -231,7 +231,7 @@ function escalations({ count, first }: ForAPerson, now: number): Need[] {
       `A person has to decide about ${object_type} ${object_id}${
         uncertain_since === null ? "" : `, uncertain for ${timeSpan(Math.max(0, now - Date.parse(uncertain_since)))}`
       }`,
-      roomHref("jobs", `${object_type}:${object_id}`, null, "objects"),
+      schedulerHref("jobs", `${object_type}:${object_id}`, null, "objects"),
     ),
   );
   const more = count - shown.length;
@@ -241,7 +241,7 @@ function escalations({ count, first }: ForAPerson, now: number): Need[] {
     : [
         ...shown,
         {
-          ...need("jobs objects", `${others} for a person to decide`, roomHref("jobs", null, null, "objects")),
+          ...need("jobs objects", `${others} for a person to decide`, schedulerHref("jobs", null, null, "objects")),
           times: more,
         },
       ];
@@ -259,7 +259,7 @@ export function jobsGlance(
       need(
         `jobs ${job_id}`,
         `Given up: ${action} ${object_type} ${object_id}${last_error === null ? "" : `: ${last_error}`}`,
-        roomHref("jobs", job_id, null, "dead"),
+        schedulerHref("jobs", job_id, null, "dead"),
       ),
     );
   const more = dead_letter_count - letters.length;
@@ -281,7 +281,7 @@ export function jobsGlance(
                 letters.length === 0
                   ? `${counted(more, "job was", "jobs were")} given up`
                   : `${counted(more, "more job was", "more jobs were")} given up`,
-                roomHref("jobs", null, null, "dead"),
+                schedulerHref("jobs", null, null, "dead"),
               ),
               times: more,
             },
@@ -292,7 +292,7 @@ export function jobsGlance(
         need(
           `jobs nobody ${object_type} ${action}`,
           `Nobody handles ${action} of ${object_type}: ${counted(count, "job waits", "jobs wait")}`,
-          roomHref("jobs", job_id),
+          schedulerHref("jobs", job_id),
         ),
       ),
       ...(alerts_waiting > 0
@@ -300,7 +300,7 @@ export function jobsGlance(
             need(
               "jobs alerts",
               `${counted(alerts_waiting, "alert waits", "alerts wait")} for delivery`,
-              roomHref("jobs"),
+              schedulerHref("jobs"),
             ),
           ]
         : []),
@@ -329,7 +329,7 @@ export function creditGlance(runs: readonly RunStatusView[]): Glance {
       need(
         `credit ${run_id}`,
         `A run of ${scenario_id} failed: ${last_error?.message ?? "it does not say why"}`,
-        roomHref("credit", run_id),
+        schedulerHref("credit", run_id),
       ),
     ),
   };
@@ -337,7 +337,7 @@ export function creditGlance(runs: readonly RunStatusView[]): Glance {
 
 export function playbackGlance(player: string, now: PlayerNow): Glance {
   const { item, exposure, pool, broken } = now;
-  const here = roomHref("playback", player);
+  const here = schedulerHref("playback", player);
   const unreadable = exposure.filter(({ readable }) => !readable);
   const turns = exposure.reduce((sum, one) => sum + one.shown, 0);
   return {

@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
 
-import type { RoomView } from "../../api/types";
+import type { SchedulerView } from "../../api/types";
 import { eachEngine } from "./looking";
 
 const SIGNAL = new AbortController().signal;
 
-function room(...names: string[]): RoomView {
+function scheduler(...names: string[]): SchedulerView {
   const engines = names.map((name) => ({ name, time_unit: "ms", now: 0, commands: 0, broken: null }));
   return { name: "fleet", title: "Fleet", sentence: "", state: "ready", reason: null, engines };
 }
@@ -20,7 +20,7 @@ test("of very many engines all that needs a person is told, though few are asked
   let told = { figures: [], needs: [] } as Awaited<ReturnType<typeof look>>;
   for (let time = 0; time < 3; time += 1) {
     asked.push([]);
-    told = await look(room(...names), SIGNAL);
+    told = await look(scheduler(...names), SIGNAL);
   }
 
   expect(told.needs.map(({ key }) => key)).toEqual(names);
@@ -34,11 +34,11 @@ test("what was needed before is asked again in turn, and goes with its engine", 
     figures: [],
     needs: stands || name === "a" ? [{ key: name, sentence: name, href: "#/" }] : [],
   }));
-  await look(room("a", "b", "c"), SIGNAL);
+  await look(scheduler("a", "b", "c"), SIGNAL);
   stands = false;
 
-  expect((await look(room("a", "b"), SIGNAL)).needs.map(({ key }) => key)).toEqual(["a"]);
-  expect((await look(room(), SIGNAL)).needs).toEqual([]);
+  expect((await look(scheduler("a", "b"), SIGNAL)).needs.map(({ key }) => key)).toEqual(["a"]);
+  expect((await look(scheduler(), SIGNAL)).needs).toEqual([]);
 });
 
 test("what engines count is added up over all of them, and what is no count is that of the first", async () => {
@@ -50,7 +50,7 @@ test("what engines count is added up over all of them, and what is no count is t
     ],
     needs: [],
   }));
-  const { figures } = await look(room("hall", "yard"), SIGNAL);
+  const { figures } = await look(scheduler("hall", "yard"), SIGNAL);
 
   expect(figures.map(({ value }) => value)).toEqual(["7", "hall"]);
 });

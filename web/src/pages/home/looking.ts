@@ -1,6 +1,6 @@
-/** Looks at every room whenever the list of rooms is fetched: its figures, and what needs a person there.
+/** Looks at every scheduler whenever the list of schedulers is fetched: its figures, and what needs a person there.
  *
- * A room that does not answer keeps the figures it had; that the server is gone, the badge says.
+ * A scheduler that does not answer keeps the figures it had; that the server is gone, the badge says.
  */
 
 import type { ReadonlySignal } from "@preact/signals";
@@ -9,7 +9,7 @@ import { useEffect } from "preact/hooks";
 
 import { EngineAddress } from "../../api/client";
 import { api } from "../../api/server";
-import type { AlertNow, RoomList, RoomView } from "../../api/types";
+import type { AlertNow, SchedulerList, SchedulerView } from "../../api/types";
 import { engineTime, integer } from "../../wording";
 import type { Glance } from "./glance";
 import { actionsGlance, creditGlance, fleetGlance, jobsGlance, playbackGlance, recentAlerts, together } from "./glance";
@@ -18,7 +18,7 @@ const NOTHING: Glance = { figures: [], needs: [] };
 const MOST_AT_ONCE = 8;
 const DEAD_SHOWN = 3;
 
-type Look = (room: RoomView, signal: AbortSignal) => Promise<Glance>;
+type Look = (scheduler: SchedulerView, signal: AbortSignal) => Promise<Glance>;
 
 const LOOKS: Readonly<Record<string, Look>> = {
   actions: eachEngine((world, signal) =>
@@ -66,16 +66,16 @@ async function recordAt(fleet: string, t: number): Promise<number | null> {
   return moment?.n ?? null;
 }
 
-/** What was seen of each room, by its name. */
-export function useGlances(list: RoomList | null): ReadonlySignal<ReadonlyMap<string, Glance>> {
+/** What was seen of each scheduler, by its name. */
+export function useGlances(list: SchedulerList | null): ReadonlySignal<ReadonlyMap<string, Glance>> {
   const seen = useSignal<ReadonlyMap<string, Glance>>(new Map());
   useEffect(() => {
     if (list === null) return;
     const abort = new AbortController();
-    for (const room of list.rooms) {
-      lookAt(room, abort.signal).then(
+    for (const scheduler of list.schedulers) {
+      lookAt(scheduler, abort.signal).then(
         (glance) => {
-          if (!abort.signal.aborted) seen.value = new Map([...seen.value, [room.name, glance]]);
+          if (!abort.signal.aborted) seen.value = new Map([...seen.value, [scheduler.name, glance]]);
         },
         () => undefined,
       );
@@ -85,10 +85,10 @@ export function useGlances(list: RoomList | null): ReadonlySignal<ReadonlyMap<st
   return seen;
 }
 
-function lookAt(room: RoomView, signal: AbortSignal): Promise<Glance> {
-  if (room.state !== "ready") return Promise.resolve(NOTHING);
-  const look = Object.hasOwn(LOOKS, room.name) ? LOOKS[room.name] : undefined;
-  return look === undefined ? Promise.resolve(plainGlance(room)) : look(room, signal);
+function lookAt(scheduler: SchedulerView, signal: AbortSignal): Promise<Glance> {
+  if (scheduler.state !== "ready") return Promise.resolve(NOTHING);
+  const look = Object.hasOwn(LOOKS, scheduler.name) ? LOOKS[scheduler.name] : undefined;
+  return look === undefined ? Promise.resolve(plainGlance(scheduler)) : look(scheduler, signal);
 }
 
 /** The needs of all engines, and their figures: added up where they count, else those of the first. Of very many some are asked at each look, those first that
@@ -115,8 +115,8 @@ export function eachEngine(ask: (engine: string, signal: AbortSignal) => Promise
   };
 }
 
-/** A room without a look of its own tells what every engine tells. */
-export function plainGlance({ engines }: RoomView): Glance {
+/** A scheduler without a look of its own tells what every engine tells. */
+export function plainGlance({ engines }: SchedulerView): Glance {
   const [first] = engines;
   if (first === undefined) return NOTHING;
   return {

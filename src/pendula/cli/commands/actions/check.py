@@ -8,8 +8,8 @@ from pendula.cli.commands.actions.run import FileArgument
 from pendula.cli.output import JsonFlag, Output, example
 
 
-def register(room: typer.Typer) -> None:
-    room.command("check", epilog=example("pendula actions check town.yaml"))(check)
+def register(scheduler: typer.Typer) -> None:
+    scheduler.command("check", epilog=example("pendula actions check town.yaml"))(check)
 
 
 def check(file: FileArgument, json: JsonFlag = False) -> None:

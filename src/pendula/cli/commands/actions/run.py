@@ -24,12 +24,12 @@ FileArgument = Annotated[
 ]
 
 
-def register(room: typer.Typer) -> None:
+def register(scheduler: typer.Typer) -> None:
     shown = example(
         "pendula actions run town.yaml --gantt town.svg",
         "pendula actions run town.yaml --journal town-journal --json > town.json",
     )
-    room.command("run", epilog=shown)(run)
+    scheduler.command("run", epilog=shown)(run)
 
 
 def run(

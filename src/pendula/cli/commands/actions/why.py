@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from pendula.actions.events import Event
 
 
-def register(room: typer.Typer) -> None:
+def register(scheduler: typer.Typer) -> None:
     shown = example(
         "pendula actions why town.yaml council-tue --at 2025-07-01T10:30:00",
         "pendula actions why town.yaml council-tue --at 630 --json",
     )
-    room.command("why", epilog=shown)(why)
+    scheduler.command("why", epilog=shown)(why)
 
 
 def why(

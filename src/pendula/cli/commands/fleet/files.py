@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class GranularityChoice(StrEnum):
-    """As `pendula.fleet` has it; the room itself is loaded only when it is used."""
+    """As `pendula.fleet` has it; the scheduler itself is loaded only when it is used."""
 
     WINDOW = "window"
     EDGE = "edge"

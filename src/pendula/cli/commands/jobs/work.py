@@ -109,7 +109,7 @@ def serve(
     """
     require("server")
     from pendula.jobs.addresses import TOKEN_VARIABLE
-    from pendula.server.rooms.jobs.routes import room_for
+    from pendula.server.schedulers.jobs.routes import scheduler_for
     from pendula.server.serving import serve as run
     from pendula.server.settings import load
 
@@ -135,7 +135,7 @@ def serve(
         document = {"address": address, "data": settings.data, "file": str(path)}
         target.out.result(document, lambda: f"The scheduler is at {address}/scheduler (Ctrl+C stops it)")
 
-    run(settings, rooms=(room_for(settings),), on_ready=ready)
+    run(settings, schedulers=(scheduler_for(settings),), on_ready=ready)
 
 
 def worker(

@@ -26,12 +26,12 @@ DAY_MS = 86_400_000
 DRAW_EVERY_MS = 200
 
 
-def register(room: typer.Typer) -> None:
+def register(scheduler: typer.Typer) -> None:
     shown = example(
         "pendula playback play pictures/sea pictures/hills",
         "pendula playback play sea hills --weight sea=3 --weight hills=1 --fast --count 24 --json",
     )
-    room.command("play", epilog=shown)(play)
+    scheduler.command("play", epilog=shown)(play)
 
 
 def play(

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from pendula.playback.runs.loading import Call
 
 
-def register(room: typer.Typer) -> None:
+def register(scheduler: typer.Typer) -> None:
     shown = example(
         "pendula playback run channels.yaml --count 24",
         "pendula playback run frame.yaml --journal frame-journal --json > frame.json",
     )
-    room.command("run", epilog=shown)(run)
+    scheduler.command("run", epilog=shown)(run)
 
 
 def run(

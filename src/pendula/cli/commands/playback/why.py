@@ -8,9 +8,9 @@ from pendula.cli.commands.playback.files import FileArgument, spec_of
 from pendula.cli.output import JsonFlag, Output, example, tables_of
 
 
-def register(room: typer.Typer) -> None:
+def register(scheduler: typer.Typer) -> None:
     shown = example("pendula playback why frame.yaml 5", "pendula playback why channels.yaml 7 --count 24 --json")
-    room.command("why", epilog=shown)(why)
+    scheduler.command("why", epilog=shown)(why)
 
 
 def why(

@@ -1,4 +1,5 @@
-"""The example of the room: a village of a hundred that runs out of credit, and the same village when it is cleared.
+"""The example of the scheduler: a village of a hundred that runs out of credit, and the same village when it is
+cleared.
 
 Everything comes out of one seed, so that scripts, pages and tests speak of the same village.
 """

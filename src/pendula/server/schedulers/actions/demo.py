@@ -1,0 +1,146 @@
+"""The living example of the scheduler `actions`: the town of the package, whose days begin anew when the last is over.
+
+What is submitted on a day is submitted again a round of days later, under new ids; what a round used up is delivered
+before the next. Every command is chosen by the state of the world alone, so that a restart goes on where it was.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from pendula.actions.configuration import Setting
+from pendula.actions.engine import World
+from pendula.actions.events import Advance, Command, Request, Submit
+from pendula.actions.reading import accept
+from pendula.actions.reading import town as town_of_the_package
+from pendula.actions.runs import config_of, run_document
+from pendula.kernel.engine import Engine
+from pendula.server.hosting.scheduler_spec import Demo
+
+NAME = "town"
+DELIVERY = "delivery"
+CARTER = "carter"
+
+
+class Wanted(Struct, frozen=True):
+    """A submission or request of the file, `minute` counted from the start of a round."""
+
+    minute: int
+    form: Mapping[str, Any]
+
+
+class Rounds(Struct, frozen=True):
+    """What happens in a round of days, to be repeated for ever."""
+
+    day: int
+    days: int
+    submissions: tuple[Wanted, ...]
+    interrupts: tuple[Wanted, ...]
+    commands: tuple[Wanted, ...]
+    delivers: bool
+
+    def next_command(self, engine: Engine[Any, Any], _number: int) -> Command:
+        """Submit what belongs to the present day, ask in the minute before, or let time go on to where something is
+        due."""
+        assert isinstance(engine, World)
+        now = engine.now()
+        today = list(self._of_day(now // self.day))
+        if today and today[0]["id"] not in engine.current.used_ids:
+            return Submit(tuple(today))
+        tomorrow = (now // self.day + 1) * self.day
+        asked = self._next_request(now, tomorrow)
+        if asked == now + 1 and not _is_asked(engine, asked):
+            return self._request(asked)
+        stop = tomorrow if asked is None else max(asked - 1, now + 1)
+        due = engine.next_due()
+        return Advance(stop if due is None else min(max(due, now + 1), stop))
+
+    @property
+    def _span(self) -> int:
+        return self.day * self.days
+
+    def _of_day(self, day: int) -> Iterator[dict[str, Any]]:
+        number, start = day // self.days, day % self.days * self.day
+        if number and not start and self.delivers:
+            yield {"id": _id(DELIVERY, number), "actor": CARTER, "verb": DELIVERY, "t": day * self.day}
+        for wanted in self.submissions:
+            if start <= wanted.minute < start + self.day:
+                again = {**wanted.form, "id": _id(wanted.form["id"], number), "t": wanted.minute + number * self._span}
+                yield again
+
+    def _next_request(self, now: int, before: int) -> int | None:
+        """The first minute after now, and before the next day, for which something is asked."""
+        number = now // self._span
+        minutes = (wanted.minute + number * self._span for wanted in (*self.interrupts, *self.commands))
+        return min((minute for minute in minutes if now < minute < before), default=None)
+
+    def _request(self, minute: int) -> Request:
+        number = minute // self._span
+
+        def of(wanted: tuple[Wanted, ...]) -> tuple[dict[str, Any], ...]:
+            return tuple(
+                {name: _id(value, number) if name in TARGETS else value for name, value in one.form.items()}
+                | {"t": minute}
+                for one in wanted
+                if one.minute + number * self._span == minute
+            )
+
+        return Request(of(self.interrupts), of(self.commands))
+
+
+TARGETS = ("target", "cancel", "resume")
+
+
+def rounds_of(document: Mapping[str, Any], setting: Setting, delivers: bool) -> Rounds:
+    """The rounds of a file of actions; what says no time of its own is left out."""
+
+    def wanted(section: str, field: str) -> tuple[Wanted, ...]:
+        found = [_wanted(one, field, setting) for one in document.get(section) or ()]
+        return tuple(sorted((one for one in found if one is not None), key=lambda one: one.minute))
+
+    return Rounds(
+        setting.horizon,
+        document.get("epochs") or 1,
+        wanted("actions_submitted", "submitted_at"),
+        wanted("interrupts", "at"),
+        wanted("commands", "at"),
+        delivers,
+    )
+
+
+def _wanted(form: Mapping[str, Any], field: str, setting: Setting) -> Wanted | None:
+    when = (form["t"], 0) if "t" in form else setting.minute_of(form.get(field))
+    if not isinstance(when, tuple):
+        return None
+    return Wanted(max(0, when[0]), {name: value for name, value in form.items() if name not in (field, "t")})
+
+
+def _is_asked(world: World, minute: int) -> bool:
+    return any(entry[0] == minute and hasattr(entry[3], "target") for entry in world.current.queue)
+
+
+def _id(text: str, number: int) -> str:
+    return f"{text}.{number + 1}" if number else text
+
+
+def demo_of(document: Mapping[str, Any]) -> Demo:
+    """The world of a file, alive for ever."""
+    config: dict[str, Any] = config_of(document)
+    used = _used_up(document)
+    if used:
+        needs = [{"name": name, "amount": amount, "produce": True} for name, amount in sorted(used.items())]
+        delivery = {"base_duration_min": 1, "effort": "medium", "interruptible": False, "resources": needs}
+        config["action_defs"] = {**config["action_defs"], DELIVERY: delivery}
+    rounds = rounds_of(document, Setting.read(config), bool(used))
+    return Demo(NAME, config, rounds.next_command)
+
+
+def _used_up(document: Mapping[str, Any]) -> dict[str, Any]:
+    """What a round takes from the resources, beyond what it makes."""
+    left = {name: row["available"] for name, row in run_document(document).epochs[-1].resources.items()}
+    given = document.get("resources") or {}
+    return {name: amount - left[name] for name, amount in given.items() if amount > left[name]}
+
+
+DEMO = demo_of(accept(town_of_the_package()))

@@ -1,0 +1,423 @@
+"""The scheduler `actions` over HTTP: worlds are made, closed and removed; what is asked of one is one command each.
+
+State, journal, commands, reasons and the stream of a world are the routes that every engine has.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Annotated, Any, Self
+
+from fastapi import APIRouter, Path, Query
+from msgspec import Meta, Raw, Struct
+from starlette.requests import Request
+from starlette.responses import Response
+
+from pendula.actions import events
+from pendula.actions.engine import World
+from pendula.actions.reading import LISTS, SECTIONS, accept
+from pendula.actions.runs import config_of
+from pendula.documents import DocumentLimits, Format, read_bytes
+from pendula.kernel import canonical
+from pendula.kernel.canonical import Json
+from pendula.kernel.engine import Outcome
+from pendula.server.data_directory import NAME
+from pendula.server.errors import HttpRefused, json_response
+from pendula.server.hosting.engine_host import EngineHost
+from pendula.server.hosting.moments import Facts, said
+from pendula.server.hosting.scheduler_spec import Lifecycle, New, SchedulerSpec, Sentences
+from pendula.server.routes.bodies import document_limits, format_of, read_body
+from pendula.server.routes.dependencies import Operator, RequestId, Supervised, Viewer
+from pendula.server.routes.engine import LARGEST_N, RecordNumber, command_response
+from pendula.server.routes.openapi import CHANGE_ERRORS, READ_ERRORS, Responses, answers, refusals, takes
+from pendula.server.schedulers.actions import bounds, choices, demo, estimates, views
+from pendula.server.security.identity import Principal
+from pendula.server.views import Became, CommandResult, Complaint, Effect, EngineSummary, encode_view
+
+Handler = Callable[..., Awaitable[Response]]
+
+BASE = "/api/v1/actions"
+WORLD = BASE + "/{world}"
+MOST_EVENTS = 1000
+MOST_LINES = 100_000
+
+WorldName = Annotated[str, Path(pattern=f"^{NAME.pattern}$")]
+NewName = Annotated[str, Query(pattern=f"^{NAME.pattern}$", description="What the world is called")]
+EventId = Annotated[str | None, Query(pattern=r"^[0-9]{1,18}\.[0-9]{1,18}$")]
+Minute = Annotated[int, Meta(ge=0, le=LARGEST_N)]
+
+
+class NotAtTheEnd(HttpRefused):
+    """A carry is taken at the end of an epoch. Facts: `now` and `ends`, minutes of the run."""
+
+    code = "not_at_epoch_end"
+    status = 409
+
+
+class WorldSummary(EngineSummary, frozen=True):
+    """One world; `state` is ready, starting, broken or closed, `t` the minute of its run."""
+
+
+class WorldList(Struct, frozen=True):
+    worlds: list[WorldSummary]
+
+
+class NewWorld(Struct, frozen=True):
+    """A world that was made, and what its first submissions and requests gave: rejections, diagnostics."""
+
+    name: str
+    events: list[Raw]
+
+    @classmethod
+    def of(cls, name: str, outcomes: Sequence[Outcome[Any]]) -> Self:
+        return cls(name, [Raw(canonical.encode(event)) for outcome in outcomes for event in outcome.events])
+
+
+class Submissions(Struct, frozen=True, forbid_unknown_fields=True):
+    """Instances, taken up as one command; one that says no time is for now."""
+
+    actions: list[Any]
+
+
+class Interrupts(Struct, frozen=True, forbid_unknown_fields=True):
+    """Interrupt requests `{target, priority, at | t, source, hold_min}`; one that says no time is for now."""
+
+    interrupts: list[Any]
+
+
+class Targets(Struct, frozen=True, forbid_unknown_fields=True):
+    """Actions to cancel or resume, in the minute `t` or at the time `at`, or now. `force` cancels also an action that
+    runs and cannot be interrupted."""
+
+    actions: list[str]
+    at: str | None = None
+    t: Minute | None = None
+    force: bool = False
+
+
+class Step(Struct, frozen=True, forbid_unknown_fields=True):
+    """How far time goes on: by some minutes, or to a minute of the run."""
+
+    by: Minute | None = None
+    to: Minute | None = None
+
+
+VIEWS = (
+    WorldList,
+    NewWorld,
+    Submissions,
+    Interrupts,
+    Targets,
+    Step,
+    views.WorldNow,
+    views.EventsView,
+    estimates.Supposition,
+    estimates.EstimateView,
+)
+router = APIRouter(tags=["actions"])
+
+_FILE_FORM = {
+    "schema": {
+        "type": "object",
+        "required": ["action_defs"],
+        "properties": {name: {} for name in SECTIONS},
+        "additionalProperties": False,
+    }
+}
+_FILE = {
+    "requestBody": {"required": True, "content": dict.fromkeys(("application/json", "application/yaml"), _FILE_FORM)}
+}
+_LINES: Responses = {
+    200: {"description": "One JSON object a line", "content": {"application/x-ndjson": {"schema": {"type": "string"}}}}
+}
+_CARRY: Responses = {200: {"description": "The carry", "content": {"application/json": {"schema": {"type": "object"}}}}}
+
+
+# Worlds come and go
+
+
+async def begin(request: Request, supervisor: Supervised, name: NewName) -> New:
+    """A new world, out of a file of actions as JSON or YAML."""
+    data = await request.body()
+    form = format_of(request, yaml=True)
+    document = await asyncio.to_thread(_accepted, data, form, document_limits(supervisor.settings))
+    submissions, interrupts, commands = (tuple(document.get(section) or ()) for section in LISTS)
+    first = [events.Submit(submissions)] if submissions else []
+    then = [events.Request(interrupts, commands)] if interrupts or commands else []
+    return New(name, config_of(document), [*first, *then])
+
+
+LIFECYCLE = Lifecycle(
+    noun="world",
+    plural="worlds",
+    begin=begin,
+    takes=_FILE,
+    summary=WorldSummary,
+    listing=WorldList,
+    made=NewWorld,
+    sentences=Sentences(
+        make="Make a world of a file of actions: what `pendula actions run` takes, as JSON or YAML. "
+        "Time does not go on by itself.",
+        close="Close a world: it takes nothing more until it is opened again, also after a restart of the server.",
+        open="Open a world that was closed, as it was.",
+        remove="Remove a world with all it ever wrote.",
+    ),
+)
+
+
+# What is asked of a world
+
+
+def _asks(name: str, body: str) -> Callable[[Handler], Handler]:
+    return router.post(
+        f"{WORLD}/{name}",
+        responses=answers(CommandResult, CHANGE_ERRORS),
+        openapi_extra=takes(body),
+        operation_id=f"actions_{name}",
+    )
+
+
+@_asks("submit", "Submissions")
+async def submit(
+    world: WorldName, request: Request, supervisor: Supervised, caller: Operator, request_id: RequestId
+) -> Response:
+    """Submit instances. Each is judged on its own: one that is rejected is an event of the answer, or comes later."""
+    host = supervisor.host(SCHEDULER.name, world)
+    body = await read_body(request, Submissions, yaml=True)
+    now = await _minute(host)
+    command = events.Submit(tuple(_timed(one, now, "submitted_at") for one in body.actions))
+    return await _sent(host, command, caller, request_id)
+
+
+@_asks("interrupt", "Interrupts")
+async def interrupt(
+    world: WorldName, request: Request, supervisor: Supervised, caller: Operator, request_id: RequestId
+) -> Response:
+    """Ask for interrupts. They happen, or not, when time goes on; one that is malformed is a diagnostic."""
+    host = supervisor.host(SCHEDULER.name, world)
+    body = await read_body(request, Interrupts, yaml=True)
+    now = await _minute(host)
+    command = events.Request(interrupts=tuple(_timed(one, now, "at") for one in body.interrupts))
+    return await _sent(host, command, caller, request_id)
+
+
+@_asks("cancel", "Targets")
+async def cancel(
+    world: WorldName, request: Request, supervisor: Supervised, caller: Operator, request_id: RequestId
+) -> Response:
+    """Ask to cancel actions: waiting ones leave, running ones are dropped; one that cannot be interrupted only by
+    `force`."""
+    return await _command("cancel", world, request, supervisor, caller, request_id)
+
+
+@_asks("resume", "Targets")
+async def resume(
+    world: WorldName, request: Request, supervisor: Supervised, caller: Operator, request_id: RequestId
+) -> Response:
+    """Ask to resume actions that were interrupted and wait for that."""
+    return await _command("resume", world, request, supervisor, caller, request_id)
+
+
+async def _command(
+    kind: str,
+    world: WorldName,
+    request: Request,
+    supervisor: Supervised,
+    caller: Operator,
+    request_id: RequestId,
+) -> Response:
+    host = supervisor.host(SCHEDULER.name, world)
+    body = await read_body(request, Targets)
+    now = await _minute(host)
+    when: dict[str, Json] = {"at": body.at} if body.at is not None else {}
+    when |= {"t": body.t} if body.t is not None else {}
+    when |= {"force": True} if body.force else {}
+    command = events.Request(commands=tuple(_timed({kind: one} | when, now, "at") for one in body.actions))
+    return await _sent(host, command, caller, request_id)
+
+
+@_asks("advance", "Step")
+async def advance(
+    world: WorldName, request: Request, supervisor: Supervised, caller: Operator, request_id: RequestId
+) -> Response:
+    """Let time go on; the answer has all that happened. Without a step, to the next minute at which something does."""
+    host = supervisor.host(SCHEDULER.name, world)
+    step = await read_body(request, Step)
+    now, due = await host.ask(lambda driver: (driver.engine.now(), driver.engine.next_due()))
+    if step.to is not None:
+        to = step.to
+    else:
+        to = now + step.by if step.by is not None else max(due or now, now + 1)
+    return await _sent(host, events.Advance(to), caller, request_id)
+
+
+async def _sent(host: EngineHost, command: events.Command, caller: Principal, request_id: str) -> Response:
+    n, outcome = await host.submit(command, caller.name, request_id)
+    return command_response(n, outcome, became(command, outcome))
+
+
+def became(command: events.Command, outcome: Outcome[events.Event]) -> Became:
+    """What became of a command to a world. Submissions and requests take effect when time advances to their minute."""
+    if isinstance(command, events.Advance):
+        return Became(Effect.DONE)
+    refused = [one for one in outcome.events if isinstance(one, events.Rejection | events.Diagnostic)]
+    complaints = [Complaint(one.code, one.message) for one in refused]
+    if isinstance(command, events.Submit):
+        taken = outcome.answer["taken"] if isinstance(outcome.answer, dict) else 0
+    else:
+        taken = len(command.interrupts) + len(command.commands) - len(refused)
+    if taken:
+        return Became(Effect.ACCEPTED, complaints)
+    return Became(Effect.REFUSED if complaints else Effect.NONE, complaints)
+
+
+# What a world tells
+
+
+@router.post(
+    f"{WORLD}/what-if",
+    responses=answers(estimates.EstimateView, CHANGE_ERRORS),
+    openapi_extra=takes("Supposition"),
+    operation_id="actions_what_if",
+)
+async def what_if(world: WorldName, request: Request, supervisor: Supervised, _: Viewer) -> Response:
+    """When an instance would start and end if it were submitted, as far as can be known now; nothing is done."""
+    host = supervisor.host(SCHEDULER.name, world)
+    wish = await read_body(request, estimates.Supposition)
+    estimate = await supervisor.supposed(
+        lambda: host.ask(estimates.standing), lambda standing: estimates.estimate(standing, wish)
+    )
+    return json_response(encode_view(estimate))
+
+
+@router.get(f"{WORLD}/now", responses=answers(views.WorldNow), operation_id="actions_now")
+async def now(world: WorldName, supervisor: Supervised, _: Viewer, at: RecordNumber | None = None) -> Response:
+    """Who does what, who waits for whom and why, now or after record `at`."""
+    host = supervisor.host(SCHEDULER.name, world)
+    if at is None:
+        return json_response(await host.look(_now))
+    return json_response(
+        await supervisor.replayed(lambda: _then(host, at, lambda world: encode_view(views.now_of(world.current, at))))
+    )
+
+
+@router.get(f"{WORLD}/events", responses=answers(views.EventsView), operation_id="actions_events")
+async def read_events(
+    world: WorldName,
+    supervisor: Supervised,
+    _: Viewer,
+    after: EventId = None,
+    upto: RecordNumber | None = None,
+    type: Annotated[list[str] | None, Query(max_length=16)] = None,
+    pc: bool = False,
+    limit: Annotated[int, Query(ge=1, le=MOST_EVENTS)] = 100,
+) -> Response:
+    """Events after an id, of records up to `upto`, of some types, or only those the player character learned of."""
+    driver = supervisor.host(SCHEDULER.name, world).driver
+    begin = views.event_id(after) if after else None
+    return json_response(
+        await supervisor.recorded(lambda: encode_view(views.events_of(driver, begin, upto, type or (), pc, limit)))
+    )
+
+
+@router.get(
+    f"{WORLD}/world_log",
+    response_class=Response,
+    responses=_LINES | refusals(READ_ERRORS),
+    operation_id="actions_world_log",
+)
+async def world_log(
+    world: WorldName,
+    supervisor: Supervised,
+    _: Viewer,
+    after: Annotated[int, Query(ge=-1, le=LARGEST_N)] = -1,
+    limit: Annotated[int, Query(ge=1, le=MOST_LINES)] = 10_000,
+) -> Response:
+    """Everything that happened, one event a line, after the event with the number `after`."""
+    driver = supervisor.host(SCHEDULER.name, world).driver
+    return _lines(await supervisor.recorded(lambda: views.world_log(driver, after, limit)))
+
+
+@router.get(
+    f"{WORLD}/pc_log",
+    response_class=Response,
+    responses=_LINES | refusals(READ_ERRORS),
+    operation_id="actions_pc_log",
+)
+async def pc_log(world: WorldName, supervisor: Supervised, _: Viewer, epoch: RecordNumber | None = None) -> Response:
+    """What the player character learned in an epoch, the present one unless named: a header, then an event a line."""
+    driver = supervisor.host(SCHEDULER.name, world).driver
+    return _lines(await supervisor.recorded(lambda: views.pc_log(driver, epoch)))
+
+
+@router.get(f"{WORLD}/carry", responses=_CARRY | refusals((*READ_ERRORS, 409)), operation_id="actions_carry")
+async def carry(world: WorldName, supervisor: Supervised, _: Viewer, at: RecordNumber | None = None) -> Response:
+    """What the next run needs, at the end of an epoch: now, or after record `at`."""
+    host = supervisor.host(SCHEDULER.name, world)
+    if at is None:
+        return json_response(await host.ask(lambda driver: _carry(driver.engine)))
+    return json_response(await supervisor.replayed(lambda: _then(host, at, _carry)))
+
+
+def _accepted(data: bytes, form: Format, limits: DocumentLimits) -> dict[str, Any]:
+    """The document of a new world, which may have no submissions yet."""
+    document = read_bytes(data, form, limits=limits)
+    if isinstance(document.value, dict):
+        document.value = {"actions_submitted": [], **document.value}
+    return accept(document)
+
+
+def _timed(raw: Any, now: int, field: str) -> Any:
+    if not isinstance(raw, Mapping) or "t" in raw or field in raw:
+        return raw
+    return {**raw, "t": now}
+
+
+async def _minute(host: EngineHost) -> int:
+    return await host.ask(lambda driver: driver.engine.now())
+
+
+def _then(host: EngineHost, at: int, read: Callable[[World], bytes]) -> bytes:
+    """What `read` finds in the world as it was after record `at`."""
+    with host.past.at(at) as world:
+        assert isinstance(world, World)
+        return read(world)
+
+
+def _now(driver: views.AnyDriver) -> bytes:
+    # After a flush everything that is told is durable, and the state is that of the last record.
+    n = driver.flush()
+    assert isinstance(driver.engine, World)
+    return encode_view(views.now_of(driver.engine.current, n))
+
+
+def _carry(world: object) -> bytes:
+    assert isinstance(world, World)
+    now, ends = world.now(), world.current.clock.boundary
+    if now != ends:
+        raise NotAtTheEnd(f"It is minute {now}; the epoch ends at {ends}", now=now, ends=ends)
+    return canonical.encode(world.carry())
+
+
+def _lines(data: bytes) -> Response:
+    return Response(data, media_type="application/x-ndjson")
+
+
+def _interrupted(event: Facts) -> str:
+    return f"{event['action_id']} was interrupted"
+
+
+SCHEDULER = SchedulerSpec(
+    name="actions",
+    title="Actions",
+    sentence="Actors of a living world: who does what when, who waits for whom, who learns of it.",
+    engine=World,
+    demo=demo.DEMO,
+    routers=(router,),
+    views=VIEWS,
+    lifecycle=LIFECYCLE,
+    prefix=BASE,
+    bound=bounds.check,
+    became=became,
+    incidents={"rejection": said, "diagnostic": said, "interrupt": _interrupted},
+    choices=choices.choices,
+)

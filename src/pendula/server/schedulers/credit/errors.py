@@ -1,0 +1,202 @@
+"""What is refused under `/api/v1/simulator`, in the words of its protocol; under `actions/` without a frame around it.
+
+The rules of the scheduler raise what they refuse; here each kind gets the status that the protocol has for it.
+"""
+
+from collections.abc import Mapping
+
+from starlette.responses import Response
+from starlette.types import Scope
+
+from pendula.credit.runs.forking import ForkRefused
+from pendula.credit.served.lifecycle import RunConflict
+from pendula.credit.served.ring import EventGone
+from pendula.credit.served.scenarios import ScenarioExists, ScenarioInvalid, ScenarioNotFound
+from pendula.credit.served.series import InvalidSpan
+from pendula.credit.served.store import SimulatorStoreUnusable
+from pendula.credit.settings import InvalidSetting
+from pendula.documents import DocumentRefused
+from pendula.documents.faults import suggestion
+from pendula.kernel.errors import PendulaError
+from pendula.server.errors import HttpRefused, InvalidRequest, error_response, json_response
+from pendula.server.schedulers.credit.running.record_keeper import StoreDisabled
+from pendula.server.views import encode_view
+
+PREFIX = "/api/v1/simulator"
+
+
+class RunNotFound(HttpRefused):
+    """There is no such run, or it is somebody else's. Facts: `run_id`."""
+
+    code = "RUN_NOT_FOUND"
+    status = 404
+
+
+class ArtifactNotFound(HttpRefused):
+    code = "ARTIFACT_NOT_FOUND"
+    status = 404
+
+
+class UnknownEquivalent(HttpRefused):
+    """Facts: `equivalent`, `known`."""
+
+    code = "EQUIVALENT_NOT_FOUND"
+    status = 404
+
+
+class UnknownParticipant(HttpRefused):
+    """Facts: `participant`."""
+
+    code = "PARTICIPANT_NOT_FOUND"
+    status = 404
+
+
+class UnknownEngine(HttpRefused):
+    """The settings of the server allow no payment service of this name. Facts: `engine`, `allowed`."""
+
+    code = "UNKNOWN_ENGINE"
+    status = 400
+
+
+class ActionsDisabled(HttpRefused):
+    """The server was not told to allow actions of a person (SIMULATOR_ACTIONS_ENABLE)."""
+
+    code = "ACTIONS_DISABLED"
+    status = 403
+
+
+class TooManyRunStreams(HttpRefused):
+    """As many streams of this run, or of all, are open as may be."""
+
+    code = "TOO_MANY_STREAMS"
+    status = 429
+    retry_after = 5
+
+
+class BadRequest(HttpRefused):
+    """The body or the query cannot be used. Facts: `errors`, each with `path` and `message`."""
+
+    code = "INVALID_REQUEST"
+    status = 400
+
+
+class Conflict(HttpRefused):
+    code = RunConflict.code
+    status = 409
+
+
+class ForkImpossible(HttpRefused):
+    """A run that has ended goes no way at all. Facts: `tick`, `state`."""
+
+    code = ForkRefused.code
+    status = 409
+
+
+class InvalidScenario(HttpRefused):
+    code = ScenarioInvalid.code
+    status = 400
+
+
+class ExistingScenario(HttpRefused):
+    code = ScenarioExists.code
+    status = 409
+
+
+class MissingScenario(HttpRefused):
+    code = ScenarioNotFound.code
+    status = 404
+
+
+class GoneEvent(HttpRefused):
+    code = EventGone.code
+    status = 410
+
+
+class BadSpan(HttpRefused):
+    code = InvalidSpan.code
+    status = 400
+
+
+class WrongSetting(HttpRefused):
+    code = InvalidSetting.code
+    status = 400
+
+
+class MetricsUnavailable(HttpRefused):
+    """What was measured cannot be read; nothing is invented instead."""
+
+    code = "METRICS_UNAVAILABLE"
+    status = 503
+
+
+class ScenarioNotStored(HttpRefused):
+    """A scenario that was sent could not be written down, and is not there."""
+
+    code = "SCENARIO_NOT_STORED"
+    status = 503
+
+
+class Internal(HttpRefused):
+    code = "INTERNAL_ERROR"
+    status = 500
+
+
+AFTER_THAT = "Look after the disk of the server, then send it again"
+WORDS: Mapping[type[PendulaError], type[HttpRefused]] = {
+    RunConflict: Conflict,
+    ForkRefused: ForkImpossible,
+    ScenarioInvalid: InvalidScenario,
+    ScenarioExists: ExistingScenario,
+    ScenarioNotFound: MissingScenario,
+    EventGone: GoneEvent,
+    InvalidSpan: BadSpan,
+}
+
+
+class SimulatorErrors:
+    """The translator of what goes wrong under the prefix."""
+
+    def translated(self, error: PendulaError, scope: Scope) -> PendulaError:
+        match error:
+            case DocumentRefused():
+                errors = [{"path": fault.path, "message": fault.message} for fault in error.faults[:50]]
+                return BadRequest(error.message, errors=errors)
+            case InvalidRequest():
+                return BadRequest(error.message, **error.details)
+            case InvalidSetting():
+                return WrongSetting(f"{error.message}{_near(error.details)}", **error.details)
+            case SimulatorStoreUnusable() if scope["method"] == "POST" and scope["path"].endswith("/scenarios"):
+                reason = error.details.get("reason", "the log of the server says why")
+                return ScenarioNotStored(f"The scenario could not be stored, and is not there: {reason}. {AFTER_THAT}")
+            case SimulatorStoreUnusable() | StoreDisabled():
+                return MetricsUnavailable("What is stored of runs cannot be read; the log of the server says why")
+            case _:
+                kind = WORDS.get(type(error))
+                return error if kind is None else kind(error.message, **error.details)
+
+    def response(self, error: PendulaError, scope: Scope) -> Response:
+        response = error_response(error)
+        if "/actions/" not in scope["path"]:
+            return response
+        bare = json_response(action_refusal(error.code, error.message, error.details), response.status_code)
+        for name in ("retry-after", "www-authenticate"):
+            if name in response.headers:
+                bare.headers[name] = response.headers[name]
+        return bare
+
+    def defect(self) -> Internal:
+        return Internal("The server made a mistake; its log has the details under this request's id")
+
+
+def _near(facts: Mapping[str, object]) -> str:
+    """The name that was meant, where a setting is not known."""
+    allowed = facts.get("allowed")
+    return suggestion(str(facts.get("variable")), allowed) if isinstance(allowed, list) else ""
+
+
+def action_refusal(code: str, message: str, details: Mapping[str, object]) -> bytes:
+    """`{code, message, details?}`: how actions of a person are refused."""
+    form: dict[str, object] = {"code": code, "message": message}
+    if details:
+        form["details"] = dict(details)
+    return encode_view(form)

@@ -1,0 +1,78 @@
+"""Scenarios over HTTP: listed, uploaded, looked at before a run is made of them."""
+
+import asyncio
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from pendula.credit.runs.artifacts import moment
+from pendula.credit.served import scenarios
+from pendula.credit.served.pictures import Snapshot, picture
+from pendula.credit.served.scenarios import Kept, Summary
+from pendula.credit.settings import Settings as RunSettings
+from pendula.credit.state.network import Network
+from pendula.documents import Document, from_value, read_bytes
+from pendula.server.routes.bodies import document_limits
+from pendula.server.routes.dependencies import Supervised
+from pendula.server.routes.openapi import CHANGE_ERRORS, answers
+from pendula.server.schedulers.credit.errors import PREFIX, BadRequest
+from pendula.server.schedulers.credit.routes.calling import Looking, Steering, answer, known_equivalent
+from pendula.server.schedulers.credit.shapes import API_VERSION, ScenarioList
+
+router = APIRouter(prefix=f"{PREFIX}/scenarios", tags=["credit"])
+
+_BODY = {"requestBody": {"required": True, "content": {"application/json": {"schema": {"type": "object"}}}}}
+
+
+@router.get("", responses=answers(ScenarioList), operation_id="credit_scenarios")
+async def listed(caller: Looking) -> Response:
+    """All scenarios that a run can be made of: bundled ones and those that were uploaded."""
+    found = [kept.summary(API_VERSION) for kept in caller.service.scenarios.all()]
+    return answer(ScenarioList(items=found))
+
+
+@router.post("", responses=answers(Summary, CHANGE_ERRORS), openapi_extra=_BODY, operation_id="credit_upload_scenario")
+async def upload(request: Request, supervisor: Supervised, caller: Steering) -> Response:
+    """Keep a scenario: `{"scenario": {…}, "scenario_id": …}`, or the bare document."""
+    data = await request.body()
+    uploaded_at = moment(supervisor.clock.now())
+    limits = document_limits(supervisor.settings)
+    kept = await asyncio.to_thread(lambda: _read(read_bytes(data, limits=limits), uploaded_at))
+    scenarios.require_addressable(kept.scenario.id)
+    await caller.service.add_scenario(kept)
+    return answer(kept.summary(API_VERSION))
+
+
+@router.get("/{scenario_id}", responses=answers(Summary), operation_id="credit_scenario")
+async def one(scenario_id: str, caller: Looking) -> Response:
+    """One scenario."""
+    return answer(caller.service.scenarios.get(scenario_id).summary(API_VERSION))
+
+
+@router.get("/{scenario_id}/graph/preview", responses=answers(Snapshot), operation_id="credit_preview")
+async def preview(scenario_id: str, request: Request, supervisor: Supervised, caller: Looking) -> Response:
+    """The network of a scenario before anybody owes anything."""
+    kept = caller.service.scenarios.get(scenario_id)
+    code = known_equivalent(request.query_params.get("equivalent"), kept.scenario.equivalents)
+    now = moment(supervisor.clock.now())
+    service = caller.service
+    return answer(await service.looking.look(lambda: _preview(kept, service.defaults, code, now)))
+
+
+def _preview(kept: Kept, settings: RunSettings, code: str, now: str) -> Snapshot:
+    return picture(Network(kept.scenario, settings).desks[code].book, now)
+
+
+def _read(document: Document, uploaded_at: str) -> Kept:
+    value = document.value
+    if not isinstance(value, dict):
+        raise BadRequest("A scenario is a JSON object", errors=[{"path": "$", "message": "must be an object"}])
+    if "scenario" not in value:
+        return scenarios.read(document, uploaded_at)
+    if unknown := sorted(set(value) - {"scenario", "scenario_id"}):
+        errors = [{"path": name, "message": "there is no such member"} for name in unknown]
+        raise BadRequest("Only `scenario_id` may stand beside `scenario`", errors=errors)
+    scenario_id = value.get("scenario_id")
+    inner = from_value(value["scenario"], "scenario")
+    return scenarios.read(scenarios.named(inner, scenario_id if isinstance(scenario_id, str) else None), uploaded_at)

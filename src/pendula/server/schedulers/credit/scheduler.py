@@ -1,0 +1,42 @@
+"""The scheduler `credit` of a server, at the paths of its protocol: `/api/v1/simulator/…`."""
+
+import os
+from collections.abc import Mapping
+
+from pendula.credit import settings as run_settings
+from pendula.credit.served import settings as served_settings
+from pendula.credit.served.pictures import Snapshot
+from pendula.credit.served.scenarios import Summary
+from pendula.server.hosting.scheduler_spec import SchedulerSpec
+from pendula.server.schedulers.credit.errors import PREFIX, SimulatorErrors
+from pendula.server.schedulers.credit.routes import actions, networks, past, runs, scenarios, streams
+from pendula.server.schedulers.credit.routes.calling import NAME
+from pendula.server.schedulers.credit.service import SimulatorService
+from pendula.server.schedulers.credit.shapes import VIEWS
+from pendula.server.settings import Settings
+
+
+def scheduler_for(settings: Settings, environment: Mapping[str, str] | None = None) -> SchedulerSpec:
+    """The scheduler with the settings of the environment; raises `InvalidSetting`."""
+    given = os.environ if environment is None else environment
+    served, begun = served_settings.from_environment(given), run_settings.from_environment(given)
+    if settings.demo:
+        # An example that nobody may touch would show half of it.
+        begun = run_settings.changed(begun, {"actions_enable": "on"})
+    return SchedulerSpec(
+        name=NAME,
+        title="Credit",
+        sentence="Who can pay whom, where capacity runs out, what clearing frees: networks that live tick by tick.",
+        routers=(
+            scenarios.router,
+            streams.router,
+            networks.router,
+            past.router,
+            actions.router,
+            runs.router,
+        ),
+        views=(*VIEWS, past.PastRun, Snapshot, Summary),
+        service=lambda host: SimulatorService(host, served, begun),
+        errors=lambda _: SimulatorErrors(),
+        prefix=PREFIX,
+    )

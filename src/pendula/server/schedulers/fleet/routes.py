@@ -1,0 +1,328 @@
+"""The scheduler `fleet` over HTTP: fleets are made of scenarios and served, simulated or with trucks behind a gateway.
+
+State, journal, reasons and the stream of a fleet are the routes that every engine has. Ticks come from the loop of a
+fleet alone; what people want waits for the next one and is answered by it.
+"""
+
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import msgspec
+from fastapi import APIRouter, Query
+from msgspec import Struct
+from msgspec.structs import replace
+from starlette.requests import Request
+from starlette.responses import Response
+
+from pendula.documents import Document, read_bytes
+from pendula.fleet.contracts.traffic import LockSnapshot, OperatorAnswer
+from pendula.fleet.engine import FleetEngine, config_form, read_config
+from pendula.fleet.gateway.reports import LAST_MS
+from pendula.fleet.runs import record_of_tick
+from pendula.fleet.runs.recording import CHECKPOINT_TICKS
+from pendula.fleet.scenarios import Run
+from pendula.fleet.scenarios.model import Scenario
+from pendula.fleet.scenarios.reading import read_scenario
+from pendula.fleet.site.compiled_map import CompiledMap
+from pendula.kernel import canonical
+from pendula.kernel.driver import Driver
+from pendula.kernel.limits import SNAPSHOT_EVERY
+from pendula.server.data_directory import NAME
+from pendula.server.errors import HttpRefused, InvalidRequest, json_response
+from pendula.server.hosting.engine_host import EngineHost
+from pendula.server.hosting.moments import said
+from pendula.server.hosting.scheduler_spec import Lifecycle, New, SchedulerSpec, Sentences
+from pendula.server.hosting.supervisor import Supervisor
+from pendula.server.routes.bodies import document_limits
+from pendula.server.routes.dependencies import Supervised, Viewer
+from pendula.server.routes.engine import LARGEST_N, RecordNumber
+from pendula.server.routes.openapi import answers
+from pendula.server.schedulers.fleet import acting, alerts, bodies, remote, views
+from pendula.server.schedulers.fleet.compiler_apart import CompilerStopped
+from pendula.server.schedulers.fleet.demo import DEMO_NAME, demo_config
+from pendula.server.schedulers.fleet.fleets import (
+    CONTRACTS,
+    FLEET,
+    SIMULATION_FILE,
+    DrawingBoard,
+    FleetName,
+    Fleets,
+    fleets_of,
+    loop_of,
+    opened,
+)
+from pendula.server.schedulers.fleet.life.trucks import Simulation
+from pendula.server.settings import Settings
+from pendula.server.views import EngineSummary, encode_view
+
+FASTEST = 20
+# A map of this many edges, both directions counted, compiles in a few seconds of a processor.
+MOST_EDGES = 5_000
+# One of so many compiles at once, beside the fleets that tick; larger ones in a process of their own.
+MOST_EDGES_HERE = 500
+# A tick of so many trucks is decided before the next is due.
+MOST_TRUCKS = 200
+
+TOO_MUCH = ("too_long", "too_much_memory")
+ELSEWHERE = "Make it several maps, or run it with `pendula fleet run`"
+
+NewName = Annotated[str, Query(pattern=f"^{NAME.pattern}$", description="What the fleet is called")]
+Live = Annotated[bool, Query(description="Whether the trucks are real and call through a gateway")]
+BeginMs = Annotated[
+    int,
+    Query(ge=0, le=LAST_MS, description="When the fleet begins, in ms: what clocks of its trucks say"),
+]
+TickNumber = Annotated[int, Query(ge=1, le=LARGEST_N, description="The number of a tick")]
+Speed = Annotated[int, Query(ge=1, le=FASTEST, description="How many times faster than life simulated trucks are")]
+
+
+class MapTooLarge(HttpRefused):
+    """The map would take too long, or too much memory, to compile. Facts: `edges`, `allowed`."""
+
+    code = "map_too_large"
+    status = 413
+
+
+class FleetTooLarge(HttpRefused):
+    """There are more trucks than one server decides about in time. Facts: `trucks`, `allowed`."""
+
+    code = "fleet_too_large"
+    status = 413
+
+
+class ScriptNotServed(HttpRefused):
+    """The scenario says what happens when; a served fleet is told that while it lives. Facts: `members`."""
+
+    code = "script_not_served"
+    status = 422
+
+
+class FleetSummary(EngineSummary, frozen=True):
+    """One fleet; `t` is its time in milliseconds."""
+
+
+class FleetList(Struct, frozen=True):
+    fleets: list[FleetSummary]
+
+
+VIEWS = (
+    FleetList,
+    bodies.ActionBody,
+    bodies.TaskBody,
+    bodies.PriorityBody,
+    bodies.StreamBody,
+    bodies.StreamEndBody,
+    bodies.StockBody,
+    bodies.FaultBody,
+    bodies.ReportsBody,
+    bodies.OrdersView,
+    bodies.TaskAccepted,
+    OperatorAnswer,
+    views.MapView,
+    views.FleetNow,
+    alerts.AlertList,
+    views.CompileReport,
+    views.RobotList,
+    views.LockResultList,
+    LockSnapshot,
+)
+router = APIRouter(tags=["fleet"])
+
+
+# Fleets come and go
+
+
+async def begin(
+    request: Request,
+    supervisor: Supervised,
+    name: NewName,
+    live: Live = False,
+    speed: Speed = 1,
+    nowMs: BeginMs = 0,
+) -> New:
+    """A new fleet, out of a scenario as JSON."""
+    # Before its map is compiled.
+    supervisor.require_place("fleet", name)
+    if live and speed != 1:
+        raise InvalidRequest(f"Real trucks are as fast as they are: leave speed={speed} out, or live", speed=speed)
+    data = await request.body()
+    limits = document_limits(supervisor.settings)
+    board = fleets_of(supervisor).drawing_board
+    run = await board.work(lambda: _prepared(read_bytes(data, limits=limits), board))
+    simulation = None if live else Simulation(run.scenario.world, run.scenario.seed, speed)
+    config = config_form(replace(read_config(run.config), begin_ms=nowMs)) if nowMs else run.config
+    return New(name, config, files={SIMULATION_FILE: msgspec.json.encode(simulation)})
+
+
+def _prepared(document: Document, board: DrawingBoard) -> Run:
+    """Read, compiled, and found to be able to begin; expectations are for runs with an end."""
+    scenario = read_scenario(document, None)
+    _without_script(scenario)
+    _not_too_large(scenario)
+    return Run(replace(scenario, expect=()), _compiled(scenario, board))
+
+
+def _compiled(scenario: Scenario, board: DrawingBoard) -> CompiledMap | None:
+    """The compiled map of a large one; None for a small one, which compiles where it is needed."""
+    edges = len(scenario.source.edges)
+    if edges <= MOST_EDGES_HERE:
+        return None
+    try:
+        return board.compiled_apart(scenario)
+    except CompilerStopped as stopped:
+        if stopped.reason not in TOO_MUCH:
+            raise
+        raise MapTooLarge(f"{stopped.message}. {ELSEWHERE}", edges=edges, allowed=MOST_EDGES) from stopped
+
+
+def _not_too_large(scenario: Scenario) -> None:
+    edges, trucks = len(scenario.source.edges), len(scenario.robots)
+    if edges > MOST_EDGES:
+        raise MapTooLarge(
+            f"The map has {edges} edges; allowed over HTTP are {MOST_EDGES}. {ELSEWHERE}",
+            edges=edges,
+            allowed=MOST_EDGES,
+        )
+    if trucks > MOST_TRUCKS:
+        raise FleetTooLarge(
+            f"The fleet has {trucks} trucks; allowed over HTTP are {MOST_TRUCKS}", trucks=trucks, allowed=MOST_TRUCKS
+        )
+
+
+def _without_script(scenario: Scenario) -> None:
+    happens = (*scenario.events, *scenario.actions, *scenario.routes)
+    given = {"tasks": scenario.tasks, "taskEvents": scenario.task_events, "events": happens}
+    members = [name for name, told in given.items() if told]
+    if members:
+        raise ScriptNotServed(
+            f"A served fleet follows no script: leave {' and '.join(members)} out, and post them while it lives: tasks "
+            "to /tasks, goods and room to /stock, what people want to /actions, faults to /faults",
+            members=members,
+        )
+
+
+_SCENARIO: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/json": {
+                "schema": {
+                    "type": "object",
+                    "required": ["contractVersion", "name", "durationMs"],
+                    "description": "A scenario file as JSON (FLT-13.13)",
+                }
+            }
+        },
+    }
+}
+
+LIFECYCLE = Lifecycle(
+    noun="fleet",
+    plural="fleets",
+    begin=begin,
+    takes=_SCENARIO,
+    summary=FleetSummary,
+    listing=FleetList,
+    sentences=Sentences(
+        make="Make a fleet of a scenario: what `pendula fleet run` takes, as JSON, with its map in it and without "
+        "tasks and events, which are posted while it lives. Its trucks are simulated, or real with `live=true`. It "
+        "begins to tick at once.",
+        close="Close a fleet: it ticks no more, and real trucks stop by their watchdogs. It stays closed, also "
+        "after a restart of the server, until it is opened again.",
+        open="Open a fleet that was closed: nobody moves before every truck was heard.",
+        remove="Remove a fleet and all it ever wrote.",
+    ),
+)
+
+
+# Looking
+
+
+@router.get(FLEET + "/map", responses=answers(views.MapView), operation_id="fleet_map")
+async def fleet_map(fleet: FleetName, supervisor: Supervised, _: Viewer) -> Response:
+    """The map as polylines in millimetres, with outlines of the trucks; it does not change while a fleet is served."""
+    return json_response(await loop_of(supervisor, fleet).map())
+
+
+@router.get(FLEET + "/map/report", responses=answers(views.CompileReport), operation_id="fleet_compile_report")
+async def fleet_compile_report(fleet: FleetName, supervisor: Supervised, _: Viewer) -> Response:
+    """What the compiler said of the map: its hashes, and every warning and note with its remedy."""
+    return json_response(canonical.encode(views.report_of_compiler(loop_of(supervisor, fleet).engine)))
+
+
+@router.get(FLEET + "/now", responses=answers(views.FleetNow), operation_id="fleet_now")
+async def fleet_now(fleet: FleetName, supervisor: Supervised, _: Viewer, at: RecordNumber | None = None) -> Response:
+    """Trucks, bands, stop lines, reasons, tasks and streams as they are, or as they were after record `at`."""
+    host = supervisor.host("fleet", fleet)
+    if at is None:
+        return json_response(await host.look(fleets_of(supervisor).moments.now))
+    return json_response(
+        await supervisor.replayed(lambda: _then(host, at, lambda engine: encode_view(views.now_of(engine, at))))
+    )
+
+
+@router.get(FLEET + "/robots", responses=answers(views.RobotList), operation_id="fleet_robots")
+async def fleet_robots(fleet: FleetName, supervisor: Supervised, _: Viewer, at: TickNumber | None = None) -> Response:
+    """Every truck that was heard as a `RobotState`, now or after tick `at`."""
+    return await _contract(supervisor, fleet, "robots", at)
+
+
+@router.get(FLEET + "/locks", responses=answers(LockSnapshot), operation_id="fleet_locks")
+async def fleet_locks(fleet: FleetName, supervisor: Supervised, _: Viewer, at: TickNumber | None = None) -> Response:
+    """Who holds what as a `LockSnapshot`, now or after tick `at`."""
+    return await _contract(supervisor, fleet, "locks", at)
+
+
+@router.get(FLEET + "/lock-results", responses=answers(views.LockResultList), operation_id="fleet_lock_results")
+async def fleet_lock_results(
+    fleet: FleetName, supervisor: Supervised, _: Viewer, at: TickNumber | None = None
+) -> Response:
+    """What every truck was granted as a `LockResult`, and why not more, now or in tick `at`."""
+    return await _contract(supervisor, fleet, "lock-results", at)
+
+
+async def _contract(supervisor: Supervisor, fleet: str, name: str, tick: int | None) -> Response:
+    host = supervisor.host("fleet", fleet)
+    if tick is None:
+        return json_response(await host.look(fleets_of(supervisor).moments.contract(name)))
+    last = await host.ask(_last_tick)
+    return json_response(
+        await supervisor.replayed(lambda: _then(host, record_of_tick(host.driver.journal, tick, last), CONTRACTS[name]))
+    )
+
+
+def _last_tick(driver: Driver[Any, Any]) -> int:
+    assert isinstance(driver.engine, FleetEngine)
+    return driver.engine.traffic.tick_number
+
+
+@router.get(FLEET + "/alerts", responses=answers(alerts.AlertList), operation_id="fleet_alerts")
+async def fleet_alerts(fleet: FleetName, supervisor: Supervised, _: Viewer) -> Response:
+    """Alerts and incidents since the fleet is served, oldest first; before them those whose cause stood when it was
+    opened."""
+    return json_response(encode_view(alerts.AlertList(list(loop_of(supervisor, fleet).alerts))))
+
+
+def _then(host: EngineHost, at: int, read: Callable[[FleetEngine], bytes]) -> bytes:
+    """What `read` finds in the fleet as it was after record `at`."""
+    with host.past.at(at) as engine:
+        assert isinstance(engine, FleetEngine)
+        return read(engine)
+
+
+def scheduler_for(settings: Settings) -> SchedulerSpec:
+    return SchedulerSpec(
+        name="fleet",
+        title="Fleet",
+        sentence="Traffic and tasks of autonomous forklifts: never a collision, never a jam.",
+        engine=FleetEngine,
+        engines={DEMO_NAME: demo_config()} if settings.demo else {},
+        routers=(router, acting.router, remote.router),
+        views=VIEWS,
+        lifecycle=LIFECYCLE,
+        store=Fleets,
+        commanded=False,
+        journal=opened,
+        snapshot_every=min(CHECKPOINT_TICKS, settings.allowed(SNAPSHOT_EVERY)),
+        incidents={"alert": alerts.trouble_of, "incident": alerts.incident_of, "tick_failed": said},
+    )

@@ -1,0 +1,474 @@
+"""What a fleet says over HTTP: its map once, how everything stands at a tick, its tasks and streams.
+
+Lengths are millimetres, angles milliradians, times milliseconds of the fleet: whole numbers, as a page draws them.
+Everything is read from the engine, so that no page has to know its rules.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from itertools import islice
+from operator import attrgetter
+
+from msgspec import UNSET, Struct, UnsetType
+
+from pendula.fleet import explain
+from pendula.fleet.contracts.maps import FindingContract
+from pendula.fleet.contracts.traffic import (
+    ClosedPlace,
+    HoldReason,
+    LockResult,
+    Phase,
+    RobotHealth,
+    RobotState,
+    RobotStatus,
+    TaskState,
+)
+from pendula.fleet.driving.records import Record
+from pendula.fleet.engine import FleetEngine
+from pendula.fleet.health.judging import is_fresh
+from pendula.fleet.health.obedience import yaw_to_turn_to
+from pendula.fleet.health.orders import not_to_be_freed, releasable
+from pendula.fleet.health.places import STANDING_UM_S
+from pendula.fleet.health.recovery import awaits_person
+from pendula.fleet.model import MoveStyle
+from pendula.fleet.network.graph import Edge, Node
+from pendula.fleet.routing.route_plan import RoutePlan
+from pendula.fleet.runs import results_of, robots_of
+from pendula.fleet.site.compiled_map import CompiledMap
+from pendula.fleet.site.file_names import file_version
+from pendula.fleet.tasks import Dispatch
+from pendula.fleet.tasks.book import Flow, Task
+from pendula.fleet.trucks.envelope import envelope_of
+from pendula.fleet.trucks.profiles import RobotProfile
+from pendula.fleet.views import reasons
+from pendula.fleet.views.snapshot import closings_form
+from pendula.server.schedulers.fleet.bodies import StreamNow
+
+MOST_TASKS = 200
+MOST_OVER = 50
+UM_PER_MM = 1000
+
+
+class MapNode(Struct, frozen=True):
+    """`radius`: of the turning zone, 0 where nobody turns."""
+
+    id: str
+    x: int
+    y: int
+    station: bool
+    parking: bool
+    radius: int
+
+
+class MapEdge(Struct, frozen=True):
+    """A directed edge as a polyline; `s` are the positions of its points along it."""
+
+    key: str
+    start: int
+    end: int
+    forward: bool
+    points: list[tuple[int, int]]
+    s: list[int]
+
+
+class Outline(Struct, frozen=True):
+    """How far a shape reaches from the pivot of a truck: ahead, behind, to each side."""
+
+    front: int
+    rear: int
+    side: int
+
+
+class ProfileView(Struct, frozen=True):
+    profile_id: str
+    body: Outline
+    envelope: Outline
+
+
+class SectionView(Struct, frozen=True):
+    """A part of the map that only so many trucks may be in: stretches of edges as (edge, from, to)."""
+
+    id: str
+    capacity: int
+    stretches: list[tuple[int, int, int]]
+
+
+class MapView(Struct, frozen=True):
+    """What does not change while a fleet is served. `simulated`: whether its trucks are, and so can be drilled."""
+
+    map_id: str
+    simulated: bool
+    compiled_hash: str
+    low: tuple[int, int]
+    high: tuple[int, int]
+    nodes: list[MapNode]
+    edges: list[MapEdge]
+    sections: list[SectionView]
+    profiles: list[ProfileView]
+
+
+class PointView(Struct, frozen=True):
+    x: int
+    y: int
+    yaw: int
+
+
+class Bands(Struct, frozen=True):
+    """Stretches of edges as (edge, from, to): where the truck may be, what it may drive, what it asks for beyond."""
+
+    occupied: list[tuple[int, int, int]]
+    granted: list[tuple[int, int, int]]
+    requested: list[tuple[int, int, int]]
+
+
+class TruckNow(Struct, frozen=True):
+    """One truck. `stop`: its stop line; `refuge`: where its grant ends; `because`: who is in its way, to the root.
+    `silent`: nothing fresh is heard of it, nobody said that it is absent; `needs_person`: it stands until one acts, or
+    was stopped `waitAlertMs` ago; `clearable`: it has a fault that a person may clear; `removable`: it may be taken out
+    of the hall, since it cannot move; `releasable`: what may be freed by force, nothing while it may move and never
+    where it stands; `report_age`: None before its first report; `obstructed`: it says that something is in its way."""
+
+    robot_id: str
+    profile_id: str
+    park_node_id: str
+    at: PointView | None
+    speed: int
+    turning: bool
+    obstructed: bool
+    status: RobotStatus
+    health: RobotHealth
+    phase: Phase
+    load: bool
+    paused: bool
+    silent: bool
+    absent: bool
+    needs_person: bool
+    clearable: bool
+    removable: bool
+    releasable: list[str]
+    task_id: str | None
+    report_age: int | None
+    hold_reason: HoldReason
+    code: str
+    sentence: str
+    wait: int
+    blocker: str | None
+    because: list[str]
+    cycle: list[str]
+    stop: PointView | None
+    refuge: PointView | None
+    bands: Bands
+    zones: list[int]
+
+
+class TaskNow(Struct, frozen=True):
+    task_id: str
+    stream_id: str | None
+    state: TaskState
+    cause: str
+    pick_node_id: str
+    drop_node_id: str
+    priority: int
+    created: int
+    since: int
+    robot_id: str | None
+    loaded: bool
+
+
+class DroppedNow(Struct, frozen=True):
+    """A report that was dropped. `now`: when, by the clock of the fleet; `at`: the time of the report; `ahead`: by how
+    much that is ahead, below 0 behind."""
+
+    code: str
+    now: int
+    at: int | None
+    ahead: int | None
+
+
+class FleetNow(Struct, frozen=True):
+    """A fleet after a tick; `n` is the record of the journal, None while nothing was decided. `degraded`: why the
+    journal is not written, as long as that is so. `last_dropped`: by the truck it names, known or not, the report that
+    was dropped last, while none is taken in after it; not of the past."""
+
+    n: int
+    tick: int
+    now: int
+    override: bool
+    trucks: list[TruckNow]
+    tasks: list[TaskNow]
+    over: list[TaskNow]
+    more_tasks: int
+    streams: list[StreamNow]
+    counts: dict[str, int]
+    broken: list[str]
+    # What operators have closed.
+    closings: list[ClosedPlace]
+    degraded: str | None
+    last_dropped: dict[str, DroppedNow] | UnsetType = UNSET
+
+
+class RobotList(Struct, frozen=True):
+    """Every truck that was heard, after a tick."""
+
+    tick: int
+    nowMs: int
+    robots: tuple[RobotState, ...]
+
+
+class CompileReport(Struct, frozen=True):
+    """What the compiler had to say of the map: warnings and notes, since a map with errors is not served."""
+
+    mapId: str
+    mapHash: str
+    compiledMapHash: str
+    robotProfileHash: str
+    compilerVersion: str
+    findings: list[FindingContract]
+
+
+class LockResultList(Struct, frozen=True):
+    """What every truck was granted in a tick, and why not more."""
+
+    tick: int
+    nowMs: int
+    lockResults: tuple[LockResult, ...]
+
+
+# The contract
+
+
+def robots_form(engine: FleetEngine) -> RobotList:
+    return RobotList(engine.traffic.tick_number, engine.traffic.now_ms, robots_of(engine))
+
+
+def results_form(engine: FleetEngine) -> LockResultList:
+    return LockResultList(engine.traffic.tick_number, engine.traffic.now_ms, results_of(engine))
+
+
+def report_of_compiler(engine: FleetEngine) -> CompileReport:
+    """What the compiler had to say of the map that a fleet runs on."""
+    site = engine.site
+    return CompileReport(
+        mapId=site.map_id,
+        mapHash=site.map_hash,
+        compiledMapHash=site.compiled_hash,
+        robotProfileHash=site.profile_hash,
+        compilerVersion=file_version(site),
+        findings=[
+            FindingContract(one.code, one.severity, one.message, one.details, one.remedy or UNSET)
+            for one in site.findings
+        ],
+    )
+
+
+# The map
+
+
+def map_of(engine: FleetEngine, *, simulated: bool) -> MapView:
+    site = engine.site
+    network = site.network
+    xs = [x for edge in network.edges for x in edge.path.x] or [node.at.x_um for node in network.nodes]
+    ys = [y for edge in network.edges for y in edge.path.y] or [node.at.y_um for node in network.nodes]
+    return MapView(
+        map_id=site.map_id,
+        simulated=simulated,
+        compiled_hash=site.compiled_hash,
+        low=(_mm(min(xs)), _mm(min(ys))),
+        high=(_mm(max(xs)), _mm(max(ys))),
+        nodes=[_node(one, site) for one in network.nodes],
+        edges=[_edge(one) for one in network.edges],
+        sections=_sections(site),
+        profiles=[_profile(one) for one in engine.config.profiles],
+    )
+
+
+def _mm(um: int) -> int:
+    return (um + UM_PER_MM // 2) // UM_PER_MM
+
+
+def _node(node: Node, site: CompiledMap) -> MapNode:
+    radius = _mm(site.zones.radius_um) if node.turning else 0
+    return MapNode(node.id, _mm(node.at.x_um), _mm(node.at.y_um), node.station, node.parking, radius)
+
+
+def _edge(edge: Edge) -> MapEdge:
+    path = edge.path
+    points = [(_mm(x), _mm(y)) for x, y in zip(path.x, path.y, strict=True)]
+    return MapEdge(edge.key, edge.start, edge.end, edge.style is MoveStyle.FORWARD, points, [_mm(s) for s in path.s])
+
+
+def _sections(site: CompiledMap) -> list[SectionView]:
+    stretches: dict[int, list[tuple[int, int, int]]] = {}
+    for edge, found in site.sections_of_edge.items():
+        for number, low, high in found:
+            stretches.setdefault(number, []).append((edge, _mm(low), _mm(high)))
+    return [SectionView(one.id, one.capacity, stretches.get(i, [])) for i, one in enumerate(site.sections)]
+
+
+def _profile(profile: RobotProfile) -> ProfileView:
+    around = envelope_of(profile)
+    return ProfileView(
+        profile.profile_id,
+        Outline(_mm(profile.head_um), _mm(profile.tail_um), _mm(profile.width_um // 2)),
+        Outline(_mm(around.front_um), _mm(around.rear_um), _mm(around.side_um)),
+    )
+
+
+# A moment
+
+
+def now_of(engine: FleetEngine, n: int) -> FleetNow:
+    traffic, book = engine.traffic, engine.dispatch.book
+    open_tasks = sorted(book.open.values(), key=lambda one: (one.created_ms, one.task_id))
+    return FleetNow(
+        n=n,
+        tick=traffic.tick_number,
+        now=traffic.now_ms,
+        override=traffic.override,
+        trucks=[_truck(engine, *one) for one in zip(traffic.records, traffic.whys(), strict=True)],
+        tasks=[_task(one) for one in open_tasks[:MOST_TASKS]],
+        over=[_task(one) for one in list(book.over)[-MOST_OVER:]],
+        more_tasks=max(0, len(open_tasks) - MOST_TASKS),
+        streams=[_stream(one) for one in book.flows.values()],
+        counts={state.value: count for state, count in sorted(book.counts.items())},
+        broken=list(engine.broken()),
+        closings=list(closings_form(traffic.closings)),
+        degraded=engine.trouble,
+        last_dropped={
+            name: DroppedNow(one.code, one.now_ms, one.at_ms, one.ahead_ms)
+            for name, one in sorted(engine.dropped.items())
+        }
+        or UNSET,
+    )
+
+
+def _truck(engine: FleetEngine, record: Record, told: reasons.Reason) -> TruckNow:
+    traffic, driver = engine.traffic, engine.dispatch.drivers[record.number]
+    plan = None if record.track is None else record.track.plan
+    task = engine.dispatch.task_of(record.number)
+    turning = told.hold_reason is HoldReason.NONE and record.v_um_s < STANDING_UM_S
+    turning = turning and yaw_to_turn_to(record, engine.config.traffic) is not None
+    return TruckNow(
+        robot_id=record.robot_id,
+        profile_id=record.profile.profile_id,
+        park_node_id=record.site.network.nodes[record.rest].id,
+        at=_place(record),
+        speed=_mm(record.v_um_s),
+        turning=turning,
+        obstructed=record.obstructed,
+        status=record.status,
+        health=record.health,
+        phase=driver.shown_phase,
+        load=record.load,
+        paused=record.paused,
+        silent=not (record.absent or record.is_out or is_fresh(record, traffic.now_ms, engine.config.traffic)),
+        absent=record.absent,
+        needs_person=awaits_person(record, traffic.now_ms, engine.config.traffic),
+        clearable=record.latched is not None,
+        removable=not_to_be_freed(record, traffic.now_ms, engine.config.traffic) is None,
+        releasable=releasable(record, traffic.now_ms, engine.config.traffic),
+        task_id=None if task is None else task.task_id,
+        report_age=None if record.pose is None else traffic.now_ms - record.report_ms,
+        hold_reason=told.hold_reason,
+        code=told.code or explain.UNDER_WAY,
+        sentence=explain.with_dropped(
+            _sentence(record, told, engine.dispatch, turning), told, engine.dropped.get(record.robot_id)
+        ),
+        wait=told.wait_ms,
+        blocker=told.blocker,
+        because=list(told.chain),
+        cycle=list(told.cycle),
+        stop=_on(plan, record.hold_um),
+        refuge=_on(plan, record.grant_um),
+        bands=_bands(record, engine.config.traffic.lookahead_um),
+        zones=_zones(record),
+    )
+
+
+def _sentence(record: Record, told: reasons.Reason, dispatch: Dispatch, turning: bool) -> str:
+    """Why a truck stands; one that turns, or says that something is in its way, is told so unless it is at its work."""
+    said = explain.sentence_of(told, dispatch)
+    if dispatch.phase(record.number) in (Phase.LOADING, Phase.UNLOADING):
+        return said
+    if record.obstructed and not record.v_um_s and told.code in (None, reasons.GOING_TO_PARK):
+        return f"{record.robot_id} waits: it says that something is in its way."
+    return f"{record.robot_id} turns on the spot." if turning else said
+
+
+def _place(record: Record) -> PointView | None:
+    """Where a truck says it is; where nothing was heard of it, the node it is believed to stand in. Nowhere when it
+    was removed and has said nothing since."""
+    if record.is_out:
+        return None
+    if record.pose is not None:
+        return PointView(_mm(record.pose.x_um), _mm(record.pose.y_um), _mm(record.pose.yaw_urad))
+    if record.track is not None and record.track.plan.segments:
+        return _on(record.track.plan, record.at_um)
+    at = record.site.network.nodes[record.node].at
+    return PointView(_mm(at.x_um), _mm(at.y_um), 0)
+
+
+def _on(plan: RoutePlan | None, s_um: int) -> PointView | None:
+    if plan is None or not plan.segments:
+        return None
+    pose = plan.pose_at(min(s_um, plan.length_um))
+    return PointView(_mm(pose.x_um), _mm(pose.y_um), _mm(pose.yaw_urad))
+
+
+def _bands(record: Record, lookahead_um: int) -> Bands:
+    end = record.grant_um
+    return Bands(
+        occupied=list(_stretches(record, record.bound_um, record.at_um)),
+        granted=list(_stretches(record, record.at_um, end)),
+        requested=list(_stretches(record, end, max(end, record.at_um + lookahead_um))),
+    )
+
+
+def _stretches(record: Record, low_um: int, high_um: int) -> Iterator[tuple[int, int, int]]:
+    """A stretch of the way of a truck, edge by edge."""
+    segments = () if record.track is None else record.track.segments
+    # The ways of a large hall have hundreds of segments, and a stretch touches a few.
+    first = bisect_right(segments, low_um, key=attrgetter("route_s0_um")) - 1
+    for segment in islice(segments, max(0, first), None):
+        begin = segment.route_s0_um
+        low, high = max(low_um, begin), min(high_um, begin + segment.length_um)
+        if begin >= high_um:
+            return
+        if low < high:
+            yield segment.edge, _mm(low - begin), _mm(high - begin)
+
+
+def _zones(record: Record) -> list[int]:
+    """The nodes that are locked for a truck."""
+    first, beyond = record.site.zone(0), record.site.token(0)
+    return sorted(resource - first for resource in record.keeps if first <= resource < beyond)
+
+
+def _task(task: Task) -> TaskNow:
+    return TaskNow(
+        task_id=task.task_id,
+        stream_id=task.order.stream_id,
+        state=task.state,
+        cause=task.cause,
+        pick_node_id=task.order.pick_node_id,
+        drop_node_id=task.order.drop_node_id,
+        priority=task.order.priority,
+        created=task.created_ms,
+        since=task.since_ms,
+        robot_id=task.robot_id,
+        loaded=task.loaded,
+    )
+
+
+def _stream(flow: Flow) -> StreamNow:
+    told = flow.told
+    return StreamNow(
+        stream_id=told.stream_id,
+        pick_node_ids=list(told.pick_node_ids),
+        drop_node_ids=list(told.drop_node_ids),
+        priority=told.priority,
+        most=flow.most,
+        open=flow.open,
+        made=flow.made,
+        last=told.last_ms,
+    )

@@ -1,0 +1,134 @@
+"""Between HTTP and the calls of the scheduler: a body goes in, what a call answers comes out.
+
+A body is one JSON object of a bounded size, read by the reader of documents.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from re import compile as regex
+from typing import Any
+from urllib.parse import unquote
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from pendula.documents import DocumentLimits, read_bytes
+from pendula.jobs.calls import Answer, Body, Caller, Calls
+from pendula.jobs.model import Actor, Code, Refused
+from pendula.jobs.request_reading import Faults
+from pendula.kernel.limits import MIB
+from pendula.server.errors import BodyTooLarge, error_body, json_response
+from pendula.server.hosting.scheduler_spec import Host
+from pendula.server.routes.bodies import QUICK_BYTES, document_limits
+from pendula.server.routes.dependencies import request_id_of, supervisor_of
+from pendula.server.schedulers.jobs import shapes
+from pendula.server.schedulers.jobs.errors import BodyNotObject, Forbidden
+from pendula.server.schedulers.jobs.service import JobService
+from pendula.server.security.identity import Principal, Via
+from pendula.server.views import encode_view
+
+NAME = "jobs"
+USER_HEADER = "X-Pendula-User"
+USER_MOST = 128
+BODY_MOST = MIB
+BATCH_BODY_MOST = 8 * MIB
+INTEGERS = frozenset({"limit", "window_sec"})
+_INTEGER = regex(r"-?[0-9]{1,18}")
+
+
+def documented(name: str, takes: str | None = None, parameters: Sequence[shapes.Shape] = ()) -> dict[str, Any]:
+    extra: dict[str, Any] = {"parameters": list(parameters)} if parameters else {}
+    if takes is not None:
+        extra["requestBody"] = shapes.takes(takes)
+    return {"operation_id": f"jobs_{name}", "openapi_extra": extra}
+
+
+def service_of(request: Request) -> JobService:
+    """The scheduler of the app that answers."""
+    return service_in(request.app.state.supervisor)
+
+
+def service_in(host: Host) -> JobService:
+    service = host.service(NAME)
+    assert isinstance(service, JobService)
+    return service
+
+
+async def changed(
+    request: Request, who: Principal, call: Callable[[Calls, Body, Caller], Answer], most: int = BODY_MOST
+) -> Answer:
+    body = await read_object(request, most)
+    caller = caller_of(request, who)
+    return await service_of(request).call(lambda calls: call(calls, body, caller))
+
+
+async def listed(request: Request, look: Callable[[Calls, dict[str, Any]], Answer]) -> Response:
+    query = query_of(request)
+    service = service_of(request)
+    if isinstance(query, Faults):
+        return response_of(service.counted(query.refusal()))
+    return response_of(service.counted(await service.read(lambda calls: look(calls, query))))
+
+
+def caller_of(request: Request, who: Principal) -> Caller:
+    """Who stands in the trail: the name of the token; on this machine without tokens, whom the header names.
+
+    Raises `Forbidden` where the header names somebody else than the token, or nobody.
+    """
+    named = request.headers.get(USER_HEADER)
+    if named is None:
+        actor = Actor("service", who.name) if who.via is Via.LOCAL else Actor("user", who.name)
+        return Caller(actor, request_id_of(request))
+    name = unquote(named, errors="replace")
+    if who.via is not Via.LOCAL and name != who.name:
+        raise Forbidden(f"The token says who calls, which is {who.name}; leave {USER_HEADER} out")
+    if not 1 <= len(name) <= USER_MOST or not name.isprintable() or name != name.strip():
+        raise Forbidden(f"{USER_HEADER} is a name of 1 to {USER_MOST} printable characters")
+    return Caller(Actor("user", name), request_id_of(request))
+
+
+def response_of(answer: Answer) -> Response:
+    if isinstance(answer, Refused):
+        return json_response(error_body(answer.code.value, answer.message, answer.details), answer.status)
+    return json_response(encode_view(answer.body), answer.status)
+
+
+async def read_object(request: Request, most: int = BODY_MOST) -> dict[str, Any]:
+    """The object in the body; raises `BodyTooLarge`, `BodyNotObject` or `DocumentRefused`."""
+    declared = request.headers.get("content-length", "0")
+    if declared.isascii() and declared.isdigit():
+        _check(int(declared[:20]), most)
+    data = bytearray()
+    async for part in request.stream():
+        data += part
+        _check(len(data), most)
+    limits = document_limits(supervisor_of(request).settings)
+    if len(data) <= QUICK_BYTES:
+        return _object(bytes(data), limits)
+    return await asyncio.to_thread(_object, bytes(data), limits)
+
+
+def _check(size: int, most: int) -> None:
+    if size > most:
+        raise BodyTooLarge(f"The body has at least {size} bytes; the limit is {most}", value=size, allowed=most)
+
+
+def _object(data: bytes, limits: DocumentLimits) -> dict[str, Any]:
+    value: Any = read_bytes(data, limits=limits).value
+    if not isinstance(value, dict):
+        raise BodyNotObject("The body must be one JSON object")
+    return value
+
+
+def query_of(request: Request) -> dict[str, Any] | Faults:
+    """The parameters behind the path, those that are integers as such; a parameter that stands there twice is a fault.
+
+    What cannot be read as an integer stays as it is, so that whoever asks for it says what is allowed.
+    """
+    faults = Faults()
+    found: dict[str, Any] = {}
+    for name, value in request.query_params.multi_items():
+        if name in found:
+            faults.add(name, Code.INVALID_FIELD, allowed="given once")
+        found[name] = int(value) if name in INTEGERS and _INTEGER.fullmatch(value) else value
+    return faults if faults.found else found

@@ -1,0 +1,118 @@
+"""Time plans over HTTP, at `/scheduler/plans`; workers, alerts, why a job waits, and how all was at a moment."""
+
+from collections.abc import Callable
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from pendula.jobs.calls import Answer, Body, Caller, Calls, plans, queries, signs
+from pendula.jobs.calls import why as reasons
+from pendula.jobs.calls.past import past
+from pendula.jobs.model import Code
+from pendula.server.routes.dependencies import Operator, Viewer
+from pendula.server.schedulers.jobs import shapes
+from pendula.server.schedulers.jobs.answering import changed, documented, listed, response_of, service_of
+from pendula.server.schedulers.jobs.errors import PREFIX
+
+PLAN = "/plans/{name}"
+NAME = shapes.in_path("name", "The name of a plan")
+
+router = APIRouter(prefix=PREFIX, tags=["jobs"])
+
+
+@router.get("/plans", responses=shapes.gives("Plans"), **documented("plans"))
+async def list_plans(request: Request, _: Viewer) -> Response:
+    """All time plans, by name."""
+    return response_of(await service_of(request).look(lambda calls: plans.listed(calls.store, calls.clock())))
+
+
+@router.put(
+    PLAN,
+    responses=shapes.gives("OnePlan", Code.PLAN_IN_SETTINGS, Code.TOO_MANY_PLANS, *shapes.FAULTS, body=True)
+    | {201: shapes.answer("OnePlan")},
+    **documented("put_plan", "Plan", [NAME]),
+)
+async def put_plan(request: Request, who: Operator) -> Response:
+    """Make a time plan, or make it another; its next occurrence is stored with it."""
+    return response_of(await _on(request, who, Calls.put_plan))
+
+
+# A name with a slash in it is refused as any other that no plan can have, not as a path that is not there.
+router.put("/plans/{name:path}", include_in_schema=False)(put_plan)
+
+
+def _on_a_plan(
+    name: str, sentence: str, call: Callable[[Calls, str, Body, Caller], Answer], gives: str, *codes: Code
+) -> None:
+    """A route for a call on one plan that takes a reason and nothing else."""
+
+    @router.post(
+        f"{PLAN}/{name}",
+        description=sentence,
+        responses=shapes.gives(gives, Code.PLAN_NOT_FOUND, *codes, *shapes.FAULTS, body=True)
+        | ({201: shapes.answer("Enqueued")} if gives == "Enqueued" else {}),
+        **documented(f"{name.replace('-', '_')}_plan", "Reason", [NAME]),
+    )
+    async def on_a_plan(request: Request, who: Operator) -> Response:
+        return response_of(await _on(request, who, call))
+
+
+async def _on(request: Request, who: Operator, call: Callable[[Calls, str, Body, Caller], Answer]) -> Answer:
+    name = request.path_params["name"]
+    return await changed(request, who, lambda calls, body, caller: call(calls, name, body, caller))
+
+
+_on_a_plan("pause", "No occurrence until it is resumed; the one that waits is taken back.", Calls.pause_plan, "OnePlan")
+_on_a_plan("resume", "Go on; what passed meanwhile is not made up for.", Calls.resume_plan, "OnePlan")
+_on_a_plan(
+    "run-now",
+    "One job of the plan at once: 201 with the job, or 200 with one that was asked for and waits still.",
+    Calls.run_now,
+    "Enqueued",
+)
+_on_a_plan(
+    "remove", "Forget a plan that is in no settings file.", Calls.remove_plan, "PlanRemoved", Code.PLAN_IN_SETTINGS
+)
+
+
+@router.get("/workers", responses=shapes.gives("Workers"), **documented("workers"))
+async def list_workers(request: Request, _: Viewer) -> Response:
+    """The workers that told of themselves, the last heard of first."""
+    return response_of(await service_of(request).look(lambda calls: signs.listed(calls.store, calls.clock())))
+
+
+@router.get(
+    "/alerts",
+    responses=shapes.gives("Alerts", *shapes.FAULTS, Code.INVALID_LIMIT),
+    **documented(
+        "alerts",
+        parameters=[shapes.in_query("cursor", shapes.TEXT, "The next_cursor of the page before"), shapes.LIMIT],
+    ),
+)
+async def list_alerts(request: Request, _: Viewer) -> Response:
+    """Alerts, newest first; `delivered_at` is null until every sink has taken one."""
+    return await listed(request, lambda calls, query: queries.alerts(calls.store, query))
+
+
+@router.get(
+    "/jobs/{job_id}/why",
+    responses=shapes.gives("Why", Code.JOB_NOT_FOUND),
+    **documented("why", parameters=[shapes.in_path("job_id", "The id of a job")]),
+)
+async def why(request: Request, _: Viewer) -> Response:
+    """Why a job has not run, in one sentence; where it runs; how it ended."""
+    job_id = request.path_params["job_id"]
+    return response_of(
+        await service_of(request).look(lambda calls: reasons.why(calls.store, calls.policy, calls.clock(), job_id))
+    )
+
+
+@router.get(
+    "/past",
+    responses=shapes.gives("Past", *shapes.FAULTS),
+    **documented("past", parameters=[shapes.in_query("at", shapes.TEXT, "The id of an event; without one, now")]),
+)
+async def moment(request: Request, _: Viewer) -> Response:
+    """The queue and the governed objects as they were after an event, one of the last 10 000."""
+    return await listed(request, lambda calls, query: past(calls.store, query))

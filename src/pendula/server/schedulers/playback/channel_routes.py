@@ -1,0 +1,166 @@
+"""The library over HTTP: channels are uploaded, read again and removed; every player that follows one hears of it."""
+
+from base64 import b64decode
+from binascii import Error as Base64Error
+from typing import Annotated
+
+from fastapi import APIRouter, Path
+from msgspec import Struct
+from starlette.requests import Request
+from starlette.responses import Response
+
+from pendula.playback.cache.merge import Page
+from pendula.playback.choosing.records import pack
+from pendula.playback.model import KEY_BYTES, PAYLOAD_BYTES, InvalidRecord, Record
+from pendula.server.errors import NotFound, json_response
+from pendula.server.hosting.scheduler_spec import Host
+from pendula.server.routes.bodies import read_body
+from pendula.server.routes.dependencies import Admin, Operator, Supervised, Viewer
+from pendula.server.routes.openapi import CHANGE_ERRORS, WRITE_ERRORS, Responses, answers, refusals, takes
+from pendula.server.schedulers.playback.bodies import RecordForm, Upload
+from pendula.server.schedulers.playback.library_service import LibraryService
+from pendula.server.schedulers.playback.views import DiagnosticView, diagnostics_of
+from pendula.server.settings import CHANNEL
+from pendula.server.views import encode_view
+
+BASE = "/api/v1/playback/channels"
+ONE = BASE + "/{channel}"
+
+ChannelName = Annotated[str, Path(pattern=f"^{CHANNEL.pattern}$")]
+
+
+class ChannelView(Struct, frozen=True):
+    """One channel of the library. `generation` tells one edition from another; `folder` says where it comes from."""
+
+    name: str
+    records: int
+    generation: int
+    total_count: int
+    recent_count: int
+    folder: bool
+    trouble: list[DiagnosticView]
+
+
+class ChannelList(Struct, frozen=True):
+    channels: list[ChannelView]
+
+
+class ChannelChange(Struct, frozen=True):
+    """What became of a change: whether there is a new edition, and which players heard of it."""
+
+    channel: ChannelView
+    written: bool
+    told: list[str]
+
+
+VIEWS = (ChannelList, ChannelChange, Upload)
+router = APIRouter(tags=["playback"])
+
+_GONE: Responses = {204: {"description": "There is no such channel any more"}}
+
+
+@router.get(BASE, responses=answers(ChannelList), operation_id="playback_channels")
+async def list_channels(supervisor: Supervised, _: Viewer) -> Response:
+    """All channels of the library."""
+    service = library_service_of(supervisor)
+    return json_response(encode_view(ChannelList([_view(service, name) for name in service.library.names()])))
+
+
+@router.get(ONE, responses=answers(ChannelView), operation_id="playback_channel")
+async def read(channel: ChannelName, supervisor: Supervised, _: Viewer) -> Response:
+    """One channel."""
+    return json_response(encode_view(_view(_having(supervisor, channel), channel)))
+
+
+@router.put(
+    ONE,
+    responses=answers(ChannelChange, CHANGE_ERRORS),
+    openapi_extra=takes("Upload"),
+    operation_id="playback_upload",
+)
+async def upload(channel: ChannelName, request: Request, supervisor: Supervised, _: Operator) -> Response:
+    """Merge records into a channel; it is made if need be. Players hear of it only if that changes anything."""
+    body = await read_body(request, Upload)
+    records = [_record(form, place) for place, form in enumerate(body.records)]
+    service = library_service_of(supervisor)
+    page = Page(records, body.total_count or 0, body.recent_count, body.complete)
+    done, told = await service.put(channel, page, body.k, counted=body.total_count is not None)
+    return json_response(encode_view(ChannelChange(_view(service, channel), done.written, told)))
+
+
+@router.post(f"{ONE}/refresh", responses=answers(ChannelChange, WRITE_ERRORS), operation_id="playback_refresh")
+async def refresh(channel: ChannelName, supervisor: Supervised, _: Operator) -> Response:
+    """Read a channel again: players that could not read it try once more; a folder is looked through soon."""
+    service = _having(supervisor, channel)
+    told = await service.again(channel)
+    return json_response(encode_view(ChannelChange(_view(service, channel), False, told)))
+
+
+@router.delete(
+    ONE,
+    status_code=204,
+    response_class=Response,
+    responses=_GONE | refusals(CHANGE_ERRORS),
+    operation_id="playback_channel_delete",
+)
+async def delete(channel: ChannelName, supervisor: Supervised, _: Admin) -> Response:
+    """Remove a channel; for players that follow it, it is empty from now on."""
+    await _having(supervisor, channel).remove(channel)
+    return Response(status_code=204)
+
+
+def library_service_of(host: Host) -> LibraryService:
+    """The library of a server."""
+    store = host.store("playback")
+    assert isinstance(store, LibraryService)
+    return store
+
+
+def _having(host: Host, channel: str) -> LibraryService:
+    service = library_service_of(host)
+    known = service.library.names()
+    if channel not in known:
+        raise NotFound(f"The library has no channel {channel!r}", channel=channel, known=known)
+    return service
+
+
+def _view(service: LibraryService, channel: str) -> ChannelView:
+    held = service.library.held(channel)
+    return ChannelView(
+        name=channel,
+        records=held.contents.count,
+        generation=held.contents.generation,
+        total_count=held.total_count,
+        recent_count=held.recent_count,
+        folder=channel in service.folders,
+        trouble=diagnostics_of(service.troubles(held)),
+    )
+
+
+def _record(form: RecordForm, place: int) -> Record:
+    """The record, checked; raises `InvalidRecord` with its place among those uploaded."""
+    try:
+        record = Record(
+            id=form.id,
+            ts=form.ts,
+            kind=form.kind,
+            format=form.format,
+            flags=form.flags,
+            dwell_ms=form.dwell_ms,
+            modified_ts=form.modified_ts,
+            storage_key=_bytes("storage_key", form.storage_key, KEY_BYTES),
+            payload=_bytes("payload", form.payload, PAYLOAD_BYTES),
+        )
+        pack(record)
+    except InvalidRecord as refused:
+        raise InvalidRecord(f"records[{place}]: {refused.message}", place=place, **refused.details) from None
+    return record
+
+
+def _bytes(field: str, text: str | None, size: int) -> bytes:
+    if text is None:
+        return bytes(size)
+    try:
+        return b64decode(text, validate=True)
+    except (Base64Error, ValueError):
+        raise InvalidRecord(f"{field} is not base64; it must be {size} bytes in base64", field=field) from None

@@ -1,0 +1,60 @@
+"""The counting scheduler: one tiny engine with everything an engine has, alive, to try the server and the page with."""
+
+from typing import Any
+
+import msgspec
+
+from pendula.kernel.canonical import Json
+from pendula.kernel.engine import Engine
+from pendula.server.hosting.choices import ChoicesView, QuestionView, form
+from pendula.server.hosting.scheduler_spec import Demo, SchedulerSpec
+from pendula.testing.tally import Add, Advance, Ask, Command, Draw, Take, Tally
+
+LATER = 5
+
+
+class Sevens:
+    """Whoever is asked how much, says seven."""
+
+    def ask(self, name: str, question: Json) -> Json:  # noqa: ARG002
+        return 7
+
+
+def next_command(engine: Engine[Any, Any], number: int) -> Command:
+    """What a small shop might do: order for later, draw a bonus, sell, sometimes more than there is, and go on."""
+    now = engine.now()
+    match number % 4:
+        case 0:
+            return Add(now % 13 + 1, now + LATER)
+        case 1:
+            return Draw(6)
+        case 2:
+            return Take(now % 17 + 1)
+        case _:
+            return Advance(now + 1)
+
+
+def choices(engine: Tally) -> ChoicesView:
+    """What can be asked of a counter as it stands."""
+    total = msgspec.json.decode(engine.state())["total"]
+    return ChoicesView(
+        [QuestionView(f"Why {total + 1} cannot be taken", {"take": total + 1})],
+        [
+            form("Add", Add, {"amount": 3}),
+            form("Take", Take, {"amount": min(1, total)}),
+            form("Draw a number", Draw, {"below": 6}),
+            form("Ask how much", Ask, {"topic": "how_much"}),
+            form("Let time go on", Advance, {"to": engine.now() + 1}),
+        ],
+    )
+
+
+SCHEDULER = SchedulerSpec(
+    name="tally",
+    title="Tally",
+    sentence="Counts what comes and goes: the smallest engine there is, alive.",
+    engine=Tally,
+    demo=Demo("demo", {"seed": 1}, next_command),
+    outside=Sevens(),
+    choices=choices,
+)

@@ -1,0 +1,13 @@
+"""What is served to the tests of this scheduler: worlds, without the living example."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from pendula.server.hosting.scheduler_spec import SchedulerSpec
+from tests.server.worlds import STILL
+
+
+@pytest.fixture
+def schedulers() -> Sequence[SchedulerSpec]:
+    return (STILL,)

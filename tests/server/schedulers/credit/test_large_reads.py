@@ -1,0 +1,164 @@
+"""Reads of a simulator that can be large: in threads of their own, given up when they take too long."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+from pendula.credit.engine import Run
+from pendula.credit.ledger.payment import Cashier
+from pendula.credit.served import targets as payment_targets
+from pendula.credit.served.store import Store
+from pendula.kernel.cancellation import Cancellation, GivenUp, cancellable
+from pendula.kernel.limits import PAST_READS, PAST_READS_PER_CALLER
+from pendula.server.schedulers.credit.routes import networks, scenarios, streams
+from pendula.server.schedulers.credit.running.run_writer import RunContext
+from pendula.server.schedulers.credit.service import AS_MANY
+from tests.server.living import code_of
+from tests.server.schedulers.credit.simulators import Simulator
+
+pytestmark = pytest.mark.anyio
+
+
+class Threads:
+    """The names of the threads that called a function, which is called all the same."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, place: Any, name: str) -> None:
+        self.names: set[str] = set()
+        function = getattr(place, name)
+
+        def noted(*args: Any, **named: Any) -> Any:
+            self.names.add(threading.current_thread().name)
+            return function(*args, **named)
+
+        monkeypatch.setattr(place, name, noted)
+
+
+async def test_a_question_about_an_ended_run_is_not_answered_by_the_event_loop(
+    still: Simulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_id = await still.start()
+    await still.ok(f"/runs/{run_id}/stop")
+    why, digests = Threads(monkeypatch, Run, "why"), Threads(monkeypatch, Run, "digests")
+
+    await still.ok(f"/runs/{run_id}/why", {"question": {"run": True}})
+    details = await still.look(f"/runs/{run_id}/details")
+
+    assert details["digests"] is not None
+    assert {name.partition("_")[0] for name in why.names | digests.names} == {"questions-to-ended-runs"}
+
+
+@pytest.mark.parametrize("ended", [False, True])
+async def test_routes_to_everybody_are_found_beside_the_engine_and_the_event_loop(
+    still: Simulator, monkeypatch: pytest.MonkeyPatch, ended: bool
+) -> None:
+    run_id = await still.start(scenario_id="village-100")
+    if ended:
+        await still.ok(f"/runs/{run_id}/stop")
+    finding = Threads(monkeypatch, Cashier, "find_routes")
+    query = {"equivalent": "UNIT", "from_pid": "agent-1"}
+
+    with_amounts = await still.look(f"/runs/{run_id}/payment-targets", **query, include_max_available="true")
+    without = await still.look(f"/runs/{run_id}/payment-targets", **query)
+
+    assert {name.partition("_")[0] for name in finding.names} == {"simulator-reads"}
+    assert {one["to_pid"] for one in with_amounts["items"]} <= {one["to_pid"] for one in without["items"]}
+    assert with_amounts["items"]
+
+
+async def test_the_search_for_routes_to_everybody_can_be_given_up(still: Simulator) -> None:
+    run_id = await still.start(scenario_id="village-100")
+    run = await still.service.find(still.service._records[run_id].owner, run_id)
+    cancellation = Cancellation()
+    searched: list[int] = []
+
+    def find(engine: Run) -> None:
+        desk = engine.network.desks["UNIT"]
+        find_routes = desk.cashier.find_routes
+
+        class Watched(Cashier):
+            def find_routes(self, sender: int, receiver: int, amount: int) -> Any:
+                searched.append(receiver)
+                cancellation.cancel()
+                return find_routes(sender, receiver, amount)
+
+        cashier = Watched(desk.book, engine.settings)
+        sender = desk.book.people.index["agent-1"]
+        with pytest.raises(GivenUp), cancellable(cancellation):
+            payment_targets.targets(desk.book, cashier, sender, 6, amounts=True)
+
+    await run.ask(find)
+
+    assert len(searched) == 1
+
+
+async def test_files_and_previews_are_read_in_the_lane_of_large_reads(
+    still: Simulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_id = await still.start()
+    looked = [
+        Threads(monkeypatch, networks, "encode_view"),
+        Threads(monkeypatch, streams, "last_events"),
+        Threads(monkeypatch, scenarios, "_preview"),
+        Threads(monkeypatch, RunContext, "index"),
+        Threads(monkeypatch, networks, "targets"),
+    ]
+    for one in looked:
+        one.names.clear()
+
+    await still.look(f"/runs/{run_id}/events/last", equivalent="HOUR")
+    await still.look("/scenarios/ring-of-five/graph/preview")
+    await still.look(f"/runs/{run_id}/graph/snapshot", equivalent="HOUR")
+    await still.look(f"/runs/{run_id}/artifacts")
+    await still.look(f"/runs/{run_id}/payment-targets", from_pid="anna", include_max_available="true")
+
+    for one in looked:
+        assert any(name.startswith("simulator-reads") for name in one.names)
+        assert not any(name == threading.main_thread().name for name in one.names)
+
+
+async def test_only_so_many_reads_of_what_was_measured_wait_for_the_store(
+    still: Simulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_id = await still.start()
+    most = AS_MANY * PAST_READS_PER_CALLER.default
+    asked: list[str] = []
+    go_on = asyncio.Event()
+    from_store = still.service.from_store
+
+    async def held(run_id: str, question: Callable[[Store], Any]) -> Any:
+        asked.append(run_id)
+        await go_on.wait()
+        return await from_store(run_id, question)
+
+    monkeypatch.setattr(still.service, "from_store", held)
+    reads = [asyncio.create_task(still.get(f"/runs/{run_id}/metrics")) for _ in range(most)]
+    lane = still.service.looking
+    async with asyncio.timeout(60):
+        while lane.inside < most or not asked:
+            await asyncio.sleep(0.001)
+        another = await still.get(f"/runs/{run_id}/metrics")
+    waiting = len(asked)
+    go_on.set()
+    answers = await asyncio.gather(*reads)
+
+    assert waiting == 1, "one thread of two is left to other callers"
+    assert (another.status_code, code_of(another)) == (503, "past_busy")
+    assert {one.status_code for one in answers} == {200}
+
+
+async def test_a_run_is_not_said_to_be_without_numbers_because_many_ask(still: Simulator) -> None:
+    run_id = await still.start()
+    await still.ok(f"/runs/{run_id}/stop")
+    await still.look(f"/runs/{run_id}/details")
+    lane = still.service.asking_ended
+    with ExitStack() as others:
+        for _ in range(PAST_READS.default + 1):
+            others.enter_context(lane.place())
+        busy = await still.get(f"/runs/{run_id}/details")
+
+    assert (busy.status_code, code_of(busy)) == (503, "past_busy")
+    assert (await still.look(f"/runs/{run_id}/details"))["digests"] is not None

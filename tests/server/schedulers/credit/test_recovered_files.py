@@ -1,0 +1,168 @@
+"""Files of runs that a killed process left are finished from their journals, whatever the kill took."""
+
+import asyncio
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pendula.credit.commands import Tick
+from pendula.credit.engine import Run
+from pendula.credit.runs.artifacts import NAMES
+from pendula.credit.runs.bundles import read_bundle, repeated
+from pendula.credit.runs.headless import Headless, made
+from pendula.credit.served.scenarios import bundled
+from pendula.credit.settings import Settings, changed
+from pendula.documents import from_value
+from pendula.kernel.canonical import encode
+from pendula.kernel.disk import RealDisk
+from pendula.server.schedulers.credit import service
+from tests.server.schedulers.credit.simulators import STILL, VILLAGE, simulator
+
+pytestmark = pytest.mark.anyio
+
+
+def headless(ticks: int, **changes: Any) -> Headless:
+    """The village of these tests without a server."""
+    settings = changed(Settings(), {"amount_cap": "500", "actions_enable": "on"})
+    run = Headless(
+        made(from_value(bundled("village-100").document), seed=42, intensity=70, settings=settings, **changes)
+    )
+    run.step(ticks)
+    return run
+
+
+TOLD = ("tx.updated", "tx.failed", "clearing.plan", "clearing.done", "topology.changed", "audit.drift", "note")
+
+
+def without_looks(line: dict[str, Any]) -> dict[str, Any]:
+    """What a line says, but for its number, its times and how things look."""
+    plain = {name: value for name, value in line.items() if name not in ("event_id", "ts", "node_patch", "edge_patch")}
+    for name in ("amount_flyout", "ttl_ms", "intensity_key"):
+        plain.pop(name, None)
+    if "edges" in plain:
+        plain["edges"] = [{"from": edge["from"], "to": edge["to"]} for edge in plain["edges"]]
+    if "payload" in plain:
+        plain["payload"] = {name: value for name, value in plain["payload"].items() if name != "edge_patch"}
+    if "error" in plain:
+        plain["error"] = {name: value for name, value in plain["error"].items() if name != "at"}
+    return plain
+
+
+def lines_of(data: Path, run_id: str) -> list[dict[str, Any]]:
+    text = (data / "stores/credit/runs" / run_id / "artifacts/events.ndjson").read_text()
+    assert text == "" or text.endswith("\n")
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def said_by(ticks: int) -> list[dict[str, Any]]:
+    """What a run without a server says in so many ticks."""
+    said: list[dict[str, Any]] = []
+    run = headless(0)
+    for _ in range(ticks):
+        run.step(1, lambda events: said.extend(json.loads(encode(event)) for event in events))
+    return [without_looks(event) for event in said if event["type"] in TOLD]
+
+
+def files_are_complete(data: Path, run_id: str, ticks: int, state: str = "error") -> None:
+    artifacts = data / "stores/credit/runs" / run_id / "artifacts"
+    lines = lines_of(data, run_id)
+    numbers = [int(line["event_id"].rpartition("_")[2]) for line in lines]
+    status = json.loads((artifacts / "status.json").read_text())
+    summary = json.loads((artifacts / "summary.json").read_text())
+    assert [without_looks(line) for line in lines] == said_by(ticks)
+    assert numbers == sorted(set(numbers))
+    assert (status["state"], summary["state"], summary["ticks"]) == (state, state, ticks)
+    assert status["stopped_at"] is not None
+    assert json.loads((artifacts / "last_tick.json").read_text())["tick_index"] == (ticks - 1 if ticks else None)
+    assert repeated(read_bundle(artifacts / "bundle.zip")).ticks == ticks
+
+
+TICKS = 17
+
+
+async def left_at_rest(data: Path, monkeypatch: pytest.MonkeyPatch, *, again: bool = False) -> tuple[Path, str]:
+    """The files of a server, as a kill leaves them, in the middle of a run with a checkpoint every five ticks."""
+    monkeypatch.setattr(service, "SNAPSHOT_EVERY", 5)
+    async with simulator(data, STILL) as sim:
+        run_id = (await sim.ok("/runs", VILLAGE))["run_id"]
+        run = await sim.service.find(sim.service._records[run_id].owner, run_id)
+        for _ in range(TICKS + 6 if again else TICKS):
+            await run.do(Tick(), "test", None)
+        if again:
+            await sim.ok(f"/runs/{run_id}/restart")
+            for _ in range(TICKS):
+                await run.do(Tick(), "test", None)
+        wanted, path = len(said_by(TICKS)), sim.service.context.artifacts(run_id) / "events.ndjson"
+        while path.read_bytes().count(b"\n") < wanted:
+            await asyncio.sleep(0.01)
+        left = data.with_name("left")
+        shutil.copytree(data, left, ignore=shutil.ignore_patterns("lock"))
+    return left, run_id
+
+
+@pytest.mark.req("SIM-RUN-12", "SIM-STO-1")
+@pytest.mark.parametrize("again", [False, True], ids=["first life", "second life"])
+@pytest.mark.parametrize("share", [0.0, 0.001, 0.2, 0.5, 0.77, 0.99, 1.0])
+async def test_the_files_of_a_run_that_was_left_are_finished_from_its_journal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, share: float, again: bool
+) -> None:
+    """However much of the lines the kill took, down to half a line."""
+    left, run_id = await left_at_rest(tmp_path / "data", monkeypatch, again=again)
+    path = left / "stores/credit/runs" / run_id / "artifacts/events.ndjson"
+    whole = path.read_bytes()
+    path.write_bytes(whole[: int(share * len(whole))])
+    kept = path.read_bytes()[: path.read_bytes().rfind(b"\n") + 1]
+
+    async with simulator(left, STILL) as sim:
+        listed = {one["name"] for one in (await sim.look(f"/runs/{run_id}/artifacts"))["items"]}
+        stored = await sim.service.from_store(run_id, lambda store: store.artifacts(run_id))
+        summary = await sim.service.from_store(run_id, lambda store: store._rows("SELECT summary FROM runs"))
+
+    files_are_complete(left, run_id, TICKS)
+    assert path.read_bytes().startswith(kept)
+    assert listed == {one.name for one in stored} == set(NAMES)
+    assert json.loads(summary[0][0])["ticks"] == TICKS
+
+
+@pytest.mark.req("SIM-RUN-12", "SIM-STO-1")
+async def test_a_run_whose_files_are_gone_gets_all_of_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    left, run_id = await left_at_rest(tmp_path / "data", monkeypatch)
+    shutil.rmtree(left / "stores/credit/runs" / run_id / "artifacts")
+    async with simulator(left, STILL):
+        pass
+
+    files_are_complete(left, run_id, TICKS)
+
+
+@pytest.mark.req("SIM-RUN-12")
+async def test_a_recovery_applies_each_tick_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    left, _ = await left_at_rest(tmp_path / "data", monkeypatch)
+    applied: list[int] = []
+    apply = Run.apply
+
+    def counted(run: Run, command: Any) -> Any:
+        applied.append(run.tick)
+        return apply(run, command)
+
+    monkeypatch.setattr(Run, "apply", counted)
+    async with simulator(left, STILL):
+        pass
+
+    assert applied == [15, 16, 17], "the two ticks after the last checkpoint, then the command that ends the run"
+
+
+@pytest.mark.req("SIM-RUN-12", "SIM-ERR-4")
+async def test_a_run_that_was_left_on_a_full_disk_has_failed_and_can_begin_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left, run_id = await left_at_rest(tmp_path / "data", monkeypatch)
+    monkeypatch.setattr(RealDisk, "free_bytes", lambda _: 0)
+    async with simulator(left, STILL) as sim:
+        status = await sim.status(run_id)
+        monkeypatch.setattr(RealDisk, "free_bytes", lambda _: 10**12)
+        await sim.ok(f"/runs/{run_id}/restart")
+
+    assert (status["state"], status["last_error"]["code"]) == ("error", "disk_low")

@@ -1,0 +1,66 @@
+"""Trucks behind a gateway: what they say waits for the next tick, within bounds."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from pendula.fleet.contracts.traffic import RollingTargetCommand
+from pendula.fleet.gateway import heard
+from pendula.fleet.tick.observing import TruckReport, screened
+from pendula.server.schedulers.fleet.life.trucks import MOST_WAITING, RemoteTrucks
+
+
+def report(robot_id: str, at_ms: int = 0) -> TruckReport:
+    return TruckReport(robot_id, at_ms, 0, 0, 0, 0)
+
+
+def test_a_truck_that_says_too_much_takes_no_place_from_the_others() -> None:
+    trucks = RemoteTrucks(["R1", "R2"])
+    trucks.hear([report("R1")], [], [])
+    trucks.hear([report("R2", at) for at in range(10_000)], [], [])
+    received = trucks.poll().reports
+
+    assert [one.robotId for one in received] == ["R1", *["R2"] * MOST_WAITING]
+    assert received[-1].nowMs == 9_999
+    assert not trucks.poll().reports
+
+
+def test_strangers_fill_no_memory_and_take_no_place_from_those_who_are_known() -> None:
+    trucks = RemoteTrucks(["R1", "R2"])
+    trucks.hear([report(f"stranger {number}") for number in range(10_000)], [], [])
+    trucks.hear([report("R2")], [], [])
+    names = [one.robotId for one in trucks.poll().reports]
+
+    assert names[0] == "R2"
+    assert len(names) == 1 + MOST_WAITING
+
+
+def test_a_name_that_no_truck_can_have_is_not_kept() -> None:
+    trucks = RemoteTrucks(["R1"])
+    trucks.hear([report("R" * 150_000), report("R1"), report("\N{GRINNING FACE}" * 129)], [], [])
+    reports = heard(trucks.poll()).reports
+
+    assert [one.robot_id for one in reports] == ["R1", "", ""]
+    assert screened(reports, ["R1"], 0)[0] == [report("R1")]
+
+
+class Counted(tuple[RollingTargetCommand, ...]):
+    """Commands that know how often they were read."""
+
+    read = 0
+
+    def __iter__(self) -> Iterator[RollingTargetCommand]:
+        Counted.read += 1
+        return super().__iter__()
+
+
+def test_commands_are_made_once_a_tick() -> None:
+    golden = (Path(__file__).parents[3] / "fleet/golden/RollingTargetCommand.json").read_bytes()
+    commands = Counted([msgspec.json.decode(golden, type=RollingTargetCommand)])
+    trucks = RemoteTrucks(["R1"])
+
+    trucks.send(commands)
+
+    assert Counted.read == 1
+    assert trucks.are_fresh()

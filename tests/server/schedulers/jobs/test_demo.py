@@ -1,0 +1,126 @@
+"""The living example of jobs: its objects age, one is found forged, a worker dies and its job comes back."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pendula.jobs.calls import Calls, queries
+from pendula.jobs.governance import Governance
+from pendula.jobs.model import SECOND, Policy
+from pendula.jobs.objects.governed import DAY_US
+from pendula.jobs.store.sqlite import SqliteStore
+from pendula.server.schedulers.jobs.demo import Keeper, quickened
+from pendula.server.schedulers.jobs.demo.inhabitants import COUNT, FIRST_POISONED, name_of
+from pendula.server.schedulers.jobs.demo.keeper import ROUND_SEC
+
+POISONED = name_of(FIRST_POISONED)
+
+
+class Town:
+    """The example with a clock that a test moves."""
+
+    def __init__(self, store: SqliteStore) -> None:
+        self.now = 1_800_000_000 * SECOND
+        self.calls = Calls(store, quickened(Policy()), lambda: self.now)
+        self.keeper = Keeper(self.calls)
+
+    def live(self, rounds: int) -> None:
+        for _ in range(rounds):
+            assert self.keeper.round() == ROUND_SEC
+            self.now += int(ROUND_SEC) * SECOND
+            self.calls.reclaim()
+
+    def places(self) -> dict[str, int]:
+        found: Any = Governance(self.calls).figures().body["places"]
+        return {f"{row['object_type']} {row['place']}": row["objects"] for row in found}
+
+    def events(self, **query: Any) -> list[dict[str, Any]]:
+        answer: Any = queries.trail(self.calls.store, self.calls.policy, {"limit": 1000, **query})
+        found: list[dict[str, Any]] = answer.body["events"]
+        return found
+
+
+@pytest.fixture
+def town(tmp_path: Path) -> Iterator[Town]:
+    store = SqliteStore(tmp_path / "jobs.db")
+    yield Town(store)
+    store.close()
+
+
+def test_a_hundred_objects_of_three_kinds_are_soon_there_and_a_restart_makes_none_twice(town: Town) -> None:
+    town.live(45)
+    town.keeper = Keeper(town.calls)
+    town.live(1)
+
+    assert sum(count for place, count in town.places().items() if "archived" not in place) == COUNT
+    assert {kind.split()[0] for kind in town.places()} == {"memory", "experience", "cognition"}
+
+
+def test_objects_age_through_verification_decay_archive_and_reinstatement(town: Town) -> None:
+    town.live(200)
+
+    done: Any = queries.listed(town.calls.store, town.calls.policy, {"status": "succeeded", "limit": 1000})
+    entered: Any = Governance(town.calls).figures().body["counts"]
+    places = {row["word"] for row in entered if row["kind"] == "entered"}
+    assert {job["action"] for job in done.body["jobs"]} == set(Policy().vocabulary.actions)
+    assert places >= {
+        "memory verified",
+        "memory stale",
+        "memory active",
+        "memory archived",
+        "cognition stale/uncertain",
+    }
+
+
+def test_the_poisoned_memory_is_rejected_rolled_back_and_archived(town: Town) -> None:
+    town.live(100)
+
+    told = town.events(object_type="memory", object_id=POISONED)
+    states = [event["after"]["status"] for event in told if event["after"].get("transitioned")]
+    assert states == ["quarantine", "rejected_poisoned", "archived"]
+    assert [event["after"]["rollback_pending"] for event in told if event["event_type"] == "rollback"] == [True, False]
+
+
+def test_a_worker_dies_and_its_job_comes_back(town: Town) -> None:
+    town.live(60)
+
+    listed: Any = queries.listed(town.calls.store, town.calls.policy, {"status": "succeeded", "limit": 1000})
+    again: Any = [
+        queries.history(town.calls.store, job["job_id"]) for job in listed.body["jobs"] if job["delivery_count"] > 1
+    ]
+    errors = [error["error"] for history in again for error in history.body["errors"]]
+    assert any(error.startswith("lease_expired: demo-") for error in errors)
+
+
+def test_the_workers_of_the_example_are_seen_among_all_others(town: Town) -> None:
+    town.live(45)
+    town.keeper._signs.write()
+
+    rows = town.calls.store.read(lambda look: look.workers())
+
+    assert {row.worker_id for row in rows} == {"demo-ada", "demo-bruno", "demo-clara"}
+    assert sum(row.taken for row in rows) > 10
+
+
+def test_there_is_a_dead_letter_that_is_done_once_it_is_requeued(town: Town) -> None:
+    town.live(3)
+    dead: Any = queries.listed(town.calls.store, town.calls.policy, {"status": "dead_letter"})
+    (job,) = dead.body["jobs"]
+
+    town.calls.requeue(job["job_id"], {"reason": "the archive answers again"})
+    town.live(2)
+
+    shown: Any = queries.show(town.calls.store, job["job_id"])
+    assert shown.body["job"]["status"] == "succeeded"
+
+
+def test_a_day_of_the_machines_is_half_a_minute() -> None:
+    machines = quickened(Policy()).machines
+
+    assert machines["memory"].follow["candidate"].after == 30 * SECOND
+    assert (
+        machines["memory"].follow["verified"].after
+        == Policy().machines["memory"].follow["verified"].after * (30 * SECOND) // DAY_US
+    )

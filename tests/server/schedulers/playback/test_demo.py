@@ -1,0 +1,38 @@
+"""The frame of the demo plays, and its new artwork is another each time."""
+
+import msgspec
+import pytest
+
+from pendula.playback.engine import Player
+from pendula.server.schedulers.playback.demo import CHANNELS, DEMO, next_command
+from pendula.server.schedulers.playback.routes import SCHEDULER
+from pendula.server.settings import Settings
+from tests.server.living import client_of, running
+from tests.server.screens import BASE, eventually, is_on, told
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_the_frame_of_the_demo_plays_and_gets_new_artwork(settings: Settings) -> None:
+    async with running(msgspec.structs.replace(settings, demo=True), [SCHEDULER]) as app, client_of(app) as client:
+        await eventually(lambda: is_on(client, "frame"))
+        now = await told(client, "now", "frame")
+
+        assert [one["channel"] for one in now["exposure"]] == [one.name for one in CHANNELS]
+        assert [one["weight"] for one in now["exposure"]] == [32768, 21845, 10923]
+        assert (await told(client, "stats", "frame"))["nae"]["inserts"] == 1
+        assert now["diagnostics"] == []
+        assert (await client.get(f"{BASE}/channels")).json()["channels"][0]["trouble"] == []
+
+
+def test_new_artwork_of_the_demo_is_another_each_time_and_the_same_after_a_restart() -> None:
+    player = Player.create(DEMO.config)
+    first = next_command(player, 0)
+    player.apply(first)
+    second = next_command(player, 1)
+
+    restored = Player.from_state(DEMO.config, player.state())
+
+    assert (first.id, second.id) == (9000, 9001)
+    assert first.payload != second.payload
+    assert next_command(restored, 0) == second

@@ -1,0 +1,137 @@
+/** The page of a world: what is happening, what waits and why, what came before, at any moment of its journal. */
+
+import { useMemo } from "preact/hooks";
+
+import type { EngineAddress } from "../../api/client";
+import { api } from "../../api/server";
+import type { WorldNow } from "../../api/types";
+import { useShown } from "../../components/exporting";
+import type { Stop } from "../../components/playing";
+import { Readout, Readouts } from "../../components/Readout";
+import { SchedulerFrame } from "../../components/SchedulerFrame";
+import type { EngineSchedulerProps } from "../../registry";
+import { integer } from "../../wording";
+import { Ask } from "../shared/Ask";
+import { gapSentence } from "../shared/Came";
+import { useChosen } from "../shared/chosen";
+import type { CameRow } from "../shared/engine";
+import { useFollowing } from "../shared/following";
+import { Happened } from "./Happened";
+import { Holdings } from "./Holdings";
+import { Timeline } from "./Timeline";
+import { Waiting } from "./Waiting";
+import "./actions.css";
+import { barsOf } from "./bars";
+import type { WorldEvent } from "./model";
+import { Clock, readEvent } from "./model";
+import { verdictOf } from "./verdict";
+
+const RECORDS_BACK = 400;
+const MOST_EVENTS = 1000;
+const WEEK_MINUTES = 7 * 24 * 60;
+
+interface Moment {
+  readonly now: WorldNow;
+  readonly events: readonly WorldEvent[];
+  /** A sentence for each place where events were missed. */
+  readonly gaps: readonly string[];
+}
+
+export function ActionsScheduler(props: EngineSchedulerProps) {
+  const { engine, at, on } = props;
+  const { live, past, busy, source, frame } = useFollowing(props, worldAt, momentAt);
+  const [chosen, choose] = useChosen(on, engine);
+  const now = live.state.value;
+  const came = useMemo(() => whatCame(live.came.value), [live.came.value]);
+  const present: Moment | null = now === null ? null : { now, ...came };
+  const shown = at === null ? present : past;
+  useShown(shown);
+  const startAt = shown?.now.start_at ?? now?.start_at ?? "";
+  const clock = useMemo(() => new Clock(startAt), [startAt]);
+  const time = shown === null ? null : clock.moment(shown.now.t);
+  // A weekday names a day only within one week.
+  const long = (now?.t ?? 0) > WEEK_MINUTES;
+  const tell = ({ t }: Stop) => (startAt === "" ? "" : long ? clock.day(t ?? 0) : clock.moment(t ?? 0));
+  const times = { source, busy, time, tell };
+  return (
+    <SchedulerFrame {...frame} times={times} fetching={shown === null ? "Fetching the world …" : null}>
+      {shown !== null && (
+        <World
+          moment={shown}
+          address={live.address}
+          live={at === null}
+          busy={busy}
+          chosen={chosen}
+          onChoose={choose}
+          onLook={frame.onMove}
+        />
+      )}
+      <Ask live={live} at={at} verdict={verdictOf} />
+    </SchedulerFrame>
+  );
+}
+
+interface WorldProps {
+  readonly moment: Moment;
+  readonly address: EngineAddress;
+  readonly live: boolean;
+  readonly busy: boolean;
+  readonly chosen: string | null;
+  readonly onChoose: (action: string | null) => void;
+  readonly onLook: (n: number) => void;
+}
+
+function World({ moment: { now, events, gaps }, address, live, busy, chosen, onChoose, onLook }: WorldProps) {
+  const clock = useMemo(() => new Clock(now.start_at), [now.start_at]);
+  const bars = useMemo(() => barsOf(events, now), [events, now]);
+  return (
+    <div class="world" aria-busy={busy}>
+      <Figures now={now} clock={clock} />
+      <Timeline bars={bars} now={now} live={live} chosen={chosen} onChoose={onChoose} />
+      <Waiting now={now} clock={clock} address={address} live={live} chosen={chosen} onChoose={onChoose} />
+      <div class="world-columns">
+        <Happened events={events} gaps={gaps} now={now} clock={clock} onLook={onLook} onChoose={onChoose} />
+        <Holdings now={now} clock={clock} onChoose={onChoose} />
+      </div>
+    </div>
+  );
+}
+
+function Figures({ now, clock }: { readonly now: WorldNow; readonly clock: Clock }) {
+  const { t, n, epoch, counts, next_due, broken } = now;
+  const still = ["waiting", "held", "suspended"].reduce((sum, stage) => sum + (counts[stage] ?? 0), 0);
+  return (
+    <Readouts>
+      <Readout name="time" value={clock.time(t)} unit={clock.day(t)} />
+      <Readout name="epoch" value={integer(epoch.index)} unit={`slot ${epoch.slot}`} />
+      <Readout name="running" value={integer(counts["running"] ?? 0)} />
+      <Readout name="waiting" value={integer(still)} />
+      <Readout name="next due" value={next_due === null ? "nothing" : clock.time(next_due)} />
+      <Readout name="record" value={integer(n)} />
+      {broken.length > 0 && <Readout name="invariants" value={broken.join(", ")} alarm />}
+    </Readouts>
+  );
+}
+
+async function momentAt(address: EngineAddress, n: number, signal: AbortSignal): Promise<Moment> {
+  const begin = n - RECORDS_BACK;
+  const query = { upto: n, limit: MOST_EVENTS, after: begin > 0 ? `${begin}.0` : null };
+  const [now, part] = await Promise.all([
+    worldAt(address, n, signal),
+    api.get("/api/v1/actions/{world}/events", { world: address.engine }, query, signal),
+  ]);
+  const gaps = part.gap === null ? [] : [gapSentence({ kind: "gap", key: 0, gap: part.gap })];
+  return { now, events: part.events.map(readEvent), gaps };
+}
+
+function worldAt(address: EngineAddress, at: number | null = null, signal?: AbortSignal): Promise<WorldNow> {
+  return api.get("/api/v1/actions/{world}/now", { world: address.engine }, { at }, signal);
+}
+
+/** The events that came, oldest first, and where some were missed. */
+function whatCame(rows: readonly CameRow[]): Omit<Moment, "now"> {
+  return {
+    events: rows.flatMap((row) => (row.kind === "event" ? [readEvent({ id: row.id, event: row.body })] : [])).reverse(),
+    gaps: rows.flatMap((row) => (row.kind === "gap" ? [gapSentence(row)] : [])),
+  };
+}
