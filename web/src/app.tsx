@@ -150,7 +150,9 @@ function titleOf(here: Route): string {
     case "home":
       return "Overview";
     case "scheduler":
-      return schedulerList.value?.schedulers.find((scheduler) => scheduler.name === here.scheduler)?.title ?? here.scheduler;
+      return (
+        schedulerList.value?.schedulers.find((scheduler) => scheduler.name === here.scheduler)?.title ?? here.scheduler
+      );
     case "unknown":
       return "Not here";
   }

@@ -91,7 +91,9 @@ const ENTRIES: Readonly<Record<string, SchedulerEntry>> = {
   },
   playback: {
     shows: "engines",
-    page: new LazyPage(() => import("./schedulers/playback/Scheduler").then(({ PlaybackScheduler }) => PlaybackScheduler)),
+    page: new LazyPage(() =>
+      import("./schedulers/playback/Scheduler").then(({ PlaybackScheduler }) => PlaybackScheduler),
+    ),
   },
 };
 

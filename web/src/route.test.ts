@@ -12,7 +12,12 @@ test("a scheduler, its engine and a moment come back from the address they made"
   const tally = { page: "scheduler", scheduler: "tally" };
   expect(parseRoute(schedulerHref("tally"))).toEqual({ ...tally, engine: null, at: null, on: null });
   expect(parseRoute(schedulerHref("tally", "de/mo", 55))).toEqual({ ...tally, engine: "de/mo", at: 55, on: null });
-  expect(parseRoute(schedulerHref("tally", "demo", 5, "a&b=c"))).toEqual({ ...tally, engine: "demo", at: 5, on: "a&b=c" });
+  expect(parseRoute(schedulerHref("tally", "demo", 5, "a&b=c"))).toEqual({
+    ...tally,
+    engine: "demo",
+    at: 5,
+    on: "a&b=c",
+  });
 });
 
 test("a move within a scheduler changes only what it names", () => {

@@ -1,4 +1,4 @@
-/** Marks that pictures on a canvas are made of: boxes full, hatched and outlined, lines, and text that fits its scheduler. */
+/** Marks that pictures on a canvas are made of: boxes full, hatched and outlined, lines, and text that fits its room. */
 
 const ROUND = 4;
 const STRIPE = 7;
@@ -82,11 +82,11 @@ export function upright(context: CanvasRenderingContext2D, line: Upright, colour
 }
 
 /** As much of a text as there is room for; nothing when that would say nothing. */
-export function fitted(context: Pick<CanvasRenderingContext2D, "measureText">, text: string, scheduler: number): string {
-  if (context.measureText(text).width <= scheduler) return text;
+export function fitted(context: Pick<CanvasRenderingContext2D, "measureText">, text: string, room: number): string {
+  if (context.measureText(text).width <= room) return text;
   for (let length = text.length - 1; length >= 3; length -= 1) {
     const cut = `${text.slice(0, length).trimEnd()}…`;
-    if (context.measureText(cut).width <= scheduler) return cut;
+    if (context.measureText(cut).width <= room) return cut;
   }
   return "";
 }

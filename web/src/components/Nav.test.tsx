@@ -15,7 +15,9 @@ test("the current scheduler is marked in the navigation", () => {
     engines: [],
   }));
 
-  const page = draw(<Nav schedulers={schedulers} route={{ page: "scheduler", scheduler: "fleet", engine: null, at: null, on: null }} />);
+  const page = draw(
+    <Nav schedulers={schedulers} route={{ page: "scheduler", scheduler: "fleet", engine: null, at: null, on: null }} />,
+  );
 
   expect(texts(page, "[aria-current=page]")).toEqual(["fleet ● ready"]);
   expect([...page.querySelectorAll("a")].map((link) => link.getAttribute("href"))).toEqual([

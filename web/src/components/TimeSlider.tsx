@@ -2,7 +2,7 @@
  * them and the one shown; marks show where snapshots lie, and its right end is now. */
 
 import { integer } from "../wording";
-import { schedulerForMarks } from "./marks";
+import { spaceForMarks } from "./marks";
 
 export interface TimeSliderProps {
   readonly first: number;
@@ -55,7 +55,7 @@ export function TimeSlider(props: TimeSliderProps) {
           onInput={(event) => moveTo(Number(event.currentTarget.value))}
         />
         <div class="slider-marks" aria-hidden="true">
-          {schedulerForMarks(snapshots, first, last).map((share) => (
+          {spaceForMarks(snapshots, first, last).map((share) => (
             <span key={share} class="slider-mark" style={{ left: `${share}%` }} title="snapshot" />
           ))}
         </div>

@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
 
-import { schedulerForMarks } from "./marks";
+import { spaceForMarks } from "./marks";
 
 test("marks stand where the snapshots lie, and crowded ones share a mark", () => {
   expect(
-    schedulerForMarks(
+    spaceForMarks(
       [
         [35, 1],
         [60, 2],
@@ -14,11 +14,11 @@ test("marks stand where the snapshots lie, and crowded ones share a mark", () =>
     ),
   ).toEqual([25, 50]);
   expect(
-    schedulerForMarks(
+    spaceForMarks(
       Array.from({ length: 5000 }, (_, n) => [n, n] as const),
       0,
       5000,
     ),
   ).toHaveLength(101);
-  expect(schedulerForMarks([[0, 0]], 0, 0)).toEqual([]);
+  expect(spaceForMarks([[0, 0]], 0, 0)).toEqual([]);
 });

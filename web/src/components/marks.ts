@@ -2,8 +2,12 @@
 
 const MOST_MARKS = 100;
 
-/** Places in percent of the scale, ascending; snapshots closer than one mark's scheduler share it. */
-export function schedulerForMarks(snapshots: readonly (readonly [number, number])[], first: number, last: number): number[] {
+/** Places in percent of the scale, ascending; snapshots closer than one mark's width share it. */
+export function spaceForMarks(
+  snapshots: readonly (readonly [number, number])[],
+  first: number,
+  last: number,
+): number[] {
   if (last <= first) return [];
   const places = snapshots
     .filter(([n]) => n >= first && n <= last)

@@ -26,7 +26,9 @@ async function engines(): Promise<SchedulerEntry> {
 }
 
 async function whole(): Promise<SchedulerEntry> {
-  const page = new LazyPage<WholeSchedulerProps>(() => Promise.resolve((props) => <p>all of {props.scheduler.title}</p>));
+  const page = new LazyPage<WholeSchedulerProps>(() =>
+    Promise.resolve((props) => <p>all of {props.scheduler.title}</p>),
+  );
   await page.load();
   return { shows: "whole", page };
 }
@@ -35,27 +37,39 @@ test("a scheduler shows its first engine, or the one that is asked for", async (
   const entry = await engines();
 
   expect(
-    texts(draw(<SchedulerContent entry={entry} scheduler={scheduler("one", "two")} engine={null} at={null} on={null} />), "p"),
+    texts(
+      draw(<SchedulerContent entry={entry} scheduler={scheduler("one", "two")} engine={null} at={null} on={null} />),
+      "p",
+    ),
   ).toEqual(["engine one"]);
   expect(
-    texts(draw(<SchedulerContent entry={entry} scheduler={scheduler("one", "two")} engine="two" at={null} on={null} />), "p"),
+    texts(
+      draw(<SchedulerContent entry={entry} scheduler={scheduler("one", "two")} engine="two" at={null} on={null} />),
+      "p",
+    ),
   ).toEqual(["engine two"]);
 });
 
 test("a scheduler of engines without any says so", async () => {
-  const page = draw(<SchedulerContent entry={await engines()} scheduler={scheduler()} engine={null} at={null} on={null} />);
+  const page = draw(
+    <SchedulerContent entry={await engines()} scheduler={scheduler()} engine={null} at={null} on={null} />,
+  );
 
   expect(page.textContent).toContain("No engine runs in this scheduler yet.");
 });
 
 test("a scheduler without engines is shown as a whole", async () => {
-  const page = draw(<SchedulerContent entry={await whole()} scheduler={scheduler()} engine={null} at={null} on={null} />);
+  const page = draw(
+    <SchedulerContent entry={await whole()} scheduler={scheduler()} engine={null} at={null} on={null} />,
+  );
 
   expect(page.textContent).toBe("all of Mill");
 });
 
 test("an engine of a scheduler that has none is not there", async () => {
-  const page = draw(<SchedulerContent entry={await whole()} scheduler={scheduler()} engine="one" at={null} on={null} />);
+  const page = draw(
+    <SchedulerContent entry={await whole()} scheduler={scheduler()} engine="one" at={null} on={null} />,
+  );
 
   expect(page.textContent).toContain("This scheduler has no engine “one”.");
 });
@@ -63,9 +77,9 @@ test("an engine of a scheduler that has none is not there", async () => {
 test("a page that is not there yet is being fetched", () => {
   const never: SchedulerEntry = { shows: "whole", page: new LazyPage(() => new Promise(() => undefined)) };
 
-  expect(draw(<SchedulerContent entry={never} scheduler={scheduler()} engine={null} at={null} on={null} />).textContent).toContain(
-    "Fetching",
-  );
+  expect(
+    draw(<SchedulerContent entry={never} scheduler={scheduler()} engine={null} at={null} on={null} />).textContent,
+  ).toContain("Fetching");
 });
 
 test.each([

@@ -63,7 +63,11 @@ interface SchedulerContentProps {
 export function SchedulerContent({ entry, scheduler, engine, at, on }: SchedulerContentProps) {
   if (entry.shows === "runs") {
     return (
-      <Fetched key={scheduler.name} lazy={entry.page} draw={(Page) => <Page scheduler={scheduler} run={engine} at={at} on={on} />} />
+      <Fetched
+        key={scheduler.name}
+        lazy={entry.page}
+        draw={(Page) => <Page scheduler={scheduler} run={engine} at={at} on={on} />}
+      />
     );
   }
   if (entry.shows === "whole") {
@@ -71,7 +75,8 @@ export function SchedulerContent({ entry, scheduler, engine, at, on }: Scheduler
     return <Fetched key={scheduler.name} lazy={entry.page} draw={(Page) => <Page scheduler={scheduler} />} />;
   }
   const chosen =
-    scheduler.engines.find((candidate) => candidate.name === engine) ?? (engine === null ? scheduler.engines[0] : undefined);
+    scheduler.engines.find((candidate) => candidate.name === engine) ??
+    (engine === null ? scheduler.engines[0] : undefined);
   return (
     <>
       {scheduler.engines.length > 1 && <EngineTabs scheduler={scheduler} chosen={chosen?.name ?? null} />}

@@ -8,7 +8,14 @@ import { schedulerHref } from "../../route";
 import { doing, draw, find, texts } from "../../testing/drawing";
 import { Home } from "./Home";
 
-const SCHEDULER: SchedulerView = { name: "actions", title: "Actions", sentence: "…", state: "ready", reason: null, engines: [] };
+const SCHEDULER: SchedulerView = {
+  name: "actions",
+  title: "Actions",
+  sentence: "…",
+  state: "ready",
+  reason: null,
+  engines: [],
+};
 const CLOCK = { ahead_sec: 0, agrees_in_sec: 0 };
 const TALLY = { name: "demo", time_unit: "min", now: 73_440, commands: 9, broken: null };
 

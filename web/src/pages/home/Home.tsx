@@ -21,7 +21,11 @@ export function Home() {
       <Needs needs={needsOf(list, glances)} />
       <ul class="cards" data-testid="scheduler-cards">
         {list.schedulers.map((scheduler) => (
-          <SchedulerCard key={scheduler.name} scheduler={scheduler} figures={glances.get(scheduler.name)?.figures ?? []} />
+          <SchedulerCard
+            key={scheduler.name}
+            scheduler={scheduler}
+            figures={glances.get(scheduler.name)?.figures ?? []}
+          />
         ))}
       </ul>
       <Checks />

@@ -9,17 +9,17 @@ import type {
   FleetNow,
   PlayerNow,
   Readiness,
-  SchedulerView,
   RunStatusView,
   SchedulerGovernance,
   SchedulerJob,
   SchedulerMetrics,
+  SchedulerView,
   TruckNow,
   WorldNow,
 } from "../../api/types";
+import { schedulerHref } from "../../route";
 import { Clock } from "../../schedulers/actions/model";
 import { condition, isMoving, isStopped } from "../../schedulers/fleet/wording";
-import { schedulerHref } from "../../route";
 import { counted, integer, timeSpan } from "../../wording";
 
 export interface Figure {
@@ -78,12 +78,24 @@ const MOST_OF_A_KIND = 3;
 export function brokenNeeds(scheduler: SchedulerView): Need[] {
   const whole =
     scheduler.state === "broken" && scheduler.engines.every(({ broken }) => broken === null)
-      ? [need(`${scheduler.name} broken`, `${scheduler.title}: ${scheduler.reason?.sentence ?? "is broken"}`, schedulerHref(scheduler.name))]
+      ? [
+          need(
+            `${scheduler.name} broken`,
+            `${scheduler.title}: ${scheduler.reason?.sentence ?? "is broken"}`,
+            schedulerHref(scheduler.name),
+          ),
+        ]
       : [];
   const engines = scheduler.engines.flatMap(({ name, broken }) =>
     broken === null
       ? []
-      : [need(`${scheduler.name} ${name} broken`, `${scheduler.title} ${name}: ${broken}`, schedulerHref(scheduler.name, name))],
+      : [
+          need(
+            `${scheduler.name} ${name} broken`,
+            `${scheduler.title} ${name}: ${broken}`,
+            schedulerHref(scheduler.name, name),
+          ),
+        ],
   );
   return [...whole, ...engines];
 }

@@ -91,7 +91,13 @@ function OneRun({ runId, at, on, onMove, onOther }: OneRunProps) {
   if (status === null || network === null) {
     const { error } = live;
     return (
-      <SchedulerFrame at={null} journal={null} error={error.value} onMove={() => undefined} fetching="Fetching the run …">
+      <SchedulerFrame
+        at={null}
+        journal={null}
+        error={error.value}
+        onMove={() => undefined}
+        fetching="Fetching the run …"
+      >
         {null}
       </SchedulerFrame>
     );

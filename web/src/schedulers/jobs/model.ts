@@ -1,7 +1,7 @@
 /** What the page of jobs reckons with: who is chosen, how far off a time is, and where a job stands on the time line. */
 
 import type { SchedulerGoverned, SchedulerJob, SchedulerMachine, SchedulerStatus } from "../../api/types";
-import { schedulerHref, route } from "../../route";
+import { route, schedulerHref } from "../../route";
 import { clockTime } from "../../wording";
 
 export const STATES: readonly SchedulerStatus[] = ["queued", "running", "succeeded", "failed", "dead_letter"];
