@@ -1,6 +1,6 @@
 """A counter as an engine, and variants of it that decide otherwise: something to record and something to replay."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -55,6 +55,10 @@ class Counter:
 
     def next_due(self) -> int | None:
         return None
+
+    @staticmethod
+    def sentence(code: str, facts: Mapping[str, Json]) -> str:
+        return code
 
     def why(self, question: Json) -> Reason:
         return Reason("counted", "It was counted.")

@@ -28,6 +28,7 @@ from pendula.credit.engine import InvalidRun, Run
 from pendula.credit.money import InvalidAmount, atoms
 from pendula.credit.reading.scenario import read_scenario
 from pendula.credit.runs.headless import Headless, Made, RunRefused, made
+from pendula.credit.sentences import sentence_of
 from pendula.credit.settings import TABLE, Settings, changed
 from pendula.documents import Document, DocumentRefused, from_value, read_bytes
 from pendula.kernel.errors import InputRefused
@@ -299,7 +300,7 @@ def test_odd_commands_are_refused_without_a_trace_or_done_right() -> None:
             word = refusal.code if refusal else "done"
             count[word] = count.get(word, 0) + 1
             if refusal is not None:
-                assert refusal.message
+                assert sentence_of(refusal.code, refusal.facts)
                 assert run.state() == before, command
         assert list(run.broken()) == []
         headless.step(1)

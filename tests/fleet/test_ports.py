@@ -163,7 +163,7 @@ class NoRoutes:
     """RoutePlanner: there is none."""
 
     def plan_route(self, *_: object, **__: object) -> Refusal:
-        return Refusal("NO_ROUTE", "there is none")
+        return Refusal("NO_ROUTE", {"goal": "X", "blocked": []})
 
 
 @pytest.mark.req("FLT-API-5")

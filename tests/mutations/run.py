@@ -3,8 +3,8 @@
     python tests/mutations/run.py            all of them
     python tests/mutations/run.py journal    those whose name contains a word
 
-A mistake is a table in `mutations.toml`: the file, the text that stands there exactly once, what replaces it, and the
-tests that must fail. A mistake that nobody notices, or whose text is no longer there, fails this run.
+A mistake is a table in `mutations.toml`: the file, the function `in` it, a pattern that matches one place there, what
+replaces it, and the tests that must fail. A mistake that no test notices, or that finds no place, fails this run.
 """
 
 import os
@@ -16,6 +16,10 @@ import tomllib
 from pathlib import Path
 from typing import NamedTuple
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from tests.mutations.anchors import NotOnce, planted
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 COPIED = ("src", "tests", "bench", "pyproject.toml", "README.md", "LICENSE")
@@ -25,24 +29,31 @@ class Mistake(NamedTuple):
     name: str
     law: str
     file: str
+    where: str | None  # the function; None in files that are not Python
     find: str
     replace: str
     tests: list[str]
 
 
 def read_mistakes(text: str) -> list[Mistake]:
-    return [Mistake(name, **table) for name, table in tomllib.loads(text).items()]
+    return [
+        Mistake(name, table["law"], table["file"], table.get("in"), table["find"], table["replace"], table["tests"])
+        for name, table in tomllib.loads(text).items()
+    ]
+
+
+def with_mistake(mistake: Mistake, source: str) -> str:
+    """The source of its file with the mistake; raises `NotOnce` where its place is not there exactly once."""
+    if mistake.where is not None:
+        return planted(source, mistake.where, mistake.find, mistake.replace)
+    if source.count(mistake.find) != 1:
+        raise NotOnce(f"the text stands {source.count(mistake.find)} times in {mistake.file}, not once")
+    return source.replace(mistake.find, mistake.replace)
 
 
 def plant(mistake: Mistake, tree: Path) -> None:
-    """Change the one place; raises `ValueError` where it is not there exactly once."""
     path = tree / mistake.file
-    source = path.read_text()
-    if source.count(mistake.find) != 1:
-        raise ValueError(
-            f"{mistake.name}: its text stands {source.count(mistake.find)} times in {mistake.file}, not once"
-        )
-    path.write_text(source.replace(mistake.find, mistake.replace))
+    path.write_text(with_mistake(mistake, path.read_text()))
 
 
 def is_noticed(mistake: Mistake, tree: Path) -> bool:
@@ -50,7 +61,7 @@ def is_noticed(mistake: Mistake, tree: Path) -> bool:
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--with-campaign", *mistake.tests]
     finished = subprocess.run(command, cwd=tree, env=_environment(tree), capture_output=True, text=True, check=False)
     if finished.returncode not in (0, 1):
-        raise ValueError(f"{mistake.name}: pytest could not run\n{finished.stdout[-2000:]}{finished.stderr[-2000:]}")
+        raise ValueError(f"pytest could not run\n{finished.stdout[-2000:]}{finished.stderr[-2000:]}")
     return finished.returncode == 1
 
 

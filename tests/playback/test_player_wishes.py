@@ -35,6 +35,7 @@ from pendula.playback.events import (
     ShowNext,
     Take,
 )
+from pendula.playback.sentences import sentence_of
 from tests.playback.shelves import ids
 from tests.playback.test_contract import CONFIG, Library
 
@@ -83,7 +84,7 @@ def test_a_pin_wakes_a_blank_screen_and_one_that_cannot_be_is_refused_in_words()
     player = Player.create({"seed": 1})
     refused = player.apply(ShowNext(id=5, payload="not base64"))
     assert refused.refusal is not None
-    assert "16 and 32 bytes in base64" in refused.refusal.message
+    assert "16 and 32 bytes in base64" in sentence_of(refused.refusal.code, refused.refusal.facts)
 
     player.apply(ShowNext(id=5))
 

@@ -11,6 +11,7 @@
     engine            the one state machine: submit, request, advance
     saving            state at any moment, carry from day to day
     explain           why an action has not started
+    sentences         sentences of codes and facts, where they are shown
     runs/             whole epochs in one go, a game loop, logs
     reading/          a file in, all its faults, its form
     gantt/            a run as a picture

@@ -172,12 +172,10 @@ class Setting:
 
     def no_such_time(self, now: int, to: int) -> Refusal:
         if type(to) is not int:
-            return Refusal("not_a_minute", f"A minute is a whole number, not {shown(to)}.", {"now": now})
+            return Refusal("not_a_minute", {"now": now, "value": shown(to)})
         if to > now:
-            message = f"Minute {to} is too far away; the last is {self.latest}."
-            return Refusal("too_far_away", message, {"to": to, "latest": self.latest})
-        message = f"It is minute {now}; time does not go back to {to}."
-        return Refusal("time_goes_forward", message, {"now": now, "to": to})
+            return Refusal("too_far_away", {"to": to, "latest": self.latest})
+        return Refusal("time_goes_forward", {"now": now, "to": to})
 
     def _frame(self, config: Mapping[str, Any]) -> EpochFrame:
         try:

@@ -5,7 +5,7 @@ the start of the run; epochs are a way of counting them, so that k epochs in a r
 minute of an epoch only ends happen; everything else of that minute is the first minute of the next.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Self
 
 from pendula.actions.configuration import Setting
@@ -16,6 +16,7 @@ from pendula.actions.minute.submission import request, submit
 from pendula.actions.questions import NoAnswers
 from pendula.actions.rules.versions import BY_DECISIONS
 from pendula.actions.saving import carry_of, restore, save, take_up
+from pendula.actions.sentences import sentence_of
 from pendula.actions.state.world_state import WorldState
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Outcome, Outside, Reason
@@ -103,6 +104,10 @@ class World:
     def header(self) -> EpochBegan:
         """What the chunk of the present epoch begins with: who runs on from before."""
         return self.current.header()
+
+    @staticmethod
+    def sentence(code: str, facts: Mapping[str, Json]) -> str:
+        return sentence_of(code, facts)
 
     def why(self, question: Json) -> Reason:
         """`{"action": id}` and `{"lock": name}`: where the action stands and what it waits for."""

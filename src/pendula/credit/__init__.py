@@ -6,6 +6,7 @@
     engine                  the one state machine: commands are dispatched, the run is shown
     steering, manual        ticks, settings and states of a run; what a person does to its network
     demonstration           events without a ledger, for pages that want something to show
+    sentences               sentences of codes and facts, where they are shown
     saving, explain         the state at any tick; why a payment fails, why clearing was tried or not
 
     ledger/                 who owes whom, and what can move

@@ -34,6 +34,7 @@ from pendula.credit.commands import (
 from pendula.credit.events import Event, LastError, RunStatus
 from pendula.credit.model import Scenario
 from pendula.credit.reading.scenario import read_scenario
+from pendula.credit.sentences import sentence_of
 from pendula.credit.settings import Settings
 from pendula.credit.state.counters import Counters, Demand
 from pendula.credit.state.network import Network
@@ -142,6 +143,10 @@ class Run:
 
     def next_due(self) -> int | None:
         return self._run.tick + 1 if self._run.state_word == "running" else None
+
+    @staticmethod
+    def sentence(code: str, facts: Mapping[str, Json]) -> str:
+        return sentence_of(code, facts)
 
     def why(self, question: Json) -> Reason:
         """`{"from", "to", "equivalent", "amount"}`, `{"line": {...}}`, `{"clearing": code}` or `{"run": true}`."""

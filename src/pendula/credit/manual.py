@@ -32,7 +32,7 @@ class Unfit(Exception):
 
     def __init__(self, code: Code | str, message: str, **details: Json) -> None:
         super().__init__(message)
-        self.refusal = Refusal(str(code), message, details)
+        self.refusal = Refusal(str(code), {"message": message, **details})
 
 
 def pay(run: RunState, command: Pay) -> Outcome[Event]:

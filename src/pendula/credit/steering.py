@@ -24,7 +24,7 @@ def ticks(run: RunState, command: Tick) -> Outcome[Event]:
     """Let ticks pass, fewer where a guardrail ends the run."""
     if run.state_word != "running":
         message = f"The run is {run.state_word}; only a running run has ticks"
-        return Outcome(refusal=Refusal("run_conflict", message, {"state": run.state_word}))
+        return Outcome(refusal=Refusal("run_conflict", {"message": message, "state": run.state_word}))
     run.callers_queue = command.queue_depth
     before = saving.mark(run)
     events: list[Event] = []
@@ -56,17 +56,17 @@ def configure(run: RunState, values: dict[str, str]) -> Outcome[Event]:
     try:
         settings = changed(run.settings, values)
     except InputRefused as refused:
-        return Outcome(refusal=Refusal(refused.code, refused.message, dict(refused.details)))
+        return Outcome(refusal=Refusal(refused.code, {"message": refused.message, **refused.details}))
     if settings.tick_ms_base != run.settings.tick_ms_base:
         message = "The length of a tick cannot change within a run"
-        return Outcome(refusal=Refusal("invalid_setting", message, {"variable": "SIMULATOR_TICK_MS_BASE"}))
+        return Outcome(refusal=Refusal("invalid_setting", {"message": message, "variable": "SIMULATOR_TICK_MS_BASE"}))
     run.use(settings)
     return run.told()
 
 
 def _ended(run: RunState) -> Outcome[Event]:
     message = f"The run is {run.state_word}; only a run that is running or paused can be changed"
-    return Outcome(refusal=Refusal("run_conflict", message, {"state": run.state_word}))
+    return Outcome(refusal=Refusal("run_conflict", {"message": message, "state": run.state_word}))
 
 
 def change_state(run: RunState, command: Pause | Resume | Stop | Restart | Abandon) -> Outcome[Event]:

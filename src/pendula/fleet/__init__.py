@@ -32,6 +32,7 @@ events        what comes out of it
 engine        the state machine of the scheduler
 telling       the events of a tick
 explain       why a truck stands
+sentences     sentences of codes and facts, where they are shown
 saving        a fleet as bytes and back
 compiled_sites  compiled maps by their hash
 runs          a fleet written down: journals and what is made of them

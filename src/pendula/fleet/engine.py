@@ -22,6 +22,7 @@ from pendula.fleet.health.orders import AppliedOrder, Order, OrderKind
 from pendula.fleet.operators import ActionType, Desk
 from pendula.fleet.routing.planner import Anchor, AtNode, OnEdge
 from pendula.fleet.routing.route_plan import RoutePlan
+from pendula.fleet.sentences import sentence_of
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.targets.rolling_target import Aim, Told
 from pendula.fleet.tasks import Dispatch, DispatchStep, Operation, truck_views
@@ -143,6 +144,10 @@ class FleetEngine:
             case Tick():
                 return self._tick(command)
 
+    @staticmethod
+    def sentence(code: str, facts: Mapping[str, Json]) -> str:
+        return sentence_of(code, facts)
+
     def why(self, question: Json) -> Reason:
         """Why a truck stands, as `{"robot": id}`, or a task waits, as `{"task": id}`."""
         return explain.why(self.traffic, self.dispatch, question, self.dropped)
@@ -228,7 +233,7 @@ class FleetEngine:
         no = change(action.taskId, f"{done} by {action.operatorId}")
         if no is None:
             return AppliedOrder(action.actionId)
-        return AppliedOrder(action.actionId, no.code, no.message)
+        return AppliedOrder(action.actionId, no.code, sentence_of(no.code, no.facts))
 
     def _clears(self, order: Order) -> bool:
         """Whether an order clears what a truck failed at in a node, of which traffic knows nothing."""
@@ -251,8 +256,7 @@ class FleetEngine:
         last = self.traffic.now_ms
         if now_ms >= last:
             return None
-        message = f"The clock went back from {last} to {now_ms}; no truck is told anything"
-        return Refusal("time_went_back", message, {"nowMs": now_ms, "lastMs": last})
+        return Refusal("time_went_back", {"nowMs": now_ms, "lastMs": last})
 
     def _gap_ms(self, now_ms: int) -> int:
         """Since the tick before; nothing came before the first."""
@@ -281,8 +285,8 @@ class FleetEngine:
         try:
             return plan_of(form, self.site)
         except LookupError as wrong:
-            message = f"Route {form.route_id!r} of {form.robot_id!r} has {wrong.args[0]}"
-            return Refusal("route_off_the_map", message, {"routeId": form.route_id, "robotId": form.robot_id})
+            facts: dict[str, Json] = {"routeId": form.route_id, "robotId": form.robot_id, "fault": str(wrong.args[0])}
+            return Refusal("route_off_the_map", facts)
 
 
 def took_place(outcome: Outcome[FleetEvent]) -> bool:

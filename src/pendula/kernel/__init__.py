@@ -6,6 +6,7 @@
     time                integer instants; naive and offset times never mix
     queue, rng          total order; reproducible randomness
     engine              what every engine is: commands in, outcomes out, reasons for everything
+    sentences           sentences of codes and facts, where they are shown
     replay              feed a journal to a fresh engine and compare
 
     disk, journal       the only way to files; framed, checksummed, chained records, many to a flush

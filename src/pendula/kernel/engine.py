@@ -3,7 +3,7 @@
 One driver, one journal, one replay, one stream and one contract suite serve every engine that follows this protocol.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, runtime_checkable
 
 from msgspec import Struct
@@ -15,11 +15,13 @@ E = TypeVar("E")
 
 
 class Refusal(Struct, frozen=True):
-    """The wish cannot be granted; a value, never an exception. The engine's state bytes are unchanged."""
+    """A rejected command; a value, never an exception. The engine's state bytes are unchanged.
+
+    It has no text: `Engine.sentence` renders one from code and facts where it is shown.
+    """
 
     code: str
-    message: str
-    details: dict[str, Json] = {}
+    facts: dict[str, Json] = {}
 
 
 class Reason(Struct, frozen=True):
@@ -88,6 +90,11 @@ class Engine(Protocol[C, E]):
 
     def why(self, question: Json) -> Reason:
         """Read-only: `state()` is the same after it."""
+        ...
+
+    @staticmethod
+    def sentence(code: str, facts: Mapping[str, Json]) -> str:
+        """The sentence for a refusal. It appears in no journal, state or digest, so rewording it changes no outcome."""
         ...
 
     def broken(self) -> Iterable[str]:

@@ -4,6 +4,7 @@
     settings            what they may be; changed in part
     choosing            what comes next: shares, turns, new artwork, and the programme around them
     invariants          the laws that hold at any moment
+    sentences           sentences of codes and facts, where they are shown
     saving, explain     the state at any moment; why an item came up
     statistics          what was done, in figures
     clocks              time of day in a place, for those who keep a clock

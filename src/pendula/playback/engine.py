@@ -4,7 +4,7 @@ It holds no records: it asks the outside for each one it needs (`record`), and t
 that a replay shows the same without any file. Time is in milliseconds since the player was made.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import ClassVar, Self
 
 import msgspec
@@ -69,6 +69,7 @@ from pendula.playback.model import (
 )
 from pendula.playback.saving import ChannelState, load, save, without
 from pendula.playback.screening import OnScreen, Screening, dwell_of
+from pendula.playback.sentences import sentence_of
 from pendula.playback.settings import FIRST, NOW, SECOND, Rules, in_words, merged
 
 TAKE_MOST = 100_000
@@ -153,6 +154,10 @@ class Player(Screening):
         daytime = None if self.clock is None else self.clock.next_change(parts, self._now)
         return min((due for due in (self.screen.ends_at, daytime, *bans) if due is not None), default=None)
 
+    @staticmethod
+    def sentence(code: str, facts: Mapping[str, Json]) -> str:
+        return sentence_of(code, facts)
+
     def why(self, question: Json) -> Reason:
         """Why an item came up: `{"ordinal": n}` of the present epoch, or `{"now": true}`."""
         epoch_id = self.programme.epoch_id
@@ -187,7 +192,7 @@ class Player(Screening):
             events, answer = self._do(command)
         except (InputRefused, WrongUsage) as refused:
             details = {name: value for name, value in refused.details.items() if name != "config"}
-            return Outcome(refusal=Refusal(refused.code, refused.message, details))
+            return Outcome(refusal=Refusal(refused.code, {"message": refused.message, **details}))
         if self.programme.epoch_id != epoch and not any(isinstance(event, EpochBegan) for event in events):
             # Before what the new epoch shows.
             at = next((n for n, event in enumerate(events) if isinstance(event, Shown | Blank)), len(events))

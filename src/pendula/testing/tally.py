@@ -4,7 +4,7 @@ It counts. `Add` raises the total, now or at a later time; `Take` lowers it or i
 `Ask` adds what the outside says; `Advance` moves time and lets due additions happen.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import ClassVar, Self, TypeAlias
 
 import msgspec
@@ -15,6 +15,15 @@ from pendula.kernel.canonical import Json, Reader, encode
 from pendula.kernel.engine import Outcome, Outside, Reason, Refusal
 from pendula.kernel.errors import InputRefused, WrongUsage
 from pendula.kernel.rng import Pcg32, stream
+
+# What a refusal means, as a template of its facts; rendered where it is shown.
+SENTENCES = {
+    "bad_answer": "The outside must answer with an integer from 0.",
+    "bad_bound": "A bound is from 1 to 2^31, not {below}.",
+    "negative_amount": "An amount is at least 0, not {amount}.",
+    "not_enough": "{amount} cannot be taken: {total} are there.",
+    "time_goes_forward": "It is {now}; time does not go back to {to}.",
+}
 
 STREAM = 0x54414C59  # "TALY": the name of the tally's own stream of random numbers
 
@@ -139,6 +148,10 @@ class Tally:
             case Advance(to):
                 return self._advance(to)
 
+    @staticmethod
+    def sentence(code: str, facts: Mapping[str, Json]) -> str:
+        return SENTENCES[code].format_map(facts)
+
     def why(self, question: Json) -> Reason:
         """Why a take of `amount` would be refused, as `{"take": amount}`."""
         match question:
@@ -158,7 +171,7 @@ class Tally:
     def _add(self, amount: int, at: int | None) -> Outcome[Changed]:
         state = self._state
         if amount < 0:
-            return _refused("negative_amount", f"An amount is at least 0, not {amount}.", {"amount": amount})
+            return _refused("negative_amount", {"amount": amount})
         if at is not None and at > state.now:
             state.due.append(Due(at, state.number, amount))
             state.due.sort()
@@ -169,16 +182,16 @@ class Tally:
 
     def _take(self, amount: int) -> Outcome[Changed]:
         if amount < 0:
-            return _refused("negative_amount", f"An amount is at least 0, not {amount}.", {"amount": amount})
+            return _refused("negative_amount", {"amount": amount})
         if amount > self._state.total:
             reason = self._why_take(amount)
-            return _refused(reason.code, reason.sentence, reason.facts)
+            return _refused(reason.code, reason.facts)
         self._state.taken += amount
         return self._change(-amount, "take")
 
     def _draw(self, below: int) -> Outcome[Changed]:
         if not 1 <= below <= 1 << 31:
-            return _refused("bad_bound", f"A bound is from 1 to 2^31, not {below}.", {"below": below})
+            return _refused("bad_bound", {"below": below})
         amount = self._generator.bounded(below)
         self._state.drawn += amount
         return self._change(amount, "draw")
@@ -186,7 +199,7 @@ class Tally:
     def _ask(self, topic: str) -> Outcome[Changed]:
         amount = self.outside.ask("how_much", {"topic": topic})
         if not isinstance(amount, int) or isinstance(amount, bool) or amount < 0:
-            return _refused("bad_answer", "The outside must answer with an integer from 0.", {"answer": amount})
+            return _refused("bad_answer", {"answer": amount})
         self._state.asked += amount
         return self._change(amount, "ask")
 
@@ -194,7 +207,7 @@ class Tally:
         state = self._state
         if to < state.now:
             facts: dict[str, Json] = {"now": state.now, "to": to}
-            return _refused("time_goes_forward", f"It is {state.now}; time does not go back to {to}.", facts)
+            return _refused("time_goes_forward", facts)
         events: list[Changed] = []
         while state.due and state.due[0].at <= to:
             due = state.due.pop(0)
@@ -220,5 +233,5 @@ class Tally:
         return Reason("not_enough", sentence, {"amount": amount, "total": total}, because)
 
 
-def _refused(code: str, message: str, details: dict[str, Json]) -> Outcome[Changed]:
-    return Outcome(refusal=Refusal(code, message, details))
+def _refused(code: str, facts: dict[str, Json]) -> Outcome[Changed]:
+    return Outcome(refusal=Refusal(code, facts))

@@ -126,7 +126,7 @@ def test_a_journal_of_another_scheduler_is_not_a_world(tmp_path: Path) -> None:
     begin_recording(Tally.create({"seed": 1}), {"seed": 1}, RealDisk(tmp_path / "tally")).close()
 
     for _ in range(2):  # the folder is let go of
-        with pytest.raises(WrongJournal, match="a journal of the scheduler 'tally', not of 'actions'"):
+        with pytest.raises(WrongJournal, match="a journal of scheduler 'tally', not of 'actions'"):
             LiveWorld.recover(tmp_path / "tally")
 
 

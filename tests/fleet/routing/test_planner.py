@@ -215,7 +215,7 @@ def test_no_route_names_the_goal_and_what_was_closed() -> None:
 
     assert isinstance(refusal, Refusal)
     assert refusal.code == "NO_ROUTE"
-    assert refusal.details == {"goal": "AP1", "blocked": ["LM2->AP1"]}
+    assert refusal.facts == {"goal": "AP1", "blocked": ["LM2->AP1"]}
 
 
 @pytest.mark.req("FLT-PLAN-12")
@@ -293,7 +293,7 @@ def test_no_route_ends_where_a_truck_may_not_stop() -> None:
         planner.onward(into, goal, closed),
     ):
         assert isinstance(refused, Refusal)
-        assert refused.details == {"goal": "X", "blocked": ["NODE:X"]}
+        assert refused.facts == {"goal": "X", "blocked": ["NODE:X"]}
     assert isinstance(planner.way(OnEdge(into, 5_000_000), site.node_number["W"], closed), Way)
 
 

@@ -225,7 +225,7 @@ def test_a_route_whose_way_home_is_missing_is_refused() -> None:
     planned = plan_route(Planner(site, FL_STD), "R", "r", AtNode(number["PK1"]), (number["AP1"],), number["LM7"])
 
     assert isinstance(planned, Refusal)
-    assert planned.details["goal"] == "LM7"
+    assert planned.facts["goal"] == "LM7"
 
 
 @pytest.mark.req("FLT-PLAN-6")

@@ -28,6 +28,7 @@ from pendula.fleet.tasks import (
     Transition,
     TruckView,
 )
+from pendula.fleet.tasks.assignment import TaskReason
 from pendula.fleet.tick import RefusedRoute
 
 TICK_MS = 100
@@ -120,3 +121,9 @@ class Paper:
                 return
             self.step()
         raise AssertionError(f"{robot_id} never came to {phase.value}: {self.told}")
+
+
+def reason_of(paper: Paper, task_id: str = "T") -> TaskReason:
+    reason = paper.dispatch.why(task_id)
+    assert isinstance(reason, TaskReason)
+    return reason

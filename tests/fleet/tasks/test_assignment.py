@@ -8,7 +8,7 @@ from pendula.fleet.contracts.traffic import Phase, TaskState
 from pendula.fleet.routing.planner import Closed
 from pendula.fleet.tasks import DispatchParams, DispatchStep, PriorityChanged, TaskOrder, TaskSubmitted
 from pendula.fleet.tick import RefusedRoute
-from tests.fleet.tasks.paper import NORTH_SOUTH, Paper, crossing
+from tests.fleet.tasks.paper import NORTH_SOUTH, Paper, crossing, reason_of
 
 ONE = (("R1", "E"),)
 
@@ -360,7 +360,7 @@ def test_why_names_the_trucks_that_are_not_free() -> None:
     paper.slow = {"R1", "R2"}
     for name in ("T1", "T2", "T3"):
         paper.submit(name)
-    why = paper.dispatch.why("T3")
+    why = reason_of(paper, "T3")
 
     assert (why.code, "none of R1, R2 is free" in why.message) == ("NO_FREE_TRUCK", True)
 
@@ -373,10 +373,10 @@ def test_why_says_that_a_task_waits_for_trucks_that_have_failed() -> None:
     # What they stand on is closed to all, and so to them.
     paper.dispatch.keep_off(Closed(edges=frozenset(range(len(crossing().network.edges)))))
     paper.submit("T")
-    both = paper.dispatch.why("T")
+    both = reason_of(paper)
     paper.see("R2", ok=True, failed=False)
     paper.step()
-    one = paper.dispatch.why("T")
+    one = reason_of(paper)
 
     assert (both.code, both.message) == ("NO_FREE_TRUCK", "task 'T' waits until R1, R2 can be counted on again")
     assert one.message == "task 'T' waits until R1 can be counted on again, and R2 cannot get there meanwhile"

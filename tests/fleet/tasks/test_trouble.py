@@ -23,7 +23,7 @@ from pendula.fleet.tasks.saving import restore, saved
 from pendula.fleet.tasks.ways import Ways
 from pendula.kernel.canonical import encode
 from pendula.kernel.engine import Refusal
-from tests.fleet.tasks.paper import NORTH_SOUTH, Paper, crossing
+from tests.fleet.tasks.paper import NORTH_SOUTH, Paper, crossing, reason_of
 
 ONE = (("R1", "E"),)
 
@@ -57,7 +57,7 @@ def test_a_fault_while_loaded_holds_the_task_with_its_load_and_sends_nobody_else
 
     assert (task.state, task.loaded, task.cause) == (TaskState.HELD, True, "ROBOT_FAILED")
     assert (paper.task("R1"), paper.task("R2")) == ("T", None)
-    assert "with its load on board" in paper.dispatch.why("T").message
+    assert "with its load on board" in reason_of(paper).message
 
 
 @pytest.mark.req("FLT-TASK-16")
@@ -110,7 +110,7 @@ def test_an_operation_that_is_not_done_in_time_is_a_fault_of_the_truck() -> None
     assert [(one.code, one.robot_id) for one in alerts] == [("ROBOT_FAULT", "R1")]
     assert paper.dispatch.is_faulty(0)
     assert (paper.state("T"), paper.dispatch.why("T").code) == (TaskState.HELD, "OPERATION_TIMEOUT")
-    assert paper.dispatch.why("T").message == (
+    assert reason_of(paper).message == (
         "task 'T' is held: R1 did not load within 20000 ms; it goes on when the fault of R1 is cleared"
     )
 

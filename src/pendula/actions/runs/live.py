@@ -49,6 +49,7 @@ from pendula.actions.runs.plain_values import submission_with_text, with_texts
 from pendula.actions.runs.standing import Doing, doing
 from pendula.actions.runs.user_code import Hook, Modifiers, Process, Step, UserCode, UserCodeFailed
 from pendula.actions.runs.what_if import Estimate, Modifying, what_if
+from pendula.actions.sentences import sentence_of
 from pendula.kernel.bodies import Recorder
 from pendula.kernel.canonical import Json
 from pendula.kernel.disk import Disk
@@ -352,7 +353,7 @@ class LiveWorld:
         setting = self.engine.current.setting
         if whole(name, minute) > setting.latest:
             refusal = setting.no_such_time(self.minute, minute)
-            raise Refused(refusal.message, reason=refusal.code)
+            raise Refused(sentence_of(refusal.code, refusal.facts), reason=refusal.code)
 
     def _ask(self, request: Request) -> None:
         for event in self._apply(request).events:
@@ -377,7 +378,7 @@ class LiveWorld:
         finally:
             self._busy = False
         if outcome.refusal is not None:
-            raise Refused(outcome.refusal.message, reason=outcome.refusal.code)
+            raise Refused(sentence_of(outcome.refusal.code, outcome.refusal.facts), reason=outcome.refusal.code)
         if self._recent is not None:
             self._recent.extend(outcome.events)
         self._observers.show(outcome.events)

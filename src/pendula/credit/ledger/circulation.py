@@ -180,15 +180,15 @@ def flows_of(edges: Sequence[Edge], answer: Json) -> tuple[int, ...] | Refusal:
     """The flows in an answer, proven as if it came from a stranger; a refusal if it brings none or wrong ones."""
     match answer:
         case {"refused": {"code": str(code), "message": str(message)}}:
-            return Refusal(code, message)
+            return Refusal(code, {"message": message})
         case {"flows": [*texts]} if all(isinstance(one, str) and _ATOMS.fullmatch(one) for one in texts):
             flows = tuple(int(str(one)) for one in texts)
         case _:
-            return Refusal(WrongFlows.code, "The answer to a question for optimal clearing has no flows")
+            return Refusal(WrongFlows.code, {"message": "The answer to a question for optimal clearing has no flows"})
     try:
         check(edges, flows)
     except WrongFlows as wrong:
-        return Refusal(wrong.code, wrong.message)
+        return Refusal(wrong.code, {"message": wrong.message})
     return flows
 
 

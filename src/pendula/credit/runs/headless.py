@@ -20,6 +20,7 @@ from pendula.credit.model import Scenario
 from pendula.credit.money import atoms_of_sum, text_8
 from pendula.credit.reading.scenario import read_with_warnings
 from pendula.credit.reading.scope import Caution
+from pendula.credit.sentences import sentence_of
 from pendula.credit.settings import Settings
 from pendula.credit.state.counters import Counters
 from pendula.credit.tick.metrics import ratio
@@ -198,7 +199,7 @@ class Headless:
         outcome = self._send(command if command == PLAIN_TICK else _read(command))
         if outcome.refusal is not None:
             refused = outcome.refusal
-            raise RunRefused(refused.message, refusal=msgspec.to_builtins(refused))
+            raise RunRefused(sentence_of(refused.code, refused.facts), refusal=msgspec.to_builtins(refused))
         self._gather(outcome.events)
         return outcome
 

@@ -388,5 +388,4 @@ class Planner:
         name = network.nodes[goal].id
         blocked = sorted(network.edges[edge].key for edge in closed.edges)
         blocked += sorted(f"NODE:{network.nodes[node].id}" for node in closed.turns)
-        because = f" without {', '.join(blocked)}" if blocked else ""
-        return Refusal("NO_ROUTE", f"there is no way to {name}{because}", {"goal": name, "blocked": blocked})
+        return Refusal("NO_ROUTE", {"goal": name, "blocked": blocked})

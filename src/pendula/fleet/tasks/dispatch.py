@@ -255,7 +255,7 @@ class Dispatch:
         """Takes a task from its truck before it loads; somebody else may have it."""
         task = self.book.open.get(task_id)
         if task is not None and task.state not in TAKEN:
-            return Refusal("TASK_NOT_ASSIGNED", f"nobody has task {task_id!r}", {"taskId": task_id})
+            return Refusal("TASK_NOT_ASSIGNED", {"taskId": task_id})
         driver = None if task is None else self._driver_of(task)
         no = self._take_away(task_id, TaskState.READY, cause)
         if no is None and driver is not None:
@@ -276,7 +276,7 @@ class Dispatch:
         if driver is None:
             self.book.move(task, TaskState.READY, self.now_ms, cause)
         elif driver.faulty:
-            return Refusal("ROBOT_FAULT", f"{driver.robot_id} has to be cleared first", {"robotId": driver.robot_id})
+            return Refusal("ROBOT_FAULT", {"robotId": driver.robot_id})
         else:
             driver.redo = True
         return None
@@ -304,10 +304,9 @@ class Dispatch:
         driver = self._driver_of(task)
         held = task.state is TaskState.HELD
         if driver is not None and driver.phase not in (Phase.TO_PICK, Phase.TO_PARK) and not held:
-            message = f"the goods of task {task_id!r} are on {driver.robot_id}, or about to be: it stays with the truck"
-            return Refusal("TASK_LOADED", message, {"taskId": task_id, "robotId": driver.robot_id})
+            return Refusal("TASK_LOADED", {"taskId": task_id, "robotId": driver.robot_id})
         if held and state is not TaskState.CANCELLED:
-            return Refusal("TASK_HELD", f"task {task_id!r} is held already: {task.cause}", {"taskId": task_id})
+            return Refusal("TASK_HELD", {"taskId": task_id, "cause": task.cause})
         self.book.move(task, state, self.now_ms, cause)
         if driver is not None:
             self._tours.recall(driver)
@@ -329,11 +328,11 @@ def _go_on_from_elsewhere(driver: Driver, route: RoutePlan) -> None:
 
 
 def _unknown(task_id: str) -> Refusal:
-    return Refusal("TASK_UNKNOWN", f"there is no open task {task_id!r}", {"taskId": task_id})
+    return Refusal("TASK_UNKNOWN", {"taskId": task_id})
 
 
 def _not_held(task: Task) -> Refusal:
-    return Refusal("TASK_NOT_HELD", f"task {task.task_id!r} is {task.state.value}", {"taskId": task.task_id})
+    return Refusal("TASK_NOT_HELD", {"taskId": task.task_id, "state": task.state.value})
 
 
 def _node(site: CompiledMap, start: Anchor | None, rest: int) -> int:

@@ -43,6 +43,7 @@ from pendula.playback.events import (
 )
 from pendula.playback.model import InsertResult, Record, Settings
 from pendula.playback.player.gallery import Galleries
+from pendula.playback.sentences import sentence_of
 
 REMEMBERED = 1000  # appearances of a player that runs on and on
 PINNABLE = "12345"  # keys: show that one of what comes next
@@ -297,7 +298,7 @@ class Showing:
     def _apply(self, command: Commands) -> Outcome[Event]:
         outcome = self.player.apply(command)
         if outcome.refusal is not None:
-            self._say(outcome.refusal.message)
+            self._say(sentence_of(outcome.refusal.code, outcome.refusal.facts))
         for event in outcome.events:
             match event:
                 case Shown(item, started_at):

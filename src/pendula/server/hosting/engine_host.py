@@ -133,7 +133,7 @@ class EngineHost:
             self._commit = GroupCommit(self._submit, self._flush, limit, f"{self.scheduler}/{self.name}")
             self._past, self._moments = (
                 PastEngines(driver.journal, driver.engine_at),
-                Moments(driver.journal, self._incidents),
+                Moments(driver.journal, self._incidents, type(driver.engine)),
             )
             # It may have become another while the journal was opened.
             driver.journal_bytes = self._journal_bytes

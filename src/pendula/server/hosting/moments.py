@@ -9,12 +9,14 @@ import threading
 from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 from pendula.kernel.bodies import read_input, read_outcome
-from pendula.kernel.canonical import decode
+from pendula.kernel.canonical import Reader, decode, encode
+from pendula.kernel.engine import Engine
 from pendula.kernel.frames import Record
 from pendula.kernel.journal import Journal
+from pendula.kernel.sentences import shown_bytes
 from pendula.kernel.time import parse_utc
 from pendula.server.views import Incident, Moment, MomentView
 
@@ -29,9 +31,11 @@ Incidents = Mapping[str, Callable[[Facts], str | None]]
 class Moments:
     """The index of one journal."""
 
-    def __init__(self, journal: Journal, incidents: Incidents) -> None:
+    def __init__(self, journal: Journal, incidents: Incidents, kind: type[Engine[Any, Any]] | None = None) -> None:
         self._journal = journal
         self._told = incidents
+        self._kind = kind
+        self._read_event: Reader[Any] | None = Reader(kind.events) if kind else None
         tags = "|".join(re.escape(tag) for tag in incidents)
         # Found in the bytes: decoding every outcome of a long journal would take minutes.
         self._trouble = re.compile(rb'"refusal":\{' + (rb'|"type":"(' + tags.encode() + rb')"' if tags else b""))
@@ -121,15 +125,26 @@ class Moments:
         outcome = read_outcome(record.body)
         refusal: Any = decode(bytes(outcome.refusal))
         if refusal is not None:
-            self._incidents.append(Incident(record.n, record.t, str(refusal["code"]), str(refusal["message"])))
+            self._incidents.append(Incident(record.n, record.t, str(refusal["code"]), self._sentence(refusal)))
             return
         events: Any = decode(bytes(outcome.events)) if bytes(outcome.events) else []
         for event in events:
             tag = str(event.get("type"))
-            sentence = self._told[tag](event) if tag in self._told else None
+            sentence = self._told[tag](self._shown(event)) if tag in self._told else None
             if sentence is not None:
                 self._incidents.append(Incident(record.n, record.t, str(event.get("code", tag)), sentence))
                 return
+
+    def _sentence(self, refusal: Any) -> str:
+        return self._kind.sentence(refusal["code"], refusal["facts"]) if self._kind else str(refusal["code"])
+
+    def _shown(self, event: Facts) -> Facts:
+        """An event with its sentence, which no journal has."""
+        data = encode(event)
+        if self._read_event is None:
+            return event
+        shown: Any = decode(shown_bytes(self._read_event(data), data))
+        return cast("Facts", shown)
 
 
 def _wall_time(record: Record) -> str | None:

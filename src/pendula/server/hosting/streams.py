@@ -20,6 +20,7 @@ from pendula.kernel.cancellation import Cancellation, cancellable, check
 from pendula.kernel.driver import Gap, Published
 from pendula.kernel.errors import WorldBroken
 from pendula.kernel.limits import STREAMS, STREAMS_PER_TOKEN
+from pendula.kernel.sentences import shown_bytes
 from pendula.server.errors import StreamsOfTokenUsedUp, StreamsUsedUp
 from pendula.server.hosting.engine_host import EngineHost
 from pendula.server.metrics import Metrics
@@ -260,7 +261,7 @@ def engine_framing(host: EngineHost, types: Collection[str] = ()) -> Framing[Pub
                 return b"" if left_out else b"id: %b\n\n" % item.id.encode()
             case Published():
                 left_out = 0
-                return format_sse_event(data_str=item.data.decode(), event="event", id=item.id)
+                return format_sse_event(data_str=shown_bytes(item.event, item.data).decode(), event="event", id=item.id)
             case Gap(missed, after, following):
                 host.gap_told()
                 # Without an id of its own: who comes back after a gap resumes at the last event it saw.

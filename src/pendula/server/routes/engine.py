@@ -16,6 +16,7 @@ from pendula.kernel.canonical import Json
 from pendula.kernel.driver import Driver
 from pendula.kernel.engine import Engine, Outcome, Reason
 from pendula.kernel.limits import MIB
+from pendula.kernel.sentences import refusal_sentence, shown_bytes
 from pendula.kernel.wording import suggestion
 from pendula.server import views
 from pendula.server.data_directory import NAME
@@ -99,7 +100,7 @@ def _commanding(router: APIRouter, scheduler: SchedulerSpec) -> None:
         host = supervisor.host(scheduler.name, engine)
         wish = await read_body(request, scheduler.kind.commands)
         n, outcome = await host.submit(wish, caller.name, request_id)
-        return command_response(n, outcome, scheduler.became(wish, outcome))
+        return command_response(scheduler.kind, n, outcome, scheduler.became(wish, outcome))
 
 
 def _asking(router: APIRouter, scheduler: SchedulerSpec) -> None:
@@ -181,12 +182,12 @@ def _wanted(scheduler: SchedulerSpec, types: str | None) -> frozenset[str]:
     return wanted
 
 
-def command_response(n: int, outcome: Outcome[Any], became: views.Became) -> Response:
+def command_response(kind: type[Engine[Any, Any]], n: int, outcome: Outcome[Any], became: views.Became) -> Response:
     """What a command did; one that the engine refuses is 409 with its reason."""
     if outcome.refusal is not None:
         refusal = outcome.refusal
-        return json_response(error_body(refusal.code, refusal.message, refusal.details), 409)
-    events = [Raw(canonical.encode(event)) for event in outcome.events]
+        return json_response(error_body(refusal.code, refusal_sentence(kind, refusal), refusal.facts), 409)
+    events = [Raw(shown_bytes(event, canonical.encode(event))) for event in outcome.events]
     answer = Raw(canonical.encode(outcome.answer))
     result = views.CommandResult(n, events, answer, became.effect, became.complaints)
     return json_response(views.encode_view(result))

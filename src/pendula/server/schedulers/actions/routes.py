@@ -252,7 +252,7 @@ async def advance(
 
 async def _sent(host: EngineHost, command: events.Command, caller: Principal, request_id: str) -> Response:
     n, outcome = await host.submit(command, caller.name, request_id)
-    return command_response(n, outcome, became(command, outcome))
+    return command_response(World, n, outcome, became(command, outcome))
 
 
 def became(command: events.Command, outcome: Outcome[events.Event]) -> Became:

@@ -155,7 +155,7 @@ async def follow(
     host = supervisor.host(SCHEDULER.name, player)
     body = await read_body(request, ChannelNames)
     n, outcome = await library_service_of(supervisor).follow(host, body.channels, caller.name, request_id)
-    return command_response(n, outcome, Became(Effect.DONE))
+    return command_response(Player, n, outcome, Became(Effect.DONE))
 
 
 @_asks("unfollow", "ChannelNames")
@@ -251,7 +251,7 @@ async def _command(
     supervisor: Supervisor, player: str, command: object, caller: Operator, request_id: RequestId
 ) -> Response:
     n, outcome = await supervisor.host(SCHEDULER.name, player).submit(command, caller.name, request_id)
-    return command_response(n, outcome, became(command, outcome))
+    return command_response(Player, n, outcome, became(command, outcome))
 
 
 NOT_INSERTED = {

@@ -15,6 +15,7 @@ from pendula.credit.commands import Clear, CloseLine, Commands, OpenLine, Pay, S
 from pendula.credit.engine import Run
 from pendula.credit.model import Code, LineStatus
 from pendula.credit.money import InvalidAmount, atoms, text
+from pendula.credit.sentences import sentence_of
 from pendula.credit.served.event_forms import EDGE_STYLE
 from pendula.credit.served.lifecycle import ENDED
 from pendula.credit.served.ring import Told
@@ -53,7 +54,7 @@ Done = shapes.ActionDone | Refused
 def refused(refusal: Refusal) -> Refused:
     known = refusal.code in Code.__members__
     status = STATUSES.get(Code(refusal.code), 409) if known else 409
-    return Refused(status, refusal.code.upper(), refusal.message, dict(refusal.details))
+    return Refused(status, refusal.code.upper(), sentence_of(refusal.code, refusal.facts), dict(refusal.facts))
 
 
 async def once(run: ServedRun, name: str, action: shapes.Action, act: Callable[[], Awaitable[Done]]) -> Done:
