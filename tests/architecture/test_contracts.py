@@ -27,7 +27,7 @@ BROKEN = (
 
 def test_planted_imports_break_their_contracts(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__", "page"))
-    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    shutil.copy(ROOT / ".importlinter", tmp_path)
     for name, text in PLANTED.items():
         with (tmp_path / name).open("a", encoding="utf-8") as file:
             file.write(text)
