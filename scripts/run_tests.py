@@ -4,6 +4,7 @@
     ./test --quick      lint and the tests of the changed folders
     ./test --campaign   random days, fault runs and kills: what `./test` leaves out
     ./test --long       all of these and the cases that take hours
+    ./test --coverage   what `./test` runs, and the share of lines that it executes
 
 Runs after `scripts/setup test`, in the environment it made. A part that cannot run here is named in the last lines,
 never left out in silence; with PENDULA_STRICT=1 it is a failure.
@@ -26,6 +27,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 STATE = ROOT / ".pendula"
 NOTED = STATE / "not-run"
+COVERAGE = STATE / "coverage"
 # A part is ended after ten times its budget: a test that waits for ever must be named, not waited for.
 LIMIT_FACTOR = 10
 SHORTEST_LIMIT = 900
@@ -151,6 +153,8 @@ def run_part(part: Part, machine: Machine, mode: Mode, workers: int | None) -> b
         return machine.run(sys.executable, str(MUTATIONS))
     at_a_time = part.workers if workers is None else min(workers, part.workers)
     options = ["-n", str(at_a_time), "--not-run", str(NOTED)]
+    if "COVERAGE_FILE" in machine.environ:
+        options += ["--cov=pendula", "--cov-append", "--cov-report="]
     if mode in (Mode.CAMPAIGN, Mode.LONG):
         options.append(mode.value)
     if mode is Mode.LONG:
@@ -273,6 +277,23 @@ def report(results: Sequence[Result], not_run: Sequence[str], mode: Mode) -> Non
     sys.stdout.flush()
 
 
+def report_coverage() -> None:
+    """Executed lines by package, of this process and its workers; programs that tests start are not counted."""
+    output = COVERAGE.with_suffix(".json")
+    command = [sys.executable, "-m", "coverage", "json", f"--data-file={COVERAGE}", "-q", "-o", str(output)]
+    if subprocess.run(command, cwd=ROOT, check=False).returncode:
+        return
+    lines: dict[str, list[int]] = {}
+    for name, file in json.loads(output.read_text())["files"].items():
+        covered = lines.setdefault(Path(name).parts[2].removesuffix(".py"), [0, 0])
+        covered[0] += file["summary"]["covered_lines"]
+        covered[1] += file["summary"]["num_statements"]
+    lines["total"] = [sum(covered[index] for covered in lines.values()) for index in (0, 1)]
+    print(f"\n{'coverage':<15}{'lines':>9}{'share':>8}")
+    for package, (executed, statements) in lines.items():
+        print(f"{package:<15}{statements:>9}{100 * executed / max(1, statements):>7.1f}%")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="./test", description="Sets the checkout up, then runs its tests.")
     parser.add_argument("part", nargs="*", help=", ".join(part.name for part in PARTS))
@@ -287,9 +308,13 @@ def main() -> int:
     parser.add_argument(
         "--workers", type=int, metavar="N", help="processes at a time, where two are too many; 0 runs all in one"
     )
+    parser.add_argument("--coverage", action="store_true", help="print the share of lines that the tests execute")
     options = parser.parse_args()
     mode = options.mode
     machine = Machine.found()
+    if options.coverage:
+        COVERAGE.unlink(missing_ok=True)
+        machine.environ["COVERAGE_FILE"] = str(COVERAGE)
     NOTED.unlink(missing_ok=True)
     not_run = {name: reason for name, reason in machine.not_run.items() if name != "browser"}
     results = []
@@ -306,6 +331,8 @@ def main() -> int:
     # Tests that found something missing only while running (a database, say) have noted it themselves.
     lines += sorted(set(NOTED.read_text().splitlines())) if NOTED.is_file() else []
     report(results, lines, mode)
+    if options.coverage:
+        report_coverage()
     strict = os.environ.get("PENDULA_STRICT") == "1"
     return 0 if all(result.passed for result in results) and not (strict and lines) else 1
 
