@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from pendula.kernel.wording import worded
+from pendula.kernel.wording import explain_validation_error
 
 
 class Fill(msgspec.Struct, tag="fill", forbid_unknown_fields=True):
@@ -47,4 +47,4 @@ def test_of_several_objects_the_sentence_is_about_the_one_that_was_meant(value: 
     with pytest.raises(msgspec.ValidationError) as caught:
         msgspec.convert(value, COMMAND)
 
-    assert worded(str(caught.value), value, COMMAND) == sentence
+    assert explain_validation_error(str(caught.value), value, COMMAND) == sentence

@@ -30,7 +30,7 @@ from pendula.kernel.time import (
     parse_iso,
     plus_minutes,
 )
-from pendula.kernel.wording import shown, worded
+from pendula.kernel.wording import explain_validation_error, shown
 
 # Nothing is planned beyond it: what takes long or waits long still ends within the years that can be written.
 LAST_DAY = parse_iso("9000-01-01T00:00:00Z")
@@ -184,7 +184,7 @@ class Setting:
             self.latest = (LAST_DAY.micros - self.start.micros) // MINUTE
             lasting = parse_iso(frame.end_at) - self.start
         except msgspec.ValidationError as fault:
-            said = worded(f"{fault}", config.get("epoch"), EpochFrame)
+            said = explain_validation_error(f"{fault}", config.get("epoch"), EpochFrame)
             raise InvalidEpoch(f"The epoch: {said}", path="$.epoch", complaint=f"The epoch: {fault}") from None
         except MixedTimes as fault:
             raise InvalidEpoch(f"The epoch: {fault}", path="$.epoch") from None
@@ -302,7 +302,7 @@ def _read(config: Mapping[str, Any], name: str, kind: Any, absent: Any) -> Any:
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as fault:
-        said = worded(f"{fault}", value, kind)
+        said = explain_validation_error(f"{fault}", value, kind)
         raise InvalidSetting(f"{name}: {said}", path=path, complaint=f"{name}: {fault}") from None
 
 

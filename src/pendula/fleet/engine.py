@@ -33,7 +33,7 @@ from pendula.fleet.tick.observing import TruckReport
 from pendula.fleet.tick.saving import SavedRoute, plan_of
 from pendula.fleet.tick.traffic import TickInputs, TickOutputs, Traffic
 from pendula.fleet.views.dropped import LastDropped
-from pendula.kernel.bodies import Nobody
+from pendula.kernel.bodies import NoOutside
 from pendula.kernel.canonical import Json, encode
 from pendula.kernel.engine import Outcome, Outside, Reason, Refusal
 from pendula.kernel.errors import InputRefused
@@ -78,7 +78,7 @@ class FleetEngine:
         self.traffic = traffic
         self.dispatch = dispatch
         self.desk = Desk(traffic.site, config.traffic)
-        self.outside: Outside = Nobody()
+        self.outside: Outside = NoOutside()
         self.last: TickOutputs | None = None
         self.orders_out = OrdersOut()
         # Why nothing is written down, as long as that is so.

@@ -27,7 +27,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pendula.kernel.bodies import Nobody
+    from pendula.kernel.bodies import NoOutside
     from pendula.kernel.canonical import Json, decode, digest, encode
     from pendula.kernel.disk import Disk, RealDisk
     from pendula.kernel.driver import Driver
@@ -49,7 +49,7 @@ __all__ = [
     "InputRefused",
     "Json",
     "MissingExtra",
-    "Nobody",
+    "NoOutside",
     "NotCanonical",
     "Outcome",
     "Outside",
@@ -86,7 +86,7 @@ _HOMES = {
     "InputRefused": "errors:InputRefused",
     "Json": "canonical:Json",
     "MissingExtra": "errors:MissingExtra",
-    "Nobody": "bodies:Nobody",
+    "NoOutside": "bodies:NoOutside",
     "NotCanonical": "errors:NotCanonical",
     "Outcome": "engine:Outcome",
     "Outside": "engine:Outside",

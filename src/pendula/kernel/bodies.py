@@ -132,17 +132,17 @@ class AnswersDiffer(PendulaError):
     code = "answers_differ"
 
 
-class NobodyToAsk(PendulaError):
+class NoAnswerSource(PendulaError):
     """An engine asked a question, and nobody was given who could answer."""
 
     code = "nobody_to_ask"
 
 
-class Nobody:
+class NoOutside:
     """The outside of an engine that needs none."""
 
     def ask(self, name: str, question: Json) -> Json:
-        raise NobodyToAsk(f"The engine asks {name!r}, and nobody is there to answer", name=name, question=question)
+        raise NoAnswerSource(f"The engine asks {name!r}, and nobody is there to answer", name=name, question=question)
 
 
 class Recorder:

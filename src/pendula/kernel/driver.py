@@ -13,7 +13,7 @@ from typing import Any, Generic, Self, TypeAlias, TypeVar
 
 from pendula.kernel.bodies import (
     Meta,
-    Nobody,
+    NoOutside,
     OutcomeBytes,
     Recorder,
     input_body,
@@ -143,7 +143,7 @@ class Driver(Generic[C, E]):
         self.journal = journal
         self.broken: WorldBroken | None = None
         self.commands = 0
-        self._outside: Outside = outside if outside is not None else Nobody()
+        self._outside: Outside = outside if outside is not None else NoOutside()
         self._clock = clock
         self._snapshot_every = snapshot_every
         self.journal_bytes = journal_bytes

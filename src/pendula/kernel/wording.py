@@ -40,7 +40,7 @@ _WORDS = {
 }
 
 
-def worded(message: str, value: object, kind: Any) -> str:
+def explain_validation_error(message: str, value: object, kind: Any) -> str:
     """A complaint of msgspec about a value that was to be of a kind, as a sentence; others are left as they are."""
     what, steps = split_place(message, value)
     path, found, wanted = _followed(steps, value, kind)

@@ -10,7 +10,7 @@ from typing import ClassVar, Self
 import msgspec
 from msgspec import Struct
 
-from pendula.kernel.bodies import Nobody
+from pendula.kernel.bodies import NoOutside
 from pendula.kernel.canonical import Json, Reader, encode
 from pendula.kernel.engine import Outcome, Outside, Reason, Refusal
 from pendula.kernel.errors import InputRefused, WrongUsage
@@ -102,7 +102,7 @@ class Player(Screening):
 
     def __init__(self, config: Config) -> None:
         super().__init__(Programme((), seed=config.seed, rules=self.rules), config.dwell_ms)
-        self.outside: Outside = Nobody()
+        self.outside: Outside = NoOutside()
         self.clock: WallClock | None = None
         self._told = 0
 

@@ -14,7 +14,7 @@ from msgspec import Struct
 from pendula.kernel.canonical import Json
 from pendula.kernel.errors import InputRefused
 from pendula.kernel.rng import Pcg32
-from pendula.kernel.wording import worded
+from pendula.kernel.wording import explain_validation_error
 from pendula.playback.choosing import new_artwork
 from pendula.playback.choosing.carrying import first_step
 from pendula.playback.choosing.dayparts import WEEK, part_at
@@ -193,7 +193,9 @@ def load(state: Json, shelf_of: Callable[[ChannelState], Shelf], rules: Rules = 
     try:
         saved = msgspec.convert(state, State)
     except msgspec.ValidationError as trouble:
-        raise InvalidState(f"This is not a state of a programme: {worded(str(trouble), state, State)}") from None
+        raise InvalidState(
+            f"This is not a state of a programme: {explain_validation_error(str(trouble), state, State)}"
+        ) from None
     try:
         programme = _restored(saved, shelf_of, rules)
         broken = [*_mismatched(saved, programme)] or [*broken_invariants(programme)]

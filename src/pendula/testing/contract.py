@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Struct
 
-from pendula.kernel.bodies import Answer, CommandReader, Nobody, Recorded, Recorder, outcome_bytes
+from pendula.kernel.bodies import Answer, CommandReader, NoOutside, Recorded, Recorder, outcome_bytes
 from pendula.kernel.canonical import Json, decode, digest, encode
 from pendula.kernel.driver import Driver
 from pendula.kernel.engine import Engine, Outside, Reason
@@ -54,7 +54,7 @@ def engine_contract(
     outside: Outside | None = None,
 ) -> None:
     """Raise `AssertionError` with the name of the first law that `engine` breaks."""
-    case = Case(engine, config, commands, questions, outside if outside is not None else Nobody())
+    case = Case(engine, config, commands, questions, outside if outside is not None else NoOutside())
     for law in LAWS:
         try:
             law(case)

@@ -10,7 +10,7 @@ from typing import ClassVar, Self, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from pendula.kernel.bodies import Nobody
+from pendula.kernel.bodies import NoOutside
 from pendula.kernel.canonical import Json, Reader, encode
 from pendula.kernel.engine import Outcome, Outside, Reason, Refusal
 from pendula.kernel.errors import InputRefused, WrongUsage
@@ -100,7 +100,7 @@ class Tally:
     events: ClassVar[object] = Changed
 
     def __init__(self, state: State) -> None:
-        self.outside: Outside = Nobody()
+        self.outside: Outside = NoOutside()
         self._state = state
         self._generator = Pcg32(*state.generator)
 

@@ -22,7 +22,7 @@ from pendula.credit.ledger.circulation import (
 )
 from pendula.credit.outside import solver
 from pendula.credit.outside.solver import UNITS_MOST, AmountsTooLarge, OptimalOutside, OrTools, solve
-from pendula.kernel.bodies import NobodyToAsk, Recorded, Recorder
+from pendula.kernel.bodies import NoAnswerSource, Recorded, Recorder
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Refusal
 from pendula.kernel.errors import MissingExtra
@@ -277,7 +277,7 @@ def test_other_questions_go_to_the_others() -> None:
             return [name, question]
 
     assert OptimalOutside(Liar(), Other()).ask("pay", 5) == ["pay", 5]
-    with pytest.raises(NobodyToAsk):
+    with pytest.raises(NoAnswerSource):
         OptimalOutside(Liar()).ask("pay", 5)
 
 

@@ -33,7 +33,7 @@ from pendula.credit.runs.headless import Headless, Made, made
 from pendula.credit.settings import Settings, changed
 from pendula.credit.studies import compare, sweep
 from pendula.documents import from_value
-from pendula.kernel.bodies import NobodyToAsk
+from pendula.kernel.bodies import NoAnswerSource
 from pendula.kernel.canonical import encode
 from pendula.kernel.disk import RealDisk
 from pendula.kernel.driver import Driver, EngineDefect
@@ -384,7 +384,7 @@ def test_run_that_is_not_the_one_that_asks_is_refused() -> None:
 
 
 def test_behaviour_answers_plans_only() -> None:
-    with pytest.raises(NobodyToAsk):
+    with pytest.raises(NoAnswerSource):
         BehaviourOutside(lambda: cast(Run, None)).ask("pay", {})
 
 

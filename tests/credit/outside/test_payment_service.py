@@ -21,7 +21,7 @@ from pendula.credit.outside.payment_service import ANSWER_BYTES_MOST, PaymentSer
 from pendula.credit.runs.headless import Headless, Made, made, simulate
 from pendula.credit.settings import Settings, changed
 from pendula.documents import from_value
-from pendula.kernel.bodies import NobodyToAsk
+from pendula.kernel.bodies import NoAnswerSource
 from pendula.kernel.canonical import Json, encode
 from pendula.kernel.disk import RealDisk
 from pendula.kernel.driver import Driver
@@ -691,7 +691,7 @@ def test_time_limit_of_a_payment_comes_from_the_settings() -> None:
 
 
 def test_service_answers_payments_only(well: Service) -> None:
-    with pytest.raises(NobodyToAsk):
+    with pytest.raises(NoAnswerSource):
         PaymentService(well.url).ask("plan", {})
 
 
@@ -699,7 +699,7 @@ def test_run_without_a_service_says_that_it_needs_one() -> None:
     headless = Headless(plan(1))
     headless.ask(Answers(headless.run))
 
-    with pytest.raises(NobodyToAsk, match="PaymentService"):
+    with pytest.raises(NoAnswerSource, match="PaymentService"):
         headless.step(1)
 
 
@@ -711,7 +711,7 @@ def test_answers_asks_the_solver_for_clearing_and_nobody_for_the_rest() -> None:
     answers = Answers(Run.create(plan().json), solver=Solver())
 
     assert answers.ask("optimal_clearing", {"edges": []}) == ["optimal_clearing", {"edges": []}]
-    with pytest.raises(NobodyToAsk, match="weather"):
+    with pytest.raises(NoAnswerSource, match="weather"):
         answers.ask("weather", None)
 
 

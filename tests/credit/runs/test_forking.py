@@ -10,7 +10,7 @@ from pendula.credit.runs.headless import Headless, Made, made
 from pendula.credit.runs.recording import NoCreditJournal, OtherRun, Recording, UnknownTick, last_tick, run_at
 from pendula.credit.settings import InvalidSetting, Settings, changed
 from pendula.documents import from_value
-from pendula.kernel.bodies import Nobody
+from pendula.kernel.bodies import NoOutside
 from pendula.kernel.canonical import Json
 from pendula.kernel.driver import Driver
 from pendula.kernel.journal import FileJournal
@@ -120,7 +120,7 @@ def test_the_length_of_a_tick_and_wrong_settings_are_refused() -> None:
 
 
 def test_a_fork_asks_nobody_until_it_is_given_somebody() -> None:
-    assert isinstance(fork(stepped(1), NEVER).outside, Nobody)
+    assert isinstance(fork(stepped(1), NEVER).outside, NoOutside)
 
 
 def test_a_written_run_is_the_run() -> None:

@@ -13,7 +13,7 @@ from pendula.actions.rules.names import known_names
 from pendula.documents import Cursor, Path
 from pendula.documents.places import Step
 from pendula.kernel.canonical import Json
-from pendula.kernel.wording import split_place, worded
+from pendula.kernel.wording import explain_validation_error, split_place
 
 # What stands for a required value that was refused, so that the rest of its object is read too.
 STAND_INS: Mapping[str, Json] = {
@@ -54,7 +54,7 @@ def judged_as(kind: type[Struct], code: str = "InvalidSetting") -> Judge:
         try:
             msgspec.convert(raw, kind)
         except msgspec.ValidationError as fault:
-            return Complaint(code, f"{fault}", worded(f"{fault}", raw, kind))
+            return Complaint(code, f"{fault}", explain_validation_error(f"{fault}", raw, kind))
         return None
 
     return judge

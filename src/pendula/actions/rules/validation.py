@@ -12,7 +12,7 @@ from pendula.actions.rules.resources import AMOUNT_RULE, is_amount, plain
 from pendula.kernel.canonical import encode
 from pendula.kernel.errors import NotCanonical
 from pendula.kernel.limits import Limit
-from pendula.kernel.wording import unknown_name, worded
+from pendula.kernel.wording import explain_validation_error, unknown_name
 
 INSTANCES = Limit("actions_instances", 1_000_000, "instances", "LimitExceeded", "The epoch has too many instances")
 LOCKS = Limit("actions_locks", 65_536, "locks", "LimitExceeded", "The world has too many locks")
@@ -38,7 +38,7 @@ class Fault(Struct, frozen=True):
         if self.about is None:
             return self.message
         kind, value = self.about
-        return f"{self.opening}{worded(self.message.removeprefix(self.opening), value, kind)}"
+        return f"{self.opening}{explain_validation_error(self.message.removeprefix(self.opening), value, kind)}"
 
 
 class Verb(Struct, frozen=True):

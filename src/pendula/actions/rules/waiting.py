@@ -8,7 +8,7 @@ from msgspec import Struct
 from pendula.actions.model import Code, Name
 from pendula.actions.rules.validation import Fault
 from pendula.kernel.canonical import Json
-from pendula.kernel.wording import shown, worded
+from pendula.kernel.wording import explain_validation_error, shown
 
 THINGS_MOST = 1000
 
@@ -64,5 +64,5 @@ def read_things(raw: Any) -> tuple[Thing, ...] | Fault:
         try:
             found.append(msgspec.convert(one, kind))  # type: ignore[arg-type]
         except msgspec.ValidationError as fault:
-            return Fault(Code.INVALID_ACTION, f"what is waited for: {worded(f'{fault}', one, kind)}")
+            return Fault(Code.INVALID_ACTION, f"what is waited for: {explain_validation_error(f'{fault}', one, kind)}")
     return tuple(found)

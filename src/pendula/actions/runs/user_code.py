@@ -8,7 +8,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from pendula.actions.model import Instance
 from pendula.actions.rules.validation import exact
-from pendula.kernel.bodies import Answer, Nobody
+from pendula.kernel.bodies import Answer, NoOutside
 from pendula.kernel.canonical import Json, encode
 from pendula.kernel.errors import WrongUsage
 from pendula.kernel.wording import shown
@@ -56,7 +56,7 @@ class UserCode:
         if name == "modifiers" and self._modifiers is not None:
             return self.factors(question)
         if name != "follow_up":
-            return Nobody().ask(name, question)
+            return NoOutside().ask(name, question)
         outcome: Any = question["outcome"]
         key = question["process"]
         if isinstance(key, str) and key in self.processes:

@@ -7,7 +7,7 @@ from pendula.credit.engine import Run
 from pendula.credit.outside import behaviours, payment_service
 from pendula.credit.outside.behaviours import BehaviourOutside
 from pendula.credit.outside.payment_service import PaymentService
-from pendula.kernel.bodies import NobodyToAsk
+from pendula.kernel.bodies import NoAnswerSource
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Engine, Outside
 
@@ -16,7 +16,7 @@ PAYING = (payment_service.QUESTION, payment_service.TOGETHER, payment_service.CL
 
 
 class Answers:
-    """An `Outside` that hands each question to the one who knows; raises `NobodyToAsk` where nobody does.
+    """An `Outside` that hands each question to the one who knows; raises `NoAnswerSource` where nobody does.
 
     `run` is the run that asks, or a function that gives it: `lambda: driver.engine` where there is a journal; None
     where no behaviour is asked.
@@ -41,12 +41,12 @@ class Answers:
             return self._paying().ask(name, question)
         if name == SOLVE:
             return self._solving().ask(name, question)
-        raise NobodyToAsk(f"The run asks {name!r}, which nobody answers", name=name, question=question)
+        raise NoAnswerSource(f"The run asks {name!r}, which nobody answers", name=name, question=question)
 
     def _paying(self) -> Outside:
         if self.payments is None:
             message = "The run pays through an outside service, and none was given; hand over a PaymentService"
-            raise NobodyToAsk(message, name=payment_service.QUESTION)
+            raise NoAnswerSource(message, name=payment_service.QUESTION)
         return self.payments
 
     def _solving(self) -> Outside:

@@ -31,7 +31,7 @@ from pendula.credit.ledger.routing import Found
 from pendula.credit.money import MOST, InvalidAmount, atoms, text
 from pendula.credit.state.network import EquivalentDesk
 from pendula.credit.tick.questions import Wish as Wish
-from pendula.kernel.bodies import NobodyToAsk
+from pendula.kernel.bodies import NoAnswerSource
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Engine
 from pendula.kernel.errors import InputRefused, WrongUsage, in_words
@@ -266,7 +266,7 @@ class BehaviourOutside:
 
     def ask(self, name: str, question: Json) -> Json:
         if name != QUESTION:
-            raise NobodyToAsk(f"A behaviour answers {QUESTION!r} and not {name!r}", name=name, question=question)
+            raise NoAnswerSource(f"A behaviour answers {QUESTION!r} and not {name!r}", name=name, question=question)
         asked = msgspec.convert(question, _Asked)
         run = self._run() if callable(self._run) else self._run
         assert isinstance(run, Run)

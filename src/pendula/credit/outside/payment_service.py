@@ -51,7 +51,7 @@ from msgspec import Struct
 from pendula.credit.model import Code
 from pendula.credit.money import InvalidAmount, atoms
 from pendula.credit.settings import Settings
-from pendula.kernel.bodies import NobodyToAsk
+from pendula.kernel.bodies import NoAnswerSource
 from pendula.kernel.canonical import Json
 from pendula.kernel.errors import WrongUsage
 
@@ -346,7 +346,7 @@ class PaymentService:
             case "clear":
                 return self._cleared(msgspec.convert(question, ClearingOrder))
         known = f"{QUESTION!r}, {TOGETHER!r} and {CLEARING!r}"
-        raise NobodyToAsk(f"A payment service answers {known}, not {name!r}", name=name, question=question)
+        raise NoAnswerSource(f"A payment service answers {known}, not {name!r}", name=name, question=question)
 
     def _paid_together(self, orders: Sequence[Order]) -> Json:
         """All of them at the same time; each is sent when the one before it has been."""

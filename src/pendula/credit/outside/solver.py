@@ -11,7 +11,7 @@ from math import gcd
 from typing import Any, Protocol
 
 from pendula.credit.ledger.circulation import QUESTION, Edge, WrongFlows, check, places
-from pendula.kernel.bodies import Nobody
+from pendula.kernel.bodies import NoOutside
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Outside
 from pendula.kernel.errors import InputRefused, MissingExtra
@@ -109,7 +109,7 @@ class OptimalOutside:
 
     def __init__(self, solver: Solver | None = None, others: Outside | None = None) -> None:
         self._solver = solver or OrTools()
-        self._others = others or Nobody()
+        self._others = others or NoOutside()
 
     def ask(self, name: str, question: Json) -> Json:
         if name != QUESTION:
@@ -139,4 +139,4 @@ class SolverWhenAsked:
                 self._found = OptimalOutside()
             except MissingExtra as missing:
                 return {"refused": {"code": missing.code, "message": missing.message}}
-        return (self._found or Nobody()).ask(name, question)
+        return (self._found or NoOutside()).ask(name, question)

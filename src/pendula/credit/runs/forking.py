@@ -18,7 +18,7 @@ from pendula.credit.money import ATOMS, text, text_8
 from pendula.credit.runs.headless import ClearingRow, Diagnostic, Headless, Made
 from pendula.credit.settings import InvalidSetting, Settings, checked, differing
 from pendula.credit.state.counters import Counters
-from pendula.kernel.bodies import Nobody
+from pendula.kernel.bodies import NoOutside
 from pendula.kernel.canonical import decode, encode
 from pendula.kernel.errors import InputRefused
 
@@ -94,7 +94,7 @@ def fork(run: Run, settings: Settings) -> Run:
     # Through bytes: nothing that one of them does later can reach the other.
     other = type(run).from_state(decode(encode(run.config)), run.state())
     other.use(checked(settings))
-    other.outside = Nobody()
+    other.outside = NoOutside()
     return other
 
 

@@ -15,7 +15,7 @@ from pendula.credit.state.counters import Counters, Demand
 from pendula.credit.state.digests import running_digest
 from pendula.credit.state.network import Network
 from pendula.credit.state.waiting import Waiting
-from pendula.kernel.bodies import Nobody
+from pendula.kernel.bodies import NoOutside
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Outcome, Outside
 
@@ -35,7 +35,7 @@ class RunState:
     """The state of one run; `begin` puts it before tick 0. Raises `InvalidSetting` for settings out of range."""
 
     def __init__(self, config: Config, scenario: Scenario) -> None:
-        self.outside: Outside = Nobody()
+        self.outside: Outside = NoOutside()
         self.config = config
         self.seed = config.seed
         self.scenario = scenario

@@ -21,7 +21,7 @@ from pendula.documents import (
     read_bytes,
 )
 from pendula.kernel.limits import BODY_BYTES, BODY_DIGITS, BODY_VALUES, DOCUMENT_DEPTH, DOCUMENT_FAULTS
-from pendula.kernel.wording import path_to, split_place, worded
+from pendula.kernel.wording import explain_validation_error, path_to, split_place
 from pendula.server.errors import WrongContentType
 from pendula.server.routes.dependencies import supervisor_of
 from pendula.server.settings import Settings
@@ -97,6 +97,6 @@ def _refused(document: Document, sentence: str, kind: Any) -> DocumentRefused:
         line=place.line,
         column=place.column,
         value=msgspec.UNSET,
-        message=worded(sentence, document.value, kind),
+        message=explain_validation_error(sentence, document.value, kind),
     )
     return DocumentRefused([fault], document.source_name)

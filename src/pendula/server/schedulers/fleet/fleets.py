@@ -22,7 +22,7 @@ from pendula.fleet.runs.recording import find_map, keep_map
 from pendula.fleet.scenarios.model import Scenario
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.kernel import canonical
-from pendula.kernel.bodies import Nobody
+from pendula.kernel.bodies import NoOutside
 from pendula.kernel.disk import RealDisk
 from pendula.kernel.driver import Driver
 from pendula.kernel.engine import Outside
@@ -162,7 +162,7 @@ class Fleets:
 
     @property
     def outside(self) -> Outside:
-        return Nobody()
+        return NoOutside()
 
     def loop(self, name: str) -> FleetLoop:
         """Raises `NotFound`, or `EngineUnavailable` for a fleet that is about to begin."""
