@@ -55,7 +55,7 @@ class Run:
     """Satisfies `pendula.kernel.engine.Engine`. What it shows is to be read; commands alone change it."""
 
     scheduler: ClassVar[str] = "credit"
-    decisions: ClassVar[int] = 4
+    decisions: ClassVar[int] = 1
     time_unit: ClassVar[str] = "tick"
     commands: ClassVar[object] = Commands
     events: ClassVar[object] = Event

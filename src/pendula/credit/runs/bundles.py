@@ -84,7 +84,8 @@ def headless_of(bundle: Bundle, outside: Outside | None = None) -> Headless:
     """The run of a bundle before its first tick, deciding as it did then."""
     if bundle.decisions != Run.decisions:
         raise InvalidBundle(
-            f"The bundle was written with decisions {bundle.decisions}; this version does not know them"
+            f"The bundle was written with decisions {bundle.decisions}, this version has decisions {Run.decisions};"
+            " repeat the run with the version that wrote the bundle"
         )
     run = Run.create(decode(encode(bundle.config)))
     headless = Headless(Made(run.config, run.scenario, (), "bundle"), run)
