@@ -4,9 +4,9 @@ import { render } from "preact";
 
 import { followServer } from "./api/server";
 import { App } from "./app";
+import { turnNothing } from "./bidi_controls";
 import { followAddress } from "./route";
 import { followTheme } from "./theme";
-import { turnNothing } from "./turning";
 
 const place = document.getElementById("app");
 if (place === null) throw new Error("index.html has no element #app");

@@ -4,13 +4,13 @@ import { Api, ApiError, EngineAddress } from "./client";
 
 const ENGINE = new EngineAddress("tally", "demo");
 
-function answering(status: number, body: string, headers: Record<string, string> = {}) {
+function apiAnswering(status: number, body: string, headers: Record<string, string> = {}) {
   const fetch = vi.fn((_path: string, _init: RequestInit) => Promise.resolve(new Response(body, { status, headers })));
   const onUnauthorised = vi.fn();
   return { api: new Api({ fetch, onUnauthorised }), fetch, onUnauthorised };
 }
 
-async function failureOf(call: Promise<unknown>): Promise<ApiError> {
+async function errorOf(call: Promise<unknown>): Promise<ApiError> {
   const thrown = await call.then(
     () => null,
     (error: unknown) => error,
@@ -19,8 +19,8 @@ async function failureOf(call: Promise<unknown>): Promise<ApiError> {
   return thrown as ApiError;
 }
 
-test("an answer comes back as its value", async () => {
-  const { api, fetch } = answering(
+test("a response is parsed into its value", async () => {
+  const { api, fetch } = apiAnswering(
     200,
     '{"n":1,"t":2,"state":{"total":18446744073709551557},"next_due":null,"broken":[]}',
   );
@@ -31,8 +31,8 @@ test("an answer comes back as its value", async () => {
   expect(fetch.mock.calls[0]?.[0]).toBe("/api/v1/tally/demo/state?at=1");
 });
 
-test("an error of the server keeps its code, message, details, status and request id", async () => {
-  const { api } = answering(
+test("a server error keeps its code, message, details, status and request id", async () => {
+  const { api } = apiAnswering(
     404,
     '{"error":{"code":"no_such_record","message":"There is no record 9","details":{"last_n":4}}}',
     {
@@ -40,7 +40,7 @@ test("an error of the server keeps its code, message, details, status and reques
     },
   );
 
-  const error = await failureOf(api.state(ENGINE, 9));
+  const error = await errorOf(api.state(ENGINE, 9));
 
   expect(error).toMatchObject({
     code: "no_such_record",
@@ -51,16 +51,16 @@ test("an error of the server keeps its code, message, details, status and reques
   });
 });
 
-test("an answer that is not JSON is an error that says so", async () => {
-  const { api } = answering(502, "<html>Bad Gateway</html>");
+test("a response that is not JSON is reported as unreadable", async () => {
+  const { api } = apiAnswering(502, "<html>Bad Gateway</html>");
 
-  expect(await failureOf(api.schedulers())).toMatchObject({ code: "unreadable_answer", status: 502 });
+  expect(await errorOf(api.schedulers())).toMatchObject({ code: "unreadable_answer", status: 502 });
 });
 
-test("an error without our form is still an error", async () => {
-  const { api } = answering(500, '{"oops":true}');
+test("an error body of unknown shape is still an error", async () => {
+  const { api } = apiAnswering(500, '{"oops":true}');
 
-  expect(await failureOf(api.schedulers())).toMatchObject({ code: "unreadable_answer", status: 500 });
+  expect(await errorOf(api.schedulers())).toMatchObject({ code: "unreadable_answer", status: 500 });
 });
 
 test("a server that does not answer is unreachable", async () => {
@@ -69,7 +69,7 @@ test("a server that does not answer is unreachable", async () => {
     onUnauthorised: () => undefined,
   });
 
-  expect(await failureOf(api.schedulers())).toMatchObject({ code: "unreachable", status: 0 });
+  expect(await errorOf(api.schedulers())).toMatchObject({ code: "unreachable", status: 0 });
 });
 
 test("an aborted call stays an abort", async () => {
@@ -81,19 +81,19 @@ test("an aborted call stays an abort", async () => {
   await expect(api.schedulers()).rejects.toBeInstanceOf(DOMException);
 });
 
-test("401 asks for signing in", async () => {
-  const { api, onUnauthorised } = answering(
+test("401 triggers sign-in", async () => {
+  const { api, onUnauthorised } = apiAnswering(
     401,
     '{"error":{"code":"unauthenticated","message":"A token is needed","details":{}}}',
   );
 
-  await failureOf(api.schedulers());
+  await errorOf(api.schedulers());
 
   expect(onUnauthorised).toHaveBeenCalledOnce();
 });
 
-test("red readiness is an answer, not an error", async () => {
-  const { api } = answering(503, '{"status":"not_ready","checks":[{"name":"disk","ok":false,"reason":"disk_low"}]}');
+test("a failing readiness check is a response, not an error", async () => {
+  const { api } = apiAnswering(503, '{"status":"not_ready","checks":[{"name":"disk","ok":false,"reason":"disk_low"}]}');
 
   expect(await api.readiness()).toEqual({
     status: "not_ready",
@@ -102,13 +102,13 @@ test("red readiness is an answer, not an error", async () => {
 });
 
 test("a busy server without checks is an error", async () => {
-  const { api } = answering(503, '{"error":{"code":"busy","message":"Too many requests","details":{}}}');
+  const { api } = apiAnswering(503, '{"error":{"code":"busy","message":"Too many requests","details":{}}}');
 
-  expect(await failureOf(api.readiness())).toMatchObject({ code: "busy", status: 503 });
+  expect(await errorOf(api.readiness())).toMatchObject({ code: "busy", status: 503 });
 });
 
-test("state-changing calls are application/json, with a body or without", async () => {
-  const { api, fetch } = answering(200, "{}");
+test("state-changing requests are application/json, with or without a body", async () => {
+  const { api, fetch } = apiAnswering(200, "{}");
 
   await api.command(ENGINE, { type: "add", amount: 18446744073709551557n });
   await api.signOut();
@@ -119,8 +119,8 @@ test("state-changing calls are application/json, with a body or without", async 
   expect(signOut?.headers).toMatchObject({ "content-type": "application/json" });
 });
 
-test("a token travels in the body and never in an address", async () => {
-  const { api, fetch } = answering(200, '{"name":"ada","role":"viewer","tokens_required":true}');
+test("a token is sent in the body, never in the URL", async () => {
+  const { api, fetch } = apiAnswering(200, '{"name":"ada","role":"viewer","tokens_required":true}');
 
   await api.signIn("secret");
 
@@ -128,12 +128,12 @@ test("a token travels in the body and never in an address", async () => {
   expect(fetch.mock.calls[0]?.[1].body).toBe('{"token":"secret"}');
 });
 
-test("names with unusual characters cannot leave their place in an address", () => {
+test("names with unusual characters are escaped in URLs", () => {
   expect(new EngineAddress("a/b", "c?d").stream("5.0")).toBe("/api/v1/a%2Fb/c%3Fd/stream?after=5.0");
 });
 
-test("a path of the server's table is filled with names, and a query with what is not null", async () => {
-  const { api, fetch } = answering(200, "{}");
+test("path parameters are filled in and null query parameters are left out", async () => {
+  const { api, fetch } = apiAnswering(200, "{}");
 
   await api.get("/api/v1/playback/{player}/items/{ordinal}", { player: "the hall", ordinal: 7 }, { at: 3 });
   await api.get("/api/v1/actions/{world}/events", { world: "town" }, { upto: 9, after: "4.0", at: null });

@@ -1,8 +1,6 @@
-/** The typed road to the server: every answer is a value of the shape its OpenAPI document says, every failure an
- * `ApiError`.
+/** Typed HTTP client. Responses have the types of the server's OpenAPI document; every failure is an `ApiError`.
  *
- * Nothing else in the page calls `fetch`, except `stream.ts` to learn why a stream was refused. Event streams are opened
- * by `stream.ts` with the addresses made here.
+ * Nothing else in the page calls `fetch`. Event streams are opened by `stream.ts` with the URLs built here.
  */
 
 import type { Json, JsonObject } from "./json";
@@ -24,7 +22,7 @@ import type {
   StateView,
 } from "./types";
 
-/** What went wrong with a call. `status` is 0 when no answer came at all. */
+/** A failed request. `status` is 0 when there was no response. */
 export class ApiError extends Error {
   readonly code: string;
   readonly status: number;
@@ -41,18 +39,18 @@ export class ApiError extends Error {
   }
 }
 
-/** Any thrown value as an `ApiError`, so that one component shows them all. */
+/** Convert any thrown value to an `ApiError`, so that one component can show it. */
 export function asApiError(thrown: unknown): ApiError {
   if (thrown instanceof ApiError) return thrown;
   return new ApiError("page_defect", thrown instanceof Error ? thrown.message : String(thrown));
 }
 
-/** True for the error that an aborted call ends with: nobody waits for its answer any more. */
+/** Whether a request was aborted by the page; this is not shown as an error. */
 function isAbort(thrown: unknown): boolean {
   return thrown instanceof DOMException && thrown.name === "AbortError";
 }
 
-export interface Wire {
+export interface Transport {
   readonly fetch: (path: string, init: RequestInit) => Promise<Response>;
   readonly onUnauthorised: () => void;
 }
@@ -64,25 +62,25 @@ interface Answer {
   readonly requestId: string | null;
 }
 
-/** What the braces of a path stand for, by name. */
-export type Names<Path extends string> = Path extends `${string}{${infer Name}}${infer Rest}`
-  ? { readonly [name in Name]: string | number } & Names<Rest>
+/** The parameters in the braces of a path. */
+export type PathParameters<Path extends string> = Path extends `${string}{${infer Name}}${infer Rest}`
+  ? { readonly [name in Name]: string | number } & PathParameters<Rest>
   : object;
 
 export type Query = Readonly<Record<string, string | number | null>>;
 
 export class Api {
-  readonly #wire: Wire;
+  readonly #transport: Transport;
 
-  constructor(wire: Wire) {
-    this.#wire = wire;
+  constructor(transport: Transport) {
+    this.#transport = transport;
   }
 
   schedulers(signal?: AbortSignal): Promise<SchedulerList> {
     return this.get("/api/v1/schedulers", {}, {}, signal);
   }
 
-  /** Readiness is an answer whether it is green (200) or red (503). */
+  /** Readiness is returned for 200 (ready) and 503 (not ready) alike. */
   async readiness(signal?: AbortSignal): Promise<Readiness> {
     const answer = await this.#send("GET", "/readyz", undefined, signal);
     if (isObject(answer.body) && "checks" in answer.body) return answer.body as unknown as Readiness;
@@ -103,82 +101,82 @@ export class Api {
   }
 
   state(engine: EngineAddress, at: number | null = null, signal?: AbortSignal): Promise<StateView> {
-    return this.#call("GET", `${engine.base}/state${asked({ at })}`, undefined, signal);
+    return this.#call("GET", `${engine.base}/state${queryString({ at })}`, undefined, signal);
   }
 
   journal(engine: EngineAddress, start: number, limit: number, signal?: AbortSignal): Promise<JournalView> {
-    return this.#call("GET", `${engine.base}/journal${asked({ start, limit })}`, undefined, signal);
+    return this.#call("GET", `${engine.base}/journal${queryString({ start, limit })}`, undefined, signal);
   }
 
-  /** The first moment of an engine's journal, the last, and others evenly between them. */
+  /** The first and last moment of a journal and evenly spaced ones between them, `points` in all. */
   moments(engine: JournalAddress, points: number): Promise<MomentsView> {
-    return this.#call("GET", `${engine.base}/moments${asked({ points })}`);
+    return this.#call("GET", `${engine.base}/moments${queryString({ points })}`);
   }
 
-  /** The moment of a record, or the last one not after a time, of the engine or of the wall; and the one that follows it. */
+  /** The moment of a record, or the last one at or before an engine time or wall-clock time, and the moment after it. */
   moment(
     engine: JournalAddress,
     query: { readonly n: number } | { readonly t: number } | { readonly utc_ms: number },
   ): Promise<MomentView> {
-    return this.#call("GET", `${engine.base}/moment${asked({ ...query })}`);
+    return this.#call("GET", `${engine.base}/moment${queryString({ ...query })}`);
   }
 
-  /** What went wrong next after a record, or last before one. */
+  /** The next incident after a record, or the last one before it. */
   incident(
     engine: JournalAddress,
     query: { readonly after: number } | { readonly before: number },
   ): Promise<IncidentView> {
-    return this.#call("GET", `${engine.base}/incident${asked({ ...query })}`);
+    return this.#call("GET", `${engine.base}/incident${queryString({ ...query })}`);
   }
 
-  /** What a path of the server's own table answers; what is `null` in the query is left out. */
+  /** GET a path of the OpenAPI document. `null` query parameters are left out. */
   get<Path extends keyof Answers>(
     path: Path,
-    names: Names<Path>,
+    parameters: PathParameters<Path>,
     query: Query = {},
     signal?: AbortSignal,
   ): Promise<Answers[Path]> {
-    return this.#call("GET", filled(path, names) + asked(query), undefined, signal);
+    return this.#call("GET", fillPath(path, parameters) + queryString(query), undefined, signal);
   }
 
-  /** What a path of the server's own table answers to a POST, with or without a body. */
+  /** POST to a path of the OpenAPI document. `user` names the caller when there are no tokens. */
   post<Path extends keyof PostAnswers>(
     path: Path,
-    names: Names<Path>,
+    parameters: PathParameters<Path>,
     body?: Json,
     user: string | null = null,
   ): Promise<PostAnswers[Path]> {
-    return this.#call("POST", filled(path, names), body, undefined, user);
+    return this.#call("POST", fillPath(path, parameters), body, undefined, user);
   }
 
-  /** Give a gate of governed objects its word; `user` is who does it, where no token says so. */
-  setGate(wish: Json, user: string | null): Promise<SchedulerOneGate> {
-    return this.#call("PUT", "/scheduler/gates", wish, undefined, user);
+  /** Set a gate of governed objects. `user` names the caller when there are no tokens. */
+  setGate(gate: Json, user: string | null): Promise<SchedulerOneGate> {
+    return this.#call("PUT", "/scheduler/gates", gate, undefined, user);
   }
 
   command(engine: EngineAddress, command: Json): Promise<CommandResult> {
     return this.#call("POST", `${engine.base}/commands`, command);
   }
 
-  /** Something that an engine's scheduler takes below its name, whatever it answers. */
-  async tell(engine: EngineAddress, path: string, body: Json): Promise<void> {
+  /** POST to a path below an engine; the response body is ignored. */
+  async postTo(engine: EngineAddress, path: string, body: Json): Promise<void> {
     await this.#call("POST", `${engine.base}/${path}`, body);
   }
 
-  /** What can be asked of an engine and sent to it, as it is or as it was after record `at`. */
+  /** The questions and commands an engine offers, now or after record `at`. */
   choices(engine: EngineAddress, at: number | null = null): Promise<ChoicesView> {
-    return this.#call("GET", `${engine.base}/choices${asOf(at)}`);
+    return this.#call("GET", `${engine.base}/choices${atQuery(at)}`);
   }
 
-  /** Why, as the engine is, or as it was after record `at`. */
+  /** Answer a why-question, now or after record `at`. */
   why(engine: EngineAddress, question: Json, at: number | null = null): Promise<Reason> {
-    return this.#call("POST", `${engine.base}/why${asOf(at)}`, { question });
+    return this.#call("POST", `${engine.base}/why${atQuery(at)}`, { question });
   }
 
   async #call<T>(method: string, path: string, body?: Json, signal?: AbortSignal, user?: string | null): Promise<T> {
     const answer = await this.#send(method, path, body, signal, user);
     if (!answer.ok) {
-      if (answer.status === 401) this.#wire.onUnauthorised();
+      if (answer.status === 401) this.#transport.onUnauthorised();
       throw errorOf(answer);
     }
     return answer.body as T;
@@ -193,7 +191,7 @@ export class Api {
   ): Promise<Answer> {
     const headers: Record<string, string> = { accept: "application/json" };
     if (user !== null) headers["x-pendula-user"] = encodeURIComponent(user);
-    // The server takes state-changing calls only as application/json, with or without a body.
+    // The server accepts state-changing requests only as application/json, even without a body.
     if (method !== "GET") headers["content-type"] = "application/json";
     const init: RequestInit = { method, headers, credentials: "same-origin", cache: "no-store" };
     if (body !== undefined) init.body = writeJson(body);
@@ -201,7 +199,7 @@ export class Api {
     let response: Response;
     let text: string;
     try {
-      response = await this.#wire.fetch(path, init);
+      response = await this.#transport.fetch(path, init);
       text = await response.text();
     } catch (thrown) {
       if (isAbort(thrown)) throw thrown;
@@ -212,10 +210,10 @@ export class Api {
   }
 }
 
-/** Where the moments of a journal are asked for. */
+/** The base URL of a journal. */
 export type JournalAddress = Pick<EngineAddress, "base">;
 
-/** Where one engine of one scheduler is reached. */
+/** The URLs of one engine. */
 export class EngineAddress {
   readonly scheduler: string;
   readonly engine: string;
@@ -227,18 +225,18 @@ export class EngineAddress {
     this.base = `/api/v1/${encodeURIComponent(scheduler)}/${encodeURIComponent(engine)}`;
   }
 
-  /** The event stream, from after the event `after` on. */
+  /** The event stream, starting after the event `after`. */
   stream(after: string | null): string {
-    return `${this.base}/stream${asked({ after })}`;
+    return `${this.base}/stream${queryString({ after })}`;
   }
 }
 
-function filled(path: string, names: object): string {
-  const values = new Map<string, unknown>(Object.entries(names));
+function fillPath(path: string, parameters: object): string {
+  const values = new Map<string, unknown>(Object.entries(parameters));
   return path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(String(values.get(name))));
 }
 
-function asked(query: Query): string {
+function queryString(query: Query): string {
   const parts = Object.entries(query).flatMap(([name, value]) =>
     value === null ? [] : [`${name}=${encodeURIComponent(value)}`],
   );
@@ -252,7 +250,7 @@ function readBody(text: string, status: number, requestId: string | null): Json 
   } catch {
     throw new ApiError(
       "unreadable_answer",
-      `The server answered ${status} with something that is not JSON.`,
+      `The server answered ${status} with a body that is not JSON.`,
       status,
       {},
       requestId,
@@ -260,17 +258,17 @@ function readBody(text: string, status: number, requestId: string | null): Json 
   }
 }
 
-function asOf(at: number | null): string {
+function atQuery(at: number | null): string {
   return at === null ? "" : `?at=${at}`;
 }
 
 function errorOf(answer: Answer): ApiError {
-  // Actions in the simulator are refused without a frame around the refusal.
+  // The simulator's actions return the error without the outer `error` member.
   const error = isObject(answer.body) ? (answer.body["error"] ?? answer.body) : undefined;
   if (!isObject(error) || typeof error["code"] !== "string") {
     return new ApiError(
       "unreadable_answer",
-      `The server answered ${answer.status} without saying why.`,
+      `The server answered ${answer.status} without an error code.`,
       answer.status,
       {},
       answer.requestId,

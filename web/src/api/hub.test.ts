@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 
 import { ScriptedSources } from "../testing/sources";
 import type { FromHub } from "./hub";
-import { GATHER_MS, Hub, MOST_STREAMS, SILENCE_MS, STREAM } from "./hub";
+import { GATHER_MS, Hub, MAX_STREAMS, SILENCE_MS, STREAM } from "./hub";
 
 beforeEach(() => {
   vi.useFakeTimers({ now: 1_000_000 });
@@ -12,14 +12,14 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** A page that remembers what it is told of its streams. */
+/** A page that records the messages of its streams. */
 class Page {
-  readonly heard: string[] = [];
+  readonly received: string[] = [];
   beats = 0;
 
   postMessage(message: FromHub): void {
     if (message.kind === "beat") this.beats += 1;
-    else this.heard.push([message.key, message.type, message.id, message.data].join(" ").trim());
+    else this.received.push([message.key, message.type, message.id, message.data].join(" ").trim());
   }
 }
 
@@ -28,94 +28,94 @@ function hubWith(...addresses: readonly string[]) {
   const hub = new Hub(sources.open);
   const pages = addresses.map((address) => {
     const page = new Page();
-    hub.take(page, { kind: "open", key: 0, address });
+    hub.receive(page, { kind: "open", key: 0, address });
     return page;
   });
   vi.advanceTimersByTime(GATHER_MS);
   return { hub, sources, pages };
 }
 
-function wanted(address: string): string[] {
+function streamsIn(address: string): string[] {
   expect(address.startsWith(`${STREAM}?`)).toBe(true);
   return new URLSearchParams(address.slice(STREAM.length + 1)).getAll("of");
 }
 
-test("ten pages have one connection", () => {
+test("ten pages share one connection", () => {
   const addresses = Array.from({ length: 10 }, (_, page) => `/api/v1/tally/e${page}/stream`);
 
   const { sources } = hubWith(...addresses);
 
   expect(sources.opened).toHaveLength(1);
-  expect(wanted(sources.newest.address)).toEqual(addresses);
+  expect(streamsIn(sources.newest.address)).toEqual(addresses);
 });
 
-test("each page hears its own stream, as it was told", () => {
+test("each page receives only its own stream, unchanged", () => {
   const { sources, pages } = hubWith("/a/stream", "/b/stream");
 
-  sources.newest.say("opened", "1");
-  sources.newest.say("told", '1\nevent: event\nid: 4.0\ndata: {"text":"a: b"}');
+  sources.newest.emit("opened", "1");
+  sources.newest.emit("told", '1\nevent: event\nid: 4.0\ndata: {"text":"a: b"}');
 
-  expect(pages.map((page) => page.heard)).toEqual([[], ["0 open", '0 event 4.0 {"text":"a: b"}']]);
+  expect(pages.map((page) => page.received)).toEqual([[], ["0 open", '0 event 4.0 {"text":"a: b"}']]);
 });
 
-test("another stream is added by a new connection on which every other goes on after its last event", () => {
+test("adding a stream reconnects and resumes every other stream after its last event", () => {
   const { hub, sources, pages } = hubWith("/a/stream", "/b/stream");
   const first = sources.newest;
-  first.say("opened", "0");
-  first.say("told", "0\nid: -1.0");
-  first.say("told", "1\nid: 7.3\nevent: event\ndata: {}");
+  first.emit("opened", "0");
+  first.emit("told", "0\nid: -1.0");
+  first.emit("told", "1\nid: 7.3\nevent: event\ndata: {}");
 
-  hub.take(new Page(), { kind: "open", key: 0, address: "/c/stream?after=2.0" });
+  hub.receive(new Page(), { kind: "open", key: 0, address: "/c/stream?after=2.0" });
   vi.advanceTimersByTime(GATHER_MS);
-  sources.newest.say("opened", "0");
+  sources.newest.emit("opened", "0");
 
   expect(first.closed).toBe(true);
-  expect(wanted(sources.newest.address)).toEqual(["-1.0 /a/stream", "7.3 /b/stream", "/c/stream?after=2.0"]);
-  // That others want more is nothing to a page.
-  expect(pages[0]?.heard).toEqual(["0 open", "0 place -1.0"]);
+  expect(streamsIn(sources.newest.address)).toEqual(["-1.0 /a/stream", "7.3 /b/stream", "/c/stream?after=2.0"]);
+  // Existing pages do not notice the reconnect.
+  expect(pages[0]?.received).toEqual(["0 open", "0 position -1.0"]);
 });
 
-test("a stream that is refused says why, and takes no other with it", () => {
+test("a refused stream reports its code and does not affect the others", () => {
   const { sources, pages } = hubWith("/a/stream", "/b/stream");
 
-  sources.newest.say("refused", '0\n{"error":{"code":"not_found","message":"…","details":{}}}');
-  sources.newest.say("told", "1\nid: 4.0\nevent: event\ndata: {}");
+  sources.newest.emit("refused", '0\n{"error":{"code":"not_found","message":"…","details":{}}}');
+  sources.newest.emit("told", "1\nid: 4.0\nevent: event\ndata: {}");
 
-  expect(pages.map((page) => page.heard)).toEqual([["0 error  not_found"], ["0 event 4.0 {}"]]);
+  expect(pages.map((page) => page.received)).toEqual([["0 error  not_found"], ["0 event 4.0 {}"]]);
 });
 
-test("a stream that ended is lost to its page alone", () => {
+test("a stream that ends fails only for its own page", () => {
   const { sources, pages } = hubWith("/a/stream", "/b/stream");
 
-  sources.newest.say("ended", "1");
+  sources.newest.emit("ended", "1");
 
-  expect(pages.map((page) => page.heard)).toEqual([[], ["0 error"]]);
+  expect(pages.map((page) => page.received)).toEqual([[], ["0 error"]]);
 });
 
-test("a connection that breaks is lost to every page", () => {
+test("a broken connection fails every stream", () => {
   const { sources, pages } = hubWith("/a/stream", "/b/stream");
 
-  sources.newest.say("error");
+  sources.newest.emit("error");
 
-  expect(pages.map((page) => page.heard)).toEqual([["0 error"], ["0 error"]]);
+  expect(pages.map((page) => page.received)).toEqual([["0 error"], ["0 error"]]);
   expect(sources.newest.closed).toBe(true);
 });
 
-test("a connection without a beat is lost, however open its socket is", () => {
+test("a connection without heartbeats fails even if its socket is open", () => {
   const { sources, pages } = hubWith("/a/stream");
-  sources.newest.say("opened", "0");
+  sources.newest.emit("opened", "0");
   vi.advanceTimersByTime(SILENCE_MS);
-  sources.newest.say("beat", "beat");
+  sources.newest.emit("beat", "beat");
   vi.advanceTimersByTime(SILENCE_MS);
-  expect(pages[0]?.heard).toEqual(["0 open"]);
+  expect(pages[0]?.received).toEqual(["0 open"]);
 
   vi.advanceTimersByTime(SILENCE_MS);
 
-  expect(pages[0]?.heard).toEqual(["0 open", "0 error"]);
+  expect(pages[0]?.received).toEqual(["0 open", "0 error"]);
   expect(sources.newest.closed).toBe(true);
 });
 
-test("pages are told that the hub is alive", () => {
+test("pages receive heartbeats from the hub", () => {
   const { pages } = hubWith("/a/stream");
 
   vi.advanceTimersByTime(SILENCE_MS);
@@ -123,39 +123,39 @@ test("pages are told that the hub is alive", () => {
   expect(pages[0]?.beats).toBeGreaterThan(0);
 });
 
-test("a page that closes its stream or goes is not asked for any more", () => {
+test("streams of pages that close them or leave are dropped", () => {
   const { hub, sources, pages } = hubWith("/a/stream", "/b/stream", "/c/stream");
   const [a, b] = pages as [Page, Page];
 
-  hub.take(a, { kind: "close", key: 0 });
-  hub.take(b, { kind: "bye" });
+  hub.receive(a, { kind: "close", key: 0 });
+  hub.receive(b, { kind: "leave" });
   vi.advanceTimersByTime(GATHER_MS);
 
-  expect(wanted(sources.newest.address)).toEqual(["/c/stream"]);
+  expect(streamsIn(sources.newest.address)).toEqual(["/c/stream"]);
 });
 
-test("with the last page the connection goes", () => {
+test("the connection closes with the last page", () => {
   const { hub, sources, pages } = hubWith("/a/stream");
 
-  hub.take(pages[0] as Page, { kind: "bye" });
+  hub.receive(pages[0] as Page, { kind: "leave" });
   vi.advanceTimersByTime(GATHER_MS);
 
   expect(sources.opened).toHaveLength(1);
   expect(sources.newest.closed).toBe(true);
 });
 
-test("when we are somebody else, the same is asked for again", () => {
+test("after a change of session the same streams are requested again", () => {
   const { hub, sources, pages } = hubWith("/a/stream");
 
-  hub.take(pages[0] as Page, { kind: "again" });
+  hub.receive(pages[0] as Page, { kind: "reconnect" });
   vi.advanceTimersByTime(GATHER_MS);
 
-  expect(sources.opened.map((source) => wanted(source.address))).toEqual([["/a/stream"], ["/a/stream"]]);
+  expect(sources.opened.map((source) => streamsIn(source.address))).toEqual([["/a/stream"], ["/a/stream"]]);
 });
 
-test("while nobody looks there is no connection, and then it goes on where it was", () => {
+test("a paused hub has no connection and resumes after the last event", () => {
   const { hub, sources } = hubWith("/a/stream");
-  sources.newest.say("told", "0\nid: 4.0\nevent: event\ndata: {}");
+  sources.newest.emit("told", "0\nid: 4.0\nevent: event\ndata: {}");
 
   hub.pause();
   expect(sources.newest.closed).toBe(true);
@@ -163,24 +163,24 @@ test("while nobody looks there is no connection, and then it goes on where it wa
   hub.resume();
   vi.advanceTimersByTime(GATHER_MS);
 
-  expect(wanted(sources.newest.address)).toEqual(["4.0 /a/stream"]);
+  expect(streamsIn(sources.newest.address)).toEqual(["4.0 /a/stream"]);
 });
 
-test("streams beyond the most are refused, and the others live", () => {
-  const { sources, pages } = hubWith(...Array.from({ length: MOST_STREAMS + 1 }, (_, page) => `/${page}/stream`));
+test("streams beyond the limit are refused, the others continue", () => {
+  const { sources, pages } = hubWith(...Array.from({ length: MAX_STREAMS + 1 }, (_, page) => `/${page}/stream`));
 
-  expect(wanted(sources.newest.address)).toHaveLength(MOST_STREAMS);
-  expect(pages[MOST_STREAMS]?.heard).toEqual(["0 error  too_many_streams"]);
+  expect(streamsIn(sources.newest.address)).toHaveLength(MAX_STREAMS);
+  expect(pages[MAX_STREAMS]?.received).toEqual(["0 error  too_many_streams"]);
 });
 
-test("what a connection says that was given up is not heard", () => {
+test("messages of a replaced connection are ignored", () => {
   const { hub, sources, pages } = hubWith("/a/stream");
   const first = sources.newest;
-  hub.take(pages[0] as Page, { kind: "again" });
+  hub.receive(pages[0] as Page, { kind: "reconnect" });
   vi.advanceTimersByTime(GATHER_MS);
 
-  first.say("told", "0\nid: 4.0\nevent: event\ndata: {}");
-  first.say("error");
+  first.emit("told", "0\nid: 4.0\nevent: event\ndata: {}");
+  first.emit("error");
 
-  expect(pages[0]?.heard).toEqual([]);
+  expect(pages[0]?.received).toEqual([]);
 });

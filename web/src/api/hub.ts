@@ -1,41 +1,47 @@
-/** One connection for the streams of many pages: it is opened anew whenever a page wants another set of streams.
+/** One connection for the streams of many pages. It is reopened whenever the set of streams changes.
  *
- * Every stream goes on after the last event that came of it, so a reopening loses nothing and its pages do not notice.
- * A connection on which nothing is heard, not even the beat of the server, counts as lost, whatever the socket says:
- * every stream on it ends with an error, and it is for the pages to ask for it again.
+ * Every stream resumes after its last event, so a reconnect loses nothing and pages do not notice it. A connection
+ * without any message, not even a server heartbeat, for `SILENCE_MS` counts as lost, whatever the socket says: each of
+ * its streams ends with an error, and the pages open them again.
  */
 
 import { isObject, parseJson } from "./json";
 import type { Source } from "./stream";
 
 export const STREAM = "/api/v1/stream";
-export const MOST_STREAMS = 64;
-/** Pages that open together are gathered into one connection. */
+export const MAX_STREAMS = 64;
+/** Streams opened within this time share one reconnect. */
 export const GATHER_MS = 25;
-export const LOOK_EVERY_MS = 5_000;
-/** Three beats of the server. */
+export const CHECK_EVERY_MS = 5_000;
+/** Three server heartbeats. */
 export const SILENCE_MS = 15_000;
 
-/** What a page asks for; `key` is the page's own number for a stream. */
+/** Messages from a page; `key` is the page's own number for a stream. */
 export type ToHub =
   | { readonly kind: "open"; readonly key: number; readonly address: string }
   | { readonly kind: "close"; readonly key: number }
-  /** Whoever holds the lock is there; once it is free, the page is gone. */
-  | { readonly kind: "here"; readonly lock: string }
-  /** Who we are has changed: ask again with what the browser sends now. */
-  | { readonly kind: "again" }
-  | { readonly kind: "bye" };
+  /** The page holds this lock as long as it lives; when the lock is free, the page is gone. */
+  | { readonly kind: "lock"; readonly lock: string }
+  /** The session has changed: reconnect, so that the browser sends the new cookie. */
+  | { readonly kind: "reconnect" }
+  | { readonly kind: "leave" };
 
-/** What a page is told: a message of a stream (`open`, `place` and `error` are said about it), or that the hub is alive. */
+/** Messages to a page: a message of a stream (`open`, `position` and `error` are about the stream itself), or a heartbeat. */
 export type FromHub =
-  | { readonly kind: "said"; readonly key: number; readonly type: string; readonly id: string; readonly data: string }
+  | {
+      readonly kind: "message";
+      readonly key: number;
+      readonly type: string;
+      readonly id: string;
+      readonly data: string;
+    }
   | { readonly kind: "beat" };
 
 export interface Port {
   postMessage(message: FromHub): void;
 }
 
-interface Followed {
+interface Subscription {
   readonly port: Port;
   readonly key: number;
   readonly address: string;
@@ -46,40 +52,40 @@ interface Followed {
 export class Hub {
   readonly #open: (address: string) => Source;
   readonly #pages = new Set<Port>();
-  #followed: Followed[] = [];
+  #subscriptions: Subscription[] = [];
   #source: Source | null = null;
-  #heard = 0;
+  #lastMessage = 0;
   #paused = false;
-  #gathering: ReturnType<typeof setTimeout> | null = null;
-  #looking: ReturnType<typeof setInterval> | null = null;
+  #reconnectTimer: ReturnType<typeof setTimeout> | null = null;
+  #silenceTimer: ReturnType<typeof setInterval> | null = null;
 
   constructor(open: (address: string) => Source) {
     this.#open = open;
   }
 
-  take(port: Port, message: ToHub): void {
+  receive(port: Port, message: ToHub): void {
     this.#pages.add(port);
     switch (message.kind) {
       case "open":
-        this.#followed.push({ port, key: message.key, address: message.address, after: null, opened: false });
-        this.#changed();
+        this.#subscriptions.push({ port, key: message.key, address: message.address, after: null, opened: false });
+        this.#scheduleReconnect();
         break;
       case "close":
-        this.#drop((one) => one.port === port && one.key === message.key);
+        this.#unsubscribe((subscription) => subscription.port === port && subscription.key === message.key);
         break;
-      case "here":
-        void globalThis.navigator?.locks?.request(message.lock, () => this.#gone(port));
+      case "lock":
+        void globalThis.navigator?.locks?.request(message.lock, () => this.#removePage(port));
         break;
-      case "again":
-        this.#changed();
+      case "reconnect":
+        this.#scheduleReconnect();
         break;
-      case "bye":
-        this.#gone(port);
+      case "leave":
+        this.#removePage(port);
         break;
     }
   }
 
-  /** Nobody looks: the connection is given back, and taken again where it was by `resume`. */
+  /** Close the connection while the page is hidden; `resume` continues after the last events. */
   pause(): void {
     this.#paused = true;
     this.#disconnect();
@@ -88,101 +94,101 @@ export class Hub {
   resume(): void {
     if (!this.#paused) return;
     this.#paused = false;
-    this.#changed();
+    this.#scheduleReconnect();
   }
 
-  #gone(port: Port): void {
+  #removePage(port: Port): void {
     this.#pages.delete(port);
-    this.#drop((one) => one.port === port);
+    this.#unsubscribe((subscription) => subscription.port === port);
   }
 
-  #drop(which: (one: Followed) => boolean): void {
-    const left = this.#followed.filter((one) => !which(one));
-    if (left.length === this.#followed.length) return;
-    this.#followed = left;
-    this.#changed();
+  #unsubscribe(matches: (subscription: Subscription) => boolean): void {
+    const remaining = this.#subscriptions.filter((subscription) => !matches(subscription));
+    if (remaining.length === this.#subscriptions.length) return;
+    this.#subscriptions = remaining;
+    this.#scheduleReconnect();
   }
 
-  #changed(): void {
-    this.#gathering ??= setTimeout(() => {
-      this.#gathering = null;
+  #scheduleReconnect(): void {
+    this.#reconnectTimer ??= setTimeout(() => {
+      this.#reconnectTimer = null;
       if (!this.#paused) this.#connect();
     }, GATHER_MS);
   }
 
   #connect(): void {
     this.#disconnect();
-    for (const one of this.#followed.slice(MOST_STREAMS)) this.#lose(one, "too_many_streams");
-    const order = [...this.#followed];
+    for (const excess of this.#subscriptions.slice(MAX_STREAMS)) this.#fail(excess, "too_many_streams");
+    const order = [...this.#subscriptions];
     if (order.length === 0) return;
     const source = this.#open(addressOf(order));
     this.#source = source;
-    this.#heard = Date.now();
-    this.#looking = setInterval(() => this.#look(), LOOK_EVERY_MS);
-    const listen = (type: string, act: (one: Followed, lines: readonly string[]) => void) =>
+    this.#lastMessage = Date.now();
+    this.#silenceTimer = setInterval(() => this.#checkSilence(), CHECK_EVERY_MS);
+    const listen = (type: string, handle: (subscription: Subscription, lines: readonly string[]) => void) =>
       source.addEventListener(type, (message) => {
         if (this.#source !== source) return;
-        this.#heard = Date.now();
+        this.#lastMessage = Date.now();
         const [number, ...lines] = message.data.split("\n");
-        const one = order[Number(number)];
-        if (one !== undefined && this.#followed.includes(one)) act(one, lines);
+        const subscription = order[Number(number)];
+        if (subscription !== undefined && this.#subscriptions.includes(subscription)) handle(subscription, lines);
       });
-    listen("opened", (one) => this.#opened(one));
-    listen("told", (one, lines) => this.#told(one, lines));
-    listen("refused", (one, lines) => this.#lose(one, codeOf(lines.join("\n"))));
-    listen("ended", (one) => this.#lose(one, ""));
+    listen("opened", (subscription) => this.#opened(subscription));
+    listen("told", (subscription, lines) => this.#forward(subscription, lines));
+    listen("refused", (subscription, lines) => this.#fail(subscription, codeOf(lines.join("\n"))));
+    listen("ended", (subscription) => this.#fail(subscription, ""));
     listen("beat", () => undefined);
     source.addEventListener("error", () => {
-      if (this.#source === source) this.#loseAll();
+      if (this.#source === source) this.#failAll();
     });
   }
 
   #disconnect(): void {
     this.#source?.close();
     this.#source = null;
-    if (this.#looking !== null) clearInterval(this.#looking);
-    this.#looking = null;
+    if (this.#silenceTimer !== null) clearInterval(this.#silenceTimer);
+    this.#silenceTimer = null;
   }
 
-  #look(): void {
-    if (Date.now() - this.#heard > SILENCE_MS) this.#loseAll();
+  #checkSilence(): void {
+    if (Date.now() - this.#lastMessage > SILENCE_MS) this.#failAll();
     else for (const port of this.#pages) port.postMessage({ kind: "beat" });
   }
 
-  #opened(one: Followed): void {
-    // A page does not hear of reopenings that only others wanted.
-    if (!one.opened) say(one, "open");
-    one.opened = true;
+  #opened(subscription: Subscription): void {
+    // Reconnects for the sake of other streams are not reported.
+    if (!subscription.opened) post(subscription, "open");
+    subscription.opened = true;
   }
 
-  #told(one: Followed, lines: readonly string[]): void {
+  #forward(subscription: Subscription, lines: readonly string[]): void {
     const { event, id, data } = fieldsOf(lines);
-    if (id !== undefined) one.after = id;
-    // An id alone says where the stream begins.
-    say(one, data === undefined ? "place" : (event ?? "message"), data, id);
+    if (id !== undefined) subscription.after = id;
+    // An id without data is the position at which the stream begins.
+    post(subscription, data === undefined ? "position" : (event ?? "message"), data, id);
   }
 
-  #lose(one: Followed, code: string): void {
-    this.#followed = this.#followed.filter((other) => other !== one);
-    say(one, "error", code);
+  #fail(subscription: Subscription, code: string): void {
+    this.#subscriptions = this.#subscriptions.filter((other) => other !== subscription);
+    post(subscription, "error", code);
   }
 
-  #loseAll(): void {
+  #failAll(): void {
     this.#disconnect();
-    for (const one of [...this.#followed]) this.#lose(one, "");
+    for (const subscription of [...this.#subscriptions]) this.#fail(subscription, "");
   }
 }
 
-function say(one: Followed, type: string, data = "", id = ""): void {
-  one.port.postMessage({ kind: "said", key: one.key, type, id, data });
+function post({ port, key }: Subscription, type: string, data = "", id = ""): void {
+  port.postMessage({ kind: "message", key, type, id, data });
 }
 
-function addressOf(followed: readonly Followed[]): string {
-  const wanted = followed.map(({ after, address }) => (after === null ? address : `${after} ${address}`));
-  return `${STREAM}?${wanted.map((one) => `of=${encodeURIComponent(one)}`).join("&")}`;
+function addressOf(subscriptions: readonly Subscription[]): string {
+  const streams = subscriptions.map(({ after, address }) => (after === null ? address : `${after} ${address}`));
+  return `${STREAM}?${streams.map((stream) => `of=${encodeURIComponent(stream)}`).join("&")}`;
 }
 
-/** The fields of a message of server-sent events, as it came by the common connection. */
+/** The fields of one server-sent event, wrapped in a message of the shared connection. */
 function fieldsOf(lines: readonly string[]): { readonly [name: string]: string | undefined } {
   return Object.fromEntries(
     lines.map((line) => {

@@ -1,11 +1,11 @@
-/** The shared worker of all tabs: a hub, and a port for each of them. */
+/** The shared worker of all tabs: one hub with a port for each tab. */
 
 import type { FromHub, ToHub } from "./hub";
 import { Hub } from "./hub";
 
 const hub = new Hub((address) => new EventSource(address));
 
-/** The part of a shared worker's scope that is used; the types of pages do not know it. */
+/** The used part of a shared worker's scope; the DOM types do not have it. */
 interface Scope {
   onconnect: ((event: MessageEvent) => void) | null;
 }
@@ -14,5 +14,5 @@ interface Scope {
   const port = event.ports[0];
   if (port === undefined) return;
   const page = { postMessage: (message: FromHub) => port.postMessage(message) };
-  port.onmessage = (message: MessageEvent<ToHub>) => hub.take(page, message.data);
+  port.onmessage = (message: MessageEvent<ToHub>) => hub.receive(page, message.data);
 };

@@ -1,7 +1,7 @@
-/** JSON as the engines mean it: integers of any size stay exact.
+/** JSON with exact integers of any size.
  *
- * `JSON.parse` rounds integers beyond 2^53; seeds and generator states are 64 bits wide. Such integers are read as
- * `bigint` and written back digit for digit.
+ * `JSON.parse` rounds integers beyond 2^53, but seeds and generator states have 64 bits. Such integers are parsed as
+ * `bigint` and written back unchanged.
  */
 
 export type Json = null | boolean | number | bigint | string | JsonList | JsonObject;
@@ -16,7 +16,7 @@ const INTEGER = /^-?\d+$/;
 const MARK = "\u0000integer:";
 const MARK_ESCAPED = "\\u0000integer:";
 
-/** The value of a JSON text; throws `SyntaxError` like `JSON.parse`. */
+/** Parse a JSON text; throws `SyntaxError` like `JSON.parse`. */
 export function parseJson(text: string): Json {
   if (!WIDE_DIGITS.test(text)) return JSON.parse(text) as Json;
   const marked = text.replace(STRING_OR_NUMBER, (token) =>
@@ -27,7 +27,7 @@ export function parseJson(text: string): Json {
   ) as Json;
 }
 
-/** JSON text of a value, integers digit for digit; `indent` spaces a level, none by default. */
+/** Format a value as JSON with exact integers and `indent` spaces per level. */
 export function writeJson(value: Json, indent = 0, level = 1): string {
   if (value === null || typeof value !== "object") return writeScalar(value);
   const [open, close, parts] = isList(value)
@@ -46,7 +46,7 @@ export function writeJson(value: Json, indent = 0, level = 1): string {
   return open + inner + parts.join(`,${inner}`) + outer + close;
 }
 
-/** The value in one short line for a table cell: strings bare, the rest as JSON with air. */
+/** The value in one line for a table cell: strings without quotes, everything else close to JSON. */
 export function inOneLine(value: Json): string {
   if (typeof value === "string") return value;
   if (value === null || typeof value !== "object") return writeScalar(value);
@@ -54,18 +54,18 @@ export function inOneLine(value: Json): string {
   return membersInOneLine(value) || "none";
 }
 
-/** A tagged object in one short line, its type first: `add amount 3`. */
+/** A tagged object in one line, its type first: `add amount 3`. */
 export function taggedInOneLine(value: Json): string {
   if (!isObject(value) || typeof value["type"] !== "string") return inOneLine(value);
   return `${value["type"]} ${membersInOneLine(withoutType(value))}`.trim();
 }
 
-/** The members of a tagged object beside its type. */
+/** The members of a tagged object except its type. */
 export function withoutType(value: JsonObject): JsonObject {
   return Object.fromEntries(Object.entries(value).filter(([name]) => name !== "type"));
 }
 
-/** Names and values in one short line; nothing when there are none. */
+/** Names and values in one line; empty when there are none. */
 export function membersInOneLine(value: JsonObject): string {
   return Object.entries(value)
     .map(([name, item]) => `${name} ${nested(item)}`)

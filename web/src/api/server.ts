@@ -1,27 +1,27 @@
-/** What the page knows of its server: who we are, which schedulers there are, whether it is ready, whether it answers.
+/** Server status as signals: session, schedulers, readiness and connection.
  *
- * Looked up every few seconds while the page is visible; a server that does not answer is asked with growing pauses.
+ * Polled every few seconds while the page is visible, with backoff when the server does not answer.
  */
 
 import type { ReadonlySignal } from "@preact/signals";
 import { batch, computed, signal } from "@preact/signals";
 
 import { Api, ApiError, asApiError } from "./client";
-import { sharing } from "./sharing";
+import { sharedConnection } from "./shared_connection";
 import type { Connection } from "./stream";
-import { pauseMs } from "./stream";
+import { retryDelayMs } from "./stream";
 import type { Readiness, SchedulerList, SessionView } from "./types";
 
 const REFRESH_MS = 5_000;
-/** A server that takes longer to say how it is counts as gone: what it said before is not shown as live for ever. */
-const PATIENCE_MS = 15_000;
+/** A slower status response counts as a lost connection, so that old values are not shown as live. */
+const TIMEOUT_MS = 15_000;
 
 export type SessionState =
   | { readonly kind: "unknown" }
   | { readonly kind: "needed" }
   | { readonly kind: "open"; readonly session: SessionView };
 
-/** A stream that a scheduler page holds open; while there is one, it is what the connection badge speaks of. */
+/** The stream of the open scheduler page; while there is one, the connection badge shows its state. */
 export interface OpenStream {
   readonly connection: ReadonlySignal<Connection>;
   readonly retryNow: () => void;
@@ -33,11 +33,11 @@ export const readiness = signal<Readiness | null>(null);
 export const serverError = signal<ApiError | null>(null);
 export const openStream = signal<OpenStream | null>(null);
 
-const reached = signal<Connection>({ kind: "connecting" });
-export const connection = computed<Connection>(() => openStream.value?.connection.value ?? reached.value);
+const polling = signal<Connection>({ kind: "connecting" });
+export const connection = computed<Connection>(() => openStream.value?.connection.value ?? polling.value);
 
-/** Viewers look; operators and admins also send commands. */
-export const mayCommand = computed(() => session.value.kind === "open" && session.value.session.role !== "viewer");
+/** Whether the session may send commands: operators and admins may, viewers may not. */
+export const canCommand = computed(() => session.value.kind === "open" && session.value.session.role !== "viewer");
 
 export const api = new Api({
   fetch: (path, init) => fetch(path, init),
@@ -47,7 +47,7 @@ export const api = new Api({
 let failures = 0;
 let timer: ReturnType<typeof setTimeout> | null = null;
 
-/** Look now, and again after a while, until the returned function is called. */
+/** Poll the server until the returned function is called. */
 export function followServer(): () => void {
   const onVisible = () => {
     if (document.visibilityState === "visible") retryNow();
@@ -55,7 +55,7 @@ export function followServer(): () => void {
   document.addEventListener("visibilitychange", onVisible);
   addEventListener("online", retryNow);
   addEventListener("pagehide", leave);
-  void lookAgain();
+  void refresh();
   return () => {
     document.removeEventListener("visibilitychange", onVisible);
     removeEventListener("online", retryNow);
@@ -64,36 +64,36 @@ export function followServer(): () => void {
   };
 }
 
-/** Try whatever is lost again at once. */
+/** Retry the status request and a lost stream at once. */
 export function retryNow(): void {
   openStream.value?.retryNow();
-  void lookAgain();
+  void refresh();
 }
 
 export async function signIn(token: string): Promise<void> {
   const opened = await api.signIn(token);
   session.value = { kind: "open", session: opened };
-  sharing.again();
-  await lookAgain();
+  sharedConnection.reconnect();
+  await refresh();
 }
 
 export async function signOut(): Promise<void> {
   await api.signOut();
-  sharing.again();
+  sharedConnection.reconnect();
   batch(() => {
     session.value = { kind: "needed" };
     schedulerList.value = null;
   });
 }
 
-async function lookAgain(): Promise<void> {
+async function refresh(): Promise<void> {
   stopTimer();
   try {
-    await within(PATIENCE_MS, look());
+    await withTimeout(TIMEOUT_MS, fetchStatus());
     failures = 0;
     batch(() => {
       serverError.value = null;
-      if (reached.value.kind !== "live") reached.value = { kind: "live", since: Date.now() };
+      if (polling.value.kind !== "live") polling.value = { kind: "live", since: Date.now() };
     });
     schedule(REFRESH_MS);
   } catch (thrown) {
@@ -101,7 +101,7 @@ async function lookAgain(): Promise<void> {
   }
 }
 
-async function look(): Promise<void> {
+async function fetchStatus(): Promise<void> {
   if (session.value.kind === "unknown") session.value = { kind: "open", session: await api.session() };
   if (session.value.kind !== "open") return;
   const [schedulers, ready] = await Promise.all([api.schedulers(), api.readiness()]);
@@ -111,45 +111,45 @@ async function look(): Promise<void> {
   });
 }
 
-async function within(ms: number, looking: Promise<void>): Promise<void> {
-  let late: ReturnType<typeof setTimeout> | undefined;
-  const silence = new Promise<never>((_, reject) => {
-    late = setTimeout(() => reject(new ApiError("unreachable", "The server does not answer.")), ms);
+async function withTimeout(ms: number, request: Promise<void>): Promise<void> {
+  let timeout: ReturnType<typeof setTimeout> | undefined;
+  const expiry = new Promise<never>((_, reject) => {
+    timeout = setTimeout(() => reject(new ApiError("unreachable", "The server does not answer.")), ms);
   });
   try {
-    await Promise.race([looking, silence]);
+    await Promise.race([request, expiry]);
   } finally {
-    clearTimeout(late);
+    clearTimeout(timeout);
   }
 }
 
 function leave(): void {
-  sharing.leave();
+  sharedConnection.leave();
 }
 
 function noteFailure(error: ApiError): void {
   failures += 1;
-  const pause = pauseMs(failures, Math.random());
+  const delay = retryDelayMs(failures, Math.random());
   const now = Date.now();
   batch(() => {
-    // Signing in is asked for by its own form, it is no error of the server.
+    // 401 is not shown as an error: the sign-in form opens instead.
     serverError.value = error.status === 401 ? null : error;
-    if (error.status > 0) reached.value = reached.value.kind === "live" ? reached.value : { kind: "live", since: now };
+    if (error.status > 0) polling.value = polling.value.kind === "live" ? polling.value : { kind: "live", since: now };
     else
-      reached.value = {
+      polling.value = {
         kind: "lost",
-        since: reached.value.kind === "lost" ? reached.value.since : now,
-        retryAt: now + pause,
+        since: polling.value.kind === "lost" ? polling.value.since : now,
+        retryAt: now + delay,
       };
   });
-  schedule(pause);
+  schedule(delay);
 }
 
 function schedule(ms: number): void {
   stopTimer();
   timer = setTimeout(() => {
     if (document.visibilityState === "hidden") schedule(REFRESH_MS);
-    else void lookAgain();
+    else void refresh();
   }, ms);
 }
 

@@ -1,8 +1,8 @@
-/** One event stream that stays up: it reconnects with growing pauses and resumes after the last event it saw.
+/** An event stream that reconnects with backoff and resumes after its last event.
  *
- * The browser's own reconnecting is not used: it hides how long the stream has been gone, and gives up for good on any
- * answer that is not 200. All streams of all tabs go by one connection (`sharing.ts`), which says why one was refused:
- * an event that the journal does not know must not be asked for for ever.
+ * The browser's own reconnect is not used: it hides how long the stream has been lost and gives up on any status but
+ * 200. All streams of all tabs share one connection (`shared_connection.ts`), which passes on the code of a refusal, so
+ * that a stream does not retry an unknown event id for ever.
  */
 
 import type { ReadonlySignal } from "@preact/signals";
@@ -10,7 +10,7 @@ import { signal } from "@preact/signals";
 
 import type { JsonObject } from "./json";
 import { parseJson } from "./json";
-import { sharing } from "./sharing";
+import { sharedConnection } from "./shared_connection";
 import type { GapView } from "./types";
 
 export type Connection =
@@ -18,36 +18,36 @@ export type Connection =
   | { readonly kind: "live"; readonly since: number }
   | { readonly kind: "lost"; readonly since: number; readonly retryAt: number };
 
-/** The part of `EventSource` that is used. An `error` carries the code of a refusal, where there is one; a `place` is the
- * id after which a stream begins. */
+/** The used part of `EventSource`. An `error` has the code of a refusal as its data, or none; a `position` has the id after
+ * which the stream begins. */
 export interface Source {
   addEventListener(type: string, listener: (event: MessageEvent<string>) => void): void;
   close(): void;
 }
 
 export interface StreamOptions {
-  /** The address of the stream from after an event on; `null` means from now on. */
+  /** The URL of the stream after an event; `null` starts with new events. */
   readonly address: (after: string | null) => string;
   readonly after: string | null;
-  /** What the server calls an event on this stream; `event` where it is not told. */
-  readonly named?: string;
+  /** The SSE event type of this stream; `event` by default. */
+  readonly eventType?: string;
   readonly onEvent: (id: string, body: JsonObject) => void;
   readonly onGap?: (gap: GapView) => void;
-  /** Called when a connection could not be opened: the reason is not visible here, an ordinary call will tell it. */
+  /** Called when a connection could not be opened. The reason is not known here; an ordinary request returns it. */
   readonly onRefused: () => void;
   readonly open?: (address: string) => Source;
-  /** A number in [0, 1) that spreads the retries of many pages. */
-  readonly spread?: () => number;
+  /** A random number in [0, 1) that spreads the retries of many pages. */
+  readonly jitter?: () => number;
 }
 
-export const FIRST_PAUSE_MS = 1_000;
-export const LONGEST_PAUSE_MS = 30_000;
+export const FIRST_DELAY_MS = 1_000;
+export const MAX_DELAY_MS = 30_000;
 const UNKNOWN_EVENT = "unknown_event_id";
 
-/** How long to wait before the retry that follows `failures` failures in a row: doubling, bounded, spread by a quarter. */
-export function pauseMs(failures: number, spread: number): number {
-  const whole = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.max(0, failures - 1));
-  return Math.round(whole * (1 - spread / 4));
+/** The delay before a retry after `failures` consecutive failures: doubling, bounded, up to a quarter shorter by jitter. */
+export function retryDelayMs(failures: number, jitter: number): number {
+  const whole = Math.min(MAX_DELAY_MS, FIRST_DELAY_MS * 2 ** Math.max(0, failures - 1));
+  return Math.round(whole * (1 - jitter / 4));
 }
 
 export class EventStream {
@@ -80,7 +80,7 @@ export class EventStream {
     this.#source = null;
   }
 
-  /** Try again at once instead of waiting out the pause. */
+  /** Reconnect at once. */
   retryNow(): void {
     if (this.#connection.value.kind !== "lost") return;
     this.#stopTimer();
@@ -88,7 +88,7 @@ export class EventStream {
   }
 
   #connect(): void {
-    const source = (this.#options.open ?? sharing.open)(this.#options.address(this.#after));
+    const source = (this.#options.open ?? sharedConnection.open)(this.#options.address(this.#after));
     this.#source = source;
     let opened = false;
     source.addEventListener("open", () => {
@@ -96,42 +96,42 @@ export class EventStream {
       this.#lostSince = null;
       this.#connection.value = { kind: "live", since: Date.now() };
     });
-    source.addEventListener(this.#options.named ?? "event", (message) => {
-      this.#seen(message);
+    source.addEventListener(this.#options.eventType ?? "event", (message) => {
+      this.#received(message);
       this.#options.onEvent(message.lastEventId, parseJson(message.data) as JsonObject);
     });
-    source.addEventListener("place", (message) => {
+    source.addEventListener("position", (message) => {
       this.#after = message.lastEventId;
     });
     source.addEventListener("gap", (message) => {
-      this.#seen(message);
+      this.#received(message);
       this.#options.onGap?.(parseJson(message.data) as unknown as GapView);
     });
     source.addEventListener("error", (message) => {
-      if (this.#source === source) this.#lose(opened, message.data);
+      if (this.#source === source) this.#fail(opened, message.data);
     });
   }
 
-  #seen(message: MessageEvent<string>): void {
-    // Opening alone is no success: a server that accepts and drops at once must not be asked every second.
+  #received(message: MessageEvent<string>): void {
+    // Opening alone does not reset the backoff: a server may accept and drop at once.
     this.#failures = 0;
     if (message.lastEventId !== "") this.#after = message.lastEventId;
   }
 
-  #lose(wasOpen: boolean, code: string): void {
+  #fail(wasOpen: boolean, code: string): void {
     this.#source?.close();
     this.#source = null;
     this.#failures += 1;
     this.#lostSince ??= Date.now();
-    const pause = pauseMs(this.#failures, (this.#options.spread ?? Math.random)());
-    this.#connection.value = { kind: "lost", since: this.#lostSince, retryAt: Date.now() + pause };
-    this.#timer = setTimeout(() => this.#connect(), pause);
-    if (code === UNKNOWN_EVENT) this.#forget();
+    const delay = retryDelayMs(this.#failures, (this.#options.jitter ?? Math.random)());
+    this.#connection.value = { kind: "lost", since: this.#lostSince, retryAt: Date.now() + delay };
+    this.#timer = setTimeout(() => this.#connect(), delay);
+    if (code === UNKNOWN_EVENT) this.#dropPosition();
     if (!wasOpen) this.#options.onRefused();
   }
 
-  /** The journal is another one by now, which never had the event: what was missed is told, then begin with now. */
-  #forget(): void {
+  /** The journal was replaced and does not have the event: report a gap and continue with new events. */
+  #dropPosition(): void {
     if (this.#after === null) return;
     this.#options.onGap?.({ missed: null, after: this.#after, next: null });
     this.#after = null;

@@ -3,8 +3,8 @@
 import { useSignal } from "@preact/signals";
 
 import { asApiError } from "../api/client";
-import type { Export } from "./exporting";
-import { exportsOf, fileName, save } from "./exporting";
+import type { Export } from "./exports";
+import { exportsOf, fileName, save } from "./exports";
 
 interface ExportMenuProps {
   /** What the names of files begin with: scheduler, engine, moment. */

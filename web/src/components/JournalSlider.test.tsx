@@ -4,7 +4,7 @@ import { expect, test, vi } from "vitest";
 
 import { doing, draw, find, texts } from "../testing/drawing";
 import { JournalSlider } from "./JournalSlider";
-import type { StopSource } from "./playing";
+import type { StopSource } from "./player";
 
 const stop = (n: number) => ({ n, t: 10 * n, ms: n });
 const INCIDENT = { n: 4, sentence: "R2 was stopped" };

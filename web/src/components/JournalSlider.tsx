@@ -5,8 +5,8 @@ import { useSignal } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 
 import { asApiError } from "../api/client";
-import type { Stop, StopSource } from "./playing";
-import { Playing, SPEEDS } from "./playing";
+import type { Stop, StopSource } from "./player";
+import { Playing, SPEEDS } from "./player";
 import type { SliderTick, TimeSliderProps } from "./TimeSlider";
 import { TimeSlider } from "./TimeSlider";
 

@@ -6,7 +6,7 @@ import type { ApiError } from "../api/client";
 import { ErrorNote } from "./ErrorNote";
 import { JournalSlider } from "./JournalSlider";
 import { PastBanner } from "./PastBanner";
-import type { Stop, StopSource } from "./playing";
+import type { Stop, StopSource } from "./player";
 import { TimeSlider } from "./TimeSlider";
 
 /** Which records a journal has, and where its snapshots lie. */

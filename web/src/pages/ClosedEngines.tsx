@@ -5,7 +5,7 @@ import { useEffect } from "preact/hooks";
 
 import type { ApiError } from "../api/client";
 import { asApiError } from "../api/client";
-import { api, mayCommand, retryNow, schedulerList } from "../api/server";
+import { api, canCommand, retryNow, schedulerList } from "../api/server";
 import { ErrorNote } from "../components/ErrorNote";
 
 interface Summary {
@@ -87,7 +87,7 @@ function Closed({ doors }: { readonly doors: Doors }) {
             type="button"
             class="button"
             aria-label={`Open ${name}`}
-            disabled={busy.value || !mayCommand.value}
+            disabled={busy.value || !canCommand.value}
             onClick={() => void open(name)}
             data-testid={`open-${name}`}
           >

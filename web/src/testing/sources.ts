@@ -19,7 +19,7 @@ export class ScriptedSource implements Source {
     this.closed = true;
   }
 
-  say(type: string, data = "", lastEventId = ""): void {
+  emit(type: string, data = "", lastEventId = ""): void {
     for (const listener of this.#listeners[type] ?? []) listener(new MessageEvent<string>(type, { data, lastEventId }));
   }
 }

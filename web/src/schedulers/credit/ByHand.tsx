@@ -5,7 +5,7 @@ import { useSignal } from "@preact/signals";
 import { useEffect, useId } from "preact/hooks";
 
 import { ApiError, asApiError } from "../../api/client";
-import { api, mayCommand } from "../../api/server";
+import { api, canCommand } from "../../api/server";
 import type { ClearingDoneView, PaymentDone, Reason } from "../../api/types";
 import { ErrorNote } from "../../components/ErrorNote";
 import { ReasonChain } from "../../components/ReasonChain";
@@ -77,7 +77,7 @@ export function ByHand({ runId, network, active, chosen, onChoose }: ByHandProps
       kind: "cleared",
       done: await api.post(`${RUN}/actions/clearing-real`, names, { equivalent }),
     }));
-  const closed = busy.value || !active || !mayCommand.value;
+  const closed = busy.value || !active || !canCommand.value;
   const unready = wish.value.from === "" || wish.value.to === "" || wish.value.amount.trim() === "";
 
   return (

@@ -3,7 +3,7 @@
 import { useSignal } from "@preact/signals";
 import { useId } from "preact/hooks";
 
-import { api, mayCommand } from "../../api/server";
+import { api, canCommand } from "../../api/server";
 import type { RunDetails, RunStatusView } from "../../api/types";
 import { ErrorNote } from "../../components/ErrorNote";
 import { Readout, Readouts } from "../../components/Readout";
@@ -43,7 +43,7 @@ export function RunControls({ status, details, onStatus, onOther }: RunControlsP
       if (run_id !== null) onOther(run_id);
     });
   const steer = (verb: Verb) => call(() => api.post(`${RUN}/${verb}`, names));
-  const closed = busy.value || !mayCommand.value;
+  const closed = busy.value || !canCommand.value;
   const ended = status.state === "stopped" || status.state === "error";
   return (
     <section class="panel run-controls" aria-label="The run" data-testid="run-controls" data-state={status.state}>

@@ -8,7 +8,7 @@ import { asApiError } from "../../api/client";
 import { api } from "../../api/server";
 import type { RunStatusView } from "../../api/types";
 import { ErrorNote } from "../../components/ErrorNote";
-import { useShown } from "../../components/exporting";
+import { useShown } from "../../components/exports";
 import { PastBanner } from "../../components/PastBanner";
 import { SchedulerFrame } from "../../components/SchedulerFrame";
 import type { RunsSchedulerProps } from "../../registry";

@@ -6,7 +6,7 @@ import { useEffect, useId } from "preact/hooks";
 import { ApiError } from "../../api/client";
 import type { Json, JsonObject } from "../../api/json";
 import { parseJson } from "../../api/json";
-import { api, mayCommand, schedulerList } from "../../api/server";
+import { api, canCommand, schedulerList } from "../../api/server";
 import type { Summary } from "../../api/types";
 import { ErrorNote } from "../../components/ErrorNote";
 import { counted } from "../../wording";
@@ -91,7 +91,7 @@ export function StartRun({ open, onStarted }: StartRunProps) {
             id={`${id}upload`}
             type="file"
             accept=".json,application/json"
-            disabled={!mayCommand.value}
+            disabled={!canCommand.value}
             onChange={(event) => {
               const file = event.currentTarget.files?.[0];
               if (file !== undefined) void work(() => upload(file));
@@ -152,7 +152,7 @@ export function StartRun({ open, onStarted }: StartRunProps) {
             active.
           </p>
         )}
-        <button type="submit" class="button button-main" disabled={busy.value || !mayCommand.value} data-testid="start">
+        <button type="submit" class="button button-main" disabled={busy.value || !canCommand.value} data-testid="start">
           Start
         </button>
       </form>

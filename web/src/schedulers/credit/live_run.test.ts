@@ -65,7 +65,7 @@ function refusal(status: number, code: string): Response {
 function say(...events: JsonObject[]): void {
   for (const event of events) {
     told += 1;
-    sources.newest.say("simulator.event", writeJson(event), String(event["event_id"] ?? `evt_r_${told}`));
+    sources.newest.emit("simulator.event", writeJson(event), String(event["event_id"] ?? `evt_r_${told}`));
   }
 }
 
@@ -112,9 +112,9 @@ test("where streams keep nothing any more, what happened is shown all the same",
 
 test("a lost stream goes on after the last event it told", async () => {
   await opened();
-  sources.newest.say("open");
+  sources.newest.emit("open");
   say(paid());
-  sources.newest.say("error");
+  sources.newest.emit("error");
 
   await vi.advanceTimersByTimeAsync(1_000);
 
@@ -123,13 +123,13 @@ test("a lost stream goes on after the last event it told", async () => {
 
 test("where the server cannot go on after the last event, what it still knows is asked for", async () => {
   const run = await opened();
-  sources.newest.say("open");
-  sources.newest.say("error");
+  sources.newest.emit("open");
+  sources.newest.emit("error");
   await vi.advanceTimersByTimeAsync(1_000);
   answers[`${base}/events/poll`] = (query) =>
     query.includes("after=evt_r_000001") ? refusal(410, "EVENT_ID_GONE") : answered([paid(), refused()]);
 
-  sources.newest.say("error", "EVENT_ID_GONE");
+  sources.newest.emit("error", "EVENT_ID_GONE");
   await vi.advanceTimersByTimeAsync(2_000);
 
   expect(run.happened.value.map(({ id }) => id)).toEqual(["evt_r_000001", "evt_r_000002", "evt_r_000003"]);
@@ -143,9 +143,9 @@ test("what is recalled after two refusals in a row is counted once", async () =>
     query.includes("after=")
       ? new Promise((resolve) => asking.push(resolve))
       : answered([paid(), refused({ event_id: "evt_r_000003" })]);
-  sources.newest.say("error", "EVENT_ID_GONE");
+  sources.newest.emit("error", "EVENT_ID_GONE");
   await vi.advanceTimersByTimeAsync(1_000);
-  sources.newest.say("error", "EVENT_ID_GONE");
+  sources.newest.emit("error", "EVENT_ID_GONE");
 
   for (const give of asking) {
     give(refusal(410, "EVENT_ID_GONE"));
@@ -158,7 +158,7 @@ test("what is recalled after two refusals in a row is counted once", async () =>
 
 test("an event that comes while the picture is on its way is not undone by it", async () => {
   const run = await opened();
-  sources.newest.say("open");
+  sources.newest.emit("open");
   const older = plain(snapshot());
   let give: (answer: Response) => void = () => undefined;
   answers[`${base}/graph/snapshot`] = () => new Promise((resolve) => (give = resolve));
@@ -174,7 +174,7 @@ test("an event that comes while the picture is on its way is not undone by it", 
 
 test("events are taken in together: network, lights, counts and list", async () => {
   const run = await opened();
-  sources.newest.say("open");
+  sources.newest.emit("open");
 
   say(paid(), cleared());
   expect(run.happened.value).toHaveLength(1);
@@ -240,12 +240,12 @@ test("an ended run that somebody else began again is noticed, and followed again
 
 test("after a loss everything is asked for anew, once the stream is there again", async () => {
   await opened();
-  sources.newest.say("open");
-  sources.newest.say("error");
+  sources.newest.emit("open");
+  sources.newest.emit("error");
   await vi.advanceTimersByTimeAsync(1_000);
   asked = [];
 
-  sources.newest.say("open");
+  sources.newest.emit("open");
   await vi.advanceTimersByTimeAsync(0);
 
   expect(sources.opened).toHaveLength(2);

@@ -223,7 +223,7 @@ export class LiveRun {
     const stream = new EventStream({
       address: () => this.#address(),
       after: this.#last,
-      named: "simulator.event",
+      eventType: "simulator.event",
       onEvent: (id, body) => {
         if (this.#isNews(id)) this.#gather(body);
       },

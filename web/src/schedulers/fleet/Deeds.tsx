@@ -5,7 +5,7 @@ import { useSignal } from "@preact/signals";
 import type { ApiError, EngineAddress } from "../../api/client";
 import { asApiError } from "../../api/client";
 import type { JsonObject } from "../../api/json";
-import { api, mayCommand } from "../../api/server";
+import { api, canCommand } from "../../api/server";
 import type { OperatorAnswer } from "../../api/types";
 import { ErrorNote } from "../../components/ErrorNote";
 
@@ -82,7 +82,7 @@ export function Deeds({ deeds, about, of, address, onDone }: DeedsProps) {
           key={one.type}
           type="button"
           class="button"
-          disabled={!mayCommand.value}
+          disabled={!canCommand.value}
           onClick={() => begin(one)}
           data-testid={`do-${one.type}`}
         >

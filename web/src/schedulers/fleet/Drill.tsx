@@ -5,7 +5,7 @@ import { useSignal } from "@preact/signals";
 import type { ApiError, EngineAddress } from "../../api/client";
 import { asApiError } from "../../api/client";
 import type { JsonObject } from "../../api/json";
-import { api, mayCommand } from "../../api/server";
+import { api, canCommand } from "../../api/server";
 import type { FleetNow } from "../../api/types";
 import { ErrorNote } from "../../components/ErrorNote";
 
@@ -35,7 +35,7 @@ export function Drill({ now, simulated, address, onDone }: DrillProps) {
   const send = (path: "tasks" | "faults", body: JsonObject, said: string) => async () => {
     error.value = null;
     try {
-      await api.tell(address, path, body);
+      await api.postTo(address, path, body);
       told.value = said;
       onDone();
     } catch (thrown) {
@@ -80,7 +80,7 @@ function TaskForm({ now, send }: FormProps) {
     >
       <Choice name="from" options={picks} value={pick.value} onChange={(value) => (pick.value = value)} />
       <Choice name="to" options={drops} value={drop.value} onChange={(value) => (drop.value = value)} />
-      <button type="submit" class="button" disabled={!mayCommand.value}>
+      <button type="submit" class="button" disabled={!canCommand.value}>
         Send the task
       </button>
     </form>
@@ -109,7 +109,7 @@ function FaultForm({ now, send }: FormProps) {
         value={title.value}
         onChange={(value) => (title.value = value)}
       />
-      <button type="submit" class="button" disabled={!mayCommand.value} data-testid="do-drill">
+      <button type="submit" class="button" disabled={!canCommand.value} data-testid="do-drill">
         Let it happen
       </button>
     </form>

@@ -2,7 +2,7 @@
 
 import { api } from "../../api/server";
 import type { EngineView, StateView } from "../../api/types";
-import { useShown } from "../../components/exporting";
+import { useShown } from "../../components/exports";
 import { JsonTree } from "../../components/JsonTree";
 import { Readout, Readouts } from "../../components/Readout";
 import { SchedulerFrame } from "../../components/SchedulerFrame";

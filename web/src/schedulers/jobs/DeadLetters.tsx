@@ -4,7 +4,7 @@ import { useSignal } from "@preact/signals";
 
 import type { ApiError } from "../../api/client";
 import { asApiError } from "../../api/client";
-import { api, mayCommand } from "../../api/server";
+import { api, canCommand } from "../../api/server";
 import type { SchedulerJob } from "../../api/types";
 import { ErrorNote } from "../../components/ErrorNote";
 import { fromNow, jobHref } from "./model";
@@ -96,7 +96,7 @@ export function Requeue({ job, onDone }: { readonly job: SchedulerJob; readonly 
       <button
         type="button"
         class="button"
-        disabled={!mayCommand.value || busy.value}
+        disabled={!canCommand.value || busy.value}
         onClick={() => void requeue()}
         aria-label={`Requeue ${job.action} of ${job.object_type} ${job.object_id}`}
         data-testid="requeue"

@@ -5,7 +5,7 @@ import type { ComponentChildren } from "preact";
 
 import type { ApiError } from "../../api/client";
 import { asApiError } from "../../api/client";
-import { mayCommand } from "../../api/server";
+import { canCommand } from "../../api/server";
 import { ErrorNote } from "../../components/ErrorNote";
 import { actingAs, NameField } from "./acting";
 
@@ -68,11 +68,11 @@ export function Deed({ title, testId, question, act, onDone, children }: DeedPro
         </label>
         <NameField />
         {!asked.value && (
-          <button type="submit" class="button" disabled={!mayCommand.value} data-testid={`${testId}-ask`}>
+          <button type="submit" class="button" disabled={!canCommand.value} data-testid={`${testId}-ask`}>
             {title}
           </button>
         )}
-        {!mayCommand.value && <p class="quiet">Your role may look; this needs the role operator.</p>}
+        {!canCommand.value && <p class="quiet">Your role may look; this needs the role operator.</p>}
       </form>
       {asked.value && (
         <div class="deed-question" role="group" aria-label={`Confirm: ${title}`}>

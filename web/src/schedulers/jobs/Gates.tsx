@@ -4,7 +4,7 @@ import { useSignal } from "@preact/signals";
 
 import type { ApiError } from "../../api/client";
 import { asApiError } from "../../api/client";
-import { api, mayCommand } from "../../api/server";
+import { api, canCommand } from "../../api/server";
 import type { SchedulerGate, SchedulerMachines } from "../../api/types";
 import type { Column } from "../../components/DataTable";
 import { DataTable } from "../../components/DataTable";
@@ -172,10 +172,10 @@ function SetGate({ machines, onSet }: SetGateProps) {
         />
       </label>
       <NameField />
-      <button type="submit" class="button button-main" disabled={!mayCommand.value} data-testid="set-gate">
+      <button type="submit" class="button button-main" disabled={!canCommand.value} data-testid="set-gate">
         Set the gate
       </button>
-      {!mayCommand.value && <p class="quiet">Your role may look; this needs the role operator.</p>}
+      {!canCommand.value && <p class="quiet">Your role may look; this needs the role operator.</p>}
       <p class="quiet" role="status" data-testid="gate-told">
         {told}
       </p>

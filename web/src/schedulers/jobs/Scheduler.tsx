@@ -6,7 +6,7 @@ import { useMemo } from "preact/hooks";
 import { api } from "../../api/server";
 import type { SchedulerMetrics } from "../../api/types";
 import { ErrorNote } from "../../components/ErrorNote";
-import { useShown } from "../../components/exporting";
+import { useShown } from "../../components/exports";
 import { JournalSlider } from "../../components/JournalSlider";
 import { PastBanner } from "../../components/PastBanner";
 import { Readout, Readouts } from "../../components/Readout";

@@ -2,7 +2,7 @@
 
 import type { Api } from "../../api/client";
 import type { SchedulerEvent } from "../../api/types";
-import type { FoundStop, Stop, StopSource } from "../../components/playing";
+import type { FoundStop, Stop, StopSource } from "../../components/player";
 import { eventId, eventNumber, said } from "./model";
 
 const PAGE = 200;

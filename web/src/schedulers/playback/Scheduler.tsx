@@ -5,12 +5,12 @@ import { useSignal } from "@preact/signals";
 import type { EngineAddress } from "../../api/client";
 import type { JsonObject } from "../../api/json";
 import { inOneLine } from "../../api/json";
-import { api, mayCommand } from "../../api/server";
+import { api, canCommand } from "../../api/server";
 import type { DiagnosticView, ItemView, PlayerNow } from "../../api/types";
 import type { Column } from "../../components/DataTable";
 import { DataTable } from "../../components/DataTable";
-import { useShown } from "../../components/exporting";
-import type { Stop } from "../../components/playing";
+import { useShown } from "../../components/exports";
+import type { Stop } from "../../components/player";
 import { Readout, Readouts } from "../../components/Readout";
 import { SchedulerFrame } from "../../components/SchedulerFrame";
 import type { EngineSchedulerProps } from "../../registry";
@@ -97,7 +97,7 @@ interface PlayerProps {
 function Player({ now, toldAt, at, busy, address, chosen, onChoose, onCommand }: PlayerProps) {
   const asked = chosen ?? now.item;
   const key = asked === null ? null : keyOf(asked);
-  const open = at === null && mayCommand.value;
+  const open = at === null && canCommand.value;
   return (
     <div class="player" aria-busy={busy}>
       <Figures now={now} />

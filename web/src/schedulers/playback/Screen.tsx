@@ -4,7 +4,7 @@ import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 
 import type { JsonObject } from "../../api/json";
-import { mayCommand } from "../../api/server";
+import { canCommand } from "../../api/server";
 import type { PlayerNow } from "../../api/types";
 import { ErrorNote } from "../../components/ErrorNote";
 import { integer } from "../../wording";
@@ -86,7 +86,7 @@ interface ButtonsProps extends Pick<ScreenProps, "now" | "onCommand"> {
 
 function Buttons({ now, live, onCommand }: ButtonsProps) {
   const { error, send } = useSending(onCommand);
-  const closed = !live || !mayCommand.value;
+  const closed = !live || !canCommand.value;
   const button = (name: string, title: string, command: () => JsonObject, off = false) => (
     <button
       type="button"

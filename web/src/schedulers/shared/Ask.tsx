@@ -7,7 +7,7 @@ import { useEffect } from "preact/hooks";
 import { ApiError } from "../../api/client";
 import type { Json, JsonObject } from "../../api/json";
 import { inOneLine } from "../../api/json";
-import { api, mayCommand } from "../../api/server";
+import { api, canCommand } from "../../api/server";
 import type { ChoicesView, CommandResult } from "../../api/types";
 import { Facts } from "../../components/Facts";
 import { ReasonChain } from "../../components/ReasonChain";
@@ -68,7 +68,7 @@ export function Ask({ live, at, verdict }: AskProps) {
         <CommandForm
           forms={choices.value?.commands ?? null}
           hint={commandHint(past)}
-          disabled={past || !mayCommand.value}
+          disabled={past || !canCommand.value}
           onOpen={async () => {
             await fetch();
             return choices.value?.commands ?? [];
@@ -85,7 +85,7 @@ export function Ask({ live, at, verdict }: AskProps) {
 }
 
 function commandHint(past: boolean): string {
-  if (!mayCommand.value) return "Your role may look but not command.";
+  if (!canCommand.value) return "Your role may look but not command.";
   return past ? "Go back to live to send commands: the past cannot be changed." : "Recorded before it takes effect.";
 }
 

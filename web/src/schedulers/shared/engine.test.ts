@@ -75,9 +75,9 @@ test("events are shown newest first, gaps in their place, and never more than th
   const { live, sources } = following(-1);
   await live.start();
 
-  for (let n = 0; n < MOST_ROWS; n += 1) sources.newest.say("event", '{"type":"changed"}', `${n}.0`);
-  sources.newest.say("gap", '{"missed":3,"after":"499.0","next":"503.0"}');
-  sources.newest.say("event", '{"type":"changed"}', "503.0");
+  for (let n = 0; n < MOST_ROWS; n += 1) sources.newest.emit("event", '{"type":"changed"}', `${n}.0`);
+  sources.newest.emit("gap", '{"missed":3,"after":"499.0","next":"503.0"}');
+  sources.newest.emit("event", '{"type":"changed"}', "503.0");
   await vi.advanceTimersByTimeAsync(100);
 
   expect(live.came.value).toHaveLength(MOST_ROWS);
@@ -94,7 +94,7 @@ test("the state follows an event", async () => {
   await live.start();
 
   journal.n = 7;
-  sources.newest.say("event", '{"type":"changed"}', "6.0");
+  sources.newest.emit("event", '{"type":"changed"}', "6.0");
   await vi.advanceTimersByTimeAsync(300);
 
   expect(live.state.value?.n).toBe(7);
@@ -107,7 +107,7 @@ test("a thousand events at once ask for the state once", async () => {
   asked.length = 0;
   journal.n = 1;
 
-  for (let n = 0; n < 1000; n += 1) sources.newest.say("event", '{"type":"changed"}', `0.${n}`);
+  for (let n = 0; n < 1000; n += 1) sources.newest.emit("event", '{"type":"changed"}', `0.${n}`);
   await vi.advanceTimersByTimeAsync(400);
 
   expect(asked).toEqual(["/state"]);
@@ -121,7 +121,7 @@ test("events that keep coming do not put off the state", async () => {
   journal.n = 1;
 
   for (let k = 0; k < 12; k += 1) {
-    sources.newest.say("event", '{"type":"changed"}', `0.${k}`);
+    sources.newest.emit("event", '{"type":"changed"}', `0.${k}`);
     await vi.advanceTimersByTimeAsync(100);
   }
 
@@ -132,7 +132,7 @@ test("events that keep coming do not put off the state", async () => {
 test("a journal that was replaced by another one is followed from anew", async () => {
   const { live, sources, journal } = following(50);
   await live.start();
-  sources.newest.say("event", '{"type":"changed"}', "50.0");
+  sources.newest.emit("event", '{"type":"changed"}', "50.0");
   await vi.advanceTimersByTimeAsync(100);
   const before = sources.newest;
 

@@ -8,7 +8,7 @@ import type { ApiError } from "../../api/client";
 import { asApiError, EngineAddress } from "../../api/client";
 import { api, openStream } from "../../api/server";
 import type { EventStream } from "../../api/stream";
-import type { StopSource } from "../../components/playing";
+import type { StopSource } from "../../components/player";
 import type { Frame } from "../../components/SchedulerFrame";
 import type { EngineSchedulerProps } from "../../registry";
 import { replaceAddress, schedulerHref } from "../../route";

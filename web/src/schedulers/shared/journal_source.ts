@@ -2,7 +2,7 @@
 
 import type { Api, JournalAddress } from "../../api/client";
 import type { Moment, MomentView } from "../../api/types";
-import type { FoundStop, Stop, StopSource } from "../../components/playing";
+import type { FoundStop, Stop, StopSource } from "../../components/player";
 
 type Asked = Pick<Api, "moments" | "moment" | "incident">;
 

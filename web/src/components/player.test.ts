@@ -1,7 +1,7 @@
 import { beforeEach, expect, test, vi } from "vitest";
 
-import type { FoundStop, StopSource } from "./playing";
-import { Playing } from "./playing";
+import type { FoundStop, StopSource } from "./player";
+import { Playing } from "./player";
 
 /** A journal with a record every second, a pause of an hour after the tenth, and twenty records in all. */
 const wall = (n: number) => n * 1000 + (n >= 10 ? 3_600_000 : 0);

@@ -2,7 +2,7 @@
 
 import { expect, test } from "vitest";
 
-import { csvOf, exportsOf, fileName } from "./exporting";
+import { csvOf, exportsOf, fileName } from "./exports";
 
 function table(rows: string): HTMLTableElement {
   const holder = document.createElement("div");

@@ -3,7 +3,7 @@
 import { options, render } from "preact";
 import { afterEach, expect, test } from "vitest";
 
-import { turnNothing, unturned } from "./turning";
+import { turnNothing, unturned } from "./bidi_controls";
 
 const before = options.vnode;
 
