@@ -1,11 +1,12 @@
 """The engine satisfies the contract of all engines, and gives the same bytes every time."""
 
+from decimal import Decimal
 from typing import Any
 
 import pytest
 from hypothesis import given
 
-from pendula.actions import Advance, Request, Submit, World
+from pendula.actions import Advance, Instance, Request, Submit, World
 from pendula.actions.runs import config_of
 from pendula.kernel.canonical import Json, encode
 from pendula.testing import engine_contract
@@ -83,3 +84,18 @@ def test_two_runs_give_the_same_bytes(seed: int) -> None:
     case = scenario(seed)
 
     assert encode(engine_run(case).as_json()) == encode(engine_run(case).as_json())
+
+
+@pytest.mark.req("ACT-TIME-3")
+@pytest.mark.parametrize("minute", [1.5, 1.0, True, "1", Decimal(1)])
+def test_a_minute_is_a_whole_number(minute: Any) -> None:
+    world = World.create(CONFIG)
+
+    refused = world.apply(Advance(minute))
+    (rejection,) = world.apply(Submit((Instance("A", "ann", "nap", t=minute),))).events
+    (diagnostic,) = world.apply(Request(commands=({"t": minute, "cancel": "A"},))).events
+
+    assert refused.refusal is not None
+    assert refused.refusal.code == "not_a_minute"
+    assert world.now() == 0
+    assert [rejection.code, diagnostic.code] == ["InvalidAction", "InvalidCommand"]  # type: ignore[union-attr]

@@ -281,3 +281,33 @@ def test_instances_made_by_hand_are_counted_and_checked_in_an_answer_too() -> No
     assert len(rejected) == 501
     assert {str(one.code) for one in rejected} == {"InvalidAction", "LimitExceeded"}
     assert len(world.current.actions) == 999
+
+
+DIG = {"dig": lasting(10, "pit")}
+
+
+@pytest.mark.req("ACT-LOCK-7", "ACT-PERF-3")
+def test_the_lock_of_an_actor_counts_as_a_lock() -> None:
+    submissions = [does(f"A{n}", n, "dig", actor=f"a{n}") for n in range(3)]
+
+    few = day(DIG, *submissions, options={"actor_exclusive": True, "limits": {"locks": 3}})
+    narrow = day(DIG, *submissions, options={"actor_exclusive": True, "limits": {"locks_each": 1}})
+    free = day({"dig": lasting(5)}, *submissions, options={"actor_exclusive": True, "limits": {"locks_each": 1}})
+
+    assert codes(few) == {"A2": "LimitExceeded"}
+    assert sorted(few.locks) == ["actor:a0", "actor:a1", "pit"]
+    assert codes(narrow) == dict.fromkeys(("A0", "A1", "A2"), "LimitExceeded")
+    assert codes(free) == {}
+
+
+@pytest.mark.req("ACT-LOCK-7", "ACT-RES-2")
+def test_an_instance_rejected_for_the_lock_of_its_actor_reserves_nothing() -> None:
+    defs = {"dig": lasting(5, resources=[{"name": "parts", "amount": 1}])}
+
+    none = day(
+        {**defs, "nap": lasting(5)}, does("N", 0, "nap", actor="bo"), does("A", 0, "dig"),
+        options={"actor_exclusive": True, "limits": {"locks": 1}}, resources={"parts": 1},
+    )  # fmt: skip
+
+    assert codes(none) == {"A": "LimitExceeded"}
+    assert none.resources == {"parts": {"available": 1, "reserved": 0}}

@@ -223,7 +223,7 @@ def broken_states() -> list[Any]:
 @pytest.mark.parametrize("place", range(15))
 def test_a_carry_that_contradicts_itself_is_refused_though_its_digest_holds(place: int) -> None:
     with pytest.raises(InvalidCarryOver):
-        day(DEFS, epoch=NEXT_EPOCH, carry=sealed(evening(), state=broken_states()[place]))
+        day(DEFS, epoch=NEXT_EPOCH, carry=sealed(evening(), state=encode(broken_states()[place]).decode()))
 
 
 def test_a_state_survives_with_everything_in_it() -> None:

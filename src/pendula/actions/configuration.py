@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from decimal import Decimal
+from itertools import chain
 from re import compile as regex
 from typing import Any
 
@@ -10,12 +11,11 @@ import msgspec
 
 from pendula.actions.model import Code, EpochFrame, Fact, Instance, KnowledgeItem, LockRule, Modifier, Name, Options
 from pendula.actions.rules.conditions import unknown_in
-from pendula.actions.rules.names import WORLD_STATE, as_first_read, idle_members, is_fact, unknown_names
+from pendula.actions.rules.names import WORLD_STATE, idle_members, is_fact, unknown_names
 from pendula.actions.rules.resources import AMOUNT_RULE, ResourceTable, is_amount, plain
 from pendula.actions.rules.skills import Skills
 from pendula.actions.rules.timing import Durations
 from pendula.actions.rules.validation import Fault, Verb, read_verb
-from pendula.actions.rules.versions import FIRST, NOW, Version
 from pendula.actions.rules.visibility import Circle, sees
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Refusal
@@ -59,15 +59,9 @@ class InvalidSetting(InputRefused):
 class Setting:
     """The configuration of a world in ready form. Minutes count from the start of its first epoch."""
 
-    def __init__(self, config: Mapping[str, Any], version: Version = NOW) -> None:
-        self.version = version
-        if version.refuses_unknown_names:
-            for path, message in unknown_names(config):
-                raise InvalidSetting(message, path=path)
-        elif version == FIRST:
-            config = as_first_read(config)
-        if version.refuses_idle_interrupts:
-            for path, message in idle_members(config):
+    def __init__(self, config: Mapping[str, Any], *, check_names: bool = True) -> None:
+        if check_names:
+            for path, message in chain(unknown_names(config), idle_members(config)):
                 raise InvalidSetting(message, path=path)
         self.options: Options = _read(config, "options", Options, {})
         self.circle = Circle.of(self.options)
@@ -89,7 +83,7 @@ class Setting:
         self.has_preempting = bool(preempting)
         self.has_lists_of_victims = any(verb.definition.interrupts for verb in preempting)
         self.facts = facts_of(_object(config, "world_state"))
-        if version.refuses_unknown_names:
+        if check_names:
             for path, message in self._unknown_conditions(config):
                 raise InvalidSetting(message, path=path)
         modifiers = tuple(self._in_minutes(one) for one in self._modifiers(config))
@@ -114,11 +108,11 @@ class Setting:
             _check_share(item.confidence, f"$.world_state.knowledge[{number}].confidence")
 
     @classmethod
-    def read(cls, config: Json, version: Version = NOW) -> "Setting":
+    def read(cls, config: Json, *, check_names: bool = True) -> "Setting":
         """Raises `InvalidEpoch` or `InvalidSetting`; faults of single definitions wait for their instances."""
         if not isinstance(config, Mapping):
             raise InvalidSetting("A world needs an object with at least `epoch` and `action_defs`", path="$")
-        return cls(config, version)
+        return cls(config, check_names=check_names)
 
     def resources(self) -> ResourceTable:
         return ResourceTable.starting_with(self._amounts)
@@ -228,7 +222,7 @@ class Setting:
         for verb in self.verbs.values():
             if not isinstance(verb, Verb):
                 continue
-            for number, follow in enumerate(verb.definition.follows):
+            for number, follow in enumerate(verb.definition.followups):
                 for name, message in unknown_in(follow.when or {}, self.facts):
                     yield f"$.action_defs.{verb.name}.followups[{number}].when.{name}", message
 

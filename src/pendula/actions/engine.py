@@ -14,7 +14,6 @@ from pendula.actions.explain import why
 from pendula.actions.minute.advance import advance
 from pendula.actions.minute.submission import request, submit
 from pendula.actions.questions import NoAnswers
-from pendula.actions.rules.versions import BY_DECISIONS
 from pendula.actions.saving import carry_of, restore, save, take_up
 from pendula.actions.sentences import sentence_of
 from pendula.actions.state.world_state import WorldState
@@ -26,7 +25,7 @@ class World:
     """The engine of the scheduler `actions`; satisfies `pendula.kernel.engine.Engine`. Dispatches, decides nothing."""
 
     scheduler: ClassVar[str] = "actions"
-    decisions: ClassVar[int] = 3
+    decisions: ClassVar[int] = 1
     time_unit: ClassVar[str] = "min"
     commands: ClassVar[Any] = Command
     events: ClassVar[Any] = Event
@@ -37,15 +36,9 @@ class World:
         self.current = current  # to look at; only commands change it
 
     @classmethod
-    def deciding_by(cls, decisions: int) -> type["World"]:
-        """The engine for a journal that was written with these decisions; this one where nobody knows them."""
-        known: tuple[type[World], ...] = (World, WorldOfSecondVersion, WorldOfFirstVersion)
-        return {kind.decisions: kind for kind in known}.get(decisions, cls)
-
-    @classmethod
     def create(cls, config: Json) -> Self:
         """A fresh world, or the continuation of a carry in the configuration; `InputRefused` for a bad one."""
-        fresh = cls._fresh(config)
+        fresh = _fresh(config)
         if fresh.setting.carry is not None:
             take_up(fresh, fresh.setting.carry)
         else:
@@ -54,13 +47,9 @@ class World:
 
     @classmethod
     def from_state(cls, config: Json, state: bytes) -> Self:
-        fresh = cls._fresh(config)
+        fresh = _fresh(config)
         restore(fresh, state)
         return cls(fresh)
-
-    @classmethod
-    def _fresh(cls, config: Json) -> WorldState:
-        return WorldState(Setting.read(config, BY_DECISIONS[cls.decisions]), NoAnswers())
 
     @property
     def outside(self) -> Outside:
@@ -117,17 +106,5 @@ class World:
         return self.current.broken()
 
 
-class WorldOfSecondVersion(World):
-    """Decides as the second version did, for journals that it wrote."""
-
-    decisions: ClassVar[int] = 2
-
-    __slots__ = ()
-
-
-class WorldOfFirstVersion(World):
-    """Decides as the first version did: for journals that it wrote, to replay them and to go on with their worlds."""
-
-    decisions: ClassVar[int] = 1
-
-    __slots__ = ()
+def _fresh(config: Json) -> WorldState:
+    return WorldState(Setting.read(config), NoAnswers())

@@ -137,16 +137,10 @@ class ActionDef(Struct, frozen=True, kw_only=True):
     interrupts: tuple[str, ...] | Literal["*"] = ()
     wait: Wait = Wait.QUEUE
     resume: Resume = Resume.AUTO
-    # Unset where they are not given, so that states of the first version keep their bytes.
-    place: Name | UnsetType = UNSET
-    on_shortage: OnShortage | UnsetType = UNSET
-    hold_min: Hold | UnsetType = UNSET
-    followups: Annotated[tuple[FollowUp, ...], Meta(max_length=FOLLOW_UPS_EACH)] | UnsetType = UNSET
-
-    @property
-    def follows(self) -> tuple[FollowUp, ...]:
-        """What follows an end of this verb."""
-        return () if self.followups is UNSET else self.followups
+    place: Name | None = None
+    on_shortage: OnShortage = OnShortage.REFUSE
+    hold_min: Hold = 0
+    followups: Annotated[tuple[FollowUp, ...], Meta(max_length=FOLLOW_UPS_EACH)] = ()
 
 
 class Reveal(Struct, frozen=True):

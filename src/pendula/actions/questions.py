@@ -32,9 +32,8 @@ def asked_modifiers(outside: Outside, setting: Setting, instance: Instance, minu
         "actor": instance.actor,
         "verb": instance.verb,
         "t": minute,
+        "params": instance.params,
     }
-    if setting.version.tells_params:
-        question["params"] = instance.params
     answer = outside.ask("modifiers", question)
     if not isinstance(answer, Mapping):
         return NONE

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import Literal
 
 import msgspec
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import Struct
 
 from pendula.actions.configuration import Setting
 from pendula.actions.model import Code, Hold, Name
@@ -21,9 +21,8 @@ class Wish(Struct, frozen=True):
     priority: int = 0
     source: str = "outside"
     hold_min: int = 0
-    # Unset where they are not given, so that states of earlier versions keep their bytes.
-    cause: str | UnsetType = UNSET  # the action that interrupts, and holds what it interrupted
-    force: bool | UnsetType = UNSET
+    cause: str | None = None  # the action that interrupts, and holds what it interrupted
+    force: bool = False
 
 
 class InterruptForm(Struct, frozen=True, forbid_unknown_fields=True):
@@ -72,7 +71,7 @@ def _command(raw: Json, setting: Setting) -> Wish | Fault:
         return Fault(Code.INVALID_COMMAND, minute)
     match form:
         case CommandForm(cancel=str(target), resume=None, force=force):
-            return Wish("cancel", target, minute, force=True if force else UNSET)
+            return Wish("cancel", target, minute, force=force)
         case CommandForm(cancel=None, resume=str(), force=True):
             return Fault(Code.INVALID_COMMAND, "`force` is for `cancel`; what is resumed needs none")
         case CommandForm(cancel=None, resume=str(target)):

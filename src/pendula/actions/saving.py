@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 import msgspec
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import Struct
 
 from pendula.actions.configuration import InvalidCarryOver
 from pendula.actions.minute.turns import wake_whoever_is_first
@@ -28,8 +28,7 @@ from pendula.kernel.errors import InputRefused, NotCanonical
 
 STAGES = tuple(Stage)
 WAITING, RUNNING, HELD, OVER = Stage.WAITING, Stage.RUNNING, Stage.HELD, Stage.OVER
-FORMAT = 2
-FORMATS = (1, 2)  # of the first, the state is an object
+FORMAT = 1
 WAITING_RANKS = (LATE, SUBMITTED, FOLLOWING)
 
 
@@ -65,20 +64,20 @@ class SavedWorld(Struct):
     actions: list[SavedAction]
     submitted: list[tuple[int, int, Instance]]
     wishes: list[Wish]
-    # Since the second version: who tries again to preempt, and when.
-    trying: list[tuple[int, str]] | UnsetType = UNSET
+    # Actions that try again to preempt, each with its minute.
+    trying: list[tuple[int, str]]
     # Ids of what is over, by epoch, where they are forgotten some day.
-    over: list[tuple[int, list[str]]] | UnsetType = UNSET
-    places: dict[str, str] | UnsetType = UNSET
+    over: list[tuple[int, list[str]]]
+    places: dict[str, str]
     # Who waits for resources and has nothing reserved.
-    short: list[str] | UnsetType = UNSET
+    short: list[str]
     # Processes that wait for the first of several things: name, number, things, and which of them came true.
-    waits: list[tuple[str, int, list[dict[str, Any]], list[int]]] | UnsetType = UNSET
-    next_wait: int | UnsetType = UNSET
-    # Since the third version, and only where there are any: who is held, by which action, and how long after its end.
-    held: list[tuple[str, str, int]] | UnsetType = UNSET
+    waits: list[tuple[str, int, list[dict[str, Any]], list[int]]]
+    next_wait: int
+    # Held actions, each with the action that interrupted it and the minutes it is held after the end of that one.
+    held: list[tuple[str, str, int]]
     # Items whose expiry is still to come.
-    expiring: list[str] | UnsetType = UNSET
+    expiring: list[str]
 
 
 def save(world: WorldState) -> bytes:
@@ -111,7 +110,6 @@ def _saved(world: WorldState, shift: int = 0) -> SavedWorld:
             expiring.append(item)
         elif rank == JOINING and item.stage is WAITING:
             trying.append((minute - shift, item.instance.id))
-    more = world.setting.version.saves_more
     over = sorted((world.over or {}).items())
     epochs = world.clock.epoch + 1 if shift else 0
     return SavedWorld(
@@ -133,14 +131,14 @@ def _saved(world: WorldState, shift: int = 0) -> SavedWorld:
         actions=actions,
         submitted=submitted,
         wishes=wishes,
-        trying=trying if more else UNSET,
-        over=[(epoch - epochs, sorted(set(ids))) for epoch, ids in over] if more else UNSET,
-        places=world.places if more else UNSET,
-        short=sorted(one.instance.id for one in world.actions.values() if one.lines) if more else UNSET,
-        waits=[_saved_wait(wait, shift) for _, wait in sorted(world.waits.items())] if more else UNSET,
-        next_wait=world.next_wait if more else UNSET,
-        held=_held(world) or UNSET,
-        expiring=sorted(expiring) if world.setting.version.tells_expiry else UNSET,
+        trying=trying,
+        over=[(epoch - epochs, sorted(set(ids))) for epoch, ids in over],
+        places=world.places,
+        short=sorted(one.instance.id for one in world.actions.values() if one.lines),
+        waits=[_saved_wait(wait, shift) for _, wait in sorted(world.waits.items())],
+        next_wait=world.next_wait,
+        held=_held(world),
+        expiring=sorted(expiring),
     )
 
 
@@ -193,7 +191,7 @@ def _contradictions(world: WorldState, saved: SavedWorld) -> Iterator[str]:
     horizon, latest = world.setting.horizon, world.setting.latest
     if not saved.epoch * horizon <= saved.minute <= min((saved.epoch + 1) * horizon, latest):
         yield "its minute lies outside of its epoch"
-    held = {action_id: cause for action_id, cause, _ in saved.held or ()}
+    held = {action_id: cause for action_id, cause, _ in saved.held}
     numbers = [one.admission for one in saved.actions]
     if len(set(numbers)) < len(numbers) or any(not 0 <= number < saved.next_admission for number in numbers):
         yield "admission numbers are given twice, or not yet"
@@ -218,12 +216,12 @@ def _contradictions(world: WorldState, saved: SavedWorld) -> Iterator[str]:
     for action_id, cause in held.items():
         if cause not in there or cause == action_id or action_id not in there or there[action_id].stage != HELD:
             yield f"{action_id} is held by {cause}, which cannot be"
-    if not {item.id for item in saved.knowledge}.issuperset(saved.expiring or ()):
+    if not {item.id for item in saved.knowledge}.issuperset(saved.expiring):
         yield "an item is to expire that is not there"
     waiting = {one.instance.id for one in saved.actions if one.stage == WAITING}
-    if not waiting.issuperset(saved.short or ()):
+    if not waiting.issuperset(saved.short):
         yield "somebody waits for resources who does not wait"
-    if any(minute < saved.minute or name not in waiting for minute, name in saved.trying or ()):
+    if any(minute < saved.minute or name not in waiting for minute, name in saved.trying):
         yield "somebody tries again to preempt who does not wait"
 
 
@@ -237,15 +235,15 @@ def _put(world: WorldState, saved: SavedWorld) -> None:
     world.used_ids = set(saved.used_ids)
     world.reported = set(saved.reported)
     world.extras = saved.extras
-    world.places = {**world.places, **(saved.places or {})}
+    world.places = {**world.places, **saved.places}
     if world.over is not None:
-        world.over = {epoch: list(ids) for epoch, ids in saved.over or ()}
+        world.over = {epoch: list(ids) for epoch, ids in saved.over}
     world.resources.stocks = {**world.resources.stocks, **saved.resources}
     world.knowledge.update((item.id, item) for item in saved.knowledge)
     world.locks.of(saved.locks)
     made: dict[tuple[str, int, tuple[str, ...]], Plan] = {}
-    short = set(saved.short or ())
-    held = {action_id for action_id, _, _ in saved.held or ()}
+    short = set(saved.short)
+    held = {action_id for action_id, _, _ in saved.held}
     for one in saved.actions:
         kind = (one.instance.verb, one.definition, one.locks)
         plan = made.get(kind)
@@ -256,7 +254,7 @@ def _put(world: WorldState, saved: SavedWorld) -> None:
         if one.instance.id in short:
             action.lines = world.lines_of(plan.needs)
         _place(world, action, is_held=one.instance.id in held)
-    for action_id, cause, hold_min in saved.held or ():
+    for action_id, cause, hold_min in saved.held:
         action = world.actions[action_id]
         action.cause, action.hold_min = world.actions[cause], hold_min
         world.holding.setdefault(cause, []).append(action)
@@ -264,10 +262,10 @@ def _put(world: WorldState, saved: SavedWorld) -> None:
         world.queue.push(minute, rank, instance)
     for wish in saved.wishes:
         world.queue.push(wish.minute, REQUESTED, wish)
-    for minute, name in saved.trying or ():
+    for minute, name in saved.trying:
         world.queue.push(minute, JOINING, world.actions[name])
     _put_waits(world, saved)
-    world.expect_expiries(None if saved.expiring is UNSET else saved.expiring)
+    world.expect_expiries(saved.expiring)
     if world.clock.minute == world.clock.boundary:
         wake_whoever_is_first(world)
     if broken := list(world.broken()):
@@ -275,8 +273,8 @@ def _put(world: WorldState, saved: SavedWorld) -> None:
 
 
 def _put_waits(world: WorldState, saved: SavedWorld) -> None:
-    world.next_wait = saved.next_wait or 0
-    for process, number, raw, came in saved.waits or ():
+    world.next_wait = saved.next_wait
+    for process, number, raw, came in saved.waits:
         things = read_things(raw)
         if isinstance(things, Fault) or not all(0 <= place < len(things) for place in came):
             raise InputRefused("This is not a state of a world: a process waits for what cannot be")
@@ -326,9 +324,10 @@ def saved_at(world: WorldState, minute: int) -> SavedWorld:
 
 
 def saved_in(carry: Mapping[str, Json]) -> SavedWorld:
-    """The state in a carry, of either format."""
+    """The state in a carry."""
     state = carry["state"]
-    return _read_world(state.encode() if isinstance(state, str) else encode(state))
+    assert isinstance(state, str)
+    return _read_world(state.encode())
 
 
 def carry_of(world: WorldState) -> dict[str, Json]:
@@ -378,8 +377,8 @@ def _plain(value: Any) -> Any:
 
 def take_up(world: WorldState, carry: Json) -> None:
     """Continue from a carry; raises `InvalidCarryOver` before anything is processed."""
-    if not isinstance(carry, Mapping) or carry.get("format") not in FORMATS:
-        raise InvalidCarryOver(f"The carry is not of format {' or '.join(map(str, FORMATS))}")
+    if not isinstance(carry, Mapping) or carry.get("format") != FORMAT:
+        raise InvalidCarryOver(f"The carry is not of format {FORMAT}")
     body = {name: value for name, value in carry.items() if name != "digest"}
     try:
         found = digest(body)
@@ -395,9 +394,11 @@ def take_up(world: WorldState, carry: Json) -> None:
             f"The carry continues with epoch {carry.get('epoch')} at {carry.get('start_at')}, "
             f"the run begins with epoch {expected[0]} at {expected[1]}"
         )
+    state = carry.get("state")
+    if not isinstance(state, str):
+        raise InvalidCarryOver("The state of the carry is not a text")
     try:
-        state = carry.get("state")
-        restore(world, state.encode() if isinstance(state, str) else encode(state))
+        restore(world, state.encode())
     except InputRefused as fault:
         raise InvalidCarryOver(fault.message) from None
     if world.clock.minute != 0:

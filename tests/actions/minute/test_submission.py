@@ -146,3 +146,15 @@ def test_equal_times_keep_the_order_of_the_input() -> None:
     result = day(defs, *(does(name, 10, "x") for name in names))
 
     assert [event.action_id for event in result.events if isinstance(event, Start)] == names
+
+
+@pytest.mark.req("ACT-DATA-7")
+@pytest.mark.parametrize(
+    ("more", "meant"),
+    [({"knowledge": [{"id": "k", "reveal": [0]}]}, "reveals"), ({"visibility": {"scop": "public"}}, "scope")],
+)
+def test_an_unknown_field_inside_an_instance_rejects_it(more: dict[str, Any], meant: str) -> None:
+    (rejection,) = day(WALK, does("A", 0, "walk", **more)).rejections
+
+    assert rejection.code == "InvalidAction"
+    assert f"did you mean {meant}?" in rejection.message

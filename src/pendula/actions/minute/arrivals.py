@@ -1,8 +1,5 @@
 """An instance arrives: it is read, its id is taken for good, fields that nobody knows are kept."""
 
-import msgspec
-from msgspec import UNSET
-
 from pendula.actions.model import Code, Instance
 from pendula.actions.rules.validation import Fault, id_of, read_instance
 from pendula.actions.state.world_state import WorldState
@@ -15,13 +12,11 @@ def read_new(world: WorldState, raw: object, needs_time: bool) -> Instance | Fau
     if type(raw) is Instance and raw.params is None and (type(raw.t) is int or (raw.t is None and not needs_time)):
         instance = raw
     else:
-        read = read_instance(raw, needs_time, strict=world.setting.version.refuses_unknown_names)
+        read = read_instance(raw, needs_time)
         if isinstance(read, Fault):
             world.used_ids.update(filter(None, (id_of(raw),)))
             return read
         instance, extra = read
-        if instance.knowledge is UNSET and not world.setting.version.makes_actions_known:
-            instance = msgspec.structs.replace(instance, knowledge=())  # as states had it
     if instance.id in world.used_ids:
         return Fault(Code.DUPLICATE_ACTION_ID, f"The id {instance.id} is in use already")
     world.used_ids.add(instance.id)

@@ -69,9 +69,8 @@ def _ask_what_follows(
             "verb": asker.verb,
             "process": asker.process,
             "outcome": outcome,
+            "params": asker.params,
         }
-        if world.setting.version.tells_params:
-            question["params"] = asker.params
     else:
         question = {name: field_of(asker, field) for name, field in NAMES.items()}
         question["outcome"] = outcome
@@ -93,7 +92,7 @@ def _ask_what_follows(
             used.add(raw.id)
             world.following.append(raw)
             continue
-        if number < most and is_wait(world, raw):
+        if number < most and is_wait(raw):
             if (refused := wait_for(world, raw, minute)) is not None:
                 faults.append((raw, refused))
             continue

@@ -6,7 +6,6 @@ or two alarms could push an action to and fro for ever.
 """
 
 import msgspec
-from msgspec import UNSET
 
 from pendula.actions.minute.ends import break_off, end_by_force, take_back
 from pendula.actions.minute.follow_ups import tell_process, turn_away
@@ -47,7 +46,7 @@ def preempt(world: WorldState, action: Action, minute: int) -> None:
 
     def strength(holder: Action) -> tuple[bool, bool, int]:
         stays = _why_not(holder, action.priority) is not None
-        return stays, _is_too_early(world, holder, minute), holder.priority
+        return stays, _is_too_early(holder, minute), holder.priority
 
     in_the_way = locks.in_the_way(action, strength)
     own = action.instance.id
@@ -63,9 +62,8 @@ def preempt(world: WorldState, action: Action, minute: int) -> None:
     too_early = False
     for holder in in_the_way:
         why = _why_not(holder, action.priority)
-        if why is None and _is_too_early(world, holder, minute):
+        if why is None and _is_too_early(holder, minute):
             too_early = True
-            why = None if world.setting.version.breaks_off_what_began else "it began in this minute"
         if why is not None:
             _refuse(world, action, holder, why)
             return
@@ -73,9 +71,9 @@ def preempt(world: WorldState, action: Action, minute: int) -> None:
         world.queue.push(minute + 1, JOINING, action)
         return
     listed = _listed(world, action, in_the_way)
-    victims = [*in_the_way, *(one for one in listed if _yields(world, one, action, minute))]
+    victims = [*in_the_way, *(one for one in listed if _yields(one, action, minute))]
     for victim in sorted(victims, key=by_admission):
-        _interrupt(world, victim, minute, own, _hold_of(action), victim.definition.resume, cause=_cause(world, action))
+        _interrupt(world, victim, minute, own, action.definition.hold_min, victim.definition.resume, cause=action)
     for one in listed:
         if one.stage is Stage.RUNNING:
             _pass_over(world, action, one, minute)
@@ -83,9 +81,7 @@ def preempt(world: WorldState, action: Action, minute: int) -> None:
 
 def _refuse(world: WorldState, action: Action, holder: Action, why: str) -> None:
     own, other = action.instance.id, holder.instance.id
-    message = f"{own} waits: {other} does not yield"
-    if world.setting.version.words_faults:
-        message = f"{own} waits: {other} does not yield, {why}"
+    message = f"{own} waits: {other} does not yield, {why}"
     world.writer.diagnose(Code.PREEMPT_REFUSED, own, message, by=other)
 
 
@@ -93,16 +89,11 @@ def _pass_over(world: WorldState, action: Action, one: Action, minute: int) -> N
     """Somebody of a listed verb who does not yield, or not in this minute."""
     own, other = action.instance.id, one.instance.id
     why = _why_not(one, action.priority)
-    version = world.setting.version
-    if why is None and version.breaks_off_what_began:
-        wish = Wish("interrupt", other, minute + 1, action.priority, own, _hold_of(action))
-        if version.holds_while_cause_lasts:
-            wish = msgspec.structs.replace(wish, cause=own)
+    if why is None:
+        wish = Wish("interrupt", other, minute + 1, action.priority, own, action.definition.hold_min, cause=own)
         world.queue.push(wish.minute, REQUESTED, wish)
         return
-    message = f"{other} does not yield to {own}"
-    if version.words_faults:
-        message = f"{message}: {why}"
+    message = f"{other} does not yield to {own}: {why}"
     world.writer.diagnose(Code.INTERRUPT_IGNORED, other, message, by=own)
 
 
@@ -117,8 +108,8 @@ def _listed(world: WorldState, action: Action, in_the_way: list[Action]) -> list
     return sorted(found, key=by_admission)
 
 
-def _yields(world: WorldState, holder: Action, to: Action, minute: int) -> bool:
-    return _why_not(holder, to.priority) is None and not _is_too_early(world, holder, minute)
+def _yields(holder: Action, to: Action, minute: int) -> bool:
+    return _why_not(holder, to.priority) is None and not _is_too_early(holder, minute)
 
 
 def _why_not(action: Action, priority: int) -> str | None:
@@ -130,11 +121,9 @@ def _why_not(action: Action, priority: int) -> str | None:
     return None
 
 
-def _is_too_early(world: WorldState, action: Action, minute: int) -> bool:
-    """Whether it began in this minute and therefore is not broken off in it."""
-    if action.t_end - action.remaining != minute:
-        return False
-    return action.segment > 0 or not world.setting.version.breaks_off_what_began
+def _is_too_early(action: Action, minute: int) -> bool:
+    """Whether it began in this minute for the second time and therefore is not broken off in it."""
+    return action.segment > 0 and action.t_end - action.remaining == minute
 
 
 def _interrupt_if_allowed(world: WorldState, action: Action | None, wish: Wish, minute: int) -> None:
@@ -142,14 +131,12 @@ def _interrupt_if_allowed(world: WorldState, action: Action | None, wish: Wish, 
         reason = "it does not run" if action else "it is unknown or over"
     elif not action.definition.interruptible:
         reason = "it cannot be interrupted"
-    elif _is_too_early(world, action, minute) and not world.setting.version.breaks_off_what_began:
-        reason = "it began in this minute"
     elif wish.priority <= action.priority:
         reason = f"its priority {action.priority} is not below {wish.priority}"
-    elif _is_too_early(world, action, minute):
+    elif _is_too_early(action, minute):
         world.queue.push(minute + 1, REQUESTED, msgspec.structs.replace(wish, minute=minute + 1))
         return
-    elif wish.cause is UNSET:
+    elif wish.cause is None:
         _interrupt(world, action, minute, wish.source, wish.hold_min, action.definition.resume)
         return
     elif (cause := world.actions.get(wish.cause)) is not None and _lasts(cause):
@@ -159,16 +146,6 @@ def _interrupt_if_allowed(world: WorldState, action: Action | None, wish: Wish, 
         reason = f"{wish.cause} is over or was interrupted itself"
     message = f"{wish.target} is not interrupted: {reason}"
     world.writer.diagnose(Code.INTERRUPT_IGNORED, wish.target, message, by=wish.source)
-
-
-def _hold_of(action: Action) -> int:
-    """How many minutes longer than itself a preempting action holds what it interrupts."""
-    minutes = action.definition.hold_min
-    return 0 if minutes is UNSET else minutes
-
-
-def _cause(world: WorldState, action: Action) -> Action | None:
-    return action if world.setting.version.holds_while_cause_lasts else None
 
 
 def _lasts(cause: Action) -> bool:
@@ -214,10 +191,10 @@ def _interrupt(
 
 def _cancel(world: WorldState, action: Action | None, wish: Wish, minute: int) -> None:
     if action is None:
-        if not world.setting.version.cancels_what_is_to_come or not _cancel_before_it_comes(world, wish.target, minute):
+        if not _cancel_before_it_comes(world, wish.target, minute):
             world.writer.diagnose(Code.NOT_CANCELLABLE, wish.target, f"{wish.target} is unknown or over")
-    elif action.stage is Stage.RUNNING and _needs_force(world, action):
-        if wish.force is not True:
+    elif action.stage is Stage.RUNNING and not action.definition.interruptible:
+        if not wish.force:
             message = f"{wish.target} cannot be interrupted; cancel it with force"
             world.writer.diagnose(Code.NOT_INTERRUPTIBLE, wish.target, message)
             return
@@ -229,10 +206,6 @@ def _cancel(world: WorldState, action: Action | None, wish: Wish, minute: int) -
         leave(world, action)
         give_turn(world, action.locks)
         tell_process(world, action, {"cancelled": minute, "t": minute}, minute)
-
-
-def _needs_force(world: WorldState, action: Action) -> bool:
-    return world.setting.version.cancels_by_force and not action.definition.interruptible
 
 
 def _cancel_before_it_comes(world: WorldState, target: str, minute: int) -> bool:

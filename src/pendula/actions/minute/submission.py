@@ -31,7 +31,7 @@ def submit(world: WorldState, raws: Iterable[object]) -> int:
             used.add(raw.id)
             instance = raw
         else:
-            if is_wait(world, raw):
+            if is_wait(raw):
                 if (refused := wait_for(world, raw, now)) is not None:
                     turn_away(world, raw, refused, now)
                 else:
@@ -66,8 +66,7 @@ def request(world: WorldState, interrupts: Iterable[Json], commands: Iterable[Js
     now = world.clock.minute
     for wish in read_wishes(interrupts, commands, world.setting):
         if isinstance(wish, Fault):
-            message = wish.said if world.setting.version.words_faults else wish.message
-            world.writer.diagnose(wish.code, None, message)
+            world.writer.diagnose(wish.code, None, wish.said)
         else:
             minute = max(wish.minute, now)
             world.queue.push(minute, REQUESTED, msgspec.structs.replace(wish, minute=minute))

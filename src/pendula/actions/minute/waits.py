@@ -13,8 +13,8 @@ from pendula.actions.state.ranks import WAKING
 from pendula.actions.state.world_state import WorldState
 
 
-def is_wait(world: WorldState, raw: object) -> bool:
-    return isinstance(raw, dict) and "wait" in raw and world.setting.version.saves_more
+def is_wait(raw: object) -> bool:
+    return isinstance(raw, dict) and "wait" in raw
 
 
 def wait_for(world: WorldState, raw: Any, minute: int) -> Fault | None:

@@ -13,7 +13,7 @@ from pendula.actions.configuration import Setting
 from pendula.actions.model import FACTOR_MOST, Code, Instance, Modifier
 from pendula.actions.reading.complaints import Complaint, below, elements, itself, note_all
 from pendula.actions.reading.refusals import refuse_if_faulty
-from pendula.actions.reading.sections import LENIENT, Sections
+from pendula.actions.reading.sections import Sections
 from pendula.actions.requests import Wish, read_wishes
 from pendula.actions.rules.duration import is_factor
 from pendula.actions.rules.names import WORLD_STATE
@@ -53,7 +53,7 @@ class _Check:
         good["skills"], good["skill_weights"] = self._skills()
         facts = {name: value for name, value in good["world_state"].items() if name not in WORLD_STATE}
         good["world_state"] = {**facts, "modifiers": list(self._modifiers(good["world_state"]["modifiers"]))}
-        self._setting = Setting.read(good, LENIENT)
+        self._setting = Setting.read(good, check_names=False)
 
     def everything(self) -> None:
         for name, at in self._definitions.items():

@@ -17,7 +17,6 @@ from pendula.actions.reading.complaints import Complaint, below, elements, itsel
 from pendula.actions.rules.conditions import unknown_in
 from pendula.actions.rules.names import FIELDS, WORLD_STATE, idle_message, idle_of, is_fact, known_names
 from pendula.actions.rules.skills import Matrix, SkillRule
-from pendula.actions.rules.versions import NOW
 from pendula.actions.runs.batch import EPOCHS_MOST
 from pendula.documents import Cursor, Document
 from pendula.kernel.canonical import Json
@@ -28,8 +27,6 @@ REQUIRED = ("action_defs", "actions_submitted")
 LISTS = ("actions_submitted", "interrupts", "commands")
 OPTIONAL = tuple(name for name in (*FIELDS, *LISTS, "epochs") if name not in REQUIRED)
 SECTIONS = (*REQUIRED, *OPTIONAL)
-# Names nobody knows are noted here with their places; the readers of the engine are asked about the rest.
-LENIENT = msgspec.structs.replace(NOW, refuses_unknown_names=False, refuses_idle_interrupts=False)
 
 
 class Sections:
@@ -87,7 +84,7 @@ class Sections:
 
         def judge(raw: Json) -> Complaint | None:
             try:
-                Setting.read({"epoch": raw, "options": options}, LENIENT)
+                Setting.read({"epoch": raw, "options": options}, check_names=False)
             except InputRefused as fault:
                 if sized or fault.details.get("path") != "$.epoch.end_at":
                     return Complaint(fault.code, fault.details.get("complaint", fault.message), fault.message)
@@ -145,7 +142,8 @@ class Sections:
         def judge(raw: Json) -> Complaint | None:
             alone = {name: [raw] if section == "world_state" and as_list else raw}
             try:
-                Setting.read({"epoch": self.good["epoch"], "options": self.good["options"], section: alone}, LENIENT)
+                config = {"epoch": self.good["epoch"], "options": self.good["options"], section: alone}
+                Setting.read(config, check_names=False)
             except InputRefused as fault:
                 # Readers speak of the path in the section; the first step leads to this piece.
                 said, complaint = fault.message, fault.details.get("complaint", fault.message)

@@ -10,7 +10,6 @@
     conditions    what has to hold for a modifier or a follow-up
     waiting       what a process may wait for
     names         which names a configuration may have
-    versions      what the decisions of versions differ in
 
 Nothing here knows a world: each module can be read, and tested, alone.
 """

@@ -28,10 +28,6 @@ FIELDS = (
 WORLD_STATE = ("modifiers", "knowledge", "places")
 # Sections of a file that say what is done in a world, not what it is.
 DONE = ("actions_submitted", "interrupts", "commands", "epochs")
-# Names that the first version did not know, and passed over.
-SINCE_FIRST = frozenset(
-    {"locks", "on_shortage", "place", "places", "remember_epochs", "followups", "hold_min", "daily", "when"}
-)
 
 Found = tuple[str, Mapping[str, Any], tuple[str, ...]]
 
@@ -116,30 +112,3 @@ def _members(raw: Any) -> Iterable[tuple[str, Any]]:
 def _elements(raw: Any, name: str) -> Iterable[Any]:
     found = raw.get(name) if isinstance(raw, Mapping) else None
     return found if isinstance(found, list | tuple) else ()
-
-
-def as_first_read(config: Mapping[str, Any]) -> dict[str, Any]:
-    """A configuration as the first version read it: names that are known since then meant nothing."""
-    without = _without_new(config)
-    for section in ("options", "world_state"):
-        if isinstance(config.get(section), Mapping):
-            without[section] = _without_new(config[section])
-    modifiers = without.get("world_state", {}).get("modifiers")
-    if isinstance(modifiers, list | tuple):
-        read = [_without_new(one) if isinstance(one, Mapping) else one for one in modifiers]
-        without["world_state"] = {**without["world_state"], "modifiers": read}
-    if isinstance(config.get("action_defs"), Mapping):
-        without["action_defs"] = {
-            name: _definition_of_first(raw) if isinstance(raw, Mapping) else raw
-            for name, raw in config["action_defs"].items()
-        }
-    return without
-
-
-def _without_new(members: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in members.items() if name not in SINCE_FIRST}
-
-
-def _definition_of_first(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """`locks` of a definition are as old as definitions."""
-    return {**_without_new(raw), **({"locks": raw["locks"]} if "locks" in raw else {})}

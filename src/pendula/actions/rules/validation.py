@@ -55,11 +55,9 @@ class Verb(Struct, frozen=True):
         return self.definition.on_shortage is OnShortage.WAIT and self.definition.wait is Wait.QUEUE
 
 
-def read_instance(
-    raw: object, needs_time: bool = True, *, strict: bool = True
-) -> tuple[Instance, dict[str, Any] | None] | Fault:
-    """The instance and the fields nobody knows, or what is wrong with it; when `strict`, also a name that nobody knows
-    inside of `knowledge` or `visibility`."""
+def read_instance(raw: object, needs_time: bool = True) -> tuple[Instance, dict[str, Any] | None] | Fault:
+    """The instance and its unknown fields, or what is wrong with it: also an unknown field inside of `knowledge` or
+    `visibility`."""
     try:
         raw = journalled(raw)
         # One made by hand would be taken for one that was read.
@@ -73,7 +71,7 @@ def read_instance(
         return Fault(Code.INVALID_ACTION, "Object missing required field `submitted_at`", (Instance, raw))
     if not isinstance(raw, dict):
         return instance, None
-    unknown = _unknown_inside(raw) if strict else None
+    unknown = _unknown_inside(raw)
     if unknown is not None:
         return unknown
     if FIELDS.issuperset(raw):

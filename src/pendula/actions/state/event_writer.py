@@ -39,8 +39,6 @@ class EventWriter:
         "_place",
         "_placed",
         "_setting",
-        "_tells_params",
-        "_words_faults",
         "_written",
         "interrupts",
         "next_event",
@@ -51,8 +49,6 @@ class EventWriter:
     def __init__(self, setting: Setting, clock: Clock) -> None:
         self._setting = setting
         self._clock = clock
-        self._tells_params = setting.version.tells_params
-        self._words_faults = setting.version.words_faults
         self._written: list[Event] = []
         self._heard = 0  # so many of them
         self._placed = -1
@@ -140,7 +136,7 @@ class EventWriter:
                 "waited": minute - action.joined,
                 "admission": action.admission,
             }
-            if instance.params is not None and self._tells_params:
+            if instance.params is not None:
                 meta["params"] = instance.params
             if action.meta is not None and action.segment == 0:
                 meta.update(action.meta)
@@ -154,7 +150,7 @@ class EventWriter:
         seq = self.next_event
         self.next_event = seq + 1
         meta: dict[str, Any] = {"segment": action.segment, "admission": action.admission}
-        if instance.params is not None and self._tells_params:
+        if instance.params is not None:
             meta["params"] = instance.params
         self._written.append(
             End(seq, instance.id, t, at, epoch, slot, instance.actor, instance.verb, action.seen, meta)
@@ -184,8 +180,7 @@ class EventWriter:
         written.insert(place, forced)
 
     def reject(self, action_id: str | None, fault: Fault) -> None:
-        message = fault.said if self._words_faults else fault.message
-        self._written.append(Rejection(action_id, fault.code, message, self._t(), self._epoch()))
+        self._written.append(Rejection(action_id, fault.code, fault.said, self._t(), self._epoch()))
 
     def diagnose(self, code: Code, action_id: str | None, message: str, by: str | None = None) -> None:
         self._written.append(Diagnostic(code, action_id, self._t(), message, self._epoch(), by))

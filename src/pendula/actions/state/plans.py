@@ -1,7 +1,5 @@
 """A verb made ready for a world: its locks found, its limits checked, its durations remembered."""
 
-from msgspec import UNSET
-
 from pendula.actions.configuration import Setting
 from pendula.actions.model import ActionDef, Code, Effort, Wait
 from pendula.actions.rules.locks import Lock, LockTable
@@ -40,9 +38,9 @@ class Plan:
         self.preempts = definition.preempts
         self.fails = definition.wait is Wait.FAIL
         self.triggers = definition.may_trigger_event
-        self.follows = definition.follows
+        self.follows = definition.followups
         self.waits = verb.waits_for_resources and any(not need.produce for need in definition.resources)
-        self.place = None if definition.place is UNSET else definition.place
+        self.place = definition.place
         # Where it is given, only resources are to be checked and actors of whose skills nothing is said take this long.
         self.ordinary: Timing | None = None
         self.minutes: dict[str | None, Timing | Fault] = {}  # of the others, where nothing else matters
@@ -88,8 +86,6 @@ class Plans:
 
     def too_many_locks(self, names: tuple[str, ...]) -> Fault | None:
         """Whether an instance with these locks, that of its actor among them, has or makes more than are allowed."""
-        if not self._setting.version.counts_locks_of_actors:
-            return None
         new = sum(name not in self._locks.by_name for name in names)
         fault = self._passed(LOCKS, len(self._locks.by_name) + new) if new else None
         return self._passed(LOCKS_EACH, len(names)) or fault

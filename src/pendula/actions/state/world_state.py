@@ -111,7 +111,7 @@ class WorldState:
         self.skilled = setting.durations.skilled
         self.has_hook = setting.options.follow_ups
         # What triggers something and says nothing else, makes itself known; a hook says something else.
-        self.makes_known = setting.version.makes_actions_known and not setting.options.follow_ups
+        self.makes_known = not setting.options.follow_ups
         self.has_pc = setting.circle.pc is not None
         self.is_exclusive = setting.options.actor_exclusive
         self.most_following = setting.allowed(FOLLOW_UPS)
@@ -143,8 +143,6 @@ class WorldState:
 
     def expect_expiries(self, names: Iterable[str] | None = None) -> None:
         """Queue the minute in which items can be known no more: these items, or all for which it is still to come."""
-        if not self.setting.version.tells_expiry:
-            return
         for name in sorted(self.knowledge if names is None else names):
             expires = self.knowledge[name].expires
             if expires is not None and expires >= self.clock.minute:
