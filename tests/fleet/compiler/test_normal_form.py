@@ -112,7 +112,7 @@ def test_the_node_that_was_probably_meant_is_named() -> None:
 
     _, findings = found(sketch)
 
-    assert findings[0].message == "edge 'e1' names the node 'DOKC', which is not there (did you mean DOCK?)"
+    assert findings[0].message == "edge 'e1' names the node 'DOKC', which does not exist (did you mean DOCK?)"
 
 
 @pytest.mark.req("FLT-MAP-14")

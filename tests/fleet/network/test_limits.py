@@ -61,7 +61,7 @@ SLOW = pytest.param(
 TOO_MUCH: list[tuple[Callable[[], SourceMap], Code, str]] = [
     (lambda: lanes(THOUSANDS, 10), Code.CONFLICT_BUILD_FAILED, "Too many edges meet in the same nodes"),
     (lambda: lanes(THOUSANDS, 0.5), Code.CONFLICT_BUILD_FAILED, "Too many edges meet in the same nodes"),
-    (lambda: lanes(2, 199_999), Code.MAP_INVALID_GEOMETRY, "lies more than 100000 m from the origin"),
+    (lambda: lanes(2, 199_999), Code.MAP_INVALID_GEOMETRY, "is more than 100000 m from the origin"),
     (lambda: lanes(12, 9_000), Code.CONFLICT_BUILD_FAILED, "The lanes of the map are too long together"),
     (lambda: curves(1, 251), Code.MAP_INVALID_GEOMETRY, "is longer than the 250 m allowed for a curve"),
     (lambda: curves(90, 240), Code.CONFLICT_BUILD_FAILED, "The curves of the map need too many poses"),

@@ -1,10 +1,10 @@
-"""The independent judge of a run: envelopes and turning discs, from poses alone. It shares no code with what it judges.
+"""Independent collision checker: envelopes and turning discs, from poses alone. It shares no code with what it checks.
 
-rectangles    a truck as a rectangle, with its margins or without the one for errors, at many poses at a time
-distances     how far two rectangles are apart, and a rectangle from a point
-movements     what a truck did between two looks: close poses for far ones, turns on the spot
+rectangles    a truck as a rectangle, with all margins or without the error margin, at many poses at a time
+distances     distance of two rectangles, and of a rectangle from a point
+movements     movement between two samples: interpolated poses, turns on the spot
 judge         every pair of trucks, on both levels, at every instant
-closest       how close envelopes came to each other, where nobody but the trucks says where they are
+closest       the least distance of two envelopes, for fleets that report only their own poses
 """
 
 from pendula.fleet.checker.closest import Closest

@@ -1,6 +1,6 @@
-"""How close envelopes with all margins came to each other, from poses as they are shown, one look at a time.
+"""The least distance of two envelopes with all margins, one sample of poses at a time.
 
-Discs around the trucks come first: what cannot be closer than the closest pair so far is not measured.
+Circumscribed circles are compared first: pairs that cannot beat the closest pair so far are not measured.
 """
 
 from collections.abc import Sequence
@@ -8,18 +8,18 @@ from collections.abc import Sequence
 import numpy as np
 
 from pendula.fleet.checker.distances import distances, separations
-from pendula.fleet.checker.rectangles import Poses, Shapes, inflated
+from pendula.fleet.checker.rectangles import Poses, Shapes, inflated_shape
 from pendula.fleet.trucks.profiles import RobotProfile
 
 
 class Closest:
-    """Trucks are the columns of the poses, in the order of their profiles; one whose pose is no number is left out."""
+    """Trucks are the columns of the poses, in the order of their profiles; a truck whose pose is NaN is skipped."""
 
     def __init__(self, profiles: Sequence[RobotProfile]) -> None:
-        self._shapes = Shapes.of([*map(inflated, profiles)])
+        self._shapes = Shapes.of([*map(inflated_shape, profiles)])
         self._a, self._b = np.triu_indices(len(profiles), 1)
         self._around = self._shapes.around[self._a] + self._shapes.around[self._b]
-        # The least distance of two envelopes, None as long as no two trucks were seen at a time.
+        # None until two trucks appear in one sample.
         self.least_m: float | None = None
 
     def look(self, poses: Poses) -> None:
@@ -29,7 +29,7 @@ class Closest:
         near = (dx * dx + dy * dy < far * far).nonzero()[0]
         if not len(near):
             return
-        one, two = self._shapes.at(a[near], poses), self._shapes.at(b[near], poses)
-        # A gap along an axis bounds the distance from below, so most looks need no more.
-        if float(separations(one, two).min()) < least:
-            self.least_m = min(least, float(distances(one, two).min()))
+        first, second = self._shapes.at(a[near], poses), self._shapes.at(b[near], poses)
+        # A gap along an axis bounds the distance from below, so most samples need no exact distances.
+        if float(separations(first, second).min()) < least:
+            self.least_m = min(least, float(distances(first, second).min()))

@@ -1,4 +1,4 @@
-"""How far two rectangles are apart, and a rectangle from a point: separating axes first, then corner by corner."""
+"""Distances of rectangles from each other and from a point: separating axes first, then corner by corner."""
 
 import numpy as np
 
@@ -6,8 +6,7 @@ from pendula.fleet.checker.rectangles import Floats, Rectangles
 
 
 def separations(a: Rectangles, b: Rectangles) -> Floats:
-    """The widest gap that an axis of either rectangle shows: above 0 they are apart by that at least, at or
-    below 0 they have a point in common."""
+    """The widest gap along an axis of either rectangle: a lower bound of the distance; 0 or less where they meet."""
     dx, dy = b.x - a.x, b.y - a.y
     along = np.abs(a.ux * b.ux + a.uy * b.uy)
     across = np.abs(a.ux * b.uy - a.uy * b.ux)
@@ -21,16 +20,16 @@ def separations(a: Rectangles, b: Rectangles) -> Floats:
 
 
 def distances(a: Rectangles, b: Rectangles) -> Floats:
-    """The distance of two rectangles, 0 where they meet."""
+    """0 where two rectangles meet."""
     least = np.minimum(_corners_to(a, b), _corners_to(b, a))
     return np.where(separations(a, b) > 0.0, least, 0.0)
 
 
-def from_point(one: Rectangles, x: Floats | float, y: Floats | float) -> Floats:
+def from_point(rectangles: Rectangles, x: Floats | float, y: Floats | float) -> Floats:
     """The distance of every rectangle from a point, 0 where the point is inside."""
-    dx, dy = x - one.x, y - one.y
-    ahead = np.maximum(np.abs(dx * one.ux + dy * one.uy) - one.half_length, 0.0)
-    aside = np.maximum(np.abs(dy * one.ux - dx * one.uy) - one.half_width, 0.0)
+    dx, dy = x - rectangles.x, y - rectangles.y
+    ahead = np.maximum(np.abs(dx * rectangles.ux + dy * rectangles.uy) - rectangles.half_length, 0.0)
+    aside = np.maximum(np.abs(dy * rectangles.ux - dx * rectangles.uy) - rectangles.half_width, 0.0)
     return np.hypot(ahead, aside)
 
 

@@ -1,7 +1,7 @@
-"""Judges a run from poses alone: no two envelopes meet, and nobody enters the disc in which another turns.
+"""Check a run from poses alone: no two envelopes meet, and no truck enters the disc in which another one turns.
 
-Two levels: envelopes with all margins where the trucks are on their routes, and envelopes without the allowance for
-errors where they truly are. Discs around the trucks come first, so that only neighbours are measured.
+Two levels: envelopes with all margins at the poses on the routes, and envelopes without the error margin at the true
+poses. Circumscribed circles are compared first, so that only neighbours are measured.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -13,16 +13,16 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from pendula.fleet.checker.distances import distances, from_point, separations
-from pendula.fleet.checker.movements import Steps, after, beside, fine, moved
-from pendula.fleet.checker.rectangles import Floats, Poses, Shapes, bare, inflated
+from pendula.fleet.checker.movements import Steps, concatenate_columns, interpolate, prepend, replace_columns
+from pendula.fleet.checker.rectangles import Floats, Poses, Shapes, bare_shape, inflated_shape
 from pendula.fleet.trucks.profiles import RobotProfile
 
-# A mere touch is a meeting.
+# Touching counts as meeting.
 TOUCH_M = 1e-6
 
 
 class Level(StrEnum):
-    """Where the envelopes are: inflated ones on the route, those without inflation at the true pose."""
+    """Inflated envelopes on the route, or envelopes without inflation at the true pose."""
 
     ROUTE = "route"
     TRUTH = "truth"
@@ -35,7 +35,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """Two trucks, the first one whose disc was entered where it is about a disc; the gap that was left, in metres."""
+    """A meeting of two trucks and the least gap in metres. For `DISC_ENTERED` the disc is that of the first truck."""
 
     kind: Kind
     level: Level
@@ -45,7 +45,7 @@ class Violation:
 
 
 class Disc(Struct, frozen=True, gc=False):
-    """A node that one truck alone may be in."""
+    """A node reserved for one truck, given as its column."""
 
     robot: int
     x_m: float
@@ -53,66 +53,68 @@ class Disc(Struct, frozen=True, gc=False):
 
 
 class Judge:
-    """Watches a fleet; trucks are the columns of the poses it is shown, in the order of their names.
+    """Checker of a fleet of T trucks: the columns of the poses, in the order of their ids.
 
-    Inside, both levels stand side by side: columns 0 to T-1 are the trucks on their routes, the others where they are.
+    Internally both levels are in one table: columns 0 to T-1 are poses on the routes, columns T to 2T-1 true poses.
     """
 
     def __init__(self, robot_ids: Sequence[str], profiles: Sequence[RobotProfile]) -> None:
         self._names = tuple(robot_ids)
-        self._shapes = Shapes.of([*map(inflated, profiles), *map(bare, profiles)])
+        self._shapes = Shapes.of([*map(inflated_shape, profiles), *map(bare_shape, profiles)])
         a, b = np.triu_indices(len(self._names), 1)
         self._a, self._b = np.concatenate([a, a + len(self._names)]), np.concatenate([b, b + len(self._names)])
         self._last: tuple[Floats, Poses] | None = None
-        # The trucks that are in the hall no more, on both levels.
+        # Trucks that were removed from the hall, on both levels.
         self._gone: NDArray[np.bool_] | None = None
         self.looks = 0
-        # The least distance of two inflated envelopes, None as long as nobody came near another.
+        # The least distance of two inflated envelopes; None until two trucks come near each other.
         self.least_m: float | None = None
 
     def look(
         self, at_ms: Floats, route: Poses, truth: Poses, discs: Sequence[Disc] = (), gone: Sequence[bool] = ()
     ) -> list[Violation]:
-        """What is wrong between the last look and these instants; each pair and disc is told once a look. `gone`: for
-        every truck whether it is out of the hall, where it meets nobody; one that is back was put where it is seen."""
-        poses = beside(route, truth)
+        """Violations since the last call up to these instants; each pair and disc is reported once a call.
+
+        `gone` marks trucks outside the hall, which cannot collide. A truck that comes back starts at its new pose.
+        """
+        poses = concatenate_columns(route, truth)
         if self._last is not None:
             before = self._last[1]
             if self._gone is not None:
-                before = moved(before, poses, self._gone)
-            poses, at_ms = after(before, poses), np.concatenate([self._last[0], at_ms])
+                before = replace_columns(before, poses, self._gone)
+            poses, at_ms = prepend(before, poses), np.concatenate([self._last[0], at_ms])
             self.looks -= 1
         self._gone = np.array([*gone, *gone]) if any(gone) else None
         self.looks += len(at_ms)
         self._last = at_ms[-1:], poses.last()
         steps = Steps.of(poses)
         turned = steps.turning()[: len(self._names)].nonzero()[0].tolist()
-        shown = [*discs, *(Disc(i, float(poses.x[-1, i]), float(poses.y[-1, i])) for i in turned)]
+        checked_discs = [*discs, *(Disc(i, float(poses.x[-1, i]), float(poses.y[-1, i])) for i in turned)]
         reach = _reach(poses) + self._shapes.around
         if self._gone is not None:
-            # What is not a number is near nothing.
+            # Comparisons with NaN are false, so these trucks are near nothing.
             reach[self._gone] = np.nan
-            shown = [disc for disc in shown if not gone[disc.robot]]
-        return self._found(Look(poses, at_ms, steps.parts(), reach), shown)
+            checked_discs = [disc for disc in checked_discs if not gone[disc.robot]]
+        return self._violations(Look(poses, at_ms, steps.parts(), reach), checked_discs)
 
-    def _found(self, look: "Look", discs: Sequence[Disc]) -> list[Violation]:
-        """Who is near whom is seen from the poses as they were shown; only they are looked at in small steps."""
-        near, close = self._near(look), list(self._close(look, discs))
+    def _violations(self, look: "Look", discs: Sequence[Disc]) -> list[Violation]:
+        """Select neighbours from the given poses; only they are checked in small steps."""
+        near, close = self._near_pairs(look), list(self._discs_within_reach(look, discs))
         if not len(near) and not close:
             return []
-        poses, at_ms = fine(look.poses, look.at_ms, look.parts)
-        return [*self._pairs(near, poses, at_ms), *self._discs(close, poses, at_ms)]
+        poses, at_ms = interpolate(look.poses, look.at_ms, look.parts)
+        return [*self._envelope_violations(near, poses, at_ms), *self._disc_violations(close, poses, at_ms)]
 
-    def _pairs(self, near: NDArray[np.intp], poses: Poses, at_ms: Floats) -> list[Violation]:
+    def _envelope_violations(self, near: NDArray[np.intp], poses: Poses, at_ms: Floats) -> list[Violation]:
         if not len(near):
             return []
         a, b = self._a[near], self._b[near]
-        one, two = self._shapes.at(a, poses), self._shapes.at(b, poses)
-        gaps = separations(one, two)
+        first, second = self._shapes.at(a, poses), self._shapes.at(b, poses)
+        gaps = separations(first, second)
         on_route = (a < len(self._names)).nonzero()[0]
         if len(on_route):
-            self._note(gaps[:, on_route], lambda: distances(one, two)[:, on_route])
-        meet = _touched(gaps)
+            self._update_least_distance(gaps[:, on_route], lambda: distances(first, second)[:, on_route])
+        meet = _touching_columns(gaps)
         return [self._violation(Kind.ENVELOPES_MEET, int(a[k]), int(b[k]), gaps[:, k], at_ms) for k in meet]
 
     def _violation(self, kind: Kind, a: int, b: int, gaps: Floats, at_ms: Floats) -> Violation:
@@ -125,26 +127,30 @@ class Judge:
             gap_m=float(gaps.min()),
         )
 
-    def _near(self, look: "Look") -> NDArray[np.intp]:
-        """The pairs whose discs come together: how far each truck gets is added to its disc."""
+    def _near_pairs(self, look: "Look") -> NDArray[np.intp]:
+        """Pairs whose circumscribed circles, enlarged by the movement of each truck, meet."""
         x, y, a, b = look.poses.x[0], look.poses.y[0], self._a, self._b
         dx, dy = x[a] - x[b], y[a] - y[b]
         far = look.reach[a] + look.reach[b] + TOUCH_M
         near: NDArray[np.intp] = (dx * dx + dy * dy <= far * far).nonzero()[0]
         return near
 
-    def _discs(self, near: Sequence[tuple[Disc, NDArray[np.intp]]], poses: Poses, at_ms: Floats) -> list[Violation]:
-        """Foreign envelopes in a disc; only inflated ones on the route are looked at."""
-        found = []
+    def _disc_violations(
+        self, near: Sequence[tuple[Disc, NDArray[np.intp]]], poses: Poses, at_ms: Floats
+    ) -> list[Violation]:
+        """Envelopes of other trucks in a disc; only the route level is checked."""
+        violations = []
         for disc, close in near:
             radius = self._shapes.around[disc.robot]
             gaps = from_point(self._shapes.at(close, poses), disc.x_m, disc.y_m) - radius
-            inside = _touched(gaps)
-            found += [self._violation(Kind.DISC_ENTERED, disc.robot, int(close[k]), gaps[:, k], at_ms) for k in inside]
-        return found
+            inside = _touching_columns(gaps)
+            violations += [
+                self._violation(Kind.DISC_ENTERED, disc.robot, int(close[k]), gaps[:, k], at_ms) for k in inside
+            ]
+        return violations
 
-    def _close(self, look: "Look", discs: Sequence[Disc]) -> Iterator[tuple[Disc, NDArray[np.intp]]]:
-        """The discs that others may come near to, each with those trucks."""
+    def _discs_within_reach(self, look: "Look", discs: Sequence[Disc]) -> Iterator[tuple[Disc, NDArray[np.intp]]]:
+        """Discs that other trucks may reach, each with those trucks."""
         if not discs:
             return
         count = len(self._names)
@@ -157,8 +163,8 @@ class Judge:
         for k in np.logical_or.reduce(close, axis=1).nonzero()[0].tolist():
             yield discs[k], close[k].nonzero()[0]
 
-    def _note(self, gaps: Floats, exact: Callable[[], Floats]) -> None:
-        """Keeps the least distance; a gap along an axis bounds it from below, so most looks need no more."""
+    def _update_least_distance(self, gaps: Floats, exact: Callable[[], Floats]) -> None:
+        """Update the least distance; a gap along an axis bounds it from below, so `exact` is rarely needed."""
         if self.least_m is not None and float(gaps.min()) >= self.least_m:
             return
         least = float(exact().min())
@@ -166,8 +172,8 @@ class Judge:
 
 
 class Look(Struct, frozen=True, eq=False, gc=False):
-    """Poses from one look to the next, in how many parts each step is to be cut, and for every column how far from its
-    first pivot any part of it comes."""
+    """Poses from one call to the next, the number of parts to cut each step into, and for every column the farthest
+    that any part of the truck gets from the first pivot."""
 
     poses: Poses
     at_ms: Floats
@@ -176,14 +182,14 @@ class Look(Struct, frozen=True, eq=False, gc=False):
 
 
 def _reach(poses: Poses) -> Floats:
-    """How far every pivot gets from where it is first; between two poses it is no farther than at one of them."""
+    """The farthest distance of every pivot from its first position; between two poses it is never farther."""
     x, y = poses.x, poses.y
     dx, dy = x - x[:1], y - y[:1]
     reach: Floats = np.sqrt(np.maximum.reduce(dx * dx + dy * dy))
     return reach
 
 
-def _touched(gaps: Floats) -> list[int]:
-    """The columns in which something meets."""
-    found: list[int] = (np.minimum.reduce(gaps) <= TOUCH_M).nonzero()[0].tolist()
-    return found
+def _touching_columns(gaps: Floats) -> list[int]:
+    """The columns with a meeting."""
+    columns: list[int] = (np.minimum.reduce(gaps) <= TOUCH_M).nonzero()[0].tolist()
+    return columns

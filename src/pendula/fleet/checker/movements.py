@@ -1,7 +1,7 @@
-"""What trucks did between two looks: poses in between where a step was too far, and who turned on the spot.
+"""Movement between two samples: interpolated poses where a step is too long, and turns on the spot.
 
-Nothing may pass through something else between two looks, so no truck moves more than 0.05 m or turns more than
-0.02 rad from one to the next.
+Trucks must not pass through each other between two poses, so no step is longer than 0.05 m or turns more than
+0.02 rad.
 """
 
 from math import ceil
@@ -14,14 +14,14 @@ from pendula.fleet.checker.rectangles import Floats, Poses
 
 FARTHEST_M = 0.05
 WIDEST_RAD = 0.02
-# A truck that moved less than this stands: a pivot that is turned about does not stay to the micrometre.
+# A truck that moves less than this is standing: the pivot of a turning truck drifts by micrometres.
 _STANDS_M = 1e-5
 _TURNS_RAD = 1e-5
 _SPARE = 1e-9
 
 
-def beside(first: Poses, second: Poses) -> Poses:
-    """Two sets of poses at the same instants, side by side."""
+def concatenate_columns(first: Poses, second: Poses) -> Poses:
+    """Concatenate the columns of poses at the same instants."""
     return Poses(
         np.concatenate([first.x, second.x], axis=1),
         np.concatenate([first.y, second.y], axis=1),
@@ -29,22 +29,22 @@ def beside(first: Poses, second: Poses) -> Poses:
     )
 
 
-def after(before: Poses, now: Poses) -> Poses:
-    """The same poses with the one before them in front, so that the step to the first of them is looked at too."""
+def prepend(before: Poses, now: Poses) -> Poses:
+    """Prepend the pose before, so that the step to the first pose is checked too."""
     return Poses(
         np.concatenate([before.x, now.x]), np.concatenate([before.y, now.y]), np.concatenate([before.yaw, now.yaw])
     )
 
 
-def moved(poses: Poses, to: Poses, which: NDArray[np.bool_]) -> Poses:
-    """The same poses but for some columns, which are as they are at the beginning of others."""
+def replace_columns(poses: Poses, to: Poses, which: NDArray[np.bool_]) -> Poses:
+    """Replace the columns `which` by the first row of `to`."""
     return Poses(
         np.where(which, to.x[:1], poses.x), np.where(which, to.y[:1], poses.y), np.where(which, to.yaw[:1], poses.yaw)
     )
 
 
 class Steps(Struct, frozen=True, eq=False, gc=False):
-    """How far every truck moved and turned from one instant to the next."""
+    """Distance and turn of every truck from one instant to the next."""
 
     moved: Floats
     turned: Floats
@@ -55,18 +55,18 @@ class Steps(Struct, frozen=True, eq=False, gc=False):
         return cls(np.hypot(x[1:] - x[:-1], y[1:] - y[:-1]), np.abs(_turn(poses.yaw[:-1], poses.yaw[1:])))
 
     def turning(self) -> NDArray[np.bool_]:
-        """Which trucks turned while their pivot stood."""
+        """Which trucks turned on the spot."""
         result: NDArray[np.bool_] = np.logical_or.reduce((self.moved < _STANDS_M) & (self.turned > _TURNS_RAD))
         return result
 
     def parts(self) -> list[int]:
-        """For every step, in how many it is to be cut."""
+        """The number of parts to cut every step into."""
         most = np.maximum.reduce(np.maximum(self.moved / FARTHEST_M, self.turned / WIDEST_RAD), axis=1, initial=0.0)
-        return [max(1, ceil(one - _SPARE)) for one in most.tolist()]
+        return [max(1, ceil(count - _SPARE)) for count in most.tolist()]
 
 
-def fine(poses: Poses, at_ms: Floats, parts: list[int]) -> tuple[Poses, Floats]:
-    """Poses and their times, with as many put between any two as it takes for every step to be small."""
+def interpolate(poses: Poses, at_ms: Floats, parts: list[int]) -> tuple[Poses, Floats]:
+    """Poses and their times, interpolated so that every step is small."""
     if max(parts, default=1) <= 1:
         return poses, at_ms
     rows: list[int] = []

@@ -1,5 +1,6 @@
-"""A truck as a rectangle around its pivot, at many poses at a time, in metres. The formulas of the requirement, again:
-what is judged computes its envelopes elsewhere, and a mistake there must not be repeated here.
+"""A truck as a rectangle around its pivot, at many poses at a time, in metres.
+
+The formulas of the envelopes are written again on purpose: the checker must not share a mistake of the compiler.
 """
 
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ _MICRO = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How far a rectangle reaches ahead of the pivot, behind it and to either side."""
+    """Reach of a rectangle ahead of the pivot, behind it and to either side."""
 
     front_m: float
     rear_m: float
@@ -24,12 +25,12 @@ class Shape:
 
     @property
     def turning_radius_m(self) -> float:
-        """The disc around the pivot that holds the rectangle at every yaw."""
+        """Radius of the disc around the pivot that contains the rectangle at every yaw."""
         return float(np.hypot(max(self.front_m, self.rear_m), self.side_m))
 
 
-def inflated(profile: RobotProfile) -> Shape:
-    """Body, safety distances and the allowance for errors of position and heading."""
+def inflated_shape(profile: RobotProfile) -> Shape:
+    """Body, safety distances and margins for position and heading errors."""
     errors = profile.localization_error.value_um + profile.tracking_error.value_um + profile.extra_margin_um
     front = profile.head_um + profile.safety_front_um + errors
     rear = profile.tail_um + profile.safety_rear_um + errors
@@ -38,8 +39,8 @@ def inflated(profile: RobotProfile) -> Shape:
     return Shape(front * _MICRO, rear * _MICRO, side * _MICRO)
 
 
-def bare(profile: RobotProfile) -> Shape:
-    """Body and safety distances: what must be free where the truck truly is."""
+def bare_shape(profile: RobotProfile) -> Shape:
+    """Body and safety distances: what must be free around the true pose."""
     front = profile.head_um + profile.safety_front_um
     rear = profile.tail_um + profile.safety_rear_um
     side = profile.width_um / 2 + profile.safety_side_um
@@ -47,7 +48,7 @@ def bare(profile: RobotProfile) -> Shape:
 
 
 class Poses(Struct, frozen=True, eq=False, gc=False):
-    """Poses of all trucks at some instants: one row an instant, one column a truck, in metres and radians."""
+    """Poses of all trucks: one row per instant, one column per truck, in metres and radians."""
 
     x: Floats
     y: Floats
@@ -58,8 +59,8 @@ class Poses(Struct, frozen=True, eq=False, gc=False):
 
 
 class Rectangles(Struct, frozen=True, eq=False, gc=False):
-    """Rectangles, one row an instant and one column a truck: centre, unit vector of the long axis; half extents of each
-    column."""
+    """Rectangles, one row per instant and one column per truck: centre and unit vector of the long axis, with the half
+    extents of each column."""
 
     x: Floats
     y: Floats
@@ -80,10 +81,10 @@ class Shapes:
 
     @classmethod
     def of(cls, shapes: list[Shape]) -> "Shapes":
-        front = np.array([one.front_m for one in shapes])
-        rear = np.array([one.rear_m for one in shapes])
-        around = np.array([one.turning_radius_m for one in shapes])
-        return cls((front - rear) / 2, (front + rear) / 2, np.array([one.side_m for one in shapes]), around)
+        front = np.array([shape.front_m for shape in shapes])
+        rear = np.array([shape.rear_m for shape in shapes])
+        around = np.array([shape.turning_radius_m for shape in shapes])
+        return cls((front - rear) / 2, (front + rear) / 2, np.array([shape.side_m for shape in shapes]), around)
 
     def at(self, trucks: NDArray[np.intp], poses: Poses) -> Rectangles:
         """The rectangles of these trucks at their poses."""

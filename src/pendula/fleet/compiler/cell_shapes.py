@@ -16,18 +16,18 @@ Ints = NDArray[np.int64]
 
 
 def cut(network: Network, curves: tuple[Curve, ...], envelope: Envelope, params: CompileParams) -> Cells:
-    """All cells of a network, swept."""
-    edge, s0, s1, first = cut_lengths([one.path.length_um for one in network.edges], params.cell_len_um)
+    """The cells of a network with their swept areas."""
+    edge, s0, s1, first = cut_lengths([edge.path.length_um for edge in network.edges], params.cell_len_um)
     if not len(edge):
         return Cells(edge, s0, s1, first, np.zeros((0, 4, 2), dtype=np.int64), np.zeros(1, dtype=np.int64))
     corner, owner = _straight_quads(
         network=network, curves=curves, edge=edge, s0=s0, s1=s1, envelope=envelope, params=params
     )
     quads, owners = [corner], [owner]
-    for i, one in enumerate(network.edges):
+    for i, network_edge in enumerate(network.edges):
         if curves[i].poses is not None:
             low, high = first[i], first[i + 1]
-            corner, owner = swept_quads(one, curves[i], s0[low:high], s1[low:high], envelope, params)
+            corner, owner = swept_quads(network_edge, curves[i], s0[low:high], s1[low:high], envelope, params)
             quads.append(corner)
             owners.append(owner + low)
     margin = params.conflict_margin_um / 2.0
@@ -52,16 +52,16 @@ def _straight_quads(
     envelope: Envelope,
     params: CompileParams,
 ) -> tuple[Ints, Ints]:
-    """The quadrangles of the cells of all straight edges, and those cells: in one go, as most edges are straight."""
+    """The quadrangles of the cells of all straight edges, and their cells: vectorised, as most edges are straight."""
     table = np.array(
         [
             (
                 float(curve.poses is None),
-                *(float(one.path.x[0]), float(one.path.y[0])),
+                *(float(network_edge.path.x[0]), float(network_edge.path.y[0])),
                 *curve.start_direction,
-                *(float(envelope.lead_um(one.style)), float(envelope.trail_um(one.style))),
+                *(float(envelope.lead_um(network_edge.style)), float(envelope.trail_um(network_edge.style))),
             )
-            for one, curve in zip(network.edges, curves, strict=True)
+            for network_edge, curve in zip(network.edges, curves, strict=True)
         ]
     )
     rows = np.flatnonzero(table[edge, 0]).astype(np.int64)
@@ -71,14 +71,14 @@ def _straight_quads(
 
 
 def swept_quads(
-    one: Edge, curve: Curve, s0: Ints, s1: Ints, envelope: Envelope, params: CompileParams
+    edge: Edge, curve: Curve, s0: Ints, s1: Ints, envelope: Envelope, params: CompileParams
 ) -> tuple[Ints, Ints]:
-    """The quadrangles of the cells of one edge and the cell of each, counted from 0."""
+    """The quadrangles of the cells of one edge and the cell number of each, from 0."""
     rects, owner = swept_rects(
         curve=curve,
         s0=s0,
         s1=s1,
-        style=one.style,
+        style=edge.style,
         envelope=envelope,
         extra_um=params.bend_extra_um,
         most=params.max_rects_per_cell,

@@ -1,7 +1,7 @@
-"""From a source map, truck profiles and parameters to a compiled map, or to a report of what is wrong.
+"""Compile a source map, truck profiles and parameters into a compiled map, or into a report of findings.
 
-The same input in any order gives the same bytes. With the map of an earlier version at hand only pairs of cells with
-a changed edge are looked at again; the bytes are those of a full compilation.
+The same input in any order gives the same bytes. Given a previously compiled map, only pairs of cells with a changed
+edge are compared again; the bytes equal those of a full compilation.
 """
 
 from collections.abc import Sequence
@@ -18,12 +18,12 @@ from pendula.fleet.compiler.overlaps import distances, overlapping
 from pendula.fleet.compiler.source_form import source_form
 from pendula.fleet.compiler.validation import curve_findings, map_findings
 from pendula.fleet.exclusion.cells import Cells
-from pendula.fleet.exclusion.conflicts import geometric, named, opposite_directions, whole_groups
+from pendula.fleet.exclusion.conflicts import geometric, named_conflicts, opposite_directions, whole_groups
 from pendula.fleet.exclusion.corridors import corridors_of, following_of
 from pendula.fleet.exclusion.critical_sections import sections_of
 from pendula.fleet.exclusion.relation import relation
 from pendula.fleet.exclusion.standing import standing_of
-from pendula.fleet.exclusion.turning_discs import turned_in, zone_triples
+from pendula.fleet.exclusion.turning_discs import without_turnless_nodes, zone_triples
 from pendula.fleet.geometry.curves import Curve
 from pendula.fleet.model import (
     Code,
@@ -53,7 +53,7 @@ DEFAULT_PARAMS = CompileParams()
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Report:
-    """What a compilation found; `compiled` and `data` are None where an ERROR forbids a runnable artifact."""
+    """The findings; `compiled` and `data` are None if one of them is an ERROR."""
 
     findings: tuple[Finding, ...]
     compiled: CompiledMap | None
@@ -83,14 +83,14 @@ def examine(
     params: CompileParams = DEFAULT_PARAMS,
     previous: CompiledMap | None = None,
 ) -> Report:
-    """Compiles as far as possible and reports everything; never raises for a bad map."""
+    """Compile as far as possible and report all findings; never raises for a bad map."""
     if not profiles:
-        raise WrongUsage("A map is compiled for trucks: at least one profile is needed")
+        raise WrongUsage("Compiling a map needs at least one truck profile")
     findings: list[Finding] = []
     try:
         return _examined(source, profiles, params, previous, findings)
     except LimitExceeded as error:
-        remedy = "remove what lies over each other, or make it several maps"
+        remedy = "remove overlapping lanes, or split the map"
         findings.append(finding(Code.CONFLICT_BUILD_FAILED, error.message, remedy, limit=str(error.details["limit"])))
         return Report(_sorted(findings), None, None)
 
@@ -102,22 +102,22 @@ def _examined(
     previous: CompiledMap | None,
     findings: list[Finding],
 ) -> Report:
-    """The report; what was found is in `findings` also when a limit ends the work."""
+    """The report; `findings` is filled in place, so that it survives a `LimitExceeded`."""
     envelope = largest_envelope(profiles)
-    network, curves, found = normalised(source, params)
-    findings += [*found, *curve_findings(network, curves, profiles)]
+    network, curves, source_findings = normalised(source, params)
+    findings += [*source_findings, *curve_findings(network, curves, profiles)]
     cells = cut(network, curves, envelope, params)
     i, j = _pairs(network, cells, envelope, params, previous)
     around = zones_of(network, curves, cells, envelope, params)
-    conflicts = named(network, cells, around, i, j, _gaps(network, curves, envelope, params, i, j))
-    zones = turned_in(network, around)
+    conflicts = named_conflicts(network, cells, around, i, j, _gaps(network, curves, envelope, params, i, j))
+    zones = without_turnless_nodes(network, around)
     parts = [*geometric(i, j, len(cells)), *opposite_directions(network, cells), *zone_triples(zones, len(cells))]
     if params.granularity is Granularity.EDGE:
         parts += whole_groups(network, cells, conflicts)
     exclusive = relation(len(cells) + len(network.nodes), parts)
     corridors = corridors_of(network)
     following = following_of(network, cells, corridors, envelope, exclusive)
-    sections, wrong = sections_of(network, cells, sections_drawn(source, network))
+    sections, section_findings = sections_of(network, cells, sections_drawn(source, network))
     transitions = transitions_of(network, params.tangent_eps_urad)
     standing = standing_of(
         network=network,
@@ -146,7 +146,7 @@ def _examined(
         map_hash="sha256:" + digest({"graph": source_form(source), "params": params_form(params)}),
         profile_hash=hash_of(profiles),
     )
-    every = _sorted([*findings, *wrong, *map_findings(draft)])
+    every = _sorted([*findings, *section_findings, *map_findings(draft)])
     if errors_of(every):
         return Report(every, None, None)
     compiled, data = sealed(_with_findings(draft, every))
@@ -160,17 +160,17 @@ def _with_findings(draft: CompiledMap, findings: tuple[Finding, ...]) -> Compile
 
 
 def _sorted(findings: list[Finding]) -> tuple[Finding, ...]:
-    """By code, then by what they are about; the same finding once."""
-    unique = {digest([one.code.value, one.message, one.details]): one for one in findings}
+    """Sorted by code, message and details, without duplicates."""
+    unique = {digest([item.code.value, item.message, item.details]): item for item in findings}
     return tuple(
-        one for _, one in sorted(unique.items(), key=lambda item: (item[1].code.value, item[1].message, item[0]))
+        item for _, item in sorted(unique.items(), key=lambda item: (item[1].code.value, item[1].message, item[0]))
     )
 
 
 def _gaps(
     network: Network, curves: tuple[Curve, ...], envelope: Envelope, params: CompileParams, i: Ints, j: Ints
 ) -> Floats:
-    """The distances of the areas of all pairs, which are not 0 only where the margin made them meet."""
+    """The distance of the areas of every pair: above 0 only where the margin made them meet."""
     if not params.conflict_margin_um:
         return np.zeros(len(i))
     return distances(cut(network, curves, envelope, replace(params, conflict_margin_um=0)), i, j)
@@ -179,14 +179,14 @@ def _gaps(
 def _pairs(
     network: Network, cells: Cells, envelope: Envelope, params: CompileParams, previous: CompiledMap | None
 ) -> tuple[Ints, Ints]:
-    """Pairs of cells whose areas meet; those of unchanged edges are taken over from `previous`."""
+    """Pairs of cells whose areas meet; pairs of unchanged edges come from `previous`."""
     if not len(cells):
         none = np.zeros(0, dtype=np.int64)
         return none, none
     if previous is None or previous.envelope != envelope or previous.params != params:
         return overlapping(cells)
     if params.granularity is Granularity.EDGE:
-        # There whole groups are in the relation; what met by shape cannot be told from it any more.
+        # The relation holds whole groups here, so the pairs that meet by shape cannot be read from it.
         return overlapping(cells)
     same = _unchanged(network, cells, previous)
     renumbered = np.full(len(previous.cells), -1, dtype=np.int64)
@@ -201,7 +201,7 @@ def _pairs(
     keep = (i >= 0) & (j >= 0)
     i, j = i[keep], j[keep]
     new_i, new_j = overlapping(cells, np.flatnonzero(changed).astype(np.int64))
-    # Edges keep their order when others come and go, so i < j still holds.
+    # Edges keep their order when others are added or removed, so i < j still holds.
     i, j = np.concatenate([i, new_i]), np.concatenate([j, new_j])
     order = np.lexsort((j, i))
     return i[order], j[order]
@@ -210,7 +210,7 @@ def _pairs(
 def _unchanged(network: Network, cells: Cells, previous: CompiledMap) -> list[tuple[int, int]]:
     """Edges with the same key, group and shapes as before, with their old numbers.
 
-    A control point may move so little that the path in whole micrometres stays and a shape does not.
+    Paths are not compared: a moved control point can change a shape but not the path in whole micrometres.
     """
     old = previous.edge_number
     result = []
@@ -231,6 +231,6 @@ def _same_shapes(cells: Cells, edge: int, others: Cells, other: int) -> bool:
 
 
 def _quads(cells: Cells, edge: int) -> tuple[Ints, Ints]:
-    """Where the quadrangles of the cells of an edge begin, from its first one on, and the quadrangles."""
+    """The offsets of the quadrangles of each cell of an edge, from its first one, and the quadrangles."""
     at = cells.quad_first[int(cells.first[edge]) : int(cells.first[edge + 1]) + 1]
     return at - at[0], cells.quads[int(at[0]) : int(at[-1])]

@@ -1,7 +1,7 @@
-"""Where on every edge an envelope would enter the turning disc of a node.
+"""Windows: the positions on every edge at which an envelope would enter the turning disc of a node.
 
 A window contains every pivot position whose envelope meets the disc. On straight pieces it is exact up to the
-rounding to micrometres, outward; on curves it is as wide as the slack of the poses demands.
+outward rounding to micrometres; on curves it is widened by the slack of the poses.
 """
 
 from collections.abc import Iterator
@@ -42,7 +42,7 @@ class _Disc:
 def zones_of(
     network: Network, curves: tuple[Curve, ...], cells: Cells, envelope: Envelope, params: CompileParams
 ) -> Zones:
-    """All windows and overlaps of the turning discs; raises `LimitExceeded` where too many of them overlap."""
+    """All windows and overlaps of the turning discs; raises `LimitExceeded` if too many discs overlap."""
     radius = envelope.turn_radius_um
     windows: list[Window] = []
     kinks = kinks_of(network, curves, envelope, params)
@@ -51,13 +51,13 @@ def zones_of(
             disc = _disc(network, node, envelope, params)
             spans = _spans(network.edges[edge], curves[edge], disc, envelope, params)
             spans += _kink_spans(network.edges[edge], kinks[edge], disc, envelope)
-            windows += _on_cells(cells, node, edge, spans)
-    windows.sort(key=lambda one: (one.node, one.edge, one.s0))
+            windows += _windows(cells, node, edge, spans)
+    windows.sort(key=lambda window: (window.node, window.edge, window.s0))
     return zones_of_windows(network, radius, tuple(windows))
 
 
 def _near(network: Network, cells: Cells, radius: int, margin: int) -> list[tuple[int, list[int]]]:
-    """For every edge the nodes whose discs come near its box; a proposal, not a decision."""
+    """For every edge the nodes whose discs come near its box: candidates for the exact test."""
     if not network.nodes or not network.edges:
         return []
     frame = cells.boxes()
@@ -68,10 +68,10 @@ def _near(network: Network, cells: Cells, radius: int, margin: int) -> list[tupl
     tree = shapely.STRtree(points)
     reach = radius + margin + 10
     areas = shapely.box(low[:, 0] - reach, low[:, 1] - reach, high[:, 0] + reach, high[:, 1] + reach)
-    found: list[list[int]] = [[] for _ in network.edges]
+    nodes_of: list[list[int]] = [[] for _ in network.edges]
     for edge, node in zip(*(column.tolist() for column in tree.query(areas)), strict=True):
-        found[edge].append(node)
-    return [(edge, sorted(nodes)) for edge, nodes in enumerate(found)]
+        nodes_of[edge].append(node)
+    return [(edge, sorted(nodes)) for edge, nodes in enumerate(nodes_of)]
 
 
 def _disc(network: Network, node: int, envelope: Envelope, params: CompileParams) -> _Disc:
@@ -80,40 +80,40 @@ def _disc(network: Network, node: int, envelope: Envelope, params: CompileParams
     return _Disc(float(centre.x_um), float(centre.y_um), radius)
 
 
-def _on_cells(cells: Cells, node: int, edge: int, spans: list[tuple[int, int]]) -> Iterator[Window]:
-    """The union of positions on an edge, each piece with the first and the last cell it touches."""
+def _windows(cells: Cells, node: int, edge: int, spans: list[tuple[int, int]]) -> Iterator[Window]:
+    """The merged spans of an edge as windows, each with the first and the last cell it touches."""
     length = int(cells.s1[cells.first[edge + 1] - 1])
     for low, high in merged([(max(0, low), min(length, high)) for low, high in spans]):
         cell0 = cells.at(edge, low)
         if cell0 > cells.first[edge] and int(cells.s0[cell0]) == low:
-            # A pivot at the very end of the cell before is at the start of the window.
+            # A pivot at the end of the preceding cell is at the start of the window.
             cell0 -= 1
         yield Window(node, edge, low, high, cell0, cells.at(edge, high))
 
 
-def _spans(one: Edge, curve: Curve, disc: _Disc, envelope: Envelope, params: CompileParams) -> list[tuple[int, int]]:
-    lead, trail = float(envelope.lead_um(one.style)), float(envelope.trail_um(one.style))
+def _spans(edge: Edge, curve: Curve, disc: _Disc, envelope: Envelope, params: CompileParams) -> list[tuple[int, int]]:
+    lead, trail = float(envelope.lead_um(edge.style)), float(envelope.trail_um(edge.style))
     side = envelope.side_um + _GROWTH
     spans: list[tuple[int, int]] = []
     if curve.kind is not CurveKind.BEZIER:
-        spans = _leg_spans(one.path, disc, (lead + _GROWTH, trail + _GROWTH, side))
+        spans = _leg_spans(edge.path, disc, (lead + _GROWTH, trail + _GROWTH, side))
     poses = curve.poses
     if poses is None:
         return spans
     slack = pose_slack(curve, envelope, params.bend_extra_um)
-    # Between two poses of a leg everything is said by the leg itself; a corner is one position.
+    # Between two poses of a leg the leg spans are exact; a corner is one position.
     spread = 1 if curve.kind is CurveKind.BEZIER else 0
     return spans + _pose_spans(poses, slack, disc, (lead, trail, side), spread)
 
 
-def _kink_spans(one: Edge, kinks: Ends, disc: _Disc, envelope: Envelope) -> list[tuple[int, int]]:
-    """The ends of an edge at which a truck that turns without a stop meets the disc."""
-    ends = ((0, kinks.start), (one.path.length_um, kinks.end))
-    return [(s, s) for s, there in ends if any(_in_a_kink(kink, disc, envelope) for kink in there)]
+def _kink_spans(edge: Edge, kinks: Ends, disc: _Disc, envelope: Envelope) -> list[tuple[int, int]]:
+    """The ends of an edge at which a truck that turns through a kink meets the disc."""
+    ends = ((0, kinks.start), (edge.path.length_um, kinks.end))
+    return [(s, s) for s, kinks_at_end in ends if any(_kink_meets_disc(kink, disc, envelope) for kink in kinks_at_end)]
 
 
-def _in_a_kink(kink: Kink, disc: _Disc, envelope: Envelope) -> bool:
-    """Whether a truck that turns in its node meets the disc."""
+def _kink_meets_disc(kink: Kink, disc: _Disc, envelope: Envelope) -> bool:
+    """Whether a truck that turns through the kink meets the disc."""
     extents = float(envelope.lead_um(kink.style)), float(envelope.trail_um(kink.style)), float(envelope.side_um)
     return bool(_pose_spans(kink.poses, kink.slack + _GROWTH, disc, extents, 0))
 

@@ -1,7 +1,7 @@
-"""A source map in normal form: sorted nodes, directed edges with keys and curves, lanes told apart.
+"""A source map in normal form: sorted nodes, directed edges with keys and curves, numbered lanes.
 
-What cannot be used is left out and reported, so that one reading finds everything. Nothing here depends on the order
-of the source.
+Invalid parts are left out and reported, so that one run finds every fault. Nothing here depends on the order of the
+source.
 """
 
 from collections import Counter
@@ -36,14 +36,14 @@ from pendula.fleet.network.limits import MAP_METRES, MAP_NODES, MAP_POSES, MAP_T
 from pendula.fleet.units import FARTHEST_M, MILLION, plain
 from pendula.kernel.wording import suggestion
 
-# An end of a geometry this close to its node is moved onto it.
+# The end of a geometry snaps to its node within this distance.
 SNAP_UM = 20_000
-# Below this an edge has no length to speak of.
+# A shorter edge counts as having no length.
 SHORTEST_UM = 1_000
 FARTHEST_UM = FARTHEST_M * MILLION
-# Longer edges would need hundreds of megabytes of cells; ten kilometres without a node is no aisle.
+# Longer edges would need hundreds of megabytes of cells.
 LONGEST_UM = 10_000 * 1_000_000
-# What the name of an edge that is driven both ways ends with in its second direction.
+# Suffix of the source id of the second direction of a two-way edge.
 BACK = "/back"
 
 
@@ -61,9 +61,9 @@ class _Draft:
 
 
 def normalised(source: SourceMap, params: CompileParams) -> tuple[Network, tuple[Curve, ...], tuple[Finding, ...]]:
-    """The network of all that can be used, the curves of its edges, and what is wrong with the rest.
+    """The network of the valid parts, the curves of its edges, and findings about the rest.
 
-    Raises `LimitExceeded` when the map holds too much.
+    Raises `LimitExceeded` when the map is too large.
     """
     findings: list[Finding] = []
     MAP_NODES.check(len(source.nodes))
@@ -84,9 +84,8 @@ def normalised(source: SourceMap, params: CompileParams) -> tuple[Network, tuple
 
 
 def sections_drawn(source: SourceMap, network: Network) -> tuple[SourceSection, ...]:
-    """The sections of a source map with the lanes whose edges name them. A section that only edges name holds one
-    truck."""
-    # Both directions of an edge have one lane: the first one speaks for both.
+    """The sections of a source map with the lanes whose edges name them. One that only edges name has capacity 1."""
+    # Both directions of an edge share one lane, so the first direction is enough.
     named = {edge.id: edge.section for edge in source.edges if edge.section is not None}
     lanes: dict[str, set[str]] = {}
     for edge in network.edges:
@@ -94,31 +93,31 @@ def sections_drawn(source: SourceMap, network: Network) -> tuple[SourceSection, 
         if section is not None:
             lanes.setdefault(section, set()).add(edge.group_key)
     declared = []
-    for one in source.sections:
-        whole = {member.group_key for member in one.members if member.s0_um is None and member.s1_um is None}
-        more = tuple(SourceMember(key) for key in sorted(lanes.pop(one.id, set()) - whole))
-        declared.append(replace(one, members=(*one.members, *more)))
+    for section_source in source.sections:
+        whole = {member.group_key for member in section_source.members if member.s0_um is None and member.s1_um is None}
+        more = tuple(SourceMember(key) for key in sorted(lanes.pop(section_source.id, set()) - whole))
+        declared.append(replace(section_source, members=(*section_source.members, *more)))
     marked = (SourceSection(name, 1, tuple(map(SourceMember, sorted(keys)))) for name, keys in sorted(lanes.items()))
     return (*declared, *marked)
 
 
 def _check_meetings(drafts: list[_Draft]) -> None:
-    """Every way into a node goes over into every way out of it: their number grows with the square."""
+    """Every incoming edge of a node continues into every outgoing one: the number grows with the square."""
     into = Counter(draft.end for draft in drafts)
     out = Counter(draft.start for draft in drafts)
     MAP_TRANSITIONS.check(sum(count * out[node] for node, count in into.items()))
 
 
 def _unique(edges: Iterable[SourceEdge], what: str, findings: list[Finding]) -> list[SourceEdge]:
-    kept: dict[str, SourceEdge] = {}
-    doubled: set[str] = set()
+    by_id: dict[str, SourceEdge] = {}
+    duplicates: set[str] = set()
     for edge in sorted(edges, key=_by_content):
-        if edge.id in kept:
-            doubled.add(edge.id)
-        kept.setdefault(edge.id, edge)
-    for name in sorted(doubled):
+        if edge.id in by_id:
+            duplicates.add(edge.id)
+        by_id.setdefault(edge.id, edge)
+    for name in sorted(duplicates):
         findings.append(finding(Code.DUPLICATE_ID, f"the {what} id {name!r} is used twice", "rename one", id=name))
-    return list(kept.values())
+    return list(by_id.values())
 
 
 def _by_content(edge: SourceEdge) -> tuple[str, str, str, str]:
@@ -126,19 +125,19 @@ def _by_content(edge: SourceEdge) -> tuple[str, str, str, str]:
 
 
 def _nodes(source: SourceMap, findings: list[Finding]) -> tuple[Node, ...]:
-    kept: dict[str, SourceNode] = {}
-    doubled: set[str] = set()
-    for node in sorted(source.nodes, key=lambda one: (one.id, repr(one))):
-        if node.id in kept:
-            doubled.add(node.id)
-        kept.setdefault(node.id, node)
-    for name in sorted(doubled):
+    by_id: dict[str, SourceNode] = {}
+    duplicates: set[str] = set()
+    for node in sorted(source.nodes, key=lambda node: (node.id, repr(node))):
+        if node.id in by_id:
+            duplicates.add(node.id)
+        by_id.setdefault(node.id, node)
+    for name in sorted(duplicates):
         findings.append(finding(Code.DUPLICATE_ID, f"the node id {name!r} is used twice", "rename one", id=name))
-    for node in kept.values():
+    for node in by_id.values():
         if not _within(node.at):
             findings.append(_too_far(f"node {node.id!r}", nodeId=node.id))
     for name, code in _references(source):
-        if name not in kept:
+        if name not in by_id:
             findings.append(finding(code, f"{name!r} is not a node", "name an existing node", nodeId=name))
     stations, parking = set(source.stations), set(source.parking)
     return tuple(
@@ -150,7 +149,7 @@ def _nodes(source: SourceMap, findings: list[Finding]) -> tuple[Node, ...]:
             node.kind in PARKING_KINDS or node.id in parking,
             node.turning,
         )
-        for node in kept.values()
+        for node in by_id.values()
     )
 
 
@@ -164,7 +163,7 @@ def _ends_within(edge: SourceEdge, places: dict[str, Point]) -> bool:
 
 
 def _span_um(edge: SourceEdge, places: dict[str, Point]) -> int:
-    """At least the length of the edge: along its points, each axis apart."""
+    """An upper bound of the length of the edge: the sum of both axes along its points."""
     way = [places[edge.start], *edge.points, places[edge.end]]
     return sum(abs(b.x_um - a.x_um) + abs(b.y_um - a.y_um) for a, b in pairwise(way))
 
@@ -174,12 +173,12 @@ def _within(point: Point) -> bool:
 
 
 def _too_far(what: str, **details: str) -> Finding:
-    message = f"{what} lies more than {FARTHEST_M} m from the origin"
+    message = f"{what} is more than {FARTHEST_M} m from the origin"
     return finding(Code.MAP_INVALID_GEOMETRY, message, "move the origin of the map", **details)
 
 
-def _meant(direction: str) -> str:
-    """What somebody meant who speaks of directions in other words."""
+def _suggest_direction(direction: str) -> str:
+    """A suggestion for another spelling of a direction."""
     two_ways = direction.casefold().startswith(("bi", "two", "dual"))
     return f" (did you mean {Direction.BOTH}?)" if two_ways else suggestion(direction, tuple(Direction))
 
@@ -187,8 +186,8 @@ def _meant(direction: str) -> str:
 def _drafts(edge: SourceEdge, places: dict[str, Point], params: CompileParams, findings: list[Finding]) -> list[_Draft]:
     """The one or two directed edges of a source edge; none, with findings, where it cannot be used."""
     before = len(findings)
-    for end in sorted(one for one in {edge.start, edge.end} if one not in places):
-        message = f"edge {edge.id!r} names the node {end!r}, which is not there{suggestion(end, sorted(places))}"
+    for end in sorted(node for node in {edge.start, edge.end} if node not in places):
+        message = f"edge {edge.id!r} names the node {end!r}, which does not exist{suggestion(end, sorted(places))}"
         findings.append(
             finding(Code.DANGLING_EDGE, message, "add the node or remove the edge", edge=edge.id, nodeId=end)
         )
@@ -197,12 +196,12 @@ def _drafts(edge: SourceEdge, places: dict[str, Point], params: CompileParams, f
         message += suggestion(edge.style, tuple(MoveStyle))
         findings.append(finding(Code.INVALID_DIRECTION, message, "correct the movestyle", edge=edge.id))
     if edge.direction not in list(Direction):
-        near = _meant(edge.direction)
+        hint = _suggest_direction(edge.direction)
         every = ", ".join(Direction)
-        message = f"edge {edge.id!r} has the direction {edge.direction!r}; it must be one of {every}{near}"
+        message = f"edge {edge.id!r} has the direction {edge.direction!r}; it must be one of {every}{hint}"
         findings.append(finding(Code.INVALID_DIRECTION, message, "correct the direction", edge=edge.id))
     if edge.start == edge.end:
-        message = f"edge {edge.id!r} begins and ends in {edge.start!r}"
+        message = f"edge {edge.id!r} starts and ends at {edge.start!r}"
         findings.append(
             finding(Code.MAP_INVALID_GEOMETRY, message, "put a node on the way and make it two edges", edge=edge.id)
         )
@@ -210,15 +209,15 @@ def _drafts(edge: SourceEdge, places: dict[str, Point], params: CompileParams, f
         findings.append(_too_far(f"a point of edge {edge.id!r}", edge=edge.id))
     elif len(findings) == before and _ends_within(edge, places) and _span_um(edge, places) > LONGEST_UM:
         message = (
-            f"edge {edge.id!r} is longer than {LONGEST_UM // 1_000_000} m, or its control points lie that far apart"
+            f"edge {edge.id!r} is longer than {LONGEST_UM // 1_000_000} m, or its control points are that far apart"
         )
         remedy = "put nodes on the way, or move the control points"
         findings.append(finding(Code.MAP_INVALID_GEOMETRY, message, remedy, edge=edge.id))
     if len(findings) > before or not _ends_within(edge, places):
         return []
-    much = oversize(edge, places[edge.start], places[edge.end])
-    if much is not None:
-        message = f"edge {edge.id!r} {much}"
+    excess = oversize(edge, places[edge.start], places[edge.end])
+    if excess is not None:
+        message = f"edge {edge.id!r} {excess}"
         findings.append(finding(Code.MAP_INVALID_GEOMETRY, message, "make it several edges", edge=edge.id))
         return []
     if not _ends_fit(edge, places, findings):
@@ -275,7 +274,7 @@ def _curve(edge: SourceEdge, places: dict[str, Point], reverse: bool, params: Co
 
 def _network(map_id: str, nodes: tuple[Node, ...], drafts: list[_Draft]) -> tuple[Network, tuple[Curve, ...]]:
     number = {node.id: i for i, node in enumerate(nodes)}
-    drafts = sorted(drafts, key=lambda one: (one.start, one.end, one.source_id))
+    drafts = sorted(drafts, key=lambda draft: (draft.start, draft.end, draft.source_id))
     keyed: list[tuple[str, _Draft]] = []
     count: dict[tuple[str, str], int] = {}
     for draft in drafts:
@@ -286,10 +285,10 @@ def _network(map_id: str, nodes: tuple[Node, ...], drafts: list[_Draft]) -> tupl
     for _, draft in keyed:
         between.setdefault(_ends(draft), []).append(draft)
     for members in between.values():
-        members.sort(key=lambda one: one.source_id)
-        for draft, lane in zip(members, lanes_of([one.curve.path for one in members]), strict=True):
+        members.sort(key=lambda draft: draft.source_id)
+        for draft, lane in zip(members, lanes_of([member.curve.path for member in members]), strict=True):
             draft.lane = lane
-    keyed.sort(key=lambda one: one[0])
+    keyed.sort(key=lambda item: item[0])
     edges = tuple(_edge(key, draft, number) for key, draft in keyed)
     return assembled(map_id, nodes, edges), tuple(draft.curve for _, draft in keyed)
 

@@ -1,7 +1,7 @@
-"""Which swept areas meet, and how far apart the others are.
+"""Which swept areas meet, and the distances of the others.
 
-A tree of bounding boxes proposes pairs; separating axes on integers decide. The result is sorted, so nothing of the
-order in which pairs are found is left.
+A tree of bounding boxes proposes pairs; separating axes on integers decide. The result is sorted, so it does not depend
+on the order of the tree.
 """
 
 from collections.abc import Iterator
@@ -21,9 +21,9 @@ _PAIRS = 1_000_000
 
 
 def overlapping(cells: Cells, among: Ints | None = None) -> tuple[Ints, Ints]:
-    """Pairs (i, j), i < j, of cells whose swept areas meet; only those with a cell of `among` where it is given.
+    """Pairs (i, j), i < j, of cells whose swept areas meet; if `among` is given, only pairs with one of its cells.
 
-    Raises `LimitExceeded` when the map is so dense that the pairs would not fit.
+    Raises `LimitExceeded` when a dense map has too many pairs.
     """
     found_i: list[Ints] = []
     found_j: list[Ints] = []
@@ -39,23 +39,23 @@ def overlapping(cells: Cells, among: Ints | None = None) -> tuple[Ints, Ints]:
 
 
 def _candidates(cells: Cells, among: Ints | None) -> Iterator[tuple[Ints, Ints]]:
-    """Pairs whose bounding boxes meet, in portions."""
+    """Pairs whose bounding boxes meet, in batches."""
     frame = cells.boxes().astype(np.float64)
     shapes = shapely.box(frame[:, 0], frame[:, 1], frame[:, 2], frame[:, 3])
     tree = shapely.STRtree(shapes)
     rows = np.arange(len(cells), dtype=np.int64) if among is None else among
-    asked = np.zeros(len(cells), dtype=np.bool_)
-    asked[rows] = True
+    selected = np.zeros(len(cells), dtype=np.bool_)
+    selected[rows] = True
     total, low, portion = 0, 0, _FIRST_ROWS
     while low < len(rows):
         part = rows[low : low + portion]
         near, other = tree.query(shapes[part])
         low += portion
-        # Where cells lie thick a portion has few rows: what the tree answers must fit before it is counted.
+        # Smaller batches where cells are dense: the answer of the tree must fit into memory before it is counted.
         portion = min(_ROWS, max(1, _PAIRS * len(part) // max(1, len(near))))
         i, j = part[near], other.astype(np.int64)
-        # A pair of two asked cells comes up twice, any other pair once.
-        keep = (i < j) | (~asked[j] & (i != j))
+        # A pair of two selected cells occurs twice, any other pair once.
+        keep = (i < j) | (~selected[j] & (i != j))
         i, j = i[keep], j[keep]
         total += len(i)
         MAP_PAIRS.check(total)
@@ -100,11 +100,11 @@ def distances(cells: Cells, i: Ints, j: Ints) -> NDArray[np.float64]:
     counts = cells.quad_first[1:] - cells.quad_first[:-1]
     result = np.zeros(len(i))
     for low in range(0, len(i), _ROWS):
-        one, two = i[low : low + _ROWS], j[low : low + _ROWS]
-        size = counts[one] * counts[two]
-        pair, inside = expanded(np.arange(len(one), dtype=np.int64), np.zeros(len(one), dtype=np.int64), size - 1)
-        of_two = counts[two][pair]
-        a = cells.quads[cells.quad_first[one][pair] + inside // of_two]
-        b = cells.quads[cells.quad_first[two][pair] + inside % of_two]
+        first, second = i[low : low + _ROWS], j[low : low + _ROWS]
+        size = counts[first] * counts[second]
+        pair, inside = expanded(np.arange(len(first), dtype=np.int64), np.zeros(len(first), dtype=np.int64), size - 1)
+        of_second = counts[second][pair]
+        a = cells.quads[cells.quad_first[first][pair] + inside // of_second]
+        b = cells.quads[cells.quad_first[second][pair] + inside % of_second]
         result[low : low + _ROWS] = np.minimum.reduceat(distances_um(a, b), np.cumsum(size) - size)
     return result

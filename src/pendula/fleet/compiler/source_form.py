@@ -1,4 +1,4 @@
-"""A source map in its canonical form: what `mapHash` is computed from, and what can be written to a file again."""
+"""The canonical form of a source map: the input of `mapHash`, and a valid source file."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,22 +18,22 @@ from pendula.fleet.units import plain
 
 
 def source_form(source: SourceMap) -> dict[str, Any]:
-    """The graph with its lists sorted by id and without what says nothing new (an end that lies in its node, a station
-    that is one by its kind): maps that mean the same have equal forms."""
+    """The graph with its lists sorted by id and without redundant members (an end at its node, a station of a station
+    kind), so that equivalent maps have equal forms."""
     places = {node.id: node.at for node in source.nodes}
     kinds = {node.id: node.kind for node in source.nodes}
     return {
         "contractVersion": CONTRACT_VERSION,
         "mapId": source.map_id,
-        "nodes": [_node(node) for node in sorted(source.nodes, key=lambda one: (one.id, repr(one)))],
-        "edges": [_edge(edge, places) for edge in sorted(source.edges, key=lambda one: (one.id, repr(one)))],
+        "nodes": [_node(node) for node in sorted(source.nodes, key=lambda node: (node.id, repr(node)))],
+        "edges": [_edge(edge, places) for edge in sorted(source.edges, key=lambda edge: (edge.id, repr(edge)))],
         "criticalSections": [
             {
                 "criticalSectionId": section.id,
                 "capacity": section.capacity,
-                "members": [_member(one) for one in sorted(section.members, key=repr)],
+                "members": [_member(member) for member in sorted(section.members, key=repr)],
             }
-            for section in sorted(source.sections, key=lambda one: (one.id, repr(one)))
+            for section in sorted(source.sections, key=lambda section: (section.id, repr(section)))
         ],
         "stations": sorted({name for name in source.stations if kinds.get(name) not in STATION_KINDS}),
         "parking": sorted({name for name in source.parking if kinds.get(name) not in PARKING_KINDS}),

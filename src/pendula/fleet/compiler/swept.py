@@ -1,7 +1,7 @@
-"""The area an envelope sweeps while the pivot is anywhere in a cell, as oriented rectangles that contain the truth.
+"""The area an envelope sweeps while the pivot is in a cell, as oriented rectangles that contain it.
 
 Straight edges are exact: moving a rectangle along its axis sweeps a rectangle. On curves every pose is grown by its
-slack, and neighbouring poses are merged into one rectangle around all their corners, which only enlarges (MERGE).
+slack, and neighbouring poses are merged into one rectangle around all their corners, which only enlarges it (MERGE).
 """
 
 from itertools import pairwise
@@ -24,14 +24,14 @@ GAPS_PER_RECT = 10
 
 
 def sweep_slack(ds: float, curvature: float, r_corner: float, chord_error: float) -> float:
-    """`sweepSlackM` of a curve of constant curvature, all in one unit of length: the least growth of a sample."""
+    """`sweepSlackM` of a curve of constant curvature, all in one unit of length: the least growth of a pose."""
     return ds / 2.0 * (1.0 + curvature * r_corner) + chord_error
 
 
 def pose_slack(curve: Curve, envelope: Envelope, extra_um: int) -> Floats:
-    """SLACK of every pose: reach, the way of the farthest corner under the turn, and the error of the polyline.
+    """SLACK of every pose: reach, the movement of the farthest corner in the turn, and the error of the polyline.
 
-    With constant curvature reach is ds/2 and turn is ds * curvature: never less than `sweep_slack`.
+    For constant curvature, reach is ds/2 and turn is ds * curvature: never less than `sweep_slack`.
     """
     poses = curve.poses
     assert poses is not None
@@ -44,7 +44,7 @@ def pose_slack(curve: Curve, envelope: Envelope, extra_um: int) -> Floats:
 def swept_rects(
     curve: Curve, s0: Ints, s1: Ints, style: MoveStyle, envelope: Envelope, extra_um: int, most: int
 ) -> tuple[Rects, Ints]:
-    """Rectangles of every cell [s0, s1] of an edge, and the number of the cell (from 0) each belongs to."""
+    """Rectangles of every cell [s0, s1] of an edge, and the cell number (from 0) of each."""
     lead, trail = float(envelope.lead_um(style)), float(envelope.trail_um(style))
     side = float(envelope.side_um)
     if curve.poses is None:
@@ -65,7 +65,7 @@ def swept_rects(
 
 
 def kink_rects(kink: Kink, envelope: Envelope) -> Rects:
-    """What an envelope covers while it turns from one heading of a kink to the next in their one place."""
+    """The area an envelope covers while it turns through a kink."""
     poses, slack, style = kink.poses, kink.slack, kink.style
     first = np.arange(0, len(poses.s) - 1, GAPS_PER_RECT, dtype=np.int64)
     last = np.minimum(first + GAPS_PER_RECT, len(poses.s) - 1)
@@ -83,7 +83,7 @@ def straight_rects(
     reach: tuple[Floats, Floats],
     side: float,
 ) -> Rects:
-    """Rectangles of cells of straight edges, one for each: where its edge begins, its direction, lead and trail."""
+    """Rectangles of cells of straight edges; `start`, `direction` and `reach` (lead, trail) have a row per cell."""
     (x, y), (ux, uy), (lead, trail) = start, direction, reach
     back, ahead = s0 - trail, s1 + lead
     middle = (back + ahead) / 2.0
@@ -91,8 +91,8 @@ def straight_rects(
 
 
 def _even_pieces(poses: Poses, s0: Ints, s1: Ints, most: int) -> tuple[Ints, Ints, Ints]:
-    """Pieces of about ten gaps. A cell takes one pose more at both its ends (OVERLAP): the curve's own arc length and
-    that of its polyline differ by far less."""
+    """Pieces of about ten gaps. A cell takes one more pose at both ends (OVERLAP), which covers the difference between
+    the arc lengths of the curve and of its polyline."""
     low = np.maximum(np.searchsorted(poses.s, s0, side="right") - 2, 0)
     high = np.minimum(np.searchsorted(poses.s, s1, side="left") + 1, len(poses.s) - 1)
     gaps = high - low
@@ -105,7 +105,7 @@ def _even_pieces(poses: Poses, s0: Ints, s1: Ints, most: int) -> tuple[Ints, Int
 
 
 def _leg_pieces(poses: Poses, s0: Ints, s1: Ints, most: int) -> tuple[Ints, Ints, Ints]:
-    """A piece for every leg and for every ten headings of a corner; evenly cut where that would be too many."""
+    """A piece for every leg and for every ten headings of a corner; evenly cut where that exceeds `most`."""
     rows: list[tuple[int, int, int]] = []
     moves = poses.s[1:] > poses.s[:-1]
     for cell in range(len(s0)):
@@ -123,15 +123,15 @@ def _leg_pieces(poses: Poses, s0: Ints, s1: Ints, most: int) -> tuple[Ints, Ints
     return table[0], table[1], table[2]
 
 
-def _with_poses_at(poses: Poses, slack: Floats, wanted: Ints) -> tuple[Poses, Floats]:
-    """The poses of a polyline with one more wherever a cell begins or ends inside a leg."""
-    new = np.setdiff1d(wanted, np.rint(poses.s).astype(np.int64)).astype(np.float64)
+def _with_poses_at(poses: Poses, slack: Floats, positions: Ints) -> tuple[Poses, Floats]:
+    """The poses of a polyline, with one added wherever a cell begins or ends inside a leg."""
+    new = np.setdiff1d(positions, np.rint(poses.s).astype(np.int64)).astype(np.float64)
     after = np.searchsorted(poses.s, new, side="left")
     before = after - 1
     part = (new - poses.s[before]) / (poses.s[after] - poses.s[before])
     x = poses.x[before] + (poses.x[after] - poses.x[before]) * part
     y = poses.y[before] + (poses.y[after] - poses.y[before]) * part
-    grown = Poses(
+    extended = Poses(
         s=np.insert(poses.s, after, new),
         x=np.insert(poses.x, after, x),
         y=np.insert(poses.y, after, y),
@@ -140,8 +140,8 @@ def _with_poses_at(poses: Poses, slack: Floats, wanted: Ints) -> tuple[Poses, Fl
         reach=np.insert(poses.reach, before, 0.0),
         turn=np.insert(poses.turn, before, 0.0),
     )
-    # A leg needs no slack of its own: between two of its poses the envelope only slides.
-    return grown, np.insert(slack, after, np.minimum(slack[before], slack[after]))
+    # A leg adds no slack: between two of its poses the envelope only slides.
+    return extended, np.insert(slack, after, np.minimum(slack[before], slack[after]))
 
 
 def _merged(poses: Poses, slack: Floats, first: Ints, last: Ints, lead: float, trail: float, side: float) -> Rects:

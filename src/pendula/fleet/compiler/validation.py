@@ -1,6 +1,6 @@
-"""What the validator says about a map that could be read: tight bends, narrow lanes, missing ways back, bad parking.
+"""Validator: findings about a readable map, such as tight bends, narrow lanes, missing ways back and bad parking.
 
-Findings name ids, say why they matter and what to do. They do not depend on the order of the source.
+Findings name ids, explain the consequence and what to do. They do not depend on the order of the source.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,13 +18,13 @@ from pendula.kernel.canonical import Json
 
 
 def curve_findings(network: Network, curves: tuple[Curve, ...], profiles: Sequence[RobotProfile]) -> list[Finding]:
-    """What is wrong with single edges for the given trucks."""
+    """Findings about single edges for the given trucks."""
     radius = max(profile.min_turn_radius_um for profile in profiles)
     width = max(profile.width_um + 2 * profile.safety_side_um for profile in profiles)
     findings = []
     tight: dict[str, tuple[Edge, Curve]] = {}
     for edge, curve in zip(network.edges, curves, strict=True):
-        # A circle of just the least radius must pass, whatever its last bits are.
+        # The tolerance lets an arc of exactly the least radius pass despite rounding.
         if curve.curvature * radius > MILLION * (1.0 + 1e-6):
             tight[edge.source_id] = edge, curve
         if edge.width_um is not None and edge.width_um < width:
@@ -32,13 +32,16 @@ def curve_findings(network: Network, curves: tuple[Curve, ...], profiles: Sequen
                 f"edge {edge.key} is {plain(edge.width_um)} m wide; a truck with its margins needs {plain(width)} m"
             )
             findings.append(finding(Code.LANE_TOO_NARROW, message, "widen the aisle", edgeKey=edge.key))
-    return [*findings, *(_tight(*one, radius) for one in tight.values() if not _is_way_back(one[0], tight))]
+    return [
+        *findings,
+        *(_tight(edge, curve, radius) for edge, curve in tight.values() if not _is_way_back(edge, tight)),
+    ]
 
 
-def _is_way_back(edge: Edge, told: Mapping[str, tuple[Edge, Curve]]) -> bool:
-    """Whether the edge is the other direction of one that is told: the graph has one edge, and it has one bend."""
-    there = told.get(edge.source_id.removesuffix(BACK))
-    return there is not None and there[0] is not edge and there[0].group_key == edge.group_key
+def _is_way_back(edge: Edge, reported: Mapping[str, tuple[Edge, Curve]]) -> bool:
+    """Whether the edge is the second direction of a reported edge: the bend is drawn once in the graph."""
+    forth = reported.get(edge.source_id.removesuffix(BACK))
+    return forth is not None and forth[0] is not edge and forth[0].group_key == edge.group_key
 
 
 def _tight(edge: Edge, curve: Curve, least_um: int) -> Finding:
@@ -61,33 +64,33 @@ def _tight(edge: Edge, curve: Curve, least_um: int) -> Finding:
     )
 
 
-def map_findings(one: CompiledMap) -> list[Finding]:
-    """What is to be said about the map as a whole."""
+def map_findings(site: CompiledMap) -> list[Finding]:
+    """Findings about the map as a whole."""
     return [
-        *_one_way(one),
-        *_close(one),
-        *_zones(one),
-        *_components(one),
-        *_unreachable(one),
-        *_parking(one),
-        *_mouths(one),
-        *_rooms(one),
-        *without_exit_room(one.network, one.cells, one.sections, one.envelope),
+        *_one_way(site),
+        *_close(site),
+        *_zones(site),
+        *_components(site),
+        *_unreachable(site),
+        *_parking(site),
+        *_mouths(site),
+        *_rooms(site),
+        *without_exit_room(site.network, site.cells, site.sections, site.envelope),
     ]
 
 
-def _one_way(one: CompiledMap) -> list[Finding]:
+def _one_way(site: CompiledMap) -> list[Finding]:
     findings = []
-    for group in one.network.groups:
-        ways = {one.network.edges[edge].forward_on_axis for edge in group.edges}
+    for group in site.network.groups:
+        ways = {site.network.edges[edge].forward_on_axis for edge in group.edges}
         if len(ways) == 1:
             remedy = "add the edge back if trucks may drive both ways"
             findings.append(finding(Code.MISSING_RETURN_EDGE, "one-way group", remedy, edgeGroupKey=group.key))
     return findings
 
 
-def _close(one: CompiledMap) -> list[Finding]:
-    groups = one.network.groups
+def _close(site: CompiledMap) -> list[Finding]:
+    groups = site.network.groups
     return [
         finding(
             Code.EDGES_CLOSE,
@@ -96,26 +99,26 @@ def _close(one: CompiledMap) -> list[Finding]:
             b=groups[conflict.b].key,
             conflictId=conflict.id,
         )
-        for conflict in one.named
+        for conflict in site.named
     ]
 
 
-def _zones(one: CompiledMap) -> list[Finding]:
-    nodes = one.network.nodes
-    remedy = f"place nodes in which trucks turn more than {plain(2 * one.zones.radius_um)} m apart"
+def _zones(site: CompiledMap) -> list[Finding]:
+    nodes = site.network.nodes
+    remedy = f"place nodes in which trucks turn more than {plain(2 * site.zones.radius_um)} m apart"
     return [
         finding(Code.NODE_ZONES_OVERLAP, "turning discs overlap", remedy, a=nodes[number].id, b=nodes[other].id)
-        for number, others in enumerate(one.zones.overlaps)
+        for number, others in enumerate(site.zones.overlaps)
         for other in others
         if number < other
     ]
 
 
-def _components(one: CompiledMap) -> list[Finding]:
-    parts = components(one.network)
-    if not one.network.edges:
+def _components(site: CompiledMap) -> list[Finding]:
+    parts = components(site.network)
+    if not site.network.edges:
         message = "the graph has no edges: there is nothing to drive on"
-        names: list[Json] = [node.id for node in one.network.nodes]
+        names: list[Json] = [node.id for node in site.network.nodes]
         return [finding(Code.GRAPH_DISCONNECTED, message, "see whether it was exported whole", component=names)]
     if len(parts) < 2:
         return []
@@ -125,21 +128,21 @@ def _components(one: CompiledMap) -> list[Finding]:
             Code.GRAPH_DISCONNECTED,
             f"{len(parts)} components",
             "join them if trucks are to go from one to another; they may share a floor as they are",
-            component=[one.network.nodes[node].id for node in part],
+            component=[site.network.nodes[node].id for node in part],
         )
         for part in parts
         if part is not biggest
     ]
 
 
-def _unreachable(one: CompiledMap) -> list[Finding]:
-    network = one.network
-    wanted = [number for number, node in enumerate(network.nodes) if node.station or node.parking]
-    # Networks without a common edge may share a floor: each has its own main part.
+def _unreachable(site: CompiledMap) -> list[Finding]:
+    network = site.network
+    stops = [number for number, node in enumerate(network.nodes) if node.station or node.parking]
+    # Separate networks may share a floor: each has its own main component.
     inside: set[int] = set()
     for part in components(network):
         members = set(part)
-        inside |= main_component(network, [node for node in wanted if node in members])
+        inside |= main_component(network, [node for node in stops if node in members])
     return [
         finding(
             Code.NODE_UNREACHABLE,
@@ -147,24 +150,24 @@ def _unreachable(one: CompiledMap) -> list[Finding]:
             "add the edges that are missing",
             nodeId=network.nodes[node].id,
         )
-        for node in wanted
+        for node in stops
         if node not in inside
     ]
 
 
-def _parking(one: CompiledMap) -> list[Finding]:
-    """Parking from which a standing truck reaches into edges that lead elsewhere."""
-    network, count = one.network, len(one.cells)
+def _parking(site: CompiledMap) -> list[Finding]:
+    """Parking nodes where a parked truck blocks edges outside its own dead end."""
+    network, count = site.network, len(site.cells)
     findings = []
     for number, node in enumerate(network.nodes):
         if not node.parking or not network.meeting[number]:
             continue
         own = set(dead_end(network, number)) if network.degree(number) == 1 else set()
-        standing = one.standing_set(number)
+        standing = site.standing_set(number)
         touched = {
-            network.group_of[int(one.cells.edge[cell])]
+            network.group_of[int(site.cells.edge[cell])]
             for resource in standing
-            for cell in one.conflicts.members(resource)
+            for cell in site.conflicts.members(resource)
             if cell < count
         }
         foreign = sorted(network.groups[group].key for group in touched - own)
@@ -175,15 +178,15 @@ def _parking(one: CompiledMap) -> list[Finding]:
     return findings
 
 
-def _rooms(one: CompiledMap) -> list[Finding]:
-    """Dead ends in which more trucks could stand than the one that their generated section lets in."""
-    network = one.network
+def _rooms(site: CompiledMap) -> list[Finding]:
+    """Dead ends with room for more trucks than the one their generated section admits."""
+    network = site.network
     findings = []
     for leaf, groups in spurs(network):
         section = f"SPUR-{network.nodes[leaf].id}"
-        if not any(each.id == section and each.origin is Origin.GENERATED for each in one.sections):
+        if not any(each.id == section and each.origin is Origin.GENERATED for each in site.sections):
             continue
-        apart = _standing_apart(one, leaf, groups)
+        apart = _standing_apart(site, leaf, groups)
         if len(apart) < 2:
             continue
         names = [network.nodes[node].id for node in apart]
@@ -194,41 +197,43 @@ def _rooms(one: CompiledMap) -> list[Finding]:
     return findings
 
 
-def _standing_apart(one: CompiledMap, leaf: int, groups: tuple[int, ...]) -> list[int]:
-    """Stations and parks of a dead end, from its end on, at which trucks that came in stand without meeting."""
-    network, node = one.network, leaf
-    apart: list[int] = []
+def _standing_apart(site: CompiledMap, leaf: int, groups: tuple[int, ...]) -> list[int]:
+    """Stations and parking nodes of a dead end, from its end on, where trucks can stand at the same time."""
+    network, node = site.network, leaf
+    nodes: list[int] = []
     taken: set[int] = set()
     for group in groups:
-        held = {one.zone(node)}
-        held |= {one.cells.of_edge(edge).stop - 1 for edge in network.incoming[node] if network.group_of[edge] == group}
+        held = {site.zone(node)}
+        held |= {
+            site.cells.of_edge(edge).stop - 1 for edge in network.incoming[node] if network.group_of[edge] == group
+        }
         if (network.nodes[node].station or network.nodes[node].parking) and not held & taken:
-            apart.append(node)
-            taken.update(other for resource in held for other in one.blocking(resource))
+            nodes.append(node)
+            taken.update(other for resource in held for other in site.blocking(resource))
         node = other_end(network, group, node)
-    return apart
+    return nodes
 
 
-def _ways_in(one: CompiledMap, corridor: int, node: int) -> bool:
-    """Whether trucks come to a mouth over anything but sections: inside a spur they wait where they load or park."""
-    groups = set(one.corridors[corridor].groups)
+def _ways_in(site: CompiledMap, corridor: int, node: int) -> bool:
+    """Whether trucks reach a mouth over cells outside of sections: inside a spur they wait where they load or park."""
+    groups = set(site.corridors[corridor].groups)
     return any(
-        one.stand(cell) is not Stand.FORBIDDEN
-        for edge in one.network.incoming[node]
-        if one.network.group_of[edge] not in groups
-        for cell in one.cells.of_edge(edge)
+        site.stand(cell) is not Stand.FORBIDDEN
+        for edge in site.network.incoming[node]
+        if site.network.group_of[edge] not in groups
+        for cell in site.cells.of_edge(edge)
     )
 
 
-def _mouths(one: CompiledMap) -> list[Finding]:
-    """Mouths at which nobody can wait without closing the way out, and dead ends without a token and such a place."""
-    network = one.network
-    waiting = {(mouth.corridor, mouth.node): mouth.waiting for mouth in one.standing.mouths}
-    guarded = {member.group for section in one.sections for member in section.members}
+def _mouths(site: CompiledMap) -> list[Finding]:
+    """Mouths without a waiting place that keeps the way out free, and dead ends that also have no section."""
+    network = site.network
+    waiting = {(mouth.corridor, mouth.node): mouth.waiting for mouth in site.standing.mouths}
+    guarded = {member.group for section in site.sections for member in section.members}
     findings = []
     for (corridor, node), cells in waiting.items():
-        chain = one.corridors[corridor]
-        if cells or not _ways_in(one, corridor, node):
+        chain = site.corridors[corridor]
+        if cells or not _ways_in(site, corridor, node):
             continue
         far = chain.ends[0] if chain.ends[1] == node else chain.ends[1]
         dead = network.degree(far) == 1

@@ -1,8 +1,8 @@
-"""The payloads of the scheduler as typed models, and their JSON Schemas.
+"""Payloads of the scheduler as typed models, and their JSON Schemas.
 
 maps       maps, trucks and routes
 traffic    the running system: states, requests, locks, commands, tasks, operators
-schema     the table of all contracts: parse, serialise, and schemas made from the models
+schema     the table of all contracts: parse, serialise and generate schemas
 """
 
 from pendula.fleet.contracts.schema import (

@@ -1,7 +1,7 @@
-"""The payloads of maps, trucks and routes as typed models; `schema` makes JSON Schemas of them.
+"""Payloads of maps, trucks and routes as typed models; `schema` generates JSON Schemas from them.
 
-Members have the names of the public contract. Members that are not known are passed over, a missing required one is an
-error. Numbers are exact decimals. The payloads of the running system are in `traffic_contracts`.
+Members have the names of the public contract. Unknown members are ignored; a missing required member is an error.
+Numbers are exact decimals. The payloads of the running system are in `traffic`.
 """
 
 from decimal import Decimal
@@ -206,7 +206,7 @@ class FindingContract(Struct, frozen=True):
 
 
 class CompiledMapContract(Struct, frozen=True):
-    """The named part of a compiled map; its columns of cells and relations are passed over."""
+    """The named part of a compiled map; its columns of cells and relations are ignored."""
 
     contractVersion: str
     compilerVersion: str

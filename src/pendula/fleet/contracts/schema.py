@@ -1,4 +1,4 @@
-"""JSON Schemas of all contracts, made from the models, and the one place where payloads are read and written."""
+"""JSON Schemas of all contracts, generated from the models; reads and writes payloads."""
 
 from decimal import Decimal
 from types import GenericAlias
@@ -37,19 +37,19 @@ CONTRACTS: dict[str, type[msgspec.Struct]] = {
     "Grant": traffic.Grant,
 }
 
-# Lists of payloads as answers and bodies over HTTP wrap them, and what else such an answer has.
+# Members under which HTTP bodies and answers wrap lists of payloads, and the other members of such answers.
 LISTS = {"lockResults": "LockResult", "robots": "RobotState", "reports": "RobotState"}
 _OF_ANSWERS = ("tick", "nowMs")
 
 
 class ContractRefused(InputRefused):
-    """A payload that does not fit its contract. Facts: `contract`, `reason`."""
+    """A payload does not match its contract. Facts: `contract`, `reason`."""
 
     code = "contract_refused"
 
 
 def schema_of(name: str) -> dict[str, Any]:
-    """The JSON Schema of a contract; numbers are numbers, whatever their digits."""
+    """The JSON Schema of a contract; decimals are numbers."""
     (form,), definitions = msgspec.json.schema_components([CONTRACTS[name]], ref_template="#/$defs/{name}")
     whole = {"$schema": DRAFT, "title": name, **form, "$defs": definitions}
     result: dict[str, Any] = _numbers(whole)
@@ -61,7 +61,7 @@ def _numbers(form: Any) -> Any:
         if form.get("format") == "decimal":
             return {"type": "number"}
         return {name: _numbers(value) for name, value in form.items()}
-    return [_numbers(one) for one in form] if isinstance(form, list) else form
+    return [_numbers(item) for item in form] if isinstance(form, list) else form
 
 
 def parse(name: str, data: bytes | str) -> msgspec.Struct:
@@ -78,12 +78,12 @@ def _require_version(value: msgspec.Struct, name: str) -> None:
     version = getattr(value, "contractVersion", msgspec.UNSET)
     given = f"{MAJOR}.0.0" if version is msgspec.UNSET else version
     if given.split(".")[0] != MAJOR:
-        reason = f"contract version {given} is not read here, only {MAJOR}.x.y"
+        reason = f"contract version {given} is not supported, only {MAJOR}.x.y"
         raise ContractRefused(f"This is not a {name} of this version: {reason}", contract=name, reason=reason)
 
 
 def list_of(data: bytes | str) -> str | None:
-    """The member under which a payload wraps a list of payloads, as answers over HTTP do; None where it is no list."""
+    """The member under which an HTTP answer wraps a list of payloads; None if the payload is not such a list."""
     try:
         value = read_bytes(data.encode() if isinstance(data, str) else data, Format.JSON5, "payload").value
     except DocumentRefused:
@@ -94,31 +94,34 @@ def list_of(data: bytes | str) -> str | None:
 
 
 def parse_list(member: str, data: bytes | str) -> msgspec.Struct:
-    """The payloads that are wrapped in `member`, each checked; raises `ContractRefused` with the place of a fault."""
+    """The payloads wrapped in `member`, each validated; raises `ContractRefused` with the place of a fault."""
     name = LISTS[member]
     wrapped = msgspec.defstruct(
         f"{name}s",
-        [(member, GenericAlias(tuple, (CONTRACTS[name], ...))), *((one, Any, msgspec.UNSET) for one in _OF_ANSWERS)],
+        [
+            (member, GenericAlias(tuple, (CONTRACTS[name], ...))),
+            *((other, Any, msgspec.UNSET) for other in _OF_ANSWERS),
+        ],
         frozen=True,
     )
     try:
         value = _read_as(wrapped, name, data.encode() if isinstance(data, str) else data)
     except (msgspec.ValidationError, DocumentRefused) as error:
         raise ContractRefused(f"This is no list of valid {name}: {error}", contract=name, reason=str(error)) from error
-    for one in getattr(value, member):
-        _require_version(one, name)
+    for item in getattr(value, member):
+        _require_version(item, name)
     return value
 
 
 def contract_of(data: bytes | str) -> str:
-    """Which contract a payload is of: the one that reads it and knows most of its members, or that would if it were not
-    for a fault. Raises `ContractRefused` where none knows any."""
+    """The name of the contract that fits a payload best: fewest missing required members, then fewest unknown members.
+    Raises `ContractRefused` if no contract knows any of its members."""
     try:
         value = read_bytes(data.encode() if isinstance(data, str) else data, Format.JSON5, "payload").value
     except DocumentRefused as error:
         raise ContractRefused(f"This is no payload: {error}", contract=None, reason=str(error)) from error
     given = set(value) if isinstance(value, dict) else set()
-    # By fit, then by name: two contracts that fit alike are told apart by nothing else.
+    # Ties are broken by name.
     fits = sorted((*_fit(CONTRACTS[name], given), name) for name in CONTRACTS)
     _, unknown, name = fits[0]
     if unknown == len(given):
@@ -128,7 +131,7 @@ def contract_of(data: bytes | str) -> str:
 
 
 def _fit(model: type[msgspec.Struct], given: set[str]) -> tuple[int, int]:
-    """How many required members are missing, and how many members are not known."""
+    """The number of missing required members and of unknown members."""
     fields = msgspec.structs.fields(model)
     required = {field.encode_name for field in fields if field.required}
     return len(required - given), len(given - {field.encode_name for field in fields})
@@ -144,7 +147,7 @@ def _read_as(form: type[msgspec.Struct], name: str, data: bytes) -> msgspec.Stru
     except msgspec.ValidationError:
         raise
     except msgspec.DecodeError:
-        # Written by hand, or not at all: the reader of documents says which.
+        # Perhaps JSON5 written by hand; otherwise the document reader reports the syntax error.
         return msgspec.convert(read_bytes(data, Format.JSON5, name).value, form)
     return value
 

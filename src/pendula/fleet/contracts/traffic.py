@@ -1,5 +1,6 @@
-"""The payloads of the running system as typed models: states, locks, commands, tasks, operators, ticks. Members have
-the names of the public contract; those of the base are kept, others may be added.
+"""Payloads of the running system as typed models: states, locks, commands, tasks, operators, ticks.
+
+Members have the names of the public contract; members of the base contract stay, others may be added.
 """
 
 from enum import StrEnum
@@ -96,7 +97,7 @@ class ProgressContract(Struct, frozen=True):
 
 
 class RobotState(Struct, frozen=True):
-    """What a truck reports, and what is known of it. What a truck need not say is optional."""
+    """The report of a truck and its derived state. Members that a truck may leave out are optional."""
 
     robotId: str
     nowMs: int
@@ -173,7 +174,7 @@ class CorridorRequest(Struct, frozen=True):
 
 
 class Blocker(Struct, frozen=True):
-    """The truck in the way, and what it holds."""
+    """The blocking truck and the resource it holds."""
 
     blockerRobotId: str
     blockerResourceId: str
@@ -205,7 +206,7 @@ class LockResult(Struct, frozen=True):
     queuePosition: int | UnsetType | None = UNSET
     waitMs: int | UnsetType = UNSET
     holdComponents: HoldComponents | UnsetType = UNSET
-    # What was asked for; and for WAIT_SAFE_STATE the trucks of which each would be blocked by the next.
+    # The requested resource; for WAIT_SAFE_STATE the trucks of the cycle, each blocked by the next.
     requestedResourceId: str | UnsetType = UNSET
     cycle: tuple[str, ...] | UnsetType = UNSET
 
@@ -292,7 +293,7 @@ class LockSnapshot(Struct, frozen=True):
     directionState: tuple[DirectionState, ...] | UnsetType = UNSET
     retractions: tuple[Json, ...] | UnsetType = UNSET
     robots: tuple[SnapshotRobot, ...] | UnsetType = UNSET
-    # What operators have closed; absent where nothing is.
+    # Resources closed by operators; absent if there are none.
     closings: tuple[ClosedPlace, ...] | UnsetType = UNSET
 
 
@@ -353,9 +354,9 @@ class OperatorAction(Struct, frozen=True):
     resources: tuple[str, ...] | UnsetType = UNSET
     physicallySecured: bool | UnsetType = UNSET
     confirmationOf: str | UnsetType = UNSET
-    # Whatever comes of it.
+    # Apply it despite the consequences.
     force: bool | UnsetType = UNSET
-    # What the operator may do, as whoever let them in knows it.
+    # The role of the operator, set by the server that authenticated the request.
     role: str | UnsetType = UNSET
 
 
@@ -404,7 +405,7 @@ class TickOutputsForm(Struct, frozen=True):
 
 
 class TickMetrics(Struct, frozen=True):
-    # Null where it was not measured: a journal that is computed again does not know it.
+    # Null if it was not measured, as in a replay.
     tickUs: int | None
     minEnvelopeDistanceM: Number | None
 

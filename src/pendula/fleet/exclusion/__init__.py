@@ -1,14 +1,14 @@
-"""Who excludes whom, as the running system asks for it: integers and ranges of numbers, and no swept geometry.
+"""Mutual exclusion of resources for the running system: integers and ranges of numbers, without swept geometry.
 
-relation             a symmetric relation over numbered resources, kept as ranges of numbers
-cells                edges cut into short ranges of pivot positions, each with the area it may cover
+relation             a symmetric relation over numbered resources, stored as ranges of numbers
+cells                edges cut into short ranges of pivot positions, each with its swept area
 turning_discs        windows on edges in which an envelope meets the disc of a node; discs that overlap
 conflicts            named conflicts of two groups, and opposite directions of one
-corridors            maximal chains of groups in which nothing branches, and how far apart trucks follow in them
-critical_sections    sections an author drew, and one for every dead end in which trucks load or park
-standing             where a truck may be left standing, why not elsewhere, and where to wait at a mouth
+corridors            maximal chains of groups without branches, and the following distance in them
+critical_sections    authored sections, and a generated one for every dead end in which trucks load or park
+standing             where a truck may stand, why not elsewhere, and where to wait at a mouth
 
-Areas are swept and compared by the compiler; what it finds is kept here.
+The compiler sweeps and compares areas; this package holds the results.
 """
 
 from pendula.fleet.exclusion.cells import Cells

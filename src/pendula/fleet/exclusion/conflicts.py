@@ -1,6 +1,6 @@
 """Conflicts: pairs of cells as relations, opposite directions of a group, and the named conflicts of two groups.
 
-Names and windows follow from sorted pairs alone, whoever found them.
+Names and windows depend only on the sorted pairs, not on how they were computed.
 """
 
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Two groups that exclude each other in places: `windows` are (edge, s0, s1) on the edges of both."""
+    """Two groups that exclude each other within `windows`: (edge, s0, s1) on the edges of both."""
 
     id: str
     a: int
@@ -41,15 +41,15 @@ def opposite_directions(network: Network, cells: Cells) -> list[Triples]:
     """All cells of one direction of a group with all cells of the other."""
     parts: list[Triples] = []
     for group in network.groups:
-        there = _spans(cells, [edge for edge in group.edges if network.edges[edge].forward_on_axis])
+        forth = _spans(cells, [edge for edge in group.edges if network.edges[edge].forward_on_axis])
         back = _spans(cells, [edge for edge in group.edges if not network.edges[edge].forward_on_axis])
-        parts += [_all_with_all(one, other) for one in there for other in back]
-        parts += [_all_with_all(one, other) for one in back for other in there]
+        parts += [_cross_product(span, other) for span in forth for other in back]
+        parts += [_cross_product(span, other) for span in back for other in forth]
     return parts
 
 
 def _spans(cells: Cells, edges: Iterable[int]) -> list[tuple[int, int]]:
-    """The cells of edges as few ranges: edges of one lane come one after the other."""
+    """The cells of edges as ranges; edges of one lane have consecutive numbers."""
     spans: list[tuple[int, int]] = []
     for edge in sorted(edges):
         low, high = int(cells.first[edge]), int(cells.first[edge + 1]) - 1
@@ -61,28 +61,28 @@ def _spans(cells: Cells, edges: Iterable[int]) -> list[tuple[int, int]]:
 
 
 def whole_groups(network: Network, cells: Cells, conflicts: tuple[Conflict, ...]) -> list[Triples]:
-    """The seed's conservative form: groups in conflict exclude each other as wholes, unless they share a node."""
+    """Granularity EDGE: groups in conflict exclude each other as wholes, unless they share a node."""
     parts: list[Triples] = []
     for conflict in conflicts:
         a, b = network.groups[conflict.a], network.groups[conflict.b]
         if {a.a, a.b} & {b.a, b.b}:
             continue
-        for one in _spans(cells, a.edges):
+        for span in _spans(cells, a.edges):
             for other in _spans(cells, b.edges):
-                parts += [_all_with_all(one, other), _all_with_all(other, one)]
+                parts += [_cross_product(span, other), _cross_product(other, span)]
     return parts
 
 
-def _all_with_all(one: tuple[int, int], other: tuple[int, int]) -> Triples:
-    rows = np.arange(one[0], one[1] + 1, dtype=np.int64)
+def _cross_product(span: tuple[int, int], other: tuple[int, int]) -> Triples:
+    rows = np.arange(span[0], span[1] + 1, dtype=np.int64)
     return Triples(rows, np.full(len(rows), other[0], dtype=np.int64), np.full(len(rows), other[1], dtype=np.int64))
 
 
-def named(
+def named_conflicts(
     network: Network, cells: Cells, zones: Zones, i: Ints, j: Ints, gaps: NDArray[np.float64]
 ) -> tuple[Conflict, ...]:
-    """The conflicts of two groups. Groups that share a node overlap there by construction: of such a pair only what
-    happens outside the windows of the shared nodes counts."""
+    """The conflicts of two groups. Groups that share a node always overlap there, so pairs inside the windows of shared
+    nodes do not count."""
     group_of = np.array(network.group_of, dtype=np.int64)[cells.edge]
     gi, gj = group_of[i], group_of[j]
     keep = gi != gj
@@ -98,7 +98,7 @@ def named(
     fresh[1:] = (gi[1:] != gi[:-1]) | (gj[1:] != gj[:-1])
     starts = np.flatnonzero(fresh)
     owner = np.cumsum(fresh) - 1
-    keep = _outside(
+    keep = _outside_shared_nodes(
         network=network, zones=zones, count=len(cells), i=i, j=j, owner=owner, first=gi[starts], second=gj[starts]
     )
     i, j, gi, gj, gaps, owner = i[keep], j[keep], gi[keep], gj[keep], gaps[keep], owner[keep]
@@ -107,13 +107,13 @@ def named(
         _conflict(network, cells, (int(gi[low]), int(gj[low])), i[low:high], j[low:high], gaps[low:high])
         for low, high in pairwise(bounds)
     ]
-    return tuple(sorted(result, key=lambda one: one.id))
+    return tuple(sorted(result, key=lambda conflict: conflict.id))
 
 
-def _outside(
+def _outside_shared_nodes(
     network: Network, zones: Zones, count: int, i: Ints, j: Ints, owner: Ints, first: Ints, second: Ints
 ) -> NDArray[np.bool_]:
-    """Which pairs of cells do not both lie in the window of a node that their groups share."""
+    """Which pairs of cells are not both in the window of a node that their groups share."""
     groups = network.groups
     by_node: dict[int, list[int]] = {}
     for pair, (a, b) in enumerate(zip(first.tolist(), second.tolist(), strict=True)):
@@ -122,7 +122,7 @@ def _outside(
     bounds = np.searchsorted(owner, np.arange(len(first) + 1)).astype(np.int64)
     keep = np.ones(len(i), dtype=np.bool_)
     for node, numbers in by_node.items():
-        # One row for each node, however many pairs of groups meet in it.
+        # The cells inside a window are computed once per node, not once per pair of groups.
         inside = zones.inside(node, count)
         pairs = np.array(numbers, dtype=np.int64)
         _, rows = expanded(pairs, bounds[pairs], bounds[pairs + 1] - 1)

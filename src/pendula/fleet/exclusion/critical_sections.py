@@ -1,4 +1,4 @@
-"""Critical sections: those an author drew, and one for every dead end in which trucks load, unload or park."""
+"""Critical sections: authored ones, and a generated one for every dead end in which trucks load, unload or park."""
 
 from collections import deque
 from collections.abc import Iterable
@@ -37,13 +37,13 @@ class Section:
 def sections_of(
     network: Network, cells: Cells, authored: Iterable[SourceSection]
 ) -> tuple[tuple[Section, ...], tuple[Finding, ...]]:
-    """All sections, sorted by id, and what is wrong with the authored ones."""
+    """All sections, sorted by id, and findings about the authored ones."""
     findings: list[Finding] = []
     drafts: dict[str, tuple[int, tuple[Member, ...], Origin]] = {}
     number = {group.key: i for i, group in enumerate(network.groups)}
-    for source in sorted(authored, key=lambda one: (one.id, repr(one))):
+    for source in sorted(authored, key=lambda section: (section.id, repr(section))):
         if source.id in drafts:
-            findings.append(finding(Code.DUPLICATE_ID, f"the section {source.id!r} is there twice", id=source.id))
+            findings.append(finding(Code.DUPLICATE_ID, f"the section {source.id!r} is defined twice", id=source.id))
             continue
         members = _members(network, number, source, findings)
         if members:
@@ -57,7 +57,7 @@ def sections_of(
     for leaf, groups in spurs(network):
         if groups[0] in covered:
             continue
-        # Numbers of groups are in the order of their keys.
+        # Group numbers are in the order of the keys.
         whole = tuple(Member(group, 0, network.groups[group].length_um) for group in sorted(groups))
         name = f"SPUR-{network.nodes[leaf].id}"
         if name in drafts:
@@ -75,30 +75,30 @@ def _members(
     network: Network, number: dict[str, int], source: SourceSection, findings: list[Finding]
 ) -> tuple[Member, ...]:
     members = []
-    for one in source.members:
-        if one.group_key not in number:
-            message = f"section {source.id!r} names the group {one.group_key!r}, which is not there"
+    for source_member in source.members:
+        if source_member.group_key not in number:
+            message = f"section {source.id!r} names the group {source_member.group_key!r}, which does not exist"
             findings.append(
                 finding(Code.MAP_PARSE_ERROR, message, "name a group as a<->b, a before b", section=source.id)
             )
             continue
-        group = number[one.group_key]
+        group = number[source_member.group_key]
         length = network.groups[group].length_um
-        low = 0 if one.s0_um is None else one.s0_um
-        high = length if one.s1_um is None else min(one.s1_um, length)
+        low = 0 if source_member.s0_um is None else source_member.s0_um
+        high = length if source_member.s1_um is None else min(source_member.s1_um, length)
         if low >= high:
-            message = f"section {source.id!r} has an empty interval on {one.group_key!r}"
+            message = f"section {source.id!r} has an empty interval on {source_member.group_key!r}"
             findings.append(
                 finding(Code.MAP_PARSE_ERROR, message, f"0 <= s0M < s1M <= {plain(length)}", section=source.id)
             )
             continue
         members.append(Member(group, low, high))
-    return tuple(sorted(members, key=lambda one: (network.groups[one.group].key, one.s0)))
+    return tuple(sorted(members, key=lambda member: (network.groups[member.group].key, member.s0)))
 
 
 def spurs(network: Network) -> list[tuple[int, tuple[int, ...]]]:
-    """Dead ends with a purpose: the leaf and the groups from it to where something branches. Where the chain ends in
-    another leaf, only the leaf's own group."""
+    """Dead ends with a station or parking node: the leaf and the groups up to the first branch. If the chain ends in
+    another leaf, only the group at the leaf."""
     result = []
     for leaf, node in enumerate(network.nodes):
         if network.degree(leaf) == 1 and (node.station or node.parking):
@@ -118,8 +118,8 @@ def dead_end(network: Network, leaf: int) -> tuple[int, ...]:
 
 
 def other_end(network: Network, group: int, node: int) -> int:
-    one = network.groups[group]
-    return one.b if one.a == node else one.a
+    lane = network.groups[group]
+    return lane.b if lane.a == node else lane.a
 
 
 def _cell_ranges(network: Network, cells: Cells, members: tuple[Member, ...]) -> tuple[tuple[int, int], ...]:
@@ -145,16 +145,16 @@ def _joined(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 def on_edge(network: Network, edge: int, s0: int, s1: int) -> tuple[int, int]:
     """An interval of a group's axis as positions on one of its edges."""
-    one = network.edges[edge]
-    axis, own = network.groups[network.group_of[edge]].length_um, one.path.length_um
+    directed = network.edges[edge]
+    axis, own = network.groups[network.group_of[edge]].length_um, directed.path.length_um
     low, high = s0 * own // axis, -(-s1 * own // axis)
-    return (low, high) if one.forward_on_axis else (own - high, own - low)
+    return (low, high) if directed.forward_on_axis else (own - high, own - low)
 
 
 def without_exit_room(
     network: Network, cells: Cells, sections: tuple[Section, ...], envelope: Envelope
 ) -> list[Finding]:
-    """Sections out of which some way leads to no place where the whole truck is outside."""
+    """Sections with an exit that leads to no position where the whole truck is outside."""
     findings = []
     forbidden = {c for section in sections for low, high in section.cells for c in range(low, high + 1)}
     for section in sections:
@@ -164,7 +164,7 @@ def without_exit_room(
             end = network.edges[edge].end
             if _room_on(network, cells, edge, section, forbidden, envelope):
                 continue
-            onward = [one for one in network.outgoing[end] if one not in inside]
+            onward = [after for after in network.outgoing[end] if after not in inside]
             if onward and not _room(network, cells, onward, inside, forbidden, envelope):
                 node = network.nodes[end].id
                 message = f"out of section {section.id!r} through {node!r} there is no room to clear it"
@@ -184,7 +184,7 @@ def without_exit_room(
 def _room_on(
     network: Network, cells: Cells, edge: int, section: Section, forbidden: set[int], envelope: Envelope
 ) -> bool:
-    """Whether a truck clears a section that ends on the way before it comes to the end of the edge."""
+    """Whether a truck clears a section that ends within the edge before the end of the edge."""
     own = [m for m in section.members if m.group == network.group_of[edge]]
     end = max(on_edge(network, edge, member.s0, member.s1)[1] for member in own)
     need = end + envelope.trail_um(network.edges[edge].style) + EXIT_CLEARANCE_UM
@@ -198,15 +198,15 @@ def _room(
     seen = set(onward)
     while queue:
         edge, driven = queue.popleft()
-        one = network.edges[edge]
-        need = envelope.trail_um(one.style) + EXIT_CLEARANCE_UM
+        current = network.edges[edge]
+        need = envelope.trail_um(current.style) + EXIT_CLEARANCE_UM
         for cell in cells.of_edge(edge):
             if driven + int(cells.s1[cell]) >= need and cell not in forbidden:
                 return True
-        for after in network.outgoing[one.end]:
-            # Turning round leads back to the section, not away from it.
+        for after in network.outgoing[current.end]:
+            # Turning round leads back into the section.
             back = network.group_of[after] == network.group_of[edge]
             if after not in seen and after not in inside and not back:
                 seen.add(after)
-                queue.append((after, driven + one.path.length_um))
+                queue.append((after, driven + current.path.length_um))
     return False

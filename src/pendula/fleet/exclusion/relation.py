@@ -1,4 +1,4 @@
-"""A symmetric relation over numbered resources, kept as ranges of numbers.
+"""A symmetric relation over numbered resources, stored as ranges of numbers.
 
 Row r relates to the numbers `lo[k] .. hi[k]` (both included) for k in `at[r] .. at[r + 1]`. The ranges of a row are
 sorted and do not touch, so equal relations have equal columns.
@@ -42,8 +42,8 @@ class Relation:
         rows = np.repeat(np.arange(len(self), dtype=np.int64), self.at[1:] - self.at[:-1])
         span = max(int(self.hi.max()), int(b.max()) if len(b) else 0) + 1
         k = np.maximum(np.searchsorted(rows * span + self.lo, a * span + b, side="right") - 1, 0)
-        found: NDArray[np.bool_] = (rows[k] == a) & (self.lo[k] <= b) & (b <= self.hi[k])
-        return found
+        contained: NDArray[np.bool_] = (rows[k] == a) & (self.lo[k] <= b) & (b <= self.hi[k])
+        return contained
 
     def related(self, spans: list[tuple[int, int]]) -> NDArray[np.bool_]:
         """For every number whether a row of the spans (both ends included) relates to it."""
@@ -52,8 +52,8 @@ class Relation:
             part = slice(int(self.at[low]), int(self.at[high + 1]))
             steps += np.bincount(self.lo[part], minlength=len(steps))
             steps -= np.bincount(self.hi[part] + 1, minlength=len(steps))
-        found: NDArray[np.bool_] = np.cumsum(steps[:-1]) > 0
-        return found
+        related: NDArray[np.bool_] = np.cumsum(steps[:-1]) > 0
+        return related
 
     def sizes(self) -> Ints:
         """How many numbers each row relates to."""
@@ -71,7 +71,7 @@ class Relation:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Triples:
-    """Rows with one range each, in any order, overlapping as they may."""
+    """Rows with one range each, in any order; ranges may overlap."""
 
     row: Ints
     lo: Ints
@@ -79,7 +79,7 @@ class Triples:
 
 
 def expanded(rows: Ints, lo: Ints, hi: Ints) -> tuple[Ints, Ints]:
-    """Rows repeated for every number of their range, and those numbers."""
+    """Pairs of a row and a number, for every number in its range."""
     counts = hi - lo + 1
     total = int(counts.sum())
     starts = np.cumsum(counts) - counts
@@ -88,7 +88,7 @@ def expanded(rows: Ints, lo: Ints, hi: Ints) -> tuple[Ints, Ints]:
 
 
 def runs(row: Ints, number: Ints) -> Triples:
-    """Pairs as ranges: neighbouring numbers of one row become one."""
+    """Pairs as ranges: consecutive numbers of a row become one range."""
     order = np.lexsort((number, row))
     row, number = row[order], number[order]
     if not len(row):
@@ -108,7 +108,7 @@ def relation(count: int, parts: list[Triples]) -> Relation:
     order = np.lexsort((lo, row))
     row, lo, hi = row[order], lo[order], hi[order]
     if len(row):
-        # The farthest end so far within the row; rows are kept apart by an offset larger than any number.
+        # The greatest end so far within the row; the offset of a row is larger than any number, so rows do not mix.
         span = count + 2
         reach = np.maximum.accumulate(row * span + hi) - row * span
         fresh = np.ones(len(row), dtype=np.bool_)

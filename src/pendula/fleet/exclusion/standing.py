@@ -1,4 +1,4 @@
-"""Where a truck may be left standing: free, unwanted or forbidden, with the reasons; and where to wait at a mouth."""
+"""Where a truck may stand: free, unwanted or forbidden, with the reasons; and where to wait at a mouth."""
 
 from dataclasses import dataclass
 
@@ -17,7 +17,7 @@ from pendula.fleet.network.transitions import Transitions
 
 Bools = NDArray[np.bool_]
 
-# How many edges before a mouth a truck may have to wait.
+# How many edges before a mouth waiting places are searched.
 _EDGES_BACK = 4
 
 STANDS = (Stand.FREE, Stand.UNWANTED, Stand.FORBIDDEN)
@@ -25,8 +25,8 @@ STANDS = (Stand.FREE, Stand.UNWANTED, Stand.FORBIDDEN)
 
 @dataclass(frozen=True, slots=True)
 class Mouth:
-    """The end of a corridor at a node where ways branch, and the last cells on the other ways in, on the edge into the
-    node or before it, from which a waiting truck leaves the way out open."""
+    """The end of a corridor at a branching node. `waiting` has, for the other ways into the node, the last cells in
+    which a waiting truck keeps the way out free."""
 
     corridor: int
     node: int
@@ -35,16 +35,16 @@ class Mouth:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """For every cell its mark (a place in `STANDS`)."""
+    """`marks` has for every cell an index into `STANDS`."""
 
     marks: tuple[int, ...]
     mouths: tuple[Mouth, ...]
 
 
 def plain_passage(network: Network, transitions: Transitions, node: int) -> bool:
-    """Whether trucks only drive straight through: nothing branches, nobody loads or parks, nobody has to turn."""
-    one = network.nodes[node]
-    if network.degree(node) != 2 or one.station or one.parking:
+    """Whether trucks only drive straight through a node: no branch, no station or parking, no turn on the spot."""
+    passed_node = network.nodes[node]
+    if network.degree(node) != 2 or passed_node.station or passed_node.parking:
         return False
     for edge in network.incoming[node]:
         for k in transitions.of(edge):
@@ -88,15 +88,15 @@ def reasons(
     transitions: Transitions,
 ) -> tuple[str, ...]:
     """Why a cell is not free, as resource ids, sorted."""
-    found = {f"CS:{one.id}" for one in sections for low, high in one.cells if low <= cell <= high}
+    resources = {f"CS:{section.id}" for section in sections for low, high in section.cells if low <= cell <= high}
     edge, s0, s1 = int(cells.edge[cell]), int(cells.s0[cell]), int(cells.s1[cell])
     for conflict in conflicts:
         if any(on == edge and low < s1 and high > s0 for on, low, high in conflict.windows):
-            found.add(f"CONFLICT:{conflict.id}")
+            resources.add(f"CONFLICT:{conflict.id}")
     for window in zones.windows:
         if window.cell0 <= cell <= window.cell1 and not plain_passage(network, transitions, window.node):
-            found.add(f"NODE:{network.nodes[window.node].id}")
-    return tuple(sorted(found))
+            resources.add(f"NODE:{network.nodes[window.node].id}")
+    return tuple(sorted(resources))
 
 
 def _mouths(
@@ -115,15 +115,16 @@ def _mouths(
                 continue
             ways_in = [edge for edge in network.incoming[node] if network.group_of[edge] not in groups]
             zone = len(cells) + node
-            # Who waits touches neither the turning disc of the mouth nor a cell inside, and stands in no section.
+            # A waiting truck must not touch the turning disc of the mouth or a cell of the corridor, nor be in a
+            # section.
             closed = forbidden | relation.related([*inner, (zone, zone)])[: len(cells)]
             mouths.append(Mouth(number, node, _waiting(network, cells, ways_in, groups, closed)))
     return tuple(mouths)
 
 
 def _waiting(network: Network, cells: Cells, ways_in: list[int], groups: set[int], closed: Bools) -> tuple[int, ...]:
-    """On every way in the last cell that is not closed; where an edge has none, on the edges before it."""
-    found: list[int] = []
+    """On every way in the last cell that is not closed; if an edge has none, on the edges before it."""
+    waiting: list[int] = []
     seen, edges = set(ways_in), ways_in
     for _ in range(_EDGES_BACK):
         full = []
@@ -131,16 +132,16 @@ def _waiting(network: Network, cells: Cells, ways_in: list[int], groups: set[int
             own = cells.of_edge(edge)
             free = np.flatnonzero(~closed[own.start : own.stop])
             if len(free):
-                found.append(own.start + int(free[-1]))
+                waiting.append(own.start + int(free[-1]))
             else:
                 full.append(edge)
         before = {
-            one
+            previous
             for edge in full
-            for one in network.incoming[network.edges[edge].start]
-            # Neither out of the corridor nor back where the truck came from.
-            if network.group_of[one] not in groups and network.group_of[one] != network.group_of[edge]
+            for previous in network.incoming[network.edges[edge].start]
+            # Exclude edges of the corridor and the way back.
+            if network.group_of[previous] not in groups and network.group_of[previous] != network.group_of[edge]
         }
         edges = sorted(before - seen)
         seen |= before
-    return tuple(found)
+    return tuple(waiting)

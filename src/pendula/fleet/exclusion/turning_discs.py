@@ -1,7 +1,7 @@
 """Turning discs: the windows on edges in which an envelope meets the disc of a node, and which discs overlap.
 
-How windows are found is the compiler's affair (`compiler/disc_windows`); which discs overlap is worked out from their
-places alone, so a file need not hold it.
+The compiler computes the windows (`compiler/disc_windows`). Overlaps follow from the positions of the nodes, so files
+do not contain them.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,8 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Positions `s0 .. s1` of an edge at which the envelope meets the disc of a node, and the cells they touch."""
+    """Positions `s0 .. s1` of an edge at which the envelope meets the disc of a node, and the cells of these
+    positions."""
 
     node: int
     edge: int
@@ -38,7 +39,7 @@ class Zones:
     by_node: tuple[tuple[Window, ...], ...]
 
     def inside(self, node: int, count: int) -> Bools:
-        """For every one of `count` cells whether it touches the window of the node."""
+        """For each of `count` cells whether it touches the window of the node."""
         marks = np.zeros(count, dtype=np.bool_)
         for window in self.by_node[node]:
             marks[window.cell0 : window.cell1 + 1] = True
@@ -46,23 +47,23 @@ class Zones:
 
 
 def zones_of_windows(network: Network, radius_um: int, windows: tuple[Window, ...]) -> Zones:
-    """The zones of windows that are known already."""
+    """Zones from given windows."""
     by_node: list[list[Window]] = [[] for _ in network.nodes]
     for window in windows:
         by_node[window.node].append(window)
-    return Zones(radius_um, windows, _overlaps(network, radius_um), tuple(tuple(one) for one in by_node))
+    return Zones(radius_um, windows, _overlaps(network, radius_um), tuple(map(tuple, by_node)))
 
 
-def turned_in(network: Network, zones: Zones) -> Zones:
-    """The zones without the windows of nodes in which nobody turns."""
-    kept = tuple(window for window in zones.windows if network.nodes[window.node].turning)
-    return zones if len(kept) == len(zones.windows) else zones_of_windows(network, zones.radius_um, kept)
+def without_turnless_nodes(network: Network, zones: Zones) -> Zones:
+    """The zones without the windows of nodes with `turning: false`."""
+    windows = tuple(window for window in zones.windows if network.nodes[window.node].turning)
+    return zones if len(windows) == len(zones.windows) else zones_of_windows(network, zones.radius_um, windows)
 
 
 def _overlaps(network: Network, radius: int) -> tuple[tuple[int, ...], ...]:
     if not network.nodes:
         return ()
-    # Nobody turns in the others, so nothing has to be free around them.
+    # Nodes without turning need no free disc.
     turning = np.array([node.turning for node in network.nodes], dtype=np.bool_)
     x = np.array([node.at.x_um for node in network.nodes], dtype=np.int64)
     y = np.array([node.at.y_um for node in network.nodes], dtype=np.int64)
@@ -82,11 +83,12 @@ def _overlaps(network: Network, radius: int) -> tuple[tuple[int, ...], ...]:
         for other in others[close].tolist():
             result[node].append(other)
             result[other].append(node)
-    return tuple(tuple(sorted(one)) for one in result)
+    return tuple(tuple(sorted(nodes)) for nodes in result)
 
 
 def zone_triples(zones: Zones, count: int) -> list[Triples]:
-    """The zones as resources `count + node`: with the cells in their windows, with overlapping zones, with itself."""
+    """Relations of the zones, numbered `count + node`: to the cells in their windows, to overlapping zones, to
+    themselves."""
     rows: list[int] = []
     low: list[int] = []
     high: list[int] = []

@@ -2,9 +2,9 @@
 
 angles         the angle of a direction with `+ - * /` and `sqrt` alone
 bezier         cubic Bézier curves, sampled evenly along their length
-curves         straight lines, polylines and Béziers into paths
+curves         paths and poses of straight lines, polylines and Béziers
 circles        circles through three points
-chains         circular arcs, and splines through drawn points, as chains of cubics
-paths          the path of a directed edge: a polyline, measured along
-quadrangles    convex quadrangles: do two meet, does one come near a point
+chains         circular arcs, and splines through points, as chains of cubics
+paths          the path of a directed edge: a polyline with arc lengths
+quadrangles    convex quadrangles: intersection, distance, nearness to a point
 """

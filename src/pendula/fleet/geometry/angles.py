@@ -1,7 +1,7 @@
 """The angle of a direction with `+ - * /` and `sqrt` alone, so that every processor gives the same microradian.
 
-The arctangents of numpy and of the C library differ between processors in the last bit, which is enough to change a
-rounded number and with it the hash of a map.
+The arctangents of numpy and of the C library differ between processors in the last bit, which can change a rounded
+number and so the hash of a map.
 """
 
 from math import sqrt
@@ -19,7 +19,7 @@ def angle_urad(dx: float, dy: float) -> int:
         return 0
     cosine, sine = dx / size, dy / size
     if cosine < 0.0:
-        # Turn by pi first: near -x the half-angle formula below would divide by almost nothing.
+        # Turn by pi first: near -x the half-angle formula would divide by almost zero.
         angle = _small(-cosine, -sine)
         angle += _PI if sine >= 0.0 else -_PI
     else:
@@ -29,7 +29,7 @@ def angle_urad(dx: float, dy: float) -> int:
 
 
 def unit(yaw_urad: int) -> tuple[float, float]:
-    """Cosine and sine of a direction: the series for an eighth of the angle, doubled three times."""
+    """Cosine and sine of a direction: the series for an eighth of the angle, then three double-angle steps."""
     part = yaw_urad / (8 * MILLION)
     square = part * part
     cosine = 1.0 - square / 2 * (1.0 - square / 12 * (1.0 - square / 30 * (1.0 - square / 56 * (1.0 - square / 90))))
@@ -42,7 +42,7 @@ def unit(yaw_urad: int) -> tuple[float, float]:
 def turn_urad(from_urad: int, to_urad: int) -> int:
     """The shortest turn from one direction to another, in (-pi, pi]."""
     turn = wrapped_urad(to_urad - from_urad)
-    # Directions are rounded one by one: what is pi up to that rounding is pi.
+    # Both directions are rounded, so pi up to that rounding is pi.
     return PI_URAD if abs(turn) >= PI_URAD - 2 else turn
 
 

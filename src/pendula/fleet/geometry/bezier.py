@@ -14,7 +14,7 @@ from pendula.fleet.model import Point
 
 Floats = NDArray[np.float64]
 
-# Samples per step of the polyline. The slack shrinks with it, the work grows.
+# Samples per step of the polyline. More samples mean less slack and more work.
 FINER = 5
 _DENSE_STEP_UM = 5_000.0
 _DENSE_LEAST, _DENSE_MOST = 64, 200_000
@@ -76,10 +76,10 @@ def _even_parameters(px: tuple[float, ...], py: tuple[float, ...], step_um: int)
     along = np.concatenate([[0.0], np.cumsum(np.sqrt(dx_ * dx_ + dy_ * dy_))])
     length = float(along[-1])
     count = FINER * max(1, int(np.ceil(length / step_um)))
-    wanted = np.arange(1, count) * (length / count)
-    cell = np.clip(np.searchsorted(along, wanted, side="right") - 1, 0, dense - 1)
+    targets = np.arange(1, count) * (length / count)
+    cell = np.clip(np.searchsorted(along, targets, side="right") - 1, 0, dense - 1)
     width = along[cell + 1] - along[cell]
-    part = np.where(width > 0.0, (wanted - along[cell]) / np.where(width > 0.0, width, 1.0), 0.0)
+    part = np.where(width > 0.0, (targets - along[cell]) / np.where(width > 0.0, width, 1.0), 0.0)
     inner = (cell + part) / dense
     return np.concatenate([[0.0], inner, [1.0]]), length
 
@@ -93,7 +93,7 @@ def _tangents(
     dx[-1], dy[-1] = _end_direction(px, py, (3, 2, 1, 0), -1.0)
     size = np.sqrt(dx * dx + dy * dy)
     for i in np.flatnonzero(size < SAME_UM):
-        # A cusp inside: the way to the next sample is the direction of travel.
+        # A cusp inside the curve: the direction of travel is that between its neighbours.
         after, before = min(int(i) + 1, len(x) - 1), max(int(i) - 1, 0)
         dx[i], dy[i] = x[after] - x[before], y[after] - y[before]
     size = np.sqrt(dx * dx + dy * dy)

@@ -1,4 +1,4 @@
-"""Curves of several cubics: circular arcs, and splines through points that a person drew.
+"""Curves of several cubics: circular arcs, and splines through points.
 
 An arc is cut into pieces of at most 45 degrees, each a cubic that leaves the circle by less than five millionths of its
 radius. A spline has in every point the tangent of the circle through it and its neighbours. Elementwise `+ - * /` and
@@ -33,16 +33,18 @@ def arc(start: Point, via: Point, end: Point, step_um: int, chord_error_um: int)
 
 def spline(points: list[Point], step_um: int, chord_error_um: int) -> Curve:
     """A curve through points in order; two of them are a straight line."""
-    kept = [points[0]]
+    distinct = [points[0]]
     for point in points[1:]:
-        if abs(point.x_um - kept[-1].x_um) + abs(point.y_um - kept[-1].y_um) > _SAME_UM:
-            kept.append(point)
-    if kept[-1] != points[-1] and len(kept) > 1:
-        kept[-1] = points[-1]
-    if len(kept) < 3:
-        return polyline(points, chord_error_um) if len(kept) == 1 else straight(kept[0], kept[1])
-    tangents = _tangents(kept)
-    pieces = [_spline_piece(kept[i], kept[i + 1], tangents[i], tangents[i + 1]) for i in range(len(kept) - 1)]
+        if abs(point.x_um - distinct[-1].x_um) + abs(point.y_um - distinct[-1].y_um) > _SAME_UM:
+            distinct.append(point)
+    if distinct[-1] != points[-1] and len(distinct) > 1:
+        distinct[-1] = points[-1]
+    if len(distinct) < 3:
+        return polyline(points, chord_error_um) if len(distinct) == 1 else straight(distinct[0], distinct[1])
+    tangents = _tangents(distinct)
+    pieces = [
+        _spline_piece(distinct[i], distinct[i + 1], tangents[i], tangents[i + 1]) for i in range(len(distinct) - 1)
+    ]
     return chain(pieces, step_um, chord_error_um)
 
 
@@ -58,7 +60,7 @@ def _divided(a: Point, b: Point, centre: Vector, sense: float) -> list[Point]:
     size = sqrt(mx * mx + my * my)
     radius = sqrt(px * px + py * py)
     if size <= radius * 1e-6:
-        # Just opposite: a quarter turn on from the first.
+        # Exactly opposite: continue a quarter turn from the first point.
         mx, my, size = -py * sense, px * sense, radius
     elif not ahead:
         mx, my = -mx, -my
@@ -79,7 +81,7 @@ def _arc_piece(a: Point, b: Point, centre: Vector, sense: float) -> _Controls:
 
 
 def _tangents(points: list[Point]) -> list[Vector]:
-    """Unit tangents of the circles through each point and its neighbours; at the ends as those circles go on."""
+    """Unit tangents of the circles through each point and its neighbours; the end points use the nearest circle."""
     legs = []
     for start, end in pairwise(points):
         dx, dy = float(end.x_um - start.x_um), float(end.y_um - start.y_um)
@@ -89,7 +91,7 @@ def _tangents(points: list[Point]) -> list[Vector]:
     for (ax, ay, a), (bx, by, b) in pairwise(legs):
         tx, ty = ax * b + bx * a, ay * b + by * a
         size = sqrt(tx * tx + ty * ty)
-        # Straight back there is no circle; the map is refused for the bend anyway.
+        # Straight back there is no circle; the validator rejects the bend anyway.
         inner.append((tx / size, ty / size) if size > 1e-6 else (-ay, ax))
     return [_mirrored(inner[0], legs[0]), *inner, _mirrored(inner[-1], legs[-1])]
 

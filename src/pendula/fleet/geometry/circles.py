@@ -1,4 +1,4 @@
-"""Circles through three points: their centres, and how long an arc can be at most, found without drawing it."""
+"""Circles through three points: their centres, and an upper bound of the length of an arc."""
 
 from math import sqrt
 
@@ -8,13 +8,13 @@ Vector = tuple[float, float]
 
 
 def longest_um(start: Point, via: Point, end: Point) -> int:
-    """A length that the arc through three points does not exceed, found without drawing it."""
+    """An upper bound of the length of the arc through three points."""
     chords = _distance(start, via) + _distance(via, end)
     centre = centre_of(start, via, end)
     if centre is None:
         return int(chords)
     dx, dy = start.x_um - centre[0], start.y_um - centre[1]
-    # Where both halves are at most half a circle, each is at most half of pi as long as its chord.
+    # If both parts are at most half a circle, each is at most pi / 2 times as long as its chord.
     ax, ay = float(via.x_um - start.x_um), float(via.y_um - start.y_um)
     bx, by = float(end.x_um - via.x_um), float(end.y_um - via.y_um)
     sense = 1.0 if ax * by - ay * bx > 0.0 else -1.0

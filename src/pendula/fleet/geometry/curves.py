@@ -1,7 +1,4 @@
-"""From straight lines, polylines and Béziers to paths, and to the poses that the sweep of an edge is built from.
-
-Everything is computed once, by the compiler.
-"""
+"""Straight lines, polylines and Béziers as paths, with the poses from which the compiler builds the swept areas."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -18,13 +15,13 @@ from pendula.fleet.model import CurveKind, Point
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-# A turn on one vertex of a polyline is swept in steps of this size.
+# Step of the headings, as the distance of unit vectors, in which a turn at a vertex is swept.
 _VERTEX_TURN = 0.004
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Curve:
-    """What the compiler knows of a directed edge beyond its path."""
+    """The path of a directed edge with the data that the compiler needs."""
 
     path: Path
     start_direction: tuple[float, float]
@@ -32,7 +29,7 @@ class Curve:
     chord_error: float
     # Greatest curvature, as 1/m; for a polyline the tightest circle that follows its corners.
     curvature: float
-    # Where it bends most, as a position along the path.
+    # The position of the greatest curvature along the path.
     tightest_um: int
     # None for a straight edge, whose sweep is exact.
     poses: Poses | None
@@ -49,7 +46,7 @@ class Curve:
 
 
 def straight(start: Point, end: Point) -> Curve:
-    """One leg; without numpy, as most edges are straight and a call of it costs more than the arithmetic."""
+    """One leg, without numpy: most edges are straight, and a numpy call costs more than the arithmetic."""
     dx, dy = float(end.x_um - start.x_um), float(end.y_um - start.y_um)
     size = sqrt(dx * dx + dy * dy)
     angle = angle_urad(dx, dy)
@@ -59,14 +56,14 @@ def straight(start: Point, end: Point) -> Curve:
 
 
 def polyline(points: list[Point], chord_error_um: int) -> Curve:
-    """Legs between the points; points that repeat their neighbour are left out."""
-    kept = [points[0]]
+    """Legs between the points; repeated points are dropped."""
+    distinct = [points[0]]
     for point in points[1:]:
-        if point != kept[-1]:
-            kept.append(point)
-    if len(kept) == 1:
-        kept.append(points[-1])
-    return _along_points(CurveKind.POLYLINE, kept, chord_error_um)
+        if point != distinct[-1]:
+            distinct.append(point)
+    if len(distinct) == 1:
+        distinct.append(points[-1])
+    return _along_points(CurveKind.POLYLINE, distinct, chord_error_um)
 
 
 def bezier(controls: tuple[Point, Point, Point, Point], step_um: int, chord_error_um: int) -> Curve:
@@ -77,7 +74,7 @@ def bezier(controls: tuple[Point, Point, Point, Point], step_um: int, chord_erro
 
 
 def chain(pieces: list[tuple[Point, Point, Point, Point]], step_um: int, chord_error_um: int) -> Curve:
-    """Cubics that go over into each other, as one curve."""
+    """Consecutive cubics as one curve."""
     while True:
         poses = _joined([sample(controls, step_um) for controls in pieces])
         error = _chord_error(poses)
@@ -88,7 +85,7 @@ def chain(pieces: list[tuple[Point, Point, Point, Point]], step_um: int, chord_e
     y = np.rint(poses.y[::FINER]).astype(np.int64)
     s = _arc_lengths(x, y)
     angles = [angle_urad(float(ux), float(uy)) for ux, uy in zip(poses.ux[::FINER], poses.uy[::FINER], strict=True)]
-    # Poses carry the arc length of the polyline: cells are cut along it.
+    # Poses use the arc length of the polyline, along which cells are cut.
     stretched = _on_polyline(s, len(poses.s))
     curvature, tightest = _bezier_curvature(poses)
     return Curve(
@@ -102,8 +99,8 @@ def chain(pieces: list[tuple[Point, Point, Point, Point]], step_um: int, chord_e
 
 
 def _joined(pieces: list[Poses]) -> Poses:
-    """Poses of pieces one after the other. In a joint the tangent of the piece before stands; the gap behind it has
-    the difference added to its turn."""
+    """Concatenate the poses of pieces. A joint has the tangent of the piece before it; the difference is added to the
+    turn of the gap after it."""
     if len(pieces) == 1:
         return pieces[0]
     turns, offset, along = [pieces[0].turn], float(pieces[0].s[-1]), [pieces[0].s]
@@ -115,11 +112,11 @@ def _joined(pieces: list[Poses]) -> Poses:
     first, rest = pieces[0], pieces[1:]
     return Poses(
         s=np.concatenate(along),
-        x=np.concatenate([first.x, *(one.x[1:] for one in rest)]),
-        y=np.concatenate([first.y, *(one.y[1:] for one in rest)]),
-        ux=np.concatenate([first.ux, *(one.ux[1:] for one in rest)]),
-        uy=np.concatenate([first.uy, *(one.uy[1:] for one in rest)]),
-        reach=np.concatenate([one.reach for one in pieces]),
+        x=np.concatenate([first.x, *(piece.x[1:] for piece in rest)]),
+        y=np.concatenate([first.y, *(piece.y[1:] for piece in rest)]),
+        ux=np.concatenate([first.ux, *(piece.ux[1:] for piece in rest)]),
+        uy=np.concatenate([first.uy, *(piece.uy[1:] for piece in rest)]),
+        reach=np.concatenate([piece.reach for piece in pieces]),
         turn=np.concatenate(turns),
     )
 
@@ -129,7 +126,8 @@ def path_of(kind: CurveKind, x: Ints, y: Ints, s: Ints, yaws: tuple[tuple[int, i
 
 
 def _flat(controls: tuple[Point, ...]) -> bool:
-    """Whether all control points lie on the way from the first to the last, in order: then the curve is straight."""
+    """Whether all control points are on the line from the first to the last, in order, so that the curve is
+    straight."""
     first, last = controls[0], controls[-1]
     dx, dy = last.x_um - first.x_um, last.y_um - first.y_um
     square = dx * dx + dy * dy
@@ -183,7 +181,7 @@ def _on_polyline(s: Ints, count: int) -> Floats:
 
 
 def _chord_error(poses: Poses) -> float:
-    """The greatest distance of the curve from the polyline through every `FINER`th pose, with what lies between."""
+    """The greatest distance of the curve from the polyline through every `FINER`th pose, including between poses."""
     count = len(poses.x) - 1
     leg = np.minimum(np.arange(count + 1) // FINER, count // FINER - 1) * FINER
     ax, ay = poses.x[leg], poses.y[leg]
@@ -198,8 +196,8 @@ def _chord_error(poses: Poses) -> float:
 
 
 def _bezier_curvature(poses: Poses) -> tuple[float, int]:
-    """Turning per metre over one step of the polyline, what a truck that follows it has to do: the greatest, and at
-    which vertex its step begins."""
+    """The greatest turn per metre over one step of the polyline, as a truck that follows it drives, and the vertex at
+    which this step begins."""
     ex = poses.ux[FINER::FINER] - poses.ux[:-FINER:FINER]
     ey = poses.uy[FINER::FINER] - poses.uy[:-FINER:FINER]
     turn = np.sqrt(ex * ex + ey * ey)
@@ -212,8 +210,8 @@ def _bezier_curvature(poses: Poses) -> tuple[float, int]:
 
 
 def _corner_curvature(ux: Floats, uy: Floats, size: Floats, chord_error: float) -> tuple[float, int]:
-    """1 over the radius of the largest circle that touches both legs of a corner, fits into half of the shorter and
-    stays within the chord error of the corner; the tightest corner counts, and at which vertex it is."""
+    """The curvature of the tightest corner, and its vertex. The circle of a corner is the largest one that touches both
+    legs, fits into half of the shorter leg and stays within the chord error of the corner."""
     tightest, at = 0.0, 0
     for i in range(len(ux) - 1):
         cosine = float(ux[i] * ux[i + 1] + uy[i] * uy[i + 1])
@@ -232,7 +230,7 @@ def _corner_curvature(ux: Floats, uy: Floats, size: Floats, chord_error: float) 
 
 
 def _leg_poses(x: Ints, y: Ints, s: Ints, ux: Floats, uy: Floats) -> Poses:
-    """The ends of every leg, and at every corner a fan of headings; on a leg nothing happens between its ends."""
+    """The ends of every leg, and a fan of headings at every corner; a leg needs no poses in between."""
     rows: list[tuple[float, float, float, float, float]] = []
     turns: list[float] = []
     for leg in range(len(ux)):
@@ -265,11 +263,11 @@ def _gap(a: tuple[float, float], b: tuple[float, float]) -> float:
 
 
 def fan_poses(x: float, y: float, a: tuple[float, float], b: tuple[float, float]) -> Poses:
-    """The headings between two directions in one place, as a truck passes through a kink."""
+    """The headings between two directions at one point, as a truck turns through a kink."""
     fan = _fan(a, b)
     count = len(fan)
     turns = np.array([_gap(fan[k], fan[k + 1]) for k in range(count - 1)])
-    ux, uy = np.array([one[0] for one in fan]), np.array([one[1] for one in fan])
+    ux, uy = np.array([direction[0] for direction in fan]), np.array([direction[1] for direction in fan])
     return Poses(
         s=np.zeros(count), x=np.full(count, x), y=np.full(count, y), ux=ux, uy=uy, reach=np.zeros(count - 1), turn=turns
     )
@@ -281,6 +279,6 @@ def _fan(a: tuple[float, float], b: tuple[float, float]) -> list[tuple[float, fl
         return [a, b]
     mx, my = a[0] + b[0], a[1] + b[1]
     size = sqrt(mx * mx + my * my)
-    # Straight back: there is no middle; any side serves, the map is refused for it anyway.
+    # Straight back there is no middle: either side will do, the validator rejects the bend anyway.
     middle = (mx / size, my / size) if size > 1e-9 else (-a[1], a[0])
     return _fan(a, middle)[:-1] + _fan(middle, b)

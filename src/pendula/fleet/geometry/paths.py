@@ -1,9 +1,8 @@
-"""The path of a directed edge: a polyline in whole micrometres, measured along, with headings; where it is, and where
-on it something is.
+"""The path of a directed edge: a polyline in whole micrometres with arc lengths and headings.
 
-`point(s)` runs along the polyline. The heading of a Bézier goes over from vertex to vertex; that of a straight edge or
-of a leg of a polyline stands. Everything is computed in integers: positions are rounded half up to whole micrometres,
-distances stay squares, so that no processor sees another order of two places.
+The heading of a Bézier is interpolated between vertices; that of a straight edge or of a leg of a polyline is constant.
+All arithmetic is on integers: positions are rounded half up to whole micrometres and distances stay squared, so that
+every processor orders two positions in the same way.
 """
 
 from bisect import bisect_left, bisect_right
@@ -14,7 +13,7 @@ from pendula.fleet.geometry.angles import between_urad
 from pendula.fleet.model import CurveKind
 from pendula.fleet.units import half_up
 
-# By so much a root and the length of a leg may be too small together, since both are whole numbers.
+# The root and the length of a leg are rounded; together they may be too small by this much.
 _ROUNDED_UM = 3
 
 
@@ -33,7 +32,7 @@ class Path:
         return self.s[-1]
 
     def point(self, s_um: int) -> tuple[int, int]:
-        """Where the pivot is at `s_um`, in micrometres; positions outside the edge count as its ends."""
+        """The point at `s_um`, in micrometres; positions outside the edge are clamped to its ends."""
         leg, part = self._leg(s_um)
         whole = max(self.s[leg + 1] - self.s[leg], 1)
         return (
@@ -56,36 +55,36 @@ class Path:
             return best
         reach = isqrt(best[1]) + _ROUNDED_UM
         for leg in range(first + 1, last + 1):
-            # No place of a leg is farther from its first vertex than the leg is long.
+            # No point of a leg is farther from its first vertex than the length of the leg.
             far = reach + self.s[leg + 1] - self.s[leg]
             if abs(x - self.x[leg]) > far or abs(y - self.y[leg]) > far:
                 continue
-            one = self._on_leg(leg, x, y, low, high)
-            if one[1] < best[1]:
-                best = one
+            candidate = self._on_leg(leg, x, y, low, high)
+            if candidate[1] < best[1]:
+                best = candidate
                 reach = isqrt(best[1]) + _ROUNDED_UM
         return best
 
     def places(self, x: int, y: int, reach: int, low: int = 0, high: int | None = None) -> list[tuple[int, int]]:
-        """Of every stretch between `low` and `high` that lies within `reach` of a point the closest position and its
-        squared distance, in the order of the path: several where the path comes by more than once."""
+        """The closest position of every stretch between `low` and `high` that is within `reach` of a point, and its
+        squared distance, in path order: several if the path passes the point more than once."""
         high = self.length_um if high is None else high
-        found: list[tuple[int, int]] = []
-        last = -2
+        matches: list[tuple[int, int]] = []
+        last_leg = -2
         first, end = self._span(low, high)
         for leg in range(first, end + 1):
             far = reach + self.s[leg + 1] - self.s[leg]
             if abs(x - self.x[leg]) > far or abs(y - self.y[leg]) > far:
                 continue
-            one = self._on_leg(leg, x, y, low, high)
-            if one[1] > reach * reach:
+            candidate = self._on_leg(leg, x, y, low, high)
+            if candidate[1] > reach * reach:
                 continue
-            if leg != last + 1:
-                found.append(one)
-            elif one[1] < found[-1][1]:
-                found[-1] = one
-            last = leg
-        return found
+            if leg != last_leg + 1:
+                matches.append(candidate)
+            elif candidate[1] < matches[-1][1]:
+                matches[-1] = candidate
+            last_leg = leg
+        return matches
 
     def piece(self, low: int, high: int) -> list[tuple[int, int]]:
         """The polyline from one position to another, both ends included."""
@@ -93,7 +92,7 @@ class Path:
         return [self.point(low), *zip(self.x[within], self.y[within], strict=True), self.point(high)]
 
     def vertices_between(self, low: int, high: int) -> slice:
-        """The vertices that lie between two positions."""
+        """The vertices strictly between two positions."""
         return slice(bisect_right(self.s, low), bisect_left(self.s, high))
 
     def _span(self, low: int, high: int) -> tuple[int, int]:
@@ -122,7 +121,7 @@ class Path:
         return s, half_up(ex * ex + ey * ey, span * span)
 
     def _leg(self, s_um: int) -> tuple[int, int]:
-        """The leg of a position, and how far on it the position is."""
+        """The leg of a position, and the distance from the start of the leg."""
         along = self.s
         s_um = 0 if s_um < 0 else s_um
         if s_um >= along[-1]:

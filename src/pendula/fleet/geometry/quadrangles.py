@@ -1,7 +1,7 @@
-"""Convex quadrangles in whole micrometres: do two meet, does one come near a point. Exact where it matters.
+"""Convex quadrangles in whole micrometres: intersection, distance, and nearness to a point.
 
 A rectangle is grown by one micrometre before its corners are rounded (ROUNDING: that moves a corner by at most 0.71),
-so the quadrangle contains it. Separating axes are computed on integers; a mere touch is a meeting.
+so the quadrangle contains it. Separating axes are computed on integers; touching counts as meeting.
 """
 
 from dataclasses import dataclass
@@ -49,8 +49,8 @@ def boxes(quads: Ints) -> Ints:
 def meet(a: Ints, b: Ints) -> Bools:
     """For every pair of rows, whether the two quadrangles have a point in common.
 
-    Two sides of each are tried as separating axes. The others are parallel up to the rounding of the corners; not
-    trying them can only find more meetings.
+    Two sides of each are tried as separating axes. The other sides are parallel up to the rounding of the corners;
+    skipping them can only report more meetings.
     """
     alive = np.arange(len(a))
     for first, second in ((a, b), (b, a)):
@@ -64,8 +64,8 @@ def meet(a: Ints, b: Ints) -> Bools:
 
 
 def _apart(first: Ints, second: Ints, side: int) -> Bools:
-    """Whether the direction across one side of `first` separates the pair; all relative to one corner, so that the
-    products stay small."""
+    """Whether the normal of one side of `first` separates the pair; relative to one corner, so that products fit 64
+    bits."""
     ox, oy = first[:, side, 0], first[:, side, 1]
     # The outward normal of a counter-clockwise side.
     nx = first[:, side + 1, 1] - oy
@@ -105,13 +105,13 @@ def near(quads: Ints, x: Ints | int, y: Ints | int, radius: float) -> Bools:
 def distances_um(a: Ints, b: Ints) -> Floats:
     """For every pair of rows the distance of the two quadrangles, 0 where they meet."""
     least = np.full(len(a), np.inf)
-    for one, other in ((a.astype(np.float64), b.astype(np.float64)), (b.astype(np.float64), a.astype(np.float64))):
+    for first, second in ((a.astype(np.float64), b.astype(np.float64)), (b.astype(np.float64), a.astype(np.float64))):
         for k in range(4):
-            bx, by = other[:, k, 0], other[:, k, 1]
-            ex, ey = other[:, (k + 1) % 4, 0] - bx, other[:, (k + 1) % 4, 1] - by
+            bx, by = second[:, k, 0], second[:, k, 1]
+            ex, ey = second[:, (k + 1) % 4, 0] - bx, second[:, (k + 1) % 4, 1] - by
             square = ex * ex + ey * ey
             for corner in range(4):
-                px, py = one[:, corner, 0] - bx, one[:, corner, 1] - by
+                px, py = first[:, corner, 0] - bx, first[:, corner, 1] - by
                 part = np.clip((px * ex + py * ey) / np.where(square > 0.0, square, 1.0), 0.0, 1.0)
                 dx, dy = px - part * ex, py - part * ey
                 least = np.minimum(least, dx * dx + dy * dy)

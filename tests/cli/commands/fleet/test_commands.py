@@ -717,7 +717,7 @@ def test_names_that_are_nearly_right_are_told_with_the_right_one(site: Site, pen
     profile = json.loads(pendula("fleet", "check", site.graph, "--profiles", odd, "--json").out)
     said = [one["message"] for one in (*graph["findings"], *profile["findings"])]
 
-    assert any("which is not there (did you mean A" in one for one in said)
+    assert any("which does not exist (did you mean A" in one for one in said)
     assert any("'bidirectional'" in one and "(did you mean both?)" in one for one in said)
     assert any("did you mean MEASURED?" in one for one in said)
     assert any("aBrake" in one and "(did you mean a_brake?)" in one for one in said)
