@@ -356,7 +356,8 @@ def test_a_store_of_a_newer_version_is_refused(jobs: Program, db: tuple[str, str
         ended = jobs(name, *db)
         assert (ended.code, ended.out) == (3, "")
         assert ended.err == (
-            f"pendula: jobs.db has version 99; this Pendula knows {len(migrations())}. Use a newer one (newer_store)\n"
+            f"pendula: jobs.db has schema version 99, and this Pendula knows up to {len(migrations())}; "
+            "open it with a newer Pendula (newer_store)\n"
         )
 
 

@@ -1,4 +1,4 @@
-"""A store that an older version filled is brought forward with everything in it, and goes on."""
+"""The numbered migrations, on made-up ones after the schema there is: a store is brought forward with all it holds."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -11,41 +11,46 @@ import pytest
 from pendula.jobs import Policy, Scheduler
 from pendula.jobs.calls import Calls
 from pendula.jobs.ids import job_id
-from pendula.jobs.store.sqlite import SqliteStore, migrations, statements
+from pendula.jobs.store import sqlite
+from pendula.jobs.store.file import opening
+from pendula.jobs.store.protocol import StoreReadOnly, StoreUnusable
+from pendula.jobs.store.sqlite import NewerStore, SqliteStore, migrations, statements
 from pendula.jobs.upkeep.retention import retain
 from pendula.jobs.upkeep.verification import check
 from tests.jobs.lived import lived
 from tests.jobs.stores import NOON, Clock
 
-VERSIONS = range(1, len(migrations()))
 DAY = 86_400
+# A column that every job gets, a table that is filled from another, and an index: what a migration may do.
+SECOND = """-- Version 2.
+
+ALTER TABLE jobs ADD COLUMN region TEXT NOT NULL DEFAULT 'eu';
+UPDATE jobs SET region = 'us' WHERE seq % 2;
+CREATE TABLE regions (job_id TEXT PRIMARY KEY, region TEXT NOT NULL) STRICT;
+INSERT INTO regions SELECT job_id, region FROM jobs;
+"""
+THIRD = "CREATE INDEX jobs_regions ON jobs (region, seq);\nDROP TABLE regions;\n"
+MADE_UP = (SECOND, THIRD)
 
 
-def filled_as(version: int, path: Path, source: Path) -> None:
-    """A store of an old version with all that another store holds and this version knew."""
-    with closing(made(version, path)) as connection:
-        connection.execute("ATTACH ? AS new", (str(source),))
-        for table in tables(connection):
-            columns = ", ".join(row[1] for row in connection.execute(f"PRAGMA main.table_info({table})"))
-            connection.execute(f"INSERT INTO main.{table} ({columns}) SELECT {columns} FROM new.{table}")
-        connection.commit()
+@pytest.fixture
+def later(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """All migrations of a made-up later Pendula; call `monkeypatch.undo` to be the present one again."""
+    scripts = [*migrations(), *MADE_UP]
+    monkeypatch.setattr(opening, "migrations", lambda: scripts)
+    return scripts
 
 
-def made(version: int, path: Path) -> sqlite3.Connection:
+def made(version: int, path: Path, scripts: list[str] | None = None) -> sqlite3.Connection:
     """An empty store of this version."""
     connection = sqlite3.connect(path)
     connection.execute("PRAGMA journal_mode = WAL")
-    for script in migrations()[:version]:
+    for script in (scripts or migrations())[:version]:
         for statement in statements(script):
             connection.execute(statement)
     connection.execute(f"PRAGMA user_version = {version}")
     connection.commit()
     return connection
-
-
-def tables(connection: sqlite3.Connection) -> list[str]:
-    query = "SELECT name FROM main.sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name"
-    return [row[0] for row in connection.execute(query)]
 
 
 def all_of(scheduler: Scheduler) -> Iterator[Any]:
@@ -60,17 +65,30 @@ def all_of(scheduler: Scheduler) -> Iterator[Any]:
         yield scheduler.list(status=status)
 
 
+def version_of(path: Path) -> int:
+    with closing(sqlite3.connect(path)) as connection:
+        version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    return version
+
+
+def test_there_is_one_version() -> None:
+    assert len(migrations()) == 1
+
+
 @pytest.mark.req("JOB-STO-8")
-@pytest.mark.parametrize("version", VERSIONS)
-def test_a_filled_store_of_an_older_version_shows_the_same_and_goes_on(tmp_path: Path, version: int) -> None:
+def test_a_filled_store_of_an_older_version_shows_the_same_and_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     source, clock = lived(tmp_path)
     before = list(all_of(source))
     source.close()
-    filled_as(version, tmp_path / "old.db", tmp_path / "jobs.db")
+    scripts = [*migrations(), *MADE_UP]
+    monkeypatch.setattr(opening, "migrations", lambda: scripts)
 
-    store = SqliteStore(tmp_path / "old.db")
+    store = SqliteStore(tmp_path / "jobs.db")
     scheduler = Scheduler(Calls(store, Policy(), clock))
 
+    assert version_of(tmp_path / "jobs.db") == 3
     assert list(all_of(scheduler)) == before
     assert check(store) == []
     clock.pass_by(DAY)
@@ -87,8 +105,100 @@ def proof(job: dict[str, Any]) -> dict[str, str]:
     return {"worker_id": job["worker_id"], "lease_token": job["lease_token"]}
 
 
+@pytest.mark.req("JOB-STO-8")
+def test_a_migration_sees_the_rows_of_the_version_before(tmp_path: Path, later: list[str]) -> None:
+    with_many(tmp_path / "jobs.db", 10)
+
+    with closing(SqliteStore(tmp_path / "jobs.db")):
+        pass
+
+    with closing(sqlite3.connect(tmp_path / "jobs.db")) as connection:
+        regions = connection.execute("SELECT region, count(*) FROM jobs GROUP BY region ORDER BY region").fetchall()
+    assert regions == [("eu", 5), ("us", 5)]
+    assert version_of(tmp_path / "jobs.db") == len(later)
+
+
+@pytest.mark.req("JOB-STO-8")
+def test_a_store_of_a_later_version_is_refused_with_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scripts = [*migrations(), *MADE_UP]
+    with monkeypatch.context() as patched:
+        patched.setattr(opening, "migrations", lambda: scripts)
+        SqliteStore(tmp_path / "jobs.db").close()
+    before = (tmp_path / "jobs.db").read_bytes()
+
+    with pytest.raises(NewerStore) as refused:
+        SqliteStore(tmp_path / "jobs.db")
+
+    assert str(refused.value) == (
+        "jobs.db has schema version 3, and this Pendula knows up to 1; open it with a newer Pendula"
+    )
+    assert refused.value.details == {"found": 3, "known": 1}
+    assert (tmp_path / "jobs.db").read_bytes() == before
+
+
+@pytest.mark.req("JOB-STO-8")
+def test_a_store_of_an_older_version_that_cannot_be_written_is_refused_with_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "jobs.db"
+    SqliteStore(path).close()
+    scripts = [*migrations(), *MADE_UP]
+    monkeypatch.setattr(opening, "migrations", lambda: scripts)
+    monkeypatch.setattr(sqlite, "is_read_only", lambda _: True)
+
+    with pytest.raises(StoreReadOnly) as refused:
+        SqliteStore(path)
+
+    assert str(refused.value) == (
+        f"{path} has schema version 1 and must be migrated to 3, but cannot be written; make it writable"
+    )
+    assert version_of(path) == 1
+
+
+@pytest.mark.req("JOB-STO-8")
+@pytest.mark.parametrize("marked", [0, 1, 2])
+def test_a_store_marked_with_an_older_version_than_it_has_says_how_to_put_it_right(
+    tmp_path: Path, later: list[str], marked: int
+) -> None:
+    path = tmp_path / "jobs.db"
+    SqliteStore(path).close()
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute(f"PRAGMA user_version = {marked}")
+
+    with pytest.raises(StoreUnusable) as refused:
+        SqliteStore(path)
+
+    remedy = f"PRAGMA user_version = {len(later)}"
+    assert f"is marked with version {marked}, but has the tables of version {len(later)}" in str(refused.value)
+    assert remedy in str(refused.value)
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute(remedy)
+    with closing(SqliteStore(path)) as store:
+        assert check(store) == []
+
+
+@pytest.mark.req("JOB-STO-8")
+def test_a_migration_that_fails_in_its_middle_leaves_the_version_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, clock = lived(tmp_path)
+    before = list(all_of(source))
+    source.close()
+    path = tmp_path / "jobs.db"
+    with monkeypatch.context() as patched:
+        faulty = [*migrations(), SECOND + "INSERT INTO regions SELECT job_id, region FROM jobs;\n"]
+        patched.setattr(opening, "migrations", lambda: faulty)
+        with pytest.raises(StoreUnusable):
+            SqliteStore(path)
+
+    assert version_of(path) == 1
+    with closing(SqliteStore(path)) as store:
+        assert list(all_of(Scheduler(Calls(store, Policy(), clock)))) == before
+        assert check(store) == []
+
+
 def with_many(path: Path, count: int) -> None:
-    """A store of the first version with so many jobs: one in ten waits, the others are over."""
+    """A store of version 1 with so many jobs: one in ten waits, the others are over."""
     with closing(made(1, path)) as connection:
         connection.create_function("job_id", 1, job_id, deterministic=True)
         facts = {"count": count, "now": NOON}
@@ -102,7 +212,8 @@ def with_many(path: Path, count: int) -> None:
             facts,
         )
         connection.execute(
-            "INSERT INTO counts SELECT status, object_type, action, priority, queue, count(*) FROM jobs "
+            "INSERT INTO counts (status, object_type, action, priority, queue, n) "
+            "SELECT status, object_type, action, priority, queue, count(*) FROM jobs "
             "GROUP BY status, object_type, action, priority, queue"
         )
         connection.commit()
@@ -116,17 +227,20 @@ def assert_many_come_through(folder: Path, count: int) -> None:
         oldest = scheduler.pull(worker_id="w", limit=3)["jobs"]
         of_queue = scheduler.pull(worker_id="w", limit=3, queues=["q2"])["jobs"]
 
+    assert version_of(folder / "old.db") == 3
     assert (by_status["queued"], by_status["succeeded"]) == (count // 10, count - count // 10)
     assert [job["job_id"] for job in oldest] == [job_id(count - skipped) for skipped in (0, 10, 20)]
     assert {job["queue"] for job in of_queue} == {"q2"}
 
 
 @pytest.mark.req("JOB-STO-8")
+@pytest.mark.usefixtures("later")
 def test_many_jobs_are_migrated(tmp_path: Path) -> None:
     assert_many_come_through(tmp_path, 20_000)
 
 
 @pytest.mark.long
 @pytest.mark.req("JOB-STO-8")
+@pytest.mark.usefixtures("later")
 def test_a_million_jobs_are_migrated(tmp_path: Path) -> None:
     assert_many_come_through(tmp_path, 1_000_000)

@@ -20,7 +20,7 @@ from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.store.file import opening as store_module
 from pendula.jobs.store.file.mounts import NetworkFileSystem, refuse_network
 from pendula.jobs.store.protocol import Listing, StoreReadOnly, WriteInsideEffect
-from pendula.jobs.store.sqlite import NewerStore, NotDurable, SqliteStore, StoreUnusable, migrations, statements
+from pendula.jobs.store.sqlite import NotDurable, SqliteStore, StoreUnusable, migrations, statements
 from pendula.jobs.store.sqlite_files import check_store
 from pendula.jobs.upkeep.verification import check
 from pendula.jobs.worker.effects import once
@@ -126,64 +126,6 @@ def test_all_tables_are_strict_and_times_and_priorities_are_integers(tmp_path: P
 
 
 # Migrations
-
-
-@pytest.mark.req("JOB-STO-8")
-def test_a_newer_store_is_refused_and_left_alone(tmp_path: Path) -> None:
-    scheduler, _ = opened(tmp_path)
-    scheduler.enqueue(**JOB)
-    scheduler.close()
-    path = tmp_path / "jobs.db"
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute(f"PRAGMA user_version = {len(migrations()) + 1}")
-    before = everything(str(path))
-
-    with pytest.raises(NewerStore) as found:
-        SqliteStore(path)
-
-    assert found.value.details == {"found": len(migrations()) + 1, "known": len(migrations())}
-    assert everything(str(path)) == before
-
-
-@pytest.mark.req("JOB-STO-8")
-def test_a_store_of_an_earlier_version_is_brought_forward_with_all_it_holds(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    scheduler, _ = opened(tmp_path)
-    job_id = scheduler.enqueue(**JOB)["job"]["job_id"]
-    scheduler.close()
-    later = ["ALTER TABLE jobs ADD COLUMN later TEXT;\n", "CREATE TABLE later (n INTEGER PRIMARY KEY) STRICT;\n"]
-    known = migrations()
-    monkeypatch.setattr(store_module, "migrations", lambda: [*known, *later])
-
-    store = SqliteStore(tmp_path / "jobs.db")
-
-    assert [job.job_id for job in store.read(lambda look: look.jobs(Listing(10)))] == [job_id]
-    store.close()
-    with closing(sqlite3.connect(tmp_path / "jobs.db")) as connection:
-        assert pragma(connection, "user_version") == len(known) + 2
-
-
-@pytest.mark.req("JOB-STO-8")
-@pytest.mark.parametrize("marked", [0, 3, len(migrations()) - 1])
-def test_a_store_marked_with_an_older_version_than_it_has_says_how_to_put_it_right(tmp_path: Path, marked: int) -> None:
-    path = tmp_path / "jobs.db"
-    scheduler, _ = opened(tmp_path)
-    scheduler.enqueue(**JOB)
-    scheduler.close()
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.execute(f"PRAGMA user_version = {marked}")
-
-    with pytest.raises(StoreUnusable) as refused:
-        SqliteStore(path)
-    remedy = f"PRAGMA user_version = {len(migrations())}"
-    assert f"is marked with version {marked}, but has the tables of version {len(migrations())}" in str(refused.value)
-    assert remedy in str(refused.value)
-
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.execute(remedy)
-    with closing(SqliteStore(path)) as store:
-        assert check(store) == []
 
 
 @pytest.mark.req("JOB-STO-8")

@@ -87,16 +87,6 @@ def test_how_long_a_period_is_can_be_set(tmp_path: Path) -> None:
     town.scheduler.close()
 
 
-def test_a_store_that_counted_by_weeks_goes_on_counting(town: Town) -> None:
-    week = town.clock.now // (WEEK * DAY_US)
-    town.scheduler.calls.store.write(lambda tx: tx.governance.count("governed_in", str(week)))
-    later(town, 3)
-    assert Learning(town.scheduler.calls).tell() is False
-    later(town, 1)
-
-    assert Learning(town.scheduler.calls).tell() is True
-
-
 def test_where_nothing_is_governed_nothing_stalls(town: Town) -> None:
     later(town, 50)
 

@@ -7,7 +7,6 @@ import pytest
 
 from pendula.jobs import JobRefused, Policy, Scheduler
 from pendula.jobs.upkeep.outbox import Newest, WriteBacks
-from tests.jobs.store.test_migrations import filled_as
 from tests.jobs.stores import Clock, opened
 
 ELSEWHERE = Policy(objects_elsewhere=True, auto_followup=False)
@@ -109,19 +108,4 @@ def test_the_outbox_outlives_its_process(tmp_path: Path) -> None:
     outbox.close()
 
     assert [one["object_id"] for one in told] == ["m"]
-    again.close()
-
-
-@pytest.mark.req("JOB-STO-8")
-def test_a_store_of_the_first_version_gets_its_outbox(tmp_path: Path) -> None:
-    scheduler, clock = opened(tmp_path)
-    acked(scheduler, clock, "m", 60)
-    scheduler.close()
-    (tmp_path / "old").mkdir()
-    filled_as(1, tmp_path / "old/jobs.db", tmp_path / "jobs.db")
-
-    again, _ = opened(tmp_path / "old", ELSEWHERE, clock)
-    acked(again, clock, "m", 120)
-
-    assert [one["version"] for one in waiting(again)] == [2]
     again.close()

@@ -14,8 +14,7 @@ from pendula.jobs.store.governed_protocol import GovernedReading, GovernedWritin
 
 STALLED_PERIODS = 3
 BEGAN, EXPLORED = "governed_on", "explored_on"
-BY_WEEKS = {BEGAN: "governed_in", EXPLORED: "explored_in"}  # how stores counted when a period was always a week
-INNER = frozenset({*BY_WEEKS, *BY_WEEKS.values()})  # kinds of counts that are for this module alone
+INNER = frozenset({BEGAN, EXPLORED})  # kinds of counts that are for this module alone
 EXPLORING = frozenset({Mode.EXPLORE, Mode.COLLECT})
 
 
@@ -52,8 +51,4 @@ def stall(look: GovernedReading, period_days: int, now: int) -> Stall | None:
 
 
 def _days(counts: list[tuple[str, str, int]], kind: str) -> Iterator[int]:
-    for counted, word, _ in counts:
-        if counted == kind:
-            yield int(word)
-        elif counted == BY_WEEKS[kind]:
-            yield int(word) * 7
+    return (int(word) for counted, word, _ in counts if counted == kind)

@@ -205,10 +205,6 @@ class Reader(Protocol):
         """Jobs that have been over since before a moment, the oldest first."""
         ...
 
-    def removed_jobs(self, after: int, limit: int) -> list[int]:
-        """Numbers of jobs that are gone and whose events are not packed, from the one after number `after` on."""
-        ...
-
     def write_backs(self, limit: int) -> list[tuple[int, Any]]:
         """What objects elsewhere are still to be told, oldest first."""
         ...
@@ -371,10 +367,6 @@ class Writer(Reader, EffectWriter, Protocol):
 
     def remove(self, jobs: Sequence[Job]) -> None:
         """Take jobs and their effects away; their keys stay used, and their events stay in the trail, packed."""
-        ...
-
-    def pack_events(self, jobs: Sequence[int]) -> None:
-        """Pack the events of jobs that are gone."""
         ...
 
     def free(self, key: str, reason: str, actor: Actor, at: int) -> bool:

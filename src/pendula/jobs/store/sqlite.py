@@ -37,6 +37,7 @@ from pendula.jobs.store.file.opening import (
     log,
     make_file,
     migrations,
+    schema_versions,
     statements,
 )
 from pendula.jobs.store.file.proof import WriteProof
@@ -422,7 +423,12 @@ class SqliteStore:
         try:
             connection = connect_to_look(self.path, self._busy)
             if not is_up_to_date(connection, self.path):
-                raise StoreReadOnly(f"{self.path} has to be brought up to date, and cannot be written")
+                version, newest = schema_versions(connection, self.path)
+                raise StoreReadOnly(
+                    f"{self.path} has schema version {version} and must be migrated to "
+                    f"{newest}, but cannot be written; make it writable",
+                    path=str(self.path),
+                )
             self._learn_time(connection)
         except sqlite3.Error as trouble:
             raise self._trouble("is not a usable store of jobs", trouble) from trouble

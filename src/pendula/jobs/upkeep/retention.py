@@ -5,8 +5,7 @@ the writers: a step takes away at most a thousand jobs, and fewer where that tak
 """
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from msgspec import Struct
@@ -31,7 +30,6 @@ FREE = frozenset(["idempotency_key", "reason"])
 # Half of the 100 ms for which the lock may be held; the flush needs its share, too.
 STEP_NS = 50_000_000
 STEP_FIRST, STEP_LEAST = 250, 10
-PACKED_AT_ONCE = 250
 
 
 class Retained(Struct, frozen=True):
@@ -89,23 +87,6 @@ def _next_size(size: int, took: int) -> int:
     if took > STEP_NS:
         return max(STEP_LEAST, size // 2)
     return min(BATCH_MOST, size * 2) if took * 4 < STEP_NS else size
-
-
-def pack_removed(calls: Calls, *, caller: Caller = LOCAL) -> int:
-    """Pack the events of jobs that a version before packing removed; of how many jobs. Looks at every event once."""
-    packed = after = 0
-    while numbers := _removed(calls, after):
-        calls.store.write(partial(_packed, numbers), metadata=caller.metadata)
-        packed, after = packed + len(numbers), numbers[-1]
-    return packed
-
-
-def _packed(numbers: Sequence[int], tx: Writer) -> None:
-    tx.pack_events(numbers)
-
-
-def _removed(calls: Calls, after: int) -> list[int]:
-    return calls.store.read(lambda look: look.removed_jobs(after, PACKED_AT_ONCE))
 
 
 def _step(status: Status, before: int, size: int, steady: Callable[[], int]) -> Callable[[Writer], tuple[int, int]]:

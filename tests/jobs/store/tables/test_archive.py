@@ -15,7 +15,7 @@ from pendula.jobs.model import AuditCheck
 from pendula.jobs.store.protocol import StoreUnusable
 from pendula.jobs.store.tables.archive import SEGMENT_MOST
 from pendula.jobs.upkeep.findings import Finding
-from pendula.jobs.upkeep.retention import pack_removed, retain
+from pendula.jobs.upkeep.retention import retain
 from pendula.jobs.upkeep.verification import check, replay
 from tests.jobs.lived import lived
 from tests.jobs.stores import Clock, opened
@@ -295,20 +295,3 @@ def _again(scheduler: Scheduler, clock: Clock, next_action_at: str) -> list[dict
     clock.pass_by(46 * DAY)
     jobs: list[dict[str, Any]] = scheduler.pull(worker_id="w")["jobs"]
     return jobs
-
-
-@pytest.mark.req("JOB-STO-13")
-def test_events_of_jobs_that_an_earlier_version_removed_are_packed_when_somebody_asks(tmp_path: Path) -> None:
-    scheduler, _ = opened(tmp_path)
-    enqueue(scheduler, 6)
-    finish(scheduler)
-    enqueue(scheduler, 2, action="decay")
-    before = trail(scheduler)
-    rows(tmp_path / "jobs.db", "DELETE FROM jobs WHERE status = 'succeeded'")
-
-    assert (pack_removed(scheduler.calls), pack_removed(scheduler.calls)) == (6, 0)
-
-    assert trail(scheduler) == before
-    assert replay(scheduler.calls.store).findings == ()
-    assert len(rows(tmp_path / "jobs.db", "SELECT n FROM audit")) == 2
-    scheduler.close()

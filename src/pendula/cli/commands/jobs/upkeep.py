@@ -51,7 +51,7 @@ def register(jobs: typer.Typer) -> None:
 
 
 def init(target: Target) -> None:
-    """Make a store of jobs, or bring one up to date that an older Pendula made."""
+    """Make a store of jobs, or migrate one to the newest schema."""
     from pendula.jobs.store.sqlite import migrations
 
     target.require_store()
@@ -177,7 +177,6 @@ def retain(
     dead_letters: Annotated[bool, typer.Option("--dead-letters", help="Dead letters, too.")] = False,
 ) -> None:
     """Remove jobs that have been over for long. Their keys stay used, and the trail keeps all events, packed."""
-    from pendula.jobs.upkeep.retention import pack_removed
     from pendula.jobs.upkeep.retention import retain as retained
 
     with target.calls() as calls, target.out.status("retain") as say:
@@ -188,8 +187,6 @@ def retain(
             caller=caller(),
             progress=lambda gone: say(f"{gone} removed") if gone else None,
         )
-        # Of jobs that an earlier version removed; the background does not look for them.
-        pack_removed(calls, caller=caller())
     document = done.as_json()
     rows = [(status, str(number)) for status, number in done.removed.items()]
     target.out.result(document, lambda: table(("status", "removed"), rows, f"Over before {document['before']}"))

@@ -109,9 +109,29 @@ def has_version(connection: sqlite3.Connection) -> bool:
     return version > 0
 
 
+def _schema_version(connection: sqlite3.Connection, path: Path) -> int:
+    """The number of the last migration that was applied. Raises `NewerStore`."""
+    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    known = len(migrations())
+    if version > known:
+        raise NewerStore(
+            f"{path.name} has schema version {version}, and this Pendula knows up to {known}; open it with a newer "
+            "Pendula",
+            found=version,
+            known=known,
+        )
+    return version
+
+
+def schema_versions(connection: sqlite3.Connection, path: Path) -> tuple[int, int]:
+    """The version of the store, and the newest one; takes no lock. Raises `NewerStore`."""
+    return _schema_version(connection, path), len(migrations())
+
+
 def is_up_to_date(connection: sqlite3.Connection, path: Path) -> bool:
-    """Whether no step is missing; takes no lock. Raises `NewerStore`."""
-    return _version(connection, path) == len(migrations())
+    """Whether no migration is missing; takes no lock. Raises `NewerStore`."""
+    version, newest = schema_versions(connection, path)
+    return version == newest
 
 
 def bring_up_to_date(
@@ -177,7 +197,7 @@ def _one_step(connection: sqlite3.Connection, path: Path, steps: list[str], wait
     """Whether one more step was needed, and taken."""
     waiting.begin(connection)
     try:
-        version = _version(connection, path)
+        version = _schema_version(connection, path)
         if version < len(steps):
             for statement in statements(steps[version]):
                 connection.execute(statement)
@@ -194,7 +214,7 @@ def _one_step(connection: sqlite3.Connection, path: Path, steps: list[str], wait
 
 def _refuse_wrong_mark(connection: sqlite3.Connection, path: Path, steps: list[str]) -> None:
     """Raise `StoreUnusable` where a later version made the tables than the file is marked with."""
-    marked, there = _version(connection, path), _definitions(connection)
+    marked, there = _schema_version(connection, path), _definitions(connection)
     found = 0
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as made:
         for version, step in enumerate(steps, 1):
@@ -212,18 +232,6 @@ def _refuse_wrong_mark(connection: sqlite3.Connection, path: Path, steps: list[s
 
 def _definitions(connection: sqlite3.Connection) -> set[tuple[str, str]]:
     return set(connection.execute("SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL"))
-
-
-def _version(connection: sqlite3.Connection, path: Path) -> int:
-    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
-    known = len(migrations())
-    if version > known:
-        raise NewerStore(
-            f"{path.name} has version {version}; this Pendula knows {known}. Use a newer one",
-            found=version,
-            known=known,
-        )
-    return version
 
 
 def is_busy(trouble: sqlite3.Error) -> bool:

@@ -155,13 +155,6 @@ class SqliteReader:
         )
         return [job_of(row) for row in self._connection.execute(query, (status.value, before, limit))]
 
-    def removed_jobs(self, after: int, limit: int) -> list[int]:
-        query = (
-            "SELECT DISTINCT job_seq FROM audit WHERE job_seq > ? AND n < (SELECT max(n) FROM audit) "
-            "AND NOT EXISTS (SELECT 1 FROM jobs WHERE seq = job_seq) ORDER BY job_seq LIMIT ?"
-        )
-        return [row[0] for row in self._connection.execute(query, (after, limit))]
-
     def write_backs(self, limit: int) -> list[tuple[int, Any]]:
         rows = self._connection.execute("SELECT n, body FROM write_backs ORDER BY n LIMIT ?", (limit,))
         return [(n, decode(body.encode())) for n, body in rows]

@@ -371,10 +371,6 @@ class SqliteWriter(SqliteReader):
         for job in jobs:
             self._counts.add(job, -1)
 
-    def pack_events(self, jobs: Sequence[int]) -> None:
-        self.wrote = True
-        archive_events(self._connection, jobs)
-
     def free(self, key: str, reason: str, actor: Actor, at: int) -> bool:
         hash = sha256(key.encode()).digest()
         if not self._connection.execute("DELETE FROM used_keys WHERE hash = ?", (hash,)).rowcount:
