@@ -56,10 +56,10 @@ class Command(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
 
 class Tick(Command, frozen=True, tag="tick"):
     """One tick: what trucks said since the last one, and what is wanted of them. `routes` come from whoever plans
-    outside the fleet; those of its own tasks it makes itself. `trouble`: why the journal is not written;
-    `trouble_over`: it was not, and is written again. `restarted`: the manager was away, and nobody moves before every
-    truck was heard. `gateway`: what went wrong between the manager and its trucks since the tick before.
-    `missing`: what is in no journal, told when it is written again."""
+    outside the fleet; those of its own tasks it makes itself. `trouble`: why the journal is not written.
+    `restarted`: the manager was away, and nobody moves before every truck was heard. `gateway`: what went wrong
+    between the manager and its trucks since the tick before. `missing`: what is in no journal, told when it is written
+    again."""
 
     now_ms: Time
     reports: tuple[TruckReport, ...] = ()
@@ -68,7 +68,6 @@ class Tick(Command, frozen=True, tag="tick"):
     restarted: bool = False
     trouble: str | None = None
     routes: tuple[SavedRoute, ...] = ()
-    trouble_over: bool | UnsetType = UNSET
     gateway: str | UnsetType = UNSET
     missing: str | UnsetType = UNSET
 

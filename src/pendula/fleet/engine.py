@@ -68,7 +68,7 @@ class FleetEngine:
     """A fleet on its site. `last` is what traffic decided in the last tick."""
 
     scheduler: ClassVar[str] = "fleet"
-    decisions: ClassVar[int] = 6
+    decisions: ClassVar[int] = 1
     time_unit: ClassVar[str] = "ms"
     commands: ClassVar[object] = Commands
     events: ClassVar[object] = FleetEvent
@@ -125,9 +125,7 @@ class FleetEngine:
         """A tick that also says how the journal is, and what is missing of it."""
         if missing is not None:
             tick = replace(tick, missing=missing)
-        if trouble is not None:
-            return replace(tick, trouble=trouble)
-        return tick if self.trouble is None else replace(tick, trouble_over=True)
+        return tick if trouble is None else replace(tick, trouble=trouble)
 
     def state(self) -> bytes:
         return saving.encoded(self.traffic, self.dispatch, self.desk, self.trouble)
@@ -272,8 +270,7 @@ class FleetEngine:
         trouble = command.trouble
         if trouble is not None and self.trouble is None:
             yield TaskAlert(LOGGING_DEGRADED, "ERROR", None, f"the journal is not written: {trouble}")
-        # Told and not concluded: ticks of old journals do not tell, and nothing was raised then.
-        if command.trouble_over is True:
+        if trouble is None and self.trouble is not None:
             lost = f"; {command.missing}" if isinstance(command.missing, str) else ""
             said = f"the journal is written again; it was not: {self.trouble}{lost}"
             yield TaskAlert(LOGGING_RESTORED, "WARN" if lost else "INFO", None, said)

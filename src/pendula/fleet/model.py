@@ -16,9 +16,7 @@ NodeId = NewType("NodeId", str)
 EdgeKey = NewType("EdgeKey", str)
 GroupKey = NewType("GroupKey", str)
 
-# What compiled maps say of themselves: the first form, and the newest one that is written and read.
-FIRST_VERSION = "1.0.0"
-COMPILER_VERSION = "1.1.0"
+COMPILER_VERSION = "1.0.0"
 CONTRACT_VERSION = "1.0.0"
 # Characters of a name of a map or a truck; and its bytes, whatever it is written in.
 NAME_MOST = 128

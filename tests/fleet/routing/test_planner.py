@@ -372,5 +372,3 @@ def test_what_edges_allow_stands_in_the_file_of_a_map() -> None:
     edge = again.network.edges[again.edge_number["A->C"]]
     assert (edge.max_speed_um_s, edge.penalty_ms, edge.allowed_profiles) == (300_000, 5, ("BIG", "FL-STD"))
     assert to_bytes(again) == to_bytes(site)
-    assert b'"compilerVersion":"1.1.0"' in to_bytes(site)
-    assert b'"compilerVersion":"1.0.0"' in to_bytes(two_ways())

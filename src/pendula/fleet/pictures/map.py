@@ -10,7 +10,7 @@ from itertools import groupby
 
 from pendula import svg
 from pendula.fleet.exclusion.standing import plain_passage
-from pendula.fleet.model import CurveKind, MoveStyle
+from pendula.fleet.model import COMPILER_VERSION, CurveKind, MoveStyle
 from pendula.fleet.network.graph import Edge
 from pendula.fleet.pictures import sheet as ink
 from pendula.fleet.pictures.highlight import (
@@ -25,7 +25,6 @@ from pendula.fleet.pictures.highlight import (
     trucks,
 )
 from pendula.fleet.site.compiled_map import CompiledMap
-from pendula.fleet.site.file_names import file_version
 from pendula.fleet.units import MILLION, plain
 from pendula.svg import Dot
 
@@ -104,7 +103,7 @@ class _Picture:
         site, right = self.site, self._width - ink.MARGIN
         lines = [
             svg.words(ink.MARGIN, 42, ink.shortened(site.map_id, right - ink.MARGIN - 180, 21), "h1"),
-            svg.words(right, 42, f"map compiler {file_version(site)}", "soft end"),
+            svg.words(right, 42, f"map compiler {COMPILER_VERSION}", "soft end"),
             svg.words(ink.MARGIN, 62, numbers(site), "soft"),
             svg.words(ink.MARGIN, 78, trucks(site), "soft"),
             svg.words(ink.MARGIN, 94, site.compiled_hash, "mono soft"),

@@ -6,7 +6,7 @@ from typing import Any
 
 from pendula.fleet.geometry.angles import angle_urad
 from pendula.fleet.geometry.quadrangles import boxes
-from pendula.fleet.model import COMPILER_VERSION, CONTRACT_VERSION, FIRST_VERSION, CompileParams, as_json
+from pendula.fleet.model import COMPILER_VERSION, CONTRACT_VERSION, CompileParams, as_json
 from pendula.fleet.network.graph import Edge
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.trucks.envelope import Envelope
@@ -19,7 +19,7 @@ def named_form(one: CompiledMap) -> dict[str, Any]:
     edges, nodes, groups = network.edges, network.nodes, network.groups
     return {
         "contractVersion": CONTRACT_VERSION,
-        "compilerVersion": file_version(one),
+        "compilerVersion": COMPILER_VERSION,
         "mapId": one.map_id,
         "mapHash": one.map_hash,
         "robotProfileHash": one.profile_hash,
@@ -55,14 +55,6 @@ def named_form(one: CompiledMap) -> dict[str, Any]:
         "mouths": _mouths(one),
         "validation": [as_json(finding) for finding in one.findings],
     }
-
-
-def file_version(one: CompiledMap) -> str:
-    """The least version that reads the file: what a map does not use leaves its bytes as they were."""
-    more = any(not node.turning for node in one.network.nodes) or any(
-        edge.max_speed_um_s is not None or edge.allowed_profiles or edge.penalty_ms for edge in one.network.edges
-    )
-    return COMPILER_VERSION if more else FIRST_VERSION
 
 
 def _nodes(one: CompiledMap) -> list[dict[str, Any]]:

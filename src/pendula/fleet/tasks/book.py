@@ -13,7 +13,6 @@ from heapq import heapify, heappop, heappush
 from math import lcm
 from typing import TypeAlias
 
-from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from pendula.fleet.contracts.traffic import TaskState
@@ -43,17 +42,17 @@ class Task:
     # Who could have taken it when it was assigned, with the time each needed to its pick.
     candidates: tuple[tuple[str, int], ...] = ()
     loaded: bool = False
-    # How often it had to be loaded again, or, once that is done, unloaded; not written down where all went well.
-    repeats: int | UnsetType = UNSET
+    # How often it had to be loaded again, or, once that is done, unloaded.
+    repeats: int = 0
 
     def begin_again(self) -> None:
         """What a truck was about in a node is not done, and is begun another time."""
-        self.repeats = 1 if self.repeats is UNSET else self.repeats + 1
+        self.repeats += 1
 
     def operation_id(self, kind: str) -> str:
         """What it is called that a truck is to do in a node: T1/LOAD, and T1/LOAD/2 when it does it again."""
         name = f"{self.task_id}/{kind}"
-        return name if self.repeats is UNSET else f"{name}/{self.repeats + 1}"
+        return name if self.repeats == 0 else f"{name}/{self.repeats + 1}"
 
     @property
     def task_id(self) -> str:
@@ -304,7 +303,7 @@ class TaskBook:
 
     def loaded(self, task: Task) -> None:
         """The goods have left their pick."""
-        task.loaded, task.repeats = True, UNSET
+        task.loaded, task.repeats = True, 0
         self.stock.picked(task.order)
 
     def move(self, task: Task, state: TaskState, now_ms: int, cause: str) -> None:

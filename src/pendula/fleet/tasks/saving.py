@@ -32,7 +32,7 @@ class SavedDriver(Struct, frozen=True, forbid_unknown_fields=True):
     anchor: tuple[bool, int, int | None] | None
 
 
-class SavedDispatch(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class SavedDispatch(Struct, frozen=True, forbid_unknown_fields=True):
     now_ms: int
     drivers: tuple[SavedDriver, ...]
     # How many tasks each stream made, and how many of them are open.
@@ -47,7 +47,7 @@ class SavedDispatch(Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     over: tuple[Task, ...]
     counts: dict[TaskState, int]
     # Those that were set, changed or ended while the fleet lived.
-    streams: dict[str, TaskStream] = {}
+    streams: dict[str, TaskStream]
 
 
 def saved(dispatch: Dispatch) -> Any:

@@ -100,10 +100,10 @@ class SavedTraffic(Struct, frozen=True, array_like=True):
     empty_since: dict[int, tuple[bool, int]]
     drained: dict[int, tuple[bool, int]]
     cycles: tuple[tuple[tuple[int, ...], int], ...]
-    closings: tuple[Closing, ...] = ()
+    closings: tuple[Closing, ...]
 
 
-FORM = 6
+FORM = 1
 _PLAIN = (
     "robot_id",
     "node",

@@ -30,12 +30,11 @@ from pendula.fleet.health.obedience import yaw_to_turn_to
 from pendula.fleet.health.orders import not_to_be_freed, releasable
 from pendula.fleet.health.places import STANDING_UM_S
 from pendula.fleet.health.recovery import awaits_person
-from pendula.fleet.model import MoveStyle
+from pendula.fleet.model import COMPILER_VERSION, MoveStyle
 from pendula.fleet.network.graph import Edge, Node
 from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.runs import results_of, robots_of
 from pendula.fleet.site.compiled_map import CompiledMap
-from pendula.fleet.site.file_names import file_version
 from pendula.fleet.tasks import Dispatch
 from pendula.fleet.tasks.book import Flow, Task
 from pendula.fleet.trucks.envelope import envelope_of
@@ -253,7 +252,7 @@ def report_of_compiler(engine: FleetEngine) -> CompileReport:
         mapHash=site.map_hash,
         compiledMapHash=site.compiled_hash,
         robotProfileHash=site.profile_hash,
-        compilerVersion=file_version(site),
+        compilerVersion=COMPILER_VERSION,
         findings=[
             FindingContract(one.code, one.severity, one.message, one.details, one.remedy or UNSET)
             for one in site.findings
