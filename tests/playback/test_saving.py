@@ -145,7 +145,7 @@ def test_it_can_be_restored_after_every_single_call() -> None:
 
 
 # What a restored programme has of its own: shelves are handed in, messages were delivered.
-NOT_SAVED = {"generator", "diagnostics", "read_before", "snapshot", "rules"}
+NOT_SAVED = {"generator", "diagnostics", "read_before", "snapshot"}
 
 
 @pytest.mark.req("PLAY-API-7")

@@ -67,10 +67,10 @@ from pendula.playback.model import (
     item_json,
     unfit,
 )
-from pendula.playback.saving import ChannelState, load, save, without
+from pendula.playback.saving import ChannelState, load, save
 from pendula.playback.screening import OnScreen, Screening, dwell_of
 from pendula.playback.sentences import sentence_of
-from pendula.playback.settings import FIRST, NOW, SECOND, Rules, in_words, merged
+from pendula.playback.settings import in_words, merged
 
 TAKE_MOST = 100_000
 SHOWN_MOST = 10_000  # changes of picture in one `Advance`; the rest comes with the next
@@ -84,7 +84,7 @@ class State(Struct, frozen=True, forbid_unknown_fields=True):
     paused: bool
     screen: OnScreen
     dwell_ms: int
-    clock: WallClock | None = None
+    clock: WallClock | None
 
 
 _read_state: Reader[State] = Reader(State)
@@ -94,23 +94,16 @@ class Player(Screening):
     """Shows one item after the other; satisfies `pendula.kernel.engine.Engine`."""
 
     scheduler: ClassVar[str] = "playback"
-    decisions: ClassVar[int] = 3
+    decisions: ClassVar[int] = 1
     time_unit: ClassVar[str] = "ms"
     commands: ClassVar[object] = Commands
     events: ClassVar[object] = Event
-    rules: ClassVar[Rules] = NOW
 
     def __init__(self, config: Config) -> None:
-        super().__init__(Programme((), seed=config.seed, rules=self.rules), config.dwell_ms)
+        super().__init__(Programme((), seed=config.seed), config.dwell_ms)
         self.outside: Outside = NoOutside()
         self.clock: WallClock | None = None
         self._told = 0
-
-    @classmethod
-    def deciding_by(cls, decisions: int) -> type["Player"]:
-        """The player for a journal that was written with these decisions; this one where nobody knows them."""
-        known: tuple[type[Player], ...] = (Player, PlayerOfSecondVersion, PlayerOfFirstVersion)
-        return {kind.decisions: kind for kind in known}.get(decisions, cls)
 
     @classmethod
     def create(cls, config: Json) -> Self:
@@ -121,7 +114,7 @@ class Player(Screening):
             raise InputRefused(f"This is not a configuration of a player: {words}", config=config) from None
         player = cls(read)
         channels = [Channel(one.id, player._shelf(one)) for one in read.channels]
-        player.programme = Programme(channels, read.settings, seed=read.seed, rules=cls.rules)
+        player.programme = Programme(channels, read.settings, seed=read.seed)
         player._told = player.programme.told
         return player
 
@@ -132,7 +125,7 @@ class Player(Screening):
             saved = _read_state(state)
         except msgspec.DecodeError as trouble:
             raise InputRefused(f"This is not a state of a player: {trouble}") from None
-        player.programme = load(saved.programme, lambda row: player._shelf(_contents(row)), cls.rules)
+        player.programme = load(saved.programme, lambda row: player._shelf(_contents(row)))
         player._now, player.paused, player.screen = saved.now, saved.paused, saved.screen
         player.dwell_ms, player.clock = dwell_of(saved.dwell_ms), saved.clock
         player._told = player.programme.told
@@ -142,8 +135,7 @@ class Player(Screening):
 
     def state(self) -> bytes:
         state = State(save(self.programme), self._now, self.paused, self.screen, self.dwell_ms, self.clock)
-        # A player whom nobody told the time has the state it always had.
-        return encode(without(msgspec.to_builtins(state), {"clock": None}))
+        return encode(state)
 
     def now(self) -> int:
         return self._now
@@ -312,7 +304,7 @@ class Player(Screening):
                 programme.refresh(contents.id, self._shelf(contents))
                 self._count(contents.id, total, recent)
             case Configure(settings):
-                programme.configure_whole(merged(programme.drafted, settings, self.rules))
+                programme.configure_whole(merged(programme.drafted, settings))
             case Reset(reason):
                 programme.reset(reason)
 
@@ -385,20 +377,6 @@ class Player(Screening):
         self._told = self.programme.told
         told: list[Diagnostic] = list(self.programme.diagnostics)[-fresh:] if fresh else []
         return tuple(Diagnosed(one.code, one.sentence, one.facts, self._now) for one in told)
-
-
-class PlayerOfSecondVersion(Player):
-    """Decides as the second version did, for journals that it wrote."""
-
-    decisions: ClassVar[int] = 2
-    rules: ClassVar[Rules] = SECOND
-
-
-class PlayerOfFirstVersion(Player):
-    """Decides as the first version did: for journals that it wrote, to replay them and to go on with their players."""
-
-    decisions: ClassVar[int] = 1
-    rules: ClassVar[Rules] = FIRST
 
 
 def _contents(row: ChannelState) -> Contents:

@@ -5,7 +5,7 @@ A restored programme goes on with exactly the same items, and explains those it 
 
 from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -25,7 +25,7 @@ from pendula.playback.choosing.swrr import RoundRobin
 from pendula.playback.choosing.wishes import BANS_MOST, PINS_MOST
 from pendula.playback.invariants import broken_invariants
 from pendula.playback.model import MASK_64, Counts, Entry, Item, Levels, Origin, Settings, Trace
-from pendula.playback.settings import NOW, Rules, checked
+from pendula.playback.settings import checked
 
 READABLE, OUT_BEFORE, OUT_NOW, BARRED = 0, 1, 2, 3
 
@@ -49,8 +49,8 @@ class ChannelState(Struct, frozen=True, forbid_unknown_fields=True):
     out: int
     cursor: int
     credit: int
-    gone: tuple[int, ...] = ()
-    picks: int = 0  # before the anchor, where credits are carried on
+    gone: tuple[int, ...]
+    picks: int  # before the anchor, where credits are carried on
 
 
 class PoolRow(Struct, frozen=True, forbid_unknown_fields=True, array_like=True):
@@ -106,26 +106,13 @@ class State(Struct, frozen=True, forbid_unknown_fields=True):
     resets: int
     last_reset: str | None
     told: int
-    # What nobody has asked for is not written down: states from before are read, and come back, as they were.
-    carried: bool = False
-    pins: tuple[str, ...] = ()
-    bans: tuple[tuple[int, int | None], ...] = ()
-    resting: tuple[str, ...] = ()
-    minute: int | None = None
-    part: str | None = None
-    returned: int | None = None
-
-
-UNSAID: dict[str, Json] = {
-    "carried": False,
-    "pins": [],
-    "bans": [],
-    "resting": [],
-    "minute": None,
-    "part": None,
-    "returned": None,
-}
-UNSAID_SETTINGS: dict[str, Json] = {"refresh": "reset", "zone": "UTC", "day_parts": []}
+    carried: bool
+    pins: tuple[str, ...]
+    bans: tuple[tuple[int, int | None], ...]
+    resting: tuple[str, ...]
+    minute: int | None
+    part: str | None
+    returned: int | None
 
 
 def save(programme: Programme) -> dict[str, Json]:
@@ -174,21 +161,14 @@ def save(programme: Programme) -> dict[str, Json]:
         resting=programme.resting,
         minute=programme.minute,
         part=programme.snapshot.part,
-        returned=programme.returned if programme.rules.keeps_last else None,
+        returned=programme.returned,
     )
     # Through bytes: lists instead of tuples, so that it equals what comes back from a file.
-    plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(state))
-    plain["settings"] = without(plain["settings"], UNSAID_SETTINGS)
-    plain["channels"] = [without(row, {"picks": 0}) for row in plain["channels"]]
-    return without(plain, UNSAID)
+    plain: dict[str, Json] = msgspec.json.decode(msgspec.json.encode(state))
+    return plain
 
 
-def without(members: dict[str, Any], unsaid: Mapping[str, Json]) -> dict[str, Json]:
-    """The members but for those that say nothing."""
-    return {name: value for name, value in members.items() if name not in unsaid or value != unsaid[name]}
-
-
-def load(state: Json, shelf_of: Callable[[ChannelState], Shelf], rules: Rules = NOW) -> Programme:
+def load(state: Json, shelf_of: Callable[[ChannelState], Shelf]) -> Programme:
     """The programme that gave `state`; raises `InvalidState` and `OtherContents` before anything exists."""
     try:
         saved = msgspec.convert(state, State)
@@ -197,7 +177,7 @@ def load(state: Json, shelf_of: Callable[[ChannelState], Shelf], rules: Rules = 
             f"This is not a state of a programme: {explain_validation_error(str(trouble), state, State)}"
         ) from None
     try:
-        programme = _restored(saved, shelf_of, rules)
+        programme = _restored(saved, shelf_of)
         broken = [*_mismatched(saved, programme)] or [*broken_invariants(programme)]
     except (AssertionError, IndexError, Base64Error, ValueError) as trouble:
         raise InvalidState(f"This is not a state of a programme: {trouble}") from None
@@ -206,8 +186,8 @@ def load(state: Json, shelf_of: Callable[[ChannelState], Shelf], rules: Rules = 
     return programme
 
 
-def _restored(saved: State, shelf_of: Callable[[ChannelState], Shelf], rules: Rules) -> Programme:
-    programme = Programme((), seed=saved.seed, rules=rules)
+def _restored(saved: State, shelf_of: Callable[[ChannelState], Shelf]) -> Programme:
+    programme = Programme((), seed=saved.seed)
     channels = tuple(Channel(row.id, _same_shelf(row, shelf_of(row)), row.gone) for row in saved.channels)
     programme.snapshot = Snapshot(channels, checked(saved.settings), saved.part)
     programme.epoch_id, programme.minute = saved.epoch_id, saved.minute

@@ -32,19 +32,6 @@ from pendula.playback.model import (
 )
 
 DEFAULTS = Settings()
-
-
-class Rules(Struct, frozen=True):
-    """What the decisions of versions differ in. A journal names the decisions it was written with."""
-
-    known_channels: bool = True  # weights and counts are of channels that are followed
-    plain_words: bool = True  # refused settings are told in words of the scheduler
-    keeps_last: bool = True  # a reset does not show what `next` gave last again at once
-
-
-NOW = Rules()
-SECOND = Rules(keeps_last=False)
-FIRST = Rules(known_channels=False, plain_words=False, keeps_last=False)
 BUFFER_MOST = 1024  # of history and lookahead
 POOL_MOST = 64
 DIGITS_MOST = 30  # of a weight or fraction, before and after the point
@@ -216,7 +203,7 @@ def _joined(there: Json, value: Json) -> Json:
     return {name: one for name, one in joined.items() if one is not None}
 
 
-def merged(settings: Settings, changes: Json, rules: Rules = NOW) -> Settings:
+def merged(settings: Settings, changes: Json) -> Settings:
     """The settings with these changes in them; raises `InvalidParameter` and `InvalidWeight`."""
     if not isinstance(changes, Mapping):
         raise unfit("settings", changes, "an object of settings")
@@ -226,11 +213,7 @@ def merged(settings: Settings, changes: Json, rules: Rules = NOW) -> Settings:
     try:
         return checked(msgspec.convert(whole, Settings))
     except msgspec.ValidationError as trouble:
-        if rules.plain_words:
-            raise in_words(trouble, whole, "settings") from None
-        raise InvalidParameter(
-            f"The settings cannot be so: {trouble}", parameter="settings", value=str(trouble)
-        ) from None
+        raise in_words(trouble, whole, "settings") from None
 
 
 WORDS = {

@@ -429,15 +429,3 @@ def test_settings_of_a_wrong_form_are_refused_in_words(changes: Any, sentence: s
     assert refusal.code == "invalid_parameter"
     assert sentence in sentence_of(refusal.code, refusal.facts)
     assert "`" not in sentence_of(refusal.code, refusal.facts)
-
-
-def test_a_journal_of_the_first_version_has_the_words_it_had() -> None:
-    player = Player.deciding_by(1).create({"seed": 1})
-
-    refusal = player.apply(Configure({"pick": {"mode": "newest"}})).refusal
-
-    assert refusal is not None
-    assert (
-        sentence_of(refusal.code, refusal.facts)
-        == "The settings cannot be so: Invalid enum value 'newest' - at `$.pick.mode`"
-    )

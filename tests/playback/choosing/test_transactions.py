@@ -7,7 +7,6 @@ from random import Random
 import msgspec
 import pytest
 
-from pendula.kernel.canonical import Json
 from pendula.playback import saving
 from pendula.playback.choosing import new_artwork
 from pendula.playback.choosing.programme import Programme
@@ -498,14 +497,11 @@ def test_a_weight_may_come_before_its_channel_in_one_change_and_stays_after_it()
     assert programme.generator.weights == [16384, 49152]
 
 
-def test_a_player_of_the_first_version_takes_such_weights_as_it_did() -> None:
-    config: Json = {"seed": 1, "channels": [{"id": "sea", "count": 1}]}
-    wish = Configure({"exposure": {"mode": "MaE", "manual_weights": {"see": 3}}})
+def test_a_player_refuses_a_weight_of_a_channel_that_does_not_exist() -> None:
+    player = Player.create({"seed": 1, "channels": [{"id": "sea", "count": 1}]})
 
-    first, now = (Player.deciding_by(number).create(config) for number in (1, 2))
+    refusal = player.apply(Configure({"exposure": {"mode": "MaE", "manual_weights": {"see": 3}}})).refusal
 
-    assert first.apply(wish).refusal is None
-    refusal = now.apply(wish).refusal
     assert refusal is not None
     assert refusal.code == "unknown_channel"
 

@@ -39,20 +39,17 @@ from pendula.playback.model import (
     said,
     unfit,
 )
-from pendula.playback.settings import DEFAULTS, NOW, Rules, checked
+from pendula.playback.settings import DEFAULTS, checked
 
 
 class Programme(Wishes):
     """Next, previous, what comes; and one reset for every material change."""
 
-    def __init__(
-        self, channels: Sequence[Channel] = (), settings: Settings = DEFAULTS, *, seed: int, rules: Rules = NOW
-    ) -> None:
+    def __init__(self, channels: Sequence[Channel] = (), settings: Settings = DEFAULTS, *, seed: int) -> None:
         if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed <= MASK_64:
             raise unfit("seed", seed, "an integer from 0 to 2^64 - 1")
         super().__init__()
         self.seed = seed
-        self.rules = rules
         self.epoch_id = 0
         self.snapshot = Snapshot()
         self.history: deque[Item] = deque()
@@ -72,7 +69,7 @@ class Programme(Wishes):
         for channel in channels:
             self.follow(channel.id, channel.shelf)
         self._draft = msgspec.structs.replace(self._draft, channels=tuple(channels))
-        self._check(self._draft)
+        self._check_names(self._draft)
         self.snapshot, self._draft = self._draft, None
         self._fresh = ()
         self._begin(Counts())
@@ -226,7 +223,7 @@ class Programme(Wishes):
         self._draft = self.snapshot
         try:
             yield
-            self._check(self._draft)
+            self._check_names(self._draft)
             part = part_at(self._draft.settings.day_parts, self.minute)
             self._draft = msgspec.structs.replace(self._draft, part=part)
             if self._forced is not None or not self._draft.same(self.snapshot):
@@ -236,10 +233,9 @@ class Programme(Wishes):
         finally:
             self._draft, self._forced, self._anew, self._fresh, self._banned = None, None, False, (), ()
 
-    def _check(self, draft: Snapshot) -> None:
-        """Only the whole of a change can be judged: a channel may be followed after it got its weight."""
-        if self.rules.known_channels:
-            check_names(draft, self.snapshot)
+    def _check_names(self, draft: Snapshot) -> None:
+        """Checked at the end of a transaction: a channel may be followed after it got its weight."""
+        check_names(draft, self.snapshot)
 
     def _take_out(self) -> None:
         """Banned new artworks leave the pool and what is generated already."""
@@ -281,8 +277,7 @@ class Programme(Wishes):
             round = RoundRobin(self.generator.weights, 0, kept.credits, before=kept.picks)
             self.generator.resume(round, kept.cursors)
             self.generator.last_id = None if on is None else on.id
-        if self.rules.keeps_last:
-            self.generator.last_id = self.returned
+        self.generator.last_id = self.returned
         self.behind = min(self.behind, max(0, len(self.history) - 1))
 
     def _kept(self, snapshot: Snapshot) -> Carried | None:
