@@ -1,22 +1,22 @@
-/** How the page is built: into the Python package, with hashed names and nothing inlined, so that a strict content
- * security policy can serve it. The development server passes the API on to a running `pendula serve`. */
+/** Builds the page into the Python package, with hashed names and nothing inlined, as a strict content security policy
+ * requires. The development server proxies the API of a running `pendula serve`. */
 
 import { defineConfig } from "vitest/config";
 
 const SERVER = "http://127.0.0.1:8765";
-// The server refuses foreign origins; behind this proxy its own origin is the honest one.
-const passOn = { target: SERVER, changeOrigin: true, headers: { origin: SERVER } };
+// The server rejects foreign origins, so the proxy sends the server's own origin.
+const proxy = { target: SERVER, changeOrigin: true, headers: { origin: SERVER } };
 
 export default defineConfig({
   build: {
     outDir: "../src/pendula/server/page",
     emptyOutDir: true,
-    // The first versions with `light-dark()`; older targets would have every colour written twice.
+    // The first versions with `light-dark()`; older targets would need every colour twice.
     target: ["chrome123", "firefox120", "safari17.5"],
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     reportCompressedSize: false,
-    // Every scheduler has its own chunk, which is fetched with it; all of them begin in a file called `Scheduler`.
+    // Each scheduler page is a separate chunk; its entry file is called `Scheduler`.
     rolldownOptions: {
       output: {
         chunkFileNames: ({ facadeModuleId }) => {
@@ -27,12 +27,12 @@ export default defineConfig({
     },
   },
   server: {
-    proxy: { "/api": passOn, "/healthz": passOn, "/readyz": passOn },
+    proxy: { "/api": proxy, "/healthz": proxy, "/readyz": proxy },
   },
   test: {
     include: ["*.test.ts", "src/**/*.test.{ts,tsx}"],
     css: true,
-    // Files share a thread and its document, which takes a fifth of the time: a test leaves nothing behind.
+    // Test files share a thread and its document, which is five times faster; tests clean up after themselves.
     pool: "threads",
     isolate: false,
     setupFiles: ["src/testing/setup.ts"],

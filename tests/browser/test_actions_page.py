@@ -97,13 +97,13 @@ def test_a_command_shows_what_became_of_it(demo: str, watched: Watched) -> None:
     expect(panel.get_by_test_id("refusal")).to_contain_text("submitted_at")
 
     send(workshop, "Submit an action", id="flight", verb="fly")
-    expect(panel.get_by_test_id("command-done")).to_contain_text("it takes effect when time advances")
+    expect(panel.get_by_test_id("command-done")).to_contain_text("takes effect when time advances")
     assert workshop.request.post(f"{demo}/api/v1/actions/commanded/advance", data={"by": 1}).ok
     expect(panel.get_by_test_id("refusal")).to_contain_text("Refused: ")
     expect(panel.get_by_test_id("refusal")).to_contain_text("fly")
 
     send(workshop, "Interrupt an action", target="A2", priority="900")
-    expect(panel.get_by_test_id("command-done")).to_contain_text("it takes effect when time advances")
+    expect(panel.get_by_test_id("command-done")).to_contain_text("takes effect when time advances")
     assert workshop.request.post(f"{demo}/api/v1/actions/commanded/advance", data={"by": 1}).ok
     expect(panel.get_by_test_id("refusal")).to_contain_text("No effect: A2 is not interrupted: it does not run.")
     assert watched.errors == []

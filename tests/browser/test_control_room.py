@@ -99,8 +99,8 @@ def test_the_slider_tells_times_finds_what_went_wrong_and_plays(demo: str, watch
     assert refused.status == 409
     page.reload()
     page.get_by_test_id("incident-before").click()
-    expect(page.get_by_test_id("slider-said")).to_contain_text("cannot be taken")
-    expect(page.get_by_test_id("past-banner")).to_contain_text(re.compile("looking at .*tick.*: the state after"))
+    expect(page.get_by_test_id("slider-status")).to_contain_text("cannot be taken")
+    expect(page.get_by_test_id("past-banner")).to_contain_text(re.compile("Viewing .*tick.*: the state after"))
     page.get_by_test_id("speed").select_option("100")
     page.get_by_test_id("play").click()
 
@@ -200,15 +200,15 @@ def test_a_command_can_be_written_as_json_after_an_example_that_works(demo: str,
     form.locator("textarea").fill(form.locator("textarea").get_attribute("placeholder") or "")
     form.get_by_role("button").click()
 
-    expect(page.get_by_test_id("command-done")).to_contain_text("Done as record")
+    expect(page.get_by_test_id("command-done")).to_contain_text("Done (record")
     assert watched.errors == []
 
 
 @pytest.mark.parametrize(
     ("engine", "command", "became"),
     [
-        ("actions/town", "Submit an action", "Accepted as record|Done: by-hand"),
-        ("playback/frame", "Show this next", "Done as record"),
+        ("actions/town", "Submit an action", "Submitted .record|Done: by-hand"),
+        ("playback/frame", "Show this next", r"Done \(record"),
     ],
 )
 def test_a_question_and_a_command_are_chosen_and_work_as_they_are_offered(
@@ -284,7 +284,7 @@ def test_a_scheduler_without_engines_says_so(plain: str, watched: Watched) -> No
     page = watched.page
     page.goto(f"{plain}/")
 
-    expect(page.get_by_test_id("scheduler-card-actions")).to_contain_text("No engine runs in this scheduler")
+    expect(page.get_by_test_id("scheduler-card-actions")).to_contain_text("No engine yet")
     assert watched.errors == []
 
 

@@ -101,7 +101,7 @@ def test_the_slider_shows_the_run_as_it_was_and_a_link_the_same(demo: str, watch
     page.get_by_test_id("time-slider-input").press("Home")
 
     expect(page.get_by_test_id("past-banner")).to_contain_text(
-        re.compile(r"looking at tick \d+: the state after record 0")
+        re.compile(r"Viewing tick \d+: the state after record 0")
     )
     told = page.get_by_test_id("past-run").get_by_test_id("readouts").inner_text()
     page.reload()

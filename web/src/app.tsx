@@ -1,4 +1,4 @@
-/** The frame around every page: the way through the schedulers, the state of the connection, and the page itself. */
+/** The frame of every page: navigation, connection state, and the page itself. */
 
 import type { ComponentChildren } from "preact";
 import { useEffect, useErrorBoundary, useRef } from "preact/hooks";
@@ -21,21 +21,21 @@ export function App() {
   const here = route.value;
   const needsSignIn = session.value.kind === "needed";
   const title = needsSignIn ? "Sign in" : titleOf(here);
-  useArrival(heading, placeOf(here), title);
+  usePageChange(heading, pageKey(here), title);
   return (
     <>
       <header class="side">
-        {/* biome-ignore lint/a11y/useValidAnchor: a skip link is one by custom, and its jump is made by hand below */}
+        {/* biome-ignore lint/a11y/useValidAnchor: a skip link is a link by convention; its jump is done in code below */}
         <a
           class="skip-link"
           href="#/"
           onClick={(event) => {
-            // The address names the page, so the jump is made by hand.
+            // The hash is the route, so the jump is done in code.
             event.preventDefault();
             heading.current?.focus();
           }}
         >
-          Skip to the content
+          Skip to content
         </a>
         <Brand />
         {!needsSignIn && <Nav schedulers={schedulerList.value?.schedulers ?? []} route={here} />}
@@ -44,7 +44,7 @@ export function App() {
           <a class="docs-link" href="/docs/">
             Documentation
           </a>
-          <Who />
+          <SessionInfo />
         </div>
       </header>
       <main class="main" data-connection={connection.value.kind}>
@@ -52,7 +52,7 @@ export function App() {
           <h1 ref={heading} tabIndex={-1} data-testid="title">
             {title}
           </h1>
-          {/* Who has not signed in sees nothing that could be live; that the server is gone, everybody may know. */}
+          {/* Before sign-in nothing is live; only a lost connection is shown. */}
           {(!needsSignIn || connection.value.kind !== "live") && (
             <ConnectionBadge connection={connection.value} onRetry={retryNow} />
           )}
@@ -61,9 +61,9 @@ export function App() {
         {needsSignIn ? (
           <SignIn />
         ) : (
-          <Guarded key={placeOf(here)}>
+          <ErrorBoundary key={pageKey(here)}>
             <Page here={here} />
-          </Guarded>
+          </ErrorBoundary>
         )}
       </main>
     </>
@@ -107,7 +107,7 @@ function Brand() {
   );
 }
 
-function Who() {
+function SessionInfo() {
   const now = session.value;
   if (now.kind !== "open") return null;
   const { name, role, tokens_required } = now.session;
@@ -125,23 +125,23 @@ function Who() {
   );
 }
 
-/** A page that fails says so and leaves the frame standing. */
-function Guarded({ children }: { readonly children: ComponentChildren }) {
+/** Show the error of a page that failed to render, and keep the frame. */
+function ErrorBoundary({ children }: { readonly children: ComponentChildren }) {
   const [thrown] = useErrorBoundary((error) => console.error(error));
   return thrown === undefined ? children : <ErrorNote error={asApiError(thrown)} />;
 }
 
-/** On arriving at another page: its name in the title bar, the focus on its heading (but not on the very first page). */
-function useArrival(heading: { readonly current: HTMLElement | null }, place: string, title: string): void {
-  const before = useRef(place);
+/** After a change of page, set the document title and focus the heading; the first page is not focused. */
+function usePageChange(heading: { readonly current: HTMLElement | null }, key: string, title: string): void {
+  const before = useRef(key);
   useEffect(() => {
     document.title = title === "Pendula" ? title : `${title} · Pendula`;
-    if (before.current !== place) heading.current?.focus();
-    before.current = place;
-  }, [place, title]);
+    if (before.current !== key) heading.current?.focus();
+    before.current = key;
+  }, [key, title]);
 }
 
-function placeOf(here: Route): string {
+function pageKey(here: Route): string {
   return here.page === "scheduler" ? `schedulers/${here.scheduler}` : here.page;
 }
 
@@ -154,6 +154,6 @@ function titleOf(here: Route): string {
         schedulerList.value?.schedulers.find((scheduler) => scheduler.name === here.scheduler)?.title ?? here.scheduler
       );
     case "unknown":
-      return "Not here";
+      return "Page not found";
   }
 }

@@ -3,7 +3,7 @@
 import { options, render } from "preact";
 import { afterEach, expect, test } from "vitest";
 
-import { turnNothing, unturned } from "./bidi_controls";
+import { escapeAllBidiControls, escapeBidiControls } from "./bidi_controls";
 
 const before = options.vnode;
 
@@ -21,28 +21,28 @@ afterEach(() => {
   else options.vnode = before;
 });
 
-test("what turns the order of reading is written out, and no other letter", () => {
-  expect(unturned("a\u202eb\u2067c\u200f")).toBe("a\\u202eb\\u2067c\\u200f");
-  expect(unturned("שלום – 12\u202f345 👩\u200d🔧")).toBe("שלום – 12\u202f345 👩\u200d🔧");
+test("only bidirectional control characters are escaped", () => {
+  expect(escapeBidiControls("a\u202eb\u2067c\u200f")).toBe("a\\u202eb\\u2067c\\u200f");
+  expect(escapeBidiControls("שלום – 12\u202f345 👩\u200d🔧")).toBe("שלום – 12\u202f345 👩\u200d🔧");
 });
 
-test("a name of somebody else turns nothing on the page, wherever it stands", () => {
+test("names in children and attributes are escaped, input values are not", () => {
   const name = "\u202eabc";
-  const place = document.createElement("main");
-  turnNothing();
+  const container = document.createElement("main");
+  escapeAllBidiControls();
 
   render(
     <ul title={`task ${name}`}>
       <li>{name}</li>
-      {[name, "R1"].map((one) => (
-        <li key={one}>task {one} waits</li>
+      {[name, "R1"].map((robot) => (
+        <li key={robot}>task {robot} waits</li>
       ))}
       <Field name={name} />
     </ul>,
-    place,
+    container,
   );
 
-  expect(place.textContent).toBe("\\u202eabctask \\u202eabc waitstask R1 waits\\u202eabc");
-  expect(place.querySelector("ul")?.title).toBe("task \\u202eabc");
-  expect(place.querySelector("input")?.value).toBe(name);
+  expect(container.textContent).toBe("\\u202eabctask \\u202eabc waitstask R1 waits\\u202eabc");
+  expect(container.querySelector("ul")?.title).toBe("task \\u202eabc");
+  expect(container.querySelector("input")?.value).toBe(name);
 });

@@ -1,40 +1,40 @@
-/** Characters that turn the order of reading are shown as what they are.
+/** Bidirectional control characters are displayed as escapes.
  *
- * Names come from others: one that begins with U+202E would be read backwards, and the words behind it, too.
+ * Names are user input: one that starts with U+202E would reverse itself and the text after it.
  */
 
 import type { ComponentChildren, VNode } from "preact";
 import { Fragment, options } from "preact";
 
-const TURNING = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+const BIDI_CONTROLS = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 
-/** Attributes that are read, like text. */
-const READ = ["title", "aria-label"];
+/** Attributes that are displayed or read out like text. */
+const TEXT_ATTRIBUTES = ["title", "aria-label"];
 
-/** A text in which nothing is turned: `\u202eabc`. */
-export function unturned(text: string): string {
-  return text.replace(TURNING, (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, "0")}`);
+/** Replace each control character by its escape: `\u202eabc`. */
+export function escapeBidiControls(text: string): string {
+  return text.replace(BIDI_CONTROLS, (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
-/** From now on everything that is drawn is drawn unturned; what is sent to the server stays as it is. */
-export function turnNothing(): void {
+/** Escape all rendered text from now on; values sent to the server are unchanged. */
+export function escapeAllBidiControls(): void {
   const before = options.vnode;
   options.vnode = (node) => {
-    if (typeof node.type === "string" || node.type === Fragment) unturn(node);
+    if (typeof node.type === "string" || node.type === Fragment) escapeNode(node);
     before?.(node);
   };
 }
 
-function unturn(node: VNode): void {
+function escapeNode(node: VNode): void {
   const props = node.props as Record<string, unknown> & { children?: ComponentChildren };
-  if (props.children !== undefined) props.children = drawn(props.children);
-  for (const name of READ) {
+  if (props.children !== undefined) props.children = escapeChildren(props.children);
+  for (const name of TEXT_ATTRIBUTES) {
     const value = props[name];
-    if (typeof value === "string") props[name] = unturned(value);
+    if (typeof value === "string") props[name] = escapeBidiControls(value);
   }
 }
 
-function drawn(children: ComponentChildren): ComponentChildren {
-  if (typeof children === "string") return unturned(children);
-  return Array.isArray(children) ? children.map(drawn) : children;
+function escapeChildren(children: ComponentChildren): ComponentChildren {
+  if (typeof children === "string") return escapeBidiControls(children);
+  return Array.isArray(children) ? children.map(escapeChildren) : children;
 }

@@ -1,18 +1,18 @@
-/** The control room begins here. */
+/** Entry point of the control room. */
 
 import { render } from "preact";
 
 import { followServer } from "./api/server";
 import { App } from "./app";
-import { turnNothing } from "./bidi_controls";
+import { escapeAllBidiControls } from "./bidi_controls";
 import { followAddress } from "./route";
 import { followTheme } from "./theme";
 
-const place = document.getElementById("app");
-if (place === null) throw new Error("index.html has no element #app");
+const container = document.getElementById("app");
+if (container === null) throw new Error("index.html has no element #app");
 
-turnNothing();
+escapeAllBidiControls();
 followTheme();
 followAddress();
 followServer();
-render(<App />, place);
+render(<App />, container);

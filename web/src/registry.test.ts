@@ -4,15 +4,15 @@ import { entryOf, LazyPage } from "./registry";
 
 const Page = () => null;
 
-test("a scheduler without a page of its own gets the generic one, whatever it is called", () => {
+test("a scheduler without its own page gets the generic one, even if named like an Object property", () => {
   expect(entryOf("constructor")).toBe(entryOf("tally"));
   expect(entryOf("actions")).not.toBe(entryOf("tally"));
 });
 
-test("a page is fetched once", async () => {
-  let fetched = 0;
+test("a page is loaded once", async () => {
+  let loads = 0;
   const lazy = new LazyPage(() => {
-    fetched += 1;
+    loads += 1;
     return Promise.resolve(Page);
   });
 
@@ -20,17 +20,17 @@ test("a page is fetched once", async () => {
   await lazy.load();
 
   expect(lazy.page.value).toBe(Page);
-  expect(fetched).toBe(1);
+  expect(loads).toBe(1);
 });
 
-test("a page that could not be fetched says so, and is fetched again when it is opened again", async () => {
-  let there = false;
-  const lazy = new LazyPage(() => (there ? Promise.resolve(Page) : Promise.reject(new TypeError("no such file"))));
+test("a page that failed to load reports an error and is loaded again when opened again", async () => {
+  let available = false;
+  const lazy = new LazyPage(() => (available ? Promise.resolve(Page) : Promise.reject(new TypeError("no such file"))));
 
   await lazy.load();
-  expect(lazy.error.value?.code).toBe("room_not_fetched");
+  expect(lazy.error.value?.code).toBe("page_not_loaded");
 
-  there = true;
+  available = true;
   await lazy.load();
   expect(lazy.page.value).toBe(Page);
   expect(lazy.error.value).toBeNull();

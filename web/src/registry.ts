@@ -1,6 +1,6 @@
-/** Which page shows which scheduler. Each is fetched when it is first opened, and with it whatever only it draws with.
+/** The page of each scheduler, loaded as a separate chunk when it is first opened.
  *
- * A scheduler without a page of its own gets the generic one, which suits every engine.
+ * A scheduler without its own page gets the generic one, which works for every engine.
  */
 
 import { batch, signal } from "@preact/signals";
@@ -9,59 +9,58 @@ import type { ComponentType } from "preact";
 import { ApiError } from "./api/client";
 import type { SchedulerView } from "./api/types";
 
-/** What the page of a scheduler made of engines is given. */
+/** Props of the page of one engine. */
 export interface EngineSchedulerProps {
   readonly scheduler: SchedulerView;
   readonly engine: string;
-  /** The journal record looked at; `null` is live. */
+  /** The journal record shown; `null` is live. */
   readonly at: number | null;
-  /** What the address points out. */
+  /** What the URL selects. */
   readonly on: string | null;
 }
 
-/** What the page of a scheduler without engines is given. */
+/** Props of the page of a scheduler without engines. */
 export interface WholeSchedulerProps {
   readonly scheduler: SchedulerView;
 }
 
-/** What the page of a scheduler of runs, or of jobs and objects, is given: they come and go, so that the address may name
- * one or none. */
+/** Props of the page of a scheduler of runs, or of jobs and objects; the URL names one of them or none. */
 export interface RunsSchedulerProps {
   readonly scheduler: SchedulerView;
   readonly run: string | null;
-  /** The moment looked at; `null` is live. */
+  /** The moment shown; `null` is live. */
   readonly at: number | null;
-  /** What the address points out. */
+  /** What the URL selects. */
   readonly on: string | null;
 }
 
-/** A page that is fetched when it is first shown, and kept from then on. */
+/** A page that is loaded when it is first shown. */
 export class LazyPage<Props> {
   readonly page = signal<ComponentType<Props> | null>(null);
   readonly error = signal<ApiError | null>(null);
-  readonly #fetch: () => Promise<ComponentType<Props>>;
+  readonly #import: () => Promise<ComponentType<Props>>;
 
-  constructor(fetch: () => Promise<ComponentType<Props>>) {
-    this.#fetch = fetch;
+  constructor(importPage: () => Promise<ComponentType<Props>>) {
+    this.#import = importPage;
   }
 
   async load(): Promise<void> {
     if (this.page.value !== null) return;
     try {
-      const page = await this.#fetch();
+      const page = await this.#import();
       batch(() => {
         this.page.value = page;
         this.error.value = null;
       });
     } catch {
-      // The server may be gone, or be a newer one that has other files.
-      const message = "The page of this scheduler could not be fetched. Reload the control room to try again.";
-      this.error.value = new ApiError("room_not_fetched", message);
+      // The server is down, or was upgraded and has other chunks.
+      const message = "The page of this scheduler could not be loaded. Reload the control room to try again.";
+      this.error.value = new ApiError("page_not_loaded", message);
     }
   }
 }
 
-/** How a scheduler is shown: by a page for each of its engines, by one for whichever run is chosen, or by one as a whole. */
+/** How a scheduler is shown: a page per engine, a page for the selected run, or one page for the whole scheduler. */
 export type SchedulerEntry =
   | { readonly shows: "engines"; readonly page: LazyPage<EngineSchedulerProps> }
   | { readonly shows: "runs"; readonly page: LazyPage<RunsSchedulerProps> }

@@ -8,7 +8,7 @@ test("the empty address is the overview", () => {
   expect(["", "#", "#/"].map(parseRoute)).toEqual([{ page: "home" }, { page: "home" }, { page: "home" }]);
 });
 
-test("a scheduler, its engine and a moment come back from the address they made", () => {
+test("scheduler, engine, moment and selection survive a round trip through the URL", () => {
   const tally = { page: "scheduler", scheduler: "tally" };
   expect(parseRoute(schedulerHref("tally"))).toEqual({ ...tally, engine: null, at: null, on: null });
   expect(parseRoute(schedulerHref("tally", "de/mo", 55))).toEqual({ ...tally, engine: "de/mo", at: 55, on: null });
@@ -20,7 +20,7 @@ test("a scheduler, its engine and a moment come back from the address they made"
   });
 });
 
-test("a move within a scheduler changes only what it names", () => {
+test("a move within a scheduler changes only the given parts", () => {
   replaceAddress(schedulerHref("fleet", "hall", 7, "R2"));
 
   moveWithin({ at: 9 });
@@ -29,13 +29,13 @@ test("a move within a scheduler changes only what it names", () => {
   replaceAddress("#/");
 });
 
-test("a moment that is no record number is live", () => {
+test("a moment that is not a record number is live", () => {
   expect(["-1", "x", "1e3", ""].map((at) => parseRoute(`#/schedulers/tally/demo?at=${at}`))).toEqual(
     Array(4).fill({ page: "scheduler", scheduler: "tally", engine: "demo", at: null, on: null }),
   );
 });
 
-test("other addresses are unknown, broken escapes included", () => {
+test("other URLs are unknown, broken escapes are kept", () => {
   expect(parseRoute("#/x")).toEqual({ page: "unknown", path: "/x" });
   expect(parseRoute("#/schedulers/a/b/c")).toEqual({ page: "unknown", path: "/schedulers/a/b/c" });
   expect(parseRoute("#/schedulers/%E0%A4%A")).toMatchObject({ page: "scheduler", scheduler: "%E0%A4%A" });

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 
 import { followTheme, theme } from "./theme";
 
-test("the chosen theme is on the document and kept, and system leaves it to the browser", () => {
+test("the chosen theme is set on the document and saved; system removes the attribute", () => {
   const stop = followTheme();
   const root = document.documentElement.dataset;
   expect(root["theme"]).toBeUndefined();

@@ -1,4 +1,4 @@
-/** Light, dark or as the system says; the choice is kept in this browser. */
+/** The light, dark or system theme; the choice is saved in this browser. */
 
 import { effect, signal } from "@preact/signals";
 
@@ -9,7 +9,7 @@ const KEY = "pendula.theme";
 
 export const theme = signal<Theme>(savedTheme());
 
-/** Keep the document and the saved choice in step with `theme`; returns the way to stop. */
+/** Apply and save `theme` whenever it changes, until the returned function is called. */
 export function followTheme(): () => void {
   return effect(() => {
     const chosen = theme.value;
@@ -24,7 +24,7 @@ function savedTheme(): Theme {
     const saved = localStorage.getItem(KEY);
     return THEMES.find((name) => name === saved) ?? "system";
   } catch {
-    // Storage can be forbidden by the browser's settings; the page works without it.
+    // Browser settings may block storage; the page works without it.
     return "system";
   }
 }
@@ -33,6 +33,6 @@ function save(chosen: Theme): void {
   try {
     localStorage.setItem(KEY, chosen);
   } catch {
-    // The choice then holds until the page is closed.
+    // The choice then lasts until the page is closed.
   }
 }

@@ -1,8 +1,8 @@
-/** How numbers, spans of time and short words are written on the page. */
+/** Formatting of numbers, counts and durations. */
 
 const NARROW_SPACE = "\u202f";
 
-/** An integer with its digits in groups of three from five digits on. */
+/** An integer with digits in groups of three, from five digits on. */
 export function integer(value: number | bigint): string {
   const digits = value.toString();
   return /^-?\d{5,}$/.test(digits) ? digits.replace(/\B(?=(\d{3})+$)/g, NARROW_SPACE) : digits;
@@ -30,12 +30,12 @@ const SPANS: readonly (readonly [number, string])[] = [
   [1000, "s"],
 ];
 
-/** A length of time in its two largest units: `51 d`, `2 h 18 min`, `45 s`. */
+/** A duration in its two largest units: `51 d`, `2 h 18 min`, `45 s`. */
 export function timeSpan(ms: number): string {
   const largest = SPANS.findIndex(([unit]) => ms >= unit);
   if (largest < 0) return "0 s";
-  const parts = SPANS.slice(largest, largest + 2).map(([unit, name], place) => {
-    const whole = Math.floor((place === 0 ? ms : ms % (SPANS[largest]?.[0] ?? 1)) / unit);
+  const parts = SPANS.slice(largest, largest + 2).map(([unit, name], index) => {
+    const whole = Math.floor((index === 0 ? ms : ms % (SPANS[largest]?.[0] ?? 1)) / unit);
     return whole === 0 ? "" : `${integer(whole)} ${name}`;
   });
   return parts.filter(Boolean).join(" ");
@@ -43,7 +43,7 @@ export function timeSpan(ms: number): string {
 
 const UNIT_MS: Readonly<Record<string, number>> = { ms: 1, s: 1000, min: 60_000, h: 3_600_000 };
 
-/** The time of an engine as a person says it; what counts something else than time keeps its unit. */
+/** Engine time in human units; counts such as ticks keep their unit. */
 export function engineTime(now: number, unit: string): string {
   const factor = UNIT_MS[unit];
   return factor === undefined ? counted(now, unit) : timeSpan(now * factor);

@@ -1,4 +1,4 @@
-/** Whether the system is dark, as it changes: the colours on a canvas do not follow by themselves. */
+/** Whether the system theme is dark, as a signal: a canvas has to be redrawn when it changes. */
 
 import type { ReadonlySignal } from "@preact/signals";
 import { useSignal } from "@preact/signals";
@@ -8,11 +8,11 @@ export function useDarkScheme(): ReadonlySignal<boolean> {
   const query = useMemo(() => matchMedia("(prefers-color-scheme: dark)"), []);
   const dark = useSignal(query.matches);
   useEffect(() => {
-    const follow = () => {
+    const update = () => {
       dark.value = query.matches;
     };
-    query.addEventListener("change", follow);
-    return () => query.removeEventListener("change", follow);
+    query.addEventListener("change", update);
+    return () => query.removeEventListener("change", update);
   }, [query]);
   return dark;
 }

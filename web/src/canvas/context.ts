@@ -1,4 +1,4 @@
-/** A canvas that fits its place: as wide as the element around it, sharp on every screen. */
+/** A canvas as wide as its parent element and sharp on every screen. */
 
 import type { ReadonlySignal } from "@preact/signals";
 import { useSignal } from "@preact/signals";
@@ -10,7 +10,7 @@ interface Size {
   readonly height: number;
 }
 
-/** The width of an element in whole pixels, as it changes; 0 before it is known. */
+/** The width of an element in whole pixels as a signal; 0 before the first measurement. */
 export function useWidth(element: RefObject<HTMLElement | null>): ReadonlySignal<number> {
   const width = useSignal(0);
   useEffect(() => {
@@ -24,8 +24,8 @@ export function useWidth(element: RefObject<HTMLElement | null>): ReadonlySignal
   return width;
 }
 
-/** A canvas made as large as told, sharp on every screen; `null` where there is nothing to draw on. */
-export function fittingContext(
+/** Resize a canvas for the device pixel ratio and return its context; `null` when there is nothing to draw on. */
+export function resizeCanvas(
   canvas: HTMLCanvasElement | null,
   { width, height }: Size,
   settings?: CanvasRenderingContext2DSettings,

@@ -1,28 +1,30 @@
-/** What lies where: the span under a pointer, the one nearest to a value, two that overlap. */
+/** Hit testing of spans. */
 
 import type { Range, Viewport } from "./viewport";
 import { xOf } from "./viewport";
 
-// Spans may be thinner than a pointer can be held.
-const SLACK = 2;
+// Pixels; thin spans would be hard to hit otherwise.
+const TOLERANCE = 2;
 
-/** The span under the pixel `x`: of several the last one that is `preferred`, else the last. */
+/** The span at pixel `x`: the last `preferred` one, else the last. */
 export function spanAt<S extends Range>(
   viewport: Viewport,
   spans: readonly S[],
   x: number,
   preferred: (span: S) => boolean,
 ): S | undefined {
-  const near = spans.filter(({ from, to }) => x >= xOf(viewport, from) - SLACK && x <= xOf(viewport, to) + SLACK);
+  const near = spans.filter(
+    ({ from, to }) => x >= xOf(viewport, from) - TOLERANCE && x <= xOf(viewport, to) + TOLERANCE,
+  );
   return near.findLast(preferred) ?? near.at(-1);
 }
 
-/** The place of the span that is nearest to a value, the first of several; -1 when there is none. */
+/** The index of the span nearest to a value, the first of equals; -1 when there is none. */
 export function nearestTo(spans: readonly Range[], value: number): number {
   const distances = spans.map(({ from, to }) => Math.max(from - value, value - to, 0));
   return distances.indexOf(Math.min(...distances));
 }
 
-export function overlap(one: Range, other: Range): boolean {
-  return one.from < other.to && other.from < one.to;
+export function overlap(a: Range, b: Range): boolean {
+  return a.from < b.to && b.from < a.to;
 }

@@ -1,4 +1,4 @@
-/** The colours of the theme in force, for canvases: they know nothing of style sheets. */
+/** The colours of the current theme for canvases, which cannot use style sheets. */
 
 const COLOURS = [
   "surface",
@@ -19,11 +19,11 @@ const COLOURS = [
 
 export type Palette = Readonly<Record<(typeof COLOURS)[number], string>> & { readonly font: string };
 
-/** The colours as `element` would have them. They do not follow a change of theme by themselves. */
+/** The colours computed for `element`. Call again after a change of theme. */
 export function paletteOf(element: HTMLElement): Palette {
   const probe = document.createElement("span");
   element.append(probe);
-  const found = Object.fromEntries(
+  const colours = Object.fromEntries(
     COLOURS.map((name) => {
       probe.style.color = `var(--${name})`;
       return [name, getComputedStyle(probe).color];
@@ -31,5 +31,5 @@ export function paletteOf(element: HTMLElement): Palette {
   );
   const font = getComputedStyle(probe).fontFamily;
   probe.remove();
-  return { ...found, font } as Palette;
+  return { ...colours, font } as Palette;
 }

@@ -1,9 +1,9 @@
-/** Marks that pictures on a canvas are made of: boxes full, hatched and outlined, lines, and text that fits its room. */
+/** Drawing primitives: filled, hatched, dotted and outlined boxes, vertical lines, truncated text. */
 
 const ROUND = 4;
 const STRIPE = 7;
 
-/** A box by its left and right edge, as bars along a line of time are told. */
+/** A box given by its left and right edge, like bars on a time axis. */
 export interface Box {
   readonly from: number;
   readonly to: number;
@@ -17,7 +17,7 @@ export function fillBox(context: CanvasRenderingContext2D, box: Box, colour: str
   context.fill();
 }
 
-/** Stripes on a ground. */
+/** Diagonal stripes on a background. */
 export function hatchBox(context: CanvasRenderingContext2D, box: Box, ground: string, stroke: string): void {
   const { from, to, top, height } = box;
   context.save();
@@ -28,7 +28,7 @@ export function hatchBox(context: CanvasRenderingContext2D, box: Box, ground: st
   context.strokeStyle = stroke;
   context.lineWidth = 1.5;
   context.beginPath();
-  // By the time, not by the bar: stripes of neighbours meet, and stand still while a bar grows.
+  // Stripes are aligned to the canvas, not to the bar, so that neighbours match and a growing bar does not flicker.
   for (let x = from - (from % STRIPE) - height; x < to; x += STRIPE) {
     context.moveTo(x, top + height);
     context.lineTo(x + height, top);
@@ -59,20 +59,25 @@ export function outlineBox(context: CanvasRenderingContext2D, box: Box, colour: 
   context.stroke();
 }
 
-/** The path of a box with round corners, to fill, to stroke or to clip with. */
+/** Set the path of a box with round corners, to fill, stroke or clip. */
 export function boxPath(context: CanvasRenderingContext2D, { from, to, top, height }: Box, inset = 0): void {
   const width = Math.max(to - from - 2 * inset, 1);
   context.beginPath();
   context.roundRect(from + inset, top + inset, width, height - 2 * inset, Math.min(ROUND, width / 2, height / 2));
 }
 
-interface Upright {
+interface VerticalLine {
   readonly x: number;
   readonly top: number;
   readonly bottom: number;
 }
 
-export function upright(context: CanvasRenderingContext2D, line: Upright, colour: string, width: number): void {
+export function drawVertical(
+  context: CanvasRenderingContext2D,
+  line: VerticalLine,
+  colour: string,
+  width: number,
+): void {
   context.strokeStyle = colour;
   context.lineWidth = width;
   context.beginPath();
@@ -81,12 +86,12 @@ export function upright(context: CanvasRenderingContext2D, line: Upright, colour
   context.stroke();
 }
 
-/** As much of a text as there is room for; nothing when that would say nothing. */
-export function fitted(context: Pick<CanvasRenderingContext2D, "measureText">, text: string, room: number): string {
-  if (context.measureText(text).width <= room) return text;
+/** Cut a text to a width in pixels with an ellipsis; empty when fewer than three characters would remain. */
+export function truncate(context: Pick<CanvasRenderingContext2D, "measureText">, text: string, width: number): string {
+  if (context.measureText(text).width <= width) return text;
   for (let length = text.length - 1; length >= 3; length -= 1) {
     const cut = `${text.slice(0, length).trimEnd()}…`;
-    if (context.measureText(cut).width <= room) return cut;
+    if (context.measureText(cut).width <= width) return cut;
   }
   return "";
 }

@@ -12,11 +12,11 @@ const POINTS = [
   { at: 40, value: 100 },
 ];
 
-test("a curve has a gap where nothing was measured", () => {
+test("a curve has a gap where there is no value", () => {
   expect(partsOf(POINTS).map((part) => part.map(({ at }) => at))).toEqual([[10], [30, 40]]);
 });
 
-test("the first point lies at the left, the highest value at the top", () => {
+test("the first point is at the left, the highest value at the top", () => {
   const extent = extentOf(POINTS);
 
   expect(
@@ -30,12 +30,12 @@ test("the first point lies at the left, the highest value at the top", () => {
   ).toBe(`M0,${HEIGHT - 2}L${WIDTH},2`);
 });
 
-test("a known highest value is the axis, whatever was measured, and one point alone has a place", () => {
-  expect(extentOf(POINTS, 400)).toEqual({ from: 10, to: 40, most: 400 });
-  expect(extentOf([{ at: 7, value: 0 }])).toEqual({ from: 7, to: 8, most: 1 });
+test("a given maximum sets the axis, and a single point has an extent", () => {
+  expect(extentOf(POINTS, 400)).toEqual({ from: 10, to: 40, max: 400 });
+  expect(extentOf([{ at: 7, value: 0 }])).toEqual({ from: 7, to: 8, max: 1 });
 });
 
-test("the curve is told in words for whoever cannot see it", () => {
+test("the curve has a text description", () => {
   const page = draw(
     <Curve name="debt" points={POINTS} writeValue={String} writeAt={(at) => `t${at}`} empty="nothing" testId="curve" />,
   );
@@ -44,7 +44,7 @@ test("the curve is told in words for whoever cannot see it", () => {
   expect(find(page, ".curve-value").textContent).toBe("100");
 });
 
-test("what was never measured is said", () => {
+test("a curve without values shows its empty text", () => {
   const page = draw(
     <Curve name="debt" points={[]} writeValue={String} writeAt={String} empty="Nothing yet." testId="c" />,
   );

@@ -1,11 +1,11 @@
-/** A small curve over time: its name, its last value, its course, and in words what a reader cannot see. */
+/** A small chart over time with its name, its last value and a text description for screen readers. */
 
 import { useSignal } from "@preact/signals";
 import { useId } from "preact/hooks";
 
 export interface CurvePoint {
   readonly at: number;
-  /** null where there was nothing to measure: the curve has a gap there. */
+  /** `null` is a gap in the curve. */
   readonly value: number | null;
 }
 
@@ -14,12 +14,12 @@ export interface CurveProps {
   readonly points: readonly CurvePoint[];
   readonly writeValue: (value: number) => string;
   readonly writeAt: (at: number) => string;
-  /** The highest value of the axis, where it is known from the start. */
-  readonly most?: number;
+  /** The top of the axis; the highest value by default. */
+  readonly max?: number;
   readonly note?: string;
-  /** Single values, a bar each, instead of one course. */
+  /** Draw one bar per value instead of a line. */
   readonly bars?: boolean;
-  /** A second course to compare the first with, drawn in dashes. */
+  /** A second curve for comparison, dashed. */
   readonly other?: readonly CurvePoint[];
   readonly empty: string;
   readonly testId: string;
@@ -30,14 +30,14 @@ export const [WIDTH, HEIGHT] = [320, 84];
 interface Extent {
   readonly from: number;
   readonly to: number;
-  readonly most: number;
+  readonly max: number;
 }
 
 export function Curve(props: CurveProps) {
   const { name, points, writeValue, writeAt, note, empty, testId } = props;
   const id = useId();
   const pointed = useSignal<number | null>(null);
-  const extent = extentOf([...points, ...(props.other ?? [])], props.most);
+  const extent = extentOf([...points, ...(props.other ?? [])], props.max);
   const known = points.filter(({ value }) => value !== null);
   const shown = pointed.value === null ? known.at(-1) : nearest(known, pointed.value);
   return (
@@ -63,9 +63,9 @@ export function Curve(props: CurveProps) {
           onPointerLeave={() => (pointed.value = null)}
         >
           <line class="curve-ground" x1={0} x2={WIDTH} y1={HEIGHT - 1} y2={HEIGHT - 1} />
-          {props.bars ? <Bars points={known} extent={extent} /> : <Course points={points} extent={extent} />}
-          {partsOf(props.other ?? []).map((part, place) => (
-            <path key={place} class="curve-other" d={pathOf(part, extent)} />
+          {props.bars ? <Bars points={known} extent={extent} /> : <Line points={points} extent={extent} />}
+          {partsOf(props.other ?? []).map((part, index) => (
+            <path key={index} class="curve-other" d={pathOf(part, extent)} />
           ))}
           {pointed.value !== null && shown !== undefined && (
             <line class="curve-pointed" x1={xOf(extent, shown.at)} x2={xOf(extent, shown.at)} y1={0} y2={HEIGHT} />
@@ -75,17 +75,17 @@ export function Curve(props: CurveProps) {
       <p class="curve-axis" aria-hidden="true">
         <span>{known.length === 0 ? "" : writeAt(extent.from)}</span>
         <span>{pointed.value !== null && shown !== undefined ? writeAt(shown.at) : ""}</span>
-        <span>{known.length === 0 ? "" : `${writeAt(extent.to)} · up to ${writeValue(extent.most)}`}</span>
+        <span>{known.length === 0 ? "" : `${writeAt(extent.to)} · up to ${writeValue(extent.max)}`}</span>
       </p>
     </figure>
   );
 }
 
-function Course({ points, extent }: { readonly points: readonly CurvePoint[]; readonly extent: Extent }) {
+function Line({ points, extent }: { readonly points: readonly CurvePoint[]; readonly extent: Extent }) {
   return (
     <>
-      {partsOf(points).map((part, place) => (
-        <g key={place}>
+      {partsOf(points).map((part, index) => (
+        <g key={index}>
           <path
             class="curve-area"
             d={`${pathOf(part, extent)}L${xOf(extent, part.at(-1)?.at ?? 0)},${HEIGHT}L${xOf(extent, part[0]?.at ?? 0)},${HEIGHT}Z`}
@@ -114,7 +114,7 @@ function Bars({ points, extent }: { readonly points: readonly CurvePoint[]; read
   );
 }
 
-/** The runs of points without a gap. */
+/** The points split at gaps. */
 export function partsOf(points: readonly CurvePoint[]): CurvePoint[][] {
   const parts: CurvePoint[][] = [[]];
   for (const point of points) {
@@ -126,23 +126,23 @@ export function partsOf(points: readonly CurvePoint[]): CurvePoint[][] {
 
 export function pathOf(points: readonly CurvePoint[], extent: Extent): string {
   return points
-    .map(({ at, value }, place) => `${place === 0 ? "M" : "L"}${xOf(extent, at)},${yOf(extent, value ?? 0)}`)
+    .map(({ at, value }, index) => `${index === 0 ? "M" : "L"}${xOf(extent, at)},${yOf(extent, value ?? 0)}`)
     .join("");
 }
 
-export function extentOf(points: readonly CurvePoint[], most?: number): Extent {
+export function extentOf(points: readonly CurvePoint[], max?: number): Extent {
   const times = points.map(({ at }) => at);
   const [from, to] = [Math.min(...times), Math.max(...times)];
   const highest = Math.max(0, ...points.map(({ value }) => value ?? 0));
-  return { from, to: to > from ? to : from + 1, most: most ?? (highest > 0 ? highest : 1) };
+  return { from, to: to > from ? to : from + 1, max: max ?? (highest > 0 ? highest : 1) };
 }
 
 function xOf({ from, to }: Extent, at: number): number {
   return Math.round((10 * WIDTH * (at - from)) / (to - from)) / 10;
 }
 
-function yOf({ most }: Extent, value: number): number {
-  return Math.round(10 * (HEIGHT - 2 - (HEIGHT - 4) * Math.min(1, value / most))) / 10;
+function yOf({ max }: Extent, value: number): number {
+  return Math.round(10 * (HEIGHT - 2 - (HEIGHT - 4) * Math.min(1, value / max))) / 10;
 }
 
 function nearest(points: readonly CurvePoint[], at: number): CurvePoint | undefined {
@@ -161,7 +161,7 @@ function summary(
   const values = known.map(({ value }) => value ?? 0);
   const [first, last] = [known[0], known.at(-1)];
   if (first === undefined || last === undefined) return name;
-  const least = writeValue(Math.min(...values));
-  const most = writeValue(Math.max(...values));
-  return `${name}, ${writeAt(first.at)} to ${writeAt(last.at)}: now ${writeValue(last.value ?? 0)}, between ${least} and ${most}`;
+  const min = writeValue(Math.min(...values));
+  const max = writeValue(Math.max(...values));
+  return `${name}, ${writeAt(first.at)} to ${writeAt(last.at)}: now ${writeValue(last.value ?? 0)}, between ${min} and ${max}`;
 }

@@ -2,23 +2,23 @@
 
 import { expect, test, vi } from "vitest";
 
-import { doing, draw, find } from "../testing/drawing";
+import { draw, find, interact } from "../testing/drawing";
 import { ConnectionBadge } from "./ConnectionBadge";
 
-test("the badge says since when the connection is lost, and a button retries", () => {
+test("the badge shows when the connection was lost, and a button retries", () => {
   const retry = vi.fn();
   const page = draw(
     <ConnectionBadge connection={{ kind: "lost", since: 0, retryAt: Date.now() + 5000 }} onRetry={retry} />,
   );
 
-  doing(() => find(page, "button").click());
+  interact(() => find(page, "button").click());
 
   expect(find(page, "[role=status]").textContent).toMatch(/^Connection lost at \d\d:\d\d:\d\d$/);
   expect(find(page, ".connection-countdown").textContent).toMatch(/^retrying in [45] s$/);
   expect(retry).toHaveBeenCalledOnce();
 });
 
-test("the countdown does not talk to screen readers", () => {
+test("the countdown is hidden from screen readers", () => {
   const page = draw(
     <ConnectionBadge connection={{ kind: "lost", since: 0, retryAt: Date.now() + 5000 }} onRetry={() => undefined} />,
   );

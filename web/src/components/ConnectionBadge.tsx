@@ -1,4 +1,4 @@
-/** Whether what is shown is live: connecting, live, or lost since when and retried when. */
+/** The state of the connection: connecting, live, or lost with the time of the loss and of the next retry. */
 
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
@@ -41,7 +41,7 @@ function sentenceOf(connection: Connection): string {
   }
 }
 
-/** Hidden from screen readers: a status that changes every second would never stop talking. */
+/** Hidden from screen readers, which would read it out every second. */
 function Countdown({ until }: { readonly until: number }) {
   const now = useSignal(Date.now());
   useEffect(() => {

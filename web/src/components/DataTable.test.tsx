@@ -2,7 +2,7 @@
 
 import { expect, test } from "vitest";
 
-import { doing, draw, find, texts } from "../testing/drawing";
+import { draw, find, interact, texts } from "../testing/drawing";
 import type { Column } from "./DataTable";
 import { DataTable } from "./DataTable";
 import { compare, sorted } from "./sorting";
@@ -31,18 +31,18 @@ function table(rows: readonly Truck[] = TRUCKS) {
       columns={COLUMNS}
       rows={rows}
       rowKey={({ name }) => name}
-      banner={({ name }) => (name === "gap" ? "Some were missed." : null)}
-      empty="No truck is here."
+      banner={({ name }) => (name === "gap" ? "2 trucks missing." : null)}
+      empty="No trucks."
     />,
   );
 }
 
 const names = (page: HTMLElement) => texts(page, "tbody td:first-child");
-const press = (page: HTMLElement, column: string) => doing(() => find(page, `[data-testid=sort-${column}]`).click());
+const press = (page: HTMLElement, column: string) => interact(() => find(page, `[data-testid=sort-${column}]`).click());
 const sorts = (page: HTMLElement) =>
   [...page.querySelectorAll("th")].map((heading) => heading.getAttribute("aria-sort"));
 
-test("words are sorted with the numbers in them by size", () => {
+test("text is sorted with embedded numbers by value", () => {
   expect(sorted(TRUCKS, ({ name }) => name, "ascending").map(({ name }) => name)).toEqual([
     "truck 1",
     "truck 9",
@@ -59,13 +59,13 @@ test("equal rows keep their order and rows without a value are last in both dire
   expect(down).toEqual(["truck 9", "truck 10", "truck 1", "truck 11"]);
 });
 
-test("event ids are compared number by number", () => {
+test("event ids are compared component by component", () => {
   expect(compare([9, 1], [10, 0])).toBeLessThan(0);
   expect(compare([9, 1], [9, 0])).toBeGreaterThan(0);
   expect(compare([9], [9, 0])).toBeLessThan(0);
 });
 
-test("sorting leaves the rows it was given alone", () => {
+test("sorting does not change its input", () => {
   const rows = [...TRUCKS];
 
   sorted(rows, ({ name }) => name, "ascending");
@@ -73,7 +73,7 @@ test("sorting leaves the rows it was given alone", () => {
   expect(rows).toEqual(TRUCKS);
 });
 
-test("a heading sorts up, then down, then as the rows came, and says so", () => {
+test("a heading sorts ascending, then descending, then restores the given order", () => {
   const page = table();
   expect(sorts(page)).toEqual(["none", "none", null]);
 
@@ -90,7 +90,7 @@ test("a heading sorts up, then down, then as the rows came, and says so", () => 
   expect(names(page)).toEqual(TRUCKS.map(({ name }) => name));
 });
 
-test("another heading starts upwards", () => {
+test("another heading starts ascending", () => {
   const page = table();
   press(page, "name");
 
@@ -99,19 +99,19 @@ test("another heading starts upwards", () => {
   expect(sorts(page)).toEqual(["none", "ascending", null]);
 });
 
-test("an empty table says so in its sentence", () => {
-  expect(texts(table([]), "tbody td")).toEqual(["No truck is here."]);
+test("an empty table shows its empty text", () => {
+  expect(texts(table([]), "tbody td")).toEqual(["No trucks."]);
 });
 
-test("a banner takes the whole row", () => {
+test("a banner spans the whole row", () => {
   const cells = table([{ name: "gap", load: null }]).querySelectorAll("tbody td");
 
   expect(cells).toHaveLength(1);
-  expect(cells[0]?.textContent).toBe("Some were missed.");
+  expect(cells[0]?.textContent).toBe("2 trucks missing.");
   expect(cells[0]?.getAttribute("colspan")).toBe("3");
 });
 
-test("the table can be reached and read without a mouse", () => {
+test("the table can be focused and has a name", () => {
   const frame = find(table(), "[role=region]");
 
   expect(frame.tabIndex).toBe(0);

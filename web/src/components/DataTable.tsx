@@ -1,4 +1,4 @@
-/** A table whose columns can be sorted with mouse and keyboard; the header stays in sight, emptiness has a sentence. */
+/** A table with sortable columns, a sticky header and a text for the empty state. */
 
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
@@ -10,7 +10,7 @@ export interface Column<Row> {
   readonly key: string;
   readonly title: string;
   readonly cell: (row: Row) => ComponentChildren;
-  /** What the column is sorted by; a column without it cannot be sorted. */
+  /** The sort value of a row; a column without it is not sortable. */
   readonly by?: (row: Row) => SortValue;
   readonly numeric?: boolean;
   readonly wide?: boolean;
@@ -22,7 +22,7 @@ export interface DataTableProps<Row> {
   readonly rows: readonly Row[];
   readonly rowKey: (row: Row) => string | number;
   readonly empty: string;
-  /** A sentence that takes the whole row instead of cells, e.g. for a gap in what came. */
+  /** Content that spans the whole row instead of cells, for example for missed events. */
   readonly banner?: (row: Row) => ComponentChildren;
   readonly current?: (row: Row) => boolean;
   readonly testId?: string;
@@ -33,7 +33,7 @@ interface Order {
   readonly direction: Direction;
 }
 
-/** Up, down, then as the rows came. */
+/** Ascending, descending, then the given order. */
 export function nextOrder(order: Order | null, column: string): Order | null {
   if (order === null || order.column !== column) return { column, direction: "ascending" };
   return order.direction === "ascending" ? { column, direction: "descending" } : null;

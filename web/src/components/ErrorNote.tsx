@@ -1,4 +1,4 @@
-/** An error as the server said it: code, message, facts and the request id, and a button that copies them all. */
+/** A server error: code, message, facts and request id, with a button that copies all of them. */
 
 import { useSignal } from "@preact/signals";
 
@@ -26,19 +26,19 @@ export function ErrorNote({ error }: { readonly error: ApiError }) {
 }
 
 function CopyButton({ text }: { readonly text: string }) {
-  const said = useSignal("Copy");
+  const label = useSignal("Copy");
   const copy = async () => {
     try {
       await navigator.clipboard.writeText(text);
-      said.value = "Copied";
+      label.value = "Copied";
     } catch {
-      // Browsers forbid the clipboard outside secure contexts; the text above can still be selected.
-      said.value = "Copying is not allowed here";
+      // Browsers block the clipboard outside secure contexts; the text above can still be selected.
+      label.value = "Cannot copy on this page";
     }
   };
   return (
     <button type="button" class="button button-quiet" onClick={() => void copy()} aria-live="polite">
-      {said}
+      {label}
     </button>
   );
 }

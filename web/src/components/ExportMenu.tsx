@@ -1,4 +1,4 @@
-/** What is shown, to be saved: a list of what is on the page now, made when it is opened. */
+/** A menu of the tables, pictures and state on the page, to save as files; filled when it opens. */
 
 import { useSignal } from "@preact/signals";
 
@@ -7,51 +7,51 @@ import type { Export } from "./exports";
 import { exportsOf, fileName, save } from "./exports";
 
 interface ExportMenuProps {
-  /** What the names of files begin with: scheduler, engine, moment. */
-  readonly place: readonly (string | null)[];
+  /** The start of file names: scheduler, engine, moment. */
+  readonly nameParts: readonly (string | null)[];
 }
 
-export function ExportMenu({ place }: ExportMenuProps) {
-  const found = useSignal<readonly Export[]>([]);
-  const said = useSignal("");
-  const look = () => {
-    said.value = "";
-    found.value = exportsOf(document.querySelector("main") ?? document);
+export function ExportMenu({ nameParts }: ExportMenuProps) {
+  const items = useSignal<readonly Export[]>([]);
+  const status = useSignal("");
+  const refresh = () => {
+    status.value = "";
+    items.value = exportsOf(document.querySelector("main") ?? document);
   };
-  const take = async ({ kind, title, make }: Export) => {
-    const name = fileName([...place, title], kind);
+  const saveFile = async ({ kind, title, make }: Export) => {
+    const name = fileName([...nameParts, title], kind);
     try {
       save({ name, blob: await make() });
-      said.value = `${name} is saved.`;
+      status.value = `Saved ${name}.`;
     } catch (thrown) {
-      said.value = asApiError(thrown).message;
+      status.value = asApiError(thrown).message;
     }
   };
   return (
-    <details class="page-menu" onToggle={({ currentTarget }) => currentTarget.open && look()} data-testid="export">
+    <details class="page-menu" onToggle={({ currentTarget }) => currentTarget.open && refresh()} data-testid="export">
       <summary>Export</summary>
       <div class="page-menu-body">
-        {found.value.length === 0 ? (
-          <p class="quiet">Nothing is shown yet.</p>
+        {items.value.length === 0 ? (
+          <p class="quiet">Nothing to export yet.</p>
         ) : (
           <ul>
-            {found.value.map((one, number) => (
-              <li key={number}>
+            {items.value.map((item, index) => (
+              <li key={index}>
                 <button
                   type="button"
                   class="link-button"
-                  onClick={() => void take(one)}
-                  data-testid={`export-${one.kind}`}
+                  onClick={() => void saveFile(item)}
+                  data-testid={`export-${item.kind}`}
                 >
-                  {one.title}
+                  {item.title}
                 </button>{" "}
-                <span class="code-badge">{one.kind}</span>
+                <span class="code-badge">{item.kind}</span>
               </li>
             ))}
           </ul>
         )}
         <p class="quiet" role="status">
-          {said}
+          {status}
         </p>
       </div>
     </details>

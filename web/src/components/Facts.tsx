@@ -1,4 +1,4 @@
-/** Named facts as a definition list; nothing when there are none. */
+/** Named facts as a definition list; renders nothing when there are none. */
 
 import type { JsonObject } from "../api/json";
 import { inOneLine } from "../api/json";

@@ -1,86 +1,83 @@
-/** The slider over a journal with all that belongs to it: its times, playing at a chosen speed, and the way from one
- * incident to the next. */
+/** The slider over a journal with time labels, playback at a chosen speed, and buttons for the previous and next incident. */
 
 import { useSignal } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 
 import { asApiError } from "../api/client";
 import type { Stop, StopSource } from "./player";
-import { Playing, SPEEDS } from "./player";
+import { Player, SPEEDS } from "./player";
 import type { SliderTick, TimeSliderProps } from "./TimeSlider";
 import { TimeSlider } from "./TimeSlider";
 
 const POINTS = 5;
-/** How much a journal grows before its times are asked for again. */
+/** The growth of a journal after which its times are fetched again. */
 const GROWN = 1.05;
 
 interface JournalSliderProps extends Omit<TimeSliderProps, "ticks"> {
   readonly source: StopSource;
-  /** True while what is shown is an older moment than the one asked for. */
+  /** Whether the page still shows another moment than the one requested. */
   readonly busy: boolean;
-  /** A moment's time in the words of the scheduler. */
-  readonly tell: (stop: Stop) => string;
+  /** Format the time of a moment in the units of the scheduler. */
+  readonly formatTime: (stop: Stop) => string;
 }
 
-export function JournalSlider({ source, busy, tell, onMove, ...slider }: JournalSliderProps) {
+export function JournalSlider({ source, busy, formatTime, onMove, ...slider }: JournalSliderProps) {
   const { first, last, at, unit = "record" } = slider;
-  const waits = useRef(busy);
-  waits.current = busy;
+  const isBusy = useRef(busy);
+  isBusy.current = busy;
   const stops = useStops(source, last);
-  const said = useSignal("");
+  const status = useSignal("");
   const move = useRef(onMove);
   move.current = onMove;
-  const playing = useMemo(
+  const player = useMemo(
     () =>
-      new Playing(
+      new Player(
         source,
         (n) => move.current(n),
-        () => !waits.current,
+        () => !isBusy.current,
       ),
     [source],
   );
-  useEffect(() => () => playing.stop(), [playing]);
-  const moveByHand = (n: number | null) => {
-    playing.stop();
-    said.value = "";
+  useEffect(() => () => player.stop(), [player]);
+  const moveManually = (n: number | null) => {
+    player.stop();
+    status.value = "";
     onMove(n);
   };
   const jump = async (side: "after" | "before") => {
-    playing.stop();
+    player.stop();
     try {
-      const found = await source.incident(side, at ?? last + 1);
-      said.value =
-        found?.sentence ??
-        (side === "after" ? "There is no incident after this." : "There is no incident before this.");
-      if (found !== null) onMove(found.n);
+      const incident = await source.incident(side, at ?? last + 1);
+      status.value = incident?.sentence ?? (side === "after" ? "No later incident." : "No earlier incident.");
+      if (incident !== null) onMove(incident.n);
     } catch (thrown) {
-      said.value = asApiError(thrown).message;
+      status.value = asApiError(thrown).message;
     }
   };
   const play = () => {
-    if (playing.on.value) playing.stop();
-    else void playing.start(at ?? first);
+    if (player.on.value) player.stop();
+    else void player.start(at ?? first);
   };
-  const ticks: SliderTick[] = stops.map((stop) => ({ n: stop.n, words: tell(stop) }));
+  const ticks: SliderTick[] = stops.map((stop) => ({ n: stop.n, label: formatTime(stop) }));
   return (
     <div class="journal-slider">
-      <TimeSlider {...slider} ticks={ticks} onMove={moveByHand} />
+      <TimeSlider {...slider} ticks={ticks} onMove={moveManually} />
       <div class="slider-play" role="group" aria-label={`Play the ${unit}s`}>
         <button
           type="button"
           class="button"
-          aria-pressed={playing.on.value}
+          aria-pressed={player.on.value}
           disabled={last <= first}
           onClick={play}
           data-testid="play"
         >
-          <span aria-hidden="true">{playing.on.value ? "⏸" : "▶"}</span> {playing.on.value ? "Pause" : "Play"}
+          <span aria-hidden="true">{player.on.value ? "⏸" : "▶"}</span> {player.on.value ? "Pause" : "Play"}
         </button>
         <label class="slider-speed">
           Speed
           <select
-            value={playing.speed.value}
-            onChange={({ currentTarget }) => (playing.speed.value = Number(currentTarget.value))}
+            value={player.speed.value}
+            onChange={({ currentTarget }) => (player.speed.value = Number(currentTarget.value))}
             data-testid="speed"
           >
             {SPEEDS.map((speed) => (
@@ -91,7 +88,7 @@ export function JournalSlider({ source, busy, tell, onMove, ...slider }: Journal
           </select>
         </label>
         <button type="button" class="button" onClick={() => void jump("before")} data-testid="incident-before">
-          <span aria-hidden="true">‹ ▲</span> Incident before
+          <span aria-hidden="true">‹ ▲</span> Previous incident
         </button>
         <button
           type="button"
@@ -105,31 +102,31 @@ export function JournalSlider({ source, busy, tell, onMove, ...slider }: Journal
         {slider.snapshots.length > 0 && (
           <span
             class="slider-legend"
-            title="Snapshots of the state are kept at the marks below the slider; moments after them are worked out."
+            title="Marks below the slider show stored snapshots; moments after a snapshot are replayed from it."
           >
             <span class="slider-legend-mark" aria-hidden="true" /> snapshot
           </span>
         )}
-        <p class="slider-said" role="status" data-testid="slider-said">
-          {said}
+        <p class="slider-status" role="status" data-testid="slider-status">
+          {status}
         </p>
       </div>
     </div>
   );
 }
 
-/** Moments of the journal with their times, asked for again when it has grown. */
+/** Evenly spaced moments of the journal with their times, fetched again when it has grown. */
 function useStops(source: StopSource, last: number): readonly Stop[] {
   const stops = useSignal<readonly Stop[]>([]);
-  const asked = useRef(-1);
+  const fetchedUpTo = useRef(-1);
   useEffect(() => {
-    asked.current = -1;
+    fetchedUpTo.current = -1;
   }, [source]);
   useEffect(() => {
-    if (last <= asked.current * GROWN) return;
-    asked.current = last;
-    source.spread(POINTS).then(
-      (found) => (stops.value = found),
+    if (last <= fetchedUpTo.current * GROWN) return;
+    fetchedUpTo.current = last;
+    source.sample(POINTS).then(
+      (moments) => (stops.value = moments),
       () => undefined,
     );
   }, [source, last]);

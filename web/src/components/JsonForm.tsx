@@ -1,4 +1,4 @@
-/** A small form that takes one JSON value, says what is wrong with it before anything is sent, and shows what came back. */
+/** A form for one JSON value: checks the syntax before sending and shows the response. */
 
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
@@ -86,6 +86,6 @@ function readOrFault(text: string): Read {
   try {
     return { json: parseJson(text), fault: null };
   } catch (thrown) {
-    return { fault: `This is not JSON: ${thrown instanceof Error ? thrown.message : String(thrown)}` };
+    return { fault: `Invalid JSON: ${thrown instanceof Error ? thrown.message : String(thrown)}` };
   }
 }

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { draw, find, texts } from "../testing/drawing";
 import { JsonTree } from "./JsonTree";
 
-test("a tree shows members by name and lists of alike objects as tables", () => {
+test("a tree shows members by name and lists of similar objects as tables", () => {
   const page = draw(
     <JsonTree
       name="state"
@@ -25,7 +25,7 @@ test("a tree shows members by name and lists of alike objects as tables", () => 
   expect(texts(page, "tbody td")).toEqual(["1", "2", "3", "4"]);
 });
 
-test("only a value that changed lights up", () => {
+test("only a changed value is highlighted", () => {
   draw(<JsonTree name="state" value={{ total: 1, now: 5 }} />);
 
   const page = draw(<JsonTree name="state" value={{ total: 2, now: 5 }} />);

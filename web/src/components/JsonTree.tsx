@@ -1,4 +1,4 @@
-/** A JSON value one can read: members as a definition list, lists of alike objects as a table, the rest nested. */
+/** A readable JSON value: members as a definition list, lists of similar objects as a table, other lists nested. */
 
 import { useRef } from "preact/hooks";
 
@@ -10,7 +10,7 @@ import { DataTable } from "./DataTable";
 import type { SortValue } from "./sorting";
 
 const OPEN_LEVELS = 3;
-const MOST_ITEMS = 200;
+const MAX_ITEMS = 200;
 
 export function JsonTree({ value, name }: { readonly value: Json; readonly name: string }) {
   return (
@@ -42,7 +42,7 @@ function Members({
   readonly level: number;
 }) {
   const members = Object.entries(object);
-  if (members.length === 0) return <span class="tree-nothing">none</span>;
+  if (members.length === 0) return <span class="tree-empty">none</span>;
   const list = (
     <dl class="members">
       {members.map(([member, value]) => (
@@ -63,9 +63,9 @@ function Members({
 }
 
 function List({ list, name, level }: { readonly list: JsonList; readonly name: string; readonly level: number }) {
-  if (list.length === 0) return <span class="tree-nothing">none</span>;
+  if (list.length === 0) return <span class="tree-empty">none</span>;
   if (list.every(isLeaf) && list.length <= 12) return <Leaf value={list} />;
-  const shown = list.slice(0, MOST_ITEMS);
+  const shown = list.slice(0, MAX_ITEMS);
   const rest = list.length - shown.length;
   const content = (
     <>
@@ -73,15 +73,15 @@ function List({ list, name, level }: { readonly list: JsonList; readonly name: s
         <DataTable
           caption={name}
           columns={columnsOf(shown as readonly JsonObject[])}
-          rows={shown.map((object, place) => ({ object: object as JsonObject, place }))}
-          rowKey={({ place }) => place}
+          rows={shown.map((object, index) => ({ object: object as JsonObject, index }))}
+          rowKey={({ index }) => index}
           empty="none"
         />
       ) : (
         <ol class="items" start={0}>
-          {shown.map((item, place) => (
-            <li key={place}>
-              <Value value={item} name={`${name}[${place}]`} level={level + 1} />
+          {shown.map((item, index) => (
+            <li key={index}>
+              <Value value={item} name={`${name}[${index}]`} level={level + 1} />
             </li>
           ))}
         </ol>
@@ -111,7 +111,7 @@ function Fold({ label, open, content }: FoldProps) {
   );
 }
 
-/** A value that lights up for a moment when it changes. */
+/** A value that is highlighted for a moment when it changes. */
 function Leaf({ value }: { readonly value: Json }) {
   const text = inOneLine(value);
   const before = useRef(text);
@@ -128,12 +128,12 @@ function Leaf({ value }: { readonly value: Json }) {
   );
 }
 
-interface PlacedObject {
+interface IndexedObject {
   readonly object: JsonObject;
-  readonly place: number;
+  readonly index: number;
 }
 
-function columnsOf(objects: readonly JsonObject[]): Column<PlacedObject>[] {
+function columnsOf(objects: readonly JsonObject[]): Column<IndexedObject>[] {
   const names = [...new Set(objects.flatMap((object) => Object.keys(object)))];
   return names.map((name) => ({
     key: name,

@@ -1,4 +1,4 @@
-/** The mark of Pendula: a pendulum over its scale. It swings a few beats whenever the connection comes to life. */
+/** The Pendula logo: a pendulum over its scale. It swings for a few beats when the connection becomes live. */
 
 export function Logo({ live }: { readonly live: boolean }) {
   return (

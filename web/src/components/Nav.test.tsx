@@ -27,7 +27,7 @@ test("the current scheduler is marked in the navigation", () => {
   ]);
 });
 
-test("arrow keys go round the links and other keys mean what they always mean", () => {
+test("arrow keys cycle through the links, other keys keep their meaning", () => {
   expect(focusTarget("ArrowDown", 2, 3)).toBe(0);
   expect(focusTarget("ArrowUp", 0, 3)).toBe(2);
   expect(focusTarget("End", 0, 3)).toBe(2);

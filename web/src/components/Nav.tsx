@@ -1,4 +1,4 @@
-/** The way through the schedulers. Tab goes through the links as always; arrow keys, Home and End move among them. */
+/** Navigation between schedulers. Arrow keys, Home and End move between the links, besides Tab. */
 
 import { useEffect, useRef } from "preact/hooks";
 
@@ -43,15 +43,15 @@ export function Nav({ schedulers, route }: NavProps) {
   );
 }
 
-/** The link that a key moves the focus to, or nothing when the key means something else. */
-export function focusTarget(key: string, place: number, count: number): number | null {
+/** The index of the link that a key moves the focus to; `null` for other keys. */
+export function focusTarget(key: string, index: number, count: number): number | null {
   switch (key) {
     case "ArrowDown":
     case "ArrowRight":
-      return (place + 1) % count;
+      return (index + 1) % count;
     case "ArrowUp":
     case "ArrowLeft":
-      return (place - 1 + count) % count;
+      return (index - 1 + count) % count;
     case "Home":
       return 0;
     case "End":

@@ -1,14 +1,14 @@
-/** Says that a moment of the past is shown, and leads back to the present. */
+/** A banner shown while the page displays a past moment, with a button back to live. */
 
 import { integer } from "../wording";
 
 interface PastBannerProps {
-  /** The record looked at. */
+  /** The record shown. */
   readonly at: number;
-  /** Its time, in words. */
+  /** Its formatted time. */
   readonly time?: string | null;
   readonly onLive: () => void;
-  /** What is numbered. */
+  /** What `at` counts. */
   readonly unit?: "record" | "event";
 }
 
@@ -16,7 +16,7 @@ export function PastBanner({ at, time = null, onLive, unit = "record" }: PastBan
   return (
     <div class="past-banner" role="status" data-testid="past-banner">
       <p>
-        You are looking at {time === null ? "the past" : <strong>{time}</strong>}: the state after {unit}{" "}
+        Viewing {time === null ? "the past" : <strong>{time}</strong>}: the state after {unit}{" "}
         <strong>{integer(at)}</strong>.
       </p>
       <button type="button" class="button button-main" onClick={onLive} data-testid="back-to-live">

@@ -1,4 +1,4 @@
-/** Figures at a glance: a name, a value and its unit, side by side; what is wrong has a sign of its own. */
+/** A row of key figures: name, value and unit; a value in alarm has a warning sign. */
 
 import type { ComponentChildren } from "preact";
 

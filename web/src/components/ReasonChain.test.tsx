@@ -10,8 +10,8 @@ const leaf = (code: string): Reason => ({ code, sentence: `${code} holds.`, fact
 
 const CHAIN: Reason = {
   code: "not_enough",
-  sentence: "The tally holds less than is asked for.",
-  facts: { asked: 9, parts: [1, 2] },
+  sentence: "The tally holds less than the amount.",
+  facts: { amount: 9, parts: [1, 2] },
   because: [
     { ...leaf("taken_before"), because: [{ ...leaf("command"), because: [leaf("root")] }] },
     leaf("delivery_pending"),
@@ -22,12 +22,12 @@ test("a reason shows its code, its sentence and its facts", () => {
   const page = draw(<ReasonChain reason={CHAIN} />);
 
   const first = find(page, "[data-testid=reason]");
-  expect(find(first, ".reason-sentence").textContent).toBe("not_enough The tally holds less than is asked for.");
-  expect(texts(find(first, "dl"), "dt")).toEqual(["asked", "parts"]);
+  expect(find(first, ".reason-sentence").textContent).toBe("not_enough The tally holds less than the amount.");
+  expect(texts(find(first, "dl"), "dt")).toEqual(["amount", "parts"]);
   expect(texts(find(first, "dl"), "dd")).toEqual(["9", "1, 2"]);
 });
 
-test("what a reason rests on is nested below it, in order", () => {
+test("the reasons behind a reason are nested below it, in order", () => {
   const page = draw(<ReasonChain reason={CHAIN} />);
 
   const below = find(page, "[data-code=not_enough] > details > ol");
@@ -37,20 +37,20 @@ test("what a reason rests on is nested below it, in order", () => {
   ]);
 });
 
-test("the first levels of a chain are open and deeper ones wait to be opened", () => {
+test("the first levels of a chain are open, deeper ones are closed", () => {
   const page = draw(<ReasonChain reason={CHAIN} />);
 
   expect([...page.querySelectorAll("details")].map((details) => details.open)).toEqual([true, true, false]);
 });
 
-test("a reason without grounds has nothing to open", () => {
+test("a reason without further reasons cannot be expanded", () => {
   expect(draw(<ReasonChain reason={leaf("root")} />).querySelector("details")).toBeNull();
 });
 
-test("a folded reason is one sentence with its grounds, and the whole chain on demand", () => {
+test("a folded reason is one sentence and expands to the whole chain", () => {
   const page = draw(<FoldedReason reason={{ ...CHAIN, because: [leaf("A"), leaf("It")] }} />);
 
-  expect(find(page, "summary").textContent).toBe("The tally holds less than is asked for: a holds; it holds.");
+  expect(find(page, "summary").textContent).toBe("The tally holds less than the amount: a holds; it holds.");
   expect(find<HTMLDetailsElement>(page, "details").open).toBe(false);
   expect(inOneSentence(leaf("root"))).toBe("root holds.");
 });

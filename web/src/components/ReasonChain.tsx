@@ -1,4 +1,4 @@
-/** Why: a reason with its code, its sentence and its facts, and below it the reasons it rests on. */
+/** A reason with its code, sentence and facts, and below it the reasons behind it. */
 
 import type { Reason } from "../api/types";
 import { Facts } from "./Facts";
@@ -13,7 +13,7 @@ export function ReasonChain({ reason }: { readonly reason: Reason }) {
   );
 }
 
-/** A reason folded into one sentence, with what it rests on; the codes and facts are there on demand. */
+/** A reason folded into one sentence; it expands to the chain with codes and facts. */
 export function FoldedReason({ reason }: { readonly reason: Reason }) {
   return (
     <details class="folded-reason" data-testid="folded-reason">
@@ -25,18 +25,18 @@ export function FoldedReason({ reason }: { readonly reason: Reason }) {
   );
 }
 
-/** What holds, and because of what: the sentences of the first two levels as one. */
+/** The sentences of the first two levels of a reason as one sentence. */
 export function inOneSentence({ sentence, because }: Reason): string {
-  const grounds = because.map((one) => lowered(bare(one.sentence)));
-  return grounds.length === 0 ? sentence : `${bare(sentence)}: ${grounds.join("; ")}.`;
+  const parts = because.map((reason) => lowerFirst(withoutStop(reason.sentence)));
+  return parts.length === 0 ? sentence : `${withoutStop(sentence)}: ${parts.join("; ")}.`;
 }
 
-function bare(sentence: string): string {
+function withoutStop(sentence: string): string {
   return sentence.replace(/[.!]+$/, "");
 }
 
-/** In small letters where a sentence begins with an ordinary word; names keep theirs. */
-function lowered(sentence: string): string {
+/** Lower the first letter of an ordinary word; names like `R2` stay unchanged. */
+function lowerFirst(sentence: string): string {
   return /^[A-Z][a-z]*\b/.test(sentence) ? sentence.charAt(0).toLowerCase() + sentence.slice(1) : sentence;
 }
 
@@ -54,8 +54,8 @@ function ReasonItem({ reason, level }: { readonly reason: Reason; readonly level
             because <span class="count">({because.length})</span>
           </summary>
           <ol class="reason-chain">
-            {because.map((deeper, place) => (
-              <ReasonItem key={place} reason={deeper} level={level + 1} />
+            {because.map((deeper, index) => (
+              <ReasonItem key={index} reason={deeper} level={level + 1} />
             ))}
           </ol>
         </details>

@@ -1,4 +1,4 @@
-/** What stands around the page of every scheduler: the slider over its journal, the banner of the past, what went wrong. */
+/** The frame of every scheduler page: the journal slider, the banner for past moments, and errors. */
 
 import type { ComponentChildren } from "preact";
 
@@ -9,40 +9,40 @@ import { PastBanner } from "./PastBanner";
 import type { Stop, StopSource } from "./player";
 import { TimeSlider } from "./TimeSlider";
 
-/** Which records a journal has, and where its snapshots lie. */
+/** The record numbers of a journal, and `[record, time]` of its snapshots. */
 export interface JournalExtent {
   readonly first: number;
   readonly last: number;
   readonly snapshots: readonly (readonly [number, number])[];
 }
 
-/** Where a scheduler stands: the moment it shows, those it can show, and what went wrong with it. */
+/** The moment a page shows, the moments it can show, and its error. */
 export interface Frame {
-  /** The record looked at; `null` is live. */
+  /** The record shown; `null` is live. */
   readonly at: number | null;
-  /** `null` while it is not known, and where a scheduler has no journal. */
+  /** `null` while it is loading, and for schedulers without a journal. */
   readonly journal: JournalExtent | null;
   readonly error: ApiError | null;
   readonly onMove: (at: number | null) => void;
 }
 
-/** How the slider of a scheduler tells and plays its times. */
+/** What the journal slider of a scheduler needs to label and play times. */
 export interface SliderTimes {
   readonly source: StopSource;
   readonly busy: boolean;
-  /** The time of what is shown, in the words of the scheduler. */
+  /** The formatted time of the moment shown. */
   readonly time: string | null;
-  readonly tell: (stop: Stop) => string;
+  readonly formatTime: (stop: Stop) => string;
 }
 
 interface SchedulerFrameProps extends Frame {
   readonly times?: SliderTimes;
-  /** Said in the place of what is being fetched; `null` when there is something to show. */
-  readonly fetching: string | null;
+  /** The loading text; `null` when there is something to show. */
+  readonly loading: string | null;
   readonly children: ComponentChildren;
 }
 
-export function SchedulerFrame({ at, journal, error, fetching, onMove, times, children }: SchedulerFrameProps) {
+export function SchedulerFrame({ at, journal, error, loading, onMove, times, children }: SchedulerFrameProps) {
   return (
     <div class="scheduler" data-testid="scheduler" data-live={at === null}>
       {journal !== null &&
@@ -53,7 +53,7 @@ export function SchedulerFrame({ at, journal, error, fetching, onMove, times, ch
         ))}
       {at !== null && <PastBanner at={at} time={times?.time ?? null} onLive={() => onMove(null)} />}
       {error !== null && <ErrorNote error={error} />}
-      {fetching !== null && error === null && <p class="quiet">{fetching}</p>}
+      {loading !== null && error === null && <p class="quiet">{loading}</p>}
       {children}
     </div>
   );

@@ -1,4 +1,4 @@
-/** The state of a scheduler in a word and a shape: colour alone would leave some readers out. */
+/** The state of a scheduler as a word and a shape, since colour alone is not accessible. */
 
 import type { State } from "../api/types";
 

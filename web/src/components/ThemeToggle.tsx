@@ -1,4 +1,4 @@
-/** Light, dark or as the system says. */
+/** Choose the light, dark or system theme. */
 
 import { THEMES, theme } from "../theme";
 

@@ -2,7 +2,7 @@
 
 import { expect, test, vi } from "vitest";
 
-import { doing, draw, find } from "../testing/drawing";
+import { draw, find, interact } from "../testing/drawing";
 import { TimeSlider } from "./TimeSlider";
 
 function slider(at: number | null, onMove: (n: number | null) => void = () => undefined) {
@@ -21,11 +21,11 @@ function slider(at: number | null, onMove: (n: number | null) => void = () => un
   );
 }
 
-test("a slider at its right end is live", () => {
+test("the right end of the slider is live", () => {
   const moved = vi.fn();
   const input = find<HTMLInputElement>(slider(50, moved), "input");
 
-  doing(() => {
+  interact(() => {
     input.value = "110";
     input.dispatchEvent(new Event("input", { bubbles: true }));
   });
@@ -33,16 +33,16 @@ test("a slider at its right end is live", () => {
   expect(moved).toHaveBeenCalledWith(null);
 });
 
-test("a slider says in words where it is", () => {
+test("the slider describes its position for screen readers", () => {
   expect(find(slider(null), "input").getAttribute("aria-valuetext")).toBe("live, record 110");
   expect(find(slider(50), "input").getAttribute("aria-valuetext")).toBe("record 50 of 110");
 });
 
-test("the steps of a slider go to the snapshot before, one back and one on", () => {
+test("the step buttons go to the previous snapshot, one record back and one forward", () => {
   const moved = vi.fn();
   const page = slider(60, moved);
 
-  for (const button of page.querySelectorAll<HTMLElement>(".slider-buttons button")) doing(() => button.click());
+  for (const button of page.querySelectorAll<HTMLElement>(".slider-buttons button")) interact(() => button.click());
 
   expect(moved.mock.calls).toEqual([[35], [59], [61]]);
 });

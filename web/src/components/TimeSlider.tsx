@@ -1,27 +1,27 @@
-/** A slider over the records of a journal, or the events of a trail, which says times: those of its ends, some between
- * them and the one shown; marks show where snapshots lie, and its right end is now. */
+/** A slider over the records of a journal or the events of an audit trail, labelled with times. Marks show snapshots; the
+ * right end is live. */
 
 import { integer } from "../wording";
-import { spaceForMarks } from "./marks";
+import { markPositions } from "./marks";
 
 export interface TimeSliderProps {
   readonly first: number;
   readonly last: number;
-  /** The record looked at; `null` is live. */
+  /** The record shown; `null` is live. */
   readonly at: number | null;
   readonly snapshots: readonly (readonly [number, number])[];
   readonly onMove: (at: number | null) => void;
-  /** What is numbered. */
+  /** What the slider counts. */
   readonly unit?: "record" | "event";
-  /** The time of what is shown, in words; `null` where it is not known. */
+  /** The formatted time of the record shown; `null` when unknown. */
   readonly time?: string | null;
-  /** Records with their times in words, ascending. */
+  /** Records with their time labels, ascending. */
   readonly ticks?: readonly SliderTick[];
 }
 
 export interface SliderTick {
   readonly n: number;
-  readonly words: string;
+  readonly label: string;
 }
 
 export function TimeSlider(props: TimeSliderProps) {
@@ -33,13 +33,13 @@ export function TimeSlider(props: TimeSliderProps) {
     <div class="slider" data-testid="time-slider" data-live={at === null}>
       <div class="slider-buttons">
         <Step
-          label={snapshots.length > 0 ? "Back to the snapshot before" : `Back to the first ${unit}`}
+          label={snapshots.length > 0 ? "Back to the previous snapshot" : `Back to the first ${unit}`}
           sign="«"
           disabled={shown <= first}
           onClick={() => moveTo(earlier)}
         />
         <Step label={`One ${unit} back`} sign="‹" disabled={shown <= first} onClick={() => moveTo(shown - 1)} />
-        <Step label={`One ${unit} on`} sign="›" disabled={at === null} onClick={() => moveTo(shown + 1)} />
+        <Step label={`One ${unit} forward`} sign="›" disabled={at === null} onClick={() => moveTo(shown + 1)} />
       </div>
       <div class="slider-scale">
         <input
@@ -50,12 +50,12 @@ export function TimeSlider(props: TimeSliderProps) {
           value={shown}
           disabled={last <= first}
           aria-label={`Moment in the ${unit === "record" ? "journal" : "trail"}`}
-          aria-valuetext={inWords(at, shown, last, unit, time)}
+          aria-valuetext={valueText(at, shown, last, unit, time)}
           data-testid="time-slider-input"
           onInput={(event) => moveTo(Number(event.currentTarget.value))}
         />
         <div class="slider-marks" aria-hidden="true">
-          {spaceForMarks(snapshots, first, last).map((share) => (
+          {markPositions(snapshots, first, last).map((share) => (
             <span key={share} class="slider-mark" style={{ left: `${share}%` }} title="snapshot" />
           ))}
         </div>
@@ -81,12 +81,12 @@ export function TimeSlider(props: TimeSliderProps) {
   );
 }
 
-function inWords(at: number | null, shown: number, last: number, unit: string, time: string | null): string {
-  const where = at === null ? `live, ${unit} ${last}` : `${unit} ${shown} of ${last}`;
-  return time === null ? where : `${time}, ${where}`;
+function valueText(at: number | null, shown: number, last: number, unit: string, time: string | null): string {
+  const position = at === null ? `live, ${unit} ${last}` : `${unit} ${shown} of ${last}`;
+  return time === null ? position : `${time}, ${position}`;
 }
 
-/** The times below the slider, where they lie; the numbers of its ends while no time is known. */
+/** The time labels below the slider; the record numbers of its ends while no time is known. */
 function Scale({ first, last, ticks }: Pick<Required<TimeSliderProps>, "first" | "last" | "ticks">) {
   if (ticks.length === 0 || last <= first) {
     return (
@@ -98,13 +98,13 @@ function Scale({ first, last, ticks }: Pick<Required<TimeSliderProps>, "first" |
   }
   return (
     <div class="slider-ticks" aria-hidden="true" data-testid="slider-ticks">
-      {ticks.map(({ n, words }, place) => (
+      {ticks.map(({ n, label }, index) => (
         <span
           key={n}
-          data-edge={place === 0 ? "first" : place === ticks.length - 1 ? "last" : undefined}
+          data-edge={index === 0 ? "first" : index === ticks.length - 1 ? "last" : undefined}
           style={{ left: `${(100 * Math.min(Math.max(n - first, 0), last - first)) / (last - first)}%` }}
         >
-          {words}
+          {label}
         </span>
       ))}
     </div>

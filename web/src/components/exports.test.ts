@@ -10,7 +10,7 @@ function table(rows: string): HTMLTableElement {
   return holder.firstElementChild as HTMLTableElement;
 }
 
-test("a table is saved as its rows stand, quoted where it must be, without signs that decorate", () => {
+test("a table is saved as displayed, with CSV quoting and without decorative signs", () => {
   const shown = table(
     '<tr><td><b>R1</b><span class="below">fast</span></td><td>waits, "long"</td></tr><tr><td>-4</td><td>=1+1</td></tr>',
   );
@@ -18,14 +18,14 @@ test("a table is saved as its rows stand, quoted where it must be, without signs
   expect(csvOf(shown)).toBe('truck,why\r\nR1 fast,"waits, ""long"""\r\n-4,\'=1+1\r\n');
 });
 
-test("what can be saved has the name that the page gives it, and what is empty is left out", () => {
+test("exports have the titles of the page, and empty tables are left out", () => {
   const page = document.createElement("main");
   page.append(table("<tr><td>R1</td><td></td></tr>"), table('<tr class="table-empty"><td>none</td></tr>'));
 
   expect(exportsOf(page).map(({ kind, title }) => [kind, title])).toEqual([["CSV", "Trucks, by name"]]);
 });
 
-test("layers of one picture are one file, and a chart has its short name", () => {
+test("layered canvases are one file, and a chart has its short name", () => {
   const page = document.createElement("main");
   page.innerHTML =
     '<section><h2>Who owes whom</h2><div><canvas width="9" height="9"></canvas><canvas width="9" height="9"></canvas></div>' +
@@ -37,7 +37,7 @@ test("layers of one picture are one file, and a chart has its short name", () =>
   ]);
 });
 
-test("the name of a file says scheduler, engine, moment and what it holds", () => {
+test("a file name consists of scheduler, engine, moment and title", () => {
   expect(fileName(["fleet", "hall", "1215", "Open tasks!"], "CSV")).toBe("fleet-hall-1215-open-tasks.csv");
-  expect(fileName(["jobs", null, null, "The state"], "JSON")).toBe("jobs-the-state.json");
+  expect(fileName(["jobs", null, null, "State"], "JSON")).toBe("jobs-state.json");
 });

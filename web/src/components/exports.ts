@@ -1,7 +1,6 @@
-/** What is shown, as files: tables as CSV, pictures as PNG or SVG, and the state behind them as JSON.
+/** Export of the page: tables as CSV, pictures as PNG or SVG, and the state behind them as JSON.
  *
- * Tables and pictures are taken from the page itself, so that a file holds what the reader sees: sorted and filtered as
- * it is, at the moment that is shown.
+ * Tables and pictures are read from the DOM, so that a file has what is displayed, sorted and filtered the same way.
  */
 
 import { signal } from "@preact/signals";
@@ -15,31 +14,31 @@ export interface Saved {
   readonly blob: Blob;
 }
 
-/** One thing that can be saved. */
+/** One file that can be saved. */
 export interface Export {
   readonly kind: "CSV" | "PNG" | "SVG" | "JSON";
   readonly title: string;
   readonly make: () => Promise<Blob>;
 }
 
-/** What the page is drawn from; `null` while there is nothing. */
-const shown = signal<unknown>(null);
+/** The state the page displays; `null` while there is none. */
+const exportedState = signal<unknown>(null);
 
-/** Say what the page is drawn from, as long as it stands. */
-export function useShown(value: unknown): void {
+/** Register the state that the page displays, for the JSON export. */
+export function useExportedState(value: unknown): void {
   useEffect(() => {
-    shown.value = value;
+    exportedState.value = value;
     return () => {
-      shown.value = null;
+      exportedState.value = null;
     };
   }, [value]);
 }
 
-/** All that is on the page now and can be saved. */
+/** Everything on the page that can be saved. */
 export function exportsOf(page: ParentNode): Export[] {
-  const state = shown.peek();
+  const state = exportedState.peek();
   const json: Export[] =
-    state === null ? [] : [{ kind: "JSON", title: "The state", make: () => Promise.resolve(jsonBlob(state)) }];
+    state === null ? [] : [{ kind: "JSON", title: "State", make: () => Promise.resolve(jsonBlob(state)) }];
   return [
     ...json,
     ...[...page.querySelectorAll("table")].flatMap(tableExport),
@@ -54,27 +53,27 @@ function tableExport(table: HTMLTableElement): Export[] {
   return [{ kind: "CSV", title, make: () => Promise.resolve(new Blob([csvOf(table)], { type: "text/csv" })) }];
 }
 
-/** The rows of a table as they stand, after RFC 4180. */
+/** The rows of a table as CSV (RFC 4180). */
 export function csvOf(table: HTMLTableElement): string {
-  const rows = [...table.rows].map((row) => [...row.cells].map((cell) => fieldOf(wordsOf(cell))).join(","));
+  const rows = [...table.rows].map((row) => [...row.cells].map((cell) => fieldOf(textOf(cell))).join(","));
   return `${rows.join("\r\n")}\r\n`;
 }
 
-/** The words of a cell; signs that only decorate are left out, and words of blocks do not run together. */
-function wordsOf(cell: Element): string {
+/** The text of a cell without decorative signs and with spaces between block elements. */
+function textOf(cell: Element): string {
   const copy = cell.cloneNode(true) as Element;
   for (const sign of copy.querySelectorAll("[aria-hidden=true]")) sign.remove();
   for (const block of copy.querySelectorAll("li, div, .below, p")) block.prepend(" ");
   return (copy.textContent ?? "").replaceAll(/\s+/g, " ").trim();
 }
 
-/** A field that no spreadsheet takes for a formula. */
-function fieldOf(words: string): string {
-  const safe = /^[=+\-@]/.test(words) && Number.isNaN(Number(words)) ? `'${words}` : words;
+/** A CSV field that spreadsheets do not evaluate as a formula. */
+function fieldOf(text: string): string {
+  const safe = /^[=+\-@]/.test(text) && Number.isNaN(Number(text)) ? `'${text}` : text;
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 
-/** Canvases that lie upon each other are layers of one picture. */
+/** Canvases in the same element are layers of one picture. */
 function layersOf(page: ParentNode): HTMLCanvasElement[][] {
   const pictures = new Map<Element | null, HTMLCanvasElement[]>();
   for (const canvas of page.querySelectorAll("canvas")) {
@@ -89,18 +88,18 @@ function canvasExport(layers: readonly HTMLCanvasElement[]): Export[] {
   return lowest === undefined ? [] : [{ kind: "PNG", title: titleOf(lowest), make: () => pngOf(layers) }];
 }
 
-/** The picture on the ground that the page gives it: alone, a canvas is transparent. */
+/** The layers on the background colour of the page, since a canvas alone is transparent. */
 async function pngOf(layers: readonly HTMLCanvasElement[]): Promise<Blob> {
   const copy = document.createElement("canvas");
   copy.width = Math.max(...layers.map(({ width }) => width));
   copy.height = Math.max(...layers.map(({ height }) => height));
   const context = copy.getContext("2d");
-  if (context === null) throw new Error("this browser draws no pictures");
+  if (context === null) throw new Error("this browser cannot draw on a canvas");
   context.fillStyle = getComputedStyle(document.body).backgroundColor;
   context.fillRect(0, 0, copy.width, copy.height);
   for (const layer of layers) context.drawImage(layer, 0, 0);
   const blob = await new Promise<Blob | null>((resolve) => copy.toBlob(resolve, "image/png"));
-  if (blob === null) throw new Error("the picture is too large to be saved");
+  if (blob === null) throw new Error("the picture is too large to save");
   return blob;
 }
 
@@ -114,7 +113,7 @@ function svgExport(svg: SVGSVGElement): Export[] {
 }
 
 function titleOf(picture: Element): string {
-  // A chart says in its label how it runs; its name is shorter.
+  // The label of a chart describes the whole curve; its title is shorter.
   const own = picture.getAttribute("data-title") ?? picture.getAttribute("aria-label");
   return own ?? picture.closest("section")?.querySelector("h2")?.firstChild?.textContent?.trim() ?? "Picture";
 }
@@ -123,33 +122,33 @@ function jsonBlob(state: unknown): Blob {
   return new Blob([writeJson(plainOf(state))], { type: "application/json" });
 }
 
-/** Maps and classes of the page have no form in JSON: only their own members are written. */
+/** Convert maps and class instances to plain JSON with their own members. */
 function plainOf(value: unknown): Json {
   if (value === null || value === undefined) return null;
   if (Array.isArray(value)) return value.map(plainOf);
-  if (value instanceof Map) return Object.fromEntries([...value].map(([key, one]) => [String(key), plainOf(one)]));
+  if (value instanceof Map) return Object.fromEntries([...value].map(([key, item]) => [String(key), plainOf(item)]));
   if (typeof value === "object")
     return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, plainOf(member)]));
   return typeof value === "function" || typeof value === "symbol" ? null : (value as Json);
 }
 
-/** Hand a file to the browser. */
+/** Download a file in the browser. */
 export function save({ name, blob }: Saved): void {
   const link = document.createElement("a");
   link.href = URL.createObjectURL(blob);
   link.download = name;
   link.click();
-  // The browser has read it by the next turn.
+  // The browser has read the blob by the next task.
   setTimeout(() => URL.revokeObjectURL(link.href), 0);
 }
 
-/** A name that says what is in the file: `fleet-hall-1215-open-tasks.csv`. */
+/** A descriptive file name: `fleet-hall-1215-open-tasks.csv`. */
 export function fileName(parts: readonly (string | null)[], kind: Export["kind"]): string {
-  const words = parts
+  const stem = parts
     .filter((part) => part !== null)
     .join("-")
     .toLowerCase()
     .replaceAll(/[^a-z0-9]+/g, "-")
     .replaceAll(/^-|-$/g, "");
-  return `${words.slice(0, 100)}.${kind.toLowerCase()}`;
+  return `${stem.slice(0, 100)}.${kind.toLowerCase()}`;
 }

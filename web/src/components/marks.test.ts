@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
 
-import { spaceForMarks } from "./marks";
+import { markPositions } from "./marks";
 
-test("marks stand where the snapshots lie, and crowded ones share a mark", () => {
+test("marks are at their snapshots, and crowded snapshots share a mark", () => {
   expect(
-    spaceForMarks(
+    markPositions(
       [
         [35, 1],
         [60, 2],
@@ -14,11 +14,11 @@ test("marks stand where the snapshots lie, and crowded ones share a mark", () =>
     ),
   ).toEqual([25, 50]);
   expect(
-    spaceForMarks(
+    markPositions(
       Array.from({ length: 5000 }, (_, n) => [n, n] as const),
       0,
       5000,
     ),
   ).toHaveLength(101);
-  expect(spaceForMarks([[0, 0]], 0, 0)).toEqual([]);
+  expect(markPositions([[0, 0]], 0, 0)).toEqual([]);
 });

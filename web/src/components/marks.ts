@@ -1,16 +1,16 @@
-/** Where the marks of snapshots stand on a scale, and how many of them there is room for. */
+/** Positions of snapshot marks on a scale. */
 
-const MOST_MARKS = 100;
+const MAX_MARKS = 100;
 
-/** Places in percent of the scale, ascending; snapshots closer than one mark's width share it. */
-export function spaceForMarks(
+/** Positions in percent of the scale, ascending, at most 101; snapshots closer than one percent share a mark. */
+export function markPositions(
   snapshots: readonly (readonly [number, number])[],
   first: number,
   last: number,
 ): number[] {
   if (last <= first) return [];
-  const places = snapshots
+  const positions = snapshots
     .filter(([n]) => n >= first && n <= last)
-    .map(([n]) => (Math.round(((n - first) / (last - first)) * MOST_MARKS) * 100) / MOST_MARKS);
-  return [...new Set(places)].sort((one, other) => one - other);
+    .map(([n]) => (Math.round(((n - first) / (last - first)) * MAX_MARKS) * 100) / MAX_MARKS);
+  return [...new Set(positions)].sort((a, b) => a - b);
 }

@@ -1,20 +1,21 @@
 import { beforeEach, expect, test, vi } from "vitest";
 
-import type { FoundStop, StopSource } from "./player";
-import { Playing } from "./player";
+import type { StopAndNext, StopSource } from "./player";
+import { Player } from "./player";
 
 /** A journal with a record every second, a pause of an hour after the tenth, and twenty records in all. */
 const wall = (n: number) => n * 1000 + (n >= 10 ? 3_600_000 : 0);
 const stop = (n: number) => ({ n, t: n, ms: wall(n) });
 
-function found(n: number): FoundStop {
+function stopAndNext(n: number): StopAndNext {
   return { stop: stop(n), next: n < 19 ? stop(n + 1) : null };
 }
 
 const SOURCE: StopSource = {
-  spread: () => Promise.resolve([]),
-  atRecord: (n) => Promise.resolve(found(n)),
-  atWall: (ms) => Promise.resolve(found(Array.from({ length: 20 }, (_, n) => n).findLast((n) => wall(n) <= ms) ?? 0)),
+  sample: () => Promise.resolve([]),
+  atRecord: (n) => Promise.resolve(stopAndNext(n)),
+  atWall: (ms) =>
+    Promise.resolve(stopAndNext(Array.from({ length: 20 }, (_, n) => n).findLast((n) => wall(n) <= ms) ?? 0)),
   incident: () => Promise.resolve(null),
 };
 
@@ -24,48 +25,51 @@ beforeEach(() => {
 
 async function played(speed: number, ms: number, from = 0, isReady = () => true): Promise<(number | null)[]> {
   const moves: (number | null)[] = [];
-  const playing = new Playing(SOURCE, (n) => moves.push(n), isReady);
-  playing.speed.value = speed;
-  await playing.start(from);
+  const player = new Player(SOURCE, (n) => moves.push(n), isReady);
+  player.speed.value = speed;
+  await player.start(from);
   await vi.advanceTimersByTimeAsync(ms);
-  playing.stop();
+  player.stop();
   return moves;
 }
 
-test("at 1× a journal is played as it happened", async () => {
+test("at 1× a journal plays in real time", async () => {
   expect(await played(1, 3_900)).toEqual([0, 1, 2, 3]);
 });
 
-test("at 5× five times as much has happened", async () => {
+test("at 5× a journal plays five times as fast", async () => {
   expect((await played(5, 1_000)).at(-1)).toBe(5);
 });
 
-test("an hour in which nothing happened is not waited for", async () => {
+test("an hour without records is skipped", async () => {
   expect((await played(1, 2_000, 9)).slice(0, 2)).toEqual([9, 10]);
 });
 
-test("at its end the page is live again, and nothing plays", async () => {
+test("at the end of the journal the page becomes live", async () => {
   expect((await played(100, 2_000, 12)).at(-1)).toBeNull();
 });
 
-test("a server that is busy now and then does not end the play, one that is gone does", async () => {
-  let asked = 0;
+test("playback survives a few failed requests and stops after many", async () => {
+  let requests = 0;
   const moves: (number | null)[] = [];
-  const busy = { ...SOURCE, atWall: (ms: number) => (asked++ < 3 ? Promise.reject(new Error()) : SOURCE.atWall(ms)) };
-  const playing = new Playing(
+  const busy = {
+    ...SOURCE,
+    atWall: (ms: number) => (requests++ < 3 ? Promise.reject(new Error()) : SOURCE.atWall(ms)),
+  };
+  const player = new Player(
     busy,
     (n) => moves.push(n),
     () => true,
   );
-  await playing.start(0);
+  await player.start(0);
   await vi.advanceTimersByTimeAsync(2_000);
   expect(moves.length).toBeGreaterThan(0);
 
-  asked = -Infinity;
+  requests = -Infinity;
   await vi.advanceTimersByTimeAsync(5_000);
-  expect(playing.on.value).toBe(false);
+  expect(player.on.value).toBe(false);
 });
 
-test("time stands while the picture is on its way", async () => {
+test("playback waits while the page is loading", async () => {
   expect(await played(1, 10_000, 0, () => false)).toEqual([]);
 });

@@ -1,43 +1,43 @@
-/** Plays a journal: one moment after another at the pace at which they came, or up to a hundred times faster.
+/** Plays a journal at its recorded pace or up to 100 times faster.
  *
- * Time runs by the clock on the wall, not by that of the engine, so that 1× is what one would have seen. It stands
- * while a picture is on its way: what cannot be shown that fast is played slower, and nothing is skipped but quiet.
+ * Playback follows the wall-clock times of the records, not engine time, so 1× is what a live page showed. It pauses while
+ * the page is loading a moment; only idle time is skipped.
  */
 
 import { signal } from "@preact/signals";
 
 export const SPEEDS = [1, 2, 5, 10, 25, 100] as const;
 const STEP_MS = 200;
-/** A step that took longer does not make time leap. */
-const LONGEST_STEP_MS = 1_000;
-/** Where nothing happens for longer than this, as the one who looks feels it, time goes on to what comes next. */
-const LONGEST_QUIET_MS = 2_000;
-const MOST_FAILURES = 10;
+/** A step that took longer counts as this much, so that playback does not jump. */
+const MAX_STEP_MS = 1_000;
+/** Idle time longer than this, as seen by the viewer, is skipped. */
+const MAX_IDLE_MS = 2_000;
+const MAX_FAILURES = 10;
 
-/** A moment of a journal: its record, the time of the engine then, the time of the wall. */
+/** A moment of a journal: record number, engine time, wall-clock time in milliseconds. */
 export interface Stop {
   readonly n: number;
   readonly t: number | null;
   readonly ms: number | null;
 }
 
-export interface FoundStop {
+export interface StopAndNext {
   readonly stop: Stop | null;
   readonly next: Stop | null;
 }
 
-/** What a time slider asks of a journal, or of a trail. */
+/** The moments of a journal or an audit trail, for a time slider. */
 export interface StopSource {
-  /** The first moment, the last, and others evenly between them. */
-  spread(points: number): Promise<readonly Stop[]>;
-  atRecord(n: number): Promise<FoundStop>;
-  /** The last moment not after a time of the wall, or the first one. */
-  atWall(ms: number): Promise<FoundStop>;
-  /** What went wrong next after a record, or last before one. */
+  /** The first and last moment and evenly spaced ones between them, `points` in all. */
+  sample(points: number): Promise<readonly Stop[]>;
+  atRecord(n: number): Promise<StopAndNext>;
+  /** The last moment at or before a wall-clock time, or the first one. */
+  atWall(ms: number): Promise<StopAndNext>;
+  /** The next incident after a record, or the last one before it. */
   incident(side: "after" | "before", n: number): Promise<{ readonly n: number; readonly sentence: string } | null>;
 }
 
-export class Playing {
+export class Player {
   readonly on = signal(false);
   readonly speed = signal<number>(1);
   readonly #source: StopSource;
@@ -49,20 +49,20 @@ export class Playing {
   #failures = 0;
   #timer: ReturnType<typeof setTimeout> | null = null;
 
-  /** `isReady` says whether the picture that was asked for last is there. */
+  /** `isReady` is whether the page has loaded the moment it was last moved to. */
   constructor(source: StopSource, move: (n: number | null) => void, isReady: () => boolean) {
     this.#source = source;
     this.#move = move;
     this.#isReady = isReady;
   }
 
-  /** Play from record `n` on. */
+  /** Play from record `n`. */
   async start(n: number): Promise<void> {
     this.on.value = true;
     const { stop } = await this.#source.atRecord(n);
     this.#head = stop?.ms ?? 0;
     this.#last = Date.now();
-    this.#again();
+    this.#scheduleStep();
   }
 
   stop(): void {
@@ -71,18 +71,18 @@ export class Playing {
     this.#timer = null;
   }
 
-  #again(): void {
+  #scheduleStep(): void {
     if (!this.on.value) return;
     this.#timer = setTimeout(() => {
       this.#step().then(
         () => {
           this.#failures = 0;
-          this.#again();
+          this.#scheduleStep();
         },
         () => {
-          // A server that is busy is asked again; one that does not answer is not.
+          // A few failures are retried; many in a row stop the playback.
           this.#failures += 1;
-          if (this.#failures < MOST_FAILURES) this.#again();
+          if (this.#failures < MAX_FAILURES) this.#scheduleStep();
           else this.stop();
         },
       );
@@ -91,10 +91,10 @@ export class Playing {
 
   async #step(): Promise<void> {
     const now = Date.now();
-    const passed = Math.min(now - this.#last, LONGEST_STEP_MS);
+    const elapsed = Math.min(now - this.#last, MAX_STEP_MS);
     this.#last = now;
     if (!this.#isReady()) return;
-    this.#head += passed * this.speed.value;
+    this.#head += elapsed * this.speed.value;
     const { stop, next } = await this.#source.atWall(this.#head);
     if (!this.on.value) return;
     if (next === null) {
@@ -102,7 +102,7 @@ export class Playing {
       this.#move(null);
       return;
     }
-    if (next.ms !== null && next.ms - this.#head > LONGEST_QUIET_MS * this.speed.value) this.#head = next.ms;
+    if (next.ms !== null && next.ms - this.#head > MAX_IDLE_MS * this.speed.value) this.#head = next.ms;
     if (stop !== null && stop.n !== this.#shown) {
       this.#shown = stop.n;
       this.#move(stop.n);

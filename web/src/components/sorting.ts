@@ -1,37 +1,37 @@
-/** The order of table rows: numbers by size, words by their letters with numbers inside them by size, nothing last. */
+/** The order of table rows: numbers by value, text with embedded numbers by value, missing values last. */
 
 export type SortValue = number | bigint | string | boolean | null | readonly number[];
 export type Direction = "ascending" | "descending";
 
-const words = new Intl.Collator("en", { numeric: true });
+const collator = new Intl.Collator("en", { numeric: true });
 
-/** A sorted copy. Equal rows keep the order they came in, and rows without a value are last in both directions. */
+/** A stably sorted copy; rows without a value are last in both directions. */
 export function sorted<Row>(rows: readonly Row[], by: (row: Row) => SortValue, direction: Direction): Row[] {
   const sign = direction === "ascending" ? 1 : -1;
   return rows
     .map((row) => ({ row, value: by(row) }))
-    .sort((one, other) => {
-      if (one.value === null || other.value === null) return Number(one.value === null) - Number(other.value === null);
-      return sign * compare(one.value, other.value);
+    .sort((a, b) => {
+      if (a.value === null || b.value === null) return Number(a.value === null) - Number(b.value === null);
+      return sign * compare(a.value, b.value);
     })
     .map(({ row }) => row);
 }
 
-/** Negative, zero or positive; values of different kinds are ordered by their kind. */
-export function compare(one: NonNullable<SortValue>, other: NonNullable<SortValue>): number {
-  if (isNumber(one) && isNumber(other)) return one < other ? -1 : one > other ? 1 : 0;
-  if (typeof one === "string" && typeof other === "string") return words.compare(one, other);
-  if (typeof one === "boolean" && typeof other === "boolean") return Number(one) - Number(other);
-  if (typeof one === "object" && typeof other === "object") return compareLists(one, other);
-  return rank(one) - rank(other);
+/** Negative, zero or positive; values of different types are ordered by type. */
+export function compare(a: NonNullable<SortValue>, b: NonNullable<SortValue>): number {
+  if (isNumber(a) && isNumber(b)) return a < b ? -1 : a > b ? 1 : 0;
+  if (typeof a === "string" && typeof b === "string") return collator.compare(a, b);
+  if (typeof a === "boolean" && typeof b === "boolean") return Number(a) - Number(b);
+  if (typeof a === "object" && typeof b === "object") return compareLists(a, b);
+  return rank(a) - rank(b);
 }
 
-function compareLists(one: readonly number[], other: readonly number[]): number {
-  for (let place = 0; place < Math.min(one.length, other.length); place += 1) {
-    const difference = (one[place] ?? 0) - (other[place] ?? 0);
+function compareLists(a: readonly number[], b: readonly number[]): number {
+  for (let index = 0; index < Math.min(a.length, b.length); index += 1) {
+    const difference = (a[index] ?? 0) - (b[index] ?? 0);
     if (difference !== 0) return difference;
   }
-  return one.length - other.length;
+  return a.length - b.length;
 }
 
 function isNumber(value: NonNullable<SortValue>): value is number | bigint {

@@ -1,4 +1,4 @@
-/** The engines of a scheduler that somebody closed, each with the way to open it again. */
+/** The closed engines of a scheduler, each with a button to open it. */
 
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
@@ -13,15 +13,15 @@ interface Summary {
   readonly state: string;
 }
 
-interface Doors {
-  /** What one of them is called. */
+interface EngineAdmin {
+  /** What an engine of the scheduler is called. */
   readonly noun: string;
   readonly list: (signal: AbortSignal) => Promise<readonly Summary[]>;
   readonly open: (name: string) => Promise<readonly Summary[]>;
 }
 
-/** The schedulers whose engines come and go. */
-const DOORS: Readonly<Record<string, Doors>> = {
+/** The schedulers whose engines can be closed and opened. */
+const ADMINS: Readonly<Record<string, EngineAdmin>> = {
   actions: {
     noun: "world",
     list: (signal) => api.get("/api/v1/actions", {}, {}, signal).then(({ worlds }) => worlds),
@@ -40,34 +40,34 @@ const DOORS: Readonly<Record<string, Doors>> = {
 };
 
 export function ClosedEngines({ scheduler }: { readonly scheduler: string }) {
-  const doors = Object.hasOwn(DOORS, scheduler) ? DOORS[scheduler] : undefined;
-  return doors === undefined ? null : <Closed key={scheduler} doors={doors} />;
+  const admin = Object.hasOwn(ADMINS, scheduler) ? ADMINS[scheduler] : undefined;
+  return admin === undefined ? null : <ClosedList key={scheduler} admin={admin} />;
 }
 
-function Closed({ doors }: { readonly doors: Doors }) {
+function ClosedList({ admin }: { readonly admin: EngineAdmin }) {
   const closed = useSignal<readonly string[]>([]);
   const busy = useSignal(false);
   const error = useSignal<ApiError | null>(null);
-  const take = (engines: readonly Summary[]) => {
+  const update = (engines: readonly Summary[]) => {
     closed.value = engines.filter(({ state }) => state === "closed").map(({ name }) => name);
   };
-  // Asked again as often as the schedulers are.
+  // Refreshed together with the list of schedulers.
   const list = schedulerList.value;
   useEffect(() => {
     const abort = new AbortController();
-    doors.list(abort.signal).then(
+    admin.list(abort.signal).then(
       (engines) => {
-        if (!abort.signal.aborted) take(engines);
+        if (!abort.signal.aborted) update(engines);
       },
       () => undefined,
     );
     return () => abort.abort();
-  }, [doors, list]);
+  }, [admin, list]);
   const open = async (name: string) => {
     busy.value = true;
     error.value = null;
     try {
-      take(await doors.open(name));
+      update(await admin.open(name));
       retryNow();
     } catch (thrown) {
       error.value = asApiError(thrown);
@@ -81,7 +81,7 @@ function Closed({ doors }: { readonly doors: Doors }) {
       {closed.value.map((name) => (
         <p key={name} data-testid={`closed-${name}`}>
           <span>
-            The {doors.noun} <strong>{name}</strong> is closed.
+            The {admin.noun} <strong>{name}</strong> is closed.
           </span>
           <button
             type="button"

@@ -1,4 +1,4 @@
-/** Help in place: what one sees, and where the documentation, which this server serves too, tells more. */
+/** Help on a scheduler page, with links to the documentation served by the same server. */
 
 import { helpFor } from "./help";
 

@@ -33,7 +33,7 @@ async function whole(): Promise<SchedulerEntry> {
   return { shows: "whole", page };
 }
 
-test("a scheduler shows its first engine, or the one that is asked for", async () => {
+test("a scheduler shows its first engine, or the one in the URL", async () => {
   const entry = await engines();
 
   expect(
@@ -50,12 +50,12 @@ test("a scheduler shows its first engine, or the one that is asked for", async (
   ).toEqual(["engine two"]);
 });
 
-test("a scheduler of engines without any says so", async () => {
+test("a scheduler of engines without an engine says so", async () => {
   const page = draw(
     <SchedulerContent entry={await engines()} scheduler={scheduler()} engine={null} at={null} on={null} />,
   );
 
-  expect(page.textContent).toContain("No engine runs in this scheduler yet.");
+  expect(page.textContent).toContain("This scheduler has no engine yet.");
 });
 
 test("a scheduler without engines is shown as a whole", async () => {
@@ -66,7 +66,7 @@ test("a scheduler without engines is shown as a whole", async () => {
   expect(page.textContent).toBe("all of Mill");
 });
 
-test("an engine of a scheduler that has none is not there", async () => {
+test("a scheduler without engines reports an engine in the URL as missing", async () => {
   const page = draw(
     <SchedulerContent entry={await whole()} scheduler={scheduler()} engine="one" at={null} on={null} />,
   );
@@ -74,21 +74,21 @@ test("an engine of a scheduler that has none is not there", async () => {
   expect(page.textContent).toContain("This scheduler has no engine “one”.");
 });
 
-test("a page that is not there yet is being fetched", () => {
+test("a page shows that it is loading", () => {
   const never: SchedulerEntry = { shows: "whole", page: new LazyPage(() => new Promise(() => undefined)) };
 
   expect(
     draw(<SchedulerContent entry={never} scheduler={scheduler()} engine={null} at={null} on={null} />).textContent,
-  ).toContain("Fetching");
+  ).toContain("Loading");
 });
 
 test.each([
   [["one"], ["one"]],
   [["one", "two"], []],
-])("the page of engines %j names the one that has no tab", (names, told) => {
+])("the page of engines %j shows the name of a single engine", (names, shown) => {
   schedulerList.value = { version: "1", demo: false, schedulers: [scheduler(...names)] };
 
   const page = draw(<SchedulerPage name="mill" engine={null} at={null} on={null} />);
 
-  expect(texts(page, "[data-testid=engine-name]")).toEqual(told);
+  expect(texts(page, "[data-testid=engine-name]")).toEqual(shown);
 });

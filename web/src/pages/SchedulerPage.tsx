@@ -1,4 +1,4 @@
-/** One scheduler: its sentence, its engines to choose from, and the page that shows the chosen one or the whole scheduler. */
+/** One scheduler: its description, tabs for its engines, and the page of the selected engine or of the whole scheduler. */
 
 import type { ComponentType } from "preact";
 import { useEffect } from "preact/hooks";
@@ -23,12 +23,12 @@ interface SchedulerRouteProps {
 
 export function SchedulerPage({ name, engine, at, on }: SchedulerRouteProps) {
   const list = schedulerList.value;
-  if (list === null) return <p class="quiet">Asking the server for this scheduler …</p>;
+  if (list === null) return <p class="quiet">Loading the scheduler …</p>;
   const scheduler = list.schedulers.find((candidate) => candidate.name === name);
   if (scheduler === undefined) {
     return (
       <p class="note" data-testid="scheduler-missing">
-        There is no scheduler “{name}” on this server. <a href="#/">The overview</a> lists those that are.
+        This server has no scheduler “{name}”. See the <a href="#/">overview</a>.
       </p>
     );
   }
@@ -36,11 +36,11 @@ export function SchedulerPage({ name, engine, at, on }: SchedulerRouteProps) {
     <>
       <div class="lead-row">
         <p class="lead">
-          <OnlyEngine scheduler={scheduler} />
+          <SingleEngineName scheduler={scheduler} />
           {scheduler.sentence}
         </p>
         <div class="page-menus">
-          <ExportMenu place={[name, engine, at === null ? null : String(at)]} />
+          <ExportMenu nameParts={[name, engine, at === null ? null : String(at)]} />
           <SchedulerHelp scheduler={name} />
         </div>
       </div>
@@ -54,7 +54,7 @@ export function SchedulerPage({ name, engine, at, on }: SchedulerRouteProps) {
 interface SchedulerContentProps {
   readonly entry: SchedulerEntry;
   readonly scheduler: SchedulerView;
-  /** The engine or the run that the address names; `null` is the first one. */
+  /** The engine or run in the URL; `null` is the first one. */
   readonly engine: string | null;
   readonly at: number | null;
   readonly on: string | null;
@@ -63,7 +63,7 @@ interface SchedulerContentProps {
 export function SchedulerContent({ entry, scheduler, engine, at, on }: SchedulerContentProps) {
   if (entry.shows === "runs") {
     return (
-      <Fetched
+      <LazyContent
         key={scheduler.name}
         lazy={entry.page}
         draw={(Page) => <Page scheduler={scheduler} run={engine} at={at} on={on} />}
@@ -71,8 +71,8 @@ export function SchedulerContent({ entry, scheduler, engine, at, on }: Scheduler
     );
   }
   if (entry.shows === "whole") {
-    if (engine !== null) return <NoEngine scheduler={scheduler} asked={engine} />;
-    return <Fetched key={scheduler.name} lazy={entry.page} draw={(Page) => <Page scheduler={scheduler} />} />;
+    if (engine !== null) return <NoEngine scheduler={scheduler} name={engine} />;
+    return <LazyContent key={scheduler.name} lazy={entry.page} draw={(Page) => <Page scheduler={scheduler} />} />;
   }
   const chosen =
     scheduler.engines.find((candidate) => candidate.name === engine) ??
@@ -81,9 +81,9 @@ export function SchedulerContent({ entry, scheduler, engine, at, on }: Scheduler
     <>
       {scheduler.engines.length > 1 && <EngineTabs scheduler={scheduler} chosen={chosen?.name ?? null} />}
       {chosen === undefined ? (
-        <NoEngine scheduler={scheduler} asked={engine} />
+        <NoEngine scheduler={scheduler} name={engine} />
       ) : (
-        <Fetched
+        <LazyContent
           key={`${scheduler.name}/${chosen.name}`}
           lazy={entry.page}
           draw={(Page) => <Page scheduler={scheduler} engine={chosen.name} at={at} on={on} />}
@@ -93,22 +93,22 @@ export function SchedulerContent({ entry, scheduler, engine, at, on }: Scheduler
   );
 }
 
-interface FetchedProps<Props> {
+interface LazyContentProps<Props> {
   readonly lazy: LazyPage<Props>;
   readonly draw: (Page: ComponentType<Props>) => preact.ComponentChild;
 }
 
-function Fetched<Props>({ lazy, draw }: FetchedProps<Props>) {
+function LazyContent<Props>({ lazy, draw }: LazyContentProps<Props>) {
   useEffect(() => {
     void lazy.load();
   }, [lazy]);
   if (lazy.page.value !== null) return draw(lazy.page.value);
   if (lazy.error.value !== null) return <ErrorNote error={lazy.error.value} />;
-  return <p class="quiet">Fetching the page of this scheduler …</p>;
+  return <p class="quiet">Loading the page of this scheduler …</p>;
 }
 
-/** The name of the one engine that a page shows; several have tabs. */
-function OnlyEngine({ scheduler }: { readonly scheduler: SchedulerView }) {
+/** The name of a single engine; several engines have tabs. */
+function SingleEngineName({ scheduler }: { readonly scheduler: SchedulerView }) {
   const [only, ...others] = scheduler.engines;
   if (only === undefined || others.length > 0 || entryOf(scheduler.name).shows !== "engines") return null;
   return (
@@ -130,12 +130,12 @@ function EngineTabs({ scheduler, chosen }: { readonly scheduler: SchedulerView; 
   );
 }
 
-function NoEngine({ scheduler, asked }: { readonly scheduler: SchedulerView; readonly asked: string | null }) {
+function NoEngine({ scheduler, name }: { readonly scheduler: SchedulerView; readonly name: string | null }) {
   return (
     <p class="note" data-testid="engine-missing">
-      {asked === null ? "No engine runs in this scheduler yet." : `This scheduler has no engine “${asked}”.`}{" "}
-      <a href={asked === null ? "#/" : schedulerHref(scheduler.name)}>
-        {asked === null ? "Back to the overview" : `Back to ${scheduler.title}`}
+      {name === null ? "This scheduler has no engine yet." : `This scheduler has no engine “${name}”.`}{" "}
+      <a href={name === null ? "#/" : schedulerHref(scheduler.name)}>
+        {name === null ? "Back to the overview" : `Back to ${scheduler.title}`}
       </a>
     </p>
   );

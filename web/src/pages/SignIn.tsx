@@ -1,4 +1,4 @@
-/** The form that asks for an access token. The token goes to the server once and is not kept here. */
+/** The sign-in form. The access token is sent once and not stored in the browser. */
 
 import { useSignal } from "@preact/signals";
 
@@ -28,7 +28,7 @@ export function SignIn() {
   return (
     <form class="panel sign-in" data-testid="sign-in" onSubmit={send}>
       <p>
-        This server asks for an access token. A new one is made with <code>pendula token new</code>.
+        This server needs an access token. Create one with <code>pendula token new</code>.
       </p>
       <label for="token">Access token</label>
       <input

@@ -1,4 +1,4 @@
-/** Help in place: what one sees on the page of a scheduler, and the pages of the documentation that tell more. */
+/** Help texts of the scheduler pages, with the related documentation pages. */
 
 export interface Help {
   readonly sentences: readonly string[];
@@ -7,10 +7,10 @@ export interface Help {
 }
 
 const SLIDER =
-  "The slider moves through everything that happened; Play shows it again at the pace at which it came, or up to 100 times faster. The address in the browser holds the moment: send it to show somebody the same.";
+  "The slider moves through the history; Play replays it in real time or up to 100 times faster. The URL has the moment shown: send it to share the same view.";
 
 const GENERIC: Help = {
-  sentences: [SLIDER, "Every engine says why: ask it below, and it answers with its chain of reasons."],
+  sentences: [SLIDER, "Ask why below: the answer shows every reason in order."],
   pages: {
     "tutorials/first-engine": "Your first engine",
     "how-to/share-a-view": "Share a view",
@@ -22,8 +22,8 @@ const GENERIC: Help = {
 const HELP: Readonly<Record<string, Help>> = {
   actions: {
     sentences: [
-      "Each actor and each lock has a lane. Full bars are what is done or runs, stripes are what waits, and the line is now.",
-      "Choose a bar, with the mouse or the arrow keys, to hear about it in words; “What waits, and why” has the reasons.",
+      "Each actor and each lock has a lane. Solid bars are done or running, striped bars are waiting, and the vertical line is now.",
+      "Select a bar with the mouse or the arrow keys to read its details; “Waiting, and why” has the reasons.",
       SLIDER,
     ],
     pages: {
@@ -36,8 +36,8 @@ const HELP: Readonly<Record<string, Help>> = {
   },
   credit: {
     sentences: [
-      "Circles are participants, lines are trust: the wider a line, the more of it is used up, and red ones are full.",
-      "“Where payments get stuck” leads to the line that is too narrow; “What if” forks the run and compares.",
+      "Circles are participants, lines are trustlines: the wider a line, the more of it is used, and red ones are full.",
+      "“Bottlenecks” shows which lines limit payments; “What if” forks the run and compares the outcomes.",
     ],
     pages: {
       "tutorials/watch-a-village": "Watch a village run out of credit, and clear it",
@@ -49,7 +49,7 @@ const HELP: Readonly<Record<string, Help>> = {
   },
   fleet: {
     sentences: [
-      "Trucks drive only what is granted to them, up to the red stop line. Choose a truck to see why it stands and whom it waits for.",
+      "Trucks drive only on granted track, up to the red stop line. Select a truck to see why it stands and which truck it waits for.",
       SLIDER,
     ],
     pages: {
@@ -62,8 +62,8 @@ const HELP: Readonly<Record<string, Help>> = {
   },
   jobs: {
     sentences: [
-      "“What is due” shows when jobs come up. Choose a job or an object to see why it waits and all that ever happened to it.",
-      "A dead letter was tried as often as it may be; requeue it when its cause is gone.",
+      "“Due” shows when jobs are due. Select a job or an object to see why it waits, and its history.",
+      "A dead letter has used up its attempts; requeue it once the cause is fixed.",
       SLIDER,
     ],
     pages: {
@@ -76,8 +76,8 @@ const HELP: Readonly<Record<string, Help>> = {
   },
   playback: {
     sentences: [
-      "The bars of “Who gets how much” together are the screen: each channel's turns, and new artwork, which comes by chance and less and less.",
-      "Choose an item to hear why it came up, to see it next, or never again.",
+      "“Shares” shows how the screen time is divided: the turns of each channel, and new artwork, which is drawn at random and ever less often.",
+      "Select an item to see why it was shown, to show it next, or to ban it.",
       SLIDER,
     ],
     pages: {

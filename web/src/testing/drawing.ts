@@ -1,42 +1,42 @@
-/** Drawing components into a document for a test, and taking them out again. */
+/** Rendering components into a document for a test. */
 
 import type { ComponentChild } from "preact";
 import { render } from "preact";
 import { act } from "preact/test-utils";
 
-let place: HTMLElement | null = null;
+let container: HTMLElement | null = null;
 
-/** Draw `content` into the document and hand back the element around it; drawing again redraws. */
+/** Render `content` into the document and return its container; a second call renders again. */
 export function draw(content: ComponentChild): HTMLElement {
-  if (place === null) {
-    place = document.createElement("div");
-    document.body.append(place);
+  if (container === null) {
+    container = document.createElement("div");
+    document.body.append(container);
   }
-  const into = place;
+  const into = container;
   void act(() => render(content, into));
   return into;
 }
 
-/** Do something to the document and let the components follow. */
-export function doing(action: () => void): void {
+/** Run an interaction and flush the updates of the components. */
+export function interact(action: () => void): void {
   void act(action);
 }
 
-/** The one element that matches, or an error that names what was looked for. */
+/** The first element that matches; throws when there is none. */
 export function find<E extends Element = HTMLElement>(within: ParentNode, selector: string): E {
-  const found = within.querySelector<E>(selector);
-  if (found === null) throw new Error(`nothing matches ${selector}`);
-  return found;
+  const element = within.querySelector<E>(selector);
+  if (element === null) throw new Error(`no element matches ${selector}`);
+  return element;
 }
 
 export function texts(within: ParentNode, selector: string): string[] {
   return [...within.querySelectorAll(selector)].map((element) => element.textContent ?? "");
 }
 
-/** Take away what was drawn. */
+/** Remove what `draw` has rendered. */
 export function undraw(): void {
-  if (place === null) return;
-  render(null, place);
-  place.remove();
-  place = null;
+  if (container === null) return;
+  render(null, container);
+  container.remove();
+  container = null;
 }

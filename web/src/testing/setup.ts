@@ -1,4 +1,4 @@
-/** What is done around every test of every file. */
+/** Clean-up after every test. */
 
 import { afterEach, vi } from "vitest";
 

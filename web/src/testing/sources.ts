@@ -1,4 +1,4 @@
-/** An event source whose server is the test. */
+/** Event sources whose messages come from the test. */
 
 import type { Source } from "../api/stream";
 
@@ -24,7 +24,7 @@ export class ScriptedSource implements Source {
   }
 }
 
-/** Opens scripted sources and remembers them in order. */
+/** Opens scripted sources and records them in order. */
 export class ScriptedSources {
   readonly opened: ScriptedSource[] = [];
 

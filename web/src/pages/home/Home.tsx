@@ -1,4 +1,4 @@
-/** The overview: what needs a person, one click from its cause; then one card a scheduler with its live figures. */
+/** The overview: items that need attention with links to their causes, and one card per scheduler with live figures. */
 
 import { readiness, schedulerList } from "../../api/server";
 import type { EngineView, SchedulerList, SchedulerView } from "../../api/types";
@@ -9,12 +9,12 @@ import { schedulerHref } from "../../route";
 import { counted, engineTime, integer } from "../../wording";
 import type { Figure, Glance, Need } from "./glance";
 import { brokenNeeds, countOf, failingChecks } from "./glance";
-import { useGlances } from "./looking";
+import { useGlances } from "./use_glances";
 
 export function Home() {
   const list = schedulerList.value;
   const glances = useGlances(list).value;
-  if (list === null) return <p class="quiet">Asking the server which schedulers there are …</p>;
+  if (list === null) return <p class="quiet">Loading the schedulers …</p>;
   if (list.schedulers.length === 0) return <NoSchedulers />;
   return (
     <>
@@ -33,7 +33,7 @@ export function Home() {
   );
 }
 
-/** All that needs a person: what is broken first, then what the schedulers tell, in their order; nothing twice. */
+/** Items that need attention: broken engines first, then failing checks, then those of the schedulers; no duplicates. */
 function needsOf(list: SchedulerList, glances: ReadonlyMap<string, Glance>): Need[] {
   const broken = list.schedulers.flatMap(brokenNeeds);
   const known = new Set(broken.map(({ href }) => href));
@@ -48,31 +48,31 @@ function needsOf(list: SchedulerList, glances: ReadonlyMap<string, Glance>): Nee
 function NoSchedulers() {
   return (
     <p class="note" data-testid="no-schedulers">
-      No scheduler is served here yet: start the server with <code>pendula serve --demo</code> to see one at work.
+      This server has no schedulers. Start it with <code>pendula serve --demo</code> to try them out.
     </p>
   );
 }
 
 function Needs({ needs }: { readonly needs: readonly Need[] }) {
-  const over = needs.filter((one) => one.over);
+  const resolved = needs.filter((item) => item.resolved);
   const count = countOf(needs);
   if (count === 0) {
     return (
-      <div class="needs-nobody" data-testid="needs">
+      <div class="needs-empty" data-testid="needs">
         <p class="needs-none">
-          <span aria-hidden="true">✓</span> Nothing needs a person.
+          <span aria-hidden="true">✓</span> Nothing needs attention.
         </p>
-        <NeedList needs={over} />
+        <NeedList needs={resolved} />
       </div>
     );
   }
   return (
     <section class="panel needs" aria-labelledby="needs" data-testid="needs">
       <h2 id="needs">
-        What needs a person <span class="count">{integer(count)}</span>
+        Needs attention <span class="count">{integer(count)}</span>
       </h2>
-      <NeedList needs={needs.filter((one) => !one.over)} />
-      <NeedList needs={over} />
+      <NeedList needs={needs.filter((item) => !item.resolved)} />
+      <NeedList needs={resolved} />
     </section>
   );
 }
@@ -81,10 +81,10 @@ function NeedList({ needs }: { readonly needs: readonly Need[] }) {
   if (needs.length === 0) return null;
   return (
     <ul class="need-list">
-      {needs.map(({ key, sentence, href, over = false }) => (
-        <li key={key} data-testid={over ? "news" : "need"} data-need={key}>
-          <span class="need-sign" data-over={over} aria-hidden="true">
-            {over ? "✓" : "▲"}
+      {needs.map(({ key, sentence, href, resolved = false }) => (
+        <li key={key} data-testid={resolved ? "news" : "need"} data-need={key}>
+          <span class="need-sign" data-resolved={resolved} aria-hidden="true">
+            {resolved ? "✓" : "▲"}
           </span>
           <a href={href}>{sentence}</a>
         </li>
@@ -110,7 +110,7 @@ function SchedulerCard({ scheduler, figures }: SchedulerCardProps) {
       </div>
       <p class="card-sentence">{scheduler.sentence}</p>
       {scheduler.reason !== null && <ReasonChain reason={scheduler.reason} />}
-      {empty && <p class="quiet">No engine runs in this scheduler.</p>}
+      {empty && <p class="quiet">No engine yet.</p>}
       {figures.length > 0 && <Figures figures={figures} />}
       {scheduler.engines.length > 0 && (
         <ul class="engines">
@@ -148,7 +148,7 @@ function EngineLine({ scheduler, engine }: { readonly scheduler: string; readonl
   );
 }
 
-/** One line while all is well: the checks that fail are among what needs a person. */
+/** One line about readiness; failing checks are listed under "Needs attention". */
 function Checks() {
   if (readiness.value === null) return null;
   const { status, checks } = readiness.value;
@@ -157,8 +157,8 @@ function Checks() {
     <p class="quiet" data-testid="readiness" data-status={status}>
       <StateDot state={ready ? "ready" : "broken"} quiet />{" "}
       {ready
-        ? `The server is ready: ${counted(checks.length, "check holds", "checks hold")}.`
-        : "The server is not ready; the failing checks are listed above."}
+        ? `The server is ready: ${counted(checks.length, "check passes", "checks pass")}.`
+        : "The server is not ready; see the failed checks above."}
     </p>
   );
 }

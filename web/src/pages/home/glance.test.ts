@@ -45,7 +45,7 @@ const alert = (changes: Partial<AlertNow>): AlertNow => ({
   ...changes,
 });
 
-test("a stopped truck is told with its reason, and leads to the truck", () => {
+test("a stopped truck is listed with its reason and a link to the truck", () => {
   const { needs, figures } = fleetGlance(
     "hall",
     fleet(truck(), truck({ robot_id: "R2", health: "FAULT", needs_person: true, sentence: "R2 reports a fault." })),
@@ -62,14 +62,14 @@ test("a stopped truck is told with its reason, and leads to the truck", () => {
   expect(figures.find(({ name }) => name === "stopped")?.value).toBe("1");
 });
 
-test("a truck that stands for a moment and goes on by itself needs nobody", () => {
+test("a truck that stops for a moment and resumes by itself is not listed", () => {
   const { needs, figures } = fleetGlance("hall", fleet(truck({ health: "STALE", needs_person: false })), []);
 
   expect(needs).toEqual([]);
   expect(figures.find(({ name }) => name === "stopped")?.value).toBe("1");
 });
 
-test("of alerts the recent ones that are no mere notices are told, with how long ago they were", () => {
+test("recent alerts above the severity of a notice are listed with their age", () => {
   const notice = { alertId: "1", code: "WAIT_NOTICE", severity: "INFO", sinceMs: 0, details: {} };
   const { needs } = fleetGlance(
     "hall",
@@ -83,7 +83,7 @@ test("of alerts the recent ones that are no mere notices are told, with how long
   ]);
 });
 
-test("an alert of a truck that is well again needs nobody; one about waiting is over when nobody waits", () => {
+test("an alert is dropped when its truck is fine again, an alert about waiting when the truck waits no more", () => {
   const of = (code: string, robot: string) =>
     alert({
       kind: "alert",
@@ -95,40 +95,42 @@ test("an alert of a truck that is well again needs nobody; one about waiting is 
   const trucks = [
     truck({ blocker: null }),
     truck({ robot_id: "R2", blocker: "R1", code: "WAIT_NODE", wait: 4000 }),
-    // Its route is not admitted, so that nobody in particular is in its way.
+    // Its route is not admitted, so no particular truck blocks it.
     truck({ robot_id: "R3", blocker: null, hold_reason: "NONE", speed: 0, wait: 95_000 }),
-    // Nothing is wrong with it itself: it stops for the sake of another one.
+    // It has no fault itself, it stops because of another truck.
     truck({ robot_id: "R4", blocker: "R1", code: "STOP_FOREIGN_OCCUPANCY", wait: 900 }),
   ];
-  const told = (...alerts: AlertNow[]) =>
+  const needs = (...alerts: AlertNow[]) =>
     fleetGlance("hall", fleet(...trucks), alerts).needs.map(({ sentence }) => sentence);
 
-  expect(told(of("ROBOT_OFFLINE", "R1"), of("ROBOT_OFFLINE", "R2"))).toEqual([]);
-  expect(told(of("WAIT_TOO_LONG", "R1"), of("WAIT_TOO_LONG", "R2"))).toEqual([
+  expect(needs(of("ROBOT_OFFLINE", "R1"), of("ROBOT_OFFLINE", "R2"))).toEqual([]);
+  expect(needs(of("WAIT_TOO_LONG", "R1"), of("WAIT_TOO_LONG", "R2"))).toEqual([
     "Alert in hall, 20 s ago: WAIT_TOO_LONG of R2",
   ]);
-  expect(told(of("WAIT_TOO_LONG", "R3"))).toEqual(["Alert in hall, 20 s ago: WAIT_TOO_LONG of R3"]);
-  expect(told(of("STOP_IGNORED", "R4"))).toEqual(["Alert in hall, 20 s ago: STOP_IGNORED of R4"]);
+  expect(needs(of("WAIT_TOO_LONG", "R3"))).toEqual(["Alert in hall, 20 s ago: WAIT_TOO_LONG of R3"]);
+  expect(needs(of("STOP_IGNORED", "R4"))).toEqual(["Alert in hall, 20 s ago: STOP_IGNORED of R4"]);
 });
 
-test("that a fleet keeps up again needs nobody, and ends that it does not", () => {
-  const told = (code: string) => alert({ kind: "alert", code, robot_ids: [], message: code });
+test("an alert about a whole fleet ends with the all-clear", () => {
+  const fleetAlert = (code: string) => alert({ kind: "alert", code, robot_ids: [], message: code });
   const needs = (...codes: string[]) =>
-    fleetGlance("hall", fleet(truck()), codes.map(told)).needs.map(({ sentence }) => sentence);
+    fleetGlance("hall", fleet(truck()), codes.map(fleetAlert)).needs.map(({ sentence }) => sentence);
 
   expect(needs("FLEET_FALLS_BEHIND")).toEqual(["Alert in hall, 20 s ago: FLEET_FALLS_BEHIND"]);
   expect(needs("FLEET_FALLS_BEHIND", "FLEET_KEEPS_UP")).toEqual([]);
   expect(needs("LOGGING_DEGRADED", "FLEET_KEEPS_UP")).toEqual(["Alert in hall, 20 s ago: LOGGING_DEGRADED"]);
 });
 
-test("an incident of a truck that drives again is told as over, and needs nobody", () => {
+test("an incident of a truck that drives again is shown as resolved and not counted", () => {
   const { needs } = fleetGlance("hall", fleet(truck({ robot_id: "R2", blocker: null })), [alert({})]);
 
-  expect(needs.map(({ sentence }) => sentence)).toEqual(["Over in hall: R2 drives again. 20 s ago: R2 was stopped"]);
+  expect(needs.map(({ sentence }) => sentence)).toEqual([
+    "Resolved in hall: R2 drives again. 20 s ago: R2 was stopped",
+  ]);
   expect(countOf(needs)).toBe(0);
 });
 
-test("dead letters are told one by one with their error, and the others as a number", () => {
+test("the first dead letters are listed with their errors, the others are counted", () => {
   const dead = ["a", "b", "c"].map((id) => ({
     job_id: `job_${id}`,
     action: "verify",
@@ -140,14 +142,14 @@ test("dead letters are told one by one with their error, and the others as a num
 
   expect(needs[0]).toEqual({
     key: "jobs job_a",
-    sentence: "Given up: verify memory a: no answer",
+    sentence: "verify memory a failed for good: no answer",
     href: "#/schedulers/jobs/job_a?on=dead",
   });
-  expect(needs[3]).toMatchObject({ sentence: "2\u00a0more jobs were given up", href: "#/schedulers/jobs?on=dead" });
+  expect(needs[3]).toMatchObject({ sentence: "2\u00a0more dead letters", href: "#/schedulers/jobs?on=dead" });
   expect(countOf(needs)).toBe(5);
 });
 
-test("an object that only a person may decide about leads to the object", () => {
+test("an object that needs a manual decision links to the object", () => {
   const object = { object_type: "memory", object_id: "m1", uncertain_since: "2025-07-01T08:00:00Z" };
   const now = "2025-07-01T10:18:00Z";
   const first = [object] as SchedulerGoverned[];
@@ -156,34 +158,34 @@ test("an object that only a person may decide about leads to the object", () => 
   expect(needs).toEqual([
     {
       key: "jobs memory m1",
-      sentence: "A person has to decide about memory m1, uncertain for 2 h 18 min",
+      sentence: "memory m1 needs a manual decision, uncertain for 2 h 18 min",
       href: "#/schedulers/jobs/memory%3Am1?on=objects",
     },
   ]);
 });
 
-test("of many objects that wait for a person all are counted, and the first are told", () => {
+test("of many objects that need a decision the first are listed, the others counted", () => {
   const first = ["a", "b", "c"].map((object_id) => ({ object_type: "memory", object_id, uncertain_since: null }));
   const { needs } = jobsGlance(METRICS, [], { count: 1203, first: first as SchedulerGoverned[] });
 
   expect(needs[3]).toMatchObject({
-    sentence: "1200\u00a0more objects wait for a person to decide",
+    sentence: "1200\u00a0more objects need a manual decision",
     href: "#/schedulers/jobs?on=objects",
   });
   expect(countOf(needs)).toBe(1203);
 });
 
-test("jobs that nobody handles and alerts that nobody took need a person", () => {
+test("unhandled jobs and undelivered alerts need attention", () => {
   const unhandled = [{ object_type: "memory", action: "verify", count: 2, since: "", job_id: "job_1" }];
   const { needs } = jobsGlance({ ...METRICS, unhandled, alerts_waiting: 1 }, []);
 
   expect(needs.map(({ sentence }) => sentence)).toEqual([
-    "Nobody handles verify of memory: 2\u00a0jobs wait",
-    "1\u00a0alert waits for delivery",
+    "No worker handles verify of memory: 2\u00a0jobs wait",
+    "1\u00a0alert not delivered",
   ]);
 });
 
-test("a failed run leads to the run, and the figures are those of the one that runs", () => {
+test("a failed run links to the run, and the figures are those of the running one", () => {
   const run = { run_id: "r1", scenario_id: "village", sim_time_ms: 8_280_000, attempts_total: 4, committed_total: 3 };
   const { needs, figures } = creditGlance([
     { ...run, state: "running", last_error: null },
@@ -196,7 +198,7 @@ test("a failed run leads to the run, and the figures are those of the one that r
   expect(figures.slice(0, 3).map(({ value }) => value)).toEqual(["2 h 18 min", "4", "75 %"]);
 });
 
-test("an empty screen needs a person", () => {
+test("an empty screen needs attention", () => {
   const { needs } = playbackGlance("frame", player({ item: null }));
 
   expect(needs.map(({ href }) => href)).toEqual(["#/schedulers/playback/frame"]);

@@ -1,7 +1,6 @@
-/** A scheduler at a glance: a few figures in human units, and what needs a person, each with the way to its cause.
+/** A scheduler at a glance: key figures in human units, and items that need attention with links to their causes.
  *
- * Pure functions of what the schedulers answer; `looking.ts` asks them. What is told as a need is so now: it goes away by
- * itself when its cause does.
+ * Pure functions of API responses, which `use_glances.ts` fetches. An item disappears when its cause does.
  */
 
 import type {
@@ -25,24 +24,24 @@ import { counted, integer, timeSpan } from "../../wording";
 export interface Figure {
   readonly name: string;
   readonly value: string;
-  /** What it counts, where the figures of several engines add up. */
+  /** The number behind a value that is summed over several engines. */
   readonly count?: number;
 }
 
-/** Something that waits for a person, with the way to its cause. */
+/** An item that needs attention, with a link to its cause. */
 export interface Need {
   readonly key: string;
   readonly sentence: string;
   readonly href: string;
-  /** How many of them the sentence stands for, where that is not one. */
-  readonly times?: number;
-  /** Whether it is only news: it has passed, and waits for nobody. */
-  readonly over?: boolean;
+  /** How many items the sentence stands for; 1 by default. */
+  readonly count?: number;
+  /** Whether the cause is gone; the item is shown but not counted. */
+  readonly resolved?: boolean;
 }
 
-/** How many things need a person, whether each has its line or not. */
+/** How many items need attention, including those without a line of their own. */
 export function countOf(needs: readonly Need[]): number {
-  return needs.reduce((sum, { times, over }) => sum + (over ? 0 : (times ?? 1)), 0);
+  return needs.reduce((sum, { count, resolved }) => sum + (resolved ? 0 : (count ?? 1)), 0);
 }
 
 export interface Glance {
@@ -50,31 +49,31 @@ export interface Glance {
   readonly needs: readonly Need[];
 }
 
-/** The figures of several engines as those of one: what is counted is added up, the rest is that of the first. */
-export function together([first, ...others]: readonly Glance[]): readonly Figure[] {
+/** Merge the figures of several engines: counts are summed, other figures are those of the first engine. */
+export function mergeFigures([first, ...others]: readonly Glance[]): readonly Figure[] {
   return (first?.figures ?? []).map((figure) => {
     const { name, count } = figure;
     if (count === undefined) return figure;
-    const more = others.map(({ figures }) => figures.find((one) => one.name === name)?.count ?? 0);
-    return counting(
+    const more = others.map(({ figures }) => figures.find((other) => other.name === name)?.count ?? 0);
+    return countFigure(
       name,
-      more.reduce((sum, one) => sum + one, count),
+      more.reduce((sum, value) => sum + value, count),
     );
   });
 }
 
-function counting(name: string, count: number): Figure {
+function countFigure(name: string, count: number): Figure {
   return { name, value: integer(count), count };
 }
 
-/** How long ago an alert of a fleet is still news, in its own time. */
+/** The age up to which an alert of a fleet is shown, in fleet time. */
 const RECENT_MS = 600_000;
-const MOST_ALERTS = 3;
-/** That what was wrong with a whole fleet is over. */
-const GOOD_NEWS: ReadonlySet<string> = new Set(["FLEET_KEEPS_UP", "LOGGING_RESTORED"]);
-const MOST_OF_A_KIND = 3;
+const MAX_ALERTS = 3;
+/** Alerts that end an earlier alert about the whole fleet. */
+const ALL_CLEAR: ReadonlySet<string> = new Set(["FLEET_KEEPS_UP", "LOGGING_RESTORED"]);
+const MAX_LISTED = 3;
 
-/** What every scheduler and every engine says of itself: that it is broken. */
+/** The broken schedulers and engines. */
 export function brokenNeeds(scheduler: SchedulerView): Need[] {
   const whole =
     scheduler.state === "broken" && scheduler.engines.every(({ broken }) => broken === null)
@@ -100,12 +99,12 @@ export function brokenNeeds(scheduler: SchedulerView): Need[] {
   return [...whole, ...engines];
 }
 
-/** The checks of the server that fail, and those with a note; an engine's check leads to its engine. */
+/** Failed readiness checks and checks with a note; the check of an engine links to the engine. */
 export function failingChecks({ checks }: Readiness, schedulers: readonly SchedulerView[]): Need[] {
   return checks.flatMap(({ name, ok, reason, note }) => {
     const [scheduler = "", engine = null] = name.split("/");
-    const href = schedulers.some((one) => one.name === scheduler) ? schedulerHref(scheduler, engine) : "#/";
-    const failing = need(`check ${name}`, `The check ${name} fails: ${reason ?? "it does not say why"}`, href);
+    const href = schedulers.some((candidate) => candidate.name === scheduler) ? schedulerHref(scheduler, engine) : "#/";
+    const failing = need(`check ${name}`, `Check ${name} failed: ${reason ?? "no reason given"}`, href);
     return [...(ok ? [] : [failing]), ...(note === null ? [] : [need(`note ${name}`, `${name}: ${note}`, href)])];
   });
 }
@@ -115,18 +114,22 @@ export function actionsGlance(world: string, now: WorldNow): Glance {
   const waiting = ["waiting", "held", "suspended"].reduce((sum, stage) => sum + (now.counts[stage] ?? 0), 0);
   return {
     figures: [
-      { name: "in the world", value: clock.moment(now.t) },
+      { name: "world time", value: clock.moment(now.t) },
       { name: "running", value: integer(now.counts["running"] ?? 0) },
       { name: "waiting", value: integer(waiting) },
       { name: "next", value: now.next_due === null ? "nothing" : clock.time(now.next_due) },
     ],
-    needs: now.broken.map((law) =>
-      need(`actions ${world} ${law}`, `${world}: the rule ${law} does not hold`, schedulerHref("actions", world)),
+    needs: now.broken.map((invariant) =>
+      need(
+        `actions ${world} ${invariant}`,
+        `${world}: invariant ${invariant} is violated`,
+        schedulerHref("actions", world),
+      ),
     ),
   };
 }
 
-/** `recordOf` is the record of the journal in which an alert was raised, where it is known. */
+/** `recordOf` returns the journal record of an alert, or `null` when it is unknown. */
 export function fleetGlance(
   fleet: string,
   now: FleetNow,
@@ -134,12 +137,12 @@ export function fleetGlance(
   recordOf: (alert: AlertNow) => number | null = () => null,
 ): Glance {
   const stopped = now.trucks.filter(isStopped);
-  const count = (word: string) => now.trucks.filter((truck) => condition(truck) === word).length;
+  const countIn = (state: string) => now.trucks.filter((truck) => condition(truck) === state).length;
   const waiting = now.trucks.filter(({ needs_person }) => needs_person);
   const trucks = waiting.map((truck) =>
     need(
       `fleet ${fleet} ${truck.robot_id}`,
-      `Truck ${truck.robot_id} of ${fleet} is stopped${inBrackets(condition(truck))}: ${truck.sentence}`,
+      `Truck ${truck.robot_id} of ${fleet} is stopped${inParentheses(condition(truck))}: ${truck.sentence}`,
       schedulerHref("fleet", fleet, null, truck.robot_id),
     ),
   );
@@ -147,26 +150,26 @@ export function fleetGlance(
   const byId = truckById(now.trucks);
   return {
     figures: [
-      counting("driving", now.trucks.filter(isMoving).length),
-      counting("waiting", count("waits")),
-      counting("stopped", stopped.length),
-      counting("tasks done", now.counts["DONE"] ?? 0),
+      countFigure("driving", now.trucks.filter(isMoving).length),
+      countFigure("waiting", countIn("waits")),
+      countFigure("stopped", stopped.length),
+      countFigure("tasks done", now.counts["DONE"] ?? 0),
     ],
     needs: [
       ...trucks,
       ...recentAlerts(now.now, alerts, known, now.trucks).map((alert) =>
-        alertNeed(fleet, now.now, alert, recordOf(alert), isOver(alert, byId) ? byId : null),
+        alertNeed(fleet, now.now, alert, recordOf(alert), isResolved(alert, byId) ? byId : null),
       ),
     ],
   };
 }
 
-function inBrackets(word: string): string {
+function inParentheses(word: string): string {
   return word === "stopped" ? "" : ` (${word})`;
 }
 
-/** The newest alerts that are news and more than a notice, one a truck; trucks that are told anyway are left out, and
- * alerts of trucks that are well again. An incident stays news: somebody will want to see the minute before it. */
+/** The newest recent alerts above the severity of a notice, one per truck, without trucks in `known` and without resolved
+ * alerts. Incidents are kept even when resolved, so that the minute before them can be replayed. */
 export function recentAlerts(
   now: number,
   alerts: readonly AlertNow[],
@@ -174,19 +177,21 @@ export function recentAlerts(
   trucks: readonly TruckNow[],
 ): AlertNow[] {
   const byId = truckById(trucks);
-  const grave = alerts.filter(
-    (one) =>
-      (one.kind === "incident" || GOOD_NEWS.has(one.code) || (one.alert?.severity !== "INFO" && !isOver(one, byId))) &&
-      now - one.now <= RECENT_MS &&
-      !one.robot_ids.some((robot) => known.has(robot)),
+  const relevant = alerts.filter(
+    (alert) =>
+      (alert.kind === "incident" ||
+        ALL_CLEAR.has(alert.code) ||
+        (alert.alert?.severity !== "INFO" && !isResolved(alert, byId))) &&
+      now - alert.now <= RECENT_MS &&
+      !alert.robot_ids.some((robot) => known.has(robot)),
   );
-  const newest = new Map(grave.map((one) => [aboutOf(one), one]));
-  const news = [...newest.values()].filter(({ code }) => !GOOD_NEWS.has(code));
-  return news.slice(-MOST_ALERTS).reverse();
+  const newest = new Map(relevant.map((alert) => [subjectOf(alert), alert]));
+  const open = [...newest.values()].filter(({ code }) => !ALL_CLEAR.has(code));
+  return open.slice(-MAX_ALERTS).reverse();
 }
 
-/** What an alert is about: its trucks, or what of a whole fleet. */
-function aboutOf({ code, robot_ids }: AlertNow): string {
+/** What an alert is about: its trucks, or for a whole fleet the first word of its code. */
+function subjectOf({ code, robot_ids }: AlertNow): string {
   return robot_ids.length > 0 ? robot_ids.join(" ") : (code.split("_")[0] ?? "");
 }
 
@@ -196,65 +201,64 @@ function truckById(trucks: readonly TruckNow[]): TruckById {
   return new Map(trucks.map((truck) => [truck.robot_id, truck]));
 }
 
-function isOver({ code, robot_ids }: AlertNow, byId: TruckById): boolean {
-  return robot_ids.length > 0 && robot_ids.every((robot) => isWell(byId.get(robot), code));
+function isResolved({ code, robot_ids }: AlertNow, byId: TruckById): boolean {
+  return robot_ids.length > 0 && robot_ids.every((robot) => isFine(byId.get(robot), code));
 }
 
-/** Whether an alert is not true of a truck any more: it waits for nothing, or nothing stops it. */
-function isWell(truck: TruckNow | undefined, alert: string): boolean {
+/** Whether an alert no longer applies to a truck: it does not wait, or nothing stops it. */
+function isFine(truck: TruckNow | undefined, alert: string): boolean {
   if (truck === undefined) return false;
-  return isWait(alert) ? truck.wait === 0 : !truck.code.startsWith("STOP_");
+  return isAboutWaiting(alert) ? truck.wait === 0 : !truck.code.startsWith("STOP_");
 }
 
-/** Whether an alert is about waiting itself. */
-function isWait(code: string): boolean {
+function isAboutWaiting(code: string): boolean {
   return code.startsWith("WAIT_") || code.startsWith("DEADLOCK_") || code === "ROUTE_REFUSED";
 }
 
-/** `well`: the trucks, where what the alert tells has passed. */
-function alertNeed(fleet: string, now: number, alert: AlertNow, record: number | null, well: TruckById | null): Need {
+/** The line of an alert; `trucks` is given when the alert is resolved. */
+function alertNeed(fleet: string, now: number, alert: AlertNow, record: number | null, trucks: TruckById | null): Need {
   const { code, robot_ids, message, now: at } = alert;
   const what = message === "" ? `${code.toLowerCase().replaceAll("_", " ")} of ${robot_ids.join(", ")}` : message;
-  const again = robot_ids.map((robot) => {
-    const truck = well?.get(robot);
-    return `${robot} ${truck !== undefined && isMoving(truck) ? "drives" : "is well"} again`;
+  const recoveries = robot_ids.map((robot) => {
+    const truck = trucks?.get(robot);
+    return `${robot} ${truck !== undefined && isMoving(truck) ? "drives" : "is fine"} again`;
   });
-  const told =
-    well === null
+  const sentence =
+    trucks === null
       ? `Alert in ${fleet}, ${timeSpan(now - at)} ago: ${what}`
-      : `Over in ${fleet}: ${again.join(", ")}. ${timeSpan(now - at)} ago: ${what}`;
+      : `Resolved in ${fleet}: ${recoveries.join(", ")}. ${timeSpan(now - at)} ago: ${what}`;
   return {
     ...need(
       `fleet ${fleet} ${code} ${robot_ids.join(" ")}`,
-      told,
+      sentence,
       schedulerHref("fleet", fleet, record, robot_ids[0] ?? null),
     ),
-    ...(well === null ? {} : { over: true }),
+    ...(trucks === null ? {} : { resolved: true }),
   };
 }
 
-/** Objects that nobody but a person may decide about: how many, and the first of them. */
-type ForAPerson = SchedulerGovernance["for_a_person"];
+/** Objects that need a manual decision: their count, and the first of them. */
+type ManualDecisions = SchedulerGovernance["for_a_person"];
 
-function escalations({ count, first }: ForAPerson, now: number): Need[] {
+function escalations({ count, first }: ManualDecisions, now: number): Need[] {
   const shown = first.map(({ object_type, object_id, uncertain_since }) =>
     need(
       `jobs ${object_type} ${object_id}`,
-      `A person has to decide about ${object_type} ${object_id}${
+      `${object_type} ${object_id} needs a manual decision${
         uncertain_since === null ? "" : `, uncertain for ${timeSpan(Math.max(0, now - Date.parse(uncertain_since)))}`
       }`,
       schedulerHref("jobs", `${object_type}:${object_id}`, null, "objects"),
     ),
   );
   const more = count - shown.length;
-  const others = counted(more, "more object waits", "more objects wait");
+  const others = counted(more, "more object needs", "more objects need");
   return more === 0
     ? shown
     : [
         ...shown,
         {
-          ...need("jobs objects", `${others} for a person to decide`, schedulerHref("jobs", null, null, "objects")),
-          times: more,
+          ...need("jobs objects", `${others} a manual decision`, schedulerHref("jobs", null, null, "objects")),
+          count: more,
         },
       ];
 }
@@ -262,15 +266,15 @@ function escalations({ count, first }: ForAPerson, now: number): Need[] {
 export function jobsGlance(
   metrics: SchedulerMetrics,
   dead: readonly SchedulerJob[],
-  forAPerson: ForAPerson = { count: 0, first: [] },
+  decisions: ManualDecisions = { count: 0, first: [] },
 ): Glance {
   const { jobs, jobs_due_count, jobs_lag_seconds, job_success_rate, dead_letter_count, alerts_waiting } = metrics;
   const letters = dead
-    .slice(0, MOST_OF_A_KIND)
+    .slice(0, MAX_LISTED)
     .map(({ job_id, action, object_type, object_id, last_error }) =>
       need(
         `jobs ${job_id}`,
-        `Given up: ${action} ${object_type} ${object_id}${last_error === null ? "" : `: ${last_error}`}`,
+        `${action} ${object_type} ${object_id} failed for good${last_error === null ? "" : `: ${last_error}`}`,
         schedulerHref("jobs", job_id, null, "dead"),
       ),
     );
@@ -290,31 +294,23 @@ export function jobsGlance(
             {
               ...need(
                 "jobs dead",
-                letters.length === 0
-                  ? `${counted(more, "job was", "jobs were")} given up`
-                  : `${counted(more, "more job was", "more jobs were")} given up`,
+                letters.length === 0 ? counted(more, "dead letter") : counted(more, "more dead letter"),
                 schedulerHref("jobs", null, null, "dead"),
               ),
-              times: more,
+              count: more,
             },
           ]
         : []),
-      ...escalations(forAPerson, Date.parse(metrics.now)),
+      ...escalations(decisions, Date.parse(metrics.now)),
       ...metrics.unhandled.map(({ object_type, action, count, job_id }) =>
         need(
-          `jobs nobody ${object_type} ${action}`,
-          `Nobody handles ${action} of ${object_type}: ${counted(count, "job waits", "jobs wait")}`,
+          `jobs unhandled ${object_type} ${action}`,
+          `No worker handles ${action} of ${object_type}: ${counted(count, "job waits", "jobs wait")}`,
           schedulerHref("jobs", job_id),
         ),
       ),
       ...(alerts_waiting > 0
-        ? [
-            need(
-              "jobs alerts",
-              `${counted(alerts_waiting, "alert waits", "alerts wait")} for delivery`,
-              schedulerHref("jobs"),
-            ),
-          ]
+        ? [need("jobs alerts", `${counted(alerts_waiting, "alert")} not delivered`, schedulerHref("jobs"))]
         : []),
     ],
   };
@@ -327,9 +323,9 @@ export function creditGlance(runs: readonly RunStatusView[]): Glance {
       ? [{ name: "runs", value: "none yet" }]
       : [
           { name: shown.state, value: timeSpan(shown.sim_time_ms) },
-          { name: "payments tried", value: integer(shown.attempts_total) },
+          { name: "payment attempts", value: integer(shown.attempts_total) },
           {
-            name: "made",
+            name: "committed",
             value: shown.attempts_total === 0 ? "none yet" : percent(shown.committed_total / shown.attempts_total),
           },
           { name: "runs", value: integer(runs.length) },
@@ -340,7 +336,7 @@ export function creditGlance(runs: readonly RunStatusView[]): Glance {
     needs: failed.map(({ run_id, scenario_id, last_error }) =>
       need(
         `credit ${run_id}`,
-        `A run of ${scenario_id} failed: ${last_error?.message ?? "it does not say why"}`,
+        `A run of ${scenario_id} failed: ${last_error?.message ?? "no reason given"}`,
         schedulerHref("credit", run_id),
       ),
     ),
@@ -351,10 +347,10 @@ export function playbackGlance(player: string, now: PlayerNow): Glance {
   const { item, exposure, pool, broken } = now;
   const here = schedulerHref("playback", player);
   const unreadable = exposure.filter(({ readable }) => !readable);
-  const turns = exposure.reduce((sum, one) => sum + one.shown, 0);
+  const turns = exposure.reduce((sum, { shown }) => sum + shown, 0);
   return {
     figures: [
-      { name: "on now", value: item === null ? "nothing" : (item.channel ?? "new artwork") },
+      { name: "now showing", value: item === null ? "nothing" : (item.channel ?? "new artwork") },
       { name: "turns", value: integer(turns) },
       { name: "channels", value: integer(exposure.length) },
       { name: "new artwork", value: integer(pool.length) },
@@ -364,7 +360,9 @@ export function playbackGlance(player: string, now: PlayerNow): Glance {
       ...unreadable.map(({ channel }) =>
         need(`playback ${player} ${channel}`, `${player} cannot read its channel ${channel}`, here),
       ),
-      ...broken.map((law) => need(`playback ${player} ${law}`, `${player}: the rule ${law} does not hold`, here)),
+      ...broken.map((invariant) =>
+        need(`playback ${player} ${invariant}`, `${player}: invariant ${invariant} is violated`, here),
+      ),
     ],
   };
 }

@@ -17,7 +17,7 @@ interface HappenedProps {
   readonly gaps: readonly string[];
   readonly now: WorldNow;
   readonly clock: Clock;
-  readonly onLook: (n: number) => void;
+  readonly onShowRecord: (n: number) => void;
   readonly onChoose: (action: string) => void;
 }
 
@@ -96,7 +96,7 @@ function belongs(event: WorldEvent, filter: Filter): boolean {
   }
 }
 
-function columns({ now, clock, onLook, onChoose }: HappenedProps): Column<WorldEvent>[] {
+function columns({ now, clock, onShowRecord, onChoose }: HappenedProps): Column<WorldEvent>[] {
   return [
     {
       key: "time",
@@ -107,7 +107,7 @@ function columns({ now, clock, onLook, onChoose }: HappenedProps): Column<WorldE
           class="link-button nowrap"
           title="Look at the world after this"
           aria-label={`${clock.moment(minuteOf(event, now))}: look at the world after this`}
-          onClick={() => onLook(recordOf(event.id))}
+          onClick={() => onShowRecord(recordOf(event.id))}
         >
           {clock.moment(minuteOf(event, now))}
         </button>

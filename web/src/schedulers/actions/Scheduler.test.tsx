@@ -4,7 +4,7 @@ import { expect, test, vi } from "vitest";
 
 import { EngineAddress } from "../../api/client";
 import { api } from "../../api/server";
-import { doing, draw, find, texts } from "../../testing/drawing";
+import { draw, find, interact, texts } from "../../testing/drawing";
 import { barsOf } from "./bars";
 import { Happened } from "./Happened";
 import { Holdings } from "./Holdings";
@@ -85,7 +85,7 @@ test("what waits says why, and opens into the chain of reasons", () => {
   expect(rows[0]?.getAttribute("aria-current")).toBe("true");
   expect(find(page, "summary").textContent).toBe(WHY.sentence);
   expect(texts(page, "[data-testid=reason] > .reason-sentence")).toHaveLength(2);
-  doing(() => find(page, "td .link-button").click());
+  interact(() => find(page, "td .link-button").click());
   expect(choose).toHaveBeenCalledWith("rolls");
 });
 
@@ -97,7 +97,7 @@ test.each([
   const why = vi.spyOn(api, "why").mockResolvedValue({ code: "waits", sentence: "", facts: {}, because: [] });
   const page = draw(<Waiting now={now} clock={CLOCK} address={ADDRESS} live={live} chosen={null} onChoose={vi.fn()} />);
 
-  doing(() => find(page, ".button-quiet").click());
+  interact(() => find(page, ".button-quiet").click());
 
   await vi.waitFor(() => expect(why).toHaveBeenCalledWith(ADDRESS, { action: "rolls" }, at));
 });
@@ -159,7 +159,7 @@ test("what was said about an action stands with it while it waits and where it s
   const waiting = draw(<Waiting now={waits} clock={CLOCK} address={ADDRESS} live chosen={null} onChoose={vi.fn()} />);
   expect(texts(waiting, "[data-testid=params]")).toEqual(["to market, crates 2"]);
   const page = draw(
-    <Happened events={started} gaps={[]} now={world()} clock={CLOCK} onLook={vi.fn()} onChoose={vi.fn()} />,
+    <Happened events={started} gaps={[]} now={world()} clock={CLOCK} onShowRecord={vi.fn()} onChoose={vi.fn()} />,
   );
   expect(texts(page, "[data-testid=params]")).toEqual([" (to market)"]);
 });
@@ -172,24 +172,24 @@ test("events are shown newest first, for the world, for the player character, or
     event("end", 1520),
   ];
   const page = draw(
-    <Happened events={events} gaps={[]} now={world()} clock={CLOCK} onLook={look} onChoose={vi.fn()} />,
+    <Happened events={events} gaps={[]} now={world()} clock={CLOCK} onShowRecord={look} onChoose={vi.fn()} />,
   );
   const types = () => [...page.querySelectorAll(".what")].map((row) => row.getAttribute("data-type"));
 
   expect(types()).toEqual(["end", "rejection", "start"]);
-  doing(() => find(page, "[data-testid=filter-pc]").click());
+  interact(() => find(page, "[data-testid=filter-pc]").click());
   expect(types()).toEqual(["start"]);
-  doing(() => find(page, "[data-testid=filter-trouble]").click());
+  interact(() => find(page, "[data-testid=filter-trouble]").click());
   expect(types()).toEqual(["rejection"]);
   expect(find(page, ".code-badge").textContent).toBe("UnknownVerb");
-  doing(() => find(page, "td .link-button").click());
+  interact(() => find(page, "td .link-button").click());
   expect(look).toHaveBeenCalledWith(Number(events[1]?.id.split(".")[0]));
 });
 
 test("events that were missed are told", () => {
   const gaps = ["7 events were missed."];
   const page = draw(
-    <Happened events={[]} gaps={gaps} now={world()} clock={CLOCK} onLook={vi.fn()} onChoose={vi.fn()} />,
+    <Happened events={[]} gaps={gaps} now={world()} clock={CLOCK} onShowRecord={vi.fn()} onChoose={vi.fn()} />,
   );
 
   expect(texts(page, "[data-testid=gap]")).toEqual(gaps);
@@ -203,7 +203,7 @@ test("the timeline is chosen from by arrow keys, told in words, and there as a t
   const drawn = (chosen: string | null) =>
     draw(<Timeline bars={bars} now={now} live chosen={chosen} onChoose={choose} />);
   const press = (key: string) =>
-    doing(() => void find(page, "[data-testid=timeline]").dispatchEvent(new KeyboardEvent("keydown", { key })));
+    interact(() => void find(page, "[data-testid=timeline]").dispatchEvent(new KeyboardEvent("keydown", { key })));
   const page = drawn(null);
 
   expect(find(page, "[data-testid=timeline-told]").textContent).toContain("submitted for later");

@@ -5,17 +5,17 @@ import { useMemo } from "preact/hooks";
 import type { EngineAddress } from "../../api/client";
 import { api } from "../../api/server";
 import type { WorldNow } from "../../api/types";
-import { useShown } from "../../components/exports";
+import { useExportedState } from "../../components/exports";
 import type { Stop } from "../../components/player";
 import { Readout, Readouts } from "../../components/Readout";
 import { SchedulerFrame } from "../../components/SchedulerFrame";
 import type { EngineSchedulerProps } from "../../registry";
 import { integer } from "../../wording";
 import { Ask } from "../shared/Ask";
-import { gapSentence } from "../shared/Came";
-import { useChosen } from "../shared/chosen";
-import type { CameRow } from "../shared/engine";
-import { useFollowing } from "../shared/following";
+import { gapSentence } from "../shared/EventTable";
+import type { EventRow } from "../shared/engine";
+import { useEngine } from "../shared/engine_hooks";
+import { useSelection } from "../shared/selection";
 import { Happened } from "./Happened";
 import { Holdings } from "./Holdings";
 import { Timeline } from "./Timeline";
@@ -39,22 +39,22 @@ interface Moment {
 
 export function ActionsScheduler(props: EngineSchedulerProps) {
   const { engine, at, on } = props;
-  const { live, past, busy, source, frame } = useFollowing(props, worldAt, momentAt);
-  const [chosen, choose] = useChosen(on, engine);
+  const { live, past, busy, source, frame } = useEngine(props, worldAt, momentAt);
+  const [chosen, choose] = useSelection(on, engine);
   const now = live.state.value;
-  const came = useMemo(() => whatCame(live.came.value), [live.came.value]);
+  const came = useMemo(() => whatCame(live.events.value), [live.events.value]);
   const present: Moment | null = now === null ? null : { now, ...came };
   const shown = at === null ? present : past;
-  useShown(shown);
+  useExportedState(shown);
   const startAt = shown?.now.start_at ?? now?.start_at ?? "";
   const clock = useMemo(() => new Clock(startAt), [startAt]);
   const time = shown === null ? null : clock.moment(shown.now.t);
   // A weekday names a day only within one week.
   const long = (now?.t ?? 0) > WEEK_MINUTES;
-  const tell = ({ t }: Stop) => (startAt === "" ? "" : long ? clock.day(t ?? 0) : clock.moment(t ?? 0));
-  const times = { source, busy, time, tell };
+  const formatTime = ({ t }: Stop) => (startAt === "" ? "" : long ? clock.day(t ?? 0) : clock.moment(t ?? 0));
+  const times = { source, busy, time, formatTime };
   return (
-    <SchedulerFrame {...frame} times={times} fetching={shown === null ? "Fetching the world …" : null}>
+    <SchedulerFrame {...frame} times={times} loading={shown === null ? "Loading the world …" : null}>
       {shown !== null && (
         <World
           moment={shown}
@@ -63,7 +63,7 @@ export function ActionsScheduler(props: EngineSchedulerProps) {
           busy={busy}
           chosen={chosen}
           onChoose={choose}
-          onLook={frame.onMove}
+          onShowRecord={frame.onMove}
         />
       )}
       <Ask live={live} at={at} verdict={verdictOf} />
@@ -78,10 +78,10 @@ interface WorldProps {
   readonly busy: boolean;
   readonly chosen: string | null;
   readonly onChoose: (action: string | null) => void;
-  readonly onLook: (n: number) => void;
+  readonly onShowRecord: (n: number) => void;
 }
 
-function World({ moment: { now, events, gaps }, address, live, busy, chosen, onChoose, onLook }: WorldProps) {
+function World({ moment: { now, events, gaps }, address, live, busy, chosen, onChoose, onShowRecord }: WorldProps) {
   const clock = useMemo(() => new Clock(now.start_at), [now.start_at]);
   const bars = useMemo(() => barsOf(events, now), [events, now]);
   return (
@@ -90,7 +90,7 @@ function World({ moment: { now, events, gaps }, address, live, busy, chosen, onC
       <Timeline bars={bars} now={now} live={live} chosen={chosen} onChoose={onChoose} />
       <Waiting now={now} clock={clock} address={address} live={live} chosen={chosen} onChoose={onChoose} />
       <div class="world-columns">
-        <Happened events={events} gaps={gaps} now={now} clock={clock} onLook={onLook} onChoose={onChoose} />
+        <Happened events={events} gaps={gaps} now={now} clock={clock} onShowRecord={onShowRecord} onChoose={onChoose} />
         <Holdings now={now} clock={clock} onChoose={onChoose} />
       </div>
     </div>
@@ -129,7 +129,7 @@ function worldAt(address: EngineAddress, at: number | null = null, signal?: Abor
 }
 
 /** The events that came, oldest first, and where some were missed. */
-function whatCame(rows: readonly CameRow[]): Omit<Moment, "now"> {
+function whatCame(rows: readonly EventRow[]): Omit<Moment, "now"> {
   return {
     events: rows.flatMap((row) => (row.kind === "event" ? [readEvent({ id: row.id, event: row.body })] : [])).reverse(),
     gaps: rows.flatMap((row) => (row.kind === "gap" ? [gapSentence(row)] : [])),

@@ -8,7 +8,7 @@ import { useId, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 
 import type { WorldNow } from "../../api/types";
 import { useDarkScheme } from "../../canvas/colour_scheme";
-import { fittingContext, useWidth } from "../../canvas/context";
+import { resizeCanvas, useWidth } from "../../canvas/context";
 import { paletteOf } from "../../canvas/palette";
 import type { Column } from "../../components/DataTable";
 import { DataTable } from "../../components/DataTable";
@@ -48,7 +48,7 @@ export function Timeline({ bars, now, live, chosen, onChoose }: TimelineProps) {
   const outlined = pointed.value?.action ?? told?.action ?? null;
 
   useLayoutEffect(() => {
-    const context = fittingContext(canvas.current, layout);
+    const context = resizeCanvas(canvas.current, layout);
     if (context === null || frame.current === null) return;
     const { epoch, pc, t } = now;
     paint(context, { layout, clock, epoch, now: t, live, pc, chosen: outlined }, paletteOf(frame.current));

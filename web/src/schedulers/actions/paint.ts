@@ -4,7 +4,7 @@ import type { ComingView, EpochView } from "../../api/types";
 import { overlap } from "../../canvas/hits";
 import type { Palette } from "../../canvas/palette";
 import type { Box } from "../../canvas/shapes";
-import { boxPath, dotBox, fillBox, fitted, hatchBox, outlineBox, upright } from "../../canvas/shapes";
+import { boxPath, dotBox, drawVertical, fillBox, hatchBox, outlineBox, truncate } from "../../canvas/shapes";
 import { pixelsPerUnit, tickStep, xOf } from "../../canvas/viewport";
 import type { Bar } from "./bars";
 import type { Lane, Layout } from "./lanes";
@@ -67,7 +67,7 @@ function paintLanes(context: CanvasRenderingContext2D, { layout, pc }: Scene, co
     const isPlayer = lane.kind === "actor" && lane.name === pc;
     context.font = `${isPlayer ? 600 : 400} 12.5px ${colours.font}`;
     context.fillStyle = colours.ink;
-    const name = fitted(context, words(lane.name), layout.gutter - 14);
+    const name = truncate(context, words(lane.name), layout.gutter - 14);
     context.fillText(name, 6, lane.top + LANE / 2 + 0.5);
   });
 }
@@ -81,11 +81,11 @@ function paintGrid(context: CanvasRenderingContext2D, scene: Scene, colours: Pal
   const fine = hour * pixelsPerUnit(layout) >= 8;
   for (let minute = clock.nextTick(range.from, hour); fine && minute <= range.to; minute += hour) {
     const x = Math.round(xOf(layout, minute)) + 0.5;
-    upright(context, { x, top: HEAD - 6, bottom: height }, colours.line, 1);
+    drawVertical(context, { x, top: HEAD - 6, bottom: height }, colours.line, 1);
   }
   for (let minute = clock.nextTick(range.from, tick); minute <= range.to; minute += tick) {
     const x = Math.round(xOf(layout, minute)) + 0.5;
-    upright(context, { x, top: HEAD - 10, bottom: height }, colours.line, 1);
+    drawVertical(context, { x, top: HEAD - 10, bottom: height }, colours.line, 1);
     // Nothing is cut off at the edges.
     if (x < layout.gutter + 16 || x > layout.width - 16) continue;
     context.fillStyle = colours.ink;
@@ -107,12 +107,12 @@ function paintEpochs(context: CanvasRenderingContext2D, scene: Scene, colours: P
     if (index < 0 || starts < 0) continue;
     const x = xOf(layout, starts);
     if (x >= layout.gutter)
-      upright(context, { x: Math.round(x) + 0.5, top: 0, bottom: layout.height }, colours["line-strong"], 1);
+      drawVertical(context, { x: Math.round(x) + 0.5, top: 0, bottom: layout.height }, colours["line-strong"], 1);
     const ends = xOf(layout, starts + length);
     const left = Math.max(x, layout.gutter) + 6;
     context.font = `600 11px ${colours.font}`;
     context.fillStyle = colours["ink-quiet"];
-    const title = fitted(context, `Epoch ${index} · ${clock.day(starts)}`, ends - left - 6);
+    const title = truncate(context, `Epoch ${index} · ${clock.day(starts)}`, ends - left - 6);
     context.fillText(title, left, 9);
   }
 }
@@ -175,7 +175,7 @@ function paintComing(
   context.font = `11px ${colours.font}`;
   context.fillStyle = colours["ink-quiet"];
   const next = Math.min(...lane.coming.filter((other) => other.t > t).map((other) => xOf(layout, other.t) - 8));
-  context.fillText(fitted(context, words(verb ?? ""), Math.min(next, layout.width) - x - 10), x + 8, y + 0.5);
+  context.fillText(truncate(context, words(verb ?? ""), Math.min(next, layout.width) - x - 10), x + 8, y + 0.5);
   context.globalAlpha = 1;
 }
 
@@ -207,7 +207,7 @@ function label(
   const left = Math.max(from, scene.layout.gutter) + 6;
   const text = lane.kind === "actor" ? words(bar.verb) : bar.actor;
   context.font = `500 11.5px ${colours.font}`;
-  const shown = fitted(context, text, to - left - 6 - (bar.pc ? DOT_SPACE : 0));
+  const shown = truncate(context, text, to - left - 6 - (bar.pc ? DOT_SPACE : 0));
   if (shown === "") return;
   const y = top + BAR_HEIGHT / 2 + 0.5;
   if (bar.kind !== "running") {
@@ -235,7 +235,7 @@ function label(
 function paintNow(context: CanvasRenderingContext2D, scene: Scene, colours: Palette): void {
   const { layout, clock, now, live } = scene;
   const x = Math.round(xOf(layout, now)) + 0.5;
-  upright(context, { x, top: HEAD - 8, bottom: layout.height }, colours.brass, 1.5);
+  drawVertical(context, { x, top: HEAD - 8, bottom: layout.height }, colours.brass, 1.5);
   const text = clock.time(now);
   context.font = `600 11px ${colours.font}`;
   const width = context.measureText(text).width + 12;

@@ -32,7 +32,7 @@ export function Curves({ metrics, counts, equivalent, demand }: CurvesProps) {
           points={smoothed(seriesOf(metrics, "success_rate"))}
           writeValue={percent}
           writeAt={simTime}
-          most={100}
+          max={100}
           note="of those tried"
           empty="Nothing was tried yet."
           testId="curve-made"
@@ -42,7 +42,7 @@ export function Curves({ metrics, counts, equivalent, demand }: CurvesProps) {
           points={servedShare(metrics)}
           writeValue={percent}
           writeAt={simTime}
-          most={100}
+          max={100}
           note={servedNote(demand)}
           empty="Nothing was wanted yet."
           testId="curve-served"
@@ -71,7 +71,7 @@ export function Curves({ metrics, counts, equivalent, demand }: CurvesProps) {
           points={nearnessOf(counts)}
           writeValue={percent}
           writeAt={tick}
-          most={100}
+          max={100}
           bars
           empty="No clearing was measured against the best one since this page was opened."
           testId="curve-optimum"

@@ -49,7 +49,7 @@ export function RunSlider({ runId, active, at, busy, onMove }: RunSliderProps) {
       source={source}
       busy={busy}
       time={at === null ? tickWords(t) : null}
-      tell={(stop) => tickWords(stop.t ?? 0)}
+      formatTime={(stop) => tickWords(stop.t ?? 0)}
     />
   );
 }
@@ -59,7 +59,7 @@ function useEnds(source: EngineJournal, active: boolean) {
   const ends = useSignal<{ readonly first: number; readonly last: number; readonly t: number } | null>(null);
   useEffect(() => {
     const look = () =>
-      source.spread(2).then(
+      source.sample(2).then(
         (stops) => {
           const [first, last] = [stops[0], stops.at(-1)];
           if (first !== undefined && last !== undefined) ends.value = { first: first.n, last: last.n, t: last.t ?? 0 };

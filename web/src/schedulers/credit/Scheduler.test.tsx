@@ -5,7 +5,7 @@ import { beforeEach, expect, test, vi } from "vitest";
 
 import { ApiError } from "../../api/client";
 import { api, session } from "../../api/server";
-import { doing, draw, find, texts } from "../../testing/drawing";
+import { draw, find, interact, texts } from "../../testing/drawing";
 import { ByHand } from "./ByHand";
 import { Curves, nearnessOf, seriesOf, servedShare, smoothed } from "./Curves";
 import { causesOf, counted, NOTHING } from "./counts";
@@ -31,7 +31,7 @@ function happenings(...events: Parameters<typeof happeningOf>[0][]) {
 
 async function settle(): Promise<void> {
   for (let turn = 0; turn < 5; turn += 1) await Promise.resolve();
-  doing(() => undefined);
+  interact(() => undefined);
 }
 
 test("a participant is told with its position and how it is trusted", () => {
@@ -79,13 +79,13 @@ test("the picture can be left for tables, which choose as the picture does", () 
   expect(page.querySelector("[data-testid=participants]")).toBeNull();
 
   const fold = find<HTMLDetailsElement>(page, "[data-testid=network-tables]");
-  doing(() => {
+  interact(() => {
     fold.open = true;
     fold.dispatchEvent(new Event("toggle"));
   });
 
   expect(texts(page, "[data-testid=participants] tbody button")).toEqual(["ANN", "BOB", "CID"]);
-  doing(() => find(page, "[data-testid=lines] tbody button").click());
+  interact(() => find(page, "[data-testid=lines] tbody button").click());
   expect(choose).toHaveBeenCalledWith({ kind: "line", from: "ann", to: "bob" });
 });
 
@@ -95,7 +95,7 @@ test("the buttons follow the state of the run and tell what comes of them", asyn
   const shown = (state: string) =>
     draw(<RunControls status={status({ state })} details={null} onStatus={told} onOther={vi.fn()} />);
 
-  doing(() => find(shown("running"), "[data-testid=run-pause]").click());
+  interact(() => find(shown("running"), "[data-testid=run-pause]").click());
   await settle();
 
   expect(post).toHaveBeenCalledWith("/api/v1/simulator/runs/{run_id}/pause", { run_id: "run_1" });
@@ -128,12 +128,12 @@ test("a refused payment says why, in names, and shows its line", async () => {
     <ByHand runId="run_1" network={network()} active chosen={{ kind: "node", id: "bob" }} onChoose={choose} />,
   );
   const payee = find<HTMLSelectElement>(page, "[data-testid=pay-to]");
-  doing(() => {
+  interact(() => {
     payee.value = "ann";
     payee.dispatchEvent(new Event("change", { bubbles: true }));
   });
 
-  doing(() => find<HTMLFormElement>(page, "form").requestSubmit());
+  interact(() => find<HTMLFormElement>(page, "form").requestSubmit());
   await settle();
 
   expect(find<HTMLSelectElement>(page, "[data-testid=pay-from]").value).toBe("bob");
@@ -141,7 +141,7 @@ test("a refused payment says why, in names, and shows its line", async () => {
   expect(find(page, "[data-testid=refused-because]").textContent).toBe(
     "It would pass if ANN trusted BOB with 30.00 more.",
   );
-  doing(() => find(page, "[data-testid=show-line]").click());
+  interact(() => find(page, "[data-testid=show-line]").click());
   expect(choose).toHaveBeenCalledWith({ kind: "line", from: "ann", to: "bob" });
 });
 
@@ -161,14 +161,14 @@ test("a bottleneck selects its line, and lets go of it", () => {
   const shown = (chosen: Parameters<typeof Stuck>[0]["chosen"]) =>
     draw(<Stuck bottlenecks={[one]} network={network()} chosen={chosen} onChoose={choose} />);
 
-  doing(() => find(shown(null), "button").click());
+  interact(() => find(shown(null), "button").click());
   expect(choose).toHaveBeenLastCalledWith({ kind: "line", from: "ann", to: "bob" });
   const pressed = find(shown({ kind: "line", from: "ann", to: "bob" }), "button");
   expect([pressed.getAttribute("aria-pressed"), texts(pressed, ".stuck-told")[0]]).toEqual([
     "true",
     "3 of 4 attempts failed",
   ]);
-  doing(() => pressed.click());
+  interact(() => pressed.click());
   expect(choose).toHaveBeenLastCalledWith(null);
 });
 
@@ -192,7 +192,7 @@ test("a refusal because of a closed line says so, whatever is left on the line",
     ["LINE_CLOSED", 2],
     ["ROUTING_NO_CAPACITY", 1],
   ]);
-  doing(() => find(page, "ol button").click());
+  interact(() => find(page, "ol button").click());
   expect(choose).toHaveBeenCalledWith({ kind: "line", from: "ann", to: "bob" });
 });
 
@@ -219,7 +219,7 @@ test("what happens is told newest first, and refusals alone on demand", () => {
     "3BOB → ANN 40.00 refused: no capacity from BOB to ANN",
     "3BOB → ANN 4.00, by hand",
   ]);
-  doing(() => find(page, "[data-testid=happened-refusal]").click());
+  interact(() => find(page, "[data-testid=happened-refusal]").click());
   expect(texts(page, "ol li")).toHaveLength(1);
 });
 

@@ -8,13 +8,13 @@ import { asApiError } from "../../api/client";
 import { api } from "../../api/server";
 import type { RunStatusView } from "../../api/types";
 import { ErrorNote } from "../../components/ErrorNote";
-import { useShown } from "../../components/exports";
+import { useExportedState } from "../../components/exports";
 import { PastBanner } from "../../components/PastBanner";
 import { SchedulerFrame } from "../../components/SchedulerFrame";
 import type { RunsSchedulerProps } from "../../registry";
 import { replaceAddress, schedulerHref } from "../../route";
-import { useChosen } from "../shared/chosen";
-import { useMoment, useStreaming } from "../shared/following";
+import { useLiveStream, useMoment } from "../shared/engine_hooks";
+import { useSelection } from "../shared/selection";
 import { ByHand } from "./ByHand";
 import { Curves } from "./Curves";
 import { Happened } from "./Happened";
@@ -45,7 +45,7 @@ export function CreditScheduler({ scheduler, run, at, on }: RunsSchedulerProps) 
       journal={null}
       error={error}
       onMove={() => undefined}
-      fetching={runs === null ? "Fetching the runs …" : null}
+      loading={runs === null ? "Loading the runs …" : null}
     >
       {runs !== null && runs.length > 1 && <RunPicker runs={runs} shown={shown} onOpen={open} />}
       {shown !== null && (
@@ -78,7 +78,7 @@ function OneRun({ runId, at, on, onMove, onOther }: OneRunProps) {
   const equivalent = useSignal<string | null>(null);
   const live = useLiveRun(runId, equivalent.value);
   const equivalents = useEquivalents(live.status.value?.scenario_id);
-  const [named, choose] = useChosen(on, runId);
+  const [named, choose] = useSelection(on, runId);
   const chosen = useMemo(() => chosenFrom(named), [named]);
   const [status, network] = [live.status.value, live.network.value];
   const past = useMoment(at, (n, signal) =>
@@ -87,17 +87,11 @@ function OneRun({ runId, at, on, onMove, onOther }: OneRunProps) {
   const then = past.value.value;
   const thenNetwork = useMemo(() => (then === null ? null : networkOf(then.graph)), [then]);
   const present = useMemo(() => (status === null ? null : { status, network }), [status, network]);
-  useShown(at === null ? present : then);
+  useExportedState(at === null ? present : then);
   if (status === null || network === null) {
     const { error } = live;
     return (
-      <SchedulerFrame
-        at={null}
-        journal={null}
-        error={error.value}
-        onMove={() => undefined}
-        fetching="Fetching the run …"
-      >
+      <SchedulerFrame at={null} journal={null} error={error.value} onMove={() => undefined} loading="Loading the run …">
         {null}
       </SchedulerFrame>
     );
@@ -239,7 +233,7 @@ function useEquivalents(scenario: string | undefined): readonly string[] {
 /** The run followed as long as the page shows it; its stream is what the connection badge speaks of. */
 function useLiveRun(runId: string, equivalent: string | null): LiveRun {
   const live = useMemo(() => new LiveRun(api, runId, equivalent), [runId, equivalent]);
-  useStreaming(live);
+  useLiveStream(live);
   return live;
 }
 

@@ -129,7 +129,7 @@ function Answer({ found, equivalent }: { readonly found: WhatIfView; readonly eq
         other={ratesOf(original, tick_index)}
         writeValue={(value) => `${Math.round(value)} %`}
         writeAt={(at) => `tick ${integer(at)}`}
-        most={100}
+        max={100}
         empty="Nothing would be tried."
         testId="what-if-curve"
       />

@@ -6,7 +6,7 @@ import { useEffect, useId, useMemo, useRef } from "preact/hooks";
 
 import type { FleetNow, MapView } from "../../api/types";
 import { useDarkScheme } from "../../canvas/colour_scheme";
-import { fittingContext, useWidth } from "../../canvas/context";
+import { resizeCanvas, useWidth } from "../../canvas/context";
 import { paletteOf } from "../../canvas/palette";
 import { theme } from "../../theme";
 import { counted } from "../../wording";
@@ -144,7 +144,7 @@ function Picture({ view, now, live, chosen, dark }: PictureProps) {
   useMemo(() => motion.current.take(now, live ? performance.now() : null), [now, live]);
   const { width, height } = view.size;
   useEffect(() => {
-    const context = fittingContext(canvas.current, { width, height }, { alpha: false });
+    const context = resizeCanvas(canvas.current, { width, height }, { alpha: false });
     const around = canvas.current?.parentElement ?? null;
     if (context === null || around === null) return;
     const colours = paletteOf(around);

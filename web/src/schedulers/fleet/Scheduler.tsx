@@ -9,14 +9,14 @@ import { asApiError } from "../../api/client";
 import { api } from "../../api/server";
 import type { AlertNow, FleetNow, MapView } from "../../api/types";
 import { ErrorNote } from "../../components/ErrorNote";
-import { useShown } from "../../components/exports";
+import { useExportedState } from "../../components/exports";
 import type { Stop } from "../../components/player";
 import { Readout, Readouts } from "../../components/Readout";
 import { SchedulerFrame } from "../../components/SchedulerFrame";
 import type { EngineSchedulerProps } from "../../registry";
 import { integer } from "../../wording";
-import { useChosen } from "../shared/chosen";
-import { useFollowing } from "../shared/following";
+import { useEngine } from "../shared/engine_hooks";
+import { useSelection } from "../shared/selection";
 import type { Deed } from "./Deeds";
 import { Deeds } from "./Deeds";
 import { Drill } from "./Drill";
@@ -38,16 +38,16 @@ const FOR_ALL: readonly Deed[] = [
 
 export function FleetScheduler(props: EngineSchedulerProps) {
   const { engine, at, on } = props;
-  const { live, past, busy, source, frame } = useFollowing(props, fleetAt, fleetAt);
-  const [chosen, choose] = useChosen(on, engine);
+  const { live, past, busy, source, frame } = useEngine(props, fleetAt, fleetAt);
+  const [chosen, choose] = useSelection(on, engine);
   const map = useMap(live.address);
   const shown = at === null ? live.state.value : past;
-  useShown(shown);
+  useExportedState(shown);
   const ready = shown !== null && map.value.map !== null;
   const time = shown === null ? null : fleetTime(shown.now);
-  const times = { source, busy, time, tell: ({ t }: Stop) => fleetTime(t ?? 0) };
+  const times = { source, busy, time, formatTime: ({ t }: Stop) => fleetTime(t ?? 0) };
   return (
-    <SchedulerFrame {...frame} times={times} fetching={ready ? null : "Fetching the fleet …"}>
+    <SchedulerFrame {...frame} times={times} loading={ready ? null : "Loading the fleet …"}>
       {map.value.error !== null && <ErrorNote error={map.value.error} />}
       {shown !== null && map.value.map !== null && (
         <Fleet

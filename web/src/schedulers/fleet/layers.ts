@@ -2,7 +2,7 @@
  * (zones, bands, stop lines) when a moment comes. A frame copies it. */
 
 import type { FleetNow } from "../../api/types";
-import { fittingContext } from "../../canvas/context";
+import { resizeCanvas } from "../../canvas/context";
 import type { Palette } from "../../canvas/palette";
 import type { Size } from "./geometry";
 import type { View } from "./paint";
@@ -19,8 +19,8 @@ export class Layers {
   constructor(size: Size, colours: Palette) {
     this.#size = size;
     this.#colours = colours;
-    fittingContext(this.#ground, size);
-    fittingContext(this.below, size);
+    resizeCanvas(this.#ground, size);
+    resizeCanvas(this.below, size);
   }
 
   /** Have a moment in a view below the trucks; false where it is there already. */

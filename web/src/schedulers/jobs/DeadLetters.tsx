@@ -27,7 +27,7 @@ export function DeadLetters({ now, onChange }: DeadLettersProps) {
     <section class="panel" aria-labelledby="dead" data-testid="panel-dead">
       <h2 id="dead">Dead letters</h2>
       {found.error.value !== null && <ErrorNote error={found.error.value} />}
-      {jobs === null && found.error.value === null && <p class="quiet">Fetching dead letters …</p>}
+      {jobs === null && found.error.value === null && <p class="quiet">Loading dead letters …</p>}
       {jobs !== null && jobs.length === 0 && <p class="quiet">There are none: nothing was given up.</p>}
       <ul class="dead-letters">
         {jobs?.map((job) => (

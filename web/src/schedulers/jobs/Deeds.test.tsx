@@ -5,7 +5,7 @@ import { beforeEach, expect, test, vi } from "vitest";
 import { ApiError } from "../../api/client";
 import { api, session } from "../../api/server";
 import type { SchedulerShownObject, SchedulerWhyObject } from "../../api/types";
-import { doing, draw, find, texts } from "../../testing/drawing";
+import { draw, find, interact, texts } from "../../testing/drawing";
 import { typedName } from "./acting";
 import { Deed } from "./Deed";
 import { amendmentOf, ObjectDeeds, refsIn } from "./ObjectDeeds";
@@ -32,15 +32,15 @@ beforeEach(() => {
 function type(page: HTMLElement, testId: string, text: string): void {
   const field = find<HTMLInputElement>(page, `[data-testid=${testId}]`);
   field.value = text;
-  doing(() => void field.dispatchEvent(new Event("input", { bubbles: true })));
+  interact(() => void field.dispatchEvent(new Event("input", { bubbles: true })));
 }
 
 function ask(page: HTMLElement, deed: string): void {
-  doing(() => find<HTMLFormElement>(page, `[data-testid=${deed}] form`).requestSubmit());
+  interact(() => find<HTMLFormElement>(page, `[data-testid=${deed}] form`).requestSubmit());
 }
 
 function press(page: HTMLElement, testId: string): void {
-  doing(() => find(page, `[data-testid=${testId}]`).click());
+  interact(() => find(page, `[data-testid=${testId}]`).click());
 }
 
 function deeds(shown: SchedulerShownObject = SHOWN, onDone: () => void = () => undefined): HTMLElement {
@@ -92,7 +92,7 @@ test("a decision goes the way that was chosen, about the version that was looked
   const page = deeds();
   const way = find<HTMLSelectElement>(page, "[data-testid=deed-decide-way]");
   way.value = "1";
-  doing(() => void way.dispatchEvent(new Event("change", { bubbles: true })));
+  interact(() => void way.dispatchEvent(new Event("change", { bubbles: true })));
   type(page, "deed-decide-refs", "note:1, ,note:2");
   type(page, "deed-decide-reason", "it fell");
 
@@ -143,7 +143,7 @@ test("evidence is attached, and what kind of not knowing it is can be said where
   const page = deeds(unsure);
   const kind = find<HTMLSelectElement>(page, "[data-testid=deed-evidence-unknown]");
   kind.value = "out_of_scope";
-  doing(() => void kind.dispatchEvent(new Event("change", { bubbles: true })));
+  interact(() => void kind.dispatchEvent(new Event("change", { bubbles: true })));
   type(page, "deed-evidence-refs", "photo:3");
   type(page, "deed-evidence-reason", "found in the attic");
 

@@ -45,7 +45,7 @@ export function Gates({ machines, now }: GatesProps) {
         columns={columns(now)}
         rows={gates ?? []}
         rowKey={(gate) => `${gate.gate} ${gate.scope}`}
-        empty={gates === null ? "Fetching gates …" : "No gate was ever set."}
+        empty={gates === null ? "Loading gates …" : "No gate was ever set."}
         testId="gates-table"
       />
       {found.value.value?.next_after != null && (

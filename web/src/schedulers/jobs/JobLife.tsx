@@ -42,7 +42,7 @@ export function JobLife({ id, now, at = null, onChange }: JobLifeProps) {
         </a>
       </div>
       {found.error.value !== null && <ErrorNote error={found.error.value} />}
-      {life === null && found.error.value === null && <p class="quiet">Fetching the job …</p>}
+      {life === null && found.error.value === null && <p class="quiet">Loading the job …</p>}
       {life !== null && at !== null && <JobThen events={until(life.history.events, at)} id={id} now={now} />}
       {life !== null && at === null && (
         <>

@@ -52,7 +52,7 @@ export function ObjectLife({ kind, id, machines, now, at = null }: ObjectLifePro
         </a>
       </div>
       {found.error.value !== null && <ErrorNote error={found.error.value} />}
-      {life === null && found.error.value === null && <p class="quiet">Fetching the object …</p>}
+      {life === null && found.error.value === null && <p class="quiet">Loading the object …</p>}
       {life !== null && at !== null && (
         <ObjectThen events={until(life.events, at)} id={id} now={now} machine={machine} />
       )}

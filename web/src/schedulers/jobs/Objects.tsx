@@ -74,7 +74,7 @@ export function Objects({ machines, figures, now, chosen }: ObjectsProps) {
         columns={columns(now)}
         rows={found.value.value?.objects ?? []}
         rowKey={(one) => one.object_id}
-        empty={found.value.value === null ? "Fetching objects …" : "There are no such objects."}
+        empty={found.value.value === null ? "Loading objects …" : "There are no such objects."}
         current={(one) => `${one.object_type}:${one.object_id}` === chosen}
         testId="objects-table"
       />

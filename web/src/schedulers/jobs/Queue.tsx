@@ -84,7 +84,7 @@ export function Queue({ metrics, now, kinds, actions, chosen }: QueueProps) {
         columns={columns(now)}
         rows={found.value.value?.jobs ?? []}
         rowKey={(job) => job.job_id}
-        empty={found.value.value === null ? "Fetching jobs …" : "No job fits."}
+        empty={found.value.value === null ? "Loading jobs …" : "No job fits."}
         current={(job) => job.job_id === chosen}
         testId="jobs"
       />

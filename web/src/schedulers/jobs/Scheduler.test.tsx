@@ -4,7 +4,7 @@ import { beforeEach, expect, test, vi } from "vitest";
 
 import { ApiError } from "../../api/client";
 import { api, session } from "../../api/server";
-import { doing, draw, find, texts } from "../../testing/drawing";
+import { draw, find, interact, texts } from "../../testing/drawing";
 import { typedName } from "./acting";
 import { Budget } from "./Budget";
 import { Requeue } from "./DeadLetters";
@@ -141,12 +141,12 @@ test("a dead letter is requeued, and a refusal is told", async () => {
   const post = vi.spyOn(api, "post").mockRejectedValueOnce(new ApiError("job_not_dead_letter", "It runs.", 409));
   const page = draw(<Requeue job={job({ status: "dead_letter" })} onDone={done} />);
 
-  doing(() => find(page, "[data-testid=requeue]").click());
+  interact(() => find(page, "[data-testid=requeue]").click());
   await vi.waitFor(() => expect(page.textContent).toContain("It runs."));
   expect(done).not.toHaveBeenCalled();
 
   post.mockResolvedValueOnce({ job: job() });
-  doing(() => find(page, "[data-testid=requeue]").click());
+  interact(() => find(page, "[data-testid=requeue]").click());
   await vi.waitFor(() => expect(done).toHaveBeenCalledOnce());
   expect(post.mock.lastCall?.[1]).toEqual({ job_id: "job_000000000001" });
 });

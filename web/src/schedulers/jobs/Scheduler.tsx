@@ -6,14 +6,14 @@ import { useMemo } from "preact/hooks";
 import { api } from "../../api/server";
 import type { SchedulerMetrics } from "../../api/types";
 import { ErrorNote } from "../../components/ErrorNote";
-import { useShown } from "../../components/exports";
+import { useExportedState } from "../../components/exports";
 import { JournalSlider } from "../../components/JournalSlider";
 import { PastBanner } from "../../components/PastBanner";
 import { Readout, Readouts } from "../../components/Readout";
 import type { RunsSchedulerProps } from "../../registry";
 import { replaceAddress, schedulerHref } from "../../route";
 import { integer } from "../../wording";
-import { useChosen } from "../shared/chosen";
+import { useSelection } from "../shared/selection";
 import { DeadLetters } from "./DeadLetters";
 import { DueLine } from "./DueLine";
 import { Gates } from "./Gates";
@@ -39,7 +39,7 @@ function tabOf(on: string | null): Tab {
 }
 
 export function JobsScheduler({ scheduler, run, at, on }: RunsSchedulerProps) {
-  const [chosenTab, chooseTab] = useChosen(on, run);
+  const [chosenTab, chooseTab] = useSelection(on, run);
   const tab = tabOf(chosenTab);
   const move = (n: number | null) => replaceAddress(schedulerHref(scheduler.name, run, n, on));
   const overview = usePolled("overview", askOverview);
@@ -53,10 +53,10 @@ export function JobsScheduler({ scheduler, run, at, on }: RunsSchedulerProps) {
   const machines = usePolled("machines", (signal) => api.get("/scheduler/machines", {}, {}, signal));
   const chosen = chosenIn(run);
   const seen = overview.value.value;
-  useShown(at === null ? seen : past.value.value);
+  useExportedState(at === null ? seen : past.value.value);
   if (seen === null) {
     return overview.error.value === null ? (
-      <p class="quiet">Fetching the queue …</p>
+      <p class="quiet">Loading the queue …</p>
     ) : (
       <ErrorNote error={overview.error.value} />
     );
@@ -82,7 +82,7 @@ export function JobsScheduler({ scheduler, run, at, on }: RunsSchedulerProps) {
           source={source}
           busy={at !== null && past.value.value === null}
           time={time}
-          tell={({ ms }) => timeOf(ms ?? 0, now)}
+          formatTime={({ ms }) => timeOf(ms ?? 0, now)}
         />
       )}
       {at !== null && <PastBanner at={at} time={time} unit="event" onLive={() => move(null)} />}

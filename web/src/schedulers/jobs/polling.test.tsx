@@ -2,7 +2,7 @@
 
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 
-import { doing, draw } from "../../testing/drawing";
+import { draw, interact } from "../../testing/drawing";
 import type { Polled } from "./polling";
 import { usePolled } from "./polling";
 
@@ -30,7 +30,7 @@ async function answered(number: number, answer: string): Promise<void> {
 
 test("an answer that was asked for before a deed is not shown after it", async () => {
   draw(<Asking />);
-  doing(() => polled?.refresh());
+  interact(() => polled?.refresh());
 
   await answered(1, "after");
   await answered(0, "before");

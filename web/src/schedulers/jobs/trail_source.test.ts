@@ -28,7 +28,7 @@ function source(): TrailSource {
 }
 
 test("moments are spread over the trail with their times", async () => {
-  expect((await source().spread(3)).map(({ n, ms }) => [n, ms])).toEqual([
+  expect((await source().sample(3)).map(({ n, ms }) => [n, ms])).toEqual([
     [1, 1_000],
     [226, 226_000],
     [450, 450_000],

@@ -2,7 +2,7 @@
 
 import type { Api } from "../../api/client";
 import type { SchedulerEvent } from "../../api/types";
-import type { FoundStop, Stop, StopSource } from "../../components/player";
+import type { Stop, StopAndNext, StopSource } from "../../components/player";
 import { eventId, eventNumber, said } from "./model";
 
 const PAGE = 200;
@@ -22,20 +22,20 @@ export class TrailSource implements StopSource {
     this.#ends = ends;
   }
 
-  async spread(points: number): Promise<readonly Stop[]> {
+  async sample(points: number): Promise<readonly Stop[]> {
     const { first, last } = this.#ends();
     const places = Array.from({ length: points }, (_, k) => Math.round(first + ((last - first) * k) / (points - 1)));
     const found = await Promise.all([...new Set(places)].map((n) => this.#after(n - 1, 1)));
     return found.flatMap(([event]) => (event === undefined ? [] : [stopOf(event)]));
   }
 
-  async atRecord(n: number): Promise<FoundStop> {
+  async atRecord(n: number): Promise<StopAndNext> {
     this.#read = await this.#after(n - 1, PAGE);
     const [event, next] = this.#read;
     return { stop: event === undefined ? null : stopOf(event), next: next === undefined ? null : stopOf(next) };
   }
 
-  async atWall(ms: number): Promise<FoundStop> {
+  async atWall(ms: number): Promise<StopAndNext> {
     for (let page = 0; page < MOST_PAGES; page += 1) {
       const place = this.#read.findLastIndex((event) => Date.parse(event.timestamp) <= ms);
       const stop = this.#read[Math.max(0, place)];

@@ -3,7 +3,7 @@
 import { beforeEach, expect, test, vi } from "vitest";
 
 import { api, session } from "../../api/server";
-import { doing, draw, find, texts } from "../../testing/drawing";
+import { draw, find, interact, texts } from "../../testing/drawing";
 import { channelOf, duration, keyOf, leftAt, originOf, percent, progressAt } from "./model";
 import { bytesOf, captionOf, encoded, HEIGHT, shapesOf, WIDTH } from "./picture";
 import { Screen } from "./Screen";
@@ -79,9 +79,9 @@ test("the screen shows what is on and sends what its buttons say", () => {
   expect(find(page, "figcaption").textContent).toContain("its channel's turn, item 3 of epoch 0");
   expect(find(page, "[data-testid=dwell]").textContent).toContain("3 s left");
   expect(find(page, "[data-testid=do-ban]").textContent).toBe("Hide until the channel changes");
-  for (const name of ["prev", "pause", "next", "ban"]) doing(() => find(page, `[data-testid=do-${name}]`).click());
+  for (const name of ["prev", "pause", "next", "ban"]) interact(() => find(page, `[data-testid=do-${name}]`).click());
   expect(command.mock.calls).toEqual([[{ type: "prev" }], [{ type: "pause" }], [{ type: "next" }], [{ type: "ban" }]]);
-  doing(() => find(page, "[data-testid=do-insert]").click());
+  interact(() => find(page, "[data-testid=do-insert]").click());
   expect(command).toHaveBeenLastCalledWith(
     expect.objectContaining({ type: "insert", payload: expect.stringMatching(/^[A-Za-z0-9+/]{43}=$/) }),
   );
@@ -133,7 +133,7 @@ test("items in a row are chosen to be explained", () => {
     "false",
     "true",
   ]);
-  doing(() => find(page, ".thumb").click());
+  interact(() => find(page, ".thumb").click());
   expect(choose).toHaveBeenCalledWith(items[0]);
 });
 
@@ -165,7 +165,7 @@ test("a channel is paused and let play again where its share is drawn", () => {
   const page = draw(<Shares exposure={shares} newShown={0} open onCommand={command} />);
 
   expect(texts(page, ".share-facts")[1]).toContain("paused");
-  for (const name of ["dawn", "tide"]) doing(() => find(page, `[data-testid=rest-${name}]`).click());
+  for (const name of ["dawn", "tide"]) interact(() => find(page, `[data-testid=rest-${name}]`).click());
   expect(command.mock.calls).toEqual([
     [{ type: "pause_channel", channel: "dawn" }],
     [{ type: "resume_channel", channel: "tide" }],
@@ -183,7 +183,8 @@ test("an item is pinned whole, banned by its id, and lifted", () => {
   const page = draw(<Wishes item={item()} now={{ bans, clock: 11_000 }} open onCommand={command} />);
 
   expect(texts(page, "[data-testid=bans] li")).toEqual(["18446744073709551615 Lift", "7 for 1 minLift"]);
-  for (const name of ["do-pin", "do-ban-artwork", "lift-7"]) doing(() => find(page, `[data-testid=${name}]`).click());
+  for (const name of ["do-pin", "do-ban-artwork", "lift-7"])
+    interact(() => find(page, `[data-testid=${name}]`).click());
   const { channel, origin, epoch_id, ordinal, at, ...record } = item();
   expect([channel, origin, epoch_id, ordinal, at]).toEqual(["dawn", "base", 0, 3, 0]);
   expect(command.mock.calls).toEqual([

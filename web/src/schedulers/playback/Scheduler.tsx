@@ -9,15 +9,15 @@ import { api, canCommand } from "../../api/server";
 import type { DiagnosticView, ItemView, PlayerNow } from "../../api/types";
 import type { Column } from "../../components/DataTable";
 import { DataTable } from "../../components/DataTable";
-import { useShown } from "../../components/exports";
+import { useExportedState } from "../../components/exports";
 import type { Stop } from "../../components/player";
 import { Readout, Readouts } from "../../components/Readout";
 import { SchedulerFrame } from "../../components/SchedulerFrame";
 import type { EngineSchedulerProps } from "../../registry";
 import { integer } from "../../wording";
 import { Ask } from "../shared/Ask";
-import { useChosen } from "../shared/chosen";
-import { useFollowing } from "../shared/following";
+import { useEngine } from "../shared/engine_hooks";
+import { useSelection } from "../shared/selection";
 import { Screen } from "./Screen";
 import { Pool, Shares } from "./Shares";
 import { Strip } from "./Strip";
@@ -36,11 +36,11 @@ interface Moment {
 
 export function PlaybackScheduler(props: EngineSchedulerProps) {
   const { engine, at, on } = props;
-  const { live, past, busy, source, frame } = useFollowing(props, presentOf, momentAt);
-  const [chosenKey, chooseKey] = useChosen(on, engine);
+  const { live, past, busy, source, frame } = useEngine(props, presentOf, momentAt);
+  const [chosenKey, chooseKey] = useSelection(on, engine);
   const held = useSignal<ItemView | null>(null);
   const shown = at === null ? live.state.value : past;
-  useShown(shown === null ? null : shown.now);
+  useExportedState(shown === null ? null : shown.now);
   const command = async (wish: JsonObject) => {
     try {
       await api.command(live.address, wish);
@@ -49,9 +49,9 @@ export function PlaybackScheduler(props: EngineSchedulerProps) {
     }
   };
   const time = shown === null ? null : duration(shown.now.t);
-  const times = { source, busy, time, tell: ({ t }: Stop) => duration(t ?? 0) };
+  const times = { source, busy, time, formatTime: ({ t }: Stop) => duration(t ?? 0) };
   return (
-    <SchedulerFrame {...frame} times={times} fetching={shown === null ? "Fetching the player …" : null}>
+    <SchedulerFrame {...frame} times={times} loading={shown === null ? "Loading the player …" : null}>
       {shown !== null && (
         <Player
           now={shown.now}

@@ -5,11 +5,11 @@ import { expect, test, vi } from "vitest";
 
 import type { JsonObject } from "../../api/json";
 import type { CommandResult, FormView } from "../../api/types";
-import { doing, draw, find, texts } from "../../testing/drawing";
-import { Sent } from "./Ask";
-import { commandOf, offered } from "./asking";
+import { draw, find, interact, texts } from "../../testing/drawing";
+import { Result } from "./Ask";
 import { CommandForm } from "./CommandForm";
-import type { CameRow } from "./engine";
+import { commandOf, initialFields } from "./command_fields";
+import type { EventRow } from "./engine";
 import { WhyForm } from "./WhyForm";
 
 const TAKE: FormView = {
@@ -30,15 +30,15 @@ const SUBMIT: FormView = {
   fields: [{ name: "id", kind: "text", required: true, example: "by-hand-1", choices: [] }],
 };
 
-test("a form in which nobody changed anything is the command of its examples", () => {
-  expect(commandOf(TAKE, offered(TAKE))).toEqual({ command: { type: "take", amount: 3 }, fault: null });
-  expect(commandOf(SUBMIT, offered(SUBMIT))).toEqual({
+test("an unchanged form is the command of its examples", () => {
+  expect(commandOf(TAKE, initialFields(TAKE))).toEqual({ command: { type: "take", amount: 3 }, fault: null });
+  expect(commandOf(SUBMIT, initialFields(SUBMIT))).toEqual({
     command: { type: "submit", actions: [{ id: "by-hand-1" }] },
     fault: null,
   });
 });
 
-test("fields become values of their kinds, numbers of any size exactly", () => {
+test("fields are converted to values of their kinds, with exact integers", () => {
   const filled = { amount: "18446744073709551615", from_whom: "7", at_once: "false", notes: '{"wrong": true}' };
 
   expect(commandOf(TAKE, filled)).toEqual({
@@ -52,7 +52,7 @@ test.each([
   [{ amount: "1.5" }, "amount must be a whole number, not 1.5."],
   [{ amount: "three" }, "amount must be a whole number, not three."],
   [{ amount: "1", notes: "{" }, "notes is not JSON."],
-])("what is wrong with a field is said before anything is sent", (filled, fault) => {
+])("an invalid field is reported before sending", (filled, fault) => {
   expect(commandOf(TAKE, filled)).toEqual({ fault });
 });
 
@@ -63,25 +63,25 @@ function form(onSend = vi.fn(async () => "done")) {
   return { page, onSend };
 }
 
-test("a command is chosen, filled with its example, changed and sent", async () => {
+test("a command is prefilled with its example, edited and sent", async () => {
   const { page, onSend } = form();
   const input = find<HTMLInputElement>(page, "[data-testid=field-amount]");
 
   expect(input.value).toBe("3");
   expect(texts(page, "option")).toContain("Another command, as JSON");
-  doing(() => {
+  interact(() => {
     input.value = "5";
     input.dispatchEvent(new Event("input", { bubbles: true }));
   });
-  doing(() => find(page, "[data-testid=send-command]").click());
+  interact(() => find(page, "[data-testid=send-command]").click());
 
   await vi.waitFor(() => expect(onSend).toHaveBeenCalledWith({ type: "take", amount: 5 }));
 });
 
-test("another command has its own fields, and as JSON the example is one that would be taken", () => {
+test("another command has its own fields, and the JSON form has a valid example", () => {
   const { page } = form();
   const choose = (title: string) =>
-    doing(() => {
+    interact(() => {
       const select = find<HTMLSelectElement>(page, "select");
       select.value = title;
       select.dispatchEvent(new Event("change", { bubbles: true }));
@@ -94,51 +94,51 @@ test("another command has its own fields, and as JSON the example is one that wo
   expect(find<HTMLTextAreaElement>(page, "textarea").placeholder).toBe('{"type":"take","amount":3}');
 });
 
-test("what is wrong is told beside the form, and nothing is sent", () => {
+test("a fault is shown beside the form, and nothing is sent", () => {
   const { page, onSend } = form();
   const input = find<HTMLInputElement>(page, "[data-testid=field-amount]");
-  doing(() => {
+  interact(() => {
     input.value = "many";
     input.dispatchEvent(new Event("input", { bubbles: true }));
   });
-  doing(() => find(page, "[data-testid=send-command]").click());
+  interact(() => find(page, "[data-testid=send-command]").click());
 
   expect(find(page, ".fault").textContent).toBe("amount must be a whole number, not many.");
   expect(onSend).not.toHaveBeenCalled();
 });
 
-test("what is wrong now takes the place of the answer to what was sent before", async () => {
+test("a fault replaces the result of the previous command", async () => {
   const { page } = form();
-  doing(() => find(page, "[data-testid=send-command]").click());
+  interact(() => find(page, "[data-testid=send-command]").click());
   await vi.waitFor(() => expect(page.textContent).toContain("done"));
   const input = find<HTMLInputElement>(page, "[data-testid=field-amount]");
-  doing(() => {
+  interact(() => {
     input.value = "many";
     input.dispatchEvent(new Event("input", { bubbles: true }));
   });
-  doing(() => find(page, "[data-testid=send-command]").click());
+  interact(() => find(page, "[data-testid=send-command]").click());
 
   expect(page.textContent).not.toContain("done");
 });
 
-test("a question is chosen and asked", () => {
+test("a selected question is asked", () => {
   const ask = vi.fn(async () => "because");
   const questions = [
     { title: "Why A waits", question: { action: "A" } },
     { title: "Why B runs", question: { action: "B" } },
   ];
   const page = draw(<WhyForm questions={questions} hint="" onOpen={vi.fn()} onAsk={ask} />);
-  doing(() => {
+  interact(() => {
     const select = find<HTMLSelectElement>(page, "select");
     select.value = "Why B runs";
     select.dispatchEvent(new Event("change", { bubbles: true }));
   });
-  doing(() => find(page, "[data-testid=ask-why]").click());
+  interact(() => find(page, "[data-testid=ask-why]").click());
 
   expect(ask).toHaveBeenCalledWith({ action: "B" });
 });
 
-test("what was chosen stays when the engine offers something else", () => {
+test("the selected question stays when the engine offers others", () => {
   const ask = vi.fn(async () => "because");
   const asking = (...ids: string[]) =>
     draw(
@@ -153,40 +153,43 @@ test("what was chosen stays when the engine offers something else", () => {
   asking("C", "D");
 
   expect(find<HTMLSelectElement>(page, "select").value).toBe("Why A waits");
-  doing(() => find(page, "[data-testid=ask-why]").click());
+  interact(() => find(page, "[data-testid=ask-why]").click());
   expect(ask).toHaveBeenCalledWith({ action: "A" });
 });
 
 function taking(amount: number): FormView {
-  return { ...TAKE, fields: TAKE.fields.map((one) => (one.name === "amount" ? { ...one, example: amount } : one)) };
+  return {
+    ...TAKE,
+    fields: TAKE.fields.map((field) => (field.name === "amount" ? { ...field, example: amount } : field)),
+  };
 }
 
-test("what is sent is the example of now, when the engine has overtaken the one shown", async () => {
+test("unchanged fields are sent with the newest example of the engine", async () => {
   const onSend = vi.fn(async () => "done");
   const page = draw(
     <CommandForm forms={[taking(3)]} hint="" disabled={false} onOpen={async () => [taking(8)]} onSend={onSend} />,
   );
   const whom = find<HTMLInputElement>(page, "[data-testid=field-from_whom]");
-  doing(() => {
+  interact(() => {
     whom.value = "cy";
     whom.dispatchEvent(new Event("input", { bubbles: true }));
   });
-  doing(() => find(page, "[data-testid=send-command]").click());
+  interact(() => find(page, "[data-testid=send-command]").click());
 
   await vi.waitFor(() => expect(onSend).toHaveBeenCalledWith({ type: "take", amount: 8, from_whom: "cy" }));
 });
 
-test("what is offered no more is sent as it was, and the engine answers", async () => {
+test("a command that is not offered any more is sent unchanged", async () => {
   const onSend = vi.fn(async () => "done");
   const page = draw(
     <CommandForm forms={[taking(3)]} hint="" disabled={false} onOpen={async () => [SUBMIT]} onSend={onSend} />,
   );
-  doing(() => find(page, "[data-testid=send-command]").click());
+  interact(() => find(page, "[data-testid=send-command]").click());
 
   await vi.waitFor(() => expect(onSend).toHaveBeenCalledWith({ type: "take", amount: 3 }));
 });
 
-test("fields that nobody has changed follow the engine, and those that somebody has stay", () => {
+test("unchanged fields follow the engine, edited fields stay", () => {
   const offer = (amount: number) =>
     draw(
       <CommandForm
@@ -199,7 +202,7 @@ test("fields that nobody has changed follow the engine, and those that somebody 
     );
   const page = offer(3);
   const whom = find<HTMLInputElement>(page, "[data-testid=field-from_whom]");
-  doing(() => {
+  interact(() => {
     whom.value = "cy";
     whom.dispatchEvent(new Event("input", { bubbles: true }));
   });
@@ -209,7 +212,7 @@ test("fields that nobody has changed follow the engine, and those that somebody 
   expect(whom.value).toBe("cy");
 });
 
-test("without questions one can still be written", () => {
+test("without questions there is still the JSON form", () => {
   const page = draw(<WhyForm questions={[]} hint="" onOpen={vi.fn()} onAsk={vi.fn()} />);
 
   expect(page.querySelector("[data-testid=why-form]")).not.toBeNull();
@@ -217,20 +220,20 @@ test("without questions one can still be written", () => {
 
 const RESULT: CommandResult = { n: 7, events: [], answer: null, effect: "done", complaints: [], refusal: null };
 
-function sent(result: Partial<CommandResult>, came = signal<readonly CameRow[]>([])) {
-  const verdict = (_: unknown, { said }: JsonObject) =>
-    typeof said === "string" ? { refused: said.startsWith("No"), sentence: said } : null;
-  return draw(<Sent result={{ ...RESULT, ...result }} command={{ type: "x" }} came={came} verdict={verdict} />);
+function drawResult(result: Partial<CommandResult>, events = signal<readonly EventRow[]>([])) {
+  const verdict = (_: unknown, { text }: JsonObject) =>
+    typeof text === "string" ? { refused: text.startsWith("No"), sentence: text } : null;
+  return draw(<Result result={{ ...RESULT, ...result }} command={{ type: "x" }} events={events} verdict={verdict} />);
 }
 
 test.each([
-  [{ answer: { total: 5 } }, "command-done", "note-done", "Done as record 7 with 0 events."],
-  [{ effect: "none" as const }, "command-done", "note-refused", "No effect: nothing changed (record 7)."],
+  [{ answer: { total: 5 } }, "command-done", "note-done", "Done (record 7, 0 events)."],
+  [{ effect: "none" as const }, "command-done", "note-refused", "No effect (record 7)."],
   [
     { effect: "accepted" as const },
     "command-done",
     "note-done",
-    "Accepted as record 7; it takes effect when time advances.",
+    "Submitted (record 7); takes effect when time advances.",
   ],
   [
     { effect: "refused" as const, complaints: [{ code: "InvalidAction", message: "the minute is missing" }] },
@@ -242,28 +245,28 @@ test.each([
     { effect: "accepted" as const, complaints: [{ code: "InvalidAction", message: "the verb is 7" }] },
     "command-done",
     "note-refused",
-    "Accepted as record 7; it takes effect when time advances.Refused: InvalidAction the verb is 7",
+    "Submitted (record 7); takes effect when time advances.Refused: InvalidAction the verb is 7",
   ],
-])("what became of a command is said, and only what was done is green", (result, testId, tone, words) => {
-  const note = find(sent(result), `[data-testid=${testId}]`);
+])("the result of a command is shown, and only success is green", (result, testId, tone, text) => {
+  const note = find(drawResult(result), `[data-testid=${testId}]`);
 
   expect(note.className).toBe(`note ${tone}`);
-  expect(note.textContent.replaceAll("\u00a0", " ")).toContain(words);
+  expect(note.textContent.replaceAll("\u00a0", " ")).toContain(text);
 });
 
-test("a command that was accepted shows what a later event says of it, the first one only", () => {
-  const came = signal<readonly CameRow[]>([]);
-  const page = sent({ effect: "accepted" }, came);
-  const row = (n: number, said: Record<string, string>): CameRow => ({
+test("a submitted command shows the verdict of the first later event", () => {
+  const events = signal<readonly EventRow[]>([]);
+  const page = drawResult({ effect: "accepted" }, events);
+  const row = (n: number, body: Record<string, string>): EventRow => ({
     kind: "event",
     key: n,
     id: `${n}.0`,
-    body: said,
+    body,
   });
 
-  doing(() => (came.value = [row(9, { other: "event" }), row(6, { said: "No effect before it" })]));
-  expect(find(page, ".note").textContent).toContain("Accepted as record 7");
-  doing(() => (came.value = [row(12, { said: "Done later" }), row(10, { said: "No effect: it does not run." })]));
+  interact(() => (events.value = [row(9, { other: "event" }), row(6, { text: "No effect before it" })]));
+  expect(find(page, ".note").textContent).toContain("Submitted (record 7)");
+  interact(() => (events.value = [row(12, { text: "Done later" }), row(10, { text: "No effect: it does not run." })]));
 
   expect(find(page, "[data-testid=refusal]").textContent).toBe("No effect: it does not run.");
   expect(find(page, ".note").className).toBe("note note-refused");

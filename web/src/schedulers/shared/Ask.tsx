@@ -1,4 +1,4 @@
-/** Ask an engine why, as it is at the moment shown, and send it a command; what became of the command is shown. */
+/** Why-questions to an engine about the moment shown, and commands with their results. */
 
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
@@ -13,26 +13,26 @@ import { Facts } from "../../components/Facts";
 import { ReasonChain } from "../../components/ReasonChain";
 import { counted, integer } from "../../wording";
 import { CommandForm } from "./CommandForm";
-import type { CameRow, LiveEngine, Numbered } from "./engine";
+import type { EventRow, LiveEngine, Numbered } from "./engine";
 import { recordOf } from "./engine";
 import { WhyForm } from "./WhyForm";
 
-type Askable = Pick<LiveEngine<Numbered>, "address" | "refresh" | "came">;
+type Askable = Pick<LiveEngine<Numbered>, "address" | "refresh" | "events">;
 
-/** What a later event says of a command: whether it was refused after all, and a sentence. */
+/** The outcome of a submitted command as given by a later event. */
 export interface Verdict {
   readonly refused: boolean;
   readonly sentence: string;
 }
 
-/** How a scheduler finds what became later of a command that was accepted; null where an event is about something else. */
+/** Read the outcome of a submitted command from an event; `null` if the event is about something else. */
 export type ReadVerdict = (command: Json, event: JsonObject) => Verdict | null;
 
-const NOTHING: ChoicesView = { questions: [], commands: [] };
+const NO_CHOICES: ChoicesView = { questions: [], commands: [] };
 
 interface AskProps {
   readonly live: Askable;
-  /** The record looked at; `null` is live. */
+  /** The record shown; `null` is live. */
   readonly at: number | null;
   readonly verdict?: ReadVerdict;
 }
@@ -40,13 +40,13 @@ interface AskProps {
 export function Ask({ live, at, verdict }: AskProps) {
   const past = at !== null;
   const choices = useSignal<ChoicesView | null>(null);
-  // What can be asked changes with the engine: it is fetched when somebody turns to a form, and after each command.
+  // The choices change with the engine; they are fetched when a form gets the focus, and after each command.
   const fetch = async () => {
     try {
       choices.value = await api.choices(live.address, at);
     } catch {
-      // Without choices both can still be written as JSON; what is wrong with the server is told elsewhere.
-      choices.value ??= NOTHING;
+      // The JSON forms still work without choices; the error is shown elsewhere on the page.
+      choices.value ??= NO_CHOICES;
     }
   };
   useEffect(() => void fetch(), [live.address, at]);
@@ -56,9 +56,9 @@ export function Ask({ live, at, verdict }: AskProps) {
         <h2 id="why">Why</h2>
         <WhyForm
           questions={choices.value?.questions ?? null}
-          // An answer about another moment must not stay.
+          // An answer about another moment is dropped.
           key={at}
-          hint={past ? "Shows every reason as of the moment shown." : "Shows every reason in order."}
+          hint={past ? "Shows every reason as of this moment." : "Shows every reason in order."}
           onOpen={() => void fetch()}
           onAsk={async (question) => <ReasonChain reason={await api.why(live.address, question, at)} />}
         />
@@ -74,9 +74,9 @@ export function Ask({ live, at, verdict }: AskProps) {
             return choices.value?.commands ?? [];
           }}
           onSend={async (command) => {
-            const done = await send(live, command, verdict);
+            const result = await send(live, command, verdict);
             await fetch();
-            return done;
+            return result;
           }}
         />
       </section>
@@ -85,16 +85,16 @@ export function Ask({ live, at, verdict }: AskProps) {
 }
 
 function commandHint(past: boolean): string {
-  if (!canCommand.value) return "Your role may look but not command.";
-  return past ? "Go back to live to send commands: the past cannot be changed." : "Recorded before it takes effect.";
+  if (!canCommand.value) return "Read-only: needs the operator role.";
+  return past ? "Go back to live to send commands." : "Recorded before it runs.";
 }
 
 async function send(live: Askable, command: Json, verdict?: ReadVerdict): Promise<ComponentChildren> {
   try {
     const result = await api.command(live.address, command);
-    return <Sent result={result} command={command} came={live.came} verdict={verdict} />;
+    return <Result result={result} command={command} events={live.events} verdict={verdict} />;
   } catch (thrown) {
-    // A refusal is an answer of the engine, not a failure of the call.
+    // A refusal is the engine's response, not a failed request.
     if (thrown instanceof ApiError && thrown.status === 409) return <Refused refusal={thrown} />;
     throw thrown;
   } finally {
@@ -113,15 +113,16 @@ function Refused({ refusal: { code, message, details } }: { readonly refusal: Ap
   );
 }
 
-interface SentProps extends Pick<Askable, "came"> {
+interface ResultProps extends Pick<Askable, "events"> {
   readonly result: CommandResult;
   readonly command: Json;
   readonly verdict: ReadVerdict | undefined;
 }
 
-/** What became of a command: at once, and where it takes effect later, as soon as an event says so. */
-export function Sent({ result: { n, events, answer, effect, complaints }, command, came, verdict }: SentProps) {
-  const later = effect === "accepted" && verdict !== undefined ? laterVerdict(came.value, n, command, verdict) : null;
+/** The result of a command; for one that takes effect later, the verdict of the first event about it. */
+export function Result({ result, command, events, verdict }: ResultProps) {
+  const { n, answer, effect, complaints } = result;
+  const later = effect === "accepted" && verdict !== undefined ? laterVerdict(events.value, n, command, verdict) : null;
   const refused = effect === "refused" || later?.refused === true;
   const good = !refused && effect !== "none" && complaints.length === 0;
   return (
@@ -131,7 +132,7 @@ export function Sent({ result: { n, events, answer, effect, complaints }, comman
       data-effect={later === null ? effect : later.refused ? "refused" : "done"}
       {...(complaints[0] === undefined ? {} : { "data-code": complaints[0].code })}
     >
-      <p>{later?.sentence ?? inWords(effect, n, events.length)}</p>
+      <p>{later?.sentence ?? summary(effect, n, result.events.length)}</p>
       {complaints.map(({ code, message }) => (
         <p key={message}>
           {effect !== "refused" && "Refused: "}
@@ -143,25 +144,25 @@ export function Sent({ result: { n, events, answer, effect, complaints }, comman
   );
 }
 
-function inWords(effect: CommandResult["effect"], n: number, events: number): string {
+function summary(effect: CommandResult["effect"], n: number, events: number): string {
   switch (effect) {
     case "refused":
       return `Refused (record ${integer(n)}).`;
     case "none":
-      return `No effect: nothing changed (record ${integer(n)}).`;
+      return `No effect (record ${integer(n)}).`;
     case "accepted":
-      return `Accepted as record ${integer(n)}; it takes effect when time advances.`;
+      return `Submitted (record ${integer(n)}); takes effect when time advances.`;
     default:
-      return `Done as record ${integer(n)} with ${counted(events, "event")}.`;
+      return `Done (record ${integer(n)}, ${counted(events, "event")}).`;
   }
 }
 
-/** The first event after a record that says what became of the command. */
-function laterVerdict(rows: readonly CameRow[], n: number, command: Json, read: ReadVerdict): Verdict | null {
-  // The newest come first.
-  const found = rows.flatMap((row) => {
+/** The verdict of the first event after a record that has one. */
+function laterVerdict(rows: readonly EventRow[], n: number, command: Json, read: ReadVerdict): Verdict | null {
+  // Rows are newest first.
+  const verdicts = rows.flatMap((row) => {
     const verdict = row.kind === "event" && recordOf(row.id) > n ? read(command, row.body) : null;
     return verdict === null ? [] : [verdict];
   });
-  return found.at(-1) ?? null;
+  return verdicts.at(-1) ?? null;
 }

@@ -1,4 +1,4 @@
-/** A command to choose, its fields filled with an example that works; as JSON for whoever wants to write it all. */
+/** A command form: choose a command and edit its prefilled fields, or write the command as JSON. */
 
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
@@ -11,17 +11,17 @@ import { writeJson } from "../../api/json";
 import type { FieldView, FormView } from "../../api/types";
 import { ErrorNote } from "../../components/ErrorNote";
 import { JsonForm } from "../../components/JsonForm";
-import type { Filled } from "./asking";
-import { commandOf, offered, wordsOf } from "./asking";
+import type { FieldTexts } from "./command_fields";
+import { commandOf, fieldLabel, initialFields } from "./command_fields";
 
 const JSON_CHOICE = "json";
 
 interface CommandFormProps {
-  /** What can be sent; null while it is not known yet. */
+  /** The commands on offer; `null` while loading. */
   readonly forms: readonly FormView[] | null;
   readonly hint: string;
   readonly disabled: boolean;
-  /** What can be sent by now. */
+  /** Fetch the commands on offer now. */
   readonly onOpen: () => Promise<readonly FormView[]>;
   readonly onSend: (command: JsonObject) => Promise<ComponentChildren>;
 }
@@ -37,18 +37,18 @@ interface ChoiceProps extends CommandFormProps {
 function Choice({ forms, hint, disabled, onOpen, onSend }: ChoiceProps) {
   const id = useId();
   const chosen = useSignal<FormView | null>(forms[0] ?? null);
-  const edited = useSignal<Filled>({});
+  const edited = useSignal<FieldTexts>({});
   const fault = useSignal<string | null>(null);
   const busy = useSignal(false);
   const error = useSignal<ApiError | null>(null);
   const answer = useSignal<ComponentChildren>(null);
-  // As it is offered now; what is offered no more stays until another is chosen.
+  // The newest version of the form; one that is not offered any more stays until another is chosen.
   const form = forms.find(({ title }) => title === chosen.value?.title) ?? chosen.value;
   const shown = form === null || forms.includes(form) ? forms : [form, ...forms];
-  const filled = form === null ? {} : { ...offered(form), ...edited.value };
+  const filled = form === null ? {} : { ...initialFields(form), ...edited.value };
 
   const choose = (title: string) => {
-    chosen.value = shown.find((one) => one.title === title) ?? null;
+    chosen.value = shown.find((candidate) => candidate.title === title) ?? null;
     edited.value = {};
     fault.value = null;
     answer.value = null;
@@ -59,16 +59,16 @@ function Choice({ forms, hint, disabled, onOpen, onSend }: ChoiceProps) {
     const read = commandOf(form, filled);
     fault.value = read.fault;
     if (read.fault !== null) {
-      // What was said of the command before would look like the answer to this one.
+      // The result of the previous command would look like that of this one.
       answer.value = null;
       error.value = null;
       return;
     }
     busy.value = true;
     try {
-      // An example that nobody has changed is the newest one: the engine may have gone past the one that was shown.
+      // Unchanged fields take the newest example, since the engine may have moved on.
       const now = (await onOpen()).find(({ title }) => title === form.title) ?? form;
-      const newest = commandOf(now, { ...offered(now), ...edited.value });
+      const newest = commandOf(now, { ...initialFields(now), ...edited.value });
       answer.value = await onSend(newest.fault === null ? newest.command : read.command);
       error.value = null;
       edited.value = {};
@@ -89,9 +89,9 @@ function Choice({ forms, hint, disabled, onOpen, onSend }: ChoiceProps) {
         disabled={disabled}
         onChange={(event) => choose(event.currentTarget.value)}
       >
-        {shown.map((one) => (
-          <option key={one.title} value={one.title}>
-            {one.title}
+        {shown.map(({ title }) => (
+          <option key={title} value={title}>
+            {title}
           </option>
         ))}
         <option value={JSON_CHOICE}>Another command, as JSON</option>
@@ -99,7 +99,7 @@ function Choice({ forms, hint, disabled, onOpen, onSend }: ChoiceProps) {
       {form === null ? (
         <JsonForm
           label="Command as JSON"
-          hint="A command as JSON with its type; it is recorded before it takes effect."
+          hint="A command as JSON with its type; recorded before it runs."
           example={exampleOf(forms)}
           button="Send"
           disabled={disabled}
@@ -142,11 +142,11 @@ function FieldInput({ field: { name, kind, required, choices }, text, disabled, 
   return (
     <p class="choice-field">
       <label for={id}>
-        {wordsOf(name)} {!required && <span class="quiet">(optional)</span>}
+        {fieldLabel(name)} {!required && <span class="quiet">(optional)</span>}
       </label>
       {kind === "yes_no" ? (
         <select id={id} value={text} disabled={disabled} onChange={(event) => onInput(event.currentTarget.value)}>
-          <option value="">as it is</option>
+          <option value="">default</option>
           <option value="true">yes</option>
           <option value="false">no</option>
         </select>
@@ -166,8 +166,8 @@ function FieldInput({ field: { name, kind, required, choices }, text, disabled, 
       )}
       {choices.length > 0 && (
         <datalist id={`${id}list`}>
-          {choices.map((one) => (
-            <option key={one} value={one} />
+          {choices.map((value) => (
+            <option key={value} value={value} />
           ))}
         </datalist>
       )}
@@ -175,10 +175,10 @@ function FieldInput({ field: { name, kind, required, choices }, text, disabled, 
   );
 }
 
-/** The first form that has fields, as it is offered: a placeholder that the engine would take. */
+/** A valid command as a placeholder: the first form with fields, prefilled. */
 function exampleOf(forms: readonly FormView[]): string {
   const form = forms.find(({ fields }) => fields.length > 0);
   if (form === undefined) return "";
-  const read = commandOf(form, offered(form));
+  const read = commandOf(form, initialFields(form));
   return read.fault === null ? writeJson(read.command) : "";
 }

@@ -1,4 +1,4 @@
-/** The records of the journal around one of them. */
+/** The journal records around a given one. */
 
 import type { EngineAddress } from "../../api/client";
 import type { Json } from "../../api/json";
@@ -9,7 +9,7 @@ import type { Column } from "../../components/DataTable";
 import { DataTable } from "../../components/DataTable";
 import { ErrorNote } from "../../components/ErrorNote";
 import { counted, integer } from "../../wording";
-import { useMoment } from "./following";
+import { useMoment } from "./engine_hooks";
 
 const BEFORE = 8;
 const AROUND = 17;
@@ -17,30 +17,30 @@ const AROUND = 17;
 interface JournalAroundProps {
   readonly address: EngineAddress;
   readonly at: number;
-  readonly onLook: (n: number) => void;
+  readonly onShowRecord: (n: number) => void;
 }
 
-export function JournalAround({ address, at, onLook }: JournalAroundProps) {
+export function JournalAround({ address, at, onShowRecord }: JournalAroundProps) {
   const around = useMoment(at, (n, signal) => api.journal(address, Math.max(0, n - BEFORE), AROUND, signal));
   const error = around.error.value;
   return (
     <section class="panel" aria-labelledby="around" data-testid="panel-journal">
-      <h2 id="around">The journal around it</h2>
+      <h2 id="around">Journal</h2>
       {error !== null && <ErrorNote error={error} />}
       <DataTable
         caption={`Records around ${at}`}
-        columns={columns(onLook)}
+        columns={columns(onShowRecord)}
         rows={around.value.value?.records ?? []}
         rowKey={(record) => record.n}
         current={(record) => record.n === at}
-        empty="There are no records here."
+        empty="No records."
         testId="journal"
       />
     </section>
   );
 }
 
-function columns(onLook: (n: number) => void): Column<RecordView>[] {
+function columns(onShowRecord: (n: number) => void): Column<RecordView>[] {
   return [
     {
       key: "n",
@@ -50,8 +50,8 @@ function columns(onLook: (n: number) => void): Column<RecordView>[] {
         <button
           type="button"
           class="link-button"
-          aria-label={`Look at the state after record ${n}`}
-          onClick={() => onLook(n)}
+          aria-label={`Show the state after record ${n}`}
+          onClick={() => onShowRecord(n)}
         >
           {integer(n)}
         </button>
@@ -59,18 +59,18 @@ function columns(onLook: (n: number) => void): Column<RecordView>[] {
     },
     { key: "t", title: "time", numeric: true, cell: ({ t }) => integer(t) },
     { key: "kind", title: "kind", cell: ({ kind }) => <code class="code-badge">{kind}</code> },
-    { key: "body", title: "body", wide: true, cell: ({ body }) => <span class="clipped">{gistOf(body)}</span> },
+    { key: "body", title: "body", wide: true, cell: ({ body }) => <span class="clipped">{summaryOf(body)}</span> },
   ];
 }
 
-/** What a reader wants of a record: the command and who sent it, or what came out; any other body whole. */
-export function gistOf(body: Json): string {
+/** A record in one line: the command and its sender, or the events; other bodies whole. */
+export function summaryOf(body: Json): string {
   if (!isObject(body)) return inOneLine(body);
   const { command, meta, of, count, events = null } = body;
   if (command !== undefined)
     return taggedInOneLine(command) + (isObject(meta) && typeof meta["by"] === "string" ? ` (by ${meta["by"]})` : "");
   if (of === undefined) return inOneLine(body);
-  const came =
+  const result =
     isList(events) && events.length > 0 ? events.map(taggedInOneLine).join("; ") : counted(Number(count ?? 0), "event");
-  return `of ${inOneLine(of)}: ${came}`;
+  return `of ${inOneLine(of)}: ${result}`;
 }

@@ -1,4 +1,4 @@
-/** A question to choose: why this waits, why that is on; as JSON for whoever wants to write it. */
+/** A why-question to choose, or to write as JSON. */
 
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
@@ -15,7 +15,7 @@ import { JsonForm } from "../../components/JsonForm";
 const JSON_CHOICE = "json";
 
 interface WhyFormProps {
-  /** What can be asked; null while it is not known yet. */
+  /** The questions on offer; `null` while loading. */
   readonly questions: readonly QuestionView[] | null;
   readonly hint: string;
   readonly onOpen: () => void;
@@ -35,15 +35,15 @@ function Choice({ questions, hint, onOpen, onAsk }: ChoiceProps) {
   const chosen = useSignal<QuestionView | null>(questions[0] ?? null);
   const error = useSignal<ApiError | null>(null);
   const answer = useSignal<ComponentChildren>(null);
-  const asked = chosen.value;
-  // What is offered changes with the engine; what was chosen stays until another is.
-  const known = asked === null || questions.some(({ title }) => title === asked.title);
-  const shown = known ? questions : [asked, ...questions];
+  const current = chosen.value;
+  // The questions on offer change with the engine; the chosen one stays until another is chosen.
+  const known = current === null || questions.some(({ title }) => title === current.title);
+  const shown = known ? questions : [current, ...questions];
   const ask = async (event: SubmitEvent) => {
     event.preventDefault();
-    if (asked === null) return;
+    if (current === null) return;
     try {
-      answer.value = await onAsk(asked.question as Json);
+      answer.value = await onAsk(current.question as Json);
       error.value = null;
     } catch (thrown) {
       error.value = asApiError(thrown);
@@ -55,22 +55,22 @@ function Choice({ questions, hint, onOpen, onAsk }: ChoiceProps) {
       <label for={`${id}question`}>Question</label>
       <select
         id={`${id}question`}
-        value={asked?.title ?? JSON_CHOICE}
+        value={current?.title ?? JSON_CHOICE}
         onChange={(event) => {
           chosen.value = shown.find(({ title }) => title === event.currentTarget.value) ?? null;
         }}
       >
-        {shown.map((one) => (
-          <option key={one.title} value={one.title}>
-            {one.title}
+        {shown.map(({ title }) => (
+          <option key={title} value={title}>
+            {title}
           </option>
         ))}
         <option value={JSON_CHOICE}>Another question, as JSON</option>
       </select>
-      {asked === null ? (
+      {current === null ? (
         <JsonForm
           label="Question as JSON"
-          hint="A question as JSON; the engine answers with its chain of reasons."
+          hint="A question as JSON. Shows every reason in order."
           example={questions[0] === undefined ? "" : writeJson(questions[0].question as Json)}
           button="Ask why"
           onSend={onAsk}

@@ -1,4 +1,4 @@
-/** What a button began: whether it is under way, and what went wrong with the last of it. */
+/** The state of the request behind a button: whether it is running, and its last error. */
 
 import type { ReadonlySignal } from "@preact/signals";
 import { useSignal } from "@preact/signals";
@@ -9,7 +9,7 @@ import { asApiError } from "../../api/client";
 export interface Work {
   readonly busy: ReadonlySignal<boolean>;
   readonly error: ReadonlySignal<ApiError | null>;
-  /** Do something; what it throws is kept as the error, and gone with the next that succeeds. */
+  /** Run a task. An exception becomes `error`, which the next success clears. */
   readonly work: (task: () => Promise<void>) => Promise<void>;
 }
 

@@ -7,7 +7,7 @@ import type { RefObject } from "preact";
 import { useEffect, useId, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 
 import { useDarkScheme } from "../../../canvas/colour_scheme";
-import { fittingContext, useWidth } from "../../../canvas/context";
+import { resizeCanvas, useWidth } from "../../../canvas/context";
 import { paletteOf } from "../../../canvas/palette";
 import { theme } from "../../../theme";
 import { counted } from "../../../wording";
@@ -45,7 +45,7 @@ export function NetworkView({ name, network, lights, chosen, onChoose }: Network
   const order = useMemo(() => readingOrder(network, places), [places, network.nodes.size]);
 
   useLayoutEffect(() => {
-    const context = fittingContext(canvas.current, size);
+    const context = resizeCanvas(canvas.current, size);
     if (context === null || frame.current === null) return;
     paintNetwork(context, { network, places, size, chosen: shown }, paletteOf(frame.current));
   }, [network, places, size, keyOf(shown), theme.value, dark.value]);
@@ -111,7 +111,7 @@ function Lights({ scene, lights, frame }: LightsProps) {
   const { width, height } = scene.size;
   const some = useComputed(() => lights.value.length);
   useEffect(() => {
-    const context = fittingContext(canvas.current, { width, height });
+    const context = resizeCanvas(canvas.current, { width, height });
     if (context === null || frame.current === null) return;
     const colours = paletteOf(frame.current);
     const still = matchMedia("(prefers-reduced-motion: reduce)").matches;

@@ -1,16 +1,16 @@
-/** Forms of commands as values: what stands in a field at first, and the command that comes of what stands there. */
+/** The fields of command forms: their initial texts, and the command built from their texts. */
 
 import type { Json, JsonObject } from "../../api/json";
 import { parseJson, writeJson } from "../../api/json";
 import type { FieldView, FormView } from "../../api/types";
 
-/** What stands in the fields, by name; an empty text is a field that is left out. */
-export type Filled = Readonly<Record<string, string>>;
+/** Field texts by name; an empty text leaves the field out. */
+export type FieldTexts = Readonly<Record<string, string>>;
 
-export type Read = { readonly command: JsonObject; readonly fault: null } | { readonly fault: string };
+export type CommandOrFault = { readonly command: JsonObject; readonly fault: null } | { readonly fault: string };
 
-/** The fields as they are offered. */
-export function offered({ fields }: FormView): Filled {
+/** The initial texts of a form: the examples of its fields. */
+export function initialFields({ fields }: FormView): FieldTexts {
   return Object.fromEntries(fields.map((field) => [field.name, textOf(field)]));
 }
 
@@ -19,14 +19,14 @@ function textOf({ example, kind }: FieldView): string {
   return typeof example === "string" && kind !== "json" ? example : writeJson(example as Json);
 }
 
-/** The command of a form, or what is wrong with one of its fields. */
-export function commandOf({ type, fields, inside }: FormView, filled: Filled): Read {
+/** The command of a form, or the fault of its first invalid field. */
+export function commandOf({ type, fields, inside }: FormView, texts: FieldTexts): CommandOrFault {
   const values: Record<string, Json> = {};
   for (const field of fields) {
-    const text = (filled[field.name] ?? "").trim();
+    const text = (texts[field.name] ?? "").trim();
     if (text === "" && !field.required) continue;
     const fault = faultOf(field, text);
-    if (fault !== null) return { fault: `${wordsOf(field.name)} ${fault}.` };
+    if (fault !== null) return { fault: `${fieldLabel(field.name)} ${fault}.` };
     values[field.name] = field.kind === "text" ? text : parseJson(text);
   }
   return { command: { type, ...(inside === null ? values : { [inside]: [values] }) }, fault: null };
@@ -45,6 +45,6 @@ function faultOf({ kind }: FieldView, text: string): string | null {
 }
 
 /** `hold_min` as `hold min`. */
-export function wordsOf(name: string): string {
+export function fieldLabel(name: string): string {
   return name.replaceAll("_", " ");
 }

@@ -1,4 +1,4 @@
-/** Hooks that tie an engine and a moment of its past to the life of a page. */
+/** Hooks that load an engine, live or at a past moment, while a page is mounted. */
 
 import type { ReadonlySignal } from "@preact/signals";
 import { batch, useSignal } from "@preact/signals";
@@ -18,27 +18,27 @@ import { EngineJournal } from "./journal_source";
 
 const SETTLE_MS = 120;
 
-/** How a moment of the past is read: the state after record `n`, in the form the scheduler shows it. */
+/** Fetch the state after record `n`, in the form the scheduler's page needs. */
 export type ReadPast<Moment> = (address: EngineAddress, n: number, signal: AbortSignal) => Promise<Moment>;
 
-/** What the page of an engine shows: the engine as it is, or a moment of its past. */
-export interface Following<State extends Numbered, Moment> {
+/** The data of an engine page: the live engine, or a past moment. */
+export interface EngineData<State extends Numbered, Moment> {
   readonly live: LiveEngine<State>;
-  /** The moment looked at; `null` while it is live, or not told yet. */
+  /** The past moment; `null` while live or loading. */
   readonly past: Moment | null;
-  /** True while the moment shown is an older one than the one asked for. */
+  /** Whether the page still shows another moment than the one requested. */
   readonly busy: boolean;
-  /** The journal as its slider asks for it. */
+  /** The moments of the journal, for its slider. */
   readonly source: StopSource;
   readonly frame: Frame;
 }
 
-/** Follow the engine of a page, and the moment of its past that the address names. */
-export function useFollowing<State extends Numbered, Moment>(
+/** Load the engine of a page, and the past moment in the URL. */
+export function useEngine<State extends Numbered, Moment>(
   { scheduler, engine, at, on }: EngineSchedulerProps,
   readNow: ReadNow<State>,
   readPast: ReadPast<Moment>,
-): Following<State, Moment> {
+): EngineData<State, Moment> {
   const live = useLiveEngine(scheduler.name, engine, readNow);
   const past = useMoment(at, (n, signal) => readPast(live.address, n, signal));
   const source = useMemo(() => new EngineJournal(api, live.address), [live]);
@@ -57,26 +57,26 @@ export function useFollowing<State extends Numbered, Moment>(
   };
 }
 
-/** The engine followed as long as the page stands; its stream is what the connection badge speaks of. */
+/** Follow an engine while the page is mounted; the connection badge shows its stream. */
 export function useLiveEngine<State extends Numbered>(
   scheduler: string,
   engine: string,
   readNow: ReadNow<State>,
 ): LiveEngine<State> {
   const live = useMemo(() => new LiveEngine(api, new EngineAddress(scheduler, engine), readNow), [scheduler, engine]);
-  useStreaming(live);
+  useLiveStream(live);
   return live;
 }
 
-/** What is followed by a stream. */
-interface Streaming {
+/** Something that is updated by a stream. */
+interface LiveSource {
   readonly stream: ReadonlySignal<EventStream | null>;
   start(): Promise<void>;
   stop(): void;
 }
 
-/** Started and stopped with the page; its stream is what the connection badge speaks of. */
-export function useStreaming(live: Streaming): void {
+/** Start and stop a live source with the page; the connection badge shows its stream. */
+export function useLiveStream(live: LiveSource): void {
   const stream = live.stream.value;
   useEffect(() => {
     void live.start();
@@ -91,15 +91,18 @@ export function useStreaming(live: Streaming): void {
   }, [stream]);
 }
 
-export interface Asked<T> {
+export interface MomentData<T> {
   readonly value: ReadonlySignal<T | null>;
   readonly error: ReadonlySignal<ApiError | null>;
-  /** True while what is shown answers an older question. */
+  /** Whether `value` belongs to an earlier request. */
   readonly busy: ReadonlySignal<boolean>;
 }
 
-/** What the server says about record `at`, asked once the slider has settled; a late answer is never shown. */
-export function useMoment<T>(at: number | null, ask: (at: number, signal: AbortSignal) => Promise<T>): Asked<T> {
+/** Fetch data about record `at` once the slider has settled; outdated responses are dropped. */
+export function useMoment<T>(
+  at: number | null,
+  fetchAt: (at: number, signal: AbortSignal) => Promise<T>,
+): MomentData<T> {
   const value = useSignal<T | null>(null);
   const error = useSignal<ApiError | null>(null);
   const busy = useSignal(false);
@@ -117,7 +120,7 @@ export function useMoment<T>(at: number | null, ask: (at: number, signal: AbortS
     busy.value = true;
     const abort = new AbortController();
     const timer = setTimeout(() => {
-      ask(at, abort.signal).then(
+      fetchAt(at, abort.signal).then(
         (answer) => abort.signal.aborted || settle(answer, null),
         (thrown: unknown) => abort.signal.aborted || settle(null, asApiError(thrown)),
       );

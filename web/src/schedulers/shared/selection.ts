@@ -1,12 +1,12 @@
-/** What a page points out, kept in the address, so that a link shows the same. */
+/** The selection of a page, kept in the URL, so that a link shows the same. */
 
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 
 import { moveWithin } from "../../route";
 
-/** What is pointed out, and the way to point out something else; the address says it first and follows. */
-export function useChosen<Name extends string>(
+/** The selected name and a function to change it; it starts from the URL and updates it. */
+export function useSelection<Name extends string>(
   on: Name | null,
   engine: string | null,
 ): readonly [Name | null, (next: Name | null) => void] {

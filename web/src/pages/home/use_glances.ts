@@ -1,6 +1,6 @@
-/** Looks at every scheduler whenever the list of schedulers is fetched: its figures, and what needs a person there.
+/** Fetches the glance of every scheduler whenever the list of schedulers is refreshed.
  *
- * A scheduler that does not answer keeps the figures it had; that the server is gone, the badge says.
+ * A scheduler that does not answer keeps its last glance; the connection badge shows a lost server.
  */
 
 import type { ReadonlySignal } from "@preact/signals";
@@ -12,15 +12,23 @@ import { api } from "../../api/server";
 import type { AlertNow, SchedulerList, SchedulerView } from "../../api/types";
 import { engineTime, integer } from "../../wording";
 import type { Glance } from "./glance";
-import { actionsGlance, creditGlance, fleetGlance, jobsGlance, playbackGlance, recentAlerts, together } from "./glance";
+import {
+  actionsGlance,
+  creditGlance,
+  fleetGlance,
+  jobsGlance,
+  mergeFigures,
+  playbackGlance,
+  recentAlerts,
+} from "./glance";
 
-const NOTHING: Glance = { figures: [], needs: [] };
-const MOST_AT_ONCE = 8;
-const DEAD_SHOWN = 3;
+const EMPTY: Glance = { figures: [], needs: [] };
+const MAX_CONCURRENT = 8;
+const DEAD_LETTERS_SHOWN = 3;
 
-type Look = (scheduler: SchedulerView, signal: AbortSignal) => Promise<Glance>;
+type FetchGlance = (scheduler: SchedulerView, signal: AbortSignal) => Promise<Glance>;
 
-const LOOKS: Readonly<Record<string, Look>> = {
+const FETCHERS: Readonly<Record<string, FetchGlance>> = {
   actions: eachEngine((world, signal) =>
     api.get("/api/v1/actions/{world}/now", { world }, {}, signal).then((now) => actionsGlance(world, now)),
   ),
@@ -38,7 +46,7 @@ const LOOKS: Readonly<Record<string, Look>> = {
   jobs: async (_, signal) => {
     const [metrics, dead, governance] = await Promise.all([
       api.get("/scheduler/metrics", {}, {}, signal),
-      api.get("/scheduler/jobs", {}, { status: "dead_letter", limit: DEAD_SHOWN }, signal),
+      api.get("/scheduler/jobs", {}, { status: "dead_letter", limit: DEAD_LETTERS_SHOWN }, signal),
       api.get("/scheduler/governance", {}, {}, signal),
     ]);
     return jobsGlance(metrics, dead.jobs, governance.for_a_person);
@@ -46,19 +54,19 @@ const LOOKS: Readonly<Record<string, Look>> = {
   credit: async (_, signal) => creditGlance((await api.get("/api/v1/simulator/admin/runs", {}, {}, signal)).items),
 };
 
-/** The records in which alerts were raised, by fleet and tick: they do not change, and are asked for once. */
-const raisedIn = new Map<string, number>();
+/** The journal records of alerts by fleet and tick; they never change and are fetched once. */
+const recordCache = new Map<string, number>();
 
 async function recordsOf(fleet: string, alerts: readonly AlertNow[]): Promise<ReadonlyMap<AlertNow, number>> {
-  const found = await Promise.all(
+  const pairs = await Promise.all(
     alerts.map(async (alert) => {
       const key = `${fleet} ${alert.tick}`;
-      const record = raisedIn.get(key) ?? (await recordAt(fleet, alert.now));
-      if (record !== null) raisedIn.set(key, record);
+      const record = recordCache.get(key) ?? (await recordAt(fleet, alert.now));
+      if (record !== null) recordCache.set(key, record);
       return [alert, record] as const;
     }),
   );
-  return new Map(found.flatMap(([alert, record]) => (record === null ? [] : [[alert, record] as const])));
+  return new Map(pairs.flatMap(([alert, record]) => (record === null ? [] : [[alert, record] as const])));
 }
 
 async function recordAt(fleet: string, t: number): Promise<number | null> {
@@ -66,59 +74,59 @@ async function recordAt(fleet: string, t: number): Promise<number | null> {
   return moment?.n ?? null;
 }
 
-/** What was seen of each scheduler, by its name. */
+/** The glances of all schedulers by name. */
 export function useGlances(list: SchedulerList | null): ReadonlySignal<ReadonlyMap<string, Glance>> {
-  const seen = useSignal<ReadonlyMap<string, Glance>>(new Map());
+  const glances = useSignal<ReadonlyMap<string, Glance>>(new Map());
   useEffect(() => {
     if (list === null) return;
     const abort = new AbortController();
     for (const scheduler of list.schedulers) {
-      lookAt(scheduler, abort.signal).then(
+      fetchGlance(scheduler, abort.signal).then(
         (glance) => {
-          if (!abort.signal.aborted) seen.value = new Map([...seen.value, [scheduler.name, glance]]);
+          if (!abort.signal.aborted) glances.value = new Map([...glances.value, [scheduler.name, glance]]);
         },
         () => undefined,
       );
     }
     return () => abort.abort();
   }, [list]);
-  return seen;
+  return glances;
 }
 
-function lookAt(scheduler: SchedulerView, signal: AbortSignal): Promise<Glance> {
-  if (scheduler.state !== "ready") return Promise.resolve(NOTHING);
-  const look = Object.hasOwn(LOOKS, scheduler.name) ? LOOKS[scheduler.name] : undefined;
-  return look === undefined ? Promise.resolve(plainGlance(scheduler)) : look(scheduler, signal);
+function fetchGlance(scheduler: SchedulerView, signal: AbortSignal): Promise<Glance> {
+  if (scheduler.state !== "ready") return Promise.resolve(EMPTY);
+  const fetcher = Object.hasOwn(FETCHERS, scheduler.name) ? FETCHERS[scheduler.name] : undefined;
+  return fetcher === undefined ? Promise.resolve(plainGlance(scheduler)) : fetcher(scheduler, signal);
 }
 
-/** The needs of all engines, and their figures: added up where they count, else those of the first. Of very many some are asked at each look, those first that
- * were asked longest ago; what the others needed is remembered. */
-export function eachEngine(ask: (engine: string, signal: AbortSignal) => Promise<Glance>): Look {
-  const seen = new Map<string, Glance>(); // asked longest ago first
+/** The merged glance of all engines. Each call polls the first engine and the ones polled longest ago, at most
+ * `MAX_CONCURRENT` in all; the glances of the others are remembered. */
+export function eachEngine(fetchEngine: (engine: string, signal: AbortSignal) => Promise<Glance>): FetchGlance {
+  const seen = new Map<string, Glance>(); // polled longest ago first
   return async ({ engines }, signal) => {
-    const well = engines.flatMap(({ name, broken }) => (broken === null ? [name] : []));
-    const [first, ...others] = well;
-    if (first === undefined) return NOTHING;
-    const turn = [
+    const working = engines.flatMap(({ name, broken }) => (broken === null ? [name] : []));
+    const [first, ...others] = working;
+    if (first === undefined) return EMPTY;
+    const queue = [
       ...others.filter((name) => !seen.has(name)),
       ...[...seen.keys()].filter((name) => others.includes(name)),
     ];
-    const asked = [first, ...turn.slice(0, MOST_AT_ONCE - 1)];
-    const glances = await Promise.all(asked.map(async (name) => [name, await ask(name, signal)] as const));
+    const polled = [first, ...queue.slice(0, MAX_CONCURRENT - 1)];
+    const glances = await Promise.all(polled.map(async (name) => [name, await fetchEngine(name, signal)] as const));
     for (const [name, glance] of glances) {
       seen.delete(name);
       seen.set(name, glance);
     }
-    for (const name of [...seen.keys()].filter((one) => !well.includes(one))) seen.delete(name);
-    const known = well.flatMap((name) => seen.get(name) ?? []);
-    return { figures: together(known), needs: known.flatMap(({ needs }) => needs) };
+    for (const name of [...seen.keys()].filter((engine) => !working.includes(engine))) seen.delete(name);
+    const known = working.flatMap((name) => seen.get(name) ?? []);
+    return { figures: mergeFigures(known), needs: known.flatMap(({ needs }) => needs) };
   };
 }
 
-/** A scheduler without a look of its own tells what every engine tells. */
+/** The glance of a scheduler without a fetcher of its own. */
 export function plainGlance({ engines }: SchedulerView): Glance {
   const [first] = engines;
-  if (first === undefined) return NOTHING;
+  if (first === undefined) return EMPTY;
   return {
     figures: [
       { name: "time", value: engineTime(first.now, first.time_unit) },
