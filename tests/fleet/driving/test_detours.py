@@ -32,7 +32,7 @@ def waiting_in_the_grid(*others: str) -> tuple[Yard, Record]:
     for other in others:
         yard.send(other, "T003-000", "T000-000")
         yard.step()
-    yard.planners["FL-STD"] = planner.dearer(dict.fromkeys(range(len(grid().network.edges)), DEAR_US))
+    yard.planners["FL-STD"] = planner.with_extra_costs(dict.fromkeys(range(len(grid().network.edges)), DEAR_US))
     yard.send("R001", "T003-002", "T000-000")
     yard.step()
     record = yard.traffic._records[0]

@@ -56,7 +56,7 @@ def zigzag(count: int) -> SourceMap:
 
 # Six million pairs take a while; smaller limits are reached below and in the tests of the validator.
 SLOW = pytest.param(
-    lambda: lanes(100, 60), Code.CONFLICT_BUILD_FAILED, "Too many cells lie over each other", marks=pytest.mark.long
+    lambda: lanes(100, 60), Code.CONFLICT_BUILD_FAILED, "Too many cells overlap", marks=pytest.mark.long
 )
 TOO_MUCH: list[tuple[Callable[[], SourceMap], Code, str]] = [
     (lambda: lanes(THOUSANDS, 10), Code.CONFLICT_BUILD_FAILED, "Too many edges meet in the same nodes"),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pendula.fleet import AtNode, Closed, CompiledMap, OnEdge, Planner, compile_map
-from pendula.fleet.routing.guiding import guided
+from pendula.fleet.routing.guiding import guided_costs
 from pendula.fleet.routing.planner import Anchor
 from pendula.fleet.samples.halls import grid
 from pendula.fleet.samples.scenes import FL_STD
@@ -29,7 +29,7 @@ def assert_same_ways(site: CompiledMap, seed: int) -> None:
         # Whole seconds: some ways stay as dear as others.
         some = chance.choice(len(site.network.edges), size=max(1, len(site.network.edges) // 4)).tolist()
         more = {int(edge): int(chance.integers(1, 4)) * 1_000_000 for edge in some}
-        whole, led = Planner(site, FL_STD, penalties_us=more), planner.dearer(more, once=True)
+        whole, led = Planner(site, FL_STD, penalties_us=more), planner.with_extra_costs(more, once=True)
         usual = closures(site, chance)
         further = Closed(usual.edges | closures(site, chance).edges, usual.turns, usual=usual)
         for closed in (Closed(), usual, further):
@@ -49,7 +49,7 @@ def test_among_many_ways_of_equal_cost_the_same_one_is_chosen() -> None:
     site = compile_map(grid(4, 4), [FL_STD])
     planner, nodes = Planner(site, FL_STD), range(len(site.network.nodes))
     for edge in range(0, len(site.network.edges), 5):
-        whole, led = Planner(site, FL_STD, penalties_us={edge: 1}), planner.dearer({edge: 1}, once=True)
+        whole, led = Planner(site, FL_STD, penalties_us={edge: 1}), planner.with_extra_costs({edge: 1}, once=True)
         for start in nodes:
             for goal in nodes:
                 assert led.way(AtNode(start), goal) == whole.way(AtNode(start), goal)
@@ -65,7 +65,7 @@ def test_a_way_is_found_without_a_look_at_what_lies_elsewhere() -> None:
         return [] if edge >= line else [(edge + 1, 10), (edge + line + 1, 10)]
 
     least = [*(10 * (line - at) for at in range(line + 1)), *([5_000] * line)]
-    found = guided([(0, 0)], {line}, least, onward)
+    found = guided_costs([(0, 0)], {line}, least, onward)
 
     assert (found[0], len(found), len(seen)) == (1_000, line + 1, line)
 
@@ -73,6 +73,6 @@ def test_a_way_is_found_without_a_look_at_what_lies_elsewhere() -> None:
 def test_every_way_of_equal_cost_is_found_also_one_that_comes_late() -> None:
     ways = {0: [(1, 10), (2, 20)], 1: [(9, 10)], 9: [(4, 10)], 2: [(3, 10)]}
     least = {0: 30, 1: 20, 2: 10, 9: 10, 3: 0, 4: 0}
-    found = guided([(0, 0)], {3, 4}, [least.get(edge) for edge in range(10)], lambda edge: ways[edge])
+    found = guided_costs([(0, 0)], {3, 4}, [least.get(edge) for edge in range(10)], lambda edge: ways[edge])
 
     assert found == least

@@ -3,7 +3,7 @@
 import pytest
 
 from pendula.fleet import compile_map
-from pendula.fleet.routing.opposition import against_us, kept_off_us, one_way_us, opposite_edges
+from pendula.fleet.routing.opposition import avoidance_us, one_way_us, opposite_edges, opposition_us
 from pendula.fleet.routing.planner import AtNode, Planner, Way
 from pendula.fleet.samples import FL_STD, built_warehouse
 from pendula.fleet.samples.halls import reference_hall
@@ -24,7 +24,7 @@ def keys(site: CompiledMap, planner: Planner, start: str, goal: str) -> list[str
 def kept_off(site: CompiledMap, *routes: list[str], milli: int = 3_000) -> Planner:
     planner = Planner(site, FL_STD)
     edges = [[site.edge_number[key] for key in route] for route in routes]
-    return planner.dearer(against_us(planner, opposite_edges(site), edges, milli))
+    return planner.with_extra_costs(opposition_us(planner, opposite_edges(site), edges, milli))
 
 
 @pytest.mark.req("FLT-LIVE-14")
@@ -50,7 +50,7 @@ def test_every_route_the_other_way_adds_its_share_of_the_cost(hall: CompiledMap)
     own = planner.drive_us(edge, hall.network.edges[edge].path.length_um)
     back = [hall.edge_number["A2->A1"]]
 
-    assert against_us(planner, opposite_edges(hall), [back, back], 1_500) == {edge: 3 * own}
+    assert opposition_us(planner, opposite_edges(hall), [back, back], 1_500) == {edge: 3 * own}
 
 
 @pytest.mark.req("FLT-LIVE-14")
@@ -59,14 +59,14 @@ def test_a_way_to_rest_that_is_only_promised_counts_a_fourth(hall: CompiledMap) 
     own = planner.drive_us(edge, hall.network.edges[edge].path.length_um)
     back = [hall.edge_number["A2->A1"]]
 
-    assert kept_off_us(planner, opposite_edges(hall), [(back, []), ([], back)], 4_000) == {edge: 5 * own}
+    assert avoidance_us(planner, opposite_edges(hall), [(back, []), ([], back)], 4_000) == {edge: 5 * own}
 
 
 def test_a_dearer_planner_leaves_the_other_one_as_it_was(hall: CompiledMap) -> None:
     planner = Planner(hall, FL_STD)
     usual = keys(hall, planner, "A1", "B3")
 
-    planner.dearer({hall.edge_number[key]: 10**9 for key in usual})
+    planner.with_extra_costs({hall.edge_number[key]: 10**9 for key in usual})
 
     assert keys(hall, planner, "A1", "B3") == usual
 
@@ -77,7 +77,10 @@ def test_opposed_streams_go_round_in_one_direction(hall: CompiledMap) -> None:
     west, east = number["WEST"], number["EAST"]
     more = one_way_us(planner, opposite_edges(hall), {west: [east], east: [west]}, 2_000)
 
-    there, back = keys(hall, planner.dearer(more), "WEST", "EAST"), keys(hall, planner.dearer(more), "EAST", "WEST")
+    there, back = (
+        keys(hall, planner.with_extra_costs(more), "WEST", "EAST"),
+        keys(hall, planner.with_extra_costs(more), "EAST", "WEST"),
+    )
 
     turned = {f"{key.split('->')[1]}->{key.split('->')[0]}" for key in back}
     assert set(there) & turned == {"WEST->A1", "B3->EAST"}

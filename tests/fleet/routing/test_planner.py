@@ -102,7 +102,7 @@ def test_a_cost_is_that_of_the_way_though_the_way_is_not_walked(seed: int) -> No
     certificate, _ = certify(site, sample.fleet, [FL_STD])
     assert certificate is not None
     plain = Planner(site, FL_STD)
-    dear = plain.dearer(dict.fromkeys(range(0, len(site.network.edges), 5), 1_000_000), once=True)
+    dear = plain.with_extra_costs(dict.fromkeys(range(0, len(site.network.edges), 5), 1_000_000), once=True)
     starts = [OnEdge(edge, at) for edge in range(0, len(site.network.edges), 4) for at in (0, 10**9)]
     closures = [Closed(), *certificate.closed.values()]
 
@@ -322,7 +322,7 @@ def test_a_truck_shares_the_trees_of_everybody_and_finds_the_ways_it_would_find_
         shared = made.closed[truck.robot_id]
         own = Closed(shared.edges, shared.turns)
         rest = site.node_number[truck.park_node_id]
-        assert shared.everybody is not None
+        assert shared.common is not None
         into = site.network.incoming[rest][0]
         for goal in stations:
             assert planner.way(AtNode(rest), goal, shared) == alone.way(AtNode(rest), goal, own)

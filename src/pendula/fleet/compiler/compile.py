@@ -38,7 +38,7 @@ from pendula.fleet.model import (
 from pendula.fleet.network.graph import Network
 from pendula.fleet.network.transitions import transitions_of
 from pendula.fleet.site.compiled_map import CompiledMap
-from pendula.fleet.site.file import sealed
+from pendula.fleet.site.file import seal
 from pendula.fleet.site.file_names import params_form
 from pendula.fleet.trucks.envelope import Envelope, largest_envelope
 from pendula.fleet.trucks.profiles import RobotProfile, hash_of
@@ -149,7 +149,7 @@ def _examined(
     every = _sorted([*findings, *section_findings, *map_findings(draft)])
     if errors_of(every):
         return Report(every, None, None)
-    compiled, data = sealed(_with_findings(draft, every))
+    compiled, data = seal(_with_findings(draft, every))
     return Report(every, compiled, data)
 
 

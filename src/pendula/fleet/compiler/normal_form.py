@@ -30,7 +30,7 @@ from pendula.fleet.model import (
     SourceSection,
     finding,
 )
-from pendula.fleet.network.graph import Edge, Network, Node, assembled
+from pendula.fleet.network.graph import Edge, Network, Node, build_network
 from pendula.fleet.network.lanes import lanes_of
 from pendula.fleet.network.limits import MAP_METRES, MAP_NODES, MAP_POSES, MAP_TRANSITIONS, oversize
 from pendula.fleet.units import FARTHEST_M, MILLION, plain
@@ -290,7 +290,7 @@ def _network(map_id: str, nodes: tuple[Node, ...], drafts: list[_Draft]) -> tupl
             draft.lane = lane
     keyed.sort(key=lambda item: item[0])
     edges = tuple(_edge(key, draft, number) for key, draft in keyed)
-    return assembled(map_id, nodes, edges), tuple(draft.curve for _, draft in keyed)
+    return build_network(map_id, nodes, edges), tuple(draft.curve for _, draft in keyed)
 
 
 def _suffixed(key: str, count: int) -> str:

@@ -10,7 +10,7 @@ from functools import cached_property
 from pendula.fleet.driving.adoption import turned_in
 from pendula.fleet.driving.params import TrafficParams, off_route_um
 from pendula.fleet.driving.records import Record
-from pendula.fleet.routing.opposition import Opposite, kept_off_us, opposite_edges
+from pendula.fleet.routing.opposition import Opposite, avoidance_us, opposite_edges
 from pendula.fleet.routing.planner import OPEN, Anchor, AtNode, Closed, OnEdge, Planner
 from pendula.fleet.routing.route_plan import RoutePlan, cost_of, plan_route, segments_of
 from pendula.fleet.routing.snapping import SnapParams, Snapper
@@ -119,7 +119,7 @@ class Wayfinder:
         short and moves the wait to another place."""
         plain, track = self._planner(record), record.track
         ahead = [_ahead(other) for other in others if other is not record]
-        planner = plain.dearer(kept_off_us(plain, self._opposite, ahead, _AGAINST_MILLI), once=True)
+        planner = plain.with_extra_costs(avoidance_us(plain, self._opposite, ahead, _AGAINST_MILLI), once=True)
         plan = detour(record, planner, self._off(record))
         if plan is None or track is None:
             return None

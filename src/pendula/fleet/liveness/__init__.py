@@ -1,10 +1,10 @@
-"""Whether a fleet can run on a map for ever, and what is in the way.
+"""Liveness of a map: whether a fleet can run on it without a permanent standstill, and what prevents it.
 
 certificate    the map conditions W1 to W3: a certificate, or a counterexample
-closures       what trucks at rest close to all others, and to each of them
-clearance      how much a parking spur lacks: moved outward until nobody's way is touched any more
-fitting        what makes a fleet not fit a map before any condition is looked at
-fleet_search   a fleet for a map that came without one
+closures       edges and nodes that trucks at rest close to other trucks
+clearance      by how much a parking spur is too short, or two spurs are too close
+fitting        mismatches of a fleet and a map that are checked before the conditions
+fleet_search   search for a fleet on a map that comes without one
 """
 
 from pendula.fleet.liveness.certificate import Certificate, certify

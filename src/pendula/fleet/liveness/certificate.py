@@ -1,8 +1,9 @@
-"""Whether a fleet can run on a map without ever standing still for good: the map conditions W1 to W3, with a
-certificate or a counterexample and its remedy. (W4 is about the state a run starts from.) Of trucks that close a way
-together, none that a counterexample names can be left out.
+"""Whether a fleet can run on a map without a permanent standstill: the map conditions W1 to W3, with a certificate or a
+counterexample and its remedy. (W4 is about the initial state of a run.) The set of trucks that a counterexample names
+is minimal.
 
-A remedy with a number is enough for the obstacle it names: applied, the map is LIVE or the next obstacle is named.
+A remedy with a number is sufficient for the obstacle it names: once applied, the map is LIVE or another obstacle is
+named.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +28,7 @@ from pendula.kernel.engine import Refusal
 
 @dataclass(frozen=True, slots=True)
 class Leg:
-    """A way that a truck needs: from one node to another, for a stream."""
+    """A trip that a truck must be able to make: from one node to another, for a stream."""
 
     robot_id: str
     start: int
@@ -37,7 +38,7 @@ class Leg:
 
 @dataclass(frozen=True, slots=True)
 class Counterexample:
-    """The first condition that fails, for the first truck and leg that shows it."""
+    """The first condition that fails, with the first truck and leg that fail it."""
 
     condition: str
     message: str
@@ -47,7 +48,7 @@ class Counterexample:
 
 @dataclass(frozen=True)
 class Certificate:
-    """`live` with what every truck keeps off, or the counterexample."""
+    """`live` with the edges and nodes closed to every truck, or the counterexample."""
 
     live: bool
     closed: dict[str, Closed]
@@ -64,65 +65,65 @@ class Certificate:
             }
             for robot, closed in sorted(self.closed.items())
         ]
-        why = self.counterexample
+        failure = self.counterexample
         return {
             "live": self.live,
             "legs": self.legs,
             "trucks": trucks,
             "counterexample": None
-            if why is None
+            if failure is None
             else {
-                "condition": why.condition,
-                "message": why.message,
-                "remedy": why.remedy,
-                "details": why.details,
+                "condition": failure.condition,
+                "message": failure.message,
+                "remedy": failure.remedy,
+                "details": failure.details,
             },
         }
 
 
 @lru_cache(4)
-def certified(
+def certify_cached(
     site: CompiledMap, fleet: Fleet, profiles: tuple[RobotProfile, ...]
 ) -> tuple[Certificate | None, tuple[Finding, ...]]:
-    """As `certify`, remembered: a fleet is made, opened and looked back at on one and the same map."""
+    """`certify` with a cache: a fleet is created, opened and inspected on the same map."""
     return certify(site, fleet, profiles)
 
 
 def certify(
     site: CompiledMap, fleet: Fleet, profiles: Sequence[RobotProfile]
 ) -> tuple[Certificate | None, tuple[Finding, ...]]:
-    """The certificate and the findings; no certificate where the fleet does not fit the map at all."""
-    wrong = fleet_findings(site, fleet, profiles)
-    if wrong:
-        return None, tuple(wrong)
+    """The certificate and the findings; no certificate if the fleet does not fit the map at all."""
+    mismatches = fleet_findings(site, fleet, profiles)
+    if mismatches:
+        return None, tuple(mismatches)
     by_id = {profile.profile_id: profile for profile in profiles}
     rests = rests_of(site, fleet, by_id)
     closed = closed_for_all(site, rests)
     legs = _legs(site, fleet)
-    why = (
-        _served_by_nobody(site, fleet)
+    counterexample = (
+        _unserved_stream(site, fleet)
         or _shared_rest(fleet)
-        or _resting_side_by_side(site, rests)
+        or _conflicting_rests(site, rests)
         or _too_many_in_a_section(site, rests)
         or _missing_way(site, fleet, by_id, rests, closed, legs)
-        or _too_short_sighted(site, fleet, by_id)
+        or _too_short_lookahead(site, fleet, by_id)
     )
-    certificate = Certificate(why is None, closed, len(legs), why)
+    certificate = Certificate(counterexample is None, closed, len(legs), counterexample)
     findings = undeclared_dead_ends(site, fleet)
-    if why is not None:
-        details: dict[str, Json] = {"condition": why.condition, **why.details}
-        findings.insert(0, finding(Code.MAP_NOT_LIVE, why.message, why.remedy, **details))
+    if counterexample is not None:
+        details: dict[str, Json] = {"condition": counterexample.condition, **counterexample.details}
+        findings.insert(0, finding(Code.MAP_NOT_LIVE, counterexample.message, counterexample.remedy, **details))
     return certificate, tuple(findings)
 
 
 def _legs(site: CompiledMap, fleet: Fleet) -> list[Leg]:
-    """Rest to pick, pick to drop and drop to rest, for every truck and every stream it serves; each once."""
+    """Rest to pick, pick to drop and drop to rest, for every truck and every stream it serves, without duplicates."""
     legs: dict[tuple[str, int, int], Leg] = {}
     number = site.node_number
     network_of = network_numbers(site.network)
-    for truck in sorted(fleet.trucks, key=lambda one: one.robot_id):
+    for truck in sorted(fleet.trucks, key=lambda truck: truck.robot_id):
         rest = number[truck.park_node_id]
-        for stream in sorted(fleet.streams, key=lambda one: one.stream_id):
+        for stream in sorted(fleet.streams, key=lambda stream: stream.stream_id):
             if not serves(truck, stream, number, network_of):
                 continue
             picks = [number[name] for name in stream.pick_node_ids]
@@ -136,10 +137,10 @@ def _legs(site: CompiledMap, fleet: Fleet) -> list[Leg]:
     return list(legs.values())
 
 
-def _served_by_nobody(site: CompiledMap, fleet: Fleet) -> Counterexample | None:
+def _unserved_stream(site: CompiledMap, fleet: Fleet) -> Counterexample | None:
     network_of = network_numbers(site.network)
-    for stream in sorted(fleet.streams, key=lambda one: one.stream_id):
-        if fleet.trucks and not any(serves(one, stream, site.node_number, network_of) for one in fleet.trucks):
+    for stream in sorted(fleet.streams, key=lambda stream: stream.stream_id):
+        if fleet.trucks and not any(serves(truck, stream, site.node_number, network_of) for truck in fleet.trucks):
             return Counterexample(
                 "W2",
                 f"no truck can serve stream {stream.stream_id!r}: none rests in the network of its stops",
@@ -151,7 +152,7 @@ def _served_by_nobody(site: CompiledMap, fleet: Fleet) -> Counterexample | None:
 
 def _shared_rest(fleet: Fleet) -> Counterexample | None:
     owner: dict[str, str] = {}
-    for truck in sorted(fleet.trucks, key=lambda one: one.robot_id):
+    for truck in sorted(fleet.trucks, key=lambda truck: truck.robot_id):
         first = owner.setdefault(truck.park_node_id, truck.robot_id)
         if first != truck.robot_id:
             return Counterexample(
@@ -163,25 +164,27 @@ def _shared_rest(fleet: Fleet) -> Counterexample | None:
     return None
 
 
-def _resting_side_by_side(site: CompiledMap, rests: Mapping[str, Rest]) -> Counterexample | None:
-    """Two trucks whose standing sets exclude each other: the first pair, in the order of their ids."""
+def _conflicting_rests(site: CompiledMap, rests: Mapping[str, Rest]) -> Counterexample | None:
+    """The first pair of trucks, by id, whose standing sets exclude each other."""
     standing = {robot: site.standing_set(rest.node, rest.short_um) for robot, rest in rests.items()}
     holders: dict[int, list[str]] = {}
     for robot, resources in standing.items():
         for resource in resources:
             holders.setdefault(resource, []).append(robot)
     for robot, resources in standing.items():
-        around = {other for one in resources for near in site.blocking(one) for other in holders.get(near, ())}
-        beside = min((other for other in around if other > robot), default=None)
-        if beside is not None:
-            return _apart(site, rests, (robot, beside))
+        around = {
+            other for resource in resources for near in site.blocking(resource) for other in holders.get(near, ())
+        }
+        neighbour = min((other for other in around if other > robot), default=None)
+        if neighbour is not None:
+            return _rests_too_close(site, rests, (robot, neighbour))
     return None
 
 
-def _apart(site: CompiledMap, rests: Mapping[str, Rest], robots: tuple[str, str]) -> Counterexample:
-    one, other = (rests[robot] for robot in robots)
-    names = [site.network.nodes[rest.node].id for rest in (one, other)]
-    need = missing_distance_um(site, one, other)
+def _rests_too_close(site: CompiledMap, rests: Mapping[str, Rest], robots: tuple[str, str]) -> Counterexample:
+    first, second = (rests[robot] for robot in robots)
+    names = [site.network.nodes[rest.node].id for rest in (first, second)]
+    need = missing_distance_um(site, first, second)
     message = f"trucks {robots[0]!r} and {robots[1]!r} cannot rest in {names[0]!r} and {names[1]!r} at the same time"
     details: dict[str, Json] = {"robotIds": list(robots), "nodeIds": list(names)}
     if need is None:
@@ -197,16 +200,16 @@ def _too_many_in_a_section(site: CompiledMap, rests: Mapping[str, Rest]) -> Coun
         for section in kept_sections(site, rest):
             inside.setdefault(section, []).append(robot)
     for section, robots in sorted(inside.items()):
-        one = site.sections[section]
-        if len(robots) > one.capacity:
-            raised = f"raise its capacity to {len(robots)}"
-            if one.origin is Origin.GENERATED:
-                raised = f"draw a critical section with capacity {len(robots)} over the dead end"
+        crowded = site.sections[section]
+        if len(robots) > crowded.capacity:
+            remedy = f"raise its capacity to {len(robots)}"
+            if crowded.origin is Origin.GENERATED:
+                remedy = f"draw a critical section with capacity {len(robots)} over the dead end"
             return Counterexample(
                 "W1",
-                f"{len(robots)} trucks rest in section {one.id!r}, which holds {one.capacity}",
-                f"{raised}, or let {robots[-1]} rest elsewhere",
-                {"criticalSectionId": one.id, "robotIds": list(robots)},
+                f"{len(robots)} trucks rest in section {crowded.id!r}, which holds {crowded.capacity}",
+                f"{remedy}, or let {robots[-1]} rest elsewhere",
+                {"criticalSectionId": crowded.id, "robotIds": list(robots)},
             )
     return None
 
@@ -221,22 +224,22 @@ def _missing_way(
 ) -> Counterexample | None:
     planners = {name: Planner(site, profile) for name, profile in profiles.items()}
     profile_of = {truck.robot_id: truck.profile_id for truck in fleet.trucks}
-    missing: int | None = None
-    # Goal by goal, so that the ways to one goal are all that is kept in memory; the first leg that fails is named.
+    first_missing: int | None = None
+    # Goal by goal, so that only the trees of one goal are in memory; the first failing leg is reported.
     for _, group in groupby(sorted(enumerate(legs), key=_goal), key=_goal):
-        for at, leg in group:
-            if missing is None or at < missing:
-                possible = _possible(planners[profile_of[leg.robot_id]], leg, closed[leg.robot_id])
-                missing = missing if possible else at
+        for number, leg in group:
+            if first_missing is None or number < first_missing:
+                possible = _is_possible(planners[profile_of[leg.robot_id]], leg, closed[leg.robot_id])
+                first_missing = first_missing if possible else number
         for planner in planners.values():
             planner.forget()
-    if missing is None:
+    if first_missing is None:
         return None
-    leg = legs[missing]
+    leg = legs[first_missing]
     planner = planners[profile_of[leg.robot_id]]
     start, goal = (site.network.nodes[node].id for node in (leg.start, leg.goal))
     details: dict[str, Json] = {"robotId": leg.robot_id, "from": start, "to": goal, "streamId": leg.stream_id}
-    if not _possible(planner, leg, Closed()):
+    if not _is_possible(planner, leg, Closed()):
         missing_edge = _missing_edge(site, planner, leg)
         return Counterexample(
             "W2",
@@ -251,18 +254,18 @@ def _goal(numbered: tuple[int, Leg]) -> int:
     return numbered[1].goal
 
 
-def _possible(planner: Planner, leg: Leg, closed: Closed) -> bool:
+def _is_possible(planner: Planner, leg: Leg, closed: Closed) -> bool:
     network = planner.site.network
     if network.nodes[leg.start].turning:
         return planner.cost_us(AtNode(leg.start), leg.goal, closed) is not None
-    # Where nobody turns a truck leaves as it came: the way must go on from every way in.
+    # In a node without turning a truck keeps its heading: the way must continue from every way in.
     ways_in = [edge for edge in network.incoming[leg.start] if planner.usable(edge, closed)]
     return bool(ways_in) and all(planner.onward_us(edge, leg.goal, closed) is not None for edge in ways_in)
 
 
 def _missing_edge(site: CompiledMap, planner: Planner, leg: Leg) -> tuple[str, str]:
-    """The two nodes that are nearest to each other of those a truck gets to and those from which it gets on to the
-    goal: an edge between them is all that the way lacks."""
+    """The closest pair of a node that the truck can reach and a node from which it can reach the goal: an edge between
+    them completes the way."""
     network = site.network
     edges, nodes = network.edges, network.nodes
     reached: set[int] = set()
@@ -272,8 +275,8 @@ def _missing_edge(site: CompiledMap, planner: Planner, leg: Leg) -> tuple[str, s
         if edge not in reached:
             reached.add(edge)
             queue += planner.after(edge)
-    onward = [edge for edge in range(len(edges)) if planner.usable(edge) and _leads_on(planner, edge, leg.goal)]
-    # Where nobody turns, a new edge is of use in the ends of the way alone.
+    onward = [edge for edge in range(len(edges)) if planner.usable(edge) and _leads_to(planner, edge, leg.goal)]
+    # At nodes without turning a new edge helps only at the ends of the way.
     near = {leg.start, *(edges[edge].end for edge in reached if nodes[edges[edge].end].turning)}
     far = {leg.goal, *(edges[edge].start for edge in onward if nodes[edges[edge].start].turning)}
 
@@ -285,15 +288,15 @@ def _missing_edge(site: CompiledMap, planner: Planner, leg: Leg) -> tuple[str, s
     return nodes[first].id, nodes[second].id
 
 
-def _leads_on(planner: Planner, edge: int, goal: int) -> bool:
+def _leads_to(planner: Planner, edge: int, goal: int) -> bool:
     return planner.onward_us(edge, goal) is not None
 
 
 def _blocked_by_rest(
     site: CompiledMap, planner: Planner, leg: Leg, rests: Mapping[str, Rest], details: dict[str, Json]
 ) -> Counterexample:
-    """Names trucks at rest that close the way together, and of which none can be left out."""
-    robots = _closing(site, planner, leg, rests)
+    """A counterexample with a minimal set of trucks at rest that close the way together."""
+    robots = _closing_trucks(site, planner, leg, rests)
     nodes = site.network.nodes
     names = [nodes[rests[robot].node].id for robot in robots]
     start, goal = nodes[leg.start].id, nodes[leg.goal].id
@@ -317,13 +320,13 @@ def _blocked_by_rest(
     return Counterexample("W1", message, f"make the spur {spur.key} {plain(whole)} m long", details)
 
 
-def _closing(site: CompiledMap, planner: Planner, leg: Leg, rests: Mapping[str, Rest]) -> list[str]:
-    """The trucks at rest that close a way: one that does so alone, or those that are left when each that can be is
-    left out, in the order of their ids. Others may close it too."""
+def _closing_trucks(site: CompiledMap, planner: Planner, leg: Leg, rests: Mapping[str, Rest]) -> list[str]:
+    """A minimal set of trucks at rest that closes a way: a single truck, or the rest after dropping redundant trucks
+    in the order of their ids. Other sets may close it too."""
     kept = [robot for robot in rests if robot != leg.robot_id]
 
     def closes(robots: Sequence[str]) -> bool:
-        return not _possible(planner, leg, closed_by(site, [rests[robot] for robot in robots]))
+        return not _is_possible(planner, leg, closed_by(site, [rests[robot] for robot in robots]))
 
     alone = next((robot for robot in kept if closes([robot])), None)
     if alone is not None:
@@ -336,7 +339,7 @@ def _closing(site: CompiledMap, planner: Planner, leg: Leg, rests: Mapping[str, 
 
 
 def _spur_for(site: CompiledMap, planner: Planner, leg: Leg, robot: str, rest: Rest) -> str:
-    """Where a truck in the way may rest instead, if no length can be said."""
+    """The remedy without a number: where a blocking truck may rest instead."""
     nodes = site.network.nodes
     home = home_of(site, rest.node)
     if home is None:
@@ -348,8 +351,8 @@ def _spur_for(site: CompiledMap, planner: Planner, leg: Leg, robot: str, rest: R
     return f"add {kind} at {nodes[mouth].id} and let {robot} rest there instead of in {nodes[rest.node].id}"
 
 
-def _too_short_sighted(site: CompiledMap, fleet: Fleet, profiles: dict[str, RobotProfile]) -> Counterexample | None:
-    for truck in sorted(fleet.trucks, key=lambda one: one.robot_id):
+def _too_short_lookahead(site: CompiledMap, fleet: Fleet, profiles: dict[str, RobotProfile]) -> Counterexample | None:
+    for truck in sorted(fleet.trucks, key=lambda truck: truck.robot_id):
         need = least_lookahead_um(profiles[truck.profile_id], site.params.cell_len_um, fleet)
         if fleet.lookahead_um < need:
             return Counterexample(

@@ -1,7 +1,7 @@
-"""How much is missing where a truck at rest is in the way: its standing set is moved until nothing is touched any more.
+"""Missing distances of blocking trucks at rest: a standing set is moved away until it touches nothing.
 
-A number is said only where it is enough: applied, the obstacle it was said of is gone. That takes straight spurs that
-end alone, and nothing but distance as the reason; everything else is None.
+A result is a distance that is sufficient: once applied, the obstacle is gone. Only straight dead ends and conflicts of
+distance alone have one; in all other cases the result is None.
 """
 
 from dataclasses import dataclass
@@ -23,16 +23,16 @@ Ints = NDArray[np.int64]
 
 STEP_UM = 100_000
 _MOST_STEPS = 300
-# A spur whose last cell would only just touch is long enough.
+# A spur whose last cell barely touches is long enough.
 _TOUCH_UM = 10
-# Windows of discs on curves are wider than the areas of their cells by the step of their poses.
+# On curves the windows of discs are wider than the areas of the cells, by the step of the poses.
 _CURVE_UM = 60_000
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Spur:
-    """A straight dead end: its node, its outward direction, its length and the shapes of the last cells on its ways
-    in with their lengths."""
+    """A straight dead end: its node, outward direction, length, and the shapes and lengths of the last cells on its
+    ways in."""
 
     rest: Rest
     x: int
@@ -44,20 +44,20 @@ class _Spur:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Used:
-    """What a way needs: the shapes of its cells, those of its curves, and the nodes in which it turns or stops."""
+    """The area of a way: the shapes of all its cells, of its curved cells, and the nodes in which it turns or stops."""
 
     quads: Ints
     curved: Ints
     discs: list[int]
 
 
-def missing_distance_um(site: CompiledMap, one: Rest, other: Rest) -> int | None:
-    """The distance at which trucks can rest in the ends of two parallel spurs, moved apart along the line between
-    them; None where it is not distance that is missing, or the spurs are not parallel."""
-    first, second = _spur(site, one), _spur(site, other)
+def missing_distance_um(site: CompiledMap, rest: Rest, other: Rest) -> int | None:
+    """The distance at which two trucks can rest at the ends of two parallel spurs, moved apart along the line between
+    them; None if the spurs are not parallel or distance is not the cause."""
+    first, second = _spur(site, rest), _spur(site, other)
     if first is None or second is None or not _plain(site):
         return None
-    homes = [home_of(site, rest.node) for rest in (one, other)]
+    homes = [home_of(site, rest.node), home_of(site, other.node)]
     if homes[0] is None or homes[1] is None or homes[0][0] & homes[1][0]:
         return None
     turn = first.outward[0] * second.outward[1] - first.outward[1] * second.outward[0]
@@ -65,20 +65,20 @@ def missing_distance_um(site: CompiledMap, one: Rest, other: Rest) -> int | None
     apart = float(np.sqrt(dx * dx + dy * dy))
     if abs(turn) > 1e-6 or apart < 1.0:
         return None
-    own, theirs = _standing(site, first, 0), _standing(site, second, 0)
+    own, others = _standing(site, first, 0), _standing(site, second, 0)
     least = ceil_div(int(apart), STEP_UM) * STEP_UM
     for step in range(_MOST_STEPS):
         far = least + step * STEP_UM
         shift = np.rint(np.array([dx, dy]) * (far / apart - 1.0)).astype(np.int64)
         x, y = second.x + int(shift[0]), second.y + int(shift[1])
-        if not _rests_touch(site, (own, first.x, first.y), (theirs + shift, x, y)):
+        if not _rests_touch(site, (own, first.x, first.y), (others + shift, x, y)):
             return far
     return None
 
 
 def missing_length_um(site: CompiledMap, planner: Planner, start: int, goal: int, rest: Rest) -> int | None:
-    """By how much the spur of a rest must be longer for the way from `start` to `goal`, in whole steps; None where it
-    is not a straight dead end, or its length is not what is wrong."""
+    """By how much the spur of a rest must grow to free the way from `start` to `goal`, in whole steps; None if it is
+    not a straight dead end or its length is not the cause."""
     spur, home = _spur(site, rest), home_of(site, rest.node)
     way = planner.way(AtNode(start), goal)
     if spur is None or home is None or not _plain(site) or isinstance(way, Refusal):
@@ -96,7 +96,7 @@ def missing_length_um(site: CompiledMap, planner: Planner, start: int, goal: int
 
 
 def _plain(site: CompiledMap) -> bool:
-    """Whether areas alone decide: with a margin, or with groups as wholes, moving one place is not enough to tell."""
+    """Whether conflicts depend on areas alone, without a conflict margin and with granularity WINDOW."""
     return site.params.conflict_margin_um == 0 and site.params.granularity is Granularity.WINDOW
 
 
@@ -133,8 +133,8 @@ def _last_cell(site: CompiledMap, edge: int) -> tuple[Ints, int]:
 
 
 def _standing(site: CompiledMap, spur: _Spur, more_um: int) -> Ints:
-    """The shapes that a truck at rest holds if the spur were longer by `more_um`, where they are now: as far back as a
-    whole cell reaches, or the cells that the release bound has not passed."""
+    """The shapes that a truck at rest would hold if the spur were longer by `more_um`, relative to the present end: one
+    whole cell back, or the cells that the release bound has not passed."""
     bounds = boundaries(spur.length_um + more_um, site.params.cell_len_um)
     held = bounds[:-1][bounds[1:] > bounds[-1] - spur.rest.short_um]
     reach = max(site.params.cell_len_um - _TOUCH_UM, int(bounds[-1] - held[0]) if len(held) else 0)
@@ -179,13 +179,15 @@ def _touches(site: CompiledMap, standing: Ints, used: _Used, x: int, y: int) -> 
     return False
 
 
-def _rests_touch(site: CompiledMap, one: tuple[Ints, int, int], other: tuple[Ints, int, int]) -> bool:
+def _rests_touch(site: CompiledMap, first: tuple[Ints, int, int], second: tuple[Ints, int, int]) -> bool:
     radius = float(site.zones.radius_um + 1)
-    if _discs_touch(site, one[1] - other[1], one[2] - other[2]):
+    if _discs_touch(site, first[1] - second[1], first[2] - second[2]):
         return True
-    if bool(near(one[0], other[1], other[2], radius).any()) or bool(near(other[0], one[1], one[2], radius).any()):
+    if bool(near(first[0], second[1], second[2], radius).any()) or bool(
+        near(second[0], first[1], first[2], radius).any()
+    ):
         return True
-    return any(bool(meet(np.broadcast_to(quad, other[0].shape), other[0]).any()) for quad in one[0])
+    return any(bool(meet(np.broadcast_to(quad, second[0].shape), second[0]).any()) for quad in first[0])
 
 
 def _discs_touch(site: CompiledMap, dx: int, dy: int) -> bool:

@@ -1,5 +1,5 @@
-"""What makes a fleet not fit a map before any condition is looked at: names that are not there, other trucks, picks in
-dead ends of which the map does not know."""
+"""Mismatches of a fleet and a map, checked before the map conditions: unknown names, other truck profiles, undeclared
+stations in dead ends."""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,7 +10,7 @@ from pendula.kernel.wording import suggestion
 
 
 def fleet_findings(site: CompiledMap, fleet: Fleet, profiles: Sequence[RobotProfile]) -> list[Finding]:
-    """What makes a fleet not fit a map before any condition is looked at."""
+    """Findings that forbid checking the map conditions for a fleet."""
     known = site.node_number
     findings = []
     if hash_of(profiles) != site.profile_hash:
@@ -51,7 +51,8 @@ def fleet_findings(site: CompiledMap, fleet: Fleet, profiles: Sequence[RobotProf
 
 
 def serves(truck: Truck, stream: Stream, number: Mapping[str, int], network_of: Sequence[int]) -> bool:
-    """Whether a truck serves a stream: it is named there; or nobody is, and it rests in the network of a stop."""
+    """Whether a truck serves a stream: the stream names it, or names no truck and has a stop in the network of its rest
+    node."""
     if stream.robot_ids:
         return truck.robot_id in stream.robot_ids
     own = network_of[number[truck.park_node_id]]
@@ -59,11 +60,11 @@ def serves(truck: Truck, stream: Stream, number: Mapping[str, int], network_of: 
 
 
 def undeclared_dead_ends(site: CompiledMap, fleet: Fleet) -> list[Finding]:
-    """Picks and drops in dead ends of which the map does not know that trucks stop there: without a section nothing
-    keeps a second truck from following the first one in."""
+    """Picks and drops in dead ends that the map does not declare as stations. Without a section a second truck may
+    follow the first one in."""
     network = site.network
     guarded = {member.group for section in site.sections for member in section.members}
-    asked = {
+    stops = {
         site.node_number[name]
         for stream in fleet.streams
         for name in (*stream.pick_node_ids, *stream.drop_node_ids)
@@ -76,12 +77,12 @@ def undeclared_dead_ends(site: CompiledMap, fleet: Fleet) -> list[Finding]:
             "declare it under stations",
             nodeId=network.nodes[node].id,
         )
-        for node in sorted(asked)
+        for node in sorted(stops)
         if _is_dead_end(site, node) and network.meeting[node][0] not in guarded
     ]
 
 
 def _is_dead_end(site: CompiledMap, node: int) -> bool:
-    """Whether trucks come in and go out by the same lane."""
+    """Whether trucks enter and leave a node by the same lane."""
     network = site.network
     return network.degree(node) == 1 and bool(network.incoming[node] and network.outgoing[node])

@@ -1,7 +1,7 @@
-"""A fleet for a map that came without one: the first that can run on it for ever, found by trying.
+"""Search for a fleet on a map that comes without one: the first candidate for which the map is LIVE.
 
-Trucks rest in parks and carry between stations where the map has them, and in other nodes where it has none. The same
-map gives the same fleet; how much is tried is bounded, so a map may be given none although one exists.
+Trucks rest at parking nodes and carry between stations; where the map has none, at other nodes. The same map gives the
+same fleet. The search is bounded, so it may miss an existing fleet.
 """
 
 from collections.abc import Iterator
@@ -19,15 +19,15 @@ _MOST_RESTS = 30
 
 
 def fitting_fleet(site: CompiledMap, profile: RobotProfile, trucks: int = 4) -> Fleet | None:
-    """Up to so many trucks and one stream, LIVE on the map; None where nothing that was tried is."""
+    """A fleet of at most `trucks` trucks and one stream that is LIVE on the map; None if the search finds none."""
     rests = _rests(site)
     for pick, drop in islice(_stops(site), _MOST_STREAMS):
         fleet = Fleet((), (Stream("S1", (pick,), (drop,)),))
         for rest in rests:
             if rest not in (pick, drop):
                 number = len(fleet.trucks) + 1
-                grown = replace(fleet, trucks=(*fleet.trucks, Truck(f"R{number}", profile.profile_id, rest)))
-                fleet = grown if _live(site, grown, profile) else fleet
+                candidate = replace(fleet, trucks=(*fleet.trucks, Truck(f"R{number}", profile.profile_id, rest)))
+                fleet = candidate if _is_live(site, candidate, profile) else fleet
             if len(fleet.trucks) == trucks:
                 break
         if fleet.trucks:
@@ -35,20 +35,20 @@ def fitting_fleet(site: CompiledMap, profile: RobotProfile, trucks: int = 4) -> 
     return None
 
 
-def _live(site: CompiledMap, fleet: Fleet, profile: RobotProfile) -> bool:
+def _is_live(site: CompiledMap, fleet: Fleet, profile: RobotProfile) -> bool:
     certificate, _ = certify(site, fleet, [profile])
     return certificate is not None and certificate.live
 
 
 def _rests(site: CompiledMap) -> list[str]:
-    """Parks first, then the ends of dead ends, then all others."""
+    """Candidates: parking nodes first, then ends of dead ends, then all other nodes."""
     network = site.network
     order = sorted(range(len(network.nodes)), key=lambda node: (not network.nodes[node].parking, network.degree(node)))
     return [network.nodes[node].id for node in order[:_MOST_RESTS]]
 
 
 def _stops(site: CompiledMap) -> Iterator[tuple[str, str]]:
-    """Pairs of stations; where there are none, of nodes in which nobody is meant to park."""
+    """Pairs of stations, then pairs that include other nodes; parking nodes are excluded."""
     nodes = site.network.nodes
     stations = [node.id for node in nodes if node.station]
     others = [node.id for node in nodes if not node.station and not node.parking]

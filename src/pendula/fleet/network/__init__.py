@@ -1,10 +1,10 @@
-"""Nodes, directed edges, groups, and what hangs together.
+"""The network of a map: nodes, directed edges, groups and components.
 
 graph          nodes, directed edges with their paths, groups of edges that are one physical lane
 lanes          which edges between the same two nodes are one lane: those whose geometries coincide
-components     which parts of a network hang together, and which nodes can be reached from each other
-transitions    how one edge goes over into the next: tangent, or with a turn on the spot
-limits         how much a map may hold, counted before it is worked on
+components     connected parts of a network, and nodes that can reach each other
+transitions    from one edge to the next: tangent, or with a turn on the spot
+limits         limits of the size of a map, checked before compilation
 """
 
 from pendula.fleet.network.graph import Edge, Group, Network, Node

@@ -1,4 +1,4 @@
-"""Which parts of a network hang together, and which of its nodes can be reached from each other."""
+"""Connected parts of a network, and nodes that can reach each other."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ from pendula.fleet.network.graph import Network
 
 
 def components(network: Network) -> list[tuple[int, ...]]:
-    """The connected parts, whatever the directions, each sorted; sorted by their smallest node."""
+    """The parts connected regardless of direction, each sorted, in the order of their smallest node."""
     seen: set[int] = set()
     parts = []
     for start in range(len(network.nodes)):
@@ -26,7 +26,7 @@ def components(network: Network) -> list[tuple[int, ...]]:
 
 
 def network_numbers(network: Network) -> list[int]:
-    """For every node the number of the connected part it lies in."""
+    """For every node the number of its connected part."""
     result = [0] * len(network.nodes)
     for number, part in enumerate(components(network)):
         for node in part:
@@ -34,18 +34,18 @@ def network_numbers(network: Network) -> list[int]:
     return result
 
 
-def main_component(network: Network, wanted: Sequence[int]) -> frozenset[int]:
-    """The nodes that can all reach each other, of the set that holds most of `wanted`."""
+def main_component(network: Network, stops: Sequence[int]) -> frozenset[int]:
+    """The set of nodes that can all reach each other and contains most of `stops`."""
     best: frozenset[int] = frozenset()
     best_count = 0
     seen: set[int] = set()
-    for node in wanted:
+    for node in stops:
         if node in seen:
             continue
         both = _reached(network, node, True) & _reached(network, node, False)
         seen |= both
-        count = sum(other in both for other in wanted)
-        # A single station that can neither be left nor reached is no component to speak of.
+        count = sum(other in both for other in stops)
+        # A single isolated station does not count as a component.
         if count > best_count and (len(both) > 1 or len(network.nodes) == 1):
             best, best_count = frozenset(both), count
     return best

@@ -1,4 +1,4 @@
-"""The graph of a map: nodes, directed edges, groups of edges that are one physical lane, and what meets where."""
+"""The graph of a map: nodes, directed edges, groups of edges that are one physical lane, and their adjacency."""
 
 from dataclasses import dataclass
 
@@ -13,13 +13,13 @@ class Node:
     kind: str
     station: bool
     parking: bool
-    # Whether trucks turn there; where nobody does, no disc has to be free.
+    # Whether trucks may turn there; otherwise no disc has to be free.
     turning: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A directed edge; `start` and `end` are numbers of nodes, `forward_on_axis` tells its way along its group."""
+    """A directed edge; `start` and `end` are numbers of nodes, `forward_on_axis` is its direction along its group."""
 
     key: str
     group_key: str
@@ -30,7 +30,7 @@ class Edge:
     width_um: int | None
     path: Path
     forward_on_axis: bool
-    # What the author allows: the speed limit, the types of trucks (empty for all), and what the way costs besides.
+    # Restrictions by the author: speed limit, profiles (empty for all), and an extra cost.
     max_speed_um_s: int | None = None
     allowed_profiles: tuple[str, ...] = ()
     penalty_ms: int = 0
@@ -63,8 +63,8 @@ class Network:
         return len(self.meeting[node])
 
 
-def assembled(map_id: str, nodes: tuple[Node, ...], edges: tuple[Edge, ...]) -> Network:
-    """The network of nodes and edges that are in order already."""
+def build_network(map_id: str, nodes: tuple[Node, ...], edges: tuple[Edge, ...]) -> Network:
+    """Build a network from sorted nodes and edges."""
     members: dict[str, list[int]] = {}
     for i, edge in enumerate(edges):
         members.setdefault(edge.group_key, []).append(i)
@@ -94,7 +94,7 @@ def assembled(map_id: str, nodes: tuple[Node, ...], edges: tuple[Edge, ...]) -> 
 
 
 def _frozen(lists: list[list[int]]) -> tuple[tuple[int, ...], ...]:
-    return tuple(tuple(one) for one in lists)
+    return tuple(map(tuple, lists))
 
 
 def _group(key: str, members: list[int], edges: tuple[Edge, ...]) -> Group:

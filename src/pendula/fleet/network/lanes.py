@@ -12,7 +12,7 @@ _TABLE = 500_000
 
 
 def lanes_of(paths: list[Path]) -> list[int]:
-    """The lane of every path, numbered in the order in which they first come up; which way it runs is all the same."""
+    """The lane number of every path, in the order of first occurrence; the direction of a path does not matter."""
     shapes: list[tuple[Floats, Floats]] = []
     frames: list[tuple[float, float, float, float]] = []
     lanes: list[int] = []
@@ -36,7 +36,7 @@ def _lane(
 ) -> int:
     if not frames:
         return 0
-    # Curves that coincide have frames that do: this leaves few to look at closely.
+    # Curves that coincide have bounding boxes that coincide: few candidates need the exact test.
     alike = np.abs(np.array(frames) - np.array(frame)).max(axis=1) <= COINCIDE_UM
     for other in np.flatnonzero(alike):
         ox, oy = shapes[int(other)]
@@ -48,7 +48,7 @@ def _lane(
 
 
 def _step_by_step(x: Floats, y: Floats, ox: Floats, oy: Floats) -> bool:
-    """Whether two lines run together vertex by vertex, as an edge and its way back do."""
+    """Whether two lines coincide vertex by vertex, as an edge and its reverse do."""
     if len(x) != len(ox):
         return False
     dx, dy = x - ox, y - oy
@@ -56,8 +56,8 @@ def _step_by_step(x: Floats, y: Floats, ox: Floats, oy: Floats) -> bool:
 
 
 def _farthest(x: Floats, y: Floats, ox: Floats, oy: Floats) -> float:
-    """The greatest distance of a vertex of the first line from the second line; more than `COINCIDE_UM` where that is
-    exceeded, found in portions, so that long curves need no table of all pairs."""
+    """The greatest distance of a vertex of the first line from the second line. Stops early above `COINCIDE_UM`; works
+    in batches, so that long curves need no table of all pairs."""
     ax, ay = ox[None, :-1], oy[None, :-1]
     dx, dy = ox[None, 1:] - ax, oy[None, 1:] - ay
     square = dx * dx + dy * dy

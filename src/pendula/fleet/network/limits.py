@@ -1,6 +1,6 @@
-"""How much a map may hold: counted before it is worked on, so that no source keeps the compiler for ever.
+"""Limits of the size of a map, checked before compilation, which bound the time of the compiler.
 
-Every limit is many times what a hall needs; a map of 1000 nodes has about 12 km of lanes and 4000 transitions.
+Every limit is many times the need of a real hall; a map of 1000 nodes has about 12 km of lanes and 4000 transitions.
 """
 
 from itertools import pairwise
@@ -17,15 +17,15 @@ MAP_TRANSITIONS = Limit(
     "map_transitions", 200_000, "transitions", "map_too_dense", "Too many edges meet in the same nodes"
 )
 MAP_OVERLAPS = Limit("map_overlaps", 100_000, "pairs", "map_too_dense", "Too many turning discs overlap")
-MAP_PAIRS = Limit("map_pairs", 6_000_000, "pairs", "map_too_dense", "Too many cells lie over each other")
+MAP_PAIRS = Limit("map_pairs", 6_000_000, "pairs", "map_too_dense", "Too many cells overlap")
 
-# One curve, measured along its control points, and one polyline.
+# Limits of one curve, measured along its control points, and of one polyline.
 CURVE_M = 250
 POLYLINE_POINTS = 1000
 
 
 def drawn_um(edge: SourceEdge, start: Point, end: Point) -> int:
-    """The length of the line through all points of an edge: no shorter than the edge itself."""
+    """The length of the line through all points of an edge: an upper bound of the length of the edge."""
     points = [start, *edge.points, end]
     total = 0.0
     for a, b in pairwise(points):
@@ -40,7 +40,7 @@ def _long(edge: SourceEdge, start: Point, end: Point) -> bool:
 
 
 def oversize(edge: SourceEdge, start: Point, end: Point) -> str | None:
-    """What is too much about one edge, in words."""
+    """The end of a sentence about a limit that an edge exceeds; None if it exceeds none."""
     if edge.kind in (CurveKind.POLYLINE, CurveKind.SPLINE) and len(edge.points) > POLYLINE_POINTS:
         return f"has {len(edge.points)} points; the limit is {POLYLINE_POINTS}"
     if edge.kind in (CurveKind.BEZIER, CurveKind.ARC, CurveKind.SPLINE) and _long(edge, start, end):

@@ -1,4 +1,4 @@
-"""How one edge goes over into the next: tangent, or with a turn on the spot."""
+"""Transitions from one edge to the next: tangent, or with a turn on the spot."""
 
 from dataclasses import dataclass
 
@@ -15,8 +15,8 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Transitions:
-    """Every (edge in, edge out) of every node, sorted, but for those with a turn where nobody turns; `first[e]` is the
-    first transition out of edge e."""
+    """All pairs (edge in, edge out) of every node, sorted; pairs with a turn in a node without turning are excluded.
+    `first[e]` is the first transition out of edge e."""
 
     first: Ints
     out: Ints
@@ -31,7 +31,7 @@ def truck_yaw(tangent_urad: int, style: MoveStyle) -> int:
     """The yaw of the truck: along the tangent, or against it when the edge is driven backward."""
     if style is MoveStyle.FORWARD:
         return tangent_urad
-    # Twice the pi of a file is one microradian more than a whole turn.
+    # Twice `PI_URAD` is one microradian more than a whole turn.
     return 0 if tangent_urad == PI_URAD else wrapped_urad(tangent_urad + PI_URAD)
 
 

@@ -1,12 +1,12 @@
-"""Documents into source maps, profiles, parameters and fleets, with all their faults at once.
+"""Readers of source maps, profiles, parameters and fleets; each reports all faults of a document at once.
 
 source_map    a graph of aisles
 profiles      types of trucks: outline, margins with their sources, dynamics
 params        compile parameters
 fleet         trucks with their rest nodes, streams of goods
-values        what all documents share: versions, names, lengths
-findings      faults of a document as findings of the validator; where findings stand in it
-unread        members that nobody reads: allowed within a major version, and often a misspelling
+values        values that all documents share: versions, names, lengths
+findings      faults of a document as findings of the validator; places of findings in a document
+unread        unknown members: allowed within a major version, but often a misspelling
 """
 
 from pendula.fleet.reading.findings import findings_of, with_places

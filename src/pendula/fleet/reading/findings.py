@@ -32,31 +32,34 @@ def findings_of(refused: DocumentRefused, profile: bool = False) -> tuple[Findin
 
 
 def with_places(findings: Iterable[Finding], graph: Document) -> tuple[Finding, ...]:
-    """Findings about a single edge, or about an id that is used twice, with where that stands in the graph."""
-    told = tuple(findings)
+    """Add the place in the graph to findings about a single edge or about a duplicate id."""
+    all_findings = tuple(findings)
     paths = _paths(graph.value)
-    about = [paths.get(("edge", one.details.get("edge"))) or paths.get(("id", one.details.get("id"))) for one in told]
-    wanted = [path for path in about if path is not None]
-    places = dict(zip(wanted, graph.places(wanted), strict=True)) if wanted else {}
+    edge_paths = [
+        paths.get(("edge", item.details.get("edge"))) or paths.get(("id", item.details.get("id")))
+        for item in all_findings
+    ]
+    known = [path for path in edge_paths if path is not None]
+    places = dict(zip(known, graph.places(known), strict=True)) if known else {}
     result = []
-    for one, path in zip(told, about, strict=True):
+    for item, path in zip(all_findings, edge_paths, strict=True):
         if path is not None:
             line, column = places[path].line, places[path].column
             where = {"file": graph.source_name, "path": path_text(path), "line": line, "column": column}
-            one = replace(one, details={**one.details, **where})
-        result.append(one)
+            item = replace(item, details={**item.details, **where})
+        result.append(item)
     return tuple(result)
 
 
 def _paths(graph: Any) -> dict[tuple[str, Any], Path]:
-    """Where edges stand, by id, and where an id comes for the second time."""
+    """The paths of edges by id, and of the second occurrence of an id."""
     paths: dict[tuple[str, Any], Path] = {}
     for member in ("nodes", "edges"):
         known = set()
-        for number, one in enumerate(graph[member]):
-            if one["id"] in known:
-                paths.setdefault(("id", one["id"]), (member, number))
+        for number, item in enumerate(graph[member]):
+            if item["id"] in known:
+                paths.setdefault(("id", item["id"]), (member, number))
             elif member == "edges":
-                paths["edge", one["id"]] = member, number
-            known.add(one["id"])
+                paths["edge", item["id"]] = member, number
+            known.add(item["id"])
     return paths

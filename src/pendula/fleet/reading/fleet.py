@@ -1,4 +1,4 @@
-"""A document with a fleet into its trucks, the streams of goods they serve, and how far they look ahead."""
+"""Reader of fleet documents: trucks, the streams of goods they serve, and the lookahead."""
 
 from pendula.documents import Cursor, Document
 from pendula.fleet.model import Fleet, Stream, Truck
@@ -9,7 +9,7 @@ FLEET_PARAMS = ("lookaheadM", "rtpLookaheadM", "tickPeriodMs", "arriveTolM")
 
 
 def read_fleet(document: Document) -> Fleet:
-    """Trucks with rest nodes, and streams; raises `DocumentRefused`."""
+    """The fleet of a document; raises `DocumentRefused`."""
     return document.read(_fleet)
 
 

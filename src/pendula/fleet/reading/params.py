@@ -1,4 +1,4 @@
-"""A document with compile parameters, in the names of the contract; what is not given has its default."""
+"""Reader of compile parameters, with the names of the contract; missing members have their defaults."""
 
 from decimal import Decimal
 
@@ -17,7 +17,7 @@ def read_params(document: Document) -> CompileParams:
 
 
 def params(root: Cursor) -> CompileParams:
-    """Compile parameters in the names of the contract; what is not given has its default."""
+    """The compile parameters of an object; missing members have their defaults."""
     it = root.object(optional=PARAMS, unknown="keep")
     usual = CompileParams()
 

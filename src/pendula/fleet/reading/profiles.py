@@ -1,4 +1,4 @@
-"""A document with types of trucks into their profiles: one, a list of them, or an object that holds the list."""
+"""Reader of truck profiles: a document holds one profile, a list of them, or an object with the list."""
 
 from collections.abc import Callable, Collection
 from decimal import Decimal
@@ -16,7 +16,7 @@ SAFETY = (
 SAFETY_OPTIONAL = ("headingErrorRad",)
 DYNAMICS = ("vMax", "accel", "a_brake", "controlLatencyS", "turnRateRadS", "minTurnRadiusM")
 DYNAMICS_OPTIONAL = ("stampJitterMs",)
-# Where in a profile its numbers stand.
+# Paths of the numbers of a profile.
 PLACES = {
     name: f"{group}.{name}"
     for group, names in (
@@ -27,10 +27,10 @@ PLACES = {
     for name in names
 }
 ERROR = ("value", "source", "basis")
-# No part of a truck is longer: products of lengths of shapes that meet then fit into 64 bits.
+# The limit of lengths of a truck: products of lengths of shapes that meet fit into 64 bits.
 TRUCK_MOST = Decimal(20)
 HEADING_MOST = Decimal("1.570797")
-# A report that is stamped farther ahead is dropped (FLT-FAIL-17).
+# A report with a stamp farther ahead is dropped (FLT-FAIL-17).
 STAMP_JITTER_MOST_MS = 200
 
 
@@ -41,31 +41,31 @@ def read_profiles(document: Document) -> tuple[RobotProfile, ...]:
 
 def profiles(root: Cursor) -> tuple[RobotProfile, ...]:
     if root.is_list:
-        return root.list_of(_one_of_a_name(), min=1)
+        return root.list_of(_unique_profile(), min=1)
     it = root.object(optional=("profiles",), unknown="keep")
     if "profiles" in it:
-        return it["profiles"].list_of(_one_of_a_name(), min=1)
+        return it["profiles"].list_of(_unique_profile(), min=1)
     return (_profile(root),)
 
 
 def refuse_unknown(at: Cursor, known: Collection[str]) -> None:
-    """Refuses members of parameters that are not known; of one that profiles have it says so."""
+    """Reject unknown members of parameters; for a member of truck profiles the message names its place there."""
     given = at.any()
     of_trucks = [name for name in given if name in PLACES and name not in known] if isinstance(given, dict) else []
     it = at.object(optional=(*known, *of_trucks))
-    for one in of_trucks:
-        it[one].refuse(f"{one!r} belongs to the truck profile: {PLACES[one]}", code="unknown_field")
+    for member in of_trucks:
+        it[member].refuse(f"{member!r} belongs to the truck profile: {PLACES[member]}", code="unknown_field")
 
 
-def _one_of_a_name() -> Callable[[Cursor], RobotProfile]:
-    """Reads one profile after the other; a name that was there before is a fault at its second place."""
+def _unique_profile() -> Callable[[Cursor], RobotProfile]:
+    """A reader of one profile after the other; a repeated id is a fault at its second occurrence."""
     seen: set[str] = set()
 
     def read(at: Cursor) -> RobotProfile:
         profile = _profile(at)
         if profile.profile_id and profile.profile_id in seen:
             place = at.object(optional=("profileId",), unknown="keep")["profileId"]
-            place.refuse(f"the profile {profile.profile_id!r} is there twice", code="not_unique")
+            place.refuse(f"the profile {profile.profile_id!r} is defined twice", code="not_unique")
         seen.add(profile.profile_id)
         return profile
 
@@ -111,7 +111,7 @@ def _profile(at: Cursor) -> RobotProfile:
         stamp_jitter_ms=dynamics["stampJitterMs"].integer(
             min=0, max=STAMP_JITTER_MOST_MS, default=USUAL_STAMP_JITTER_MS
         ),
-        capabilities=it["capabilities"].list_of(lambda one: one.text(min=1), default=()),
+        capabilities=it["capabilities"].list_of(lambda item: item.text(min=1), default=()),
     )
 
 

@@ -1,4 +1,4 @@
-"""A document with a graph of aisles into a source map."""
+"""Reader of source maps: graphs of aisles."""
 
 from collections.abc import Callable
 
@@ -23,17 +23,17 @@ MAP_REQUIRED = ("contractVersion", "mapId", "nodes", "edges")
 MAP_OPTIONAL = ("criticalSections", "stations", "parking")
 NODE = ("id", "x", "y", "kind", "turning")
 EDGE_REQUIRED = ("id", "start", "end")
-# How an edge may be driven: in its `props`, or on the edge itself.
+# Members that may be in the `props` of an edge or on the edge itself.
 PROPS = ("movestyle", "direction", "width", "maxSpeedMps", "allowedProfiles", "penaltyMs", "criticalSectionId")
 EDGE_OPTIONAL = ("className", "controlPos1", "controlPos2", "viaPos", "points", "startPos", "endPos", "props", *PROPS)
 SECTION = ("criticalSectionId", "members", "capacity")
 MEMBER = ("edgeGroupKey", "s0M", "s1M")
-# A day: no detour is dearer.
+# The limit of a penalty is one day.
 PENALTY_MOST_MS = 86_400_000
 
 
 def read_source_map(document: Document) -> SourceMap:
-    """The graph of a document; raises `DocumentRefused` with every fault."""
+    """The source map of a document; raises `DocumentRefused` with every fault."""
     return document.read(source_map)
 
 
@@ -97,10 +97,10 @@ def _edge(at: Cursor) -> SourceEdge:
     elif kind is CurveKind.ARC:
         points = (_point(it["viaPos"]),)
     elif kind in (CurveKind.POLYLINE, CurveKind.SPLINE):
-        every = it["points"].list_of(_point, min=2)
-        # The first and the last point are the ends; they must lie in the nodes like any other end.
-        if every:
-            points, start_at, end_at = every[1:-1], every[0], every[-1]
+        vertices = it["points"].list_of(_point, min=2)
+        # The first and the last point are the ends; like other ends, they must be at the nodes.
+        if vertices:
+            points, start_at, end_at = vertices[1:-1], vertices[0], vertices[-1]
     plain = SourceEdge(
         id=it["id"].text(min=1, max=NAME_MOST),
         start=it["start"].text(min=1, max=NAME_MOST),
@@ -114,14 +114,14 @@ def _edge(at: Cursor) -> SourceEdge:
 
 
 def _with_props(edge: SourceEdge, it: Members) -> SourceEdge:
-    """How an edge may be driven, wherever its author wrote it; what stands in both places is refused."""
+    """Read members that may be in `props` or on the edge; a member in both places is rejected."""
     props = it["props"].object(optional=PROPS, unknown="keep") if it["props"].unless_null().given else None
 
     def member(key: str) -> Cursor:
         if props is None or key not in props:
             return it[key]
         if key in it:
-            it[key].refuse(f"{key} stands here and in props; leave out one of them")
+            it[key].refuse(f"{key} is given here and in props; remove one of them")
         return props[key]
 
     width, speed, section = (member(key).unless_null() for key in ("width", "maxSpeedMps", "criticalSectionId"))

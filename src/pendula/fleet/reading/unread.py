@@ -1,7 +1,7 @@
-"""Members that nobody reads: allowed within a major version, and often a misspelling, so they are told of.
+"""Unknown members: allowed within a major version, but often a misspelling, so they are reported as warnings.
 
-Those of graphs and profiles are findings of the validator, with their places; those of parameters and fleets sentences.
-A member whose name begins with `x-` is somebody's own and passed over.
+In graphs and profiles they are findings of the validator, with their places; in parameters and fleets sentences.
+Members whose names begin with `x-` are private and ignored.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -16,29 +16,29 @@ from pendula.fleet.reading.params import PARAMS
 from pendula.kernel.canonical import Json
 
 _VERSION = "contractVersion"
-_OWN = "x-"
+_PRIVATE = "x-"
 
 
 def unread_graph(document: Document) -> tuple[Finding, ...]:
-    """A finding for each member of a graph that changes nothing."""
-    return _told(document, _graph)
+    """A finding for each unknown member of a graph."""
+    return _warnings(document, _graph)
 
 
 def unread_profiles(document: Document) -> tuple[Finding, ...]:
-    """A finding for each member of a file of truck profiles that changes nothing."""
-    return _told(document, _profiles)
+    """A finding for each unknown member of a file of truck profiles."""
+    return _warnings(document, _profiles)
 
 
 def unread_params(document: Document) -> tuple[str, ...]:
-    """One sentence for each member of a file of compile parameters that changes nothing."""
+    """A sentence for each unknown member of a file of compile parameters."""
     return _unread(document.source_name, "", document.value, PARAMS)
 
 
 def unread_fleet(document: Document) -> tuple[str, ...]:
-    """One sentence for each member of a fleet file, or of its `params`, that changes nothing."""
+    """A sentence for each unknown member of a fleet file or of its `params`."""
     root = document.value
     inner = root.get("params") if isinstance(root, Mapping) else None
-    # Limits stand at the top where there is no object for them.
+    # Without a `params` object its members are at the top level.
     known = FLEET_MEMBERS if isinstance(inner, Mapping) else (*FLEET_MEMBERS, *FLEET_PARAMS)
     return (
         *_unread(document.source_name, "", root, known),
@@ -50,33 +50,33 @@ def _unread(file: str, path: str, value: Any, known: Collection[str]) -> tuple[s
     if not isinstance(value, Mapping):
         return ()
     return tuple(
-        f"{file}: the member {path + name!r} is not known and has no effect{_instead(name, known)}"
+        f"{file}: the member {path + name!r} is not known and has no effect{_suggest(name, known)}"
         for name in value
         if name not in known and name != _VERSION
     )
 
 
-def _instead(name: str, known: Collection[str]) -> str:
+def _suggest(name: str, known: Collection[str]) -> str:
     if name in profiles.PLACES:
         return f"; it belongs to the truck profile: {profiles.PLACES[name]}"
     return suggestion(name, tuple(known))
 
 
-def _told(document: Document, walk: Callable[[Cursor], None]) -> tuple[Finding, ...]:
-    """What a walk over all known members finds unknown. It is a warning: no member is an error within a version."""
+def _warnings(document: Document, walk: Callable[[Cursor], None]) -> tuple[Finding, ...]:
+    """Warnings for members that `walk`, which reads all known members, finds unknown."""
     try:
         document.read(walk)
     except DocumentRefused as refused:
-        return tuple(_finding(refused.source_name, fault) for fault in refused.faults if _misread(fault))
+        return tuple(_finding(refused.source_name, fault) for fault in refused.faults if _is_unknown_member(fault))
     return ()
 
 
-def _misread(fault: Fault) -> bool:
-    return fault.code == "unknown_field" and not _member(fault).startswith(_OWN)
+def _is_unknown_member(fault: Fault) -> bool:
+    return fault.code == "unknown_field" and not _member(fault).startswith(_PRIVATE)
 
 
 def _member(fault: Fault) -> str:
-    """The last step of a path: after a dot, or quoted in brackets where it is not a plain name."""
+    """The last step of a path: after a dot, or quoted in brackets if it is not a plain name."""
     head, _, quoted = fault.path.rpartition("[")
     return quoted.strip("\"']") if head and fault.path.endswith(('"]', "']")) else fault.path.rpartition(".")[2]
 
@@ -86,7 +86,7 @@ def _finding(file: str, fault: Fault) -> Finding:
     message = (
         f"{fault.path}: this member is not known and has no effect{suggestion(_member(fault), tuple(fault.allowed))}"
     )
-    remedy = f"correct its name, remove it, or let it begin with {_OWN}"
+    remedy = f"correct its name, remove it, or let it begin with {_PRIVATE}"
     return Finding(Code.MAP_PARSE_ERROR, Severity.WARN, message, place, remedy)
 
 
@@ -106,7 +106,7 @@ def _edge(at: Cursor) -> None:
 
 def _section(at: Cursor) -> None:
     it = at.object(optional=source_map.SECTION)
-    it["members"].list_of(lambda one: one.object(optional=source_map.MEMBER))
+    it["members"].list_of(lambda member: member.object(optional=source_map.MEMBER))
 
 
 def _profiles(root: Cursor) -> None:

@@ -1,7 +1,7 @@
-"""Values that all documents of the scheduler share: versions, names, lengths. Every fault at once, each with its place.
+"""Values that all documents of the scheduler share: versions, names, lengths.
 
-Members that are not known are passed over, as the contract wants it within a major version; what is missing or of the
-wrong kind is a fault.
+Unknown members are ignored, as the contract requires within a major version; missing members and wrong types are
+faults.
 """
 
 from collections.abc import Collection
@@ -22,22 +22,22 @@ class FaultCode(StrEnum):
 
 
 MAJOR = "1"
-# Beyond this a number is no length; it would only cost time to say so later.
+# The limit of all lengths, to reject absurd numbers early.
 HUGE = Decimal(10) ** 9
 LEAST = Decimal("0.000001")
 _VERSION = regex(r"[0-9]+\.[0-9]+\.[0-9]+")
-# Keys are made of ids: what joins them may not occur in them.
+# Keys join ids with these separators, so ids must not contain them.
 _ID = regex(r"(?!.*->)[^\s#|\x00-\x1f]+(?: +[^\s#|\x00-\x1f]+)*")
 _ID_FORM = "text without '#', '|', '->' and line breaks, with spaces only inside"
 
 
 def version(it: Members) -> None:
-    """Refuses a contract of another major version."""
+    """Reject another major version of the contract."""
     at = it["contractVersion"]
     text = at.text(pattern=_VERSION, form="a version such as 1.0.0")
     if text and text.split(".")[0] != MAJOR:
         at.refuse(
-            f"contract version {text} is not read here", code=FaultCode.UNKNOWN_VERSION, allowed=(f"{MAJOR}.x.y",)
+            f"contract version {text} is not supported", code=FaultCode.UNKNOWN_VERSION, allowed=(f"{MAJOR}.x.y",)
         )
 
 
@@ -55,7 +55,7 @@ def name(at: Cursor) -> str:
 
 
 def drop_of(at: Cursor, picks: Collection[str], what: str) -> str:
-    """The node in which a stream or task drops: none of those in which it picks up."""
+    """The drop node of a stream or task; must not be one of its pick nodes."""
     node = name(at)
     if node and node in picks:
         at.refuse(pick_is_drop(what, node))

@@ -1,13 +1,13 @@
-"""The cheapest way, where on it a truck is, and when it may look for another.
+"""Routing: the cheapest way, the position of a truck on it, and when to replan.
 
-guiding       the cheapest ways to a goal without a look at the whole map
-planner       the cheapest way for one truck: integer costs, a total order, no tie left to chance
-route_plan    a route as segments: its positions, the pose at each
-splicing      a route made from the one a truck drives
-snapping      where on the map a pose is: on an edge or in a node, never simply the nearest node
+guiding       goal-directed search (A*) for the cheapest ways, without searching the whole map
+planner       the cheapest way for one truck: integer costs, deterministic ties
+route_plan    a route as segments: positions, and the pose at each position
+splicing      a new route that continues or replaces the current one
+snapping      the anchor of a pose: on an edge or in a node
 progress      how far a truck has come: a value that only grows, and a lower bound
-opposition    lanes that others are about to drive the other way are dearer
-replanning    when a waiting truck may look for another route, and whether that is worth taking
+opposition    extra costs of lanes that other routes use in the opposite direction
+replanning    when a waiting truck may replan, and whether a new route is worth taking
 """
 
 from pendula.fleet.routing.planner import Anchor, AtNode, Closed, OnEdge, Planner

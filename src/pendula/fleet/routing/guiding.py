@@ -1,23 +1,23 @@
-"""The cheapest ways from some edges to a goal, led by costs that are nowhere too high: most of a map is not looked at.
+"""Goal-directed search (A*) with an admissible lower bound, which visits a small part of the map.
 
-All cheapest ways are found, not one of them, so that whoever walks them chooses among equals as in a whole tree.
+It finds all cheapest ways, not one of them, so that ties are broken as in a complete tree.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from heapq import heappop, heappush
 
 
-def guided(
+def guided_costs(
     starts: Sequence[tuple[int, int]],
     ends: Set[int],
     least: Sequence[int | None],
     onward: Callable[[int], Iterable[tuple[int, int]]],
 ) -> dict[int, int]:
-    """For every edge of a cheapest way the cost from its end to the goal; empty where no way leads.
+    """For every edge of a cheapest way the cost from its end to the goal; empty if there is no way.
 
-    `starts` are edges with what it costs to come to their ends, `ends` those that arrive in the goal. `least` bounds
-    the cost from every edge to the goal from below, None where there is no way, and never falls by more than a step
-    costs. `onward` gives the edges that follow one, with what each step costs, which is more than nothing.
+    `starts` are edges with the cost to their ends, `ends` the edges that arrive at the goal. `least` is a consistent
+    lower bound of the cost from every edge to the goal, None where there is no way. `onward` gives the edges that
+    follow an edge, with the cost of each step, which is positive.
     """
     costs: dict[int, int] = {}
     queue: list[tuple[int, int]] = []
@@ -43,14 +43,16 @@ def guided(
             came.setdefault(after, []).append((edge, step))
             reach(after, costs[edge] + step)
     return (
-        {} if best is None else _walked_back(best, [one for one in sorted(ends) if costs.get(one) == best], costs, came)
+        {}
+        if best is None
+        else _walk_back(best, [edge for edge in sorted(ends) if costs.get(edge) == best], costs, came)
     )
 
 
-def _walked_back(
+def _walk_back(
     best: int, arriving: list[int], costs: Mapping[int, int], came: Mapping[int, list[tuple[int, int]]]
 ) -> dict[int, int]:
-    """What is left to go from every edge of the ways that cost no more than the best."""
+    """The remaining cost from every edge of the cheapest ways."""
     left = dict.fromkeys(arriving, 0)
     while arriving:
         edge = arriving.pop()

@@ -1,8 +1,8 @@
-"""The cheapest way for one truck: integer costs, total order, no tie left to chance.
+"""The cheapest way for one truck: integer costs, deterministic ties.
 
 A state is the edge by which a truck arrived, so that turns are counted. For every destination one tree holds the cost
-from every state; a route is walked down the tree. Costs compare by time, then length, then the sequence of edge keys:
-edges are numbered in the order of their keys, so the smallest number wins.
+from every state; a route follows the tree to its root. Costs compare by time, then length, then the sequence of edge
+keys: edges are numbered in the order of their keys, so the smallest number wins.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,13 +15,13 @@ from typing import NamedTuple, TypeAlias
 from pendula.fleet.geometry.angles import turn_urad
 from pendula.fleet.model import MoveStyle
 from pendula.fleet.network.transitions import truck_yaw
-from pendula.fleet.routing.guiding import guided
+from pendula.fleet.routing.guiding import guided_costs
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.trucks.profiles import RobotProfile
 from pendula.fleet.units import MILLION, angle_femto, half_up
 from pendula.kernel.engine import Refusal
 
-# Time and length in one number: lengths stay below this, so time decides first.
+# Time and length are packed into one number; lengths are below this factor, so time is compared first.
 _LENGTHS = 1 << 44
 _MOST_TREES = 4096
 _MOST_DETOURS = 1024
@@ -37,7 +37,7 @@ class OnEdge:
 
 @dataclass(frozen=True, slots=True)
 class AtNode:
-    """A pivot in a node; the yaw, where known, counts for the first turn."""
+    """A pivot in a node; the yaw, if known, determines the cost of the first turn."""
 
     node: int
     yaw_urad: int | None = None
@@ -48,16 +48,16 @@ Anchor: TypeAlias = OnEdge | AtNode
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """What a route has to do without: edges, and nodes in which it may neither turn nor stop. A truck that stands in
-    such a node already has arrived there."""
+    """Edges closed to a route, and nodes in which it must neither turn nor stop. A truck that already stands in such a
+    node has arrived there."""
 
     edges: frozenset[int] = field(default_factory=frozenset)
     turns: frozenset[int] = field(default_factory=frozenset)
-    # Where nothing but the edges of a dead end of its own sets this truck apart from all others: what is closed to
-    # everybody, and those edges. The trees of everybody then serve this truck too.
-    everybody: "Closed | None" = field(default=None, compare=False)
+    # If this truck differs from all others only in the edges of its own dead end: the common closure, and these edges.
+    # The trees of the common closure then serve this truck too.
+    common: "Closed | None" = field(default=None, compare=False)
     home: frozenset[int] = field(default_factory=frozenset, compare=False)
-    # What is closed of it at other times too: trees for that are there already, and nowhere too dear.
+    # The permanent part of the closure: its trees exist already and are lower bounds.
     usual: "Closed | None" = field(default=None, compare=False)
 
     def __bool__(self) -> bool:
@@ -66,16 +66,16 @@ class Closed:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """The edges of a route in order, the first one that of the anchor where it lies on an edge."""
+    """The edges of a route in order; the first one is that of the anchor if the anchor is on an edge."""
 
     edges: tuple[int, ...]
     cost_us: int
-    # Turn at the start, in a node, and after every edge but the last.
+    # The turn at the start if it is in a node, then the turn after every edge but the last.
     turns_urad: tuple[int, ...]
 
 
-class _Begun(NamedTuple):
-    """How the cheapest way leaves a node: its cost, time and length in one number, the edge, the turn into it."""
+class _FirstStep(NamedTuple):
+    """The first step of the cheapest way from a node: the packed cost, the edge, and the turn into it."""
 
     key: int
     edge: int
@@ -87,7 +87,7 @@ OPEN = Closed()
 
 
 class Planner:
-    """Routes for trucks of one profile on one map. `penalties_us` makes edges dearer; caches are all it changes."""
+    """Routes for trucks of one profile on one map. `penalties_us` are extra costs of edges. Only caches are mutable."""
 
     def __init__(
         self,
@@ -101,10 +101,12 @@ class Planner:
         self._reverse_milli = reverse_milli
         edges = site.network.edges
         more = penalties_us or {}
-        self._penalties = [one.penalty_ms * 1000 + more.get(i, 0) for i, one in enumerate(edges)]
+        self._penalties = [edge.penalty_ms * 1000 + more.get(i, 0) for i, edge in enumerate(edges)]
         # Edges that trucks of this type may not use.
         self._barred = frozenset(
-            i for i, one in enumerate(edges) if one.allowed_profiles and profile.profile_id not in one.allowed_profiles
+            i
+            for i, edge in enumerate(edges)
+            if edge.allowed_profiles and profile.profile_id not in edge.allowed_profiles
         )
         self._edge_us = [self.drive_us(i, edges[i].path.length_um) for i in range(len(edges))]
         self._length = [edge.path.length_um for edge in edges]
@@ -116,7 +118,7 @@ class Planner:
         turn_us = [
             0 if tangent else self.turn_us(turn) for tangent, turn in zip(self._tangent, self._turns, strict=True)
         ]
-        # What it costs to turn out of one edge and drive the next to its end.
+        # The cost of the turn out of one edge and of driving the next to its end.
         self._step = [
             (turn + self._edge_us[out]) * _LENGTHS + self._length[out]
             for turn, out in zip(turn_us, self._out, strict=True)
@@ -127,12 +129,12 @@ class Planner:
                 self._before[self._out[k]].append((edge, k))
         self._trees: dict[tuple[int, Closed], list[int | None]] = {}
         self._detours: dict[tuple[int, Closed], list[int | None]] = {}
-        # Whose trees lead a planner that grows none.
+        # The planner whose trees are lower bounds for this one, if this one has no trees.
         self._guide: Planner | None = None
 
-    def dearer(self, more_us: Mapping[int, int], *, once: bool = False) -> "Planner":
-        """A planner for which driving some edges costs more; it shares all else with this one but the trees. One that
-        is used `once` grows none: the trees of this one, where everything is at most as dear, lead it to its goals."""
+    def with_extra_costs(self, more_us: Mapping[int, int], *, once: bool = False) -> "Planner":
+        """A planner with extra costs of some edges; it shares everything but the trees with this one. With `once` it
+        grows no trees: the trees of this planner are lower bounds that guide its searches."""
         if not more_us:
             return self
         twin = copy(self)
@@ -147,15 +149,15 @@ class Planner:
         return twin
 
     def drive_us(self, edge: int, length_um: int) -> int:
-        """The time for a part of an edge at `vMax` or at the limit of the edge, half up, with what it costs besides."""
-        one = self.site.network.edges[edge]
-        slow = self._reverse_milli if one.style is MoveStyle.BACKWARD else 1000
-        limit = self.profile.v_max_um_s if one.max_speed_um_s is None else one.max_speed_um_s
+        """The time for a part of an edge at `vMax` or at the limit of the edge, rounded half up, plus penalties."""
+        directed = self.site.network.edges[edge]
+        slow = self._reverse_milli if directed.style is MoveStyle.BACKWARD else 1000
+        limit = self.profile.v_max_um_s if directed.max_speed_um_s is None else directed.max_speed_um_s
         time = half_up(length_um * MILLION * slow, min(self.profile.v_max_um_s, limit) * 1000)
         return time + self._penalties[edge]
 
     def edge_us(self, edge: int) -> int:
-        """The same for a whole edge, which is known."""
+        """`drive_us` of a whole edge, precomputed."""
         return self._edge_us[edge]
 
     def turn_us(self, turn: int) -> int:
@@ -170,19 +172,20 @@ class Planner:
         return [self._out[k] for k in self._moves(edge, OPEN)]
 
     def prepare(self, goals: Iterator[int] | list[int]) -> None:
-        """Computes the trees of these destinations ahead of time."""
+        """Compute the trees of these destinations ahead of time."""
         for goal in goals:
-            self._kept(goal, OPEN)
+            self._cached_tree(goal, OPEN)
 
     def forget(self) -> None:
-        """Let go of all trees: each has a number for every edge of the map."""
+        """Free the memory of all trees; each has a number for every edge of the map."""
         self._trees.clear()
         self._detours.clear()
 
     def way(self, start: Anchor, goal: int, closed: Closed = OPEN) -> Way | Refusal:
-        """The cheapest way from an anchor to a node; `NO_ROUTE` where there is none.
+        """The cheapest way from an anchor to a node; `NO_ROUTE` if there is none.
 
-        From the middle of an edge it first goes on to the end of that edge, closed or not: a truck is there already.
+        From the middle of an edge it continues to the end of that edge even if it is closed: the truck is already on
+        it.
         """
         match start:
             case OnEdge(edge, s_um):
@@ -191,7 +194,7 @@ class Planner:
                 return self._from_node(node, yaw, goal, closed)
 
     def cost_us(self, start: Anchor, goal: int, closed: Closed = OPEN) -> int | None:
-        """What the cheapest way costs; the way itself, edge by edge, is not looked for."""
+        """The cost of the cheapest way, without building the way."""
         match start:
             case OnEdge(edge, s_um):
                 there = s_um >= self._length[edge] and self.site.network.edges[edge].end == goal
@@ -204,7 +207,7 @@ class Planner:
                 return None if best is None else best.key // _LENGTHS
 
     def onward_us(self, edge: int, goal: int, closed: Closed = OPEN) -> int | None:
-        """What the way after the end of an edge costs."""
+        """The cost of the way after the end of an edge."""
         return None if goal in closed.turns else self._cost_after_us(edge, goal, closed)
 
     def _cost_after_us(self, edge: int, goal: int, closed: Closed) -> int | None:
@@ -212,12 +215,12 @@ class Planner:
         return None if key is None else key // _LENGTHS
 
     def onward(self, edge: int, goal: int, closed: Closed = OPEN) -> Way | Refusal:
-        """The way after the end of an edge; the edge itself is neither listed nor counted."""
+        """The way after the end of an edge, without the edge itself."""
         if goal in closed.turns:
             return self._no_route(goal, closed)
-        return self._after(edge, goal, closed)
+        return self._way_after(edge, goal, closed)
 
-    def _after(self, edge: int, goal: int, closed: Closed) -> Way | Refusal:
+    def _way_after(self, edge: int, goal: int, closed: Closed) -> Way | Refusal:
         tree = self._tree(goal, closed, [(edge, 0)])
         key = tree[edge]
         if key is None:
@@ -227,7 +230,7 @@ class Planner:
 
     def _from_edge(self, edge: int, s_um: int, goal: int, closed: Closed) -> Way | Refusal:
         there = s_um >= self._length[edge] and self.site.network.edges[edge].end == goal
-        rest = self._after(edge, goal, closed) if there else self.onward(edge, goal, closed)
+        rest = self._way_after(edge, goal, closed) if there else self.onward(edge, goal, closed)
         if isinstance(rest, Refusal):
             return rest
         left = self._length[edge] - s_um
@@ -244,20 +247,20 @@ class Planner:
         edges, turns = self._walk(best.edge, goal, best.tree, closed)
         return Way((best.edge, *edges), best.key // _LENGTHS, (best.turn, *turns))
 
-    def _best(self, node: int, yaw: int | None, goal: int, closed: Closed) -> "_Begun | None":
+    def _best(self, node: int, yaw: int | None, goal: int, closed: Closed) -> "_FirstStep | None":
         """The edge by which the cheapest way leaves a node."""
         starts = list(self._starts(node, yaw, closed))
         tree = self._tree(goal, closed, [(edge, key) for edge, key, _ in starts])
-        best: _Begun | None = None
+        best: _FirstStep | None = None
         for edge, begun, turn in starts:
             after = tree[edge]
-            # Edges come in the order of their keys: the first of equals stays.
+            # Edges are in the order of their keys, so the first of equal costs wins.
             if after is not None and (best is None or begun + after < best.key):
-                best = _Begun(begun + after, edge, turn, tree)
+                best = _FirstStep(begun + after, edge, turn, tree)
         return best
 
     def _starts(self, node: int, yaw: int | None, closed: Closed) -> Iterator[tuple[int, int, int]]:
-        """The edges by which a truck may leave a node, with what it costs to the end of each, and the turn."""
+        """The edges by which a truck may leave a node, with the packed cost to the end of each, and the turn."""
         turning = self.site.network.nodes[node].turning
         for edge in self.site.network.outgoing[node]:
             turn = self._first_turn(edge, yaw)
@@ -268,19 +271,19 @@ class Planner:
             yield edge, cost * _LENGTHS + self._length[edge], turn
 
     def first_turn_us(self, edge: int, yaw: int | None) -> int:
-        """The time to turn out of a yaw into the start of an edge; nothing where it is tangent or not known."""
+        """The time to turn from a yaw to the start of an edge; 0 if the turn is tangent or the yaw unknown."""
         turn = self._first_turn(edge, yaw)
         return self.turn_us(turn) if abs(turn) > self.site.params.tangent_eps_urad else 0
 
     def _first_turn(self, edge: int, yaw: int | None) -> int:
-        one = self.site.network.edges[edge]
-        return 0 if yaw is None else turn_urad(yaw, truck_yaw(one.path.yaws[0][0], one.style))
+        directed = self.site.network.edges[edge]
+        return 0 if yaw is None else turn_urad(yaw, truck_yaw(directed.path.yaws[0][0], directed.style))
 
     def _walk(self, edge: int, goal: int, tree: Sequence[int | None], closed: Closed) -> tuple[list[int], list[int]]:
         edges: list[int] = []
         turns: list[int] = []
         ends = self.site.network.edges
-        # A route that arrives in its goal is over, also when another way would lead through it again.
+        # A route ends when it first arrives at its goal, even if a cheapest way would pass the goal again.
         while ends[edge].end != goal:
             key, best = tree[edge], -1
             assert key is not None
@@ -304,63 +307,63 @@ class Planner:
                 yield k
 
     def _tree(self, goal: int, closed: Closed, starts: Sequence[tuple[int, int]]) -> Sequence[int | None]:
-        """For every edge the cost from its end to the goal, time and length in one number; None where no way leads. A
-        planner that grows no trees knows it of the cheapest ways from the `starts` alone."""
+        """For every edge the packed cost from its end to the goal; None where there is no way. A planner without trees
+        has values only for the cheapest ways from `starts`."""
         if self._guide is not None:
             least = self._guide._tree(goal, closed.usual or closed, starts)
-            return self._led(least, goal, closed, starts)
-        if closed.everybody is not None and not self._at_home(goal, closed):
-            shared = self._kept(goal, closed.everybody)
-            return self._from_home(shared, closed) if any(edge in closed.home for edge, _ in starts) else shared
-        return self._kept(goal, closed)
+            return self._guided_tree(least, goal, closed, starts)
+        if closed.common is not None and not self._at_home(goal, closed):
+            shared = self._cached_tree(goal, closed.common)
+            return self._with_home(shared, closed) if any(edge in closed.home for edge, _ in starts) else shared
+        return self._cached_tree(goal, closed)
 
-    def _led(
+    def _guided_tree(
         self, least: Sequence[int | None], goal: int, closed: Closed, starts: Sequence[tuple[int, int]]
     ) -> list[int | None]:
         ends = frozenset(self.site.network.incoming[goal])
-        found: list[int | None] = [None] * len(least)
+        costs: list[int | None] = [None] * len(least)
         onward = partial(self._onward, closed=closed)
-        for edge, cost in guided(starts, ends, least, onward).items():
-            found[edge] = cost
-        return found
+        for edge, cost in guided_costs(starts, ends, least, onward).items():
+            costs[edge] = cost
+        return costs
 
     def _onward(self, edge: int, closed: Closed) -> list[tuple[int, int]]:
         return [(self._out[k], self._step[k]) for k in self._moves(edge, closed)]
 
-    def _kept(self, goal: int, closed: Closed) -> list[int | None]:
+    def _cached_tree(self, goal: int, closed: Closed) -> list[int | None]:
         trees, most = (self._detours, _MOST_DETOURS) if closed else (self._trees, _MOST_TREES)
         tree = trees.get((goal, closed))
         if tree is None:
             if len(trees) >= most:
-                # The oldest goes: to drop all at once would have them all computed again.
+                # Evict the oldest; clearing the cache would recompute all of them.
                 del trees[next(iter(trees))]
             tree = trees[goal, closed] = self._grow(goal, closed)
         return tree
 
     def _at_home(self, goal: int, closed: Closed) -> bool:
-        """Whether a goal lies in the dead end of the truck, to which everybody's tree does not lead."""
+        """Whether a goal is in the own dead end of the truck, which the common trees do not reach."""
         return any(edge in closed.home for edge in self.site.network.outgoing[goal])
 
-    def _from_home(self, tree: list[int | None], closed: Closed) -> list[int | None]:
-        """Everybody's tree with the ways out of the dead end that is closed to everybody else. What begins elsewhere
-        keeps its value: nothing leads through a dead end."""
-        found = tree.copy()
+    def _with_home(self, tree: list[int | None], closed: Closed) -> list[int | None]:
+        """The common tree extended by the ways out of the own dead end. Other values stay the same: no way leads
+        through a dead end."""
+        costs = tree.copy()
         home = closed.home - self._barred
-        queue = [(key, edge) for edge in sorted(home) if (key := found[edge]) is not None]
+        queue = [(key, edge) for edge in sorted(home) if (key := costs[edge]) is not None]
         heapify(queue)
         while queue:
             key, edge = heappop(queue)
-            if found[edge] != key:
+            if costs[edge] != key:
                 continue
             bound = self.site.network.edges[edge].start in closed.turns
             for before, k in self._before[edge]:
                 if before not in home or (bound and not self._tangent[k]):
                     continue
-                value, old = key + self._step[k], found[before]
+                value, old = key + self._step[k], costs[before]
                 if old is None or value < old:
-                    found[before] = value
+                    costs[before] = value
                     heappush(queue, (value, before))
-        return found
+        return costs
 
     def _grow(self, goal: int, closed: Closed) -> list[int | None]:
         ends = self.site.network.edges

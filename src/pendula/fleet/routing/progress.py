@@ -1,7 +1,6 @@
-"""How far a truck has come: one value that only grows, to extend what it holds, and a lower bound, to release it.
+"""Progress of a truck: one value that only grows, to extend reservations, and a lower bound, to release them.
 
-Noise neither pulls the first back nor lets the second run ahead. A change that the truck cannot have made is no
-progress but a jump.
+Noise neither moves the first back nor the second ahead. A change that the truck cannot have driven is a pose jump.
 """
 
 from msgspec import Struct
@@ -26,16 +25,16 @@ class Progress(Struct, frozen=True, gc=False):
     raw_um: tuple[int, ...]
 
     def release_um(self, uncertainty_um: int) -> int:
-        """`sReleaseM`: what the truck has passed for certain."""
+        """`sReleaseM`: the position that the truck has certainly passed."""
         return min(self.raw_um) - uncertainty_um
 
     def shifted(self, back_um: int) -> "Progress":
-        """The same progress along a route that begins `back_um` further on."""
+        """The same progress on a route that begins `back_um` later."""
         return Progress(self.at_ms, self.extend_um - back_um, tuple(raw - back_um for raw in self.raw_um))
 
 
 class PoseJump(Struct, frozen=True):
-    """A sample that is no progress: by how much, and how much was possible."""
+    """A sample that moved farther than possible."""
 
     moved_um: int
     possible_um: int
@@ -48,7 +47,7 @@ def started(at_ms: int, s_um: int) -> Progress:
 def advanced(
     before: Progress, at_ms: int, s_um: int, profile: RobotProfile, params: ProgressParams = USUAL
 ) -> Progress | PoseJump:
-    """The next sample. A jump leaves the state as it was."""
+    """Progress after the next sample, or a `PoseJump` that leaves the state unchanged."""
     passed_ms = max(0, at_ms - before.at_ms)
     driven = profile.v_max_um_s * passed_ms // 1000
     error = profile.localization_error.value_um
@@ -63,12 +62,12 @@ def advanced(
 
 
 def apart_um(profile: RobotProfile) -> int:
-    """By how much two reports of a healthy truck may differ beside what it drives between their stamps: both places may
-    be wrong, it may be off its line, and it drives on while the stamps jitter."""
+    """The largest difference of two reports of a healthy truck beyond the distance driven between their stamps: twice
+    the localization error, the tracking error, and the distance driven within the stamp jitter."""
     jitter = profile.v_max_um_s * profile.stamp_jitter_ms // 1000
     return jitter + 2 * profile.localization_error.value_um + profile.tracking_error.value_um
 
 
 def uncertainty_um(profile: RobotProfile, v_um_s: int, age_ms: int) -> int:
-    """`sUncertaintyM`: the localization error and what the truck may have driven since it spoke."""
+    """`sUncertaintyM`: the localization error and the distance the truck may have driven since its report."""
     return profile.localization_error.value_um + v_um_s * max(0, age_ms) // 1000

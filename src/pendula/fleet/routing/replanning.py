@@ -1,4 +1,4 @@
-"""When a truck that waits may look for another route, and when the other route is worth taking."""
+"""When a waiting truck may replan, and when a new route is worth taking."""
 
 from msgspec import Struct
 
@@ -12,11 +12,11 @@ USUAL = ReplanParams()
 
 
 def may_replan(now_ms: int, last_replan_ms: int | None, blocker_changed: bool, params: ReplanParams = USUAL) -> bool:
-    """Whether a truck in `TRAFFIC_HOLD` may plan anew: after the cooldown, or when something else is in its way."""
+    """Whether a truck in `TRAFFIC_HOLD` may replan: after the cooldown, or when its blocker has changed."""
     return blocker_changed or last_replan_ms is None or now_ms - last_replan_ms >= params.cooldown_ms
 
 
 def worth_taking(old_cost_us: int, new_cost_us: int, blocker_lost: bool, params: ReplanParams = USUAL) -> bool:
-    """Whether a new route may replace the old one; `blocker_lost` means that a truck that is offline, faulty or in
-    safety stop blocks the old one. The check of FLT-LIVE-4 comes in any case."""
+    """Whether a new route may replace the old one; `blocker_lost` means that a truck that is offline, faulty or in a
+    safety stop blocks the old one. FLT-LIVE-4 is checked in any case."""
     return blocker_lost or old_cost_us - new_cost_us >= params.gain_ms * 1000

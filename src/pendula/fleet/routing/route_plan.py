@@ -1,7 +1,7 @@
-"""A route: ordered segments with their place on the route, the pose at any position, and the position of any pose.
+"""A route: ordered segments with their positions, the pose at any position, and the position of any pose.
 
-Positions count from the start of the first segment's edge, so an anchor in the middle of it is at its own position and
-nothing is negative.
+Positions count from the start of the edge of the first segment, so they are never negative, even if the route starts in
+the middle of that edge.
 """
 
 from bisect import bisect_right
@@ -27,9 +27,9 @@ class Pose(Struct, frozen=True):
     yaw_urad: int
 
 
-# Long routes of many trucks are tens of thousands of these: the collector need not look at what cannot be in a circle.
+# There are tens of thousands of segments; gc=False, as they cannot be part of a reference cycle.
 class Segment(Struct, frozen=True, gc=False):
-    """One edge of a route; `turn_urad` is the turn in its end node, `must_stop` whether the truck stands there."""
+    """One edge of a route; `turn_urad` is the turn in its end node, `must_stop` whether the truck stops there."""
 
     edge: int
     length_um: int
@@ -40,7 +40,7 @@ class Segment(Struct, frozen=True, gc=False):
 
 
 class Projection(Struct, frozen=True, gc=False):
-    """Where on a route a pose is. `confidence` is in millionths: half of it is gone at either limit."""
+    """The position of a pose on a route. `confidence_ppm` is halved at either of the `Limits`."""
 
     segment: int
     s_on_segment_um: int
@@ -51,18 +51,18 @@ class Projection(Struct, frozen=True, gc=False):
 
 
 class Limits(Struct, frozen=True, gc=False):
-    """From where on a pose is not on the route."""
+    """The deviations beyond which a pose is not on the route."""
 
     off_route_um: int = 200_000
     heading_urad: int = 500_000
 
 
 LIMITS = Limits()
-# Two passages of a route whose distances from a pose differ by no more than this are the same place.
+# Passages of a route whose distances from a pose differ by no more than this fit equally well.
 _SAME_PLACE_UM = 2_000
-# How far from its last position a truck is looked for first: less than the way round any loop it could drive.
+# Search first within this distance of the last position: less than the length of any loop.
 _WINDOW_UM = 3_000_000
-# A move back is as unlikely as one so many times as far ahead.
+# A move back counts this many times as much as a move ahead.
 _BACK = 3
 
 
@@ -79,22 +79,22 @@ class RoutePlan:
     reason: str
     rest: int | None = None
     onward: tuple[int, ...] = ()
-    # Places in `onward` after whose edges the truck stops: at every further stop, and at the rest node.
+    # Indexes into `onward` after whose edges the truck stops: at every further stop, and at the rest node.
     onward_stops: tuple[int, ...] = ()
 
     @cached_property
     def whole(self) -> tuple[Segment, ...]:
-        """The segments of the complete way to rest: those to the goal, then those of `onward`."""
+        """The segments of the complete way to rest: to the goal, then of `onward`."""
         goal = len(self.segments)
         return segments_of(self.site, self._edges, {goal - 1, *(goal + place for place in self.onward_stops)})
 
     def passed(self, at_um: int) -> int:
-        """How many segments lie behind a position."""
-        return bisect_right(self.segments, at_um, key=lambda one: one.route_s0_um + one.length_um)
+        """The number of segments that end at or before a position."""
+        return bisect_right(self.segments, at_um, key=lambda segment: segment.route_s0_um + segment.length_um)
 
     def ahead(self, passed: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The edges behind so many segments: to the last stop before rest, or to rest where that is all; and those of
-        the way to rest that is only promised."""
+        """The edges after `passed` segments: those of the errand, up to the last stop before rest, and those of the
+        final way to rest."""
         stops = self.onward_stops[:-1]
         errand = len(self.segments) + (stops[-1] + 1 if stops else 0)
         edges = self._edges
@@ -118,7 +118,7 @@ class RoutePlan:
         return self.start.s_um if isinstance(self.start, OnEdge) else 0
 
     def segment_at(self, s_um: int) -> int:
-        """The segment a position is on; a node belongs to the segment that ends in it."""
+        """The segment of a position; a node belongs to the segment that ends in it."""
         starts = self._starts
         at = bisect_right(starts, s_um) - 1
         if at <= 0:
@@ -126,7 +126,7 @@ class RoutePlan:
         return at - 1 if starts[at] == s_um else at
 
     def pose_at(self, s_um: int) -> Pose:
-        """The pose of the truck at a position; in a node, as it arrives there."""
+        """The pose of the truck at a position; in a node the pose on arrival."""
         if not self.segments:
             assert isinstance(self.start, AtNode)
             at = self.site.network.nodes[self.start.node].at
@@ -138,31 +138,32 @@ class RoutePlan:
         return Pose(x, y, truck_yaw(edge.path.heading(on), edge.style))
 
     def project(self, pose: Pose, near_um: int | None = None, limits: Limits = LIMITS) -> Projection | None:
-        """The position of a pose, None for a route without segments.
+        """The position of a pose; None for a route without segments.
 
-        Where the last known position is given as `near_um`, what fits near it is taken: a route that crosses itself
-        does not make a truck jump. Where the route passes a place twice with the same yaw, `near_um` decides, else
-        the first passage.
+        If `near_um`, the last known position, is given, matches near it win, so that a route that crosses itself does
+        not make a truck jump. Without it the first passage wins.
         """
         if not self.segments:
             return None
-        on: list[Projection] = []
+        matches: list[Projection] = []
         if near_um is not None:
-            on = self._on(pose, limits, near_um - _WINDOW_UM, near_um + _WINDOW_UM)
-        on = on or self._on(pose, limits, 0, self.length_um)
-        if not on:
+            matches = self._on(pose, limits, near_um - _WINDOW_UM, near_um + _WINDOW_UM)
+        matches = matches or self._on(pose, limits, 0, self.length_um)
+        if not matches:
             every = (self._nearest(number, pose, limits) for number in range(len(self.segments)))
-            return min(every, key=lambda one: (one.lateral_um, one.segment))
-        # The end of a segment is near its node too: only places that fit equally well are told apart by the last one.
-        least = min(one.lateral_um for one in on)
-        same = [one for one in on if one.lateral_um <= least + _SAME_PLACE_UM]
+            return min(every, key=lambda match: (match.lateral_um, match.segment))
+        # The ends of adjacent segments are close, too: `near_um` decides only between equally good matches.
+        least = min(match.lateral_um for match in matches)
+        equal_matches = [match for match in matches if match.lateral_um <= least + _SAME_PLACE_UM]
         if near_um is None:
-            return min(same, key=lambda one: one.s_on_route_um)
-        return min(same, key=lambda one: (_away(one.s_on_route_um - near_um), one.lateral_um, one.segment))
+            return min(equal_matches, key=lambda match: match.s_on_route_um)
+        return min(
+            equal_matches, key=lambda match: (_away(match.s_on_route_um - near_um), match.lateral_um, match.segment)
+        )
 
     def _on(self, pose: Pose, limits: Limits, low_um: int, high_um: int) -> list[Projection]:
-        """Every place between two positions at which the pose is on the route, within both limits."""
-        found = []
+        """Every match of the pose between two positions, within both limits."""
+        matches = []
         for number in range(self.segment_at(low_um), self.segment_at(high_um) + 1):
             segment = self.segments[number]
             path = self.site.network.edges[segment.edge].path
@@ -170,13 +171,13 @@ class RoutePlan:
             low = max(low_um - segment.route_s0_um, begin)
             high = max(low, min(high_um - segment.route_s0_um, segment.length_um))
             for on, square in path.places(pose.x_um, pose.y_um, limits.off_route_um, low, high):
-                # Where the window was cut the closest place may lie beyond it.
+                # At the border of the window the closest position may be outside of it.
                 if (on == low > begin) or (on == high < segment.length_um):
                     continue
-                one = self._projected(number, on, square, pose, limits)
-                if abs(one.heading_error_urad) <= limits.heading_urad:
-                    found.append(one)
-        return found
+                match = self._projected(number, on, square, pose, limits)
+                if abs(match.heading_error_urad) <= limits.heading_urad:
+                    matches.append(match)
+        return matches
 
     def _nearest(self, number: int, pose: Pose, limits: Limits) -> Projection:
         path = self.site.network.edges[self.segments[number].edge].path
@@ -233,7 +234,7 @@ class RoutePlan:
 
 
 def _away(moved_um: int) -> int:
-    """How unlikely a move is. No truck drives back: what looks like it is noise, or the way out by which it came in."""
+    """The implausibility of a move. Trucks do not drive back: it is noise, or the way out of a dead end."""
     return moved_um if moved_um >= 0 else _BACK * -moved_um
 
 
@@ -255,7 +256,7 @@ def plan_route(
     reason: str = "TASK_ASSIGNED",
     closed: Closed = OPEN,
 ) -> RoutePlan | Refusal:
-    """A route to the first stop; `onward` goes over the other stops to the rest node."""
+    """A route to the first stop; its `onward` leads over the other stops to the rest node."""
     goal = stops[0]
     way = planner.way(start, goal, closed)
     if isinstance(way, Refusal):
@@ -294,7 +295,7 @@ def cost_of(planner: Planner, start: Anchor, edges: tuple[int, ...]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Onward:
-    """The way on from a goal: its edges, and after which of them the truck stops."""
+    """The way after the goal: its edges, and the indexes of those after which the truck stops."""
 
     edges: tuple[int, ...]
     stops: tuple[int, ...]
@@ -321,8 +322,8 @@ def onward_over(
 
 
 def segments_of(site: CompiledMap, edges: tuple[int, ...], stops: Set[int] = frozenset()) -> tuple[Segment, ...]:
-    """Segments in order, with the turn at the end of each; the truck stands after the last one, after those at the
-    places `stops`, and wherever it turns."""
+    """Segments in order, with the turn at the end of each; the truck stops after the last one, after those with indexes
+    in `stops`, and wherever it turns on the spot."""
     result = []
     begin = 0
     for place, edge in enumerate(edges):
@@ -334,7 +335,7 @@ def segments_of(site: CompiledMap, edges: tuple[int, ...], stops: Set[int] = fro
             k = next(k for k in site.transitions.of(edge) if int(site.transitions.out[k]) == onward)
             tangent = bool(site.transitions.tangent[k])
             kind = TransitionKind.TANGENT if tangent else TransitionKind.NON_TANGENT
-            stands = not tangent or place in stops
-            result.append(Segment(edge, length, begin, stands, int(site.transitions.turn_urad[k]), kind))
+            must_stop = not tangent or place in stops
+            result.append(Segment(edge, length, begin, must_stop, int(site.transitions.turn_urad[k]), kind))
         begin += length
     return tuple(result)

@@ -1,4 +1,4 @@
-"""Where on the map a pose is: an anchor on an edge or in a node, never simply the nearest node."""
+"""The anchor of a pose: on an edge or in a node, never simply the nearest node."""
 
 from collections.abc import Collection
 
@@ -12,14 +12,14 @@ from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.units import root
 
 _BUCKET_UM = 4_000_000
-# Passages of one edge that lie farther apart along it than this are told apart by the last position.
+# The last position selects among passages of one edge that are farther apart than this.
 _WINDOW_UM = 3_000_000
 
 
 class SnapParams(Struct, frozen=True):
     node_snap_um: int = 150_000
     heading_urad: int = 500_000
-    # Farther away the truck would leave the area that its cells protect.
+    # Beyond this the truck would leave the swept area of its cells.
     lateral_um: int = 200_000
 
 
@@ -27,7 +27,7 @@ USUAL = SnapParams()
 
 
 class Snapper:
-    """Finds anchors on one map; it keeps an index of what is near a place."""
+    """Find anchors on one map, with a grid index of edges and nodes."""
 
     def __init__(self, site: CompiledMap, params: SnapParams = USUAL) -> None:
         self.site = site
@@ -52,11 +52,11 @@ class Snapper:
         route_edges: Collection[int] = (),
         previous_s_um: int | None = None,
     ) -> Anchor | None:
-        """The anchor of a pose, None when the truck is off the map or against every edge near it.
+        """The anchor of a pose; None if the truck is off the map or its heading matches no edge near it.
 
-        Near a node it is the node. Otherwise, among edges whose heading agrees: the edge of the last progress, then an
+        Near a node it is the node. Otherwise, among edges whose heading matches: the edge of the last progress, then an
         edge of the route, then the smallest distance, then the edge key. On an edge that crosses itself the passage
-        around `previous_s_um` comes first, then the closest one whose heading agrees.
+        around `previous_s_um` wins, then the closest one whose heading matches.
         """
         node = self._node(pose)
         if node is not None:
@@ -73,23 +73,23 @@ class Snapper:
         return None if best is None else best[1]
 
     def on_edge(self, pose: Pose, number: int) -> OnEdge | None:
-        """Where on an edge a pose is, also near a node; None beyond its ends, or where no heading near it agrees."""
+        """The position of a pose on an edge, also near a node; None beyond its ends, or if no heading matches."""
         place = self._place(number, pose, None)
         if place is None or not 0 < place[0] < self.site.network.edges[number].path.length_um:
             return None
         return OnEdge(number, place[0])
 
     def _place(self, number: int, pose: Pose, previous_s_um: int | None) -> tuple[int, int] | None:
-        """Where on an edge a pose is, with its squared distance; None where no heading near it agrees."""
+        """The position of a pose on an edge and its squared distance; None if no heading matches."""
         edge = self.site.network.edges[number]
-        fitting = [
+        matches = [
             (s_um, square)
             for s_um, square in edge.path.places(pose.x_um, pose.y_um, self.params.lateral_um)
             if abs(turn_urad(truck_yaw(edge.path.heading(s_um), edge.style), pose.yaw_urad)) <= self.params.heading_urad
         ]
         if previous_s_um is not None:
-            fitting = [one for one in fitting if abs(one[0] - previous_s_um) <= _WINDOW_UM] or fitting
-        return min(fitting, key=lambda one: (one[1], one[0]), default=None)
+            matches = [match for match in matches if abs(match[0] - previous_s_um) <= _WINDOW_UM] or matches
+        return min(matches, key=lambda match: (match[1], match[0]), default=None)
 
     def _node(self, pose: Pose) -> int | None:
         reach = self.params.node_snap_um
@@ -103,21 +103,21 @@ class Snapper:
         return None if best is None else best[1]
 
     def _near(self, table: dict[tuple[int, int], list[int]], x: int, y: int, reach: int) -> list[int]:
-        found: set[int] = set()
+        numbers: set[int] = set()
         for column in range((x - reach) // _BUCKET_UM, (x + reach) // _BUCKET_UM + 1):
             for row in range((y - reach) // _BUCKET_UM, (y + reach) // _BUCKET_UM + 1):
-                found.update(table.get((column, row), ()))
-        return sorted(found)
+                numbers.update(table.get((column, row), ()))
+        return sorted(numbers)
 
 
 def _buckets(ax: int, ay: int, bx: int, by: int) -> set[tuple[int, int]]:
-    """The buckets a leg goes through, in pieces no longer than one: a long diagonal must not fill its whole box."""
+    """The buckets a leg passes through, in pieces of one bucket: a long diagonal must not fill its bounding box."""
     pieces = max(abs(bx - ax), abs(by - ay)) // _BUCKET_UM + 1
-    found = set()
+    buckets = set()
     for piece in range(pieces):
         x0, x1 = sorted((ax + (bx - ax) * piece // pieces, ax + (bx - ax) * (piece + 1) // pieces))
         y0, y1 = sorted((ay + (by - ay) * piece // pieces, ay + (by - ay) * (piece + 1) // pieces))
         for column in range(x0 // _BUCKET_UM, x1 // _BUCKET_UM + 1):
             for row in range(y0 // _BUCKET_UM, y1 // _BUCKET_UM + 1):
-                found.add((column, row))
-    return found
+                buckets.add((column, row))
+    return buckets

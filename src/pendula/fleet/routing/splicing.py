@@ -1,4 +1,4 @@
-"""A route made from the one a truck drives: the way on from its goal, and another way that keeps what is committed."""
+"""New routes from the current one: its continuation after the goal, and another way that keeps the committed part."""
 
 from pendula.fleet.routing.planner import OPEN, AtNode, Closed, Planner, Way
 from pendula.fleet.routing.route_plan import RoutePlan, cost_of, onward_over, segments_of
@@ -6,8 +6,8 @@ from pendula.kernel.engine import Refusal
 
 
 def continued(planner: Planner, old: RoutePlan, route_id: str, yaw_urad: int | None, reason: str) -> RoutePlan:
-    """The way on from the goal of a route, edge by edge as it was planned, to its next stop and over the others to
-    rest: what was admitted once needs no second admission."""
+    """Continue a route from its goal to its next stop, over the others to rest, on exactly the planned edges: an
+    admitted way needs no second admission."""
     first = old.onward_stops[0] + 1
     network = old.site.network
     start = AtNode(old.goal, yaw_urad)
@@ -36,9 +36,9 @@ def splice(
     reason: str,
     closed: Closed = OPEN,
 ) -> RoutePlan | Refusal:
-    """A new revision that keeps all segments up to the first node at or beyond the stop line the truck knows.
+    """A new revision that keeps all segments up to the first node at or beyond the stop line known to the truck.
 
-    `route_id` is used when the goal changes; otherwise the old one stays.
+    `route_id` is used if the goal changes; otherwise the old id stays.
     """
     kept = committed(old, stop_line_um)
     goal = stops[0]
@@ -76,10 +76,10 @@ def splice(
 
 
 def committed(route: RoutePlan, stop_line_um: int) -> int:
-    """How many segments a truck that knows this stop line will drive to their end."""
+    """The number of segments that a truck with this stop line will drive to their end."""
     for number, segment in enumerate(route.segments):
         if segment.route_s0_um + segment.length_um >= stop_line_um:
-            # In the very start node nothing is committed yet.
+            # In the start node nothing is committed yet.
             at_start = number == 0 and isinstance(route.start, AtNode) and stop_line_um <= 0
             return 0 if at_start else number + 1
     return len(route.segments)

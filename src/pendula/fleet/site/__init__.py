@@ -1,9 +1,9 @@
-"""What the running system loads: the compiled map and its file.
+"""The compiled map and its file, as loaded by the running system.
 
-compiled_map    everything the running system asks about a site, answered in integers
-disc_index      which cells and zones lie in a disc, for a truck whose place is in doubt
-file            the bytes of a compiled map: canonical JSON, its hash, and what a damaged file is
-file_names      the part of the file that people read: names and metres, as the contract shows it
+compiled_map    queries of the running system about a site, in integers
+disc_index      cells and zones within a disc, for a truck whose position is in doubt
+file            the bytes of a compiled map: canonical JSON, its hash, detection of damaged files
+file_names      the readable part of the file: names and metres, as in the contract
 """
 
 from pendula.fleet.site.compiled_map import CompiledMap

@@ -1,8 +1,8 @@
-"""The compiled map: everything the running system asks about a site, answered in integers.
+"""The compiled map: all queries of the running system about a site, in integers.
 
 Resources are numbered: cells first, edge by edge, then the turning zones of the nodes, then the sections. `excluded`
-is the one relation over all of them: `conflicts` holds its rows for cells and zones, a section relates to itself alone,
-and `capacity` says how many may hold it. `following` adds what the operating gap demands between cells of one corridor.
+is one relation over all of them: `conflicts` has the rows of cells and zones, a section relates only to itself, and
+`capacity` is the number of trucks that may hold it. `following` adds the operating gap between cells of one corridor.
 """
 
 from dataclasses import dataclass, field
@@ -66,7 +66,7 @@ class CompiledMap:
 
     @cached_property
     def sections_of_cell(self) -> dict[int, tuple[int, ...]]:
-        """The sections a cell belongs to; cells of none are left out."""
+        """The sections of each cell; cells without a section are missing."""
         result: dict[int, tuple[int, ...]] = {}
         for number, section in enumerate(self.sections):
             for low, high in section.cells:
@@ -76,8 +76,8 @@ class CompiledMap:
 
     @cached_property
     def sections_of_edge(self) -> dict[int, tuple[tuple[int, int, int], ...]]:
-        """The stretches of an edge that lie in sections: the section, where its first cell begins, and where the
-        section itself ends; in the order of the sections. Edges without any are left out."""
+        """The stretches of each edge that are in sections: the section, the start of its first cell, and the end of the
+        section; in the order of the sections. Edges without a section are missing."""
         result: dict[int, list[tuple[int, int, int]]] = {}
         for number, section in enumerate(self.sections):
             for member in section.members:
@@ -85,15 +85,15 @@ class CompiledMap:
                     low, high = on_edge(self.network, edge, member.s0, member.s1)
                     first = int(self.cells.s0[self.cells.at(edge, low)])
                     result.setdefault(edge, []).append((number, first, high))
-        return {edge: tuple(_joined(sorted(found))) for edge, found in sorted(result.items())}
+        return {edge: tuple(_joined(sorted(stretches))) for edge, stretches in sorted(result.items())}
 
     def vertices_m(self, edge: int) -> tuple[tuple[Decimal, Decimal], ...]:
-        """The vertices of an edge in metres, as commands tell them over and over: made when first asked for."""
-        found = self._vertices.get(edge)
-        if found is None:
+        """The vertices of an edge in metres, cached, as every command contains them."""
+        vertices = self._vertices.get(edge)
+        if vertices is None:
             path = self.network.edges[edge].path
-            found = self._vertices[edge] = tuple(zip(map(metres, path.x), map(metres, path.y), strict=True))
-        return found
+            vertices = self._vertices[edge] = tuple(zip(map(metres, path.x), map(metres, path.y), strict=True))
+        return vertices
 
     @cached_property
     def _vertices(self) -> dict[int, tuple[tuple[Decimal, Decimal], ...]]:
@@ -108,23 +108,23 @@ class CompiledMap:
         return len(self.cells) + len(self.network.nodes) + section
 
     def excluded(self, resource: int) -> list[tuple[int, int]]:
-        """What nobody else may hold beside a resource, as ranges, both ends included: for a section itself, once as
-        many hold it as `capacity` says. Raises `IndexError` for a number that is no resource."""
+        """The resources that no other truck may hold together with this one, as ranges, both ends included. A section
+        excludes only itself, once its capacity is used up. Raises `IndexError` for an unknown number."""
         beyond = resource - len(self.conflicts)
         if not 0 <= resource < self.token(len(self.sections)):
             raise IndexError(f"there is no resource {resource}")
         return self.conflicts.ranges(resource) if beyond < 0 else [(resource, resource)]
 
     def blocking(self, resource: int) -> list[int]:
-        """Everything that another truck may not hold beside a resource, in ascending order: what it excludes, and for
-        a cell what the following gap adds. A section blocks itself, once as many hold it as `capacity` says."""
+        """All resources that another truck must not hold together with this one, in ascending order: what it excludes,
+        and for a cell what the following gap adds. A section blocks itself once its capacity is used up."""
         ranges = self.excluded(resource)
         if resource < len(self.cells):
             ranges = merged([*ranges, *self.following.ranges(resource)])
         return [number for low, high in ranges for number in range(low, high + 1)]
 
     def capacity(self, resource: int) -> int:
-        """How many trucks may hold a resource at a time: one, but for sections that have room for more."""
+        """How many trucks may hold a resource at a time: one, except for sections with a greater capacity."""
         beyond = resource - len(self.conflicts)
         return 1 if beyond < 0 else self.sections[beyond].capacity
 
@@ -142,8 +142,8 @@ class CompiledMap:
         return f"CS:{self.sections[beyond - len(self.network.nodes)].id}"
 
     def standing_set(self, node: int, short_um: int = 0) -> list[int]:
-        """What a truck holds while it rests in a node: the zone, and of each way in the cells that a release bound
-        `short_um` before the node has not passed; always the last."""
+        """The resources a truck holds while it rests in a node: the zone, and of each way in the last cell and all
+        cells that a release bound `short_um` before the node has not passed."""
         held = []
         for edge in self.network.incoming[node]:
             bound = self.network.edges[edge].path.length_um - short_um
@@ -169,7 +169,7 @@ class CompiledMap:
 
 
 def _joined(stretches: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
-    """Stretches of one section that touch become one."""
+    """Join stretches of one section that touch."""
     result: list[tuple[int, int, int]] = []
     for section, low, high in stretches:
         if result and result[-1][0] == section and low <= result[-1][2]:

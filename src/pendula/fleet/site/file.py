@@ -1,7 +1,7 @@
 """The file of a compiled map: canonical JSON, the named part in metres, the bulk as columns of integers.
 
-`compiledMapHash` is the sha256 of the same bytes without that member, so it is checked without writing anything again.
-A file that is not what it says, or of another form, raises `MapDamaged`.
+`compiledMapHash` is the sha256 of the same bytes without that member, so it is checked without encoding again. A file
+with a wrong hash, version or form raises `MapDamaged`.
 """
 
 from dataclasses import replace
@@ -34,7 +34,7 @@ from pendula.fleet.model import (
     Point,
     Severity,
 )
-from pendula.fleet.network.graph import Edge, Network, Node, assembled
+from pendula.fleet.network.graph import Edge, Network, Node, build_network
 from pendula.fleet.network.transitions import Transitions
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.site.file_names import named_form
@@ -48,21 +48,21 @@ Ints = NDArray[np.int64]
 _HASH = b'"compiledMapHash":"'
 
 
-def sealed(one: CompiledMap) -> tuple[CompiledMap, bytes]:
+def seal(site: CompiledMap) -> tuple[CompiledMap, bytes]:
     """The map with its hash, and its bytes."""
-    form = named_form(one)
-    form.update(_columns(one))
+    form = named_form(site)
+    form.update(_columns(site))
     del form["compiledMapHash"]
     bare = encode(form)
     name = "sha256:" + digest_bytes(bare)
-    # Members are sorted: the hash comes right after `cells`, whose value holds no strings.
+    # Members are sorted: the hash follows `cells`, whose value contains no strings.
     before = bare.index(b'"compilerVersion":')
     data = bare[:before] + _HASH + name.encode() + b'",' + bare[before:]
-    return replace(one, compiled_hash=name), data
+    return replace(site, compiled_hash=name), data
 
 
-def to_bytes(one: CompiledMap) -> bytes:
-    return sealed(one)[1]
+def to_bytes(site: CompiledMap) -> bytes:
+    return seal(site)[1]
 
 
 def from_bytes(data: bytes) -> CompiledMap:
@@ -74,13 +74,16 @@ def from_bytes(data: bytes) -> CompiledMap:
     start = data.find(_HASH)
     end = start + len(_HASH) + len(file.compiledMapHash) + 2
     if start < 0 or "sha256:" + digest_bytes(data[:start] + data[end:]) != file.compiledMapHash:
-        raise MapDamaged("The compiled map is not what its hash says", claimed=file.compiledMapHash)
+        raise MapDamaged("The compiled map does not match its hash", claimed=file.compiledMapHash)
     if file.compilerVersion.split(".")[0] != COMPILER_VERSION.split(".")[0]:
-        raise MapDamaged(f"The map was compiled by version {file.compilerVersion}", allowed=COMPILER_VERSION)
+        raise MapDamaged(
+            f"The map was compiled by the unsupported version {file.compilerVersion}; compile it again",
+            allowed=COMPILER_VERSION,
+        )
     try:
         return _map_of(file)
     except (LookupError, ValueError, ArithmeticError, LimitExceeded) as error:
-        raise MapDamaged(f"The parts of the compiled map do not fit together: {error}") from error
+        raise MapDamaged(f"The parts of the compiled map contradict each other: {error}") from error
 
 
 class _Span(Struct):
@@ -232,9 +235,9 @@ class _File(Struct):
 _decode = msgspec.json.Decoder(_File, float_hook=Decimal).decode
 
 
-def _columns(one: CompiledMap) -> dict[str, Any]:
-    cells = one.cells
-    windows: list[Json] = [[w.edge, w.s0, w.s1, w.cell0, w.cell1, w.node] for w in one.zones.windows]
+def _columns(site: CompiledMap) -> dict[str, Any]:
+    cells = site.cells
+    windows: list[Json] = [[w.edge, w.s0, w.s1, w.cell0, w.cell1, w.node] for w in site.zones.windows]
     return {
         "cells": {
             "first": cells.first.tolist(),
@@ -242,23 +245,23 @@ def _columns(one: CompiledMap) -> dict[str, Any]:
             "s1Um": cells.s1.tolist(),
             "quadFirst": cells.quad_first.tolist(),
             "quadsUm": cells.quads.reshape(-1).tolist(),
-            "stand": list(one.standing.marks),
+            "stand": list(site.standing.marks),
             "windows": windows,
-            "sections": [[list(span) for span in section.cells] for section in one.sections],
+            "sections": [[list(span) for span in section.cells] for section in site.sections],
         },
-        "relation": _ranges(one.conflicts),
-        "following": _ranges(one.following),
+        "relation": _ranges(site.conflicts),
+        "following": _ranges(site.following),
         "transitions": {
-            "first": one.transitions.first.tolist(),
-            "out": one.transitions.out.tolist(),
-            "tangent": one.transitions.tangent.astype(np.int64).tolist(),
-            "turnUrad": one.transitions.turn_urad.tolist(),
+            "first": site.transitions.first.tolist(),
+            "out": site.transitions.out.tolist(),
+            "tangent": site.transitions.tangent.astype(np.int64).tolist(),
+            "turnUrad": site.transitions.turn_urad.tolist(),
         },
     }
 
 
-def _ranges(one: Relation) -> dict[str, Any]:
-    return {"at": one.at.tolist(), "ranges": np.stack([one.lo, one.hi], axis=1).reshape(-1).tolist()}
+def _ranges(table: Relation) -> dict[str, Any]:
+    return {"at": table.at.tolist(), "ranges": np.stack([table.lo, table.hi], axis=1).reshape(-1).tolist()}
 
 
 def _relation(form: _Ranges) -> Relation:
@@ -288,17 +291,17 @@ def _map_of(file: _File) -> CompiledMap:
     windows = tuple(Window(node, edge, s0, s1, c0, c1) for edge, s0, s1, c0, c1, node in file.cells.windows)
     corridors = tuple(
         Corridor(
-            one.corridorId,
-            tuple(node_number[name] for name in one.nodeIds),
-            tuple(group_number[key] for key in one.edgeGroupKeys),
-            tuple(one.offsetsUm),
-            tuple(one.along),
+            form.corridorId,
+            tuple(node_number[name] for name in form.nodeIds),
+            tuple(group_number[key] for key in form.edgeGroupKeys),
+            tuple(form.offsetsUm),
+            tuple(form.along),
         )
-        for one in file.corridors
+        for form in file.corridors
     )
-    corridor_number = {one.id: i for i, one in enumerate(corridors)}
+    corridor_number = {corridor.id: i for i, corridor in enumerate(corridors)}
     mouths = tuple(
-        Mouth(corridor_number[one.corridorId], node_number[one.nodeId], tuple(one.waiting)) for one in file.mouths
+        Mouth(corridor_number[form.corridorId], node_number[form.nodeId], tuple(form.waiting)) for form in file.mouths
     )
     return CompiledMap(
         network=network,
@@ -308,11 +311,11 @@ def _map_of(file: _File) -> CompiledMap:
         zones=zones_of_windows(network, envelope.turn_radius_um, windows),
         conflicts=_relation(file.relation),
         following=_relation(file.following),
-        named=tuple(_conflict(one, group_number, edge_number) for one in file.conflicts),
+        named=tuple(_conflict(form, group_number, edge_number) for form in file.conflicts),
         corridors=corridors,
         sections=tuple(
-            _section(one, spans, group_number)
-            for one, spans in zip(file.criticalSections, file.cells.sections, strict=True)
+            _section(form, spans, group_number)
+            for form, spans in zip(file.criticalSections, file.cells.sections, strict=True)
         ),
         transitions=Transitions(
             _ints(file.transitions.first),
@@ -322,7 +325,7 @@ def _map_of(file: _File) -> CompiledMap:
         ),
         standing=Standing(tuple(file.cells.stand), mouths),
         findings=tuple(
-            Finding(one.code, one.severity, one.message, one.details, one.remedy) for one in file.validation
+            Finding(form.code, form.severity, form.message, form.details, form.remedy) for form in file.validation
         ),
         map_hash=file.mapHash,
         profile_hash=file.robotProfileHash,
@@ -332,30 +335,30 @@ def _map_of(file: _File) -> CompiledMap:
 
 def _network(file: _File) -> Network:
     nodes = tuple(
-        Node(one.nodeId, Point(micro(one.x), micro(one.y)), one.kind, one.station, one.parking, one.turning)
-        for one in file.nodes
+        Node(form.nodeId, Point(micro(form.x), micro(form.y)), form.kind, form.station, form.parking, form.turning)
+        for form in file.nodes
     )
     number = {node.id: i for i, node in enumerate(nodes)}
-    return assembled(file.mapId, nodes, tuple(_edge(one, number) for one in file.edges))
+    return build_network(file.mapId, nodes, tuple(_edge(form, number) for form in file.edges))
 
 
-def _edge(one: _Edge, number: dict[str, int]) -> Edge:
-    x = tuple(micro(point[0]) for point in one.polyline)
-    y = tuple(micro(point[1]) for point in one.polyline)
-    yaws = tuple(zip(one.headingsUrad[::2], one.headingsUrad[1::2], strict=True))
+def _edge(form: _Edge, number: dict[str, int]) -> Edge:
+    x = tuple(micro(point[0]) for point in form.polyline)
+    y = tuple(micro(point[1]) for point in form.polyline)
+    yaws = tuple(zip(form.headingsUrad[::2], form.headingsUrad[1::2], strict=True))
     return Edge(
-        key=one.edgeKey,
-        group_key=one.edgeGroupKey,
-        source_id=one.sourceId,
-        start=number[one.from_],
-        end=number[one.to],
-        style=one.movestyle,
-        width_um=None if one.widthM is None else micro(one.widthM),
-        path=Path(one.className, x, y, tuple(one.arcUm), yaws),
-        forward_on_axis=one.from_ < one.to,
-        max_speed_um_s=None if one.maxSpeedMps is None else micro(one.maxSpeedMps),
-        allowed_profiles=one.allowedProfiles,
-        penalty_ms=one.penaltyMs,
+        key=form.edgeKey,
+        group_key=form.edgeGroupKey,
+        source_id=form.sourceId,
+        start=number[form.from_],
+        end=number[form.to],
+        style=form.movestyle,
+        width_um=None if form.widthM is None else micro(form.widthM),
+        path=Path(form.className, x, y, tuple(form.arcUm), yaws),
+        forward_on_axis=form.from_ < form.to,
+        max_speed_um_s=None if form.maxSpeedMps is None else micro(form.maxSpeedMps),
+        allowed_profiles=form.allowedProfiles,
+        penalty_ms=form.penaltyMs,
     )
 
 
@@ -373,12 +376,12 @@ def _params(form: _Params) -> CompileParams:
     )
 
 
-def _conflict(one: _Conflict, groups: dict[str, int], edges: dict[str, int]) -> Conflict:
-    a, b = sorted(groups[member.removeprefix("EDGE_GROUP:")] for member in one.members)
-    windows = tuple((edges[span.edgeKey], micro(span.s0M), micro(span.s1M)) for span in one.windows)
-    return Conflict(one.conflictId, a, b, windows, micro(one.minDistanceM))
+def _conflict(form: _Conflict, groups: dict[str, int], edges: dict[str, int]) -> Conflict:
+    a, b = sorted(groups[member.removeprefix("EDGE_GROUP:")] for member in form.members)
+    windows = tuple((edges[span.edgeKey], micro(span.s0M), micro(span.s1M)) for span in form.windows)
+    return Conflict(form.conflictId, a, b, windows, micro(form.minDistanceM))
 
 
-def _section(one: _Section, spans: list[tuple[int, int]], groups: dict[str, int]) -> Section:
-    members = tuple(Member(groups[part.edgeGroupKey], micro(part.s0M), micro(part.s1M)) for part in one.members)
-    return Section(one.criticalSectionId, one.capacity, members, one.origin, tuple(spans))
+def _section(form: _Section, spans: list[tuple[int, int]], groups: dict[str, int]) -> Section:
+    members = tuple(Member(groups[part.edgeGroupKey], micro(part.s0M), micro(part.s1M)) for part in form.members)
+    return Section(form.criticalSectionId, form.capacity, members, form.origin, tuple(spans))

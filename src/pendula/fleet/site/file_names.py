@@ -1,4 +1,4 @@
-"""The part of a compiled map that people read: names and metres, as the contract shows it."""
+"""The readable part of a compiled map: names and metres, as in the contract."""
 
 from collections.abc import Iterable
 from math import isqrt
@@ -13,22 +13,22 @@ from pendula.fleet.trucks.envelope import Envelope
 from pendula.fleet.units import plain
 
 
-def named_form(one: CompiledMap) -> dict[str, Any]:
-    """Everything but the bulk of cells and relations."""
-    network = one.network
+def named_form(site: CompiledMap) -> dict[str, Any]:
+    """Everything except the columns of cells and relations."""
+    network = site.network
     edges, nodes, groups = network.edges, network.nodes, network.groups
     return {
         "contractVersion": CONTRACT_VERSION,
         "compilerVersion": COMPILER_VERSION,
-        "mapId": one.map_id,
-        "mapHash": one.map_hash,
-        "robotProfileHash": one.profile_hash,
-        "compiledMapHash": one.compiled_hash,
+        "mapId": site.map_id,
+        "mapHash": site.map_hash,
+        "robotProfileHash": site.profile_hash,
+        "compiledMapHash": site.compiled_hash,
         "units": {"length": "m", "angle": "rad", "time": "ms"},
-        "params": params_form(one.params),
-        "envelope": envelope_form(one.envelope),
-        "nodes": _nodes(one),
-        "edges": [_edge(one, number, edge) for number, edge in enumerate(edges)],
+        "params": params_form(site.params),
+        "envelope": envelope_form(site.envelope),
+        "nodes": _nodes(site),
+        "edges": [_edge(site, number, edge) for number, edge in enumerate(edges)],
         "edgeGroups": [
             {
                 "edgeGroupKey": group.key,
@@ -39,26 +39,26 @@ def named_form(one: CompiledMap) -> dict[str, Any]:
             }
             for group in groups
         ],
-        "conflicts": _conflicts(one),
-        "edgeConflictGroups": _conflict_groups(one),
+        "conflicts": _conflicts(site),
+        "edgeConflictGroups": _conflict_groups(site),
         "nodeZones": [
             {
                 "nodeId": node.id,
-                "radiusM": plain(one.zones.radius_um),
-                "overlapsNodes": [nodes[other].id for other in one.zones.overlaps[number]],
-                "windows": _spans(one, ((w.edge, w.s0, w.s1) for w in one.zones.by_node[number])),
+                "radiusM": plain(site.zones.radius_um),
+                "overlapsNodes": [nodes[other].id for other in site.zones.overlaps[number]],
+                "windows": _spans(site, ((w.edge, w.s0, w.s1) for w in site.zones.by_node[number])),
             }
             for number, node in enumerate(nodes)
         ],
-        "criticalSections": _sections(one),
-        "corridors": _corridors(one),
-        "mouths": _mouths(one),
-        "validation": [as_json(finding) for finding in one.findings],
+        "criticalSections": _sections(site),
+        "corridors": _corridors(site),
+        "mouths": _mouths(site),
+        "validation": [as_json(finding) for finding in site.findings],
     }
 
 
-def _nodes(one: CompiledMap) -> list[dict[str, Any]]:
-    nodes = one.network.nodes
+def _nodes(site: CompiledMap) -> list[dict[str, Any]]:
+    nodes = site.network.nodes
     return [
         {
             "nodeId": node.id,
@@ -73,22 +73,22 @@ def _nodes(one: CompiledMap) -> list[dict[str, Any]]:
     ]
 
 
-def _conflicts(one: CompiledMap) -> list[dict[str, Any]]:
-    groups = one.network.groups
+def _conflicts(site: CompiledMap) -> list[dict[str, Any]]:
+    groups = site.network.groups
     return [
         {
             "conflictId": conflict.id,
             "members": sorted(f"EDGE_GROUP:{groups[side].key}" for side in (conflict.a, conflict.b)),
             "cause": "CLOSER_THAN_MARGIN" if conflict.gap_um else "SWEPT_OVERLAP",
             "minDistanceM": plain(conflict.gap_um),
-            "windows": _spans(one, conflict.windows),
+            "windows": _spans(site, conflict.windows),
         }
-        for conflict in one.named
+        for conflict in site.named
     ]
 
 
-def _sections(one: CompiledMap) -> list[dict[str, Any]]:
-    groups = one.network.groups
+def _sections(site: CompiledMap) -> list[dict[str, Any]]:
+    groups = site.network.groups
     return [
         {
             "criticalSectionId": section.id,
@@ -99,12 +99,12 @@ def _sections(one: CompiledMap) -> list[dict[str, Any]]:
             ],
             "origin": section.origin.value,
         }
-        for section in one.sections
+        for section in site.sections
     ]
 
 
-def _corridors(one: CompiledMap) -> list[dict[str, Any]]:
-    nodes, groups = one.network.nodes, one.network.groups
+def _corridors(site: CompiledMap) -> list[dict[str, Any]]:
+    nodes, groups = site.network.nodes, site.network.groups
     return [
         {
             "corridorId": corridor.id,
@@ -113,27 +113,27 @@ def _corridors(one: CompiledMap) -> list[dict[str, Any]]:
             "offsetsUm": list(corridor.offsets),
             "along": list(corridor.along),
         }
-        for corridor in one.corridors
+        for corridor in site.corridors
     ]
 
 
-def _mouths(one: CompiledMap) -> list[dict[str, Any]]:
-    nodes = one.network.nodes
+def _mouths(site: CompiledMap) -> list[dict[str, Any]]:
+    nodes = site.network.nodes
     return [
         {
-            "corridorId": one.corridors[mouth.corridor].id,
+            "corridorId": site.corridors[mouth.corridor].id,
             "nodeId": nodes[mouth.node].id,
             "waiting": list(mouth.waiting),
         }
-        for mouth in one.standing.mouths
+        for mouth in site.standing.mouths
     ]
 
 
-def _conflict_groups(one: CompiledMap) -> dict[str, list[str]]:
-    result: dict[str, list[str]] = {group.key: [] for group in one.network.groups}
-    for conflict in one.named:
+def _conflict_groups(site: CompiledMap) -> dict[str, list[str]]:
+    result: dict[str, list[str]] = {group.key: [] for group in site.network.groups}
+    for conflict in site.named:
         for side in (conflict.a, conflict.b):
-            result[one.network.groups[side].key].append(f"CONFLICT:{conflict.id}")
+            result[site.network.groups[side].key].append(f"CONFLICT:{conflict.id}")
     return result
 
 
@@ -161,19 +161,19 @@ def envelope_form(envelope: Envelope) -> dict[str, Any]:
     }
 
 
-def _edge(one: CompiledMap, number: int, edge: Edge) -> dict[str, Any]:
+def _edge(site: CompiledMap, number: int, edge: Edge) -> dict[str, Any]:
     path = edge.path
-    sections = one.sections_of_cell
-    inside = [sections[cell][0] for cell in one.cells.of_edge(number) if cell in sections]
+    sections = site.sections_of_cell
+    inside = [sections[cell][0] for cell in site.cells.of_edge(number) if cell in sections]
     form: dict[str, Any] = {
         "edgeKey": edge.key,
         "edgeGroupKey": edge.group_key,
-        "from": one.network.nodes[edge.start].id,
-        "to": one.network.nodes[edge.end].id,
+        "from": site.network.nodes[edge.start].id,
+        "to": site.network.nodes[edge.end].id,
         "lengthM": plain(path.length_um),
         "movestyle": edge.style.value,
         "polyline": [[plain(x), plain(y)] for x, y in zip(path.x, path.y, strict=True)],
-        "criticalSectionId": one.sections[inside[0]].id if inside else None,
+        "criticalSectionId": site.sections[inside[0]].id if inside else None,
         "sourceId": edge.source_id,
         "className": path.kind.value,
         "arcUm": list(path.s),
@@ -190,40 +190,40 @@ def _edge(one: CompiledMap, number: int, edge: Edge) -> dict[str, Any]:
     return form
 
 
-def _spans(one: CompiledMap, spans: Iterable[tuple[int, int, int]]) -> list[dict[str, Any]]:
+def _spans(site: CompiledMap, spans: Iterable[tuple[int, int, int]]) -> list[dict[str, Any]]:
     return [
-        {"edgeKey": one.network.edges[edge].key, "s0M": plain(low), "s1M": plain(high)} for edge, low, high in spans
+        {"edgeKey": site.network.edges[edge].key, "s0M": plain(low), "s1M": plain(high)} for edge, low, high in spans
     ]
 
 
-def cell_form(one: CompiledMap, cell: int) -> dict[str, Any]:
-    """One cell with names instead of numbers, for people and other programs."""
-    edge = int(one.cells.edge[cell])
-    own = one.network.edges[edge]
-    corridor = one.corridor_of_group[one.network.group_of[edge]]
-    place = one.corridors[corridor].groups.index(one.network.group_of[edge])
-    ahead = own.forward_on_axis == one.corridors[corridor].along[place]
-    section = one.sections_of_cell.get(cell)
-    count = len(one.cells)
+def cell_form(site: CompiledMap, cell: int) -> dict[str, Any]:
+    """One cell with names instead of numbers."""
+    edge = int(site.cells.edge[cell])
+    own = site.network.edges[edge]
+    corridor = site.corridor_of_group[site.network.group_of[edge]]
+    place = site.corridors[corridor].groups.index(site.network.group_of[edge])
+    ahead = own.forward_on_axis == site.corridors[corridor].along[place]
+    section = site.sections_of_cell.get(cell)
+    count = len(site.cells)
     return {
-        "cellId": one.cell_name(cell),
+        "cellId": site.cell_name(cell),
         "edgeKey": own.key,
-        "corridorId": one.corridors[corridor].id,
-        "s0M": plain(int(one.cells.s0[cell])),
-        "s1M": plain(int(one.cells.s1[cell])),
+        "corridorId": site.corridors[corridor].id,
+        "s0M": plain(int(site.cells.s0[cell])),
+        "s1M": plain(int(site.cells.s1[cell])),
         "dir": "A_TO_B" if ahead else "B_TO_A",
-        "stand": one.stand(cell).value,
-        "standReasons": list(one.stand_reasons(cell)),
-        "criticalSectionId": None if section is None else one.sections[section[0]].id,
-        "sweptShape": shape_form(one, cell),
-        "conflictSet": [one.cell_name(other) for other in one.conflicts.members(cell) if other < count],
-        "followingSet": [one.cell_name(other) for other in one.following.members(cell)],
+        "stand": site.stand(cell).value,
+        "standReasons": list(site.stand_reasons(cell)),
+        "criticalSectionId": None if section is None else site.sections[section[0]].id,
+        "sweptShape": shape_form(site, cell),
+        "conflictSet": [site.cell_name(other) for other in site.conflicts.members(cell) if other < count],
+        "followingSet": [site.cell_name(other) for other in site.following.members(cell)],
     }
 
 
-def shape_form(one: CompiledMap, cell: int) -> dict[str, Any]:
+def shape_form(site: CompiledMap, cell: int) -> dict[str, Any]:
     """The swept area as oriented rectangles; half extents are rounded up."""
-    quads = one.cells.quads[int(one.cells.quad_first[cell]) : int(one.cells.quad_first[cell + 1])]
+    quads = site.cells.quads[int(site.cells.quad_first[cell]) : int(site.cells.quad_first[cell + 1])]
     frame = boxes(quads)
     low, high = frame[:, :2].min(axis=0), frame[:, 2:].max(axis=0)
     rects = []

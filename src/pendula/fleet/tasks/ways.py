@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from pendula.fleet.contracts.traffic import Phase
 from pendula.fleet.model import Stream
-from pendula.fleet.routing.opposition import kept_off_us, one_way_us, opposite_edges
+from pendula.fleet.routing.opposition import avoidance_us, one_way_us, opposite_edges
 from pendula.fleet.routing.planner import AtNode, Closed, Planner
 from pendula.fleet.routing.route_plan import RoutePlan, Segment, plan_route
 from pendula.fleet.routing.splicing import committed, continued, splice
@@ -26,7 +26,7 @@ def one_way(
     """A planner that prefers the direction in which streams go round."""
     if not params.opposition_milli:
         return planner
-    return planner.dearer(against_the_stream_us(site, planner, streams, rests, params.one_way_milli))
+    return planner.with_extra_costs(against_the_stream_us(site, planner, streams, rests, params.one_way_milli))
 
 
 def against_the_stream_us(
@@ -183,7 +183,7 @@ class Ways:
         if not milli:
             return driver.planner
         ahead = [self._ahead(other) for other in self._drivers if other is not driver]
-        return driver.planner.dearer(kept_off_us(driver.planner, self._opposite, ahead, milli), once=True)
+        return driver.planner.with_extra_costs(avoidance_us(driver.planner, self._opposite, ahead, milli), once=True)
 
     def _ahead(self, driver: Driver) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The edges that a truck still has before it: on its errand, and to rest where that is only promised."""

@@ -19,7 +19,7 @@ from pendula.fleet.driving.records import Record
 from pendula.fleet.driving.uses import Ground
 from pendula.fleet.health.closures import barred, kept_off, shut_of
 from pendula.fleet.health.orders import AppliedOrder, Order, OrderKind
-from pendula.fleet.liveness.certificate import Certificate, certified
+from pendula.fleet.liveness.certificate import Certificate, certify_cached
 from pendula.fleet.model import Finding, Fleet
 from pendula.fleet.routing.planner import Anchor, Closed
 from pendula.fleet.routing.route_plan import RoutePlan
@@ -159,7 +159,7 @@ class Traffic:
         params = params or TrafficParams()
         wrong = list(faults(params, profiles, site.params))
         told = structs.replace(fleet, arrive_tol_um=params.arrive_tol_um)
-        certificate, findings = certified(site, told, tuple(profiles))
+        certificate, findings = certify_cached(site, told, tuple(profiles))
         if certificate is None or wrong:
             wrong += _sentences(findings)
             raise TrafficRefused("traffic cannot start: " + "; ".join(wrong), findings=wrong)

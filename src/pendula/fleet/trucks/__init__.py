@@ -1,8 +1,8 @@
-"""What a truck is, and the room it needs around it.
+"""Trucks: profiles, capabilities and safety envelopes.
 
-profiles      what is known of a type of truck: its outline, its margins with their sources, its dynamics
-capabilities  what it can do, and what keeps it from being let in
-envelope      the safety envelope and what follows from it: lead and trail, turning radius, distances to stop
+profiles      a type of truck: its outline, its margins with their sources, its dynamics
+capabilities  capabilities, and why a truck is not admitted
+envelope      the safety envelope and derived lengths: lead and trail, turning radius, stopping distances
 outline       the corners of a truck and of its envelope at a pose, in metres
 """
 

@@ -1,4 +1,4 @@
-"""What a truck can do, or its gateway for it, and what keeps one from being let in."""
+"""Capabilities of a truck or its gateway, and why a truck is not admitted."""
 
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
@@ -19,11 +19,11 @@ class Capability(StrEnum):
 
 
 def kept_out(profile: RobotProfile) -> Iterator[tuple[Code, str]]:
-    """A sentence for each reason why no truck of a type is let in (FLT-RTP-13), and what the validator calls it."""
+    """A sentence for each reason why no truck of a type is admitted (FLT-RTP-13), with the finding code."""
     known = tuple(Capability)
     unknown = sorted(set(profile.capabilities) - set(known))
     if unknown:
-        names = ", ".join(f"{one}{suggestion(one, known)}" for one in unknown)
+        names = ", ".join(f"{name}{suggestion(name, known)}" for name in unknown)
         text = f"{profile.profile_id} names {names}, which no gateway knows; known are {', '.join(known)}"
         yield Code.MAP_PARSE_ERROR, text
     if not {*profile.capabilities} & {Capability.STOP, Capability.PAUSE}:
@@ -32,10 +32,10 @@ def kept_out(profile: RobotProfile) -> Iterator[tuple[Code, str]]:
 
 
 def capability_findings(profiles: Iterable[RobotProfile], severity: Severity) -> list[Finding]:
-    """The same as findings: a map can be compiled for such trucks, but no fleet of them begins."""
+    """The same as findings: a map can be compiled for such trucks, but a fleet with them does not start."""
     remedy = "correct the capabilities of the profile"
     return [
-        Finding(code, severity, text, {"profileId": one.profile_id}, remedy)
-        for one in profiles
-        for code, text in kept_out(one)
+        Finding(code, severity, text, {"profileId": profile.profile_id}, remedy)
+        for profile in profiles
+        for code, text in kept_out(profile)
     ]

@@ -1,7 +1,7 @@
-"""The safety envelope of a truck and the distances that follow from it: lead and trail, turning radius, spacing.
+"""The safety envelope of a truck and derived distances: lead and trail, turning radius, spacing.
 
-An envelope is the rectangle `[-rear, front] x [-side, side]` in the frame of the truck, all margins contained once.
-Roots are rounded up, so that what is reserved is never smaller than the truth.
+An envelope is the rectangle `[-rear, front] x [-side, side]` in the frame of the truck, with every margin
+counted once. Roots are rounded up, so that reservations are never too small.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,7 +16,7 @@ from pendula.fleet.units import MILLION, ceil_div
 
 
 class Envelope(Struct, frozen=True):
-    """Extents in micrometres; `gap_um` is the operating rule along the way and no part of the rectangle."""
+    """Extents in micrometres; `gap_um` is the following gap and not part of the rectangle."""
 
     front_um: int
     rear_um: int
@@ -26,7 +26,7 @@ class Envelope(Struct, frozen=True):
 
     @property
     def turn_radius_um(self) -> int:
-        """`Rturn`: the disc that holds the envelope at every yaw."""
+        """`Rturn`: radius of the disc that contains the envelope at every yaw."""
         far = max(self.front_um, self.rear_um)
         square = far * far + self.side_um * self.side_um
         root = isqrt(square)
@@ -48,7 +48,7 @@ def envelope_of(profile: RobotProfile) -> Envelope:
     inflation = profile.inflation_um
     front = profile.head_um + profile.safety_front_um + inflation
     rear = profile.tail_um + profile.safety_rear_um + inflation
-    # sin x <= x: the heading error itself bounds the sideways growth.
+    # sin x <= x, so the heading error bounds the sideways growth.
     sway = ceil_div(max(front, rear) * profile.heading_error_urad, MILLION)
     side = ceil_div(profile.width_um, 2) + profile.safety_side_um + inflation + sway
     return Envelope(front, rear, side, profile.min_following_gap_um, profile.min_turn_radius_um)
@@ -61,40 +61,40 @@ def spacing_um(leader: RobotProfile, ahead: MoveStyle, follower: RobotProfile, b
 
 
 def largest_envelope(profiles: Sequence[RobotProfile]) -> Envelope:
-    """The component-wise greatest of all types; a map is compiled for it."""
+    """The component-wise maximum over all profiles; a map is compiled for it."""
 
     def bound(errors: Iterable[ErrorValue]) -> ErrorValue:
-        return max(errors, key=lambda one: one.value_um)
+        return max(errors, key=lambda error: error.value_um)
 
     return envelope_of(
         replace(
             profiles[0],
-            head_um=max(one.head_um for one in profiles),
-            tail_um=max(one.tail_um for one in profiles),
-            width_um=max(one.width_um for one in profiles),
-            safety_front_um=max(one.safety_front_um for one in profiles),
-            safety_rear_um=max(one.safety_rear_um for one in profiles),
-            safety_side_um=max(one.safety_side_um for one in profiles),
-            localization_error=bound(one.localization_error for one in profiles),
-            tracking_error=bound(one.tracking_error for one in profiles),
-            extra_margin_um=max(one.extra_margin_um for one in profiles),
-            heading_error_urad=max(one.heading_error_urad for one in profiles),
-            min_following_gap_um=max(one.min_following_gap_um for one in profiles),
-            min_turn_radius_um=max(one.min_turn_radius_um for one in profiles),
+            head_um=max(profile.head_um for profile in profiles),
+            tail_um=max(profile.tail_um for profile in profiles),
+            width_um=max(profile.width_um for profile in profiles),
+            safety_front_um=max(profile.safety_front_um for profile in profiles),
+            safety_rear_um=max(profile.safety_rear_um for profile in profiles),
+            safety_side_um=max(profile.safety_side_um for profile in profiles),
+            localization_error=bound(profile.localization_error for profile in profiles),
+            tracking_error=bound(profile.tracking_error for profile in profiles),
+            extra_margin_um=max(profile.extra_margin_um for profile in profiles),
+            heading_error_urad=max(profile.heading_error_urad for profile in profiles),
+            min_following_gap_um=max(profile.min_following_gap_um for profile in profiles),
+            min_turn_radius_um=max(profile.min_turn_radius_um for profile in profiles),
         )
     )
 
 
 def braking_um(profile: RobotProfile, v_um_s: int) -> int:
-    """What a truck still drives at most before it stands: braking and latency, rounded up."""
+    """The greatest distance a truck drives until it stands: braking and latency, rounded up."""
     if not v_um_s:
         return 0
-    # Both rounded up in place: asked for every truck several times in a tick.
+    # Rounds up inline: called several times per truck and tick.
     return -(-v_um_s * v_um_s // (2 * profile.brake_um_s2)) - (-v_um_s * profile.latency_us // MILLION)
 
 
 def brakes_um(profile: RobotProfile, v_um_s: int) -> int:
-    """What a truck drives while it brakes, rounded up."""
+    """The braking distance without latency, rounded up."""
     return -(-v_um_s * v_um_s // (2 * profile.brake_um_s2))
 
 
@@ -104,7 +104,7 @@ def stop_distance_um(profile: RobotProfile, v_um_s: int) -> int:
 
 
 def allowed_speed_um_s(profile: RobotProfile, distance_um: int) -> int:
-    """`vAllow`: the speed from which a truck still stops within the distance, rounded down, at most `vMax`."""
+    """`vAllow`: the greatest speed from which a truck stops within the distance, rounded down, at most `vMax`."""
     brake, latency = profile.brake_um_s2, profile.latency_us
     lag = brake * latency
     if distance_um <= 0:

@@ -1,6 +1,6 @@
-"""The corners of a truck and of its safety envelope at a pose, in metres, for pictures and for checks from outside.
+"""The corners of a truck and of its safety envelope at a pose, in metres, for pictures and external checks.
 
-These are floats: nothing that decides uses them.
+They are floats: no decision uses them.
 """
 
 from math import cos, sin

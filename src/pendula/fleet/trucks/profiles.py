@@ -1,4 +1,4 @@
-"""What is known of a type of truck: its outline, its margins with their sources, its dynamics.
+"""A type of truck: its outline, its margins with their sources, its dynamics.
 
 No margin has a silent default. `hash_of` covers everything that shapes a map.
 """
@@ -25,7 +25,7 @@ class Source(StrEnum):
 
 
 class ErrorValue(Struct, frozen=True):
-    """A bound of an error with its source and, in words, its basis."""
+    """A bound of an error with its source and its basis (free text)."""
 
     value_um: int
     source: Source
@@ -53,7 +53,7 @@ class RobotProfile(Struct, frozen=True):
     turn_rate_urad_s: int
     min_turn_radius_um: int
     heading_error_urad: int = 0
-    # How far the time between two stamps may be from the time between the two measurements.
+    # The greatest difference between the interval of two stamps and the interval of their measurements.
     stamp_jitter_ms: int = USUAL_STAMP_JITTER_MS
     capabilities: tuple[str, ...] = ()
 
@@ -63,7 +63,7 @@ class RobotProfile(Struct, frozen=True):
 
 
 def doubts(profile: RobotProfile) -> tuple[str, ...]:
-    """What an operator should hear at the start: error values that are percentiles and so no bounds."""
+    """Warnings about error values that are percentiles and therefore not bounds."""
     named = (("localizationErrorM", profile.localization_error), ("trackingErrorM", profile.tracking_error))
     return tuple(
         f"{profile.profile_id}: {name} rests on {error.basis!r}; a percentile is exceeded now and then"
@@ -77,18 +77,18 @@ _PERCENTILE = regex(
     r"\bp ?(\d+(?:[.,]\d+)?)|(\d+(?:[.,]\d+)?) ?(?:st|nd|rd|th)?[ -]?(?:percentile|%)|percentile (\d+(?:[.,]\d+)?)"
 )
 _SIGMA = regex(r"(\d+(?:[.,]\d+)?)[ -]?(?:sigma|σ)")
-# From here on what is exceeded is as good as never: 1 in 1000, and as many deviations of a normal distribution. What is
-# less than half of all is no percentile that anybody gives as an error, but a margin.
+# Accepted as a bound: a value exceeded in at most 1 of 1000 cases, or that many deviations of a normal distribution.
+# Percentages below 50 are margins, not percentiles of an error.
 _LEAST_PERCENT, _ENOUGH_PERCENT, _ENOUGH_SIGMA = Decimal(50), Decimal("99.9"), Decimal("3.3")
 
 
 def _is_exceeded(basis: str) -> bool:
-    """Whether an error value is said to be one that comes up now and then."""
+    """Whether the basis of an error value says that it is exceeded now and then."""
     text = basis.lower()
-    shares = [_number(next(filter(None, found.groups()))) for found in _PERCENTILE.finditer(text)]
-    deviations = [_number(found[1]) for found in _SIGMA.finditer(text)]
-    return any(_LEAST_PERCENT <= one < _ENOUGH_PERCENT for one in shares) or any(
-        one < _ENOUGH_SIGMA for one in deviations
+    shares = [_number(next(filter(None, match.groups()))) for match in _PERCENTILE.finditer(text)]
+    deviations = [_number(match[1]) for match in _SIGMA.finditer(text)]
+    return any(_LEAST_PERCENT <= share < _ENOUGH_PERCENT for share in shares) or any(
+        deviation < _ENOUGH_SIGMA for deviation in deviations
     )
 
 
@@ -98,8 +98,8 @@ def _number(text: str) -> Decimal:
 
 def hash_of(profiles: Sequence[RobotProfile]) -> str:
     """`sha256:…` over geometry, margins and turning limits of all profiles, in any order."""
-    # Two types may share an id by mistake; the order they came in must not decide even then.
-    forms = sorted((shape_of(profile) for profile in profiles), key=lambda one: (one["profileId"], encode(one)))
+    # Two profiles may share an id by mistake; their order must not matter even then.
+    forms = sorted((shape_of(profile) for profile in profiles), key=lambda form: (form["profileId"], encode(form)))
     return "sha256:" + digest(forms)
 
 

@@ -118,8 +118,8 @@ def test_a_map_with_errors_is_refused_and_nothing_is_written(site: Site, pendula
 
     assert (ended.code, ended.out) == (1, "")
     assert ended.err == (
-        f"pendula: {wrong} cannot be used: DANGLING_EDGE in line 5: edge 'e00001' names the node 'NOPE', which is "
-        "not there (add the node or remove the edge) and 2 more (map_refused)\n"
+        f"pendula: {wrong} cannot be used: DANGLING_EDGE in line 5: edge 'e00001' names the node 'NOPE', which does "
+        "not exist (add the node or remove the edge) and 2 more (map_refused)\n"
     )
     assert not out.exists()
     assert not list(site.folder.glob("*.part"))
@@ -204,7 +204,7 @@ def test_a_damaged_previous_map_is_a_broken_world(site: Site, pendula: Pendula) 
         *("fleet", "compile", site.graph, "--profiles", site.trucks, "-o", site.path("x.json"), "--previous", previous)
     )
 
-    assert ended == Finished(3, "", f"pendula: {previous}: The compiled map is not what its hash says (map_damaged)\n")
+    assert ended == Finished(3, "", f"pendula: {previous}: The compiled map does not match its hash (map_damaged)\n")
 
 
 def test_what_is_read_is_never_written_over(site: Site, pendula: Pendula) -> None:
