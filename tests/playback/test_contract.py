@@ -186,7 +186,7 @@ def test_what_is_on_from_before_a_change_cannot_be_banned_and_says_so() -> None:
 
     assert outcome.refusal is not None
     assert outcome.refusal.code == "not_shown"
-    assert "since the last change" in sentence_of(outcome.refusal.code, outcome.refusal.facts)
+    assert "before the last change" in sentence_of(outcome.refusal.code, outcome.refusal.facts)
 
 
 def test_settings_given_in_part_keep_the_weights_of_other_channels() -> None:

@@ -52,9 +52,9 @@ class WallClock(Struct, frozen=True):
 def wall_clock(at: int, utc_ms: int, offsets: Offsets) -> WallClock:
     """The clock as it was told; raises `InvalidParameter` for what cannot be."""
     if not -UTC_MOST <= utc_ms <= UTC_MOST:
-        raise unfit("utc_ms", utc_ms, "milliseconds since 1970")
+        raise unfit("utc_ms", utc_ms, "unix_ms")
     if not 1 <= len(offsets) <= OFFSETS_MOST or list(offsets) != sorted(offsets):
-        raise unfit("offsets", offsets, f"1 to {OFFSETS_MOST} pairs of a moment and seconds, in order")
+        raise unfit("offsets", offsets, "offsets")
     if any(not -OFFSET_MOST < seconds < OFFSET_MOST for _, seconds in offsets):
-        raise unfit("offsets", offsets, "offsets of less than a day")
+        raise unfit("offsets", offsets, "offsets_below_a_day")
     return WallClock(at, utc_ms, offsets)

@@ -65,6 +65,7 @@ from pendula.playback.model import (
     RECORDS_MOST,
     Diagnostic,
     item_json,
+    refused,
     unfit,
 )
 from pendula.playback.saving import ChannelState, load, save
@@ -182,9 +183,8 @@ class Player(Screening):
         epoch = self.programme.epoch_id
         try:
             events, answer = self._do(command)
-        except (InputRefused, WrongUsage) as refused:
-            details = {name: value for name, value in refused.details.items() if name != "config"}
-            return Outcome(refusal=Refusal(refused.code, {"message": refused.message, **details}))
+        except (InputRefused, WrongUsage) as error:
+            return Outcome(refusal=Refusal(error.code, error.details))
         if self.programme.epoch_id != epoch and not any(isinstance(event, EpochBegan) for event in events):
             # Before what the new epoch shows.
             at = next((n for n, event in enumerate(events) if isinstance(event, Shown | Blank)), len(events))
@@ -252,7 +252,7 @@ class Player(Screening):
     def _ban_artwork(self, command: BanArtwork) -> tuple[tuple[Event, ...], Json]:
         for_ms = command.for_ms
         if for_ms is not None and not 1 <= for_ms <= TIME_MOST - self._now:
-            raise unfit("for_ms", for_ms, "milliseconds from 1, within the time of the player")
+            raise unfit("for_ms", for_ms, 1, TIME_MOST - self._now)
         until = None if for_ms is None else self._now + for_ms
         self.programme.ban_artwork(command.id, until)
         events: tuple[Event, ...] = (ArtworkBanned(command.id, until, self._now),)
@@ -272,7 +272,7 @@ class Player(Screening):
 
     def _take(self, n: int) -> tuple[tuple[Event, ...], Json]:
         if n > TAKE_MOST:
-            raise InputRefused(f"{n} items are too many at once; allowed are {TAKE_MOST}", n=n, allowed=TAKE_MOST)
+            raise refused(InputRefused, n=n, allowed=TAKE_MOST)
         items = self.programme.take(n)
         events = self.show(items[-1], "take")[0] if items else ()
         return events, [item_json(item) for item in items]
@@ -324,8 +324,7 @@ class Player(Screening):
             wanted = on.ordinal
         item = None if wanted is None else explain.by_ordinal(self.programme, wanted)
         if item is None:
-            what = "Nothing is on that came up" if wanted is None else f"No item {wanted} is held that came up"
-            raise NotShown(f"{what} since the last change; only such an item can be banned", ordinal=wanted)
+            raise refused(NotShown, ordinal=wanted, fault="blank" if wanted is None else "not_held")
         self.programme.ban(item)
         banned = (Banned(self.view(item), self._now),)
         if on is None or on.id != item.id:
@@ -335,9 +334,9 @@ class Player(Screening):
 
     def _advance(self, to: int) -> tuple[tuple[Event, ...], Json]:
         if to > TIME_MOST:
-            raise unfit("to", to, f"a time up to {TIME_MOST} ms")
+            raise unfit("to", to, self._now, TIME_MOST)
         if to < self._now:
-            raise InputRefused(f"It is {self._now}; time does not go back to {to}", now=self._now, to=to)
+            raise refused(InputRefused, now=self._now, to=to)
         events: list[Event] = []
         for _ in range(SHOWN_MOST):
             due = self.next_due()
@@ -364,19 +363,20 @@ class Player(Screening):
 
     def _shelf(self, contents: Contents) -> AskedShelf:
         if not 0 <= contents.count <= RECORDS_MOST:
-            raise unfit(f"The number of records of {contents.id!r}", contents.count, f"0 to {RECORDS_MOST}")
+            raise unfit(f"{contents.id}.count", contents.count, 0, RECORDS_MOST)
         if not 0 <= contents.generation <= GENERATION_MOST:
-            raise unfit(f"The edition of {contents.id!r}", contents.generation, "0 to 2^64 - 1")
+            raise unfit(f"{contents.id}.generation", contents.generation, 0, GENERATION_MOST)
         return AskedShelf(self, contents)
 
     def _epoch_began(self) -> EpochBegan:
+        assert self.programme.last_reset is not None
         return EpochBegan(self.programme.epoch_id, self.programme.last_reset, self._weights(), self._now)
 
     def _diagnosed(self) -> tuple[Diagnosed, ...]:
         fresh = self.programme.told - self._told
         self._told = self.programme.told
         told: list[Diagnostic] = list(self.programme.diagnostics)[-fresh:] if fresh else []
-        return tuple(Diagnosed(one.code, one.sentence, one.facts, self._now) for one in told)
+        return tuple(Diagnosed(one.code, one.facts, self._now) for one in told)
 
 
 def _contents(row: ChannelState) -> Contents:

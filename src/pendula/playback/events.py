@@ -5,7 +5,8 @@ from typing import Annotated, TypeAlias
 from msgspec import Meta, Struct
 
 from pendula.kernel.canonical import Json
-from pendula.playback.model import Settings
+from pendula.playback.model import ResetReason, Settings
+from pendula.playback.sentences import diagnostic_sentence
 
 DWELL_MS = 10_000
 
@@ -195,12 +196,16 @@ class Blank(Struct, frozen=True, tag="blank"):
 
 
 class EpochBegan(Struct, frozen=True, tag="epoch_began"):
-    """A material change: the stream begins anew."""
+    """A new epoch began, because of a material change."""
 
     epoch_id: int
-    reason: str | None
+    reason: ResetReason
     weights: dict[str, int]
     at: int
+
+    @property
+    def message(self) -> str:
+        return self.reason.sentence
 
 
 class Inserted(Struct, frozen=True, tag="inserted"):
@@ -258,9 +263,12 @@ class Diagnosed(Struct, frozen=True, tag="diagnosed"):
     """Something went wrong and stopped nothing."""
 
     code: str
-    sentence: str
     facts: dict[str, Json]
     at: int
+
+    @property
+    def message(self) -> str:
+        return diagnostic_sentence(self.code, self.facts)
 
 
 Wished: TypeAlias = Pinned | ChannelPaused | ChannelResumed | ArtworkBanned | Lifted

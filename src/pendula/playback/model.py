@@ -4,12 +4,14 @@ from collections.abc import Mapping
 from decimal import Decimal
 from enum import StrEnum
 from struct import Struct as Layout
-from typing import Any
+from typing import Any, TypeVar
 
+import msgspec
 from msgspec import Struct
 
 from pendula.kernel.canonical import Json
-from pendula.kernel.errors import InputRefused, LimitExceeded, WrongUsage
+from pendula.kernel.errors import InputRefused, LimitExceeded, PendulaError, WrongUsage
+from pendula.playback.sentences import diagnostic_sentence, reset_sentence, sentence_of
 
 CHANNELS_MOST = 64
 NAME_MOST = 256  # characters of a channel's id
@@ -25,21 +27,28 @@ MASK_64 = (1 << 64) - 1
 LAYOUT = Layout("<QqBBHII16s32sI")
 SAID_BITS, SAID_MOST = 256, 120
 
+P = TypeVar("P", bound=PendulaError)
+
 
 def said(value: object) -> str:
-    """A value in an error: short, and without the digits of an endless number."""
+    """A value in an error: short, and without the digits of a huge number."""
     if isinstance(value, int) and value.bit_length() > SAID_BITS:
-        return f"an integer of {value.bit_length()} bits"
-    text = str(value) if isinstance(value, int | float | Decimal) else repr(value)
+        return f"an_integer_of_{value.bit_length()}_bits"
+    if isinstance(value, dict | list | tuple):
+        text = msgspec.json.encode(value, enc_hook=repr).decode()
+    else:
+        text = str(value) if isinstance(value, int | float | Decimal) else repr(value)
     return text if len(text) <= SAID_MOST else text[:SAID_MOST] + "…"
 
 
-def unfit(parameter: str, value: object, allowed: str) -> "InvalidParameter":
-    """The refusal of a setting that is out of its range."""
-    shown = said(value)
-    return InvalidParameter(
-        f"{parameter} is {shown}; allowed is {allowed}", parameter=parameter, value=shown, allowed=allowed
-    )
+def unfit(parameter: str, value: object, *allowed: str | int) -> "InvalidParameter":
+    """A setting that is out of its range: `allowed` is the least and the most, or names as in `sentences.ALLOWED`."""
+    return refused(InvalidParameter, parameter=parameter, value=said(value), allowed=list(allowed))
+
+
+def refused(kind: type[P], **facts: Any) -> P:
+    """The error with the sentence of its code and facts."""
+    return kind(sentence_of(kind.code, facts), **facts)
 
 
 class InvalidWeight(InputRefused):
@@ -288,12 +297,38 @@ class Counts(Struct):
     expiries: int = 0
 
 
+class ResetCode(StrEnum):
+    """Why an epoch began."""
+
+    ASKED_FOR = "asked_for"
+    CHANNEL_READ_AGAIN = "channel_read_again"
+    DAY_PART_BEGAN = "day_part_began"
+    DAY_PART_ENDED = "day_part_ended"
+    SNAPSHOT_CHANGED = "snapshot_changed"
+
+
+class ResetReason(Struct, frozen=True, forbid_unknown_fields=True):
+    """Why an epoch began: a code, and the channel, the day part or the user's own reason."""
+
+    code: ResetCode
+    subject: str | None = None
+
+    @property
+    def sentence(self) -> str:
+        return reset_sentence(self.code, self.subject)
+
+
 class Diagnostic(Struct, frozen=True):
     """Something a player should know of, and that stopped nothing."""
 
     code: str
     sentence: str
     facts: dict[str, Any] = {}
+
+    @classmethod
+    def of(cls, code: str, **facts: Any) -> "Diagnostic":
+        """A diagnostic of a programme, with the sentence of its code."""
+        return cls(code, diagnostic_sentence(code, facts), facts)
 
 
 def item_json(item: Item) -> dict[str, Json]:

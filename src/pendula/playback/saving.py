@@ -24,7 +24,7 @@ from pendula.playback.choosing.snapshot import Channel, Snapshot
 from pendula.playback.choosing.swrr import RoundRobin
 from pendula.playback.choosing.wishes import BANS_MOST, PINS_MOST
 from pendula.playback.invariants import broken_invariants
-from pendula.playback.model import MASK_64, Counts, Entry, Item, Levels, Origin, Settings, Trace
+from pendula.playback.model import MASK_64, Counts, Entry, Item, Levels, Origin, ResetReason, Settings, Trace
 from pendula.playback.settings import checked
 
 READABLE, OUT_BEFORE, OUT_NOW, BARRED = 0, 1, 2, 3
@@ -104,7 +104,7 @@ class State(Struct, frozen=True, forbid_unknown_fields=True):
     counts: Counts
     batches: int
     resets: int
-    last_reset: str | None
+    last_reset: ResetReason | None
     told: int
     carried: bool
     pins: tuple[str, ...]

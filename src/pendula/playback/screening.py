@@ -104,5 +104,5 @@ class Screening:
 
 def dwell_of(value: int) -> int:
     if not 1 <= value <= DWELL_MOST:
-        raise unfit("dwell_ms", value, f"an integer from 1 to {DWELL_MOST}")
+        raise unfit("dwell_ms", value, 1, DWELL_MOST)
     return value

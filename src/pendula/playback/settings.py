@@ -5,7 +5,6 @@ Each member that is given replaces that member, the others stay. A number is wha
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal, InvalidOperation
-from difflib import get_close_matches
 from enum import StrEnum
 from re import compile
 from typing import Any, TypeVar
@@ -27,6 +26,7 @@ from pendula.playback.model import (
     PickMode,
     Refresh,
     Settings,
+    refused,
     said,
     unfit,
 )
@@ -60,10 +60,10 @@ def checked(settings: Settings) -> Settings:
     }
     for name, (value, least, most) in spans.items():
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-            raise unfit(name, value, f"an integer from {least} to {most}")
+            raise unfit(name, value, least, most)
     for name, flag in (("nae.enabled", settings.nae.enabled), ("preserve_history", settings.preserve_history)):
         if not isinstance(flag, bool):
-            raise unfit(name, flag, "true or false")
+            raise unfit(name, flag, "bool")
     return msgspec.structs.replace(
         settings,
         exposure=checked_exposure(settings.exposure),
@@ -80,14 +80,14 @@ def checked_exposure(exposure: Exposure) -> Exposure:
     for field, counts in (("total_count", exposure.total_count), ("recent_count", exposure.recent_count)):
         for name, count in counts.items():
             if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= COUNT_MOST:
-                raise unfit(f"{field}.{name}", count, "an integer from 0 to 2^63 - 1")
+                raise unfit(f"{field}.{name}", count, 0, COUNT_MOST)
     alpha, least, most = (_fraction(name, getattr(exposure, name)) for name in ("alpha", "p_min", "p_max"))
     if not 0 <= alpha <= 1:
-        raise unfit("alpha", alpha, "a number from 0 to 1")
+        raise unfit("alpha", alpha, "share")
     if not 0 < least <= 1:
-        raise unfit("p_min", least, "a number above 0, at most p_max")
+        raise unfit("p_min", least, "p_min")
     if not least <= most <= 1:
-        raise unfit("p_max", most, "a number from p_min to 1")
+        raise unfit("p_max", most, "p_max")
     return msgspec.structs.replace(
         exposure,
         mode=_known(Mode, "mode", exposure.mode),
@@ -104,8 +104,7 @@ def _known(kind: type[E], name: str, value: object) -> E:
     try:
         return kind(value)  # type: ignore[arg-type]
     except ValueError:
-        *some, last = (member.value for member in kind)
-        raise unfit(name, value, f"{', '.join(some)} or {last}") from None
+        raise unfit(name, value, *(member.value for member in kind)) from None
 
 
 def _weights(given: Mapping[str, object]) -> dict[str, Decimal]:
@@ -117,33 +116,33 @@ def _weights(given: Mapping[str, object]) -> dict[str, Decimal]:
 def _zone(name: object) -> str:
     """The form of a zone's name; whether there is one of that name the clock's owner knows."""
     if not isinstance(name, str) or ZONE.fullmatch(name) is None:
-        raise unfit("zone", name, "an IANA zone such as Europe/Berlin, or UTC")
+        raise unfit("zone", name, "iana_zone")
     return name
 
 
 def _day_parts(parts: Sequence[DayPart]) -> tuple[DayPart, ...]:
     if isinstance(parts, str) or not isinstance(parts, Sequence) or len(parts) > PARTS_MOST:
-        raise unfit("day_parts", parts, f"a list of at most {PARTS_MOST} parts")
+        raise unfit("day_parts", parts, "day_parts")
     checked = tuple(_day_part(place, part) for place, part in enumerate(parts))
     for place, part in enumerate(checked):
         if part.name in {other.name for other in checked[:place]}:
-            raise unfit(f"day_parts[{place}].name", part.name, "a name that no other part has")
+            raise unfit(f"day_parts[{place}].name", part.name, "unique_name")
     return checked
 
 
 def _day_part(place: int, part: DayPart) -> DayPart:
     at = f"day_parts[{place}]"
     if not isinstance(part, DayPart):
-        raise unfit(at, part, "a DayPart with name, start, end and weights")
+        raise unfit(at, part, "day_part")
     if not isinstance(part.name, str) or not 1 <= len(part.name) <= PART_NAME_MOST:
-        raise unfit(f"{at}.name", part.name, f"a name of 1 to {PART_NAME_MOST} characters")
+        raise unfit(f"{at}.name", part.name, "name_of_64")
     for name, most in (("start", "23:59"), ("end", "24:00")):
         value = getattr(part, name)
         if not isinstance(value, str) or TIME.fullmatch(value) is None or value > most:
-            raise unfit(f"{at}.{name}", value, f"a time of day from 00:00 to {most}")
+            raise unfit(f"{at}.{name}", value, f"{name}_of_day_part")
     for day in part.days:
         if day not in DAYS:
-            raise unfit(f"{at}.days", day, f"days out of {', '.join(DAYS)}")
+            raise unfit(f"{at}.days", day, "days")
     days = tuple(day for day in DAYS if day in part.days)
     return msgspec.structs.replace(part, days=days if len(days) < len(DAYS) else (), weights=_weights(part.weights))
 
@@ -151,18 +150,14 @@ def _day_part(place: int, part: DayPart) -> DayPart:
 def _weight(name: str, value: object) -> Decimal:
     number = exact(value)
     if number is None:
-        raise InvalidWeight(
-            f"The weight of channel {name!r} is {said(value)}; allowed are finite numbers of {DIGITS_MOST} digits",
-            channel=name,
-            value=said(value),
-        )
+        raise refused(InvalidWeight, channel=name, value=said(value))
     return number
 
 
 def _fraction(name: str, value: object) -> Decimal:
     number = exact(value)
     if number is None:
-        raise unfit(name, value, f"a finite number of at most {DIGITS_MOST} digits")
+        raise unfit(name, value, "number_of_30_digits")
     return number
 
 
@@ -206,7 +201,7 @@ def _joined(there: Json, value: Json) -> Json:
 def merged(settings: Settings, changes: Json) -> Settings:
     """The settings with these changes in them; raises `InvalidParameter` and `InvalidWeight`."""
     if not isinstance(changes, Mapping):
-        raise unfit("settings", changes, "an object of settings")
+        raise unfit("settings", changes, "settings")
     whole: dict[str, Json] = msgspec.to_builtins(settings)
     for name, value in changes.items():
         whole[name] = _joined(whole.get(name), value)
@@ -216,14 +211,6 @@ def merged(settings: Settings, changes: Json) -> Settings:
         raise in_words(trouble, whole, "settings") from None
 
 
-WORDS = {
-    "int": "an integer",
-    "bool": "true or false",
-    "str": "a text",
-    "object": "an object",
-    "array": "a list",
-    "decimal": "a number",
-}
 CHOICES = {"exposure.mode": Mode, "pick.mode": PickMode, "refresh": Refresh}
 MEMBERS: dict[str, type[Struct]] = {"exposure": Exposure, "pick": Pick, "nae": Nae}
 
@@ -235,19 +222,20 @@ def in_words(trouble: msgspec.ValidationError, whole: Json, what: str) -> Invali
     place = place.removeprefix(".")
     if (unknown := UNKNOWN.match(said_by_form)) is not None:
         known = [field.name for field in msgspec.structs.fields(_form(place))]
-        near = get_close_matches(unknown[1], known, 1)
-        meant = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
         name = f"{place}.{unknown[1]}" if place else unknown[1]
-        return InvalidParameter(f"{name} is not known; {meant}", parameter=name, value="", allowed=known)
+        return refused(InvalidParameter, parameter=name, fault="unknown", allowed=known)
     if (missing := MISSING.match(said_by_form)) is not None:
-        return InvalidParameter(f"{place or what} lacks {missing[1]}", parameter=f"{place}.{missing[1]}", value="")
+        return refused(InvalidParameter, parameter=f"{place or what}.{missing[1]}", fault="missing")
     choices = next((kind for name, kind in CHOICES.items() if place == name or place.endswith(f".{name}")), None)
     if choices is not None:
-        *some, last = (member.value for member in choices)
-        return unfit(place, _at(whole, place), f"{', '.join(some)} or {last}")
+        return unfit(place, _at(whole, place), *(member.value for member in choices))
     expected = EXPECTED.match(said_by_form)
-    allowed = " or ".join(WORDS.get(one, one) for one in expected[1].split(" | ")) if expected else said_by_form
-    return unfit(place or what, _at(whole, place), allowed)
+    allowed = (
+        expected[1].split(" | ")
+        if expected
+        else ["decimal" if said_by_form == "Invalid decimal string" else "other_form"]
+    )
+    return unfit(place or what, _at(whole, place), *allowed)
 
 
 def _form(place: str) -> type[Struct]:

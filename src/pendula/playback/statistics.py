@@ -17,7 +17,7 @@ def stats(programme: Programme) -> dict[str, Json]:
         "epoch_id": programme.epoch_id,
         "ordinal": generator.ordinal,
         "resets": programme.resets,
-        "last_reset": programme.last_reset,
+        "last_reset": None if programme.last_reset is None else programme.last_reset.sentence,
         "generated": {
             "origins": {"base": base, "nae": counts.nae, "nae_fallback": counts.nae_fallback},
             "channels": {name: counts.channels.get(name, 0) for name in _known(programme)},

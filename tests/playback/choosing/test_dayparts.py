@@ -170,7 +170,7 @@ CONFIG: Json = {
 
 
 def began(events: tuple[Event, ...]) -> list[tuple[int, str | None]]:
-    return [(event.at, event.reason) for event in events if isinstance(event, EpochBegan)]
+    return [(event.at, event.message) for event in events if isinstance(event, EpochBegan)]
 
 
 @pytest.mark.req("PLAY-USE-5")

@@ -421,7 +421,7 @@ def test_an_item_of_another_scheduler_is_not_banned_and_the_sentence_says_why() 
     mine.take(4)
     [first, second] = other.take(2)
 
-    with pytest.raises(NotShown, match="none of this scheduler's: channel 'a' has another record at place 0"):
+    with pytest.raises(NotShown, match="not of this scheduler: channel 'a' has another record at place 0"):
         mine.ban(first)
     with pytest.raises(NotShown, match="channel 'c' is not followed, followed are a, b"):
         mine.ban(second)

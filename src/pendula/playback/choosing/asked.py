@@ -13,7 +13,7 @@ from pendula.kernel.engine import Outside
 from pendula.playback.choosing.records import UNREADABLE, Row, kept, sound
 from pendula.playback.choosing.snapshot import Channel
 from pendula.playback.events import Contents, OfRecord
-from pendula.playback.model import KEY_BYTES, MASK_64, PAYLOAD_BYTES, InvalidRecord, Record
+from pendula.playback.model import KEY_BYTES, MASK_64, PAYLOAD_BYTES, InvalidRecord, Record, refused
 
 
 class Asking(Protocol):
@@ -88,9 +88,6 @@ def record_to_show(command: OfRecord) -> Record:
     """The record that somebody wants to see; raises `InvalidRecord` for one that cannot be."""
     record = record_of(command)
     if isinstance(record, bytes):
-        raise InvalidRecord(
-            f"What is to be shown has an id from 0 to 2^64 - 1, and {KEY_BYTES} and {PAYLOAD_BYTES} bytes in base64 as "
-            "storage_key and payload",
-            field="id" if command.id is None or not 0 <= command.id <= MASK_64 else "payload",
-        )
+        bad_id = command.id is None or not 0 <= command.id <= MASK_64
+        raise refused(InvalidRecord, field="id" if bad_id else "payload")
     return record

@@ -112,7 +112,7 @@ class Generator:
     def _weights(self, *, tell: bool = False) -> list[int]:
         parts, fell_back = shares(self.settings.exposure, [self.names[index] for index in self.active])
         if fell_back and tell:
-            self._tell("AllManualWeightsZero", "All manual weights are 0, so every channel gets the same.")
+            self.diagnostics.append(Diagnostic.of("AllManualWeightsZero"))
         if any(self.resting):
             parts = among(parts, [not self.resting[index] for index in self.active])
         weights = [0] * len(self.names)
@@ -297,7 +297,7 @@ class Generator:
                 break
             if id is None:
                 bad += (at,)
-                self._tell("BadRecord", "A record is damaged and is passed over.", channel=self.names[index], at=at)
+                self.diagnostics.append(Diagnostic.of("BadRecord", channel=self.names[index], at=at))
                 if len(bad) == BAD_MOST:
                     self._fail(index, bad)
                     return None
@@ -390,6 +390,3 @@ class Generator:
     def _read_again(self, index: int) -> None:
         """Begin once more at the channel's cursor."""
         self.walks[index] = walk(self.shelves[index], self._cursor(index))
-
-    def _tell(self, code: str, sentence: str, **facts: object) -> None:
-        self.diagnostics.append(Diagnostic(code, sentence, facts))

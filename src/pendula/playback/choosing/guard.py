@@ -146,9 +146,7 @@ def _whole(name: str, value: object) -> int:
 
 def unreadable(channel: str, shelf: Shelf, bad: Sequence[int] = ()) -> Diagnostic:
     """Why a channel gives nothing more; of a shelf that anybody wrote, what went wrong with it."""
-    sentence = "Its records cannot be read; it stays out until it is refreshed."
     facts: dict[str, object] = {"channel": channel, "damaged": list(bad)}
     if isinstance(shelf, WatchedShelf) and shelf.trouble is not None:
-        sentence += f" Its shelf: {shelf.trouble}."
         facts["shelf"] = shelf.trouble
-    return Diagnostic("UnreadableChannel", sentence, facts)
+    return Diagnostic.of("UnreadableChannel", **facts)

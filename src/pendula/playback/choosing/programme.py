@@ -34,8 +34,11 @@ from pendula.playback.model import (
     PickMode,
     Record,
     Refresh,
+    ResetCode,
+    ResetReason,
     Settings,
     TooManyChannels,
+    refused,
     said,
     unfit,
 )
@@ -47,7 +50,7 @@ class Programme(Wishes):
 
     def __init__(self, channels: Sequence[Channel] = (), settings: Settings = DEFAULTS, *, seed: int) -> None:
         if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed <= MASK_64:
-            raise unfit("seed", seed, "an integer from 0 to 2^64 - 1")
+            raise unfit("seed", seed, 0, MASK_64)
         super().__init__()
         self.seed = seed
         self.epoch_id = 0
@@ -58,12 +61,12 @@ class Programme(Wishes):
         self.minute: int | None = None  # of the week, on the wall; None where nobody told
         self.batches = 0
         self.resets = 0
-        self.last_reset: str | None = None
+        self.last_reset: ResetReason | None = None
         self.read_before = {"reads": 0, "hits": 0}  # by shelves that were replaced since
         self._unreadable: tuple[str, ...] = ()
         self._fresh: tuple[str, ...] = ()  # channels with new contents in the present transaction
         self._banned: tuple[Item, ...] = ()  # items banned in the present transaction
-        self._forced: str | None = None
+        self._forced: ResetReason | None = None
         self._anew = False  # whether turns begin anew, whatever the settings say
         self._draft: Snapshot | None = Snapshot(settings=checked(settings))
         for channel in channels:
@@ -94,7 +97,7 @@ class Programme(Wishes):
     def reset(self, reason: str) -> None:
         """Begin a new epoch and all turns anew; of the reason 256 characters are kept."""
         with self.update():
-            self._forced, self._anew = reason[:NAME_MOST], True
+            self._forced, self._anew = ResetReason(ResetCode.ASKED_FOR, reason[:NAME_MOST]), True
 
     def time_is(self, minute: int) -> None:
         """The minute of the week on the wall; where another part of the day holds by then, its weights do."""
@@ -102,21 +105,18 @@ class Programme(Wishes):
         part = part_at(self.drafted.day_parts, minute)
         if part != self.snapshot.part:
             with self.update():
-                self._forced = "no part of the day holds" if part is None else f"the day part {part!r} began"
+                self._forced = ResetReason(ResetCode.DAY_PART_ENDED if part is None else ResetCode.DAY_PART_BEGAN, part)
 
     def follow(self, channel: str, shelf: Shelf) -> None:
         """Follow one more channel; it comes last in the order. Raises `TooManyChannels`, `ChannelTaken`."""
         check_id(channel)
         with self._changing() as draft:
             if len(draft.channels) >= CHANNELS_MOST:
-                raise TooManyChannels(
-                    f"{channel!r} would be channel {CHANNELS_MOST + 1}; at most {CHANNELS_MOST} can be followed",
-                    limit="channels",
-                    value=CHANNELS_MOST + 1,
-                    allowed=CHANNELS_MOST,
+                raise refused(
+                    TooManyChannels, limit="channels", value=CHANNELS_MOST + 1, allowed=CHANNELS_MOST, channel=channel
                 )
             if any(there.id == channel for there in draft.channels):
-                raise ChannelTaken(f"Channel {channel!r} is followed already", channel=channel)
+                raise refused(ChannelTaken, channel=channel)
             self._fresh = (*self._fresh, channel)
             self._draft = msgspec.structs.replace(draft, channels=(*draft.channels, Channel(channel, shelf)))
 
@@ -133,7 +133,7 @@ class Programme(Wishes):
             index = index_of(draft, channel)
             fresh = Channel(channel, shelf)
             if channel in self._out():
-                self._forced = f"{channel} is to be read again"
+                self._forced = ResetReason(ResetCode.CHANNEL_READ_AGAIN, channel)
             elif fresh.same(msgspec.structs.replace(draft.channels[index], gone=())):
                 return
             self._fresh = (*self._fresh, channel)
@@ -227,7 +227,7 @@ class Programme(Wishes):
             part = part_at(self._draft.settings.day_parts, self.minute)
             self._draft = msgspec.structs.replace(self._draft, part=part)
             if self._forced is not None or not self._draft.same(self.snapshot):
-                self._reset(self._draft, self._forced or "the snapshot changed")
+                self._reset(self._draft, self._forced or ResetReason(ResetCode.SNAPSHOT_CHANGED))
             else:
                 self._take_out()
         finally:
@@ -248,7 +248,7 @@ class Programme(Wishes):
 
     # Inside
 
-    def _reset(self, snapshot: Snapshot, reason: str) -> None:
+    def _reset(self, snapshot: Snapshot, reason: ResetReason) -> None:
         kept, on = self._kept(snapshot), self.history[-1] if self.history else None
         followed = [channel.id for channel in snapshot.channels]
         self.resting = tuple(name for name in self.resting if name in followed)

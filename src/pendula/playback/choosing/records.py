@@ -17,6 +17,7 @@ from pendula.playback.model import (
     RECORDS_MOST,
     InvalidRecord,
     Record,
+    refused,
     said,
 )
 
@@ -82,8 +83,8 @@ def pack(record: Record) -> bytes:
     for name, size in (("storage_key", KEY_BYTES), ("payload", PAYLOAD_BYTES)):
         value = getattr(record, name)
         if not isinstance(value, bytes) or len(value) != size:
-            found = f"{len(value)} bytes" if isinstance(value, bytes) else said(value)
-            raise InvalidRecord(f"{name} is {found}; allowed are {size} bytes", field=name, value=found, allowed=size)
+            length = len(value) if isinstance(value, bytes) else said(value)
+            raise refused(InvalidRecord, field=name, value=length, allowed=size)
     bare = LAYOUT.pack(*astuple(record), 0)[:-4]
     return bare + crc32(bare).to_bytes(4, "little")
 
@@ -112,12 +113,7 @@ def _time_and_id(raw: bytes) -> tuple[int, int]:
 
 def _check_integer(name: str, value: Any, least: int, most: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise InvalidRecord(
-            f"{name} is {said(value)}; allowed are integers from {least} to {most}",
-            field=name,
-            value=said(value),
-            allowed=[least, most],
-        )
+        raise refused(InvalidRecord, field=name, value=said(value), allowed=[least, most])
 
 
 def blocks_of(raws: Sequence[bytes], block_bytes: int = BLOCK_BYTES) -> list[bytes]:

@@ -1,14 +1,13 @@
 """What the stream of an epoch follows from: the channels in their order, and the settings."""
 
 from collections.abc import Iterator, Mapping
-from difflib import get_close_matches
 
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from pendula.playback.choosing.guard import watched
 from pendula.playback.choosing.records import MaskedShelf, Shelf
-from pendula.playback.model import NAME_MOST, Settings, UnknownChannel, unfit
+from pendula.playback.model import NAME_MOST, Settings, UnknownChannel, refused, unfit
 
 
 class Channel(Struct, frozen=True):
@@ -56,12 +55,7 @@ def index_of(snapshot: Snapshot, channel: str) -> int:
     for index, there in enumerate(snapshot.channels):
         if there.id == channel:
             return index
-    followed = [there.id for there in snapshot.channels]
-    raise UnknownChannel(
-        f"Channel {channel!r} is not followed; followed are {', '.join(followed) or 'none'}",
-        channel=channel,
-        followed=followed,
-    )
+    raise refused(UnknownChannel, channel=channel, followed=[there.id for there in snapshot.channels])
 
 
 def check_names(snapshot: Snapshot, before: Snapshot) -> None:
@@ -75,13 +69,7 @@ def check_names(snapshot: Snapshot, before: Snapshot) -> None:
         noted = noted_before.get(field, {})
         for name in names:
             if name not in followed and name not in noted:
-                near = get_close_matches(name, followed, 1)
-                meant = f"; did you mean {near[0]!r}?" if near else f"; followed are {', '.join(followed) or 'none'}"
-                raise UnknownChannel(
-                    f"{field} names {name!r}, and no channel of that id is followed{meant}",
-                    channel=name,
-                    followed=followed,
-                )
+                raise refused(UnknownChannel, field=field, channel=name, followed=followed)
 
 
 def _named(settings: Settings) -> Iterator[tuple[str, Mapping[str, object]]]:
@@ -91,13 +79,13 @@ def _named(settings: Settings) -> Iterator[tuple[str, Mapping[str, object]]]:
     yield "total_count", exposure.total_count
     yield "recent_count", exposure.recent_count
     for part in settings.day_parts:
-        yield f"the day part {part.name!r}", part.weights
+        yield f"day_parts.{part.name}", part.weights
 
 
 def check_id(channel: str) -> None:
     """Raise `InvalidParameter` for what cannot be the id of a channel."""
     if not isinstance(channel, str) or not 1 <= len(channel) <= NAME_MOST or not _is_text(channel):
-        raise unfit("channel", channel, f"an id of 1 to {NAME_MOST} characters")
+        raise unfit("channel", channel, "channel_id")
 
 
 def _is_text(name: str) -> bool:

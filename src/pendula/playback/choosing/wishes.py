@@ -25,6 +25,7 @@ from pendula.playback.model import (
     Origin,
     Record,
     TooManyWishes,
+    refused,
     said,
     unfit,
 )
@@ -112,13 +113,13 @@ class Wishes:
             raise InvalidRecord(f"These {len(raw)} bytes are not a record", field="raw")
         id = _id(raw)
         if id in self.bans:
-            raise Banned(f"Artwork {id} is banned; lift the ban to show it", id=id)
+            raise refused(Banned, id=id)
         places = [place for place, pinned in enumerate(self.pins) if _id(pinned) == id]
         if places:
             self.pins[places[0]] = raw
             return
         if len(self.pins) >= PINS_MOST:
-            raise _too_many("pins", "pinned", PINS_MOST)
+            raise _too_many("pins", PINS_MOST)
         self.pins.append(raw)
 
     def pinned(self, raw: bytes) -> Item:
@@ -160,9 +161,9 @@ class Wishes:
         It leaves pins, pool, lookahead and history. Raises `InvalidParameter`, and `TooManyWishes` beyond 1024.
         """
         if isinstance(id, bool) or not isinstance(id, int) or not 0 <= id <= MASK_64:
-            raise unfit("id", id, "an artwork id from 0 to 2^64 - 1")
+            raise unfit("id", id, "artwork_id")
         if id not in self.bans and len(self.bans) >= BANS_MOST:
-            raise _too_many("bans", "banned", BANS_MOST)
+            raise _too_many("bans", BANS_MOST)
         self.bans[id] = until
         self.pins = deque(raw for raw in self.pins if _id(raw) != id)
         self.generator.pool = new_artwork.without(self.generator.pool, id)
@@ -285,25 +286,22 @@ def place_of(item: Item, snapshot: Snapshot, epoch_id: int, *, held: bool, waiti
     `held` says that history or lookahead have the item, `waiting` that its artwork may come up again.
     """
     if not isinstance(item, Item):
-        raise NotShown(
-            f"Only what `next` gave can be banned, not {said(item)}; `ban_artwork` takes an id", epoch_id=epoch_id
-        )
+        raise refused(NotShown, fault="not_an_item", epoch_id=epoch_id, value=said(item))
     facts = {"epoch_id": item.epoch_id, "ordinal": item.ordinal}
     if item.epoch_id != epoch_id:
-        raise NotShown(f"The item is of epoch {item.epoch_id}, and it is epoch {epoch_id}", **facts)
+        raise refused(NotShown, fault="other_epoch", present=epoch_id, **facts)
     if item.channel is None or item.at is None:
         if waiting:
             return None
-        raise NotShown(f"New artwork {item.id} is neither held nor waiting in this scheduler", **facts)
+        raise refused(NotShown, fault="not_waiting", id=item.id, **facts)
     channel = {there.id: there for there in snapshot.channels}.get(item.channel)
     # The item's place counts what was visible when its epoch began, not what a transaction bans besides.
     if channel is not None and (held or _lies_in(channel, item.at, item.raw)):
         return unmasked(item.at, channel.gone)
-    instead = f"channel {item.channel!r} has another record at place {item.at}"
     if channel is None:
-        followed = ", ".join(there.id for there in snapshot.channels) or "none"
-        instead = f"channel {item.channel!r} is not followed, followed are {followed}"
-    raise NotShown(f"The item is none of this scheduler's: {instead}; ban what its own `next` gave", **facts)
+        followed = [there.id for there in snapshot.channels]
+        raise refused(NotShown, fault="not_followed", channel=item.channel, followed=followed, **facts)
+    raise refused(NotShown, fault="other_record", channel=item.channel, at=item.at, **facts)
 
 
 def _lies_in(channel: Channel, at: int, raw: bytes) -> bool:
@@ -321,12 +319,11 @@ def _id(raw: bytes) -> int:
     return int.from_bytes(raw[:8], "little")
 
 
-def _too_many(limit: str, word: str, allowed: int) -> TooManyWishes:
-    sentence = f"{allowed} artworks are {word} already, and more are not kept"
-    return TooManyWishes(sentence, limit=limit, value=allowed + 1, allowed=allowed)
+def _too_many(limit: str, allowed: int) -> TooManyWishes:
+    return refused(TooManyWishes, limit=limit, value=allowed + 1, allowed=allowed)
 
 
 def _count(n: int) -> int:
     if isinstance(n, bool) or not isinstance(n, int) or n < 0:
-        raise InvalidCount(f"A number of items is an integer from 0, not {said(n)}", n=said(n))
+        raise refused(InvalidCount, n=said(n))
     return n

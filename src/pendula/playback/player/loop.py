@@ -309,8 +309,8 @@ class Showing:
                         self.on_shown(self)
                 case Blank(at):
                     self._take_down(at)
-                case Diagnosed(_, sentence, facts):
-                    self._say(f"{facts['channel']}: {sentence}" if "channel" in facts else sentence)
+                case Diagnosed(_, facts):
+                    self._say(f"{facts['channel']}: {event.message}" if "channel" in facts else event.message)
         return outcome
 
     def _say(self, sentence: str) -> None:

@@ -276,7 +276,8 @@ async def test_a_reset_begins_a_new_epoch_with_its_reason(client: httpx.AsyncCli
 
     done = await ask(client, "reset", reason="spring cleaning")
 
-    assert done["events"][-1] | {"epoch_id": 1, "reason": "spring cleaning"} == done["events"][-1]
+    reason = {"code": "asked_for", "subject": "spring cleaning"}
+    assert done["events"][-1] | {"epoch_id": 1, "reason": reason} == done["events"][-1]
     assert (await told(client, "now"))["last_reset"] == "spring cleaning"
 
 

@@ -146,7 +146,7 @@ def now_of(player: Player, n: int, clock: int, wall_time: WallTime) -> PlayerNow
         ends_utc=None if screen.ends_at is None else wall_time(screen.ends_at),
         left_ms=screen.left_ms,
         epoch_id=programme.epoch_id,
-        last_reset=programme.last_reset,
+        last_reset=None if programme.last_reset is None else programme.last_reset.sentence,
         coming=coming,
         before=before,
         exposure=exposure,
