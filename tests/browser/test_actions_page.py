@@ -1,4 +1,4 @@
-"""The page of a world in a real browser: the town of the demo, alive, and a workshop where time stands still."""
+"""The page of a world in a real browser: the town of the demo, running, and a workshop whose time does not advance."""
 
 import re
 
@@ -39,11 +39,11 @@ def world_at_work(watched: Watched, demo: str, name: str) -> Page:
 
 @pytest.fixture
 def workshop(demo: str, watched: Watched) -> Page:
-    """A world in which no test lets time pass."""
+    """A world whose time no test advances."""
     return world_at_work(watched, demo, "workshop")
 
 
-def test_the_town_lives_before_the_eyes(demo: str, watched: Watched) -> None:
+def test_the_town_is_live(demo: str, watched: Watched) -> None:
     page = opened(watched, demo)
     time = page.get_by_test_id("readout-time").locator("dd")
     before = time.inner_text()
@@ -51,7 +51,7 @@ def test_the_town_lives_before_the_eyes(demo: str, watched: Watched) -> None:
     expect(time).not_to_have_text(before)
 
     expect(page.get_by_test_id("title")).to_have_text("Actions")
-    expect(page.get_by_test_id("events").locator("tbody tr").first).to_contain_text(re.compile("starts|is done"))
+    expect(page.get_by_test_id("events").locator("tbody tr").first).to_contain_text(re.compile("starts|done"))
     expect(page.get_by_test_id("resources")).to_contain_text("flour")
     expect(page.get_by_test_id("locks")).to_contain_text("oven")
     assert watched.errors == []
@@ -70,11 +70,11 @@ def test_a_waiting_action_explains_itself(workshop: Page, watched: Watched) -> N
     assert watched.errors == []
 
 
-def test_what_came_before_marks_trouble(workshop: Page) -> None:
+def test_history_filters_problems(workshop: Page) -> None:
     rows = workshop.get_by_test_id("events").locator("tbody tr")
     expect(rows).to_have_count(2)
 
-    workshop.get_by_test_id("filter-trouble").click()
+    workshop.get_by_test_id("filter-problems").click()
 
     expect(rows).to_have_count(1)
     expect(rows).to_contain_text("UnknownVerb")
@@ -88,7 +88,7 @@ def send(page: Page, command: str, **fields: str) -> None:
     choice.get_by_test_id("send-command").click()
 
 
-def test_a_command_shows_what_became_of_it(demo: str, watched: Watched) -> None:
+def test_a_command_shows_its_outcome(demo: str, watched: Watched) -> None:
     workshop = world_at_work(watched, demo, "commanded")
     panel = workshop.get_by_test_id("panel-command")
 
@@ -109,7 +109,7 @@ def test_a_command_shows_what_became_of_it(demo: str, watched: Watched) -> None:
     assert watched.errors == []
 
 
-def test_why_in_the_past_answers_about_the_past(demo: str, watched: Watched) -> None:
+def test_why_answers_about_the_moment_shown(demo: str, watched: Watched) -> None:
     workshop = world_at_work(watched, demo, "asked")
     waiting = workshop.get_by_test_id("panel-why")
     question = waiting.get_by_label("Question")
@@ -128,15 +128,15 @@ def test_why_in_the_past_answers_about_the_past(demo: str, watched: Watched) -> 
     assert watched.errors == []
 
 
-def test_the_timeline_is_drawn_and_chosen_from_by_keyboard(workshop: Page, watched: Watched) -> None:
+def test_the_timeline_is_drawn_and_navigated_by_keyboard(workshop: Page, watched: Watched) -> None:
     expect(workshop.get_by_test_id("events")).to_contain_text("A1")
 
     workshop.get_by_test_id("timeline").focus()
     workshop.keyboard.press("ArrowDown")
 
-    told = workshop.get_by_test_id("timeline-told")
-    expect(told).to_have_text("A1: ann, repair. Running since Tue 08:00, until 08:50 (40 min left). Locks: workshop.")
-    workshop.get_by_text("The same as a table").click()
+    status = workshop.get_by_test_id("timeline-status")
+    expect(status).to_have_text("A1: ann, repair. Running since Tue 08:00, until 08:50 (40 min left). Locks: workshop.")
+    workshop.get_by_text("Show as a table").click()
     expect(workshop.get_by_test_id("timeline-table").locator("tbody tr")).to_have_count(2)
     colours = "c => new Set(new Uint32Array(c.getContext('2d').getImageData(0, 0, c.width, c.height).data.buffer)).size"
     assert workshop.get_by_test_id("timeline").locator("canvas").evaluate(colours) > 20
@@ -152,7 +152,7 @@ def test_the_slider_shows_the_past_of_the_town(demo: str, watched: Watched) -> N
 
     expect(page.get_by_test_id("past-banner")).to_be_visible()
     expect(page.get_by_test_id("readout-time").locator("dd")).to_contain_text("00:00")
-    expect(page.get_by_test_id("events")).to_contain_text("Nothing has happened yet")
+    expect(page.get_by_test_id("events")).to_contain_text("No events yet")
     page.get_by_test_id("back-to-live").click()
     expect(page.get_by_test_id("past-banner")).to_be_hidden()
     expect(page.get_by_test_id("events").locator("tbody tr").nth(1)).to_be_visible()

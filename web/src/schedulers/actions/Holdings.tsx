@@ -1,4 +1,4 @@
-/** What actions need, locks with their holders and queues and resources with what is left; and where everybody is. */
+/** Locks with their holders and queues, amounts of resources, and the locations of actors. */
 
 import { inOneLine } from "../../api/json";
 import type { LockView, ResourceView, WorldNow } from "../../api/types";
@@ -14,25 +14,25 @@ interface HoldingsProps {
 }
 
 export function Holdings({ now, clock, onChoose }: HoldingsProps) {
-  // That an actor does one thing at a time is no lock that anybody declared; whoever waits for it says so above.
+  // The implicit lock of an actor is hidden; actions that wait for it are listed under "Waiting, and why".
   const locks = now.locks.filter(({ name }) => !isOfActor(name));
   return (
     <div class="holdings">
       <section class="panel" aria-labelledby="locks" data-testid="panel-locks">
         <h2 id="locks">Locks</h2>
         <DataTable
-          caption="Locks, who holds them and who waits"
+          caption="Locks with their holders and queues"
           columns={lockColumns(clock, onChoose)}
           rows={locks}
           rowKey={({ name }) => name}
-          empty="No action has needed a lock yet."
+          empty="No lock used yet."
           testId="locks"
         />
       </section>
       <section class="panel" aria-labelledby="resources" data-testid="panel-resources">
         <h2 id="resources">Resources</h2>
         <DataTable
-          caption="Resources and what is left of them"
+          caption="Resources and their amounts"
           columns={RESOURCES}
           rows={now.resources}
           rowKey={({ name }) => name}
@@ -42,9 +42,9 @@ export function Holdings({ now, clock, onChoose }: HoldingsProps) {
       </section>
       {Object.keys(now.places).length > 0 && (
         <section class="panel" aria-labelledby="places" data-testid="panel-places">
-          <h2 id="places">Where they are</h2>
+          <h2 id="places">Locations</h2>
           <DataTable
-            caption="Actors and the place where their last action took them"
+            caption="Actors and their locations after their last action"
             columns={PLACES}
             rows={Object.entries(now.places)}
             rowKey={([actor]) => actor}
@@ -76,7 +76,7 @@ function lockColumns(clock: Clock, onChoose: (action: string) => void): Column<L
           <>
             {capacity === 1 ? link(held_by) : holders.map((action) => <div key={action}>{link(action)}</div>)}
             <span class="below">until {until === null ? "?" : clock.time(until)}</span>
-            {capacity > 1 && <span class="below">room for {capacity}</span>}
+            {capacity > 1 && <span class="below">capacity {capacity}</span>}
           </>
         ),
     },
@@ -87,7 +87,7 @@ function lockColumns(clock: Clock, onChoose: (action: string) => void): Column<L
       by: ({ waiting }) => waiting,
       cell: ({ queue, waiting }) =>
         waiting === 0 ? (
-          <span class="quiet">nobody</span>
+          <span class="quiet">empty</span>
         ) : (
           <ol class="queue">
             {queue.map((action) => (
@@ -105,7 +105,7 @@ const PLACES: readonly Column<readonly [string, string]>[] = [
   { key: "place", title: "place", wide: true, by: ([, place]) => place, cell: ([, place]) => place },
 ];
 
-const AMOUNTS = { available: "left", reserved: "reserved", consumed: "used", produced: "made" } as const;
+const AMOUNTS = { available: "left", reserved: "reserved", consumed: "used", produced: "produced" } as const;
 
 const RESOURCES: readonly Column<ResourceView>[] = [
   { key: "name", title: "resource", by: ({ name }) => name, cell: ({ name }) => name },

@@ -6,13 +6,13 @@ import { EngineAddress } from "../../api/client";
 import { api } from "../../api/server";
 import { draw, find, interact, texts } from "../../testing/drawing";
 import { barsOf } from "./bars";
-import { Happened } from "./Happened";
 import { Holdings } from "./Holdings";
 import { Clock, minuteOf, span, withoutActorLocks } from "./model";
-import { told, toneOf } from "./sentences";
+import { eventSentence, toneOf } from "./sentences";
 import { Timeline } from "./Timeline";
 import { action, event, world } from "./testing";
 import { Waiting } from "./Waiting";
+import { WorldHistory } from "./WorldHistory";
 
 const CLOCK = new Clock("2025-07-01T00:00:00");
 const ADDRESS = new EngineAddress("actions", "town");
@@ -24,29 +24,30 @@ const WHY = {
 };
 const ROLLS = action({ id: "rolls", stage: "waiting", since: 1910, until: null, why: WHY });
 
-test("minutes are written as the world's own times", () => {
+test("minutes are formatted as times of the world", () => {
   expect([CLOCK.time(485), CLOCK.day(1940), CLOCK.moment(1940)]).toEqual(["08:05", "Wed 2 Jul", "Wed 08:20"]);
   expect(new Clock("2025-07-01T06:30:00+02:00").time(60)).toBe("07:30");
   expect([CLOCK.nextTick(61, 60), CLOCK.nextTick(120, 60), CLOCK.nextTick(-30, 60)]).toEqual([120, 120, 0]);
   expect([span(45), span(60), span(125)]).toEqual(["45 min", "1 h", "2 h 05"]);
 });
 
-test("events of other epochs find their minute of the run", () => {
+test("event times of any epoch are converted to minutes of the run", () => {
   expect([minuteOf(event("start", 100), world()), minuteOf(event("start", 3000), world())]).toEqual([100, 3000]);
 });
 
 test.each([
   [event("start", 1900, { d: 80, waited: 30 }), "starts, 1 h 20 until 09:00, after waiting 30 min"],
-  [event("start", 1900, { d: 80, segment: 1 }), "goes on, 1 h 20 until 09:00"],
-  [event("end", 1900, { forced: true, d_rem: 20 }), "is ended by force, 20 min left"],
-  [event("end", 1900), "is done"],
+  [event("start", 1900, { d: 80, segment: 1 }), "resumes, 1 h 20 until 09:00"],
+  [event("end", 1900, { forced: true, d_rem: 20 }), "ended early, 20 min left"],
+  [event("end", 1900), "done"],
   [
     event("interrupt", 1900, { by: "bell", d_rem: 35, resume: "manual" }),
-    "is interrupted by bell, 35 min left; waits to be resumed",
+    "interrupted by bell with 35 min left; waits for a resume command",
   ],
+  [event("interrupt", 1900, { by: "cancel", d_rem: 60, resume: "drop" }), "cancelled with 1 h left"],
   [
     event("visibility_change", 1900, { knowledge: "ledger", from_scope: "private", to_scope: "pc" }),
-    "brings ledger to light: private → pc",
+    "reveals ledger: private → pc",
   ],
   [
     event("visibility_change", 1900, {
@@ -60,13 +61,13 @@ test.each([
   [event("rejection", 1900, {}, { message: "There is no definition of fly" }), "There is no definition of fly"],
   [
     event("epoch", 1440, {}, { carried_in: [{ action_id: "mill", remaining: 5, pc: false }] }),
-    "epoch 1 begins; mill runs on from before",
+    "epoch 1 starts; mill continues from the previous epoch",
   ],
-])("an event is told in a sentence", (happened, sentence) => {
-  expect(told(happened, world(), CLOCK)).toBe(sentence);
+])("an event is described in a sentence", (described, sentence) => {
+  expect(eventSentence(described, world(), CLOCK)).toBe(sentence);
 });
 
-test("rejections and diagnostics stand out", () => {
+test("rejections, diagnostics and interrupts are highlighted", () => {
   expect(["start", "interrupt", "diagnostic", "rejection"].map((type) => toneOf(event(type, 0)))).toEqual([
     "plain",
     "warn",
@@ -75,7 +76,7 @@ test("rejections and diagnostics stand out", () => {
   ]);
 });
 
-test("what waits says why, and opens into the chain of reasons", () => {
+test("a waiting action shows its reason, which expands to the chain of reasons", () => {
   const choose = vi.fn();
   const now = world({ actions: [action(), ROLLS], counts: { running: 1, waiting: 1, held: 0, suspended: 0 } });
   const page = draw(<Waiting now={now} clock={CLOCK} address={ADDRESS} live chosen="rolls" onChoose={choose} />);
@@ -92,7 +93,7 @@ test("what waits says why, and opens into the chain of reasons", () => {
 test.each([
   [true, null],
   [false, 41],
-])("one of very many is asked why as of the moment shown", async (live, at) => {
+])("a missing reason is fetched for the moment shown", async (live, at) => {
   const now = world({ n: 41, actions: [action({ ...ROLLS, why: null })] });
   const why = vi.spyOn(api, "why").mockResolvedValue({ code: "waits", sentence: "", facts: {}, because: [] });
   const page = draw(<Waiting now={now} clock={CLOCK} address={ADDRESS} live={live} chosen={null} onChoose={vi.fn()} />);
@@ -102,7 +103,7 @@ test.each([
   await vi.waitFor(() => expect(why).toHaveBeenCalledWith(ADDRESS, { action: "rolls" }, at));
 });
 
-test("locks show their holder and their queue; an actor's own lock only when somebody waits for it", () => {
+test("locks show their holder and their queue; implicit locks of actors are hidden", () => {
   const free = { held_by: null, until: null, queue: [], waiting: 0, capacity: 1, holders: [] };
   const oven = {
     name: "oven",
@@ -118,27 +119,27 @@ test("locks show their holder and their queue; an actor's own lock only when som
 
   expect(texts(find(page, "[data-testid=locks]"), "tbody tr")).toEqual([
     "ovenbreaduntil 09:00rollsand 2 more",
-    "millfreenobody",
+    "millfreeempty",
   ]);
 });
 
-test("whoever waits for an actor waits for the actor, not for a lock of that name", () => {
-  const ground = { code: "holder", sentence: "actor:ada is taken.", facts: {}, because: [] };
-  const reason = { ...ground, sentence: "tea waits for actor:ada; held by nap.", because: [ground] };
+test("reasons name the actor instead of its implicit lock", () => {
+  const cause = { code: "holder", sentence: "actor:ada is taken.", facts: {}, because: [] };
+  const reason = { ...cause, sentence: "tea waits for actor:ada; held by nap.", because: [cause] };
 
-  const told = withoutActorLocks(reason);
+  const shown = withoutActorLocks(reason);
 
-  expect([told.sentence, told.because[0]?.sentence]).toEqual(["tea waits for ada; held by nap.", "ada is taken."]);
+  expect([shown.sentence, shown.because[0]?.sentence]).toEqual(["tea waits for ada; held by nap.", "ada is taken."]);
 });
 
-test("resources show what is left, reserved, used and made", () => {
+test("resources show what is left, reserved, used and produced", () => {
   const flour = { name: "flour", available: 1.5, reserved: 4, consumed: 8, produced: 5.5 };
   const page = draw(<Holdings now={world({ resources: [flour] })} clock={CLOCK} onChoose={vi.fn()} />);
 
   expect(texts(find(page, "[data-testid=resources]"), "tbody td")).toEqual(["flour", "1.5", "4", "8", "5.5"]);
 });
 
-test("places show where everybody is, and a world without any has no such panel", () => {
+test("locations are listed, and a world without any has no such panel", () => {
   const drawn = (places: Readonly<Record<string, string>>) =>
     draw(<Holdings now={world({ places })} clock={CLOCK} onChoose={vi.fn()} />);
 
@@ -149,7 +150,7 @@ test("places show where everybody is, and a world without any has no such panel"
   expect(drawn({}).querySelector("[data-testid=panel-places]")).toBeNull();
 });
 
-test("what was said about an action stands with it while it waits and where it started", () => {
+test("the parameters of an action are shown while it waits and at its start", () => {
   const waits = world({ actions: [action({ ...ROLLS, params: { to: "market", crates: 2 } })] });
   const started = [
     event("start", 1500, { d: 5, params: { to: "market" } }),
@@ -159,12 +160,12 @@ test("what was said about an action stands with it while it waits and where it s
   const waiting = draw(<Waiting now={waits} clock={CLOCK} address={ADDRESS} live chosen={null} onChoose={vi.fn()} />);
   expect(texts(waiting, "[data-testid=params]")).toEqual(["to market, crates 2"]);
   const page = draw(
-    <Happened events={started} gaps={[]} now={world()} clock={CLOCK} onShowRecord={vi.fn()} onChoose={vi.fn()} />,
+    <WorldHistory events={started} gaps={[]} now={world()} clock={CLOCK} onShowRecord={vi.fn()} onChoose={vi.fn()} />,
   );
   expect(texts(page, "[data-testid=params]")).toEqual([" (to market)"]);
 });
 
-test("events are shown newest first, for the world, for the player character, or only trouble", () => {
+test("events are shown newest first: all, those of the player character, or only problems", () => {
   const look = vi.fn();
   const events = [
     event("start", 1500, { d: 5 }, { pc: true }),
@@ -172,30 +173,30 @@ test("events are shown newest first, for the world, for the player character, or
     event("end", 1520),
   ];
   const page = draw(
-    <Happened events={events} gaps={[]} now={world()} clock={CLOCK} onShowRecord={look} onChoose={vi.fn()} />,
+    <WorldHistory events={events} gaps={[]} now={world()} clock={CLOCK} onShowRecord={look} onChoose={vi.fn()} />,
   );
-  const types = () => [...page.querySelectorAll(".what")].map((row) => row.getAttribute("data-type"));
+  const types = () => [...page.querySelectorAll(".event-text")].map((row) => row.getAttribute("data-type"));
 
   expect(types()).toEqual(["end", "rejection", "start"]);
   interact(() => find(page, "[data-testid=filter-pc]").click());
   expect(types()).toEqual(["start"]);
-  interact(() => find(page, "[data-testid=filter-trouble]").click());
+  interact(() => find(page, "[data-testid=filter-problems]").click());
   expect(types()).toEqual(["rejection"]);
   expect(find(page, ".code-badge").textContent).toBe("UnknownVerb");
   interact(() => find(page, "td .link-button").click());
   expect(look).toHaveBeenCalledWith(Number(events[1]?.id.split(".")[0]));
 });
 
-test("events that were missed are told", () => {
-  const gaps = ["7 events were missed."];
+test("missed events are reported", () => {
+  const gaps = ["7 events missed."];
   const page = draw(
-    <Happened events={[]} gaps={gaps} now={world()} clock={CLOCK} onShowRecord={vi.fn()} onChoose={vi.fn()} />,
+    <WorldHistory events={[]} gaps={gaps} now={world()} clock={CLOCK} onShowRecord={vi.fn()} onChoose={vi.fn()} />,
   );
 
   expect(texts(page, "[data-testid=gap]")).toEqual(gaps);
 });
 
-test("the timeline is chosen from by arrow keys, told in words, and there as a table", () => {
+test("the timeline is navigated with arrow keys, described in words, and available as a table", () => {
   const choose = vi.fn();
   const now = world({ actions: [action(), ROLLS] });
   const early = { action_id: "early" };
@@ -206,11 +207,11 @@ test("the timeline is chosen from by arrow keys, told in words, and there as a t
     interact(() => void find(page, "[data-testid=timeline]").dispatchEvent(new KeyboardEvent("keydown", { key })));
   const page = drawn(null);
 
-  expect(find(page, "[data-testid=timeline-told]").textContent).toContain("submitted for later");
+  expect(find(page, "[data-testid=timeline-status]").textContent).toContain("scheduled for later");
   press("ArrowRight");
   expect(choose).toHaveBeenLastCalledWith("rolls");
   drawn("rolls");
-  expect(find(page, "[data-testid=timeline-told]").textContent).toBe(
+  expect(find(page, "[data-testid=timeline-status]").textContent).toBe(
     "rolls: bruno, bake. Waiting since Wed 07:50, for 30 min now. Locks: oven.",
   );
   press("Home");

@@ -1,6 +1,6 @@
-/** What is happening, drawn: lanes for actors and locks, bars for what runs, stripes for what waits, the line of now.
+/** The timeline of a world: lanes for actors and locks, bars for running and done actions, stripes for waiting ones.
  *
- * Mouse and arrow keys choose an action; what is chosen is told in words below. The same is there as a table.
+ * Mouse and arrow keys select an action, which is described below the timeline. The same data is available as a table.
  */
 
 import { useSignal } from "@preact/signals";
@@ -14,8 +14,8 @@ import type { Column } from "../../components/DataTable";
 import { DataTable } from "../../components/DataTable";
 import { theme } from "../../theme";
 import type { Bar, BarKind } from "./bars";
-import type { Found, Layout, Place } from "./lanes";
-import { barAt, idOf, layoutOf, placeOf, rangeAround, step } from "./lanes";
+import type { BarOnLane, BarPosition, Layout } from "./lanes";
+import { barAt, idOf, layoutOf, positionOf, rangeAround, step } from "./lanes";
 import { Clock, span, words } from "./model";
 import { paint } from "./paint";
 
@@ -35,17 +35,17 @@ export function Timeline({ bars, now, live, chosen, onChoose }: TimelineProps) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const width = useWidth(frame);
   const hours = useSignal<number>(innerWidth < 640 ? 6 : 12);
-  const selected = useSignal<Found | null>(null);
+  const selected = useSignal<BarOnLane | null>(null);
   const pointed = useSignal<Bar | null>(null);
   const dark = useDarkScheme();
   const id = useId();
   const clock = useMemo(() => new Clock(now.start_at), [now.start_at]);
   const range = rangeAround(now.t, hours.value);
   const layout = useMemo(() => layoutOf(bars, now, range, width.value), [bars, now, hours.value, width.value]);
-  const told = byAction(layout, chosen);
-  const shown = pointed.value ?? current(layout, selected.value, chosen)?.bar ?? told;
-  // An action that has left the picture dims nothing in it.
-  const outlined = pointed.value?.action ?? told?.action ?? null;
+  const chosenBar = byAction(layout, chosen);
+  const shown = pointed.value ?? current(layout, selected.value, chosen)?.bar ?? chosenBar;
+  // An action outside the visible range dims no other bar.
+  const outlined = pointed.value?.action ?? chosenBar?.action ?? null;
 
   useLayoutEffect(() => {
     const context = resizeCanvas(canvas.current, layout);
@@ -65,7 +65,7 @@ export function Timeline({ bars, now, live, chosen, onChoose }: TimelineProps) {
     }
     if (!ARROWS.includes(event.key)) return;
     event.preventDefault();
-    const next = step(layout, current(layout, selected.value, chosen)?.place ?? null, event.key);
+    const next = step(layout, current(layout, selected.value, chosen)?.position ?? null, event.key);
     const lane = next && layout.lanes[next.lane];
     const bar = next && lane?.bars[next.bar];
     if (lane && bar) choose(idOf(lane), bar);
@@ -74,7 +74,7 @@ export function Timeline({ bars, now, live, chosen, onChoose }: TimelineProps) {
   return (
     <section class="panel timeline" aria-labelledby={`${id}title`} data-testid="panel-timeline">
       <div class="panel-head">
-        <h2 id={`${id}title`}>{live ? "What is happening" : "What was happening"}</h2>
+        <h2 id={`${id}title`}>Timeline</h2>
         <div class="segmented" role="group" aria-label="Hours shown">
           {HOURS.map((count) => (
             <button
@@ -94,8 +94,8 @@ export function Timeline({ bars, now, live, chosen, onChoose }: TimelineProps) {
         class="timeline-frame"
         tabIndex={0}
         role="group"
-        aria-label="Timeline of actors and locks. Arrow keys choose an action, Escape lets go. A table follows."
-        aria-describedby={`${id}told`}
+        aria-label="Timeline of actors and locks. Arrow keys select an action, Escape clears the selection. A table follows."
+        aria-describedby={`${id}status`}
         onKeyDown={onKey}
         data-testid="timeline"
       >
@@ -105,23 +105,23 @@ export function Timeline({ bars, now, live, chosen, onChoose }: TimelineProps) {
           onPointerMove={(event) => (pointed.value = under(layout, event)?.bar ?? null)}
           onPointerLeave={() => (pointed.value = null)}
           onClick={(event) => {
-            const found = under(layout, event);
-            if (found === null) onChoose(null);
-            else choose(found.lane, found.bar);
+            const hit = under(layout, event);
+            if (hit === null) onChoose(null);
+            else choose(hit.lane, hit.bar);
           }}
         />
       </div>
-      <p class="timeline-told" id={`${id}told`} aria-live="polite" data-testid="timeline-told">
+      <p class="timeline-status" id={`${id}status`} aria-live="polite" data-testid="timeline-status">
         {shown === null ? <Legend /> : sentenceOf(shown, clock, now.t)}
       </p>
       <details class="fold">
-        <summary>The same as a table</summary>
+        <summary>Show as a table</summary>
         <DataTable
-          caption="What the timeline shows"
+          caption="Actions on the timeline"
           columns={columns(clock)}
           rows={layout.lanes.filter(({ kind }) => kind === "actor").flatMap((lane) => lane.bars)}
           rowKey={(bar) => bar.key}
-          empty="Nothing happens in these hours."
+          empty="No actions in these hours."
           testId="timeline-table"
         />
       </details>
@@ -137,10 +137,10 @@ function Legend() {
           ["running", "runs"],
           ["done", "done"],
           ["waiting", "waits"],
-          ["held", "held or put aside"],
+          ["held", "held or suspended"],
           ["interrupted", "interrupted"],
-          ["coming", "submitted for later"],
-          ["pc", "the player character learned of it"],
+          ["coming", "scheduled for later"],
+          ["pc", "seen by the player character"],
         ] as const
       ).map(([kind, word]) => (
         <span key={kind} class="legend-item">
@@ -152,17 +152,17 @@ function Legend() {
   );
 }
 
-const DOING: Readonly<Record<BarKind, string>> = {
+const KIND_LABELS: Readonly<Record<BarKind, string>> = {
   done: "done",
   interrupted: "interrupted",
   running: "runs",
   waited: "waited",
   waiting: "waits",
   held: "held",
-  suspended: "put aside",
+  suspended: "suspended",
 };
 
-/** A bar in words. */
+/** The description of a bar. */
 export function sentenceOf(bar: Bar, clock: Clock, now: number): string {
   const { action, actor, verb, kind, from, to, by, locks } = bar;
   const who = `${action}: ${actor}, ${words(verb)}`;
@@ -185,7 +185,7 @@ export function sentenceOf(bar: Bar, clock: Clock, now: number): string {
     case "held":
       return `${who}${part}. Interrupted${reason}, held from ${clock.moment(from)} to ${clock.time(to)}.`;
     case "suspended":
-      return `${who}${part}. Interrupted${reason} at ${clock.moment(from)}, put aside until somebody resumes it.`;
+      return `${who}${part}. Interrupted${reason} at ${clock.moment(from)}, suspended until resumed.`;
   }
 }
 
@@ -196,29 +196,29 @@ function columns(clock: Clock): Column<Bar>[] {
     { key: "verb", title: "verb", by: ({ verb }) => verb, cell: ({ verb }) => words(verb) },
     { key: "from", title: "from", by: ({ from }) => from, cell: ({ from }) => clock.moment(from) },
     { key: "to", title: "to", by: ({ to }) => to, cell: ({ to }) => clock.moment(to) },
-    { key: "kind", title: "how", by: ({ kind }) => kind, cell: ({ kind }) => DOING[kind] },
+    { key: "kind", title: "state", by: ({ kind }) => kind, cell: ({ kind }) => KIND_LABELS[kind] },
     { key: "locks", title: "locks", wide: true, cell: ({ locks }) => locks.join(", ") },
   ];
 }
 
-/** Where the selection lies now; a bar that became another (a wait that ended) is followed by its action. */
+/** The position of the selection; a bar that was replaced (a wait that ended) is found again by its action. */
 function current(
   layout: Layout,
-  selected: Found | null,
+  selected: BarOnLane | null,
   chosen: string | null,
-): { readonly place: Place; readonly bar: Bar } | null {
+): { readonly position: BarPosition; readonly bar: Bar } | null {
   if (selected === null || selected.bar.action !== chosen) return null;
-  const place =
-    placeOf(layout, selected.lane, ({ key }) => key === selected.bar.key) ??
-    placeOf(layout, selected.lane, ({ action }) => action === selected.bar.action);
-  const bar = place && layout.lanes[place.lane]?.bars[place.bar];
-  return place && bar ? { place, bar } : null;
+  const position =
+    positionOf(layout, selected.lane, ({ key }) => key === selected.bar.key) ??
+    positionOf(layout, selected.lane, ({ action }) => action === selected.bar.action);
+  const bar = position && layout.lanes[position.lane]?.bars[position.bar];
+  return position && bar ? { position, bar } : null;
 }
 
 function byAction(layout: Layout, action: string | null): Bar | null {
   return layout.lanes.flatMap(({ bars }) => bars).findLast((bar) => bar.action === action) ?? null;
 }
 
-function under(layout: Layout, event: MouseEvent): Found | null {
+function under(layout: Layout, event: MouseEvent): BarOnLane | null {
   return barAt(layout, event.offsetX, event.offsetY);
 }

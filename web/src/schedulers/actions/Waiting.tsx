@@ -1,4 +1,4 @@
-/** What waits, and why: each with the sentence of its reason, which opens into the whole chain. */
+/** Waiting actions, each with its reason, which expands to the chain of reasons. */
 
 import { useSignal } from "@preact/signals";
 
@@ -23,22 +23,22 @@ interface WaitingProps {
   readonly onChoose: (action: string) => void;
 }
 
-const STAGES = { waiting: "waits", held: "held", suspended: "put aside", running: "runs" } as const;
+const STAGES = { waiting: "waits", held: "held", suspended: "suspended", running: "runs" } as const;
 
 export function Waiting(props: WaitingProps) {
-  const { now, live, chosen } = props;
+  const { now, chosen } = props;
   const rows = now.actions.filter(({ stage }) => stage !== "running");
   const count = ["waiting", "held", "suspended"].reduce((sum, stage) => sum + (now.counts[stage] ?? 0), 0);
   return (
     <section class="panel" aria-labelledby="waiting" data-testid="panel-waiting">
       <h2 id="waiting">
-        {live ? "What waits, and why" : "What waited, and why"} <span class="count">{integer(count)}</span>
+        Waiting, and why <span class="count">{integer(count)}</span>
       </h2>
       {rows.length === 0 ? (
-        <p class="quiet">Nobody waits for anything.</p>
+        <p class="quiet">Nothing is waiting.</p>
       ) : (
         <DataTable
-          caption="Actions that wait"
+          caption="Waiting actions"
           columns={columns(props)}
           rows={rows}
           rowKey={({ id }) => id}
@@ -59,7 +59,7 @@ function columns({ now, clock, address, live, onChoose }: WaitingProps): Column<
       by: ({ id }) => id,
       cell: ({ id, actor, verb, params }) => (
         <>
-          <button type="button" class="link-button" title="Show it on the timeline" onClick={() => onChoose(id)}>
+          <button type="button" class="link-button" title="Show on the timeline" onClick={() => onChoose(id)}>
             {id}
           </button>
           <span class="below">
@@ -92,7 +92,7 @@ function columns({ now, clock, address, live, onChoose }: WaitingProps): Column<
       wide: true,
       cell: ({ id, why }) =>
         why === null ? (
-          // Another moment has another answer.
+          // Keyed by moment, since the reason depends on it.
           <AskWhy key={live ? "live" : now.n} action={id} address={address} at={live ? null : now.n} />
         ) : (
           <Why reason={why} />
@@ -107,20 +107,20 @@ function timesOf({ since, until, remaining }: ActionView, now: WorldNow, clock: 
 }
 
 function Why({ reason }: { readonly reason: Reason }) {
-  const told = withoutActorLocks(reason);
+  const shown = withoutActorLocks(reason);
   return (
     <details class="why" data-testid="why">
-      <summary>{told.sentence}</summary>
-      <ReasonChain reason={told} />
+      <summary>{shown.sentence}</summary>
+      <ReasonChain reason={shown} />
     </details>
   );
 }
 
-/** Where very many wait, the reasons of the later ones are fetched one by one. */
+/** Beyond the first waiting actions, reasons are fetched on demand. */
 interface AskWhyProps {
   readonly action: string;
   readonly address: EngineAddress;
-  /** The record looked at; `null` is live. */
+  /** The record shown; `null` is live. */
   readonly at: number | null;
 }
 

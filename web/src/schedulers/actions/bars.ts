@@ -1,6 +1,6 @@
-/** What was done when, as bars: segments that ran or run, waits before them, holds after an interrupt.
+/** Bars of the timeline: segments, waits before them, and holds after an interrupt.
  *
- * The past comes from the events, the present from what the world says of its actions; nothing is guessed.
+ * The past is taken from events, the present from the actions of the world state.
  */
 
 import type { ActionView, WorldNow } from "../../api/types";
@@ -21,25 +21,25 @@ export interface Bar {
   readonly to: number;
   readonly locks: readonly string[];
   readonly pc: boolean;
-  /** Who interrupted it. */
+  /** The source of the interrupt. */
   readonly by: string | null;
 }
 
-interface Open {
+interface OpenSegment {
   readonly event: WorldEvent;
   readonly from: number;
 }
 
-/** All bars that can be told from `events` (oldest first) and the present, oldest first. */
+/** The bars of `events` (oldest first) and of the present, oldest first. */
 export function barsOf(events: readonly WorldEvent[], now: WorldNow): Bar[] {
   const bars: Bar[] = [];
-  const open = new Map<string, Open>();
-  const interrupted = new Map<string, Open>();
+  const open = new Map<string, OpenSegment>();
+  const interrupted = new Map<string, OpenSegment>();
   const close = (event: WorldEvent, at: number, kind: "done" | "interrupted") => {
     const id = event.action_id ?? "";
-    const begun = open.get(id);
+    const segment = open.get(id);
     open.delete(id);
-    if (begun) bars.push(bar(begun.event, now, kind, begun.from, at, kind === "interrupted" ? by(event) : null));
+    if (segment) bars.push(bar(segment.event, now, kind, segment.from, at, kind === "interrupted" ? by(event) : null));
     if (kind === "interrupted") interrupted.set(id, { event, from: at });
   };
   for (const event of events) {
@@ -47,9 +47,9 @@ export function barsOf(events: readonly WorldEvent[], now: WorldNow): Bar[] {
     const at = minuteOf(event, now);
     if (event.type === "start") {
       const waited = metaNumber(event, "waited");
-      const broken = interrupted.get(event.action_id);
-      if (broken && broken.from < at - waited)
-        bars.push(bar(event, now, "held", broken.from, at - waited, by(broken.event)));
+      const interruption = interrupted.get(event.action_id);
+      if (interruption && interruption.from < at - waited)
+        bars.push(bar(event, now, "held", interruption.from, at - waited, by(interruption.event)));
       if (waited > 0) bars.push(bar(event, now, "waited", at - waited, at));
       interrupted.delete(event.action_id);
       open.set(event.action_id, { event, from: at });
@@ -58,37 +58,37 @@ export function barsOf(events: readonly WorldEvent[], now: WorldNow): Bar[] {
   }
   bars.push(...now.actions.flatMap((action) => present(action, now, interrupted.get(action.id))));
   const known = new Set(now.actions.map((action) => action.id));
-  // The stream may be ahead of the last look at the world.
+  // The stream may be ahead of the world state.
   for (const [id, { event, from }] of open)
     if (!known.has(id) && recordOf(event.id) > now.n)
       bars.push(bar(event, now, "running", from, from + metaNumber(event, "d")));
-  return bars.sort((one, other) => one.from - other.from || one.to - other.to || compare(one.key, other.key));
+  return bars.sort((a, b) => a.from - b.from || a.to - b.to || compare(a.key, b.key));
 }
 
-function present(action: ActionView, now: WorldNow, broken: Open | undefined): Bar[] {
+function present(action: ActionView, now: WorldNow, interruption: OpenSegment | undefined): Bar[] {
   const { id, actor, verb, segment, stage, locks, pc } = action;
-  const whose = { action: id, actor, verb, segment, locks, pc };
-  const one = (kind: BarKind, from: number, to: number): Bar => ({
-    ...whose,
+  const common = { action: id, actor, verb, segment, locks, pc };
+  const barOf = (kind: BarKind, from: number, to: number): Bar => ({
+    ...common,
     key: `${id}/${segment}/${kind}`,
     kind,
     from,
     to,
-    by: broken ? by(broken.event) : null,
+    by: interruption ? by(interruption.event) : null,
   });
-  const since = broken?.from ?? now.t;
+  const since = interruption?.from ?? now.t;
   switch (stage) {
     case "running":
-      return [one("running", action.since ?? now.t, action.until ?? now.t)];
+      return [barOf("running", action.since ?? now.t, action.until ?? now.t)];
     case "waiting": {
       const from = action.since ?? now.t;
-      const held = broken && broken.from < from ? [one("held", broken.from, from)] : [];
-      return [...held, one("waiting", from, Math.max(now.t, from))];
+      const held = interruption && interruption.from < from ? [barOf("held", interruption.from, from)] : [];
+      return [...held, barOf("waiting", from, Math.max(now.t, from))];
     }
     case "held":
-      return [one("held", since, action.until ?? now.t)];
+      return [barOf("held", since, action.until ?? now.t)];
     case "suspended":
-      return [one("suspended", since, now.t)];
+      return [barOf("suspended", since, now.t)];
   }
 }
 
@@ -98,7 +98,7 @@ function bar(
   kind: BarKind,
   from: number,
   to: number,
-  who: string | null = null,
+  source: string | null = null,
 ): Bar {
   const segment = metaNumber(event, "segment");
   const verb = event.verb ?? "";
@@ -113,15 +113,15 @@ function bar(
     to,
     locks: now.locks_of[verb] ?? [],
     pc: event.pc,
-    by: who,
+    by: source,
   };
 }
 
 function by(event: WorldEvent): string | null {
-  const who = meta(event)["by"];
-  return typeof who === "string" ? who : null;
+  const source = meta(event)["by"];
+  return typeof source === "string" ? source : null;
 }
 
-function compare(one: string, other: string): number {
-  return one < other ? -1 : one > other ? 1 : 0;
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
 }

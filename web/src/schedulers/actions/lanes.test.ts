@@ -2,8 +2,8 @@ import { expect, test } from "vitest";
 
 import { xOf } from "../../canvas/viewport";
 import type { Bar } from "./bars";
-import type { Place } from "./lanes";
-import { barAt, LANE, layoutOf, placeOf, rangeAround, step } from "./lanes";
+import type { BarPosition } from "./lanes";
+import { barAt, LANE, layoutOf, positionOf, rangeAround, step } from "./lanes";
 import { world } from "./testing";
 
 const bar = (changes: Partial<Bar>): Bar => {
@@ -33,12 +33,12 @@ const BARS = [
 const NOW = world({ locks: [lock("oven"), lock("actor:bruno"), lock("mill")] });
 const LAYOUT = layoutOf(BARS, NOW, rangeAround(1940, 12), 1108);
 
-test("now lies at three quarters of what is shown", () => {
+test("now is at three quarters of the range", () => {
   expect(rangeAround(1940, 12)).toEqual({ from: 1400, to: 2120 });
   expect(xOf(LAYOUT, 1940)).toBe(LAYOUT.gutter + 750);
 });
 
-test("the player character has the first lane, then come the others, then the locks by name", () => {
+test("the player character has the first lane, then other actors, then locks by name", () => {
   expect(LAYOUT.lanes.map(({ kind, name }) => `${kind} ${name}`)).toEqual([
     "actor mira",
     "actor bruno",
@@ -47,18 +47,18 @@ test("the player character has the first lane, then come the others, then the lo
   ]);
 });
 
-test("only who holds a lock lies on its lane", () => {
+test("the lane of a lock has only its holders", () => {
   expect(LAYOUT.lanes.at(-1)?.bars.map(({ action }) => action)).toEqual(["bread"]);
 });
 
-test("lanes keep their places while nothing happens on them", () => {
+test("lanes keep their positions while they are empty", () => {
   const later = layoutOf(BARS, NOW, rangeAround(9000, 12), 1108);
 
   expect(later.lanes.map(({ top }) => top)).toEqual(LAYOUT.lanes.map(({ top }) => top));
   expect(later.lanes.flatMap(({ bars }) => bars)).toEqual([]);
 });
 
-test("with very many actors only those that do something are shown", () => {
+test("with many actors only those with bars are shown", () => {
   const many = Array.from({ length: 60 }, (_, from) =>
     bar({ action: `a${from}`, actor: `p${from}`, from, to: from + 1 }),
   );
@@ -66,7 +66,7 @@ test("with very many actors only those that do something are shown", () => {
   expect(layoutOf([...many, ...BARS], NOW, rangeAround(1940, 12), 1108).lanes).toHaveLength(4);
 });
 
-test("what was submitted for later stands on the lane of its actor", () => {
+test("a later submission is on the lane of its actor", () => {
   const coming = { kind: "submit", action_id: "late", actor: "mira", verb: "deliver", t: 2000, at: "" } as const;
   const interrupt = { ...coming, kind: "interrupt", actor: null, verb: null } as const;
   const layout = layoutOf(BARS, world({ coming: [coming, interrupt, { ...coming, t: 9000 }] }), LAYOUT.range, 1108);
@@ -74,7 +74,7 @@ test("what was submitted for later stands on the lane of its actor", () => {
   expect(layout.lanes[0]?.coming).toEqual([coming]);
 });
 
-test("a point finds the bar under it, work before waiting", () => {
+test("a point hits the bar under it, segments before waits", () => {
   const bruno = LAYOUT.lanes[1]?.top ?? 0;
 
   expect(barAt(LAYOUT, xOf(LAYOUT, 1855), bruno + LANE / 2)?.bar.action).toBe("bread");
@@ -84,27 +84,27 @@ test("a point finds the bar under it, work before waiting", () => {
   expect(barAt(LAYOUT, xOf(LAYOUT, 1855), 3)).toBeNull();
 });
 
-test.each<[string, Place | null, string, Place]>([
-  ["the newest of the first lane to begin with", null, "ArrowDown", { lane: 0, bar: 1 }],
+test.each<[string, BarPosition | null, string, BarPosition]>([
+  ["to the newest bar of the first lane", null, "ArrowDown", { lane: 0, bar: 1 }],
   ["back along the lane", { lane: 0, bar: 1 }, "ArrowLeft", { lane: 0, bar: 0 }],
-  ["not beyond its beginning", { lane: 0, bar: 0 }, "ArrowLeft", { lane: 0, bar: 0 }],
+  ["not beyond its start", { lane: 0, bar: 0 }, "ArrowLeft", { lane: 0, bar: 0 }],
   ["not beyond its end", { lane: 0, bar: 1 }, "ArrowRight", { lane: 0, bar: 1 }],
-  ["down to what is nearest in time", { lane: 0, bar: 1 }, "ArrowDown", { lane: 1, bar: 1 }],
-  ["over lanes without anything", { lane: 1, bar: 0 }, "ArrowDown", { lane: 3, bar: 0 }],
+  ["down to the nearest in time", { lane: 0, bar: 1 }, "ArrowDown", { lane: 1, bar: 1 }],
+  ["over empty lanes", { lane: 1, bar: 0 }, "ArrowDown", { lane: 3, bar: 0 }],
   ["up again", { lane: 3, bar: 0 }, "ArrowUp", { lane: 1, bar: 0 }],
   ["not above the first lane", { lane: 0, bar: 0 }, "ArrowUp", { lane: 0, bar: 0 }],
   ["to the end", { lane: 0, bar: 0 }, "End", { lane: 0, bar: 1 }],
-  ["to the beginning", { lane: 0, bar: 1 }, "Home", { lane: 0, bar: 0 }],
-])("arrow keys lead %s", (_, from, key, to) => {
+  ["to the start", { lane: 0, bar: 1 }, "Home", { lane: 0, bar: 0 }],
+])("arrow keys move %s", (_, from, key, to) => {
   expect(step(LAYOUT, from, key)).toEqual(to);
 });
 
-test("where nothing is, arrow keys lead nowhere", () => {
+test("arrow keys do nothing on an empty timeline", () => {
   expect(step(layoutOf([], world(), LAYOUT.range, 800), null, "ArrowDown")).toBeNull();
 });
 
-test("a bar is found again on its lane", () => {
-  expect(placeOf(LAYOUT, "actor:bruno", ({ action }) => action === "rolls")).toEqual({ lane: 1, bar: 1 });
-  expect(placeOf(LAYOUT, "actor:bruno", ({ action }) => action === "post")).toBeNull();
-  expect(placeOf(LAYOUT, "actor:nobody", () => true)).toBeNull();
+test("a bar is found on its lane", () => {
+  expect(positionOf(LAYOUT, "actor:bruno", ({ action }) => action === "rolls")).toEqual({ lane: 1, bar: 1 });
+  expect(positionOf(LAYOUT, "actor:bruno", ({ action }) => action === "post")).toBeNull();
+  expect(positionOf(LAYOUT, "actor:unknown", () => true)).toBeNull();
 });

@@ -1,4 +1,4 @@
-/** Where everything lies on the timeline: lanes for actors and locks, places of bars, what lies under a point. */
+/** The layout of the timeline: lanes of actors and locks, positions of bars, hit testing, keyboard navigation. */
 
 import type { ComingView, WorldNow } from "../../api/types";
 import { nearestTo, spanAt } from "../../canvas/hits";
@@ -6,21 +6,21 @@ import type { Range, Viewport } from "../../canvas/viewport";
 import type { Bar } from "./bars";
 import { isOfActor } from "./model";
 
-/** Three lines: the epochs, the hours, the time of now. */
+/** Height for three lines: epochs, hours, and the time of now. */
 export const HEAD = 60;
 export const LANE = 26;
 export const GROUP = 24;
 export const FOOT = 8;
-// Up to here every lane keeps its place, used or not; beyond, only those that are used are shown.
-const MOST_ACTORS = 24;
-const MOST_LOCKS = 16;
+// Up to these numbers every lane is shown; beyond, only lanes with bars.
+const MAX_ACTORS = 24;
+const MAX_LOCKS = 16;
 
 export interface Lane {
   readonly kind: "actor" | "lock";
   readonly name: string;
   readonly top: number;
   readonly bars: readonly Bar[];
-  /** What was submitted for later. */
+  /** Submissions for later. */
   readonly coming: readonly ComingView[];
 }
 
@@ -35,7 +35,7 @@ export interface Layout extends Viewport {
   readonly lanes: readonly Lane[];
 }
 
-/** Three quarters of what is shown lie before now, one quarter after it. */
+/** Three quarters of the range are before now, one quarter after. */
 export function rangeAround(now: number, hours: number): Range {
   const minutes = hours * 60;
   return { from: now - Math.round(minutes * 0.75), to: now + Math.round(minutes * 0.25) };
@@ -43,85 +43,85 @@ export function rangeAround(now: number, hours: number): Range {
 
 export function layoutOf(bars: readonly Bar[], now: WorldNow, range: Range, width: number): Layout {
   const inside = bars.filter((bar) => bar.to >= range.from && bar.from <= range.to);
-  // Only who holds a lock is on its lane: those who wait for it are on their own.
-  const holding = inside.filter(isWork);
+  // The lane of a lock has only its holders; waits are on the lanes of their actors.
+  const holding = inside.filter(isSegment);
   const coming = now.coming.filter(({ kind, t }) => kind === "submit" && t >= now.t && t <= range.to);
   const groups: Group[] = [];
   const lanes: Lane[] = [];
   let top = HEAD;
-  const begin = (title: string, names: readonly string[]) => {
+  const addGroup = (title: string, names: readonly string[]) => {
     if (names.length === 0) return;
     groups.push({ title, top });
     top += GROUP;
   };
-  const add = (lane: Omit<Lane, "top">) => {
+  const addLane = (lane: Omit<Lane, "top">) => {
     lanes.push({ ...lane, top });
     top += LANE;
   };
   const actors = actorsOf(bars, inside, now);
-  begin("Actors", actors);
+  addGroup("Actors", actors);
   for (const name of actors)
-    add({
+    addLane({
       kind: "actor",
       name,
       bars: inside.filter(({ actor }) => actor === name),
       coming: coming.filter(({ actor }) => actor === name),
     });
   const locks = locksOf(holding, now);
-  begin("Locks", locks);
+  addGroup("Locks", locks);
   for (const name of locks)
-    add({ kind: "lock", name, bars: holding.filter((bar) => bar.locks.includes(name)), coming: [] });
+    addLane({ kind: "lock", name, bars: holding.filter((bar) => bar.locks.includes(name)), coming: [] });
   return { range, gutter: width < 560 ? 70 : 108, width, height: top + FOOT, groups, lanes };
 }
 
-/** The player character first, the others by name. */
+/** The player character first, then the others by name. */
 function actorsOf(bars: readonly Bar[], inside: readonly Bar[], now: WorldNow): string[] {
   const all = new Set([...bars, ...now.coming].map(({ actor }) => actor));
-  const used = all.size <= MOST_ACTORS ? all : new Set(inside.map(({ actor }) => actor));
+  const used = all.size <= MAX_ACTORS ? all : new Set(inside.map(({ actor }) => actor));
   return [...used]
     .filter((actor) => actor !== null)
-    .sort((one, other) => Number(other === now.pc) - Number(one === now.pc) || (one < other ? -1 : 1));
+    .sort((a, b) => Number(b === now.pc) - Number(a === now.pc) || (a < b ? -1 : 1));
 }
 
 function locksOf(holding: readonly Bar[], now: WorldNow): string[] {
   const all = new Set(now.locks.map(({ name }) => name).filter((name) => !isOfActor(name)));
-  if (all.size <= MOST_LOCKS) return [...all].sort();
-  const wanted = now.locks.filter(({ held_by, waiting }) => held_by !== null || waiting > 0).map(({ name }) => name);
-  const used = new Set([...wanted, ...holding.flatMap((bar) => bar.locks)]);
+  if (all.size <= MAX_LOCKS) return [...all].sort();
+  const busy = now.locks.filter(({ held_by, waiting }) => held_by !== null || waiting > 0).map(({ name }) => name);
+  const used = new Set([...busy, ...holding.flatMap((bar) => bar.locks)]);
   return [...used].filter((name) => !isOfActor(name)).sort();
 }
 
-/** A bar on one of the lanes it lies on. */
-export interface Found {
+/** A bar and one of its lanes. */
+export interface BarOnLane {
   readonly lane: string;
   readonly bar: Bar;
 }
 
-/** The bar under a point; what happens goes before what is waited for. */
-export function barAt(layout: Layout, x: number, y: number): Found | null {
+/** The bar under a point; segments take precedence over waits. */
+export function barAt(layout: Layout, x: number, y: number): BarOnLane | null {
   const lane = layout.lanes.find(({ top }) => y >= top && y < top + LANE);
   if (lane === undefined || x < layout.gutter) return null;
-  const bar = spanAt(layout, lane.bars, x, isWork);
+  const bar = spanAt(layout, lane.bars, x, isSegment);
   return bar === undefined ? null : { lane: idOf(lane), bar };
 }
 
-export function isWork({ kind }: Bar): boolean {
+export function isSegment({ kind }: Bar): boolean {
   return kind === "done" || kind === "interrupted" || kind === "running";
 }
 
-export interface Place {
+export interface BarPosition {
   readonly lane: number;
   readonly bar: number;
 }
 
-/** The place an arrow key leads to: along a lane by time, between lanes to the bar nearest in time. */
-export function step({ lanes }: Layout, from: Place | null, key: string): Place | null {
-  const filled = lanes.map((lane, place) => ({ lane, place })).filter(({ lane }) => lane.bars.length > 0);
+/** The position after an arrow key: along a lane by time, between lanes to the bar nearest in time. */
+export function step({ lanes }: Layout, from: BarPosition | null, key: string): BarPosition | null {
+  const filled = lanes.map((lane, index) => ({ lane, index })).filter(({ lane }) => lane.bars.length > 0);
   const first = filled[0];
   if (first === undefined) return null;
-  if (from === null) return { lane: first.place, bar: first.lane.bars.length - 1 };
-  const here = lanes[from.lane];
-  const count = here?.bars.length ?? 0;
+  if (from === null) return { lane: first.index, bar: first.lane.bars.length - 1 };
+  const current = lanes[from.lane];
+  const count = current?.bars.length ?? 0;
   switch (key) {
     case "ArrowLeft":
       return { lane: from.lane, bar: Math.max(0, from.bar - 1) };
@@ -134,16 +134,16 @@ export function step({ lanes }: Layout, from: Place | null, key: string): Place 
   }
   const next =
     key === "ArrowDown"
-      ? filled.find(({ place }) => place > from.lane)
-      : filled.findLast(({ place }) => place < from.lane);
+      ? filled.find(({ index }) => index > from.lane)
+      : filled.findLast(({ index }) => index < from.lane);
   if (next === undefined) return from;
-  return { lane: next.place, bar: nearestTo(next.lane.bars, here?.bars[from.bar]?.from ?? 0) };
+  return { lane: next.index, bar: nearestTo(next.lane.bars, current?.bars[from.bar]?.from ?? 0) };
 }
 
-/** Where the last bar that fits lies on a lane. */
-export function placeOf({ lanes }: Layout, laneId: string, fits: (bar: Bar) => boolean): Place | null {
+/** The position of the last matching bar on a lane. */
+export function positionOf({ lanes }: Layout, laneId: string, matches: (bar: Bar) => boolean): BarPosition | null {
   const lane = lanes.findIndex((candidate) => idOf(candidate) === laneId);
-  const bar = lanes[lane]?.bars.findLastIndex(fits) ?? -1;
+  const bar = lanes[lane]?.bars.findLastIndex(matches) ?? -1;
   return bar < 0 ? null : { lane, bar };
 }
 

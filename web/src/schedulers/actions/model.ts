@@ -1,4 +1,4 @@
-/** A world as the server tells it, and how its times are written. Times are minutes of the run. */
+/** Events of a world and the format of its times. Times are minutes of the run. */
 
 import type { Json, JsonObject } from "../../api/json";
 import { inOneLine, isObject } from "../../api/json";
@@ -17,18 +17,18 @@ export interface WorldEvent {
   readonly body: JsonObject;
 }
 
-// Browsers write dates each in their own way.
+// Fixed names, since browsers format dates differently.
 const WEEKDAYS = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
 const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
 /** The implicit lock that lets an actor do one thing at a time. */
-const OF_ACTOR = "actor:";
+const ACTOR_PREFIX = "actor:";
 
 export function isOfActor(lock: string): boolean {
-  return lock.startsWith(OF_ACTOR);
+  return lock.startsWith(ACTOR_PREFIX);
 }
 
-/** A reason in which whoever waits for an actor waits for the actor, not for the lock that stands for it. */
+/** Replace implicit locks of actors by the actors in the sentences of a reason. */
 export function withoutActorLocks(reason: Reason): Reason {
   return {
     ...reason,
@@ -44,7 +44,7 @@ export function readEvent({ id, event }: EventView): WorldEvent {
     type: String(body["type"]),
     epoch: whole(body["epoch"]),
     t: whole(body["t"]),
-    // An expiry is of no action.
+    // An expiry belongs to no action.
     action_id: text(body["action_id"]) || null,
     actor: text(body["actor"]),
     verb: text(body["verb"]),
@@ -53,22 +53,22 @@ export function readEvent({ id, event }: EventView): WorldEvent {
   };
 }
 
-/** The minute of the run in which an event was. */
+/** The minute of the run of an event. */
 export function minuteOf(event: WorldEvent, { epoch }: WorldNow): number {
   return epoch.starts + (event.epoch - epoch.index) * (epoch.ends - epoch.starts) + event.t;
 }
 
-/** A number in the meta of an event; 0 when it has none. */
+/** A number in the meta of an event; 0 when it is missing. */
 export function metaNumber(event: WorldEvent, name: string): number {
   return whole(meta(event)[name]);
 }
 
 export function meta(event: WorldEvent): JsonObject {
-  const found = event.body["meta"];
-  return isObject(found) ? found : {};
+  const value = event.body["meta"];
+  return isObject(value) ? value : {};
 }
 
-/** The clock of a world: minutes of the run into times of its days. It knows no zones, as the world knows none. */
+/** Converts minutes of the run to times of the world, which has no time zones. */
 export class Clock {
   readonly #start: number;
 
@@ -87,12 +87,12 @@ export class Clock {
     return `${WEEKDAYS[date.getUTCDay()]} ${date.getUTCDate()} ${MONTHS[date.getUTCMonth()]}`;
   }
 
-  /** `Tue 08:05`: enough where neighbouring days are told apart. */
+  /** `Tue 08:05`: enough to distinguish neighbouring days. */
   moment(minute: number): string {
     return `${this.day(minute).slice(0, 3)} ${this.time(minute)}`;
   }
 
-  /** The first minute from `minute` on at which the clock shows a multiple of `step` minutes. */
+  /** The first minute at or after `minute` at a multiple of `step` minutes of clock time. */
   nextTick(minute: number, step: number): number {
     const past = (((this.#ms(minute) / 60_000) % step) + step) % step;
     return past === 0 ? minute : minute + step - past;
@@ -107,10 +107,10 @@ export class Clock {
   }
 }
 
-/** What somebody said about an action, in one line; nothing where nothing was said. */
+/** The parameters of an action in one line; empty when there are none. */
 export function paramsOf(params: Json | undefined): string {
-  const said = params === undefined || params === null ? "" : inOneLine(params);
-  return said === "none" ? "" : said;
+  const text = params === undefined || params === null ? "" : inOneLine(params);
+  return text === "none" ? "" : text;
 }
 
 /** `45 min`, `2 h`, `2 h 05`. */
@@ -121,7 +121,7 @@ export function span(minutes: number): string {
   return rest === 0 ? hours : `${hours} ${String(rest).padStart(2, "0")}`;
 }
 
-/** A verb as words: `mend_bridge` is `mend bridge`. */
+/** A verb with spaces: `mend_bridge` is `mend bridge`. */
 export function words(verb: string): string {
   return verb.replaceAll("_", " ");
 }

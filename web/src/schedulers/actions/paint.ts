@@ -1,4 +1,4 @@
-/** Paints the timeline on a canvas: grid of slots and epochs, lanes, bars, the line of now. */
+/** Painting of the timeline: grid of slots and epochs, lanes, bars, the line of now. */
 
 import type { ComingView, EpochView } from "../../api/types";
 import { overlap } from "../../canvas/hits";
@@ -8,7 +8,7 @@ import { boxPath, dotBox, drawVertical, fillBox, hatchBox, outlineBox, truncate 
 import { pixelsPerUnit, tickStep, xOf } from "../../canvas/viewport";
 import type { Bar } from "./bars";
 import type { Lane, Layout } from "./lanes";
-import { HEAD, isWork, LANE } from "./lanes";
+import { HEAD, isSegment, LANE } from "./lanes";
 import type { Clock } from "./model";
 import { words } from "./model";
 
@@ -19,13 +19,13 @@ export interface Scene {
   readonly now: number;
   readonly live: boolean;
   readonly pc: string | null;
-  /** The action that is pointed out, on all its lanes. */
+  /** The highlighted action. */
   readonly chosen: string | null;
 }
 
 const BAR_TOP = 4;
 const BAR_HEIGHT = LANE - 2 * BAR_TOP;
-const LEAST = 2.5;
+const MIN_WIDTH = 2.5;
 const STRIP = 6;
 const FADED = 0.5;
 const DOT_SPACE = 8;
@@ -44,8 +44,8 @@ export function paint(context: CanvasRenderingContext2D, scene: Scene, colours: 
   paintGrid(context, scene, colours);
   for (const lane of layout.lanes) {
     for (const coming of lane.coming) paintComing(context, scene, colours, lane, coming);
-    for (const bar of lane.bars) if (isWork(bar)) paintBar(context, scene, colours, lane, bar);
-    for (const bar of lane.bars) if (!isWork(bar)) paintBar(context, scene, colours, lane, bar);
+    for (const bar of lane.bars) if (isSegment(bar)) paintBar(context, scene, colours, lane, bar);
+    for (const bar of lane.bars) if (!isSegment(bar)) paintBar(context, scene, colours, lane, bar);
   }
   paintNow(context, scene, colours);
   context.restore();
@@ -57,8 +57,8 @@ function paintLanes(context: CanvasRenderingContext2D, { layout, pc }: Scene, co
     context.fillStyle = colours["ink-quiet"];
     context.fillText(title.toUpperCase(), 0, top + 14);
   }
-  layout.lanes.forEach((lane, place) => {
-    if (place % 2 === 0) {
+  layout.lanes.forEach((lane, index) => {
+    if (index % 2 === 0) {
       context.fillStyle = colours.sunken;
       context.globalAlpha = 0.45;
       context.fillRect(0, lane.top, layout.width, LANE);
@@ -86,7 +86,7 @@ function paintGrid(context: CanvasRenderingContext2D, scene: Scene, colours: Pal
   for (let minute = clock.nextTick(range.from, tick); minute <= range.to; minute += tick) {
     const x = Math.round(xOf(layout, minute)) + 0.5;
     drawVertical(context, { x, top: HEAD - 10, bottom: height }, colours.line, 1);
-    // Nothing is cut off at the edges.
+    // Labels that would be cut off at the edges are left out.
     if (x < layout.gutter + 16 || x > layout.width - 16) continue;
     context.fillStyle = colours.ink;
     context.textAlign = "center";
@@ -101,9 +101,9 @@ function paintEpochs(context: CanvasRenderingContext2D, scene: Scene, colours: P
   const length = epoch.ends - epoch.starts;
   const first = Math.floor((layout.range.from - epoch.starts) / length);
   const last = Math.floor((layout.range.to - epoch.starts) / length);
-  for (let place = first; place <= last; place += 1) {
-    const starts = epoch.starts + place * length;
-    const index = epoch.index + place;
+  for (let offset = first; offset <= last; offset += 1) {
+    const starts = epoch.starts + offset * length;
+    const index = epoch.index + offset;
     if (index < 0 || starts < 0) continue;
     const x = xOf(layout, starts);
     if (x >= layout.gutter)
@@ -120,9 +120,9 @@ function paintEpochs(context: CanvasRenderingContext2D, scene: Scene, colours: P
 function paintBar(context: CanvasRenderingContext2D, scene: Scene, colours: Palette, lane: Lane, bar: Bar): void {
   const { layout, chosen } = scene;
   const from = xOf(layout, bar.from);
-  const to = Math.max(xOf(layout, bar.to) - 1, from + LEAST);
-  // Whoever waits while their actor does something else is a strip below it.
-  const beside = !isWork(bar) && lane.bars.some((other) => isWork(other) && overlap(bar, other));
+  const to = Math.max(xOf(layout, bar.to) - 1, from + MIN_WIDTH);
+  // A wait during another action of the same actor is a strip below that action's bar.
+  const beside = !isSegment(bar) && lane.bars.some((other) => isSegment(other) && overlap(bar, other));
   const top = beside ? lane.top + LANE - STRIP - 1 : lane.top + BAR_TOP;
   const box = { from, to, top, height: beside ? STRIP : BAR_HEIGHT };
   context.globalAlpha = chosen === null || chosen === bar.action ? 1 : FADED;
@@ -144,13 +144,13 @@ function paintBar(context: CanvasRenderingContext2D, scene: Scene, colours: Pale
       break;
   }
   if (bar.kind === "interrupted") notch(context, box, colours.bad);
-  if (isWork(bar)) label(context, scene, colours, lane, bar, box);
-  if (bar.pc && isWork(bar)) dot(context, box, colours);
+  if (isSegment(bar)) label(context, scene, colours, lane, bar, box);
+  if (bar.pc && isSegment(bar)) dot(context, box, colours);
   if (chosen === bar.action) outlineBox(context, box, colours.brass);
   context.globalAlpha = 1;
 }
 
-/** A wish for later: it may start then. */
+/** A submission for later. */
 function paintComing(
   context: CanvasRenderingContext2D,
   { layout, chosen }: Scene,
@@ -179,7 +179,7 @@ function paintComing(
   context.globalAlpha = 1;
 }
 
-/** What has been done is full, what is still to do is light. */
+/** The elapsed part is solid, the rest is light. */
 function paintRunning(context: CanvasRenderingContext2D, scene: Scene, colours: Palette, box: Box): void {
   const now = Math.min(Math.max(xOf(scene.layout, scene.now), box.from), box.to);
   context.save();
@@ -215,7 +215,7 @@ function label(
     context.fillText(shown, left, y);
     return;
   }
-  // The text may lie across the line of now: on each side it has the ink of its ground.
+  // The label may cross the line of now; each side has the text colour for its background.
   const now = xOf(scene.layout, scene.now);
   for (const [ink, start, end] of [
     [colours["accent-ink"], from, Math.min(now, to)],
@@ -251,7 +251,7 @@ function paintNow(context: CanvasRenderingContext2D, scene: Scene, colours: Pale
   context.fillText(text, left + 6, HEAD - 17);
 }
 
-/** Where a segment was broken off. */
+/** Mark the end of an interrupted segment. */
 function notch(context: CanvasRenderingContext2D, { to, top }: Box, colour: string): void {
   context.fillStyle = colour;
   context.beginPath();
@@ -263,7 +263,7 @@ function notch(context: CanvasRenderingContext2D, { to, top }: Box, colour: stri
   context.fillRect(to - 1, top, 2, BAR_HEIGHT);
 }
 
-/** The player character learned of it. */
+/** Mark a segment seen by the player character. */
 function dot(context: CanvasRenderingContext2D, { from, to, top }: Box, colours: Palette): void {
   if (to - from < 2 * DOT_SPACE) return;
   context.fillStyle = colours.brass;

@@ -1,4 +1,4 @@
-/** A small world and its events, to draw pages with. */
+/** A small world and its events for tests. */
 
 import type { JsonObject } from "../../api/json";
 import type { ActionView, WorldNow } from "../../api/types";

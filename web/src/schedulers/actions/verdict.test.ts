@@ -7,13 +7,13 @@ const INTERRUPT = { type: "request", interrupts: [{ target: "A", priority: 3 }] 
 const CANCEL = { type: "request", commands: [{ cancel: "A" }] };
 const RESUME = { type: "request", commands: [{ resume: "A" }] };
 
-test("an event about another action says nothing of a command", () => {
+test("an event about another action has no verdict", () => {
   expect(verdictOf(SUBMIT, { type: "start", action_id: "A" })).toBeNull();
   expect(verdictOf(INTERRUPT, { type: "diagnostic", action_id: null, message: "no" })).toBeNull();
   expect(verdictOf({ type: "advance", to: 5 }, { type: "start", action_id: "A" })).toBeNull();
 });
 
-test("a rejection refuses a submission, and a start ends the wait", () => {
+test("a rejection refuses a submission, and a start completes it", () => {
   const message = "There is no verb fly";
   expect(verdictOf(SUBMIT, { type: "rejection", action_id: "B", code: "UnknownVerb", message })).toEqual({
     refused: true,
@@ -25,7 +25,7 @@ test("a rejection refuses a submission, and a start ends the wait", () => {
   });
 });
 
-test("an interrupt that is ignored has no effect, one that is granted is done", () => {
+test("an ignored interrupt has no effect, a granted one is done", () => {
   const message = "A is not interrupted: it does not run";
   expect(verdictOf(INTERRUPT, { type: "diagnostic", action_id: "A", code: "InterruptIgnored", message })).toEqual({
     refused: true,
@@ -38,7 +38,7 @@ test("an interrupt that is ignored has no effect, one that is granted is done", 
   expect(verdictOf(INTERRUPT, { type: "start", action_id: "A" })).toBeNull();
 });
 
-test("a submission that is cancelled before it comes is what a cancellation asks for", () => {
+test("a cancelled later submission completes the cancellation", () => {
   const event = { type: "rejection", action_id: "A", code: "Cancelled", message: "A was cancelled" };
   expect(verdictOf(CANCEL, event)).toEqual({ refused: false, sentence: "Done: A was cancelled." });
   const unknown = { type: "diagnostic", action_id: "A", code: "NotCancellable", message: "A is unknown or over" };

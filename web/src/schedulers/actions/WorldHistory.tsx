@@ -1,4 +1,4 @@
-/** What came before: the events of the world, or those the player character learned of; trouble is marked. */
+/** The history of a world: all events, those the player character learned of, or only problems. */
 
 import { useSignal } from "@preact/signals";
 
@@ -9,9 +9,9 @@ import { integer } from "../../wording";
 import { recordOf } from "../shared/engine";
 import type { Clock, WorldEvent } from "./model";
 import { meta, minuteOf, paramsOf, words } from "./model";
-import { told, toneOf } from "./sentences";
+import { eventSentence, toneOf } from "./sentences";
 
-interface HappenedProps {
+interface WorldHistoryProps {
   /** Oldest first. */
   readonly events: readonly WorldEvent[];
   readonly gaps: readonly string[];
@@ -22,16 +22,16 @@ interface HappenedProps {
 }
 
 const FILTERS = [
-  ["world", "the world"],
+  ["world", "all"],
   ["pc", "player character"],
-  ["trouble", "trouble"],
+  ["problems", "problems"],
 ] as const;
 type Filter = (typeof FILTERS)[number][0];
 
 const EMPTY: Readonly<Record<Filter, string>> = {
-  world: "Nothing has happened yet. Events appear here as they come.",
-  pc: "The player character has not learned of anything yet.",
-  trouble: "Nothing was rejected, refused or ignored.",
+  world: "No events yet.",
+  pc: "The player character has not seen any event yet.",
+  problems: "No rejections or diagnostics.",
 };
 const MARKS: Readonly<Record<string, string>> = {
   start: "▸",
@@ -42,19 +42,19 @@ const MARKS: Readonly<Record<string, string>> = {
   diagnostic: "!",
   epoch: "☼",
 };
-const SHOWN_MOST = 300;
+const MAX_SHOWN = 300;
 
-export function Happened(props: HappenedProps) {
+export function WorldHistory(props: WorldHistoryProps) {
   const filter = useSignal<Filter>("world");
-  const found = props.events.filter((event) => belongs(event, filter.value));
-  const rows = found.slice(-SHOWN_MOST).reverse();
+  const matching = props.events.filter((event) => matches(event, filter.value));
+  const rows = matching.slice(-MAX_SHOWN).reverse();
   return (
-    <section class="panel" aria-labelledby="happened" data-testid="panel-happened">
+    <section class="panel" aria-labelledby="history" data-testid="panel-history">
       <div class="panel-head">
-        <h2 id="happened">
-          What came before <span class="count">{integer(found.length)}</span>
+        <h2 id="history">
+          History <span class="count">{integer(matching.length)}</span>
         </h2>
-        <div class="segmented" role="group" aria-label="Whose events">
+        <div class="segmented" role="group" aria-label="Filter events">
           {FILTERS.map(([name, title]) => (
             <button
               key={name}
@@ -85,18 +85,18 @@ export function Happened(props: HappenedProps) {
   );
 }
 
-function belongs(event: WorldEvent, filter: Filter): boolean {
+function matches(event: WorldEvent, filter: Filter): boolean {
   switch (filter) {
     case "world":
       return true;
     case "pc":
       return event.pc;
-    case "trouble":
+    case "problems":
       return event.type === "rejection" || event.type === "diagnostic";
   }
 }
 
-function columns({ now, clock, onShowRecord, onChoose }: HappenedProps): Column<WorldEvent>[] {
+function columns({ now, clock, onShowRecord, onChoose }: WorldHistoryProps): Column<WorldEvent>[] {
   return [
     {
       key: "time",
@@ -105,8 +105,8 @@ function columns({ now, clock, onShowRecord, onChoose }: HappenedProps): Column<
         <button
           type="button"
           class="link-button nowrap"
-          title="Look at the world after this"
-          aria-label={`${clock.moment(minuteOf(event, now))}: look at the world after this`}
+          title="Show the world after this event"
+          aria-label={`${clock.moment(minuteOf(event, now))}: show the world after this event`}
           onClick={() => onShowRecord(recordOf(event.id))}
         >
           {clock.moment(minuteOf(event, now))}
@@ -117,19 +117,19 @@ function columns({ now, clock, onShowRecord, onChoose }: HappenedProps): Column<
       key: "what",
       title: "event",
       wide: true,
-      cell: (event) => <What event={event} now={now} clock={clock} onChoose={onChoose} />,
+      cell: (event) => <EventText event={event} now={now} clock={clock} onChoose={onChoose} />,
     },
   ];
 }
 
-type WhatProps = { readonly event: WorldEvent } & Pick<HappenedProps, "now" | "clock" | "onChoose">;
+type EventTextProps = { readonly event: WorldEvent } & Pick<WorldHistoryProps, "now" | "clock" | "onChoose">;
 
-function What({ event, now, clock, onChoose }: WhatProps) {
+function EventText({ event, now, clock, onChoose }: EventTextProps) {
   const { type, action_id, actor, verb, pc, body } = event;
   const code = body["code"];
   return (
-    <span class="what" data-tone={toneOf(event)} data-type={type}>
-      <span class="what-mark" aria-hidden="true">
+    <span class="event-text" data-tone={toneOf(event)} data-type={type}>
+      <span class="event-mark" aria-hidden="true">
         {MARKS[type] ?? "·"}
       </span>
       <span>
@@ -150,7 +150,7 @@ function What({ event, now, clock, onChoose }: WhatProps) {
             <code class="code-badge">{code}</code>{" "}
           </>
         )}
-        <span class="what-told">{told(event, now, clock)}</span>
+        <span class="event-sentence">{eventSentence(event, now, clock)}</span>
         {type === "start" && paramsOf(meta(event)["params"]) !== "" && (
           <span class="quiet params" data-testid="params">
             {" "}
@@ -158,7 +158,7 @@ function What({ event, now, clock, onChoose }: WhatProps) {
           </span>
         )}
         {pc && (
-          <span class="seen" title="The player character learned of it">
+          <span class="seen" title="The player character learned of this">
             {" "}
             <span aria-hidden="true">●</span>
             <span class="visually-hidden">seen by the player character</span>
