@@ -210,7 +210,7 @@ def eventful_state() -> tuple[Json, dict[str, Any]]:
     run.do(SetIntensity(40))
     run.do(Configure({"payment_retries": "1"}))
     state: Any = decode(run.run.state())
-    error = {"code": "INTERNAL_ERROR", "message": "too much", "details": {"kind": "test"}}
+    error = {"code": "INTERNAL_ERROR", "details": {"kind": "test"}}
     state |= {"failed_ticks": 2, "all_rejected": 3, "state": "stopped", "stop_source": "user", "stop_reason": "enough"}
     state |= {"queue": [[1, 0, "A", "B", "UAH", "1.00", 100]]}
     state |= {"last_error": error, "demonstration": {"next_payment": 1, "next_clearing": 2, "done_at": 3, "shown": 4}}

@@ -8,6 +8,7 @@ from typing import TypeAlias
 from msgspec import UNSET, Struct, UnsetType
 
 from pendula.credit.commands import TRANSFER
+from pendula.credit.sentences import sentence_of
 from pendula.kernel.canonical import Json
 
 
@@ -43,8 +44,9 @@ class EdgePatch(Struct, frozen=True):
 
 
 class Failure(Struct, frozen=True):
+    """Why a payment failed; `TxFailed.message` is its sentence."""
+
     code: str
-    message: str
     details: dict[str, Json] = {}
 
 
@@ -77,6 +79,11 @@ class TxFailed(Struct, frozen=True, tag="tx.failed", rename=TRANSFER):
     amount: str
     error: Failure
     planned_tick: int | UnsetType = UNSET
+
+    @property
+    def message(self) -> str:
+        ends = {"from": self.sender, "to": self.receiver, "equivalent": self.equivalent, "amount": self.amount}
+        return sentence_of(self.error.code, {**ends, **self.error.details})
 
 
 class PlanStep(Struct, frozen=True):
@@ -207,9 +214,14 @@ class Ticked(Struct, frozen=True, tag="tick"):
 
 
 class LastError(Struct, frozen=True):
+    """Why a run ended in error."""
+
     code: str
-    message: str
     details: dict[str, Json] = {}
+
+    @property
+    def message(self) -> str:
+        return sentence_of(self.code, self.details)
 
 
 class RunStatus(Struct, frozen=True, tag="run_status"):

@@ -6,6 +6,7 @@ from pendula.credit.ledger.book import Book
 from pendula.credit.ledger.payment import Refused
 from pendula.credit.ledger.routing import Found
 from pendula.credit.money import InvalidAmount, atoms, text
+from pendula.credit.sentences import sentence_of
 from pendula.credit.settings import ClearingPolicy
 from pendula.credit.state.run_state import RunState
 from pendula.credit.tick.event_parts import route_views, routes_json
@@ -57,7 +58,8 @@ def _payment(run: RunState, sender: str, receiver: str, code: str, amount: str) 
         sentence = f"{sender} can pay {text(wanted)} to {receiver}, over {_routes(len(found.routes))}."
         return Reason("payable", sentence, {**facts, "routes": routes})
     refused_: Refused = found if isinstance(found, Refused) else desk.cashier.refusal(*ends, wanted, found)
-    return Reason(refused_.code.value, refused_.message + ".", facts, _bottleneck(refused_))
+    sentence = sentence_of(refused_.code.value, {**facts, **refused_.details})
+    return Reason(refused_.code.value, sentence + ".", facts, _bottleneck(refused_))
 
 
 def _routes(count: int) -> str:

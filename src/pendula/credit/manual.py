@@ -30,9 +30,9 @@ KEYS_MOST = 100_000
 class Unfit(Exception):
     """A wish that cannot be granted; becomes a refusal."""
 
-    def __init__(self, code: Code | str, message: str, **details: Json) -> None:
-        super().__init__(message)
-        self.refusal = Refusal(str(code), {"message": message, **details})
+    def __init__(self, code: Code | str, **facts: Json) -> None:
+        super().__init__(code)
+        self.refusal = Refusal(str(code), facts)
 
 
 def pay(run: RunState, command: Pay) -> Outcome[Event]:
@@ -43,10 +43,10 @@ def pay(run: RunState, command: Pay) -> Outcome[Event]:
         known = run.keys.get(command.key) if command.key is not None else None
         if known is not None:
             if known[0] != fingerprint:
-                raise Unfit(Code.CONFLICT, f"The key {command.key!r} was used for another payment", key=command.key)
+                raise Unfit(Code.CONFLICT, kind="key_reused", key=command.key)
             return Outcome(answer=known[1])
         if command.key is not None and len(run.keys) >= KEYS_MOST:
-            raise Unfit(Code.CONFLICT, f"A run remembers {KEYS_MOST} keys; there are no more", limit=KEYS_MOST)
+            raise Unfit(Code.CONFLICT, kind="keys_exhausted", limit=KEYS_MOST)
     except Unfit as unfit:
         return Outcome(refusal=unfit.refusal)
     event, answer = _paid(run, command, desk, amount)
@@ -62,12 +62,12 @@ def _payable(run: RunState, command: Pay) -> tuple[EquivalentDesk, int]:
     index = run.network.people.index
     for name in (command.sender, command.receiver):
         if name not in index:
-            raise Unfit(Code.PARTICIPANT_NOT_FOUND, f"There is no participant {name!r}", participant=name)
+            raise Unfit(Code.PARTICIPANT_NOT_FOUND, participant=name)
     if command.sender == command.receiver:
-        raise Unfit(Code.INVALID_INPUT, f"{command.sender!r} cannot pay itself", participant=command.sender)
+        raise Unfit(Code.INVALID_INPUT, kind="pays_itself", participant=command.sender)
     amount = _amount(command.amount)
     if amount <= 0:
-        raise Unfit(Code.INVALID_INPUT, f"The amount {command.amount} is not above 0", amount=command.amount)
+        raise Unfit(Code.INVALID_INPUT, kind="amount_not_positive", amount=command.amount)
     return desk, amount
 
 
@@ -86,11 +86,11 @@ def _paid(run: RunState, command: Pay, desk: EquivalentDesk, amount: int) -> tup
     }
     found = desk.cashier.pay(*ends, amount)
     if isinstance(found, Drifted):
-        found = Refused(Code.INTERNAL_ERROR, "The payment moved other positions than it should; it was taken back", {})
+        found = Refused(Code.INTERNAL_ERROR, {"kind": "position_check"})
     if isinstance(found, Refused):
         run.counters.count(found.code)
         desk.hops.failed(found.hops, found.code, found.closed)
-        failure = Failure(found.code.value, found.message, found.details)
+        failure = Failure(found.code.value, found.details)
         event = TxFailed(
             tick_index=run.tick,
             seq=None,
@@ -166,7 +166,7 @@ def open_line(run: RunState, command: OpenLine) -> Outcome[Event]:
         limit = _limit(command.limit)
         book, h = desk.book, desk.book.line(command.creditor, command.debtor)
         if h is not None and book.status[h] is not LineStatus.CLOSED:
-            raise Unfit(Code.CONFLICT, f"{command.creditor!r} trusts {command.debtor!r} already", equivalent=book.code)
+            raise Unfit(Code.CONFLICT, kind="line_exists", **_ends(command), equivalent=book.code)
     except Unfit as unfit:
         return Outcome(refusal=unfit.refusal)
     if h is None:
@@ -186,8 +186,7 @@ def set_limit(run: RunState, command: SetLimit) -> Outcome[Event]:
         desk = _line_desk(run, command)
         limit, h = _limit(command.limit), _known_line(desk.book, command)
         if limit < desk.book.debt(h):
-            message = f"The limit {text(limit)} is below the debt of {text(desk.book.debt(h))}"
-            raise Unfit(Code.TRUSTLINE_LIMIT_EXCEEDED, message, debt=text(desk.book.debt(h)))
+            raise Unfit(Code.TRUSTLINE_LIMIT_EXCEEDED, limit=text(limit), debt=text(desk.book.debt(h)))
     except Unfit as unfit:
         return Outcome(refusal=unfit.refusal)
     desk.book.set_limit(h, limit)
@@ -201,8 +200,7 @@ def close_line(run: RunState, command: CloseLine) -> Outcome[Event]:
         desk = _line_desk(run, command)
         h = _known_line(desk.book, command)
         if desk.book.owed[h]:
-            message = f"There is a debt of {text(abs(desk.book.owed[h]))} between the two"
-            raise Unfit(Code.TRUSTLINE_REJECTED, message, debt=text(abs(desk.book.owed[h])))
+            raise Unfit(Code.TRUSTLINE_REJECTED, debt=text(abs(desk.book.owed[h])))
     except Unfit as unfit:
         return Outcome(refusal=unfit.refusal)
     desk.book.set_status([h], LineStatus.CLOSED)
@@ -216,10 +214,9 @@ def freeze(run: RunState, command: Freeze) -> Outcome[Event]:
     try:
         _alive(run)
         if command.participant not in people.index:
-            message = f"There is no participant {command.participant!r}"
-            raise Unfit(Code.PARTICIPANT_NOT_FOUND, message, participant=command.participant)
+            raise Unfit(Code.PARTICIPANT_NOT_FOUND, participant=command.participant)
         if not people.active[people.index[command.participant]]:
-            raise Unfit(Code.CONFLICT, f"{command.participant!r} is not active", participant=command.participant)
+            raise Unfit(Code.CONFLICT, kind="participant_not_active", participant=command.participant)
     except Unfit as unfit:
         return Outcome(refusal=unfit.refusal)
     events: list[Event] = []
@@ -240,17 +237,16 @@ def _changed(run: RunState, desk: EquivalentDesk, h: int, payload: TopologyPaylo
 
 def _alive(run: RunState) -> None:
     if not run.active:
-        message = f"The run is {run.state_word}; only a run that is running or paused can be changed"
-        raise Unfit("run_conflict", message, state=run.state_word)
+        raise Unfit("run_conflict", kind="run_ended", state=run.state_word)
     if run.config.engine == "external":
-        raise Unfit("run_conflict", "The ledger of this run is that of an outside service; change it there")
+        raise Unfit("run_conflict", kind="outside_ledger")
 
 
 def _desk(run: RunState, equivalent: str) -> EquivalentDesk:
     code = equivalent.strip().upper()
     if code not in run.network.desks:
         known: list[Json] = list(run.network.desks)
-        raise Unfit(Code.EQUIVALENT_NOT_FOUND, f"There is no equivalent {equivalent!r}", known=known)
+        raise Unfit(Code.EQUIVALENT_NOT_FOUND, equivalent=equivalent, known=known)
     return run.network.desks[code]
 
 
@@ -259,17 +255,20 @@ def _line_desk(run: RunState, command: OpenLine | SetLimit | CloseLine) -> Equiv
     desk = _desk(run, command.equivalent)
     for name in (command.creditor, command.debtor):
         if name not in run.network.people.index:
-            raise Unfit(Code.PARTICIPANT_NOT_FOUND, f"There is no participant {name!r}", participant=name)
+            raise Unfit(Code.PARTICIPANT_NOT_FOUND, participant=name)
     if command.creditor == command.debtor:
-        raise Unfit(Code.INVALID_INPUT, f"{command.creditor!r} cannot trust itself", participant=command.creditor)
+        raise Unfit(Code.INVALID_INPUT, kind="trusts_itself", participant=command.creditor)
     return desk
+
+
+def _ends(command: OpenLine | SetLimit | CloseLine) -> dict[str, Json]:
+    return {"from": command.creditor, "to": command.debtor}
 
 
 def _known_line(book: Book, command: SetLimit | CloseLine) -> int:
     h = book.line(command.creditor, command.debtor)
     if h is None or book.status[h] is LineStatus.CLOSED:
-        message = f"{command.creditor!r} has no line to {command.debtor!r}"
-        raise Unfit(Code.TRUSTLINE_NOT_ACTIVE, message, equivalent=book.code)
+        raise Unfit(Code.TRUSTLINE_NOT_ACTIVE, kind="no_line", **_ends(command), equivalent=book.code)
     return h
 
 
@@ -277,11 +276,11 @@ def _amount(given: str) -> int:
     try:
         return atoms(given)
     except InvalidAmount as refused:
-        raise Unfit(Code.INVALID_INPUT, refused.message, amount=given[:200]) from None
+        raise Unfit(Code.INVALID_INPUT, **refused.details) from None
 
 
 def _limit(given: str) -> int:
     limit = _amount(given)
     if limit < 0:
-        raise Unfit(Code.INVALID_INPUT, f"The limit {given} is below 0", limit=given)
+        raise Unfit(Code.INVALID_INPUT, kind="negative_limit", limit=given)
     return limit

@@ -6,9 +6,11 @@ Planned amounts are whole cents. The range is that of twelve digits before and e
 from decimal import Decimal, InvalidOperation
 from re import ASCII
 from re import compile as regex
+from typing import Self
 
-from pendula.documents.faults import shown
+from pendula.credit.sentences import sentence_of
 from pendula.kernel.errors import InputRefused
+from pendula.kernel.wording import shown
 
 ATOMS = 10**8
 CENT = 10**6
@@ -18,9 +20,13 @@ _PLAIN = regex(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", ASCII)
 
 
 class InvalidAmount(InputRefused):
-    """An amount that is not a decimal of at most 12 digits before and 8 behind the point. Facts: `amount`."""
+    """An amount that is not a decimal of at most 12 digits before and 8 behind the point. Facts: `kind`, `amount`."""
 
     code = "invalid_amount"
+
+    @classmethod
+    def of(cls, kind: str, amount: str) -> Self:
+        return cls(sentence_of(cls.code, {"kind": kind, "amount": amount}), kind=kind, amount=amount)
 
 
 def atoms(value: str | int | Decimal, *, round_down: bool = False) -> int:
@@ -31,24 +37,24 @@ def atoms(value: str | int | Decimal, *, round_down: bool = False) -> int:
     if isinstance(value, str):
         text = value.strip()
         if len(text) > 200 or not _PLAIN.fullmatch(text):
-            raise InvalidAmount(f"{value[:50]!r} is no decimal number", amount=value[:200])
+            raise InvalidAmount.of("not_a_number", value[:200])
         try:
             value = Decimal(text)
         except InvalidOperation:
-            raise InvalidAmount(f"{shown(text)} has an exponent out of range", amount=text) from None
+            raise InvalidAmount.of("exponent_out_of_range", text) from None
     if isinstance(value, int):
         found = value * ATOMS
     else:
         if not value.is_finite():
-            raise InvalidAmount(f"{value} is no finite number", amount=str(value))
+            raise InvalidAmount.of("not_finite", str(value))
         if value.adjusted() > 20:
-            raise InvalidAmount(f"{shown(value)} has more than 12 digits before the point", amount=shown(value))
+            raise InvalidAmount.of("too_many_digits", shown(value))
         numerator, denominator = (0, 1) if value.adjusted() < -4000 else value.as_integer_ratio()
         found, rest = divmod(numerator * ATOMS, denominator)
         if (rest or (value and not numerator)) and not round_down:
-            raise InvalidAmount(f"{shown(value)} has more than 8 digits behind the point", amount=shown(value))
+            raise InvalidAmount.of("too_fine", shown(value))
     if not -MOST <= found <= MOST:
-        raise InvalidAmount(f"{shown(value)} has more than 12 digits before the point", amount=shown(value))
+        raise InvalidAmount.of("too_many_digits", shown(value))
     return found
 
 

@@ -7,15 +7,17 @@ with the variable, the value and what is allowed.
 from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 from enum import StrEnum
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 from msgspec import Struct
 
 from pendula.credit.money import CENT, InvalidAmount, atoms
 from pendula.credit.money import text as amount_text
+from pendula.credit.sentences import allowed_values, sentence_of
+from pendula.kernel.canonical import Json
 from pendula.kernel.errors import InputRefused
-from pendula.kernel.wording import cut, shown
+from pendula.kernel.wording import cut
 
 TICKS_MOST = 1 << 53
 NUMBER_MOST = 10**9
@@ -23,9 +25,17 @@ IN_FLIGHT_MOST = 1000
 
 
 class InvalidSetting(InputRefused):
-    """Facts: `variable`, `value`, `allowed`."""
+    """Facts: `variable`, `value`, `allowed`. `facts` are those of a refusal, from which its sentence is rendered."""
 
     code = "invalid_setting"
+    facts: dict[str, Json]
+
+    @classmethod
+    def of(cls, allowed: object, facts: dict[str, Json]) -> Self:
+        message = sentence_of(cls.code, facts)
+        refused = cls(message, variable=facts["variable"], value=facts["value"], allowed=allowed)
+        refused.facts = facts
+        return refused
 
 
 class ClearingPolicy(StrEnum):
@@ -118,11 +128,11 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Kind(StrEnum):
-    INTEGER = "an integer"
-    DECIMAL = "a decimal number"
-    SWITCH = "on or off"
-    AMOUNT = "an amount, or none"
-    WORD = "a word"
+    INTEGER = "integer"
+    DECIMAL = "decimal"
+    SWITCH = "switch"
+    AMOUNT = "amount"
+    WORD = "word"
 
 
 class Setting(Struct, frozen=True):
@@ -135,23 +145,27 @@ class Setting(Struct, frozen=True):
     least: int = 0
     most: int = NUMBER_MOST
     words: type[StrEnum] | None = None
-    # Why nothing but the default is taken: a value without effect would run another experiment than the one meant.
+    # Why only the default is accepted, as a key of `WITHOUT_EFFECT`: any other value would change nothing.
     fixed: str = ""
 
     @property
-    def allowed(self) -> str:
-        if self.words is not None:
-            return " or ".join(self.words)
+    def range(self) -> dict[str, Json]:
+        """What is accepted, as facts."""
         if self.kind in (Kind.INTEGER, Kind.DECIMAL):
-            return f"{self.kind.value} from {self.least} to {self.most}"
-        return self.kind.value
+            return {"type": self.kind.value, "least": self.least, "most": self.most}
+        words: list[Json] = [] if self.words is None else list(map(str, self.words))
+        return {"type": self.kind.value, "words": words} if words else {"type": self.kind.value}
+
+    @property
+    def allowed(self) -> str:
+        return allowed_values(self.range)
 
 
 _S = "SIMULATOR_"
 _C = "SIMULATOR_CLEARING_"
 _A = "SIMULATOR_CLEARING_ADAPTIVE_"
 _R = "SIMULATOR_REAL_"
-_ONE_STEP = "a payment is prepared and committed in one step, and an outside one has a limit for all of it"
+_ONE_STEP = "one_step"
 _ANY = -NUMBER_MOST  # zero and below switch the thing off
 
 TABLE: tuple[Setting, ...] = (
@@ -178,7 +192,7 @@ TABLE: tuple[Setting, ...] = (
     Setting("payment_retries", _S + "PAYMENT_RETRIES", "further attempts of a payment that timed out", most=100),
     Setting(
         *("stop_grace_sec", _S + "STOP_GRACE_SEC", "seconds for payments in flight when a run stops"),
-        fixed="a tick under way is brought to its end, so that a run repeats",
+        fixed="whole_ticks",
     ),
     Setting("enable_inject", _R + "ENABLE_INJECT", "inject events change the network", Kind.SWITCH),
     Setting("clearing_policy", _C + "POLICY", "when clearing is tried", Kind.WORD, words=ClearingPolicy),
@@ -245,7 +259,7 @@ def changed(settings: Settings, values: Mapping[str, str]) -> Settings:
     for key, value in values.items():
         setting = BY_NAME.get(key) or BY_VARIABLE.get(key)
         if setting is None:
-            raise InvalidSetting(f"No setting is called {key!r}", variable=key, value=value, allowed=sorted(BY_NAME))
+            raise InvalidSetting.of(sorted(BY_NAME), {"kind": "unknown_setting", "variable": key, "value": value})
         found[setting.name] = parsed(setting, value.strip())
     return checked(msgspec.structs.replace(settings, **found))
 
@@ -255,8 +269,8 @@ def parsed(setting: Setting, text: str) -> Any:
     value = _value(setting, text)
     default = getattr(Settings(), setting.name) if setting.fixed else value
     if value != default:
-        message = f"{setting.variable} is {text!r}, which would have no effect: {setting.fixed}; allowed is {default}"
-        raise InvalidSetting(message, variable=setting.variable, value=text, allowed=str(default))
+        facts: dict[str, Json] = {"kind": "without_effect", "variable": setting.variable, "value": text}
+        raise InvalidSetting.of(str(default), {**facts, "reason": setting.fixed, "default": str(default)})
     return value
 
 
@@ -308,12 +322,8 @@ def _cap(setting: Setting, text: str) -> int | None:
 
 
 def _refused(setting: Setting, text: str) -> InvalidSetting:
-    return InvalidSetting(
-        f"{setting.variable} is {shown(text)}; allowed is {setting.allowed}",
-        variable=setting.variable,
-        value=cut(text),
-        allowed=setting.allowed,
-    )
+    facts: dict[str, Json] = {"kind": "out_of_range", "variable": setting.variable, "value": cut(text)}
+    return InvalidSetting.of(setting.allowed, {**facts, **setting.range})
 
 
 def checked(settings: Settings) -> Settings:
@@ -340,12 +350,8 @@ def checked(settings: Settings) -> Settings:
 def _crossed(low: str, high: str, settings: Settings) -> InvalidSetting:
     least, most = BY_NAME[low], BY_NAME[high]
     values = getattr(settings, low), getattr(settings, high)
-    return InvalidSetting(
-        f"{least.variable} is {values[0]} and {most.variable} is {values[1]}; the first must not be higher",
-        variable=least.variable,
-        value=str(values[0]),
-        allowed=f"below {most.variable}",
-    )
+    facts: dict[str, Json] = {"kind": "crossed_settings", "variable": least.variable, "value": str(values[0])}
+    return InvalidSetting.of(f"below {most.variable}", {**facts, "other": most.variable, "other_value": str(values[1])})
 
 
 def effective(settings: Settings) -> dict[str, str]:

@@ -7,24 +7,19 @@ from pendula.credit import demonstration, saving
 from pendula.credit.commands import Abandon, Pause, Restart, Resume, Stop, Tick
 from pendula.credit.events import Event, LastError
 from pendula.credit.model import Code
-from pendula.credit.settings import changed
+from pendula.credit.settings import InvalidSetting, changed
 from pendula.credit.state.run_state import RunState
 from pendula.credit.tick import phases
+from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Outcome, Refusal
-from pendula.kernel.errors import InputRefused
 
-ABANDONED = LastError(
-    Code.INTERNAL_ERROR.value,
-    "The server was restarted while the run was active; it can be continued as a new run",
-    {"kind": "SERVER_RESTARTED"},
-)
+ABANDONED = LastError(Code.INTERNAL_ERROR.value, {"kind": "SERVER_RESTARTED"})
 
 
 def ticks(run: RunState, command: Tick) -> Outcome[Event]:
     """Let ticks pass, fewer where a guardrail ends the run."""
     if run.state_word != "running":
-        message = f"The run is {run.state_word}; only a running run has ticks"
-        return Outcome(refusal=Refusal("run_conflict", {"message": message, "state": run.state_word}))
+        return Outcome(refusal=Refusal("run_conflict", {"kind": "run_not_running", "state": run.state_word}))
     run.callers_queue = command.queue_depth
     before = saving.mark(run)
     events: list[Event] = []
@@ -55,18 +50,17 @@ def configure(run: RunState, values: dict[str, str]) -> Outcome[Event]:
         return _ended(run)
     try:
         settings = changed(run.settings, values)
-    except InputRefused as refused:
-        return Outcome(refusal=Refusal(refused.code, {"message": refused.message, **refused.details}))
+    except InvalidSetting as refused:
+        return Outcome(refusal=Refusal(refused.code, refused.facts))
     if settings.tick_ms_base != run.settings.tick_ms_base:
-        message = "The length of a tick cannot change within a run"
-        return Outcome(refusal=Refusal("invalid_setting", {"message": message, "variable": "SIMULATOR_TICK_MS_BASE"}))
+        facts: dict[str, Json] = {"kind": "fixed_tick_length", "variable": "SIMULATOR_TICK_MS_BASE"}
+        return Outcome(refusal=Refusal("invalid_setting", facts))
     run.use(settings)
     return run.told()
 
 
 def _ended(run: RunState) -> Outcome[Event]:
-    message = f"The run is {run.state_word}; only a run that is running or paused can be changed"
-    return Outcome(refusal=Refusal("run_conflict", {"message": message, "state": run.state_word}))
+    return Outcome(refusal=Refusal("run_conflict", {"kind": "run_ended", "state": run.state_word}))
 
 
 def change_state(run: RunState, command: Pause | Resume | Stop | Restart | Abandon) -> Outcome[Event]:

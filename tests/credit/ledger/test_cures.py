@@ -13,6 +13,7 @@ from pendula.credit.ledger.book import Book, People
 from pendula.credit.ledger.payment import Cashier, Refused
 from pendula.credit.model import Code, Participant, ParticipantType, Policy, Trustline
 from pendula.credit.money import ATOMS, atoms
+from pendula.credit.sentences import sentence_of
 from pendula.credit.settings import Settings, changed
 from tests.credit.conftest import headless, network
 
@@ -266,7 +267,7 @@ def test_a_refusal_says_whether_it_is_for_want_of_capacity_or_because_of_a_close
 
     assert refused.details["limited_by"] == limited_by
     assert refused.closed == tuple(book.line(*ends) for ends in closed)
-    assert sentence in refused.message
+    assert sentence in sentence_of(refused.code, {**refused.details, "amount": "5.00"})
 
 
 def test_without_any_chain_nothing_is_named() -> None:

@@ -191,12 +191,12 @@ def test_a_payment_that_cannot_be_followed_says_which_line_has_too_little() -> N
 
         watched.step(5)
 
-        (error, *_) = [event.error for event in watched.events if isinstance(event, TxFailed)]
-        details: Any = error.details
+        (failed, *_) = [event for event in watched.events if isinstance(event, TxFailed)]
+        details: Any = failed.error.details
         assert Decimal(details["found"]) < Decimal(details["expected"])
         line = f"the line of {details['line']['to']} to {details['line']['from']}"
         expected = f"The service moved {details['expected']} over {line}, which has {details['found']} left in the run"
-        assert error.message == expected
+        assert failed.message == expected
 
 
 @pytest.mark.parametrize(
@@ -212,9 +212,9 @@ def test_routes_that_make_no_sense_are_described(act: Act, message: str) -> None
 
         watched.step()
 
-        (error,) = [event.error for event in watched.events if isinstance(event, TxFailed)]
-        assert re.search(message, error.message), error.message
-        assert error.details
+        (failed,) = [event for event in watched.events if isinstance(event, TxFailed)]
+        assert re.search(message, failed.message), failed.message
+        assert failed.error.details
 
 
 @pytest.mark.req("SIM-ACT-3", "SIM-ERR-2")
@@ -263,7 +263,7 @@ def test_too_many_errors_in_all_end_the_run() -> None:
         watched.step(9)
 
         assert watched.run.last_error is not None
-        assert watched.run.last_error.details == {"kind": "REAL_MODE_TOO_MANY_ERRORS"}
+        assert watched.run.last_error.details == {"kind": "REAL_MODE_TOO_MANY_ERRORS", "errors": 12, "limit": 12}
         assert watched.counts() == (12, 0, 0, 12, 0)
         assert watched.run.tick == 2
 
@@ -353,7 +353,7 @@ def test_what_stays_unclear_is_remembered_and_can_be_settled_later() -> None:
 
         after: Any = payments.settle()
 
-        assert answers == [{"timeout": True}, {"unclear": "HTTP 500"}, {"timeout": True}]
+        assert answers == [{"timeout": True}, {"unclear": "http_500"}, {"timeout": True}]
         assert before == {"a": QUESTION, "b": QUESTION, "c": QUESTION}
         assert nothing == {}
         assert [after["a"]["status"], after["b"]["status"], after["c"]] == ["COMMITTED", "COMMITTED", None]
@@ -381,7 +381,7 @@ def test_failure_after_an_attempt_that_was_lost_leaves_it_unclear() -> None:
 
         answers = [paid(payments, question) for _ in range(2)]
 
-        assert answers == [{"timeout": True}, {"unclear": "HTTP 500"}]
+        assert answers == [{"timeout": True}, {"unclear": "http_500"}]
         assert payments.unsettled == {"k1": QUESTION}
 
 
@@ -421,7 +421,7 @@ def test_three_lost_ticks_in_a_row_end_the_run() -> None:
         assert watched.run.state_word == "error"
         assert watched.run.last_error is not None
         assert watched.run.last_error.code == "INTERNAL_ERROR"
-        assert watched.run.last_error.details == {"kind": "REAL_MODE_TICK_FAILED"}
+        assert watched.run.last_error.details == {"kind": "REAL_MODE_TICK_FAILED", "failed_ticks": 3, "limit": 3}
         assert len(service.posts) == 3
         assert watched.debts() == []
 
@@ -595,9 +595,10 @@ def test_a_server_that_is_no_payment_service_is_named_with_its_status(status: in
         watched.step()
 
         url = f"{service.url}/payments"
-        (error, *_) = [event.error for event in watched.events if isinstance(event, TxFailed)]
-        assert error.details == {"engine": {"code": "engine_failed", "url": url, "cause": cause, "status": status}}
-        assert error.message == f"The payment service failed: {cause} ({url})"
+        (failed, *_) = [event for event in watched.events if isinstance(event, TxFailed)]
+        engine = {"code": "engine_failed", "url": url, "cause": "no_result", "status": status}
+        assert failed.error.details == {"kind": "service_failed", "engine": engine}
+        assert failed.message == f"The payment service failed: {cause} ({url})"
         (warning,) = [one for one in watched.headless.diagnostics if one.code == "engine_failed"]
         assert warning.message == f"The payment service {url} brought no result: {cause}."
 
@@ -609,7 +610,7 @@ def test_errors_name_a_service_as_it_is_called() -> None:
 
     answer: Any = payments.ask("pay", {**QUESTION, "idempotency_key": "k1"})
 
-    trouble = {"code": "engine_unreachable", "url": "core/payments", "cause": "connection refused"}
+    trouble = {"code": "engine_unreachable", "url": "core/payments", "cause": "connection_refused"}
     assert answer["trouble"] == trouble
 
 

@@ -8,13 +8,14 @@ replays without one.
 
 from collections.abc import Callable, Sequence
 from re import compile as regex
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from pendula.credit.ledger.book import Book
 from pendula.credit.ledger.cycles import Cycle, clearable
+from pendula.credit.sentences import sentence_of
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Refusal
-from pendula.kernel.errors import WorldBroken
+from pendula.kernel.errors import PendulaError, WorldBroken
 
 QUESTION = "optimal_clearing"
 
@@ -39,6 +40,11 @@ class WrongFlows(WorldBroken):
 
     code = "wrong_flows"
 
+    @classmethod
+    def of(cls, kind: str, **facts: Json) -> Self:
+        facts["kind"] = kind
+        return cls(sentence_of(cls.code, facts), **facts)
+
 
 def places(edges: Sequence[Edge]) -> dict[int, int]:
     """The nodes, numbered in their order."""
@@ -50,14 +56,13 @@ def places(edges: Sequence[Edge]) -> dict[int, int]:
 def check(edges: Sequence[Edge], flows: Sequence[int]) -> None:
     """Raise `WrongFlows` unless this is a circulation over the edges, and no other has a larger volume."""
     if len(flows) != len(edges):
-        raise WrongFlows(f"There are {len(edges)} debts and {len(flows)} flows", debts=len(edges), flows=len(flows))
+        raise WrongFlows.of("number_of_flows", debts=len(edges), flows=len(flows))
     place = places(edges)
     balance = [0] * len(place)
     arcs: list[tuple[int, int, int]] = []
     for (debtor, creditor, amount), flow in zip(edges, flows, strict=True):
         if not 0 <= flow <= amount:
-            message = f"A flow of {flow} over the debt of {debtor} to {creditor}; allowed is 0 to {amount}"
-            raise WrongFlows(message, debtor=debtor, creditor=creditor, flow=flow, amount=amount)
+            raise WrongFlows.of("flow_out_of_range", debtor=debtor, creditor=creditor, flow=flow, amount=amount)
         u, v = place[debtor], place[creditor]
         balance[u] -= flow
         balance[v] += flow
@@ -67,9 +72,9 @@ def check(edges: Sequence[Edge], flows: Sequence[int]) -> None:
             arcs.append((v, u, 1))
     for node, change in zip(place, balance, strict=True):
         if change:
-            raise WrongFlows(f"The position of {node} would change by {change}", participant=node, change=change)
+            raise WrongFlows.of("position_changed", participant=node, change=change)
     if _has_negative_cycle(arcs, len(place)):
-        raise WrongFlows("Another circulation over these debts has a larger volume")
+        raise WrongFlows.of("not_the_largest")
 
 
 def _has_negative_cycle(arcs: list[tuple[int, int, int]], nodes: int) -> bool:
@@ -179,17 +184,22 @@ def question_of(edges: Sequence[Edge]) -> Json:
 def flows_of(edges: Sequence[Edge], answer: Json) -> tuple[int, ...] | Refusal:
     """The flows in an answer, proven as if it came from a stranger; a refusal if it brings none or wrong ones."""
     match answer:
-        case {"refused": {"code": str(code), "message": str(message)}}:
-            return Refusal(code, {"message": message})
+        case {"refused": {"code": str(code), "facts": dict(facts)}}:
+            return Refusal(code, facts)
         case {"flows": [*texts]} if all(isinstance(one, str) and _ATOMS.fullmatch(one) for one in texts):
             flows = tuple(int(str(one)) for one in texts)
         case _:
-            return Refusal(WrongFlows.code, {"message": "The answer to a question for optimal clearing has no flows"})
+            return Refusal(WrongFlows.code, {"kind": "no_flows"})
     try:
         check(edges, flows)
     except WrongFlows as wrong:
-        return Refusal(wrong.code, {"message": wrong.message})
+        return Refusal(wrong.code, facts_of(wrong))
     return flows
+
+
+def facts_of(error: PendulaError) -> dict[str, Json]:
+    """Its facts for a record; numbers as text, for they may exceed 64 bits."""
+    return {name: str(fact) if isinstance(fact, int) else fact for name, fact in error.details.items()}
 
 
 def best_circulation(book: Book, ask: Callable[[str, Json], Json]) -> Best | Refusal:

@@ -28,7 +28,6 @@ class Refused(NamedTuple):
     """Why a payment was not made; `details` name what stands in its way."""
 
     code: Code
-    message: str
     details: dict[str, Json]
     hops: tuple[int, ...] = ()  # that are to blame; where nobody knows, those of the shortest chain
     closed: tuple[int, ...] = ()  # those of them that have to let payments pass, not to take more
@@ -84,8 +83,8 @@ class Cashier:
         try:
             return self.find(self.book, sender, receiver, amount, hops=self.hops, paths=self.paths, work=work)
         except WorkSpent:
-            message = f"The search for routes looked at {self.work} hops and had not ended"
-            return Refused(Code.PAYMENT_TIMEOUT, message, {"work_limit": self.work}, self.chain(sender, receiver) or ())
+            facts: dict[str, Json] = {"kind": "route_search_limit", "work_limit": self.work}
+            return Refused(Code.PAYMENT_TIMEOUT, facts, self.chain(sender, receiver) or ())
 
     def prepare(self, routes: tuple[Route, ...]) -> Refused | None:
         """Hold the capacity of all hops of all routes, or of none, for somebody who commits or aborts later."""
@@ -125,36 +124,32 @@ class Cashier:
         return routes
 
     def _too_narrow(self, h: int) -> Refused:
-        message = "A hop has too little capacity for all routes together"
-        return Refused(Code.ROUTING_NO_CAPACITY, message, {"bottleneck": self._facts(h, 0)}, (h,))
+        facts: dict[str, Json] = {"kind": "narrow_hop", "bottleneck": self._facts(h, 0)}
+        return Refused(Code.ROUTING_NO_CAPACITY, facts, (h,))
 
     def refusal(self, sender: int, receiver: int, amount: int, found: Found) -> Refused:
         """Why what was found is not enough."""
         way = self.chain(sender, receiver)
-        names = self.book.people.names
         if way is None:
-            message = f"No chain of at most {self.hops} active lines leads from {names[sender]} to {names[receiver]}"
-            return Refused(Code.ROUTING_NO_ROUTE, message, {"max_hops": self.hops, "no_route_at_all": True})
+            return Refused(Code.ROUTING_NO_ROUTE, {"max_hops": self.hops, "no_route_at_all": True})
         taken = taken_by(found)
         facts: dict[str, Json] = {
             "found": text(found.amount),
             "routes": len(found.routes),
             "limited_by": "max_paths" if len(found.routes) == self.paths else "capacity",
         }
-        message = f"Only {text(found.amount)} of {text(amount)} found a route"
         if self.never(sender, receiver):
             facts["no_route_at_all"] = True
         if not self.gives_reasons:
-            return Refused(Code.ROUTING_NO_CAPACITY, message, facts, way)
+            return Refused(Code.ROUTING_NO_CAPACITY, facts, way)
         first, *more = cure = self._cure(Payment(sender, receiver, amount, found, self.hops), way)
         closed = tuple(dict.fromkeys(one.hop for one in cure if one.kind is not ChangeKind.RAISE_LIMIT))
         if closed:
             facts["limited_by"] = "policy" if len(closed) == len(cure) else "capacity_and_policy"
-            message += "; " + ", ".join(map(self._closed, closed))
         facts["bottleneck"] = {**self._facts(first.hop, taken.get(first.hop, 0)), **_asked(first)}
         if more:
             facts["and_also"] = [{**self._ends(one.hop), **_asked(one)} for one in more]
-        return Refused(Code.ROUTING_NO_CAPACITY, message, facts, tuple(dict.fromkeys(one.hop for one in cure)), closed)
+        return Refused(Code.ROUTING_NO_CAPACITY, facts, tuple(dict.fromkeys(one.hop for one in cure)), closed)
 
     def _cure(self, payment: Payment, way: Path) -> Cure:
         sender, receiver, amount = payment.sender, payment.receiver, payment.amount
@@ -175,10 +170,6 @@ class Cashier:
             "available": text(max(0, book.capacity[h] - taken)),
             "mediates": book.policy[h].mediates,
         }
-
-    def _closed(self, h: int) -> str:
-        names, book = self.book.people.names, self.book
-        return f"the line of {names[book.creditor[h]]} to {names[book.debtor[h]]} does not let this payment pass"
 
     def _ends(self, h: int) -> dict[str, Json]:
         names = self.book.people.names

@@ -36,6 +36,7 @@ from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Engine
 from pendula.kernel.errors import InputRefused, WrongUsage, in_words
 from pendula.kernel.rng import action_generator, tick_generator, tick_seed
+from pendula.kernel.wording import shown
 
 QUESTION = "plan"
 TEXT_MOST = 250  # longer than any id or amount may be: what is cut to this is still none
@@ -312,16 +313,14 @@ def _plain(amount: Any) -> Any:
     try:
         return text(_atoms(amount))
     except InvalidAmount as refused:
-        return amount if isinstance(amount, str) else refused.message
+        return amount if isinstance(amount, str) else refused.code
 
 
 def _atoms(amount: Decimal | str | int) -> int:
     if isinstance(amount, bool) or not isinstance(amount, str | int | Decimal):
-        raise InvalidAmount(
-            f"{amount!r} is not an amount; give a Decimal, a text or a whole number", amount=repr(amount)
-        )
+        raise InvalidAmount.of("not_an_amount", repr(amount))
     if isinstance(amount, int) and abs(amount) > MOST:
-        raise InvalidAmount("A whole number this long is not an amount", amount="too long")
+        raise InvalidAmount.of("too_many_digits", shown(amount))
     return atoms(amount)
 
 

@@ -542,29 +542,29 @@ class _Punctual(RawIOBase):
 
 
 _CAUSES: tuple[tuple[type[Exception], str], ...] = (
-    (TimeoutError, "no answer in time"),
-    (ConnectionRefusedError, "connection refused"),
-    (gaierror, "the host name has no address"),
-    (UnicodeError, "the host name is not valid"),
-    (ssl.SSLCertVerificationError, "the certificate is not trusted"),
-    (ssl.SSLError, "no TLS connection"),
-    (ConnectionError, "the connection broke"),
-    (IncompleteRead, "the connection broke"),
-    (HTTPException, "the answer is not HTTP"),
+    (TimeoutError, "timeout"),
+    (ConnectionRefusedError, "connection_refused"),
+    (gaierror, "unknown_host"),
+    (UnicodeError, "invalid_host"),
+    (ssl.SSLCertVerificationError, "untrusted_certificate"),
+    (ssl.SSLError, "no_tls"),
+    (ConnectionError, "connection_lost"),
+    (IncompleteRead, "connection_lost"),
+    (HTTPException, "not_http"),
 )
 
 
 def _cause(trouble: Exception) -> str:
-    """In words of this module: those of libraries and of the other system do not get into events."""
-    for kind, words in _CAUSES:
+    """A key of `sentences.CAUSES`, else the name of the error. Text of libraries and services stays out of events."""
+    for kind, cause in _CAUSES:
         if isinstance(trouble, kind):
-            return words
+            return cause
     number = trouble.errno if isinstance(trouble, OSError) else None
-    return f"the call failed ({errorcode.get(number or 0, type(trouble).__name__)})"
+    return errorcode.get(number or 0, type(trouble).__name__)
 
 
 def _no_result(reply: Reply, url: str) -> Trouble:
-    return Trouble(FAILED, url, f"HTTP {reply.status} without a result", reply.status)
+    return Trouble(FAILED, url, "no_result", reply.status)
 
 
 def _unexplained(reply: Reply, url: str) -> dict[str, Json]:
@@ -585,7 +585,7 @@ def _understood(reply: Reply, order: Order, url: str) -> Said:
         # A conflict may be with an earlier call of the same payment, which is still being worked on.
         answer = {**_aborted(_refused_with(reply)), **_unexplained(reply, url)}
         return NothingDone(answer, over=status != CONFLICT)
-    return Muddled(f"HTTP {status}", _no_result(reply, url))
+    return Muddled(f"http_{status}", _no_result(reply, url))
 
 
 def _result(reply: Reply, order: Order) -> Json:

@@ -10,7 +10,8 @@ from importlib.util import find_spec
 from math import gcd
 from typing import Any, Protocol
 
-from pendula.credit.ledger.circulation import QUESTION, Edge, WrongFlows, check, places
+from pendula.credit.ledger.circulation import QUESTION, Edge, WrongFlows, check, facts_of, places
+from pendula.credit.sentences import sentence_of
 from pendula.kernel.bodies import NoOutside
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Outside
@@ -65,7 +66,7 @@ class OrTools:
         )
         status = problem.solve()
         if status != problem.OPTIMAL:
-            raise WrongFlows(f"{self.name} found no circulation, though no flow at all is one: {status.name}")
+            raise WrongFlows.of("solver_failed", solver=self.name, status=str(status.name))
         return tuple(flow * unit for flow in problem.flows(arcs).tolist())
 
 
@@ -80,13 +81,8 @@ def _require_capacity(edges: Sequence[Edge], unit: int) -> None:
         claims[creditor] = claims.get(creditor, 0) + amount // unit
     most = max(*debts.values(), *claims.values())
     if most > UNITS_MOST:
-        raise AmountsTooLarge(
-            f"The debts are too large for optimal clearing: one participant owes or is owed {most} times {unit} atoms,"
-            f" the largest unit that all debts share; allowed are {UNITS_MOST}",
-            unit=unit,
-            value=most,
-            allowed=UNITS_MOST,
-        )
+        facts: dict[str, Json] = {"unit": unit, "value": most, "allowed": UNITS_MOST}
+        raise AmountsTooLarge(sentence_of(AmountsTooLarge.code, facts), **facts)
 
 
 def solve(edges: Sequence[Edge], solver: Solver | None = None) -> tuple[int, ...]:
@@ -103,7 +99,7 @@ def solve(edges: Sequence[Edge], solver: Solver | None = None) -> tuple[int, ...
 class OptimalOutside:
     """Answers `optimal_clearing`; every other question goes to `others`. Raises `MissingExtra` when made.
 
-    The answer is {"flows": [atoms as text, ...], "solver": name and version}, or {"refused": {code, message}} where
+    The answer is {"flows": [atoms as text, ...], "solver": name and version}, or {"refused": {code, facts}} where
     the solver cannot: an exception would stop the engine for what is only a wish not granted.
     """
 
@@ -120,7 +116,7 @@ class OptimalOutside:
         try:
             flows = self._solver.solve(edges)
         except (AmountsTooLarge, WrongFlows) as refused:
-            return {"refused": {"code": refused.code, "message": refused.message}}
+            return {"refused": {"code": refused.code, "facts": facts_of(refused)}}
         return {"flows": [str(flow) for flow in flows], "solver": self._solver.name}
 
 
@@ -138,5 +134,5 @@ class SolverWhenAsked:
             try:
                 self._found = OptimalOutside()
             except MissingExtra as missing:
-                return {"refused": {"code": missing.code, "message": missing.message}}
+                return {"refused": {"code": missing.code, "facts": facts_of(missing)}}
         return (self._found or NoOutside()).ask(name, question)

@@ -66,7 +66,7 @@ class Reading:
         try:
             found = atoms(value)
         except InvalidAmount as refused:
-            if not self.lenient or "behind" not in refused.message:
+            if not self.lenient or refused.kind != "too_fine":
                 at.refuse(refused.message, code=refused.code, allowed=("a decimal of at most 12 and 8 digits",))
                 return 0
             found = atoms(value, round_down=True)

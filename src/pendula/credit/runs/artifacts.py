@@ -138,6 +138,8 @@ class Artifacts:
         self._repeat_files(run, result)
         status = run.status()
         facts: dict[str, Any] = msgspec.to_builtins(status, builtin_types=(Decimal,))
+        if status.last_error is not None:
+            facts["last_error"]["message"] = status.last_error.message
         state = "stopped" if facts["state"] in ("running", "paused") else facts["state"]
         self._status(state, facts)
         self._file(SUMMARY, {**msgspec.structs.asdict(result), "state": state})
@@ -298,7 +300,7 @@ def _form(event: Event, ts: str) -> bytes:
     told: Any = event
     if isinstance(event, TxFailed):
         told = msgspec.to_builtins(event, builtin_types=(Decimal,))
-        told["error"]["at"] = ts
+        told["error"] |= {"message": event.message, "at": ts}
     return encode(told)
 
 

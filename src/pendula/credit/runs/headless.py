@@ -20,7 +20,7 @@ from pendula.credit.model import Scenario
 from pendula.credit.money import atoms_of_sum, text_8
 from pendula.credit.reading.scenario import read_with_warnings
 from pendula.credit.reading.scope import Caution
-from pendula.credit.sentences import sentence_of
+from pendula.credit.sentences import no_result_sentence, note_sentence, sentence_of
 from pendula.credit.settings import Settings
 from pendula.credit.state.counters import Counters
 from pendula.credit.tick.metrics import ratio
@@ -30,23 +30,10 @@ from pendula.kernel.canonical import Json, decode, digest, encode
 from pendula.kernel.engine import Outcome, Outside
 from pendula.kernel.errors import InputRefused
 
-# What the notes of a run say to a reader; notes of a scenario's own events are not repeated here.
-SENTENCES = {
-    "profile_silenced": "{profile} never pays in {equivalent}: its least amount {min} is above the cap of {cap}.",
-    "all_rejected": "Every payment was refused in {ticks} ticks in a row, up to tick {tick}.",
-    "tick_failed": "The payment service lost tick {tick_index}; it was taken back.",
-    "behaviour_answered_badly": "At tick {tick} the behaviour {behaviour} gave wrong answers, {wishes} in all.",
-    "optimal_clearing_failed": "At tick {tick} the solver had no answer for {equivalent}: {message}",
-    "nothing_cleared": "At tick {tick} nothing was cleared in {equivalent}; the search stopped with {stopped}.",
-    "outside_ledger": "The ledger is that of an outside service: no trust drifts and nothing is injected here.",
-    "clearing_failed": "At tick {tick} the payment service cleared nothing in {equivalent}: {code}.",
-    "inject": "The injection {event_index}, due at tick {tick}: {what}.",
-}
-
 ENGINE_CODES = ("engine_unreachable", "engine_failed")
 
 # What a note is about; notes that differ in other facts alone are the same warning again.
-SUBJECTS = ("profile", "equivalent", "behaviour", "event_index", "message")
+SUBJECTS = ("profile", "equivalent", "behaviour", "event_index", "facts", "url", "cause", "status")
 
 PLAIN_TICK = Tick()
 
@@ -228,11 +215,11 @@ class Headless:
                     self.clearing.append(
                         ClearingRow(event.tick_index, event.equivalent, event.reason, *amounts, event.optimum)
                     )
-                case Note(tick, _, facts) if facts.get("kind") in SENTENCES:
-                    kind = str(facts["kind"])
-                    sentence = SENTENCES[kind].format(tick=tick, what=_injected(facts), **facts)
-                    self._warn(Diagnostic(kind, sentence, facts), tick)
-                    self._note_engine(facts, tick)
+                case Note(tick, _, facts):
+                    kind = str(facts.get("kind"))
+                    if (sentence := note_sentence(kind, tick, facts)) is not None:
+                        self._warn(Diagnostic(kind, sentence, facts), tick)
+                        self._note_engine(facts, tick)
                 case RunStatus(last_error=error) if error is not None:
                     self.diagnostics.append(Diagnostic(error.code, error.message, error.details))
                 case _:
@@ -242,8 +229,7 @@ class Headless:
         """A call of the payment service that brought no result: its address and the cause, once for each cause."""
         engine = details.get("engine")
         if isinstance(engine, Mapping) and (code := engine["code"]) in ENGINE_CODES:
-            message = f"The payment service {engine['url']} brought no result: {engine['cause']}."
-            self._warn(Diagnostic(str(code), message, {**engine, "message": message}), tick)
+            self._warn(Diagnostic(str(code), no_result_sentence(engine), dict(engine)), tick)
 
     def _warn(self, fresh: Diagnostic, tick: int) -> None:
         about = fresh.code, *(str(fresh.facts.get(name)) for name in SUBJECTS)
@@ -326,12 +312,6 @@ def _read(command: Commands) -> Commands:
 
 
 _commands: CommandReader[Commands] = CommandReader(Run)
-
-
-def _injected(facts: Mapping[str, Json]) -> str:
-    if "ignored" in facts:
-        return str(facts["ignored"])
-    return f"{facts.get('applied')} effects applied, {facts.get('skipped')} skipped, {facts.get('total')} in debts"
 
 
 def _about(plan: Made) -> Iterable[Diagnostic]:

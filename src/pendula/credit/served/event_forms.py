@@ -48,7 +48,7 @@ class Teller:
                 form |= {"amount_flyout": True, "ttl_ms": TTL_MS, "intensity_key": "active"}
                 form["edges"] = [edge | {"style": EDGE_STYLE} for edge in form["edges"]]
             case TxFailed():
-                form["error"]["at"] = self._ts
+                form["error"] |= {"message": event.message, "at": self._ts}
             case _:
                 pass
         for part in (form, form.get("payload", {})):

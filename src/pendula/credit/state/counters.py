@@ -5,6 +5,7 @@ from msgspec import Struct
 from pendula.credit.events import LastError
 from pendula.credit.model import Code
 from pendula.credit.settings import Settings
+from pendula.kernel.canonical import Json
 
 
 class Counters(Struct, forbid_unknown_fields=True):
@@ -46,16 +47,16 @@ class Demand(Struct, forbid_unknown_fields=True):
 def too_many(counters: Counters, timeouts_in_tick: int, settings: Settings) -> LastError | None:
     """The error that ends the run, once there are too many timeouts in a tick or errors in all."""
     if 0 < settings.max_timeouts_per_tick <= timeouts_in_tick:
-        message = f"{timeouts_in_tick} payments of one tick timed out; {settings.max_timeouts_per_tick} end the run"
-        return LastError(Code.PAYMENT_TIMEOUT.value, message, {"timeouts": timeouts_in_tick})
+        facts: dict[str, Json] = {"timeouts": timeouts_in_tick, "limit": settings.max_timeouts_per_tick}
+        return LastError(Code.PAYMENT_TIMEOUT.value, facts)
     if 0 < settings.max_errors_total <= counters.errors_total:
-        message = f"There were {counters.errors_total} technical errors; {settings.max_errors_total} end the run"
-        return LastError(Code.INTERNAL_ERROR.value, message, {"kind": "REAL_MODE_TOO_MANY_ERRORS"})
+        facts = {"errors": counters.errors_total, "limit": settings.max_errors_total}
+        return LastError(Code.INTERNAL_ERROR.value, {"kind": "REAL_MODE_TOO_MANY_ERRORS", **facts})
     return None
 
 
 def too_many_failed_ticks(failed: int, settings: Settings) -> LastError | None:
     if 0 < settings.max_consec_tick_failures <= failed:
-        message = f"{failed} ticks in a row failed; {settings.max_consec_tick_failures} end the run"
-        return LastError(Code.INTERNAL_ERROR.value, message, {"kind": "REAL_MODE_TICK_FAILED"})
+        facts: dict[str, Json] = {"failed_ticks": failed, "limit": settings.max_consec_tick_failures}
+        return LastError(Code.INTERNAL_ERROR.value, {"kind": "REAL_MODE_TICK_FAILED", **facts})
     return None

@@ -21,7 +21,6 @@ from pendula.credit.ledger.cycles import Cleared, clear_at_once, find_and_clear
 from pendula.credit.ledger.cycles import clear as clear_cycle
 from pendula.credit.model import Code
 from pendula.credit.money import text
-from pendula.credit.sentences import sentence_of
 from pendula.credit.settings import ClearingMode
 from pendula.credit.state.clearing_policy import Why, hard_timeout_ms
 from pendula.credit.state.network import EquivalentDesk
@@ -96,7 +95,7 @@ def _ordinal(run: RunState, code: str) -> int:
 def _clear_at_once(run: RunState, book: Book, events: list[Event]) -> Cleared:
     best = best_circulation(book, run.outside.ask)
     if isinstance(best, Refusal):
-        facts = {"kind": "optimal_clearing_failed", "code": best.code, "message": sentence_of(best.code, best.facts)}
+        facts: dict[str, Json] = {"kind": "optimal_clearing_failed", "code": best.code, "facts": best.facts}
         events.append(Note(run.tick, run.sim_time_ms, {**facts, "equivalent": book.code}))
         return Cleared((), 1, "failed")
     clear_at_once(book, best.flows)

@@ -180,9 +180,9 @@ def apply_event(run: RunState, event: TimelineEvent) -> Iterator[Event]:
         case EventType.NOTE:
             pass
         case EventType.INJECT if not run.settings.enable_inject:
-            facts["ignored"] = "injections are switched off (SIMULATOR_REAL_ENABLE_INJECT)"
+            facts["ignored"] = "inject_disabled"
         case EventType.INJECT if run.config.engine == "external":
-            facts["ignored"] = "the ledger of this run is that of an outside service"
+            facts["ignored"] = "outside_ledger"
         case EventType.INJECT:
             injection = Injection(run, event)
             injection.apply()

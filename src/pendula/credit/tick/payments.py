@@ -23,6 +23,7 @@ from pendula.credit.tick.clearing import call
 from pendula.credit.tick.draft import Draft
 from pendula.credit.tick.metrics import Tally
 from pendula.credit.tick.questions import Astray, Order, pay_outside
+from pendula.kernel.canonical import Json
 
 WARN_EVERY = 5  # ticks in a row in which everything was refused
 
@@ -140,8 +141,7 @@ def _fail(draft: Draft, one: Attempt) -> Code:
     if one.equivalent in draft.tallies:
         draft.tallies[one.equivalent].rejected += 1
     draft.rejected += 1
-    failure = Failure(one.code.value, "The payment names what does not exist, or no amount")
-    draft.events.append(_failed(draft, one, failure))
+    draft.events.append(_failed(draft, one, Failure(one.code.value)))
     return one.code
 
 
@@ -156,14 +156,14 @@ def _told(run: RunState, draft: Draft, one: Attempt, found: Found) -> Code | Non
     desk, tally, amount = run.network.desks[one.equivalent], draft.tallies[one.equivalent], planned.cents * CENT
     if isinstance(found, Unfollowed):
         draft.events.append(_delta_check(draft.tick, desk, found.drifted))
-        found = Refused(Code.INTERNAL_ERROR, found.why.message, found.why.details)
+        found = Refused(Code.INTERNAL_ERROR, found.why.details)
     if isinstance(found, Drifted):
         draft.events.append(_delta_check(draft.tick, desk, found))
-        found = Refused(Code.INTERNAL_ERROR, "The payment moved other positions than it should; it was taken back", {})
+        found = Refused(Code.INTERNAL_ERROR, {"kind": "position_check"})
     if isinstance(found, Refused):
         _count_refusal(draft, tally, found)
         desk.hops.failed(_blamed(desk, found, planned), found.code, found.closed)
-        draft.events.append(_failed(draft, one, Failure(found.code.value, found.message, found.details)))
+        draft.events.append(_failed(draft, one, Failure(found.code.value, found.details)))
         return found.code
     desk.expect(planned.sender, planned.receiver, amount)
     desk.hops.made(event_parts.hops_of(found))
@@ -242,8 +242,8 @@ def _too_narrow(order: Order, answer: tuple[Route, ...] | Refused | Astray, refu
     taken = text(sum(route.amount * route.hops.count(h) for route in routes))
     debtor, creditor = book.people.names[book.debtor[h]], book.people.names[book.creditor[h]]
     left = text(max(0, book.capacity[h]))
-    message = f"The service moved {taken} over the line of {creditor} to {debtor}, which has {left} left in the run"
-    return Astray(message, {"line": {"from": debtor, "to": creditor}, "expected": taken, "found": left})
+    line: Json = {"from": debtor, "to": creditor}
+    return Astray({"kind": "line_too_narrow", "line": line, "expected": taken, "found": left})
 
 
 def _order(run: RunState, one: Attempt) -> Order:

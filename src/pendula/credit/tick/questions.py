@@ -63,7 +63,6 @@ class OutsideClearing(NamedTuple):
 class Astray(NamedTuple):
     """The service says it made a payment, over routes that cannot be followed here: the two ledgers disagree."""
 
-    message: str
     details: dict[str, Json]
 
 
@@ -88,7 +87,7 @@ def wishes(outside: Outside, question: Json, most: int) -> tuple[list[Wish], int
 
 def pay_outside(outside: Outside, orders: Sequence[Order], retries: int) -> list[tuple[Route, ...] | Refused | Astray]:
     """Ask for payments that are handed out together; again after a timeout if that is allowed, under the same key."""
-    late = Refused(Code.PAYMENT_TIMEOUT, "The payment service did not answer in time", {})
+    late = Refused(Code.PAYMENT_TIMEOUT, {"kind": "service_timeout"})
     found: dict[int, tuple[Route, ...] | Refused | Astray] = dict.fromkeys(range(len(orders)), late)
     left = list(range(len(orders)))
     for attempt in range(retries + 1):
@@ -194,23 +193,20 @@ def _understood(answer: Any, order: Order) -> tuple[Route, ...] | Refused | Astr
     """Routes, or why there are none; what makes no sense is an internal error."""
     match answer:
         case {"timeout": True}:
-            return _failed(Code.PAYMENT_TIMEOUT, "The payment service did not answer in time", answer)
+            return _failed(Code.PAYMENT_TIMEOUT, "service_timeout", answer)
         case {"tick_failed": True}:
             raise TickFailed
         case {"status": "COMMITTED", "routes": [*routes]}:
             return _routes(routes, order)
         case {"status": "ABORTED", "error": {"code": str(code)}}:
             known = Code(code) if code in tuple(Code) else Code.PAYMENT_REJECTED
-            message = "The payment service failed" if known in TECHNICAL else "The payment service refused"
-            return _failed(known, message, answer)
-    return _failed(Code.INTERNAL_ERROR, "The payment service gave an answer that makes no sense", answer)
+            return _failed(known, "service_failed" if known in TECHNICAL else "service_refused", answer)
+    return _failed(Code.INTERNAL_ERROR, "invalid_service_answer", answer)
 
 
-def _failed(code: Code, message: str, answer: Any) -> Refused:
+def _failed(code: Code, kind: str, answer: Any) -> Refused:
     trouble = _trouble(answer)
-    if not trouble:
-        return Refused(code, message, {})
-    return Refused(code, f"{message}: {trouble['cause']} ({trouble['url']})", {"engine": trouble})
+    return Refused(code, {"kind": kind, "engine": trouble} if trouble else {"kind": kind})
 
 
 def _trouble(answer: Any) -> dict[str, Json]:
@@ -238,20 +234,17 @@ def _routes(routes: Sequence[Any], order: Order) -> tuple[Route, ...] | Astray:
                 try:
                     carried = atoms(amount)
                 except InvalidAmount:
-                    return Astray(f"A route of the service has no valid amount: {amount[:100]!r}", {})
+                    return Astray({"kind": "route_amount", "value": amount[:100]})
                 if carried <= 0 or (path[0], path[-1]) != (order.sender, order.receiver):
-                    ends = f"from {order.sender} to {order.receiver}"
-                    return Astray(f"A route of the service carries nothing or does not lead {ends}", {})
+                    return Astray({"kind": "route_ends"})
                 found.append(Route(tuple(hops), carried))
             case _:
-                return Astray("A route of the service lacks a path of participants or an amount", {})
+                return Astray({"kind": "route_form"})
     total = sum(route.amount for route in found)
     if total != order.amount:
-        facts: dict[str, Json] = {"expected": text(order.amount), "found": text(total)}
-        return Astray(f"The routes of the service carry {facts['found']} instead of {facts['expected']}", facts)
+        return Astray({"kind": "route_total", "expected": text(order.amount), "found": text(total)})
     return tuple(found)
 
 
 def _no_line(debtor: str, creditor: str) -> Astray:
-    message = f"The service paid over a line of {creditor[:100]} to {debtor[:100]}, which the run does not have"
-    return Astray(message, {"line": {"from": debtor[:100], "to": creditor[:100]}})
+    return Astray({"kind": "unknown_line", "line": {"from": debtor[:100], "to": creditor[:100]}})

@@ -10,6 +10,7 @@ import pytest
 
 from pendula.credit.commands import Tick
 from pendula.credit.engine import Run
+from pendula.credit.events import Event, TxFailed
 from pendula.credit.runs.artifacts import NAMES
 from pendula.credit.runs.bundles import read_bundle, repeated
 from pendula.credit.runs.headless import Headless, made
@@ -57,12 +58,19 @@ def lines_of(data: Path, run_id: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
+def line_of(event: Event) -> dict[str, Any]:
+    line: dict[str, Any] = json.loads(encode(event))
+    if isinstance(event, TxFailed):
+        line["error"]["message"] = event.message
+    return line
+
+
 def said_by(ticks: int) -> list[dict[str, Any]]:
     """What a run without a server says in so many ticks."""
     said: list[dict[str, Any]] = []
     run = headless(0)
     for _ in range(ticks):
-        run.step(1, lambda events: said.extend(json.loads(encode(event)) for event in events))
+        run.step(1, lambda events: said.extend(map(line_of, events)))
     return [without_looks(event) for event in said if event["type"] in TOLD]
 
 

@@ -102,7 +102,8 @@ async def pay(run: ServedRun, caller: Caller, wish: shapes.Payment) -> Done:
     if found["status"] != "COMMITTED":
         error = found["error"]
         status = STATUSES.get(Code(error["code"]), 409)
-        return Refused(status, error["code"], error["message"], error.get("details", {}))
+        message = sentence_of(error["code"], {**found, **error["details"]})
+        return Refused(status, error["code"], message, error["details"])
     return shapes.PaymentDone(
         payment_id=found["tx_id"],
         from_pid=found["from"],

@@ -43,11 +43,7 @@ from pendula.server.schedulers.credit.running.run_writer import (
 )
 
 RECOVERY = "recovery"
-NOT_ENDED = LastError(
-    DiskLow.code,
-    "The server was restarted while the run was active, and its disk is full",
-    {"kind": "SERVER_RESTARTED"},
-)
+NOT_ENDED = LastError(DiskLow.code, {"kind": "SERVER_RESTARTED_DISK_FULL"})
 RESTART = b'"command":{"type":"restart"}'
 
 _read_event: Reader[Event] = Reader(Event)
@@ -100,8 +96,7 @@ def finish(record: Record, context: RunContext) -> Unwritten:
     except PendulaError as trouble:
         log.error("sim.run.unreadable", run_id=record.run_id, code=trouble.code, problem=trouble.message)
         facts: dict[str, Json] = {"kind": "JOURNAL_UNREADABLE"}
-        message = "The server was restarted while the run was active, and its journal cannot be read"
-        record.failed(LastError(Code.INTERNAL_ERROR.value, message, facts), clock())
+        record.failed(LastError(Code.INTERNAL_ERROR.value, facts), clock())
         state = RunState.ERROR
     record.ended(state, clock())
     record.last_seq = record.seq_reserved

@@ -43,14 +43,8 @@ ALL = 1_000_000
 TICK_FAILED: dict[str, Json] = {"kind": "REAL_MODE_TICK_FAILED"}
 # What of a failed tick is not our mistake and can be mended outside, by the code of the trouble.
 LAST_ERRORS = {
-    DiskLow.code: LastError(
-        DiskLow.code,
-        "The disk of the server is full or nearly full; the run can go on when there is space",
-        TICK_FAILED,
-    ),
-    JournalFull.code: LastError(
-        JournalFull.code, "The journal of the run is as long as it may be (journal_bytes)", TICK_FAILED
-    ),
+    DiskLow.code: LastError(DiskLow.code, TICK_FAILED),
+    JournalFull.code: LastError(JournalFull.code, TICK_FAILED),
 }
 
 T = TypeVar("T")
@@ -157,7 +151,7 @@ class ServedRun:
             try:
                 await self.do(Stop(asked.source, asked.reason), by, request_id)
             except PendulaError as trouble:
-                unclean = LastError(Code.INTERNAL_ERROR.value, "The run could not be ended cleanly")
+                unclean = LastError(Code.INTERNAL_ERROR.value, {"kind": "UNCLEAN_END"})
                 self._fail(LAST_ERRORS.get(trouble.code, unclean), trouble)
             await self._finish()
         log.info("sim.run.stop", run_id=record.run_id, scenario_id=record.scenario_id, source=asked.source)
@@ -205,9 +199,7 @@ class ServedRun:
         if self._context.disk_low():
             self._end_failed(LAST_ERRORS[DiskLow.code], trouble)
         else:
-            self._end_failed(
-                LastError(Code.INTERNAL_ERROR.value, "The run could not be written down any more"), trouble
-            )
+            self._end_failed(LastError(Code.INTERNAL_ERROR.value, {"kind": "NOT_RECORDED"}), trouble)
 
     def _end_failed(self, error: LastError, trouble: PendulaError) -> None:
         self._fail(error, trouble)
@@ -278,9 +270,7 @@ class ServedRun:
         if host is None or record.state is not RunState.RUNNING:
             return
         self._failed_ticks += 1
-        error = LAST_ERRORS.get(trouble.code) or LastError(
-            Code.INTERNAL_ERROR.value, "The run's ticks fail; the log of the server says why", TICK_FAILED
-        )
+        error = LAST_ERRORS.get(trouble.code) or LastError(Code.INTERNAL_ERROR.value, TICK_FAILED)
         most = _run(host.driver.engine).settings.max_consec_tick_failures
         if 0 < most <= self._failed_ticks:
             self._end_failed(error, trouble)
