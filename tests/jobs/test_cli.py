@@ -25,7 +25,7 @@ from pendula.jobs import Scheduler
 from pendula.jobs.store.file import opening
 from pendula.jobs.store.sqlite import SqliteStore, migrations
 from pendula.jobs.upkeep.verification import check
-from pendula.jobs.worker.signs import Tally
+from pendula.jobs.worker.heartbeats import Tally
 from pendula.kernel.canonical import decode, encode
 from pendula.kernel.time import format_utc
 from pendula.server import logs, serving
@@ -745,7 +745,7 @@ def test_what_works_on_the_store_itself_says_so(command: tuple[str, ...], jobs: 
         (["stats", "--count", "2"], 2, "--count is for --watch"),
         (["retain", "--days", "0"], 2, "Invalid value for '--days'"),
         (["worker"], 2, "Say what to work with: --handlers package.module, or --govern"),
-        (["worker", "--handlers", "no.such.module"], 2, "There is no module no"),
+        (["worker", "--handlers", "no.such.module"], 2, "No module no"),
         (["worker", "--handlers", "json"], 2, "json has no handlers"),
         (["list", "--status", "lost"], 1, "status must be one of queued, running"),
         (["enqueue", "tree", "t", "water"], 1, "2 fields are invalid: object_type must be one of mem"),

@@ -106,14 +106,14 @@ class Rested(Worker):
         super().__init__(*given, **options)
         self.rests: list[float] = []
 
-    def _rest(self, seconds: float) -> None:
+    def _sleep(self, seconds: float) -> None:
         self.rests.append(seconds)
         client = self.client
         if isinstance(client, Virtual):
             client.clock.now += int(seconds * 1_000_000)
 
-    def _rest_in_thread(self, times: int) -> bool:
-        self._rest(self._pause(times))
+    def _wait_to_retry(self, times: int) -> bool:
+        self._sleep(self._pause(times))
         return True
 
 

@@ -37,8 +37,8 @@ class Choices:
     tokens: list[tuple[int, int]] = field(default_factory=list)
 
     def steps(self, count: int) -> Iterator[Step]:
-        in_order = self.random.random() < 0.8
-        yield from (("set_gate", (gate, "pass", "*")) for gate in ABOUT_RISK if in_order)
+        delivery_steps = self.random.random() < 0.8
+        yield from (("set_gate", (gate, "pass", "*")) for gate in ABOUT_RISK if delivery_steps)
         for _ in range(3):
             yield self._created(*self._one())
         for _ in range(count):

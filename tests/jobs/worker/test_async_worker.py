@@ -12,7 +12,7 @@ from pendula.jobs import AsyncContext, AsyncScheduler, AsyncWorker, Handlers, Po
 from pendula.jobs.model import Durability
 from pendula.jobs.worker.effects import Transaction
 from pendula.jobs.worker.handlers import Context
-from pendula.jobs.worker.signs import Tally
+from pendula.jobs.worker.heartbeats import Tally
 from pendula.jobs.worker.worker import Worker
 from pendula.kernel.errors import WrongUsage
 from tests.jobs.workers import MEMORY, close_all, virtual

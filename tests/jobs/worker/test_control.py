@@ -184,4 +184,4 @@ def test_progress_that_is_not_a_fraction_is_the_handlers_mistake(tmp_path: Path,
 
     worked(client, decays(lambda context: context.progress(fraction)), 1)
 
-    assert str(only(client)["last_error"]).startswith("ValueError: progress goes from 0 to 1")
+    assert str(only(client)["last_error"]).startswith("ValueError: progress must be 0 to 1")

@@ -232,7 +232,7 @@ def test_a_verdict_that_the_store_cannot_take_is_a_failure_that_says_why(tmp_pat
 
     [job] = jobs_of(client)
     assert (job["status"], job["attempt"]) == ("queued", 1)
-    assert job["last_error"].startswith("the answer of the handler was refused: invalid_field")
+    assert job["last_error"].startswith("the answer of the handler was rejected: invalid_field")
 
 
 @pytest.mark.req("JOB-SM-14")
@@ -339,9 +339,9 @@ def test_an_object_that_changed_under_the_verifier_is_looked_into_again(tmp_path
 
 @pytest.mark.req("JOB-WRK-12")
 @pytest.mark.parametrize("step", ["begin", "finish", "settle"])
-@pytest.mark.parametrize("carried_out", [True, False])
+@pytest.mark.parametrize("is_executed", [True, False])
 def test_a_step_whose_reply_is_lost_is_asked_for_again_and_taken_once(
-    tmp_path: Path, step: str, carried_out: bool
+    tmp_path: Path, step: str, is_executed: bool
 ) -> None:
     class Lossy(Virtual):
         lost = 1
@@ -361,7 +361,7 @@ def test_a_step_whose_reply_is_lost_is_asked_for_again_and_taken_once(
                 return call
 
             def losing(job_id: str, **members: Any) -> dict[str, Any]:
-                reply = {} if not self._client.lost or not carried_out else call(job_id, **members)
+                reply = {} if not self._client.lost or not is_executed else call(job_id, **members)
                 if self._client.lost:
                     self._client.lost -= 1
                     raise Silent(f"{name} is lost")
@@ -393,7 +393,7 @@ def test_a_client_without_governed_objects_runs_plain_handlers_only(tmp_path: Pa
     plain: Any = Plain(virtual(tmp_path))
 
     Worker(plain, Handlers([handler("memory", "decay")(lambda _: None)]))
-    with pytest.raises(WrongUsage, match="need a scheduler that has them"):
+    with pytest.raises(WrongUsage, match="no governed objects"):
         Worker(plain, verifies(lambda _: PASSED))
 
 

@@ -417,7 +417,7 @@ def test_handlers_are_loaded_from_modules(tmp_path: Path, monkeypatch: pytest.Mo
     [
         ("pendula_test_empty", "x = 1\n", "has no handlers"),
         ("pendula_test_broken", "1 / 0\n", "ZeroDivisionError"),
-        ("pendula_test_needs", "import pendula_test_nowhere\n", "no module pendula_test_nowhere"),
+        ("pendula_test_needs", "import pendula_test_nowhere\n", "No module pendula_test_nowhere"),
         (
             "pendula_test_twice",
             (
@@ -429,7 +429,7 @@ def test_handlers_are_loaded_from_modules(tmp_path: Path, monkeypatch: pytest.Mo
         (
             "pendula_test_limit",
             "from pendula.jobs import handler\n@handler('memory', 'decay', timeout_sec=0)\ndef a(c): ...\n",
-            "time limit",
+            "timeout_sec must be",
         ),
     ],
 )
@@ -441,19 +441,19 @@ def test_modules_that_cannot_serve_are_refused_with_the_reason(
 
 
 def test_a_module_that_is_not_there_is_named() -> None:
-    with pytest.raises(HandlersUnusable, match="no module pendula_test_missing"):
+    with pytest.raises(HandlersUnusable, match="No module pendula_test_missing"):
         load(["pendula_test_missing"])
 
 
 @pytest.mark.parametrize("wrong", [float("nan"), 0, -1, True, 1.5, 10**12])
 def test_run_again_takes_whole_seconds_only(wrong: Any) -> None:
-    with pytest.raises(ValueError, match="in_sec has to be a whole number"):
+    with pytest.raises(ValueError, match="in_sec must be a whole number"):
         RunAgain(wrong)
 
 
 @pytest.mark.parametrize("wrong", [float("nan"), -5, float("inf"), 31 * 86_400])
 def test_retry_after_takes_a_time_that_can_be_waited(wrong: float) -> None:
-    with pytest.raises(ValueError, match="seconds has to be 0 to"):
+    with pytest.raises(ValueError, match="seconds must be 0 to"):
         RetryAfter(wrong)
 
 
@@ -467,7 +467,7 @@ def test_a_handler_for_what_no_job_can_be_about_is_told_before_any_job_is_taken(
     with Scheduler.open(tmp_path / "jobs.db") as scheduler, pytest.raises(HandlersUnusable) as told:
         Worker(scheduler, Handlers([typed_wrong]))
 
-    assert f"for what no job can be about: {' '.join(work)}; declare words of your own" in told.value.message
+    assert f"outside the vocabulary: {' '.join(work)}; declare words of your own" in told.value.message
 
 
 def test_what_cannot_be_marked_is_refused_with_what_to_do() -> None:

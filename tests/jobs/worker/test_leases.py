@@ -14,7 +14,7 @@ from pendula.jobs.worker.handlers import (
     Context,
     Done,
 )
-from pendula.jobs.worker.leases import Held, Leases
+from pendula.jobs.worker.leases import Lease, Leases
 from pendula.jobs.worker.reporting import EndReporter
 from pendula.jobs.worker.worker import Worker
 from pendula.kernel.time import parse_utc
@@ -37,20 +37,20 @@ def only(client: Scheduler) -> dict[str, Any]:
 # Leases
 
 
-def held_job(client: Virtual, lease_sec: int = 60) -> Held:
+def held_job(client: Virtual, lease_sec: int = 60) -> Lease:
     client.enqueue(**MEMORY)
-    asked_at = client.clock.now
+    requested_at = client.clock.now
     reply = client.pull(worker_id="w1", lease_sec=lease_sec)
     [job] = reply["jobs"]
-    return Held(client, "w1", job, parse_utc(reply["now"]), asked_at, client.clock)
+    return Lease(client, "w1", job, parse_utc(reply["now"]), requested_at, client.clock)
 
 
 @pytest.mark.req("JOB-WRK-5")
 def test_a_lease_is_renewed_when_a_third_of_it_has_passed(tmp_path: Path) -> None:
     client = shaky(tmp_path)
-    held = held_job(client, lease_sec=30)
+    lease = held_job(client, lease_sec=30)
     leases = Leases(client.clock)
-    leases.hold(held)
+    leases.hold(lease)
 
     first = leases.sweep()
     client.clock.pass_by(9)
@@ -70,36 +70,36 @@ def test_a_lease_is_renewed_when_a_third_of_it_has_passed(tmp_path: Path) -> Non
 @pytest.mark.req("JOB-WRK-5")
 def test_a_refused_renewal_tells_the_handler_to_stop(tmp_path: Path) -> None:
     client = virtual(tmp_path)
-    held = held_job(client)
-    context = Context(held, None)
+    lease = held_job(client)
+    context = Context(lease, None)
     leases = Leases(client.clock)
-    leases.hold(held)
+    leases.hold(lease)
     before = context.cancelled()
 
     client.clock.pass_by(61)
     client.pull(worker_id="w2")
-    held.confirmed_at = client.clock.now - 30 * SECOND  # as if it had been told otherwise
+    lease.confirmed_at = client.clock.now - 30 * SECOND  # as if it had been told otherwise
     leases.sweep()
 
-    assert (before, context.cancelled(), held.lost) == (False, True, "lease_lost")
+    assert (before, context.cancelled(), lease.lost) == (False, True, "lease_lost")
     assert leases.sweep() is None
 
 
 @pytest.mark.req("JOB-WRK-12")
 def test_a_lease_that_cannot_be_renewed_is_given_up_before_the_store_does(tmp_path: Path) -> None:
     client = shaky(tmp_path)
-    held = held_job(client, lease_sec=30)
+    lease = held_job(client, lease_sec=30)
     leases = Leases(client.clock)
-    leases.hold(held)
+    leases.hold(lease)
     client.lost = lambda call: call == "renew"
     pauses, lost_at = [], None
     while lost_at is None:
         pauses.append(leases.sweep())
         client.clock.now += int((pauses[-1] or 0) * SECOND)
-        lost_at = client.clock.now if held.lost else None
+        lost_at = client.clock.now if lease.lost else None
 
-    assert held.lost == "lease_unconfirmed"
-    assert lost_at <= parse_utc(held.job["lease_expires_at"]) + 2 * SECOND
+    assert lease.lost == "lease_unconfirmed"
+    assert lost_at <= parse_utc(lease.job["lease_expires_at"]) + 2 * SECOND
     assert client.asked.count("renew") >= 10
 
 
@@ -191,9 +191,9 @@ def test_a_renewal_that_comes_second_to_the_ack_is_no_lost_lease(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     client = virtual(tmp_path)
-    held = held_job(client)
+    lease = held_job(client)
     leases = Leases(client.clock)
-    leases.hold(held)
+    leases.hold(lease)
     client.clock.pass_by(30)
 
     class Between(Virtual):
@@ -203,18 +203,18 @@ def test_a_renewal_that_comes_second_to_the_ack_is_no_lost_lease(
             return reply
 
     between = Between(client.calls, client.clock)
-    ending = EndReporter(between, lambda _: False).report(held, Acked(Done().members()))
+    ending = EndReporter(between, lambda _: False).report(lease, Acked(Done().members()))
     leases.sweep()
 
     assert isinstance(ending, Acked)
-    assert (held.lost, caplog.messages) == (None, [])
+    assert (lease.lost, caplog.messages) == (None, [])
 
 
 def test_a_reply_lost_with_an_ack_is_asked_for_again_whatever_a_renewal_heard(tmp_path: Path) -> None:
     client = shaky(tmp_path)
-    held = held_job(client)
+    lease = held_job(client)
     leases = Leases(client.clock)
-    leases.hold(held)
+    leases.hold(lease)
     client.clock.pass_by(30)
     client.late = lambda call: call == "ack" and client.asked.count("ack") == 1
 
@@ -222,7 +222,7 @@ def test_a_reply_lost_with_an_ack_is_asked_for_again_whatever_a_renewal_heard(tm
         leases.sweep()
         return True
 
-    ending = EndReporter(client, rest).report(held, Acked(Done().members()))
+    ending = EndReporter(client, rest).report(lease, Acked(Done().members()))
 
     assert isinstance(ending, Acked)
     assert (client.asked.count("ack"), only(client)["status"]) == (2, "succeeded")

@@ -19,7 +19,7 @@ from pendula.jobs.worker.handlers import (
     Done,
     EffectMisused,
 )
-from pendula.jobs.worker.signs import own_name
+from pendula.jobs.worker.heartbeats import generate_worker_id
 from pendula.jobs.worker.worker import Worker
 from pendula.kernel.errors import WrongUsage
 from pendula.kernel.time import parse_utc
@@ -163,7 +163,7 @@ def test_a_pull_that_is_refused_ends_the_worker_with_the_reason(tmp_path: Path) 
 
 
 def test_two_workers_have_two_names() -> None:
-    assert own_name() != own_name()
+    assert generate_worker_id() != generate_worker_id()
 
 
 # Steps
@@ -178,7 +178,7 @@ def test_gates_and_budget_come_before_the_handler_and_end_a_job_early(tmp_path: 
 
     def gate(delivery: Delivery) -> Ending | None:
         seen.append("gate")
-        blocked = delivery.held.job["object_id"] == "mem_blocked"
+        blocked = delivery.lease.job["object_id"] == "mem_blocked"
         return Failed({"error": "gate_blocked: risk_gate", "retryable": False}) if blocked else None
 
     def budget(delivery: Delivery) -> Ending | None:
@@ -396,4 +396,4 @@ def test_a_stop_tells_what_it_waits_for(tmp_path: Path, caplog: pytest.LogCaptur
     log.removeHandler(heard)
 
     [line] = [message for message in caplog.messages if message.startswith("stopping")]
-    assert line == f"stopping: waits at most 30 s for 1 handler: decay memory mem_1 ({job_id})"
+    assert line == f"stopping: waiting at most 30 s for 1 handler: decay memory mem_1 ({job_id})"

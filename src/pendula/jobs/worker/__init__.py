@@ -1,15 +1,15 @@
-"""Who does the work, and how a worker goes about it.
+"""Workers: pull due jobs, run their handlers, report the results.
 
-worker      `Worker`: pulls due jobs, runs their handlers, tells how they ended; stops gracefully
+worker      `Worker`: the pull loop, handler threads, graceful stop
 async_worker
             `AsyncWorker`: the same for programs with an event loop (asyncio)
-handlers    what a worker runs: functions marked with `@handler`, what they are handed, what they may answer
-delivery    one delivery from the confirmed lease to the word that ends it, in named steps; timeouts, async handlers
-governing   under governance: gates and budget before a verifier is entered
-reporting   the store is told how deliveries ended, until it has heard
-leases      the leases a worker holds, renewed by a thread that no handler can block (the heartbeat)
-signs       a worker's counters in the store, with their age: who lives, and what it did
-effects     effects that happen once: written together with their record (idempotence)
+handlers    the `@handler` decorator, the context of a handler, its return values and exceptions
+delivery    one delivery as a sequence of steps, from the confirmed lease to its ending; timeouts, async handlers
+governing   governed objects: checks the gates and takes the budget before a verifier runs
+reporting   reports endings to the store, with retries
+leases      the leases a worker holds, renewed by a thread that no handler can block
+heartbeats  a worker's counters, written to the store so that others see that it is alive
+effects     effects applied at most once: written in the same transaction as their record
 """
 
 from pendula.jobs.objects.endings import Verdict

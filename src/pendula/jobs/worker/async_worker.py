@@ -1,9 +1,9 @@
-"""The worker for programs with an event loop: async handlers run on the caller's loop, everything else beside it.
+"""The worker for asyncio programs: async handlers run on the caller's loop, everything else in threads.
 
     async with await AsyncScheduler.open("jobs.db") as scheduler:
         await AsyncWorker(scheduler, load(["my.handlers"]), concurrency=20).run()
 
-It is `Worker` in a thread of its own: pulls, renewals, acks and effects never hold up the loop.
+It runs `Worker` in a thread: pulls, renewals, acks and effects never block the loop.
 """
 
 import asyncio
@@ -13,14 +13,14 @@ from typing import Any
 from pendula.jobs.async_scheduler import AsyncScheduler
 from pendula.jobs.client import RemoteScheduler
 from pendula.jobs.scheduler import Scheduler
-from pendula.jobs.worker.delivery import Calling
+from pendula.jobs.worker.delivery import HandlerRunner
 from pendula.jobs.worker.handlers import Handlers
-from pendula.jobs.worker.signs import Tally
+from pendula.jobs.worker.heartbeats import Tally
 from pendula.jobs.worker.worker import Worker
 
 
 class AsyncWorker:
-    """Works until told to stop, cancelled, or done; the options are those of `Worker`."""
+    """Takes the options of `Worker`."""
 
     def __init__(
         self, scheduler: AsyncScheduler | Scheduler | RemoteScheduler, handlers: Handlers, **options: Any
@@ -32,29 +32,29 @@ class AsyncWorker:
         self._stopped = False
 
     def stop(self) -> None:
-        """No new jobs; `run` returns when the handlers are done, or after the grace."""
+        """Take no new jobs; `run` returns when the handlers are done, or after `grace_sec`."""
         self._stopped = True
         if self._worker is not None:
             self._worker.stop()
 
     async def run(self) -> Tally:
-        """Work, and give what was done. Cancelled, it stops as `stop` does, waits for that, and is cancelled then."""
+        """Work until done or stopped; return the counts. When cancelled, stop gracefully first, then raise."""
         loop = asyncio.get_running_loop()
-        worker = self._worker = Worker(self._client, self._handlers, calling=Calling(loop), **self._options)
+        worker = self._worker = Worker(self._client, self._handlers, runner=HandlerRunner(loop), **self._options)
         if self._stopped:
             worker.stop()
         ended: asyncio.Future[Tally] = loop.create_future()
 
-        def tell(tally: Tally | None, error: BaseException | None) -> None:
+        def resolve(tally: Tally | None, error: BaseException | None) -> None:
             if not ended.done():
                 ended.set_exception(error) if error is not None else ended.set_result(tally or worker.tally)
 
         def work() -> None:
             try:
-                found: tuple[Tally | None, BaseException | None] = (worker.run(), None)
+                result: tuple[Tally | None, BaseException | None] = (worker.run(), None)
             except BaseException as error:
-                found = (None, error)
-            loop.call_soon_threadsafe(tell, *found)
+                result = (None, error)
+            loop.call_soon_threadsafe(resolve, *result)
 
         threading.Thread(target=work, name="pendula-jobs-worker", daemon=True).start()
         try:

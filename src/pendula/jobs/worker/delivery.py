@@ -1,7 +1,8 @@
-"""One delivery from the confirmed lease to the word that ends it: named steps, each of which may end it early.
+"""One delivery as a sequence of steps, each of which may end it early.
 
-The order is: lease, handler found, gates, budget, handler; then the store is told. No later step runs when an earlier
-one ends the delivery. A delivery whose lease is lost ends without a word: the store would refuse it anyway.
+The order is: confirm the lease, find the handler, check the gates, take the budget, run the handler; then the ending is
+reported to the store. When a step ends the delivery, no later step runs. A delivery whose lease is lost reports
+nothing, because the store would reject the report.
 """
 
 import asyncio
@@ -33,7 +34,7 @@ from pendula.jobs.worker.handlers import (
     RetryAfter,
     RunAgain,
 )
-from pendula.jobs.worker.leases import Held, LeaseGone
+from pendula.jobs.worker.leases import Lease, LeaseGone
 from pendula.kernel.time import format_utc
 
 log = logging.getLogger("pendula.jobs.worker")
@@ -42,59 +43,59 @@ T = TypeVar("T")
 
 HANDLER = "a handler"
 
-BESIDE_THREADS = 8
-FRAMES = 5  # of a traceback, the last ones
-BEFORE = frozenset({__file__, getfile(Future)})  # who calls a handler, or waits for it
+CONTEXT_THREADS = 8
+FRAMES = 5  # the last ones of a traceback
+CALLING_FILES = frozenset({__file__, getfile(Future)})  # frames before those of the handler
 MESSAGE_MOST = 1500
 FRAMES_MOST = 2000
 
 
 class Acked(Struct, frozen=True):
-    """It succeeded; the members of `ack`."""
+    """Succeeded; `members` are those of the call `ack`."""
 
     members: dict[str, Any]
     follows: bool = False
 
 
 class Failed(Struct, frozen=True):
-    """It failed; the members of `fail`."""
+    """Failed; `members` are those of the call `fail`."""
 
     members: dict[str, Any]
 
 
 class Dropped(Struct, frozen=True):
-    """It is not ours any more, and nothing is told."""
+    """The delivery is not ours any more; nothing is reported."""
 
     reason: str
 
 
 class Unhandled(Struct, frozen=True):
-    """It is for another worker, and is handed back; the store gave what was not asked for."""
+    """This worker has no handler for the job and releases it."""
 
 
-class Found(Struct, frozen=True):
-    """A verifier found something; the members of `finish`."""
+class Finished(Struct, frozen=True):
+    """A verifier returned a verdict; `members` are those of the call `finish`."""
 
     members: dict[str, Any]
 
 
 class Settled(Struct, frozen=True):
-    """The object itself decides."""
+    """The governed object decides the job without a handler (call `settle`)."""
 
 
-class Told(Struct, frozen=True):
-    """It has ended in the store already; the status of the job then, and the outcome."""
+class DeliveryReport(Struct, frozen=True):
+    """The job has already ended in the store, with this status and outcome."""
 
     status: str
     outcome: str | None = None
 
 
-Ending = Acked | Failed | Dropped | Unhandled | Found | Settled | Told
+Ending = Acked | Failed | Dropped | Unhandled | Finished | Settled | DeliveryReport
 Returned = Answer | Awaitable[Answer]
 
 
 class HandlerTimeout(Exception):
-    """The handler took longer than it may."""
+    """The handler exceeded its timeout."""
 
 
 class LoopEnded(Exception):
@@ -102,44 +103,44 @@ class LoopEnded(Exception):
 
 
 class Delivery:
-    """What the steps work on."""
+    """The state that the steps of one delivery share."""
 
-    def __init__(self, held: Held, handlers: Handlers, context: Context, calling: "Calling") -> None:
-        self.held = held
+    def __init__(self, lease: Lease, handlers: Handlers, context: Context, runner: "HandlerRunner") -> None:
+        self.lease = lease
         self.handlers = handlers
         self.context = context
-        self.calling = calling
+        self.runner = runner
         self.handler: Handler | None = None
-        self.begun: dict[str, Any] = {}  # what a verdict rests on: the version of the object, those of the gates
+        self.begun: dict[str, Any] = {}  # versions of the object and its gates when the verifier began
 
 
 Step = Callable[[Delivery], Ending | None]
 
 
-def in_order(gates: Sequence[Step] = (), budget: Sequence[Step] = ()) -> tuple[Step, ...]:
-    """The steps of a delivery; gates and budget, where objects are governed, stand before the handler."""
+def delivery_steps(gates: Sequence[Step] = (), budget: Sequence[Step] = ()) -> tuple[Step, ...]:
+    """The steps in order; gates and budget of governed objects come before the handler."""
     return (confirm_lease, find_handler, *gates, *budget, run_handler)
 
 
-def carried_out(delivery: Delivery, steps: Sequence[Step]) -> Ending:
-    """How the delivery ends. Raises nothing: a step that does ends it as failed."""
+def run_steps(delivery: Delivery, steps: Sequence[Step]) -> Ending:
+    """Run the steps until one ends the delivery. Raises nothing: an exception ends it as failed."""
     for step in steps:
         try:
             ending = step(delivery)
-        except BaseException as error:  # whatever a handler raises, the loop goes on
-            ending = _with_backoff(delivery, _after_error(delivery.held, error))
+        except BaseException as error:  # nothing that a handler raises may stop the worker
+            ending = _with_backoff(delivery, _ending_of_error(delivery.lease, error))
         if ending is not None:
-            return ending if delivery.held.lost is None else Dropped(delivery.held.lost)
+            return ending if delivery.lease.lost is None else Dropped(delivery.lease.lost)
     raise AssertionError("the last step always ends a delivery")
 
 
 def confirm_lease(delivery: Delivery) -> Ending | None:
-    held = delivery.held
-    return None if held.is_confirmed() else Dropped(held.lost or "lease_unconfirmed")
+    lease = delivery.lease
+    return None if lease.is_confirmed() else Dropped(lease.lost or "lease_unconfirmed")
 
 
 def find_handler(delivery: Delivery) -> Ending | None:
-    job = delivery.held.job
+    job = delivery.lease.job
     delivery.handler = delivery.handlers.find(job["object_type"], job["action"])
     return None if delivery.handler is not None else Unhandled()
 
@@ -148,143 +149,146 @@ def run_handler(delivery: Delivery) -> Ending:
     assert delivery.handler is not None
     if delivery.handler.settles:
         return Settled()
-    answer = delivery.calling.call(delivery.handler, delivery.context)
+    answer = delivery.runner.call(delivery.handler, delivery.context)
     if delivery.handler.verifies:
-        return _found(delivery, answer)
+        return _finish_verification(delivery, answer)
     match answer:
         case None:
             return Acked(Done().members())
         case Done():
             return Acked(answer.members())
         case RunAgain():
-            at = format_utc(delivery.held.store_now() + answer.in_sec * SECOND)
-            again = Done(next_action_at=at, next_action=delivery.held.job["action"])
+            at = format_utc(delivery.lease.store_now() + answer.in_sec * SECOND)
+            again = Done(next_action_at=at, next_action=delivery.lease.job["action"])
             return Acked(again.members(), follows=True)
         case _:
             raise PermanentError(f"a handler returns None, Done or RunAgain, not {type(answer).__name__}")
 
 
-def _found(delivery: Delivery, answer: Answer) -> Found:
+def _finish_verification(delivery: Delivery, answer: Answer) -> Finished:
     if not isinstance(answer, Verdict):
         raise PermanentError(f"a verifier returns a Verdict, not {type(answer).__name__}")
     refs: object = answer.evidence
-    if not isinstance(refs, tuple | list):  # a text would be taken for its letters, and a set has no order
+    if not isinstance(refs, tuple | list):  # a string would be split into characters, and a set has no order
         raise PermanentError(f"the evidence of a verdict is a tuple of references, not {type(refs).__name__}")
     unknown = {} if answer.unknown_type is None else {"unknown_type": str(answer.unknown_type)}
-    said = {"finding": _plain(answer.finding), "reason": _plain(answer.reason), "evidence_refs": [*map(_plain, refs)]}
-    return Found({**said, **unknown, **delivery.begun})
+    verdict = {
+        "finding": _plain_text(answer.finding),
+        "reason": _plain_text(answer.reason),
+        "evidence_refs": [*map(_plain_text, refs)],
+    }
+    return Finished({**verdict, **unknown, **delivery.begun})
 
 
-def _plain(text: object) -> object:
-    """A text that is one and nothing else: what somebody made of `str` could not be written down."""
+def _plain_text(text: object) -> object:
+    """Reduce subclasses of `str` to plain strings: only those can be encoded."""
     return str.__str__(text) if isinstance(text, str) else text
 
 
-def _after_error(held: Held, error: BaseException) -> Ending:
+def _ending_of_error(lease: Lease, error: BaseException) -> Ending:
     match error:
         case LeaseGone():
-            return Dropped(held.lost or "lease_gone")
+            return Dropped(lease.lost or "lease_gone")
         case HandlerTimeout():
-            held.stop()
+            lease.stop()
             return Failed({"error": f"timeout: {error}"})
         case ObjectNotFound():
-            return Failed({"error": f"object_not_found: {_said(error)}", "retryable": False})
+            return Failed({"error": f"object_not_found: {_message_of(error)}", "retryable": False})
         case Cancelled():
-            message = _said(error) or "the handler stopped when it was asked to"
+            message = _message_of(error) or "the handler stopped on request"
             return Failed({"error": f"cancelled: {message}", "cancelled": True})
         case PermanentError():
-            return Failed({"error": described(error), "retryable": False})
+            return Failed({"error": describe_error(error), "retryable": False})
         case RetryAfter():
-            # One that was made without its seconds is a failure as any other.
+            # A subclass that does not call `__init__` has no seconds and is an ordinary failure.
             seconds = getattr(error, "seconds", None)
-            return Failed({"error": described(error), **({} if seconds is None else {"retry_delay_sec": seconds})})
+            return Failed({"error": describe_error(error), **({} if seconds is None else {"retry_delay_sec": seconds})})
         case _:
-            return Failed({"error": described(error)})
+            return Failed({"error": describe_error(error)})
 
 
 def _with_backoff(delivery: Delivery, ending: Ending) -> Ending:
-    """The pause of the handler, where the failure is to be tried again and names none."""
+    """Add the backoff of the handler to a failure that will be retried and names no delay."""
     if not isinstance(ending, Failed) or delivery.handler is None:
         return ending
     members = ending.members
-    pause = delivery.handler.pause_after(delivery.held.job["attempt"])
+    pause = delivery.handler.pause_after(delivery.lease.job["attempt"])
     if pause is None or not members.keys().isdisjoint(("retry_delay_sec", "retryable", "cancelled")):
         return ending
     return Failed({**members, "retry_delay_sec": pause})
 
 
-def described(error: BaseException) -> str:
-    """Type, message and the last lines of the traceback from the handler on; the type alone of what cannot be shown."""
+def describe_error(error: BaseException) -> str:
+    """Type, message and the last traceback frames, from the handler on; only the type if rendering the error fails."""
     try:
-        return _readable(_described(error))
-    except BaseException:  # what an error shows of itself is foreign code
-        return _unshown(error)
+        return _escape_surrogates(_render_error(error))
+    except BaseException:  # `__str__` of an error is user code and may raise
+        return _unprintable(error)
 
 
-def _described(error: BaseException) -> str:
+def _render_error(error: BaseException) -> str:
     head = "".join(traceback.format_exception_only(error)).strip()
     if type(error).__module__.startswith("pendula."):
-        head = head.removeprefix(f"{type(error).__module__}.")  # ours are known by their name alone
-    theirs = dropwhile(_is_before_the_handler, traceback.extract_tb(error.__traceback__))
-    frames = "".join(traceback.format_list(list(theirs)[-FRAMES:]))[-FRAMES_MOST:]
+        head = head.removeprefix(f"{type(error).__module__}.")  # our own errors appear by class name only
+    handler_frames = dropwhile(_is_before_the_handler, traceback.extract_tb(error.__traceback__))
+    frames = "".join(traceback.format_list(list(handler_frames)[-FRAMES:]))[-FRAMES_MOST:]
     return f"{head[:MESSAGE_MOST]}\n{frames}".strip()
 
 
 def _is_before_the_handler(frame: traceback.FrameSummary) -> bool:
-    return frame.filename in BEFORE
+    return frame.filename in CALLING_FILES
 
 
-def _said(error: BaseException) -> str:
-    """The message of an error."""
+def _message_of(error: BaseException) -> str:
     try:
-        return _readable(str(error))[:MESSAGE_MOST]
+        return _escape_surrogates(str(error))[:MESSAGE_MOST]
     except BaseException:
-        return _unshown(error)
+        return _unprintable(error)
 
 
-def _unshown(error: BaseException) -> str:
-    return _readable(f"{type(error).__name__}: the error cannot be shown")
+def _unprintable(error: BaseException) -> str:
+    return _escape_surrogates(f"{type(error).__name__}: the error cannot be shown")
 
 
-def _readable(text: str) -> str:
-    """Without what no text file could hold."""
+def _escape_surrogates(text: str) -> str:
+    """Escape lone surrogates, which UTF-8 cannot encode."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-class Calling:
-    """Runs handlers: in the calling thread; in one of its own where time is limited; on the loop where it is async.
+class HandlerRunner:
+    """Runs handlers: sync ones in the calling thread, or in a new thread if they have a timeout; async ones on a loop.
 
-    All async handlers share one event loop: the one given, else one in a thread of its own. What they ask of the store
-    (`AsyncContext`) is done in a few threads beside it. A thread cannot be stopped from outside: a handler that is over
-    its time is told so by `cancelled()`, left alone, and what it returns is thrown away.
+    All async handlers share one event loop: the given one, or one in a background thread. Their calls to the store
+    (`AsyncContext`) run in a small thread pool. A thread cannot be killed: after its timeout a handler sees
+    `cancelled()` become true, and its result is discarded.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
         self._lock = threading.Lock()
         self._loop = loop
         self._thread: threading.Thread | None = None
-        self._beside: ThreadPoolExecutor | None = None
+        self._context_threads: ThreadPoolExecutor | None = None
         self._awaiting: dict[Future[Any], None] = {}
         self._closing = False
 
     def call(self, handler: Handler, context: Context) -> Answer:
-        """What the handler returns; raises what it raises, and `HandlerTimeout`."""
+        """Return the answer of the handler. Raises what the handler raises, and `HandlerTimeout`."""
         if handler.is_async:
-            beside = AsyncContext.over(context, self._threads())
-            return self._awaited(lambda: handler.function(beside), handler.timeout_sec)
+            async_context = AsyncContext.wrap(context, self._executor())
+            return self._run_on_loop(lambda: handler.function(async_context), handler.timeout_sec)
         if handler.timeout_sec is None:
             with one_process(HANDLER):
                 answer = handler.function(context)
         else:
-            answer = _limited(handler, context, handler.timeout_sec)
-        return self._awaited(lambda: answer, handler.timeout_sec) if isawaitable(answer) else answer
+            answer = _call_in_thread(handler, context, handler.timeout_sec)
+        return self._run_on_loop(lambda: answer, handler.timeout_sec) if isawaitable(answer) else answer
 
     def close(self, seconds: float = 5.0) -> None:
-        """Stop the loop; one that a handler blocks is left behind."""
+        """Stop the event loop. A loop that a handler blocks for longer than `seconds` is abandoned."""
         self._closing = True
         loop, thread = self._loop, self._thread
-        if self._beside is not None:
-            self._beside.shutdown(wait=False)
+        if self._context_threads is not None:
+            self._context_threads.shutdown(wait=False)
         if loop is None or thread is None:
             return
         loop.call_soon_threadsafe(loop.stop)
@@ -292,23 +296,23 @@ class Calling:
         if not thread.is_alive():
             loop.close()
 
-    def _awaited(self, begin: Callable[[], Any], seconds: float | None) -> Answer:
+    def _run_on_loop(self, begin: Callable[[], Any], seconds: float | None) -> Answer:
         with self._lock:
-            future = asyncio.run_coroutine_threadsafe(_contained(begin), self._running_loop())
+            future = asyncio.run_coroutine_threadsafe(_without_exits(begin), self._running_loop())
             self._awaiting[future] = None
         try:
-            return _within(future, seconds)
+            return _result_within(future, seconds)
         finally:
             self._awaiting.pop(future, None)
 
-    def _threads(self) -> ThreadPoolExecutor:
+    def _executor(self) -> ThreadPoolExecutor:
         with self._lock:
-            if self._beside is None:
-                self._beside = ThreadPoolExecutor(BESIDE_THREADS, "pendula-jobs-beside")
-            return self._beside
+            if self._context_threads is None:
+                self._context_threads = ThreadPoolExecutor(CONTEXT_THREADS, "pendula-jobs-beside")
+            return self._context_threads
 
     def _running_loop(self) -> asyncio.AbstractEventLoop:
-        """The loop; the lock is held."""
+        """The event loop, started on first use. The caller holds the lock."""
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
             self._thread = threading.Thread(target=self._run_loop, args=(self._loop,), daemon=True)
@@ -317,23 +321,23 @@ class Calling:
         return self._loop
 
     def _run_loop(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Until `close`: a handler that stops the loop, or a task that exits, ends no other handler."""
+        """Run the loop until `close`, also when a handler stops it or a task raises `SystemExit`."""
         asyncio.set_event_loop(loop)
         ended: BaseException | None = None
         while not self._closing and ended is None:
             try:
                 loop.run_forever()
             except (SystemExit, KeyboardInterrupt) as leaving:
-                log.warning("a task of an async handler raised %r; the event loop goes on", leaving)
-            except BaseException as trouble:  # as when a handler closed the files of the loop
+                log.warning("a task of an async handler raised %r; the event loop continues", leaving)
+            except BaseException as trouble:  # e.g. a handler closed the file descriptors of the loop
                 log.exception("the event loop of async handlers ended")
                 ended = trouble
         with suppress(OSError, RuntimeError):
             _cancel_all(loop)
-        self._end_awaiting(loop, ended)
+        self._fail_unfinished(loop, ended)
 
-    def _end_awaiting(self, loop: asyncio.AbstractEventLoop, ended: BaseException | None) -> None:
-        """Fail what the loop did not finish, or its handlers would be waited for without end; the next has another."""
+    def _fail_unfinished(self, loop: asyncio.AbstractEventLoop, ended: BaseException | None) -> None:
+        """Fail unfinished handlers, or their threads would wait forever. The next async handler starts a new loop."""
         with self._lock:
             if ended is not None and self._loop is loop:
                 self._loop = self._thread = None
@@ -351,8 +355,8 @@ def _cancel_all(loop: asyncio.AbstractEventLoop) -> None:
         loop.run_until_complete(asyncio.wait(left, timeout=1.0))
 
 
-async def _contained(begin: Callable[[], Awaitable[Answer]]) -> Answer:
-    """An exit of the program out of a handler would end the loop, and with it everybody else's handlers."""
+async def _without_exits(begin: Callable[[], Awaitable[Answer]]) -> Answer:
+    """Convert `SystemExit` and `KeyboardInterrupt`, which would stop the loop and with it all other handlers."""
     try:
         with one_process(HANDLER):
             return await begin()
@@ -360,7 +364,7 @@ async def _contained(begin: Callable[[], Awaitable[Answer]]) -> Answer:
         raise RuntimeError(f"the handler raised {type(leaving).__name__}: {leaving}") from leaving
 
 
-def _limited(handler: Handler, context: Context, seconds: float) -> Returned:
+def _call_in_thread(handler: Handler, context: Context, seconds: float) -> Returned:
     future: Future[Returned] = Future()
     future.set_running_or_notify_cancel()
 
@@ -373,14 +377,14 @@ def _limited(handler: Handler, context: Context, seconds: float) -> Returned:
             future.set_exception(error)
 
     threading.Thread(target=run, name="pendula-jobs-limited", daemon=True).start()
-    return _within(future, seconds)
+    return _result_within(future, seconds)
 
 
-def _within(future: Future[T], seconds: float | None) -> T:
+def _result_within(future: Future[T], seconds: float | None) -> T:
     try:
         return future.result(seconds)
     except TimeoutError:
-        # A handler's own TimeoutError comes out of a finished future; so may an answer, a moment late.
+        # A finished future holds a TimeoutError of the handler itself, or an answer that came just now.
         if future.done():
             return future.result()
     future.cancel()

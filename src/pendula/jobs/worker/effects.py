@@ -1,10 +1,10 @@
-"""Effects that happen once: written together with their record, under the lease of the delivery that makes them.
+"""Effects applied at most once: written in the same transaction as their record, under the lease of the delivery.
 
 A delivery that has lost its lease writes nothing. A later delivery of the same job finds the record, applies nothing,
-and gets the result of the first. The record stays when the job is done.
+and returns the stored result. The record stays when the job has finished.
 
-This holds for what goes through `Transaction`, and for nothing else: mails, calls and files lie outside of the store,
-and a handler that makes them may make them again.
+This covers only writes through `Transaction`. Mails, network calls and files are outside the store and may happen
+again.
 """
 
 import sqlite3
@@ -39,15 +39,15 @@ STORED: tuple[type[Any], ...] = (int, str, bytes, float, bytearray)
 
 
 class EffectFailed(InputRefused):
-    """A database of the effect's own made trouble; nothing of the effect was written."""
+    """The effect raised a database error or did not complete; nothing of it was written."""
 
     code = "effect_failed"
 
 
 class Transaction:
-    """What an effect may do; all of it is committed together with its record, or none of it.
+    """The writes of one effect, committed together with its record or not at all.
 
-    `job` is the job as the store has it, `now` the store's time in microseconds.
+    `job` is the stored job, `now` the store's time in microseconds.
     """
 
     def __init__(self, tx: EffectWriter, job: Job, now: int, calls: Calls) -> None:
@@ -56,40 +56,40 @@ class Transaction:
         self._actor = Actor("worker", str(job.worker_id))
         self._lock = threading.RLock()
         self._over = False
-        self._begun = 0
-        self._whole = 0
+        self._started = 0
+        self._completed = 0
         self._trouble: BaseException | None = None
         self.job = job
         self.now = now
 
     def end(self) -> None:
-        """Whoever kept it can do nothing with it any more.
+        """Close the transaction; any later use raises `TransactionGone`.
 
-        Raises `EffectFailed` where something was begun here and not brought to its end, even if the effect went on.
-        Counted, not caught: an interrupt may strike anywhere, also while another is being handled.
+        Raises `EffectFailed` if a change started and did not complete, even if the effect caught the error. Changes are
+        counted because an interrupt can arrive anywhere, even in an exception handler.
         """
         with self._lock:
             self._over = True
         if isinstance(self._trouble, TransactionGone | EffectTooLong):
             raise self._trouble
-        if self._begun != self._whole:
-            raise EffectFailed("The effect was broken off in the middle of a change; nothing of it was written") from (
+        if self._started != self._completed:
+            raise EffectFailed("A change of the effect did not complete; nothing of the effect was written") from (
                 self._trouble
             )
 
     def execute(self, statement: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> list[tuple[Any, ...]]:
-        """Run one SQL statement on tables of your own in the same file; gives its rows.
+        """Run one SQL statement on your own tables in the same file; return its rows.
 
-        Raises `StatementRefused` when the statement is faulty or breaks a constraint, and where it would end the
-        transaction. The tables of the scheduler are not yours to write.
+        Raises `StatementRefused` when the statement is faulty, breaks a constraint, would end the transaction or writes
+        to a table of the scheduler.
         """
-        # Before everybody waits: making a value of an object runs foreign code, which may take its time.
+        # Before the statement runs: adapters are user code and may be slow.
         bound = plain_values(values)
-        return self._part(lambda: self._tx.execute(statement, bound))
+        return self._run_part(lambda: self._tx.execute(statement, bound))
 
     @property
     def object(self) -> ObjectRow | None:
-        """What the store knows of the job's object."""
+        """The stored row of the job's object."""
         return self._tx.object(self.job.object_type, self.job.object_id)
 
     def change_object(
@@ -100,14 +100,14 @@ class Transaction:
         next_action_at: int | UnsetType | None = UNSET,
         evidence: Sequence[str] = (),
     ) -> ObjectRow:
-        """Give the job's object another state or time, with its event in the trail; what is unset stays.
+        """Change the state or the next time of the job's object, with an audit event; unset values stay.
 
-        `evidence` are the references the decision rests on, or where there are none the sources of the object; the
-        event names them before the job.
+        `evidence` are the references of the decision (default: the sources of the object), listed in the event before
+        the job.
         """
         self._check_ungoverned()
-        named = tuple(evidence)
-        return self._part(lambda: self._change_object(reason, state, next_action_at, named))
+        refs = tuple(evidence)
+        return self._run_part(lambda: self._change_object(reason, state, next_action_at, refs))
 
     def _change_object(
         self,
@@ -116,8 +116,7 @@ class Transaction:
         next_action_at: int | UnsetType | None,
         evidence: Sequence[str],
     ) -> ObjectRow:
-        there = self.object
-        row = there or ObjectRow(self.job.object_type, self.job.object_id, None, 0, None)
+        row = self.object or ObjectRow(self.job.object_type, self.job.object_id, None, 0, None)
         after = replace(
             row,
             state=row.state if state is UNSET else state,
@@ -126,7 +125,7 @@ class Transaction:
         if after == row:
             return row
         after = replace(after, version=row.version + 1)
-        old, new = _shown(row), _shown(after)
+        old, new = _row_json(row), _row_json(after)
         touched = [name for name in old if old[name] != new[name]]
         self._tx.object_event(
             replace(self.job, updated_at=self.now),
@@ -150,38 +149,38 @@ class Transaction:
             raise JobRefused(Refused(Code.OBJECT_GOVERNED, message, details))
 
     def enqueue(self, **members: Any) -> Job:
-        """Another job, stored with this effect or not at all; for a repeat, the stored one. Raises `JobRefused`."""
+        """Enqueue another job together with this effect; a repeat returns the stored job. Raises `JobRefused`."""
         request = read_enqueue(members, self._calls.policy, self.now)
         if isinstance(request, Faults):
             raise JobRefused(request.refusal())
-        stored = self._part(lambda: self._calls.store_in(self._tx, request, self._actor, self.now))
+        stored = self._run_part(lambda: self._calls.store_in(self._tx, request, self._actor, self.now))
         if isinstance(stored, Refused):
             raise JobRefused(stored)
         return stored[0]
 
-    def _part(self, work: Callable[[], T]) -> T:
-        """Something that is done as a whole, or refused as a whole."""
+    def _run_part(self, work: Callable[[], T]) -> T:
+        """Run one change that either completes or is rejected as a whole."""
         with self._lock:
             if self._over:
-                raise TransactionGone("The effect is over; its transaction cannot be used any more")
-            return self._counted(work)
+                raise TransactionGone("The effect has ended; its transaction cannot be used any more")
+            return self._count_part(work)
 
-    def _counted(self, work: Callable[[], T]) -> T:
-        self._begun += 1
+    def _count_part(self, work: Callable[[], T]) -> T:
+        self._started += 1
         try:
-            found = work()
+            result = work()
         except StatementRefused:
-            self._whole += 1
+            self._completed += 1
             raise
         except BaseException as trouble:
             self._trouble = self._trouble or trouble
             raise
-        self._whole += 1
-        return found
+        self._completed += 1
+        return result
 
 
 def plain_values(values: Sequence[Any] | Mapping[str, Any]) -> list[Any] | dict[str, Any]:
-    """The values of a statement as SQLite stores them, by the adapters of `sqlite3`; raises `StatementRefused`."""
+    """Convert statement parameters to SQLite values with the `sqlite3` adapters. Raises `StatementRefused`."""
     if isinstance(values, Mapping):
         return {name: _plain(value) for name, value in values.items()}
     return [_plain(value) for value in values]
@@ -195,16 +194,16 @@ def _plain(value: Any) -> Any:
         return None
     for kind in STORED:
         if isinstance(made, kind):
-            return kind(made)  # of a kind derived from it, too
+            return kind(made)  # a subclass, too
     if isinstance(made, memoryview):
         return bytes(made)
     raise StatementRefused(f"A value of type {type(made).__name__} cannot be stored; see sqlite3.register_adapter")
 
 
 def once(calls: Calls, job: Mapping[str, Any], effect: Callable[[Transaction], Json]) -> Json:
-    """The result of the job's effect, now or when it was applied. `job` is the delivery, as pull gave it.
+    """Apply the effect unless its record exists, and return its result. `job` is the delivery that pull returned.
 
-    Raises `LeaseGone` when the delivery holds no lease any more; nothing is written then, nor when `effect` raises.
+    Raises `LeaseGone` when the delivery has lost its lease. Nothing is written then, nor when `effect` raises.
     """
     worker_id, token = proof_of(job)
 
@@ -215,13 +214,13 @@ def once(calls: Calls, job: Mapping[str, Any], effect: Callable[[Transaction], J
             raise LeaseGone(f"{job['job_id']} is gone", job_id=job["job_id"], reason="job_not_found")
         refused = decide.holding(stored, Proof(worker_id, token), now)
         if refused is not None:
-            raise _gone(stored, refused)
+            raise _lease_gone(stored, refused)
         done = tx.effect(stored.idempotency_key)
         if done is not None:
             return done.result
-        # As a later delivery would read it: tuples are lists, and what has no canonical form is refused here.
+        # Encode and decode, so that the first delivery gets the same value as later ones (tuples become lists).
         transaction = Transaction(tx, stored, now, calls)
-        result = decode(encode(_applied(effect, transaction)))
+        result = decode(encode(_call(effect, transaction)))
         transaction.end()
         tx.put_effect(Effect(stored.idempotency_key, stored.seq, stored.delivery_count, result, now))
         return result
@@ -229,21 +228,21 @@ def once(calls: Calls, job: Mapping[str, Any], effect: Callable[[Transaction], J
     return calls.store.write_effect(work)
 
 
-def _applied(effect: Callable[[Transaction], Json], transaction: Transaction) -> Json:
+def _call(effect: Callable[[Transaction], Json], transaction: Transaction) -> Json:
     try:
         return effect(transaction)
     except sqlite3.Error as trouble:
-        # Somebody's own database, most likely: no reason to fail all who share this commit. Where it is this one, the
-        # commit fails.
+        # Most likely another database of the handler: do not fail the other writers in this commit. If it is this
+        # database, the commit fails anyway.
         raise EffectFailed(f"The effect failed: {trouble!r}") from trouble
 
 
-def _gone(job: Job, refused: Refused) -> LeaseGone:
+def _lease_gone(job: Job, refused: Refused) -> LeaseGone:
     message = f"The lease of {job.job_id} is lost: {refused.message}"
     return LeaseGone(message, job_id=job.job_id, reason=refused.code.value)
 
 
-def _shown(row: ObjectRow) -> dict[str, Json]:
+def _row_json(row: ObjectRow) -> dict[str, Json]:
     return {
         "next_action_at": None if row.next_action_at is None else format_utc(row.next_action_at),
         "state": row.state,

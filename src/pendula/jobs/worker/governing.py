@@ -1,7 +1,7 @@
-"""Under governance: the step before a verifier that reads the object and its gates and takes the budget.
+"""The step before a verifier: reads the governed object and its gates and takes the budget.
 
-It is the last before the handler, so that nothing is spent where another step refuses. What the gates, the budget or
-the object forbid ends the delivery there, in the store; the verifier is not entered.
+It is the last step before the handler, so that no budget is spent when another step ends the delivery. If the gates,
+the budget or the object forbid the action, the job ends in the store and the verifier does not run.
 """
 
 import logging
@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from pendula.jobs.model import Code
 from pendula.jobs.objects.reference_machines import REFERENCE
 from pendula.jobs.scheduler import Scheduler
-from pendula.jobs.worker.delivery import Delivery, Dropped, Ending, Failed, Step, Told
+from pendula.jobs.worker.delivery import Delivery, DeliveryReport, Dropped, Ending, Failed, Step
 from pendula.jobs.worker.handlers import Handlers
 from pendula.jobs.worker.leases import LEASE_CODES, is_rate_limit
 from pendula.kernel.errors import InputRefused, WorldBroken, WrongUsage
@@ -19,8 +19,8 @@ from pendula.kernel.errors import InputRefused, WorldBroken, WrongUsage
 log = logging.getLogger("pendula.jobs.worker")
 
 
-class Governs(Protocol):
-    """Governed objects as a worker sees them: `GovernedObjects` in this process, or those of a server."""
+class GovernedCalls(Protocol):
+    """The calls of a worker on governed objects: `GovernedObjects` in this process, or those of a server."""
 
     def begin(self, job_id: str, **proof: Any) -> dict[str, Any]: ...
 
@@ -29,72 +29,72 @@ class Governs(Protocol):
     def settle(self, job_id: str, **proof: Any) -> dict[str, Any]: ...
 
 
-def types_governed(client: object, handlers: Handlers, govern: bool | Sequence[str]) -> Sequence[str]:
-    """The types whose objects decide by themselves here. No server is asked before the worker runs: name the types of
-    its own machines."""
+def governed_types(client: object, handlers: Handlers, govern: bool | Sequence[str]) -> Sequence[str]:
+    """The object types whose decay and archive jobs this worker settles. For a server with its own machines, name the
+    types: the worker does not ask the server."""
     if not isinstance(govern, bool):
         return govern
     if not govern:
         return ()
     known = client.calls.policy.machines if isinstance(client, Scheduler) else REFERENCE
-    return sorted({*known, *handlers.verified})
+    return sorted({*known, *handlers.verified_types})
 
 
-def objects_of(client: object, handlers: Handlers) -> Governs | None:
-    """The governed objects of a client; it need not have any where nothing is governed."""
-    objects: Governs | None = getattr(client, "objects", None)
-    if objects is None and handlers.governs:
-        raise WrongUsage("Governed objects need a scheduler that has them; this client does not")
+def governed_objects(client: object, handlers: Handlers) -> GovernedCalls | None:
+    """The governed objects of a client, if it has any. Raises `WrongUsage` if the handlers need them."""
+    objects: GovernedCalls | None = getattr(client, "objects", None)
+    if objects is None and handlers.has_governed:
+        raise WrongUsage("this client has no governed objects; its handlers need a scheduler that has them")
     return objects
 
 
-def entering(objects: Governs, rest: Callable[[int], bool]) -> Step:
-    """The step that begins a verification; `rest(n)` waits before the n-th repetition, False to give up."""
+def begin_step(objects: GovernedCalls, wait: Callable[[int], bool]) -> Step:
+    """The step that begins a verification; `wait(n)` waits before retry n and returns False to give up."""
 
     def enter(delivery: Delivery) -> Ending | None:
         assert delivery.handler is not None
         if not delivery.handler.verifies:
             return None
-        held = delivery.held
-        held.reporting = True  # it may end here: whoever is refused a renewal meanwhile has only come second
-        begun = _begun(delivery, objects, rest)
+        lease = delivery.lease
+        lease.reporting = True  # the job may end here, and a concurrent renewal would be rejected because of that
+        begun = _begin(delivery, objects, wait)
         if not isinstance(begun, dict):
             return begun
         if not begun["entered"]:
-            return Told(begun["job"]["status"], begun.get("outcome"))
-        held.reporting = held.settled = False
-        _entered(delivery, begun)
+            return DeliveryReport(begun["job"]["status"], begun.get("outcome"))
+        lease.reporting = lease.settled = False
+        _enter(delivery, begun)
         return None
 
     return enter
 
 
-def _begun(delivery: Delivery, objects: Governs, rest: Callable[[int], bool]) -> dict[str, Any] | Ending:
-    """The answer of the store; asked again while nobody answers, which takes no second unit of the budget."""
-    held, tries = delivery.held, 0
-    while held.lost is None:
+def _begin(delivery: Delivery, objects: GovernedCalls, wait: Callable[[int], bool]) -> dict[str, Any] | Ending:
+    """Call `begin`, with retries while the store is unreachable; a repeated call takes no second unit of budget."""
+    lease, tries = delivery.lease, 0
+    while lease.lost is None:
         try:
-            return objects.begin(held.job_id, **held.proof)
+            return objects.begin(lease.job_id, **lease.proof)
         except WorldBroken as trouble:
-            log.warning("%s cannot be begun now: %s", held.job_id, trouble)
+            log.warning("%s cannot be begun now: %s", lease.job_id, trouble)
         except InputRefused as refused:
             if not is_rate_limit(refused):
-                return _refused(refused)
+                return _ending_of_refusal(refused)
         tries += 1
-        if not rest(tries):
+        if not wait(tries):
             return Dropped("store_lost")
-    return Dropped(held.lost)
+    return Dropped(lease.lost)
 
 
-def _refused(refused: InputRefused) -> Ending:
+def _ending_of_refusal(refused: InputRefused) -> Ending:
     if refused.code in LEASE_CODES:
         return Dropped(refused.code)
-    # An object that is not there, or of a kind without a state machine: trying again does not help.
+    # The object does not exist, or its type has no state machine: a retry does not help.
     word = refused.code if refused.code == Code.OBJECT_NOT_FOUND else f"not_governed: {refused.code}"
     return Failed({"error": f"{word}: {refused.message}", "retryable": False})
 
 
-def _entered(delivery: Delivery, begun: dict[str, Any]) -> None:
+def _enter(delivery: Delivery, begun: dict[str, Any]) -> None:
     delivery.context.object = begun["object"]
     delivery.context.mode = begun["mode"]
     delivery.begun = {"version": begun["version"], "gates": begun["gates"]}

@@ -1,8 +1,8 @@
 """The leases a worker holds, renewed by one thread that no handler can block.
 
-A lease is renewed when a third of it has passed. Its time is counted from before the call that granted it, by a clock
-that nobody can set and that goes on while the machine sleeps, so a worker gives a lease up sooner than the store does,
-never later, whatever its wall clock says.
+A lease is renewed when a third of it has passed. Its time counts from before the call that granted it, on a monotonic
+clock that also runs while the machine sleeps. So a worker gives a lease up before the store does, never later, whatever
+its wall clock says.
 """
 
 import logging
@@ -30,38 +30,38 @@ LEASE_CODES = frozenset(
 
 
 class LeaseGone(PendulaError):
-    """This delivery may not go on: its lease has run out or another delivery holds the job. Nothing was written."""
+    """The lease of this delivery has run out, or another delivery holds the job. Nothing was written."""
 
     code = "lease_gone"
 
 
-class Renewing(Protocol):
+class Renewer(Protocol):
     def renew(self, job_id: str, **members: Any) -> dict[str, Any]: ...
 
 
-class Held:
-    """One delivery in our hands. `lost` says why it is ours no more; its result is thrown away then."""
+class Lease:
+    """One delivery and its lease. `lost` is the reason why the lease is gone; the result is discarded then."""
 
     def __init__(
         self,
-        client: Renewing,
+        client: Renewer,
         worker_id: str,
         job: dict[str, Any],
         granted: int,
-        asked_at: int,
+        requested_at: int,
         ticks: Callable[[], int] = steady_us,
     ) -> None:
-        """`granted` is the store's time of the grant, `asked_at` our own before we asked for it."""
+        """`granted` is the store's time of the grant, `requested_at` our own time before the request."""
         self.job = job
         self.job_id = str(job["job_id"])
         self.proof = {"worker_id": worker_id, "lease_token": job["lease_token"]}
         self.length_us = max(SECOND, parse_utc(job["lease_expires_at"]) - granted)
-        self.confirmed_at = asked_at
+        self.confirmed_at = requested_at
         self.lost: str | None = None
         self.stopped = False
         self.cancel_requested = job.get("cancel_requested_at") is not None
-        self.reporting = False  # its end is on the way: whoever is refused a renewal now may just have come second
-        self.settled = False  # and was: the answer to that word decides
+        self.reporting = False  # the ending is being reported: a rejected renewal may just have come after it
+        self.settled = False  # a renewal was rejected meanwhile: the reply to the report decides
         self._client = client
         self._ticks = ticks
         self._granted = granted
@@ -73,35 +73,35 @@ class Held:
         return self.confirmed_at + self.length_us // 3
 
     @property
-    def over_at(self) -> int:
-        """When it may have run out, if nothing is heard."""
+    def expires_at(self) -> int:
+        """When the lease may have run out, unless it is renewed."""
         return self.confirmed_at + self.length_us
 
     def store_now(self) -> int:
-        """The store's time, as far as it can be told from here; a little early, never late."""
+        """An estimate of the store's time; a little early, never late."""
         return self._granted + self._ticks() - self._granted_at
 
-    def lose(self, why: str) -> None:
+    def lose(self, reason: str) -> None:
         if self.lost is None:
-            self.lost = why
+            self.lost = reason
 
     def stop(self) -> None:
-        """Tell the handler that nobody waits for it any more."""
+        """Signal the handler that its result is not needed any more."""
         self.stopped = True
 
-    def tell(self, fraction: float, note: str) -> None:
-        """Keep for the next renewal how far the work is."""
-        fit = "".join(char if char.isprintable() else " " for char in note[:NOTE_MOST]).strip()
-        self._progress = {"progress": Decimal(str(fraction)), **({"progress_note": fit} if fit else {})}
+    def set_progress(self, fraction: float, note: str) -> None:
+        """Remember the progress for the next renewal."""
+        text = "".join(char if char.isprintable() else " " for char in note[:NOTE_MOST]).strip()
+        self._progress = {"progress": Decimal(str(fraction)), **({"progress_note": text} if text else {})}
 
     def renew(self) -> None:
-        """Ask for a new deadline, and hear whether to stop.
+        """Extend the lease and read whether cancellation was requested.
 
-        Raises `LeaseGone` when it is refused, `WorldBroken` when nobody answers.
+        Raises `LeaseGone` if the store rejects the renewal, `WorldBroken` if it cannot be reached.
         """
         if self.lost is not None:
             raise LeaseGone(f"The lease of {self.job_id} is lost: {self.lost}", job_id=self.job_id, reason=self.lost)
-        asked_at = self._ticks()
+        requested_at = self._ticks()
         try:
             reply = self._client.renew(self.job_id, **self.proof, lease_sec=self.length_us // SECOND, **self._progress)
         except InputRefused as refused:
@@ -113,12 +113,12 @@ class Held:
                 self.lose(refused.code)
             message = f"The lease of {self.job_id} is lost: {refused.message}"
             raise LeaseGone(message, job_id=self.job_id, reason=refused.code) from refused
-        self.confirmed_at = max(self.confirmed_at, asked_at)
+        self.confirmed_at = max(self.confirmed_at, requested_at)
         if reply.get("cancel_requested_at") is not None:
             self.cancel_requested = True
 
     def is_confirmed(self) -> bool:
-        """Whether it is certainly ours now; asks the store when half of the lease has passed unconfirmed."""
+        """Whether the lease is certainly held now; renews it when half of it has passed unconfirmed."""
         now = self._ticks()
         if self.lost is None and now < self.confirmed_at + self.length_us // 2:
             return True
@@ -127,7 +127,7 @@ class Held:
         except LeaseGone:
             return False
         except WorldBroken as trouble:
-            if self._ticks() >= self.over_at:
+            if self._ticks() >= self.expires_at:
                 self.lose(UNCONFIRMED)
             log.warning("the lease of %s cannot be confirmed: %s", self.job_id, trouble)
             return False
@@ -135,78 +135,78 @@ class Held:
 
 
 class Leases:
-    """Everything a worker holds at a time."""
+    """All leases of a worker."""
 
     def __init__(self, ticks: Callable[[], int] = steady_us) -> None:
         self._ticks = ticks
-        self._held: dict[str, Held] = {}
+        self._lease: dict[str, Lease] = {}
         self._lock = threading.Lock()
         self._loop = BackgroundLoop(
             "pendula-jobs-leases", self.sweep, log=log, trouble="leases cannot be renewed", pause_sec=PAUSE_SEC
         )
 
-    def hold(self, held: Held) -> None:
+    def hold(self, lease: Lease) -> None:
         with self._lock:
-            self._held[held.proof["lease_token"]] = held
+            self._lease[lease.proof["lease_token"]] = lease
         self._loop.wake()
 
-    def let_go(self, held: Held) -> None:
+    def let_go(self, lease: Lease) -> None:
         with self._lock:
-            self._held.pop(held.proof["lease_token"], None)
+            self._lease.pop(lease.proof["lease_token"], None)
 
     def __len__(self) -> int:
         with self._lock:
-            return len(self._held)
+            return len(self._lease)
 
     def start(self) -> None:
         self._loop.start()
 
     def close(self, seconds: float = CLOSE_SEC) -> None:
-        """No renewal any more; one that is under way is waited for, for so long."""
+        """Stop renewing; wait up to `seconds` for a renewal in progress."""
         self._loop.close(seconds)
 
     def sweep(self) -> float | None:
-        """Renew what is due. How many seconds until the next look, None when nothing is held."""
+        """Renew what is due; return the seconds until the next sweep, None when no lease is held."""
         with self._lock:
-            mine = [held for held in self._held.values() if held.lost is None and not held.settled]
+            active = [lease for lease in self._lease.values() if lease.lost is None and not lease.settled]
         reached = True
-        for held in sorted(mine, key=lambda one: (one.renew_at, one.job_id)):
+        # Ordered by time, then by job id, so that two runs renew in the same order.
+        for lease in sorted(active, key=lambda lease: (lease.renew_at, lease.job_id)):
             now = self._ticks()
-            if now >= held.over_at:
-                self._give_up(held)
-            elif now >= held.renew_at and reached:
-                reached = self._renew(held)
-        return self._pause(mine, reached)
+            if now >= lease.expires_at:
+                self._give_up(lease)
+            elif now >= lease.renew_at and reached:
+                reached = self._renew(lease)
+        return self._pause(active, reached)
 
-    def _renew(self, held: Held) -> bool:
-        """Whether anybody answered; after one silence the others are left for the next look."""
+    def _renew(self, lease: Lease) -> bool:
+        """Whether the store answered; if not, the other leases wait for the next sweep."""
         try:
-            held.renew()
+            lease.renew()
         except LeaseGone as gone:
-            log.log(logging.DEBUG if held.settled else logging.WARNING, "%s", gone)
+            log.log(logging.DEBUG if lease.settled else logging.WARNING, "%s", gone)
         except WorldBroken as trouble:
-            log.warning("the lease of %s cannot be renewed now: %s", held.job_id, trouble)
+            log.warning("the lease of %s cannot be renewed now: %s", lease.job_id, trouble)
             return False
         return True
 
-    def _give_up(self, held: Held) -> None:
-        log.warning("the lease of %s has run out unconfirmed", held.job_id)
-        held.lose(UNCONFIRMED)
+    def _give_up(self, lease: Lease) -> None:
+        log.warning("the lease of %s has run out unconfirmed", lease.job_id)
+        lease.lose(UNCONFIRMED)
 
-    def _pause(self, mine: list[Held], reached: bool) -> float | None:
-        left = [held for held in mine if held.lost is None and not held.settled]
+    def _pause(self, active: list[Lease], reached: bool) -> float | None:
+        left = [lease for lease in active if lease.lost is None and not lease.settled]
         if not left:
             return None
         now = self._ticks()
-        soonest = min(held.renew_at for held in left)
+        soonest = min(lease.renew_at for lease in left)
         if not reached:
-            # Again soon, several times before the shortest lease is over.
-            soonest = now + min(SECOND, min(held.length_us for held in left) // 10)
+            # Retry soon: several times before the shortest lease runs out.
+            soonest = now + min(SECOND, min(lease.length_us for lease in left) // 10)
         return max(0, soonest - now) / SECOND
 
 
 def is_rate_limit(refused: InputRefused) -> bool:
-    """A refusal that means: later."""
     return getattr(refused, "status", None) == TOO_MANY_REQUESTS
 
 
@@ -214,8 +214,9 @@ def proof_of(job: Mapping[str, Any]) -> tuple[str, str]:
     return str(job["worker_id"]), str(job["lease_token"])
 
 
-def named(held: Sequence[Held]) -> str:
-    """Which handlers are at work, the first few by name."""
-    shown = [f"{one.job['action']} {one.job['object_type']} {one.job['object_id']} ({one.job_id})" for one in held]
-    more = f" and {len(held) - NAMED_MOST} more" if len(held) > NAMED_MOST else ""
-    return f"{len(held)} handler{'s' if len(held) > 1 else ''}: {', '.join(shown[:NAMED_MOST])}{more}"
+def describe_leases(leases: Sequence[Lease]) -> str:
+    """A summary of running handlers; the first few by name."""
+    jobs = [(lease.job, lease.job_id) for lease in leases]
+    names = [f"{job['action']} {job['object_type']} {job['object_id']} ({job_id})" for job, job_id in jobs]
+    more = f" and {len(leases) - NAMED_MOST} more" if len(leases) > NAMED_MOST else ""
+    return f"{len(leases)} handler{'s' if len(leases) > 1 else ''}: {', '.join(names[:NAMED_MOST])}{more}"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pendula.jobs.client import RemoteScheduler
     from pendula.jobs.scheduler import Scheduler
     from pendula.jobs.settings_file import Configured
-    from pendula.jobs.worker.signs import Tally
+    from pendula.jobs.worker.heartbeats import Tally
     from pendula.jobs.worker.worker import Worker
 
 

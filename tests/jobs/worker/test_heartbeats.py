@@ -1,4 +1,4 @@
-"""Workers' signs of life: counters in the store, with their age, bounded and not too often."""
+"""Heartbeats of workers: counters in the store, with their age; limited in number and rate."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,10 +7,10 @@ import pytest
 
 from pendula.jobs.calls.signs import WORKERS_MOST, fitting
 from pendula.jobs.store.protocol import WorkerRow
-from pendula.jobs.worker.signs import About, Counted, Signs
+from pendula.jobs.worker.heartbeats import Heartbeats, WorkerCounts, WorkerInfo
 from tests.jobs.workers import MEMORY, Virtual, close_all, decays, virtual, worked
 
-ABOUT = About("w1", 2, (("memory", "decay"),), ())
+ABOUT = WorkerInfo("w1", 2, (("memory", "decay"),), ())
 
 
 @pytest.fixture
@@ -19,8 +19,8 @@ def client(tmp_path: Path) -> Iterator[Virtual]:
     close_all()
 
 
-def counted(taken: int) -> Counted:
-    return Counted(running=0, taken=taken, succeeded=taken, failed=0, dropped=0, released=0)
+def counted(taken: int) -> WorkerCounts:
+    return WorkerCounts(running=0, taken=taken, succeeded=taken, failed=0, dropped=0, released=0)
 
 
 @pytest.mark.req("JOB-USE-9")
@@ -38,7 +38,7 @@ def test_a_worker_on_the_store_leaves_its_counters_there(client: Virtual) -> Non
 
 @pytest.mark.req("JOB-USE-9")
 def test_stats_show_the_counters_with_their_age(client: Virtual) -> None:
-    Signs(client.calls, ABOUT, lambda: counted(7)).tell()
+    Heartbeats(client.calls, ABOUT, lambda: counted(7)).record()
     client.clock.pass_by(12)
 
     [worker] = client.metrics()["workers"]
@@ -46,20 +46,20 @@ def test_stats_show_the_counters_with_their_age(client: Virtual) -> None:
 
 
 @pytest.mark.req("JOB-USE-9")
-def test_a_sign_that_tells_nothing_new_waits_until_the_last_is_old(client: Virtual) -> None:
+def test_an_unchanged_heartbeat_waits_until_the_last_one_is_old(client: Virtual) -> None:
     numbers = iter([1, 1, 1, 2, 2])
-    signs = Signs(client.calls, ABOUT, lambda: counted(next(numbers)))
+    heartbeats = Heartbeats(client.calls, ABOUT, lambda: counted(next(numbers)))
 
-    told = []
+    written = []
     for seconds in (5, 24, 5, 5, 0):
-        told.append(signs.tell())
+        written.append(heartbeats.record())
         client.clock.pass_by(seconds)
 
-    assert told == [True, False, False, True, False]
+    assert written == [True, False, False, True, False]
 
 
 @pytest.mark.req("JOB-USE-9")
-def test_the_store_keeps_the_last_thousand_and_nobody_for_ever(client: Virtual) -> None:
+def test_the_store_keeps_the_last_thousand_workers_for_a_week(client: Virtual) -> None:
     now = client.clock()
     rows = [WorkerRow(f"w{number}", now, now + number, None, 0) for number in range(WORKERS_MOST + 5)]
     client.calls.signs_of_life(rows)
@@ -71,13 +71,13 @@ def test_the_store_keeps_the_last_thousand_and_nobody_for_ever(client: Virtual) 
     assert [worker["worker_id"] for worker in client.workers()["workers"]] == ["new"]
 
 
-def test_what_is_too_much_to_list_means_everything() -> None:
+def test_more_than_200_pairs_are_stored_as_all() -> None:
     works = [("memory", f"a{number}") for number in range(201)]
 
     assert (len(fitting(works[:200])), fitting(works)) == (200, ())
 
 
-def test_signs_leave_the_trail_alone(client: Virtual) -> None:
-    Signs(client.calls, ABOUT, lambda: counted(1)).tell()
+def test_heartbeats_write_no_audit_events(client: Virtual) -> None:
+    Heartbeats(client.calls, ABOUT, lambda: counted(1)).record()
 
     assert client.audit()["events"] == []
