@@ -30,7 +30,7 @@ from pendula.kernel.time import (
     parse_iso,
     plus_minutes,
 )
-from pendula.kernel.wording import explain_validation_error, shown
+from pendula.kernel.wording import explain_validation_error, found_fact
 
 # Nothing is planned beyond it: what takes long or waits long still ends within the years that can be written.
 LAST_DAY = parse_iso("9000-01-01T00:00:00Z")
@@ -140,19 +140,19 @@ class Setting:
         if instance.t is None:
             return self.minute_of(instance.submitted_at)
         if abs(instance.t) > self.latest:
-            return Fault(Code.INVALID_TIMESTAMP, f"t is {instance.t}; allowed is {-self.latest} to {self.latest}")
+            return Fault(Code.INVALID_TIMESTAMP, "minute_out_of_range", {"t": instance.t, "latest": self.latest})
         return instance.t, self.micros_of(instance.t)
 
     def minute_of(self, text: object) -> tuple[int, int] | Fault:
         try:
             instant = parse_iso(text)
             minute = minutes_between_ceil(self.start, instant)
-        except InputRefused as fault:
-            return Fault(Code.INVALID_TIMESTAMP, fault.message)
+        except InputRefused:
+            facts: dict[str, Json] = {"value": found_fact(text), "start": self.display(0)}
+            return Fault(Code.INVALID_TIMESTAMP, "unreadable_time", facts)
         if minute > self.latest:
-            return Fault(
-                Code.INVALID_TIMESTAMP, f"{text} is too far away; the last minute is {self.display(self.latest)}"
-            )
+            facts = {"value": str(text), "latest": self.display(self.latest)}
+            return Fault(Code.INVALID_TIMESTAMP, "time_too_far_away", facts)
         return minute, instant.micros
 
     def allowed(self, limit: Limit) -> int:
@@ -166,7 +166,7 @@ class Setting:
 
     def no_such_time(self, now: int, to: int) -> Refusal:
         if type(to) is not int:
-            return Refusal("not_a_minute", {"now": now, "value": shown(to)})
+            return Refusal("not_a_minute", {"now": now, "value": found_fact(to)})
         if to > now:
             return Refusal("too_far_away", {"to": to, "latest": self.latest})
         return Refusal("time_goes_forward", {"now": now, "to": to})

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 
 from pendula.actions.model import Code
+from pendula.actions.sentences import reason_sentence
 from pendula.kernel.canonical import Json
 
 
@@ -68,13 +69,18 @@ class VisibilityChange(Happening, frozen=True, gc=False, tag="visibility_change"
 
 
 class Rejection(Struct, frozen=True, tag="rejection"):
-    """An instance that does not take part, and why. Not part of the world log."""
+    """An instance that does not take part, and why: a reason and its facts. Not part of the world log."""
 
     action_id: str | None
     code: Code
-    message: str
+    reason: str
+    facts: dict[str, Any]
     t: int
     epoch: int
+
+    @property
+    def message(self) -> str:
+        return reason_sentence(self.reason, self.facts)
 
 
 class Diagnostic(Struct, frozen=True, tag="diagnostic"):
@@ -83,9 +89,14 @@ class Diagnostic(Struct, frozen=True, tag="diagnostic"):
     code: Code
     action_id: str | None
     t: int
-    message: str
+    reason: str
+    facts: dict[str, Any]
     epoch: int
     by: str | None = None
+
+    @property
+    def message(self) -> str:
+        return reason_sentence(self.reason, {**self.facts, "action": self.action_id, "by": self.by})
 
 
 class EpochBegan(Struct, frozen=True, tag="epoch"):

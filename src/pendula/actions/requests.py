@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from pendula.actions.configuration import Setting
 from pendula.actions.model import Code, Hold, Name
-from pendula.actions.rules.validation import Fault
+from pendula.actions.rules.validation import Fault, malformed
 from pendula.kernel.canonical import Json
 
 
@@ -54,10 +54,10 @@ def _interrupt(raw: Json, setting: Setting) -> Wish | Fault:
     try:
         form = msgspec.convert(raw, InterruptForm)
     except msgspec.ValidationError as fault:
-        return Fault(Code.INVALID_INTERRUPT, f"{fault}", (InterruptForm, raw))
-    minute = _minute(form, setting)
-    if isinstance(minute, str):
-        return Fault(Code.INVALID_INTERRUPT, minute)
+        return malformed(Code.INVALID_INTERRUPT, fault, raw, InterruptForm)
+    minute = _minute(form, setting, Code.INVALID_INTERRUPT)
+    if isinstance(minute, Fault):
+        return minute
     return Wish("interrupt", form.target, minute, form.priority, form.source, form.hold_min)
 
 
@@ -65,30 +65,30 @@ def _command(raw: Json, setting: Setting) -> Wish | Fault:
     try:
         form = msgspec.convert(raw, CommandForm)
     except msgspec.ValidationError as fault:
-        return Fault(Code.INVALID_COMMAND, f"{fault}", (CommandForm, raw))
-    minute = _minute(form, setting)
-    if isinstance(minute, str):
-        return Fault(Code.INVALID_COMMAND, minute)
+        return malformed(Code.INVALID_COMMAND, fault, raw, CommandForm)
+    minute = _minute(form, setting, Code.INVALID_COMMAND)
+    if isinstance(minute, Fault):
+        return minute
     match form:
         case CommandForm(cancel=str(target), resume=None, force=force):
             return Wish("cancel", target, minute, force=force)
         case CommandForm(cancel=None, resume=str(), force=True):
-            return Fault(Code.INVALID_COMMAND, "`force` is for `cancel`; what is resumed needs none")
+            return Fault(Code.INVALID_COMMAND, "force_without_cancel")
         case CommandForm(cancel=None, resume=str(target)):
             return Wish("resume", target, minute)
-    return Fault(Code.INVALID_COMMAND, "Exactly one of `cancel` and `resume` names an action")
+    return Fault(Code.INVALID_COMMAND, "no_single_command")
 
 
-def _minute(form: InterruptForm | CommandForm, setting: Setting) -> int | str:
+def _minute(form: InterruptForm | CommandForm, setting: Setting, code: Code) -> int | Fault:
     """The minute of a request, or what is wrong with its time."""
     if (form.t is None) == (form.at is None):
-        return "Exactly one of `at` and `t` says when"
+        return Fault(code, "no_single_time")
     minute = form.t
     if minute is None:
         found = setting.minute_of(form.at)
         if isinstance(found, Fault):
-            return found.message
+            return Fault(code, found.reason, found.facts)
         minute = found[0]
     if not 0 <= minute <= setting.latest:
-        return f"minute {minute} is outside of the run; allowed is 0 to {setting.latest}"
+        return Fault(code, "minute_outside_of_run", {"minute": minute, "latest": setting.latest})
     return minute

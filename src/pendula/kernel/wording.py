@@ -15,6 +15,8 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import inspect
 
+from pendula.kernel.canonical import Json
+
 LONGEST_SHOWN = 80
 
 Step: TypeAlias = str | int | EllipsisType  # an ellipsis is a member of a free object, which msgspec does not name
@@ -26,7 +28,11 @@ _STEP = regex(r"\.([^.\[]+)|\[(\d+)\]|\[\.\.\.\]")
 _UNKNOWN = "Object contains unknown field `"
 LONGEST_PLACE = 2000
 _EXPECTED = regex(r"Expected `([^`]+)`(?:, got `([^`]+)`| (.+))?")
+_BOUND = regex(r"(of length )?([<>]=?|==) (\S+)")
 _FIELD = regex(r"(?s)Object (missing required|contains unknown) field `(.+)`")
+
+_OTHERS = {"Integer value out of range": "out_of_range"}
+_CUT = LONGEST_SHOWN + 1  # of a longer text nothing more is ever shown
 
 _WORDS = {
     "object": "an object",
@@ -42,25 +48,92 @@ _WORDS = {
 
 def explain_validation_error(message: str, value: object, kind: Any) -> str:
     """A complaint of msgspec about a value that was to be of a kind, as a sentence; others are left as they are."""
+    return validation_sentence(validation_facts(message, value, kind))
+
+
+def validation_facts(message: str, value: object, kind: Any) -> dict[str, Json]:
+    """The complaint as facts for a journal: what is wrong, where, what was found, what is allowed. No sentence."""
     what, steps = split_place(message, value)
     path, found, wanted = _followed(steps, value, kind)
-    where = "".join(f"[{step}]" if isinstance(step, int) else f".{cut(step)}" for step in path)
-    name = where.removeprefix(".") or "it"
+    at: list[Json] = [step if isinstance(step, int) else step[:_CUT] for step in path]
     if field := _FIELD.fullmatch(what):
-        tags = _tags(wanted, field[2]) if field[1] == "missing required" else []
-        sentence = _of_field(where.removeprefix("."), field[1] == "contains unknown", field[2], wanted)
-        return f"{sentence}{_allowed(tags)}"
+        if field[1] == "contains unknown":
+            known = [one.encode_name for one in wanted.fields] if isinstance(wanted, inspect.StructType) else []
+            return {"fault": "unknown_field", "at": at, "field": field[2][:_CUT], "allowed": sorted(known)}
+        return {"fault": "missing_field", "at": at, "field": field[2][:_CUT], "allowed": list(_tags(wanted, field[2]))}
+    facts: dict[str, Json] = {"fault": "choice", "at": at, "found": found_fact(found)}
     if what.startswith("Invalid enum value"):
-        allowed = _choices(wanted)
-        return f"{name} is {shown(found)}{_allowed(allowed)}{suggestion(str(found), allowed)}"
+        return {**facts, "allowed": list(_choices(wanted))}
     if path and (tags := _tags(_followed(path[:-1], value, kind)[2], str(path[-1]))):
         # The member that says which of several objects it is; msgspec does not say which there are.
-        return f"{name} is {shown(found)}; allowed are {', '.join(tags)}{suggestion(str(found), tags)}"
+        return {**facts, "allowed": list(tags)}
     if what == "Invalid decimal string":
-        return f"{name} is {shown(found)}; it must be an exact number"
+        return {**facts, "fault": "type", "types": ["decimal"]}
     if expected := _EXPECTED.fullmatch(what):
-        return f"{name} is {shown(found)}; it must be {_expected(expected[1], expected[3], wanted)}"
-    return f"{name}: {what}" if where else what
+        types: list[Json] = [one.strip() for one in expected[1].split("|")]
+        choices = _choices(wanted) if expected[1] == "str" else []
+        bound = _BOUND.fullmatch(expected[3] or "")
+        of: dict[str, Json] = {"types": types}
+        if choices:
+            of["allowed"] = list(choices)
+        elif bound is not None:
+            of["bound"] = [bound[1] or "", bound[2], bound[3]]
+        elif expected[3]:
+            of["bound"] = expected[3]
+        return {**facts, "fault": "type", **of}
+    return {"fault": "other", "at": at, "complaint": _OTHERS.get(what, what)}
+
+
+def validation_sentence(facts: Mapping[str, Any]) -> str:
+    """The sentence of `validation_facts`."""
+    where = "".join(f"[{step}]" if isinstance(step, int) else f".{cut(step)}" for step in facts["at"])
+    where = where.removeprefix(".")
+    name = where or "it"
+    allowed: Sequence[str] = facts.get("allowed", ())
+    match facts["fault"]:
+        case "missing_field":
+            return f"{shown(facts['field'])} is missing{f' in {where}' if where else ''}{_allowed(allowed)}"
+        case "unknown_field":
+            return unknown_name(facts["field"], allowed, f"a field{f' in {where}' if where else ' here'}")
+        case "choice":
+            found = facts["found"]
+            near = suggestion(found, allowed) if isinstance(found, str) else ""
+            return f"{name} is {shown_fact(found)}{_allowed(allowed)}{near}"
+        case "type":
+            return f"{name} is {shown_fact(facts['found'])}; it must be {_expected(facts)}"
+    what = next((words for words, code in _OTHERS.items() if code == facts["complaint"]), facts["complaint"])
+    return f"{name}: {what}" if where else str(what)
+
+
+def found_fact(value: object) -> Json:
+    """A value as a fact: short texts as they are, everything else as what a sentence says of it."""
+    match value:
+        case None | bool():
+            return value
+        case str():
+            return value[:_CUT]
+        case int() | Decimal():
+            return {"number": cut(number_text(value))}
+        case list() | tuple():
+            return {"list": len(value)}
+        case Mapping():
+            return {"object": len(value)}
+        case _:
+            return {"type": type(value).__name__}
+
+
+def shown_fact(fact: Json) -> str:
+    """The value of `found_fact` as `shown` gives it."""
+    match fact:
+        case {"number": text}:
+            return str(text)
+        case {"list": count}:
+            return f"a list of {count}"
+        case {"object": int(count)}:
+            return f"an object of {counted(count, 'member')}"
+        case {"type": name}:
+            return f"a value of type {name}"
+    return shown(fact)
 
 
 def split_place(message: str, value: object) -> tuple[str, tuple[Step, ...]]:
@@ -126,14 +199,6 @@ def suggestion(word: str, allowed: Sequence[str]) -> str:
         folded = {one.casefold(): one for one in reversed(allowed)}
         close = [folded[one] for one in get_close_matches(word.casefold(), folded, n=1)]
     return f" (did you mean {close[0]}?)" if close else ""
-
-
-def _of_field(where: str, unknown: bool, field: str, wanted: Any) -> str:
-    inside = f" in {where}" if where else ""
-    if not unknown:
-        return f"{shown(field)} is missing{inside}"
-    known = [one.encode_name for one in wanted.fields] if isinstance(wanted, inspect.StructType) else []
-    return unknown_name(field, known, f"a field{inside or ' here'}")
 
 
 def _followed(steps: Sequence[Step], value: Any, kind: Any) -> tuple[tuple[str | int, ...], Any, Any]:
@@ -221,17 +286,17 @@ def _tags(wanted: Any, field: str) -> list[str]:
     return [str(one.tag) for one in options if isinstance(one, inspect.StructType) and one.tag_field == field]
 
 
-def _expected(types: str, bound: str | None, wanted: Any) -> str:
-    words = [_WORDS.get(one.strip(), one.strip()) for one in types.split("|")]
-    choices = _choices(wanted)
-    if choices and types == "str":
+def _expected(facts: Mapping[str, Any]) -> str:
+    if choices := facts.get("allowed"):
         return f"one of {', '.join(choices)}"
-    said = " or ".join(words)
-    return f"{said} {_bound(bound)}" if bound else said
-
-
-def _bound(text: str) -> str:
-    return text.replace("of length >=", "of at least length").replace("of length <=", "of at most length")
+    types = " or ".join(_WORDS.get(one, one) for one in facts["types"])
+    match facts.get("bound"):
+        case [what, sign, limit]:
+            length = {">=": "of at least length", "<=": "of at most length"}.get(sign, f"of length {sign}")
+            return f"{types} {length} {limit}" if what else f"{types} {sign} {limit}"
+        case str(words):
+            return f"{types} {words}"
+    return types
 
 
 def _allowed(names: Sequence[str]) -> str:

@@ -615,7 +615,7 @@ def test_a_preempting_admission_looks_at_nobody_it_does_not_meet(monkeypatch: py
     looked: list[str] = []
     real = interrupting._why_not
 
-    def counted(action: Any, priority: int) -> str | None:
+    def counted(action: Any, priority: int) -> Any:
         looked.append(action.instance.id)
         return real(action, priority)
 

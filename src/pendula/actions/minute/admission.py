@@ -13,6 +13,7 @@ from pendula.actions.rules.timing import Timing
 from pendula.actions.rules.validation import INSTANCES, Fault
 from pendula.actions.state.plans import Plan
 from pendula.actions.state.world_state import WorldState
+from pendula.kernel.canonical import Json
 
 # Looking a member up in its class costs as much as the comparison it is for.
 RUNNING = Stage.RUNNING
@@ -105,13 +106,15 @@ def _why_not(world: WorldState, plan: Plan, timing: Timing | Fault) -> Fault | N
         return None
     if not plan.waits:
         world.resources.give_back(plan.needs)
-    full = f"{INSTANCES.sentence}: more than {world.setting.allowed(INSTANCES)}"
-    return plan.limit or Fault(Code.LIMIT_EXCEEDED, full)
+    facts: dict[str, Json] = {"limit": INSTANCES.name, "allowed": world.setting.allowed(INSTANCES)}
+    return plan.limit or Fault(Code.LIMIT_EXCEEDED, "too_many", facts)
 
 
 def _shortage(shortages: list[Shortage]) -> Fault:
-    parts = (f"{one.name}: {plain(one.needed)} needed, {plain(one.available)} available" for one in shortages)
-    return Fault(Code.INSUFFICIENT_RESOURCES, "; ".join(parts))
+    short: list[Json] = [
+        {"name": one.name, "needed": plain(one.needed), "available": plain(one.available)} for one in shortages
+    ]
+    return Fault(Code.INSUFFICIENT_RESOURCES, "resources_short", {"short": short})
 
 
 def _timing(world: WorldState, plan: Plan, instance: Instance, minute: int) -> Timing | Fault:

@@ -123,7 +123,7 @@ def _settle(world: WorldState, minute: int) -> None:
         for instance in following:
             if depth > world.most_following:
                 world.extras.pop(instance.id, None)
-                reject(world, instance.id, too_many(world, "one upon another"))
+                reject(world, instance.id, too_many(world, "one_upon_another"))
             else:
                 admit(world, instance, minute, False)
         if world.candidates:
@@ -139,5 +139,5 @@ def _settle(world: WorldState, minute: int) -> None:
 def _end_waits(world: WorldState) -> None:
     """Who waits again and again for what is true already is told of it no more."""
     for wait in take_waits(world):
-        message = f"{wait.process} waits no more. {too_many(world, 'one upon another').message}"
-        world.writer.diagnose(Code.LIMIT_EXCEEDED, None, message, by=wait.process)
+        facts = too_many(world, "one_upon_another").facts
+        world.writer.diagnose(Code.LIMIT_EXCEEDED, None, "wait_repeated", facts, by=wait.process)

@@ -18,7 +18,7 @@ def read_new(world: WorldState, raw: object, needs_time: bool) -> Instance | Fau
             return read
         instance, extra = read
     if instance.id in world.used_ids:
-        return Fault(Code.DUPLICATE_ACTION_ID, f"The id {instance.id} is in use already")
+        return Fault(Code.DUPLICATE_ACTION_ID, "id_in_use", {"id": instance.id})
     world.used_ids.add(instance.id)
     if extra:
         _keep_extra(world, instance, extra)
@@ -31,4 +31,4 @@ def _keep_extra(world: WorldState, instance: Instance, extra: dict[str, Json]) -
     new = sorted(extra.keys() - world.reported)
     if new:
         world.reported.update(new)
-        world.writer.diagnose(Code.UNKNOWN_FIELDS, instance.id, f"Fields nobody knows: {', '.join(new)}")
+        world.writer.diagnose(Code.UNKNOWN_FIELDS, instance.id, "unknown_fields", {"fields": [*new]})

@@ -54,7 +54,7 @@ def follow(world: WorldState, raw: object, outcome: dict[str, Json], minute: int
         if field_of(further, "process") is not None:
             faults += _ask_what_follows(world, further, {"rejected": fault.code, "t": minute}, minute)
     for further, _ in faults:
-        world.writer.reject(id_of(further), too_many(world, "one upon another"))
+        world.writer.reject(id_of(further), too_many(world, "one_upon_another"))
 
 
 def _ask_what_follows(
@@ -96,7 +96,7 @@ def _ask_what_follows(
             if (refused := wait_for(world, raw, minute)) is not None:
                 faults.append((raw, refused))
             continue
-        further = read_new(world, raw, False) if number < most else too_many(world, "in one answer")
+        further = read_new(world, raw, False) if number < most else too_many(world, "in_one_answer")
         fault = further if isinstance(further, Fault) else _queue_follow_up(world, further, minute)
         if fault is not None:
             faults.append((raw, fault))
@@ -123,9 +123,9 @@ def submit_followups(world: WorldState, action: Action, minute: int) -> None:
         )
         fault = None
         if own in world.used_ids:
-            fault = Fault(Code.DUPLICATE_ACTION_ID, f"The id {own} is in use already")
+            fault = Fault(Code.DUPLICATE_ACTION_ID, "id_in_use", {"id": own})
         elif world.declared_left <= 0:
-            fault = too_many(world, "declared by definitions")
+            fault = too_many(world, "declared")
         else:
             world.declared_left -= 1
             world.used_ids.add(own)
@@ -137,7 +137,8 @@ def submit_followups(world: WorldState, action: Action, minute: int) -> None:
 
 
 def too_many(world: WorldState, how: str) -> Fault:
-    return Fault(Code.LIMIT_EXCEEDED, f"{FOLLOW_UPS.sentence}: more than {world.most_following}, {how}")
+    facts: dict[str, Json] = {"limit": FOLLOW_UPS.name, "allowed": world.most_following, "how": how}
+    return Fault(Code.LIMIT_EXCEEDED, "too_many", facts)
 
 
 def _queue_follow_up(world: WorldState, instance: Instance, minute: int) -> Fault | None:

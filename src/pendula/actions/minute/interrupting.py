@@ -17,6 +17,7 @@ from pendula.actions.rules.locks import Action, Stage
 from pendula.actions.rules.validation import Fault
 from pendula.actions.state.ranks import JOINING, REQUESTED
 from pendula.actions.state.world_state import WorldState, by_admission
+from pendula.kernel.canonical import Json
 
 
 def grant(world: WorldState, wishes: list[Wish], minute: int) -> None:
@@ -52,12 +53,12 @@ def preempt(world: WorldState, action: Action, minute: int) -> None:
     own = action.instance.id
     if not locks.is_first_everywhere(action):
         if in_the_way:
-            world.writer.diagnose(Code.PREEMPT_REFUSED, own, f"{own} is not first in all its queues")
+            world.writer.diagnose(Code.PREEMPT_REFUSED, own, "not_first_in_queues")
         return
     if action.lines:
         if in_the_way:
-            short = ", ".join(line.name for line in action.lines)
-            world.writer.diagnose(Code.PREEMPT_REFUSED, own, f"{own} waits for {short}")
+            facts: dict[str, Json] = {"resources": [line.name for line in action.lines]}
+            world.writer.diagnose(Code.PREEMPT_REFUSED, own, "waits_for_resources", facts)
         return
     too_early = False
     for holder in in_the_way:
@@ -65,7 +66,8 @@ def preempt(world: WorldState, action: Action, minute: int) -> None:
         if why is None and _is_too_early(holder, minute):
             too_early = True
         if why is not None:
-            _refuse(world, action, holder, why)
+            other = holder.instance.id
+            world.writer.diagnose(Code.PREEMPT_REFUSED, own, "holder_does_not_yield", why, by=other)
             return
     if too_early:
         world.queue.push(minute + 1, JOINING, action)
@@ -79,12 +81,6 @@ def preempt(world: WorldState, action: Action, minute: int) -> None:
             _pass_over(world, action, one, minute)
 
 
-def _refuse(world: WorldState, action: Action, holder: Action, why: str) -> None:
-    own, other = action.instance.id, holder.instance.id
-    message = f"{own} waits: {other} does not yield, {why}"
-    world.writer.diagnose(Code.PREEMPT_REFUSED, own, message, by=other)
-
-
 def _pass_over(world: WorldState, action: Action, one: Action, minute: int) -> None:
     """Somebody of a listed verb who does not yield, or not in this minute."""
     own, other = action.instance.id, one.instance.id
@@ -93,8 +89,7 @@ def _pass_over(world: WorldState, action: Action, one: Action, minute: int) -> N
         wish = Wish("interrupt", other, minute + 1, action.priority, own, action.definition.hold_min, cause=own)
         world.queue.push(wish.minute, REQUESTED, wish)
         return
-    message = f"{other} does not yield to {own}: {why}"
-    world.writer.diagnose(Code.INTERRUPT_IGNORED, other, message, by=own)
+    world.writer.diagnose(Code.INTERRUPT_IGNORED, other, "does_not_yield", why, by=own)
 
 
 def _listed(world: WorldState, action: Action, in_the_way: list[Action]) -> list[Action]:
@@ -112,12 +107,13 @@ def _yields(holder: Action, to: Action, minute: int) -> bool:
     return _why_not(holder, to.priority) is None and not _is_too_early(holder, minute)
 
 
-def _why_not(action: Action, priority: int) -> str | None:
-    """Why an action never yields to this priority; None if it does."""
+def _why_not(action: Action, priority: int) -> dict[str, Json] | None:
+    """Why an action never yields to this priority, as facts: the priorities, or nothing where it cannot be interrupted
+    at all. None if it does yield."""
     if not action.definition.interruptible:
-        return "it cannot be interrupted"
+        return {}
     if priority <= action.priority:
-        return f"its priority {action.priority} is not below {priority}"
+        return {"priority": action.priority, "needed": priority}
     return None
 
 
@@ -127,12 +123,13 @@ def _is_too_early(action: Action, minute: int) -> bool:
 
 
 def _interrupt_if_allowed(world: WorldState, action: Action | None, wish: Wish, minute: int) -> None:
+    facts: dict[str, Json] = {}
     if action is None or action.stage is not Stage.RUNNING:
-        reason = "it does not run" if action else "it is unknown or over"
+        reason = "not_running" if action else "nothing_to_interrupt"
     elif not action.definition.interruptible:
-        reason = "it cannot be interrupted"
+        reason = "not_interruptible"
     elif wish.priority <= action.priority:
-        reason = f"its priority {action.priority} is not below {wish.priority}"
+        reason, facts = "priority_too_low", {"priority": action.priority, "needed": wish.priority}
     elif _is_too_early(action, minute):
         world.queue.push(minute + 1, REQUESTED, msgspec.structs.replace(wish, minute=minute + 1))
         return
@@ -143,9 +140,8 @@ def _interrupt_if_allowed(world: WorldState, action: Action | None, wish: Wish, 
         _interrupt(world, action, minute, wish.source, wish.hold_min, action.definition.resume, cause=cause)
         return
     else:
-        reason = f"{wish.cause} is over or was interrupted itself"
-    message = f"{wish.target} is not interrupted: {reason}"
-    world.writer.diagnose(Code.INTERRUPT_IGNORED, wish.target, message, by=wish.source)
+        reason, facts = "cause_is_over", {"cause": wish.cause}
+    world.writer.diagnose(Code.INTERRUPT_IGNORED, wish.target, reason, facts, by=wish.source)
 
 
 def _lasts(cause: Action) -> bool:
@@ -192,11 +188,10 @@ def _interrupt(
 def _cancel(world: WorldState, action: Action | None, wish: Wish, minute: int) -> None:
     if action is None:
         if not _cancel_before_it_comes(world, wish.target, minute):
-            world.writer.diagnose(Code.NOT_CANCELLABLE, wish.target, f"{wish.target} is unknown or over")
+            world.writer.diagnose(Code.NOT_CANCELLABLE, wish.target, "nothing_to_cancel")
     elif action.stage is Stage.RUNNING and not action.definition.interruptible:
         if not wish.force:
-            message = f"{wish.target} cannot be interrupted; cancel it with force"
-            world.writer.diagnose(Code.NOT_INTERRUPTIBLE, wish.target, message)
+            world.writer.diagnose(Code.NOT_INTERRUPTIBLE, wish.target, "needs_force")
             return
         end_by_force(world, action, minute)
         tell_process(world, action, {"interrupted": minute, "by": "cancel", "t": minute}, minute)
@@ -213,12 +208,12 @@ def _cancel_before_it_comes(world: WorldState, target: str, minute: int) -> bool
     found = world.take_from_coming(target)
     if found is None:
         return False
-    turn_away(world, found, Fault(Code.CANCELLED, f"{target} was cancelled before it was admitted"), minute)
+    turn_away(world, found, Fault(Code.CANCELLED, "cancelled_before_admission", {"id": target}), minute)
     return True
 
 
 def _resume(world: WorldState, action: Action | None, wish: Wish, minute: int) -> None:
     if action is None or action.stage is not Stage.SUSPENDED:
-        world.writer.diagnose(Code.NOT_RESUMABLE, wish.target, f"{wish.target} is not suspended")
+        world.writer.diagnose(Code.NOT_RESUMABLE, wish.target, "not_suspended")
     else:
         join(world, action, minute)

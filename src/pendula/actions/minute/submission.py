@@ -66,7 +66,7 @@ def request(world: WorldState, interrupts: Iterable[Json], commands: Iterable[Js
     now = world.clock.minute
     for wish in read_wishes(interrupts, commands, world.setting):
         if isinstance(wish, Fault):
-            world.writer.diagnose(wish.code, None, wish.said)
+            world.writer.diagnose(wish.code, None, wish.reason, wish.facts)
         else:
             minute = max(wish.minute, now)
             world.queue.push(minute, REQUESTED, msgspec.structs.replace(wish, minute=minute))

@@ -109,10 +109,10 @@ def _look_at_next(queues: Iterable[Lock], candidates: list[Candidate], place: in
 
 
 def _give_up(world: WorldState, action: Action, minute: int, candidates: list[Candidate], place: int) -> None:
-    taken = ", ".join(lock.name for lock in action.locks if lock.holder is not None or lock.first() is not action)
+    taken = [lock.name for lock in action.locks if lock.holder is not None or lock.first() is not action]
     leave(world, action)
     _look_at_next(action.locks, candidates, place)
-    fault = Fault(Code.CANNOT_ACQUIRE_LOCK, f"{action.instance.id} does not wait, and {taken} cannot be had now")
+    fault = Fault(Code.CANNOT_ACQUIRE_LOCK, "locks_taken", {"id": action.instance.id, "locks": [*taken]})
     turn_away(world, action.instance, fault, minute)
 
 

@@ -21,14 +21,14 @@ def wait_for(world: WorldState, raw: Any, minute: int) -> Fault | None:
     """Note what a process waits for; what is true already is told in this minute."""
     process = field_of(raw, "process")
     if process is None:
-        return Fault(Code.INVALID_ACTION, "only a process waits; `process` is missing")
+        return Fault(Code.INVALID_ACTION, "wait_without_process")
     things = read_things(raw["wait"])
     if isinstance(things, Fault):
         return things
     latest = world.setting.latest
     for thing in things:
         if isinstance(thing, Minute) and thing.minute > latest:
-            return Fault(Code.INVALID_TIMESTAMP, f"minute {thing.minute} is too far away; the last is {latest}")
+            return Fault(Code.INVALID_TIMESTAMP, "wait_too_far_away", {"minute": thing.minute, "latest": latest})
     wait = Wait(process, world.next_wait, things, [], [])
     world.next_wait += 1
     wait.came += [place for place, thing in enumerate(things) if _holds(world, thing, minute)]

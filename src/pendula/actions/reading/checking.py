@@ -17,7 +17,7 @@ from pendula.actions.reading.sections import Sections
 from pendula.actions.requests import Wish, read_wishes
 from pendula.actions.rules.duration import is_factor
 from pendula.actions.rules.names import WORLD_STATE
-from pendula.actions.rules.skills import BadSkill, Skills
+from pendula.actions.rules.skills import Skills
 from pendula.actions.rules.validation import LOCKS_EACH, RESOURCES_EACH, Fault, Verb, read_instance, read_verb
 from pendula.documents import Cursor, Document
 from pendula.documents.faults import shown, suggestion
@@ -198,9 +198,9 @@ def _skills_of(at: Cursor, actor: str) -> bool:
 def _level(at: Cursor, actor: str, skill: str, given: Json, weights: dict[str, Any]) -> bool:
     """Whether a level can be told from this alone; a fault is noted."""
     level = Skills({actor: given}, weights).level(actor, skill)
-    if isinstance(level, BadSkill):
-        at.refuse(Fault(level.code, level.message, level.about, level.opening).said, code=level.code)
-    return not isinstance(level, BadSkill)
+    if isinstance(level, Fault):
+        at.refuse(level.message, code=level.code)
+    return not isinstance(level, Fault)
 
 
 def _judge_instance(raw: Json) -> Complaint | None:
@@ -209,7 +209,7 @@ def _judge_instance(raw: Json) -> Complaint | None:
 
 
 def _complaint(fault: Fault) -> Complaint:
-    return Complaint(fault.code, fault.message, fault.said.removeprefix(fault.opening))
+    return Complaint(fault.code, fault.complaint or fault.message, fault.detail)
 
 
 def _within(at: Cursor, field: str, count: int, limit: Limit) -> None:

@@ -11,6 +11,8 @@ import msgspec
 from msgspec import Struct
 
 from pendula.actions.model import Code
+from pendula.actions.rules.validation import Fault, malformed
+from pendula.kernel.wording import found_fact
 
 LEVELS = range(4)
 ORDINARY = 1  # of an actor or a skill that nothing is said about
@@ -35,15 +37,6 @@ class Level(Struct, frozen=True):
     overridden: bool = False
 
 
-class BadSkill(Struct, frozen=True):
-    """Why no level can be told."""
-
-    code: Code
-    message: str
-    about: tuple[Any, Any] | None = None  # the kind that was wanted and the value, where a reader complains
-    opening: str = ""
-
-
 def derived(rule: SkillRule, matrix: dict[str, Decimal]) -> int:
     """Base plus weighted behaviour, rounded half up, clamped to 0..3. Dimensions nobody mentions count 0."""
     raw = Fraction(rule.base)
@@ -59,7 +52,7 @@ class Skills:
         self.actors = actors
         self._rules = rules
 
-    def level(self, actor: str | None, skill: str) -> Level | BadSkill:
+    def level(self, actor: str | None, skill: str) -> Level | Fault:
         """The level that counts; `ORDINARY` where nothing is said."""
         given = None if actor is None else self.actors.get(actor)
         if actor is None or given is None:
@@ -67,17 +60,21 @@ class Skills:
         if isinstance(given, dict) and not {"matrix", "override"}.isdisjoint(given):
             return self._from_matrix(actor, skill, given)
         if not isinstance(given, dict):
-            return BadSkill(Code.INVALID_SKILL_LEVEL, f"The skills of {actor} are no object")
+            return Fault(Code.INVALID_SKILL_LEVEL, "skills_of_actor", {"actor": actor})
         return _checked(given.get(skill, ORDINARY), actor, skill)
 
-    def _from_matrix(self, actor: str, skill: str, given: dict[str, Any]) -> Level | BadSkill:
+    def _from_matrix(self, actor: str, skill: str, given: dict[str, Any]) -> Level | Fault:
         try:
             behaviour = msgspec.convert(given, Matrix)
         except msgspec.ValidationError as fault:
-            return _unreadable(f"The matrix of {actor}: ", fault, (Matrix, given))
+            return malformed(Code.INVALID_MATRIX, fault, given, Matrix, "malformed_matrix", actor=actor)
         for dimension, value in sorted(behaviour.matrix.items()):
             if not value.is_finite() or not -1 <= value <= 1:
-                return BadSkill(Code.INVALID_MATRIX, f"{dimension} of {actor} is {value}; allowed is -1 to 1")
+                return Fault(
+                    Code.INVALID_MATRIX,
+                    "matrix_out_of_range",
+                    {"dimension": dimension, "actor": actor, "found": found_fact(value)},
+                )
         if skill in behaviour.override:
             checked = _checked(behaviour.override[skill], actor, skill)
             return Level(checked.level, overridden=True) if isinstance(checked, Level) else checked
@@ -86,17 +83,15 @@ class Skills:
         try:
             rule = msgspec.convert(self._rules[skill], SkillRule)
         except msgspec.ValidationError as fault:
-            return _unreadable(f"The weights of {skill}: ", fault, (SkillRule, self._rules[skill]))
+            return malformed(
+                Code.INVALID_MATRIX, fault, self._rules[skill], SkillRule, "malformed_weights", skill=skill
+            )
         if not all(weight.is_finite() for weight in (rule.base, *rule.weights.values())):
-            return BadSkill(Code.INVALID_MATRIX, f"The weights of {skill}: one is no finite number")
+            return Fault(Code.INVALID_MATRIX, "weights_not_finite", {"skill": skill})
         return Level(derived(rule, behaviour.matrix))
 
 
-def _unreadable(opening: str, fault: msgspec.ValidationError, about: tuple[Any, Any]) -> BadSkill:
-    return BadSkill(Code.INVALID_MATRIX, f"{opening}{fault}", about, opening)
-
-
-def _checked(value: Any, actor: str, skill: str) -> Level | BadSkill:
+def _checked(value: Any, actor: str, skill: str) -> Level | Fault:
     if isinstance(value, int) and not isinstance(value, bool) and value in LEVELS:
         return Level(value)
-    return BadSkill(Code.INVALID_SKILL_LEVEL, f"{skill} of {actor} is {value!r}; allowed is 0, 1, 2 or 3")
+    return Fault(Code.INVALID_SKILL_LEVEL, "skill_level", {"skill": skill, "actor": actor, "found": found_fact(value)})

@@ -10,8 +10,9 @@ from msgspec import Struct
 from pendula.actions.model import MINUTES_MOST, Code, Fact, Instance, Modifier, Options
 from pendula.actions.rules.conditions import holds
 from pendula.actions.rules.duration import effective_minutes, is_factor, noise, product
-from pendula.actions.rules.skills import BadSkill, Level, Skills
+from pendula.actions.rules.skills import Level, Skills
 from pendula.actions.rules.validation import Fault, Verb
+from pendula.kernel.canonical import Json
 
 ONE = Decimal(1)
 DAY = 1440
@@ -74,10 +75,12 @@ class Durations:
     ) -> Timing | Fault:
         for name, value in applied:
             if not is_factor(value):
-                return Fault(Code.INVALID_DURATION, f"The modifier {name} is {value}; allowed is above 0 up to 10")
+                if not value.is_finite():
+                    return Fault(Code.INVALID_DURATION, "modifier_not_a_number", {"name": name})
+                return Fault(Code.INVALID_DURATION, "modifier_out_of_range", {"name": name, "value": value})
         level = self._skills.level(actor, verb.skill)
-        if isinstance(level, BadSkill):
-            return Fault(level.code, level.message, level.about, level.opening)
+        if isinstance(level, Fault):
+            return level
         factor = product(value for _, value in applied)
         meta = _meta(level, applied, factor)
         if wobble is not ONE:
@@ -86,7 +89,8 @@ class Durations:
         definition = verb.definition
         minutes = effective_minutes(definition.base_duration_min, definition.effort, level.level, Fraction(factor))
         if minutes > MINUTES_MOST:
-            return Fault(Code.INVALID_DURATION, f"{verb.name} would take {minutes} minutes; allowed is {MINUTES_MOST}")
+            facts: dict[str, Json] = {"verb": verb.name, "minutes": minutes, "allowed": MINUTES_MOST}
+            return Fault(Code.INVALID_DURATION, "takes_too_long", facts)
         return Timing(minutes, meta or None)
 
 

@@ -8,37 +8,51 @@ import msgspec
 from msgspec import Struct
 
 from pendula.actions.model import ActionDef, Code, Effort, Instance, OnShortage, Reveal, Visibility, Wait
-from pendula.actions.rules.resources import AMOUNT_RULE, is_amount, plain
-from pendula.kernel.canonical import encode
+from pendula.actions.rules.resources import DIGITS_MOST, is_amount, plain
+from pendula.actions.sentences import LIMITS, reason_sentence
+from pendula.kernel.canonical import Json, encode
 from pendula.kernel.errors import NotCanonical
 from pendula.kernel.limits import Limit
-from pendula.kernel.wording import explain_validation_error, unknown_name
+from pendula.kernel.wording import found_fact, validation_facts, validation_sentence
 
-INSTANCES = Limit("actions_instances", 1_000_000, "instances", "LimitExceeded", "The epoch has too many instances")
-LOCKS = Limit("actions_locks", 65_536, "locks", "LimitExceeded", "The world has too many locks")
-LOCKS_EACH = Limit("actions_locks_each", 64, "locks", "LimitExceeded", "The instance has too many locks")
-RESOURCES_EACH = Limit("actions_resources_each", 32, "resources", "LimitExceeded", "Too many resources for an instance")
-FOLLOW_UPS = Limit("actions_follow_ups", 1000, "follow-ups", "LimitExceeded", "One minute has too many follow-ups")
+INSTANCES = Limit("actions_instances", 1_000_000, "instances", "LimitExceeded", LIMITS["actions_instances"])
+LOCKS = Limit("actions_locks", 65_536, "locks", "LimitExceeded", LIMITS["actions_locks"])
+LOCKS_EACH = Limit("actions_locks_each", 64, "locks", "LimitExceeded", LIMITS["actions_locks_each"])
+RESOURCES_EACH = Limit("actions_resources_each", 32, "resources", "LimitExceeded", LIMITS["actions_resources_each"])
+FOLLOW_UPS = Limit("actions_follow_ups", 1000, "follow-ups", "LimitExceeded", LIMITS["actions_follow_ups"])
 
 FIELDS = frozenset(Instance.__struct_fields__)
 DECIDING = FIELDS - {"params"}
 
 
 class Fault(Struct, frozen=True):
-    """Why something is not accepted."""
+    """Why something is not accepted: a code, and a reason with its facts."""
 
     code: Code
-    message: str
-    about: tuple[Any, Any] | None = None  # the kind that was wanted and the value, where a reader complains
-    opening: str = ""  # with which the message begins, before what the reader says
+    reason: str
+    facts: dict[str, Json] = {}
+    complaint: str = ""  # of msgspec, where it read the value: it says where in the value the fault is
 
     @property
-    def said(self) -> str:
-        """The message as a sentence that helps."""
-        if self.about is None:
-            return self.message
-        kind, value = self.about
-        return f"{self.opening}{explain_validation_error(self.message.removeprefix(self.opening), value, kind)}"
+    def message(self) -> str:
+        return reason_sentence(self.reason, self.facts)
+
+    @property
+    def detail(self) -> str:
+        """The message about the value alone, without what it belongs to."""
+        return validation_sentence(self.facts["fault"]) if self.complaint else self.message  # type: ignore[arg-type]
+
+
+def malformed(
+    code: Code,
+    complaint: msgspec.ValidationError | str,
+    value: object,
+    kind: Any,
+    reason: str = "malformed",
+    **facts: Json,
+) -> Fault:
+    """The fault of a value that is not of its kind."""
+    return Fault(code, reason, {**facts, "fault": validation_facts(f"{complaint}", value, kind)}, f"{complaint}")
 
 
 class Verb(Struct, frozen=True):
@@ -64,11 +78,15 @@ def read_instance(raw: object, needs_time: bool = True) -> tuple[Instance, dict[
         given = raw.members() if isinstance(raw, Instance) else raw
         instance = msgspec.convert(given, Instance)
     except NotCanonical as fault:
-        return Fault(Code.INVALID_ACTION, fault.message)
+        return Fault(
+            Code.INVALID_ACTION,
+            "not_canonical",
+            {"path": fault.path, "found": "nested" if fault.path == "$" else _not_canonical(raw)},
+        )
     except msgspec.ValidationError as fault:
-        return Fault(Code.INVALID_ACTION, f"{fault}", (Instance, raw))
+        return malformed(Code.INVALID_ACTION, fault, raw, Instance)
     if needs_time and instance.submitted_at is None and instance.t is None:
-        return Fault(Code.INVALID_ACTION, "Object missing required field `submitted_at`", (Instance, raw))
+        return malformed(Code.INVALID_ACTION, "Object missing required field `submitted_at`", raw, Instance)
     if not isinstance(raw, dict):
         return instance, None
     unknown = _unknown_inside(raw)
@@ -88,8 +106,8 @@ def _unknown_inside(raw: dict[str, Any]) -> Fault | None:
     for where, part, kind in parts:
         for name in part if isinstance(part, dict) else ():
             if name not in kind.__struct_fields__:
-                message = unknown_name(name, kind.__struct_fields__, f"a field of {where}")
-                return Fault(Code.INVALID_ACTION, message)
+                facts: dict[str, Json] = {"field": name, "inside": where, "known": list(kind.__struct_fields__)}
+                return Fault(Code.INVALID_ACTION, "unknown_field", facts)
     return None
 
 
@@ -107,6 +125,27 @@ def journalled(raw: object) -> object:
             raise fault from None
         encode(raw)
     return raw
+
+
+def _not_canonical(value: Any) -> Json:
+    """The first part that has no canonical form, as a fact. The value must not contain itself."""
+    match value:
+        case float():
+            return {"float": repr(value)}
+        case dict():
+            parts = [value[name] for name in sorted(value, key=str)]
+        case list() | tuple():
+            parts = list(value)
+        case Instance():
+            parts = list(value.members().values())
+        case _:
+            return found_fact(value) if not isinstance(value, str) else {"type": "str"}
+    for part in parts:
+        try:
+            encode(part)
+        except NotCanonical:
+            return _not_canonical(part)
+    return {"type": type(value).__name__}
 
 
 def _with_exact_data(raw: object) -> object:
@@ -150,13 +189,12 @@ def read_verb(name: str, raw: object) -> Verb | Fault:
     try:
         definition = msgspec.convert(raw, ActionDef)
     except msgspec.ValidationError as fault:
-        opening = f"The definition of {name}: "
-        return Fault(_code_of_definition(raw), f"{opening}{fault}", (ActionDef, raw), opening)
+        return malformed(_code_of_definition(raw), fault, raw, ActionDef, "malformed_definition", verb=name)
     if definition.base_duration_min <= 0:
         minutes = definition.base_duration_min
-        return Fault(Code.INVALID_DURATION, f"base_duration_min of {name} is {minutes}; allowed is 1 or more")
+        return Fault(Code.INVALID_DURATION, "duration_of_verb", {"verb": name, "minutes": minutes})
     if not all(is_amount(need.amount) for need in definition.resources):
-        return Fault(Code.INVALID_ACTION, f"The definition of {name}: an amount of a resource is {AMOUNT_RULE}")
+        return Fault(Code.INVALID_ACTION, "amount_of_verb", {"verb": name, "digits": DIGITS_MOST})
     needs = tuple(msgspec.structs.replace(need, amount=plain(need.amount)) for need in definition.resources)
     definition = msgspec.structs.replace(definition, resources=needs)
     return Verb(name, definition, tuple(sorted(set(definition.locks))), definition.skill or name)

@@ -6,9 +6,9 @@ import msgspec
 from msgspec import Struct
 
 from pendula.actions.model import Code, Name
-from pendula.actions.rules.validation import Fault
+from pendula.actions.rules.validation import Fault, malformed
 from pendula.kernel.canonical import Json
-from pendula.kernel.wording import explain_validation_error, shown
+from pendula.kernel.wording import found_fact
 
 THINGS_MOST = 1000
 
@@ -53,16 +53,15 @@ class Wait(Struct, eq=False):
 def read_things(raw: Any) -> tuple[Thing, ...] | Fault:
     """What is waited for, or what is wrong with it."""
     if not isinstance(raw, list | tuple) or not 1 <= len(raw) <= THINGS_MOST:
-        return Fault(Code.INVALID_ACTION, f"wait is {shown(raw)}; it must be a list of 1 to {THINGS_MOST} things")
+        return Fault(Code.INVALID_ACTION, "wait_list", {"found": found_fact(raw), "most": THINGS_MOST})
     found: list[Thing] = []
     for one in raw:
         named = [name for name in KINDS if isinstance(one, dict) and name in one]
         if len(named) != 1:
-            allowed = "`ended`, `minute` or `known`"
-            return Fault(Code.INVALID_ACTION, f"a process waits for {allowed}, not for {shown(one)}")
+            return Fault(Code.INVALID_ACTION, "wait_for_unknown", {"found": found_fact(one)})
         kind = KINDS[named[0]]
         try:
             found.append(msgspec.convert(one, kind))  # type: ignore[arg-type]
         except msgspec.ValidationError as fault:
-            return Fault(Code.INVALID_ACTION, f"what is waited for: {explain_validation_error(f'{fault}', one, kind)}")
+            return malformed(Code.INVALID_ACTION, fault, one, kind, "malformed_wait")
     return tuple(found)

@@ -1,6 +1,6 @@
 """What a world tells: its events in the order of a minute, numbered, with everything a reader needs to place them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -22,11 +22,13 @@ from pendula.actions.model import Code, Instance, KnowledgeItem, Resume, Reveal,
 from pendula.actions.rules.locks import Action
 from pendula.actions.rules.validation import Fault
 from pendula.actions.state.clock import Clock
+from pendula.kernel.canonical import Json
 
 by_admission = attrgetter("admission")
 # The admission number and the place among those of its action, the instance, `meta`, `pc`.
 Noted = tuple[int, int, Instance, dict[str, Any], bool]
 NO_ACTION = Instance("", "", "")
+NO_FACTS: Mapping[str, Json] = {}
 AFTER_ALL = 1 << 62  # goes after every admission number
 
 
@@ -180,10 +182,18 @@ class EventWriter:
         written.insert(place, forced)
 
     def reject(self, action_id: str | None, fault: Fault) -> None:
-        self._written.append(Rejection(action_id, fault.code, fault.said, self._t(), self._epoch()))
+        self._written.append(Rejection(action_id, fault.code, fault.reason, fault.facts, self._t(), self._epoch()))
 
-    def diagnose(self, code: Code, action_id: str | None, message: str, by: str | None = None) -> None:
-        self._written.append(Diagnostic(code, action_id, self._t(), message, self._epoch(), by))
+    def diagnose(
+        self,
+        code: Code,
+        action_id: str | None,
+        reason: str,
+        facts: Mapping[str, Json] = NO_FACTS,
+        *,
+        by: str | None = None,
+    ) -> None:
+        self._written.append(Diagnostic(code, action_id, self._t(), reason, {**facts}, epoch=self._epoch(), by=by))
 
     def write_epoch(self, running: list[Action]) -> None:
         self._written.append(self.header(running))

@@ -5,6 +5,7 @@ from pendula.actions.model import ActionDef, Code, Effort, Wait
 from pendula.actions.rules.locks import Lock, LockTable
 from pendula.actions.rules.timing import Timing
 from pendula.actions.rules.validation import LOCKS, LOCKS_EACH, RESOURCES_EACH, Fault, Verb
+from pendula.kernel.canonical import Json
 from pendula.kernel.limits import Limit
 
 
@@ -63,7 +64,7 @@ class Plans:
         """The plan of a verb; with a fault where no instance of it can take part."""
         verb = self._setting.verbs.get(name)
         if verb is None:
-            return _refusing(name, Fault(Code.UNKNOWN_VERB, f"There is no definition of {name}"))
+            return _refusing(name, Fault(Code.UNKNOWN_VERB, "unknown_verb", {"verb": name}))
         plan = self._by_verb[name] = _refusing(name, verb) if isinstance(verb, Fault) else self._plan(verb)
         return plan
 
@@ -77,7 +78,7 @@ class Plans:
         # A verb that cannot be used makes no locks.
         plan = Plan(verb, () if unknown or limit else self._locks.of(verb.locks))
         if unknown:
-            plan.unknown_lock = Fault(Code.UNKNOWN_LOCK, f"{', '.join(unknown)}: not in the list of locks")
+            plan.unknown_lock = Fault(Code.UNKNOWN_LOCK, "unknown_locks", {"locks": [*unknown]})
         plan.limit = limit
         if self._setting.durations.is_plain and not (unknown or limit or plan.waits):
             timing = self._setting.durations.plain(verb, None)
@@ -94,7 +95,8 @@ class Plans:
         allowed = self._setting.allowed(limit)
         if value <= allowed:
             return None
-        return Fault(Code.LIMIT_EXCEEDED, f"{limit.sentence}: {value}, allowed are {allowed}")
+        facts: dict[str, Json] = {"limit": limit.name, "count": value, "allowed": allowed}
+        return Fault(Code.LIMIT_EXCEEDED, "too_many", facts)
 
     def of_definition(self, name: str, definition: ActionDef, locks: tuple[Lock, ...]) -> Plan:
         """The plan of an action that was saved with what its verb meant then."""

@@ -20,6 +20,7 @@ from pendula.documents import DocumentLimits, Format, read_bytes
 from pendula.kernel import canonical
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Outcome
+from pendula.kernel.sentences import shown_bytes
 from pendula.server.data_directory import NAME
 from pendula.server.errors import HttpRefused, json_response
 from pendula.server.hosting.engine_host import EngineHost
@@ -69,7 +70,8 @@ class NewWorld(Struct, frozen=True):
 
     @classmethod
     def of(cls, name: str, outcomes: Sequence[Outcome[Any]]) -> Self:
-        return cls(name, [Raw(canonical.encode(event)) for outcome in outcomes for event in outcome.events])
+        events = (event for outcome in outcomes for event in outcome.events)
+        return cls(name, [Raw(shown_bytes(event, canonical.encode(event))) for event in events])
 
 
 class Submissions(Struct, frozen=True, forbid_unknown_fields=True):

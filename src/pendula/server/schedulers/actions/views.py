@@ -26,6 +26,7 @@ from pendula.kernel.driver import Driver
 from pendula.kernel.engine import Reason
 from pendula.kernel.journal import Journal
 from pendula.kernel.replay import first_engine
+from pendula.kernel.sentences import shown_bytes
 from pendula.kernel.stream import UnknownEventId
 from pendula.server.errors import NotFound
 from pendula.server.views import GapView
@@ -150,6 +151,7 @@ class _Mark(Struct, frozen=True):
 
 
 _split = msgspec.json.Decoder(list[Raw]).decode
+_read_event = msgspec.json.Decoder(Event, float_hook=Decimal).decode
 _mark = msgspec.json.Decoder(_Mark).decode
 _WORLD_TYPES = frozenset(str(kind.__struct_config__.tag) for kind in WORLD_EVENTS)
 
@@ -290,9 +292,15 @@ def events_of(
         if len(found) == limit:
             more = True
             break
-        found.append(EventView(_id(place), raw))
+        found.append(EventView(_id(place), raw if mark.type in _WORLD_TYPES else _with_sentence(raw)))
         last = place
     return EventsView(found, last and _id(last), more, gap)
+
+
+def _with_sentence(raw: Raw) -> Raw:
+    """An event of the journal with its sentence, where it has one."""
+    data = bytes(raw)
+    return Raw(shown_bytes(_read_event(data), data))
 
 
 def world_log(driver: AnyDriver, after: int, limit: int) -> bytes:
@@ -313,8 +321,7 @@ def pc_log(driver: AnyDriver, epoch: int | None) -> bytes:
     world, start = first_engine(driver.journal, type(driver.engine))
     assert isinstance(world, World)
     logs = Logs(world.header())
-    decode = msgspec.json.Decoder(Event, float_hook=Decimal).decode
-    logs.feed(decode(raw) for _, raw in _events(driver.journal, start))
+    logs.feed(_read_event(raw) for _, raw in _events(driver.journal, start))
     # A journal without its beginning begins in the middle of a chunk.
     whole = logs.first_epoch + (start > 0)
     last = logs.first_epoch + len(logs.chunks) - 1
