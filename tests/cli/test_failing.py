@@ -139,7 +139,7 @@ def test_control_and_half_characters_reach_no_terminal(capsys: pytest.CaptureFix
 def test_a_file_name_that_is_no_text_is_told(pendula: Pendula) -> None:
     plain, as_json = pendula("replay", "\udcff"), pendula("replay", "\udcff", "--json")
 
-    assert plain == Finished(3, "", "pendula: There is no journal: \\udcff does not exist (journal_missing)\n")
+    assert plain == Finished(3, "", "pendula: No journal found: \\udcff does not exist (journal_missing)\n")
     assert json.loads(as_json.err)["error"]["details"] == {"path": "\\udcff"}
 
 

@@ -231,7 +231,7 @@ def test_wrong_usage_with_json_is_one_object_on_stderr(pendula: Pendula) -> None
 
 
 def test_json_after_two_dashes_is_an_argument(pendula: Pendula) -> None:
-    assert pendula("replay", "--", "--json").err.startswith("pendula: There is no journal: --json")
+    assert pendula("replay", "--", "--json").err.startswith("pendula: No journal found: --json")
 
 
 @pytest.mark.parametrize(

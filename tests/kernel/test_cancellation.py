@@ -4,13 +4,13 @@ import threading
 
 import pytest
 
-from pendula.kernel.cancellation import Cancellation, GivenUp, cancellable, check
+from pendula.kernel.cancellation import Cancellation, Cancelled, cancellable, check
 
 
 def test_work_ends_at_its_next_step_once_it_is_cancelled() -> None:
     cancellation, steps = Cancellation(), 0
 
-    with pytest.raises(GivenUp), cancellable(cancellation):
+    with pytest.raises(Cancelled), cancellable(cancellation):
         while True:
             check()
             steps += 1

@@ -152,7 +152,7 @@ def test_however_many_ask_a_command_has_its_place_and_the_question_after_the_las
     async def scene() -> None:
         asked = [*await slow.asked(commit, 1), *[asyncio.create_task(commit.ask(lambda: "quick")) for _ in range(3)]]
         await asyncio.sleep(0)
-        with pytest.raises(Busy, match="3 questions wait"):
+        with pytest.raises(Busy, match="3 questions are already waiting"):
             await commit.ask(lambda: "one too many")
         command = asyncio.create_task(commit.submit("command"))
         await asyncio.sleep(0)

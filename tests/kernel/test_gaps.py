@@ -65,7 +65,7 @@ def test_a_journal_with_a_gap_begins_with_its_snapshot_and_says_what_is_missing(
     assert (opened.header.gap, journal.header.gap) == (Gap(6, 50), Gap(6, 50))
     assert (opened.first_n, opened.snapshots(), journal.snapshots()) == (20, ((20, 200),), ((20, 200),))
     assert numbers(disk) == [*AFTER, 26]
-    said = "records 6 to 19, after 50 tick; what was written before them is the journal in before-20"
+    said = "records 6 to 19, after 50 tick; the records before them are in the journal before-20"
     assert missing_of(opened.header) == said
     assert missing_of(new_journal(FaultyDisk()).header) is None
 
@@ -97,7 +97,7 @@ def test_whichever_call_fails_the_journal_is_mended_and_goes_on(at: int, failure
     try:
         gone_on(journal)
     except JournalBroken:
-        journal.mend()
+        journal.repair()
         if journal.next_n <= AFTER[0]:
             gone_on(journal)
         for n in range(journal.next_n, AFTER[-1] + 1):

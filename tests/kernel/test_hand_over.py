@@ -17,7 +17,7 @@ def test_what_is_handed_over_is_in_the_file_and_not_yet_durable(tmp_path: Path) 
     journal = new_journal(RealDisk(tmp_path))
     journal.append("input", 0, b"1")
 
-    assert journal.hand_over() == 0
+    assert journal.write() == 0
 
     assert journal.durable_n == -1
     # Another process, after this one was killed.
@@ -31,7 +31,7 @@ def test_handing_over_syncs_nothing() -> None:
     before = len(disk.calls)
     journal.append("input", 0, b"1")
 
-    journal.hand_over()
+    journal.write()
 
     assert [call.operation for call in disk.calls[before:]] == ["append"]
 
@@ -40,7 +40,7 @@ def test_a_flush_after_a_hand_over_syncs_once_and_writes_nothing_again() -> None
     disk = FaultyDisk()
     journal = new_journal(disk)
     journal.append("input", 0, b"1")
-    journal.hand_over()
+    journal.write()
     before = len(disk.calls)
 
     assert journal.flush() == 0
@@ -67,13 +67,13 @@ def test_nobody_who_hands_over_waits_for_a_sync_under_way() -> None:
     disk = _SlowDisk()
     journal = new_journal(disk)
     journal.append("input", 0, b"1")
-    journal.hand_over()
+    journal.write()
     flushing = threading.Thread(target=journal.flush)
     flushing.start()
     assert disk.syncing.wait(120)
 
     journal.append("input", 1, b"2")
-    handed = journal.hand_over()
+    handed = journal.write()
     durable = journal.durable_n
     disk.go_on.set()
     flushing.join()
@@ -87,7 +87,7 @@ def test_a_full_segment_ends_also_where_everything_was_handed_over() -> None:
     journal = new_journal(disk, segment_bytes=400)
     for n in range(12):
         journal.append("input", n, b'"a record of some length"')
-        journal.hand_over()
+        journal.write()
         journal.flush()
 
     assert len([name for name in disk.list() if name.endswith(".journal")]) > 2
@@ -104,14 +104,14 @@ class _BusyDisk(FaultyDisk):
         journal, self.journal = self.journal, None
         if journal is not None:
             journal.append("input", 1, b"2")
-            journal.hand_over()
+            journal.write()
 
 
 def test_a_segment_begins_only_after_one_that_is_whole_on_the_disk() -> None:
     disk = _BusyDisk()
     journal = new_journal(disk)
     journal.append("input", 0, b"1")
-    journal.hand_over()
+    journal.write()
     journal.rotate()
     disk.journal = journal
     before = len(disk.calls)
@@ -133,7 +133,7 @@ def test_a_failed_hand_over_breaks_the_journal_for_good(failure: str) -> None:
     journal.append("input", 0, b"1")
 
     with pytest.raises(JournalBroken):
-        journal.hand_over()
+        journal.write()
     with pytest.raises(JournalBroken):
         journal.flush()
 
@@ -150,7 +150,7 @@ def test_after_a_crash_the_journal_is_a_prefix_with_every_flushed_record_however
             for count, durable in batches:
                 for _ in range(count):
                     journal.append("input", 0, b'{"n":%d}' % journal.next_n)
-                    journal.hand_over()
+                    journal.write()
                 if durable:
                     flushed = journal.flush()
         except Crashed:

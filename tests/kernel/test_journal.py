@@ -164,7 +164,7 @@ def test_a_torn_tail_is_kept_aside_and_cut_off(cut: int) -> None:
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        (lambda last: last[:45] + bytes([last[45] ^ 1]) + last[46:], "has all its bytes and a checksum that does not"),
+        (lambda last: last[:45] + bytes([last[45] ^ 1]) + last[46:], "is complete but has a wrong checksum"),
         (lambda last: last[:-1], "ends in the middle of record 4"),
         (lambda last: bytes([last[0] ^ 128]) + last[1:], "ends in the middle of record 4"),
     ],
@@ -183,7 +183,7 @@ def test_a_tail_that_is_cut_off_is_reported(
 
     assert journal.tail_note is not None
     assert sentence in journal.tail_note
-    assert f"are kept in 00000000-{last}.cut" in journal.tail_note
+    assert f"saved in 00000000-{last}.cut" in journal.tail_note
     assert "acknowledged" in journal.tail_note
     assert caplog.messages == [journal.tail_note]
     assert FileJournal.open(disk).tail_note is None
@@ -197,7 +197,7 @@ def test_who_only_reads_hears_of_the_tail_and_logs_nothing(caplog: pytest.LogCap
     journal = FileJournal.open(disk, read_only=True)
 
     assert journal.tail_note is not None
-    assert "are left out" in journal.tail_note
+    assert "are ignored" in journal.tail_note
     assert caplog.messages == []
 
 
@@ -217,7 +217,7 @@ def test_a_journal_of_a_newer_format_says_which_and_what_to_do(members: dict[str
     said = caught.value.message
     assert "format 2" in said
     assert "reads format 1" in said
-    assert "nothing was changed" in said
+    assert "was not changed" in said
     assert "backup" not in said
     assert f"pendula {members.get('package') if members.get('package') == '9.1.0' else ''}".strip() in said
     assert caught.value.details == {"file": FIRST, "format": 2, "supported": 1}
@@ -233,7 +233,7 @@ def test_a_header_whose_digest_is_none_is_corruption(chain: str) -> None:
     header = msgspec.json.decode(frame.body, type=dict[str, object])
     damaged(disk, FIRST, seal(bytes(32), encode({**header, "chain": chain}))[0])
 
-    with pytest.raises(JournalCorrupt, match="a digest that is none"):
+    with pytest.raises(JournalCorrupt, match="the chain digest in the header is invalid"):
         FileJournal.open(disk)
 
 
@@ -255,7 +255,7 @@ def test_reading_only_repairs_nothing() -> None:
 
     assert journal.cut_tail_bytes > 0
     assert disk.read(FIRST) == torn
-    with pytest.raises(JournalBroken, match="reading only"):
+    with pytest.raises(JournalBroken, match="opened read-only"):
         journal.append("input", 0, b"1")
 
 
@@ -299,7 +299,7 @@ def test_a_record_put_in_with_a_right_checksum_breaks_the_chain() -> None:
     forged, _ = seal(bytes(32), b'{"body":{"x":3},"kind":"input","n":3,"t":6}')
     damaged(disk, FIRST, disk.read(FIRST) + forged)
 
-    with pytest.raises(JournalCorrupt, match="chain of digests breaks at record 3"):
+    with pytest.raises(JournalCorrupt, match="digest chain is broken at record 3"):
         FileJournal.open(disk)
     assert journal.durable_n == 2
 
@@ -312,12 +312,12 @@ def test_another_configuration_under_the_same_records_is_corruption() -> None:
     own = disk.read(FIRST)
     damaged(disk, FIRST, header + own[own.index(b'{"body"') - 40 :])
 
-    with pytest.raises(JournalCorrupt, match="chain of digests breaks at record 0"):
+    with pytest.raises(JournalCorrupt, match="digest chain is broken at record 0"):
         FileJournal.open(disk)
     assert foreign.durable_n == -1
 
 
-HELPS = {"no_space": "Make room on the disk, then open it again", "io_error": "Look after the disk, then open it again"}
+HELPS = {"no_space": "Free space on the disk, then open it again", "io_error": "Check the disk, then open it again"}
 
 
 @pytest.mark.parametrize("operation", ["append", "sync"])

@@ -28,7 +28,7 @@ class Stubborn:
         while self.journal.durable_n < RECORDS - 1:
             try:
                 if self.mended:
-                    self.journal.mend()
+                    self.journal.repair()
                 self._go_on()
             except JournalBroken:
                 self.mended += 1
@@ -37,7 +37,7 @@ class Stubborn:
         for n in range(self.journal.next_n, RECORDS):
             self.journal.append("snapshot" if n % 4 == 0 else "input", n, b"%d" % n)
             if n % 3 == 0:
-                self.journal.hand_over()
+                self.journal.write()
             elif n % 3 == 2:
                 # One record was handed over, two were not.
                 self.journal.flush()
@@ -80,10 +80,10 @@ def test_what_is_handed_over_after_mending_is_there_when_the_process_ends(at: in
             journal.flush()
         except JournalBroken:
             break
-    journal.mend()
+    journal.repair()
     for n in range(journal.next_n, RECORDS):
         journal.append("input", n, b"%d" % n)
-        journal.hand_over()
+        journal.write()
 
     assert numbers(disk) == list(range(RECORDS))
 
@@ -93,10 +93,10 @@ def test_a_journal_is_not_mended_while_its_disk_fails() -> None:
     journal = new_journal(disk, segment_bytes=SEGMENT_BYTES)
     journal.append("input", 0, b"0")
     with pytest.raises(JournalBroken):
-        journal.hand_over()
+        journal.write()
 
     with pytest.raises(JournalBroken, match="Input/output error"):
-        journal.mend()
+        journal.repair()
     with pytest.raises(JournalBroken):
         journal.append("input", 0, b"0")
 
@@ -110,8 +110,8 @@ def test_a_disk_that_lost_what_was_durable_is_not_written_on() -> None:
     new_journal(empty)
     disk._names = empty._names
 
-    with pytest.raises(JournalCorrupt, match="record 0 was durable and is not there"):
-        journal.mend()
+    with pytest.raises(JournalCorrupt, match="durable record 0 is missing"):
+        journal.repair()
 
 
 def test_a_disk_that_does_not_say_how_full_it_is_stays_low() -> None:

@@ -75,5 +75,5 @@ def test_damage_that_came_later_has_its_place_in_the_file(monkeypatch: pytest.Mo
     monkeypatch.setattr(segments, "PIECE_BYTES", 100)
 
     reader = journal.read()
-    with pytest.raises(JournalCorrupt, match=f"the chain of digests breaks at record 15 .*offset {at}"):
+    with pytest.raises(JournalCorrupt, match=f"the digest chain is broken at record 15 .*offset {at}"):
         list(reader)

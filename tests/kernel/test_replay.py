@@ -84,30 +84,24 @@ def test_an_answer_that_is_no_longer_asked_for_is_a_difference() -> None:
 
     assert difference is not None
     assert difference.n == 8
-    assert "was not asked for" in str(difference.computed)
+    assert "was not used" in str(difference.computed)
 
 
-def test_an_engine_that_knows_the_rules_of_before_replays_and_goes_on_with_what_they_wrote() -> None:
-    class Dearer(Tally):
-        decisions = 2
-
-        @classmethod
-        def deciding_by(cls, decisions: int) -> type[Tally]:
-            return Tally if decisions == 1 else cls
-
-        def _take(self, amount: int) -> Outcome[Changed]:
-            return super()._take(amount + 1)
+@pytest.mark.parametrize("present", [0, 2], ids=["the journal is newer", "the journal is older"])
+def test_a_journal_of_other_decisions_is_not_continued(present: int) -> None:
+    class Other(Tally):
+        decisions = present
 
     disk = FaultyDisk()
     driver = new_driver(disk, snapshot_every=5)
     do(driver, *COMMANDS)
     driver.close()
 
-    report = replay(FileJournal.open(disk, read_only=True), lambda _: Dearer)
-    recovered: Driver[Command, Changed] = Driver.recover(FileJournal.open(disk), lambda _: Dearer)
+    with pytest.raises(OtherDecisions, match="or move its folder away") as caught:
+        Driver.recover(FileJournal.open(disk), lambda _: Other)
 
-    assert report == ReplayReport(len(COMMANDS), 3, None, 0)
-    assert type(recovered.engine) is Tally
+    assert caught.value.details == {"recorded": 1, "present": present}
+    assert replay(FileJournal.open(disk), lambda _: Tally).first_difference is None
 
 
 def test_other_decisions_are_refused_unless_forced() -> None:

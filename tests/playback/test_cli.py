@@ -227,7 +227,7 @@ def test_a_journal_that_is_there_is_named_by_its_path(nae_e: Path, tmp_path: Pat
     again = pendula("run", nae_e, "--journal", tmp_path / "j1", "--json")
 
     assert (again.code, again.error["code"]) == (1, "journal_exists")
-    assert again.error["message"] == f"There is a journal already: {tmp_path / 'j1'}"
+    assert again.error["message"] == f"A journal already exists: {tmp_path / 'j1'}"
 
 
 @pytest.mark.req("PLAY-LOOK-7")

@@ -1,24 +1,24 @@
 """The deterministic kernel, readable in an evening. Standard library and msgspec, nothing else.
 
-    errors, limits      what can go wrong, with codes; how much is too much, with names
-    canonical           one value, one sequence of bytes; digests and digest chains
-    wording             what is wrong with a value, said so that it helps
+    errors, limits      exceptions with codes; named limits
+    canonical           canonical JSON, digests and digest chains
+    wording             explains why a value is invalid
     time                integer instants; naive and offset times never mix
-    queue, rng          total order; reproducible randomness
-    engine              what every engine is: commands in, outcomes out, reasons for everything
-    sentences           sentences of codes and facts, where they are shown
-    replay              feed a journal to a fresh engine and compare
+    queue, rng          total order of events; reproducible random numbers
+    engine              the protocol of an engine: commands in, outcomes out, a reason for everything
+    sentences           renders codes and facts as sentences
+    replay              applies a journal to a fresh engine and compares the outcomes
 
-    disk, journal       the only way to files; framed, checksummed, chained records, many to a flush
-    journal_protocol    what a driver needs of a journal, on a disk or before one
-    frames, segments    the bytes of a record; the files of a journal, read and checked
-    bodies, stream      what is in a record; events for those who follow
-    driver, commit      the one road into a live engine; many waiters, one flush
-    cancellation        long reads that are given up between two steps
-    recording           an engine with a journal of its own, ready to run
-    wallclock           the only place that reads a clock
+    disk, journal       file access; framed, checksummed, chained records with group commit
+    journal_protocol    the journal as a driver and a replay see it
+    frames, segments    the bytes of a record; the files of a journal
+    bodies, stream      the contents of a record; event subscriptions
+    driver, commit      runs a live engine; one flush for many callers
+    cancellation        cancels long reads between two steps
+    recording           creates an engine's journal and driver
+    wallclock           the only module that reads a clock
 
-The modules of the second group touch the world; no decision module may import them.
+The modules of the second group do I/O; no decision module may import them.
 
 Public names:
 """
@@ -76,7 +76,7 @@ __all__ = [
     "tick_seed",
 ]
 
-# Loaded when somebody asks: `pendula --version` needs errors alone, and a plain run neither files nor threads.
+# Loaded on first use: `pendula --version` needs only errors, and a plain run needs neither files nor threads.
 _HOMES = {
     "Disk": "disk:Disk",
     "Driver": "driver:Driver",

@@ -1,4 +1,4 @@
-"""What stands inside the records of a journal: inputs, outcomes and snapshots, as canonical bytes and back.
+"""The bodies of journal records: inputs, outcomes and snapshots, to canonical bytes and back.
 
 input     {"answers": [{"answer", "name", "question"}], "command", "meta": {"at", "by", "request_id"}}
 outcome   {"answer", "count", "digest", "events", "of", "refusal"}; the digest covers answer, events and refusal
@@ -20,7 +20,7 @@ C = TypeVar("C")
 
 
 class Answer(Struct, frozen=True):
-    """What the outside said to a question of the engine."""
+    """An answer from outside to a question of the engine."""
 
     name: str
     question: Json
@@ -28,7 +28,7 @@ class Answer(Struct, frozen=True):
 
 
 class Meta(Struct, frozen=True):
-    """Who asked, when by the wall clock, under which request. Nothing decides by it."""
+    """Caller, wall-clock time and request id of an input. No decision uses them."""
 
     by: str
     at: str | None = None
@@ -59,7 +59,7 @@ class SnapshotBody(Struct, frozen=True):
 
 
 class OutcomeBytes(NamedTuple):
-    """An outcome in canonical bytes; each event apart, because they are streamed one by one."""
+    """An outcome as canonical bytes; events are separate because they are streamed one by one."""
 
     answer: bytes
     events: tuple[bytes, ...]
@@ -72,7 +72,7 @@ class OutcomeBytes(NamedTuple):
         return sha256(self.whole()).hexdigest()
 
     def body(self, of: int, *, keep_events: bool = True) -> bytes:
-        """The record of the outcome; without its events, which a replay makes again, their digest stands for them."""
+        """The body of the outcome record. Without events, which a replay computes again, the digest represents them."""
         events = b'"events":[%b],' % b",".join(self.events) if keep_events else b""
         return b'{"answer":%b,"count":%d,"digest":"%b",%b"of":%d,"refusal":%b}' % (
             self.answer,
@@ -93,7 +93,7 @@ def outcome_bytes(outcome: Outcome[Any]) -> OutcomeBytes:
 
 
 def recorded_outcome(body: OutcomeBody) -> Json:
-    """What a record says of an outcome, for people who compare."""
+    """The recorded outcome as a value, to show a difference."""
     if not bytes(body.events):
         return {"count": body.count, "digest": body.digest}
     return {
@@ -120,49 +120,49 @@ _read_answers: Reader[tuple[Answer, ...]] = Reader(tuple[Answer, ...])
 
 
 class CommandReader(Reader[C]):
-    """Decodes the commands of one kind of engine; raises `msgspec.DecodeError` for what is none."""
+    """Decodes the commands of one engine class; raises `msgspec.DecodeError` for anything else."""
 
     def __init__(self, engine: type[Engine[C, Any]]) -> None:
         super().__init__(engine.commands)
 
 
 class AnswersDiffer(PendulaError):
-    """On replay the engine asked something else than it had asked live."""
+    """On replay the engine asked a different question than it did live."""
 
     code = "answers_differ"
 
 
 class NoAnswerSource(PendulaError):
-    """An engine asked a question, and nobody was given who could answer."""
+    """An engine asked a question, but it has no outside to answer it."""
 
-    code = "nobody_to_ask"
+    code = "no_answer_source"
 
 
 class NoOutside:
-    """The outside of an engine that needs none."""
+    """The outside of an engine that asks no questions."""
 
     def ask(self, name: str, question: Json) -> Json:
-        raise NoAnswerSource(f"The engine asks {name!r}, and nobody is there to answer", name=name, question=question)
+        raise NoAnswerSource(f"No handler answers the question {name!r}", name=name, question=question)
 
 
 class Recorder:
-    """Live: asks the real outside and keeps what it said."""
+    """Live: asks the real outside and records its answers."""
 
     def __init__(self, real: Any) -> None:
         self._real = real
         self.answers: list[Answer] = []
 
     def ask(self, name: str, question: Json) -> Json:
-        # Through bytes and back, so that the engine sees live exactly what it will see on replay; and in copies of
-        # its own, so that nothing it does to an answer changes what is kept.
-        asked = encode(question)
-        said = encode(self._real.ask(name, question))
-        self.answers.append(Answer(name, decode(asked), decode(said)))
-        return decode(said)
+        # Through bytes and back, so that the engine sees live exactly what it will see on replay; separate copies, so
+        # that the engine cannot change a recorded answer.
+        encoded_question = encode(question)
+        encoded_answer = encode(self._real.ask(name, question))
+        self.answers.append(Answer(name, decode(encoded_question), decode(encoded_answer)))
+        return decode(encoded_answer)
 
 
 class Recorded:
-    """Replay: hands out the stored answers, in order, to the same questions."""
+    """Replay: returns the stored answers, in order, to the same questions."""
 
     def __init__(self, answers: Iterable[Answer]) -> None:
         self._answers = iter(answers)
@@ -171,7 +171,7 @@ class Recorded:
         stored = next(self._answers, None)
         if stored is None or stored.name != name or encode(stored.question) != encode(question):
             raise AnswersDiffer(
-                f"The engine asks {name!r}, the journal holds an answer to {stored.name if stored else 'nothing'!r}",
+                f"The engine asks {name!r}, the journal has an answer to {stored.name if stored else 'nothing'!r}",
                 asked={"name": name, "question": question},
                 stored=None if stored is None else {"name": stored.name, "question": stored.question},
             )

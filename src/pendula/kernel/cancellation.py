@@ -1,7 +1,7 @@
-"""Long work that can be given up between two steps: replays, what-ifs, reading of long journals.
+"""Cancellation of long work between two steps: replays, what-ifs, reads of long journals.
 
-Whoever starts it in a thread hands a `Cancellation` to it; what works in steps calls `check` before each. Engines never
-do: a command is applied whole or not at all. Where no one may give the work up, `check` does nothing.
+The caller that starts the work in a thread passes it a `Cancellation`; the work calls `check` before each step. Engines
+never do: a command is applied whole or not at all. Without a `Cancellation`, `check` does nothing.
 """
 
 from collections.abc import Iterator
@@ -11,14 +11,14 @@ from contextvars import ContextVar
 from pendula.kernel.errors import WorldBroken
 
 
-class GivenUp(WorldBroken):
-    """The work was cancelled before it was done."""
+class Cancelled(WorldBroken):
+    """The work was cancelled before it finished."""
 
-    code = "given_up"
+    code = "cancelled"
 
 
 class Cancellation:
-    """May be cancelled by any thread, once and for good."""
+    """A flag that any thread can set; it is never cleared."""
 
     def __init__(self) -> None:
         self.cancelled = False
@@ -32,7 +32,7 @@ _current: ContextVar[Cancellation | None] = ContextVar("cancellation", default=N
 
 @contextmanager
 def cancellable(cancellation: Cancellation) -> Iterator[None]:
-    """What is done within gives up at its next step once `cancellation` is cancelled."""
+    """Make work in this context stop at its next step once `cancellation` is cancelled."""
     token = _current.set(cancellation)
     try:
         yield
@@ -47,6 +47,6 @@ def is_cancelled() -> bool:
 
 
 def check() -> None:
-    """Raise `GivenUp` if the work of this thread was cancelled."""
+    """Raise `Cancelled` if the work of this thread was cancelled."""
     if is_cancelled():
-        raise GivenUp("The work was cancelled")
+        raise Cancelled("The work was cancelled")

@@ -1,8 +1,8 @@
-"""One value, one sequence of bytes: canonical JSON, digests and digest chains.
+"""Canonical JSON: one byte sequence per value; digests and digest chains.
 
 Equal values give equal bytes on every machine: members sorted by code point, no spaces, UTF-8, escapes only where JSON
-demands them, numbers plain (no exponent, no trailing zeros, no minus before zero). What has no such form is refused
-with its path: floats, NaN, keys that are not strings, lone surrogates, sets, bytes, anything else unknown.
+demands them, numbers plain (no exponent, no trailing zeros, no minus before zero). Anything else is refused with its
+path: floats, NaN, keys that are not strings, lone surrogates, sets, bytes, unknown types.
 """
 
 import json
@@ -32,15 +32,15 @@ else:
 
 T = TypeVar("T")
 
-# Where a value lies: its parent's place and the key or index in it. Turned into text only when something is wrong.
+# The location of a value: its parent's place and the key or index in it. Rendered only for errors.
 Place: TypeAlias = tuple[Any, str | int] | None
 
 # The fast encoder itself refuses an unset value anywhere but in a struct.
-# Choices are added when they are first met.
+# StrEnum types are added on first use.
 _PLAIN: set[type] = {NoneType, bool, int, str, UnsetType}
-# From here on it pays to ask first whether all members of a list are scalars, as they are in columns of numbers.
+# Lists longer than this are first tested for being all scalars, as in columns of numbers.
 _MANY = 64
-# And from here on, whether they are structs of scalars, as they are in tables.
+# Tuples of at least this length are first tested for being structs of scalars, as in tables.
 _ROWS = 4
 _PLAIN_NAME = regex(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
@@ -49,7 +49,7 @@ _decode_fast = msgspec.json.Decoder(float_hook=Decimal).decode
 
 
 def encode(value: object) -> bytes:
-    """The canonical bytes of `value`; raises `NotCanonical` with the path of what has none.
+    """The canonical bytes of `value`; raises `NotCanonical` with the path of the offending value.
 
     Accepted are None, bool, int, str, finite Decimal, list, tuple, dict with string keys, and as their builtin form
     StrEnum members and msgspec structs (with tags, renamed and unset fields, without `omit_defaults`).
@@ -58,13 +58,13 @@ def encode(value: object) -> bytes:
         if _is_plain(value):
             return _encode_fast(value)
     except (TypeError, ValueError, RecursionError):
-        # Odd keys, surrogates, huge integers, cycles: the careful way encodes them or says where they are.
+        # Odd keys, surrogates, huge integers, cycles: `encode_carefully` encodes them or names their path.
         pass
     return encode_carefully(value)
 
 
 def encode_carefully(value: object) -> bytes:
-    """The same bytes as `encode`, by the road that knows where it is."""
+    """The same bytes as `encode`, slower, with the path of any value that is refused."""
     parts: list[str] = []
     try:
         _write(value, None, parts)
@@ -78,24 +78,24 @@ def decode(data: bytes) -> Json:
     try:
         value: Json = _decode_fast(data)
     except (ValueError, RecursionError) as error:
-        # Integers beyond the interpreter's limit of digits end up here; anything else is refused.
+        # Integers beyond the interpreter's digit limit are decoded here; anything else is refused.
         return _decode_carefully(data, str(error))
     return value
 
 
 class Reader(Generic[T]):
-    """Decodes canonical bytes into a type, exactly: also integers that are longer than msgspec reads."""
+    """Decodes canonical bytes into a type, exactly, including integers too long for msgspec."""
 
     def __init__(self, kind: Any) -> None:
         self._kind = kind
         self._decode = msgspec.json.Decoder(kind, float_hook=Decimal).decode
 
     def __call__(self, data: bytes | msgspec.Raw) -> T:
-        """Raises `msgspec.DecodeError` for what is not of the type."""
+        """Raises `msgspec.DecodeError` for bytes of another type."""
         try:
             return self._decode(data)  # type: ignore[no-any-return]
         except (ValueError, OverflowError) as trouble:
-            # A DecodeError is a ValueError too; an integer that is too long shows as either.
+            # A DecodeError is a ValueError too; an integer that is too long raises either.
             try:
                 return msgspec.convert(decode(bytes(data)), self._kind)  # type: ignore[no-any-return]
             except (NotCanonical, msgspec.ValidationError):
@@ -110,17 +110,17 @@ def digest(value: object) -> str:
 
 
 def digest_bytes(data: bytes) -> str:
-    """The sha256 of bytes that are canonical already, in hexadecimal."""
+    """The sha256 of canonical bytes, in hexadecimal."""
     return sha256(data).hexdigest()
 
 
 def chain(previous: bytes, body: bytes) -> bytes:
-    """The next link of a digest chain: it vouches for `body` and for everything before it."""
+    """The next link of a digest chain: it covers `body` and everything before it."""
     return sha256(previous + body).digest()
 
 
 def first_difference(a: Json, b: Json) -> str | None:
-    """The path of the first place, in canonical order, where two values differ: `$.events[2].t`; None if nowhere."""
+    """The path of the first difference in canonical order, such as `$.events[2].t`; None if the values are equal."""
     left, right = encode(a), encode(b)
     if left == right:
         return None
@@ -128,7 +128,7 @@ def first_difference(a: Json, b: Json) -> str | None:
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether the fast encoder can only write the canonical bytes of `value`, or fail."""
+    """Whether the fast encoder either writes the canonical bytes of `value` or fails."""
     kind = type(value)
     members: Collection[object]
     if kind is dict:
@@ -156,19 +156,19 @@ def _is_plain(value: Any) -> bool:
 
 
 def _is_table(rows: tuple[Any, ...]) -> bool:
-    """Whether members are structs of one type with nothing but scalars in them, looked at all at once: that takes half
-    as long as one after the other, and what trucks report is written in every tick."""
+    """Whether all rows are structs of one type with only scalars. Testing them together takes half as long as one by
+    one, and truck reports are encoded in every tick."""
     if len(set(map(type, rows))) > 1 or rows[0].__struct_config__.omit_defaults:
         return False
     return _PLAIN.issuperset(map(type, chained.from_iterable(map(astuple, rows))))
 
 
 def _is_choice(kind: type) -> bool:
-    """Whether all values of a type are members of a StrEnum; such a type is known from then on."""
-    found = issubclass(kind, StrEnum)
-    if found:
-        _PLAIN.add(kind)
-    return found
+    """Whether a type is a StrEnum; such types are added to `_PLAIN`."""
+    if not issubclass(kind, StrEnum):
+        return False
+    _PLAIN.add(kind)
+    return True
 
 
 def _write(value: Any, place: Place, parts: list[str]) -> None:
@@ -225,7 +225,7 @@ def _write_dict(members: dict[Any, object], place: Place, parts: list[str]) -> N
 def _write_struct(value: Struct, place: Place, parts: list[str]) -> None:
     config = value.__struct_config__
     if config.omit_defaults:
-        # msgspec leaves a member out when it is the very object of the default: equal structs get unequal bytes.
+        # msgspec omits a member that is identical (`is`) to the default: equal structs would get unequal bytes.
         raise _refusal(f"{type(value).__name__} has omit_defaults, which depends on object identity", place)
     if config.array_like:
         _write_list(astuple(value) if config.tag is None else (config.tag, *astuple(value)), place, parts)
@@ -250,7 +250,7 @@ def _integer_text(value: int) -> str:
     try:
         return str(value)
     except ValueError:
-        # The interpreter refuses to print integers of more than 4300 digits; Decimal prints them exactly.
+        # The interpreter does not print integers of more than 4300 digits; Decimal does, exactly.
         return format(Decimal(value), "f")
 
 
@@ -277,7 +277,7 @@ def _decimal_text(value: Decimal, place: Place) -> str:
 
 
 def _first_difference(a: Any, b: Any, place: Place) -> Place:
-    """The place of the first difference below two decoded values that are known to differ."""
+    """The place of the first difference between two decoded values that differ."""
     if isinstance(a, dict) and isinstance(b, dict):
         for key in sorted(a.keys() | b.keys()):
             if key not in a or key not in b:

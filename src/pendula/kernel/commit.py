@@ -1,8 +1,8 @@
-"""Many waiters, one flush: a thread that does all that waits, flushes once, and then acknowledges everybody.
+"""Group commit: one thread runs all queued commands, flushes once, and then acknowledges them.
 
-While a flush is under way new work gathers; the next flush covers all of it. Nobody hears of anything before the flush
-that makes it durable. An engine is only ever touched by its one thread. What changes it goes before what only looks at
-it: however many look, a command waits for one of them at most.
+Commands that arrive during a flush are covered by the next one. Nothing is acknowledged before the flush that makes it
+durable. Only this thread touches the engine. Commands go before questions: a command waits for at most one question,
+however many are queued.
 """
 
 import asyncio
@@ -24,20 +24,20 @@ Loop: TypeAlias = asyncio.AbstractEventLoop
 
 
 class Busy(WorldBroken):
-    """As many commands wait as may wait; try again."""
+    """The queue is full; try again."""
 
     code = "busy"
 
 
 class Closed(WorldBroken):
-    """The thread has ended and takes no more work."""
+    """The thread has ended and accepts no more work."""
 
     code = "closed"
 
 
 class GroupCommit(Generic[T, R]):
-    """Owns one thread. `do` is called for each item in order of arrival, `flush` once after all that waited. So many as
-    `limit` says may wait to have something done, and as many again to ask."""
+    """Owns one thread. `do` is called for each item in order of arrival, then `flush` once for the batch. At most
+    `limit` commands and `limit` questions may be queued."""
 
     def __init__(
         self,
@@ -51,42 +51,42 @@ class GroupCommit(Generic[T, R]):
         self._limit = limit
         self._name = name
         self._queue: SimpleQueue[_Work | None] = SimpleQueue()
-        # Questions that were taken and wait until no command does; how many there are, in the queue too.
+        # Questions taken from the queue that wait for a pause in the commands; `_asking` counts those in the queue too.
         self._questions: deque[_Work] = deque()
         self._asking = 0
         self._closed = False
-        self._failure: Exception | None = None  # of a flush; there is no other after it
+        self._failure: Exception | None = None  # of a flush; no flush is tried after it
         self._closing = threading.Lock()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
     @property
     def waiting(self) -> int:
-        """How many items wait to be taken, and questions to be answered."""
+        """The number of queued commands and questions."""
         return self._queue.qsize() + len(self._questions)
 
     async def submit(self, item: T) -> R:
-        """The result of `do(item)`, once durable; raises what it raised, `Busy` or `Closed`."""
+        """The result of `do(item)`, once durable; raises its exception, `Busy` or `Closed`."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[R] = loop.create_future()
         self._put(_Work(self._do, item, future, loop))
         return await future
 
     def call(self, item: T) -> R:
-        """The same for threads."""
+        """Like `submit`, for threads."""
         future: Future[R] = Future()
         self._put(_Work(self._do, item, future, None))
         return future.result()
 
     async def ask(self, question: Callable[[], A]) -> A:
-        """Read-only work on the engine's thread, where nothing changes meanwhile."""
+        """Run a read-only function on the engine's thread, between commands."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[A] = loop.create_future()
         self._put(_Work(None, question, future, loop))
         return await future
 
     def close(self) -> None:
-        """Finish what waits, then end the thread."""
+        """Finish the queued work, then end the thread."""
         with self._closing:
             if not self._closed:
                 self._closed = True
@@ -101,7 +101,7 @@ class GroupCommit(Generic[T, R]):
             waiting = self._asking if asks else self._queue.qsize() + len(self._questions) - self._asking
             if waiting >= self._limit:
                 what = "questions" if asks else "commands"
-                raise Busy(f"{self._limit} {what} wait for {self._name} already; try again", limit=self._limit)
+                raise Busy(f"{self._limit} {what} are already waiting for {self._name}; try again", limit=self._limit)
             self._asking += asks
             self._queue.put(work)
 
@@ -123,28 +123,28 @@ class GroupCommit(Generic[T, R]):
             except Exception as trouble:
                 self._failure = trouble
         if self._failure is not None:
-            # Nobody hears of what is not durable, not even by asking: after a failed flush all of it is in doubt.
+            # After a failed flush the whole batch may not be durable: neither results nor answers are returned.
             for work in batch:
                 work.error = work.error or self._failure
         _acknowledge(batch)
 
     def _answer(self) -> None:
-        """Answer questions until a command comes, but one at least: all that they see is durable."""
+        """Answer questions until a command arrives, at least one; everything they see is durable."""
         answered: list[_Work] = []
         while self._questions and (not answered or self._queue.empty()):
             work = self._questions.popleft()
             with self._closing:
                 self._asking -= 1
             work.error = self._failure
-            # Whoever has left needs no answer.
+            # A caller that has left needs no answer.
             if self._failure is None and not work.future.done():
                 work.run()
             answered.append(work)
         _acknowledge(answered)
 
     def _gather(self) -> tuple[list["_Work"], bool]:
-        """The commands that wait; where there is neither a command nor a question, the next that comes is waited for.
-        The flag is True when nothing more will come."""
+        """The queued commands; blocks while there is neither a command nor a question. The flag is True when the queue
+        is closed."""
         commands: list[_Work] = []
         try:
             while len(commands) < self._limit:
@@ -174,11 +174,11 @@ class _Work:
             self.result = self.item() if self.do is None else self.do(self.item)
         except Exception as error:
             self.error = error
-        except BaseException as end:  # user code that wants to end the program ends only its own command
+        except BaseException as end:  # SystemExit out of user code ends only its own command
             self.error = WorldBroken(f"A command ended with {end!r}")
 
-    def tell(self) -> None:
-        # A waiter that was cancelled meanwhile is not told; what it asked for has happened all the same.
+    def resolve(self) -> None:
+        # A cancelled waiter gets no result; its command was applied nevertheless.
         if self.future.done():
             return
         if self.error is None:
@@ -191,15 +191,15 @@ def _acknowledge(batch: list[_Work]) -> None:
     by_loop: dict[Loop, list[_Work]] = {}
     for work in batch:
         if work.loop is None:
-            work.tell()
+            work.resolve()
         else:
             by_loop.setdefault(work.loop, []).append(work)
     for loop, works in by_loop.items():
-        # One wake-up for all waiters of a loop: one for each would cost more than the flush.
-        with suppress(RuntimeError):  # a loop that is closed has nobody left to tell
-            loop.call_soon_threadsafe(_tell_all, works)
+        # One wake-up per loop: one per waiter would cost more than the flush.
+        with suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(_resolve_all, works)
 
 
-def _tell_all(works: list[_Work]) -> None:
+def _resolve_all(works: list[_Work]) -> None:
     for work in works:
-        work.tell()
+        work.resolve()

@@ -1,7 +1,7 @@
-"""The small protocol through which files are reached, and the real disk behind it.
+"""The disk protocol, and the real disk.
 
-One disk is one directory of plain names. Nothing written counts before `sync`; no new name, rename or removal counts
-before `sync_dir`. Every method may raise `OSError`; whoever calls decides what that breaks.
+A disk is one directory of plain names. Writes are durable after `sync`; new names, renames and removals are durable
+after `sync_dir`. Every method may raise `OSError`.
 """
 
 import errno
@@ -15,14 +15,14 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 
 
 class Disk(Protocol):
-    """What a journal or a cache needs of a directory. Names are plain: no folders, no leading dot."""
+    """A directory as a journal or a cache uses it. Names are plain: no folders, no leading dot."""
 
     def create(self, name: str) -> None:
-        """Make an empty file; `FileExistsError` if there is one."""
+        """Create an empty file; raises `FileExistsError` if it exists."""
         ...
 
     def append(self, name: str, data: bytes) -> None:
-        """Write at the end of an existing file; after an error any prefix of `data` may be there."""
+        """Append to an existing file; after an error any prefix of `data` may have been written."""
         ...
 
     def read(self, name: str) -> bytes: ...
@@ -36,7 +36,7 @@ class Disk(Protocol):
         ...
 
     def rename(self, old: str, new: str) -> None:
-        """Replace `new` in one step."""
+        """Rename atomically; an existing `new` is replaced."""
         ...
 
     def remove(self, name: str) -> None: ...
@@ -51,7 +51,7 @@ class Disk(Protocol):
 
 
 def replace(disk: Disk, name: str, data: bytes) -> None:
-    """Write a whole file so that after a crash either the old or the new contents are there."""
+    """Write a whole file atomically: after a crash it has either the old or the new contents."""
     draft = f"{name}.tmp"
     if draft in disk.list():
         # Durably, or a crash could bring the stale draft back under the name of the new file.
@@ -65,7 +65,7 @@ def replace(disk: Disk, name: str, data: bytes) -> None:
 
 
 class RealDisk:
-    """A directory of the operating system; made, private to its owner, when it does not exist."""
+    """A directory of the operating system; created with mode 0700 if missing."""
 
     def __init__(self, directory: str | os.PathLike[str], *, make: bool = True) -> None:
         self.directory = Path(directory)
@@ -93,7 +93,7 @@ class RealDisk:
             return file.read()
 
     def read_part(self, name: str, start: int, length: int) -> bytes:
-        """Some bytes of a file, fewer where it ends before; other disks may not have this."""
+        """Part of a file, shorter at its end. Optional: other disks may lack this method."""
         handle = os.open(_plain(name), os.O_RDONLY | os.O_CLOEXEC, dir_fd=self._dir)
         try:
             return os.pread(handle, length, start)
@@ -117,7 +117,7 @@ class RealDisk:
         self._forget(name)
 
     def move_into(self, folder: str, name: str) -> None:
-        """Put a file into a folder of this one; other disks may not have this."""
+        """Move a file into a subfolder. Optional: other disks may lack this method."""
         inner = RealDisk(self.directory / _plain(folder))
         try:
             os.rename(_plain(name), name, src_dir_fd=self._dir, dst_dir_fd=inner._dir)
@@ -134,8 +134,8 @@ class RealDisk:
         return facts.f_bavail * facts.f_frsize
 
     def claim(self) -> bool:
-        """Take the directory for this disk alone, until it is closed or the process ends; false where it is taken, or
-        has another name or none since it was opened: whoever had it is through with it."""
+        """Lock the directory exclusively until this disk is closed or the process ends. False if another disk holds
+        the lock, or if the directory was renamed or removed since it was opened."""
         try:
             fcntl.flock(self._dir, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if os.path.samestat(os.fstat(self._dir), self.directory.stat()):
@@ -146,7 +146,7 @@ class RealDisk:
         return False
 
     def release(self) -> None:
-        """Let others claim the directory; what is open stays open."""
+        """Release the claim; open files stay open."""
         if self._dir >= 0:
             fcntl.flock(self._dir, fcntl.LOCK_UN)
 
@@ -158,7 +158,7 @@ class RealDisk:
             self._dir = -1
 
     def __del__(self) -> None:
-        # A claim would outlive a disk that nobody has any more: the next one could not be made in this process.
+        # Otherwise the claim would outlive an unreferenced disk, and this process could not claim the directory again.
         if getattr(self, "_dir", -1) >= 0:
             self.close()
 
@@ -184,12 +184,12 @@ def _sync_data(handle: int) -> None:
         # On macOS fsync leaves the data in the drive's cache; only this call empties it.
         fcntl.fcntl(handle, fcntl.F_FULLFSYNC)
     else:
-        # The length of the file is part of what fdatasync writes; times are not, and nobody needs them.
+        # fdatasync writes the file length too; it skips only the times, which are not needed.
         os.fdatasync(handle)
 
 
 def _make_durably(directory: Path) -> None:
-    """Make the directory and every missing parent; each new name is synced in its parent."""
+    """Create the directory and every missing parent; each new name is synced in its parent."""
     missing = [path for path in (directory, *directory.parents) if not path.exists()]
     for path in reversed(missing):
         path.mkdir(mode=0o700, exist_ok=True)
@@ -201,14 +201,14 @@ def _make_durably(directory: Path) -> None:
 
 
 _REMEDIES = {
-    errno.ENOSPC: "Make room on the disk",
-    errno.EDQUOT: "Make room on the disk, or have the quota raised",
-    errno.EROFS: "Let the disk be written to",
-    errno.EACCES: "Let this program write there",
-    errno.EPERM: "Let this program write there",
+    errno.ENOSPC: "Free space on the disk",
+    errno.EDQUOT: "Free space on the disk or raise the quota",
+    errno.EROFS: "Mount the disk writable",
+    errno.EACCES: "Give this program write permission there",
+    errno.EPERM: "Give this program write permission there",
 }
 
 
 def remedy(trouble: OSError) -> str:
-    """What helps where a disk cannot be written to, as the beginning of a sentence."""
-    return _REMEDIES.get(trouble.errno or 0, "Look after the disk")
+    """What to do about a disk that cannot be written, as the beginning of a sentence."""
+    return _REMEDIES.get(trouble.errno or 0, "Check the disk")

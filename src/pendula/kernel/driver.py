@@ -1,8 +1,8 @@
-"""The one road into a live engine: apply, append, flush, acknowledge, publish, in order of record numbers.
+"""The driver of a live engine: apply, append, flush, acknowledge, publish, in order of record numbers.
 
-Commands are applied at once in memory; callers and subscribers hear of them only after the flush that covers the
-input. Outcomes need no flush of their own: after a crash they are computed again and must agree. Server, command line,
-simulators and tests all use this road; a driver is safe for threads, its engine is touched by one at a time.
+Commands are applied at once in memory; callers and subscribers see them only after the flush that covers the input.
+Outcomes need no flush of their own: after a crash they are computed again and must agree. Server, command line,
+simulators and tests all use this driver. It is thread-safe; one thread at a time touches the engine.
 """
 
 import threading
@@ -24,7 +24,7 @@ from pendula.kernel.bodies import (
 from pendula.kernel.canonical import encode
 from pendula.kernel.engine import Engine, Outcome, Outside
 from pendula.kernel.errors import InputRefused, LimitExceeded, WorldBroken, in_words
-from pendula.kernel.frames import Record, fits
+from pendula.kernel.frames import Record, check_size
 from pendula.kernel.journal import Journal, JournalBroken
 from pendula.kernel.limits import JOURNAL_BYTES, SNAPSHOT_EVERY, STREAM_BUFFER_EVENTS
 from pendula.kernel.replay import (
@@ -43,29 +43,29 @@ __all__ = ["DiskLow", "Driver", "EngineDefect", "Gap", "JournalFull", "Published
 C = TypeVar("C")
 E = TypeVar("E")
 
-NOTE_BYTES = 4096  # of a text in a note
+NOTE_BYTES = 4096  # of each text in a note
 
 
 class DiskLow(WorldBroken):
-    """New inputs are refused before the disk is full, so that what runs can still be written down."""
+    """New inputs are refused before the disk is full, so that running work can still be recorded."""
 
     code = "disk_low"
 
 
 class JournalFull(WorldBroken):
-    """The journal has reached its limit of bytes and nothing in it may be pruned."""
+    """The journal has reached its size limit and nothing in it can be pruned."""
 
     code = "journal_full"
 
 
 class EngineDefect(WorldBroken):
-    """An exception came out of an engine: our mistake. The command left no trace; the engine was built anew."""
+    """The engine raised an exception, which is a bug. The command left no trace; the engine was rebuilt."""
 
     code = "engine_defect"
 
 
 class ReplayDiffers(WorldBroken):
-    """On recovery the engine came to another outcome than the journal holds; nothing is taken until that is cleared."""
+    """On recovery an outcome differs from the recorded one; the driver refuses all commands until this is resolved."""
 
     code = "replay_differs"
 
@@ -74,12 +74,12 @@ class UnknownRecord(InputRefused):
     code = "unknown_record"
 
 
-# Sees the engine after an input of its journal was applied again, the record of the input, and what came out.
+# Called after each replayed input with the engine, the input's record and the outcome.
 Watch: TypeAlias = Callable[[Engine[Any, Any], Record, Step], None]
 
 
 class Ticket(Generic[E]):
-    """A command that was applied; `outcome` may be read once it is durable."""
+    """An applied command; `outcome` can be read once it is durable."""
 
     __slots__ = ("_bytes", "_error", "_outcome", "done", "n")
 
@@ -99,7 +99,7 @@ class Ticket(Generic[E]):
 
 
 def engine_at(journal: Journal, kind: type[Engine[C, E]], n: int) -> Engine[C, E]:
-    """An engine as it was after record `n`: the nearest snapshot before it, then replay. Raises `UnknownRecord`."""
+    """The engine as of record `n`: nearest earlier snapshot, then replay. Raises `UnknownRecord`."""
     if not journal.first_n <= n <= journal.durable_n:
         raise UnknownRecord(
             f"There is no record {n}; the journal holds {journal.first_n} to {journal.durable_n}",
@@ -113,18 +113,18 @@ def engine_at(journal: Journal, kind: type[Engine[C, E]], n: int) -> Engine[C, E
     else:
         engine, start = first_engine(journal, kind)
     if start > n + 1:
-        raise UnknownRecord(f"Record {n} lies before the first snapshot that is left", n=n, first_n=start - 1)
-    # Nothing is drawn from `follow` beyond n: it applies an input before it hands the record out.
+        raise UnknownRecord(f"Record {n} is before the first remaining snapshot", n=n, first_n=start - 1)
+    # `follow` must not be advanced past n: it applies an input before it yields the record.
     for _ in islice(follow(engine, journal, start), n + 1 - start):
         pass
     return engine
 
 
 class Driver(Generic[C, E]):
-    """Owns an engine and its journal. `clock` gives the wall-clock text kept with each input; nothing decides by it.
+    """Owns an engine and its journal. `clock` gives the wall-clock text stored with each input; no decision uses it.
 
-    Without `keep_events` the journal holds the digest of what came out, and a replay makes the events again: for
-    engines that say much and are read from the buffer alone. Who comes back too late for the buffer is told of a gap.
+    Without `keep_events` the journal stores only the digest of each outcome, and a replay computes the events again:
+    for engines with many events that are read from the buffer. A reader that has fallen out of the buffer gets a gap.
     """
 
     def __init__(
@@ -153,7 +153,7 @@ class Driver(Generic[C, E]):
         self._freed_at = -1
         self._freeing_again_at = 0
         self._closed = False
-        # Between the beginning of a command and its records the engine says what the journal does not.
+        # True from the start of a command until its records are appended: the engine is ahead of the journal.
         self._torn = False
         self._pending: deque[Ticket[E]] = deque()
         self._lock = threading.RLock()
@@ -169,10 +169,9 @@ class Driver(Generic[C, E]):
         watch: Watch | None = None,
         **options: Any,
     ) -> Self:
-        """The engine as the journal left it: newest snapshot, then every input after it, outcomes compared.
+        """Restore the engine: newest snapshot, then every later input, with outcomes compared.
 
-        With `before` it is the newest snapshot before that record; `watch` sees each input that is applied again, with
-        the engine after it.
+        With `before`, start from the newest snapshot before that record. `watch` is called after each replayed input.
         """
         kind = kind_for(journal.header, factory)
         check_decisions(journal.header, kind)
@@ -180,20 +179,20 @@ class Driver(Generic[C, E]):
         driver = cls(engine, journal, **options)
         driver._since_snapshot = since_snapshot
         for n, outcome in lost:
-            # The crash took the outcome of an input that is there: it is computed again, and written now.
+            # The crash lost the outcome of a recorded input: append the recomputed one.
             journal.append("outcome", engine.now(), outcome.body(n, keep_events=driver._keep_events))
         if lost:
             journal.flush()
         return driver
 
     def submit(self, command: C, by: str, request_id: str | None = None, *, encoded: bytes | None = None) -> Ticket[E]:
-        """Apply a command in memory and buffer its records; raises `WorldBroken` when nothing more is taken. `encoded`
-        are its canonical bytes, from whoever has them already.
+        """Apply a command in memory and buffer its records. `encoded`: its canonical bytes, if the caller has them.
 
-        `InputRefused` (what cannot be written down, or is too large to be) and `EngineDefect` leave no trace.
+        Raises `WorldBroken` when the driver accepts no more commands. `InputRefused` (a command that cannot be encoded
+        or is too large) and `EngineDefect` leave no trace.
         """
         with self._lock:
-            self._refuse_if_not_well()
+            self._require_healthy()
             encoded_command = encode(command) if encoded is None else encoded
             meta = encode(Meta(by, self._clock() if self._clock else None, request_id))
             recorder = Recorder(self._outside)
@@ -208,7 +207,7 @@ class Driver(Generic[C, E]):
                     out.body(n, keep_events=self._keep_events),
                 )
                 for body in bodies:
-                    fits(body)
+                    check_size(body)
             except LimitExceeded:
                 self._rebuild()
                 raise
@@ -216,8 +215,8 @@ class Driver(Generic[C, E]):
                 raise self._defect(defect, encoded_command) from defect
             except BaseException as end:
                 if threading.current_thread() is threading.main_thread():
-                    raise  # the program ends, and has no time to build anything
-                # Nobody interrupts another thread: the engine itself wanted to end the program.
+                    raise  # the program is ending; do not rebuild
+                # Only the main thread is interrupted from outside: here the engine itself raised it.
                 raise self._defect(end, encoded_command) from end
             self.journal.append("input", now, bodies[0])
             self.journal.append("outcome", now, bodies[1])
@@ -246,23 +245,23 @@ class Driver(Generic[C, E]):
                 ticket = self._pending.popleft()
                 ticket.done = True
                 self._log.publish(ticket.n, ticket._outcome.events, ticket._bytes.events)
-        self._log.tell()
+        self._log.notify()
         return durable
 
     def subscribe(self, after: str | None = None) -> Stream[E]:
-        """Events after the id `n.k`, from the buffer or the journal; without an id, from now on."""
+        """Stream events after the id `n.k`, from the buffer or the journal; without an id, new events only."""
         return self._log.subscribe(after)
 
     def on_publish(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Call `callback`, on the thread that flushes, after new events; the returned function ends that."""
+        """Call `callback` on the flushing thread after new events; returns a function that unsubscribes it."""
         return self._log.on_publish(callback)
 
     def engine_at(self, n: int) -> Engine[C, E]:
-        """A separate engine as it was after record `n`: the nearest snapshot before it, then replay."""
+        """A separate engine as of record `n`: nearest earlier snapshot, then replay."""
         return engine_at(self.journal, type(self.engine), n)
 
     def close(self) -> None:
-        """A clean stop: snapshot, flush, close the journal. A second call does nothing."""
+        """Stop cleanly: snapshot, flush, close the journal. A second call does nothing."""
         with self._lock:
             if self._closed:
                 return
@@ -275,32 +274,33 @@ class Driver(Generic[C, E]):
             finally:
                 self.journal.close()
 
-    def _refuse_if_not_well(self) -> None:
+    def _require_healthy(self) -> None:
         if self.broken is not None:
             raise self.broken
         if self._torn:
-            raise WorldBroken("A command was broken off in its middle; close, and recover from the journal")
+            raise WorldBroken("A command was interrupted; close the driver and recover from the journal")
         if self.journal.disk_low:
-            raise DiskLow("The disk is nearly full; no new input is taken until there is room")
-        if self.journal.total_bytes > self.journal_bytes and not self._may_go_on():
+            raise DiskLow("The disk is nearly full; free space to continue")
+        if self.journal.total_bytes > self.journal_bytes and not self._make_space():
             raise JournalFull(
                 f"The journal has {self.journal.total_bytes} bytes; the limit is {self.journal_bytes}",
                 value=self.journal.total_bytes,
                 allowed=self.journal_bytes,
             )
 
-    def _may_go_on(self) -> bool:
-        """Makes room in a journal that has more than its share; false where nothing more may go into it."""
+    def _make_space(self) -> bool:
+        """Prune a journal that is over its limit; false if it must not grow any further."""
         if not self.journal.goes_on_when_full:
             return self._free_journal_space()
         if self.commands >= self._freeing_again_at:
-            # Not for every command: two snapshots each would soon be more than what is too much.
+            # Not on every command: two snapshots each time would grow the journal further.
             self._freeing_again_at = self.commands + self._snapshot_every
             self._free_journal_space()
         return True
 
     def _free_journal_space(self) -> bool:
-        """Two snapshots in a new segment make everything before them prunable; tried once for what was written."""
+        """Write two snapshots into a new segment, which makes everything before them prunable. Not repeated until more
+        is written."""
         if self._freed_at == self.journal.durable_n:
             return False
         self.journal.rotate()
@@ -312,17 +312,17 @@ class Driver(Generic[C, E]):
         return self.journal.total_bytes <= self.journal_bytes
 
     def _snapshot_is_due(self) -> bool:
-        # By bytes too: pruning needs two snapshots well within the journal's limit.
+        # By size too: pruning needs two snapshots well within the journal's limit.
         grown = self.journal.total_bytes - self._bytes_at_snapshot
         return self._since_snapshot >= self._snapshot_every or grown > self.journal_bytes // 8
 
     def _snapshot(self) -> None:
-        """Never fails: without a snapshot the inputs are still there, and recovery takes longer."""
+        """Append a snapshot. Engine errors are noted, not raised: without a snapshot recovery takes longer."""
         self._since_snapshot = 0
         size = 0
         try:
             body = snapshot_body(self.engine.decisions, self.engine.state())
-            fits(body)
+            check_size(body)
             self.journal.append("snapshot", self.engine.now(), body)
             size = len(body)
         except JournalBroken:
@@ -331,25 +331,25 @@ class Driver(Generic[C, E]):
             self._note({"snapshot": in_words(trouble)})
         if self.journal.total_bytes > self.journal_bytes // 2:
             self.journal.prune(self.journal_bytes // 2)
-        # With its own size, which is not flushed yet: a large state must not make the next snapshot due at once.
+        # Includes this snapshot, which is not flushed yet: a large state must not make the next one due at once.
         self._bytes_at_snapshot = self.journal.total_bytes + size
 
     def _rebuild(self) -> None:
-        """Throw the engine away, whatever state it is in, and build it from the journal again, outcomes compared."""
+        """Discard the engine and rebuild it from the journal, with outcomes compared."""
         self.flush()
         try:
             self.engine = _caught_up(self.journal, type(self.engine))[0]
             self._torn = False
         except Exception as trouble:
-            self.broken = WorldBroken(f"The engine failed and could not be built again: {in_words(trouble)}")
+            self.broken = WorldBroken(f"The engine failed and could not be rebuilt: {in_words(trouble)}")
             raise self.broken from trouble
 
     def _defect(self, defect: BaseException, encoded_command: bytes) -> EngineDefect:
-        """The error for a command that the engine failed on, once the engine is built anew and that is noted."""
+        """Rebuild the engine after a failed command, note the failure, and return the error to raise."""
         self._rebuild()
         words = in_words(defect)
         self._note({"command": encoded_command[:NOTE_BYTES].decode(errors="replace"), "defect": words})
-        return EngineDefect(f"The engine failed on a command: {words}. The command left no trace", defect=words)
+        return EngineDefect(f"The engine failed on a command: {words}; the command left no trace", defect=words)
 
     def _note(self, facts: dict[str, str]) -> None:
         cut = {name: text[:NOTE_BYTES] for name, text in facts.items()}
@@ -359,7 +359,7 @@ class Driver(Generic[C, E]):
 def _caught_up(
     journal: Journal, kind: type[Engine[C, E]], before: int | None = None, watch: Watch | None = None
 ) -> tuple[Engine[C, E], int, list[tuple[int, OutcomeBytes]]]:
-    """The engine after all that the journal holds, the inputs since its snapshot, and the outcomes that are lost."""
+    """The engine after the last record, the number of inputs since its snapshot, and the outcomes that are missing."""
     snapshots = [n for n, _ in journal.snapshots() if before is None or n < before]
     engine, start = engine_from_snapshot(journal, kind, snapshots[-1] if snapshots else None)
     computed: dict[int, OutcomeBytes] = {}
@@ -367,7 +367,7 @@ def _caught_up(
     for record, step in follow(engine, journal, start):
         if step is not None:
             if step.outcome is None:
-                raise ReplayDiffers(f"Record {step.n} cannot be applied again: {step.defect}", n=step.n)
+                raise ReplayDiffers(f"Record {step.n} cannot be replayed: {step.defect}", n=step.n)
             computed[step.n] = step.outcome
             inputs += 1
             if watch is not None:
@@ -377,7 +377,7 @@ def _caught_up(
             again = computed.pop(recorded.of, None)
             if again is not None and again.digest() != recorded.digest:
                 raise ReplayDiffers(
-                    f"Record {recorded.of} has another outcome than the journal holds; `pendula replay` shows it",
+                    f"The outcome of record {recorded.of} differs from the journal; `pendula replay` shows where",
                     n=recorded.of,
                 )
     return engine, inputs, sorted(computed.items())

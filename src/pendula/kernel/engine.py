@@ -1,6 +1,6 @@
-"""What every engine is: one state machine, commands in, outcomes out, a reason for everything.
+"""The engine protocol: one state machine, commands in, outcomes out, a reason for everything.
 
-One driver, one journal, one replay, one stream and one contract suite serve every engine that follows this protocol.
+Driver, journal, replay, event stream and the contract suite work with every engine that follows it.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,7 +17,7 @@ E = TypeVar("E")
 class Refusal(Struct, frozen=True):
     """A rejected command; a value, never an exception. The engine's state bytes are unchanged.
 
-    It has no text: `Engine.sentence` renders one from code and facts where it is shown.
+    It has no text: `Engine.sentence` renders one from code and facts for display.
     """
 
     code: str
@@ -25,7 +25,7 @@ class Refusal(Struct, frozen=True):
 
 
 class Reason(Struct, frozen=True):
-    """Why something waits, was refused, picked or stopped."""
+    """Why something waits, or was refused, picked or stopped."""
 
     code: str
     sentence: str
@@ -34,7 +34,7 @@ class Reason(Struct, frozen=True):
 
 
 class Outcome(Struct, Generic[E], frozen=True):
-    """All that one command did. `answer` goes to the caller; `events` are streamed."""
+    """The result of one command. `answer` goes to the caller; `events` are streamed."""
 
     events: tuple[E, ...] = ()
     answer: Json = None
@@ -42,9 +42,9 @@ class Outcome(Struct, Generic[E], frozen=True):
 
 
 class Outside(Protocol):
-    """What user code or another system answers while a command is applied.
+    """User code or another system that the engine asks while it applies a command.
 
-    Live: asked once, the answer stored in the command's record. Replay: the stored answer is handed out.
+    Live, it is asked once and the answer is stored in the command's record. On replay the stored answer is returned.
     """
 
     def ask(self, name: str, question: Json) -> Json: ...
@@ -52,11 +52,11 @@ class Outside(Protocol):
 
 @runtime_checkable
 class Engine(Protocol[C, E]):
-    """One state machine: single-threaded, no clock, no I/O, no randomness but its seed.
+    """One state machine: single-threaded, no clock, no I/O, no randomness except its seed.
 
-    `commands` and `events` are the tagged unions of frozen structs that C and E stand for; journals are decoded with
-    them. Time is a command (`Advance(to)`), never read. A batch is one command: applied, journalled and acknowledged
-    whole. An exception out of `apply` is a defect: the driver stops the engine, and it is rebuilt from its journal.
+    `commands` and `events` are the tagged unions of frozen structs for C and E; journals are decoded with them. Time is
+    a command (`Advance(to)`), never read from a clock. A batch is one command: applied, journalled and acknowledged
+    whole. An exception out of `apply` is a bug: the driver discards the engine and rebuilds it from its journal.
     """
 
     scheduler: ClassVar[str]
@@ -68,16 +68,16 @@ class Engine(Protocol[C, E]):
 
     @classmethod
     def create(cls, config: Json) -> Self:
-        """A fresh engine; `config` holds the seed."""
+        """A fresh engine; `config` includes the seed."""
         ...
 
     @classmethod
     def from_state(cls, config: Json, state: bytes) -> Self:
-        """The engine that gave `state`; a bad state is refused with `InputRefused` before anything exists."""
+        """The engine with this `state`; raises `InputRefused` for an invalid one."""
         ...
 
     def state(self) -> bytes:
-        """Canonical JSON of everything that matters; survives `from_state` unchanged."""
+        """The whole state as canonical JSON; `from_state` restores it unchanged."""
         ...
 
     def apply(self, command: C) -> Outcome[E]: ...
@@ -89,14 +89,14 @@ class Engine(Protocol[C, E]):
         ...
 
     def why(self, question: Json) -> Reason:
-        """Read-only: `state()` is the same after it."""
+        """Answer a question; does not change the state."""
         ...
 
     @staticmethod
     def sentence(code: str, facts: Mapping[str, Json]) -> str:
-        """The sentence for a refusal. It appears in no journal, state or digest, so rewording it changes no outcome."""
+        """The sentence for a refusal. Journals, states and digests do not contain it: rewording changes no outcome."""
         ...
 
     def broken(self) -> Iterable[str]:
-        """Invariants that do not hold, by name; empty when all is well."""
+        """The names of violated invariants; normally empty."""
         ...

@@ -1,17 +1,16 @@
-"""What goes wrong, as exceptions with stable codes.
+"""Exceptions with stable codes.
 
     PendulaError
-    ├── InputRefused            what was handed in cannot be used; nothing happened (exit 1, HTTP 4xx)
-    │   ├── LimitExceeded       a named limit was passed
-    │   ├── NotCanonical        a value that has no canonical bytes
+    ├── InputRefused            the input is invalid; nothing happened (exit 1, HTTP 4xx)
+    │   ├── LimitExceeded       a named limit was exceeded
+    │   ├── NotCanonical        a value without canonical bytes
     │   ├── InvalidTimestamp    and NaiveTimestamp, TimestampOutOfRange, MixedTimes
     │   └── DocumentRefused     a YAML or JSON document, with all its faults (pendula.documents)
-    ├── WrongUsage              the call itself makes no sense (exit 2)
+    ├── WrongUsage              the call itself is wrong (exit 2)
     └── WorldBroken             disk, database, port, corrupt file (exit 3, HTTP 5xx)
-        └── MissingExtra        a part of Pendula that is not installed
+        └── MissingExtra        an optional dependency is not installed
 
-A wish that an engine cannot grant is none of these: it is a `Refusal`, a value. An `AssertionError` means that
-Pendula itself is wrong.
+A command that an engine rejects raises none of these: it returns a `Refusal`. An `AssertionError` is a bug in Pendula.
 """
 
 from collections.abc import Sequence
@@ -19,7 +18,7 @@ from typing import Any, ClassVar, Self
 
 
 class PendulaError(Exception):
-    """Base of all errors: a stable `code`, one sentence, and the facts, also readable as attributes."""
+    """Base of all errors: a stable `code`, a one-sentence message, and facts, also readable as attributes."""
 
     code: ClassVar[str] = "error"
     exit_code: ClassVar[int] = 3
@@ -58,28 +57,28 @@ class LimitExceeded(InputRefused):
 
 
 class MissingExtra(WorldBroken):
-    """A part of Pendula is not installed. Facts: `extra` (null for the plain installation), the absent `modules`."""
+    """An optional dependency is not installed. Facts: `extra` (null for the plain installation), missing `modules`."""
 
     code = "missing_extra"
 
     @classmethod
     def of(cls, extra: str | None, what: str, modules: Sequence[str]) -> Self:
-        """The error with the command that installs what `what` needs: an extra, or all that a plain install brings."""
+        """The error with the install command: for an extra, or for the plain package if `extra` is None."""
         package = "pendula" if extra is None else f'"pendula[{extra}]"'
         message = f"{what} needs {' and '.join(modules)}; install with: pip install {package}"
         return cls(message, extra=extra, modules=list(modules))
 
 
 class NotCanonical(InputRefused):
-    """Facts: `path` of the value that has no canonical form."""
+    """Facts: `path` of the value without a canonical form."""
 
     code = "not_canonical"
 
 
 def in_words(trouble: BaseException) -> str:
-    """The `repr` of an exception as text that can be written down; its name where even that fails.
+    """The `repr` of an exception as encodable text; its class name if `repr` fails.
 
-    What comes out of user code has words of user code: they may raise anything, or hold half a character.
+    The `repr` of an exception from user code may raise anything or contain lone surrogates.
     """
     try:
         return repr(trouble).encode(errors="backslashreplace").decode()

@@ -1,9 +1,9 @@
-"""The bytes of a journal segment: frames, records, headers, and what a damaged segment means.
+"""The bytes of a journal segment: frames, records and headers, and how damage is detected.
 
 A frame is `length u32 | crc32 u32 | chain 32 bytes | body`, little-endian. The CRC-32 covers chain and body;
 `chain(n) = sha256(chain(n-1) ‖ body)`, and `chain(-1)` is the digest of the configuration. The first frame of a
-segment holds its header, every further one a record. Golden bytes are in the tests; a change of form is a new
-`FORMAT`, and a reader stays for every older one.
+segment holds its header, every further one a record. Golden bytes are in the tests; a change of the format raises
+`FORMAT`.
 """
 
 import re
@@ -30,27 +30,27 @@ Kind = Literal["input", "outcome", "snapshot", "note"]
 
 
 class JournalCorrupt(WorldBroken):
-    """Something in the middle of a journal cannot be what was written. Facts: `file`, `offset`."""
+    """The middle of a journal is damaged. Facts: `file`, `offset`."""
 
     code = "journal_corrupt"
 
 
 class JournalFormat(WorldBroken):
-    """The journal has a newer format than this version reads. Facts: `file`, `format`, `supported`."""
+    """The journal has a format that this version does not read. Facts: `file`, `format`, `supported`."""
 
     code = "journal_format"
 
 
 class Gap(Struct, frozen=True):
-    """What a journal lost before a segment: records from this number on, after this time."""
+    """Records lost before a segment: from this number on, after this time."""
 
     first_n: int
     t: int
 
 
 class Header(Struct, frozen=True):
-    """First frame of every segment, so that old segments can be removed. With a `gap` it begins with a snapshot, and
-    what lies before it is a journal of its own."""
+    """First frame of every segment, so that old segments can be removed. With a `gap` the segment begins with a
+    snapshot, and the segments before it are a separate journal."""
 
     format: int
     scheduler: str
@@ -66,14 +66,14 @@ class Header(Struct, frozen=True):
 
 
 class _Origin(Struct, frozen=True):
-    """What the header of every format has, so that a version that does not read it can say whose it is."""
+    """The header fields common to all formats, so that an unreadable format can be reported with its writer."""
 
     format: int
     package: Json = None
 
 
 class Record(Struct, frozen=True):
-    """One line of a journal; `t` is engine time after the command, never wall-clock."""
+    """One journal record; `t` is engine time after the command, never wall-clock time."""
 
     n: int
     t: int
@@ -82,7 +82,7 @@ class Record(Struct, frozen=True):
 
 
 class Frame(NamedTuple):
-    """A frame whose checksum holds, with its place in the segment."""
+    """A frame with a valid checksum, and its offsets in the segment."""
 
     start: int
     end: int
@@ -95,18 +95,17 @@ _read_header: Reader[Header] = Reader(Header)
 _read_origin: Reader[_Origin] = Reader(_Origin)
 
 
-# What a record has beside its body: braces, names, kind, number and time.
+# Upper bound of a record's bytes besides its body: braces, names, kind, number and time.
 RECORD_OVERHEAD = 128
 
 
-def fits(body: bytes) -> None:
-    """Raise `LimitExceeded` for the body of a record that would be too large."""
+def check_size(body: bytes) -> None:
+    """Raise `LimitExceeded` if the record of this body would be too large."""
     RECORD_BYTES.check(len(body) + RECORD_OVERHEAD)
 
 
 def record_parts(n: int, t: int, kind: str, body: bytes) -> tuple[bytes, bytes, bytes]:
-    """The canonical JSON of a record, given the canonical JSON of its inner body, in parts: a checkpoint is large, and
-    copied once when it is written."""
+    """The canonical JSON of a record, in parts, so that a large snapshot is copied only once."""
     return b'{"body":', body, b',"kind":"%b","n":%d,"t":%d}' % (kind.encode(), n, t)
 
 
@@ -116,8 +115,7 @@ def record_body(n: int, t: int, kind: str, body: bytes) -> bytes:
 
 
 def seal_parts(previous: bytes, parts: Sequence[bytes]) -> tuple[bytes, bytes]:
-    """What stands before a body of these parts in its frame, after the chain digest `previous`, and the chain digest
-    after it."""
+    """The frame head for a body of these parts after the chain digest `previous`, and the next chain digest."""
     length, link = 0, sha256(previous)
     for part in parts:
         length += len(part)
@@ -131,18 +129,18 @@ def seal_parts(previous: bytes, parts: Sequence[bytes]) -> tuple[bytes, bytes]:
 
 
 def seal(previous: bytes, body: bytes) -> tuple[bytes, bytes]:
-    """The frame of `body` after the chain digest `previous`, and the chain digest after it."""
+    """The frame of `body` after the chain digest `previous`, and the next chain digest."""
     head, chain = seal_parts(previous, (body,))
     return head + body, chain
 
 
 def seal_header(header: Header) -> bytes:
-    """A header's frame is checked like a record's, but the chain of records runs past it."""
+    """The frame of a header. It is checked like a record's, but is not part of the chain of records."""
     return seal(bytes.fromhex(header.chain), encode(header))[0]
 
 
 def frame_at(data: bytes, start: int) -> Frame | None:
-    """The frame that begins at `start`, or None where there is none whose length and checksum hold."""
+    """The frame that begins at `start`, or None if its length or checksum is invalid."""
     if start + OVERHEAD > len(data):
         return None
     length, checksum = _PREFIX.unpack_from(data, start)
@@ -153,11 +151,11 @@ def frame_at(data: bytes, start: int) -> Frame | None:
 
 
 def read_record(frame: Frame, file: str) -> Record:
-    """The record in a frame; its checksum held, so anything else there is corruption."""
+    """The record in a frame. The checksum is valid, so anything else in it is corruption."""
     try:
         return _read_record(frame.body)
     except msgspec.DecodeError:
-        raise corrupt(file, frame.start, "a frame holds no record") from None
+        raise corrupt(file, frame.start, "a frame does not contain a record") from None
 
 
 def read_header(data: bytes, file: str) -> tuple[Header, int]:
@@ -171,15 +169,15 @@ def read_header(data: bytes, file: str) -> tuple[Header, int]:
             raise _newer(origin, file)
         header = _read_header(frame.body)
     except msgspec.DecodeError:
-        raise corrupt(file, 0, "the first frame holds no header") from None
+        raise corrupt(file, 0, "the first frame does not contain a header") from None
     if header.format != FORMAT:
         raise corrupt(file, 0, f"format {header.format} never existed; this version reads format {FORMAT}")
     try:
         chain = bytes.fromhex(header.chain)
     except ValueError:
-        raise corrupt(file, 0, "the header names a digest that is none") from None
+        raise corrupt(file, 0, "the chain digest in the header is invalid") from None
     if sha256(chain + frame.body).digest() != frame.chain:
-        raise corrupt(file, 0, "the header's digest does not hold")
+        raise corrupt(file, 0, "the header does not match its digest")
     return header, frame.end
 
 
@@ -187,7 +185,7 @@ def _newer(origin: _Origin, file: str) -> JournalFormat:
     writer = f"pendula {origin.package}" if isinstance(origin.package, str) else "a newer pendula"
     return JournalFormat(
         f"The journal has format {origin.format} and was written by {writer}; pendula {pendula.__version__} reads "
-        f"format {FORMAT}. It is not damaged and nothing was changed: open it with the version that wrote it or a "
+        f"format {FORMAT}. It is not damaged and was not changed: open it with the version that wrote it or a "
         f"later one ({file})",
         file=file,
         format=origin.format,
@@ -198,30 +196,30 @@ def _newer(origin: _Origin, file: str) -> JournalFormat:
 def records(
     data: bytes, start: int, chain: bytes, n: int, file: str, *, before: int = 0
 ) -> Iterator[tuple[Frame, Record]]:
-    """All records from `start`, checked: numbers without gaps, digests chained. Ends before the first invalid frame.
+    """All records from `start`, checked: consecutive numbers, chained digests. Ends before the first invalid frame.
 
-    `data` may be a part of the file, with so many bytes `before` it.
+    `data` may be a part of the file that begins at offset `before`.
     """
     while (frame := frame_at(data, start)) is not None:
         record = read_record(frame, file)
         if record.n != n:
-            raise corrupt(file, before + start, f"record {n} was expected, record {record.n} is there")
+            raise corrupt(file, before + start, f"expected record {n}, found record {record.n}")
         chain = sha256(chain + frame.body).digest()
         if chain != frame.chain:
-            raise corrupt(file, before + start, f"the chain of digests breaks at record {n}")
+            raise corrupt(file, before + start, f"the digest chain is broken at record {n}")
         yield frame, record
         start, n = frame.end, n + 1
 
 
 def bytes_wanted(data: bytes, start: int) -> int:
-    """How many bytes from `start` on are needed to see whether a frame begins there: its head, then all of it."""
+    """Bytes needed from `start` to decode the frame there: its head first, then the whole frame."""
     if start + OVERHEAD > len(data):
         return OVERHEAD
     return OVERHEAD + int(_PREFIX.unpack_from(data, start)[0])
 
 
 def follows(data: bytes, start: int, n: int) -> int | None:
-    """Offset of a valid frame with number `n` or later: proof that the invalid one at `start` was whole once."""
+    """Offset of a valid frame with number `n` or more: proof that the invalid one at `start` was once complete."""
     for match in _START_OF_RECORD.finditer(data, start + OVERHEAD):
         frame = frame_at(data, match.start() - OVERHEAD)
         if frame is not None and read_record(frame, "").n >= n:

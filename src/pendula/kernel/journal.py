@@ -1,12 +1,12 @@
 """The journal: segments of framed, checksummed, chained records, with group commit.
 
-`append` numbers and buffers a record; `flush` makes everything appended so far durable with one write and one sync, so
-that many waiters share it; `hand_over` writes without the sync, for those who must not wait. A write or sync that fails
-breaks the journal: nothing is retried on the same file, because after a failed sync nobody knows what the disk holds.
-`mend` goes on with a new file, for those who still have what was not durable.
+`append` numbers and buffers a record; `flush` makes everything appended so far durable with one write and one sync,
+shared by all waiting callers; `write` writes without a sync, for callers that must not wait. A failed write or sync
+breaks the journal: it is not retried on the same file, because after a failed sync the file contents are unknown.
+`repair` continues in a new file, for callers that still have the records that were not durable.
 
-Opening reads and checks every segment. A torn tail, what a crash leaves of the last unsynced write, is copied to a
-`.cut` file, cut off and reported, for damage to the last record looks the same. Anything else that does not fit is
+Opening reads and checks every segment. A torn tail (the part of the last unsynced write that a crash leaves) is copied
+to a `.cut` file, cut off and reported, since damage to the last record looks the same. Any other damage is
 `journal_corrupt`, and nothing is opened for writing.
 """
 
@@ -36,10 +36,10 @@ from pendula.kernel.segments import (
     number_of,
     read_contents,
     remove_drafts,
+    rewrite_last_segment,
     segment_names,
     segment_records,
     set_aside,
-    write_anew,
 )
 
 __all__ = [
@@ -57,11 +57,11 @@ __all__ = [
 
 log = logging.getLogger("pendula.journal")
 
-_THEN = "then open it again, which a server does when it is restarted: what was acknowledged is kept"
+_THEN = "then open it again (a server does so when it restarts); acknowledged records are kept"
 
 
 class FileJournal:
-    """The journal on a `Disk`. Safe for threads; appends do not wait for a flush under way."""
+    """The journal on a `Disk`. Thread-safe; an append does not wait for a running flush."""
 
     goes_on_when_full = False
 
@@ -101,9 +101,9 @@ class FileJournal:
         segment_bytes: int = SEGMENT_BYTES.default,
         min_free_bytes: int = MIN_FREE_BYTES.default,
     ) -> "FileJournal":
-        """A new, empty, durable journal; refused where one exists."""
+        """A new, empty, durable journal; raises `JournalExists`."""
         if segment_names(disk):
-            raise JournalExists(f"There is a journal already: {getattr(disk, 'directory', disk)}")
+            raise JournalExists(f"A journal already exists: {getattr(disk, 'directory', disk)}")
         header = first_header(scheduler, decisions, time_unit, config)
         chain = bytes.fromhex(header.chain)
         contents = Contents(header, [], [], 0, chain, None)
@@ -124,13 +124,13 @@ class FileJournal:
         min_free_bytes: int = MIN_FREE_BYTES.default,
         read_only: bool = False,
     ) -> "FileJournal":
-        """Check every record; cut a torn tail off (unless `read_only`); ready to append."""
+        """Check every record, cut off a torn tail (unless `read_only`), and prepare to append."""
         contents = read_contents(disk)
         journal = cls(disk, contents, segment_bytes=segment_bytes, min_free_bytes=min_free_bytes)
         if contents.cut is not None:
             journal.tail_note = contents.cut.note(is_cut=not read_only)
         if read_only:
-            journal._broken = "it was opened for reading only"
+            journal._broken = "it was opened read-only"
             return journal
         try:
             remove_drafts(disk)
@@ -145,7 +145,6 @@ class FileJournal:
 
     @property
     def disk(self) -> Disk:
-        """Where it lies."""
         return self._disk
 
     @property
@@ -167,8 +166,8 @@ class FileJournal:
     @property
     def disk_low(self) -> bool:
         if self._disk_low and self._broken is None:
-            # While it is low nothing is written that would look; whoever asks finds out that there is room again. A
-            # disk that does not even say how full it is stays low.
+            # While the disk is low nothing is written, so check here whether there is space again. If the disk does
+            # not report its free space, it stays low.
             with suppress(OSError):
                 self._look_at_free_space()
         return self._disk_low
@@ -191,21 +190,21 @@ class FileJournal:
         with self._flushing:
             if self._broken is not None:
                 self._refuse()
-            # What was handed over before is synced first, and nobody who hands over more waits for it.
-            handed = self._sync()
+            # Sync what was written before first, without blocking further writes.
+            synced = self._sync()
             with self._writing:
                 frames, before, last_n = self._taken()
-                if (frames or handed) and self._is_full:
-                    # A segment begins only after one that is whole on the disk.
+                if (frames or synced) and self._is_full:
+                    # A new segment begins only when the previous one is durable.
                     self._sync()
                     self._begin_segment_or_break(before)
                 self._write(frames, last_n)
             self._sync()
             return self._durable_n
 
-    def hand_over(self) -> int:
-        """Give what was appended to the operating system: the end of this process does not take it away, a power cut
-        does, until `flush`. Does not wait for a sync under way, but where a segment begins; returns the last number."""
+    def write(self) -> int:
+        """Write the appended records without a sync: they survive the end of this process, and a power cut only after
+        `flush`. Waits for a running sync only where a segment begins; returns the last number written."""
         with self._writing:
             frames, _, last_n = self._taken()
             self._write(frames, last_n)
@@ -255,7 +254,7 @@ class FileJournal:
         return removed
 
     def close(self) -> None:
-        """Flush, if anything waits and the journal is well, and let go of the disk, also where that fails."""
+        """Flush pending records unless the journal is broken, then close the disk in any case."""
         try:
             if self._broken is None:
                 self.flush()
@@ -263,20 +262,20 @@ class FileJournal:
         finally:
             self._disk.close()
 
-    def mend(self) -> int:
-        """Go on after a failed write or sync, with all that is whole on the disk, which is durable then; returns its
-        last number, and what came after that has to be appended again. Raises `JournalBroken` where the disk still
-        fails, and `journal_corrupt` where it does not hold what was durable."""
+    def repair(self) -> int:
+        """Continue after a failed write or sync with the valid records on the disk, made durable. Returns the last
+        number; later records must be appended again. Raises `JournalBroken` if the disk still fails, and
+        `journal_corrupt` if durable records are missing."""
         with self._flushing, self._writing, self._appending:
             try:
-                end = write_anew(self._disk, self._segments, self._left)
+                end = rewrite_last_segment(self._disk, self._segments, self._left)
                 self._look_at_free_space()
             except OSError as trouble:
                 self._break(trouble)
             if end.n <= self._durable_n:
-                raise corrupt(self._segments[-1].name, end.size, f"record {end.n} was durable and is not there")
+                raise corrupt(self._segments[-1].name, end.size, f"durable record {end.n} is missing")
             self._segments[-1].size = end.size
-            self._snapshots.extend(one for one in self._new_snapshots if one[0] < end.n)
+            self._snapshots.extend(entry for entry in self._new_snapshots if entry[0] < end.n)
             self._new_snapshots, self._frames = [], []
             self._next_n, self._chain, self._chain_before_frames = end.n, end.chain, end.chain
             self._written_n = self._durable_n = end.n - 1
@@ -284,8 +283,8 @@ class FileJournal:
             return self._durable_n
 
     def begin_after(self, begin: Record, t: int) -> None:
-        """Go on with a snapshot, durable at once, though what came after the last durable record, of time `t`, is lost;
-        what was written so far is a journal of its own from now on."""
+        """Continue with a snapshot, durable at once, after records were lost since the last durable one, of time `t`.
+        The segments so far become a separate journal."""
         with self._flushing, self._writing, self._appending:
             before = Contents(self.header, self._segments, [], self._next_n, self._chain, None, left=self._left)
             try:
@@ -294,11 +293,11 @@ class FileJournal:
                 self._break(trouble)
 
     def rotate(self) -> None:
-        """Let the next flush begin a new segment, so that what is before it can be pruned."""
+        """Begin a new segment at the next flush, so that the records before it can be pruned."""
         self._segment_is_full = True
 
     def _taken(self) -> tuple[list[bytes], bytes, int]:
-        """What was appended and not written, in parts of frames; the chain before it, and the number of the last."""
+        """Take the appended, unwritten frames, with the chain digest before them and the last number."""
         with self._appending:
             if self._broken is not None:
                 self._refuse()
@@ -323,7 +322,7 @@ class FileJournal:
         self._written_n = last_n
 
     def _sync(self) -> bool:
-        """Make durable what is written; false where there is nothing to do."""
+        """Make written records durable; false if there are none."""
         written = self._written_n
         if written == self._durable_n:
             return False
@@ -333,8 +332,8 @@ class FileJournal:
         except OSError as trouble:
             self._break(trouble)
         with self._appending:
-            self._snapshots.extend(one for one in self._new_snapshots if one[0] <= written)
-            self._new_snapshots = [one for one in self._new_snapshots if one[0] > written]
+            self._snapshots.extend(entry for entry in self._new_snapshots if entry[0] <= written)
+            self._new_snapshots = [entry for entry in self._new_snapshots if entry[0] > written]
         self._durable_n = written
         return True
 
@@ -358,5 +357,5 @@ class FileJournal:
         self._refuse(trouble)
 
     def _refuse(self, cause: BaseException | None = None) -> NoReturn:
-        words = f"The journal takes no more records: {self._broken}{self._remedy}"
+        words = f"The journal accepts no more records: {self._broken}{self._remedy}"
         raise JournalBroken(words, reason=self._broken) from cause

@@ -1,4 +1,4 @@
-"""What a driver and a replay need of a journal, on a disk or before one."""
+"""The journal as a driver and a replay use it; its records may be on a disk or in memory."""
 
 from collections.abc import Iterator, Sequence
 from typing import Protocol
@@ -7,18 +7,16 @@ from pendula.kernel.frames import Header, Kind, Record
 
 
 class Journal(Protocol):
-    """What a driver and a replay need of a journal."""
-
     header: Header
-    # Whether more bytes than are allowed keep nobody from going on: scheduler is made when it can be.
+    # Whether commands continue over the size limit; pruning then happens when possible.
     goes_on_when_full: bool
 
     def append(self, kind: Kind, t: int, body: bytes) -> int:
-        """Number and buffer a record whose inner body is canonical JSON; never blocks on the disk."""
+        """Number and buffer a record with a canonical JSON body; never blocks on the disk."""
         ...
 
     def flush(self) -> int:
-        """All up to the returned number is durable."""
+        """Make all appended records durable; returns the last number."""
         ...
 
     def read(self, start: int = 0) -> Iterator[Record]:
@@ -26,15 +24,15 @@ class Journal(Protocol):
         ...
 
     def snapshots(self) -> Sequence[tuple[int, int]]:
-        """(n, t) ascending: the index of the time slider."""
+        """(n, t) of the snapshots, ascending."""
         ...
 
     def rotate(self) -> None:
-        """Let the next flush begin a new segment."""
+        """Begin a new segment at the next flush."""
         ...
 
     def prune(self, keep_bytes: int) -> int:
-        """Remove whole segments before the newest snapshot but one; returns how many."""
+        """Remove whole segments before the second newest snapshot; returns how many."""
         ...
 
     def close(self) -> None: ...
@@ -44,12 +42,12 @@ class Journal(Protocol):
 
     @property
     def next_n(self) -> int:
-        """The number that the next record gets."""
+        """The number of the next record."""
         ...
 
     @property
     def durable_n(self) -> int:
-        """Number of the last durable record, -1 when there is none."""
+        """The number of the last durable record, or -1."""
         ...
 
     @property
@@ -57,5 +55,5 @@ class Journal(Protocol):
 
     @property
     def disk_low(self) -> bool:
-        """True while the disk has less free space than allowed; looked at after each flush, and again while low."""
+        """Whether free disk space is below the limit; checked after each flush, and on each call while low."""
         ...

@@ -1,6 +1,6 @@
-"""How much is too much: every limit has a name, a default, a unit and the code of its refusal.
+"""Limits: each has a name, a default, a unit and the code of its refusal.
 
-Settings may change the numbers; the names and codes are part of the public contract.
+Settings may change the numbers; names and codes are part of the public contract.
 """
 
 from msgspec import Struct
@@ -13,7 +13,7 @@ GIB = 1024 * MIB
 
 
 class Limit(Struct, frozen=True):
-    """A named bound; `check` refuses what lies above it. `unit` is a plural with an s, or a sign such as m."""
+    """A named upper bound. `unit` is a plural with an s, or a symbol such as m."""
 
     name: str
     default: int
@@ -22,7 +22,7 @@ class Limit(Struct, frozen=True):
     sentence: str
 
     def counted(self, value: int) -> str:
-        """A number of the unit: 1 level, 2 levels."""
+        """A number with the unit: 1 level, 2 levels."""
         return f"{value} {self.unit.removesuffix('s') if value == 1 else self.unit}"
 
     def check(self, value: int, allowed: int | None = None) -> None:
@@ -50,7 +50,7 @@ JOURNAL_BYTES = Limit("journal_bytes", 4 * GIB, "bytes", "journal_full", "The jo
 SNAPSHOT_EVERY = Limit("snapshot_every", 10_000, "commands", "snapshot_due", "A snapshot is due")
 MIN_FREE_BYTES = Limit("min_free_bytes", 64 * MIB, "bytes", "disk_low", "The disk is nearly full")
 
-WAITING_COMMANDS = Limit("waiting_commands", 1000, "commands", "busy", "Too many commands wait for this engine")
+WAITING_COMMANDS = Limit("waiting_commands", 1000, "commands", "busy", "Too many commands are waiting for this engine")
 STREAM_BUFFER_EVENTS = Limit("stream_buffer_events", 2_000, "events", "stream_gap", "The reader fell behind")
 ENGINES = Limit("engines", 64, "engines", "too_many_engines", "The scheduler has too many engines")
 STREAMS = Limit("streams", 256, "streams", "too_many_streams", "Too many streams are open")
@@ -60,15 +60,15 @@ STREAMS_PER_TOKEN = Limit(
 BODY_BYTES = Limit("body_bytes", 8 * MIB, "bytes", "body_too_large", "The request body is too large")
 BODY_VALUES = Limit("body_values", 250_000, "values", "too_many_values", "The request body has too many values")
 BODY_DIGITS = Limit("body_digits", 300, "digits", "number_too_long", "A number in the request body is too long")
-BODIES_BYTES = Limit("bodies_bytes", 16 * MIB, "bytes", "bodies_busy", "Too many bytes of bodies are being read")
-PAST_READS = Limit("past_reads", 32, "reads", "past_busy", "Too many others wait to look at the past")
+BODIES_BYTES = Limit("bodies_bytes", 16 * MIB, "bytes", "bodies_busy", "Too many body bytes are being read")
+PAST_READS = Limit("past_reads", 32, "reads", "past_busy", "Too many reads of past states are waiting")
 PAST_READS_PER_CALLER = Limit(
-    "past_reads_per_caller", 16, "reads", "past_busy", "Too many reads of this caller are under way"
+    "past_reads_per_caller", 16, "reads", "past_busy", "This caller has too many reads in progress"
 )
 READ_SECONDS = Limit("read_seconds", 30, "seconds", "read_too_long", "The read takes too long")
 REQUESTS = Limit("requests", 512, "requests", "too_many_requests", "Too many requests are being answered")
 HEADER_SECONDS = Limit("header_seconds", 10, "seconds", "slow_request", "The request took too long to arrive")
-READER_SECONDS = Limit("reader_seconds", 30, "seconds", "slow_reader", "The reader takes nothing of what is sent")
+READER_SECONDS = Limit("reader_seconds", 30, "seconds", "slow_reader", "The reader does not receive what is sent")
 
 ALL: tuple[Limit, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Limit))
 BY_NAME: dict[str, Limit] = {limit.name: limit for limit in ALL}

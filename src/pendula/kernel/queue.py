@@ -1,7 +1,7 @@
-"""What happens next: events in the total order (time, rank, sequence), cancelled at the cost of one set operation.
+"""Event queues in the total order (time, rank, sequence); cancelling costs one set operation.
 
-Two implementations of one contract, which give the same events in the same order. `HeapQueue` serves any times.
-`BucketQueue` is faster where many events share few instants, as the minutes of an epoch do.
+Two implementations of one contract return the same events in the same order. `HeapQueue` suits any times;
+`BucketQueue` is faster if many events share few instants, such as the minutes of an epoch.
 """
 
 from bisect import insort
@@ -13,19 +13,18 @@ from pendula.kernel.errors import WrongUsage
 
 T = TypeVar("T")
 
-# (time, rank, sequence, item): sequences are unique, so that comparing two entries never reaches the items.
+# (time, rank, sequence, item): sequences are unique, so comparing two entries never compares items.
 Entry: TypeAlias = tuple[int, int, int, T]
 
-# So few dead entries are left where they are: removing them costs more than passing them.
+# Up to this many cancelled entries stay in the queue: removing them costs more than skipping them.
 _FEW = 64
 
 
 class EventQueue(Protocol[T]):
-    """Events in the order (time, rank, sequence); `len` counts the living ones.
+    """Events in the order (time, rank, sequence); `len` excludes cancelled ones.
 
-    Rank says what goes first within an instant; the sequence is the order of pushing. The sequence number is also the
-    handle of an event. A queue made of `list(queue)` and `queue.next_seq` goes on as the old one would have, and old
-    handles are valid in it.
+    Rank orders events within an instant; sequence is the order of pushing and also the handle of an event. A queue
+    made of `list(queue)` and `queue.next_seq` continues exactly like the original, and handles stay valid.
     """
 
     @property
@@ -38,29 +37,29 @@ class EventQueue(Protocol[T]):
         ...
 
     def pop(self) -> Entry[T]:
-        """Take the first event out; IndexError when there is none."""
+        """Remove and return the first event; raises `IndexError` if empty."""
         ...
 
     def pop_instant(self) -> list[Entry[T]]:
-        """Take out all events of the earliest instant, in order; an empty list when there is none."""
+        """Remove and return all events of the earliest instant, in order; an empty list if there are none."""
         ...
 
     def peek(self) -> Entry[T] | None:
-        """The event that `pop` would give."""
+        """The event that `pop` would return."""
         ...
 
     def first_time(self) -> int | None:
-        """The time of that event."""
+        """The time of the first event."""
         ...
 
     def cancel(self, handle: int) -> bool:
-        """Take an event out, wherever it stands; False if it is not there (any more)."""
+        """Remove an event; False if it is not in the queue."""
         ...
 
     def __len__(self) -> int: ...
 
     def __iter__(self) -> Iterator[Entry[T]]:
-        """All living events, in order."""
+        """All events that are not cancelled, in order."""
         ...
 
 
@@ -137,10 +136,10 @@ class HeapQueue(Generic[T]):
 
 
 class BucketQueue(Generic[T]):
-    """An `EventQueue` with a bucket for each instant and a heap of the instants.
+    """An `EventQueue` with a bucket per instant and a heap of the instants.
 
-    A bucket is a plain list in the order of pushing; it is sorted once, when its instant is opened. Entries of the
-    opened instant before `_at` have been handed out.
+    A bucket is a list in the order of pushing, sorted once when its instant is opened. Entries of the opened instant
+    before `_at` were already popped.
     """
 
     __slots__ = ("_at", "_buckets", "_dead", "_living", "_next", "_now", "_opened", "_times")
@@ -194,12 +193,11 @@ class BucketQueue(Generic[T]):
 
     def pop_instant(self) -> list[Entry[T]]:
         if self._dead:
-            self.peek()  # past the cancelled ones, so that the opened instant has a living one
+            self.peek()  # skips cancelled entries, so that the opened instant has an event
         if self._at < len(self._opened):
             rest = self._opened[self._at :]
             self._opened, self._at = [], 0
         else:
-            # Taken out as it is opened: nothing of it stays behind.
             if not self._times:
                 return []
             self._now = now = heappop(self._times)
@@ -271,7 +269,7 @@ class BucketQueue(Generic[T]):
         self._at = 0
 
     def _push_at_once(self, entry: Entry[T]) -> None:
-        """Add an event of the opened instant, or of an earlier one, which is then opened instead."""
+        """Insert an event into the opened instant, or open an earlier instant for it."""
         if entry[0] < self._now:
             rest = self._opened[self._at :]
             if rest:
@@ -280,7 +278,7 @@ class BucketQueue(Generic[T]):
             self._now, self._opened, self._at = entry[0], [entry], 0
             return
         if self._at > max(_FEW, len(self._opened) // 2):
-            # An instant that feeds itself would keep all it ever handed out.
+            # Otherwise an instant that keeps pushing to itself would retain every popped entry.
             del self._opened[: self._at]
             self._at = 0
         insort(self._opened, entry, self._at)

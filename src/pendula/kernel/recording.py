@@ -1,7 +1,7 @@
-"""Run an engine with a journal: the one place that makes the journal of an engine and the driver in front of both.
+"""Create the journal of an engine and the driver of both.
 
-The journal's header is always what the engine's class says of itself, so that `pendula replay` finds it again. Whoever
-hands a disk over hands over its closing too: it is closed with the driver, or at once when there cannot be one.
+The journal's header comes from the engine class, so that `pendula replay` can find that class again. The driver owns
+the disk from then on: it is closed with the driver, or at once if the driver cannot be created.
 """
 
 from os import PathLike
@@ -17,19 +17,19 @@ from pendula.kernel.limits import MIN_FREE_BYTES, SEGMENT_BYTES
 
 C = TypeVar("C")
 E = TypeVar("E")
-OTHERS = "this program or another has it open, and has not closed it"
+OTHERS = "this program or another one has it open"
 
 
 class JournalInUse(WorldBroken):
-    """Somebody else writes this journal, and two would spoil it. Facts: `path`."""
+    """Another writer has this journal open; two writers would corrupt it. Facts: `path`."""
 
     code = "journal_in_use"
 
 
 def claimed(directory: str | PathLike[str], others: str = OTHERS) -> RealDisk:
-    """The directory of a journal, taken for one writer alone until it is closed.
+    """The directory of a journal, locked for one writer until it is closed.
 
-    Raises `JournalInUse`, which says who the `others` are, and `JournalBroken` for what cannot be a directory.
+    Raises `JournalInUse`, with `others` as the explanation, and `JournalBroken` for a path that cannot be a directory.
     """
     try:
         disk = RealDisk(directory)
@@ -50,7 +50,7 @@ def new_journal(
     segment_bytes: int = SEGMENT_BYTES.default,
     min_free_bytes: int = MIN_FREE_BYTES.default,
 ) -> FileJournal:
-    """An empty journal for an engine of this class and configuration; raises `JournalExists`, `JournalBroken`."""
+    """An empty journal for an engine class and configuration; raises `JournalExists`, `JournalBroken`."""
     return FileJournal.create(
         disk,
         scheduler=kind.scheduler,
@@ -71,9 +71,9 @@ def begin_recording(
     min_free_bytes: int = MIN_FREE_BYTES.default,
     **options: Any,
 ) -> Driver[C, E]:
-    """The driver of a fresh engine that was made with `config`, and a new journal for it.
+    """The driver of a fresh engine created with `config`, with a new journal.
 
-    Further options are those of `Driver`. Raises `JournalExists` and `JournalBroken`, with the disk closed.
+    Other options are those of `Driver`. Raises `JournalExists` and `JournalBroken`, with the disk closed.
     """
     try:
         journal = new_journal(type(engine), config, disk, min_free_bytes=min_free_bytes)
@@ -84,7 +84,7 @@ def begin_recording(
 
 
 def send(driver: Driver[C, E], command: C, by: str) -> Outcome[E]:
-    """Apply one command and wait until it is durable; what it did."""
+    """Apply one command, wait until it is durable, and return its outcome."""
     ticket = driver.submit(command, by=by)
     driver.flush()
     return ticket.outcome

@@ -1,7 +1,7 @@
-"""Drive a fresh engine from a journal and compare: the same inputs must give the same outcomes, byte for byte.
+"""Apply a journal to a fresh engine and compare: the same inputs must give the same outcomes, byte for byte.
 
-Outside code is never called; its stored answers are handed out. A difference names the first record and the first
-field that differs.
+Outside code is never called; its stored answers are used. A difference names the first record and the first field that
+differs.
 """
 
 from collections.abc import Callable, Iterator
@@ -28,12 +28,12 @@ from pendula.kernel.journal import Journal
 C = TypeVar("C")
 E = TypeVar("E")
 
-# An engine class is its own factory: it knows how to begin, how to go on from a state, and how its commands look.
+# Engine classes are factories: they create engines, restore them from a state, and decode commands.
 Factory: TypeAlias = Callable[[Header], type[Engine[C, E]]]
 
 
 class OtherDecisions(InputRefused):
-    """The journal was written by an engine that could decide otherwise. Facts: `recorded`, `present`."""
+    """The journal was written under other decision rules. Facts: `recorded`, `present`."""
 
     code = "other_decisions"
 
@@ -45,13 +45,13 @@ class WrongJournal(WorldBroken):
 
 
 class NotReplayable(WorldBroken):
-    """The journal's beginning was pruned away and no snapshot is left to start from."""
+    """The journal's beginning was pruned and no snapshot remains to start from."""
 
     code = "not_replayable"
 
 
 class Difference(Struct, frozen=True):
-    """The first place where the journal and the computation part."""
+    """The first place where the journal and the computation differ."""
 
     n: int
     command: Json
@@ -68,7 +68,7 @@ class ReplayReport(Struct, frozen=True):
 
 
 class Step(Struct, frozen=True):
-    """One command of a journal, applied again: what came out, or the defect that stopped it."""
+    """A replayed command: its outcome, or the defect that stopped it."""
 
     n: int
     command: Json
@@ -84,7 +84,7 @@ def replay(
     force: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> ReplayReport:
-    """Compare every outcome and snapshot up to record `upto`; a journal of other decisions only when forced."""
+    """Compare every outcome and snapshot up to record `upto`. `force` replays a journal of other decisions."""
     kind = kind_for(journal.header, factory)
     check_decisions(journal.header, kind, force=force)
     engine, start = first_engine(journal, kind)
@@ -114,16 +114,14 @@ def replay(
 
 
 def kind_for(header: Header, factory: Factory[C, E]) -> type[Engine[C, E]]:
-    """The engine class of a journal. One that still knows the rules of earlier versions has `deciding_by`, which gives
-    the class that decides as the journal was written. Raises `WrongJournal` for a journal of another scheduler."""
+    """The engine class of a journal; raises `WrongJournal` for a journal of another scheduler."""
     kind = factory(header)
     require_scheduler(header, kind)
-    earlier: Callable[[int], type[Engine[C, E]]] | None = getattr(kind, "deciding_by", None)
-    return kind if earlier is None else earlier(header.decisions)
+    return kind
 
 
 def require_scheduler(header: Header, kind: type[Engine[Any, Any]]) -> None:
-    """Raise `WrongJournal` for a journal that another scheduler wrote."""
+    """Raise `WrongJournal` for a journal of another scheduler."""
     if header.scheduler != kind.scheduler:
         raise WrongJournal(
             f"This is a journal of scheduler {header.scheduler!r}, not of {kind.scheduler!r}; "
@@ -136,31 +134,31 @@ def require_scheduler(header: Header, kind: type[Engine[Any, Any]]) -> None:
 def check_decisions(header: Header, kind: type[Engine[Any, Any]], *, force: bool = False) -> None:
     if header.decisions != kind.decisions and not force:
         raise OtherDecisions(
-            f"The journal of scheduler {header.scheduler!r} was written with decisions {header.decisions}, "
-            f"this version decides by {kind.decisions} and does not go on with it; replay it by force to see the first "
-            f"difference, or move its folder away to begin anew",
+            f"The journal of scheduler {header.scheduler!r} was written with decisions {header.decisions}; "
+            f"this version has decisions {kind.decisions} and cannot continue it. Replay it with --force to see the "
+            f"first difference, or move its folder away to start a new journal",
             recorded=header.decisions,
             present=kind.decisions,
         )
 
 
 def first_engine(journal: Journal, kind: type[Engine[C, E]]) -> tuple[Engine[C, E], int]:
-    """The earliest engine the journal can give, and the number of the first record to apply to it."""
+    """The earliest engine that the journal can restore, and the number of the first record to apply to it."""
     if journal.first_n == 0:
         return kind.create(journal.header.config), 0
     return engine_from_snapshot(journal, kind, journal.snapshots()[0][0] if journal.snapshots() else None)
 
 
 def engine_from_snapshot(journal: Journal, kind: type[Engine[C, E]], n: int | None) -> tuple[Engine[C, E], int]:
-    """The engine of the snapshot that is record `n`, and the number after it; None begins at the beginning."""
+    """The engine of snapshot record `n`, and the next number; None starts from the beginning."""
     if n is None:
         if journal.first_n > 0:
-            raise NotReplayable(f"Records before {journal.first_n} were pruned and no snapshot before them is left")
+            raise NotReplayable(f"Records before {journal.first_n} were pruned and no snapshot remains to start from")
         return kind.create(journal.header.config), 0
     body = read_snapshot(next(journal.read(n)).body)
     if body.decisions != kind.decisions:
         raise OtherDecisions(
-            f"Snapshot {n} was written with decisions {body.decisions}, this version decides by {kind.decisions}",
+            f"Snapshot {n} was written with decisions {body.decisions}; this version has decisions {kind.decisions}",
             recorded=body.decisions,
             present=kind.decisions,
         )
@@ -174,13 +172,13 @@ def newest_engine(journal: Journal, kind: type[Engine[C, E]]) -> tuple[Engine[C,
 
 
 def follow(engine: Engine[C, E], journal: Journal, start: int) -> Iterator[tuple[Record, Step | None]]:
-    """All records from `start` on; each input is applied to `engine` as it passes."""
+    """All records from `start` on; each input is applied to `engine` before it is yielded."""
     read_command = CommandReader(type(engine))
     for record in journal.read(start):
-        yield record, _again(engine, record, read_command) if record.kind == "input" else None
+        yield record, _apply_again(engine, record, read_command) if record.kind == "input" else None
 
 
-def _again(engine: Engine[C, E], record: Record, read_command: CommandReader[C]) -> Step:
+def _apply_again(engine: Engine[C, E], record: Record, read_command: CommandReader[C]) -> Step:
     body = read_input(record.body)
     command = decode(bytes(body.command))
     answers = Recorded(body.stored_answers())
@@ -188,10 +186,10 @@ def _again(engine: Engine[C, E], record: Record, read_command: CommandReader[C])
     try:
         outcome = outcome_bytes(engine.apply(read_command(body.command)))
     except Exception as defect:
-        # Whatever goes wrong here is the finding, not an accident of the comparison.
+        # Any exception is a finding of the replay.
         return Step(record.n, command, None, {"defect": f"{type(defect).__name__}: {defect}"})
     if (unused := answers.unused()) is not None:
-        return Step(record.n, command, None, {"defect": f"the answer to {unused.name!r} was not asked for"})
+        return Step(record.n, command, None, {"defect": f"the stored answer to {unused.name!r} was not used"})
     return Step(record.n, command, outcome)
 
 
@@ -199,7 +197,7 @@ def _compare_outcome(record: Record, pending: dict[int, Step]) -> Difference | N
     recorded = read_outcome(record.body)
     step = pending.pop(recorded.of, None)
     if step is None or step.outcome is None or step.outcome.digest() == recorded.digest:
-        # An outcome without its command comes right after the snapshot that a replay starts from.
+        # An outcome whose command is before the snapshot that the replay started from.
         return None
     before, after = recorded_outcome(recorded), decode(step.outcome.whole())
     if not bytes(recorded.events):

@@ -1,7 +1,7 @@
-"""Reproducible randomness: the same seed gives the same numbers on every machine, and no draw disturbs another stream.
+"""Reproducible random numbers: equal seeds give equal numbers on every machine, and streams are independent.
 
-PCG32 with jumps in both directions, the derivation of its streams, and the per-tick Mersenne generators. Every
-generator is an object of its own; the state of the `random` module is never touched.
+PCG32 with jumps in both directions, the derivation of its streams, and the per-tick Mersenne generators. The state of
+the `random` module is never used.
 """
 
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from typing import Self
 
 from pendula.kernel.errors import WrongUsage
 
-Mersenne = Random  # what the per-tick generators are
+Mersenne = Random  # the type of the per-tick generators
 
 _MASK_32 = (1 << 32) - 1
 _MASK_64 = (1 << 64) - 1
@@ -21,7 +21,7 @@ _TICK_FACTOR = 1_000_003
 
 
 class Pcg32:
-    """PCG-XSH-RR 64/32; `Pcg32(state, increment)` goes on where a generator with these two numbers stood."""
+    """PCG-XSH-RR 64/32; `Pcg32(state, increment)` continues a generator with these two numbers."""
 
     __slots__ = ("_state", "increment")
 
@@ -35,7 +35,7 @@ class Pcg32:
 
     @classmethod
     def seeded(cls, initstate: int, initseq: int) -> Self:
-        """The standard seeding routine; both numbers are taken modulo 2**64."""
+        """The standard seeding routine; both numbers modulo 2**64."""
         generator = cls(0, (initseq << 1 | 1) & _MASK_64)
         generator.next()
         generator._state = (generator._state + initstate) & _MASK_64
@@ -53,15 +53,15 @@ class Pcg32:
         return _output(state)
 
     def back(self) -> int:
-        """Take the last `next` back and return the number it gave."""
+        """Undo the last `next` and return its number."""
         self._state = (self._state - self.increment) * _INVERSE & _MASK_64
         return _output(self._state)
 
     def advance(self, steps: int) -> None:
-        """Jump over `steps` numbers, backwards when negative, in O(log steps)."""
+        """Skip `steps` numbers, backwards if negative, in O(log steps)."""
         multiplier, increment = _MULTIPLIER, self.increment
         factor, summand = 1, 0
-        # The sequence has period 2**64: a step back is 2**64 - 1 steps ahead.
+        # The period is 2**64: one step back is 2**64 - 1 steps forward.
         left = steps & _MASK_64
         while left:
             if left & 1:
@@ -86,12 +86,12 @@ class Pcg32:
 
 
 def _output(state: int) -> int:
-    # Twice side by side, the 32 bits rotate by a shift.
+    # With the 32 bits repeated, a shift is a rotation.
     return ((state >> 18 ^ state) >> 27 & _MASK_32) * _TWICE >> (state >> 59) & _MASK_32
 
 
 def mix(value: int) -> int:
-    """One step of SplitMix64: every bit of the input changes half of the output."""
+    """One step of SplitMix64: every input bit changes about half of the output bits."""
     z = (value + 0x9E3779B97F4A7C15) & _MASK_64
     z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & _MASK_64
     z = (z ^ z >> 27) * 0x94D049BB133111EB & _MASK_64
@@ -99,7 +99,7 @@ def mix(value: int) -> int:
 
 
 def stream(global_seed: int, epoch_id: int, constant: int) -> Pcg32:
-    """The stream named by `constant` in one epoch; the epoch's number wraps at 2**64."""
+    """The stream named by `constant` in one epoch; epoch numbers wrap at 2**64."""
     return Pcg32.seeded(mix(mix(mix(global_seed) ^ epoch_id) ^ constant), constant)
 
 
@@ -109,7 +109,7 @@ def tick_seed(seed: int, tick_index: int) -> int:
 
 
 def tick_generator(seed: int, tick_index: int) -> Random:
-    """A new Mersenne Twister for one tick; nothing survives into the next."""
+    """A new Mersenne Twister for one tick."""
     return Random(tick_seed(seed, tick_index))
 
 
@@ -119,14 +119,14 @@ def action_seed(seed_of_tick: int, position: int) -> int:
 
 
 def action_generator(seed_of_tick: int, position: int) -> Random:
-    """A new Mersenne Twister for one candidate position; positions share nothing."""
+    """A new Mersenne Twister for one candidate position."""
     return Random(action_seed(seed_of_tick, position))
 
 
 def reseedable() -> tuple[Random, Callable[[int], None]]:
-    """One Mersenne Twister and how to seed it anew, for many short streams in a row.
+    """A Mersenne Twister and the function that reseeds it, for many short streams in sequence.
 
-    It gives the numbers of `Random(seed)`, without the checks around the seeding and without a new object each time.
+    It gives the numbers of `Random(seed)` without the checks of its seeding and without a new object each time.
     """
     generator = Random(0)
     return generator, super(Random, generator).seed

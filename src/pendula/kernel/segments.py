@@ -1,7 +1,7 @@
-"""The segments of a journal as they lie on a disk: found, read, checked, and freed of a torn tail.
+"""The segment files of a journal: listed, read, checked, and cut after a crash.
 
-A torn tail, what a crash leaves of the last unsynced write, is what may follow the last whole record of the last
-segment. Anything else that does not fit is `journal_corrupt`.
+A crash may leave part of the last unsynced write after the last valid record of the last segment (a torn tail). Any
+other damage is `journal_corrupt`.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -31,7 +31,7 @@ from pendula.kernel.frames import (
 )
 
 SUFFIX = ".journal"
-# What a reader of the past holds of a segment, however long that is; as many read at a time as may.
+# Bytes of a segment that one reader holds in memory at a time.
 PIECE_BYTES = 256 * 1024
 
 
@@ -40,7 +40,7 @@ class JournalMissing(WorldBroken):
 
 
 class JournalBroken(WorldBroken):
-    """A write or sync failed once; this journal takes nothing more. Reopen it to go on from what is durable."""
+    """A write or sync failed; the journal accepts no more records. Reopen it to continue from the durable ones."""
 
     code = "journal_broken"
 
@@ -50,13 +50,13 @@ class JournalExists(InputRefused):
 
 
 class RecordsPruned(InputRefused):
-    """The records that were to be read were pruned meanwhile; begin again at `first_n`."""
+    """The records were pruned while they were being read; start again at `first_n`."""
 
     code = "records_pruned"
 
 
 class Segment(Struct):
-    """One file of the journal: records first_n … first_n + k, in `size` valid bytes."""
+    """One file of the journal: records from `first_n` on, in `size` valid bytes."""
 
     name: str
     first_n: int
@@ -65,10 +65,10 @@ class Segment(Struct):
 
 
 class Cut(Struct, frozen=True):
-    """What follows the last whole record: bytes from `offset` on, where record `n` should be.
+    """The bytes after the last valid record: from `offset` on, where record `n` should be.
 
-    A crash leaves a part of an unacknowledged record there. Where `is_whole`, the record has its length and a checksum
-    that does not hold: a write whose pages came to the disk in another order, or damage to an acknowledged record.
+    A crash leaves part of an unacknowledged record there. With `is_whole`, the record has its full length and a wrong
+    checksum: its pages reached the disk in another order, or an acknowledged record was damaged.
     """
 
     name: str
@@ -79,23 +79,23 @@ class Cut(Struct, frozen=True):
 
     @property
     def kept_in(self) -> str:
-        """The file beside the segment that has these bytes once they are cut off."""
+        """The file beside the segment that keeps these bytes after the cut."""
         return f"{self.name.removesuffix(SUFFIX)}-{self.offset}.cut"
 
     def note(self, *, is_cut: bool) -> str:
-        """What was found, for logs and people."""
+        """The finding and its possible cause, for logs and users."""
         if self.is_whole:
-            found = f"record {self.n}, the last one of {self.name}, has all its bytes and a checksum that does not hold"
-            cause = "If it was acknowledged, it was damaged since: restore it from a backup or another copy"
+            damage = f"record {self.n}, the last one of {self.name}, is complete but has a wrong checksum"
+            cause = "If it was acknowledged, it was damaged later: restore it from a backup or another copy"
         else:
-            found = f"{self.name} ends in the middle of record {self.n}"
-            cause = "A crash leaves that of a record that was not acknowledged; damage to its length looks the same"
-        done = f"were cut off and are kept in {self.kept_in}" if is_cut else "are left out"
-        return f"Journal: {found}. Its {len(self.data)} bytes from offset {self.offset} on {done}. {cause}."
+            damage = f"{self.name} ends in the middle of record {self.n}"
+            cause = "A crash leaves this of an unacknowledged record; a damaged length looks the same"
+        action = f"were cut off and saved in {self.kept_in}" if is_cut else "are ignored"
+        return f"Journal: {damage}. Its {len(self.data)} bytes from offset {self.offset} on {action}. {cause}."
 
 
 class Contents(Struct):
-    """What is in a journal: enough to go on writing where it ends."""
+    """The contents of a journal: enough to continue writing at its end."""
 
     header: Header
     segments: list[Segment]
@@ -103,7 +103,7 @@ class Contents(Struct):
     next_n: int
     chain: bytes
     cut: Cut | None
-    # Segments before a gap, which no longer belong to this journal, each with the record that it goes on with after it.
+    # Segments before a gap, which no longer belong to this journal, each with the first record after the gap.
     left: list[tuple[str, int]] = []
 
 
@@ -112,7 +112,7 @@ def segment_names(disk: Disk) -> list[str]:
 
 
 def first_header(scheduler: str, decisions: int, time_unit: str, config: Json) -> Header:
-    """What the first segment of a new journal says."""
+    """The header of the first segment of a new journal."""
     config_digest = digest(config)
     return Header(
         format=FORMAT,
@@ -141,20 +141,19 @@ def begin_segment(
     gap: Gap | UnsetType = UNSET,
     first: bytes = b"",
 ) -> Segment:
-    """A new segment with a header like that of the first one, and its first frame where that must not be without it,
-    durable."""
+    """Create a durable segment with a header like that of the first one, and optionally with a first frame."""
     header = msgspec.structs.replace(
         header, package=pendula.__version__, segment=number, first_n=first_n, chain=chain.hex(), gap=gap
     )
     name = f"{number:08d}{SUFFIX}"
     data = seal_header(header) + first
-    # By way of a draft: a segment that exists has a whole header, whatever the crash.
+    # Written as a draft and renamed: an existing segment always has a complete header.
     replace(disk, name, data)
     return Segment(name, first_n, len(data), chain)
 
 
 def remove_drafts(disk: Disk) -> None:
-    """What a crash left of a segment that was to begin."""
+    """Remove drafts of segments that a crash left."""
     drafts = [name for name in disk.list() if name.endswith(f"{SUFFIX}.tmp")]
     for name in drafts:
         disk.remove(name)
@@ -163,10 +162,10 @@ def remove_drafts(disk: Disk) -> None:
 
 
 def read_contents(disk: Disk) -> Contents:
-    """Read and check every segment; raises `JournalMissing`, and `journal_corrupt` for all but a torn tail."""
+    """Read and check every segment; raises `JournalMissing`, and `journal_corrupt` for all damage but a torn tail."""
     names = segment_names(disk)
     if not names:
-        raise JournalMissing(f"There is no journal: {getattr(disk, 'directory', disk)}")
+        raise JournalMissing(f"No journal found: {getattr(disk, 'directory', disk)}")
     first, _ = read_header(disk.read(names[0]), names[0])
     contents = Contents(first, [], [], first.first_n, bytes.fromhex(first.chain), None)
     for name in names:
@@ -178,7 +177,7 @@ def _read_segment(disk: Disk, name: str, contents: Contents, is_last: bool) -> N
     data = disk.read(name)
     header, offset = read_header(data, name)
     if header.gap is not UNSET and contents.segments:
-        _begin_anew(header, header.gap, name, contents)
+        _begin_after_gap(header, header.gap, name, contents)
     _check_header(header, name, contents)
     segment = Segment(name, header.first_n, offset, contents.chain)
     for frame, record in records(data, offset, contents.chain, contents.next_n, name):
@@ -189,41 +188,40 @@ def _read_segment(disk: Disk, name: str, contents: Contents, is_last: bool) -> N
     contents.segments.append(segment)
     if segment.size < len(data):
         if not is_last or follows(data, segment.size, contents.next_n) is not None:
-            raise corrupt(name, segment.size, f"record {contents.next_n} is damaged and later ones are whole")
+            raise corrupt(name, segment.size, f"record {contents.next_n} is damaged and later ones are valid")
         is_whole = segment.size + bytes_wanted(data, segment.size) <= len(data)
         contents.cut = Cut(name, segment.size, data[segment.size :], contents.next_n, is_whole)
 
 
-def _begin_anew(header: Header, gap: Gap, name: str, contents: Contents) -> None:
-    """A segment after a gap: what was read before it is another journal, which ends where the gap begins."""
+def _begin_after_gap(header: Header, gap: Gap, name: str, contents: Contents) -> None:
+    """Start over at a segment after a gap: the segments before it are a separate journal."""
     if (gap.first_n, header.chain) != (contents.next_n, contents.chain.hex()):
         raise corrupt(name, 0, "the gap does not begin where the segment before it ends")
-    contents.left += [(one.name, header.first_n) for one in contents.segments]
+    contents.left += [(segment.name, header.first_n) for segment in contents.segments]
     contents.header, contents.segments, contents.snapshots = header, [], []
     contents.next_n = header.first_n
 
 
 def after_gap(disk: Disk, before: Contents, begin: Record, t: int) -> Contents:
-    """A journal that goes on with a snapshot though what came between is lost: a new segment, after which nobody reads
-    the old ones, and then they are set aside."""
+    """Continue a journal with a snapshot after lost records: write a new segment, then move the old ones away."""
     number, chain = number_of(before.segments[-1]) + 1, before.chain
     gap = Gap(before.next_n, t)
     first, after = seal(chain, record_body(begin.n, begin.t, begin.kind, bytes(begin.body)))
     segment = begin_segment(disk, before.header, number, begin.n, chain, gap=gap, first=first)
     header = msgspec.structs.replace(before.header, segment=number, first_n=begin.n, chain=chain.hex(), gap=gap)
-    left = set_aside(disk, [*before.left, *((one.name, begin.n) for one in before.segments)])
+    left = set_aside(disk, [*before.left, *((segment.name, begin.n) for segment in before.segments)])
     return Contents(header, [segment], [(begin.n, begin.t)], begin.n + 1, after, None, left=left)
 
 
 def set_aside(disk: Disk, left: list[tuple[str, int]]) -> list[tuple[str, int]]:
-    """Put the segments before a gap into a folder of their own, where they are a journal; on a disk without folders
-    under names that are none of a journal. Oldest first; returns those for which the disk did not do it."""
-    into: Callable[[str, str], None] | None = getattr(disk, "move_into", None)
+    """Move the segments before a gap into a folder, where they are a separate journal; on a disk without folders,
+    rename them. Oldest first; returns those that could not be moved."""
+    move_into: Callable[[str, str], None] | None = getattr(disk, "move_into", None)
     moved = 0
     with suppress(OSError):
         for name, first_n in left:
-            if into is not None:
-                into(before_gap(first_n), name)
+            if move_into is not None:
+                move_into(before_gap(first_n), name)
             else:
                 disk.rename(name, f"{name.removesuffix(SUFFIX)}-{before_gap(first_n)}")
             moved += 1
@@ -233,22 +231,22 @@ def set_aside(disk: Disk, left: list[tuple[str, int]]) -> list[tuple[str, int]]:
 
 
 def before_gap(first_n: int) -> str:
-    """The folder of what was written before the gap after which a journal goes on with this record."""
+    """The folder of the segments before the gap that record `first_n` follows."""
     return f"before-{first_n}"
 
 
 def missing_of(header: Header) -> str | None:
-    """What a journal that begins after a gap lost before it, in words; None where it begins otherwise."""
+    """A sentence about the records lost before a journal that begins after a gap; None for other journals."""
     if header.gap is UNSET:
         return None
     lost = f"records {header.gap.first_n} to {header.first_n - 1}, after {header.gap.t} {header.time_unit}"
-    return f"{lost}; what was written before them is the journal in {before_gap(header.first_n)}"
+    return f"{lost}; the records before them are in the journal {before_gap(header.first_n)}"
 
 
 def segment_records(disk: Disk, segment: Segment) -> Iterator[Record]:
-    """The records of a segment that was read before, checked again; a piece of the file is held at a time.
+    """The records of a segment, checked again, with one piece of the file in memory at a time.
 
-    Raises `FileNotFoundError` where it is gone. A disk that cannot read parts gives it as a whole.
+    Raises `FileNotFoundError` if the file is gone. A disk without `read_part` is read as a whole.
     """
     read_part: Callable[[str, int, int], bytes] | None = getattr(disk, "read_part", None)
     whole = b"" if read_part is not None else disk.read(segment.name)
@@ -268,7 +266,7 @@ def segment_records(disk: Disk, segment: Segment) -> Iterator[Record]:
             at, chain, n = frame.end, frame.chain, record.n + 1
             yield record
         wanted = bytes_wanted(data, at)
-        # All of it is there and it is not a frame, or the file ends.
+        # The bytes are there but are no valid frame, or the file ends.
         if at + wanted <= len(data) or len(data) < asked:
             return
         before, asked = before + at, max(PIECE_BYTES, wanted)
@@ -288,32 +286,32 @@ def _check_header(header: Header, name: str, contents: Contents) -> None:
     if header != expected or name != f"{header.segment:08d}{SUFFIX}":
         raise corrupt(name, 0, "the header does not continue the segment before it")
     if header.config_digest != digest(header.config):
-        raise corrupt(name, 0, "the configuration does not have the digest that the header names")
+        raise corrupt(name, 0, "the configuration does not match its digest in the header")
 
 
 def cut_off(disk: Disk, cut: Cut) -> None:
-    """Keep what is cut in a file of its own, then put the valid part in the segment's place."""
+    """Save the cut bytes in a separate file, then replace the segment by its valid part."""
     whole = disk.read(cut.name)
     replace(disk, cut.kept_in, cut.data)
     replace(disk, cut.name, whole[: cut.offset])
 
 
 class End(Struct, frozen=True):
-    """Where a journal ends: `n` is the number that its next record gets."""
+    """The end of a journal; `n` is the number of the next record."""
 
     size: int
     n: int
     chain: bytes
 
 
-def write_anew(disk: Disk, segments: list[Segment], left: Iterable[tuple[str, int]] = ()) -> End:
-    """After a failed write or sync: all that is whole in the last segment, in a file of its own, durable.
+def rewrite_last_segment(disk: Disk, segments: list[Segment], left: Iterable[tuple[str, int]] = ()) -> End:
+    """After a failed write or sync, write the valid part of the last segment to a new file, durably.
 
-    The old file is not trusted: after a failed sync later ones may succeed and save nothing. Segments that are not
-    among `segments`, or `left` before a gap, are what is left of one that was to begin, or to be pruned; they go.
+    The old file is not trusted: after a failed sync, later syncs may succeed without saving anything. Segments that are
+    in neither `segments` nor `left` are remains of a segment being created or pruned; they are removed.
     """
     remove_drafts(disk)
-    known = {*(name for name, _ in left), *(one.name for one in segments)}
+    known = {*(name for name, _ in left), *(segment.name for segment in segments)}
     for name in segment_names(disk):
         if name not in known:
             disk.remove(name)

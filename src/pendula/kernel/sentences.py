@@ -1,6 +1,6 @@
-"""Sentences are rendered where an outcome is shown; journals, states and digests hold codes and facts.
+"""Sentences are rendered for display; journals, states and digests contain codes and facts.
 
-A refusal gets its sentence from `Engine.sentence`. An event that has one computes it in a property called `message`.
+`Engine.sentence` renders the sentence of a refusal. An event with a sentence computes it in a property `message`.
 """
 
 from typing import Any
@@ -14,7 +14,7 @@ def refusal_sentence(engine: Engine[Any, Any] | type[Engine[Any, Any]], refusal:
 
 
 def shown_bytes(event: Any, data: bytes) -> bytes:
-    """The canonical bytes of an event, with its sentence as the last member `message` where it has one."""
+    """The canonical bytes of an event, with its sentence, if it has one, as the last member `message`."""
     if not isinstance(getattr(type(event), "message", None), property):
         return data
     separator = b"" if data == b"{}" else b","

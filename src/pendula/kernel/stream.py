@@ -1,8 +1,8 @@
-"""Published events: one bounded buffer for all readers, the journal behind it, and explicit gaps.
+"""Published events: one bounded buffer for all readers, backed by the journal, with explicit gaps.
 
-A reader holds a cursor, never a queue of its own: a thousand slow readers cost no memory. Who falls out of the buffer
-gets a `Gap` that says what was missed; who comes back with the id of the last event it saw is served from the buffer,
-or from the journal where the buffer no longer reaches.
+A reader holds a cursor, not a queue: a thousand slow readers cost no memory. A reader that falls out of the buffer gets
+a `Gap` with the number of missed events; one that resumes after an event id is served from the buffer, or from the
+journal for events that have left the buffer.
 """
 
 import re
@@ -27,13 +27,13 @@ BEFORE_ALL = "-1.0"
 
 
 class UnknownEventId(InputRefused):
-    """An event id that this journal never gave."""
+    """An event id that does not exist in this journal."""
 
     code = "unknown_event_id"
 
 
 class Published(Struct, Generic[E], frozen=True):
-    """An event that is durable; `data` is its canonical JSON."""
+    """A durable event; `data` is its canonical JSON."""
 
     n: int
     k: int
@@ -46,7 +46,7 @@ class Published(Struct, Generic[E], frozen=True):
 
 
 class Gap(Struct, frozen=True):
-    """What a reader missed: how many events (None when they were pruned uncounted), after which id, before which."""
+    """Missed events: how many (None if pruned uncounted), after which id, before which."""
 
     missed: int | None
     after: str | None
@@ -57,7 +57,7 @@ Item: TypeAlias = Published[E] | Gap
 
 
 class EventLog(Generic[E]):
-    """The newest events in a ring. Event number i lies at i modulo capacity; `_base` is the oldest still there."""
+    """The newest events in a ring. Event number i is at i modulo capacity; `_base` is the oldest one present."""
 
     def __init__(self, journal: Journal, events: Any, capacity: int) -> None:
         self._journal = journal
@@ -81,7 +81,7 @@ class EventLog(Generic[E]):
                 self._end += 1
             self._published_n = n
 
-    def tell(self) -> None:
+    def notify(self) -> None:
         for callback in list(self._callbacks):
             callback()
 
@@ -96,26 +96,26 @@ class EventLog(Generic[E]):
             seen = _parse(after)
             if seen[0] > self._published_n:
                 raise UnknownEventId(
-                    f"Event {after} is unknown: the newest events are of record {self._published_n}", id=after
+                    f"Event {after} is unknown; the newest events belong to record {self._published_n}", id=after
                 )
             if self._ring and seen >= self._key(self._base):
                 return Stream(self, self._position_after(seen), None, after)
             return Stream(self, self._base, self._from_journal(seen, self._start_of_ring()), after)
 
-    def again(self, last: str | None) -> Iterator[Item[E]]:
-        """The journal once more, after what a reader has seen."""
+    def reread(self, last: str | None) -> Iterator[Item[E]]:
+        """Read the journal again, after the last event that the reader has seen."""
         with self._lock:
             return self._from_journal((-1, 0) if last is None else _parse(last), self._start_of_ring())
 
     def resume(self, last: str | None, cursor: int) -> tuple[Iterator[Item[E]] | None, int]:
-        """Where a reader of the journal goes on that has come to its end: in the ring, or in the journal again."""
+        """Where a reader continues at the end of the journal: in the ring, or in the journal again."""
         with self._lock:
             if last is None or cursor >= self._base:
                 return None, cursor
             return self._from_journal(_parse(last), self._start_of_ring()), self._base
 
     def take(self, cursor: int, most: int) -> tuple[Gap | None, list[Published[E]], int]:
-        """From the ring: the gap before it if the cursor fell out, the events, the new cursor."""
+        """Events from the ring: a gap if the cursor has fallen out, the events, the new cursor."""
         with self._lock:
             gap = None
             if cursor < self._base:
@@ -125,7 +125,7 @@ class EventLog(Generic[E]):
             return gap, [self._at(index) for index in range(cursor, stop)], stop
 
     def _newest(self) -> str:
-        """The id after which nothing is published yet; `-1.0` before all events."""
+        """The id of the newest event; `-1.0` before the first."""
         return self._at(self._end - 1).id if self._ring else f"{self._published_n}.0"
 
     @property
@@ -145,9 +145,9 @@ class EventLog(Generic[E]):
         return self._base + bisect_right(range(self._base, self._end), seen, key=self._key)
 
     def _from_journal(self, seen: tuple[int, int], until: tuple[int, int]) -> Iterator[Item[E]]:
-        """The events after `seen` and before `until`, out of the outcome records."""
+        """The events after `seen` and before `until`, from the outcome records."""
         first = self._journal.first_n
-        # A journal from its very beginning on has nothing before it that could be missed.
+        # A journal that starts at record 0 has no missed events before it.
         if max(seen[0], 0) < first:
             yield Gap(None, f"{seen[0]}.{seen[1]}", f"{first}.0")
         for record in self._journal.read(max(seen[0], first)):
@@ -165,9 +165,9 @@ class EventLog(Generic[E]):
 
 
 class Stream(Generic[E]):
-    """One reader's place. `take` never waits; `driver.on_publish` says when it is worth asking again."""
+    """A reader's position. `take` never waits; `driver.on_publish` signals new events."""
 
-    over = False  # what a journal tells has no end of its own
+    over = False  # a journal's events never end
 
     def __init__(
         self, log: EventLog[E], cursor: int, backlog: Iterator[Item[E]] | None, last: str | None = None
@@ -179,21 +179,21 @@ class Stream(Generic[E]):
 
     @property
     def last(self) -> str | None:
-        """The id after which this reader goes on."""
+        """The id of the last event taken."""
         return self._last
 
     def take(self, most: int) -> list[Item[E]]:
-        """Up to `most` further events, in order, with a `Gap` wherever some were missed."""
+        """Up to `most` more events, in order, with a `Gap` wherever events were missed."""
         while self._backlog is not None:
             try:
                 items = list(islice(self._backlog, most))
             except RecordsPruned:
-                # What was to be read is gone meanwhile: the journal begins later now, and says so with a gap.
-                self._backlog = self._log.again(self._last)
+                # The records were pruned meanwhile: read again from the new beginning, which reports a gap.
+                self._backlog = self._log.reread(self._last)
                 continue
             if items:
                 return self._remember(items)
-            # The buffer may have moved on while the journal was read: then the journal goes on a little longer.
+            # The buffer may have advanced while the journal was read: then continue in the journal.
             self._backlog, self._cursor = self._log.resume(self._last, self._cursor)
         gap, published, self._cursor = self._log.take(self._cursor, most)
         missed = [] if gap is None else [msgspec.structs.replace(gap, after=self._last)]
@@ -210,5 +210,5 @@ def _parse(text: str) -> tuple[int, int]:
         return -1, 0
     match = _ID.fullmatch(text)
     if match is None:
-        raise UnknownEventId(f"{text!r} is not an event id; they look like '17.0'", id=text)
+        raise UnknownEventId(f"{text!r} is not an event id; event ids look like '17.0'", id=text)
     return int(match[1]), int(match[2])

@@ -1,8 +1,7 @@
-"""Integer instants, and ISO-8601 in and out; no clock is read here.
+"""Integer instants, and ISO-8601 parsing and formatting; no clock is read here.
 
-There are two kinds that never mix: instants on the UTC axis (the text has an offset) and local ones on an axis without
-any (the text has none). Both are whole microseconds since 1970-01-01T00:00:00 on their axis; digits past the sixth are
-cut off. No daylight-saving arithmetic is done.
+Two kinds never mix: UTC instants (the text has an offset) and local ones (the text has none). Both are whole
+microseconds since 1970-01-01T00:00:00 on their axis; further digits are cut off. Daylight saving is ignored.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -20,14 +19,14 @@ UtcMicros = NewType("UtcMicros", int)
 SECOND = 1_000_000
 MINUTE = 60 * SECOND
 
-# Without a zone: the arithmetic of both axes is the same, and text is made in half the time.
+# Without a zone: the arithmetic is the same for both axes, and formatting takes half the time.
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001
 _EPOCH_UTC = _EPOCH.replace(tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _FIRST = (datetime.min - _EPOCH) // _MICROSECOND  # noqa: DTZ901
 _LAST = (datetime.max - _EPOCH) // _MICROSECOND  # noqa: DTZ901
 
-# The groups: what `datetime` reads, in it the seconds; the fraction; the offset.
+# Groups: the part that `datetime` parses, and in it the seconds; the fraction; the offset.
 _TIMESTAMP = regex(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2}T(?:[01][0-9]|2[0-3]):[0-9]{2}"
     r"(?::([0-9]{2}))?)(?(2)(?:\.([0-9]+))?)"
@@ -54,13 +53,13 @@ class TimestampOutOfRange(InputRefused):
 
 
 class MixedTimes(InvalidTimestamp):
-    """A time with an offset and one without were brought together."""
+    """A time with an offset was combined with one without."""
 
     code = "mixed_times"
 
 
 class Instant(Struct, frozen=True, eq=False):
-    """A point on the UTC axis, or on the local one when `offset_minutes` is None.
+    """A point on the UTC axis, or on the local axis if `offset_minutes` is None.
 
     The offset is for display only: instants are equal when they are the same moment. Ordering or subtracting instants
     of different kinds raises `MixedTimes`; they are never equal.
@@ -94,7 +93,7 @@ class Instant(Struct, frozen=True, eq=False):
         return self - other >= 0
 
     def __sub__(self, other: "Instant") -> int:
-        """The microseconds from `other` to here."""
+        """Microseconds from `other` to this instant."""
         if self.is_local != other.is_local:
             raise MixedTimes(
                 f"{format_iso(self)} and {format_iso(other)} cannot be compared: only one of them has an offset",
@@ -105,7 +104,7 @@ class Instant(Struct, frozen=True, eq=False):
 
 def parse_utc(text: object) -> UtcMicros:
     """The instant of an RFC 3339 date-time with offset, 1970-01-01T00:00:00Z or later."""
-    if isinstance(text, str) and (micros := _usual(text)) is not None:
+    if isinstance(text, str) and (micros := _parse_usual(text)) is not None:
         return UtcMicros(micros)
     match = _match(text)
     if match[2] is None:
@@ -120,10 +119,10 @@ def parse_utc(text: object) -> UtcMicros:
     return UtcMicros(micros)
 
 
-# The same moments are shown again and again: in a reply, in a trail, for each job of a batch.
+# Cached: the same moments occur many times, for example in every job of a batch.
 @lru_cache(maxsize=4096)
 def format_utc(micros: int) -> str:
-    """UTC with `Z`; the fraction is left out when zero and has six digits otherwise."""
+    """UTC with `Z`; a nonzero fraction has six digits."""
     return _civil(micros) + "Z"
 
 
@@ -138,7 +137,7 @@ def parse_iso(text: object) -> Instant:
 
 
 def format_iso(instant: Instant) -> str:
-    """The instant in the offset it was given in (zero is `Z`), or without any when it is local."""
+    """The instant in its own offset (zero is `Z`), or without an offset if local."""
     if instant.offset_minutes is None:
         return _civil(instant.micros)
     civil = _civil(instant.micros + instant.offset_minutes * MINUTE)
@@ -150,22 +149,22 @@ def format_iso(instant: Instant) -> str:
 
 
 def minutes_between_ceil(start: Instant, end: Instant) -> int:
-    """Whole minutes from `start` to `end`; a started minute counts. Negative when `end` lies before `start`."""
+    """Whole minutes from `start` to `end`, rounded up. Negative if `end` is before `start`."""
     return -((start - end) // MINUTE)
 
 
 def plus_minutes(start: Instant, minutes: int) -> Instant:
-    """The instant so many minutes later, with the same offset."""
+    """The instant `minutes` later, with the same offset."""
     return Instant(start.micros + minutes * MINUTE, start.offset_minutes)
 
 
 def slot_of(minute: int, slot_minutes: int = 60, slots: int = 24) -> int:
-    """The slot of a minute of an epoch; the epoch's very end belongs to the last slot."""
+    """The slot of a minute of an epoch; the end of the epoch belongs to the last slot."""
     return min(minute // slot_minutes, slots - 1)
 
 
-def _usual(text: str) -> int | None:
-    """The same for `Z` and no fraction or six digits, which is what programs write, in a third of the time."""
+def _parse_usual(text: str) -> int | None:
+    """Parse the form that programs write (`Z`, no fraction or six digits) in a third of the time."""
     if len(text) not in (20, 27) or text[10] != "T" or text[-1] != "Z":
         return None
     try:
@@ -183,9 +182,9 @@ def _match(text: object) -> Match[str]:
 
 
 def _micros(match: Match[str]) -> int:
-    """The microseconds of the date and time as written, whatever the offset."""
+    """The microseconds of the date and time as written, ignoring the offset."""
     text = match[1]
-    # The year 0000 is a date of RFC 3339; 2000 has the same months.
+    # RFC 3339 allows the year 0000, `datetime` does not; 2000 is a leap year too.
     early = text.startswith("0000")
     try:
         written = datetime.fromisoformat("2" + text[1:] if early else text)
@@ -213,7 +212,7 @@ def _civil(micros: int) -> str:
 def _invalid(value: object) -> InvalidTimestamp:
     shown = value[:64] if isinstance(value, str) else value
     return InvalidTimestamp(
-        f"{shown!r} is no timestamp; allowed are texts like '2026-02-21T08:00:00+08:00', upper case", value=shown
+        f"{shown!r} is not a timestamp; write it like '2026-02-21T08:00:00+08:00', with upper-case letters", value=shown
     )
 
 

@@ -1,7 +1,7 @@
-"""The only place that reads a clock: wall time that never goes back, and an event when somebody sets the clock.
+"""The only module that reads a clock: wall time that never goes back, and an event when the system clock is set.
 
-Time is the wall time at the start plus what a steady clock has counted since. The steady clock also counts while the
-machine sleeps, where the system has such a clock. Whoever drives the clock calls `check` each second.
+Time is the wall time at the start plus the time of a steady clock since then. The steady clock includes the time that
+the machine sleeps, if the system has such a clock. The owner calls `check` every second.
 """
 
 import time
@@ -14,25 +14,25 @@ from msgspec import Struct
 Nanoseconds = Callable[[], int]
 
 JUMP_NS = 1_000_000_000
-SLOWER = 2  # while it is ahead, time goes at this part of its speed; so it is ahead for this many times as long
+SLOWER = 2  # while time is ahead of the system clock it runs at 1/SLOWER of its speed
 CHECK_NS = 1_000_000_000
 _BOOT_CLOCK: int | None = getattr(time, "CLOCK_BOOTTIME", None)
 
 
 def steady_ns() -> int:
-    """Nanoseconds that nobody can set: since boot, sleep included, or else of the monotonic clock."""
+    """Nanoseconds of a clock that cannot be set: since boot including sleep, or else monotonic."""
     if _BOOT_CLOCK is None:
         return time.monotonic_ns()
     return time.clock_gettime_ns(_BOOT_CLOCK)
 
 
 def steady_us() -> int:
-    """`steady_ns` in microseconds, the unit of leases and pauses."""
+    """`steady_ns` in microseconds."""
     return steady_ns() // 1000
 
 
 def boot_id() -> str | None:
-    """What tells this start of the machine from others, and with it its steady clock; None where nothing does."""
+    """An id of this boot of the machine, and so of its steady clock; None if unavailable."""
     if _BOOT_CLOCK is None:
         return None
     try:
@@ -42,22 +42,22 @@ def boot_id() -> str | None:
 
 
 class ClockJump(Struct, frozen=True):
-    """The system clock was set: by our count it was `from_us`, and it says `to_us`. Microseconds since 1970, UTC."""
+    """The system clock was set from `from_us` to `to_us`. Microseconds since 1970, UTC."""
 
     from_us: int
     to_us: int
 
     @property
     def by_us(self) -> int:
-        """How far it jumped; negative is backwards."""
+        """The size of the jump; negative is backwards."""
         return self.to_us - self.from_us
 
 
 class WallClock:
-    """Microseconds since 1970, UTC. What `now` gives never goes back, also across threads.
+    """Microseconds since 1970, UTC. `now` never goes back, also across threads.
 
-    After a jump forwards time goes on from the new time. After a jump backwards it runs at half its speed until the
-    system clock has caught up: held still, leases and deadlines would hang for as long as the jump was wide.
+    After a jump forwards, time continues from the new time. After a jump backwards it runs at half speed until the
+    system clock has caught up: if it stood still, leases and deadlines would not expire for the length of the jump.
     """
 
     def __init__(self, wall_ns: Nanoseconds = time.time_ns, steady_ns: Nanoseconds = steady_ns) -> None:
@@ -66,42 +66,42 @@ class WallClock:
         self._lock = Lock()
         self._steady_base = steady_ns()
         self._wall_base = wall_ns()
-        # No time handed out since the last jump lies before this.
+        # No time returned since the last jump is before this.
         self._floor = self._wall_base
         self._latest = self._wall_base
 
     def now(self) -> int:
         with self._lock:
-            return self._handed_out(self._steady_ns()) // 1000
+            return self._advance(self._steady_ns()) // 1000
 
     def machine(self) -> int:
-        """What the clock of the machine says, as it was counted since the last check; that may have gone back."""
+        """The system time as of the last check plus steady time; this can go back."""
         with self._lock:
             return (self._wall_base + self._steady_ns() - self._steady_base) // 1000
 
     def check(self) -> ClockJump | None:
-        """Compare with the system clock; a difference of more than a second is reported once and then followed."""
+        """Compare with the system clock; report and adopt a difference of more than a second."""
         with self._lock:
             steady = self._steady_ns()
             system = self._wall_ns()
             counted = self._wall_base + steady - self._steady_base
             if abs(system - counted) <= JUMP_NS:
                 return None
-            self._floor = self._handed_out(steady)
+            self._floor = self._advance(steady)
             self._wall_base = system
             self._steady_base = steady
             return ClockJump(counted // 1000, system // 1000)
 
-    def _handed_out(self, steady: int) -> int:
+    def _advance(self, steady: int) -> int:
         elapsed = steady - self._steady_base
         self._latest = max(self._latest, self._wall_base + elapsed, self._floor + elapsed // SLOWER)
         return self._latest
 
 
 class SelfCheckingClock:
-    """A wall clock for programs that have nobody to drive it: it looks at the system clock when it is asked the time.
+    """A wall clock that checks the system clock by itself, at most once a second, when asked for the time.
 
-    At most once a second; a jump is followed and not reported.
+    Jumps are adopted and not reported.
     """
 
     def __init__(self, wall_ns: Nanoseconds = time.time_ns, steady_ns: Nanoseconds = steady_ns) -> None:

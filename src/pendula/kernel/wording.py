@@ -1,7 +1,7 @@
-"""What is wrong with a value, said so that it helps: what and where, what is allowed, what was probably meant.
+"""Explains why a value is invalid: what and where, what is allowed, what was probably meant.
 
-Readers are made of msgspec types, and msgspec says `Expected `int`, got `str` - at `$.t``. Here such a complaint is
-turned into a sentence about the value: `t is 'soon'; it must be a whole number`.
+Documents are read with msgspec, whose errors look like `Expected `int`, got `str` - at `$.t``. They become facts, and
+the facts a sentence about the value: `t is 'soon'; it must be a whole number`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,9 +19,9 @@ from pendula.kernel.canonical import Json
 
 LONGEST_SHOWN = 80
 
-Step: TypeAlias = str | int | EllipsisType  # an ellipsis is a member of a free object, which msgspec does not name
+Step: TypeAlias = str | int | EllipsisType  # an ellipsis is a member of a dictionary, which msgspec does not name
 
-# What msgspec appends: field names of our own types and indices, never a word of the value.
+# The place that msgspec appends: field names of our types and indices, never text of the value.
 _PLACE_OPENING = " - at `"
 _PLACE = regex(r" - at `(?:key` in `)?\$((?:\.[^.\[\]`\s]+|\[\d{1,9}\]|\[\.\.\.\])*)`")
 _STEP = regex(r"\.([^.\[]+)|\[(\d+)\]|\[\.\.\.\]")
@@ -32,7 +32,7 @@ _BOUND = regex(r"(of length )?([<>]=?|==) (\S+)")
 _FIELD = regex(r"(?s)Object (missing required|contains unknown) field `(.+)`")
 
 _OTHERS = {"Integer value out of range": "out_of_range"}
-_CUT = LONGEST_SHOWN + 1  # of a longer text nothing more is ever shown
+_CUT = LONGEST_SHOWN + 1  # one more than is shown, so that a cut text is seen to be longer
 
 _WORDS = {
     "object": "an object",
@@ -47,30 +47,30 @@ _WORDS = {
 
 
 def explain_validation_error(message: str, value: object, kind: Any) -> str:
-    """A complaint of msgspec about a value that was to be of a kind, as a sentence; others are left as they are."""
+    """Turn a msgspec error about `value`, expected to be of type `kind`, into a sentence; other messages are kept."""
     return validation_sentence(validation_facts(message, value, kind))
 
 
 def validation_facts(message: str, value: object, kind: Any) -> dict[str, Json]:
-    """The complaint as facts for a journal: what is wrong, where, what was found, what is allowed. No sentence."""
+    """A msgspec error as facts: what is wrong, where, the value found, what is allowed."""
     what, steps = split_place(message, value)
     path, found, wanted = _followed(steps, value, kind)
     at: list[Json] = [step if isinstance(step, int) else step[:_CUT] for step in path]
     if field := _FIELD.fullmatch(what):
         if field[1] == "contains unknown":
-            known = [one.encode_name for one in wanted.fields] if isinstance(wanted, inspect.StructType) else []
+            known = [member.encode_name for member in wanted.fields] if isinstance(wanted, inspect.StructType) else []
             return {"fault": "unknown_field", "at": at, "field": field[2][:_CUT], "allowed": sorted(known)}
         return {"fault": "missing_field", "at": at, "field": field[2][:_CUT], "allowed": list(_tags(wanted, field[2]))}
     facts: dict[str, Json] = {"fault": "choice", "at": at, "found": found_fact(found)}
     if what.startswith("Invalid enum value"):
         return {**facts, "allowed": list(_choices(wanted))}
     if path and (tags := _tags(_followed(path[:-1], value, kind)[2], str(path[-1]))):
-        # The member that says which of several objects it is; msgspec does not say which there are.
+        # The tag of a union; msgspec does not list the allowed tags.
         return {**facts, "allowed": list(tags)}
     if what == "Invalid decimal string":
         return {**facts, "fault": "type", "types": ["decimal"]}
     if expected := _EXPECTED.fullmatch(what):
-        types: list[Json] = [one.strip() for one in expected[1].split("|")]
+        types: list[Json] = [name.strip() for name in expected[1].split("|")]
         choices = _choices(wanted) if expected[1] == "str" else []
         bound = _BOUND.fullmatch(expected[3] or "")
         of: dict[str, Json] = {"types": types}
@@ -106,7 +106,7 @@ def validation_sentence(facts: Mapping[str, Any]) -> str:
 
 
 def found_fact(value: object) -> Json:
-    """A value as a fact: short texts as they are, everything else as what a sentence says of it."""
+    """A value as a fact: texts cut to the length shown, containers as their size."""
     match value:
         case None | bool():
             return value
@@ -123,7 +123,7 @@ def found_fact(value: object) -> Json:
 
 
 def shown_fact(fact: Json) -> str:
-    """The value of `found_fact` as `shown` gives it."""
+    """The sentence part for a `found_fact`, as `shown` renders the value itself."""
     match fact:
         case {"number": text}:
             return str(text)
@@ -137,10 +137,10 @@ def shown_fact(fact: Json) -> str:
 
 
 def split_place(message: str, value: object) -> tuple[str, tuple[Step, ...]]:
-    """A complaint of msgspec about `value` without the place at its end, and the steps to that place.
+    """Split a msgspec error about `value` into the message and the steps to the place at its end.
 
-    The message may quote the caller, who may write what looks like a place: only the end of the message counts, and not
-    even that where it belongs to the name of an unknown field.
+    The message may quote text of the caller that looks like a place: only the end of the message counts, and not even
+    that if it belongs to the name of an unknown field.
     """
     begin = message.rfind(_PLACE_OPENING, max(0, len(message) - LONGEST_PLACE))
     match = _PLACE.fullmatch(message, begin) if begin >= 0 else None
@@ -148,7 +148,7 @@ def split_place(message: str, value: object) -> tuple[str, tuple[Step, ...]]:
         return message, ()
     what = message[:begin]
     if (unknown := message.find(_UNKNOWN)) >= 0:
-        # msgspec names no place for a member of the outermost object: then all of this is the member's name.
+        # msgspec appends no place for a field of the outermost object: then everything is the field's name.
         name = message[unknown + len(_UNKNOWN) : -1]
         if not what.endswith("`") or (isinstance(value, Mapping) and name in value):
             return message, ()
@@ -156,7 +156,7 @@ def split_place(message: str, value: object) -> tuple[str, tuple[Step, ...]]:
 
 
 def path_to(steps: Sequence[Step], value: object, kind: Any) -> tuple[str | int, ...]:
-    """The steps with the members that msgspec does not name, as far as they can be found out."""
+    """The steps, with the dictionary keys that msgspec does not name filled in where possible."""
     return _followed(steps, value, kind)[0]
 
 
@@ -166,7 +166,7 @@ def unknown_name(word: str, known: Sequence[str], what: str) -> str:
 
 
 def shown(value: object) -> str:
-    """The value as a sentence speaks of it; long ones are cut, control characters escaped."""
+    """The value for display in a sentence; long ones are cut, control characters escaped."""
     match value:
         case None:
             return "null"
@@ -185,24 +185,24 @@ def shown(value: object) -> str:
 
 
 def counted(count: int, noun: str) -> str:
-    """A number and its noun: 1 item, 2 items."""
+    """A number with its noun: 1 item, 2 items."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def suggestion(word: str, allowed: Sequence[str]) -> str:
-    """` (did you mean high?)` when one of the allowed words is close, else nothing."""
+    """` (did you mean high?)` if an allowed word is close, else an empty string."""
     if len(word) > LONGEST_SHOWN:
         return ""
     close = get_close_matches(word, allowed, n=1)
     if not close:
-        # Whatever is written in capitals, here or there; of names that differ by that alone, the first.
-        folded = {one.casefold(): one for one in reversed(allowed)}
-        close = [folded[one] for one in get_close_matches(word.casefold(), folded, n=1)]
+        # Ignoring case; of names that differ only in case, the first.
+        folded = {name.casefold(): name for name in reversed(allowed)}
+        close = [folded[name] for name in get_close_matches(word.casefold(), folded, n=1)]
     return f" (did you mean {close[0]}?)" if close else ""
 
 
 def _followed(steps: Sequence[Step], value: Any, kind: Any) -> tuple[tuple[str | int, ...], Any, Any]:
-    """The path, the value there and the type wanted there, as far as they can be found out."""
+    """The path, the value at it and the expected type there, as far as they can be determined."""
     path: list[str | int] = []
     wanted = _meant(inspect.type_info(kind), value)
     for step in steps:
@@ -219,17 +219,18 @@ def _followed(steps: Sequence[Step], value: Any, kind: Any) -> tuple[tuple[str |
 
 
 def _meant(wanted: Any, value: Any) -> Any:
-    """Of several objects that were possible the one that the value says it is; the type itself where it says none."""
+    """The member of a union that the value's tag selects; the type itself otherwise."""
     if not isinstance(wanted, inspect.UnionType) or not isinstance(value, Mapping):
         return wanted
-    structs = (one for one in wanted.types if isinstance(one, inspect.StructType))
-    tagged = (one for one in structs if one.tag_field is not None and value.get(one.tag_field) == one.tag)
-    return next(tagged, wanted)
+    structs = (option for option in wanted.types if isinstance(option, inspect.StructType))
+    return next(
+        (struct for struct in structs if struct.tag_field and value.get(struct.tag_field) == struct.tag), wanted
+    )
 
 
 def _member_at_fault(value: Any, wanted: Any) -> str | None:
-    """msgspec does not tell which member of a free object is wrong: the first that cannot be read alone."""
-    inner = _one_of(wanted, inspect.DictType)
+    """The first key of a dictionary whose value cannot be converted; msgspec does not name it."""
+    inner = _option(wanted, inspect.DictType)
     if not isinstance(value, Mapping) or inner is None:
         return None
     for name, member in value.items():
@@ -256,40 +257,41 @@ def _type_of(info: Any) -> Any:
 
 def _inside(wanted: Any, step: str | int) -> Any:
     if isinstance(step, int):
-        found = _one_of(wanted, inspect.ListType) or _one_of(wanted, inspect.VarTupleType)
-        return found.item_type if found is not None else None
-    if (struct := _one_of(wanted, inspect.StructType)) is not None:
+        sequence = _option(wanted, inspect.ListType) or _option(wanted, inspect.VarTupleType)
+        return sequence.item_type if sequence is not None else None
+    if (struct := _option(wanted, inspect.StructType)) is not None:
         return next((field.type for field in struct.fields if field.encode_name == step), None)
-    free = _one_of(wanted, inspect.DictType)
+    free = _option(wanted, inspect.DictType)
     return free.value_type if free is not None else None
 
 
-def _one_of(wanted: Any, kind: Any) -> Any:
+def _option(wanted: Any, kind: Any) -> Any:
     options = wanted.types if isinstance(wanted, inspect.UnionType) else (wanted,)
-    return next((one for one in options if isinstance(one, kind)), None)
+    return next((option for option in options if isinstance(option, kind)), None)
 
 
 def _choices(wanted: Any) -> list[str]:
     options = wanted.types if isinstance(wanted, inspect.UnionType) else (wanted,)
-    found: list[str] = []
-    for one in options:
-        if isinstance(one, inspect.EnumType):
-            found += [str(member.value) for member in one.cls if isinstance(member, Enum)]
-        elif isinstance(one, inspect.LiteralType):
-            found += [str(value) for value in one.values]
-    return found
+    choices: list[str] = []
+    for option in options:
+        if isinstance(option, inspect.EnumType):
+            choices += [str(member.value) for member in option.cls if isinstance(member, Enum)]
+        elif isinstance(option, inspect.LiteralType):
+            choices += [str(value) for value in option.values]
+    return choices
 
 
 def _tags(wanted: Any, field: str) -> list[str]:
-    """What `field` may be where it says which of several objects this is."""
+    """The allowed tags if `field` is the tag field of a union."""
     options = wanted.types if isinstance(wanted, inspect.UnionType) else (wanted,)
-    return [str(one.tag) for one in options if isinstance(one, inspect.StructType) and one.tag_field == field]
+    structs = (option for option in options if isinstance(option, inspect.StructType))
+    return [str(struct.tag) for struct in structs if struct.tag_field == field]
 
 
 def _expected(facts: Mapping[str, Any]) -> str:
     if choices := facts.get("allowed"):
         return f"one of {', '.join(choices)}"
-    types = " or ".join(_WORDS.get(one, one) for one in facts["types"])
+    types = " or ".join(_WORDS.get(name, name) for name in facts["types"])
     match facts.get("bound"):
         case [what, sign, limit]:
             length = {">=": "of at least length", "<=": "of at most length"}.get(sign, f"of length {sign}")
@@ -304,7 +306,7 @@ def _allowed(names: Sequence[str]) -> str:
 
 
 def number_text(value: int | Decimal) -> str:
-    # Decimal prints integers beyond the interpreter's limit of digits, too.
+    # Decimal also prints integers beyond the interpreter's digit limit.
     return str(value) if isinstance(value, Decimal) else format(Decimal(value), "f")
 
 

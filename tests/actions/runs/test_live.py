@@ -9,7 +9,7 @@ import pytest
 
 from pendula.actions import Instance, InvalidSetting, LiveWorld, Refused, Rejection, Start
 from pendula.actions.events import WORLD_EVENTS, Event
-from pendula.kernel.cancellation import Cancellation, GivenUp, cancellable
+from pendula.kernel.cancellation import Cancellation, Cancelled, cancellable
 from pendula.testing import FaultyDisk
 from tests.actions.worlds import EPOCH, does, lasting, line
 
@@ -309,7 +309,7 @@ def test_a_what_if_that_is_cancelled_ends_between_two_minutes_and_changes_nothin
     before, cancellation = world.state(), Cancellation()
     cancellation.cancel()
 
-    with pytest.raises(GivenUp), cancellable(cancellation):
+    with pytest.raises(Cancelled), cancellable(cancellation):
         world.what_if({"actor": "dan", "verb": "saw"})
 
     assert world.state() == before

@@ -332,6 +332,6 @@ def test_what_is_not_there_or_no_folder_is_told_by_its_path(tmp_path: Path) -> N
 
     with pytest.raises(JournalBroken, match=r"The journal .*file cannot be used: Not a directory"):
         LiveWorld(CONFIG, journal=tmp_path / "file")
-    with pytest.raises(JournalMissing, match=r"There is no journal: /.*empty$"):
+    with pytest.raises(JournalMissing, match=r"No journal found: /.*empty$"):
         LiveWorld.recover(tmp_path / "empty")
     LiveWorld(CONFIG, journal=tmp_path / "empty").close()

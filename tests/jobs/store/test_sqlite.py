@@ -24,7 +24,7 @@ from pendula.jobs.store.sqlite import NotDurable, SqliteStore, StoreUnusable, mi
 from pendula.jobs.store.sqlite_files import check_store
 from pendula.jobs.upkeep.verification import check
 from pendula.jobs.worker.effects import once
-from pendula.kernel.cancellation import Cancellation, GivenUp, cancellable
+from pendula.kernel.cancellation import Cancellation, Cancelled, cancellable
 from tests.forking import forked
 from tests.jobs.stores import Clock, opened
 from tests.jobs.watching import everything, failing_at, watched, watching
@@ -499,7 +499,7 @@ def test_a_query_ends_in_its_middle_once_its_read_is_cancelled(tmp_path: Path) -
         reader._connection.execute(long).fetchone()
 
     with closing(store):
-        with pytest.raises(GivenUp), cancellable(cancellation):
+        with pytest.raises(Cancelled), cancellable(cancellation):
             store.read(look)
 
         assert store.read(lambda reader: reader.count(Listing(limit=1))) == 0

@@ -279,7 +279,7 @@ async def test_a_damaged_end_of_a_journal_is_reported_by_readiness(settings: Set
 
     checks = {check["name"]: check for check in response.json()["checks"]}
     assert (response.status_code, checks["tally/main"]["reason"]) == (200, None)
-    assert "has all its bytes and a checksum that does not hold" in checks["tally/main"]["note"]
+    assert "is complete but has a wrong checksum" in checks["tally/main"]["note"]
     assert checks["tally/other"]["note"] is None
 
 

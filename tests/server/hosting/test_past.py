@@ -10,7 +10,7 @@ import pytest
 from starlette.requests import ClientDisconnect
 from starlette.types import Message
 
-from pendula.kernel.cancellation import Cancellation, GivenUp, cancellable, check
+from pendula.kernel.cancellation import Cancellation, Cancelled, cancellable, check
 from pendula.kernel.driver import engine_at
 from pendula.kernel.journal import RecordsPruned
 from pendula.server.errors import PastBusy, ReadTooLong
@@ -275,7 +275,7 @@ async def test_a_replay_that_was_given_up_goes_on_where_it_stopped(
 
         monkeypatch.setattr(kind, "apply", watched)
         past = PastEngines(host.journal, lambda n: engine_at(host.journal, kind, n))
-        with pytest.raises(GivenUp), cancellable(cancellation), past.at(last):
+        with pytest.raises(Cancelled), cancellable(cancellation), past.at(last):
             raise AssertionError
         before = len(applied)
         with past.at(last) as engine:

@@ -12,7 +12,7 @@ import pytest
 from fastapi import FastAPI
 
 from pendula.kernel import canonical
-from pendula.kernel.cancellation import GivenUp, check
+from pendula.kernel.cancellation import Cancelled, check
 from pendula.kernel.stream import Published, Stream
 from pendula.server.hosting import streams
 from pendula.server.hosting.engine_host import EngineHost
@@ -89,7 +89,7 @@ async def test_a_journal_is_read_no_further_once_its_reader_has_left(
             begun.set()
             try:
                 check()
-            except GivenUp:
+            except Cancelled:
                 given_up.set()
                 raise
         return []

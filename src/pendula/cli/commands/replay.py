@@ -129,7 +129,7 @@ def _opened(directory: Path) -> "FileJournal":
 
     if not directory.is_dir():
         what = "is a file, not the directory of a journal" if directory.exists() else "does not exist"
-        raise JournalMissing(f"There is no journal: {directory} {what}", path=str(directory))
+        raise JournalMissing(f"No journal found: {directory} {what}", path=str(directory))
     disk = RealDisk(directory, make=False)
     try:
         return FileJournal.open(disk, read_only=True)

@@ -52,7 +52,7 @@ def reading(directory: Path) -> Iterator[FileJournal]:
     """The journal of a fleet; raises `JournalMissing`, or `NoFleetJournal` for that of another scheduler."""
     if not directory.is_dir():
         what = "is a file, not the directory of a journal" if directory.exists() else "does not exist"
-        raise JournalMissing(f"There is no journal: {directory} {what}", path=str(directory))
+        raise JournalMissing(f"No journal found: {directory} {what}", path=str(directory))
     disk = RealDisk(directory, make=False)
     try:
         journal = FileJournal.open(disk, read_only=True)

@@ -95,7 +95,7 @@ class RingJournal:
             try:
                 self._look_at_the_disk()
                 if self.degraded is None:
-                    self._inner.hand_over()
+                    self._inner.write()
             except JournalBroken as trouble:
                 self.degraded = _reason(trouble)
             self._handed_n = self._next_n - 1
@@ -246,7 +246,7 @@ class RingJournal:
             if not self._caught_up_from(self._inner.durable_n + 1) and self._checkpoint() is None:
                 return
         try:
-            self._inner.mend()
+            self._inner.repair()
             with self._lock:
                 begin = None if self._caught_up_from(self._inner.next_n) else self._checkpoint()
             if begin is not None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from pendula.kernel.cancellation import GivenUp
+from pendula.kernel.cancellation import Cancelled
 from pendula.kernel.engine import Engine
 from pendula.kernel.journal import Journal
 from pendula.kernel.replay import follow
@@ -60,7 +60,7 @@ class PastEngines:
         try:
             for record, _ in islice(follow(kept.engine, journal, kept.n + 1), n - kept.n):
                 at = record.n
-        except GivenUp:
+        except Cancelled:
             # It stands between two records: whoever asks again goes on from here.
             with self._lock:
                 self._kept = Kept(kept.engine, at)

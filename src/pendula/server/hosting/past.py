@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 
 from starlette.requests import ClientDisconnect
 
-from pendula.kernel.cancellation import Cancellation, GivenUp, cancellable
+from pendula.kernel.cancellation import Cancellation, Cancelled, cancellable
 from pendula.kernel.journal import RecordsPruned
 from pendula.kernel.limits import PAST_READS, PAST_READS_PER_CALLER, READ_SECONDS
 from pendula.server.errors import PastBusy, ReadTooLong
@@ -153,7 +153,7 @@ class Lane:
             try:
                 work.begun = True
                 return await loop.run_in_executor(self._threads, read)
-            except GivenUp as given_up:
+            except Cancelled as given_up:
                 raise ReadTooLong(
                     f"This takes more than {self._seconds} s; ask for less, or for a moment nearer to a checkpoint",
                     limit=READ_SECONDS.name,

@@ -29,7 +29,7 @@ def test_a_run_is_written_down_and_every_command_reads_it(pendula: Pendula, tmp_
 
     assert ran.code == 0, ran.err
     assert again.code == 1
-    assert "There is a journal already" in again.err
+    assert "A journal already exists" in again.err
     assert json.loads(pendula("replay", tmp_path / "j", "--json").out)["verified"]
     told = json.loads(pendula("fleet", "replay", tmp_path / "j", "--json").out)
     assert told["firstDifference"] is None

@@ -12,7 +12,7 @@ from pendula.credit.engine import Run
 from pendula.credit.ledger.payment import Cashier
 from pendula.credit.served import targets as payment_targets
 from pendula.credit.served.store import Store
-from pendula.kernel.cancellation import Cancellation, GivenUp, cancellable
+from pendula.kernel.cancellation import Cancellation, Cancelled, cancellable
 from pendula.kernel.limits import PAST_READS, PAST_READS_PER_CALLER
 from pendula.server.schedulers.credit.routes import networks, scenarios, streams
 from pendula.server.schedulers.credit.running.run_writer import RunContext
@@ -87,7 +87,7 @@ async def test_the_search_for_routes_to_everybody_can_be_given_up(still: Simulat
 
         cashier = Watched(desk.book, engine.settings)
         sender = desk.book.people.index["agent-1"]
-        with pytest.raises(GivenUp), cancellable(cancellation):
+        with pytest.raises(Cancelled), cancellable(cancellation):
             payment_targets.targets(desk.book, cashier, sender, 6, amounts=True)
 
     await run.ask(find)

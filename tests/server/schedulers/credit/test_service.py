@@ -93,7 +93,7 @@ async def test_a_scenario_that_cannot_be_stored_says_so_and_what_helps(
 
     error = refused.json()["error"]
     assert (refused.status_code, error["code"]) == (503, "SCENARIO_NOT_STORED")
-    assert "database or disk is full. Look after the disk of the server" in error["message"]
+    assert "database or disk is full. Check the disk of the server" in error["message"]
     assert "tiny" not in listed
     assert again.status_code == 200
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from pendula.credit.engine import Run
-from pendula.kernel.cancellation import Cancellation, GivenUp, cancellable
+from pendula.kernel.cancellation import Cancellation, Cancelled, cancellable
 from pendula.kernel.limits import PAST_READS
 from pendula.server.schedulers.credit.running.what_if import standing, what_if
 from pendula.server.schedulers.credit.shapes import WhatIf
@@ -102,7 +102,7 @@ async def test_a_comparison_that_is_cancelled_ends_after_the_tick_it_is_at(
         return apply(run, command)
 
     monkeypatch.setattr(Run, "apply", counted)
-    with pytest.raises(GivenUp), cancellable(cancellation):
+    with pytest.raises(Cancelled), cancellable(cancellation):
         what_if(run_id, found, WhatIf({}, ticks=100))
 
     assert applied == [0, 0, 1, 1, 2, 2]

@@ -141,7 +141,7 @@ class Internal(HttpRefused):
     status = 500
 
 
-AFTER_THAT = "Look after the disk of the server, then send it again"
+AFTER_THAT = "Check the disk of the server, then send it again"
 WORDS: Mapping[type[PendulaError], type[HttpRefused]] = {
     RunConflict: Conflict,
     ForkRefused: ForkImpossible,
