@@ -24,26 +24,25 @@ def test_a_dead_letter_is_found_and_requeued(page: Page, watched: Watched) -> No
 
     letter.get_by_test_id("requeue").click()
 
-    expect(page.get_by_test_id("dead-said")).to_have_text(f"{job} is queued again.")
+    expect(page.get_by_test_id("dead-status")).to_have_text(f"Requeued {job}.")
     expect(page.locator(f"[data-job={job}]")).to_have_count(0)
     page.goto(f"{page.url.split('#')[0]}#/schedulers/jobs/{job}")
     expect(page.get_by_test_id("panel-job").get_by_test_id("trail")).to_contain_text("requeued in the control room")
     assert watched.errors == []
 
 
-def test_an_object_shows_its_state_lit_and_says_why(page: Page, watched: Watched) -> None:
+def test_an_object_shows_its_current_state_and_why(page: Page, watched: Watched) -> None:
     page.get_by_test_id("tab-objects").click()
     page.get_by_test_id("objects-table").get_by_role("link", name="library-004-poisoned").click()
 
     panel = page.get_by_test_id("panel-object")
     expect(panel.get_by_test_id("why-sentence")).to_contain_text("memory library-004-poisoned has been")
-    lit = panel.get_by_test_id("lit")
-    expect(lit).to_have_count(1)
-    # It may be on its way from one place to the next: both say the same at one moment.
+    expect(panel.get_by_test_id("current-state")).to_have_count(1)
+    # The object may be in transition; drawing and sentence agree at some moment.
     page.wait_for_function(
         """() => {
              const panel = document.querySelector("[data-testid=panel-object]");
-             const place = panel.querySelector("[data-testid=lit]")?.dataset.place;
+             const place = panel.querySelector("[data-testid=current-state]")?.dataset.place;
              return panel.querySelector("[data-testid=why-sentence]")?.textContent.includes(`has been ${place} `);
            }"""
     )
@@ -62,34 +61,34 @@ def test_a_gate_is_set(page: Page, watched: Watched) -> None:
 
     page.get_by_test_id("set-gate").click()
 
-    expect(page.get_by_test_id("gate-told")).to_have_text("risk gate says limit from now on (version 2).")
+    expect(page.get_by_test_id("gate-status")).to_have_text("Set risk gate to limit (version 2).")
     row = page.get_by_test_id("gates-table").get_by_role("row", name="risk gate")
     expect(row).to_contain_text("limit")
     expect(row).to_contain_text("Ada")
     assert watched.errors == []
 
 
-def made(page: Page, path: str, **body: object) -> dict[str, Any]:
-    """Something of one's own, which nobody of the demo is at just now."""
+def create(page: Page, path: str, **body: object) -> dict[str, Any]:
+    """An object or a job that the demo does not touch."""
     server = page.url.split("#")[0]
     answer = page.request.post(f"{server}scheduler/{path}", data=body)
     assert answer.ok, answer.text()
     return dict(answer.json())
 
 
-def test_a_person_decides_about_an_object_after_a_second_question(page: Page, watched: Watched) -> None:
+def test_a_decision_about_an_object_is_confirmed_first(page: Page, watched: Watched) -> None:
     page.set_viewport_size({"width": 390, "height": 800})
-    made(page, "objects", object_type="memory", object_id="mine-1", evidence_refs=["note:1"])
+    create(page, "objects", object_type="memory", object_id="mine-1", evidence_refs=["note:1"])
     page.goto(f"{page.url.split('#')[0]}#/schedulers/jobs/memory:mine-1")
-    deed = page.get_by_test_id("deed-decide")
-    deed.locator("summary").click()
-    deed.get_by_test_id("deed-decide-way").select_option(label="verify: suspicious → quarantine")
-    deed.get_by_test_id("deed-decide-reason").fill("the ink is too fresh")
-    deed.get_by_test_id("your-name").fill("Ada")
+    action = page.get_by_test_id("action-decide")
+    action.locator("summary").click()
+    action.get_by_test_id("action-decide-finding").select_option(label="verify: suspicious → quarantine")
+    action.get_by_test_id("action-decide-reason").fill("the ink is too fresh")
+    action.get_by_test_id("your-name").fill("Ada")
 
-    deed.get_by_test_id("deed-decide-ask").click()
-    expect(deed).to_contain_text("is to become quarantine, in your name?")
-    deed.get_by_test_id("deed-decide-yes").click()
+    action.get_by_test_id("action-decide-ask").click()
+    expect(action).to_contain_text("Change mine-1 from")
+    action.get_by_test_id("action-decide-confirm").click()
 
     panel = page.get_by_test_id("panel-object")
     expect(panel.get_by_test_id("why-sentence")).to_contain_text("because the ink is too fresh")
@@ -99,30 +98,30 @@ def test_a_person_decides_about_an_object_after_a_second_question(page: Page, wa
 
 
 def test_evidence_is_attached_and_a_job_cancelled(page: Page, watched: Watched) -> None:
-    made(page, "objects", object_type="memory", object_id="mine-2", evidence_refs=["note:1"])
+    create(page, "objects", object_type="memory", object_id="mine-2", evidence_refs=["note:1"])
     page.goto(f"{page.url.split('#')[0]}#/schedulers/jobs/memory:mine-2")
-    deed = page.get_by_test_id("deed-evidence")
-    deed.locator("summary").click()
-    deed.get_by_test_id("deed-evidence-refs").fill("photo:1, photo:2")
-    deed.get_by_test_id("deed-evidence-reason").fill("found in the attic")
-    deed.get_by_test_id("deed-evidence-ask").click()
-    deed.get_by_test_id("deed-evidence-yes").click()
-    expect(deed.get_by_test_id("deed-evidence-told")).to_contain_text("Attached to")
+    action = page.get_by_test_id("action-evidence")
+    action.locator("summary").click()
+    action.get_by_test_id("action-evidence-refs").fill("photo:1, photo:2")
+    action.get_by_test_id("action-evidence-reason").fill("found in the attic")
+    action.get_by_test_id("action-evidence-ask").click()
+    action.get_by_test_id("action-evidence-confirm").click()
+    expect(action.get_by_test_id("action-evidence-status")).to_contain_text("Attached evidence to")
 
     far = {"object_type": "memory", "object_id": "mine-3", "action": "archive", "run_at": "2040-01-01T00:00:00Z"}
-    job = made(page, "jobs", **far)["job"]["job_id"]
+    job = create(page, "jobs", **far)["job"]["job_id"]
     page.goto(f"{page.url.split('#')[0]}#/schedulers/jobs/{job}")
-    cancel = page.get_by_test_id("deed-cancel")
+    cancel = page.get_by_test_id("action-cancel")
     cancel.locator("summary").click()
-    cancel.get_by_test_id("deed-cancel-reason").fill("not today")
-    cancel.get_by_test_id("deed-cancel-ask").click()
-    cancel.get_by_test_id("deed-cancel-yes").click()
+    cancel.get_by_test_id("action-cancel-reason").fill("not today")
+    cancel.get_by_test_id("action-cancel-ask").click()
+    cancel.get_by_test_id("action-cancel-confirm").click()
 
     expect(page.get_by_test_id("panel-job").get_by_test_id("trail")).to_contain_text("cancelled: not today")
     assert watched.errors == []
 
 
-def test_the_slider_goes_back_through_the_trail_and_to_live_again(page: Page, watched: Watched) -> None:
+def test_the_slider_shows_the_past_and_returns_to_live(page: Page, watched: Watched) -> None:
     page.get_by_test_id("tab-objects").click()
     page.get_by_test_id("objects-table").get_by_role("link", name="library-004-poisoned").click()
     slider = page.get_by_test_id("time-slider-input")
@@ -131,10 +130,10 @@ def test_the_slider_goes_back_through_the_trail_and_to_live_again(page: Page, wa
     slider.fill("20")
 
     expect(page.get_by_test_id("past-banner")).to_contain_text("the state after event 20")
-    expect(page.get_by_test_id("past-moment")).to_contain_text("What had just happened")
+    expect(page.get_by_test_id("past-moment")).to_contain_text("Event")
     expect(page.get_by_test_id("past-places")).to_contain_text("candidate")
     expect(page.get_by_test_id("panel-object").get_by_test_id("why-sentence")).to_contain_text("was")
-    expect(page.get_by_test_id("deeds")).to_have_count(0)
+    expect(page.get_by_test_id("object-actions")).to_have_count(0)
     expect(page.get_by_test_id("panel-objects")).to_have_count(0)
     page.set_viewport_size({"width": 390, "height": 800})
     assert page.evaluate("document.documentElement.scrollWidth") <= 390

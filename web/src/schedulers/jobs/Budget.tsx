@@ -1,7 +1,7 @@
-/** What may still be spent on automatic verification. */
+/** The budget of an object for automatic verification. */
 
 import type { SchedulerGoverned } from "../../api/types";
-import { said } from "./model";
+import { readable } from "./model";
 
 export function Budget({ object }: { readonly object: SchedulerGoverned }) {
   const full = Math.max(object.auto_verify_budget ?? 0, object.verify_budget_left);
@@ -12,8 +12,8 @@ export function Budget({ object }: { readonly object: SchedulerGoverned }) {
           <span key={unit} data-left={unit < object.verify_budget_left} />
         ))}
       </span>{" "}
-      {object.verify_budget_left} of {full} verifications left in the budget, {object.verifications} made
-      {object.decision_mode !== null && <>; meanwhile: {said(object.decision_mode)}</>}
+      {object.verify_budget_left} of {full} verifications left, {object.verifications} made
+      {object.decision_mode !== null && <>; decision mode: {readable(object.decision_mode)}</>}
     </p>
   );
 }

@@ -1,4 +1,4 @@
-/** Jobs that were given up: what went wrong with each, and a button that tries it again. */
+/** Dead letters with their errors and a button to requeue each. */
 
 import { useSignal } from "@preact/signals";
 
@@ -10,7 +10,7 @@ import { ErrorNote } from "../../components/ErrorNote";
 import { fromNow, jobHref } from "./model";
 import { usePolled } from "./polling";
 
-const SHOWN_MOST = 50;
+const MAX_SHOWN = 50;
 
 interface DeadLettersProps {
   readonly now: number;
@@ -18,33 +18,33 @@ interface DeadLettersProps {
 }
 
 export function DeadLetters({ now, onChange }: DeadLettersProps) {
-  const found = usePolled("dead", (signal) =>
-    api.get("/scheduler/jobs", {}, { status: "dead_letter", limit: SHOWN_MOST }, signal),
+  const letters = usePolled("dead", (signal) =>
+    api.get("/scheduler/jobs", {}, { status: "dead_letter", limit: MAX_SHOWN }, signal),
   );
-  const said = useSignal("");
-  const jobs = found.value.value?.jobs ?? null;
+  const status = useSignal("");
+  const jobs = letters.value.value?.jobs ?? null;
   return (
     <section class="panel" aria-labelledby="dead" data-testid="panel-dead">
       <h2 id="dead">Dead letters</h2>
-      {found.error.value !== null && <ErrorNote error={found.error.value} />}
-      {jobs === null && found.error.value === null && <p class="quiet">Loading dead letters …</p>}
-      {jobs !== null && jobs.length === 0 && <p class="quiet">There are none: nothing was given up.</p>}
+      {letters.error.value !== null && <ErrorNote error={letters.error.value} />}
+      {jobs === null && letters.error.value === null && <p class="quiet">Loading dead letters …</p>}
+      {jobs !== null && jobs.length === 0 && <p class="quiet">No dead letters.</p>}
       <ul class="dead-letters">
         {jobs?.map((job) => (
           <DeadLetter
             key={job.job_id}
             job={job}
             now={now}
-            onDone={(words) => {
-              said.value = words;
-              found.refresh();
+            onDone={(message) => {
+              status.value = message;
+              letters.refresh();
               onChange();
             }}
           />
         ))}
       </ul>
-      <p class="quiet" role="status" data-testid="dead-said">
-        {said}
+      <p class="quiet" role="status" data-testid="dead-status">
+        {status}
       </p>
     </section>
   );
@@ -53,7 +53,7 @@ export function DeadLetters({ now, onChange }: DeadLettersProps) {
 interface DeadLetterProps {
   readonly job: SchedulerJob;
   readonly now: number;
-  readonly onDone: (words: string) => void;
+  readonly onDone: (message: string) => void;
 }
 
 function DeadLetter({ job, now, onDone }: DeadLetterProps) {
@@ -65,17 +65,17 @@ function DeadLetter({ job, now, onDone }: DeadLetterProps) {
             {job.action} {job.object_type} {job.object_id}
           </a>{" "}
           <span class="quiet">
-            given up {fromNow(job.updated_at, now)}, attempt {job.attempt} of {job.max_attempts}
+            failed for good {fromNow(job.updated_at, now)}, attempt {job.attempt} of {job.max_attempts}
           </span>
         </p>
         <p class="dead-error">{job.last_error}</p>
       </div>
-      <Requeue job={job} onDone={() => onDone(`${job.job_id} is queued again.`)} />
+      <Requeue job={job} onDone={() => onDone(`Requeued ${job.job_id}.`)} />
     </li>
   );
 }
 
-/** The button that revives a job, with what was wrong where it could not. */
+/** A button that requeues a job and shows the error of a failed request. */
 export function Requeue({ job, onDone }: { readonly job: SchedulerJob; readonly onDone: () => void }) {
   const error = useSignal<ApiError | null>(null);
   const busy = useSignal(false);

@@ -1,4 +1,4 @@
-/** Gates: what each says, for everything or for one object, and the form that gives one another word. */
+/** Gates with their verdicts, globally or for one object, and the form to set one. */
 
 import { useSignal } from "@preact/signals";
 
@@ -9,12 +9,12 @@ import type { SchedulerGate, SchedulerMachines } from "../../api/types";
 import type { Column } from "../../components/DataTable";
 import { DataTable } from "../../components/DataTable";
 import { ErrorNote } from "../../components/ErrorNote";
-import { actingAs, NameField } from "./acting";
-import { fromNow, said } from "./model";
+import { actingUser, NameField } from "./acting_user";
+import { fromNow, readable } from "./model";
 import { usePolled } from "./polling";
 
-const EVERYTHING = "*";
-const SHOWN_MOST = 200;
+const ALL_OBJECTS = "*";
+const MAX_SHOWN = 200;
 
 interface GatesProps {
   readonly machines: SchedulerMachines;
@@ -22,36 +22,36 @@ interface GatesProps {
 }
 
 export function Gates({ machines, now }: GatesProps) {
-  const found = usePolled("gates", (signal) => api.get("/scheduler/gates", {}, { limit: SHOWN_MOST }, signal));
-  const gates = found.value.value?.gates ?? null;
+  const polled = usePolled("gates", (signal) => api.get("/scheduler/gates", {}, { limit: MAX_SHOWN }, signal));
+  const gates = polled.value.value?.gates ?? null;
   const unset = machines.gates.filter(
-    ({ gate, required }) => required && gates?.every((one) => one.gate !== gate || one.scope !== EVERYTHING),
+    ({ gate, required }) => required && gates?.every((row) => row.gate !== gate || row.scope !== ALL_OBJECTS),
   );
   return (
     <section class="panel" aria-labelledby="gates" data-testid="panel-gates">
       <h2 id="gates">Gates</h2>
       <p class="quiet">
-        Nothing of high risk is promoted past a gate that does not pass. The strictest word wins; a gate that nobody has
-        set lets nothing through.
+        High-risk objects are promoted only if every gate passes. The strictest verdict applies; a gate that is not set
+        blocks.
       </p>
-      {found.error.value !== null && <ErrorNote error={found.error.value} />}
+      {polled.error.value !== null && <ErrorNote error={polled.error.value} />}
       {gates !== null && unset.length > 0 && (
         <p class="note" data-testid="gates-unset">
-          Never set for everything: {unset.map(({ gate }) => said(gate)).join(", ")}.
+          Not set for all objects: {unset.map(({ gate }) => readable(gate)).join(", ")}.
         </p>
       )}
       <DataTable
-        caption="Gates as they are now"
+        caption="Gates"
         columns={columns(now)}
         rows={gates ?? []}
         rowKey={(gate) => `${gate.gate} ${gate.scope}`}
-        empty={gates === null ? "Loading gates …" : "No gate was ever set."}
+        empty={gates === null ? "Loading gates …" : "No gates set."}
         testId="gates-table"
       />
-      {found.value.value?.next_after != null && (
-        <p class="quiet">The first {SHOWN_MOST} are shown, those for everything before those for one object.</p>
+      {polled.value.value?.next_after != null && (
+        <p class="quiet">Showing the first {MAX_SHOWN}; gates for all objects come first.</p>
       )}
-      <SetGate machines={machines} onSet={found.refresh} />
+      <SetGate machines={machines} onSet={polled.refresh} />
     </section>
   );
 }
@@ -61,24 +61,24 @@ function columns(now: number): Column<SchedulerGate>[] {
     {
       key: "gate",
       title: "Gate",
-      cell: ({ gate }) => <span class="nowrap">{said(gate)}</span>,
+      cell: ({ gate }) => <span class="nowrap">{readable(gate)}</span>,
       by: ({ gate }) => gate,
     },
     {
       key: "verdict",
-      title: "Says",
+      title: "Verdict",
       cell: ({ verdict }) => (
-        <span class="gate-word" data-verdict={verdict}>
+        <span class="gate-verdict" data-verdict={verdict}>
           {verdict}
         </span>
       ),
       by: ({ verdict }) => verdict,
     },
-    { key: "scope", title: "For", cell: ({ scope }) => (scope === EVERYTHING ? "everything" : scope) },
-    { key: "reason", title: "Because", cell: ({ reason }) => reason, wide: true },
+    { key: "scope", title: "Scope", cell: ({ scope }) => (scope === ALL_OBJECTS ? "all objects" : scope) },
+    { key: "reason", title: "Reason", cell: ({ reason }) => reason, wide: true },
     {
       key: "by",
-      title: "By",
+      title: "Set by",
       cell: ({ set_by, set_at }) => <span class="nowrap">{`${set_by}, ${fromNow(set_at, now)}`}</span>,
     },
   ];
@@ -94,29 +94,29 @@ function SetGate({ machines, onSet }: SetGateProps) {
   const verdict = useSignal<string | null>(null);
   const scope = useSignal("");
   const reason = useSignal("");
-  const told = useSignal("");
+  const status = useSignal("");
   const error = useSignal<ApiError | null>(null);
-  const words = machines.gates.find((one) => one.gate === gate.value)?.verdicts ?? [];
-  const word = verdict.value !== null && words.includes(verdict.value) ? verdict.value : (words[0] ?? "");
-  const set = async (event: Event) => {
+  const verdicts = machines.gates.find((candidate) => candidate.gate === gate.value)?.verdicts ?? [];
+  const chosen = verdict.value !== null && verdicts.includes(verdict.value) ? verdict.value : (verdicts[0] ?? "");
+  const send = async (event: Event) => {
     event.preventDefault();
-    const wish = {
+    const body = {
       gate: gate.value,
-      verdict: word,
+      verdict: chosen,
       reason: reason.value.trim(),
-      scope: scope.value.trim() || EVERYTHING,
+      scope: scope.value.trim() || ALL_OBJECTS,
     };
     try {
-      const answer = await api.setGate(wish, actingAs());
+      const answer = await api.setGate(body, actingUser());
       error.value = null;
-      told.value = `${said(answer.gate.gate)} says ${answer.gate.verdict} from now on (version ${answer.gate.version}).`;
+      status.value = `Set ${readable(answer.gate.gate)} to ${answer.gate.verdict} (version ${answer.gate.version}).`;
       onSet();
     } catch (thrown) {
       error.value = asApiError(thrown);
     }
   };
   return (
-    <form class="gate-form" onSubmit={(event) => void set(event)} aria-label="Set a gate" data-testid="gate-form">
+    <form class="gate-form" onSubmit={(event) => void send(event)} aria-label="Set a gate" data-testid="gate-form">
       <label>
         gate
         <select
@@ -126,41 +126,41 @@ function SetGate({ machines, onSet }: SetGateProps) {
           }}
           data-testid="gate-name"
         >
-          {machines.gates.map((one) => (
-            <option key={one.gate} value={one.gate}>
-              {said(one.gate)}
+          {machines.gates.map(({ gate: name }) => (
+            <option key={name} value={name}>
+              {readable(name)}
             </option>
           ))}
         </select>
       </label>
       <label>
-        says
+        verdict
         <select
-          value={word}
+          value={chosen}
           onChange={({ currentTarget }) => {
             verdict.value = currentTarget.value;
           }}
           data-testid="gate-verdict"
         >
-          {words.map((one) => (
-            <option key={one} value={one}>
-              {one}
+          {verdicts.map((name) => (
+            <option key={name} value={name}>
+              {name}
             </option>
           ))}
         </select>
       </label>
       <label>
-        for
+        scope
         <input
           value={scope.value}
-          placeholder="everything, or memory:id"
+          placeholder="all objects, or memory:id"
           onInput={({ currentTarget }) => {
             scope.value = currentTarget.value;
           }}
         />
       </label>
       <label class="gate-reason">
-        because
+        reason
         <input
           value={reason.value}
           required
@@ -173,11 +173,11 @@ function SetGate({ machines, onSet }: SetGateProps) {
       </label>
       <NameField />
       <button type="submit" class="button button-main" disabled={!canCommand.value} data-testid="set-gate">
-        Set the gate
+        Set gate
       </button>
-      {!canCommand.value && <p class="quiet">Your role may look; this needs the role operator.</p>}
-      <p class="quiet" role="status" data-testid="gate-told">
-        {told}
+      {!canCommand.value && <p class="quiet">Read-only: needs the operator role.</p>}
+      <p class="quiet" role="status" data-testid="gate-status">
+        {status}
       </p>
       {error.value !== null && <ErrorNote error={error.value} />}
     </form>

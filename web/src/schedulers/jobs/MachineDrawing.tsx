@@ -1,41 +1,41 @@
-/** A state machine drawn, with the state that an object is in lit, and the ways out of it. */
+/** A drawing of a state machine, with the current state and its outgoing transitions highlighted. */
 
 import { useEffect, useRef } from "preact/hooks";
 
 import type { SchedulerMachine } from "../../api/types";
 import type { Box, Line } from "./machine";
 import { BOX, pictureOf } from "./machine";
-import { said } from "./model";
+import { readable } from "./model";
 
 interface MachineDrawingProps {
   readonly machine: SchedulerMachine;
-  /** Where the object is. */
-  readonly lit: string;
-  /** Where it was before. */
+  /** The state of the object. */
+  readonly current: string;
+  /** Its earlier states. */
   readonly visited?: readonly string[];
 }
 
-export function MachineDrawing({ machine, lit, visited = [] }: MachineDrawingProps) {
+export function MachineDrawing({ machine, current, visited = [] }: MachineDrawingProps) {
   const { width, height, boxes, lines } = pictureOf(machine);
   const frame = useRef<HTMLDivElement>(null);
   useEffect(() => {
-    // Where the drawing is wider than the screen, the lit state is what is wanted.
-    const box = boxes.find(({ place }) => place === lit);
+    // A drawing wider than the screen is scrolled to the current state.
+    const box = boxes.find(({ place }) => place === current);
     if (frame.current === null || box === undefined) return;
     const { scrollWidth, clientWidth } = frame.current;
     frame.current.scrollLeft = ((box.x + BOX.width / 2) / width) * scrollWidth - clientWidth / 2;
-  }, [lit, machine.object_type]);
-  const ordered = [...lines].sort((one, other) => Number(one.source === lit) - Number(other.source === lit));
+  }, [current, machine.object_type]);
+  const ordered = [...lines].sort((a, b) => Number(a.source === current) - Number(b.source === current));
   return (
-    <div ref={frame} class="machine" role="region" aria-label={`The states of a ${machine.object_type}`} tabIndex={0}>
+    <div ref={frame} class="machine" role="region" aria-label={`State machine of ${machine.object_type}`} tabIndex={0}>
       <svg
         viewBox={`0 0 ${width} ${height}`}
         role="img"
-        aria-label={`${boxes.length} states; it is in ${said(lit)}`}
+        aria-label={`${boxes.length} states; current: ${readable(current)}`}
         data-testid="machine"
       >
         <defs>
-          {["quiet", "lit"].map((kind) => (
+          {["quiet", "current"].map((kind) => (
             <marker
               key={kind}
               id={`arrow-${kind}`}
@@ -52,13 +52,13 @@ export function MachineDrawing({ machine, lit, visited = [] }: MachineDrawingPro
           ))}
         </defs>
         {ordered.map((line) => (
-          <ArrowLine key={`${line.source}>${line.target}`} line={line} lit={line.source === lit} />
+          <ArrowLine key={`${line.source}>${line.target}`} line={line} isCurrent={line.source === current} />
         ))}
         {boxes.map((box) => (
           <StateBox
             key={box.place}
             box={box}
-            state={box.place === lit ? "lit" : visited.includes(box.place) ? "visited" : "quiet"}
+            state={box.place === current ? "current" : visited.includes(box.place) ? "visited" : "quiet"}
           />
         ))}
       </svg>
@@ -66,17 +66,22 @@ export function MachineDrawing({ machine, lit, visited = [] }: MachineDrawingPro
   );
 }
 
-function ArrowLine({ line, lit }: { readonly line: Line; readonly lit: boolean }) {
+function ArrowLine({ line, isCurrent }: { readonly line: Line; readonly isCurrent: boolean }) {
   return (
-    <path class="machine-line" data-lit={lit} d={line.path} marker-end={`url(#arrow-${lit ? "lit" : "quiet"})`}>
+    <path
+      class="machine-line"
+      data-current={isCurrent}
+      d={line.path}
+      marker-end={`url(#arrow-${isCurrent ? "current" : "quiet"})`}
+    >
       <title>
-        {said(line.source)} to {said(line.target)}: {line.words}
+        {readable(line.source)} to {readable(line.target)}: {line.label}
       </title>
     </path>
   );
 }
 
-function StateBox({ box, state }: { readonly box: Box; readonly state: "lit" | "visited" | "quiet" }) {
+function StateBox({ box, state }: { readonly box: Box; readonly state: "current" | "visited" | "quiet" }) {
   const [status = "", axis] = box.place.split("/");
   const middle = box.x + BOX.width / 2;
   return (
@@ -84,11 +89,11 @@ function StateBox({ box, state }: { readonly box: Box; readonly state: "lit" | "
       class="machine-state"
       data-state={state}
       data-place={box.place}
-      data-testid={state === "lit" ? "lit" : undefined}
+      data-testid={state === "current" ? "current-state" : undefined}
     >
       <rect x={box.x} y={box.y} width={BOX.width} height={BOX.height} rx="8" />
       <text x={middle} y={box.y + BOX.height / 2 + (axis === undefined ? 4.5 : -3)}>
-        {said(status)}
+        {readable(status)}
       </text>
       {axis !== undefined && (
         <text class="machine-axis" x={middle} y={box.y + BOX.height / 2 + 13}>

@@ -1,4 +1,4 @@
-/** Governed objects: how many are in which state, and those in the chosen one. */
+/** Governed objects: counts by state, and the objects in the selected state. */
 
 import { useSignal } from "@preact/signals";
 
@@ -8,10 +8,10 @@ import type { Column } from "../../components/DataTable";
 import { DataTable } from "../../components/DataTable";
 import { ErrorNote } from "../../components/ErrorNote";
 import { integer } from "../../wording";
-import { fromNow, objectHref, placeOf, said } from "./model";
+import { fromNow, objectHref, placeOf, readable } from "./model";
 import { usePolled } from "./polling";
 
-const SHOWN_MOST = 200;
+const MAX_SHOWN = 200;
 
 interface ObjectsProps {
   readonly machines: SchedulerMachines;
@@ -24,14 +24,14 @@ export function Objects({ machines, figures, now, chosen }: ObjectsProps) {
   const kinds = machines.machines.map(({ object_type }) => object_type);
   const kind = useSignal(kinds.includes("memory") ? "memory" : (kinds[0] ?? ""));
   const place = useSignal<string | null>(null);
-  const query = { object_type: kind.value, place: place.value, limit: SHOWN_MOST };
-  const found = usePolled(JSON.stringify(query), (signal) => api.get("/scheduler/objects", {}, query, signal));
+  const query = { object_type: kind.value, place: place.value, limit: MAX_SHOWN };
+  const polled = usePolled(JSON.stringify(query), (signal) => api.get("/scheduler/objects", {}, query, signal));
   const counts = new Map(
     figures?.places.filter((row) => row.object_type === kind.value).map((row) => [row.place, row.objects]),
   );
   const places = machines.machines.find(({ object_type }) => object_type === kind.value)?.places ?? [];
-  const choose = (word: string) => {
-    kind.value = word;
+  const choose = (name: string) => {
+    kind.value = name;
     place.value = null;
   };
   return (
@@ -39,66 +39,66 @@ export function Objects({ machines, figures, now, chosen }: ObjectsProps) {
       <div class="panel-head">
         <h2 id="objects">Objects</h2>
         <div class="segmented" role="group" aria-label="Type of object">
-          {kinds.map((word) => (
+          {kinds.map((name) => (
             <button
-              key={word}
+              key={name}
               type="button"
-              aria-pressed={kind.value === word}
-              onClick={() => choose(word)}
-              data-testid={`kind-${word}`}
+              aria-pressed={kind.value === name}
+              onClick={() => choose(name)}
+              data-testid={`kind-${name}`}
             >
-              {word}
+              {name}
             </button>
           ))}
         </div>
       </div>
       <div class="place-chips" role="group" aria-label="Show objects in one state">
-        {places.map(({ place: word }) => (
+        {places.map(({ place: state }) => (
           <button
-            key={word}
+            key={state}
             type="button"
             class="place-chip"
-            aria-pressed={place.value === word}
+            aria-pressed={place.value === state}
             onClick={() => {
-              place.value = place.value === word ? null : word;
+              place.value = place.value === state ? null : state;
             }}
-            data-testid={`place-${word}`}
+            data-testid={`place-${state}`}
           >
-            {said(word)} <strong>{integer(counts.get(word) ?? 0)}</strong>
+            {readable(state)} <strong>{integer(counts.get(state) ?? 0)}</strong>
           </button>
         ))}
       </div>
-      {found.error.value !== null && <ErrorNote error={found.error.value} />}
+      {polled.error.value !== null && <ErrorNote error={polled.error.value} />}
       <DataTable
         caption={`Objects of type ${kind.value}`}
         columns={columns(now)}
-        rows={found.value.value?.objects ?? []}
-        rowKey={(one) => one.object_id}
-        empty={found.value.value === null ? "Loading objects …" : "There are no such objects."}
-        current={(one) => `${one.object_type}:${one.object_id}` === chosen}
+        rows={polled.value.value?.objects ?? []}
+        rowKey={({ object_id }) => object_id}
+        empty={polled.value.value === null ? "Loading objects …" : "No matching objects."}
+        current={({ object_type, object_id }) => `${object_type}:${object_id}` === chosen}
         testId="objects-table"
       />
-      <WaitingRollbacks now={now} />
-      {found.value.value?.next_after != null && <p class="quiet">The first {SHOWN_MOST} by id are shown.</p>}
+      <PendingRollbacks now={now} />
+      {polled.value.value?.next_after != null && <p class="quiet">Showing the first {MAX_SHOWN} by id.</p>}
     </section>
   );
 }
 
-/** What was built on forged or refuted objects and is still to be taken back. */
-function WaitingRollbacks({ now }: { readonly now: number }) {
-  const found = usePolled("rollbacks", (signal) => api.get("/scheduler/rollbacks", {}, { limit: SHOWN_MOST }, signal));
-  const waiting = found.value.value?.rollbacks ?? [];
-  if (waiting.length === 0) return null;
+/** Unfinished rollbacks of what was built on forged or refuted objects. */
+function PendingRollbacks({ now }: { readonly now: number }) {
+  const polled = usePolled("rollbacks", (signal) => api.get("/scheduler/rollbacks", {}, { limit: MAX_SHOWN }, signal));
+  const pending = polled.value.value?.rollbacks ?? [];
+  if (pending.length === 0) return null;
   return (
-    <div data-testid="waiting-rollbacks">
-      <h3>Rollbacks that are waited for</h3>
+    <div data-testid="pending-rollbacks">
+      <h3>Pending rollbacks</h3>
       <ul class="job-errors">
-        {waiting.map((one) => (
-          <li key={one.rollback_id}>
-            <a class="object-link" href={objectHref(one.object_type, one.object_id)}>
-              {one.object_type} {one.object_id}
+        {pending.map(({ rollback_id, object_type, object_id, asked_at, reason }) => (
+          <li key={rollback_id}>
+            <a class="object-link" href={objectHref(object_type, object_id)}>
+              {object_type} {object_id}
             </a>
-            , asked {fromNow(one.asked_at, now)}, because {one.reason}
+            , requested {fromNow(asked_at, now)} ({reason})
           </li>
         ))}
       </ul>
@@ -111,15 +111,15 @@ function columns(now: number): Column<SchedulerGoverned>[] {
     {
       key: "object",
       title: "Object",
-      cell: (one) => (
-        <a class="object-link" href={objectHref(one.object_type, one.object_id)}>
-          {one.object_id}
+      cell: ({ object_type, object_id }) => (
+        <a class="object-link" href={objectHref(object_type, object_id)}>
+          {object_id}
         </a>
       ),
       by: ({ object_id }) => object_id,
       wide: true,
     },
-    { key: "place", title: "State", cell: (one) => said(placeOf(one)), by: placeOf },
+    { key: "place", title: "State", cell: (object) => readable(placeOf(object)), by: placeOf },
     {
       key: "next",
       title: "Next",

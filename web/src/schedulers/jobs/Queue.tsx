@@ -1,4 +1,4 @@
-/** The queue by state: tallies that filter, three filters more, and the jobs that fit, the newest first. */
+/** Jobs, newest first, with counts by state and filters. */
 
 import { useSignal } from "@preact/signals";
 
@@ -9,11 +9,11 @@ import type { Column } from "../../components/DataTable";
 import { DataTable } from "../../components/DataTable";
 import { ErrorNote } from "../../components/ErrorNote";
 import { integer } from "../../wording";
-import { fromNow, jobHref, objectHref, SIGNS, STATES, said } from "./model";
+import { fromNow, jobHref, objectHref, readable, SIGNS, STATES } from "./model";
 import { usePolled } from "./polling";
-import { StateWord } from "./StateWord";
+import { StateLabel } from "./StateLabel";
 
-const SHOWN_MOST = 100;
+const MAX_SHOWN = 100;
 
 interface QueueProps {
   readonly metrics: SchedulerMetrics;
@@ -37,11 +37,11 @@ export function Queue({ metrics, now, kinds, actions, chosen }: QueueProps) {
   const set = (change: Partial<Filters>) => {
     filters.value = { ...filters.value, ...change };
   };
-  const query: Query = { ...filters.value, limit: SHOWN_MOST };
-  const found = usePolled(JSON.stringify(query), (signal) => api.get("/scheduler/jobs", {}, query, signal));
+  const query: Query = { ...filters.value, limit: MAX_SHOWN };
+  const polled = usePolled(JSON.stringify(query), (signal) => api.get("/scheduler/jobs", {}, query, signal));
   return (
     <section class="panel" aria-labelledby="queue" data-testid="panel-queue">
-      <h2 id="queue">The queue by state</h2>
+      <h2 id="queue">Jobs by state</h2>
       <div class="job-tallies" role="group" aria-label="Show jobs in one state">
         {STATES.map((status) => (
           <button
@@ -54,7 +54,7 @@ export function Queue({ metrics, now, kinds, actions, chosen }: QueueProps) {
             data-testid={`tally-${status}`}
           >
             <span>
-              <span aria-hidden="true">{SIGNS[status]}</span> {said(status)}
+              <span aria-hidden="true">{SIGNS[status]}</span> {readable(status)}
             </span>
             <strong>{integer(metrics.jobs[status])}</strong>
           </button>
@@ -63,28 +63,28 @@ export function Queue({ metrics, now, kinds, actions, chosen }: QueueProps) {
       <div class="job-filters" role="group" aria-label="Filters">
         <Choice
           name="type"
-          words={kinds}
+          options={kinds}
           value={filters.value.object_type}
           onChoose={(object_type) => set({ object_type })}
         />
-        <Choice name="action" words={actions} value={filters.value.action} onChoose={(action) => set({ action })} />
+        <Choice name="action" options={actions} value={filters.value.action} onChoose={(action) => set({ action })} />
         <label>
           object
           <input
             type="search"
-            placeholder="whole id"
+            placeholder="exact id"
             value={filters.value.object_id ?? ""}
             onChange={({ currentTarget }) => set({ object_id: currentTarget.value.trim() || null })}
           />
         </label>
       </div>
-      {found.error.value !== null && <ErrorNote error={found.error.value} />}
+      {polled.error.value !== null && <ErrorNote error={polled.error.value} />}
       <DataTable
-        caption="Jobs, the newest first"
+        caption="Jobs, newest first"
         columns={columns(now)}
-        rows={found.value.value?.jobs ?? []}
+        rows={polled.value.value?.jobs ?? []}
         rowKey={(job) => job.job_id}
-        empty={found.value.value === null ? "Loading jobs …" : "No job fits."}
+        empty={polled.value.value === null ? "Loading jobs …" : "No matching jobs."}
         current={(job) => job.job_id === chosen}
         testId="jobs"
       />
@@ -94,12 +94,12 @@ export function Queue({ metrics, now, kinds, actions, chosen }: QueueProps) {
 
 interface ChoiceProps {
   readonly name: string;
-  readonly words: readonly string[];
+  readonly options: readonly string[];
   readonly value: string | null;
-  readonly onChoose: (word: string | null) => void;
+  readonly onChoose: (option: string | null) => void;
 }
 
-export function Choice({ name, words, value, onChoose }: ChoiceProps) {
+export function Choice({ name, options, value, onChoose }: ChoiceProps) {
   return (
     <label>
       {name}
@@ -109,9 +109,9 @@ export function Choice({ name, words, value, onChoose }: ChoiceProps) {
         data-testid={`filter-${name}`}
       >
         <option value="">any</option>
-        {words.map((word) => (
-          <option key={word} value={word}>
-            {said(word)}
+        {options.map((option) => (
+          <option key={option} value={option}>
+            {readable(option)}
           </option>
         ))}
       </select>
@@ -121,7 +121,7 @@ export function Choice({ name, words, value, onChoose }: ChoiceProps) {
 
 function columns(now: number): Column<SchedulerJob>[] {
   return [
-    { key: "state", title: "State", cell: ({ status }) => <StateWord status={status} />, by: ({ status }) => status },
+    { key: "state", title: "State", cell: ({ status }) => <StateLabel status={status} />, by: ({ status }) => status },
     {
       key: "job",
       title: "Job",

@@ -1,4 +1,4 @@
-/** The page of jobs: what is due, the queue, dead letters, governed objects and their gates, and one of them closely. */
+/** The page of jobs: due jobs, queue, dead letters, objects, gates, and details of the selected job or object. */
 
 import { useSignal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
@@ -17,23 +17,23 @@ import { useSelection } from "../shared/selection";
 import { DeadLetters } from "./DeadLetters";
 import { DueLine } from "./DueLine";
 import { Gates } from "./Gates";
-import { JobLife } from "./JobLife";
-import { chosenIn, eventId, eventNumber, length, timeOf, wordsOf } from "./model";
-import { ObjectLife } from "./ObjectLife";
+import { JobPanel } from "./JobPanel";
+import { duration, eventId, eventNumber, filterOptions, parseSelection, timeOf } from "./model";
+import { ObjectPanel } from "./ObjectPanel";
 import { Objects } from "./Objects";
-import { PastMoment } from "./Past";
+import { PastMoment } from "./PastMoment";
 import { usePolled } from "./polling";
 import { Queue } from "./Queue";
 import { TrailSource } from "./trail_source";
 import "./jobs.css";
 
-const WAITING_MOST = 500;
-const RUNNING_MOST = 100;
+const MAX_WAITING = 500;
+const MAX_RUNNING = 100;
 const SETTLE_MS = 150;
 const TABS = { queue: "Queue", dead: "Dead letters", objects: "Objects", gates: "Gates" } as const;
 type Tab = keyof typeof TABS;
 
-/** The table that the address names. */
+/** The tab in the URL. */
 function tabOf(on: string | null): Tab {
   return on !== null && Object.hasOwn(TABS, on) ? (on as Tab) : "queue";
 }
@@ -42,32 +42,32 @@ export function JobsScheduler({ scheduler, run, at, on }: RunsSchedulerProps) {
   const [chosenTab, chooseTab] = useSelection(on, run);
   const tab = tabOf(chosenTab);
   const move = (n: number | null) => replaceAddress(schedulerHref(scheduler.name, run, n, on));
-  const overview = usePolled("overview", askOverview);
+  const overview = usePolled("overview", fetchOverview);
   const ends = useSignal({ first: 0, last: 0 });
   const past = usePolled(`past ${at}`, async (signal) => {
-    const found = await askPast(at, signal);
-    ends.value = { first: eventNumber(found.first ?? ""), last: eventNumber(found.last ?? "") };
-    return found;
+    const moment = await fetchPast(at, signal);
+    ends.value = { first: eventNumber(moment.first ?? ""), last: eventNumber(moment.last ?? "") };
+    return moment;
   });
   const source = useMemo(() => new TrailSource(api, () => ends.value), []);
   const machines = usePolled("machines", (signal) => api.get("/scheduler/machines", {}, {}, signal));
-  const chosen = chosenIn(run);
-  const seen = overview.value.value;
-  useExportedState(at === null ? seen : past.value.value);
-  if (seen === null) {
+  const chosen = parseSelection(run);
+  const data = overview.value.value;
+  useExportedState(at === null ? data : past.value.value);
+  if (data === null) {
     return overview.error.value === null ? (
       <p class="quiet">Loading the queue …</p>
     ) : (
       <ErrorNote error={overview.error.value} />
     );
   }
-  const { metrics, jobs, figures } = seen;
+  const { metrics, jobs, figures } = data;
   const now = Date.parse(metrics.now);
   const moment = at === null ? null : past.value.value;
   const { first, last } = ends.value;
   const time = timeOf(at === null ? now : Date.parse(moment?.now ?? ""), now);
-  const known = machines.value.value;
-  const { kinds, actions } = wordsOf(known?.machines ?? [], jobs);
+  const definitions = machines.value.value;
+  const { kinds, actions } = filterOptions(definitions?.machines ?? [], jobs);
   return (
     <div class="scheduler jobs" data-testid="scheduler">
       {overview.error.value !== null && <ErrorNote error={overview.error.value} />}
@@ -93,44 +93,44 @@ export function JobsScheduler({ scheduler, run, at, on }: RunsSchedulerProps) {
       <div class="jobs-columns" data-chosen={chosen !== null && at === null}>
         {at === null && (
           <div class="jobs-column">
-            <div class="segmented jobs-tabs" role="group" aria-label="What to look at">
-              {(Object.keys(TABS) as Tab[]).map((word) => (
+            <div class="segmented jobs-tabs" role="group" aria-label="View">
+              {(Object.keys(TABS) as Tab[]).map((name) => (
                 <button
-                  key={word}
+                  key={name}
                   type="button"
-                  aria-pressed={tab === word}
-                  onClick={() => chooseTab(word)}
-                  data-testid={`tab-${word}`}
+                  aria-pressed={tab === name}
+                  onClick={() => chooseTab(name)}
+                  data-testid={`tab-${name}`}
                 >
-                  {TABS[word]}
-                  {word === "dead" && metrics.dead_letter_count > 0 && ` (${integer(metrics.dead_letter_count)})`}
+                  {TABS[name]}
+                  {name === "dead" && metrics.dead_letter_count > 0 && ` (${integer(metrics.dead_letter_count)})`}
                 </button>
               ))}
             </div>
             {tab === "queue" && <Queue metrics={metrics} now={now} kinds={kinds} actions={actions} chosen={run} />}
             {tab === "dead" && <DeadLetters now={now} onChange={overview.refresh} />}
-            {tab === "objects" && known !== null && (
-              <Objects machines={known} figures={figures} now={now} chosen={run} />
+            {tab === "objects" && definitions !== null && (
+              <Objects machines={definitions} figures={figures} now={now} chosen={run} />
             )}
-            {tab === "gates" && known !== null && <Gates machines={known} now={now} />}
+            {tab === "gates" && definitions !== null && <Gates machines={definitions} now={now} />}
           </div>
         )}
-        {chosen?.what === "job" && <JobLife id={chosen.id} now={now} at={at} onChange={overview.refresh} />}
-        {chosen?.what === "object" && (
-          <ObjectLife kind={chosen.kind} id={chosen.id} machines={known} now={now} at={at} />
+        {chosen?.type === "job" && <JobPanel id={chosen.id} now={now} at={at} onChange={overview.refresh} />}
+        {chosen?.type === "object" && (
+          <ObjectPanel kind={chosen.kind} id={chosen.id} machines={definitions} now={now} at={at} />
         )}
       </div>
     </div>
   );
 }
 
-/** The moment after an event, or now, with the events between which one may choose. */
-async function askPast(at: number | null, signal: AbortSignal) {
+/** Fetch the moment after an event, or now, with the first and last event of the trail. */
+async function fetchPast(at: number | null, signal: AbortSignal) {
   if (at !== null) await settled(signal);
   return api.get("/scheduler/past", {}, { at: at === null ? null : eventId(at) }, signal);
 }
 
-/** While a slider is moved, only where it comes to rest is asked for. */
+/** Resolves once the slider has rested; intermediate positions are not fetched. */
 function settled(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     setTimeout(() => {
@@ -139,11 +139,11 @@ function settled(signal: AbortSignal): Promise<void> {
   });
 }
 
-async function askOverview(signal: AbortSignal) {
+async function fetchOverview(signal: AbortSignal) {
   const [metrics, waiting, running, figures] = await Promise.all([
     api.get("/scheduler/metrics", {}, {}, signal),
-    api.get("/scheduler/jobs", {}, { status: "queued", limit: WAITING_MOST }, signal),
-    api.get("/scheduler/jobs", {}, { status: "running", limit: RUNNING_MOST }, signal),
+    api.get("/scheduler/jobs", {}, { status: "queued", limit: MAX_WAITING }, signal),
+    api.get("/scheduler/jobs", {}, { status: "running", limit: MAX_RUNNING }, signal),
     api.get("/scheduler/governance", {}, {}, signal),
   ]);
   return { metrics, jobs: [...running.jobs, ...waiting.jobs], figures };
@@ -155,7 +155,7 @@ function Figures({ metrics }: { readonly metrics: SchedulerMetrics }) {
     <Readouts>
       <Readout name="waiting" value={integer(jobs.queued)} />
       <Readout name="due now" value={integer(jobs_due_count)} />
-      <Readout name="oldest due" value={jobs_due_count === 0 ? "none" : length(Number(jobs_lag_seconds) * 1000)} />
+      <Readout name="oldest due" value={jobs_due_count === 0 ? "none" : duration(Number(jobs_lag_seconds) * 1000)} />
       <Readout name="running" value={integer(jobs.running)} />
       <Readout
         name="success"

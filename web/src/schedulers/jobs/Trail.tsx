@@ -1,16 +1,16 @@
-/** Events of the trail, one after another: who did what and why, what it was before and after, and on which evidence. */
+/** Events of the audit trail with actor, reason, changes and evidence. */
 
 import type { Json, JsonObject } from "../../api/json";
 import { inOneLine } from "../../api/json";
 import type { SchedulerEvent } from "../../api/types";
 import { clockTime } from "../../wording";
-import { jobHref, plain, said } from "./model";
+import { jobHref, localTimes, readable } from "./model";
 
 interface TrailProps {
   readonly events: readonly SchedulerEvent[];
   readonly now: number;
   readonly label: string;
-  /** Whether events name the job they belong to. */
+  /** Whether events link to their job. */
   readonly ofObject?: boolean;
 }
 
@@ -21,7 +21,7 @@ export function Trail({ events, now, label, ofObject = false }: TrailProps) {
         <li key={event.id} class="trail-event" data-type={event.event_type} data-testid="trail-event">
           <p class="trail-head">
             <time dateTime={event.timestamp}>{clockTime(Date.parse(event.timestamp))}</time>
-            <span class="trail-type">{said(event.event_type)}</span>
+            <span class="trail-type">{readable(event.event_type)}</span>
             <span class="quiet">
               {event.actor.type} {event.actor.id}
             </span>
@@ -44,15 +44,15 @@ interface Change {
   readonly after: Json;
 }
 
-const NOTHING = new Set(["null", "0", "false", "none"]);
+const EMPTY_VALUES = new Set(["null", "0", "false", "none"]);
 
-/** The members that differ, in the order of what is after; of what is new, those that say something. */
+/** The members that changed, in the order of `after`; empty values of new members are left out. */
 export function changesOf(before: JsonObject | null, after: JsonObject): Change[] {
   return Object.entries(after)
     .map(([name, value]) => ({ name, before: before?.[name] ?? null, after: value }))
     .filter((change) => {
-      const [old, fresh] = [inOneLine(change.before), inOneLine(change.after)];
-      return old !== fresh && !(change.before === null && NOTHING.has(fresh));
+      const [oldText, newText] = [inOneLine(change.before), inOneLine(change.after)];
+      return oldText !== newText && !(change.before === null && EMPTY_VALUES.has(newText));
     });
 }
 
@@ -69,15 +69,15 @@ function Changes({ before, after, now }: ChangesProps) {
     <dl class="changes">
       {changes.map((change) => (
         <div key={change.name} class="change">
-          <dt>{said(change.name)}</dt>
+          <dt>{readable(change.name)}</dt>
           <dd>
             {change.before !== null && (
               <>
-                <span class="change-before">{plain(inOneLine(change.before), now)}</span>{" "}
+                <span class="change-before">{localTimes(inOneLine(change.before), now)}</span>{" "}
                 <span aria-hidden="true">→</span> <span class="visually-hidden">becomes </span>
               </>
             )}
-            <span>{plain(inOneLine(change.after), now)}</span>
+            <span>{localTimes(inOneLine(change.after), now)}</span>
           </dd>
         </div>
       ))}

@@ -1,4 +1,4 @@
-/** What the page of jobs reckons with: who is chosen, how far off a time is, and where a job stands on the time line. */
+/** Selection, relative times and timeline layout of the page of jobs. */
 
 import type { SchedulerGoverned, SchedulerJob, SchedulerMachine, SchedulerStatus } from "../../api/types";
 import { route, schedulerHref } from "../../route";
@@ -6,7 +6,7 @@ import { clockTime } from "../../wording";
 
 export const STATES: readonly SchedulerStatus[] = ["queued", "running", "succeeded", "failed", "dead_letter"];
 
-/** A shape for each state, beside its colour. */
+/** A shape for each state, besides its colour. */
 export const SIGNS: Readonly<Record<SchedulerStatus, string>> = {
   queued: "○",
   running: "◐",
@@ -15,51 +15,51 @@ export const SIGNS: Readonly<Record<SchedulerStatus, string>> = {
   dead_letter: "▲",
 };
 
-/** What the address names: a job by its id, an object as `type:id`. */
-export type Chosen =
-  | { readonly what: "job"; readonly id: string }
-  | { readonly what: "object"; readonly kind: string; readonly id: string };
+/** The selection in the URL: a job by its id, an object as `type:id`. */
+export type Selection =
+  | { readonly type: "job"; readonly id: string }
+  | { readonly type: "object"; readonly kind: string; readonly id: string };
 
-export function chosenIn(name: string | null): Chosen | null {
+export function parseSelection(name: string | null): Selection | null {
   if (name === null) return null;
   const colon = name.indexOf(":");
-  if (colon < 1) return { what: "job", id: name };
-  return { what: "object", kind: name.slice(0, colon), id: name.slice(colon + 1) };
+  if (colon < 1) return { type: "job", id: name };
+  return { type: "object", kind: name.slice(0, colon), id: name.slice(colon + 1) };
 }
 
-/** The words to filter by: those of the machines, and those of jobs that are about nothing governed. */
-export function wordsOf(
+/** Object types and actions to filter by: those of the state machines and of all other jobs. */
+export function filterOptions(
   machines: readonly SchedulerMachine[],
   jobs: readonly SchedulerJob[],
 ): { readonly kinds: string[]; readonly actions: string[] } {
   const kinds = [...machines.map(({ object_type }) => object_type), ...jobs.map(({ object_type }) => object_type)];
-  const led = machines.flatMap(({ arrows }) => arrows.map(({ action }) => action));
-  const actions = [...led, ...jobs.map(({ action }) => action)];
+  const governed = machines.flatMap(({ arrows }) => arrows.map(({ action }) => action));
+  const actions = [...governed, ...jobs.map(({ action }) => action)];
   return { kinds: [...new Set(kinds)].sort(), actions: [...new Set(actions)].sort() };
 }
 
 export function jobHref(id: string): string {
-  return besideHref(id);
+  return selectionHref(id);
 }
 
 export function objectHref(kind: string, id: string): string {
-  return besideHref(`${kind}:${id}`);
+  return selectionHref(`${kind}:${id}`);
 }
 
-/** The page with another one chosen, or none: the moment and the table stay as they are. */
-export function besideHref(name: string | null): string {
-  const here = route.value;
-  return here.page === "scheduler" && here.scheduler === "jobs"
-    ? schedulerHref("jobs", name, here.at, here.on)
+/** The URL with another selection and the same moment and tab. */
+export function selectionHref(name: string | null): string {
+  const current = route.value;
+  return current.page === "scheduler" && current.scheduler === "jobs"
+    ? schedulerHref("jobs", name, current.at, current.on)
     : schedulerHref("jobs", name);
 }
 
-/** Where an object is in its machine: both axes in one word. */
+/** The state of an object in its machine, both axes in one word. */
 export function placeOf({ status, epistemic_state }: SchedulerGoverned): string {
   return epistemic_state === null ? status : `${status}/${epistemic_state}`;
 }
 
-/** The number in the id of an event: `aud_000000000012` is the twelfth. */
+/** The number of an event: 12 for `aud_000000000012`. */
 export function eventNumber(id: string): number {
   return Number(id.slice(id.indexOf("_") + 1));
 }
@@ -69,8 +69,8 @@ export function eventId(number: number): string {
   return `aud_${String(number).padStart(12, "0")}`;
 }
 
-/** `dead_letter` as it is said. */
-export function said(word: string): string {
+/** A name with spaces: `dead_letter` is `dead letter`. */
+export function readable(word: string): string {
   return word.replaceAll("_", " ");
 }
 
@@ -81,8 +81,8 @@ const UNITS: readonly (readonly [number, string])[] = [
   [1000, "s"],
 ];
 
-/** A length of time in its largest whole unit. */
-export function length(ms: number): string {
+/** A duration in its largest whole unit. */
+export function duration(ms: number): string {
   for (const [unit, name] of UNITS) {
     if (ms >= unit) return `${Math.floor(ms / unit)} ${name}`;
   }
@@ -93,13 +93,13 @@ export function length(ms: number): string {
 export function fromNow(time: string, now: number): string {
   const ahead = Date.parse(time) - now;
   if (Math.abs(ahead) < 1000) return "now";
-  return ahead > 0 ? `in ${length(ahead)}` : `${length(-ahead)} ago`;
+  return ahead > 0 ? `in ${duration(ahead)}` : `${duration(-ahead)} ago`;
 }
 
 const MOMENT = /(\d{4}-\d\d-\d\d)T\d\d:\d\d:\d\d(?:\.\d+)?Z/g;
 
-/** A sentence of the server with its times as a clock on the wall shows them; of another day with the date. */
-export function plain(sentence: string, now: number): string {
+/** Replace the timestamps in a server sentence by local times, with the date unless it is today. */
+export function localTimes(sentence: string, now: number): string {
   const today = new Date(now).toDateString();
   return sentence.replace(MOMENT, (moment, date: string) => {
     const time = new Date(moment);
@@ -107,7 +107,7 @@ export function plain(sentence: string, now: number): string {
   });
 }
 
-/** The time of day of a moment, with the date where it is another day than now; nothing where it is not known. */
+/** The local time of a moment, with the date unless it is today; empty when unknown. */
 export function timeOf(ms: number, now: number): string {
   if (!Number.isFinite(ms)) return "";
   const time = clockTime(ms);
@@ -120,19 +120,19 @@ const SPANS_MS: readonly number[] = [
   120_000, 600_000, 3_600_000, 21_600_000, 86_400_000, 604_800_000, 2_592_000_000, 31_536_000_000,
 ];
 const SHARE_SHOWN = 0.9;
-/** How much of the line lies before now. */
+/** The share of the timeline before now. */
 export const BEFORE = 0.12;
 
-/** The shortest span in which most of what waits becomes due. */
+/** The shortest span in which 90 % of the jobs become due. */
 export function spanFor(jobs: readonly SchedulerJob[], now: number): number {
-  const ahead = jobs.map((job) => Date.parse(job.run_at) - now).sort((one, other) => one - other);
-  const wanted = ahead[Math.floor((ahead.length - 1) * SHARE_SHOWN)] ?? 0;
-  return SPANS_MS.find((span) => span >= wanted) ?? (SPANS_MS.at(-1) as number);
+  const ahead = jobs.map((job) => Date.parse(job.run_at) - now).sort((a, b) => a - b);
+  const needed = ahead[Math.floor((ahead.length - 1) * SHARE_SHOWN)] ?? 0;
+  return SPANS_MS.find((span) => span >= needed) ?? (SPANS_MS.at(-1) as number);
 }
 
 export interface Mark {
   readonly job: SchedulerJob;
-  /** In percent of the line. */
+  /** Position in percent. */
   readonly at: number;
   readonly kind: "waiting" | "overdue" | "running";
 }
@@ -140,20 +140,19 @@ export interface Mark {
 export interface Lane {
   readonly action: string;
   readonly marks: readonly Mark[];
-  /** How many come after the end of the line. */
+  /** The number of jobs due after the end of the timeline. */
   readonly later: number;
 }
 
-/** One lane an action, its jobs where they are due; what is overdue stands before now, no further than the edge. */
+/** One lane per action with its jobs at their due times; overdue jobs are before now, no further than the edge. */
 export function lanesOf(jobs: readonly SchedulerJob[], now: number, span: number): Lane[] {
   const actions = [...new Set(jobs.map((job) => job.action))].sort();
   return actions.map((action) => {
-    const mine = jobs.filter((job) => job.action === action);
-    const placed = mine.map((job) => markOf(job, now, span));
+    const marks = jobs.filter((job) => job.action === action).map((job) => markOf(job, now, span));
     return {
       action,
-      marks: placed.filter((mark) => mark.at <= 100),
-      later: placed.filter((mark) => mark.at > 100).length,
+      marks: marks.filter((mark) => mark.at <= 100),
+      later: marks.filter((mark) => mark.at > 100).length,
     };
   });
 }
@@ -165,10 +164,10 @@ function markOf(job: SchedulerJob, now: number, span: number): Mark {
   return { job, at: kind === "running" ? BEFORE * 100 : at, kind };
 }
 
-/** Where the scale has its ticks, in percent, and what they say. */
-export function ticksOf(span: number): { readonly at: number; readonly words: string }[] {
+/** The ticks of the scale: position in percent, and label. */
+export function ticksOf(span: number): { readonly at: number; readonly label: string }[] {
   return [0, 0.5, 1].map((part) => ({
     at: (BEFORE + (1 - BEFORE) * part) * 100,
-    words: part === 0 ? "now" : length(span * part),
+    label: part === 0 ? "now" : duration(span * part),
   }));
 }

@@ -6,34 +6,34 @@ import { draw, interact } from "../../testing/drawing";
 import type { Polled } from "./polling";
 import { usePolled } from "./polling";
 
-let waiting: ((answer: string) => void)[] = [];
+let pending: ((answer: string) => void)[] = [];
 let polled: Polled<string> | null = null;
 
 beforeEach(() => {
   vi.useFakeTimers();
-  waiting = [];
+  pending = [];
 });
 
 afterEach(() => {
   vi.useRealTimers();
 });
 
-function Asking() {
-  polled = usePolled("all", () => new Promise<string>((answer) => waiting.push(answer)));
+function PollingPage() {
+  polled = usePolled("all", () => new Promise<string>((answer) => pending.push(answer)));
   return <p>{polled.value.value}</p>;
 }
 
-async function answered(number: number, answer: string): Promise<void> {
-  waiting[number]?.(answer);
+async function respond(number: number, answer: string): Promise<void> {
+  pending[number]?.(answer);
   await vi.advanceTimersByTimeAsync(0);
 }
 
-test("an answer that was asked for before a deed is not shown after it", async () => {
-  draw(<Asking />);
+test("a response requested before a refresh is dropped", async () => {
+  draw(<PollingPage />);
   interact(() => polled?.refresh());
 
-  await answered(1, "after");
-  await answered(0, "before");
+  await respond(1, "after");
+  await respond(0, "before");
 
   expect(polled?.value.value).toBe("after");
 });

@@ -1,4 +1,4 @@
-/** A small scheduler to draw pages with: a job, an object, an event, and the machine of a lamp. */
+/** A job, an object, an event and the state machine of a lamp, for tests. */
 
 import type { SchedulerEvent, SchedulerGoverned, SchedulerJob, SchedulerMachine } from "../../api/types";
 

@@ -27,7 +27,7 @@ function source(): TrailSource {
   return new TrailSource({ get } as never, () => ({ first: 1, last: COUNT }));
 }
 
-test("moments are spread over the trail with their times", async () => {
+test("moments are sampled evenly from the trail", async () => {
   expect((await source().sample(3)).map(({ n, ms }) => [n, ms])).toEqual([
     [1, 1_000],
     [226, 226_000],
@@ -35,7 +35,7 @@ test("moments are spread over the trail with their times", async () => {
   ]);
 });
 
-test("a time of the wall leads to the last event not after it, over the ends of pages, to the end", async () => {
+test("a wall-clock time leads to the last event at or before it, across pages, up to the end", async () => {
   const trail = source();
   await trail.atRecord(5);
 
@@ -44,7 +44,7 @@ test("a time of the wall leads to the last event not after it, over the ends of 
   expect(await trail.atWall(999_000)).toMatchObject({ stop: { n: 450 }, next: null });
 });
 
-test("incidents are found on other pages, on both sides", async () => {
+test("incidents are found across pages in both directions", async () => {
   const trail = source();
 
   expect((await trail.incident("after", 30))?.n).toBe(440);

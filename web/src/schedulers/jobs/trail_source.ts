@@ -1,51 +1,51 @@
-/** The trail of jobs as a time slider asks for it: events have numbers, and times of the wall. */
+/** The audit trail of jobs as the source of a time slider. */
 
 import type { Api } from "../../api/client";
 import type { SchedulerEvent } from "../../api/types";
 import type { Stop, StopAndNext, StopSource } from "../../components/player";
-import { eventId, eventNumber, said } from "./model";
+import { eventId, eventNumber, readable } from "./model";
 
 const PAGE = 200;
-const MOST_PAGES = 50;
-const TROUBLE = new Set<unknown>(["dead_letter", "failed"]);
+const MAX_PAGES = 50;
+const INCIDENT_STATES = new Set<unknown>(["dead_letter", "failed"]);
 
-type Asked = Pick<Api, "get">;
+type AuditApi = Pick<Api, "get">;
 
 export class TrailSource implements StopSource {
-  readonly #api: Asked;
+  readonly #api: AuditApi;
   readonly #ends: () => { readonly first: number; readonly last: number };
-  /** Events in a row, the last that were read: whoever plays asks for the next moment and the next. */
-  #read: readonly SchedulerEvent[] = [];
+  /** The last events fetched, in order; playback reads them one after the other. */
+  #buffer: readonly SchedulerEvent[] = [];
 
-  constructor(api: Asked, ends: () => { readonly first: number; readonly last: number }) {
+  constructor(api: AuditApi, ends: () => { readonly first: number; readonly last: number }) {
     this.#api = api;
     this.#ends = ends;
   }
 
   async sample(points: number): Promise<readonly Stop[]> {
     const { first, last } = this.#ends();
-    const places = Array.from({ length: points }, (_, k) => Math.round(first + ((last - first) * k) / (points - 1)));
-    const found = await Promise.all([...new Set(places)].map((n) => this.#after(n - 1, 1)));
-    return found.flatMap(([event]) => (event === undefined ? [] : [stopOf(event)]));
+    const numbers = Array.from({ length: points }, (_, k) => Math.round(first + ((last - first) * k) / (points - 1)));
+    const pages = await Promise.all([...new Set(numbers)].map((n) => this.#after(n - 1, 1)));
+    return pages.flatMap(([event]) => (event === undefined ? [] : [stopOf(event)]));
   }
 
   async atRecord(n: number): Promise<StopAndNext> {
-    this.#read = await this.#after(n - 1, PAGE);
-    const [event, next] = this.#read;
+    this.#buffer = await this.#after(n - 1, PAGE);
+    const [event, next] = this.#buffer;
     return { stop: event === undefined ? null : stopOf(event), next: next === undefined ? null : stopOf(next) };
   }
 
   async atWall(ms: number): Promise<StopAndNext> {
-    for (let page = 0; page < MOST_PAGES; page += 1) {
-      const place = this.#read.findLastIndex((event) => Date.parse(event.timestamp) <= ms);
-      const stop = this.#read[Math.max(0, place)];
-      const next = this.#read[place + 1];
+    for (let page = 0; page < MAX_PAGES; page += 1) {
+      const index = this.#buffer.findLastIndex((event) => Date.parse(event.timestamp) <= ms);
+      const stop = this.#buffer[Math.max(0, index)];
+      const next = this.#buffer[index + 1];
       if (stop !== undefined && next !== undefined) return { stop: stopOf(stop), next: stopOf(next) };
       const more = await this.#after(stop === undefined ? this.#ends().first - 1 : numberOf(stop), PAGE);
       if (more.length === 0) return { stop: stop === undefined ? null : stopOf(stop), next: null };
-      this.#read = stop === undefined ? more : [stop, ...more];
+      this.#buffer = stop === undefined ? more : [stop, ...more];
     }
-    const last = this.#read.at(-1);
+    const last = this.#buffer.at(-1);
     return { stop: last === undefined ? null : stopOf(last), next: null };
   }
 
@@ -53,11 +53,11 @@ export class TrailSource implements StopSource {
     if (side === "before" && n <= 1) return null;
     const step = side === "after" ? PAGE : -PAGE;
     let from = side === "after" ? n : n - 1 - PAGE;
-    for (let page = 0; page < MOST_PAGES; page += 1, from += step) {
+    for (let page = 0; page < MAX_PAGES; page += 1, from += step) {
       const events = await this.#after(Math.max(0, from), Math.min(PAGE, PAGE + from));
-      const troubles = events.filter((event) => TROUBLE.has(event.after["status"]));
-      const found = side === "after" ? troubles[0] : troubles.at(-1);
-      if (found !== undefined) return { n: numberOf(found), sentence: sentenceOf(found) };
+      const incidents = events.filter((event) => INCIDENT_STATES.has(event.after["status"]));
+      const incident = side === "after" ? incidents[0] : incidents.at(-1);
+      if (incident !== undefined) return { n: numberOf(incident), sentence: sentenceOf(incident) };
       if (events.length === 0 || from <= 0) return null;
     }
     return null;
@@ -78,5 +78,5 @@ function stopOf(event: SchedulerEvent): Stop {
 }
 
 function sentenceOf({ object_type, object_id, reason, after }: SchedulerEvent): string {
-  return `${object_type} ${object_id}, ${said(String(after["status"]))}: ${reason}`;
+  return `${object_type} ${object_id}, ${readable(String(after["status"]))}: ${reason}`;
 }

@@ -1,4 +1,4 @@
-/** One object: its machine with the state it is in lit, why it is there, what comes next, its budget and its trail. */
+/** One object: its state machine, the reason for its state, its next action, its budget and its audit trail. */
 
 import { api } from "../../api/server";
 import type {
@@ -11,93 +11,93 @@ import type {
 import { ErrorNote } from "../../components/ErrorNote";
 import { Budget } from "./Budget";
 import { MachineDrawing } from "./MachineDrawing";
-import { besideHref, fromNow, jobHref, placeOf, plain, said } from "./model";
-import { ObjectDeeds } from "./ObjectDeeds";
-import { placeAfter, until } from "./Past";
+import { fromNow, jobHref, localTimes, placeOf, readable, selectionHref } from "./model";
+import { ObjectActions } from "./ObjectActions";
+import { eventsUntil, placeAfter } from "./PastMoment";
 import { usePolled } from "./polling";
 import { Trail } from "./Trail";
 
-const EVENTS_MOST = 1000;
+const MAX_EVENTS = 1000;
 const EVENTS_SHOWN = 30;
 
-interface ObjectLifeProps {
+interface ObjectPanelProps {
   readonly kind: string;
   readonly id: string;
   readonly machines: SchedulerMachines | null;
   readonly now: number;
-  /** The event after which it is looked at; `null` is now. */
+  /** Show the object after this event; `null` is live. */
   readonly at?: number | null;
 }
 
-export function ObjectLife({ kind, id, machines, now, at = null }: ObjectLifeProps) {
-  const found = usePolled(`${kind}:${id}`, async (signal) => {
-    const names = { object_type: kind, object_id: id };
+export function ObjectPanel({ kind, id, machines, now, at = null }: ObjectPanelProps) {
+  const polled = usePolled(`${kind}:${id}`, async (signal) => {
+    const path = { object_type: kind, object_id: id };
     const [shown, why, trail] = await Promise.all([
-      api.get("/scheduler/objects/show/{object_type}/{object_id}", names, {}, signal),
-      api.get("/scheduler/objects/why/{object_type}/{object_id}", names, {}, signal),
-      api.get("/scheduler/audit", {}, { object_type: kind, object_id: id, limit: EVENTS_MOST }, signal),
+      api.get("/scheduler/objects/show/{object_type}/{object_id}", path, {}, signal),
+      api.get("/scheduler/objects/why/{object_type}/{object_id}", path, {}, signal),
+      api.get("/scheduler/audit", {}, { object_type: kind, object_id: id, limit: MAX_EVENTS }, signal),
     ]);
     return { shown, why, events: trail.events };
   });
-  const life = found.value.value;
+  const data = polled.value.value;
   const machine = machines?.machines.find(({ object_type }) => object_type === kind);
   return (
-    <section class="panel chosen" aria-labelledby="object-life" data-testid="panel-object">
+    <section class="panel chosen" aria-labelledby="object" data-testid="panel-object">
       <div class="panel-head">
-        <h2 id="object-life">
+        <h2 id="object">
           {kind} <span class="mono">{id}</span>
         </h2>
-        <a class="button button-quiet" href={besideHref(null)} data-testid="close">
+        <a class="button button-quiet" href={selectionHref(null)} data-testid="close">
           Close
         </a>
       </div>
-      {found.error.value !== null && <ErrorNote error={found.error.value} />}
-      {life === null && found.error.value === null && <p class="quiet">Loading the object …</p>}
-      {life !== null && at !== null && (
-        <ObjectThen events={until(life.events, at)} id={id} now={now} machine={machine} />
+      {polled.error.value !== null && <ErrorNote error={polled.error.value} />}
+      {data === null && polled.error.value === null && <p class="quiet">Loading the object …</p>}
+      {data !== null && at !== null && (
+        <PastObject events={eventsUntil(data.events, at)} id={id} now={now} machine={machine} />
       )}
-      {life !== null && at === null && (
+      {data !== null && at === null && (
         <>
           <p class="why-sentence" data-testid="why-sentence">
-            {plain(life.why.sentence, now)}
+            {localTimes(data.why.sentence, now)}
           </p>
           {machine !== undefined && (
-            <MachineDrawing machine={machine} lit={placeOf(life.shown.object)} visited={visitedIn(life.events)} />
+            <MachineDrawing machine={machine} current={placeOf(data.shown.object)} visited={visitedIn(data.events)} />
           )}
-          <WaysOut why={life.why} now={now} />
-          <Budget object={life.shown.object} />
-          <Tiers why={life.why} />
-          <Rollbacks shown={life.shown} now={now} />
-          <Decisions shown={life.shown} />
-          <ObjectDeeds key={`${kind}:${id}`} shown={life.shown} why={life.why} onDone={found.refresh} />
-          <h3>Its life</h3>
-          <Trail events={newest(life.events)} now={now} label={`What happened to ${id}, the newest first`} ofObject />
+          <NextAction why={data.why} now={now} />
+          <Budget object={data.shown.object} />
+          <ObjectFacts why={data.why} />
+          <Rollbacks shown={data.shown} now={now} />
+          <Decisions shown={data.shown} />
+          <ObjectActions key={`${kind}:${id}`} shown={data.shown} why={data.why} onDone={polled.refresh} />
+          <h3>History</h3>
+          <Trail events={newest(data.events)} now={now} label={`History of ${id}, newest first`} ofObject />
         </>
       )}
     </section>
   );
 }
 
-interface ObjectThenProps {
+interface PastObjectProps {
   readonly events: readonly SchedulerEvent[];
   readonly id: string;
   readonly now: number;
   readonly machine: SchedulerMachine | undefined;
 }
 
-/** The object as a moment of the past knew it. */
-function ObjectThen({ events, id, now, machine }: ObjectThenProps) {
+/** The object as of a past moment. */
+function PastObject({ events, id, now, machine }: PastObjectProps) {
   const place = placeAfter(events);
   return (
     <>
       <p class="why-sentence" data-testid="why-sentence">
-        {place === null ? `${id} was not there yet.` : `${id} was ${said(place)}.`}
+        {place === null ? `${id} did not exist yet.` : `${id} was ${readable(place)}.`}
       </p>
       {machine !== undefined && place !== null && (
-        <MachineDrawing machine={machine} lit={place} visited={visitedIn(events)} />
+        <MachineDrawing machine={machine} current={place} visited={visitedIn(events)} />
       )}
-      <h3>Its life until then</h3>
-      <Trail events={newest(events)} now={now} label={`What happened to ${id} until then, the newest first`} ofObject />
+      <h3>History until then</h3>
+      <Trail events={newest(events)} now={now} label={`History of ${id} until then, newest first`} ofObject />
     </>
   );
 }
@@ -106,7 +106,7 @@ function newest(events: readonly SchedulerEvent[]): SchedulerEvent[] {
   return events.slice(-EVENTS_SHOWN).reverse();
 }
 
-/** The states that the trail says it was in. */
+/** The states of an object according to its audit trail. */
 export function visitedIn(events: readonly SchedulerEvent[]): string[] {
   const places = events.flatMap(({ before, after }) =>
     [before, after].flatMap((part) => {
@@ -118,28 +118,28 @@ export function visitedIn(events: readonly SchedulerEvent[]): string[] {
   return [...new Set(places)];
 }
 
-function WaysOut({ why, now }: { readonly why: SchedulerWhyObject; readonly now: number }) {
+function NextAction({ why, now }: { readonly why: SchedulerWhyObject; readonly now: number }) {
   return (
     <div class="ways-out" data-testid="ways-out">
-      <h3>What comes next</h3>
+      <h3>Next action</h3>
       <p>
         {why.next_action === null || why.next_action_at === null ? (
-          "Nothing is left to do."
+          "None."
         ) : (
           <>
             {why.next_job_id === null ? why.next_action : <a href={jobHref(why.next_job_id)}>{why.next_action}</a>}{" "}
             {fromNow(why.next_action_at, now)}
           </>
         )}
-        {why.in_the_way !== null && <strong class="in-the-way"> In the way: {why.in_the_way}.</strong>}
+        {why.in_the_way !== null && <strong class="blocked-by"> Blocked: {why.in_the_way}.</strong>}
       </p>
       <ul>
         {why.ways_out.map(({ action, finding, leads_to }) => (
           <li key={`${action} ${finding}`}>
             <span class="quiet">
-              {action} finds {said(finding)}
+              {action} finds {readable(finding)}
             </span>{" "}
-            → {said(leads_to)}
+            → {readable(leads_to)}
           </li>
         ))}
       </ul>
@@ -147,7 +147,7 @@ function WaysOut({ why, now }: { readonly why: SchedulerWhyObject; readonly now:
   );
 }
 
-function Tiers({ why }: { readonly why: SchedulerWhyObject }) {
+function ObjectFacts({ why }: { readonly why: SchedulerWhyObject }) {
   const { object } = why;
   const facts: readonly (readonly [string, string | null])[] = [
     ["risk", why.risk_tier],
@@ -155,7 +155,7 @@ function Tiers({ why }: { readonly why: SchedulerWhyObject }) {
     ["evidence", object.evidence_refs.join(", ") || "none"],
     ["built on", object.source_refs.join(", ") || null],
     ["refuted if", object.falsify_if],
-    ["unknown because", object.unknown_type === null ? null : said(object.unknown_type)],
+    ["unknown because", object.unknown_type === null ? null : readable(object.unknown_type)],
     ["closed", object.closed],
     ["version", String(object.version)],
   ];
@@ -178,12 +178,12 @@ function Rollbacks({ shown, now }: { readonly shown: SchedulerShownObject; reado
   if (shown.rollbacks.length === 0) return null;
   return (
     <div data-testid="rollbacks">
-      <h3>Rollback of what was built on it</h3>
+      <h3>Rollbacks</h3>
       <ul class="job-errors">
-        {shown.rollbacks.map((one) => (
-          <li key={one.rollback_id}>
-            {one.rollback_id}: asked {fromNow(one.asked_at, now)}, because {one.reason};{" "}
-            {one.finished_at === null ? <strong>not finished</strong> : `finished ${fromNow(one.finished_at, now)}`}
+        {shown.rollbacks.map(({ rollback_id, asked_at, finished_at, reason }) => (
+          <li key={rollback_id}>
+            {rollback_id}: requested {fromNow(asked_at, now)} ({reason});{" "}
+            {finished_at === null ? <strong>not finished</strong> : `finished ${fromNow(finished_at, now)}`}
           </li>
         ))}
       </ul>
@@ -195,14 +195,14 @@ function Decisions({ shown }: { readonly shown: SchedulerShownObject }) {
   if (shown.decision_traces.length === 0) return null;
   return (
     <details data-testid="decisions">
-      <summary>Decisions at high risk ({shown.decision_traces.length})</summary>
+      <summary>High-risk decisions ({shown.decision_traces.length})</summary>
       <ul class="job-errors">
-        {shown.decision_traces.map((one) => (
-          <li key={one.decision_trace_id}>
-            {one.action} {one.outcome}: {one.reason}{" "}
+        {shown.decision_traces.map(({ decision_trace_id, action, outcome, reason, verdicts }) => (
+          <li key={decision_trace_id}>
+            {action} {outcome}: {reason}{" "}
             <span class="quiet">
-              {Object.entries(one.verdicts)
-                .map(([gate, word]) => `${said(gate)} ${word}`)
+              {Object.entries(verdicts)
+                .map(([gate, verdict]) => `${readable(gate)} ${verdict}`)
                 .join(", ")}
             </span>
           </li>

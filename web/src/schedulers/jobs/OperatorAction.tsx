@@ -1,4 +1,4 @@
-/** Something a person does: what it needs, why, in whose name; asked once more in a sentence before it is done. */
+/** An operator action: its inputs, a reason and the user's name, with a confirmation before it is sent. */
 
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
@@ -7,59 +7,59 @@ import type { ApiError } from "../../api/client";
 import { asApiError } from "../../api/client";
 import { canCommand } from "../../api/server";
 import { ErrorNote } from "../../components/ErrorNote";
-import { actingAs, NameField } from "./acting";
+import { actingUser, NameField } from "./acting_user";
 
-const REASON_MOST = 1000;
+const MAX_REASON = 1000;
 
-interface DeedProps {
+interface OperatorActionProps {
   readonly title: string;
-  /** For tests, and unlike that of any other deed on the page. */
+  /** Unique on the page. */
   readonly testId: string;
-  /** What will happen, asked before it does. */
+  /** The confirmation question. */
   readonly question: string;
-  /** Does it, and says what came of it. */
+  /** Send the action; returns a message about the result. */
   readonly act: (reason: string, user: string | null) => Promise<string>;
   readonly onDone: () => void;
-  /** What it needs beside a reason. */
+  /** Inputs besides the reason. */
   readonly children?: ComponentChildren;
 }
 
-export function Deed({ title, testId, question, act, onDone, children }: DeedProps) {
+export function OperatorAction({ title, testId, question, act, onDone, children }: OperatorActionProps) {
   const reason = useSignal("");
-  const asked = useSignal(false);
+  const isConfirming = useSignal(false);
   const busy = useSignal(false);
-  const told = useSignal("");
+  const message = useSignal("");
   const error = useSignal<ApiError | null>(null);
-  const ask = (event: Event) => {
+  const confirm = (event: Event) => {
     event.preventDefault();
     error.value = null;
-    told.value = "";
-    asked.value = true;
+    message.value = "";
+    isConfirming.value = true;
   };
-  const doIt = async () => {
+  const send = async () => {
     busy.value = true;
     try {
-      told.value = await act(reason.value.trim(), actingAs());
+      message.value = await act(reason.value.trim(), actingUser());
       reason.value = "";
       onDone();
     } catch (thrown) {
       error.value = asApiError(thrown);
     } finally {
       busy.value = false;
-      asked.value = false;
+      isConfirming.value = false;
     }
   };
   return (
-    <details class="deed" data-testid={testId}>
+    <details class="operator-action" data-testid={testId}>
       <summary>{title}</summary>
-      <form class="job-filters" onSubmit={ask} aria-label={title}>
+      <form class="job-filters" onSubmit={confirm} aria-label={title}>
         {children}
         <label class="gate-reason">
-          because
+          reason
           <input
             value={reason.value}
             required
-            maxLength={REASON_MOST}
+            maxLength={MAX_REASON}
             onInput={({ currentTarget }) => {
               reason.value = currentTarget.value;
             }}
@@ -67,40 +67,40 @@ export function Deed({ title, testId, question, act, onDone, children }: DeedPro
           />
         </label>
         <NameField />
-        {!asked.value && (
+        {!isConfirming.value && (
           <button type="submit" class="button" disabled={!canCommand.value} data-testid={`${testId}-ask`}>
             {title}
           </button>
         )}
-        {!canCommand.value && <p class="quiet">Your role may look; this needs the role operator.</p>}
+        {!canCommand.value && <p class="quiet">Read-only: needs the operator role.</p>}
       </form>
-      {asked.value && (
-        <div class="deed-question" role="group" aria-label={`Confirm: ${title}`}>
+      {isConfirming.value && (
+        <div class="action-question" role="group" aria-label={`Confirm: ${title}`}>
           <p>{question}</p>
           <button
             type="button"
             class="button button-main"
             disabled={busy.value}
-            onClick={() => void doIt()}
-            data-testid={`${testId}-yes`}
+            onClick={() => void send()}
+            data-testid={`${testId}-confirm`}
           >
-            Yes, do it
+            Confirm
           </button>
           <button
             type="button"
             class="button"
             disabled={busy.value}
             onClick={() => {
-              asked.value = false;
+              isConfirming.value = false;
             }}
-            data-testid={`${testId}-no`}
+            data-testid={`${testId}-dismiss`}
           >
-            No
+            Dismiss
           </button>
         </div>
       )}
-      <p class="quiet" role="status" data-testid={`${testId}-told`}>
-        {told}
+      <p class="quiet" role="status" data-testid={`${testId}-status`}>
+        {message}
       </p>
       {error.value !== null && <ErrorNote error={error.value} />}
     </details>

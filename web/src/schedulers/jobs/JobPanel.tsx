@@ -1,80 +1,80 @@
-/** One job's whole life: where it stands and why in a sentence, its errors, and its trail. */
+/** One job: its state with the reason, its errors, and its audit trail. */
 
 import { api } from "../../api/server";
 import type { SchedulerEvent, SchedulerJob } from "../../api/types";
 import { ErrorNote } from "../../components/ErrorNote";
 import { clockTime } from "../../wording";
 import { Requeue } from "./DeadLetters";
-import { Deed } from "./Deed";
-import { besideHref, fromNow, objectHref, plain, said } from "./model";
-import { stateAfter, until } from "./Past";
+import { fromNow, localTimes, objectHref, readable, selectionHref } from "./model";
+import { OperatorAction } from "./OperatorAction";
+import { eventsUntil, stateAfter } from "./PastMoment";
 import { usePolled } from "./polling";
-import { StateWord } from "./StateWord";
+import { StateLabel } from "./StateLabel";
 import { Trail } from "./Trail";
 
-interface JobLifeProps {
+interface JobPanelProps {
   readonly id: string;
   readonly now: number;
-  /** The event after which it is looked at; `null` is now. */
+  /** Show the job after this event; `null` is live. */
   readonly at?: number | null;
   readonly onChange: () => void;
 }
 
-export function JobLife({ id, now, at = null, onChange }: JobLifeProps) {
-  const found = usePolled(id, async (signal) => {
-    const names = { job_id: id };
+export function JobPanel({ id, now, at = null, onChange }: JobPanelProps) {
+  const polled = usePolled(id, async (signal) => {
+    const path = { job_id: id };
     const [{ job }, history, why] = await Promise.all([
-      api.get("/scheduler/jobs/{job_id}", names, {}, signal),
-      api.get("/scheduler/jobs/{job_id}/history", names, {}, signal),
-      api.get("/scheduler/jobs/{job_id}/why", names, {}, signal),
+      api.get("/scheduler/jobs/{job_id}", path, {}, signal),
+      api.get("/scheduler/jobs/{job_id}/history", path, {}, signal),
+      api.get("/scheduler/jobs/{job_id}/why", path, {}, signal),
     ]);
     return { job, history, why };
   });
-  const life = found.value.value;
+  const data = polled.value.value;
   return (
-    <section class="panel chosen" aria-labelledby="life" data-testid="panel-job">
+    <section class="panel chosen" aria-labelledby="job" data-testid="panel-job">
       <div class="panel-head">
-        <h2 id="life">
+        <h2 id="job">
           Job <span class="mono">{id}</span>
         </h2>
-        <a class="button button-quiet" href={besideHref(null)} data-testid="close">
+        <a class="button button-quiet" href={selectionHref(null)} data-testid="close">
           Close
         </a>
       </div>
-      {found.error.value !== null && <ErrorNote error={found.error.value} />}
-      {life === null && found.error.value === null && <p class="quiet">Loading the job …</p>}
-      {life !== null && at !== null && <JobThen events={until(life.history.events, at)} id={id} now={now} />}
-      {life !== null && at === null && (
+      {polled.error.value !== null && <ErrorNote error={polled.error.value} />}
+      {data === null && polled.error.value === null && <p class="quiet">Loading the job …</p>}
+      {data !== null && at !== null && <PastJob events={eventsUntil(data.history.events, at)} id={id} now={now} />}
+      {data !== null && at === null && (
         <>
           <p class="why-sentence" data-testid="why-sentence">
-            {plain(life.why.sentence, now)}
+            {localTimes(data.why.sentence, now)}
           </p>
-          <Standing job={life.job} now={now} />
-          {["dead_letter", "failed"].includes(life.job.status) && (
+          <JobFacts job={data.job} now={now} />
+          {["dead_letter", "failed"].includes(data.job.status) && (
             <div>
               <Requeue
-                job={life.job}
+                job={data.job}
                 onDone={() => {
-                  found.refresh();
+                  polled.refresh();
                   onChange();
                 }}
               />
             </div>
           )}
-          {["queued", "running"].includes(life.job.status) && (
+          {["queued", "running"].includes(data.job.status) && (
             <Cancel
-              job={life.job}
+              job={data.job}
               onDone={() => {
-                found.refresh();
+                polled.refresh();
                 onChange();
               }}
             />
           )}
-          {life.history.errors.length > 0 && (
+          {data.history.errors.length > 0 && (
             <>
-              <h3>What went wrong</h3>
+              <h3>Errors</h3>
               <ul class="job-errors">
-                {life.history.errors.map(({ attempt, worker_id, at, error }) => (
+                {data.history.errors.map(({ attempt, worker_id, at, error }) => (
                   <li key={`${attempt} ${at}`}>
                     attempt {attempt}, {clockTime(Date.parse(at))}
                     {worker_id !== null && `, ${worker_id}`}: {error}
@@ -83,46 +83,46 @@ export function JobLife({ id, now, at = null, onChange }: JobLifeProps) {
               </ul>
             </>
           )}
-          <h3>Its life</h3>
-          <Trail events={life.history.events} now={now} label={`The life of ${id}`} />
+          <h3>History</h3>
+          <Trail events={data.history.events} now={now} label={`History of ${id}`} />
         </>
       )}
     </section>
   );
 }
 
-interface JobThenProps {
+interface PastJobProps {
   readonly events: readonly SchedulerEvent[];
   readonly id: string;
   readonly now: number;
 }
 
-/** The job as a moment of the past knew it. */
-function JobThen({ events, id, now }: JobThenProps) {
+/** The job as of a past moment. */
+function PastJob({ events, id, now }: PastJobProps) {
   const state = stateAfter(events);
   return (
     <>
       <p class="why-sentence" data-testid="why-sentence">
-        {state === null ? `${id} was not there yet.` : `${id} was ${said(state)}.`}
+        {state === null ? `${id} did not exist yet.` : `${id} was ${readable(state)}.`}
       </p>
-      <h3>Its life until then</h3>
-      <Trail events={events} now={now} label={`The life of ${id} until then`} />
+      <h3>History until then</h3>
+      <Trail events={events} now={now} label={`History of ${id} until then`} />
     </>
   );
 }
 
 function Cancel({ job, onDone }: { readonly job: SchedulerJob; readonly onDone: () => void }) {
-  const runs = job.status === "running";
+  const isRunning = job.status === "running";
   const cancel = async (reason: string) => {
     const answer = await api.post("/scheduler/jobs/{job_id}/cancel", { job_id: job.job_id }, { reason });
-    return answer.job.status === "running" ? `${job.job_id} is asked to stop.` : `${job.job_id} is cancelled.`;
+    return answer.job.status === "running" ? `Asked the worker of ${job.job_id} to stop.` : `Cancelled ${job.job_id}.`;
   };
   return (
-    <Deed
-      title="Cancel"
-      testId="deed-cancel"
+    <OperatorAction
+      title="Cancel job"
+      testId="action-cancel"
       question={
-        runs
+        isRunning
           ? `Ask ${job.worker_id ?? "its worker"} to stop ${job.action} of ${job.object_type} ${job.object_id}?`
           : `Cancel ${job.action} of ${job.object_type} ${job.object_id}? It will not run unless it is requeued.`
       }
@@ -132,11 +132,11 @@ function Cancel({ job, onDone }: { readonly job: SchedulerJob; readonly onDone: 
   );
 }
 
-function Standing({ job, now }: { readonly job: SchedulerJob; readonly now: number }) {
+function JobFacts({ job, now }: { readonly job: SchedulerJob; readonly now: number }) {
   return (
     <dl class="facts">
       <Fact name="state">
-        <StateWord status={job.status} />
+        <StateLabel status={job.status} />
       </Fact>
       <Fact name="object">
         <a href={objectHref(job.object_type, job.object_id)}>

@@ -1,4 +1,4 @@
-/** Who acts: what needs a named user takes the token's name, or on a server without tokens the one that is typed in. */
+/** The name of the acting user: that of the token, or on a server without tokens the one typed in. */
 
 import { signal } from "@preact/signals";
 
@@ -6,19 +6,19 @@ import { session } from "../../api/server";
 
 export const typedName = signal("");
 
-/** Whether a name has to be typed in. */
-export function isNameless(): boolean {
+/** Whether the server has no tokens, so that the name has to be typed in. */
+export function needsTypedName(): boolean {
   return session.value.kind === "open" && !session.value.session.tokens_required;
 }
 
-/** The name to send; nothing where a token says it. */
-export function actingAs(): string | null {
+/** The name to send; `null` when the token has one. */
+export function actingUser(): string | null {
   const name = typedName.value.trim();
-  return isNameless() && name !== "" ? name : null;
+  return needsTypedName() && name !== "" ? name : null;
 }
 
 export function NameField() {
-  if (!isNameless()) return null;
+  if (!needsTypedName()) return null;
   return (
     <label>
       your name

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import type { SchedulerPast } from "../../api/types";
 import { draw, find, texts } from "../../testing/drawing";
 import { eventId, eventNumber } from "./model";
-import { PastMoment, placeAfter, stateAfter, until } from "./Past";
+import { eventsUntil, PastMoment, placeAfter, stateAfter } from "./PastMoment";
 import { after, event, job } from "./testing";
 
 const FIRST = event({ id: "aud_000000000003", before: null, after: { status: "candidate" } });
@@ -26,30 +26,30 @@ const MOMENT: SchedulerPast = {
   ],
 };
 
-test("events are numbered by their ids, and ids by their numbers", () => {
+test("event ids and numbers are converted both ways", () => {
   expect(eventNumber("aud_000000000012")).toBe(12);
   expect(eventId(12)).toBe("aud_000000000012");
 });
 
-test("until a moment there are the events of before, the one it is after among them", () => {
-  expect(until([FIRST, SECOND, GATE], 8)).toEqual([FIRST, SECOND]);
-  expect(until([FIRST, SECOND], null)).toEqual([FIRST, SECOND]);
+test("events until a moment include its own event", () => {
+  expect(eventsUntil([FIRST, SECOND, GATE], 8)).toEqual([FIRST, SECOND]);
+  expect(eventsUntil([FIRST, SECOND], null)).toEqual([FIRST, SECOND]);
 });
 
-test("the last change tells where an object was, on both axes, and what a gate says does not", () => {
+test("the state of an object is that of its last transition, on both axes", () => {
   expect(placeAfter([FIRST, SECOND, GATE])).toBe("active/uncertain");
   expect(placeAfter([FIRST])).toBe("candidate");
   expect(placeAfter([GATE])).toBeNull();
 });
 
-test("the last event of a job tells its state", () => {
+test("the state of a job is that of its last event", () => {
   const delivered = event({ event_type: "scheduler_job", after: { status: "running" } });
 
   expect(stateAfter([delivered, SECOND])).toBe("running");
   expect(stateAfter([SECOND])).toBeNull();
 });
 
-test("a moment shows its event, what was due then, and where objects were", () => {
+test("a moment shows its event, the jobs due then, and objects by state", () => {
   const page = draw(<PastMoment moment={MOMENT} />);
 
   expect(find(page, "[data-testid=readout-dead-letters]").getAttribute("data-alarm")).toBe("true");
@@ -58,6 +58,8 @@ test("a moment shows its event, what was due then, and where objects were", () =
   expect(page.textContent).toContain("two sources say the same");
 });
 
-test("before anything happened there is nothing to show", () => {
-  expect(draw(<PastMoment moment={{ ...MOMENT, event: null, now: null }} />).textContent).toContain("Nothing had");
+test("a moment before the first event is empty", () => {
+  expect(draw(<PastMoment moment={{ ...MOMENT, event: null, now: null }} />).textContent).toContain(
+    "No events before this moment.",
+  );
 });

@@ -1,79 +1,81 @@
-/** What a person does to an object: say what was found, attach evidence, amend, refill, report a rollback done. */
+/** Operator actions on an object: decide, attach evidence, amend, refill the budget, mark a rollback as finished. */
 
 import { useSignal } from "@preact/signals";
 
 import { api } from "../../api/server";
 import type { SchedulerShownObject, SchedulerWhyObject } from "../../api/types";
 import { counted } from "../../wording";
-import { Deed } from "./Deed";
-import { placeOf, said } from "./model";
+import { placeOf, readable } from "./model";
+import { OperatorAction } from "./OperatorAction";
 
-const UNKNOWNS = ["multipath", "out_of_scope", "ontic_unknowable"];
-const BUDGET_MOST = 1000;
+const UNKNOWN_TYPES = ["multipath", "out_of_scope", "ontic_unknowable"];
+const MAX_BUDGET = 1000;
 
-interface DeedsProps {
+interface ObjectActionsProps {
   readonly shown: SchedulerShownObject;
   readonly why: SchedulerWhyObject;
   readonly onDone: () => void;
 }
 
-export function ObjectDeeds(props: DeedsProps) {
-  const waits = props.shown.rollbacks.some(({ finished_at }) => finished_at === null);
+export function ObjectActions(props: ObjectActionsProps) {
+  const hasOpenRollback = props.shown.rollbacks.some(({ finished_at }) => finished_at === null);
   return (
-    <div class="deeds" role="group" aria-label="What you can do" data-testid="deeds">
-      <h3>What you can do</h3>
+    <div class="object-actions" role="group" aria-label="Actions" data-testid="object-actions">
+      <h3>Actions</h3>
       {props.why.ways_out.length > 0 && <Decide {...props} />}
       <Attach {...props} />
       {props.why.next_action !== null && <Amend {...props} />}
       <Refill {...props} />
-      {waits && <RolledBack {...props} />}
+      {hasOpenRollback && <FinishRollback {...props} />}
     </div>
   );
 }
 
-function Decide({ shown: { object }, why, onDone }: DeedsProps) {
-  const way = useSignal(0);
+function Decide({ shown: { object }, why, onDone }: ObjectActionsProps) {
+  const choice = useSignal(0);
   const refs = useSignal("");
-  const chosen = why.ways_out[way.value] ?? why.ways_out[0];
+  const chosen = why.ways_out[choice.value] ?? why.ways_out[0];
   if (chosen === undefined) return null;
   const { action, finding, leads_to } = chosen;
   const decide = async (reason: string, user: string | null) => {
     const body = { action, finding, reason, evidence_refs: refsIn(refs.value), version: object.version };
     const answer = await api.post("/scheduler/objects/decide/{object_type}/{object_id}", namesOf(object), body, user);
     refs.value = "";
-    const became = `${object.object_id} is ${said(placeOf(answer.object))}.`;
-    return answer.outcome === "transitioned" ? became : `Nothing changed: ${answer.reason}. ${became}`;
+    const state = `${object.object_id} is now ${readable(placeOf(answer.object))}.`;
+    return answer.outcome === "transitioned"
+      ? state
+      : `No change: ${answer.reason}. ${object.object_id} is still ${readable(placeOf(answer.object))}.`;
   };
   return (
-    <Deed
+    <OperatorAction
       title="Decide"
-      testId="deed-decide"
-      question={`${object.object_id} is ${said(placeOf(object))} and is to become ${said(leads_to)}, in your name?`}
+      testId="action-decide"
+      question={`Change ${object.object_id} from ${readable(placeOf(object))} to ${readable(leads_to)}?`}
       act={decide}
       onDone={onDone}
     >
       <label>
-        what was found
+        finding
         <select
-          value={String(way.value)}
+          value={String(choice.value)}
           onChange={({ currentTarget }) => {
-            way.value = Number(currentTarget.value);
+            choice.value = Number(currentTarget.value);
           }}
-          data-testid="deed-decide-way"
+          data-testid="action-decide-finding"
         >
-          {why.ways_out.map((one, number) => (
-            <option key={`${one.action} ${one.finding}`} value={String(number)}>
-              {`${one.action}: ${said(one.finding)} → ${said(one.leads_to)}`}
+          {why.ways_out.map((way, index) => (
+            <option key={`${way.action} ${way.finding}`} value={String(index)}>
+              {`${way.action}: ${readable(way.finding)} → ${readable(way.leads_to)}`}
             </option>
           ))}
         </select>
       </label>
-      <Refs value={refs.value} needed={false} onType={(text) => (refs.value = text)} testId="deed-decide-refs" />
-    </Deed>
+      <Refs value={refs.value} required={false} onType={(text) => (refs.value = text)} testId="action-decide-refs" />
+    </OperatorAction>
   );
 }
 
-function Attach({ shown: { object }, onDone }: DeedsProps) {
+function Attach({ shown: { object }, onDone }: ObjectActionsProps) {
   const refs = useSignal("");
   const unknown = useSignal("");
   const attach = async (reason: string, user: string | null) => {
@@ -84,42 +86,42 @@ function Attach({ shown: { object }, onDone }: DeedsProps) {
     };
     await api.post("/scheduler/objects/evidence/{object_type}/{object_id}", namesOf(object), body, user);
     refs.value = "";
-    return `Attached to ${object.object_id}.`;
+    return `Attached evidence to ${object.object_id}.`;
   };
   const count = refsIn(refs.value).length;
   return (
-    <Deed
+    <OperatorAction
       title="Attach evidence"
-      testId="deed-evidence"
+      testId="action-evidence"
       question={`Attach ${count === 1 ? "one reference" : `${count} references`} to ${object.object_id}?`}
       act={attach}
       onDone={onDone}
     >
-      <Refs value={refs.value} needed onType={(text) => (refs.value = text)} testId="deed-evidence-refs" />
+      <Refs value={refs.value} required onType={(text) => (refs.value = text)} testId="action-evidence-refs" />
       {object.unknown_type !== null && (
         <label>
-          it is unknown because
+          unknown because
           <select
             value={unknown.value}
             onChange={({ currentTarget }) => {
               unknown.value = currentTarget.value;
             }}
-            data-testid="deed-evidence-unknown"
+            data-testid="action-evidence-unknown"
           >
-            <option value="">{`as before: ${said(object.unknown_type)}`}</option>
-            {UNKNOWNS.map((word) => (
+            <option value="">{`unchanged (${readable(object.unknown_type)})`}</option>
+            {UNKNOWN_TYPES.map((word) => (
               <option key={word} value={word}>
-                {said(word)}
+                {readable(word)}
               </option>
             ))}
           </select>
         </label>
       )}
-    </Deed>
+    </OperatorAction>
   );
 }
 
-function Refill({ shown: { object }, onDone }: DeedsProps) {
+function Refill({ shown: { object }, onDone }: ObjectActionsProps) {
   const units = useSignal(object.auto_verify_budget ?? 1);
   const refill = async (reason: string, user: string | null) => {
     const body = { reason, budget: units.value };
@@ -128,10 +130,10 @@ function Refill({ shown: { object }, onDone }: DeedsProps) {
     return `${object.object_id} has ${counted(answer.object.verify_budget_left, "verification")} left.`;
   };
   return (
-    <Deed
-      title="Refill the budget"
-      testId="deed-refill"
-      question={`Give ${object.object_id} ${units.value} verifications, in place of the ${object.verify_budget_left} left?`}
+    <OperatorAction
+      title="Refill budget"
+      testId="action-refill"
+      question={`Set the budget of ${object.object_id} to ${units.value} verifications (now ${object.verify_budget_left})?`}
       act={refill}
       onDone={onDone}
     >
@@ -140,89 +142,90 @@ function Refill({ shown: { object }, onDone }: DeedsProps) {
         <input
           type="number"
           min={0}
-          max={BUDGET_MOST}
+          max={MAX_BUDGET}
           required
           value={units.value}
           onInput={({ currentTarget }) => {
             units.value = currentTarget.valueAsNumber;
           }}
-          data-testid="deed-refill-units"
+          data-testid="action-refill-units"
         />
       </label>
-    </Deed>
+    </OperatorAction>
   );
 }
 
 const DATES = { expires_at: "expires at", review_due_at: "review due at" } as const;
 
-function Amend({ shown: { object }, onDone }: DeedsProps) {
+function Amend({ shown: { object }, onDone }: ObjectActionsProps) {
   const dates = useSignal<Readonly<Record<string, string>>>({});
-  const refuted = useSignal("");
-  const wishes = amendmentOf(dates.value, refuted.value);
+  const falsifyIf = useSignal("");
+  const changes = amendmentOf(dates.value, falsifyIf.value);
   const amend = async (reason: string, user: string | null) => {
-    const body = { ...wishes, reason, version: object.version };
+    const body = { ...changes, reason, version: object.version };
     await api.post("/scheduler/objects/amend/{object_type}/{object_id}", namesOf(object), body, user);
     dates.value = {};
-    refuted.value = "";
-    return `${object.object_id} is amended.`;
+    falsifyIf.value = "";
+    return `Amended ${object.object_id}.`;
   };
-  const names = Object.keys(wishes).map(said).join(", ");
+  const names = Object.keys(changes).map(readable).join(", ");
   return (
-    <Deed
+    <OperatorAction
       title="Amend"
-      testId="deed-amend"
-      question={names === "" ? "Nothing is filled in." : `Change ${names} of ${object.object_id}?`}
+      testId="action-amend"
+      question={names === "" ? "No changes entered." : `Change ${names} of ${object.object_id}?`}
       act={amend}
       onDone={onDone}
     >
-      {Object.entries(DATES).map(([name, words]) => (
+      {Object.entries(DATES).map(([name, label]) => (
         <label key={name}>
-          {words}
+          {label}
           <input
             type="datetime-local"
             value={dates.value[name] ?? ""}
             onInput={({ currentTarget }) => {
               dates.value = { ...dates.value, [name]: currentTarget.value };
             }}
-            data-testid={`deed-amend-${name}`}
+            data-testid={`action-amend-${name}`}
           />
         </label>
       ))}
       <label class="gate-reason">
         refuted if
         <input
-          value={refuted.value}
+          value={falsifyIf.value}
           placeholder={object.falsify_if ?? ""}
           onInput={({ currentTarget }) => {
-            refuted.value = currentTarget.value;
+            falsifyIf.value = currentTarget.value;
           }}
-          data-testid="deed-amend-falsify_if"
+          data-testid="action-amend-falsify_if"
         />
       </label>
-    </Deed>
+    </OperatorAction>
   );
 }
 
-/** What was filled in, dates of the reader's own clock as moments. */
-export function amendmentOf(dates: Readonly<Record<string, string>>, refuted: string): Record<string, string> {
+/** The filled-in fields, with local dates converted to UTC. */
+export function amendmentOf(dates: Readonly<Record<string, string>>, falsifyIf: string): Record<string, string> {
   const moments = Object.entries(dates).flatMap(([name, text]) =>
     text === "" ? [] : [[name, new Date(text).toISOString()] as const],
   );
-  return Object.fromEntries(refuted.trim() === "" ? moments : [...moments, ["falsify_if", refuted.trim()] as const]);
+  const condition = falsifyIf.trim();
+  return Object.fromEntries(condition === "" ? moments : [...moments, ["falsify_if", condition] as const]);
 }
 
-function RolledBack({ shown: { object }, onDone }: DeedsProps) {
-  const report = async (reason: string, user: string | null) => {
+function FinishRollback({ shown: { object }, onDone }: ObjectActionsProps) {
+  const finish = async (reason: string, user: string | null) => {
     const names = namesOf(object);
     await api.post("/scheduler/objects/rollback-finished/{object_type}/{object_id}", names, { reason }, user);
-    return `The rollback of ${object.object_id} is finished; it may be archived.`;
+    return `Rollback finished; ${object.object_id} may be archived.`;
   };
   return (
-    <Deed
-      title="Report the rollback finished"
-      testId="deed-rollback"
-      question={`Is all that was built on ${object.object_id} taken back? It may be archived then.`}
-      act={report}
+    <OperatorAction
+      title="Mark the rollback as finished"
+      testId="action-rollback"
+      question={`Has everything built on ${object.object_id} been rolled back? It may then be archived.`}
+      act={finish}
       onDone={onDone}
     />
   );
@@ -230,18 +233,18 @@ function RolledBack({ shown: { object }, onDone }: DeedsProps) {
 
 interface RefsProps {
   readonly value: string;
-  readonly needed: boolean;
+  readonly required: boolean;
   readonly onType: (text: string) => void;
   readonly testId: string;
 }
 
-function Refs({ value, needed, onType, testId }: RefsProps) {
+function Refs({ value, required, onType, testId }: RefsProps) {
   return (
     <label class="gate-reason">
       evidence
       <input
         value={value}
-        required={needed}
+        required={required}
         placeholder="note:1, memory:harbour"
         onInput={({ currentTarget }) => onType(currentTarget.value)}
         data-testid={testId}
@@ -250,7 +253,7 @@ function Refs({ value, needed, onType, testId }: RefsProps) {
   );
 }
 
-/** The references in a line, between commas. */
+/** Split a comma-separated line of references. */
 export function refsIn(line: string): string[] {
   return line
     .split(",")
