@@ -353,7 +353,7 @@ class Oracle:
         if faults:
             return refused_for(faults)
         if job.cancel_requested_at is not None:
-            self._given_up(job, "cancelled: handed back unfinished", "release", attempts=0)
+            self._given_up(job, "cancelled: released", "release", attempts=0)
             self.ends.append((self.now, "failed", False))
         else:
             self._end(job, "release", "queued")
@@ -373,7 +373,7 @@ class Oracle:
             return 200, {"job": job.shown()}
         if job.status != "queued":
             return refused(409, "job_not_queued", status=job.status)
-        reason = body.get("reason") or "no reason given"
+        reason = body.get("reason") or "no_reason"
         job.status, job.last_error, job.updated_at = "failed", f"cancelled: {reason}", self.now
         self.job_events[job_id] += 1
         self.ends.append((self.now, "failed", False))

@@ -14,6 +14,7 @@ from pendula.jobs.audit import GENESIS, Row, Trail
 from pendula.jobs.audit_chain import Broken, verify
 from pendula.jobs.ids import job_id
 from pendula.jobs.model import Policy
+from pendula.jobs.objects.reasons import stated
 from pendula.jobs.requests import Fail
 from tests.jobs.lived import ANN, JOB, lived
 from tests.jobs.samples import MIDNIGHT, queued, running
@@ -175,7 +176,9 @@ def rows(count: int) -> list[Row]:
             case 0:
                 trail.enqueued(replace(first, updated_at=MIDNIGHT + number), ANN)
             case 1:
-                trail.object_changed(second, {"next_action_at": None}, {"next_action_at": "x"}, f"{number}", ANN, ())
+                trail.object_changed(
+                    second, {"next_action_at": None}, {"next_action_at": "x"}, stated(f"{number}"), ANN, ()
+                )
             case 2:
                 held = running()
                 done = decide.failed(held, Fail(f"{number}"), MIDNIGHT, Policy())

@@ -13,7 +13,9 @@ from pendula.jobs import decide
 from pendula.jobs.decide import Done
 from pendula.jobs.ids import job_id
 from pendula.jobs.model import SECOND, Actor, Ended, Job, Policy, Refused, job_json
+from pendula.jobs.objects.reasons import stated
 from pendula.jobs.requests import Ack, Fail, Proof, Renew
+from pendula.jobs.sentences import sentence_of
 from tests.jobs.samples import LEASE, MIDNIGHT, WISH, code_of, queued, running
 
 PUBLIC = (
@@ -247,8 +249,8 @@ def test_a_release_changes_neither_time_nor_attempt() -> None:
 @pytest.mark.req("JOB-API-12", "JOB-OBJ-6")
 @pytest.mark.parametrize("status", ["succeeded", "failed", "dead_letter"])
 def test_what_is_over_is_not_cancelled(status: str) -> None:
-    refused = decide.cancelled(queued(status=status, last_error="cancelled: why"), "why", MIDNIGHT)
-    done = decide.cancelled(queued(), "why", MIDNIGHT)
+    refused = decide.cancelled(queued(status=status, last_error="cancelled: why"), stated("why"), MIDNIGHT)
+    done = decide.cancelled(queued(), stated("why"), MIDNIGHT)
 
     assert code_of(refused) == "job_not_queued"
     assert isinstance(done, Done)
@@ -267,7 +269,7 @@ def test_only_what_was_given_up_is_requeued(status: str) -> None:
     assert isinstance(done, Done)
     assert (done.job.status, done.job.attempt, done.job.run_at) == ("queued", 0, MIDNIGHT + 9)
     assert done.job.idempotency_key == dead.idempotency_key
-    assert "ann" in done.reason
+    assert sentence_of(done.reason) == "requeued by ann: mended"
 
 
 @pytest.mark.req("JOB-OBJ-8")

@@ -13,9 +13,9 @@ from pendula.jobs.request_reading import Faults
 from pendula.jobs.requests import (
     Enqueue,
     Pull,
-    read_cancel,
     read_enqueue,
     read_pull,
+    read_reason,
     read_requeue,
 )
 from pendula.jobs.requests_finishing import read_ack, read_fail, read_release, read_renew
@@ -28,7 +28,7 @@ READERS: dict[str, tuple[Callable[[dict[str, Any]], object], dict[str, Any]]] = 
     "fail": (read_fail, {"error": "x"}),
     "renew": (read_renew, PROOF),
     "release": (read_release, PROOF),
-    "cancel": (read_cancel, {}),
+    "cancel": (read_reason, {}),
     "requeue": (lambda body: read_requeue(body, NOW), {}),
 }
 MEMBERS: dict[str, dict[str, Any]] = {

@@ -6,6 +6,7 @@
     decide, ordering        what becomes of a job; which goes first. Pure
     objects/                what becomes of a governed object: machines, gates, budgets. Pure
     audit, audit_chain      the trail: before and after, chained; whether the chain holds
+    sentences               reasons and errors as sentences, where they are shown. Pure
     durations               lengths of time as ISO 8601 writes them. Pure
     zones, cron, plans      times that come again, in any time zone; time plans. Pure
     store/                  one transaction at a time: SQLite

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from pendula.jobs.model import WORDS, Actor, Job
+from pendula.jobs.objects.reasons import Reason, stated
 from pendula.kernel.canonical import Json
 from pendula.kernel.time import format_utc
 
@@ -25,6 +26,7 @@ OVERRIDE_EVENT = "policy_override"
 GATE_EVENT = "decision_gate"
 ROLLBACK_EVENT = "rollback"
 INVESTIGATION_EVENT = "investigation"
+ENQUEUED = Reason("enqueued")
 
 TIMES = frozenset({"run_at", "scheduled_for", "lease_expires_at", "next_action_at", "cancel_requested_at"})
 # What may be long or secret: the trail keeps its digest.
@@ -66,7 +68,7 @@ class Event(Struct, frozen=True, gc=False):
     metadata: Mapping[str, Json]
     object_id: str
     object_type: str
-    reason: str
+    reason: Reason
     timestamp: str
     decision_trace_id: str | UnsetType = UNSET
     risk_tier: str | UnsetType = UNSET
@@ -83,7 +85,7 @@ class GovernanceEvent(Struct, frozen=True, kw_only=True):
     object_id: str
     before: Mapping[str, Json] | None
     after: Mapping[str, Json]
-    reason: str
+    reason: Reason
     evidence: Sequence[str] = ()
     job: Job | None = None
     risk_tier: str | None = None
@@ -96,7 +98,7 @@ class PlanChange(Struct, frozen=True):
     name: str
     before: Mapping[str, Json] | None
     after: Mapping[str, Json]
-    reason: str
+    reason: Reason
 
 
 class Row(Struct, frozen=True, gc=False, array_like=True):
@@ -214,15 +216,21 @@ class Trail:
         return event_id(self._n + 1)
 
     def enqueued(self, job: Job, actor: Actor) -> str:
-        return self._add(_of_job(job), job, None, _first(job), "enqueued", actor)
+        return self._add(_of_job(job), job, None, _first(job), ENQUEUED, actor)
 
-    def changed(self, before: Job, after: Job, names: tuple[str, ...], reason: str, actor: Actor) -> str:
+    def changed(self, before: Job, after: Job, names: tuple[str, ...], reason: Reason, actor: Actor) -> str:
         """One change of a job: every named field, old and new."""
         old, new = shown(before, names), shown(after, names)
         return self._add(_of_job(after), after, old, new, reason, actor)
 
     def object_changed(
-        self, job: Job, old: Mapping[str, Json], new: Mapping[str, Json], reason: str, actor: Actor, refs: Sequence[str]
+        self,
+        job: Job,
+        old: Mapping[str, Json],
+        new: Mapping[str, Json],
+        reason: Reason,
+        actor: Actor,
+        refs: Sequence[str],
     ) -> str:
         return self._add((STATE_EVENT, job.object_type, job.object_id), job, old, new, reason, actor, refs=refs)
 
@@ -231,13 +239,13 @@ class Trail:
         before: dict[str, Json] = {"idempotency_key": key, "used": True}
         after: dict[str, Json] = {"idempotency_key": key, "used": False}
         about = hash.hex()
-        return self._override((about, f"used_key:{about}"), before, after, reason, actor, at=at)
+        return self._override((about, f"used_key:{about}"), before, after, stated(reason), actor, at=at)
 
     def restored(self, before: int, epoch: int, actor: Actor, at: int) -> str:
         """A copy took the place of its store, and counts jobs and fences on from `epoch`."""
         old: dict[str, Json] = {"next_job": before}
         new: dict[str, Json] = {"fences_from": epoch, "next_job": epoch + 1}
-        return self._override(("store", "store:restored"), old, new, "restored from a copy", actor, at=at)
+        return self._override(("store", "store:restored"), old, new, Reason("restored"), actor, at=at)
 
     def plan_changed(self, change: PlanChange, actor: Actor, at: int) -> str:
         """A time plan came, went, was paused or goes on; the event is about the plan, not about a job."""
@@ -248,7 +256,7 @@ class Trail:
         self, before: Mapping[str, Json], after: Mapping[str, Json], reason: str, actor: Actor, *, at: int
     ) -> str:
         """A person set the store's time; the event is about the store."""
-        return self._override(("store", "store:time"), before, after, reason, actor, at=at)
+        return self._override(("store", "store:time"), before, after, stated(reason), actor, at=at)
 
     def governed(self, told: GovernanceEvent, actor: Actor, at: int) -> str:
         name, job = self.next_id, told.job
@@ -278,7 +286,7 @@ class Trail:
         about: tuple[str, str],
         before: Mapping[str, Json] | None,
         after: Mapping[str, Json],
-        reason: str,
+        reason: Reason,
         actor: Actor,
         *,
         at: int,
@@ -309,7 +317,7 @@ class Trail:
         job: Job,
         before: Mapping[str, Json] | None,
         after: First | Mapping[str, Json],
-        reason: str,
+        reason: Reason,
         actor: Actor,
         *,
         refs: Sequence[str] = (),

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from pendula.jobs.ids import job_id
 from pendula.jobs.model import CUT, ERROR_MOST, SECOND, Actor, Code, Ended, Job, Policy, Refused, RetryBase, Status
+from pendula.jobs.objects.reasons import Reason, error_of, reason_json
 from pendula.jobs.requests import Ack, Enqueue, Fail, Proof, Renew
 from pendula.kernel.canonical import Json
 from pendula.kernel.time import format_utc
@@ -20,11 +21,11 @@ LAST = 253_402_300_799_999_999  # the last microsecond of 9999, beyond which no 
 
 
 class Done(Struct, frozen=True, gc=False):
-    """A job as it is to be, the fields that change, and the sentence for its trail."""
+    """The changed job, the fields that change, and the reason for the trail."""
 
     job: Job
     touched: tuple[str, ...]
-    reason: str
+    reason: Reason
 
 
 DELIVERY = ("delivery_count", "lease_expires_at", "status", "worker_id")
@@ -38,6 +39,7 @@ REQUEUED = ("attempt", "run_at", "status")
 REVIVABLE = (Status.DEAD_LETTER, Status.FAILED)
 OUTCOME_CANCELLED = "cancelled"
 SUPERSEDED = "superseded: "
+SUCCEEDED = Reason("succeeded")
 STANDS = {
     Status.QUEUED.value: "is queued",
     Status.RUNNING.value: "is running",
@@ -126,7 +128,7 @@ def deliver(job: Job, worker: str, lease: bytes, now: int, lease_us: int, fences
     )
     if job.progress is not None:
         given = replace(given, progress=None, progress_note=None)
-    return Done(given, DELIVERY, f"delivered to {worker}")
+    return Done(given, DELIVERY, Reason("delivered", {"worker_id": worker}))
 
 
 def next_fence(job: Job, fences_from: int = 0) -> int:
@@ -179,9 +181,9 @@ def acked(job: Job, ack: Ack, now: int, event: str | None = None) -> Done:
     """Done; `event` is the one that tells of it, and is linked where the caller names none."""
     told = {"outcome": ack.outcome, "audit_event_id": ack.audit_event_id or event}
     if ack.outcome_result is None:
-        return Done(_ended(job, Ended.ACK, now, status="succeeded", **told), ACKED, "succeeded")
+        return Done(_ended(job, Ended.ACK, now, status="succeeded", **told), ACKED, SUCCEEDED)
     after = _ended(job, Ended.ACK, now, status="succeeded", outcome_result=ack.outcome_result, **told)
-    return Done(after, (*ACKED, "outcome_result_sha256"), "succeeded")
+    return Done(after, (*ACKED, "outcome_result_sha256"), SUCCEEDED)
 
 
 def failed(job: Job, fail: Fail, now: int, policy: Policy) -> Done:
@@ -192,7 +194,7 @@ def failed(job: Job, fail: Fail, now: int, policy: Policy) -> Done:
         return _given_up(job, attempt, error, Ended.FAIL, now)
     if not fail.retryable:
         after = _ended(job, Ended.FAIL, now, status="failed", attempt=attempt, last_error=error)
-        return Done(after, TRIED, f"failed for good: {error}")
+        return Done(after, TRIED, Reason("failed", {"error": error}))
     delay = backoff_us(job.job_id, attempt, policy) if fail.retry_delay_us is None else fail.retry_delay_us
     return _again(job, attempt, error, delay, Ended.FAIL, now=now, policy=policy)
 
@@ -211,34 +213,34 @@ def expired(job: Job, now: int, policy: Policy) -> Done:
 def _again(job: Job, attempt: int, error: str, delay: int, ended: Ended, *, now: int, policy: Policy) -> Done:
     if attempt >= job.max_attempts:
         after = _ended(job, ended, now, status="dead_letter", attempt=attempt, last_error=error)
-        return Done(after, TRIED, f"no attempt is left: {error}")
+        return Done(after, TRIED, Reason("dead_letter", {"error": error}))
     run_at = job.run_at
     if delay or ended is Ended.FAIL:
         base = now if policy.retry_base is RetryBase.NOW else job.run_at
         run_at = max(base + delay, now + min(delay, policy.min_retry_gap_sec * SECOND))
         run_at = min(run_at, LAST)
     after = _ended(job, ended, now, status="queued", attempt=attempt, last_error=error, run_at=run_at)
-    return Done(after, TRIED, f"to be tried again: {error}")
+    return Done(after, TRIED, Reason("retry", {"error": error}))
 
 
 def _given_up(job: Job, attempt: int, error: str, ended: Ended, now: int) -> Done:
     """Somebody wished it cancelled, and it did not succeed before it heard of that: it is not tried again."""
     told = {"attempt": attempt, "last_error": error, "outcome": OUTCOME_CANCELLED}
-    return Done(_ended(job, ended, now, status="failed", **told), GIVEN_UP, f"while running, {error}")
+    return Done(_ended(job, ended, now, status="failed", **told), GIVEN_UP, Reason("given_up", {"error": error}))
 
 
 def released(job: Job, now: int) -> Done:
     if job.cancel_requested_at is not None:
-        return _given_up(job, job.attempt, "cancelled: handed back unfinished", Ended.RELEASE, now)
-    return Done(_ended(job, Ended.RELEASE, now, status="queued"), ENDED, "released")
+        return _given_up(job, job.attempt, "cancelled: released", Ended.RELEASE, now)
+    return Done(_ended(job, Ended.RELEASE, now, status="queued"), ENDED, Reason("released"))
 
 
-def deferred(job: Job, run_at: int, reason: str, now: int) -> Done:
+def deferred(job: Job, run_at: int, because: Reason, now: int) -> Done:
     """Put off by a gate: later again, and no attempt is used up."""
     if job.cancel_requested_at is not None:
-        return _given_up(job, job.attempt, "cancelled: put off by a gate", Ended.RELEASE, now)
+        return _given_up(job, job.attempt, "cancelled: deferred", Ended.RELEASE, now)
     after = _ended(job, Ended.RELEASE, now, status="queued", run_at=run_at, outcome="deferred")
-    return Done(after, ("outcome", "run_at", *ENDED), f"put off: {reason}")
+    return Done(after, ("outcome", "run_at", *ENDED), Reason("deferred", {"because": reason_json(because)}))
 
 
 def is_superseded(job: Job) -> bool:
@@ -248,7 +250,9 @@ def is_superseded(job: Job) -> bool:
 
 def given_up(job: Job, error: str, now: int) -> Done:
     """A waiting job that will never be wanted any more."""
-    return Done(replace(job, status="failed", last_error=error, updated_at=now), CANCELLED, error)
+    return Done(
+        replace(job, status="failed", last_error=error, updated_at=now), CANCELLED, Reason("dropped", {"error": error})
+    )
 
 
 def renewed(job: Job, renew: Renew, now: int, lease_us: int) -> Job:
@@ -260,15 +264,19 @@ def renewed(job: Job, renew: Renew, now: int, lease_us: int) -> Job:
     return replace(job, lease_expires_at=deadline, progress=renew.progress, progress_note=renew.progress_note)
 
 
-def cancelled(job: Job, reason: str, now: int) -> Done | Refused:
+def cancelled(job: Job, because: Reason, now: int) -> Done | Refused:
     """A waiting job is over; for a running one the wish is noted, once, and its worker hears of it."""
-    error = cut(f"cancelled: {reason}")
+    error = cut(f"cancelled: {error_of(because)}")
     if job.status == Status.RUNNING:
         asked = job if job.cancel_requested_at is not None else replace(job, cancel_requested_at=now, updated_at=now)
-        return Done(asked, WISHED, f"cancellation requested: {reason}")
+        return Done(asked, WISHED, Reason("cancellation_requested", {"because": reason_json(because)}))
     if job.status != Status.QUEUED:
         return _wrong_state(job, Code.JOB_NOT_QUEUED, "only a job that waits or runs can be cancelled")
-    return Done(replace(job, status="failed", last_error=error, updated_at=now), CANCELLED, error)
+    return Done(
+        replace(job, status="failed", last_error=error, updated_at=now),
+        CANCELLED,
+        Reason("cancelled", {"because": reason_json(because)}),
+    )
 
 
 def requeued(job: Job, run_at: int | None, reason: str | None, actor: Actor, now: int) -> Done | Refused:
@@ -282,7 +290,8 @@ def requeued(job: Job, run_at: int | None, reason: str | None, actor: Actor, now
     if job.cancel_requested_at is not None or job.outcome is not None:
         after = replace(after, cancel_requested_at=None, outcome=None)
         touched = ("cancel_requested_at", "outcome", *REQUEUED)
-    return Done(after, touched, f"requeued by {actor.id}" + (f": {reason}" if reason else ""))
+    facts = {"by": actor.id, "reason": reason} if reason else {"by": actor.id}
+    return Done(after, touched, Reason("requeued", facts))
 
 
 def backoff_us(job_id: str, attempt: int, policy: Policy) -> int:

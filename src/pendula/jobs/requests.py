@@ -30,7 +30,6 @@ LIMIT_LIST_MOST = 1000
 NOTE_MOST = 200
 PAIRS_MOST = 1000
 WAITING = "waiting"
-NO_REASON = "no reason given"
 
 ENQUEUE = frozenset(
     [
@@ -290,12 +289,6 @@ def _pairs(body: BodyReader, given: Any) -> tuple[tuple[str, str], ...]:
 
 def _is_pair(given: Any) -> bool:
     return isinstance(given, list | tuple) and len(given) == 2 and all(isinstance(word, str) for word in given)
-
-
-def read_cancel(given: Mapping[str, Any]) -> str | Faults:
-    body = BodyReader(given, CANCEL)
-    reason = body.text("reason", REASON_MOST) if body.has("reason") else NO_REASON
-    return body.faults if body.faults.found or reason is None else reason
 
 
 def read_reason(given: Mapping[str, Any]) -> str | Faults | None:

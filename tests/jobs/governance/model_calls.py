@@ -231,7 +231,7 @@ class Calls(Model):
             return
         job = self._held(token)
         if job.wished:
-            job.error, job.outcome = "cancelled: handed back unfinished", "cancelled"
+            job.error, job.outcome = "cancelled: released", "cancelled"
         self._over(job, "failed" if job.wished else "queued", "release")
 
     # A governed job
@@ -320,7 +320,7 @@ class Calls(Model):
             case "later":
                 job.deferrals += 1
                 if job.wished:
-                    job.error, job.outcome = "cancelled: put off by a gate", "cancelled"
+                    job.error, job.outcome = "cancelled: deferred", "cancelled"
                     self._over(job, "failed", "release")
                 else:
                     job.run_at, job.outcome = self.now + HOUR, "deferred"
@@ -367,7 +367,7 @@ class Calls(Model):
             return
         for other in self.jobs:
             if other.status == "queued" and other is not follower and self._is_own(old, other):
-                instead = "nothing is left to do" if follower is None else "another comes instead"
+                instead = "nothing_left" if follower is None else "another"
                 other.status, other.error = "failed", f"superseded: {instead}"
                 self._job_event(other)
 

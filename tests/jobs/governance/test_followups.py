@@ -70,7 +70,7 @@ def test_the_job_that_was_replaced_says_by_which(town: Town) -> None:
     second = town.user.attach_evidence("memory", "m", "ev_2")["followup_job_id"]
 
     job = town.scheduler.show(first)["job"]
-    assert (job["status"], job["last_error"]) == ("failed", f"superseded: {second} comes instead")
+    assert (job["status"], job["last_error"]) == ("failed", f"superseded: {second}")
 
 
 def test_work_asked_for_before_its_date_takes_the_place_of_what_was_planned(town: Town) -> None:
@@ -92,7 +92,7 @@ def test_an_object_at_its_end_waits_for_nothing(town: Town) -> None:
 
     assert _waiting(town, "m") == []
     superseded = town.scheduler.list(object_id="m", error_code="superseded")["jobs"]
-    assert superseded[0]["last_error"] == "superseded: nothing is left to do"
+    assert superseded[0]["last_error"] == "superseded: nothing_left"
 
 
 def test_a_job_that_somebody_asked_for_is_not_replaced(town: Town) -> None:

@@ -10,6 +10,7 @@ from pendula.jobs.objects.endings import Asked, Ending, Executed, How, Outcome, 
 from pendula.jobs.objects.governed import DAY_US, Governed, Impact, Mode, Risk, Unknown
 from pendula.jobs.objects.machine import Machine
 from pendula.jobs.objects.reference_machines import COGNITION, EXPERIENCE, MEMORY
+from pendula.jobs.sentences import sentence_of
 from tests.jobs.objects.making import NOW, asked, gates, governed
 
 INCONCLUSIVE = Verdict("inconclusive", "nothing new", ("ev_2",))
@@ -415,7 +416,7 @@ def test_a_place_may_need_evidence_by_the_name_that_everybody_knows_it_by() -> N
     bare = replace(governed("memory", "candidate"), evidence=(), sources=(), expires_at=None)
     ending = conclude(bare, machine, asked("verify"), Verdict("suspicious", "odd"))
 
-    assert (ending.outcome, ending.reason) == (
+    assert (ending.outcome, sentence_of(ending.reason)) == (
         Outcome.ILLEGAL,
         "quarantine needs source_refs, evidence_refs or expires_at",
     )

@@ -134,7 +134,7 @@ def test_a_job_that_asks_for_a_return_is_refused_before_anybody_verifies(kind: s
 
     assert isinstance(ending, Ending)
     assert ending.error is not None
-    assert ending.error.startswith("illegal_transition: reinstate-check on ")
+    assert ending.error.startswith("illegal_transition: reinstate-check: ")
 
 
 @pytest.mark.req("JOB-SM-2")

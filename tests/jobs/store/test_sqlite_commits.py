@@ -12,6 +12,7 @@ import pytest
 
 from pendula.jobs import JobRefused
 from pendula.jobs.model import Actor, Job, Policy
+from pendula.jobs.objects.reasons import stated
 from pendula.jobs.requests import Enqueue
 from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.store.protocol import Listing, ObjectRow, Writer
@@ -93,11 +94,11 @@ def part(scheduler: Scheduler, number: int, *, spoiled: bool) -> Callable[[], ob
         assert isinstance(found, tuple)
         job = found[0]
         tx.put_object(ObjectRow("memory", f"m{number}", None, 1, None))
-        tx.object_event(job, {"next_action_at": None}, {"next_action_at": None}, "touched", ANN)
+        tx.object_event(job, {"next_action_at": None}, {"next_action_at": None}, stated("touched"), ANN)
         tx.alert(f"alert:{number}", {"number": number})
         old = tx.job(f"job_{1:012d}")
         assert old is not None
-        tx.change(old, old, ("status",), f"seen by {number}", ANN)
+        tx.change(old, old, ("status",), stated(f"seen by {number}"), ANN)
         if spoiled:
             raise Spoiled
         return job

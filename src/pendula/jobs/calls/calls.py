@@ -15,7 +15,7 @@ from pendula.jobs.calls.filters import CANCELLABLE, REVIVABLE, read_step
 from pendula.jobs.calls.pull import Pulled, Writes
 from pendula.jobs.model import SYSTEM, Actor, Policy, Refused
 from pendula.jobs.request_reading import Faults
-from pendula.jobs.requests import Enqueue, Pull, read_cancel, read_enqueue, read_pull, read_requeue
+from pendula.jobs.requests import Enqueue, Pull, read_enqueue, read_pull, read_reason, read_requeue
 from pendula.jobs.store.protocol import EnqueueWriter, Reader, Store, WorkerRow, Writer
 from pendula.jobs.transaction import enqueue
 from pendula.jobs.transaction.enqueue import Rejected, Stored
@@ -163,7 +163,7 @@ class Calls:
         )
 
     def cancel(self, job_id: str, body: Body, caller: Caller = LOCAL) -> Answer:
-        reason = read_cancel(body)
+        reason = read_reason(body)
         return self._write(
             lambda tx: operate.cancel(tx, job_id, reason, caller.actor, self.policy, self.clock()), caller
         )

@@ -13,6 +13,7 @@ from pendula.jobs import decide
 from pendula.jobs.audit import number_of
 from pendula.jobs.governing import deliveries
 from pendula.jobs.model import SYSTEM, Actor, AuditCheck, Code, Ended, Job, Policy, Refused, Status, job_json
+from pendula.jobs.objects.reasons import Reason
 from pendula.jobs.request_reading import Faults
 from pendula.jobs.requests import Ack, Enqueue
 from pendula.jobs.requests_finishing import read_ack, read_fail, read_proof
@@ -116,7 +117,7 @@ def _next_time(tx: Writer, job: Job, there: ObjectRow | None, request: Ack, acto
     row = there or ObjectRow(job.object_type, job.object_id, None, 0, None)
     if request.next_action_at is not UNSET and request.next_action_at != row.next_action_at:
         old, new = utc_or_null(row.next_action_at), utc_or_null(request.next_action_at)
-        reason = f"{job.action} succeeded"
+        reason = Reason("action_succeeded", {"action": job.action})
         tx.object_event(job, {"next_action_at": old}, {"next_action_at": new}, reason, actor)
         row = replace(row, next_action_at=request.next_action_at, version=row.version + 1)
         if policy.objects_elsewhere:

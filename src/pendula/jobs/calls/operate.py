@@ -7,8 +7,9 @@ from pendula.jobs.calls.filters import Step
 from pendula.jobs.decide import Done
 from pendula.jobs.governing import deliveries
 from pendula.jobs.model import SECOND, Actor, Ended, Job, Policy, Refused, job_json
+from pendula.jobs.objects.reasons import Reason, stated
 from pendula.jobs.request_reading import Faults
-from pendula.jobs.requests import NO_REASON, Requeue
+from pendula.jobs.requests import Requeue
 from pendula.jobs.requests_finishing import read_proof, read_release, read_renew
 from pendula.jobs.store.protocol import Writer
 from pendula.jobs.transaction.ending import holder
@@ -51,9 +52,15 @@ def release(tx: Writer, job_id: str, body: Body, actor: Actor, policy: Policy, n
     return Reply(200, {"job": job_json(after)})
 
 
-def cancel(tx: Writer, job_id: str, reason: str | Faults, actor: Actor, policy: Policy, now: int) -> Answer:
+def cancel(tx: Writer, job_id: str, reason: str | Faults | None, actor: Actor, policy: Policy, now: int) -> Answer:
     return _operated(
-        tx, job_id, reason, lambda job: decide.cancelled(job, str(reason), now), actor, policy=policy, now=now
+        tx,
+        job_id,
+        reason,
+        lambda job: decide.cancelled(job, _cancel_reason(reason), now),
+        actor,
+        policy=policy,
+        now=now,
     )
 
 
@@ -67,8 +74,12 @@ def requeue(tx: Writer, job_id: str, request: Requeue | Faults, actor: Actor, po
 
 def cancel_all(tx: Writer, step: Step, actor: Actor, policy: Policy, now: int) -> Reply:
     """One step of a cancellation by filter."""
-    reason = step.reason or NO_REASON
+    reason = _cancel_reason(step.reason)
     return _operated_all(tx, step, lambda job: decide.cancelled(job, reason, now), actor, policy=policy, now=now)
+
+
+def _cancel_reason(reason: object) -> Reason:
+    return stated(reason) if isinstance(reason, str) and reason else Reason("no_reason")
 
 
 def requeue_all(tx: Writer, step: Step, actor: Actor, policy: Policy, now: int) -> Reply:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pendula.jobs.audit import JOB_EVENT, STATE_EVENT, Row, event_id, number_of
-from pendula.jobs.calls.queries import event_in
+from pendula.jobs.calls.queries import event_in, shown_event
 from pendula.jobs.ids import seq_of
 from pendula.jobs.model import Status
 from pendula.jobs.request_reading import BodyReader
@@ -49,7 +49,7 @@ def past(store: Store, query: Mapping[str, Any]) -> Answer:
 
 def _moment(look: Reader, at: int) -> dict[str, Json]:
     [row] = look.events(AuditListing(limit=1, after=at - 1))
-    event = event_in(row)
+    event = shown_event(row)
     jobs, objects = _undone(look.events(AuditListing(limit=EVENTS_BACK + 1, after=at)))
     tallies, waiting = _jobs(look, jobs)
     return {

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from pendula.jobs import decide
 from pendula.jobs.audit import PlanChange
 from pendula.jobs.model import SYSTEM, Actor, Code, Policy, Refused, Status
+from pendula.jobs.objects.reasons import Reason, stated
 from pendula.jobs.plans import (
     DECLARED_US,
     PLANS_MOST,
@@ -32,7 +33,7 @@ from pendula.jobs.transaction.replies import Answer, Body, Reply, no_plan
 from pendula.kernel.canonical import Json
 from pendula.kernel.time import format_utc
 
-DECLARED = "declared in the settings file"
+DECLARED = Reason("declared")
 
 
 def listed(store: Store, now: int) -> Reply:
@@ -50,7 +51,7 @@ def put(tx: Writer, name: str, body: Body, policy: Policy, actor: Actor, now: in
         return refused
     if there is None and len(tx.plans()) >= PLANS_MOST:
         return Refused(Code.TOO_MANY_PLANS, f"there are {PLANS_MOST} plans, which is the limit", {"name": name})
-    plan = keep_next(tx, _placed(tx, there, entry, Source.CALL, "put", actor, now=now), policy, now)
+    plan = keep_next(tx, _placed(tx, there, entry, Source.CALL, Reason("put"), actor, now=now), policy, now)
     return Reply(201 if there is None else 200, {"plan": plan_json(plan, now)})
 
 
@@ -74,10 +75,10 @@ def pause(tx: Writer, name: str, body: Body, actor: Actor, now: int) -> Answer:
         return found
     plan, reason = found
     if plan.paused_at is None:
-        _take_back(tx, plan, f"plan {name} is paused", actor, now)
+        _take_back(tx, plan, Reason("plan_paused", {"plan": name}), actor, now)
         plan = replace(plan, paused_at=now, paused_by=actor.id, occurs_at=None, changed_at=now)
         tx.put_plan(plan)
-        _tell(tx, name, _pause_shown(None), _pause_shown(plan), reason or "paused", actor, at=now)
+        _tell(tx, name, _pause_shown(None), _pause_shown(plan), reason or Reason("paused"), actor, at=now)
     return Reply(200, {"plan": plan_json(plan, now)})
 
 
@@ -91,7 +92,7 @@ def resume(tx: Writer, name: str, body: Body, policy: Policy, actor: Actor, now:
         before = _pause_shown(plan)
         plan = replace(plan, paused_at=None, paused_by=None, changed_at=now)
         tx.put_plan(plan)
-        _tell(tx, name, before, _pause_shown(None), reason or "resumed", actor, at=now)
+        _tell(tx, name, before, _pause_shown(None), reason or Reason("resumed"), actor, at=now)
         if plan.is_kept(now):
             plan = keep_next(tx, plan, policy, now)
     return Reply(200, {"plan": plan_json(plan, now)})
@@ -124,9 +125,11 @@ def remove(tx: Writer, name: str, body: Body, actor: Actor, now: int) -> Answer:
     plan, reason = found
     if refused := _in_settings(plan, now):
         return refused
-    _take_back(tx, plan, f"plan {name} is removed", actor, now)
+    _take_back(tx, plan, Reason("plan_removed", {"plan": name}), actor, now)
     tx.drop_plan(name)
-    _tell(tx, name, {**told(plan.entry), "removed": False}, {"removed": True}, reason or "removed", actor, at=now)
+    _tell(
+        tx, name, {**told(plan.entry), "removed": False}, {"removed": True}, reason or Reason("removed"), actor, at=now
+    )
     return Reply(200, {"removed": True, "name": name})
 
 
@@ -152,7 +155,7 @@ def plan_again(tx: Writer, plan: Plan, policy: Policy, actor: Actor, now: int) -
     """Whether the plan had an occurrence that is not its next one by now; it is taken back, and that one stored."""
     if plan.occurs_at is None or plan.occurs_at == plan.next_after(now):
         return False
-    _take_back(tx, plan, "the time of the store was set right", actor, now)
+    _take_back(tx, plan, Reason("time_set"), actor, now)
     keep_next(tx, replace(plan, occurs_at=None, job_id=None), policy, now)
     return True
 
@@ -172,7 +175,7 @@ def _stored(tx: Writer, plan: Plan, at: int, policy: Policy, now: int) -> Stored
 
 
 def _placed(
-    tx: Writer, there: Plan | None, entry: Recurring, source: Source, reason: str, actor: Actor, *, now: int
+    tx: Writer, there: Plan | None, entry: Recurring, source: Source, reason: Reason, actor: Actor, *, now: int
 ) -> Plan:
     if there is None:
         plan = Plan(entry, source.value, now, now)
@@ -180,20 +183,22 @@ def _placed(
     elif there.entry == entry:
         plan = replace(there, source=source.value, declared_at=now)
     else:
-        _take_back(tx, there, f"plan {entry.name} is another now", actor, now)
+        _take_back(tx, there, Reason("plan_changed", {"plan": entry.name}), actor, now)
         plan = replace(there, entry=entry, source=source.value, changed_at=now, declared_at=now, occurs_at=None)
         _tell(tx, entry.name, told(there.entry), told(entry), reason, actor, at=now)
     tx.put_plan(plan)
     return plan
 
 
-def _asked(tx: Writer, name: str, body: Body) -> tuple[Plan, str | None] | Refused:
+def _asked(tx: Writer, name: str, body: Body) -> tuple[Plan, Reason | None] | Refused:
     """The plan and the reason given; that there is no such plan is told before the faults of the body."""
     plan = tx.plan(name)
     if plan is None:
         return no_plan(name)
     reason = read_reason(body)
-    return reason.refusal() if isinstance(reason, Faults) else (plan, reason)
+    if isinstance(reason, Faults):
+        return reason.refusal()
+    return plan, None if reason is None else stated(reason)
 
 
 def _in_settings(plan: Plan, now: int) -> Refused | None:
@@ -203,7 +208,7 @@ def _in_settings(plan: Plan, now: int) -> Refused | None:
     return Refused(Code.PLAN_IN_SETTINGS, message, {"name": plan.name})
 
 
-def _take_back(tx: Writer, plan: Plan, why: str, actor: Actor, now: int) -> None:
+def _take_back(tx: Writer, plan: Plan, why: Reason, actor: Actor, now: int) -> None:
     """Cancel the occurrence that waits, unless it was begun: then it is tried again as any job."""
     job = None if plan.job_id is None else tx.job(plan.job_id)
     if job is not None and job.status == Status.QUEUED and not job.delivery_count:
@@ -217,7 +222,7 @@ def _tell(
     name: str,
     before: Mapping[str, Json] | None,
     after: Mapping[str, Json],
-    reason: str,
+    reason: Reason,
     actor: Actor,
     *,
     at: int,

@@ -11,6 +11,7 @@ from pendula.jobs.ids import seq_of
 from pendula.jobs.model import SECOND, Code, Policy, Priority, Refused, Status, exact
 from pendula.jobs.request_reading import BodyReader, Faults
 from pendula.jobs.requests import OBJECT_ID_MOST
+from pendula.jobs.sentences import shown_reason
 from pendula.jobs.store.protocol import AuditListing, Figures, Store, StoreUnusable, Unhandled
 from pendula.jobs.transaction.replies import Answer, Reply, not_found, shown_job, utc_or_null
 from pendula.kernel.canonical import Json, decode
@@ -56,7 +57,7 @@ def history(store: Store, job_id: str) -> Answer:
 
     def look(reader: Any) -> tuple[bool, list[dict[str, Any]]]:
         there = reader.job(job_id) is not None
-        return there, [event_in(row) for row in reader.events(AuditListing(100_000, job_seq=seq))] if there else []
+        return there, [shown_event(row) for row in reader.events(AuditListing(100_000, job_seq=seq))] if there else []
 
     there, events = store.read(look)
     if not there:
@@ -98,7 +99,7 @@ def trail(store: Store, policy: Policy, query: Mapping[str, Any]) -> Answer:
     if job_id is not None and seq is None:
         return Reply(200, {"events": [], "next_cursor": None})
     rows = store.read(lambda look: look.events(asked))
-    events: list[Json] = [event_in(row) for row in rows[:limit]]
+    events: list[Json] = [shown_event(row) for row in rows[:limit]]
     cursor = events[-1]["id"] if len(rows) > limit else None  # type: ignore[index,call-overload]
     return Reply(200, {"events": events, "next_cursor": cursor})
 
@@ -114,7 +115,7 @@ def alerts(store: Store, query: Mapping[str, Any]) -> Answer:
         return body.faults.refusal()
     before = None if cursor is None else int(cursor)
     found = store.read(lambda look: look.alerts(before, limit + 1))
-    page: list[Json] = [{**alert, "delivered_at": utc_or_null(at)} for _, alert, at in found[:limit]]
+    page: list[Json] = [{**shown_alert(alert), "delivered_at": utc_or_null(at)} for _, alert, at in found[:limit]]
     return Reply(200, {"alerts": page, "next_cursor": str(found[limit - 1][0]) if len(found) > limit else None})
 
 
@@ -204,6 +205,20 @@ def event_in(row: Row) -> dict[str, Any]:
     if not isinstance(event, dict) or event.get("id") != event_id(row.n) or not isinstance(event.get("after"), dict):
         raise _unreadable(row)
     return event
+
+
+def shown_event(row: Row) -> dict[str, Any]:
+    """The event of a row with its reason as a sentence; raises `StoreUnusable` as `event_in` does."""
+    event = event_in(row)
+    try:
+        return {**event, **shown_reason(event["reason"])}
+    except (LookupError, TypeError, AttributeError) as trouble:
+        raise _unreadable(row) from trouble
+
+
+def shown_alert(alert: dict[str, Any]) -> dict[str, Any]:
+    """An alert with its reason, where it has one, as a sentence."""
+    return {**alert, **shown_reason(alert["reason"])} if "reason" in alert else alert
 
 
 def _unreadable(row: Row) -> StoreUnusable:

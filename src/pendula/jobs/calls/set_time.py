@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from pendula.jobs.calls import plans
 from pendula.jobs.model import LEASE_MOST_SEC, SECOND, Actor, Job, Policy, Status
+from pendula.jobs.objects.reasons import Reason
 from pendula.jobs.request_reading import BodyReader, Faults
 from pendula.jobs.requests import REASON_MOST
 from pendula.jobs.store.protocol import Writer
@@ -19,7 +20,7 @@ from pendula.kernel.time import format_utc
 
 MEMBERS = frozenset({"reason"})
 KEPT_SHOWN = 100
-REASON = "the time of the store was set right"
+REASON = Reason("time_set")
 
 
 class Mended(Struct):

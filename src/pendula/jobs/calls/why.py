@@ -15,6 +15,7 @@ from pendula.jobs.model import MILLION, SECOND, Job, Policy, PullOrder, Status, 
 from pendula.jobs.objects import deciding
 from pendula.jobs.objects.endings import Ending, Outcome
 from pendula.jobs.objects.governed import VERIFICATIONS
+from pendula.jobs.sentences import error_sentence, sentence_of
 from pendula.jobs.store.protocol import AuditListing, Reader, Store, Unhandled, WorkerRow
 from pendula.jobs.transaction.replies import Answer, Reply, not_found
 from pendula.kernel.canonical import Json, decode
@@ -24,7 +25,6 @@ BEFORE_MOST = 10_000  # jobs that go before one are counted so far
 ALIVE_US = 90 * SECOND  # who has not been heard of for longer is not counted on
 ERROR_SHOWN = 200
 CANCELLED = "cancelled: "  # what the last error of a cancelled job begins with
-WISHED = "cancellation requested: "  # and the event that tells of the wish
 EVENTS_MOST = 100_000
 REASONS = (
     "ended",
@@ -114,7 +114,8 @@ def _wish(case: Case) -> str:
     for row in reversed(case.look.events(AuditListing(EVENTS_MOST, job_seq=case.job.seq))):
         event: Any = decode(row.body.encode())
         if event["after"].get("cancel_requested_at") == at:
-            return f"; {event['actor']['id']} asked for it at {at}: {event['reason'].removeprefix(WISHED)}"
+            because = sentence_of(event["reason"]["facts"]["because"])
+            return f"; {event['actor']['id']} asked for it at {at}: {because}"
     return ""
 
 
@@ -177,7 +178,7 @@ def withheld(case: Case) -> Because | None:
     found = deciding.enter(subject, machine, asked)
     if not isinstance(found, Ending) or found.outcome is Outcome.NOOP:
         return None
-    sentence = f"has been due since {format_utc(job.run_at)} and is not handed out: {found.reason}"
+    sentence = f"has been due since {format_utc(job.run_at)} and is not handed out: {sentence_of(found.reason)}"
     return Because("waits_for_gate", sentence, {"outcome": found.outcome.value})
 
 
@@ -256,7 +257,7 @@ def _after_tries(job: Job) -> str:
 
 
 def _first_line(error: str | None) -> str:
-    line = (error or "no error was told").split("\n", 1)[0]
+    line = error_sentence((error or "no error was told").split("\n", 1)[0])
     return line if len(line) <= ERROR_SHOWN else line[: ERROR_SHOWN - 1] + "…"
 
 

@@ -11,6 +11,7 @@ from pendula.jobs.model import Code
 from pendula.jobs.objects.endings import Verdict
 from pendula.jobs.objects.gates import EVERYTHING, VERDICTS
 from pendula.jobs.objects.governed import Impact, Mode, Risk, Unknown
+from pendula.jobs.objects.reasons import Reason, stated
 from pendula.jobs.request_reading import BodyReader, Faults
 from pendula.jobs.requests import OBJECT_ID_MOST
 from pendula.kernel.time import format_utc
@@ -45,7 +46,7 @@ class NewObject(Struct, frozen=True):
     status: str | None
     epistemic: str | None
     members: dict[str, Any]
-    reason: str
+    reason: Reason
 
 
 class Finish(Struct, frozen=True):
@@ -73,7 +74,7 @@ class SetGate(Struct, frozen=True):
 
 class Evidence(Struct, frozen=True):
     refs: tuple[str, ...]
-    reason: str
+    reason: Reason
     unknown_type: Unknown | None
     version: int | None
 
@@ -82,13 +83,13 @@ class Amendment(Struct, frozen=True):
     """Members that are to be otherwise, by the names of the model."""
 
     members: dict[str, Any]
-    reason: str
+    reason: Reason
     version: int | None
 
 
 class Refill(Struct, frozen=True):
     budget: int | None
-    reason: str
+    reason: Reason
 
 
 class GatePage(Struct, frozen=True):
@@ -135,7 +136,7 @@ def read_new(given: Mapping[str, Any], now: int) -> NewObject | Faults:
     if body.faults.found or kind is None or name is None:
         return body.faults
     known = {key: value for key, value in members.items() if value is not None}
-    return NewObject(kind, name, status, epistemic, known, reason or "put under governance")
+    return NewObject(kind, name, status, epistemic, known, _or(reason, "governed"))
 
 
 def read_amendment(given: Mapping[str, Any], now: int) -> Amendment | Faults:
@@ -156,7 +157,7 @@ def read_amendment(given: Mapping[str, Any], now: int) -> Amendment | Faults:
     known = {name: value for name, value in members.items() if value is not None}
     if not known and not body.faults.found:
         body.faults.add("members", Code.MISSING_FIELD, allowed=[*AMENDABLE])
-    return body.faults if body.faults.found or reason is None else Amendment(known, reason, version)
+    return body.faults if body.faults.found or reason is None else Amendment(known, stated(reason), version)
 
 
 def read_begin(given: Mapping[str, Any]) -> Faults | None:
@@ -213,20 +214,25 @@ def read_evidence(given: Mapping[str, Any]) -> Evidence | Faults:
     version = body.integer("version", 1, VERSION_MOST)
     if body.faults.found or refs is None:
         return body.faults
-    return Evidence(refs, reason or "evidence attached", unknown, version)
+    return Evidence(refs, _or(reason, "evidence_attached"), unknown, version)
 
 
 def read_refill(given: Mapping[str, Any]) -> Refill | Faults:
     body = BodyReader(given, {"budget", "reason"})
     budget = body.integer("budget", 0, BUDGET_MOST)
     reason = body.text("reason", REASON_MOST) if body.required("reason") else None
-    return body.faults if body.faults.found or reason is None else Refill(budget, reason)
+    return body.faults if body.faults.found or reason is None else Refill(budget, stated(reason))
 
 
-def read_reason(given: Mapping[str, Any]) -> str | Faults:
+def read_reason(given: Mapping[str, Any]) -> Reason | Faults:
     body = BodyReader(given, {"reason"})
     reason = body.text("reason", REASON_MOST)
-    return body.faults if body.faults.found else reason or "reported finished"
+    return body.faults if body.faults.found else _or(reason, "rollback_reported")
+
+
+def _or(text: str | None, code: str) -> Reason:
+    """The words of the caller, or the code that stands for none."""
+    return stated(text) if text else Reason(code)
 
 
 def read_page(query: Mapping[str, Any], kinds: Collection[str]) -> Page | Faults:

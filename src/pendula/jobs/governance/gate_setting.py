@@ -6,6 +6,7 @@ from pendula.jobs.governing.judging import user_required
 from pendula.jobs.governing.showing import gate_json
 from pendula.jobs.model import Actor, Policy
 from pendula.jobs.objects.gates import Gate
+from pendula.jobs.objects.reasons import stated
 from pendula.jobs.request_reading import Faults
 from pendula.jobs.store.protocol import Writer
 from pendula.jobs.transaction.replies import Answer, Body, Reply
@@ -39,7 +40,7 @@ def set_gate(tx: Writer, body: Body, actor: Actor, policy: Policy, now: int) -> 
         object_id=name or request.scope,
         before=None if before is None else gate_json(before),
         after=gate_json(gate),
-        reason=request.reason,
+        reason=stated(request.reason),
         evidence=(f"gate:{request.name}",),
     )
     tx.governance_event(event, actor, now)

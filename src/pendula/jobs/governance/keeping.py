@@ -40,7 +40,9 @@ from pendula.jobs.objects.endings import How
 from pendula.jobs.objects.gates import risk_that_counts
 from pendula.jobs.objects.governed import Epistemic, Governed, Impact, Risk, Unknown
 from pendula.jobs.objects.machine import Machine
+from pendula.jobs.objects.reasons import Reason
 from pendula.jobs.request_reading import Faults
+from pendula.jobs.sentences import members_in_words, sentence_of
 from pendula.jobs.store.protocol import Writer
 from pendula.jobs.transaction.replies import Answer, Body, Reply
 from pendula.kernel.canonical import Json
@@ -169,11 +171,13 @@ def decide_by_hand(
     if is_promotion(subject, ending, machine):
         wrong = unfit_evidence(tx.governance, subject, request.verdict.evidence, asked)
         if wrong is not None:
-            return Refused(Code.ILLEGAL_TRANSITION, wrong, {"object_type": object_type, "object_id": object_id})
+            return Refused(
+                Code.ILLEGAL_TRANSITION, sentence_of(wrong), {"object_type": object_type, "object_id": object_id}
+            )
     if ending.how is not How.ACK:
         code = Code.ILLEGAL_TRANSITION if ending.how is How.FAIL and ending.reading is None else Code.GATE_CLOSED
         details: dict[str, Json] = {"object_type": object_type, "object_id": object_id, **ending_json(ending, None)}
-        return Refused(code, f"{request.action} on {subject.place}: {ending.reason}", details)
+        return Refused(code, f"{request.action} on {subject.place}: {sentence_of(ending.reason)}", details)
     carried = carry_out(tx, subject, ending, asked, actor, job=None, policy=policy)
     told: dict[str, Json] = {
         **ending_json(ending, carried.trace),
@@ -297,8 +301,8 @@ def _usual_axis(status: str, first_status: str, first_axis: str) -> str:
 def _incomplete(subject: Governed, lacking: list[str]) -> Refused:
     faults = Faults()
     for name in lacking:
-        faults.add(name, Code.MISSING_FIELD)
-    return faults.refusal(f"an object in {subject.place} needs {', '.join(lacking)}")
+        faults.add(name.replace("|", " or "), Code.MISSING_FIELD)
+    return faults.refusal(f"an object in {subject.place} needs {members_in_words(lacking)}")
 
 
 def _found(
@@ -311,7 +315,7 @@ def _found(
     if subject is None:
         return no_object(object_type, object_id)
     if (strange := deciding.unknown_place(subject, machine)) is not None:
-        return Refused(Code.STATE_CONFLICT, strange, {"object_type": object_type, "object_id": object_id})
+        return Refused(Code.STATE_CONFLICT, sentence_of(strange), {"object_type": object_type, "object_id": object_id})
     if version is not None and version != subject.version:
         details: dict[str, Json] = {"version": subject.version, "given": version}
         return Refused(Code.STATE_CONFLICT, f"the object is at version {subject.version}, not {version}", details)
@@ -329,7 +333,7 @@ def _kept(
     tx: Writer,
     before: Governed,
     after: Governed,
-    reason: str,
+    reason: Reason,
     actor: Actor,
     *,
     policy: Policy,
@@ -347,7 +351,7 @@ def _tell(
     event_type: str,
     before: Governed | None,
     after: Governed,
-    reason: str,
+    reason: Reason,
     actor: Actor,
     *,
     refs: tuple[str, ...] = (),

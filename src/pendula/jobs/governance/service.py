@@ -11,6 +11,7 @@ from pendula.jobs.governing.judging import no_object
 from pendula.jobs.governing.learning import INNER
 from pendula.jobs.governing.showing import gate_json, gate_words, machine_json, object_json, rollback_json
 from pendula.jobs.request_reading import Faults
+from pendula.jobs.sentences import shown_reason
 from pendula.jobs.store.protocol import Reader, Writer
 from pendula.jobs.transaction.replies import LOCAL, Answer, Body, Caller, Reply
 from pendula.kernel.canonical import Json
@@ -148,7 +149,8 @@ def _shown(look: Reader, object_type: str, object_id: str) -> Answer:
     traces: list[Json] = []
     for name, body in look.governance.traces(object_type, object_id, TRACES_SHOWN):
         assert isinstance(body, dict)
-        traces.append({"decision_trace_id": name, **body})
+        assert isinstance(body["reason"], dict)
+        traces.append({"decision_trace_id": name, **body, **shown_reason(body["reason"])})
     gates: list[Json] = [gate_json(gate) for gate in look.governance.gates(subject.ref)]
     rollbacks: list[Json] = [rollback_json(one) for one in look.governance.rollbacks(object_type, object_id)]
     return Reply(

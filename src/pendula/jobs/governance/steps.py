@@ -18,6 +18,7 @@ from pendula.jobs.objects.endings import Asked, Ending, How, Outcome
 from pendula.jobs.objects.gates import NOT_ASKED, REQUIRED, Reading, is_high_risk, moved, read
 from pendula.jobs.objects.governed import VERIFICATIONS, Governed
 from pendula.jobs.objects.machine import Machine
+from pendula.jobs.objects.reasons import Reason, error_of
 from pendula.jobs.request_reading import Faults
 from pendula.jobs.requests_finishing import read_proof
 from pendula.jobs.store.protocol import Writer
@@ -138,12 +139,13 @@ def _concluded(
 ) -> Ending:
     version = begun_version if request.version is None else request.version
     if version is not None and version != subject.version:
+        because = Reason("version_changed", {"version": subject.version, "given": version})
         return Ending(
             how=How.RETRY,
             outcome=Outcome.CONFLICT,
             subject=subject,
-            reason=f"the object changed meanwhile: version {subject.version}, not {version}",
-            error=f"{STATE_CONFLICT}: version {subject.version}, not {version}",
+            reason=because,
+            error=f"{STATE_CONFLICT}: {error_of(because)}",
         )
     ending = deciding.conclude(subject, machine, asked, request.verdict)
     if is_promotion(subject, ending, machine):

@@ -11,6 +11,7 @@ from pendula.jobs.objects.endings import Asked, Ending, Outcome
 from pendula.jobs.objects.gates import NOT_ASKED, REQUIRED, Passage, is_high_risk, read, unset
 from pendula.jobs.objects.governed import Governed
 from pendula.jobs.objects.machine import Arrow, Machine
+from pendula.jobs.sentences import members_in_words, sentence_of
 from pendula.jobs.store.protocol import AuditListing, Listing, Reader
 from pendula.jobs.transaction.replies import Answer, Reply, utc_or_null
 from pendula.kernel.canonical import Json, decode
@@ -72,10 +73,12 @@ def _moving(row: Row) -> dict[str, Json] | None:
     event = decode(row.body.encode())
     assert isinstance(event, dict)
     after = event["after"]
+    reason = event["reason"]
     assert isinstance(after, dict)
+    assert isinstance(reason, dict)
     if event["before"] is not None and after.get("transitioned") is not True:
         return None
-    told: dict[str, Json] = {"event": event["id"], "at": event["timestamp"], "reason": event["reason"]}
+    told: dict[str, Json] = {"event": event["id"], "at": event["timestamp"], "reason": sentence_of(reason)}
     return {**told, "job_id": event["job_id"], "actor": event["actor"], "evidence_refs": event["evidence_refs"]}
 
 
@@ -92,7 +95,7 @@ def _obstacle(look: Reader, subject: Governed, machine: Machine, policy: Policy,
     if not isinstance(ending, Ending):
         return _held_down(subject, machine, asked)
     stops = ending.error is not None or ending.outcome in (Outcome.BUDGET_EXHAUSTED, Outcome.DEFERRED)
-    return ending.reason if stops else None
+    return sentence_of(ending.reason) if stops else None
 
 
 def _held_down(subject: Governed, machine: Machine, asked: Asked) -> str | None:
@@ -113,7 +116,7 @@ def _before(arrow: Arrow, subject: Governed, machine: Machine, asked: Asked) -> 
     for reading in (own, read(asked.gates, REQUIRED) if is_risky else NOT_ASKED):
         match reading.passage:
             case Passage.UNAVAILABLE:
-                return unset(reading)
+                return sentence_of(unset(reading))
             case Passage.BLOCKED:
                 return f"{reading.decided_by} blocks it"
             case Passage.DEFERRED:
@@ -123,7 +126,7 @@ def _before(arrow: Arrow, subject: Governed, machine: Machine, asked: Asked) -> 
     if is_risky and subject.place in machine.uncertain:
         return "no job promotes an uncertain object of high risk; a person has to decide"
     if needed := deciding.lacking(subject, machine.needs.get(arrow.target, ())):
-        return f"to become {arrow.target} it needs {', '.join(needed)}"
+        return f"to become {arrow.target} it needs {members_in_words(needed)}"
     return None
 
 

@@ -15,6 +15,7 @@ from pendula.jobs.model import Actor, Job, Policy, Status
 from pendula.jobs.objects.endings import Asked, Ending, How, Outcome
 from pendula.jobs.objects.gates import is_high_risk
 from pendula.jobs.objects.governed import VERIFICATIONS, Governed, Risk
+from pendula.jobs.objects.reasons import Reason, reason_json
 from pendula.jobs.store.protocol import ObjectRow, Writer
 from pendula.kernel.canonical import Json
 from pendula.kernel.time import format_utc
@@ -70,7 +71,7 @@ def _traced(tx: Writer, ending: Ending, asked: Asked, job: Job | None) -> str | 
         "outcome": ending.executed.value,
         "verdicts": {**ending.reading.verdicts},
         "versions": {**ending.reading.versions},
-        "reason": ending.reason,
+        "reason": reason_json(ending.reason),
         "evidence_refs": [*evidence_of(ending.subject, ending.evidence)],
         "risk_tier": asked.risk.value,
         "job_id": None if job is None else job.job_id,
@@ -152,6 +153,7 @@ def _gate_event(tx: Writer, ending: Ending, asked: Asked, actor: Actor, job: Job
 
 def _escalated(tx: Writer, ending: Ending, asked: Asked, job: Job | None) -> None:
     """A person is asked, through the delivery that alerts have."""
+    assert ending.escalation is not None
     subject = ending.subject
     cause = f"{subject.version}" if job is None else f"{job.job_id}:{job.delivery_count}"
     if job is not None and job.status != Status.RUNNING:
@@ -164,7 +166,7 @@ def _escalated(tx: Writer, ending: Ending, asked: Asked, job: Job | None) -> Non
         "object_type": subject.object_type,
         "object_id": subject.object_id,
         "action": asked.action,
-        "reason": str(ending.escalation),
+        "reason": reason_json(ending.escalation),
         "status": subject.place,
         "job_id": None if job is None else job.job_id,
         "at": format_utc(asked.now),
@@ -175,7 +177,7 @@ def _escalated(tx: Writer, ending: Ending, asked: Asked, job: Job | None) -> Non
 def ask_rollback(
     tx: Writer,
     subject: Governed,
-    reason: str,
+    reason: Reason,
     actor: Actor,
     now: int,
     *,
@@ -214,7 +216,7 @@ def spend(tx: Writer, before: Governed, after: Governed, actor: Actor, job: Job,
         object_id=after.object_id,
         before=old,
         after=new,
-        reason=f"verification {after.verifications} begins",
+        reason=Reason("verification_begins", {"number": after.verifications}),
         evidence=evidence_of(after, ()),
         job=job,
     )

@@ -19,6 +19,7 @@ from pendula.jobs.model import Actor, Job, Policy, Refused, Status
 from pendula.jobs.objects import deciding
 from pendula.jobs.objects.endings import Asked, Ending, How, Outcome
 from pendula.jobs.objects.governed import DAY_US, VERIFICATIONS, Governed, Risk
+from pendula.jobs.objects.reasons import Reason
 from pendula.jobs.requests import Ack, Fail
 from pendula.jobs.store.protocol import StoreUnusable, Writer
 from pendula.jobs.transaction.ending import carry_out as end_job
@@ -42,12 +43,12 @@ def begun(tx: Writer, job: Job, fence: int, actor: Actor, policy: Policy, now: i
     try:
         subject = tx.governance.governed(job.object_type, job.object_id)
     except StoreUnusable as broken:  # of one object; the others are not held up
-        return _tried_in_vain(tx, job, f"{broken.code}: {broken.message}", actor, policy, now)
+        return _tried_in_vain(tx, job, f"{broken.code}: object_unreadable", actor, policy, now)
     if subject is None:
         return True
     machine = policy.machines.get(job.object_type)
     if machine is None:
-        error = f"{Outcome.CONFLICT}: there is no state machine for {job.object_type} here; are the settings the same?"
+        error = f"{Outcome.CONFLICT}: no_machine: {job.object_type}"
         return _tried_in_vain(tx, job, error, actor, policy, now)
     known = tx.governance.job(job.seq)
     asked = question(tx.governance, subject, job.action, policy, now, deferrals=known.deferrals)
@@ -199,7 +200,7 @@ def keep_awaited(tx: Writer, before: Job, after: Job, actor: Actor, policy: Poli
         object_id=subject.object_id,
         before=old,
         after=new,
-        reason=f"{before.job_id}, which stood for its date, is {after.status}",
+        reason=Reason("job_ended", {"job_id": before.job_id, "status": after.status}),
         evidence=evidence_of(moved, ()),
         job=after,
         risk_tier=None if subject.risk_tier is Risk.HIGH else subject.risk_tier.value,

@@ -22,7 +22,7 @@ def follow_up(
         return None
     following = _next(tx, after, actor, policy, job)
     if before is not None and not (job is not None and stands_for(before, job)):
-        instead = "nothing is left to do" if following is None else f"{following} comes instead"
+        instead = "nothing_left" if following is None else following
         for waiting in waiting_jobs(tx, before):
             if waiting.job_id != following and stands_for(before, waiting):
                 give_up(tx, waiting, f"{SUPERSEDED}{instead}", actor, after.updated_at)

@@ -7,6 +7,7 @@ from pendula.jobs.objects.endings import Asked, Ending
 from pendula.jobs.objects.gates import is_high_risk
 from pendula.jobs.objects.governed import Governed, Impact, Risk
 from pendula.jobs.objects.machine import Machine
+from pendula.jobs.objects.reasons import Reason
 from pendula.jobs.objects.tiers import tiers as the_tiers
 from pendula.jobs.request_reading import Faults
 from pendula.jobs.store.governed_protocol import GovernedReading
@@ -83,7 +84,7 @@ def is_promotion(before: Governed, ending: Ending, machine: Machine) -> bool:
     return after.place != before.place and machine.trust[after.place] > machine.trust[before.place]
 
 
-def unfit_evidence(look: GovernedReading, subject: Governed, said: Iterable[str], asked: Asked) -> str | None:
+def unfit_evidence(look: GovernedReading, subject: Governed, said: Iterable[str], asked: Asked) -> Reason | None:
     """Why a promotion may not rest on what the object carries and what was said for it.
 
     A reference that names no governed object is taken at its word: evidence may lie anywhere.
@@ -92,15 +93,15 @@ def unfit_evidence(look: GovernedReading, subject: Governed, said: Iterable[str]
     for ref in dict.fromkeys((*said, *subject.evidence, *subject.sources)):
         kind, _, name = ref.partition(":")
         source = look.governed(kind, name) if name else None
-        if source is not None and (wrong := _unfit(source, is_risky=is_risky)) is not None:
-            return f"{ref} {wrong}"
+        if source is not None and (wrong := _unfit(source, ref, is_risky=is_risky)) is not None:
+            return wrong
     return None
 
 
-def _unfit(source: Governed, *, is_risky: bool) -> str | None:
+def _unfit(source: Governed, ref: str, *, is_risky: bool) -> Reason | None:
     where = (source.object_type, source.place)
     if where in _NO_EVIDENCE:
-        return f"is in {source.place} and cannot serve as evidence"
+        return Reason("evidence_unfit", {"ref": ref, "place": source.place})
     if where == ("experience", "needs_review") and is_risky:
-        return "needs review and cannot carry a decision of high risk"
+        return Reason("evidence_under_review", {"ref": ref})
     return None

@@ -8,6 +8,7 @@ from pendula.jobs.objects.endings import Ending
 from pendula.jobs.objects.gates import REQUIRED, VERDICTS, Gate
 from pendula.jobs.objects.governed import SHOWN_AS, Governed
 from pendula.jobs.objects.machine import Machine
+from pendula.jobs.sentences import sentence_of
 from pendula.jobs.store.governed_protocol import Rollback
 from pendula.jobs.transaction.replies import utc_or_null
 from pendula.kernel.canonical import Json
@@ -70,7 +71,7 @@ def rollback_json(rollback: Rollback) -> dict[str, Json]:
         "object_type": rollback.object_type,
         "object_id": rollback.object_id,
         "asked_at": format_utc(rollback.asked_at),
-        "reason": rollback.reason,
+        "reason": sentence_of(rollback.reason),
         "job_id": rollback.job_id,
         "finished_at": utc_or_null(rollback.finished_at),
     }
@@ -80,7 +81,7 @@ def ending_json(ending: Ending, trace: str | None) -> dict[str, Json]:
     """How it ended, for the one who asked."""
     return {
         "outcome": ending.outcome.value,
-        "reason": ending.reason,
+        "reason": sentence_of(ending.reason),
         "executed": None if ending.executed is None else ending.executed.value,
         "gates": {} if ending.reading is None else {**ending.reading.verdicts},
         "decision_trace_id": trace,

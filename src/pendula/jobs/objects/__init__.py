@@ -9,6 +9,7 @@ gates                what gates say together
 tiers                the risk and the impact that count
 budgets              what uncertainty may cost
 following            what comes next, and when
+reasons              why something happened, as it is stored: a code and its facts
 endings              how an action ends
 applying             what changes with a state
 deciding             what an action may do: before the verifier is entered, and when it has spoken

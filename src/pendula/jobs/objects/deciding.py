@@ -25,12 +25,13 @@ from pendula.jobs.objects.endings import (
 from pendula.jobs.objects.gates import Passage, Reading
 from pendula.jobs.objects.governed import DAY_US, VERIFICATIONS, Governed, Unknown
 from pendula.jobs.objects.machine import NEEDABLE, Arrow, Finding, Machine, Never
+from pendula.jobs.objects.reasons import Reason, error_of, reason_json, stated
 from pendula.kernel.time import format_utc
 
 # What may make an object more trusted: such a verdict has to rest on evidence that is fit for it.
 PROMOTING = frozenset({Finding.PASSED, Finding.NEW_EVIDENCE, Finding.SOME_EVIDENCE})
-NOTHING_FOUND = Verdict(Finding.INCONCLUSIVE, "nothing was looked for")
-EXECUTED = Verdict(Finding.INCONCLUSIVE, "executed, nothing was found")
+NOTHING_FOUND = Verdict(Finding.INCONCLUSIVE, Reason("nothing_looked_for"))
+EXECUTED = Verdict(Finding.INCONCLUSIVE, Reason("nothing_found"))
 
 
 def enter(subject: Governed, machine: Machine, asked: Asked) -> Governed | Ending:
@@ -57,12 +58,12 @@ def _barred(subject: Governed, machine: Machine, asked: Asked) -> Ending | None:
     if missing := budgets.missing_members(subject):
         return _incomplete(subject, missing)
     if rule := machine.forbidden(subject.place, machine.sought(asked.action, None)):
-        return illegal(subject, asked, rule.because)
+        return illegal(subject, asked, stated(rule.because))
     reading = _gates_of_risk(asked)
     if (stopped := _stopped(subject, asked, reading)) is not None:
         return stopped
     if not machine.has_row(subject.place, asked.action):
-        ending = _noop(subject, machine, asked, NOTHING_FOUND, reading, f"nothing leads on from {subject.place}")
+        ending = _noop(subject, machine, asked, NOTHING_FOUND, reading, Reason("no_way_on", {"place": subject.place}))
         return _unseen(ending, subject)
     return None
 
@@ -88,7 +89,7 @@ def acknowledged(subject: Governed, machine: Machine, asked: Asked) -> Ending:
         return stopped
     if asked.action in VERIFICATIONS and _is_at_its_limit(subject, machine, asked):
         return _closed(subject, machine, asked, reading, EXECUTED)
-    ending = _noop(subject, machine, asked, EXECUTED, reading, EXECUTED.reason)
+    ending = _noop(subject, machine, asked, EXECUTED, reading, EXECUTED.because)
     return ending if machine.has_row(subject.place, asked.action) else _unseen(ending, subject)
 
 
@@ -101,7 +102,7 @@ def conclude(subject: Governed, machine: Machine, asked: Asked, said: Verdict) -
         return stopped
     verdict = _found(subject, machine, asked, said)
     if rule := _forbidden(subject, machine, asked, verdict):
-        return illegal(subject, asked, rule.because)
+        return illegal(subject, asked, stated(rule.because))
     arrow = machine.arrow(subject.place, asked.action, verdict.finding)
     if arrow is None:
         if _is_at_its_limit(subject, machine, asked):
@@ -110,21 +111,22 @@ def conclude(subject: Governed, machine: Machine, asked: Asked, said: Verdict) -
     return _followed(subject, arrow, machine, asked, verdict, reading)
 
 
-def _nowhere(machine: Machine, asked: Asked, verdict: Verdict) -> str:
+def _nowhere(machine: Machine, asked: Asked, verdict: Verdict) -> Reason:
     """The reason of a verdict that leads nowhere; a word that no machine has is told, for it may be misspelt."""
     if machine.knows(verdict.finding):
-        return verdict.reason
-    return f"{verdict.reason}; {asked.action} of a {machine.object_type} knows no finding {verdict.finding}"
+        return verdict.because
+    facts = {"action": asked.action, "object_type": machine.object_type, "finding": verdict.finding}
+    return Reason("unknown_finding", {"because": reason_json(verdict.because), **facts})
 
 
-def unknown_place(subject: Governed, machine: Machine) -> str | None:
+def unknown_place(subject: Governed, machine: Machine) -> Reason | None:
     """Why nothing may be decided by this machine: the object came to its place by another one.
 
     Whoever decided all the same would find no way on from there, and take the object's next date away.
     """
     if subject.place in machine.trust:
         return None
-    return f"the machine of {subject.object_type} here has no state {subject.place}; are the settings the same?"
+    return Reason("unknown_place", {"object_type": subject.object_type, "place": subject.place})
 
 
 def by_itself(subject: Governed, machine: Machine, asked: Asked) -> Verdict:
@@ -133,11 +135,11 @@ def by_itself(subject: Governed, machine: Machine, asked: Asked) -> Verdict:
         return _aged(subject, machine, asked)
     if subject.place in machine.awaits_rollback:
         if subject.rollback_pending:
-            return Verdict(Finding.INCONCLUSIVE, "the rollback is not finished")
-        return Verdict(Finding.ROLLED_BACK, "the rollback is finished")
+            return Verdict(Finding.INCONCLUSIVE, Reason("rollback_unfinished"))
+        return Verdict(Finding.ROLLED_BACK, Reason("rollback_finished"))
     if subject.expires_at is not None and subject.expires_at <= asked.now:
-        return Verdict(Finding.EXPIRED, f"it expired at {format_utc(subject.expires_at)}")
-    return Verdict(Finding.INCONCLUSIVE, "it has not expired")
+        return Verdict(Finding.EXPIRED, Reason("expired", {"at": format_utc(subject.expires_at)}))
+    return Verdict(Finding.INCONCLUSIVE, Reason("not_expired"))
 
 
 def put_off(subject: Governed, machine: Machine, asked: Asked) -> Governed:
@@ -147,10 +149,10 @@ def put_off(subject: Governed, machine: Machine, asked: Asked) -> Governed:
 
 def _aged(subject: Governed, machine: Machine, asked: Asked) -> Verdict:
     if _is_overdue(subject, asked.now) and machine.arrow(subject.place, "decay", Finding.OVERDUE) is not None:
-        return Verdict(Finding.OVERDUE, "its review is overdue")
+        return Verdict(Finding.OVERDUE, Reason("review_overdue"))
     if has_faded(subject, asked.risk, asked.now):
-        return Verdict(Finding.FADED, "it has lost its weight through time without use")
-    return Verdict(Finding.INCONCLUSIVE, "it still has its weight")
+        return Verdict(Finding.FADED, Reason("faded"))
+    return Verdict(Finding.INCONCLUSIVE, Reason("not_faded"))
 
 
 def _is_overdue(subject: Governed, now: int) -> bool:
@@ -183,7 +185,7 @@ def _found(subject: Governed, machine: Machine, asked: Asked, said: Verdict) -> 
         return replace(said, finding=Finding.INCONCLUSIVE, reason=untrue)
     enough = len(set(subject.evidence) | set(said.evidence)) >= asked.limits.min_evidence_count
     if said.finding in PROMOTING and not enough:
-        said = replace(said, finding=Finding.INSUFFICIENT, reason=f"{said.reason}; {_too_few(asked)}")
+        said = replace(said, finding=Finding.INSUFFICIENT, reason=_too_few(said, asked))
     ways = {arrow.finding for arrow in machine.arrows if (arrow.source, arrow.action) == (subject.place, asked.action)}
     # A review that is overdue and not passed has failed: else the object would be due again at once, for ever.
     undecided = said.finding not in ways and said.finding != Finding.PASSED
@@ -192,17 +194,17 @@ def _found(subject: Governed, machine: Machine, asked: Asked, said: Verdict) -> 
     return said
 
 
-def _too_few(asked: Asked) -> str:
-    wanted = asked.limits.min_evidence_count
-    return f"it needs {wanted} reference{'' if wanted == 1 else 's'} as evidence and has fewer"
+def _too_few(said: Verdict, asked: Asked) -> Reason:
+    facts = {"because": reason_json(said.because), "needed": asked.limits.min_evidence_count}
+    return Reason("too_little_evidence", facts)
 
 
-def _untrue(subject: Governed, finding: str, now: int) -> str | None:
+def _untrue(subject: Governed, finding: str, now: int) -> Reason | None:
     """Why nobody may say this of the object, whatever they found."""
     if finding == Finding.ROLLED_BACK and subject.rollback_pending:
-        return "the rollback is not finished"
+        return Reason("rollback_unfinished")
     if finding == Finding.EXHAUSTED and (subject.verify_budget_left > 0 or not budgets.is_over(subject, now)):
-        return "its budget or its time of uncertainty is not used up"
+        return Reason("not_exhausted")
     return None
 
 
@@ -215,7 +217,7 @@ def _followed(
 ) -> Ending:
     """The arrow, unless something stands before it."""
     if subject.closed and verdict.unknown_type in (None, Unknown.ONTIC_UNKNOWABLE) and machine.promotes(arrow):
-        return _noop(subject, machine, asked, verdict, reading, "it is closed until evidence makes it knowable")
+        return _noop(subject, machine, asked, verdict, reading, Reason("needs_evidence_to_open"))
     if machine.promotes(arrow):
         own = gates.read([gate for gate in asked.gates if gate.name in arrow.gates], arrow.gates)
         if (stopped := _stopped(subject, asked, own)) is not None:
@@ -225,13 +227,13 @@ def _followed(
         if reading is not None and asked.automatic and subject.place in machine.uncertain:
             return _escalated(subject, machine, asked, verdict, reading)
     if needed := lacking(subject, machine.needs.get(arrow.target, ())):
-        return illegal(subject, asked, f"{arrow.target} needs {', '.join(needed)}")
+        return illegal(subject, asked, Reason("members_needed", {"place": arrow.target, "members": needed}))
     after = applied(subject, arrow, machine, verdict, asked)
     return Ending(
         how=How.ACK,
         outcome=Outcome.TRANSITIONED,
         subject=after,
-        reason=verdict.reason,
+        reason=verdict.because,
         evidence=verdict.evidence,
         executed=None if reading is None else _how_executed(arrow, machine, reading),
         reading=reading,
@@ -249,11 +251,11 @@ def _how_executed(arrow: Arrow, machine: Machine, reading: Reading) -> Executed:
 def lacking(subject: Governed, needed: Iterable[str]) -> list[str]:
     """Which of these members it does not carry; of some joined by a bar, one is enough."""
     there = {name for name, member in NEEDABLE.items() if getattr(subject, member) not in (None, ())}
-    return [need.replace("|", " or ") for need in needed if there.isdisjoint(need.split("|"))]
+    return [need for need in needed if there.isdisjoint(need.split("|"))]
 
 
 def _noop(
-    subject: Governed, machine: Machine, asked: Asked, verdict: Verdict, reading: Reading | None, reason: str
+    subject: Governed, machine: Machine, asked: Asked, verdict: Verdict, reading: Reading | None, reason: Reason
 ) -> Ending:
     return Ending(
         how=How.ACK,
@@ -274,26 +276,26 @@ def _not_at_once(subject: Governed, asked: Asked) -> Governed:
 
 
 def _limited(subject: Governed, machine: Machine, asked: Asked, verdict: Verdict, reading: Reading | None) -> Ending:
-    ending = _noop(subject, machine, asked, verdict, reading, "the gates allow only what lowers trust")
+    ending = _noop(subject, machine, asked, verdict, reading, Reason("lowering_only"))
     return ending if reading is None else replace(ending, executed=Executed.LIMITED)
 
 
 def _escalated(subject: Governed, machine: Machine, asked: Asked, verdict: Verdict, reading: Reading) -> Ending:
-    reason = "no job promotes an uncertain object of high risk by itself"
+    reason = Reason("person_required")
     ending = _noop(subject, machine, asked, verdict, reading, reason)
     return replace(ending, executed=Executed.ESCALATED, escalation=reason)
 
 
 def _exhausted(subject: Governed, machine: Machine, asked: Asked, reading: Reading | None) -> Ending:
     """The budget is used up: when the time is over, too, the object is set aside, and perhaps a person is asked."""
-    reason = "no budget is left for verification"
+    reason = Reason("no_budget")
     arrow = machine.arrow(subject.place, asked.action, Finding.EXHAUSTED)
     if arrow is None or not budgets.is_over(subject, asked.now):
         after, escalation = dated(subject, machine, asked.now), None
     else:
         after = applied(subject, arrow, machine, Verdict(Finding.EXHAUSTED, reason), asked)
         after = replace(after, last_verified_at=subject.last_verified_at)  # nobody looked
-        reason = "no budget is left for verification, and its time of uncertainty is over"
+        reason = Reason("no_budget_no_time")
         escalation = reason if budgets.needs_a_person(subject, asked.risk, asked.impact) else None
     executed = Executed.ESCALATED if escalation else Executed.ABSTAINED
     return Ending(
@@ -330,7 +332,7 @@ def _closed(subject: Governed, machine: Machine, asked: Asked, reading: Reading 
         how=How.ACK,
         outcome=Outcome.CLOSED,
         subject=after,
-        reason=f"verified as often as the unknowable may be ({asked.limits.ontic_verify_limit}); it {shut.closed}",
+        reason=Reason("limit_reached", {"limit": asked.limits.ontic_verify_limit, "closed": shut.closed}),
         evidence=verdict.evidence,
         executed=None if reading is None else Executed.ABSTAINED,
         reading=reading,
@@ -349,39 +351,38 @@ def _too_late(subject: Governed) -> Ending:
         how=How.FAIL,
         outcome=Outcome.LIMIT_REACHED,
         subject=subject,
-        reason=f"nobody verifies it any more: it {subject.closed}",
+        reason=Reason("closed", {"closed": subject.closed}),
         error=Outcome.LIMIT_REACHED.value,
     )
 
 
 def _incomplete(subject: Governed, missing: list[str]) -> Ending:
-    reason = f"an uncertain {subject.object_type} has to carry {', '.join(missing)}"
     return Ending(
         how=How.FAIL,
         outcome=Outcome.INCOMPLETE,
         subject=subject,
-        reason=reason,
-        error=f"{Outcome.INCOMPLETE}: {', '.join(missing)}",
+        reason=Reason("members_missing", {"object_type": subject.object_type, "members": missing}),
+        error=f"{Outcome.INCOMPLETE}: {','.join(missing)}",
     )
 
 
-def _conflict(subject: Governed, because: str) -> Ending:
+def _conflict(subject: Governed, because: Reason) -> Ending:
     return Ending(
         how=How.RETRY,
         outcome=Outcome.CONFLICT,
         subject=subject,
         reason=because,
-        error=f"{Outcome.CONFLICT}: {because}",
+        error=f"{Outcome.CONFLICT}: {error_of(because)}",
     )
 
 
-def illegal(subject: Governed, asked: Asked, because: str) -> Ending:
+def illegal(subject: Governed, asked: Asked, because: Reason) -> Ending:
     return Ending(
         how=How.FAIL,
         outcome=Outcome.ILLEGAL,
         subject=subject,
         reason=because,
-        error=f"{Outcome.ILLEGAL}: {asked.action} on {subject.place}: {because}",
+        error=f"{Outcome.ILLEGAL}: {asked.action}: {subject.place}: {error_of(because)}",
     )
 
 
@@ -402,7 +403,9 @@ def _deferred(subject: Governed, asked: Asked, reading: Reading) -> Ending:
         how=How.DEFER,
         outcome=Outcome.DEFERRED,
         subject=subject,
-        reason=f"{reading.decided_by} puts it off ({asked.deferrals + 1} of {DEFERRALS_MOST})",
+        reason=Reason(
+            "gate_deferred", {"gate": reading.decided_by, "deferral": asked.deferrals + 1, "limit": DEFERRALS_MOST}
+        ),
         executed=Executed.ABSTAINED,
         reading=reading,
         retry_at=asked.now + DEFER_US,
@@ -414,9 +417,9 @@ def _blocked(subject: Governed, reading: Reading) -> Ending:
         how=How.FAIL,
         outcome=Outcome.BLOCKED,
         subject=subject,
-        reason=f"{reading.decided_by} blocks it",
+        reason=Reason("gate_blocked", {"gate": reading.decided_by}),
         executed=Executed.BLOCKED,
         reading=reading,
-        escalation=f"{reading.decided_by} blocked a job",
+        escalation=Reason("gate_blocked_job", {"gate": reading.decided_by}),
         error=f"{Outcome.BLOCKED}: {reading.decided_by}",
     )

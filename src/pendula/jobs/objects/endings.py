@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from pendula.jobs.objects.gates import Gate, Reading
 from pendula.jobs.objects.governed import DAY_US, Governed, Impact, Risk, Unknown
+from pendula.jobs.objects.reasons import Reason, stated
 
 DEFER_US = 3_600_000_000
 DEFERRALS_MOST = 10
@@ -74,12 +75,16 @@ class Asked(Struct, frozen=True):
 
 
 class Verdict(Struct, frozen=True):
-    """What a verifier, or a person, found."""
+    """What a verifier, or a person, found. A reason that they stated is text."""
 
     finding: str
-    reason: str
+    reason: Reason | str
     evidence: tuple[str, ...] = ()
     unknown_type: Unknown | None = None
+
+    @property
+    def because(self) -> Reason:
+        return stated(self.reason) if isinstance(self.reason, str) else self.reason
 
 
 class Ending(Struct, frozen=True, kw_only=True):
@@ -92,11 +97,11 @@ class Ending(Struct, frozen=True, kw_only=True):
     how: How
     outcome: Outcome
     subject: Governed
-    reason: str
+    reason: Reason
     evidence: tuple[str, ...] = ()
     executed: Executed | None = None
     reading: Reading | None = None
-    escalation: str | None = None
+    escalation: Reason | None = None
     rollback: bool = False
     closes: bool = False
     retry_at: int | None = None

@@ -9,6 +9,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from pendula.jobs.objects.governed import Impact, Risk
+from pendula.jobs.objects.reasons import Reason
 
 PERSONA, RISK, COGNITION, SOCIAL = "persona_conflict_gate", "risk_gate", "cognition_gate", "social_gate"
 VERDICTS = {
@@ -105,10 +106,9 @@ def read(gates: Iterable[Gate], required: Sequence[str]) -> Reading:
     return Reading(passage, None if passage is Passage.OPEN else decisive.name, found)
 
 
-def unset(reading: Reading) -> str:
-    """Which gates nobody has set, in a sentence."""
-    *first, last = reading.missing
-    return f"{', '.join(first)} and {last} were never set" if first else f"{last} was never set"
+def unset(reading: Reading) -> Reason:
+    """Which required gates were never set."""
+    return Reason("gates_unset", {"gates": [*reading.missing]})
 
 
 def moved(before: Mapping[str, int], now: Reading) -> bool:

@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from pendula.jobs.objects.gates import Gate
 from pendula.jobs.objects.governed import Governed
+from pendula.jobs.objects.reasons import Reason
 from pendula.kernel.canonical import Json
 
 
@@ -27,7 +28,7 @@ class Rollback(Struct, frozen=True):
     object_type: str
     object_id: str
     asked_at: int
-    reason: str
+    reason: Reason
     job_id: str | None
     finished_at: int | None
 
@@ -115,7 +116,7 @@ class GovernedWriting(GovernedReading, Protocol):
         """Keep how a decision came about; gives its id."""
         ...
 
-    def ask_rollback(self, subject: Governed, reason: str, job_id: str | None, now: int) -> int: ...
+    def ask_rollback(self, subject: Governed, reason: Reason, job_id: str | None, now: int) -> int: ...
 
     def finish_rollbacks(self, object_type: str, object_id: str, now: int) -> int:
         """How many were open."""

@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from pendula.jobs.audit import GovernanceEvent, PlanChange, Row
 from pendula.jobs.model import Actor, Job, Status
+from pendula.jobs.objects.reasons import Reason
 from pendula.jobs.plans import Plan
 from pendula.jobs.requests import Pull
 from pendula.jobs.store.governed_protocol import GovernedReading, GovernedWriting
@@ -289,7 +290,7 @@ class EffectWriter(EnqueueWriter, Protocol):
         job: Job,
         old: Mapping[str, Json],
         new: Mapping[str, Json],
-        reason: str,
+        reason: Reason,
         actor: Actor,
         evidence: Sequence[str] = (),
     ) -> str: ...
@@ -329,7 +330,7 @@ class Writer(Reader, EffectWriter, Protocol):
         """Whether any object is under governance."""
         ...
 
-    def change(self, before: Job, after: Job, touched: tuple[str, ...], reason: str, actor: Actor) -> Job:
+    def change(self, before: Job, after: Job, touched: tuple[str, ...], reason: Reason, actor: Actor) -> Job:
         """Replace a job and write its event, whose id was `next_event_id` before."""
         ...
 

@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Any, ParamSpec, TypeVar, cast
 
 from pendula.jobs.model import Actor, Job
+from pendula.jobs.objects.reasons import Reason
 from pendula.jobs.store.protocol import (
     Effect,
     EffectTooLong,
@@ -108,7 +109,7 @@ class Turn(EffectWriter):
         job: Job,
         old: Mapping[str, Json],
         new: Mapping[str, Json],
-        reason: str,
+        reason: Reason,
         actor: Actor,
         evidence: Sequence[str] = (),
     ) -> str:

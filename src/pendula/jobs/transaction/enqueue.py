@@ -57,7 +57,7 @@ def _closed(tx: EnqueueWriter, requests: Sequence[Enqueue]) -> set[tuple[str, st
 
 def _verification_closed(request: Enqueue) -> Refused:
     details: dict[str, Json] = {"object_type": request.object_type, "object_id": request.object_id}
-    message = f"{request.object_id} was verified as often as the unknowable may be; new evidence may open it again"
+    message = f"{request.object_id} has reached its verification limit; add evidence to reopen it"
     return Refused(Code.ONTIC_VERIFICATION_CLOSED, message, details)
 
 

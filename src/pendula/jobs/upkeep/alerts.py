@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from pendula.jobs.background import CLOSE_SEC, BackgroundLoop
+from pendula.jobs.calls.queries import shown_alert
 from pendula.jobs.model import SECOND
 from pendula.jobs.store.protocol import Store
 from pendula.kernel.canonical import encode
@@ -121,7 +122,7 @@ class Alerts:
             waiting = self._store.read(lambda look: look.alerts_waiting(post.position, AT_ONCE))
             for n, alert in waiting:
                 try:
-                    post.sink(alert)
+                    post.sink(shown_alert(alert))
                 except Exception as trouble:
                     self._failed(post, trouble)
                     return

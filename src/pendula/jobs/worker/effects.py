@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from pendula.jobs import decide
 from pendula.jobs.calls import Calls, write_back
 from pendula.jobs.model import Actor, Code, Job, JobRefused, Refused
+from pendula.jobs.objects.reasons import stated
 from pendula.jobs.request_reading import Faults
 from pendula.jobs.requests import Proof, read_enqueue
 from pendula.jobs.store.protocol import (
@@ -131,7 +132,7 @@ class Transaction:
             replace(self.job, updated_at=self.now),
             {name: old[name] for name in touched},
             {name: new[name] for name in touched},
-            reason,
+            stated(reason),
             self._actor,
             evidence,
         )

@@ -50,6 +50,8 @@ export function event(changes: Partial<SchedulerEvent> = {}): SchedulerEvent {
     before: { status: "candidate" },
     after: { status: "verified", transitioned: true },
     reason: "two sources say the same",
+    code: "stated",
+    facts: { text: "two sources say the same" },
     evidence_refs: ["note:1"],
     timestamp: after(-10),
     job_id: "job_000000000001",

@@ -2,18 +2,21 @@
 
 import sqlite3
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
 from pendula.jobs.objects.endings import DEFERRALS_MOST
 from pendula.jobs.objects.gates import EVERYTHING, Gate
 from pendula.jobs.objects.governed import Governed
+from pendula.jobs.objects.reasons import Reason
 from pendula.jobs.store.governed_protocol import JobInGovernance, Rollback, Stored
 from pendula.jobs.store.protocol import StoreUnusable
 from pendula.kernel.canonical import Json, decode, encode
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
 _decode = msgspec.json.Decoder(Governed).decode
+_decode_reason = msgspec.json.Decoder(Reason).decode
 TRACE = "trace_"
 _GATE = ", ".join(Gate.__struct_fields__)
 
@@ -188,10 +191,10 @@ class GovernedTables:
         number = int(name.removeprefix(TRACE))
         return self._connection.execute(query, (number, object_type, object_id)).fetchone() is not None
 
-    def ask_rollback(self, subject: Governed, reason: str, job_id: str | None, now: int) -> int:
+    def ask_rollback(self, subject: Governed, reason: Reason, job_id: str | None, now: int) -> int:
         cursor = self._connection.execute(
             "INSERT INTO rollbacks (object_type, object_id, asked_at, reason, job_id) VALUES (?, ?, ?, ?, ?)",
-            (subject.object_type, subject.object_id, now, reason, job_id),
+            (subject.object_type, subject.object_id, now, _encode(reason).decode(), job_id),
         )
         return cursor.lastrowid or 0
 
@@ -200,14 +203,14 @@ class GovernedTables:
             "SELECT n, object_type, object_id, asked_at, reason, job_id, finished_at FROM rollbacks "
             "WHERE object_type = ? AND object_id = ? ORDER BY n"
         )
-        return [Rollback(*row) for row in self._connection.execute(query, (object_type, object_id))]
+        return [_rollback(row) for row in self._connection.execute(query, (object_type, object_id))]
 
     def open_rollbacks(self, limit: int) -> list[Rollback]:
         query = (
             "SELECT n, object_type, object_id, asked_at, reason, job_id, finished_at FROM rollbacks "
             "WHERE finished_at IS NULL ORDER BY n LIMIT ?"
         )
-        return [Rollback(*row) for row in self._connection.execute(query, (limit,))]
+        return [_rollback(row) for row in self._connection.execute(query, (limit,))]
 
     def finish_rollbacks(self, object_type: str, object_id: str, now: int) -> int:
         """How many were open."""
@@ -224,6 +227,11 @@ class GovernedTables:
     def counts(self) -> list[tuple[str, str, int]]:
         rows = self._connection.execute("SELECT kind, word, count FROM governance_counts ORDER BY kind, word")
         return [(row[0], row[1], row[2]) for row in rows]
+
+
+def _rollback(row: tuple[Any, ...]) -> Rollback:
+    rollback = Rollback(*row)
+    return msgspec.structs.replace(rollback, reason=_decode_reason(row[4]))
 
 
 def trace_id(n: int) -> str:

@@ -13,6 +13,7 @@ from pendula.jobs.audit import GovernanceEvent, PlanChange, Trail
 from pendula.jobs.decide import is_superseded
 from pendula.jobs.ids import seq_of
 from pendula.jobs.model import SYSTEM, Actor, Job, Status
+from pendula.jobs.objects.reasons import Reason
 from pendula.jobs.plans import Plan
 from pendula.jobs.requests import Pull
 from pendula.jobs.store.file.store_time import Anchor, StoreTime
@@ -217,7 +218,7 @@ class SqliteWriter(SqliteReader):
             self._counts.add(job, 1)
         return True
 
-    def change(self, before: Job, after: Job, touched: tuple[str, ...], reason: str, actor: Actor) -> Job:
+    def change(self, before: Job, after: Job, touched: tuple[str, ...], reason: Reason, actor: Actor) -> Job:
         self.wrote = True
         self._trailing().changed(before, after, touched, reason, actor)
         self._jobs[after.job_id] = self._changed_jobs[after.job_id] = after
@@ -303,7 +304,7 @@ class SqliteWriter(SqliteReader):
         job: Job,
         old: Mapping[str, Json],
         new: Mapping[str, Json],
-        reason: str,
+        reason: Reason,
         actor: Actor,
         evidence: Sequence[str] = (),
     ) -> str:

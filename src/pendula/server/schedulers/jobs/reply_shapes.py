@@ -155,6 +155,8 @@ def _event() -> Shape:
             "before": {"type": ["object", "null"]},
             "after": OBJECT,
             "reason": TEXT,
+            "code": TEXT,
+            "facts": OBJECT,
             "evidence_refs": listed(TEXT, 1),
             "timestamp": TIME,
             "job_id": ANY_TEXT,

@@ -273,6 +273,8 @@ def _trace() -> Shape:
             "verdicts": WORDS,
             "versions": VERSIONS,
             "reason": TEXT,
+            "code": TEXT,
+            "facts": OBJECT,
             "evidence_refs": shapes.listed(TEXT),
             "risk_tier": _enum(Risk),
             "job_id": ANY_TEXT,

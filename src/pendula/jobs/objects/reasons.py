@@ -1,0 +1,37 @@
+"""Why something happened, as it is stored: a code and its facts. `jobs.sentences` renders it where it is shown."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from pendula.kernel.canonical import Json
+
+STATED = "stated"
+
+
+class Reason(Struct, frozen=True, omit_defaults=True):
+    """A code with its facts. The fact `because` is a further reason, in the same form."""
+
+    code: str
+    facts: Mapping[str, Any] = {}
+
+
+def stated(text: str) -> Reason:
+    """The words of a caller, a handler or a state machine, unchanged."""
+    return Reason(STATED, {"text": text})
+
+
+def reason_json(reason: Reason) -> dict[str, Json]:
+    return {"code": reason.code, "facts": dict(reason.facts)}
+
+
+def error_of(reason: Reason) -> str:
+    """The reason within an error: its code and facts, separated by colons; stated words unchanged."""
+    if reason.code == STATED:
+        return str(reason.facts["text"])
+    return ": ".join((reason.code, *(_in_error(fact) for fact in reason.facts.values())))
+
+
+def _in_error(fact: Any) -> str:
+    return ",".join(map(str, fact)) if isinstance(fact, list | tuple) else str(fact)
