@@ -90,7 +90,7 @@ def test_a_task_is_held_and_goes_on_from_the_page(fleet: Page, watched: Watched)
     fleet.request.post(f"{scheduler}/actions", data={"type": "PAUSE_FLEET", "reason": "fire drill"})
     fleet.request.post(f"{scheduler}/tasks", data={"taskId": "mine", "pickNodeId": "WEST", "dropNodeId": "EAST"})
     fleet.get_by_test_id("task-mine").click()
-    for deed, told in (("HOLD_TASK", "Nobody begins task"), ("RESUME_TASK", "goes on")):
+    for deed, told in (("HOLD_TASK", "No truck begins task"), ("RESUME_TASK", "goes on")):
         fleet.get_by_test_id(f"do-{deed}").click()
         fleet.get_by_test_id("task-reason").fill("the goods are blocked")
         fleet.get_by_test_id("task-yes").click()

@@ -15,6 +15,7 @@ from pendula.fleet.engine import BadConfig, FleetEngine
 from pendula.fleet.events import AlertRaised, FleetEvent, Granted, HoldChanged, OperatorAnswered, Ticked, TickLate
 from pendula.fleet.saving import BadState
 from pendula.fleet.scenarios import Run, shipped
+from pendula.fleet.sentences import alert_sentence
 from pendula.fleet.simulator.faults import Fault, FaultKind
 from pendula.kernel.engine import Outcome
 from tests.fleet.test_contract import head_on
@@ -249,7 +250,7 @@ def test_an_operation_that_is_not_done_in_time_is_one_alert_with_what_is_known_o
     told = too_late_at_its_pick()[1].alerts
 
     assert [(one.code, one.severity, one.robotId) for one in told] == [("ROBOT_FAULT", "ERROR", "R1")]
-    assert told[0].details["message"] == "R1 did not load within 20000 ms"
+    assert alert_sentence(told[0].code, "R1", told[0].details) == "R1 did not load within 20000 ms"
     assert told[0].details["cutOff"] == []
 
 

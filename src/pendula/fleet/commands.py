@@ -50,6 +50,15 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     state: Json | UnsetType = UNSET
 
 
+class MissingRecords(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """Records that are in no journal, with the times between which they were decided."""
+
+    first_n: int
+    last_n: int
+    after_ms: int
+    upto_ms: int
+
+
 class Command(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """What all commands share: a member nobody knows is refused."""
 
@@ -69,7 +78,7 @@ class Tick(Command, frozen=True, tag="tick"):
     trouble: str | None = None
     routes: tuple[SavedRoute, ...] = ()
     gateway: str | UnsetType = UNSET
-    missing: str | UnsetType = UNSET
+    missing: MissingRecords | UnsetType = UNSET
 
 
 Commands: TypeAlias = Tick

@@ -9,17 +9,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar, Self
 
 import msgspec
-from msgspec import UNSET, Struct
+from msgspec import UNSET, Struct, to_builtins
 from msgspec.structs import replace
 
 from pendula.fleet import explain, saving
-from pendula.fleet.commands import Commands, Config, StartPlace, Tick
+from pendula.fleet.commands import Commands, Config, MissingRecords, StartPlace, Tick
 from pendula.fleet.compiled_sites import site_of
-from pendula.fleet.contracts.traffic import OperatorAction, OperatorAnswer, RobotStatus
+from pendula.fleet.contracts.traffic import OperatorAction, RobotStatus
 from pendula.fleet.driving.records import Record
 from pendula.fleet.events import FleetEvent, TickFailed, TickLate
 from pendula.fleet.health.orders import AppliedOrder, Order, OrderKind
-from pendula.fleet.operators import ActionType, Desk
+from pendula.fleet.operators import ActionResult, ActionType, Desk
 from pendula.fleet.routing.planner import Anchor, AtNode, OnEdge
 from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.sentences import sentence_of
@@ -121,7 +121,7 @@ class FleetEngine:
     def site(self) -> CompiledMap:
         return self.traffic.site
 
-    def with_news(self, tick: Tick, trouble: str | None, missing: str | None = None) -> Tick:
+    def with_news(self, tick: Tick, trouble: str | None, missing: MissingRecords | None = None) -> Tick:
         """A tick that also says how the journal is, and what is missing of it."""
         if missing is not None:
             tick = replace(tick, missing=missing)
@@ -174,7 +174,7 @@ class FleetEngine:
         before: Sequence[Record],
         command: Tick,
         step: DispatchStep,
-        answers: tuple[OperatorAnswer, ...],
+        answers: tuple[ActionResult, ...],
         alarms: Sequence[TaskAlert],
     ) -> tuple[FleetEvent, ...]:
         """What the tick that was just decided tells; `before` is how trucks were before it."""
@@ -188,7 +188,7 @@ class FleetEngine:
 
     def _decide(
         self, command: Tick, routes: tuple[RoutePlan, ...]
-    ) -> tuple[DispatchStep, TickOutputs, tuple[OperatorAnswer, ...]]:
+    ) -> tuple[DispatchStep, TickOutputs, tuple[ActionResult, ...]]:
         """People first, then tasks, then traffic: what is wanted, who goes where, and who may go on."""
         trucks = self.traffic.records
         asked = self.desk.take(command.operator_actions, command.now_ms, trucks)
@@ -222,16 +222,16 @@ class FleetEngine:
     def _about_task(self, action: OperatorAction) -> AppliedOrder:
         """Cancels, withdraws, holds or resumes a task; who did it is the cause that the task remembers."""
         assert isinstance(action.taskId, str)
-        change, done = {
-            ActionType.CANCEL_TASK: (self.dispatch.cancel, "CANCELLED"),
-            ActionType.WITHDRAW_TASK: (self.dispatch.withdraw, "WITHDRAWN"),
-            ActionType.HOLD_TASK: (self.dispatch.hold, "HELD"),
-            ActionType.RESUME_TASK: (self.dispatch.resume, "RESUMED"),
+        change = {
+            ActionType.CANCEL_TASK: self.dispatch.cancel,
+            ActionType.WITHDRAW_TASK: self.dispatch.withdraw,
+            ActionType.HOLD_TASK: self.dispatch.hold,
+            ActionType.RESUME_TASK: self.dispatch.resume,
         }[ActionType(action.type)]
-        no = change(action.taskId, f"{done} by {action.operatorId}")
-        if no is None:
+        refusal = change(action.taskId, action.operatorId)
+        if refusal is None:
             return AppliedOrder(action.actionId)
-        return AppliedOrder(action.actionId, no.code, sentence_of(no.code, no.facts))
+        return AppliedOrder(action.actionId, refusal.code, refusal.facts)
 
     def _clears(self, order: Order) -> bool:
         """Whether an order clears what a truck failed at in a node, of which traffic knows nothing."""
@@ -269,14 +269,15 @@ class FleetEngine:
         """An alert when the journal is not written any more, and one when it is again."""
         trouble = command.trouble
         if trouble is not None and self.trouble is None:
-            yield TaskAlert(LOGGING_DEGRADED, "ERROR", None, f"the journal is not written: {trouble}")
+            yield TaskAlert(LOGGING_DEGRADED, "ERROR", None, {"trouble": trouble})
         if trouble is None and self.trouble is not None:
-            lost = f"; {command.missing}" if isinstance(command.missing, str) else ""
-            said = f"the journal is written again; it was not: {self.trouble}{lost}"
-            yield TaskAlert(LOGGING_RESTORED, "WARN" if lost else "INFO", None, said)
+            details: dict[str, Json] = {"trouble": self.trouble}
+            if command.missing is not UNSET:
+                details["missing"] = to_builtins(command.missing)
+            yield TaskAlert(LOGGING_RESTORED, "WARN" if "missing" in details else "INFO", None, details)
         self.trouble = trouble
-        if isinstance(command.gateway, str):
-            yield TaskAlert(GATEWAY_FAILED, "ERROR", None, f"the gateway of the trucks failed: {command.gateway}")
+        if command.gateway is not UNSET:
+            yield TaskAlert(GATEWAY_FAILED, "ERROR", None, {"problem": command.gateway})
 
     def _plan(self, form: SavedRoute) -> RoutePlan | Refusal:
         try:

@@ -7,7 +7,9 @@ from typing import TypeAlias
 
 from msgspec import UNSET, Struct
 
-from pendula.fleet.contracts.traffic import Alert, HoldReason, OperatorAction, OperatorAnswer, TaskState
+from pendula.fleet.contracts.traffic import Alert, HoldReason, OperatorAction, TaskState
+from pendula.fleet.operators import ActionResult
+from pendula.fleet.sentences import incident_sentence, sentence_of
 from pendula.fleet.tasks.model import TaskEvent
 from pendula.kernel.canonical import Json
 
@@ -26,10 +28,14 @@ class Ticked(Event, frozen=True, tag="ticked"):
 
 
 class TickFailed(Event, frozen=True, tag="tick_failed"):
-    """Nothing was decided, and every truck is told to stop."""
+    """Nothing was decided, and every truck is told to stop. `error` names the exception."""
 
     tick: int
-    message: str
+    error: str
+
+    @property
+    def message(self) -> str:
+        return self.error
 
 
 class TickLate(Event, frozen=True, tag="tick_late"):
@@ -87,21 +93,31 @@ class TaskMoved(Event, frozen=True, tag="task"):
     state: TaskState
     cause: str
     robot_id: str | None
+    # The operator who decided it.
+    by: str | None = None
 
 
 class TaskEventRefused(Event, frozen=True, tag="task_event_refused"):
-    """What was said about a task or a node and changes nothing."""
+    """A report about a task or a node that changes nothing."""
 
     event: TaskEvent
     code: str
-    message: str
+    facts: dict[str, Json]
+
+    @property
+    def message(self) -> str:
+        return sentence_of(self.code, self.facts)
 
 
 class OperatorAnswered(Event, frozen=True, tag="operator_answer"):
-    """What came of an action of a person: who wanted what, why, and what it freed."""
+    """What came of an operator action, and what it freed."""
 
     action: OperatorAction
-    answer: OperatorAnswer
+    answer: ActionResult
+
+    @property
+    def message(self) -> str:
+        return self.answer.message
 
     def form(self, at_ms: int) -> dict[str, Json]:
         """As results of runs have it."""
@@ -151,7 +167,12 @@ class Incident(Event, frozen=True, tag="incident"):
     incident_id: str
     code: str
     robot_ids: tuple[str, ...]
-    message: str
+    # The alert or the error that it came from.
+    facts: dict[str, Json] = {}
+
+    @property
+    def message(self) -> str:
+        return incident_sentence(self.code, self.robot_ids, self.facts)
 
     def form(self, at_ms: int) -> dict[str, Json]:
         """As results of runs and lists of incidents have it."""

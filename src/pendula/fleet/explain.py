@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from pendula.fleet.contracts.traffic import HoldReason, Phase
 from pendula.fleet.driving.stops import Stop
+from pendula.fleet.sentences import not_done_sentence
 from pendula.fleet.tasks.dispatch import Dispatch
 from pendula.fleet.tasks.states import OVER
 from pendula.fleet.tick.traffic import Traffic
@@ -169,7 +170,7 @@ def sentence_of(told: reasons.Reason, dispatch: Dispatch) -> str:
     return sentence(told, dispatch.not_done(told.robot_id), None if driver is None else driver.shown_phase)
 
 
-def sentence(told: reasons.Reason, not_done: str | None = None, phase: Phase | None = None) -> str:
+def sentence(told: reasons.Reason, not_done: Mapping[str, Json] | None = None, phase: Phase | None = None) -> str:
     """One sentence, with how long the truck has waited and the cycle that it keeps from closing. `not_done`: what the
     truck failed at in a node, of which it may have said nothing itself; `phase`: one that stands for nobody may be at
     its work."""
@@ -190,7 +191,7 @@ def sentence(told: reasons.Reason, not_done: str | None = None, phase: Phase | N
     if told.cut_off_by in _STATES:
         pattern = _CUT_OFF
     text = pattern.format(
-        not_done=not_done,
+        not_done="" if not_done is None else not_done_sentence(not_done),
         robot=told.robot_id,
         blocker=told.blocker or "another truck",
         resource=_named(told.resource),

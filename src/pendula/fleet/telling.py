@@ -7,7 +7,7 @@ import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from pendula.fleet.contracts.traffic import Alert, OperatorAction, OperatorAnswer
+from pendula.fleet.contracts.traffic import Alert, OperatorAction
 from pendula.fleet.driving.records import Record
 from pendula.fleet.events import (
     AlertRaised,
@@ -26,12 +26,14 @@ from pendula.fleet.events import (
     Ticked,
     TickFailed,
 )
+from pendula.fleet.operators import ActionResult
 from pendula.fleet.targets.rolling_target import Aim
 from pendula.fleet.tasks.model import DispatchStep, TaskAlert, Transition
 from pendula.fleet.tick.traffic import TickOutputs
 from pendula.fleet.units import MILLION
 from pendula.fleet.views.blockers import blocker_of, held_against
 from pendula.fleet.views.reasons import code_of, hold_reason, requested_id, resource_id
+from pendula.kernel.canonical import Json
 
 # Stops that a bundle is made of (FLT-OBS-11).
 INCIDENT_STOPS = frozenset(
@@ -79,14 +81,14 @@ def told(before: Sequence[Record], outputs: TickOutputs, aims: Sequence[Aim]) ->
 def told_of_tasks(step: DispatchStep, later: Sequence[Transition]) -> Iterator[FleetEvent]:
     """What became of tasks: in the step, and when traffic had spoken."""
     for wrong in step.refused:
-        yield TaskEventRefused(wrong.event, wrong.code, wrong.message)
+        yield TaskEventRefused(wrong.event, wrong.code, wrong.facts)
     for one in (*step.transitions, *later):
-        yield TaskMoved(one.task_id, one.before, one.state, one.cause, one.robot_id)
+        yield TaskMoved(one.task_id, one.before, one.state, one.cause, one.robot_id, one.by)
     for operation in step.operations:
         yield Operated(operation.robot_id, operation.kind, operation.node_id, operation.duration_ms)
 
 
-def answered(actions: Sequence[OperatorAction], answers: Sequence[OperatorAnswer]) -> Iterator[OperatorAnswered]:
+def answered(actions: Sequence[OperatorAction], answers: Sequence[ActionResult]) -> Iterator[OperatorAnswered]:
     """Who wanted what, and what came of it, in the order of the actions' ids."""
     asked = {one.actionId: one for one in actions}
     for answer in sorted(answers, key=lambda one: one.actionId):
@@ -102,7 +104,7 @@ def raised(tick: int, now_ms: int, alerts: Sequence[TaskAlert]) -> Iterator[Aler
                 code=one.code,
                 severity=one.severity,
                 sinceMs=now_ms,
-                details={"message": one.message},
+                details=one.details,
                 robotId=UNSET if one.robot_id is None else one.robot_id,
             )
         )
@@ -116,7 +118,7 @@ def joined(alerts: Sequence[Alert], of_tasks: Sequence[TaskAlert]) -> tuple[tupl
     both = tuple(
         one
         if (more := said.get((one.code, one.robotId))) is None
-        else replace(one, severity=more.severity, details={**one.details, "message": more.message})
+        else replace(one, severity=more.severity, details={**one.details, **more.details})
         for one in alerts
     )
     return both, [one for one in of_tasks if (one.code, one.robot_id) not in known]
@@ -149,18 +151,18 @@ def _holds_alike(old: Record, new: Record) -> bool:
 
 
 def _incidents(before: Sequence[Record], outputs: TickOutputs) -> Iterator[Incident]:
-    found: list[tuple[str, tuple[str, ...], str]] = []
+    found: list[tuple[str, tuple[str, ...], dict[str, Json]]] = []
     if outputs.error is not None:
-        found.append((TICK_FAILED, (), outputs.error))
+        found.append((TICK_FAILED, (), {"error": outputs.error}))
     for old, new in zip(before, outputs.scene.records, strict=True):
         code = new.stop_code
         if code is not None and code != old.stop_code and code in INCIDENT_STOPS:
-            found.append((code, (new.robot_id,), f"{new.robot_id} was stopped: {code}"))
+            found.append((code, (new.robot_id,), {}))
     for alert in outputs.alerts:
         if alert.code in INCIDENT_ALERTS:
-            found.append((alert.code, _named(alert), f"alert {alert.alertId}: {alert.code}"))
-    for number, (code, names, message) in enumerate(found, 1):
-        yield Incident(f"inc-{outputs.tick}-{number}", code, names, message)
+            found.append((alert.code, _named(alert), {"alertId": alert.alertId}))
+    for number, (code, names, facts) in enumerate(found, 1):
+        yield Incident(f"inc-{outputs.tick}-{number}", code, names, facts)
 
 
 def _named(alert: Alert) -> tuple[str, ...]:

@@ -191,14 +191,20 @@ def counted(count: int, noun: str) -> str:
 
 def suggestion(word: str, allowed: Sequence[str]) -> str:
     """` (did you mean high?)` if an allowed word is close, else an empty string."""
+    close = nearest(word, allowed)
+    return "" if close is None else f" (did you mean {close}?)"
+
+
+def nearest(word: str, allowed: Sequence[str]) -> str | None:
+    """The allowed word that is close to a word, if any."""
     if len(word) > LONGEST_SHOWN:
-        return ""
+        return None
     close = get_close_matches(word, allowed, n=1)
     if not close:
         # Ignoring case; of names that differ only in case, the first.
         folded = {name.casefold(): name for name in reversed(allowed)}
         close = [folded[name] for name in get_close_matches(word.casefold(), folded, n=1)]
-    return f" (did you mean {close[0]}?)" if close else ""
+    return close[0] if close else None
 
 
 def _followed(steps: Sequence[Step], value: Any, kind: Any) -> tuple[tuple[str | int, ...], Any, Any]:

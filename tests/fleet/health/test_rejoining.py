@@ -9,8 +9,9 @@ from msgspec.structs import replace
 
 from bench.fleet_throughput_loads import endless
 from pendula.fleet import compile_map
-from pendula.fleet.contracts.traffic import AnchorPlace, CommandMode, OperatorAction, OperatorAnswer
+from pendula.fleet.contracts.traffic import AnchorPlace, CommandMode, OperatorAction
 from pendula.fleet.explain import truck
+from pendula.fleet.operators import ActionResult
 from pendula.fleet.samples import FL_STD, live_map
 from pendula.fleet.scenarios import Run, shipped
 from pendula.fleet.simulator import Fault, FaultKind
@@ -34,7 +35,7 @@ def pushed(run: Run, by_um: int, number: int = 0, upto_ms: int = 10_000) -> Run:
     return run
 
 
-def asked(run: Run, kind: str, number: int = 0) -> OperatorAnswer:
+def asked(run: Run, kind: str, number: int = 0) -> ActionResult:
     """What a person who clears or relocates a truck where it is is answered."""
     one = run.world.trucks[number]
     anchor = AnchorPlace(run.site.network.edges[one.edge].key, Decimal(one.on_um) / MILLION)

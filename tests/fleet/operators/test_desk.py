@@ -7,8 +7,8 @@ import pytest
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from pendula.fleet.contracts.traffic import AnchorPlace, OperatorAction, OperatorAnswer
-from pendula.fleet.operators import Desk, beyond_measure
+from pendula.fleet.contracts.traffic import AnchorPlace, OperatorAction
+from pendula.fleet.operators import ActionResult, Desk, beyond_measure
 from pendula.fleet.operators.confirmation import MOST_DRAFTS
 from pendula.fleet.operators.desk import MOST_KEPT_BYTES
 from pendula.kernel.canonical import encode
@@ -22,7 +22,7 @@ class Office(Hall):
         super().__init__()
         self.desk = Desk(self.site, self.params)
 
-    def say(self, *actions: OperatorAction) -> list[OperatorAnswer]:
+    def say(self, *actions: OperatorAction) -> list[ActionResult]:
         step = self.desk.take(actions, self.now + 100, self.traffic.records)
         self.orders = step.orders
         told = self.step()
@@ -241,9 +241,9 @@ def test_the_first_word_about_where_a_truck_stands_is_refused_and_says_what_help
     lane = f"EDGE_GROUP:{office.site.network.edges[segment.edge].group_key}"
     answers = office.say(replace(secured(office, "op-4"), resources=(lane,)))
 
-    helps = "Name other resources, or take it away and say REMOVE_ROBOT, or RELOCATE once it reports from elsewhere"
+    helps = "Name other resources, or take it away and use REMOVE_ROBOT, or RELOCATE once it reports from elsewhere"
     assert [(one.code, one.message) for one in answers] == [
-        ("ROBOT_STANDS_THERE", f"As far as is known R1 stands in {lane}: nobody may be sent there. {helps}")
+        ("ROBOT_STANDS_THERE", f"As far as is known R1 stands in {lane}: no other truck may be sent there. {helps}")
     ]
 
 

@@ -83,12 +83,12 @@ def test_a_task_that_is_withdrawn_is_ready_for_others_and_its_truck_is_not_asked
     task = task_of(run, TaskState.IN_PROGRESS)
     before = task.robot_id
     told = answered(run, about("WITHDRAW_TASK", task))
-    after = task.state, task.cause
+    after = task.state, task.cause, task.by
     for _ in range(50):
         run.step()
 
     assert [(one.answer.accepted, one.answer.code) for one in told] == [(True, None)]
-    assert after == (TaskState.READY, "WITHDRAWN by operator-1")
+    assert after == (TaskState.READY, "WITHDRAWN", "operator-1")
     assert task.state is TaskState.READY or task.robot_id != before
 
 
@@ -99,10 +99,10 @@ def test_a_task_that_is_held_waits_until_it_is_resumed() -> None:
     answered(run, about("HOLD_TASK", task))
     for _ in range(100):
         run.step()
-    held = task.state, task.cause
+    held = task.state, task.cause, task.by
     resumed = answered(run, about("RESUME_TASK", task, "op-2"))
 
-    assert held == (TaskState.HELD, "HELD by operator-1")
+    assert held == (TaskState.HELD, "HELD", "operator-1")
     assert [one.answer.message for one in resumed] == [f"Task {task.task_id} goes on"]
     assert task.state in (TaskState.READY, TaskState.ASSIGNED, TaskState.PENDING_PREEMPT)
 

@@ -10,6 +10,7 @@ from pendula.fleet.engine import LOGGING_DEGRADED, LOGGING_RESTORED, FleetEngine
 from pendula.fleet.events import AlertRaised
 from pendula.fleet.runs import Recording, UnknownTick, bundles_in, fleet_at, lines, reading, recording_disk, verified
 from pendula.fleet.scenarios import Run, shipped
+from pendula.fleet.sentences import alert_sentence
 from pendula.fleet.simulator import Fault, FaultKind
 from pendula.kernel.canonical import Json
 from pendula.kernel.disk import RealDisk
@@ -61,7 +62,7 @@ class Driven:
     def alerts(self) -> list[tuple[str, str]]:
         told = [one.event for one in self.stream.take(100_000) if isinstance(one, Published)]
         found = [one.alert for one in told if isinstance(one, AlertRaised) and one.alert.code.startswith("LOGGING")]
-        return [(one.code, str(one.details["message"])) for one in found]
+        return [(one.code, str(alert_sentence(one.code, None, one.details))) for one in found]
 
     @property
     def before(self) -> Path:

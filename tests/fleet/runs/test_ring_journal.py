@@ -9,8 +9,9 @@ import pytest
 from pendula.fleet.engine import LOGGING_DEGRADED, LOGGING_RESTORED, FleetEngine
 from pendula.fleet.events import AlertRaised
 from pendula.fleet.runs import Recording, RingJournal
-from pendula.fleet.runs.ring_journal import NEARLY_FULL, TRY_AGAIN_AFTER
+from pendula.fleet.runs.ring_journal import TRY_AGAIN_AFTER
 from pendula.fleet.scenarios import Run, shipped
+from pendula.fleet.sentences import DISK_NEARLY_FULL
 from pendula.kernel.canonical import Json
 from pendula.kernel.driver import Driver
 from pendula.kernel.journal import FileJournal
@@ -141,7 +142,7 @@ def test_a_disk_that_has_room_again_gets_what_memory_kept() -> None:
     journal.append("input", 5, b"5")
     journal.flush()
 
-    assert low == NEARLY_FULL
+    assert low == DISK_NEARLY_FULL
     assert written < 5
     assert journal.degraded is None
     assert [bytes(one.body) for one in FileJournal.open(disk, read_only=True).read()] == [b"%d" % n for n in range(6)]
@@ -213,7 +214,7 @@ def test_what_memory_kept_of_a_disk_that_is_nearly_full_is_written_when_the_jour
     before = journal.degraded
     journal.close()
 
-    assert (before, journal.degraded) == (NEARLY_FULL, None)
+    assert (before, journal.degraded) == (DISK_NEARLY_FULL, None)
     assert [record.n for record in FileJournal.open(disk, read_only=True).read()] == [0, 1, 2, 3]
 
 

@@ -5,8 +5,9 @@ from random import Random
 
 from msgspec import UNSET
 
-from pendula.fleet.contracts.traffic import OperatorAction, OperatorAnswer
+from pendula.fleet.contracts.traffic import OperatorAction
 from pendula.fleet.health.closures import shut_of
+from pendula.fleet.operators import ActionResult
 from pendula.fleet.scenarios import Run
 from pendula.fleet.site.compiled_map import CompiledMap
 from tests.fleet.scenarios.random_runs import Case, site
@@ -15,7 +16,7 @@ from tests.fleet.scenarios.random_runs import Case, site
 ALL_DONE_MS = 60 * 60_000
 
 
-def changed(run: Run, kind: str, *names: str, force: bool = False) -> OperatorAnswer:
+def changed(run: Run, kind: str, *names: str, force: bool = False) -> ActionResult:
     """What a person who closes or opens places is told."""
     action_id = f"{kind}-{run.now_ms}-{names[0]}"
     run.act(

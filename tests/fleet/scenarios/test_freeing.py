@@ -6,9 +6,10 @@ from decimal import Decimal
 import pytest
 from msgspec import UNSET
 
-from pendula.fleet.contracts.traffic import AnchorPlace, CommandMode, OperatorAction, OperatorAnswer, Phase
+from pendula.fleet.contracts.traffic import AnchorPlace, CommandMode, OperatorAction, Phase
 from pendula.fleet.driving.records import Record
 from pendula.fleet.health.orders import releasable
+from pendula.fleet.operators import ActionResult
 from pendula.fleet.scenarios import Run, shipped
 from pendula.fleet.simulator import FaultKind
 from pendula.fleet.simulator.faults import Fault
@@ -32,7 +33,7 @@ def offered(run: Run) -> list[str]:
     return releasable(record(run), run.traffic.now_ms, run.engine.config.traffic)
 
 
-def say(run: Run, kind: str, *names: str, first: str | None = None) -> OperatorAnswer:
+def say(run: Run, kind: str, *names: str, first: str | None = None) -> ActionResult:
     """What a person at the desk is told."""
     action_id = f"op-{run.now_ms}"
     run.act(
@@ -48,7 +49,7 @@ def say(run: Run, kind: str, *names: str, first: str | None = None) -> OperatorA
     return next(answer for action, answer in run.engine.desk.saved().answers if action.actionId == action_id)
 
 
-def said_twice(run: Run, kind: str, *names: str) -> OperatorAnswer:
+def said_twice(run: Run, kind: str, *names: str) -> ActionResult:
     first = say(run, kind, *names)
     return say(run, kind, *names, first=first.actionId) if first.code == "CONFIRMATION_NEEDED" else first
 

@@ -396,4 +396,4 @@ def test_a_task_that_nobody_comes_back_from_is_refused_also_with_an_override() -
     with pytest.raises(ScenarioRefused) as refused:
         Run(read_scenario(from_value(form), Path()))
 
-    assert "'T': nobody can go over 'A' and 'B' and come back to rest" in str(refused.value)
+    assert "'T': no truck can go over 'A' and 'B' and come back to rest" in str(refused.value)

@@ -210,5 +210,5 @@ def test_a_truck_that_has_come_home_to_a_spur_of_the_needed_length_lets_others_p
 def test_where_locks_in_passing_close_the_only_way_the_run_is_refused(tmp_path: Path) -> None:
     locked = {**SHORT_SPUR, "params": {"nodeLockPolicy": "every"}}
 
-    with pytest.raises(ScenarioRefused, match="nobody can go over 'E' and 'W' and come back to rest"):
+    with pytest.raises(ScenarioRefused, match="no truck can go over 'E' and 'W' and come back to rest"):
         Run(read_scenario(from_value(locked, "short-spur"), tmp_path))

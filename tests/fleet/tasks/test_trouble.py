@@ -143,7 +143,7 @@ def test_what_is_said_of_an_operation_that_is_over_changes_nothing_of_the_next(o
     refused = paper.step(over).refused
 
     assert [one.code for one in refused] == ["OPERATION_NOT_UNDER_WAY"]
-    assert refused[0].message == "R1 is about 'T/UNLOAD', not about 'T/LOAD'"
+    assert refused[0].message == "R1 is doing 'T/UNLOAD', not 'T/LOAD'"
     assert (paper.phase("R1"), paper.state("T")) == (Phase.UNLOADING, TaskState.IN_PROGRESS)
 
 
@@ -235,14 +235,14 @@ def test_a_task_on_hold_is_not_assigned_until_it_is_resumed() -> None:
     paper.see("R1", ok=False)
     paper.see("R2", ok=False)
     paper.submit("T")
-    paper.dispatch.hold("T", "floor cleaning")
+    paper.dispatch.hold("T", "operator-1")
     paper.see("R1", ok=True)
     paper.steps(3)
     held, why = paper.state("T"), paper.dispatch.why("T")
     paper.dispatch.resume("T", "operator-1")
     paper.step()
 
-    assert (held, why.code, paper.task("R1")) == (TaskState.HELD, "floor cleaning", "T")
+    assert (held, why.code, paper.task("R1")) == (TaskState.HELD, "HELD", "T")
 
 
 def test_a_held_task_with_its_load_can_be_cancelled_and_its_truck_gets_no_other() -> None:
@@ -326,7 +326,7 @@ def test_a_truck_that_could_not_load_gets_no_task_before_its_fault_is_cleared() 
     paper = under_way(Phase.LOADING)
     paper.busy = {"R1"}
     paper.step(OperationFailed("R1", "no pallet"))
-    assert paper.dispatch.cancel("T", "CANCELLED by operator-1") is None
+    assert paper.dispatch.cancel("T", "operator-1") is None
     paper.slow = {"R2"}
     paper.submit("U")
     paper.submit("V")

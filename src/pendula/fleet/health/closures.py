@@ -12,7 +12,8 @@ from pendula.fleet.routing.planner import OPEN, Closed
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.traffic.lock_state import LockState
 from pendula.fleet.traffic.shut import Shut
-from pendula.kernel.wording import suggestion
+from pendula.kernel.engine import Refusal
+from pendula.kernel.wording import nearest
 
 LANE, EDGE, NODE = "EDGE_GROUP:", "EDGE:", "NODE:"
 
@@ -42,8 +43,8 @@ def joined(one: Closed, other: Closed) -> Closed:
     return Closed(one.edges | other.edges, one.turns | other.turns) if other else one
 
 
-def not_closable(site: CompiledMap, name: str) -> str | None:
-    """Why a name is none of a place that can be closed or opened, with what was probably meant."""
+def not_closable(site: CompiledMap, name: str) -> Refusal | None:
+    """The refusal of a name that is not a place that can be closed or opened, with the nearest name that is."""
     if _edges_of(site, name) is not None:
         return None
     known = [f"{LANE}{one.key}" for one in site.network.groups]
@@ -51,10 +52,7 @@ def not_closable(site: CompiledMap, name: str) -> str | None:
     known += [f"{NODE}{one.id}" for one in site.network.nodes]
     told = name.casefold()
     bare = next((one for one in known if told in (one.casefold(), one.partition(":")[2].casefold())), None)
-    near = suggestion(name, known) if bare is None else f" (did you mean {bare}?)"
-    return (
-        f"there is no {name!r} to close or open: name {LANE}<lane>, {EDGE}<edge of one direction> or {NODE}<node>{near}"
-    )
+    return Refusal("UNKNOWN_PLACE", {"name": name, "near": nearest(name, known) if bare is None else bare})
 
 
 def _edges_of(site: CompiledMap, name: str) -> tuple[int, ...] | None:

@@ -24,11 +24,13 @@ from pendula.fleet.health.rejoining import rejoin
 from pendula.fleet.health.standing import held_at
 from pendula.fleet.routing.planner import Anchor
 from pendula.fleet.routing.route_plan import RoutePlan
+from pendula.fleet.sentences import sentence_of
 from pendula.fleet.traffic.grants import Effort, freeze
 from pendula.fleet.traffic.lock_state import LockState
 from pendula.fleet.trucks.envelope import braking_um
-from pendula.fleet.units import plain
-from pendula.fleet.views.reasons import against, has_to_move, resource_id
+from pendula.fleet.views.reasons import against, line_facts, resource_id
+from pendula.kernel.canonical import Json
+from pendula.kernel.engine import Refusal
 
 # A truck that is said to be somewhere has to report a place this near.
 _NEAR_UM = 500_000
@@ -71,20 +73,16 @@ class Order(Struct, frozen=True):
 
 
 class AppliedOrder(Struct, frozen=True):
-    """What came of an order; `code` and `message` say why nothing did, `freed` what others may have now."""
+    """What came of an order; `code` and `facts` say why nothing did, `freed` what others may have now."""
 
     order_id: str
     code: str | None = None
-    message: str = ""
+    facts: dict[str, Json] = {}
     freed: tuple[str, ...] = ()
 
-
-@dataclass(frozen=True, slots=True)
-class No:
-    """Why an order is not obeyed."""
-
-    code: str
-    message: str
+    @property
+    def message(self) -> str:
+        return "" if self.code is None else sentence_of(self.code, self.facts)
 
 
 def obeyed(
@@ -107,7 +105,7 @@ def obeyed(
     return [change_map(order) if order.kind in OF_MAP else office.obey(order) for order in ordered]
 
 
-def not_to_be_freed(record: Record, now_ms: int, params: TrafficParams) -> No | None:
+def not_to_be_freed(record: Record, now_ms: int, params: TrafficParams) -> Refusal | None:
     """Why nothing of a truck may be freed: it may still move (FLT-FAIL-11)."""
     if record.stop_code in _FAILED or record.absent:
         return None
@@ -115,8 +113,8 @@ def not_to_be_freed(record: Record, now_ms: int, params: TrafficParams) -> No | 
     if record.paused and standing:
         return None
     if record.paused:
-        return No("ROBOT_NOT_STOPPED", f"{record.robot_id} reports v = {plain(record.v_um_s)} m/s")
-    return No("ROBOT_NOT_STOPPED", f"{record.robot_id} is neither offline nor faulty nor paused")
+        return Refusal("ROBOT_NOT_STOPPED", {"robotId": record.robot_id, "speedUmS": record.v_um_s})
+    return Refusal("ROBOT_NOT_STOPPED", {"robotId": record.robot_id})
 
 
 def releasable(record: Record, now_ms: int, params: TrafficParams) -> list[str]:
@@ -126,16 +124,12 @@ def releasable(record: Record, now_ms: int, params: TrafficParams) -> list[str]:
     return sorted(_names(record, record.keeps) - _names(record, _stood_in(record, params)))
 
 
-def stood_upon(record: Record, names: Iterable[str], params: TrafficParams) -> No | None:
+def stood_upon(record: Record, names: Iterable[str], params: TrafficParams) -> Refusal | None:
     """Why some of what is named is not freed: the truck stands there, or did so when it was last heard (FLT-FAIL-1)."""
     under = sorted(_names(record, _stood_in(record, params)).intersection(names))
     if not under:
         return None
-    return No(
-        "ROBOT_STANDS_THERE",
-        f"As far as is known {record.robot_id} stands in {', '.join(under)}: nobody may be sent there. "
-        "Name other resources, or take it away and say REMOVE_ROBOT, or RELOCATE once it reports from elsewhere",
-    )
+    return Refusal("ROBOT_STANDS_THERE", {"robotId": record.robot_id, "resources": [*under]})
 
 
 def _stood_in(record: Record, params: TrafficParams) -> list[int]:
@@ -176,16 +170,16 @@ class _Office:
     def obey(self, order: Order) -> AppliedOrder:
         named = [one for one in self.records if order.robot_id in (None, one.robot_id)]
         if not named:
-            return AppliedOrder(order.order_id, "UNKNOWN_ROBOT", f"There is no truck {order.robot_id!r}")
+            return AppliedOrder(order.order_id, "UNKNOWN_ROBOT", {"robotId": order.robot_id})
         freed: tuple[str, ...] = ()
         for record in named:
             answer = self._change(record, order)
-            if isinstance(answer, No):
-                return AppliedOrder(order.order_id, answer.code, answer.message)
+            if isinstance(answer, Refusal):
+                return AppliedOrder(order.order_id, answer.code, answer.facts)
             freed += answer
         return AppliedOrder(order.order_id, freed=freed)
 
-    def _change(self, record: Record, order: Order) -> tuple[str, ...] | No:
+    def _change(self, record: Record, order: Order) -> tuple[str, ...] | Refusal:
         match order.kind:
             case OrderKind.PAUSE | OrderKind.RESUME:
                 record.paused = order.kind is OrderKind.PAUSE
@@ -203,44 +197,42 @@ class _Office:
                 return self._remove(record)
         return ()
 
-    def _clear(self, record: Record) -> tuple[str, ...] | No:
+    def _clear(self, record: Record) -> tuple[str, ...] | Refusal:
         if record.latched is None:
-            text = f"{record.robot_id} has no fault that an operator can clear"
+            facts: dict[str, Json] = {"robotId": record.robot_id}
             back = None if record.doubt is None else record.doubt.rejoin
             if back is not None and back.target_um is None:
-                text += "; " + has_to_move(record, back, [self.records[number] for number, _ in back.blockers])
-            return No("NOTHING_TO_CLEAR", text)
+                facts = line_facts(record, back, [self.records[number] for number, _ in back.blockers])
+            return Refusal("NOTHING_TO_CLEAR", facts)
         record.latched = None
         return ()
 
-    def _relocate(self, record: Record, order: Order) -> tuple[str, ...] | No:
+    def _relocate(self, record: Record, order: Order) -> tuple[str, ...] | Refusal:
         doubt, pose = record.doubt, record.pose
         if doubt is None or order.edge is None:
-            return No("ROBOT_NOT_LOST", f"{record.robot_id} is where it is believed to be")
+            return Refusal("ROBOT_NOT_LOST", {"robotId": record.robot_id})
         if pose is None or not is_fresh(record, self.now_ms, self.params):
-            return No("ROBOT_SILENT", f"{record.robot_id} does not say where it is")
+            return Refusal("ROBOT_SILENT", {"robotId": record.robot_id})
         edge = record.site.network.edges[order.edge]
         if order.s_um > edge.path.length_um:
-            return No("POSE_DISAGREES", f"{edge.key} ends after {plain(edge.path.length_um)} m")
+            return Refusal("POSE_DISAGREES", {"edgeKey": edge.key, "lengthUm": edge.path.length_um})
         x, y = edge.path.point(order.s_um)
         away = isqrt((pose.x_um - x) ** 2 + (pose.y_um - y) ** 2)
         if away > _NEAR_UM:
-            return No("POSE_DISAGREES", f"{record.robot_id} says it is {plain(away)} m away from there")
+            return Refusal("POSE_DISAGREES", {"robotId": record.robot_id, "awayUm": away})
         record.doubt = structs.replace(doubt, confirmed=True, edge=order.edge)
         if self.anchor(record) is None and not is_possible(record, self.params):
             back = rejoin(record, record.doubt, self.records, self.ground, self.params)
             if back is None or back.edge != order.edge:
                 record.doubt = doubt
-                beside = plain(off_route_um(record.profile, self.params))
-                return No(
-                    "POSE_DISAGREES",
-                    f"{record.robot_id} says it is more than {beside} m beside {edge.key}, or does not look along it: "
-                    "put it onto the lane first, or say on which edge it is",
+                beside_um = off_route_um(record.profile, self.params)
+                return Refusal(
+                    "POSE_DISAGREES", {"robotId": record.robot_id, "besideUm": beside_um, "edgeKey": edge.key}
                 )
             if back.target_um is None:
                 record.doubt = doubt
                 holders = [self.records[number] for number, _ in back.blockers]
-                return No("PLACE_HELD" if holders else "POSE_DISAGREES", has_to_move(record, back, holders))
+                return Refusal("PLACE_HELD" if holders else "POSE_DISAGREES", line_facts(record, back, holders))
         elif not is_possible(record, self.params):
             no = self._held_by_others(record)
             if no is not None:
@@ -249,7 +241,7 @@ class _Office:
         record.latched = None
         return ()
 
-    def _held_by_others(self, record: Record) -> No | None:
+    def _held_by_others(self, record: Record) -> Refusal | None:
         """Why a truck cannot take up a way from where it is: there is none, or others hold what it stands on there."""
         anchor = self.anchor(record)
         if anchor is None:
@@ -263,32 +255,35 @@ class _Office:
                 return None
             holders = holders or found
         if not plans:
-            return No("NO_ROUTE", f"no way leads on for {record.robot_id} from there: carry it to another place")
+            return Refusal("NO_ROUTE", {"robotId": record.robot_id})
         resource, by = holders[0]
-        other = self.records[by].robot_id
-        return No(
+        return Refusal(
             "PLACE_HELD",
-            f"{record.robot_id} needs {resource_id(record.site, resource)} there, against which {other} holds "
-            f"{resource_id(record.site, against(self.locks, by, resource))}: move one of the two away",
+            {
+                "robotId": record.robot_id,
+                "resource": resource_id(record.site, resource),
+                "blocker": self.records[by].robot_id,
+                "held": resource_id(record.site, against(self.locks, by, resource)),
+            },
         )
 
-    def _absent(self, record: Record) -> tuple[str, ...] | No:
+    def _absent(self, record: Record) -> tuple[str, ...] | Refusal:
         if is_fresh(record, self.now_ms, self.params):
-            return No("ROBOT_REPORTS", f"{record.robot_id} reports: it is there")
+            return Refusal("ROBOT_REPORTS", {"robotId": record.robot_id})
         record.absent = True
         return ()
 
-    def _free(self, record: Record, names: tuple[str, ...]) -> tuple[str, ...] | No:
+    def _free(self, record: Record, names: tuple[str, ...]) -> tuple[str, ...] | Refusal:
         no = not_to_be_freed(record, self.now_ms, self.params) or stood_upon(record, names, self.params)
         if no is not None:
             return no
         known = {one: resource_id(record.site, one) for one in record.keeps}
         chosen = sorted(one for one, name in known.items() if name in names)
         if not chosen:
-            return No("NOTHING_HELD", f"{record.robot_id} holds nothing of {', '.join(names)}")
+            return Refusal("NOTHING_HELD", {"robotId": record.robot_id, "resources": [*names]})
         return self._freed(record, chosen, _elsewhere(record))
 
-    def _remove(self, record: Record) -> tuple[str, ...] | No:
+    def _remove(self, record: Record) -> tuple[str, ...] | Refusal:
         no = not_to_be_freed(record, self.now_ms, self.params)
         if no is not None:
             return no

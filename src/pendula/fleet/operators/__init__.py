@@ -7,7 +7,7 @@ desk          `Desk`: actions in, orders and answers out, each action once
 """
 
 from pendula.fleet.operators.actions import ActionType, Role
-from pendula.fleet.operators.desk import Desk, DeskStep, SavedDesk, is_same
+from pendula.fleet.operators.desk import ActionResult, Desk, DeskStep, SavedDesk, is_same
 from pendula.fleet.operators.measure import beyond_measure
 
-__all__ = ["ActionType", "Desk", "DeskStep", "Role", "SavedDesk", "beyond_measure", "is_same"]
+__all__ = ["ActionResult", "ActionType", "Desk", "DeskStep", "Role", "SavedDesk", "beyond_measure", "is_same"]

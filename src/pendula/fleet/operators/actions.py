@@ -10,10 +10,12 @@ from msgspec import UNSET
 
 from pendula.fleet.contracts.traffic import OperatorAction
 from pendula.fleet.health.closures import not_closable
-from pendula.fleet.health.orders import No, Order, OrderKind
-from pendula.fleet.operators.measure import off_every_edge
+from pendula.fleet.health.orders import Order, OrderKind
+from pendula.fleet.operators.measure import LONGEST_EDGE_M, off_every_edge
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.units import micro
+from pendula.kernel.engine import Refusal
+from pendula.kernel.wording import shown
 
 
 class ActionType(StrEnum):
@@ -73,39 +75,41 @@ NEEDS: Mapping[ActionType, tuple[str, ...]] = {
 }
 
 
-def refused(action: OperatorAction, site: CompiledMap) -> No | None:
+def refused(action: OperatorAction, site: CompiledMap) -> Refusal | None:
     """Why an action cannot be taken as it stands."""
     if action.type not in set(ActionType):
-        return No("UNKNOWN_ACTION", f"There is no action {action.type!r}; there are {', '.join(ActionType)}")
+        return Refusal("UNKNOWN_ACTION", {"type": action.type, "allowed": [*ActionType]})
     if action.role not in (UNSET, Role.OPERATOR, Role.ADMIN):
-        return No("ROLE_TOO_LOW", f"{action.operatorId} may look, not act")
+        return Refusal("ROLE_TOO_LOW", {"operatorId": action.operatorId})
     if not action.operatorId.strip() or not action.reason.strip():
-        return No("WHO_AND_WHY", "An action needs an operator and a reason")
+        return Refusal("WHO_AND_WHY")
     kind = ActionType(action.type)
     missing = [one for one in NEEDS.get(kind, _OF_ROBOT) if getattr(action, one) in (UNSET, "", ())]
     if missing:
-        return No("ACTION_INCOMPLETE", f"{kind} needs {' and '.join(missing)}")
+        return Refusal("ACTION_INCOMPLETE", {"type": kind.value, "missing": [*missing]})
     if kind in OF_FLEET and action.robotId is not UNSET:
-        one = kind.replace("_FLEET", "_ROBOT")
-        return No("ACTION_CONTRADICTS", f"{kind} is about every truck: leave robotId out, or say {one}")
+        return _contradicts(kind, "robotId", kind.replace("_FLEET", "_ROBOT"))
     if kind in OF_MAP and action.robotId is not UNSET:
-        return No("ACTION_CONTRADICTS", f"{kind} is about the map: leave robotId out")
+        return _contradicts(kind, "robotId")
     if action.force is True and kind is not ActionType.CLOSE_RESOURCE:
-        return No("ACTION_CONTRADICTS", f"{kind} is never forced: leave force out")
+        return _contradicts(kind, "force")
     if action.resources is not UNSET and "resources" not in NEEDS.get(kind, _OF_ROBOT):
-        return No("ACTION_CONTRADICTS", f"{kind} has no resources: leave them out, or say {ActionType.FORCE_RELEASE}")
-    unknown = None if kind not in OF_MAP or action.resources is UNSET else _unknown(action.resources, site)
-    if unknown is not None:
-        return No("UNKNOWN_PLACE", unknown)
-    if action.anchor is not UNSET and action.anchor.edgeKey not in site.edge_number:
-        return No("UNKNOWN_PLACE", f"There is no edge {action.anchor.edgeKey!r} on the map")
-    nowhere = None if action.anchor is UNSET else off_every_edge(action.anchor)
-    return None if nowhere is None else No("UNKNOWN_PLACE", nowhere)
+        return _contradicts(kind, "resources", ActionType.FORCE_RELEASE.value)
+    if kind in OF_MAP and action.resources is not UNSET:
+        unknown = next((no for name in action.resources if (no := not_closable(site, name)) is not None), None)
+        if unknown is not None:
+            return unknown
+    if action.anchor is UNSET:
+        return None
+    if action.anchor.edgeKey not in site.edge_number:
+        return Refusal("UNKNOWN_PLACE", {"edgeKey": action.anchor.edgeKey})
+    if off_every_edge(action.anchor) is not None:
+        return Refusal("UNKNOWN_PLACE", {"sM": shown(action.anchor.sM), "allowedM": LONGEST_EDGE_M})
+    return None
 
 
-def _unknown(names: tuple[str, ...], site: CompiledMap) -> str | None:
-    wrong = next((no for one in names if (no := not_closable(site, one)) is not None), None)
-    return None if wrong is None else wrong[0].upper() + wrong[1:]
+def _contradicts(kind: ActionType, member: str, instead: str | None = None) -> Refusal:
+    return Refusal("ACTION_CONTRADICTS", {"type": kind.value, "member": member, "instead": instead})
 
 
 def order_of(action: OperatorAction, site: CompiledMap) -> Order:

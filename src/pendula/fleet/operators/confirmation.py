@@ -6,8 +6,8 @@ The second word names the first, asks for the very same, and comes within a minu
 from msgspec import UNSET, Struct
 
 from pendula.fleet.contracts.traffic import OperatorAction
-from pendula.fleet.health.orders import No
 from pendula.fleet.operators.actions import ActionType
+from pendula.kernel.engine import Refusal
 
 WITHIN_MS = 60_000
 # So many first words wait for their second; they are in every snapshot of the fleet.
@@ -30,22 +30,22 @@ def about(action: OperatorAction) -> tuple[str, str, tuple[str, ...]]:
     return action.type, robot, () if action.resources is UNSET else tuple(sorted(action.resources))
 
 
-def unconfirmed(action: OperatorAction, drafts: dict[str, Draft], now_ms: int) -> No | None:
+def unconfirmed(action: OperatorAction, drafts: dict[str, Draft], now_ms: int) -> Refusal | None:
     """Why an action that has to be said twice is not taken yet; the first word is kept until the second took effect."""
     if action.physicallySecured is not True:
-        return No("NOT_SECURED", f"{action.type} needs physicallySecured: say that the truck was removed or secured")
+        return Refusal("NOT_SECURED", {"type": action.type})
     if action.confirmationOf is UNSET:
         drafts[action.actionId] = Draft(action.actionId, now_ms, about(action))
         if len(drafts) > MOST_DRAFTS:
             del drafts[next(iter(drafts))]
-        return No(CONFIRMATION_NEEDED, f"Say it again within 60 s, with confirmationOf {action.actionId!r}")
+        return Refusal(CONFIRMATION_NEEDED, {"actionId": action.actionId, "withinS": WITHIN_MS // 1_000})
     draft = drafts.get(action.confirmationOf)
     if draft is None:
-        return No("CONFIRMATION_UNKNOWN", f"Nothing waits to be confirmed as {action.confirmationOf!r}: say it anew")
+        return Refusal("CONFIRMATION_UNKNOWN", {"actionId": action.confirmationOf})
     if is_late(draft, now_ms):
-        return No("CONFIRMATION_LATE", f"{draft.action_id!r} was said more than 60 s ago: say it anew")
+        return Refusal("CONFIRMATION_LATE", {"actionId": draft.action_id, "withinS": WITHIN_MS // 1_000})
     if draft.about != about(action):
-        return No("CONFIRMATION_DIFFERS", f"{draft.action_id!r} asked for something else")
+        return Refusal("CONFIRMATION_DIFFERS", {"actionId": draft.action_id})
     return None
 
 

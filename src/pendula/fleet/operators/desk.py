@@ -11,12 +11,15 @@ from msgspec import UNSET, Struct, structs
 from pendula.fleet.contracts.traffic import OperatorAction, OperatorAnswer
 from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.driving.records import Record
-from pendula.fleet.health.orders import AppliedOrder, No, Order, not_to_be_freed, stood_upon
+from pendula.fleet.health.orders import AppliedOrder, Order, not_to_be_freed, stood_upon
 from pendula.fleet.model import CONTRACT_VERSION
 from pendula.fleet.operators.actions import ABOUT_TASKS, ActionType, order_of, refused
 from pendula.fleet.operators.confirmation import CONFIRMATION_NEEDED, TWICE, WITHIN_MS, Draft, is_late, unconfirmed
 from pendula.fleet.operators.measure import bytes_of
+from pendula.fleet.sentences import done_sentence, sentence_of
 from pendula.fleet.site.compiled_map import CompiledMap
+from pendula.kernel.canonical import Json, encode
+from pendula.kernel.engine import Refusal
 
 # So many answers are kept, and no more than so many bytes of them, for they are in every snapshot of the fleet: whoever
 # asks again later acts anew.
@@ -24,23 +27,37 @@ MOST_KEPT = 1_000
 MOST_KEPT_BYTES = 1024 * 1024
 # Of an action and its answer beside their texts.
 _FORM_BYTES = 512
-_DONE = {
-    ActionType.PAUSE_ROBOT: "{robot} is paused",
-    ActionType.RESUME_ROBOT: "{robot} may go on",
-    ActionType.PAUSE_FLEET: "Every truck is paused",
-    ActionType.RESUME_FLEET: "Every truck may go on",
-    ActionType.CLEAR_FAULT: "The fault of {robot} is cleared",
-    ActionType.RELOCATE: "{robot} goes on from there once its poses have been steady",
-    ActionType.DECLARE_ABSENT: "{robot} is not waited for",
-    ActionType.FORCE_RELEASE: "What {robot} held there is free",
-    ActionType.REMOVE_ROBOT: "{robot} is out of the hall, and all that it held is free",
-    ActionType.CLOSE_RESOURCE: "Closed: {places}",
-    ActionType.OPEN_RESOURCE: "Open: {places}",
-    ActionType.CANCEL_TASK: "Task {task} is cancelled",
-    ActionType.WITHDRAW_TASK: "Task {task} is taken from its truck, and the next may have it",
-    ActionType.HOLD_TASK: "Nobody begins task {task} until it is resumed",
-    ActionType.RESUME_TASK: "Task {task} goes on",
-}
+
+
+class ActionResult(Struct, frozen=True):
+    """What came of an action. `facts` say why it was rejected; of an accepted one, what it is about."""
+
+    actionId: str
+    code: str | None
+    facts: dict[str, Json]
+    appliedTick: int | None = None
+    freedResources: tuple[str, ...] = ()
+
+    @property
+    def accepted(self) -> bool:
+        return self.code is None
+
+    @property
+    def message(self) -> str:
+        return done_sentence(self.facts) if self.code is None else sentence_of(self.code, self.facts)
+
+    @property
+    def answer(self) -> OperatorAnswer:
+        """In the form of the contract."""
+        return OperatorAnswer(
+            CONTRACT_VERSION,
+            self.actionId,
+            accepted=self.accepted,
+            code=self.code,
+            message=self.message,
+            appliedTick=self.appliedTick,
+            freedResources=self.freedResources,
+        )
 
 
 class DeskStep(Struct, frozen=True):
@@ -48,11 +65,11 @@ class DeskStep(Struct, frozen=True):
 
     orders: tuple[Order, ...] = ()
     tasks: tuple[OperatorAction, ...] = ()
-    answers: tuple[OperatorAnswer, ...] = ()
+    answers: tuple[ActionResult, ...] = ()
 
 
 class SavedDesk(Struct, frozen=True):
-    answers: tuple[tuple[OperatorAction, OperatorAnswer], ...] = ()
+    answers: tuple[tuple[OperatorAction, ActionResult], ...] = ()
     drafts: tuple[Draft, ...] = ()
 
 
@@ -60,7 +77,7 @@ class Desk:
     def __init__(self, site: CompiledMap, params: TrafficParams) -> None:
         self._site = site
         self._params = params
-        self._answered: dict[str, tuple[OperatorAction, OperatorAnswer]] = {}
+        self._answered: dict[str, tuple[OperatorAction, ActionResult]] = {}
         self._kept_bytes = 0
         self._drafts: dict[str, Draft] = {}
         # Actions whose orders are on their way through a tick.
@@ -74,14 +91,14 @@ class Desk:
         records = {one.robot_id: one for one in trucks}
         orders: list[Order] = []
         tasks: list[OperatorAction] = []
-        answers: list[OperatorAnswer] = []
+        answers: list[ActionResult] = []
         for action in sorted(actions, key=lambda one: (one.ts, one.actionId)):
             known = self._known(action, now_ms)
             no = None if known is not None else self._no(action, now_ms, records)
             if known is not None:
                 answers.append(known)
             elif no is not None:
-                answers.append(self._keep(action, _answer(action, no.code, no.message)))
+                answers.append(self._keep(action, _rejected(action, no)))
             elif action.type in ABOUT_TASKS:
                 self._waiting[action.actionId] = action
                 tasks.append(action)
@@ -92,7 +109,7 @@ class Desk:
                 orders.append(order_of(action, self._site))
         return DeskStep(tuple(orders), tuple(tasks), tuple(answers))
 
-    def settle(self, applied: Iterable[AppliedOrder], tick: int) -> tuple[OperatorAnswer, ...]:
+    def settle(self, applied: Iterable[AppliedOrder], tick: int) -> tuple[ActionResult, ...]:
         """What came of orders, and of what was wanted of tasks. An order of which nothing is heard was in a tick
         that failed: nothing was done, and it may be asked for again; what was said first counts as before."""
         answers = []
@@ -101,7 +118,7 @@ class Desk:
             if action is not None:
                 answers.append(self._keep(action, _settled(action, one, tick)))
         for action in self._waiting.values():
-            answers.append(_answer(action, "TICK_FAILED", "The tick failed: nothing was done"))
+            answers.append(_rejected(action, Refusal("TICK_FAILED")))
         self._drafts |= {one.action_id: one for name, one in self._spent.items() if name in self._waiting}
         self._waiting, self._spent = {}, {}
         return tuple(answers)
@@ -114,35 +131,35 @@ class Desk:
         self._kept_bytes = sum(_bytes(*one) for one in self._answered.values())
         self._drafts = {one.action_id: one for one in saved.drafts}
 
-    def _known(self, action: OperatorAction, now_ms: int) -> OperatorAnswer | None:
+    def _known(self, action: OperatorAction, now_ms: int) -> ActionResult | None:
         """The answer to an action that came before; None for a new one."""
         if action.actionId in self._waiting:
-            return _answer(action, "ACTION_ID_TAKEN", f"{action.actionId!r} came twice in one tick")
+            return _taken(action, same_tick=True)
         before = self._answered.get(action.actionId)
         if before is None:
             return None
         if is_same(before[0], action):
             return None if self._asks_anew(before[1], now_ms) else before[1]
-        return _answer(action, "ACTION_ID_TAKEN", f"{action.actionId!r} was another action")
+        return _taken(action, same_tick=False)
 
-    def _asks_anew(self, answer: OperatorAnswer, now_ms: int) -> bool:
+    def _asks_anew(self, answer: ActionResult, now_ms: int) -> bool:
         """Whether the answer to a first word, that it has to be confirmed, is true no longer."""
         draft = self._drafts.get(answer.actionId)
         return answer.code == CONFIRMATION_NEEDED and (draft is None or is_late(draft, now_ms))
 
-    def _no(self, action: OperatorAction, now_ms: int, records: dict[str, Record]) -> No | None:
+    def _no(self, action: OperatorAction, now_ms: int, records: dict[str, Record]) -> Refusal | None:
         no = refused(action, self._site)
         if no is not None or action.type not in TWICE:
             return no
         assert isinstance(action.robotId, str)
         record = records.get(action.robotId)
         if record is None:
-            return No("UNKNOWN_ROBOT", f"There is no truck {action.robotId!r}")
+            return Refusal("UNKNOWN_ROBOT", {"robotId": action.robotId})
         named = () if action.resources is UNSET or action.type != ActionType.FORCE_RELEASE else action.resources
         no = not_to_be_freed(record, now_ms, self._params) or stood_upon(record, named, self._params)
         return no or unconfirmed(action, self._drafts, now_ms)
 
-    def _keep(self, action: OperatorAction, answer: OperatorAnswer) -> OperatorAnswer:
+    def _keep(self, action: OperatorAction, answer: ActionResult) -> ActionResult:
         before = self._answered.get(action.actionId)
         self._kept_bytes += _bytes(action, answer) - (0 if before is None else _bytes(*before))
         self._answered[action.actionId] = (action, answer)
@@ -156,22 +173,30 @@ def is_same(one: OperatorAction, other: OperatorAction) -> bool:
     return structs.replace(one, ts=other.ts) == other
 
 
-def _bytes(action: OperatorAction, answer: OperatorAnswer) -> int:
+def _bytes(action: OperatorAction, answer: ActionResult) -> int:
     """How much room an action and its answer take where they are kept."""
-    said = (*structs.astuple(action), *structs.astuple(answer), *answer.freedResources)
+    texts = (*structs.astuple(action), answer.actionId, answer.code, *answer.freedResources)
     named = () if action.resources is UNSET else action.resources
-    return _FORM_BYTES + sum(bytes_of(one) for one in (*said, *named) if isinstance(one, str))
+    size = sum(bytes_of(text) for text in (*texts, *named) if isinstance(text, str))
+    return _FORM_BYTES + len(encode(answer.facts)) + size
 
 
-def _answer(action: OperatorAction, code: str | None, message: str) -> OperatorAnswer:
-    return OperatorAnswer(
-        CONTRACT_VERSION, action.actionId, code is None, code, message, appliedTick=None, freedResources=()
-    )
+def _rejected(action: OperatorAction, refusal: Refusal) -> ActionResult:
+    return ActionResult(action.actionId, refusal.code, refusal.facts)
 
 
-def _settled(action: OperatorAction, applied: AppliedOrder, tick: int) -> OperatorAnswer:
+def _taken(action: OperatorAction, *, same_tick: bool) -> ActionResult:
+    return ActionResult(action.actionId, "ACTION_ID_TAKEN", {"actionId": action.actionId, "sameTick": same_tick})
+
+
+def _settled(action: OperatorAction, applied: AppliedOrder, tick: int) -> ActionResult:
     if applied.code is not None:
-        return _answer(action, applied.code, applied.message)
-    places = "" if action.resources is UNSET else ", ".join(action.resources)
-    text = _DONE[ActionType(action.type)].format(robot=action.robotId, task=action.taskId, places=places)
-    return structs.replace(_answer(action, None, text), appliedTick=tick, freedResources=applied.freed)
+        return ActionResult(action.actionId, applied.code, applied.facts)
+    facts: dict[str, Json] = {"type": action.type}
+    if action.robotId is not UNSET:
+        facts["robotId"] = action.robotId
+    if action.taskId is not UNSET:
+        facts["taskId"] = action.taskId
+    if action.resources is not UNSET:
+        facts["resources"] = [*action.resources]
+    return ActionResult(action.actionId, None, facts, tick, applied.freed)

@@ -15,6 +15,8 @@ from queue import Empty, SimpleQueue
 
 from msgspec import Raw
 
+from pendula.fleet.commands import MissingRecords
+from pendula.fleet.sentences import DISK_NEARLY_FULL
 from pendula.kernel.errors import WorldBroken
 from pendula.kernel.frames import Header, Kind, Record
 from pendula.kernel.journal import FileJournal, JournalBroken
@@ -22,7 +24,6 @@ from pendula.kernel.journal import FileJournal, JournalBroken
 RING_MS = 600_000
 # How much a power cut may take of what the operating system was given.
 SYNC_EVERY_S = 0.25
-NEARLY_FULL = "the disk is nearly full"
 # After so many ticks a disk that failed is tried again: the last segment is written anew, which is no small thing.
 TRY_AGAIN_AFTER = 50
 
@@ -42,7 +43,7 @@ class RingJournal:
         self._handed_n = inner.durable_n
         # When the last was that is durable, and what is in no journal, until that was told.
         self._durable_t = 0
-        self._missing: str | None = None
+        self._missing: MissingRecords | None = None
         self._ticks_degraded = 0
         self._rotates = False
         self._lock = threading.Lock()
@@ -60,7 +61,7 @@ class RingJournal:
         found = getattr(self._inner.disk, "directory", None)
         return found if isinstance(found, Path) else None
 
-    def news(self) -> tuple[str | None, str | None]:
+    def news(self) -> tuple[str | None, MissingRecords | None]:
         """Why nothing is written, as long as that is so; and when it is again, what is in no journal, until it is told
         that a tick has taken it."""
         # In this order: what is missing is known before the trouble is over.
@@ -151,11 +152,11 @@ class RingJournal:
         self._work.put(None)
         if self._thread is not None:
             self._thread.join()
-        if self.degraded not in (None, NEARLY_FULL) or not self._caught_up_from(self._inner.next_n):
+        if self.degraded not in (None, DISK_NEARLY_FULL) or not self._caught_up_from(self._inner.next_n):
             self._mend()
         try:
             # There is room for it still: what is kept free of a disk is kept for ends.
-            if self.degraded == NEARLY_FULL:
+            if self.degraded == DISK_NEARLY_FULL:
                 self._catch_up()
             self._inner.close()
         except JournalBroken as trouble:
@@ -192,8 +193,8 @@ class RingJournal:
         """A disk without room is left alone, until it has room again."""
         low = self._inner.disk_low
         if low and self.degraded is None:
-            self.degraded = NEARLY_FULL
-        elif self.degraded == NEARLY_FULL and not low:
+            self.degraded = DISK_NEARLY_FULL
+        elif self.degraded == DISK_NEARLY_FULL and not low:
             self._catch_up()
 
     def _catch_up(self) -> None:
@@ -231,7 +232,9 @@ class RingJournal:
 
     def _make_durable(self) -> None:
         if self.degraded is not None:
-            if self._ticks_degraded >= TRY_AGAIN_AFTER and not (self.degraded == NEARLY_FULL and self._inner.disk_low):
+            if self._ticks_degraded >= TRY_AGAIN_AFTER and not (
+                self.degraded == DISK_NEARLY_FULL and self._inner.disk_low
+            ):
                 self._ticks_degraded = 0
                 self._mend()
             return
@@ -250,21 +253,15 @@ class RingJournal:
             with self._lock:
                 begin = None if self._caught_up_from(self._inner.next_n) else self._checkpoint()
             if begin is not None:
-                self._missing = missing(self._inner.next_n, begin.n - 1, self._durable_t, begin.t)
+                self._missing = MissingRecords(self._inner.next_n, begin.n - 1, self._durable_t, begin.t)
                 self._inner.begin_after(begin, self._durable_t)
             with self._lock:
                 if self._inner.disk_low:
-                    self.degraded = NEARLY_FULL
+                    self.degraded = DISK_NEARLY_FULL
                 else:
                     self._catch_up()
         except WorldBroken as trouble:
             self.degraded = _reason(trouble)
-
-
-def missing(first_n: int, last_n: int, after_ms: int, upto_ms: int) -> str:
-    """What a gap is, in words."""
-    times = f"what was decided between {after_ms} and {upto_ms} ms of its time"
-    return f"{times}, records {first_n} to {last_n}, is in no journal"
 
 
 def _reason(trouble: WorldBroken) -> str:

@@ -10,6 +10,7 @@ from msgspec import UNSET, Struct, structs
 
 from pendula.fleet.operators.actions import refused
 from pendula.fleet.scenarios.model import OnLane, Scenario
+from pendula.fleet.sentences import sentence_of
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.units import plain
 from pendula.kernel.errors import InputRefused
@@ -72,7 +73,7 @@ def _of_people(scenario: Scenario, site: CompiledMap, trucks: Collection[str]) -
         if no is not None:
             edge = "" if one.anchor is UNSET else one.anchor.edgeKey
             near = suggestion(edge, tuple(site.edge_number)) if no.code == "UNKNOWN_PLACE" else ""
-            yield f"{what}: {no.message}{near}"
+            yield f"{what}: {sentence_of(no.code, no.facts)}{near}"
         elif one.robotId is not UNSET and one.robotId not in trucks:
             yield f"{what}: there is no truck {one.robotId!r}{suggestion(one.robotId, sorted(trucks))}"
 

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from pendula.fleet.contracts.traffic import Phase, TaskState
 from pendula.fleet.routing.planner import Closed
+from pendula.fleet.sentences import task_sentence
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.tasks.book import Task, TaskBook, UnderWay
 from pendula.fleet.tasks.drivers import Driver
@@ -18,29 +19,25 @@ from pendula.fleet.tasks.model import DispatchParams
 from pendula.fleet.tasks.tours import Tours
 from pendula.fleet.tasks.ways import Ways
 from pendula.fleet.traffic.shut import Closing
+from pendula.kernel.canonical import Json
 
-# What a truck does that is about a task, in words.
-_DOES = {
-    Phase.TO_PICK: "is on its way to the pick {pick!r}",
-    Phase.LOADING: "loads in {pick!r}",
-    Phase.TO_DROP: "is on its way to the drop {drop!r}",
-    Phase.UNLOADING: "unloads in {drop!r}",
-    Phase.TO_PARK: "is on its way to rest",
-    Phase.IDLE: "stands",
-}
 # Why a task waits that no truck can do while something is closed.
 WAY_CLOSED = "WAY_CLOSED"
 
 
 class TaskReason(Struct, frozen=True, rename="camel"):
-    """Why a task is not done yet: a code, the sentence, and the truck that has it."""
+    """Why a task is not done yet: a code with facts, and the truck that has it."""
 
     task_id: str
     state: TaskState
     code: str
-    message: str
+    facts: dict[str, Json]
     since_ms: int
     robot_id: str | None = None
+
+    @property
+    def message(self) -> str:
+        return task_sentence(self.task_id, self.state.value, self.code, self.robot_id, self.facts)
 
 
 class Assignment:
@@ -139,61 +136,51 @@ class Assignment:
 
     def why(self, task: Task, now_ms: int) -> TaskReason:
         """Why a task stands where it stands, as of the last step."""
-        code, message = self._reason(task, now_ms)
-        return TaskReason(task.task_id, task.state, code, message, task.since_ms, task.robot_id)
+        code, facts = self._reason(task, now_ms)
+        return TaskReason(task.task_id, task.state, code, facts, task.since_ms, task.robot_id)
 
-    def _reason(self, task: Task, now_ms: int) -> tuple[str, str]:
-        order, name = task.order, f"task {task.task_id!r}"
+    def _reason(self, task: Task, now_ms: int) -> tuple[str, dict[str, Json]]:
+        stations: dict[str, Json] = {"pickNodeId": task.order.pick_node_id, "dropNodeId": task.order.drop_node_id}
         match task.state:
             case TaskState.WAITING:
-                lacking = self._book.lacks(task)
-                place = order.pick_node_id if lacking == "NO_GOODS" else order.drop_node_id
-                what = "goods" if lacking == "NO_GOODS" else "room"
-                return lacking or "NEW", f"{name} waits: no {what} reported in {place!r} that nobody claims"
+                return self._book.lacks(task) or "NEW", stations
             case TaskState.READY:
                 return self._not_taken(task, self._book.under_way(), now_ms)
             case TaskState.ASSIGNED | TaskState.PENDING_PREEMPT:
                 return self._not_admitted(task)
             case TaskState.HELD:
-                load = ", with its load on board" if task.loaded else ""
-                return task.cause, f"{name} is held{load}: {self._held_for(task)}"
+                return task.cause, self._held(task)
             case TaskState.IN_PROGRESS:
-                phase = self._driver(task).shown_phase
-                does = _DOES[phase].format(pick=order.pick_node_id, drop=order.drop_node_id)
-                return phase.value, f"{name} is under way: {task.robot_id} {does}"
+                return self._driver(task).shown_phase.value, stations
             case _:
-                return task.cause, f"{name} is over: {task.state.value}, {task.cause}"
+                return task.cause, {"by": task.by}
 
-    def _held_for(self, task: Task) -> str:
-        driver = next((one for one in self._drivers if one.task is task), None)
+    def _held(self, task: Task) -> dict[str, Json]:
+        driver = next((driver for driver in self._drivers if driver.task is task), None)
         not_done = None if driver is None else driver.not_done(self._params.operation_timeout_ms)
-        if driver is None or not_done is None:
-            return task.cause
-        return f"{driver.robot_id} {not_done}; it goes on when the fault of {driver.robot_id} is cleared"
+        robot = None if driver is None else driver.robot_id
+        return {"loaded": task.loaded, "cause": task.cause, "by": task.by, "robotId": robot, "notDone": not_done}
 
-    def _not_taken(self, task: Task, under_way: UnderWay, now_ms: int) -> tuple[str, str]:
-        name, order = f"task {task.task_id!r}", task.order
+    def _not_taken(self, task: Task, under_way: UnderWay, now_ms: int) -> tuple[str, dict[str, Json]]:
+        order = task.order
         limit = self._book.exhausted(task, under_way)
         if limit is not None:
-            which = "its stream" if limit == "STREAM_LIMIT" else "its pick or its drop"
-            return limit, f"{name} waits: as many tasks of {which} are under way as may be"
+            return limit, {}
         may = [one for one in self._named(task, self._drivers) if not one.gone]
         # Where a failed truck stands is closed to itself as well: whether it would get there is no question.
         failed = [one for one in may if self._ways.view(one).failed]
         well = [one for one in may if one not in failed]
         reaching = [one for one in well if self._ways.reaches(one, order)]
         if not reaching and self._is_kept_off(task, may):
-            closed = self._closed_for(task)
-            return WAY_CLOSED, f"{name} waits: {closed}, and no truck comes over its pick and drop to rest"
+            return WAY_CLOSED, {"closed": self._closed_for(task)}
         if not reaching and failed:
-            others = f", and {_names(well)} cannot get there meanwhile" if well else ""
-            return "NO_FREE_TRUCK", f"{name} waits until {_names(failed)} can be counted on again{others}"
+            return "NO_FREE_TRUCK", {"failed": _names(failed), "others": _names(well)}
         if not reaching:
-            return "NOBODY_REACHES_IT", f"{name} waits: no truck that may serve it comes over its pick and drop to rest"
+            return "NOBODY_REACHES_IT", {}
         free = [one for one in reaching if self._may_be_sent(one, now_ms)]
         if not free:
-            return "NO_FREE_TRUCK", f"{name} waits: none of {_names(reaching)} is free"
-        return "NEXT", f"{name} is next: {_names(free)} may take it"
+            return "NO_FREE_TRUCK", {"reaching": _names(reaching)}
+        return "NEXT", {"free": _names(free)}
 
     def _is_kept_off(self, task: Task, drivers: Sequence[Driver]) -> bool:
         """Whether what operators have closed keeps every truck from a task."""
@@ -201,24 +188,24 @@ class Assignment:
             self._ways.would_reach(one, task.order, self._usual[one.number]) for one in drivers
         )
 
-    def _closed_for(self, task: Task) -> str:
+    def _closed_for(self, task: Task) -> list[Json]:
         """What is closed of the stations of a task; all that is, where they are open."""
         stations = (f"NODE:{task.order.pick_node_id}", f"NODE:{task.order.drop_node_id}")
         own = [one for one in self.closings if one.resource in stations] or self.closings
-        return ", ".join(f"{one.resource} is closed by {one.operator} ({one.reason})" for one in own)
+        return [[closing.resource, closing.operator, closing.reason] for closing in own]
 
-    def _not_admitted(self, task: Task) -> tuple[str, str]:
-        driver, name = self._driver(task), f"task {task.task_id!r}"
+    def _not_admitted(self, task: Task) -> tuple[str, dict[str, Json]]:
+        driver = self._driver(task)
         starving = next((one.robot_id for one in self._ways.views if one.starving), None)
         if driver.admitted:
-            return "PENDING_PREEMPT", f"{name}: {driver.robot_id} drives on to the node where it leaves its way to rest"
+            return "PENDING_PREEMPT", {}
         if starving is not None and starving != driver.robot_id:
-            return "BARRED_BY_STARVATION", f"{name} waits: {starving} has waited too long, nobody else sets out"
-        return "ROUTE_NOT_ADMITTED", f"{name} waits: traffic has not admitted the route of {driver.robot_id}"
+            return "BARRED_BY_STARVATION", {"starving": starving}
+        return "ROUTE_NOT_ADMITTED", {}
 
     def _driver(self, task: Task) -> Driver:
         return next(one for one in self._drivers if one.task is task)
 
 
-def _names(drivers: Sequence[Driver]) -> str:
-    return ", ".join(one.robot_id for one in drivers)
+def _names(drivers: Sequence[Driver]) -> list[Json]:
+    return [driver.robot_id for driver in drivers]

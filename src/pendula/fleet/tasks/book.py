@@ -19,6 +19,7 @@ from pendula.fleet.contracts.traffic import TaskState
 from pendula.fleet.tasks.model import Conditions, TaskOrder, TaskStream, Transition
 from pendula.fleet.tasks.states import OVER, TAKEN, check
 from pendula.fleet.tasks.stock import Stock
+from pendula.kernel.engine import Refusal
 
 # How many tasks are remembered that are over.
 REMEMBERED = 100
@@ -36,6 +37,8 @@ class Task:
     state: TaskState = TaskState.WAITING
     since_ms: int = 0
     cause: str = "CREATED"
+    # The operator who decided it.
+    by: str | None = None
     robot_id: str | None = None
     assigned_ms: int | None = None
     eta_ms: int | None = None
@@ -198,10 +201,10 @@ class TaskBook:
         """The task of an id, also one that was over not long ago."""
         return self.open.get(task_id) or next((one for one in self.over if one.task_id == task_id), None)
 
-    def reprioritise(self, task_id: str, priority: int) -> tuple[str, str] | None:
+    def reprioritise(self, task_id: str, priority: int) -> Refusal | None:
         task = self.open.get(task_id)
         if task is None:
-            return "TASK_UNKNOWN", f"there is no open task {task_id!r}"
+            return Refusal("TASK_UNKNOWN", {"taskId": task_id})
         ready = task_id in self.ready
         if ready:
             self.lines.leave(task.order, task.created_ms)
@@ -306,9 +309,9 @@ class TaskBook:
         task.loaded, task.repeats = True, 0
         self.stock.picked(task.order)
 
-    def move(self, task: Task, state: TaskState, now_ms: int, cause: str) -> None:
+    def move(self, task: Task, state: TaskState, now_ms: int, cause: str, by: str | None = None) -> None:
         """Raises `AssertionError` where no task gets from the one state to the other."""
-        self._note(task, task.state, state, now_ms, cause)
+        self._note(task, task.state, state, now_ms, cause, by)
         if state in (TaskState.READY, TaskState.WAITING):
             task.robot_id = task.assigned_ms = task.eta_ms = None
             task.candidates = ()
@@ -324,10 +327,12 @@ class TaskBook:
         if flow is not None:
             flow.open -= 1
 
-    def _note(self, task: Task, before: TaskState | None, state: TaskState, now_ms: int, cause: str) -> None:
+    def _note(
+        self, task: Task, before: TaskState | None, state: TaskState, now_ms: int, cause: str, by: str | None = None
+    ) -> None:
         check(before, state)
-        task.state, task.since_ms, task.cause = state, now_ms, cause
-        self.transitions.append(Transition(now_ms, task.task_id, before, state, cause, task.robot_id))
+        task.state, task.since_ms, task.cause, task.by = state, now_ms, cause, by
+        self.transitions.append(Transition(now_ms, task.task_id, before, state, cause, robot_id=task.robot_id, by=by))
         self._sort_in(task)
 
     def _sort_in(self, task: Task) -> None:

@@ -14,6 +14,7 @@ from pendula.fleet.health.closures import joined
 from pendula.fleet.model import Stream, Truck
 from pendula.fleet.routing.planner import OPEN, Anchor, AtNode, Closed, Planner
 from pendula.fleet.routing.route_plan import RoutePlan
+from pendula.fleet.sentences import sentence_of
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.tasks.assignment import WAY_CLOSED, Assignment, TaskReason
 from pendula.fleet.tasks.book import Task, TaskBook
@@ -35,6 +36,7 @@ from pendula.fleet.tasks.ways import Ways, one_way
 from pendula.fleet.tick import RefusedRoute
 from pendula.fleet.traffic.shut import Closing
 from pendula.fleet.trucks.profiles import RobotProfile
+from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Refusal
 from pendula.kernel.errors import InputRefused
 
@@ -65,7 +67,7 @@ class Dispatch:
         self.site = site
         self.params = params or DispatchParams()
         faults = (fault for one in streams for fault in stream_faults(site, one, self.params))
-        wrong = [f"{code}: {text}" for code, text in faults]
+        wrong = [f"{fault.code}: {sentence_of(fault.code, fault.facts)}" for fault in faults]
         if wrong:
             raise TasksRefused("tasks cannot start: " + "; ".join(wrong), findings=wrong)
         starts = starts or {}
@@ -154,7 +156,7 @@ class Dispatch:
                 driver.again_ms = now_ms + self.params.asked_again_ms
                 self._tours.turn_home(driver)
 
-    def _unserved(self, stream: TaskStream) -> list[str]:
+    def _unserved(self, stream: TaskStream) -> list[Refusal]:
         """Why no truck can serve a stream, whatever failed ones close just now."""
         told = Stream(stream.stream_id, stream.pick_node_ids, stream.drop_node_ids, stream.robot_ids)
         return self._ways.undoable([told], self._usual)
@@ -211,8 +213,8 @@ class Dispatch:
         """Whether a truck failed at an operation, and nobody has cleared that."""
         return self.drivers[number].faulty
 
-    def not_done(self, robot_id: str) -> str | None:
-        """What a truck failed at, as the end of a sentence, while nobody has cleared that."""
+    def not_done(self, robot_id: str) -> dict[str, Json] | None:
+        """The operation that a truck failed at, until an operator clears the fault."""
         return self.drivers[self._numbers[robot_id]].not_done(self.params.operation_timeout_ms)
 
     def operations(self) -> tuple[Operation, ...]:
@@ -234,8 +236,8 @@ class Dispatch:
         return self.book.is_over(now_ms) and all(one.at_rest or one.gone for one in self.drivers)
 
     def undoable(self, streams: Sequence[Stream]) -> list[str]:
-        """A sentence for every pick and drop of which nobody comes back to rest."""
-        return self._ways.undoable(streams)
+        """A sentence for every pick and drop from which no truck comes back to rest."""
+        return [sentence_of(refusal.code, refusal.facts) for refusal in self._ways.undoable(streams)]
 
     def why(self, task_id: str) -> TaskReason | Refusal:
         """Why a task is not done yet, as of the last step; how it ended where it is over."""
@@ -246,35 +248,35 @@ class Dispatch:
         """The time of the last step, for a dispatch that is restored."""
         self._tours.now_ms = now_ms
 
-    def cancel(self, task_id: str, cause: str) -> Refusal | None:
+    def cancel(self, task_id: str, by: str) -> Refusal | None:
         """Nobody is to do a task any more. One that is loaded, or being loaded, is refused unless it is held: then its
         truck keeps the load and gets no other task."""
-        return self._take_away(task_id, TaskState.CANCELLED, cause)
+        return self._take_away(task_id, TaskState.CANCELLED, "CANCELLED", by)
 
-    def withdraw(self, task_id: str, cause: str) -> Refusal | None:
+    def withdraw(self, task_id: str, by: str) -> Refusal | None:
         """Takes a task from its truck before it loads; somebody else may have it."""
         task = self.book.open.get(task_id)
         if task is not None and task.state not in TAKEN:
             return Refusal("TASK_NOT_ASSIGNED", {"taskId": task_id})
         driver = None if task is None else self._driver_of(task)
-        no = self._take_away(task_id, TaskState.READY, cause)
+        no = self._take_away(task_id, TaskState.READY, "WITHDRAWN", by)
         if no is None and driver is not None:
             # Otherwise it would be the nearest, and take the task again at once.
             driver.again_ms = self.now_ms + self.params.asked_again_ms
         return no
 
-    def hold(self, task_id: str, cause: str) -> Refusal | None:
+    def hold(self, task_id: str, by: str) -> Refusal | None:
         """Nobody is to begin a task until it is resumed."""
-        return self._take_away(task_id, TaskState.HELD, cause)
+        return self._take_away(task_id, TaskState.HELD, "HELD", by)
 
-    def resume(self, task_id: str, cause: str) -> Refusal | None:
+    def resume(self, task_id: str, by: str) -> Refusal | None:
         """A task that is held goes on: with the truck that kept it, or with the next one."""
         task = self.book.open.get(task_id)
         if task is None or task.state is not TaskState.HELD:
             return _unknown(task_id) if task is None else _not_held(task)
         driver = self._driver_of(task)
         if driver is None:
-            self.book.move(task, TaskState.READY, self.now_ms, cause)
+            self.book.move(task, TaskState.READY, self.now_ms, "RESUMED", by)
         elif driver.faulty:
             return Refusal("ROBOT_FAULT", {"robotId": driver.robot_id})
         else:
@@ -297,7 +299,7 @@ class Dispatch:
             begun = task.loaded or task.state is TaskState.HELD
             self.book.move(task, TaskState.FAILED if begun else TaskState.READY, self.now_ms, "ROBOT_REMOVED")
 
-    def _take_away(self, task_id: str, state: TaskState, cause: str) -> Refusal | None:
+    def _take_away(self, task_id: str, state: TaskState, cause: str, by: str) -> Refusal | None:
         task = self.book.open.get(task_id)
         if task is None:
             return _unknown(task_id)
@@ -306,8 +308,8 @@ class Dispatch:
         if driver is not None and driver.phase not in (Phase.TO_PICK, Phase.TO_PARK) and not held:
             return Refusal("TASK_LOADED", {"taskId": task_id, "robotId": driver.robot_id})
         if held and state is not TaskState.CANCELLED:
-            return Refusal("TASK_HELD", {"taskId": task_id, "cause": task.cause})
-        self.book.move(task, state, self.now_ms, cause)
+            return Refusal("TASK_HELD", {"taskId": task_id, "cause": task.cause, "by": task.by})
+        self.book.move(task, state, self.now_ms, cause, by)
         if driver is not None:
             self._tours.recall(driver)
         return None

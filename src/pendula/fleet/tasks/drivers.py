@@ -7,6 +7,7 @@ from pendula.fleet.routing.planner import Anchor, AtNode, Closed, Planner
 from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.tasks.book import Task
 from pendula.fleet.tasks.model import TruckView
+from pendula.kernel.canonical import Json
 
 DRIVING = frozenset({Phase.TO_PICK, Phase.TO_DROP, Phase.TO_PARK})
 OPERATING = frozenset({Phase.LOADING, Phase.UNLOADING})
@@ -47,13 +48,14 @@ class Driver:
     redo: bool = False
     gone: bool = False
 
-    def not_done(self, timeout_ms: int) -> str | None:
-        """What the truck failed at in a node, as the end of a sentence, until somebody clears that."""
+    def not_done(self, timeout_ms: int) -> dict[str, Json] | None:
+        """The operation that the truck failed at, until an operator clears the fault; `timeoutMs` where it took too
+        long."""
         if not self.faulty:
             return None
-        doing = {Phase.LOADING: "load", Phase.UNLOADING: "unload"}.get(self.phase, "do what it was told to")
         late = self.task is not None and self.task.cause == OPERATION_TIMEOUT
-        return f"did not {doing} within {timeout_ms} ms" if late else f"could not {doing}"
+        operation = {Phase.LOADING: "LOAD", Phase.UNLOADING: "UNLOAD"}.get(self.phase)
+        return {"operation": operation, "timeoutMs": timeout_ms if late else None}
 
     @property
     def is_free(self) -> bool:

@@ -6,7 +6,6 @@ from typing import assert_never
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
-from pendula.fleet.model import pick_is_drop
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.tasks.book import TaskBook
 from pendula.fleet.tasks.model import (
@@ -24,6 +23,8 @@ from pendula.fleet.tasks.model import (
     TaskStream,
     TaskSubmitted,
 )
+from pendula.kernel.canonical import Json
+from pendula.kernel.engine import Refusal
 
 # Every one of them is looked at when a truck is free, and is part of every checkpoint.
 MOST_OPEN = 10_000
@@ -31,18 +32,17 @@ MOST_OPEN = 10_000
 MOST_STREAMS = 500
 
 
-def stream_faults(site: CompiledMap, stream: TaskStream, params: DispatchParams) -> list[tuple[str, str]]:
-    """What is wrong with a stream: codes and sentences."""
-    name = f"stream {stream.stream_id!r}"
-    missing = [one for one in (*stream.pick_node_ids, *stream.drop_node_ids) if one not in site.node_number]
-    found = [("MISSING_PICK_DROP_NODE", f"{name}: there is no node {one!r}") for one in missing]
-    both = [one for one in stream.drop_node_ids if one in stream.pick_node_ids]
-    found += [("PICK_IS_DROP", pick_is_drop(name, one)) for one in both]
-    limit = params.operation_timeout_ms
-    if max(stream.pick_ms, stream.drop_ms) >= limit:
-        sentence = f"{name}: an operation takes as long as its timeout of {limit} ms, or longer"
-        found.append(("OPERATION_TOO_LONG", sentence))
-    return found
+def stream_faults(site: CompiledMap, stream: TaskStream, params: DispatchParams) -> list[Refusal]:
+    """What is wrong with a stream."""
+    name = stream.stream_id
+    missing = [node for node in (*stream.pick_node_ids, *stream.drop_node_ids) if node not in site.node_number]
+    faults = [Refusal("MISSING_PICK_DROP_NODE", {"streamId": name, "nodeId": node}) for node in missing]
+    both = [node for node in stream.drop_node_ids if node in stream.pick_node_ids]
+    faults += [Refusal("PICK_IS_DROP", {"streamId": name, "nodeId": node}) for node in both]
+    timeout_ms = params.operation_timeout_ms
+    if max(stream.pick_ms, stream.drop_ms) >= timeout_ms:
+        faults.append(Refusal("OPERATION_TOO_LONG", {"streamId": name, "timeoutMs": timeout_ms}))
+    return faults
 
 
 class Intake:
@@ -56,7 +56,7 @@ class Intake:
         robots: Mapping[str, int],
         params: DispatchParams,
         *,
-        undoable: Callable[[TaskStream], list[str]],
+        undoable: Callable[[TaskStream], list[Refusal]],
         under_way: Mapping[str, str],
     ) -> None:
         """`undoable`: why no truck can serve a stream; `under_way`: the operation that each truck is about."""
@@ -74,9 +74,9 @@ class Intake:
         for event in events:
             wrong = self._take(event, now_ms)
             if wrong is not None:
-                self.refused.append(RefusedEvent(event, *wrong))
+                self.refused.append(RefusedEvent(event, wrong.code, wrong.facts))
 
-    def _take(self, event: TaskEvent, now_ms: int) -> tuple[str, str] | None:
+    def _take(self, event: TaskEvent, now_ms: int) -> Refusal | None:
         match event:
             case GoodsReported(node, count):
                 return self._count(self._book.stock.goods, node, count)
@@ -103,67 +103,68 @@ class Intake:
             case _:
                 assert_never(event)
 
-    def _count(self, counts: dict[str, int], node: str, count: int) -> tuple[str, str] | None:
+    def _count(self, counts: dict[str, int], node: str, count: int) -> Refusal | None:
         if node not in self._site.node_number:
-            return "MISSING_PICK_DROP_NODE", f"there is no node {node!r}"
+            return Refusal("MISSING_PICK_DROP_NODE", {"nodeId": node})
         if count < 0:
-            return "COUNT_NEGATIVE", f"{node!r} cannot have {count} of anything"
+            return Refusal("COUNT_NEGATIVE", {"nodeId": node, "count": count})
         counts[node] = count
         return None
 
-    def _submit(self, order: TaskOrder, now_ms: int) -> tuple[str, str] | None:
+    def _submit(self, order: TaskOrder, now_ms: int) -> Refusal | None:
+        name = order.task_id
         for node in (order.pick_node_id, order.drop_node_id):
             if node not in self._site.node_number:
-                return "MISSING_PICK_DROP_NODE", f"task {order.task_id!r}: there is no node {node!r}"
+                return Refusal("MISSING_PICK_DROP_NODE", {"taskId": name, "nodeId": node})
         if order.pick_node_id == order.drop_node_id:
-            return "PICK_IS_DROP", pick_is_drop(f"task {order.task_id!r}", order.pick_node_id)
-        if self._book.find(order.task_id) is not None:
-            return "TASK_KNOWN", f"there is a task {order.task_id!r} already"
+            return Refusal("PICK_IS_DROP", {"taskId": name, "nodeId": order.pick_node_id})
+        if self._book.find(name) is not None:
+            return Refusal("TASK_KNOWN", {"taskId": name})
         if len(self._book.open) >= MOST_OPEN:
-            return "TOO_MANY_TASKS", f"{len(self._book.open)} tasks are open, which is all that may be"
+            return Refusal("TOO_MANY_TASKS", {"open": len(self._book.open), "allowed": MOST_OPEN})
         if order.stream_id is not None and self._book.flow(order) is None:
-            return "STREAM_UNKNOWN", f"task {order.task_id!r}: there is no stream {order.stream_id!r}"
-        longest_ms = self._params.operation_timeout_ms
-        if max(order.pick_ms, order.drop_ms) >= longest_ms:
-            return "OPERATION_TOO_LONG", f"task {order.task_id!r}: an operation takes {longest_ms} ms or longer"
-        unknown = [one for one in order.robot_ids if one not in self._robots]
+            return Refusal("STREAM_UNKNOWN", {"taskId": name, "streamId": order.stream_id})
+        timeout_ms = self._params.operation_timeout_ms
+        if max(order.pick_ms, order.drop_ms) >= timeout_ms:
+            return Refusal("OPERATION_TOO_LONG", {"taskId": name, "timeoutMs": timeout_ms})
+        unknown = [robot for robot in order.robot_ids if robot not in self._robots]
         if unknown:
-            return "UNKNOWN_ROBOT", f"task {order.task_id!r}: there is no truck {unknown[0]!r}"
+            return Refusal("UNKNOWN_ROBOT", {"taskId": name, "robotId": unknown[0]})
         self._book.add(order, now_ms, "SUBMITTED")
         return None
 
-    def _set(self, stream: TaskStream) -> tuple[str, str] | None:
-        name, flows = f"stream {stream.stream_id!r}", self._book.flows
+    def _set(self, stream: TaskStream) -> Refusal | None:
+        name, flows = stream.stream_id, self._book.flows
         if not stream.pick_node_ids or not stream.drop_node_ids:
-            return "MISSING_PICK_DROP_NODE", f"{name} has no picks, or no drops"
+            return Refusal("MISSING_PICK_DROP_NODE", {"streamId": name})
         faults = stream_faults(self._site, stream, self._params)
         if faults:
             return faults[0]
-        unknown = [one for one in stream.robot_ids if one not in self._robots]
+        unknown = [robot for robot in stream.robot_ids if robot not in self._robots]
         if unknown:
-            return "UNKNOWN_ROBOT", f"{name}: there is no truck {unknown[0]!r}"
-        if stream.stream_id not in flows and len(flows) >= MOST_STREAMS:
-            return "TOO_MANY_STREAMS", f"there are {len(flows)} streams, which is all that may be"
+            return Refusal("UNKNOWN_ROBOT", {"streamId": name, "robotId": unknown[0]})
+        if name not in flows and len(flows) >= MOST_STREAMS:
+            return Refusal("TOO_MANY_STREAMS", {"streams": len(flows), "allowed": MOST_STREAMS})
         undoable = self._undoable(stream)
         if undoable:
-            return "NOBODY_REACHES_IT", undoable[0]
+            return undoable[0]
         self._book.set_stream(stream, len(self._robots))
         return None
 
-    def _end(self, stream_id: str, now_ms: int) -> tuple[str, str] | None:
+    def _end(self, stream_id: str, now_ms: int) -> Refusal | None:
         flow = self._book.flows.get(stream_id)
         if flow is None:
-            return "STREAM_UNKNOWN", f"there is no stream {stream_id!r}"
+            return Refusal("STREAM_UNKNOWN", {"streamId": stream_id})
         # The first tick has the time 0, and no time is before it: nothing is made in the tick that ends it either.
         self._book.set_stream(replace(flow.told, last_ms=now_ms - 1), len(self._robots))
         return None
 
-    def _not_about(self, robot_id: str, operation_id: str | UnsetType) -> tuple[str, str] | None:
-        """Whoever says twice that something is over does not end what came after it."""
+    def _not_about(self, robot_id: str, operation_id: str | UnsetType) -> Refusal | None:
+        """A repeated completion must not complete the next operation."""
         if robot_id not in self._robots:
-            return "UNKNOWN_ROBOT", f"there is no truck {robot_id!r}"
+            return Refusal("UNKNOWN_ROBOT", {"robotId": robot_id})
         now = self._under_way.get(robot_id)
         if operation_id is UNSET or operation_id == now:
             return None
-        about = f"{robot_id} neither loads nor unloads" if now is None else f"{robot_id} is about {now!r}"
-        return "OPERATION_NOT_UNDER_WAY", f"{about}, not about {operation_id!r}" if operation_id else about
+        facts: dict[str, Json] = {"robotId": robot_id, "underWay": now, "operationId": operation_id}
+        return Refusal("OPERATION_NOT_UNDER_WAY", facts)

@@ -7,6 +7,8 @@ from msgspec import UNSET, Struct, UnsetType
 
 from pendula.fleet.contracts.traffic import TaskState
 from pendula.fleet.routing.route_plan import RoutePlan
+from pendula.fleet.sentences import sentence_of
+from pendula.kernel.canonical import Json
 
 
 class Conditions(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
@@ -152,6 +154,8 @@ class Transition(Struct, frozen=True):
     state: TaskState
     cause: str
     robot_id: str | None = None
+    # The operator who decided it.
+    by: str | None = None
 
 
 class RefusedEvent(Struct, frozen=True):
@@ -159,16 +163,20 @@ class RefusedEvent(Struct, frozen=True):
 
     event: TaskEvent
     code: str
-    message: str
+    facts: dict[str, Json]
+
+    @property
+    def message(self) -> str:
+        return sentence_of(self.code, self.facts)
 
 
 class TaskAlert(Struct, frozen=True):
-    """What somebody has to see to."""
+    """An alert about tasks, the journal or the gateway."""
 
     code: str
     severity: str
     robot_id: str | None
-    message: str
+    details: dict[str, Json]
 
 
 class DispatchStep(Struct, frozen=True):

@@ -152,9 +152,10 @@ class Tours:
         driver.faulty = True
         cause = OPERATION_TIMEOUT if trouble is None else "OPERATION_FAILED"
         self._book.move(task, TaskState.HELD, self.now_ms, cause)
-        message = f"{driver.robot_id} {driver.not_done(self._params.operation_timeout_ms)}"
-        message += "" if trouble is None else f": {trouble}"
-        self.sent.alerts.append(TaskAlert("ROBOT_FAULT", "ERROR", driver.robot_id, message))
+        details = driver.not_done(self._params.operation_timeout_ms) or {}
+        if trouble is not None:
+            details["reason"] = trouble
+        self.sent.alerts.append(TaskAlert("ROBOT_FAULT", "ERROR", driver.robot_id, details))
 
     def _fail(self, driver: Driver) -> None:
         """A truck is lost for the time being: what it has not begun to load somebody else may take."""

@@ -18,6 +18,7 @@ from pendula.fleet.tasks.drivers import Driver
 from pendula.fleet.tasks.model import DispatchParams, TaskOrder, TaskStream, TruckView
 from pendula.fleet.tasks.ports import CheapestRoutes, RoutePlanner
 from pendula.fleet.units import half_up
+from pendula.kernel.engine import Refusal
 
 
 def one_way(
@@ -154,13 +155,13 @@ class Ways:
         assert driver.route is not None
         return replace(driver.kept, revision=max(driver.kept.revision, driver.route.revision) + 1)
 
-    def undoable(self, streams: Iterable[Stream], closed: Sequence[Closed] | None = None) -> list[str]:
-        """A sentence for every pick and drop of which no truck that may serve them comes back to rest. There is none on
+    def undoable(self, streams: Iterable[Stream], closed: Sequence[Closed] | None = None) -> list[Refusal]:
+        """A refusal for every pick and drop of which no truck that may serve them comes back to rest. There is none on
         a map that is LIVE for the fleet, unless every node is locked that a truck passes. `closed`: to each of the
         trucks, where that is not what is now."""
         pairs = ((one, pick, drop) for one in streams for pick in one.pick_node_ids for drop in one.drop_node_ids)
         return [
-            f"{one.stream_id!r}: nobody can go over {pick!r} and {drop!r} and come back to rest"
+            Refusal("NOBODY_REACHES_IT", {"streamId": one.stream_id, "pickNodeId": pick, "dropNodeId": drop})
             for one, pick, drop in pairs
             if not any(
                 self._comes_back(driver, pick, drop, driver.closed if closed is None else closed[driver.number])

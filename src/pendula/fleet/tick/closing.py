@@ -19,7 +19,7 @@ def change_map(draft: Draft, order: Order) -> AppliedOrder:
     """Closes or opens what an order names. What is closed already stays as it is, and so does what is open."""
     wrong = next((no for one in order.resources if (no := not_closable(draft.ground.site, one)) is not None), None)
     if wrong is not None:
-        return AppliedOrder(order.order_id, "UNKNOWN_PLACE", wrong[0].upper() + wrong[1:])
+        return AppliedOrder(order.order_id, wrong.code, wrong.facts)
     if order.kind is OrderKind.OPEN:
         return _open(draft, order)
     return _close(draft, order)
@@ -62,13 +62,7 @@ def _close(draft: Draft, order: Order) -> AppliedOrder:
         for i in locks.moving():
             if locks.truck(i).goal != reached[i]:
                 locks.set_goal(i, reached[i])
-        names = ", ".join(draft.records[one].robot_id for one in lost)
-        return AppliedOrder(
-            order.order_id,
-            "CUTS_OFF",
-            f"{names} could not get to rest any more: close it when they have passed, or say force: "
-            "then they wait before it until it is open again",
-        )
+        return AppliedOrder(order.order_id, "CUTS_OFF", {"robotIds": draft.names(lost)})
     draft.ways.shut = kept_off(locks.shut)
     draft.touched.update(locks.moving())
     for one in cut:

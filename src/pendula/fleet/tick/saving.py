@@ -241,12 +241,12 @@ def plan_of(saved: SavedRoute, site: CompiledMap) -> RoutePlan:
     numbers = (*saved.edges, *saved.onward, *((saved.place,) if saved.on_edge else ()))
     nodes = (saved.goal, *(() if saved.rest is None else (saved.rest,)), *(() if saved.on_edge else (saved.place,)))
     if not _below(len(site.network.edges), numbers) or not _below(len(site.network.nodes), nodes):
-        raise LookupError("an edge or a node that is not on the map")
+        raise LookupError("NOT_ON_THE_MAP")
     if not _below(len(saved.onward), saved.onward_stops):
-        raise LookupError("a stop that is not on the way")
+        raise LookupError("STOP_NOT_ON_THE_WAY")
     ways = (*saved.edges, *saved.onward)
     if any(site.network.edges[a].end != site.network.edges[b].start for a, b in pairwise(ways)):
-        raise LookupError("edges that do not follow each other")
+        raise LookupError("EDGES_APART")
     start = OnEdge(saved.place, saved.at or 0) if saved.on_edge else AtNode(saved.place, saved.at)
     return RoutePlan(
         route_id=saved.route_id,

@@ -8,11 +8,12 @@ from pendula.fleet.contracts.traffic import HoldReason, Phase
 from pendula.fleet.driving.doubts import NOWHERE_UM, Rejoin
 from pendula.fleet.driving.records import Record, Waiting
 from pendula.fleet.driving.stops import Stop, hold_of
+from pendula.fleet.sentences import beside_its_line, has_to_roll_back
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.traffic.lock_state import LockState
 from pendula.fleet.traffic.shut import Closing
-from pendula.fleet.units import ceil_div, half_up, plain
 from pendula.fleet.views.blockers import blocker_of, held_against
+from pendula.kernel.canonical import Json
 
 WAIT_EDGE_DIRECTION = "WAIT_EDGE_DIRECTION"
 WAIT_SPACING = "WAIT_SPACING"
@@ -200,20 +201,20 @@ def why(
     )
 
 
-def has_to_move(record: Record, back: Rejoin, holders: Sequence[Record]) -> str:
-    """What has to move, and where, before a truck beside its line goes on."""
-    site, off = record.site, plain(half_up(abs(back.aside_um), 1_000) * 1_000)
-    side, other_side = ("left", "right") if back.aside_um > 0 else ("right", "left")
-    at = f"at {plain(half_up(back.on_um, 1_000) * 1_000)} m of {site.network.edges[back.edge].key}"
-    text = f"{record.robot_id} is {off} m to the {side} of its line, {at}"
-    push = f"push {record.robot_id} {off} m to its {other_side}"
-    if not holders:
-        return f"{text}, and has too little way granted to steer back: {push}"
-    names = ", ".join(
-        f"{one.robot_id} (it holds {resource_id(site, resource)})"
-        for one, (_, resource) in zip(holders, back.blockers, strict=True)
-    )
-    return f"{text}, and cannot drive back beside {names}: move that away, or {push}"
+def line_facts(record: Record, back: Rejoin, holders: Sequence[Record]) -> dict[str, Json]:
+    """Where a truck beside its line is, and the trucks in its way back to it, each with what it holds."""
+    site = record.site
+    blockers: list[Json] = [
+        [holder.robot_id, resource_id(site, resource)]
+        for holder, (_, resource) in zip(holders, back.blockers, strict=True)
+    ]
+    return {
+        "robotId": record.robot_id,
+        "asideUm": back.aside_um,
+        "onUm": back.on_um,
+        "edgeKey": site.network.edges[back.edge].key,
+        "blockers": blockers,
+    }
 
 
 def _must_roll_back(lost: Record, other: Record) -> str | None:
@@ -221,14 +222,15 @@ def _must_roll_back(lost: Record, other: Record) -> str | None:
     doubt, site = lost.doubt, lost.site
     if doubt is None or doubt.code != Stop.OVERRUN:
         return None
-    clear = "" if lost.latched is None else f"clear the fault of {lost.robot_id} (CLEAR_FAULT)"
-    if doubt.beyond_um is None:
-        return clear or None
     met = [one for one in sorted(doubt.extra) if one in other.held and one < site.token(0)]
-    where = f" in {resource_id(site, met[-1])}," if met else ""
-    far = plain(ceil_div(doubt.beyond_um, 10_000) * 10_000)
-    push = f"push {lost.robot_id} {far} m back along its way" + (f", then {clear}" if clear else "")
-    return f"{lost.robot_id} stands{where} where {other.robot_id} still has to go or turn: {push}"
+    facts: dict[str, Json] = {
+        "robotId": lost.robot_id,
+        "other": other.robot_id,
+        "faulty": lost.latched is not None,
+        "beyondUm": doubt.beyond_um,
+        "resource": resource_id(site, met[-1]) if met else None,
+    }
+    return has_to_roll_back(facts) or None
 
 
 def _must_move(record: Record, records: Sequence[Record]) -> str | None:
@@ -240,7 +242,7 @@ def _must_move(record: Record, records: Sequence[Record]) -> str | None:
     back = None if record.doubt is None else record.doubt.rejoin
     if back is None or back.target_um is not None:
         return None
-    return has_to_move(record, back, [records[number] for number, _ in back.blockers])
+    return beside_its_line(line_facts(record, back, [records[number] for number, _ in back.blockers]))
 
 
 def requested_id(record: Record) -> str | None:

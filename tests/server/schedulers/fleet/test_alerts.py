@@ -49,11 +49,11 @@ from pendula.server.schedulers.fleet.alerts import AlertNow, incident_of, senten
             "R1 stops: it and R2 are closer together than two trucks may be",
         ),
         ("DEADLOCK_SUSPECTED", {"robotIds": ["R1", "R2"], "resources": []}, "R1, R2 wait for each other"),
-        ("ROBOT_FAULT", {"message": "R1 did not load"}, "R1 did not load"),
+        ("ROBOT_FAULT", {"operation": "LOAD", "timeoutMs": 9}, "R1 did not load within 9 ms"),
         (
             "ROBOT_FAULT",
-            {"message": "R1 did not load", "keptResources": 3, "cutOff": ["R2"]},
-            "R1 did not load; cut off by it: R2",
+            {"operation": "LOAD", "timeoutMs": None, "keptResources": 3, "cutOff": ["R2"]},
+            "R1 could not load; cut off by it: R2",
         ),
         ("NO_COMMS", {"lastAckSeq": 4}, "R1 does not acknowledge its commands"),
         ("TICK_FAILED", {}, ""),
@@ -95,7 +95,7 @@ def stored(event: FleetEvent) -> Any:
 def test_an_incident_is_told_in_words_and_in_its_stored_form_alike(
     code: str, names: tuple[str, ...], said: str
 ) -> None:
-    event = Incident("inc-1", code, names, "as the engine says it")
+    event = Incident("inc-1", code, names, {"error": "as the engine says it"})
     told = AlertNow.of(event, 1, 100)
 
     assert told is not None

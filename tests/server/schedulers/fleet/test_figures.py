@@ -37,7 +37,7 @@ def test_what_a_tick_tells_is_counted_by_its_code() -> None:
     events: list[FleetEvent] = [
         ReportDropped("R1", "REPORT_OUTDATED"),
         AlertRaised(alert(1, "DEADLOCK_SUSPECTED", "ERROR", 0)),
-        Incident("inc-1-1", "STOP_POSE_JUMP", ("R1",), ""),
+        Incident("inc-1-1", "STOP_POSE_JUMP", ("R1",)),
         TaskMoved("T-1", TaskState.IN_PROGRESS, TaskState.DONE, "UNLOADED", "R1"),
         TickLate(1, 300),
         TickFailed(2, "no"),

@@ -167,19 +167,20 @@ def _teller(speed: float | None, step: bool) -> "Callable[[Moment], None]":
 def _told(event: "FleetEvent") -> str | None:
     """An event in words; None for what happens in every tick."""
     from pendula.fleet import events
+    from pendula.fleet.sentences import cause_sentence
 
     match event:
         case events.HoldChanged(robot_id=robot, reason_code=code, blocker_robot_id=by):
             return f"{robot} {code or 'goes on'}" + (f", {by} is in the way" if by else "")
-        case events.TaskMoved(task_id=task, state=state, cause=cause, robot_id=robot):
-            return f"task {task} is {state.value}, {cause}" + (f", {robot}" if robot else "")
+        case events.TaskMoved(task_id=task, state=state, cause=cause, robot_id=robot, by=by):
+            return f"task {task} is {state.value}, {cause_sentence(cause, by)}" + (f", {robot}" if robot else "")
         case events.AlertRaised(alert=alert):
             return f"alert {alert.severity} {alert.code}"
         case events.NoticeRaised(notice=notice):
             return f"notice {notice.code}"
         case events.Incident(incident_id=name, message=message):
             return f"incident {name}: {message}"
-        case events.TickFailed(message=message):
+        case events.TickFailed(error=message):
             return f"the tick failed: {message}"
         case events.TickLate(gap_ms=gap):
             return f"the tick is late by {gap} ms: no truck is told anything"

@@ -13,7 +13,7 @@ from typing import Self
 import msgspec
 from msgspec import UNSET, Struct
 
-from pendula.fleet import explain
+from pendula.fleet import explain, sentences
 from pendula.fleet.contracts.traffic import Alert
 from pendula.fleet.driving.stops import Stop
 from pendula.fleet.engine import FleetEngine
@@ -22,7 +22,7 @@ from pendula.fleet.health.recovery import awaits_person
 from pendula.fleet.tick.alarms import WAIT_NOTICE, WAIT_TOO_LONG
 from pendula.fleet.views.dropped import LastDropped
 from pendula.kernel.canonical import Json
-from pendula.server.hosting.moments import Facts, said
+from pendula.server.hosting.moments import Facts
 
 # So many ticks are looked at together: a collection of garbage or a checkpoint is no trouble.
 WINDOW = 50
@@ -113,7 +113,8 @@ def trouble_of(event: Facts) -> str | None:
 
 def incident_of(event: Facts) -> str:
     """The sentence of a stored incident."""
-    return incident_sentence(event["code"], event["robotIds"], said(event))
+    names = tuple(event["robotIds"])
+    return incident_sentence(event["code"], names, sentences.incident_sentence(event["code"], names, event["facts"]))
 
 
 def _served(alert: Alert, dropped: Mapping[str, LastDropped]) -> str:
@@ -124,9 +125,10 @@ def _served(alert: Alert, dropped: Mapping[str, LastDropped]) -> str:
 
 def sentence_of(alert: Alert) -> str:
     """Empty where the code says all there is to say."""
-    told = alert.details.get("message")
-    if isinstance(told, str):
-        return f"{told}{_cut_off(alert.details)}"
+    robot = None if alert.robotId is UNSET else alert.robotId
+    sentence = sentences.alert_sentence(alert.code, robot, alert.details)
+    if sentence is not None:
+        return f"{sentence}{_cut_off(alert.details)}"
     who = "a truck" if alert.robotId is UNSET else str(alert.robotId)
     if alert.code in _WAITS:
         return f"{who} has waited for {alert.details['by']} for {_lasting(alert.details['waitMs'])}"

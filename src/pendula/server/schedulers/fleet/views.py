@@ -34,6 +34,7 @@ from pendula.fleet.model import COMPILER_VERSION, MoveStyle
 from pendula.fleet.network.graph import Edge, Node
 from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.runs import results_of, robots_of
+from pendula.fleet.sentences import cause_sentence, trouble_sentence
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.tasks import Dispatch
 from pendula.fleet.tasks.book import Flow, Task
@@ -332,7 +333,7 @@ def now_of(engine: FleetEngine, n: int) -> FleetNow:
         counts={state.value: count for state, count in sorted(book.counts.items())},
         broken=list(engine.broken()),
         closings=list(closings_form(traffic.closings)),
-        degraded=engine.trouble,
+        degraded=None if engine.trouble is None else trouble_sentence(engine.trouble),
         last_dropped={
             name: DroppedNow(one.code, one.now_ms, one.at_ms, one.ahead_ms)
             for name, one in sorted(engine.dropped.items())
@@ -448,7 +449,7 @@ def _task(task: Task) -> TaskNow:
         task_id=task.task_id,
         stream_id=task.order.stream_id,
         state=task.state,
-        cause=task.cause,
+        cause=cause_sentence(task.cause, task.by),
         pick_node_id=task.order.pick_node_id,
         drop_node_id=task.order.drop_node_id,
         priority=task.order.priority,

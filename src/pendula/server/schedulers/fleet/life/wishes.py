@@ -56,7 +56,7 @@ class Waiting:
 
     def answer(self, told: Sequence[FleetEvent]) -> None:
         """Tell whoever waits what the tick said; whoever asked and left is not waited for."""
-        answers = {one.answer.actionId: one.answer for one in told if isinstance(one, OperatorAnswered)}
+        answers = {one.answer.actionId: one.answer.answer for one in told if isinstance(one, OperatorAnswered)}
         for action, answered in self.wishes.actions:
             if not answered.done() and action.actionId in answers:
                 answered.set_result(answers[action.actionId])
