@@ -1,7 +1,6 @@
 """SVG primitives for the pictures of all schedulers: numbers, texts, tooltips and plain shapes, as strings.
 
-Whatever comes from a file is escaped here and nowhere else. Numbers are written with one decimal of a pixel: enough for
-the eye, and the same on every machine.
+All text is escaped here. Numbers have one decimal of a pixel, so that pictures are the same on every machine.
 """
 
 from collections.abc import Sequence
@@ -10,14 +9,14 @@ from xml.sax.saxutils import escape
 
 Dot = tuple[float, float]
 
-# Not allowed in XML, not even escaped, or turning the direction of the text around them; U+FFFD stands for each.
+# Characters that XML forbids even escaped, or that change the text direction; replaced by U+FFFD.
 _FORBIDDEN = regex(
     "[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
 )
 
 
 def safe(text: str) -> str:
-    """A text as it may stand in XML, in content and in attributes."""
+    """Text escaped for XML content and attributes."""
     return escape(_FORBIDDEN.sub("\ufffd", text), {'"': "&quot;"})
 
 
@@ -27,14 +26,14 @@ def number(value: float) -> str:
 
 
 def words(x: float, y: float, text: str, classes: str = "", size: float | None = None) -> str:
-    """A text on the base line `y`; `size` in pixels, where the style sheet does not decide it."""
+    """A text on the base line `y`; `size` in pixels overrides the style sheet."""
     named = f' class="{classes}"' if classes else ""
     sized = f' style="font-size:{number(size)}px"' if size is not None else ""
     return f'<text x="{number(x)}" y="{number(y)}"{named}{sized}>{safe(text)}</text>'
 
 
 def tooltip(text: str, *shapes: str) -> str:
-    """Shapes with a text that a viewer shows while the mouse is over them."""
+    """Shapes with a tooltip."""
     return f"<g><title>{safe(text)}</title>{''.join(shapes)}</g>"
 
 
@@ -54,19 +53,19 @@ def line(x1: float, y1: float, x2: float, y2: float, classes: str) -> str:
 
 
 def trace(dots: Sequence[Dot], closed: bool = False) -> str:
-    """The steps of a path through some dots."""
+    """The commands of a path through some dots."""
     steps = "L".join(f"{number(x)} {number(y)}" for x, y in dots)
     return f"M{steps}Z" if closed else f"M{steps}"
 
 
 def path(steps: str, classes: str, width: float | None = None) -> str:
-    """A path; `width` is that of its stroke, where the style sheet does not decide it."""
+    """A path; `width` is its stroke width and overrides the style sheet."""
     wide = f' style="stroke-width:{number(width)}px"' if width is not None else ""
     return f'<path d="{steps}" class="{classes}"{wide}/>'
 
 
 def opening(width: float, height: float, summary: str) -> str:
-    """The tag a picture opens with; `summary` is what somebody hears who does not see it."""
+    """The opening tag of a picture; `summary` is read by screen readers."""
     wide, tall = number(width), number(height)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {tall}" width="{wide}" height="{tall}" '

@@ -169,7 +169,7 @@ def test_all_faults_of_one_text_come_at_once() -> None:
         ('{"a"', "a colon is missing after the name of the member", (1, 5)),
         ('{"a":', "the text ends where a value is expected", (1, 6)),
         ("[1", "a list is not closed", (1, 3)),
-        ("[1}", "a list goes on or ends with ']', not with '}'", (1, 3)),
+        ("[1}", "a list continues with a comma or ends with ']', not with '}'", (1, 3)),
         ("1 2", "the document ends here, but more text follows", (1, 3)),
         ('["a\n", 1]', "a string is not closed on its line", (1, 4)),
         ("[,1]", "a value is missing before ','", (1, 2)),

@@ -250,5 +250,5 @@ def test_columns_count_characters_in_yaml_too(parser: str) -> None:
 
 @pytest.mark.parametrize("text", ["a:\n\tb: 1\n", "a: 1\n\tb: 1\n", "a:\n  \tb: 1\n  c: 2\n", "- \t- b\n- c\n"])
 def test_a_tab_that_indents_is_called_a_tab(text: str) -> None:
-    with pytest.raises(DocumentRefused, match="a tab indents this line; YAML wants spaces"):
+    with pytest.raises(DocumentRefused, match="this line is indented with a tab; YAML requires spaces"):
         read_bytes(text.encode(), YAML, "x.yaml")

@@ -1,18 +1,18 @@
-"""The one reader of YAML, JSON and JSON5, for files and HTTP bodies.
+"""The reader of YAML, JSON, JSON5 and TOML, for files and HTTP bodies.
 
-reading     bytes, files, values in; a `Document` out, or one refusal with every fault
-cursor      values into models, every fault at once
-faults      what is wrong, where, what is allowed; how it is printed
+reading     bytes, files or values to a `Document`, or one refusal with every fault
+cursor      values to models, with every fault at once
+faults      faults with place, value and what is allowed; how they are printed
 places      paths, lines, columns
-json_fast   clean JSON at the speed of the interpreter's parser
+json_fast   JSON without faults, with the interpreter's parser
 json_text   JSON with places and all its faults
-json5_text  JSON5, which people write by hand
-json_places where the values of sound JSON lie
-yaml_text   YAML, read as JSON would be
-toml_text   where the values of TOML lie
-tree        what both scanners build, and the limits they keep
+json5_text  JSON5, for files written by hand
+json_places the places of values in valid JSON
+yaml_text   YAML with the values of JSON
+toml_text   TOML with the places of its values
+tree        builds values from scanner events, within limits
 numbers     int or exact Decimal, never float
-findings    faults of a reading before they know their lines
+findings    faults of a reading before their lines are known
 """
 
 from pendula.documents.cursor import Cursor, Members

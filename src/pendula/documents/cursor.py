@@ -1,17 +1,17 @@
-"""Reads plain values into models: each question asked of a value gives an answer or notes a fault, and goes on.
+"""Reads plain values into models; an invalid value is noted as a fault and reading continues.
 
     def definition(at: Cursor) -> Definition:
-        it = at.object(required={"effort", "minutes"}, optional={"locks"})
+        members = at.object(required={"effort", "minutes"}, optional={"locks"})
         return Definition(
-            effort=it["effort"].choice(Effort),
-            minutes=it["minutes"].integer(min=1),
-            locks=it["locks"].list_of(name, default=()),
+            effort=members["effort"].choice(Effort),
+            minutes=members["minutes"].integer(min=1),
+            locks=members["locks"].list_of(name, default=()),
         )
 
     definitions = document.read(lambda root: root.map_of(definition))
 
-A value that is refused is answered with a stand-in of the right type, so that the rest is read too; `Document.read`
-hands out the model only if nothing was refused.
+An invalid value is replaced by a stand-in of the right type, so that the rest is read too; `Document.read` returns the
+model only if there were no faults.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -39,18 +39,18 @@ NameCheck: TypeAlias = Callable[["Cursor"], object]
 
 
 class _Lack(Enum):
-    """Why there is no value to read."""
+    """Why there is no value."""
 
-    ABSENT = "the member is not there"
-    REFUSED = "a fault about it is noted already"
-    NO_DEFAULT = "the caller gave no default"
+    ABSENT = "the member is absent"
+    REFUSED = "a fault is already noted"
+    NO_DEFAULT = "no default"
 
 
 _ABSENT, _REFUSED, _NO_DEFAULT = _Lack.ABSENT, _Lack.REFUSED, _Lack.NO_DEFAULT
 
 
 class Reading:
-    """What all cursors of one reading share."""
+    """State shared by all cursors of one reading."""
 
     __slots__ = ("findings", "locate", "source_name")
 
@@ -64,7 +64,7 @@ class Reading:
 
 
 class Cursor:
-    """One value of a document and its path. Every reading method takes `default` for a member that may be absent."""
+    """One value of a document and its path. Every reading method takes a `default` for an absent member."""
 
     __slots__ = ("_at_key", "_parent", "_reading", "_step", "_value")
 
@@ -104,15 +104,15 @@ class Cursor:
         return isinstance(self._value, dict)
 
     def unless_null(self) -> "Cursor":
-        """The same place, but null counts as absent."""
+        """A cursor at the same place for which null counts as absent."""
         return self._with(_ABSENT) if self._value is None else self
 
     def refuse(self, message: str, *, code: str = "invalid_field", allowed: Sequence[str] = ()) -> None:
-        """Notes a fault of the caller's own about this value."""
+        """Note a fault of this value."""
         self._note(code, message, allowed=tuple(allowed))
 
     def any(self) -> Json:
-        """The plain value, whatever it is; null when absent."""
+        """The plain value; null if absent."""
         value: Json = None if isinstance(self._value, _Lack) else self._value
         return value
 
@@ -133,7 +133,7 @@ class Cursor:
         form: str = "",
         default: Any = _NO_DEFAULT,
     ) -> Any:
-        """A string of `min` to `max` characters that fits `pattern` as a whole; `form` says the pattern in words."""
+        """A string of `min` to `max` characters that fully matches `pattern`; `form` describes the pattern."""
         value = self._value
         if not isinstance(value, str):
             return self._wrong_kind(default, "", "text", _span("characters", min or None, max))
@@ -150,7 +150,7 @@ class Cursor:
     @overload
     def integer(self, *, min: int | None = None, max: int | None = None, default: D) -> int | D: ...
     def integer(self, *, min: int | None = None, max: int | None = None, default: Any = _NO_DEFAULT) -> Any:
-        """A whole number written as one: `3.0`, `"3"` and `true` are refused."""
+        """An integer; `3.0`, `"3"` and `true` are refused."""
         value = self._value
         if type(value) is not int:
             return self._wrong_kind(default, min or 0, "an integer", _span("", min, max))
@@ -185,7 +185,7 @@ class Cursor:
     @overload
     def choice(self, kind: type[E], *, default: D) -> E | D: ...
     def choice(self, kind: type[E], *, default: Any = _NO_DEFAULT) -> Any:
-        """One word of an enumeration, in its exact spelling."""
+        """A member of an enumeration, in its exact spelling."""
         allowed = tuple(member.value for member in kind)
         if isinstance(self._value, str) and self._value in allowed:
             return kind(self._value)
@@ -201,7 +201,7 @@ class Cursor:
     @overload
     def parsed(self, parse: Callable[[str], T], *, stand_in: T, default: D) -> T | D: ...
     def parsed(self, parse: Callable[[str], T], *, stand_in: T, default: Any = _NO_DEFAULT) -> Any:
-        """Text that `parse` understands; the code and message of its `InputRefused` become the fault."""
+        """Text converted by `parse`; the code and message of its `InputRefused` become the fault."""
         if not isinstance(self._value, str):
             return self._wrong_kind(default, stand_in, "text")
         try:
@@ -238,7 +238,7 @@ class Cursor:
     def list_of(
         self, read: Callable[["Cursor"], Any], *, min: int = 0, max: int | None = None, default: Any = _NO_DEFAULT
     ) -> Any:
-        """Every element through `read`, in order."""
+        """Every element, read by `read`, in order."""
         if not self.is_list:
             return self._wrong_kind(default, (), "a list", _span("elements", min or None, max))
         if len(self._value) < min or (max is not None and len(self._value) > max):
@@ -246,8 +246,8 @@ class Cursor:
         return tuple(read(element) for element in self._elements())
 
     def one_by_one(self, read: Callable[["Cursor"], T]) -> list[T | DocumentRefused]:
-        """Every element on its own: a bad one becomes its refusal, as a value, and disturbs neither the others nor
-        the document."""
+        """Every element separately: an invalid one becomes a `DocumentRefused` value and affects neither the others
+        nor the document."""
         if not self.is_list:
             self._wrong_kind(_NO_DEFAULT, None, "a list")
             return []
@@ -276,7 +276,7 @@ class Cursor:
         key: "NameCheck | None" = None,
         default: Any = _NO_DEFAULT,
     ) -> Any:
-        """Every member's value through `read`, in the order of the text; `key` may check the names as texts."""
+        """Every member's value, read by `read`, in the order of the text; `key` can check the names."""
         if not isinstance(self._value, dict):
             return self._wrong_kind(default, {}, "an object")
         if key is not None:
@@ -326,7 +326,7 @@ class Cursor:
         self._findings.add(Finding(Spot(self.path, self._at_key), code, message, value, allowed))
 
     def _refuse_missing(self, missing: list[str], members: dict[str, Any]) -> None:
-        # Names may come as a set, whose order changes from run to run; faults must not.
+        # Names may be given as a set; the order of faults must not depend on its order.
         for name in sorted(missing):
             members[name] = _REFUSED
             self._at(name, _ABSENT)._note("missing_field", f"the member {name!r} is missing")
@@ -340,7 +340,7 @@ class Cursor:
 
 
 class Members:
-    """The members of one object, each as a cursor; `extra` holds those that were not asked for."""
+    """The members of one object, each as a cursor; `extra` has the unknown ones."""
 
     __slots__ = ("_members", "_owner", "extra")
 
@@ -350,7 +350,7 @@ class Members:
         self.extra = extra
 
     def __getitem__(self, name: str) -> Cursor:
-        """The member's cursor, also when it is absent; only names given to `object` can be asked for."""
+        """The member's cursor, even if absent; only names given to `object` are valid."""
         return self._owner._at(name, self._members[name])
 
     def __contains__(self, name: str) -> bool:

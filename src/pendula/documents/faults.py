@@ -1,4 +1,4 @@
-"""What is wrong with a document: faults with place, value and what is allowed, printed alike everywhere.
+"""Faults of a document, with place, value and what is allowed.
 
 All faults of a document are collected and refused together. `render` is for a terminal; `DocumentRefused.details` is
 the same for `--json` and HTTP.
@@ -18,7 +18,7 @@ from pendula.kernel.wording import LONGEST_SHOWN, cut, number_text, shown, sugge
 
 __all__ = ["CODES", "DocumentRefused", "Fault", "FaultList", "presentable", "render", "shown", "suggestion"]
 
-# Beyond this faults are not even counted: a hostile text has millions, and nobody wants the exact number.
+# Counting stops here: a hostile text can have millions of faults.
 MOST_COUNTED = 10_000
 
 CODES: dict[str, str] = {
@@ -31,17 +31,17 @@ CODES: dict[str, str] = {
     "invalid_utf8": "The bytes are not UTF-8 text",
     "byte_order_mark": "The text begins with a byte order mark",
     "control_character": "A character that must be escaped",
-    "lone_surrogate": "An escape names half a character",
+    "lone_surrogate": "An escape is half of a surrogate pair",
     "json_syntax": "The text is not JSON",
     "yaml_syntax": "The text is not YAML",
     "toml_syntax": "The text is not TOML",
-    "repeated_member": "An object has two members of one name",
+    "repeated_member": "An object has two members with the same name",
     "not_finite": "A number is not finite",
     "explicit_tag": "A YAML tag; types are never named in documents",
     "merge_key": "A YAML merge key",
     "key_not_text": "The name of a YAML member is not plain text",
     "unknown_alias": "A YAML alias without anchor",
-    "recursive_alias": "A YAML alias inside the value it stands for",
+    "recursive_alias": "A YAML alias inside the value it refers to",
     "yaml_directive": "A YAML directive",
     "several_documents": "More than one YAML document in a file",
     "missing_field": "A required member is missing",
@@ -53,7 +53,7 @@ CODES: dict[str, str] = {
 
 
 class Fault(Struct, frozen=True):
-    """One thing that is wrong; line and column are 0 where there is no text, `value` is unset where there is none."""
+    """One fault; line and column are 0 if the document is not text, `value` is unset if there is none."""
 
     code: str
     path: str
@@ -77,7 +77,7 @@ class Fault(Struct, frozen=True):
 
 
 class DocumentRefused(InputRefused):
-    """A document with faults: `faults` in the order of their places, `more` that were counted but not kept."""
+    """A document with faults: `faults` in the order of their places, and the number of `more` unlisted ones."""
 
     code = "document_refused"
 
@@ -106,13 +106,13 @@ class DocumentRefused(InputRefused):
 
 
 class DocumentUnreadable(DocumentRefused):
-    """The file of a document is not there or cannot be read: there is no fault in it, the world is in the way."""
+    """The file of a document is missing or cannot be read."""
 
     exit_code = 3
 
 
 class FaultList:
-    """Collects faults of one text; keeps the first ones, counts the rest."""
+    """Collects the faults of one text; keeps the first ones and counts the rest."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -124,7 +124,7 @@ class FaultList:
 
     @property
     def full(self) -> bool:
-        """Whether further faults are only counted: hostile texts have millions, and wording each takes time."""
+        """Whether further faults are only counted; describing millions of faults of a hostile text takes time."""
         return len(self.kept) >= self._most
 
     def add(
@@ -153,7 +153,7 @@ class FaultList:
 
 
 def render(faults: Sequence[Fault], source_name: str, more: int = 0) -> str:
-    """One line a fault, at most `DOCUMENT_FAULTS` of them, then a line that says how many more there are."""
+    """One line per fault, at most `DOCUMENT_FAULTS`, then a line with the number of further ones."""
     most = DOCUMENT_FAULTS.default
     lines = [fault.text(source_name) for fault in faults[:most]]
     left = more + max(0, len(faults) - most)
@@ -173,7 +173,7 @@ def _by_place(fault: Fault) -> tuple[int, int, str, str, str]:
 
 
 def presentable(value: Any) -> Any:
-    """The value as a fault carries it: short scalars as they are, long ones cut, anything else not at all."""
+    """The value as shown in a fault: scalars, cut if long; unset for other values."""
     match value:
         case None | bool():
             return value

@@ -1,4 +1,4 @@
-"""What a reader of values finds wrong, by path; places are looked up once, for all findings together."""
+"""Faults by path, before their lines are known; all places are looked up together."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
@@ -13,7 +13,7 @@ Locate: TypeAlias = Callable[[Sequence[Spot]], list[Place]]
 
 
 class Finding(Struct, frozen=True):
-    """A fault that does not know its line yet."""
+    """A fault without its line and column."""
 
     spot: Spot
     code: str
@@ -34,7 +34,7 @@ class Finding(Struct, frozen=True):
 
 
 class Findings:
-    """The findings of one reading; keeps the first `most`, counts the rest."""
+    """The findings of one reading; keeps the first `most` and counts the rest."""
 
     __slots__ = ("kept", "more", "most")
 
@@ -58,7 +58,7 @@ class Findings:
 
 
 def refusals(groups: Iterable[Findings], locate: Locate, source_name: str) -> list[DocumentRefused]:
-    """One refusal a group, none of them empty; the text is read once for all of them."""
+    """One refusal per group of findings; the text is read once for all of them."""
     groups = list(groups)
     places = iter(locate([finding.spot for group in groups for finding in group.kept]))
     return [

@@ -1,7 +1,7 @@
-"""JSON5: JSON with comments, names without quotes, commas at the end, single quotes and more forms of numbers.
+"""JSON5: JSON with comments, unquoted names, trailing commas, single quotes and more number forms.
 
-Only what the interpreter's JSON parser does not accept is read here. Values are those of JSON: numbers are exact, and
-`Infinity` and `NaN` are refused as in JSON.
+Only texts that the interpreter's JSON parser does not accept are read here. Values are those of JSON: exact numbers,
+and no `Infinity` or `NaN`.
 """
 
 from re import DOTALL
@@ -13,7 +13,7 @@ from pendula.documents.tree import Tree
 from pendula.kernel.canonical import Json
 
 _SPACE = "\t\n\v\f\r \u00a0\ufeff\u2028\u2029"
-# An unclosed comment reaches to the end: looking for its end again and again would take quadratic time.
+# An unclosed comment extends to the end of the text: searching for its end repeatedly would take quadratic time.
 _GAP = regex(rf"[{_SPACE}]+|//[^\r\n\u2028\u2029]*|/\*.*?(?:(?P<closed>\*/)|\Z)", DOTALL)
 _NAME = regex(r"[^\W\d][\w$]*|\$[\w$]*")
 _WORD = regex(rf"[^{_SPACE},:\[\]{{}}\"'/]+")
@@ -27,7 +27,7 @@ _DECIMAL = regex(r"\+?(-?)([0-9]*)(?:(\.)([0-9]*))?((?:[eE][+-]?[0-9]+)?)\Z")
 
 
 def scan(text: str, tree: Tree) -> None:
-    """Read the whole text into `tree`, noting all faults there."""
+    """Read the whole text into `tree`, noting all faults."""
     run(_Scanner5(text, tree))
 
 
@@ -74,7 +74,7 @@ class _Scanner5(Scanner):
         in_hex = _HEX.match(word)
         if in_hex is not None:
             digits = in_hex[2]
-            # Whole numbers of 64 bits: nobody writes longer ones that way, and the limit of digits counts decimal ones.
+            # At most 64 bits, since the digit limit counts decimal digits.
             if len(digits) > 16:
                 return None
             return int(digits, 16) * (-1 if in_hex[1] == "-" else 1)

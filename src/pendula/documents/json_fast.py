@@ -1,7 +1,7 @@
-"""The fast road for JSON: the interpreter's own parser, accepted only where nothing at all can be wrong.
+"""Fast JSON reading with the interpreter's parser, used only for texts without any fault.
 
-It knows no places and stops at the first fault. Whatever it does not accept is read again by `json_text`, which either
-says what is wrong or finds the value after all.
+It has no places and stops at the first fault. Every text that it does not accept is read again by `json_text`, which
+reports the faults or finds the value.
 """
 
 import json
@@ -18,11 +18,11 @@ _PAIR = regex(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F]")
 
 
 class NotClean(Exception):
-    """Something may be wrong with the text."""
+    """The text may have a fault."""
 
 
 def read_clean(text: str, limits: DocumentLimits) -> Json:
-    """The value of a text without any fault; raises `NotClean` otherwise, and in rare cases where it cannot tell."""
+    """The value of a text without faults; raises `NotClean` otherwise, and in rare undecided cases."""
     if _most_values(text) > limits.nodes or not _surrogates_paired(text):
         raise NotClean
     try:
@@ -36,7 +36,7 @@ def read_clean(text: str, limits: DocumentLimits) -> Json:
 def _decoder(limits: DocumentLimits) -> json.JSONDecoder:
     most = limits.digits
     own = sys.get_int_max_str_digits()
-    # The parser's own way with integers is the fastest, and has the interpreter's limit of digits built in.
+    # The parser's own integer conversion is fastest and includes the interpreter's digit limit.
     return json.JSONDecoder(
         parse_int=None if own and own <= most else _integer_reader(most),
         parse_float=decimal_reader(most),
@@ -68,16 +68,16 @@ def _no_constant(_: str) -> NoReturn:
 
 
 def _most_values(text: str) -> int:
-    """How many values a sound text has at most: the parser takes gigabytes for what is then found too many.
+    """An upper bound of the number of values in a valid text, checked before parsing takes gigabytes.
 
-    One, one more a comma, one more a container that is not empty; strings with such characters add to it.
+    One, plus one per comma and per non-empty container; such characters in strings raise the bound.
     """
     openings = text.count("[") + text.count("{")
     return 1 + text.count(",") + openings - text.count("[]") - text.count("{}")
 
 
 def _surrogates_paired(text: str) -> bool:
-    """Whether every escaped surrogate has its other half; says no where an escaped backslash makes that uncertain."""
+    """Whether every escaped surrogate is paired; False if an escaped backslash makes this uncertain."""
     if "\\ud" not in text and "\\uD" not in text:
         return True
     surrogates = len(_SURROGATE.findall(text))
@@ -85,7 +85,7 @@ def _surrogates_paired(text: str) -> bool:
 
 
 def _measure(value: Json, limits: DocumentLimits) -> None:
-    """Raises `NotClean` if the value is too deep or has too many nodes; level by level, without recursion."""
+    """Raise `NotClean` if the value is too deep or has too many nodes; level by level, without recursion."""
     level: list[Any] = [value] if type(value) is dict or type(value) is list else []
     depth, nodes = 0, 1
     while level:

@@ -1,4 +1,4 @@
-"""Where the values of a sound JSON text lie: what nobody asks about is skipped by the interpreter's own parser."""
+"""The places of values in a valid JSON text; other values are skipped with the interpreter's parser."""
 
 import json
 from re import compile as regex
@@ -6,23 +6,23 @@ from re import compile as regex
 from pendula.documents.places import Step, Wanted
 
 _SPACE = regex(r"[ \t\r\n]*")
-# Skipped numbers are never converted: their length will do.
+# Skipped numbers are not converted; only their length matters.
 _SKIP = json.JSONDecoder(parse_int=len, parse_float=len).raw_decode
 
 
 def locate(text: str, wanted: Wanted) -> None:
-    """Notes the offsets of all that is wanted; `text` must be JSON without faults. May raise `RecursionError`."""
+    """Note the offsets of all wanted values in valid JSON. May raise `RecursionError`."""
     _walk(text, _past_space(text, 0), wanted)
 
 
 def _past_space(text: str, at: int) -> int:
     space = _SPACE.match(text, at)
-    assert space is not None, "no space at all matches too"
+    assert space is not None, "the pattern matches the empty string"
     return space.end()
 
 
 def _walk(text: str, at: int, wanted: Wanted | None) -> int:
-    """Notes where the value at `at` and all that is wanted inside it lie; answers where it ends."""
+    """Note the offsets of the value at `at` and of wanted values inside it; returns where it ends."""
     if wanted is not None:
         wanted.value_at = at
         if wanted.children and text[at] in "{[":

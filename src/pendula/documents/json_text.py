@@ -1,6 +1,6 @@
-"""The careful road for JSON: a scanner that knows where it is and goes on after a fault whenever it can.
+"""JSON scanner with places, which continues after a fault where possible.
 
-It uses no recursion, so depth costs nothing but memory, and it ends on every text. Its values are those of `json_fast`.
+It does not recurse, so depth costs only memory, and it terminates on every text. Its values are those of `json_fast`.
 """
 
 from collections.abc import Callable
@@ -10,11 +10,11 @@ from typing import TypeAlias
 
 from pendula.documents.faults import shown, suggestion
 from pendula.documents.numbers import NumberTooLong, number
-from pendula.documents.tree import Hopeless, Tree
+from pendula.documents.tree import ScanAborted, Tree
 from pendula.kernel.canonical import Json
 from pendula.kernel.limits import INTEGER_DIGITS
 
-# An unclosed comment reaches to the end: looking for its end again and again would take quadratic time.
+# An unclosed comment extends to the end of the text: searching for its end repeatedly would take quadratic time.
 _GAP = regex(r"[ \t\r\n]+|(//[^\r\n]*|#[^\r\n]*|/\*.*?(?:\*/|\Z))", DOTALL)
 _WORD = regex(r"[^ \t\r\n,:\[\]{}\"]+")
 _SINGLE_QUOTED = regex(r"'([^'\r\n]*)'")
@@ -31,25 +31,25 @@ _PASSED_OVER = frozenset(" \t\r\n/#")
 REPLACEMENT = "\ufffd"
 
 
-# Reads what stands at the scanner's place, told its first character; answers what has to come next, None for nothing.
+# Reads the token that begins with the given character; returns what is expected next, or None at the end.
 Expect: TypeAlias = Callable[[str], "Expect | None"]
 
 
 def scan(text: str, tree: Tree) -> None:
-    """Reads the whole text into `tree`, noting all faults there."""
+    """Read the whole text into `tree`, noting all faults."""
     run(Scanner(text, tree))
 
 
 def run(scanner: "Scanner") -> None:
-    """Reads the whole text of a scanner into its tree."""
+    """Read the whole text of a scanner into its tree."""
     try:
         scanner.run()
-    except Hopeless:
-        assert scanner.tree.faults, "giving up needs a reason"
+    except ScanAborted:
+        assert scanner.tree.faults, "the scanner stopped without a fault"
 
 
 class Scanner:
-    """Reads JSON. `called`: what the language is called in messages."""
+    """Reads JSON. `called` is the name of the language in messages."""
 
     called = "JSON"
 
@@ -66,7 +66,7 @@ class Scanner:
             self._give_up("the document ends here, but more text follows", path=())
 
     def _next(self) -> str:
-        """The first character that is no space, nothing at the end; comments are faults and passed over."""
+        """The next character that is not a space, empty at the end; comments are faults and skipped."""
         while (first := self.text[self.at : self.at + 1]) in _PASSED_OVER:
             gap = _GAP.match(self.text, self.at)
             if gap is None:
@@ -81,7 +81,7 @@ class Scanner:
 
     def _give_up(self, message: str, *, path: tuple[str | int, ...] | None = None) -> None:
         self._fault(message, path=path)
-        raise Hopeless
+        raise ScanAborted
 
     def _after_value(self) -> Expect | None:
         return self._comma_or_end if self.tree.stack else None
@@ -117,7 +117,7 @@ class Scanner:
 
     def _item(self, first: str) -> Expect | None:
         if first == "]":
-            self._fault("there is a comma too many before ']'", path=self.tree.container_path())
+            self._fault("there is an extra comma before ']'", path=self.tree.container_path())
             return self._closed()
         return self._value(first)
 
@@ -134,7 +134,7 @@ class Scanner:
         if first == '"':
             self.tree.key(self._string(), start)
         elif first == "}":
-            self._fault("there is a comma too many before '}'")
+            self._fault("there is an extra comma before '}'")
             return self._closed()
         elif first == ",":
             self._fault("a member is missing before ','")
@@ -168,7 +168,7 @@ class Scanner:
         if first == "":
             self._give_up(f"{kind} is not closed", path=self.tree.container_path())
         if first in "]}:":
-            self._give_up(f"{kind} goes on or ends with {_CLOSER[in_list]!r}, not with {first!r}")
+            self._give_up(f"{kind} continues with a comma or ends with {_CLOSER[in_list]!r}, not with {first!r}")
         self._fault("a comma is missing")
         return following
 
@@ -202,7 +202,7 @@ class Scanner:
         return value
 
     def _number(self, word: str) -> Json:
-        """The value of a word that ends here; None where it is no number."""
+        """The value of the word that ends here; None if it is not a number."""
         try:
             return number(word, self.tree.limits.digits)
         except NumberTooLong:
@@ -241,7 +241,7 @@ class Scanner:
                 self.at += 1
                 return "".join(parts)
             elif stop in ("", "\n", "\r"):
-                # A missing quote would turn the rest of the text inside out; the end of the line limits the damage.
+                # A string ends at the end of its line, so that one missing quote does not invert the rest of the text.
                 self._fault("a string is not closed on its line")
                 return "".join(parts)
             else:
@@ -258,7 +258,7 @@ class Scanner:
         escape = _ESCAPE.match(self.text, start)
         if escape is None:
             self._fault(f"{shown(self.text[start : start + 2])} is not a valid escape in {self.called}")
-            # Only the backslash is skipped: what follows may be the end of the line.
+            # Skip only the backslash: the next character may end the line.
             self.at += 1
             return REPLACEMENT
         self.at = escape.end()
@@ -266,6 +266,6 @@ class Scanner:
             return _ESCAPED[escape[1]]
         code = int(escape[2], 16)
         if 0xD800 <= code <= 0xDFFF:
-            self.tree.fault("lone_surrogate", start, f"{escape[0]} is half a character", escape[0])
+            self.tree.fault("lone_surrogate", start, f"{escape[0]} is half of a surrogate pair", escape[0])
             return REPLACEMENT
         return chr(code)

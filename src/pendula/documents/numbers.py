@@ -1,4 +1,4 @@
-"""Numbers as JSON writes them, exactly: `int`, or `Decimal` when there is a point or an exponent; never float.
+"""JSON numbers, exactly: `int`, or `Decimal` for a point or an exponent; never float.
 
 A number is too long when its plain form, without exponent, has more digits than allowed: `1e999999999` is ten
 characters of text and a gigabyte of digits.
@@ -11,7 +11,7 @@ from re import compile as regex
 
 NUMBER = regex(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?\Z")
 
-# More digits than this in an exponent pass every limit; Decimal itself gives up at 18.
+# Exponents with more digits exceed every limit; Decimal itself fails at 18.
 _EXPONENT_DIGITS = 9
 
 
@@ -20,7 +20,7 @@ class NumberTooLong(ValueError):
 
 
 def integer_digits(most: int) -> int:
-    """The limit that really holds: the interpreter refuses to read integers beyond a limit of its own."""
+    """The effective limit: the interpreter has a limit for integers, too."""
     own = sys.get_int_max_str_digits()
     return min(most, own) if own else most
 
@@ -42,10 +42,10 @@ def _integer(text: str, most: int) -> int:
 
 
 def decimal_reader(most: int) -> Callable[[str], Decimal]:
-    """A function that reads texts known to be JSON numbers; made once, because large documents have many of them."""
+    """A function that converts texts known to be JSON numbers; created once per document for speed."""
 
     def read(text: str) -> Decimal:
-        # A plain number is as long as its text; the common case must cost no more than the conversion.
+        # The common case: a plain number has at most as many digits as characters.
         if len(text) <= most and "e" not in text and "E" not in text:
             return Decimal(text)
         return _checked(text, most)

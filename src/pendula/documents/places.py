@@ -1,7 +1,7 @@
-"""Where a value lies: its path in the document, and the line and column of the text it came from.
+"""The place of a value: its path in the document, and its line and column in the text.
 
-Lines and columns count from 1, columns in characters. Places are not kept while reading: a `Wanted` tree names the few
-paths somebody asks about, and a second reading notes the offsets of exactly those.
+Lines and columns count from 1, columns in characters. Places are not stored while reading: a `Wanted` tree names the
+few paths that are needed, and a second reading notes their offsets.
 """
 
 import json
@@ -20,7 +20,7 @@ _LINE_END = regex(r"\r\n|\r|\n")
 
 
 class Place(Struct, frozen=True, order=True):
-    """A line and a column, both from 1; `NOWHERE` for what did not come out of a text."""
+    """A line and a column, both from 1; `NOWHERE` for values that do not come from text."""
 
     line: int
     column: int
@@ -30,14 +30,14 @@ NOWHERE = Place(0, 0)
 
 
 class Spot(Struct, frozen=True):
-    """What is asked for: the value at a path, or the member name in front of it."""
+    """The value at a path, or its member name with `at_key`."""
 
     path: Path
     at_key: bool = False
 
 
 def path_text(path: Iterable[Step]) -> str:
-    """The path as people read it: `$.actions[3].effort`, odd names as `["odd name"]`."""
+    """The path as text: `$.actions[3].effort`, unusual names as `["odd name"]`."""
     return "$" + "".join(_step_text(step) for step in path)
 
 
@@ -48,7 +48,7 @@ def _step_text(step: Step) -> str:
 
 
 class Lines:
-    """Turns offsets of one text into places; the line starts are looked up when the first one is asked for."""
+    """Converts offsets of one text to places; line starts are computed on first use."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -57,14 +57,14 @@ class Lines:
     def place(self, offset: int) -> Place:
         if not self._starts:
             self._starts = [0, *(end.end() for end in _LINE_END.finditer(self._text))]
-        # A parser may point behind an imagined last line end.
+        # A parser may point past the end of the text.
         offset = min(offset, len(self._text))
         line = bisect_right(self._starts, offset)
         return Place(line, offset - self._starts[line - 1] + 1)
 
 
 class Wanted:
-    """The paths whose offsets a reading shall note, as a tree that is walked along with the document."""
+    """The paths whose offsets a reading notes, as a tree that is walked along with the document."""
 
     __slots__ = ("children", "key_at", "value_at")
 
@@ -83,7 +83,7 @@ class Wanted:
         return root
 
     def offset(self, spot: Spot) -> int:
-        """Where it was found; the nearest container around it when it has no text of its own (aliases)."""
+        """Its offset; for a value without its own text (aliases) that of the nearest container."""
         node, found = self, self.value_at or 0
         for step in spot.path:
             node = node.children[step]

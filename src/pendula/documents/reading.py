@@ -1,4 +1,4 @@
-"""Documents: bytes, files or plain values in, a `Document` out, or one refusal with every fault."""
+"""Reads bytes, files or plain values into a `Document`; all faults are reported in one refusal."""
 
 from collections.abc import Callable, Sequence
 from decimal import Decimal
@@ -24,7 +24,7 @@ BYTE_ORDER_MARK = "\ufeff"
 
 
 class Format(StrEnum):
-    """How a document is written."""
+    """The format of a document."""
 
     JSON = "json"
     JSON5 = "json5"
@@ -40,9 +40,9 @@ CONTENT_TYPES = {
 
 
 class Document:
-    """A value without faults of syntax, and what a reading of it finds wrong.
+    """A value with valid syntax, and the faults found while reading it.
 
-    `value` is plain: dict, list, str, bool, None, int, Decimal. Aliases of YAML share one object; treat it as frozen.
+    `value` is plain: dict, list, str, bool, None, int, Decimal. YAML aliases share one object; do not modify it.
     """
 
     def __init__(
@@ -54,27 +54,27 @@ class Document:
         self._reading = Reading(Findings(most_faults), locate, source_name)
 
     def root(self) -> Cursor:
-        """The cursor from which everything is read; faults gather in this document."""
+        """The cursor at the root; its faults are collected in this document."""
         return Cursor(self._reading, self.value)
 
     def place(self, path: Path, *, at_key: bool = False) -> Place:
-        """Line and column of the value at `path`, or of its member name; reads the text once more for each call.
+        """Line and column of the value at `path`, or of its member name; each call reads the text again.
 
-        What has no text of its own (inside an alias, not there) is where the container around it is.
+        A value without its own text (inside an alias, or absent) has the place of its container.
         """
         return self._locate([Spot(path, at_key)])[0]
 
     def places(self, paths: Sequence[Path]) -> list[Place]:
-        """The places of several values, in order; reads the text once more for all of them."""
+        """The places of several values, in order; reads the text again once."""
         return self._locate([Spot(path, False) for path in paths])
 
     def done(self) -> None:
-        """Raise `DocumentRefused` with all faults noted so far; nothing if there are none."""
+        """Raise `DocumentRefused` if any faults were noted."""
         if self._reading.findings:
             raise refusals([self._reading.findings], self._locate, self.source_name)[0]
 
     def read(self, read: Callable[[Cursor], T]) -> T:
-        """What `read` makes of the root, if it found no fault; raises `DocumentRefused` otherwise."""
+        """The result of `read` for the root; raises `DocumentRefused` if it noted faults."""
         model = read(self.root())
         self.done()
         return model
@@ -83,7 +83,7 @@ class Document:
 def read_bytes(
     data: bytes, form: Format = Format.JSON, source_name: str = "body", limits: DocumentLimits = DEFAULT_LIMITS
 ) -> Document:
-    """The document in `data`; raises `DocumentRefused` with every fault of its syntax."""
+    """The document in `data`; raises `DocumentRefused` with every syntax fault."""
     faults = FaultList(limits.faults)
     if len(data) > limits.size:
         faults.add(DOCUMENT_BYTES.code, (), NOWHERE, "the document is too large", allowed=(f"{limits.size} bytes",))
@@ -96,15 +96,15 @@ def read_bytes(
 
 
 def read_file(path: FilePath | str, form: Format | None = None, limits: DocumentLimits = DEFAULT_LIMITS) -> Document:
-    """The document in a file, its form told by the suffix (.json, .json5, .yaml, .yml) unless given."""
+    """The document in a file; the suffix (.json, .json5, .yaml, .yml) gives the format unless `form` does."""
     path = FilePath(path)
     form = form or SUFFIXES.get(path.suffix.lower())
     if form is None:
-        message = f"the suffix {path.suffix!r} does not tell how the document is written"
+        message = f"the suffix {path.suffix!r} is not that of a document format"
         raise _refused_file("unknown_format", path, message, tuple(SUFFIXES))
     try:
         with path.open("rb") as file:
-            # One byte more than allowed tells too large from just fitting, even for pipes and devices.
+            # Reading one byte more than allowed detects an oversized document, even from pipes and devices.
             data = file.read(limits.size + 1)
     except (OSError, ValueError) as error:
         raise refused_file(path, error) from error
@@ -112,14 +112,14 @@ def read_file(path: FilePath | str, form: Format | None = None, limits: Document
 
 
 def refused_file(path: FilePath, error: Exception) -> DocumentUnreadable:
-    """What is raised for a file that cannot be opened or read."""
+    """The error for a file that cannot be opened or read."""
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    told = _refused_file("document_unreadable", path, f"the file cannot be read: {reason}")
-    return DocumentUnreadable(told.faults, told.source_name)
+    refused = _refused_file("document_unreadable", path, f"the file cannot be read: {reason}")
+    return DocumentUnreadable(refused.faults, refused.source_name)
 
 
 def from_value(value: Json, source_name: str = "value", limits: DocumentLimits = DEFAULT_LIMITS) -> Document:
-    """A document made of plain values, so that libraries and files are checked by the same code; it has no places.
+    """A document of plain values, checked by the same code as files; it has no places.
 
     A float counts as the decimal that Python prints for it: 0.1 is 0.1, as in a file.
     """
@@ -139,7 +139,7 @@ def _has_floats(value: object) -> bool:
 
 
 def _exact(value: Any) -> Json:
-    """A copy with decimals for floats; what is not finite stays, for the reader to refuse."""
+    """A copy with decimals for floats; floats that are not finite stay and are refused later."""
     match value:
         case dict():
             return {name: _exact(member) for name, member in value.items()}
@@ -159,7 +159,7 @@ def _refused_file(code: str, path: FilePath, message: str, allowed: tuple[str, .
 
 
 def _text(data: bytes, faults: FaultList) -> str:
-    """The text without byte order mark; what is no UTF-8 is a fault and read as U+FFFD, to find what else is wrong."""
+    """The text without byte order mark; invalid UTF-8 is a fault and read as U+FFFD, to find further faults."""
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
@@ -183,7 +183,7 @@ def _value(text: str, form: Format, limits: DocumentLimits, faults: FaultList) -
 
 
 def scan(text: str, form: Format, tree: Tree) -> Json:
-    """The careful reading of `text`; its faults are in `tree.faults`."""
+    """Read `text` with places; its faults are in `tree.faults`."""
     match form:
         case Format.JSON:
             json_text.scan(text, tree)
@@ -206,7 +206,7 @@ def _locator(data: bytes, form: Format, limits: DocumentLimits) -> Callable[[Seq
             if form is Format.JSON:
                 json_places.locate(text, wanted)
         except RecursionError:
-            # Limits that allow more levels than the interpreter's stack: the careful road has no stack.
+            # The limits may allow more levels than the interpreter's stack; the scanner does not recurse.
             wanted.value_at = None
         if wanted.value_at is None:
             scan(text, form, Tree(limits, FaultList(0), lines, wanted))

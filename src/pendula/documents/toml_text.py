@@ -1,7 +1,7 @@
-"""TOML as a document with places: what is wrong in a value is told with the line of its statement.
+"""TOML as a document with places; a fault has the line of its statement.
 
-The interpreter's reader gives values without lines. Statements end with a line, so the beginning of a text up to the
-end of a statement is TOML again: where a member first shows up in it, there it was written.
+The interpreter's parser gives values without lines. Statements end with a line, so a text cut after a statement is
+valid TOML: a member belongs to the first statement with which it appears.
 """
 
 import tomllib
@@ -25,14 +25,14 @@ _PROBLEM = regex(r"(?P<problem>.*) \(at (?:line (?P<line>[0-9]+), column (?P<col
 
 
 def read_toml(path: Path) -> Document:
-    """The document in a TOML file; raises `DocumentRefused` where it is none."""
+    """The document in a TOML file; raises `DocumentRefused` if it is invalid."""
     name = str(path)
     try:
         with path.open("rb") as file:
             data = file.read(BYTES_MOST + 1)
     except OSError as error:
-        told = _refusal_of("document_unreadable", NOWHERE, f"the file cannot be read: {error.strerror}", name)
-        raise DocumentUnreadable(told.faults, name) from error
+        refused = _refusal_of("document_unreadable", NOWHERE, f"the file cannot be read: {error.strerror}", name)
+        raise DocumentUnreadable(refused.faults, name) from error
     if len(data) > BYTES_MOST:
         raise _refusal_of(DOCUMENT_BYTES.code, NOWHERE, "the document is too large", name, (f"{BYTES_MOST} bytes",))
     try:
@@ -54,13 +54,13 @@ def _parsed(text: str) -> dict[str, Any]:
 
 
 def _problem(message: str, text: str) -> tuple[Place, str]:
-    told = _PROBLEM.fullmatch(message)
-    if told is None:
+    match = _PROBLEM.fullmatch(message)
+    if match is None:
         return NOWHERE, message
-    if told["line"] is None:
+    if match["line"] is None:
         lines = text.rstrip("\n").split("\n")
-        return Place(len(lines), len(lines[-1]) + 1), told["problem"]
-    return Place(int(told["line"]), int(told["column"])), told["problem"]
+        return Place(len(lines), len(lines[-1]) + 1), match["problem"]
+    return Place(int(match["line"]), int(match["column"])), match["problem"]
 
 
 def _refusal_of(code: str, place: Place, message: str, name: str, allowed: tuple[str, ...] = ()) -> DocumentRefused:
@@ -75,7 +75,7 @@ def _locator(text: str) -> Callable[[Sequence[Spot]], list[Place]]:
     parsed: dict[int, dict[str, Any] | None] = {}
 
     def beginning(count: int) -> dict[str, Any] | None:
-        """The first lines as TOML; None where they end in the middle of a statement."""
+        """The first lines as TOML; None if they end inside a statement."""
         if count not in parsed:
             try:
                 parsed[count] = _parsed("".join(lines[:count]))
@@ -90,7 +90,7 @@ def _locator(text: str) -> Callable[[Sequence[Spot]], list[Place]]:
 
     def place(spot: Spot) -> Place:
         steps = spot.path
-        # What is not there is missed where its owner is.
+        # An absent member has the place of its owner.
         while not _holds(beginning(len(lines)), steps):
             steps = steps[:-1]
         if not steps:
@@ -102,7 +102,7 @@ def _locator(text: str) -> Callable[[Sequence[Spot]], list[Place]]:
                 high = middle
             else:
                 low = middle
-        # The search ends at the first line of the statement: all of its lines lead to the same end of it.
+        # The search ends at the first line of the statement; all its lines share the same end.
         first = lines[high - 1]
         return Place(high, len(first) - len(first.lstrip()) + 1)
 

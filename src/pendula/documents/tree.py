@@ -1,7 +1,7 @@
-"""Grows plain values out of what a scanner finds, and watches depth, number of values and repeated members.
+"""Builds plain values from scanner events, and checks depth, number of values and repeated members.
 
-Both scanners, of JSON and of YAML, drive this one builder, so that the same document has the same limits, the same
-faults and the same places in either form.
+The scanners of JSON and YAML use this builder, so that the same document has the same limits, faults and places in both
+formats.
 """
 
 from typing import Any
@@ -22,7 +22,7 @@ from pendula.kernel.limits import (
 
 
 class DocumentLimits(Struct, frozen=True):
-    """How much one document may hold; the defaults are the named limits of the kernel."""
+    """Limits of one document; the defaults are the named limits of the kernel."""
 
     size: int = DOCUMENT_BYTES.default
     depth: int = DOCUMENT_DEPTH.default
@@ -31,12 +31,12 @@ class DocumentLimits(Struct, frozen=True):
     digits: int = INTEGER_DIGITS.default
 
 
-class Hopeless(Exception):
-    """The fault just noted leaves nothing to go on with."""
+class ScanAborted(Exception):
+    """Scanning cannot continue after the fault just noted."""
 
 
 class Branch:
-    """A container that is still open."""
+    """An open container."""
 
     __slots__ = ("container", "height", "key", "key_at", "length_before", "names", "nodes_before", "wanted")
 
@@ -48,14 +48,14 @@ class Branch:
         self.length_before = length_before
         self.wanted = wanted
         self.height = 1
-        # The member whose value comes next; None drops the value, because its name cannot be used.
+        # The name of the next member; None drops its value, because the name is invalid.
         self.key: str | None = None
         self.key_at = 0
         self.names: dict[str, int] = {}
 
 
 class Tree:
-    """The document as far as it is read. `key`, `leaf`, `open`, `close` follow the text; offsets are its characters."""
+    """The document read so far. `key`, `leaf`, `open` and `close` follow the text; offsets count characters."""
 
     def __init__(self, limits: DocumentLimits, faults: FaultList, lines: Lines, wanted: Wanted | None = None) -> None:
         self.limits = limits
@@ -63,14 +63,13 @@ class Tree:
         self.lines = lines
         self.root: Json = None
         self.nodes = 0
-        # Bytes of the scalars and names, those behind aliases as often as they are used; a scanner of a form without
-        # aliases leaves it at nought.
+        # Bytes of scalars and names, counted at each use of an alias; a format without aliases leaves it at 0.
         self.length = 0
         self.stack: list[Branch] = []
         self._wanted = wanted
 
     def path(self) -> Path:
-        """The path of the value that comes next or is being read."""
+        """The path of the current or next value."""
         steps: list[str | int] = []
         for branch in self.stack:
             if isinstance(branch.container, list):
@@ -101,13 +100,13 @@ class Tree:
         self.faults.add(code, where, self.lines.place(offset), message, value, allowed)
 
     def count_fault(self) -> None:
-        """One more fault than can be listed; at some number the text is hopeless."""
+        """Count a fault that is not listed; abort the scan after too many."""
         self.faults.more += 1
         if self.faults.more >= MOST_COUNTED:
-            raise Hopeless
+            raise ScanAborted
 
     def key(self, name: str | None, offset: int) -> None:
-        """The name of the next member; a repeated one is a fault, and its value is dropped."""
+        """Set the name of the next member; a repeated name is a fault and its value is dropped."""
         branch = self.stack[-1]
         branch.key, branch.key_at = name, offset
         if name is None:
@@ -119,7 +118,7 @@ class Tree:
             self.fault("repeated_member", offset, message, name)
 
     def leaf(self, value: Json, offset: int, *, nodes: int = 1, height: int = 0) -> None:
-        """A finished value: a scalar, or all that an alias stands for."""
+        """Add a complete value: a scalar, or the value of an alias."""
         self._count(nodes, offset)
         if len(self.stack) + height > self.limits.depth:
             self._passed(DOCUMENT_DEPTH, self.limits.depth, offset)
@@ -155,7 +154,7 @@ class Tree:
             branch.key = None
 
     def _note(self, offset: int) -> Wanted | None:
-        """Writes down where the coming value lies, if somebody wants to know."""
+        """Note the offset of the next value if it is wanted."""
         if not self.stack:
             assert self._wanted is not None
             self._wanted.value_at = offset
@@ -180,4 +179,4 @@ class Tree:
 
     def _passed(self, limit: Limit, most: int, offset: int, how: str = "") -> None:
         self.fault(limit.code, offset, limit.sentence.lower() + how, allowed=(limit.counted(most),))
-        raise Hopeless
+        raise ScanAborted

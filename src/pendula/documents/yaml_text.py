@@ -1,9 +1,9 @@
-"""YAML as a plainer way to write JSON: the same values, no types guessed, nothing executed.
+"""YAML with the values of JSON: no guessed types, nothing executed.
 
-Of the plain words only `true`, `false` and `null` are special, and numbers only where JSON would see one; `yes`,
-`12:30`, `012`, `~` and timestamps are text. Member names are always text. Aliases count as often as they are used, and
-so does the length of what they stand for. Directives are refused before the parser sees them. Reading follows the
-parser's events and stops at the depth limit, so that nesting never reaches the C stack.
+Of the plain words only `true`, `false`, `null` and JSON numbers are special; `yes`, `12:30`, `012`, `~` and timestamps
+are text. Member names are always text. Aliases and the length of their values count at each use. Directives are refused
+before parsing. Reading follows the parser's events and stops at the depth limit, so that nesting never reaches the C
+stack.
 """
 
 from contextlib import closing
@@ -25,32 +25,32 @@ from yaml.events import (
 
 from pendula.documents.faults import shown
 from pendula.documents.numbers import NumberTooLong, number
-from pendula.documents.tree import Branch, Hopeless, Tree
+from pendula.documents.tree import Branch, ScanAborted, Tree
 from pendula.kernel.canonical import Json
 from pendula.kernel.limits import INTEGER_DIGITS
 
-# The characters PyYAML takes; anything else is named with its place before the parser sees it.
+# The characters that PyYAML accepts; others are reported with their place before parsing.
 _UNPRINTABLE = regex("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _SURROGATE = regex("[\ud800-\udfff]")
-# What may stand before a directive: the end of the document before it, blank lines and comments.
+# Text that may precede a directive: the end of the previous document, blank lines and comments.
 _BEFORE_DIRECTIVE = regex(r"(?:(?:\.\.\.)?[ \t]*(?:#[^\r\n\x85\u2028\u2029]*)?[\r\n\x85\u2028\u2029])*")
 _SURROGATE_DIGITS = regex("[dD][89a-fA-F]")
-HALF_A_CHARACTER = "half a character has no escape in YAML; write the character itself"
+HALF_A_CHARACTER = "YAML cannot escape half of a surrogate pair; write the character itself"
 _LITERALS: dict[str, Json] = {"true": True, "false": False, "null": None, "": None}
 _BEGINS_NUMBER = frozenset("-0123456789")
 
-# libyaml where it is built in: some ten times as fast, and the same events.
+# libyaml if available: about ten times as fast, with the same events.
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
-A_TAB = "a tab indents this line; YAML wants spaces"
+A_TAB = "this line is indented with a tab; YAML requires spaces"
 
 
 def scan(text: str, tree: Tree) -> None:
-    """Reads the whole text into `tree`, noting all faults there up to the first break of YAML's own syntax."""
+    """Read the whole text into `tree`, noting all faults up to the first YAML syntax error."""
     try:
         _scan(text, tree)
-    except Hopeless:
-        assert tree.faults, "giving up needs a reason"
+    except ScanAborted:
+        assert tree.faults, "the scanner stopped without a fault"
 
 
 def _scan(text: str, tree: Tree) -> None:
@@ -62,7 +62,7 @@ def _scan(text: str, tree: Tree) -> None:
     except yaml.MarkedYAMLError as error:
         _note_syntax(error, text, tree)
     except (yaml.YAMLError, ValueError, OverflowError) as error:
-        # The parser written in Python trips over escapes beyond Unicode with errors of the language.
+        # The Python parser raises built-in errors for escapes beyond Unicode.
         tree.fault("yaml_syntax", 0, str(error).partition("\n")[0])
 
 
@@ -85,17 +85,17 @@ def _note_syntax(error: yaml.MarkedYAMLError, text: str, tree: Tree) -> None:
 
 
 def _is_a_tab(text: str, at: int) -> bool:
-    """Whether the parser tripped over a tab where the line is indented."""
+    """Whether the parser failed at a tab in the indentation."""
     return text.startswith("\t", at) and not text[text.rfind("\n", 0, at) + 1 : at].strip(" \t-?")
 
 
 def _offset(event: Event) -> int:
-    assert event.start_mark is not None, "the parser gives every event its mark"
+    assert event.start_mark is not None, "every event has a mark"
     return event.start_mark.index
 
 
 class Anchored:
-    """A value with a name; while it is still open, an alias to it would contain itself."""
+    """An anchored value; while it is open, an alias to it would contain itself."""
 
     __slots__ = ("height", "length", "nodes", "value")
 
@@ -113,7 +113,7 @@ class _Reader:
         self.anchors: dict[str, Anchored | None] = {}
         self.open_anchors: list[str | None] = []
         self.names_next: list[bool] = []
-        # Containers used as a member name are refused and then passed over; this counts how deep we are in one.
+        # Containers used as a member name are refused and skipped; this is the depth inside one.
         self.passing_over = 0
         self.documents = 0
 
@@ -133,19 +133,19 @@ class _Reader:
                     self._refuse_directives(_offset(event))
 
     def _refuse_directives(self, start: int) -> None:
-        """Looks where the parser goes next; there alone it takes directives, in a time quadratic in their number."""
+        """Check the only place where the parser accepts directives; it takes quadratic time for many of them."""
         before = _BEFORE_DIRECTIVE.match(self.text, start)
-        assert before is not None, "nothing at all matches too"
+        assert before is not None, "the pattern matches the empty string"
         if self.text.startswith("%", before.end()):
             message = "directives are not supported; leave the line out"
             self.tree.fault("yaml_directive", before.end(), message, path=())
-            raise Hopeless
+            raise ScanAborted
 
     def _document(self, event: DocumentStartEvent) -> None:
         self.documents += 1
         if self.documents > 1:
             self.tree.fault("several_documents", _offset(event), "a second document begins here", path=())
-            raise Hopeless
+            raise ScanAborted
 
     def _pass_over(self, event: Any) -> None:
         if isinstance(event, CollectionStartEvent):
@@ -157,7 +157,7 @@ class _Reader:
     def _too_deep_to_pass(self, offset: int) -> None:
         if len(self.tree.stack) + self.passing_over > self.tree.limits.depth:
             self.tree.fault("key_not_text", offset, "the name of a member is nested too deeply")
-            raise Hopeless
+            raise ScanAborted
 
     def _node(self, event: NodeEvent) -> None:
         if getattr(event, "tag", None) is not None:

@@ -1,10 +1,10 @@
-"""Many pieces of work: one after the other, on processes of this machine, or on a Dask cluster.
+"""Runs many tasks: in this process, in worker processes, or on a Dask cluster.
 
-work        what work is, where it is done, and how it comes to grief
-processes   here, or on processes of this machine that end with it
-cluster     on a Dask cluster of the same Pendula
+work        the work protocol, where tasks run, and their errors
+processes   tasks in this process or in worker processes that end with it
+cluster     tasks on a Dask cluster with the same Pendula version
 
-What comes back is in the order of the tasks and the same wherever they were done.
+Results are in the order of the tasks and do not depend on where they ran.
 """
 
 from pendula.spreading.processes import spread

@@ -1,4 +1,4 @@
-"""Work done on a Dask cluster. Workers that have another Pendula are refused: their results could differ."""
+"""Tasks on a Dask cluster. Workers with another Pendula version are refused: their results could differ."""
 
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -13,7 +13,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-def on_cluster(work: Work[T, R], tasks: Sequence[T], address: str, tell: Watch) -> list[R]:
+def on_cluster(work: Work[T, R], tasks: Sequence[T], address: str, watch: Watch) -> list[R]:
     library = _distributed()
     try:
         client = library.Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
@@ -23,20 +23,19 @@ def on_cluster(work: Work[T, R], tasks: Sequence[T], address: str, tell: Watch) 
     with client, client.as_current():
         if not client.nthreads():
             raise ClusterFailed(f"The Dask cluster at {address} has no workers", address=address)
-        kept = client.scatter(work, broadcast=True)
-        futures = [client.submit(_run_on_cluster, kept, task, pure=False) for task in tasks]
+        shared = client.scatter(work, broadcast=True)
+        futures = [client.submit(_run_on_cluster, shared, task, pure=False) for task in tasks]
         try:
-            return _gathered(library, futures, work, tasks, (address, tell))
+            return _gathered(library, futures, work, tasks, address, watch)
         finally:
             client.cancel(futures)
 
 
 def _gathered(
-    library: Any, futures: list[Any], work: Work[T, R], tasks: Sequence[T], told: tuple[str, Watch]
+    library: Any, futures: list[Any], work: Work[T, R], tasks: Sequence[T], address: str, watch: Watch
 ) -> list[R]:
-    address, tell = told
     places = {future.key: at for at, future in enumerate(futures)}
-    found: dict[int, R] = {}
+    results: dict[int, R] = {}
     for future in library.as_completed(futures):
         task = tasks[places[future.key]]
         try:
@@ -44,15 +43,15 @@ def _gathered(
         except TaskFailed:
             raise
         except Exception as error:
-            message = f"The cluster could not do {work.words(task)}: {error}"
+            message = f"The cluster failed on {work.words(task)}: {error}"
             raise ClusterFailed(message, address=address, exception=type(error).__name__) from error
         ours = work.signature()
         if who != ours:
-            message = f"A worker of the cluster has Pendula {who}, here is {ours}; results could differ"
+            message = f"A worker of the cluster has Pendula {who}, this program has {ours}; results could differ"
             raise ClusterFailed(message, address=address)
-        found[places[future.key]] = result
-        tell(len(found))
-    return [found[at] for at in range(len(tasks))]
+        results[places[future.key]] = result
+        watch(len(results))
+    return [results[at] for at in range(len(tasks))]
 
 
 def _run_on_cluster(work: Work[T, R], task: T) -> tuple[str, R]:

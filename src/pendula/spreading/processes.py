@@ -1,7 +1,6 @@
-"""Work done here, one task after the other, or on processes of this machine.
+"""Runs tasks in this process, or in worker processes of this machine.
 
-The first task that fails ends the others, and so does an interrupt; a worker does not outlive the process that started
-it.
+The first failed task, or an interrupt, stops the others; a worker does not outlive the process that started it.
 """
 
 import os
@@ -25,7 +24,7 @@ R = TypeVar("R")
 
 
 def spread(work: Work[T, R], tasks: Sequence[T], where: Where, watch: Watch | None = None) -> list[R]:
-    """The result of each task, in order; `watch` is told how many are done.
+    """The result of each task, in order; `watch` receives the number of finished tasks.
 
     From a script, more than one worker needs the script's own `if __name__ == "__main__":`, because each worker is a
     fresh interpreter that imports it. Raises `TaskFailed`, `WorkerLost`, `ClusterFailed`, `MissingExtra`.
@@ -35,41 +34,41 @@ def spread(work: Work[T, R], tasks: Sequence[T], where: Where, watch: Watch | No
         raise LimitExceeded(message, limit="runs", value=len(tasks), allowed=RUNS_MOST)
     if not 1 <= where.workers <= WORKERS_MOST:
         raise WrongUsage(f"{where.workers} workers are not possible; choose 1 to {WORKERS_MOST}", workers=where.workers)
-    tell = _unseen if watch is None else watch
+    report = _unseen if watch is None else watch
     if where.dask is not None:
-        return on_cluster(work, tasks, where.dask, tell)
+        return on_cluster(work, tasks, where.dask, report)
     workers = min(where.workers, len(tasks))
-    return _here(work, tasks, tell) if workers <= 1 else _on_processes(work, tasks, workers, tell)
+    return _here(work, tasks, report) if workers <= 1 else _on_processes(work, tasks, workers, report)
 
 
 def _unseen(_done: int) -> None:
-    """Progress that nobody looks at."""
+    """Ignore progress."""
 
 
-def _here(work: Work[T, R], tasks: Sequence[T], tell: Watch) -> list[R]:
+def _here(work: Work[T, R], tasks: Sequence[T], watch: Watch) -> list[R]:
     bench, found = work.open(), dict[int, R]()
     for at in work.order(tasks):
         found[at] = attempt(work, bench, tasks[at])
-        tell(len(found))
+        watch(len(found))
     return [found[at] for at in range(len(tasks))]
 
 
 class _Worker:
-    """What a worker process keeps from its beginning to its end."""
+    """State of a worker process."""
 
     work: Work[Any, Any]
     bench: Bench[Any, Any]
     stop: Event
 
 
-def _on_processes(work: Work[T, R], tasks: Sequence[T], workers: int, tell: Watch) -> list[R]:
+def _on_processes(work: Work[T, R], tasks: Sequence[T], workers: int, watch: Watch) -> list[R]:
     context = get_context("spawn")
     stop = context.Event()
     with ProcessPoolExecutor(workers, context, initializer=_begin, initargs=(work, stop)) as pool:
         places: dict[Future[R], int] = {}
         found: dict[int, R] = {}
-        # Waiting for a queue can be interrupted anywhere. Waiting for futures takes the locks of all of them, and an
-        # interrupt in the middle of that would leave some taken: the pool could never be shut down.
+        # Waiting on a queue can be interrupted safely. Waiting on futures takes all their locks, and an interrupt there
+        # would leave some locked, so that the pool could not shut down.
         done: SimpleQueue[Future[R]] = SimpleQueue()
         try:
             with _interrupts_held():
@@ -80,7 +79,7 @@ def _on_processes(work: Work[T, R], tasks: Sequence[T], workers: int, tell: Watc
             while len(found) < len(tasks):
                 future = done.get()
                 found[places[future]] = future.result()
-                tell(len(found))
+                watch(len(found))
         except BrokenProcessPool:
             lost = next(task for at, task in enumerate(tasks) if at not in found)
             raise WorkerLost(
@@ -89,7 +88,7 @@ def _on_processes(work: Work[T, R], tasks: Sequence[T], workers: int, tell: Watc
                 **work.facts(lost),
             ) from None
         finally:
-            # Whatever ends this early, an interrupt too: workers give up before their next tick, and are waited for.
+            # On any early exit, including an interrupt, workers stop before their next tick and are joined.
             stop.set()
             pool.shutdown(wait=True, cancel_futures=True)
     return [found[at] for at in range(len(tasks))]
@@ -97,7 +96,7 @@ def _on_processes(work: Work[T, R], tasks: Sequence[T], workers: int, tell: Watc
 
 @contextmanager
 def _interrupts_held() -> Iterator[None]:
-    """Processes that start meanwhile are not interrupted from the keyboard: we are, and tell them."""
+    """Block keyboard interrupts in processes started meanwhile; this process forwards them."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -109,8 +108,8 @@ def _interrupts_held() -> Iterator[None]:
 
 
 def _begin(work: Work[Any, Any], stop: Event) -> None:
-    """The first thing a worker process does."""
-    # Where signals cannot be held back while a process starts, from here on at least.
+    """Initialize a worker process."""
+    # For systems where signals cannot be blocked while a process starts.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     Thread(target=_leave_with_parent, daemon=True).start()
     _Worker.work, _Worker.bench, _Worker.stop = work, work.open(), stop
@@ -120,7 +119,7 @@ def _leave_with_parent() -> None:
     parent = parent_process()
     assert parent is not None
     parent.join()
-    # Nobody is left who could be told, and the main thread may wait for work for ever.
+    # The parent is gone, and the main thread may be waiting for work.
     os._exit(1)
 
 

@@ -1,6 +1,6 @@
-"""What work is: one thing that all tasks share, tasks that can be done in any order, and where they are done.
+"""The work protocol: data shared by all tasks, and tasks that can run in any order.
 
-Work travels once to each worker and is opened there; a bench is what a worker keeps between its tasks.
+Work is sent once to each worker and opened there; a bench is what the worker keeps between tasks.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,11 +20,11 @@ Watch = Callable[[int], None]
 
 
 class Stopped(Exception):
-    """Raised by a task that is told to stop before it has ended."""
+    """Raised by a task that stops before its end."""
 
 
 class TaskFailed(WorldBroken):
-    """One of many runs came to grief. Facts: those of its work, as `settings` in words and `seed`, and `exception`."""
+    """One of many runs failed. Facts: those of its work, such as `settings` and `seed`, and `exception`."""
 
     code = "task_failed"
 
@@ -36,40 +36,40 @@ class WorkerLost(WorldBroken):
 
 
 class ClusterFailed(WorldBroken):
-    """The Dask cluster does not answer, has no workers, or they have another Pendula. Facts: `address`."""
+    """The Dask cluster does not answer, has no workers, or has another Pendula version. Facts: `address`."""
 
     code = "cluster_failed"
 
 
 class Where(Struct, frozen=True):
-    """Where runs are made: in `workers` processes, 1 being this one, or on the Dask scheduler at the address."""
+    """Where tasks run: in `workers` processes (1 means this one), or on the Dask scheduler at `address`."""
 
     workers: int = 1
     dask: str | None = None
 
 
 class Bench(Protocol[T, R]):
-    """Work that was opened."""
+    """Opened work."""
 
     def run(self, task: T, stop: Callable[[], bool] | None = None) -> R:
-        """The result of a task. Raises `Stopped` when `stop` says so, and whatever goes wrong."""
+        """The result of a task. Raises `Stopped` once `stop` returns true, and any error of the task."""
 
 
 class Work(Protocol[T, R]):
-    """What all tasks share; it and the tasks can be pickled."""
+    """Data shared by all tasks; it and the tasks can be pickled."""
 
     def open(self) -> Bench[T, R]: ...
 
     def words(self, task: T) -> str:
-        """A task in words that go on in a sentence: `the run with …, seed 3`."""
+        """A description of a task within a sentence: `the run with …, seed 3`."""
 
     def facts(self, task: T) -> dict[str, Json]: ...
 
     def order(self, tasks: Sequence[T]) -> Sequence[int]:
-        """The places of the tasks in the order in which they are begun."""
+        """The indices of the tasks in the order in which they start."""
 
     def signature(self) -> str:
-        """Equal where results are certain to be equal."""
+        """Equal signatures guarantee equal results."""
 
 
 def attempt(work: Work[T, R], bench: Bench[T, R], task: T, stop: Callable[[], bool] | None = None) -> R:

@@ -1,12 +1,12 @@
-"""Aids for testing what is deterministic and durable; shipped, because users of the kernel test with them too.
+"""Test tools for deterministic, durable engines; part of the package, for users who write engines.
 
-faulty_disk     a disk in memory that forgets what was not synced, and fails where it is told to
-contract        one suite that every engine must pass
-crashing        a crash at every disk call, and what must be there afterwards
-elsewhere       an engine in a process of its own, under another hash seed
+faulty_disk     an in-memory disk that forgets unsynced data and fails on request
+contract        the test suite that every engine must pass
+crashing        a crash at every disk call, and checks after recovery
+elsewhere       runs an engine in another process with another hash seed
 histories       seeded messages that come late, twice and out of order, and clocks that jump
-repeating       runs a law over seeds; a failure prints the one line that repeats it
-tally           a tiny engine that satisfies the contract: the example to copy
+repeating       runs a test over seeds; a failure prints the command that repeats it
+tally           a small example engine that satisfies the contract
 """
 
 from pendula.testing.contract import LAWS, engine_contract

@@ -1,7 +1,7 @@
-"""One suite that every engine must pass: `engine_contract(engine, config, commands, questions)`.
+"""The test suite that every engine must pass: `engine_contract(engine, config, commands, questions)`.
 
-Each law is a function of a `Case`; the first that does not hold raises an `AssertionError` that says which. The
-commands given should show the engine at work: at least one of them must be refused, or a law could not fail.
+Each law is a function of a `Case`; the first violated law raises an `AssertionError` with its name. The commands should
+exercise the engine, and at least one of them must be refused.
 """
 
 import os
@@ -29,7 +29,7 @@ E = TypeVar("E")
 
 
 class Case(Struct, frozen=True):
-    """What an engine is tested with."""
+    """The input of the contract: engine, configuration, commands, questions."""
 
     engine: type[Engine[Any, Any]]
     config: Json
@@ -39,7 +39,7 @@ class Case(Struct, frozen=True):
 
 
 class Trace(Struct, frozen=True):
-    """All that a run showed: outcomes in bytes, the state after each command, the answers of the outside."""
+    """The record of a run: outcomes as bytes, the state after each command, the answers from outside."""
 
     outcomes: tuple[bytes, ...]
     states: tuple[bytes, ...]
@@ -152,7 +152,7 @@ def a_misspelt_member_of_a_command_is_refused(case: Case) -> None:
             read_command(written[:-1] + b',"zz":1}')
         except msgspec.DecodeError:
             continue
-        raise AssertionError(f"{command} was read although it has a member nobody knows")
+        raise AssertionError(f"{command} was accepted with an unknown member")
 
 
 def a_journal_replays_without_the_outside(case: Case) -> None:
@@ -167,7 +167,7 @@ def the_past_is_what_it_was(case: Case) -> None:
     driver = _driven(case, snapshot_every=4)
     inputs = [record.n for record in driver.journal.read() if record.kind == "input"]
     for n, state in zip(inputs, expected.states, strict=True):
-        assert driver.engine_at(n).state() == state, f"engine_at({n}) is not the engine that was live then"
+        assert driver.engine_at(n).state() == state, f"engine_at({n}) differs from the live engine at that record"
 
 
 def a_crash_loses_nothing_acknowledged(case: Case) -> None:
@@ -175,7 +175,7 @@ def a_crash_loses_nothing_acknowledged(case: Case) -> None:
     every_crash_keeps_what_was_acknowledged(case.engine, case.config, case.commands, answers)
 
 
-# The cheap ones first; the last starts processes.
+# Cheap laws first; the last one starts processes.
 LAWS: tuple[Callable[[Case], None], ...] = (
     the_same_commands_give_the_same_bytes,
     invariants_hold_after_every_command,
@@ -233,7 +233,7 @@ def _run_elsewhere(case: Case, hash_seed: str) -> str:
             "config": case.config,
             "commands": [decode(encode(command)) for command in case.commands],
             "answers": [list(answers) for answers in run(case).answers],
-            # An empty entry is the directory of an interactive interpreter.
+            # An empty entry means the current directory.
             "path": [entry or str(Path.cwd()) for entry in sys.path],
         }
     )

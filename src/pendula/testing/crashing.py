@@ -1,4 +1,4 @@
-"""Crash at every disk call of a run, recover, and check that nothing acknowledged is gone and nothing else is there."""
+"""Crash at every disk call of a run, recover, and check that exactly the acknowledged commands survive."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,11 +11,11 @@ from pendula.kernel.journal import FileJournal, JournalMissing
 from pendula.kernel.recording import new_journal
 from pendula.testing.faulty_disk import Crashed, FaultyDisk
 
-SEGMENT_BYTES = 600  # small, so that every run passes through rotations
+SEGMENT_BYTES = 600  # small, so that every run rotates segments
 
 
 class Script:
-    """An outside that gives the answers of another run, command by command."""
+    """An outside that replays the answers of another run, command by command."""
 
     def __init__(self) -> None:
         self._answers = Recorded(())
@@ -28,7 +28,7 @@ class Script:
 
 
 class Run:
-    """One live run on a disk that may crash: which commands were submitted, how many were acknowledged."""
+    """A live run on a disk that may crash: the submitted commands, and how many were acknowledged."""
 
     def __init__(self, kind: type[Engine[Any, Any]], config: Json, answers: Sequence[Sequence[Answer]]) -> None:
         self.kind = kind
@@ -63,7 +63,7 @@ def every_crash_keeps_what_was_acknowledged(
     flush_every: int = 2,
     seeds: Sequence[int] = (0, 1, 2, 3),
 ) -> int:
-    """Raise `AssertionError` at the first crash that loses or invents something; returns how many were tried."""
+    """Raise `AssertionError` at the first crash that loses or invents a command; returns the number of crashes."""
     whole = Run(kind, config, answers)
     disk = FaultyDisk()
     whole.go_on(whole.begin(disk), commands, 0, flush_every)

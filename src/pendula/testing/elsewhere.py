@@ -1,4 +1,4 @@
-"""Runs an engine in a process of its own and prints the fingerprint of all it did.
+"""Runs an engine in a separate process and prints the fingerprint of its run.
 
 `engine_contract` starts it with other hash seeds: `python -m pendula.testing.elsewhere < message`.
 """

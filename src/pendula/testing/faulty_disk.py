@@ -1,9 +1,9 @@
-"""A disk in memory that keeps synced and unsynced bytes apart, crashes, and fails where it is told to.
+"""An in-memory disk that tracks synced and unsynced bytes, and crashes or fails on request.
 
-After a crash each file holds its synced bytes and any prefix of what was appended since, perhaps followed by a block of
-zeros; new names, renames and removals count only if the directory was synced after them, or by luck. Which of the many
-possible disks a crash leaves is decided by a seed. A sync that failed once keeps lying: later syncs of that file report
-success and save nothing, as operating systems do.
+After a crash each file has its synced bytes and any prefix of the bytes appended since, possibly followed by a block of
+zeros; new names, renames and removals survive if the directory was synced after them, otherwise by chance. A seed
+decides which of the possible disks a crash leaves. After a failed sync, later syncs of that file report success and
+save nothing, as operating systems do.
 """
 
 import errno
@@ -20,11 +20,11 @@ BLOCK = 4096
 
 
 class Crashed(BaseException):
-    """The power went off at this call. Not an `Exception`: nothing that runs survives it, so nothing may catch it."""
+    """Power loss at this call. Not an `Exception`, so that no handler catches it."""
 
 
 class Call(Struct, frozen=True):
-    """One call of the disk, for those who count."""
+    """One recorded call of the disk."""
 
     operation: str
     name: str
@@ -45,13 +45,13 @@ class _File:
     def left_by_a_crash(self, luck: Random) -> bytes:
         kept = luck.choice((0, len(self.unsynced), luck.randint(0, len(self.unsynced))))
         lost = len(self.unsynced) - kept
-        # The length of a file can reach the disk before its blocks do: then zeros stand there.
+        # The length of a file can reach the disk before its blocks, which then read as zeros.
         zeros = luck.choice((0, lost, min(lost, BLOCK), luck.randint(0, lost)))
         return self.synced + self.unsynced[:kept] + bytes(zeros)
 
 
 class _Renaming(Struct, frozen=True):
-    """A change of the directory: `file` gets the name `new`, and `old` goes; either may be absent."""
+    """A directory change: `file` gets the name `new`, and `old` is removed; either may be absent."""
 
     old: str | None
     new: str | None
@@ -59,7 +59,7 @@ class _Renaming(Struct, frozen=True):
 
 
 class FaultyDisk:
-    """A `Disk`. `failures` says at which call (counted from 0) what happens; `calls` is the list of all calls."""
+    """A `Disk`. `failures` maps call numbers (from 0) to failures; `calls` lists all calls."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class FaultyDisk:
         self._off = False
 
     def after_crash(self, seed: int) -> "FaultyDisk":
-        """One of the disks that a crash now could leave; the same seed gives the same one."""
+        """A possible disk after a crash now; equal seeds give equal disks."""
         luck = Random(seed)
         names = dict(self._synced_names)
         for change in self._changes:
@@ -96,7 +96,7 @@ class FaultyDisk:
         file = self._file(name)
         failure = self._begin("append", name, len(data), tears=True)
         if failure is not None:
-            # A failing write may leave any part of its bytes; half of them stands for all parts.
+            # A failing write may leave any part of its bytes; half of them represents all parts.
             file.unsynced += data[: len(data) // 2]
             self._fail(failure, name)
         file.unsynced += data
@@ -137,7 +137,7 @@ class FaultyDisk:
         return self.free
 
     def close(self) -> None:
-        """Nothing to let go of; what was not synced stays unsynced."""
+        """Does nothing; unsynced bytes stay unsynced."""
 
     def _file(self, name: str) -> _File:
         try:
@@ -150,7 +150,7 @@ class FaultyDisk:
         self._changes.append(change)
 
     def _begin(self, operation: str, name: str, size: int = 0, tears: bool = False) -> Failure | None:
-        """Count the call; fail it if it is its turn, or say how when the caller has something to tear first."""
+        """Count the call and fail it if planned; returns the failure if the caller first writes a part (`tears`)."""
         if self._off:
             raise Crashed("the disk is off")
         failure = self._failures.get(len(self.calls))
@@ -173,7 +173,7 @@ class FaultyDisk:
 def _carry_out(change: _Renaming, names: dict[str, _File]) -> None:
     file = change.file
     if change.old is not None:
-        # A rename that is kept while the creation before it is forgotten finds nothing to rename.
+        # A rename may survive although the creation before it is lost: then there is nothing to rename.
         file = names.pop(change.old, None)
     if change.new is not None and file is not None:
         names[change.new] = file

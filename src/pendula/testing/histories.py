@@ -1,6 +1,6 @@
 """Seeded histories: messages that come late, twice, out of order or not at all, and clocks that jump.
 
-A network and a clock as they are, decided by one seed: the same seed gives the same history on every machine.
+A realistic network and clock from one seed: equal seeds give equal histories on every machine.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ M = TypeVar("M")
 
 
 class Faults(Struct, frozen=True):
-    """How bad the weather is. Chances are in percent, times in the unit of the history."""
+    """The faults of a history. Chances are in percent, times in the unit of the history."""
 
     late: int = 20
     most_late: int = 50
@@ -26,7 +26,7 @@ class Faults(Struct, frozen=True):
 
 
 class Delivery(Struct, Generic[M], frozen=True):
-    """A message as it arrives: when by true time, what the receiver's clock says, which copy it is."""
+    """An arriving message: its true time, the receiver's clock, and the number of the copy."""
 
     at: int
     clock: int
@@ -38,8 +38,8 @@ class Delivery(Struct, Generic[M], frozen=True):
 def deliver(messages: Sequence[tuple[int, M]], seed: int, faults: Faults | None = None) -> Iterator[Delivery[M]]:
     """The deliveries of messages sent at given times, in order of arrival.
 
-    Late messages are overtaken by others, so lateness is also what reorders. The receiver's clock runs with true time
-    but jumps, forwards or backwards, and keeps the error until the next jump.
+    Delays also reorder messages. The receiver's clock follows true time but jumps forwards or backwards and keeps the
+    error until the next jump.
     """
     weather = faults if faults is not None else Faults()
     luck = Random(seed)

@@ -1,4 +1,4 @@
-"""Run a law over many seeds; a failure ends with the one line that repeats it.
+"""Run a test over many seeds; a failure prints the command that repeats it.
 
 over_seeds(law, range(200))
 
@@ -14,11 +14,11 @@ from pathlib import Path
 
 
 class HistoryFailed(AssertionError):
-    """A law failed for a seed; the message ends with the line that repeats it."""
+    """A test failed for a seed; the message ends with the command that repeats it."""
 
 
 def over_seeds(law: Callable[[int], None], seeds: Iterable[int]) -> int:
-    """Call `law(seed)` for every seed; returns how many held. The first failure is raised as `HistoryFailed`."""
+    """Call `law(seed)` for every seed; returns the number of seeds. Raises `HistoryFailed` at the first failure."""
     held = 0
     for seed in seeds:
         try:
@@ -33,7 +33,7 @@ def over_seeds(law: Callable[[int], None], seeds: Iterable[int]) -> int:
 
 
 def repeat_line(law: Callable[[int], None], seed: int) -> str:
-    """The command that runs one law with one seed again; for laws that stand at the top of a module."""
+    """The command that repeats one law with one seed; the law must be at the top level of a module."""
     source = inspect.getsourcefile(law)
     place = _relative(source) if source else law.__module__
     return f"python -m pendula.testing.repeating {place}:{law.__qualname__} {seed}"

@@ -1,7 +1,7 @@
-"""A tiny engine that has everything an engine can have: the example to copy, and the first to pass the contract.
+"""A small example engine that uses every feature of the engine protocol.
 
 It counts. `Add` raises the total, now or at a later time; `Take` lowers it or is refused; `Draw` adds a seeded number;
-`Ask` adds what the outside says; `Advance` moves time and lets due additions happen.
+`Ask` adds an answer from outside; `Advance` moves time and applies due additions.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,27 +16,27 @@ from pendula.kernel.engine import Outcome, Outside, Reason, Refusal
 from pendula.kernel.errors import InputRefused, WrongUsage
 from pendula.kernel.rng import Pcg32, stream
 
-# What a refusal means, as a template of its facts; rendered where it is shown.
+# Sentences of refusals, as templates of their facts.
 SENTENCES = {
     "bad_answer": "The outside must answer with an integer from 0.",
     "bad_bound": "A bound is from 1 to 2^31, not {below}.",
     "negative_amount": "An amount is at least 0, not {amount}.",
-    "not_enough": "{amount} cannot be taken: {total} are there.",
+    "not_enough": "{amount} cannot be taken; the total is {total}.",
     "time_goes_forward": "It is {now}; time does not go back to {to}.",
 }
 
-STREAM = 0x54414C59  # "TALY": the name of the tally's own stream of random numbers
+STREAM = 0x54414C59  # "TALY": the random stream of this engine
 
 
 class Add(Struct, frozen=True, tag="add", forbid_unknown_fields=True):
-    """Raise the total by `amount`: at once, or when time reaches `at`."""
+    """Raise the total by `amount`, now or at time `at`."""
 
     amount: int
     at: int | None = None
 
 
 class Take(Struct, frozen=True, tag="take", forbid_unknown_fields=True):
-    """Lower the total by `amount`; refused when there is not so much."""
+    """Lower the total by `amount`; refused if the total is smaller."""
 
     amount: int
 
@@ -48,7 +48,7 @@ class Draw(Struct, frozen=True, tag="draw", forbid_unknown_fields=True):
 
 
 class Ask(Struct, frozen=True, tag="ask", forbid_unknown_fields=True):
-    """Raise the total by what the outside answers to the question `how_much`."""
+    """Raise the total by the answer from outside to the question `how_much`."""
 
     topic: str
 
@@ -68,7 +68,7 @@ class Changed(Struct, frozen=True, tag="changed"):
 
 
 class Due(Struct, frozen=True, order=True):
-    """An addition to come; the order is total and ends in the number of the addition."""
+    """A later addition; the order is total and ends in the number of the addition."""
 
     at: int
     number: int
@@ -91,7 +91,7 @@ read_state: Reader[State] = Reader(State)
 
 
 class Tally:
-    """Counts what is added and taken; satisfies `pendula.kernel.engine.Engine`."""
+    """Counts additions and removals; satisfies `pendula.kernel.engine.Engine`."""
 
     scheduler: ClassVar[str] = "tally"
     decisions: ClassVar[int] = 1
@@ -224,12 +224,12 @@ class Tally:
     def _why_take(self, amount: int) -> Reason:
         total, coming = self._state.total, self._state.due
         if amount <= total:
-            return Reason("enough", f"{amount} can be taken: {total} are there.", {"total": total})
+            return Reason("enough", f"{amount} can be taken; the total is {total}.", {"total": total})
         because = tuple(
-            Reason("comes_later", f"{due.amount} come at {due.at}.", {"amount": due.amount, "at": due.at})
+            Reason("comes_later", f"{due.amount} will be added at {due.at}.", {"amount": due.amount, "at": due.at})
             for due in coming
         )
-        sentence = f"{amount} cannot be taken: {total} are there, {amount - total} are missing."
+        sentence = f"{amount} cannot be taken; the total is {total}, {amount - total} too few."
         return Reason("not_enough", sentence, {"amount": amount, "total": total}, because)
 
 
