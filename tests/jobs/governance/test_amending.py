@@ -79,7 +79,7 @@ def test_a_higher_risk_makes_the_mode_of_the_uncertain_as_careful_as_it_has_to_b
 def test_what_is_at_its_end_stays_as_it_is(town: Town) -> None:
     town.user.create("memory", "m", status="archived")
 
-    with pytest.raises(JobRefused, match="archived is its end") as refused:
+    with pytest.raises(JobRefused, match="archived is a final state") as refused:
         town.user.amend("memory", "m", "too late", half_life="P1D")
 
     assert refused.value.code == "illegal_transition"

@@ -235,8 +235,8 @@ def test_too_little_evidence_is_told_in_plain_words(town: Town) -> None:
     assert decided["reason"] == "well known; it needs 1 reference as evidence and has fewer"
 
 
-def test_whoever_has_to_give_a_name_is_told_how(town: Town) -> None:
+def test_a_missing_user_name_is_rejected_with_the_ways_to_give_one(town: Town) -> None:
     town.user.create("memory", "m")
 
-    with pytest.raises(JobRefused, match="say who you are, with a token, in X-Pendula-User, as_user"):
+    with pytest.raises(JobRefused, match="name one with a token, in X-Pendula-User, as_user"):
         town.scheduler.objects.refill("memory", "m", "by nobody")

@@ -204,6 +204,6 @@ def test_an_object_carries_only_so_many_references(town: Town, way: str) -> None
             case _:
                 return town.user.decide("memory", "m", "verify", "conflict", reason="seen", evidence_refs=[ref])
 
-    with pytest.raises(JobRefused, match="would carry 1001 references; 1000 are the most"):
+    with pytest.raises(JobRefused, match="would have 1001 references; the limit is 1000"):
         one_more("ev_new")
     assert len(one_more("ev_1")["object"]["evidence_refs"]) == 1000

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pendula.jobs.objects.endings import Asked
+from pendula.jobs.objects.endings import ActionContext
 from pendula.jobs.objects.gates import EVERYTHING, REQUIRED, Gate
 from pendula.jobs.objects.governed import DAY_US, Governed, Impact, Mode, Risk, Unknown
 
@@ -38,8 +38,8 @@ def governed(object_type: str, place: str, **members: Any) -> Governed:
     )
 
 
-def asked(action: str, **members: Any) -> Asked:
-    return Asked(**{"action": action, "now": NOW, "risk": Risk.LOW, "impact": Impact.LOW, **members})
+def asked(action: str, **members: Any) -> ActionContext:
+    return ActionContext(**{"action": action, "now": NOW, "risk": Risk.LOW, "impact": Impact.LOW, **members})
 
 
 def gates(**verdicts: str) -> tuple[Gate, ...]:

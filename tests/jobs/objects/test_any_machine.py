@@ -6,7 +6,7 @@ from random import Random
 import pytest
 from msgspec.structs import replace
 
-from pendula.jobs.objects.deciding import by_itself, conclude, enter
+from pendula.jobs.objects.decisions import conclude, enter, settle_verdict
 from pendula.jobs.objects.endings import Ending, How, Verdict
 from pendula.jobs.objects.governed import Governed
 from pendula.jobs.objects.machine import Machine
@@ -45,7 +45,7 @@ def _ends(subject: Governed, machine: Machine, action: str, finding: str) -> lis
     entered = enter(subject, machine, question)
     if isinstance(entered, Ending):
         return [entered]
-    own = by_itself(entered, machine, question)
+    own = settle_verdict(entered, machine, question)
     return [conclude(entered, machine, question, one) for one in (Verdict(finding, "said so", ("ev_2",)), own)]
 
 

@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from pendula.jobs.objects.deciding import conclude, enter
+from pendula.jobs.objects.decisions import conclude, enter
 from pendula.jobs.objects.endings import Ending, How, Outcome, Verdict
 from pendula.jobs.objects.governed import DAY_US, Governed
 from pendula.jobs.objects.machine_check import faults

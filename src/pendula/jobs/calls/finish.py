@@ -88,7 +88,7 @@ def fail(tx: Writer, job_id: str, body: Body, actor: Actor, policy: Policy, now:
     if isinstance(request, Faults):
         return request.refusal()
     after = carry_out(tx, job, decide.failed(job, request, now, policy), holder(job, actor))
-    deliveries.keep_awaited(tx, job, after, SYSTEM, policy, now)
+    deliveries.reschedule_object(tx, job, after, SYSTEM, policy, now)
     return Reply(200, {"already_failed": False, "retry": after.status == Status.QUEUED, "job": job_json(after)})
 
 
@@ -105,7 +105,7 @@ def _unknown_event(tx: Writer, job: Job, request: Ack, policy: Policy) -> Refuse
 
 def _ack_governed(tx: Writer, job: Job, request: Ack, actor: Actor, policy: Policy, now: int) -> Answer:
     """A governed object stays where it is and has its next time; where its gates forbid even that, the job says so."""
-    ended = deliveries.acked(tx, job, request, holder(job, actor), policy, now)
+    ended = deliveries.end_by_ack(tx, job, request, holder(job, actor), policy, now)
     if isinstance(ended, Refused):
         return ended
     row = tx.object(job.object_type, job.object_id)

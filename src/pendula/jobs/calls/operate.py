@@ -48,7 +48,7 @@ def release(tx: Writer, job_id: str, body: Body, actor: Actor, policy: Policy, n
         return faults.refusal()
     done = decide.released(job, now)
     after = tx.change(job, done.job, done.touched, done.reason, holder(job, actor))
-    deliveries.keep_awaited(tx, job, after, actor, policy, now)
+    deliveries.reschedule_object(tx, job, after, actor, policy, now)
     return Reply(200, {"job": job_json(after)})
 
 
@@ -100,7 +100,7 @@ def _operated_all(
         assert isinstance(done, Done), "the filter has the status that the call needs"
         if done.job is not job:
             after = tx.change(job, done.job, done.touched, done.reason, actor)
-            deliveries.keep_awaited(tx, job, after, actor, policy, now)
+            deliveries.reschedule_object(tx, job, after, actor, policy, now)
             changed += 1
     more = page[-1].job_id if len(found) > step.limit else None
     return Reply(200, {"matched": len(page), "changed": changed, "next_cursor": more})
@@ -128,5 +128,5 @@ def _operated(
     if done.job is job:
         return Reply(200, {"job": job_json(job)})
     after = tx.change(job, done.job, done.touched, done.reason, actor)
-    deliveries.keep_awaited(tx, job, after, actor, policy, now)
+    deliveries.reschedule_object(tx, job, after, actor, policy, now)
     return Reply(200, {"job": job_json(after)})

@@ -73,7 +73,8 @@ def give_due(
         if job is None or job.seq in withheld or job.status != Status.QUEUED:
             continue
         fences_from = tx.fences_from() if fences_from is None else fences_from
-        if is_governing and not deliveries.begun(tx, job, decide.next_fence(job, fences_from), worker, policy, now):
+        fence = decide.next_fence(job, fences_from)
+        if is_governing and not deliveries.begin_delivery(tx, job, fence, worker, policy, now):
             withheld.add(job.seq)
             continue
         token = tokens()
@@ -107,7 +108,7 @@ def reclaim(tx: Writer, policy: Policy, now: int) -> int:
     lost = tx.expired(now, RECLAIM_MOST)
     for job in lost:
         after = carry_out(tx, job, decide.expired(job, now, policy), SYSTEM)
-        deliveries.keep_awaited(tx, job, after, SYSTEM, policy, now)
+        deliveries.reschedule_object(tx, job, after, SYSTEM, policy, now)
     return len(lost)
 
 

@@ -10,9 +10,9 @@ from typing import Any
 from msgspec import Struct
 
 from pendula.jobs.decide import OUTCOME_CANCELLED
-from pendula.jobs.governing.judging import question
+from pendula.jobs.governing.verdicts import action_context
 from pendula.jobs.model import MILLION, SECOND, Job, Policy, PullOrder, Status, progress_json
-from pendula.jobs.objects import deciding
+from pendula.jobs.objects import decisions
 from pendula.jobs.objects.endings import Ending, Outcome
 from pendula.jobs.objects.governed import VERIFICATIONS
 from pendula.jobs.sentences import error_sentence, sentence_of
@@ -174,8 +174,8 @@ def withheld(case: Case) -> Because | None:
     subject, machine = look.governed(job.object_type, job.object_id), case.policy.machines.get(job.object_type)
     if subject is None or machine is None:
         return None
-    asked = question(look, subject, job.action, case.policy, case.now, deferrals=look.job(job.seq).deferrals)
-    found = deciding.enter(subject, machine, asked)
+    asked = action_context(look, subject, job.action, case.policy, case.now, deferrals=look.job(job.seq).deferrals)
+    found = decisions.enter(subject, machine, asked)
     if not isinstance(found, Ending) or found.outcome is Outcome.NOOP:
         return None
     sentence = f"has been due since {format_utc(job.run_at)} and is not handed out: {sentence_of(found.reason)}"

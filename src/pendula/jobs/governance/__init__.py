@@ -1,12 +1,12 @@
-"""Governed objects in a store: the one door for every change, by a job or by a person.
+"""Governed objects in a store: all calls that change them, from jobs and from people.
 
-service        `Governance`: every call
+service           `Governance`: every call
 governed_objects  `GovernedObjects`: the same as Python methods
-steps          a governed job: begin, finish, and settle for what needs nobody
-keeping        objects made, given evidence, decided about, refilled
-gate_setting   gates set for everything or for one object
-bodies         bodies in, with all their faults
-why            why an object is where it is, and what comes next
+steps             the steps of a governed job: begin, finish, settle
+object_changes    changes by people: create, attach evidence, decide, amend, refill
+gate_setting      setting a gate, for all objects or for one
+bodies            request bodies, with all their faults
+why               why an object is in its state, and what comes next
 """
 
 from pendula.jobs.governance.governed_objects import GovernedObjects

@@ -1,4 +1,4 @@
-"""Bodies of governance in, with all their faults: new objects, evidence, gates, verdicts, decisions of a person."""
+"""Readers of request bodies that report all faults: new objects, evidence, gates, verdicts, decisions by people."""
 
 from collections.abc import Collection, Mapping
 from decimal import Decimal
@@ -39,7 +39,7 @@ AMENDABLE = (
 
 
 class NewObject(Struct, frozen=True):
-    """What an object is to begin with; members by the names of the model, those not given left out."""
+    """The initial members of an object, by the names of the model; missing ones are left out."""
 
     object_type: str
     object_id: str
@@ -50,7 +50,7 @@ class NewObject(Struct, frozen=True):
 
 
 class Finish(Struct, frozen=True):
-    """A verdict, with the version of the object and of the gates that it rests on, where they are told."""
+    """A verdict and, if given, the versions of the object and the gates that it is based on."""
 
     verdict: Verdict
     version: int | None
@@ -58,7 +58,7 @@ class Finish(Struct, frozen=True):
 
 
 class Decision(Struct, frozen=True):
-    """What a person decides of an object."""
+    """A decision by a person."""
 
     action: str
     verdict: Verdict
@@ -80,7 +80,7 @@ class Evidence(Struct, frozen=True):
 
 
 class Amendment(Struct, frozen=True):
-    """Members that are to be otherwise, by the names of the model."""
+    """Changed members, by the names of the model."""
 
     members: dict[str, Any]
     reason: Reason
@@ -93,7 +93,7 @@ class Refill(Struct, frozen=True):
 
 
 class GatePage(Struct, frozen=True):
-    """Gates by scope and name, after one: all, or those that count for one scope."""
+    """A page of gates by scope and name, starting after `after`; all gates, or those that apply to one scope."""
 
     scope: str | None
     after: tuple[str, str]
@@ -101,7 +101,7 @@ class GatePage(Struct, frozen=True):
 
 
 class Page(Struct, frozen=True):
-    """Objects of a type by id, after one, all or those in one place."""
+    """A page of objects of a type by id, starting after `after`; all, or those in one place."""
 
     object_type: str
     place: str | None
@@ -126,17 +126,17 @@ def read_new(given: Mapping[str, Any], now: int) -> NewObject | Faults:
     }
     for date in ("review_due_at", "expires_at", "last_accessed_at"):
         members[date] = body.time(date)
-    _impossible(body, members, now)
+    _check_dates(body, members, now)
     for length in ("review_interval", "half_life", "uncertainty_ttl"):
-        members[length] = _length(body, given, length)
+        members[length] = _duration(body, given, length)
     for number in ("auto_verify_budget", "deception_signals", "reinforcement_count"):
         members[number] = body.integer(number, 0, NUMBER_MOST)
     status, epistemic = body.text("status", 64), body.text("epistemic_state", 64)
     reason = body.text("reason", REASON_MOST)
     if body.faults.found or kind is None or name is None:
         return body.faults
-    known = {key: value for key, value in members.items() if value is not None}
-    return NewObject(kind, name, status, epistemic, known, _or(reason, "governed"))
+    given_members = {key: value for key, value in members.items() if value is not None}
+    return NewObject(kind, name, status, epistemic, given_members, _or(reason, "governed"))
 
 
 def read_amendment(given: Mapping[str, Any], now: int) -> Amendment | Faults:
@@ -148,10 +148,10 @@ def read_amendment(given: Mapping[str, Any], now: int) -> Amendment | Faults:
         "impact_weight": _weight(body, given),
         "review_due_at": body.time("review_due_at"),
         "expires_at": body.time("expires_at"),
-        "review_interval": _length(body, given, "review_interval"),
-        "half_life": _length(body, given, "half_life"),
+        "review_interval": _duration(body, given, "review_interval"),
+        "half_life": _duration(body, given, "half_life"),
     }
-    _impossible(body, {"last_accessed_at": None, **members}, now)
+    _check_dates(body, {"last_accessed_at": None, **members}, now)
     reason = body.text("reason", REASON_MOST) if body.required("reason") else None
     version = body.integer("version", 1, VERSION_MOST)
     known = {name: value for name, value in members.items() if value is not None}
@@ -173,7 +173,7 @@ def read_finish(given: Mapping[str, Any]) -> Finish | Faults:
     if gates is not None and not (
         isinstance(gates, Mapping) and all(isinstance(k, str) and type(v) is int for k, v in gates.items())
     ):
-        body.bad("gates", allowed="the gates as begin gave them")
+        body.bad("gates", allowed="the `gates` that begin returned")
     if body.faults.found or verdict is None:
         return body.faults
     return Finish(verdict, version, None if gates is None else dict(gates))
@@ -190,7 +190,7 @@ def read_decision(given: Mapping[str, Any]) -> Decision | Faults:
 
 
 def read_gate(given: Mapping[str, Any], kinds: Collection[str]) -> SetGate | Faults:
-    """A gate may be set before its object is there: what is to come under governance can be barred in advance."""
+    """A gate may be set before its object exists, so that the object can be blocked from the start."""
     body = BodyReader(given, {"gate", "scope", "verdict", "reason"})
     name = body.word("gate", list(VERDICTS)) if body.required("gate") else None
     verdict = body.word("verdict", VERDICTS.get(name or "", ())) if body.required("verdict") and name else None
@@ -268,7 +268,7 @@ def _verdict(body: BodyReader, given: Mapping[str, Any]) -> Verdict | None:
 def _word(body: BodyReader, name: str, kind: Any) -> Any:
     if not body.has(name):
         return None
-    word = body.word(name, [str(one) for one in kind])
+    word = body.word(name, [str(member) for member in kind])
     return None if word is None else kind(word)
 
 
@@ -287,8 +287,8 @@ def _is_ref(ref: object) -> bool:
     return isinstance(ref, str) and 1 <= len(ref) <= REF_MOST and ref.isprintable() and ref == ref.strip()
 
 
-def _impossible(body: BodyReader, members: Mapping[str, Any], now: int) -> None:
-    """A review may be overdue when an object comes; what is over before it begins, or used in the future, is wrong."""
+def _check_dates(body: BodyReader, members: Mapping[str, Any], now: int) -> None:
+    """Reject an expiry in the past and an access in the future. A review may be overdue already."""
     expires, accessed = members["expires_at"], members["last_accessed_at"]
     if expires is not None and expires <= now:
         body.bad("expires_at", allowed=f"later than now, {format_utc(now)}")
@@ -296,7 +296,7 @@ def _impossible(body: BodyReader, members: Mapping[str, Any], now: int) -> None:
         body.bad("last_accessed_at", allowed=f"not later than now, {format_utc(now)}")
 
 
-def _length(body: BodyReader, given: Mapping[str, Any], name: str) -> int | None:
+def _duration(body: BodyReader, given: Mapping[str, Any], name: str) -> int | None:
     if given.get(name) is None:
         return None
     length = parse_duration(given[name])

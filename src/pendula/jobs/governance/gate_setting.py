@@ -1,9 +1,9 @@
-"""Gates are set: for everything or for one object, by somebody, with a reason, in the trail."""
+"""Set a gate, for all objects or for one, with an audit event that has the actor and the reason."""
 
 from pendula.jobs.audit import GATE_EVENT, OVERRIDE_EVENT, GovernanceEvent
 from pendula.jobs.governance.bodies import read_gate
-from pendula.jobs.governing.judging import user_required
-from pendula.jobs.governing.showing import gate_json
+from pendula.jobs.governing.verdicts import user_required
+from pendula.jobs.governing.views import gate_json
 from pendula.jobs.model import Actor, Policy
 from pendula.jobs.objects.gates import Gate
 from pendula.jobs.objects.reasons import stated
@@ -13,15 +13,15 @@ from pendula.jobs.transaction.replies import Answer, Body, Reply
 
 
 def set_gate(tx: Writer, body: Body, actor: Actor, policy: Policy, now: int) -> Answer:
-    """Give a gate its word. `override` passes only in the name of a user, and its event says which."""
+    """Set the verdict of a gate. `override` requires a named user, whom the audit event records."""
     request = read_gate(body, policy.machines)
     if isinstance(request, Faults):
         return request.refusal()
     is_override = request.verdict == "override"
     if is_override and not (actor.type == "user" and actor.id):
         return user_required("override a gate", {"gate": request.name})
-    about = tx.governance.gates(request.scope)
-    before = next((gate for gate in about if (gate.name, gate.scope) == (request.name, request.scope)), None)
+    gates = tx.governance.gates(request.scope)
+    before = next((gate for gate in gates if (gate.name, gate.scope) == (request.name, request.scope)), None)
     gate = Gate(
         name=request.name,
         scope=request.scope,

@@ -1,15 +1,15 @@
-"""`Governance`, the one door for every change of a governed object: by a job or a person, each in one transaction."""
+"""`Governance`: every call on governed objects, from jobs and people; each change is one transaction."""
 
 from collections.abc import Callable
 from typing import TypeVar
 
 from pendula.jobs.calls import Calls
-from pendula.jobs.governance import gate_setting, keeping, steps
+from pendula.jobs.governance import gate_setting, object_changes, steps
 from pendula.jobs.governance.bodies import read_gate_page, read_limit, read_page
 from pendula.jobs.governance.why import why
-from pendula.jobs.governing.judging import no_object
-from pendula.jobs.governing.learning import INNER
-from pendula.jobs.governing.showing import gate_json, gate_words, machine_json, object_json, rollback_json
+from pendula.jobs.governing.learning import INTERNAL_COUNTS
+from pendula.jobs.governing.verdicts import object_not_found
+from pendula.jobs.governing.views import gate_json, gate_words, machine_json, object_json, rollback_json
 from pendula.jobs.request_reading import Faults
 from pendula.jobs.sentences import shown_reason
 from pendula.jobs.store.protocol import Reader, Writer
@@ -45,22 +45,24 @@ class Governance:
     # Objects
 
     def create(self, body: Body, caller: Caller = LOCAL) -> Answer:
-        return self._write(lambda tx, now: keeping.create(tx, body, caller.actor, self._calls.policy, now), caller)
+        return self._write(
+            lambda tx, now: object_changes.create(tx, body, caller.actor, self._calls.policy, now), caller
+        )
 
     def attach_evidence(self, object_type: str, object_id: str, body: Body, caller: Caller = LOCAL) -> Answer:
-        return self._keep(keeping.attach_evidence, object_type, object_id, body, caller)
+        return self._keep(object_changes.attach_evidence, object_type, object_id, body, caller)
 
     def amend(self, object_type: str, object_id: str, body: Body, caller: Caller = LOCAL) -> Answer:
-        return self._keep(keeping.amend, object_type, object_id, body, caller)
+        return self._keep(object_changes.amend, object_type, object_id, body, caller)
 
     def refill(self, object_type: str, object_id: str, body: Body, caller: Caller = LOCAL) -> Answer:
-        return self._keep(keeping.refill, object_type, object_id, body, caller)
+        return self._keep(object_changes.refill, object_type, object_id, body, caller)
 
     def decide(self, object_type: str, object_id: str, body: Body, caller: Caller = LOCAL) -> Answer:
-        return self._keep(keeping.decide_by_hand, object_type, object_id, body, caller)
+        return self._keep(object_changes.decide, object_type, object_id, body, caller)
 
     def rollback_finished(self, object_type: str, object_id: str, body: Body, caller: Caller = LOCAL) -> Answer:
-        return self._keep(keeping.rollback_finished, object_type, object_id, body, caller)
+        return self._keep(object_changes.rollback_finished, object_type, object_id, body, caller)
 
     def set_gate(self, body: Body, caller: Caller = LOCAL) -> Answer:
         policy = self._calls.policy
@@ -72,59 +74,57 @@ class Governance:
         return self._calls.store.read(lambda look: _shown(look, object_type, object_id))
 
     def why(self, object_type: str, object_id: str) -> Answer:
-        """Why the object is in this state, what comes next and when, and what is in the way."""
         now, policy = self._calls.clock(), self._calls.policy
         return self._calls.store.read(lambda look: why(look, object_type, object_id, policy, now))
 
     def page(self, query: Body) -> Answer:
-        """Objects of a type by id, all or those in one place; `next_after` leads to the next page."""
-        asked = read_page(query, self._calls.policy.machines)
-        if isinstance(asked, Faults):
-            return asked.refusal()
-        found = self._calls.store.read(
-            lambda look: look.governance.page(asked.object_type, asked.place, asked.after, asked.limit + 1)
+        """Objects of a type by id, all or those in one place; `next_after` starts the next page."""
+        page = read_page(query, self._calls.policy.machines)
+        if isinstance(page, Faults):
+            return page.refusal()
+        subjects = self._calls.store.read(
+            lambda look: look.governance.page(page.object_type, page.place, page.after, page.limit + 1)
         )
-        shown: list[Json] = [object_json(one) for one in found[: asked.limit]]
-        more = found[asked.limit - 1].object_id if len(found) > asked.limit else None
-        return Reply(200, {"objects": shown, "next_after": more})
+        objects: list[Json] = [object_json(subject) for subject in subjects[: page.limit]]
+        next_after = subjects[page.limit - 1].object_id if len(subjects) > page.limit else None
+        return Reply(200, {"objects": objects, "next_after": next_after})
 
     def gates(self, query: Body) -> Answer:
-        """Those of one scope with those for everything, or all, those for everything first; `next_after` leads on."""
-        asked = read_gate_page(query)
-        if isinstance(asked, Faults):
-            return asked.refusal()
-        found = self._calls.store.read(
-            lambda look: look.governance.gate_page(asked.scope, asked.after, asked.limit + 1)
-        )
-        shown: list[Json] = [gate_json(gate) for gate in found[: asked.limit]]
-        last = found[asked.limit - 1] if len(found) > asked.limit else None
+        """All gates, or those that apply to one scope; gates for all objects first. `next_after` is the next page."""
+        page = read_gate_page(query)
+        if isinstance(page, Faults):
+            return page.refusal()
+        gates = self._calls.store.read(lambda look: look.governance.gate_page(page.scope, page.after, page.limit + 1))
+        shown: list[Json] = [gate_json(gate) for gate in gates[: page.limit]]
+        last = gates[page.limit - 1] if len(gates) > page.limit else None
         return Reply(200, {"gates": shown, "next_after": None if last is None else f"{last.scope} {last.name}"})
 
     def rollbacks(self, query: Body) -> Answer:
-        """Those that nobody has reported finished, the oldest first."""
+        """Unfinished rollbacks, the oldest first."""
         limit = read_limit(query)
         if isinstance(limit, Faults):
             return limit.refusal()
-        found = self._calls.store.read(lambda look: look.governance.open_rollbacks(limit))
-        shown: list[Json] = [rollback_json(one) for one in found]
-        return Reply(200, {"rollbacks": shown})
+        rollbacks = self._calls.store.read(lambda look: look.governance.open_rollbacks(limit))
+        return Reply(200, {"rollbacks": [rollback_json(rollback) for rollback in rollbacks]})
 
     def machines(self) -> Reply:
-        """The state machine of each type of object, and the words that gates can be given."""
-        machines: list[Json] = [machine_json(one) for _, one in sorted(self._calls.policy.machines.items())]
+        """The state machine of each object type, and the possible verdicts of each gate."""
+        machines: list[Json] = [machine_json(machine) for _, machine in sorted(self._calls.policy.machines.items())]
         return Reply(200, {"machines": machines, "gates": gate_words()})
 
     def figures(self) -> Reply:
-        """Objects by place, what governance did, counted, and how many objects wait for a person."""
+        """The number of objects by place, the counters of governance, and the objects that need a person."""
         places, counts, (waiting, first) = self._calls.store.read(
             lambda look: (look.governance.places(), look.governance.counts(), look.governance.for_a_person(FIRST_SHOWN))
         )
         body: dict[str, Json] = {
             "places": [{"object_type": kind, "place": place, "objects": count} for kind, place, count in places],
             "counts": [
-                {"kind": kind, "word": word, "count": count} for kind, word, count in counts if kind not in INNER
+                {"kind": kind, "word": word, "count": count}
+                for kind, word, count in counts
+                if kind not in INTERNAL_COUNTS
             ],
-            "for_a_person": {"count": waiting, "first": [object_json(one) for one in first]},
+            "for_a_person": {"count": waiting, "first": [object_json(subject) for subject in first]},
         }
         return Reply(200, body)
 
@@ -145,7 +145,7 @@ class Governance:
 def _shown(look: Reader, object_type: str, object_id: str) -> Answer:
     subject = look.governance.governed(object_type, object_id)
     if subject is None:
-        return no_object(object_type, object_id)
+        return object_not_found(object_type, object_id)
     traces: list[Json] = []
     for name, body in look.governance.traces(object_type, object_id, TRACES_SHOWN):
         assert isinstance(body, dict)

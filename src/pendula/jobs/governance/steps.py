@@ -1,21 +1,28 @@
-"""A governed job in two steps: `begin` before the verifier is entered, `finish` with what it found.
+"""A governed job in two steps: `begin` before the verifier runs, `finish` with its verdict.
 
-Both carry the proof of the lease. What the gates, the budget or the object itself forbid ends the job in `begin`, and
-the verifier is never entered. Each step is one transaction, and is safe to repeat with the same lease token.
+Both require the lease token. If the gates, the budget or the object forbid the action, `begin` ends the job and the
+verifier does not run. Each step is one transaction and can be repeated safely with the same lease token.
 """
 
 from msgspec.structs import replace
 
 from pendula.jobs import decide
 from pendula.jobs.governance.bodies import Finish, read_begin, read_finish
-from pendula.jobs.governing.carrying_out import spend
-from pendula.jobs.governing.deliveries import ended
-from pendula.jobs.governing.judging import is_promotion, machine_of, no_object, overladen, question, unfit_evidence
-from pendula.jobs.governing.showing import ending_json, gate_json, object_json
+from pendula.jobs.governing.apply_ending import spend
+from pendula.jobs.governing.deliveries import end_delivery
+from pendula.jobs.governing.verdicts import (
+    action_context,
+    explain_unfit_evidence,
+    is_promotion,
+    machine_of,
+    object_not_found,
+    refuse_too_many_references,
+)
+from pendula.jobs.governing.views import ending_json, gate_json, object_json
 from pendula.jobs.model import Actor, Code, Ended, Job, Policy, Refused, Status, job_json
-from pendula.jobs.objects import deciding
-from pendula.jobs.objects.endings import Asked, Ending, How, Outcome
-from pendula.jobs.objects.gates import NOT_ASKED, REQUIRED, Reading, is_high_risk, moved, read
+from pendula.jobs.objects import decisions
+from pendula.jobs.objects.endings import ActionContext, Ending, How, Outcome
+from pendula.jobs.objects.gates import NO_GATES, REQUIRED, Reading, is_high_risk, moved, read
 from pendula.jobs.objects.governed import VERIFICATIONS, Governed
 from pendula.jobs.objects.machine import Machine
 from pendula.jobs.objects.reasons import Reason, error_of
@@ -27,12 +34,12 @@ from pendula.jobs.transaction.replies import Answer, Body, Reply, not_found
 from pendula.kernel.canonical import Json
 
 STATE_CONFLICT = "state_conflict"
-BY_ITSELF = ("decay", "archive")
+SETTLED_ACTIONS = ("decay", "archive")
 
 
 def begin(tx: Writer, job_id: str, body: Body, actor: Actor, policy: Policy, now: int) -> Answer:
-    """Enter the verifier, with what that costs taken; or the job is ended, and the reply says how."""
-    job = _held(tx, job_id, body, now)
+    """Take the budget and start the verification, or end the job; the reply says which."""
+    job = _leased_job(tx, job_id, body, now)
     if not isinstance(job, Job):
         return job
     if (faults := read_begin(body)) is not None:
@@ -42,24 +49,24 @@ def begin(tx: Writer, job_id: str, body: Body, actor: Actor, policy: Policy, now
         return found
     subject, machine = found
     known = tx.governance.job(job.seq)
-    asked = question(tx.governance, subject, job.action, policy, now, deferrals=known.deferrals)
+    context = action_context(tx.governance, subject, job.action, policy, now, deferrals=known.deferrals)
     if known.begun_fence == job.delivery_count:
-        # By its pull, or the reply got lost: nothing is taken twice, and what changed since is looked at.
-        entered: Governed | Ending = deciding.entered_again(subject, machine, asked)
+        # Begun by its pull, or the reply was lost: take no second unit, but check what has changed since.
+        entered: Governed | Ending = decisions.reenter(subject, machine, context)
     else:
-        entered = deciding.enter(subject, machine, asked)
+        entered = decisions.enter(subject, machine, context)
     if isinstance(entered, Ending):
-        return _ended(tx, job, subject, entered, asked, actor=actor, policy=policy)
+        return _end(tx, job, subject, entered, context, actor=actor, policy=policy)
     if entered != subject:
         spend(tx, subject, entered, holder(job, actor), job, now)
     begun = replace(known, begun_fence=job.delivery_count, begun_version=entered.version)
     tx.governance.put_job(job.seq, begun)
-    return _entered(job, entered, asked)
+    return _entered_reply(job, entered, context)
 
 
 def finish(tx: Writer, job_id: str, body: Body, actor: Actor, policy: Policy, now: int) -> Answer:
-    """End the job with a verdict: the change, its trail, what follows and the ack, together."""
-    job = _held(tx, job_id, body, now)
+    """End the job with a verdict: state change, audit event, follow-up and ack in one transaction."""
+    job = _leased_job(tx, job_id, body, now)
     if not isinstance(job, Job):
         return job
     request = read_finish(body)
@@ -69,53 +76,55 @@ def finish(tx: Writer, job_id: str, body: Body, actor: Actor, policy: Policy, no
     if isinstance(found, Refused):
         return found
     subject, machine = found
-    if (refused := overladen(subject, request.verdict.evidence)) is not None:
+    if (refused := refuse_too_many_references(subject, request.verdict.evidence)) is not None:
         return refused
     known = tx.governance.job(job.seq)
     if job.action in VERIFICATIONS and known.begun_fence != job.delivery_count:
-        message = "this delivery has not begun: call begin first, which reads the gates and takes the budget"
+        message = "this delivery has not begun: call begin first"
         return Refused(Code.NOT_BEGUN, message, {"job_id": job.job_id})
-    asked = question(tx.governance, subject, job.action, policy, now, deferrals=known.deferrals)
+    context = action_context(tx.governance, subject, job.action, policy, now, deferrals=known.deferrals)
     begun_version = known.begun_version if known.begun_fence == job.delivery_count else None
-    ending = _concluded(tx, subject, machine, asked, request, begun_version)
-    reply = _ended(tx, job, subject, ending, asked, actor=actor, policy=policy)
-    has_moved = request.gates is not None and moved(request.gates, _reading(asked))
+    ending = _conclude(tx, subject, machine, context, request, begun_version)
+    reply = _end(tx, job, subject, ending, context, actor=actor, policy=policy)
+    has_moved = request.gates is not None and moved(request.gates, _reading(context))
     return Reply(reply.status, {**reply.body, "gates_moved": has_moved})
 
 
 def settle(tx: Writer, job_id: str, body: Body, actor: Actor, policy: Policy, now: int) -> Answer:
-    """A job that nobody has to look into: decay and archive, decided by the object itself, begun and ended at once."""
-    job = _held(tx, job_id, body, now)
+    """Begin and end a decay or archive job, which the object itself decides."""
+    job = _leased_job(tx, job_id, body, now)
     if not isinstance(job, Job):
         return job
     if (faults := read_begin(body)) is not None:
         return faults.refusal()
-    if job.action not in BY_ITSELF:
-        message = f"{job.action} needs somebody who looks into it: call begin and finish"
+    if job.action not in SETTLED_ACTIONS:
+        message = f"{job.action} needs a verifier: call begin and finish"
         return Refused(Code.NOT_BEGUN, message, {"job_id": job.job_id, "action": job.action})
     found = _subject(tx, job, policy)
     if isinstance(found, Refused):
         return found
     subject, machine = found
-    asked = question(tx.governance, subject, job.action, policy, now, deferrals=tx.governance.job(job.seq).deferrals)
-    entered = deciding.enter(subject, machine, asked)
+    context = action_context(
+        tx.governance, subject, job.action, policy, now, deferrals=tx.governance.job(job.seq).deferrals
+    )
+    entered = decisions.enter(subject, machine, context)
     if not isinstance(entered, Ending):
-        entered = deciding.conclude(subject, machine, asked, deciding.by_itself(subject, machine, asked))
-    return _ended(tx, job, subject, entered, asked, actor=actor, policy=policy)
+        entered = decisions.conclude(subject, machine, context, decisions.settle_verdict(subject, machine, context))
+    return _end(tx, job, subject, entered, context, actor=actor, policy=policy)
 
 
-def _held(tx: Writer, job_id: str, body: Body, now: int) -> Job | Answer:
-    """The job, in the hands of whoever proves it; or the answer that ends the call."""
+def _leased_job(tx: Writer, job_id: str, body: Body, now: int) -> Job | Answer:
+    """The job whose lease the body proves, or the answer that ends the call."""
     job = tx.job(job_id)
     if job is None:
         return not_found(job_id)
-    if (repeated := _repeated(tx, job, body)) is not None:
+    if (repeated := _repeated_answer(tx, job, body)) is not None:
         return repeated
     return decide.holding(job, read_proof(body), now) or job
 
 
-def _repeated(tx: Writer, job: Job, body: Body) -> Reply | None:
-    """The answer once more, where this very delivery has ended."""
+def _repeated_answer(tx: Writer, job: Job, body: Body) -> Reply | None:
+    """The answer to a repeated call, if this delivery has already ended."""
     proof = read_proof(body)
     acked = job.status == Status.SUCCEEDED and decide.repeats(job, proof, Ended.ACK)
     over = decide.repeats(job, proof, Ended.FAIL) or decide.repeats(job, proof, Ended.RELEASE)
@@ -131,11 +140,11 @@ def _subject(tx: Writer, job: Job, policy: Policy) -> tuple[Governed, Machine] |
     if isinstance(machine, Refused):
         return machine
     subject = tx.governance.governed(job.object_type, job.object_id)
-    return no_object(job.object_type, job.object_id) if subject is None else (subject, machine)
+    return object_not_found(job.object_type, job.object_id) if subject is None else (subject, machine)
 
 
-def _concluded(
-    tx: Writer, subject: Governed, machine: Machine, asked: Asked, request: Finish, begun_version: int | None
+def _conclude(
+    tx: Writer, subject: Governed, machine: Machine, context: ActionContext, request: Finish, begun_version: int | None
 ) -> Ending:
     version = begun_version if request.version is None else request.version
     if version is not None and version != subject.version:
@@ -147,15 +156,15 @@ def _concluded(
             reason=because,
             error=f"{STATE_CONFLICT}: {error_of(because)}",
         )
-    ending = deciding.conclude(subject, machine, asked, request.verdict)
+    ending = decisions.conclude(subject, machine, context, request.verdict)
     if is_promotion(subject, ending, machine):
-        wrong = unfit_evidence(tx.governance, subject, request.verdict.evidence, asked)
-        return ending if wrong is None else deciding.illegal(subject, asked, wrong)
+        wrong = explain_unfit_evidence(tx.governance, subject, request.verdict.evidence, context)
+        return ending if wrong is None else decisions.illegal_ending(subject, context, wrong)
     return ending
 
 
-def _entered(job: Job, subject: Governed, asked: Asked) -> Reply:
-    reading = _reading(asked)
+def _entered_reply(job: Job, subject: Governed, context: ActionContext) -> Reply:
+    reading = _reading(context)
     body: dict[str, Json] = {
         "entered": True,
         "job": job_json(job),
@@ -168,14 +177,16 @@ def _entered(job: Job, subject: Governed, asked: Asked) -> Reply:
     return Reply(200, body)
 
 
-def _reading(asked: Asked) -> Reading:
-    return read(asked.gates, REQUIRED) if is_high_risk(asked.risk, asked.impact) else NOT_ASKED
+def _reading(context: ActionContext) -> Reading:
+    return read(context.gates, REQUIRED) if is_high_risk(context.risk, context.impact) else NO_GATES
 
 
-def _ended(
-    tx: Writer, job: Job, before: Governed, ending: Ending, asked: Asked, *, actor: Actor, policy: Policy
+def _end(
+    tx: Writer, job: Job, before: Governed, ending: Ending, context: ActionContext, *, actor: Actor, policy: Policy
 ) -> Reply:
-    after, ending, trace, followup = ended(tx, job, before, ending, asked, actor=holder(job, actor), policy=policy)
+    after, ending, trace, followup = end_delivery(
+        tx, job, before, ending, context, actor=holder(job, actor), policy=policy
+    )
     body: dict[str, Json] = {
         "entered": False,
         "already_ended": False,

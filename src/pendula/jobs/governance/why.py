@@ -1,14 +1,14 @@
-"""Why an object is in its state, what comes next and when, and what is in the way: one sentence, and the facts."""
+"""Explain why an object is in its state, what comes next and when, and any obstacle: one sentence, and the facts."""
 
 from msgspec.structs import replace
 
 from pendula.jobs.audit import Row
-from pendula.jobs.governing.judging import machine_of, no_object, question, tiers
-from pendula.jobs.governing.showing import object_json
+from pendula.jobs.governing.verdicts import action_context, machine_of, object_not_found, tiers
+from pendula.jobs.governing.views import object_json
 from pendula.jobs.model import Job, Policy, Refused, Status
-from pendula.jobs.objects import deciding
-from pendula.jobs.objects.endings import Asked, Ending, Outcome
-from pendula.jobs.objects.gates import NOT_ASKED, REQUIRED, Passage, is_high_risk, read, unset
+from pendula.jobs.objects import decisions
+from pendula.jobs.objects.endings import ActionContext, Ending, Outcome
+from pendula.jobs.objects.gates import NO_GATES, REQUIRED, Passage, explain_missing, is_high_risk, read
 from pendula.jobs.objects.governed import Governed
 from pendula.jobs.objects.machine import Arrow, Machine
 from pendula.jobs.sentences import members_in_words, sentence_of
@@ -18,7 +18,7 @@ from pendula.kernel.canonical import Json, decode
 from pendula.kernel.time import format_utc
 
 EVENTS_AT_ONCE = 1000
-JOBS_LOOKED_AT = 100  # of one object that wait: one is usual, more only where somebody asked for more
+JOBS_LOOKED_AT = 100  # waiting jobs of one object; usually there is one, more only if more were enqueued
 
 
 def why(look: Reader, object_type: str, object_id: str, policy: Policy, now: int) -> Answer:
@@ -27,10 +27,10 @@ def why(look: Reader, object_type: str, object_id: str, policy: Policy, now: int
         return machine
     subject = look.governance.governed(object_type, object_id)
     if subject is None:
-        return no_object(object_type, object_id)
+        return object_not_found(object_type, object_id)
     cause = _cause(look, subject)
     job = _next_job(look, subject)
-    obstacle = _obstacle(look, subject, machine, policy, now) or _nobody_comes(look, subject, job, policy)
+    obstacle = _obstacle(look, subject, machine, policy, now) or _explain_missing_job(look, subject, job, policy)
     coming, at = (subject.next_action, subject.next_action_at) if job is None else (job.action, job.run_at)
     risk, impact = tiers(look.governance, subject)
     body: dict[str, Json] = {
@@ -63,13 +63,13 @@ def _cause(look: Reader, subject: Governed) -> dict[str, Json] | None:
         limit=EVENTS_AT_ONCE,
     )
     while rows := look.events(page):
-        last = next(filter(None, (_moving(row) for row in reversed(rows))), last)
+        last = next(filter(None, (_transition_facts(row) for row in reversed(rows))), last)
         page = replace(page, after=rows[-1].n)
     return last
 
 
-def _moving(row: Row) -> dict[str, Json] | None:
-    """What an event tells of a change of the state, where it does."""
+def _transition_facts(row: Row) -> dict[str, Json] | None:
+    """The facts of an audit event, if it changed the state."""
     event = decode(row.body.encode())
     assert isinstance(event, dict)
     after = event["after"]
@@ -78,45 +78,45 @@ def _moving(row: Row) -> dict[str, Json] | None:
     assert isinstance(reason, dict)
     if event["before"] is not None and after.get("transitioned") is not True:
         return None
-    told: dict[str, Json] = {"event": event["id"], "at": event["timestamp"], "reason": sentence_of(reason)}
-    return {**told, "job_id": event["job_id"], "actor": event["actor"], "evidence_refs": event["evidence_refs"]}
+    facts: dict[str, Json] = {"event": event["id"], "at": event["timestamp"], "reason": sentence_of(reason)}
+    return {**facts, "job_id": event["job_id"], "actor": event["actor"], "evidence_refs": event["evidence_refs"]}
 
 
 def _obstacle(look: Reader, subject: Governed, machine: Machine, policy: Policy, now: int) -> str | None:
-    """What would stop its next action if it came now, or keep it from being trusted more."""
+    """What would stop the next action if it ran now, or keep it from raising the trust."""
     if subject.rollback_pending:
         return "the rollback of what was built on it is not finished"
     if subject.closed is not None:
         return f"it is closed: it {subject.closed}"
     if subject.next_action is None:
         return None
-    asked = question(look.governance, subject, subject.next_action, policy, now)
-    ending = deciding.enter(subject, machine, asked)
+    context = action_context(look.governance, subject, subject.next_action, policy, now)
+    ending = decisions.enter(subject, machine, context)
     if not isinstance(ending, Ending):
-        return _held_down(subject, machine, asked)
+        return _explain_no_promotion(subject, machine, context)
     stops = ending.error is not None or ending.outcome in (Outcome.BUDGET_EXHAUSTED, Outcome.DEFERRED)
     return sentence_of(ending.reason) if stops else None
 
 
-def _held_down(subject: Governed, machine: Machine, asked: Asked) -> str | None:
-    """Why no way upwards is open, where the next action has one."""
+def _explain_no_promotion(subject: Governed, machine: Machine, context: ActionContext) -> str | None:
+    """Why every promotion by the next action is blocked; None if one is open or there is none."""
     upwards = [
         arrow
         for arrow in machine.arrows
-        if (arrow.source, arrow.action) == (subject.place, asked.action) and machine.promotes(arrow)
+        if (arrow.source, arrow.action) == (subject.place, context.action) and machine.promotes(arrow)
     ]
-    found = [_before(arrow, subject, machine, asked) for arrow in upwards]
-    return found[0] if found and None not in found else None
+    obstacles = [_obstacle_of(arrow, subject, machine, context) for arrow in upwards]
+    return obstacles[0] if obstacles and None not in obstacles else None
 
 
-def _before(arrow: Arrow, subject: Governed, machine: Machine, asked: Asked) -> str | None:
-    """What stands before a way upwards, in the order in which a job would meet it."""
-    is_risky = is_high_risk(asked.risk, asked.impact)
-    own = read([gate for gate in asked.gates if gate.name in arrow.gates], arrow.gates)
-    for reading in (own, read(asked.gates, REQUIRED) if is_risky else NOT_ASKED):
+def _obstacle_of(arrow: Arrow, subject: Governed, machine: Machine, context: ActionContext) -> str | None:
+    """The first obstacle of a promotion, in the order in which a job would meet them."""
+    is_risky = is_high_risk(context.risk, context.impact)
+    own = read([gate for gate in context.gates if gate.name in arrow.gates], arrow.gates)
+    for reading in (own, read(context.gates, REQUIRED) if is_risky else NO_GATES):
         match reading.passage:
             case Passage.UNAVAILABLE:
-                return sentence_of(unset(reading))
+                return sentence_of(explain_missing(reading))
             case Passage.BLOCKED:
                 return f"{reading.decided_by} blocks it"
             case Passage.DEFERRED:
@@ -125,28 +125,28 @@ def _before(arrow: Arrow, subject: Governed, machine: Machine, asked: Asked) -> 
                 return f"{reading.decided_by} allows only what lowers trust"
     if is_risky and subject.place in machine.uncertain:
         return "no job promotes an uncertain object of high risk; a person has to decide"
-    if needed := deciding.lacking(subject, machine.needs.get(arrow.target, ())):
+    if needed := decisions.lacking(subject, machine.needs.get(arrow.target, ())):
         return f"to become {arrow.target} it needs {members_in_words(needed)}"
     return None
 
 
-def _nobody_comes(look: Reader, subject: Governed, job: Job | None, policy: Policy) -> str | None:
-    """Where an object has a date and no job, its last job was cancelled or given up, and somebody has to requeue it."""
+def _explain_missing_job(look: Reader, subject: Governed, job: Job | None, policy: Policy) -> str | None:
+    """An object with a date but no job: its last job was cancelled or given up and must be requeued."""
     if job is not None or subject.next_action is None or not policy.auto_followup:
         return None
     listing = Listing(object_type=subject.object_type, object_id=subject.object_id, limit=1)
-    told = "".join(f": {last.job_id} is {last.status}" for last in look.jobs(listing))
-    return f"no job waits for it{told}"
+    last_job = "".join(f": {job.job_id} is {job.status}" for job in look.jobs(listing))
+    return f"no job waits for it{last_job}"
 
 
 def _next_job(look: Reader, subject: Governed) -> Job | None:
-    """The job at work on it, else the one that is due first."""
+    """The running job of the object, else the queued one that is due first."""
     for status in (Status.RUNNING, Status.QUEUED):
         listing = Listing(
             object_type=subject.object_type, object_id=subject.object_id, status=status, limit=JOBS_LOOKED_AT
         )
-        if found := look.jobs(listing):
-            return min(found, key=lambda job: (job.run_at, job.seq))
+        if jobs := look.jobs(listing):
+            return min(jobs, key=lambda job: (job.run_at, job.seq))
     return None
 
 
@@ -154,11 +154,11 @@ def _sentence(subject: Governed, cause: dict[str, Json] | None, obstacle: str | 
     since = "" if cause is None else f" since {cause['at']}, because {cause['reason']}"
     in_the_way = "" if obstacle is None else f"; in the way: {obstacle}"
     verb = "is" if cause is None else "has been"
-    told = f"{subject.object_type} {subject.object_id} {verb} {subject.place}{since}"
-    return f"{told}; {_coming(subject, job)}{in_the_way}."
+    state = f"{subject.object_type} {subject.object_id} {verb} {subject.place}{since}"
+    return f"{state}; {_describe_next(subject, job)}{in_the_way}."
 
 
-def _coming(subject: Governed, job: Job | None) -> str:
+def _describe_next(subject: Governed, job: Job | None) -> str:
     if job is not None and job.status == Status.RUNNING:
         return f"{job.action} is at work ({job.job_id}, {job.worker_id})"
     if job is not None:

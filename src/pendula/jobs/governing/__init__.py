@@ -1,9 +1,9 @@
-"""What governance does within a transaction, of a call on jobs as of one on objects.
+"""Governance inside a transaction, shared by calls on jobs and calls on objects.
 
-deliveries     what is pulled, acked and failed without a word of governance
-carrying_out   what an ending writes, all or nothing
-followups      the one job that waits for an object
-judging        what an action is judged by: machine, tiers, gates
-learning       whether anything is still found out
-showing        objects, gates and endings as replies show them
+deliveries     governed jobs in pull, ack and fail
+apply_ending   what an ending writes, all or nothing
+followups      the one scheduled job of an object
+verdicts       the inputs of a decision: machine, tiers, gates, evidence
+learning       whether exploratory verifications still happen
+views          objects, gates and endings as JSON
 """

@@ -1,6 +1,6 @@
-"""The one job that waits for an object, which its date stands for: made with the date, replaced with it.
+"""The one scheduled job of an object, for its next date: created with the date and replaced with it.
 
-What somebody asked for beside it is theirs, and stays.
+Jobs that a client enqueued for the object stay.
 """
 
 from pendula.jobs import decide
@@ -17,7 +17,8 @@ RUNNING_MOST = 1000  # jobs of one object
 def follow_up(
     tx: Writer, before: Governed | None, after: Governed, actor: Actor, policy: Policy, *, job: Job | None = None
 ) -> str | None:
-    """The id of the job at the object's next time; the one at its time before is given up, unless `job` is that one."""
+    """Enqueue the job for the object's next date and return its id. The job for the previous date is given up, unless
+    it is `job` itself."""
     if not policy.auto_followup:
         return None
     following = _next(tx, after, actor, policy, job)
@@ -32,12 +33,12 @@ def follow_up(
 
 def waiting_jobs(tx: Writer, subject: Governed) -> list[Job]:
     """The queued jobs of an object, the oldest first."""
-    found = (tx.job(job_id) for job_id in tx.governance.waiting(subject.object_type, subject.object_id))
-    return [job for job in found if job is not None and job.status == Status.QUEUED]
+    jobs = (tx.job(job_id) for job_id in tx.governance.waiting(subject.object_type, subject.object_id))
+    return [job for job in jobs if job is not None and job.status == Status.QUEUED]
 
 
 def give_up(tx: Writer, job: Job, error: str, actor: Actor, now: int) -> None:
-    """End a job that will never be wanted any more."""
+    """End a waiting job that is not needed any more."""
     done = decide.given_up(job, error, now)
     tx.change(job, done.job, done.touched, done.reason, actor)
 
@@ -61,7 +62,7 @@ def _next(tx: Writer, subject: Governed, actor: Actor, policy: Policy, job: Job 
 
 
 def stands_for(subject: Governed, job: Job) -> bool:
-    """Whether a job of the object is the one its date stands for: a retry moves `run_at`, never `scheduled_for`."""
+    """Whether this is the scheduled job of the object's date. (A retry changes `run_at`, never `scheduled_for`.)"""
     if (job.action, job.scheduled_for) != (subject.next_action, subject.next_action_at):
         return False
     derived = decide.derived_key(job, job.scheduled_for)
@@ -69,9 +70,9 @@ def stands_for(subject: Governed, job: Job) -> bool:
 
 
 def is_awaited(tx: Writer, subject: Governed, *, but: Job) -> bool:
-    """Whether a stored job, other than this one, waits or runs for the object's date."""
+    """Whether another job waits or runs for the object's date."""
     listing = Listing(
         object_type=subject.object_type, object_id=subject.object_id, status=Status.RUNNING, limit=RUNNING_MOST
     )
-    there = [*waiting_jobs(tx, subject), *tx.jobs(listing)]
-    return any(job.job_id != but.job_id and stands_for(subject, job) for job in there)
+    jobs = [*waiting_jobs(tx, subject), *tx.jobs(listing)]
+    return any(job.job_id != but.job_id and stands_for(subject, job) for job in jobs)

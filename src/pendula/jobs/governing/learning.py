@@ -1,8 +1,7 @@
-"""Whether anything is still found out: exploratory verifications, told apart by periods, a week each unless set.
+"""Whether exploratory verifications still happen, counted by period (a week unless set).
 
-A verification explores where the object is uncertain and somebody may still try or collect; whoever decides with care,
-asks, or abstains does not. Three whole periods in a row without one are a stall. What is kept are days, so that another
-length of the period means the same for what lies back.
+A verification is exploratory if the object is uncertain and its mode is explore or collect. Three whole periods in a
+row without one are a stall. Counts are stored by day, so that the length of the period can change.
 """
 
 from collections.abc import Iterator
@@ -13,37 +12,37 @@ from pendula.jobs.objects.governed import DAY_US, Governed, Mode
 from pendula.jobs.store.governed_protocol import GovernedReading, GovernedWriting
 
 STALLED_PERIODS = 3
-BEGAN, EXPLORED = "governed_on", "explored_on"
-INNER = frozenset({BEGAN, EXPLORED})  # kinds of counts that are for this module alone
+GOVERNED_ON, EXPLORED_ON = "governed_on", "explored_on"
+INTERNAL_COUNTS = frozenset({GOVERNED_ON, EXPLORED_ON})  # kinds of counts that only this module reads
 EXPLORING = frozenset({Mode.EXPLORE, Mode.COLLECT})
 
 
 class Stall(Struct, frozen=True):
-    """So many whole periods without an exploratory verification, since a moment; the last one was on the day `last`."""
+    """A number of whole periods without an exploratory verification, since an instant; the last was on day `last`."""
 
     periods: int
     last: int
     since: int
 
 
-def began(tx: GovernedWriting, now: int) -> None:
-    """An object came under governance: from now on there is something to be found out."""
-    tx.count(BEGAN, str(now // DAY_US))
+def record_governed(tx: GovernedWriting, now: int) -> None:
+    """Record that an object came under governance, which starts the count of periods."""
+    tx.count(GOVERNED_ON, str(now // DAY_US))
 
 
-def explored(tx: GovernedWriting, subject: Governed, now: int) -> None:
-    """A verifier is entered."""
+def record_exploration(tx: GovernedWriting, subject: Governed, now: int) -> None:
+    """Record a verification, if it is exploratory."""
     if subject.decision_mode in EXPLORING:
-        tx.count(EXPLORED, str(now // DAY_US))
+        tx.count(EXPLORED_ON, str(now // DAY_US))
 
 
 def stall(look: GovernedReading, period_days: int, now: int) -> Stall | None:
-    """How long nothing was explored, where that is too long; nothing where nothing is governed."""
+    """The current stall, or None; there is none without governed objects."""
     counts = look.counts()
-    first = min(_days(counts, BEGAN), default=None)
+    first = min(_days(counts, GOVERNED_ON), default=None)
     if first is None:
         return None
-    last = max([first, *_days(counts, EXPLORED)])
+    last = max([first, *_days(counts, EXPLORED_ON)])
     current, latest = now // DAY_US // period_days, last // period_days
     periods = current - latest - 1
     since = (latest + 1) * period_days * DAY_US

@@ -1,16 +1,16 @@
-"""Governed objects: state machines, gates, budgets, and what an action on an object comes to. All of it is pure.
+"""Governed objects: state machines, gates, budgets, and the decision about an action. All pure.
 
-governed             an object and every date that says when to look at it again
+governed             an object and its dates
 machine              a state machine as data
 reference_machines   memory, experience and cognition
-machine_check        what is wrong with a machine, all at once
-decay                how much an object still weighs
-gates                what gates say together
-tiers                the risk and the impact that count
-budgets              what uncertainty may cost
-following            what comes next, and when
-reasons              why something happened, as it is stored: a code and its facts
+machine_check        all faults of a machine at once
+decay                the weight of an object over time
+gates                gates and their combined verdict
+tiers                effective risk and impact
+budgets              the verification budget and the lifetime of uncertainty
+next_action          the next action and its time
+reasons              reasons as stored: a code and its facts
 endings              how an action ends
-applying             what changes with a state
-deciding             what an action may do: before the verifier is entered, and when it has spoken
+transitions          what changes with a state
+decisions            what an action may do: before the verifier runs, and after its verdict
 """

@@ -1,4 +1,4 @@
-"""What uncertainty may cost: a budget of verifications, a time to live, and for the unknowable a limit for life."""
+"""Limits of uncertainty: a budget of verifications, a time to live, and a lifetime limit for unknowable objects."""
 
 from enum import StrEnum
 
@@ -18,15 +18,15 @@ from pendula.jobs.objects.machine import Machine
 
 
 class Entry(StrEnum):
-    """Whether the verifier may be entered."""
+    """Whether the verifier may run."""
 
-    FREE = "free"  # nothing is spent: the action verifies nothing, or the object is not uncertain
+    FREE = "free"  # spends nothing: the action is no verification, or the object is not uncertain
     PAID = "paid"
     NO_BUDGET = "no_budget"
     UNKNOWABLE = "unknowable"
 
 
-def entry(subject: Governed, action: str, machine: Machine, ontic_limit: int) -> Entry:
+def check_entry(subject: Governed, action: str, machine: Machine, ontic_limit: int) -> Entry:
     if action not in VERIFICATIONS or subject.place not in machine.uncertain:
         return Entry.FREE
     if subject.unknown_type is Unknown.ONTIC_UNKNOWABLE and (subject.closed or subject.verifications >= ontic_limit):
@@ -34,8 +34,8 @@ def entry(subject: Governed, action: str, machine: Machine, ontic_limit: int) ->
     return Entry.PAID if subject.verify_budget_left > 0 else Entry.NO_BUDGET
 
 
-def spent(subject: Governed, now: int) -> Governed:
-    """One unit less; to be stored before the verifier is entered, whatever becomes of it."""
+def spend(subject: Governed, now: int) -> Governed:
+    """Take one unit; store this before the verifier runs."""
     return replace(
         subject,
         verify_budget_left=subject.verify_budget_left - 1,
@@ -45,14 +45,14 @@ def spent(subject: Governed, now: int) -> Governed:
     )
 
 
-def is_over(subject: Governed, now: int) -> bool:
-    """Whether its uncertainty has lasted as long as it may."""
+def has_uncertainty_ended(subject: Governed, now: int) -> bool:
+    """Whether the time to live of its uncertainty has passed."""
     ends = subject.uncertainty_ends
     return ends is None or now >= ends
 
 
 def needs_a_person(subject: Governed, risk: Risk, impact: Impact) -> bool:
-    """Whether somebody is asked when time and budget are both used up."""
+    """Whether to escalate to a person when time and budget are both used up."""
     return (
         risk is Risk.HIGH
         or impact in (Impact.HIGH, Impact.CRITICAL)
@@ -62,7 +62,7 @@ def needs_a_person(subject: Governed, risk: Risk, impact: Impact) -> bool:
 
 
 def decision_mode(unknown: Unknown | None, risk: Risk) -> Mode:
-    """How to decide while it is uncertain: at high risk somebody else does, at medium risk nothing is tried out."""
+    """How to decide while the object is uncertain: high risk escalates, medium risk does not explore."""
     if unknown is Unknown.ONTIC_UNKNOWABLE:
         return Mode.ABSTAIN
     if risk is Risk.HIGH:
@@ -72,8 +72,8 @@ def decision_mode(unknown: Unknown | None, risk: Risk) -> Mode:
     return Mode.EXPLORE if unknown is Unknown.MULTIPATH else Mode.COLLECT
 
 
-def modes_allowed(unknown: Unknown | None, risk: Risk) -> tuple[Mode, ...]:
-    """The ways in which one may choose to decide: never a bolder one than the risk allows."""
+def allowed_modes(unknown: Unknown | None, risk: Risk) -> tuple[Mode, ...]:
+    """The modes a caller may choose: none bolder than the risk allows."""
     if risk is Risk.HIGH:
         return Mode.ESCALATE, Mode.ABSTAIN
     careful = (Mode.CONSERVATIVE, Mode.ESCALATE, Mode.ABSTAIN)
@@ -82,8 +82,8 @@ def modes_allowed(unknown: Unknown | None, risk: Risk) -> tuple[Mode, ...]:
     return (Mode.EXPLORE, Mode.COLLECT, *careful) if unknown is Unknown.MULTIPATH else (Mode.COLLECT, *careful)
 
 
-def made_uncertain(subject: Governed, unknown: Unknown | None, risk: Risk, ttl: int, now: int) -> Governed:
-    """From now on uncertain. The budget stays what is left of it: only new evidence or a person refills it."""
+def make_uncertain(subject: Governed, unknown: Unknown | None, risk: Risk, ttl: int, now: int) -> Governed:
+    """Start the uncertainty. The remaining budget stays: only new evidence or a person refills it."""
     kind = unknown or subject.unknown_type or Unknown.OUT_OF_SCOPE
     return replace(
         subject,
@@ -94,23 +94,23 @@ def made_uncertain(subject: Governed, unknown: Unknown | None, risk: Risk, ttl: 
     )
 
 
-def made_certain(subject: Governed) -> Governed:
+def make_certain(subject: Governed) -> Governed:
     return replace(subject, unknown_type=None, uncertain_since=None, decision_mode=None, closed=None)
 
 
-def refilled(subject: Governed, default: int) -> Governed:
+def refill(subject: Governed, default: int) -> Governed:
     full = subject.auto_verify_budget
     return replace(subject, verify_budget_left=default if full is None else full)
 
 
-def closed(subject: Governed) -> Governed:
-    """Nobody verifies it any more, until new evidence makes it something that can be known."""
+def close(subject: Governed) -> Governed:
+    """End all verification until new evidence makes the object knowable."""
     return replace(subject, closed=CANNOT_BE_KNOWN, decision_mode=Mode.ABSTAIN)
 
 
 def missing_members(subject: Governed) -> list[str]:
-    """What an uncertain cognition has to carry and does not."""
+    """The required members that an uncertain cognition lacks."""
     if subject.epistemic != Epistemic.UNCERTAIN:
         return []
-    needed = ("unknown_type", "uncertainty_ttl", "auto_verify_budget", "decision_mode")
-    return [name for name in needed if getattr(subject, name) is None]
+    required = ("unknown_type", "uncertainty_ttl", "auto_verify_budget", "decision_mode")
+    return [name for name in required if getattr(subject, name) is None]

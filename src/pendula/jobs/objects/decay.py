@@ -1,6 +1,6 @@
-"""How much an object still weighs: half of it is gone after each half-life without use, later where it was reinforced.
+"""The weight of an object: it halves with each half-life without use, more slowly after reinforcement.
 
-Decimals of 28 digits, so that the comparison with a threshold comes out the same on every machine.
+Decimals of 28 digits, so that the comparison with a threshold is the same on every machine.
 """
 
 from decimal import Context, Decimal
@@ -12,7 +12,7 @@ _HALF, _ONE = Decimal("0.5"), Decimal(1)
 
 
 def weight(subject: Governed, now: int) -> Decimal:
-    """Between 0 and 1; 1 for what was used or reinforced just now."""
+    """Between 0 and 1; 1 for an object used or reinforced just now."""
     context = Context(prec=28)
     newest = max(
         time for time in (subject.created_at, subject.last_accessed_at, subject.last_reinforced_at) if time is not None
@@ -25,5 +25,5 @@ def weight(subject: Governed, now: int) -> Decimal:
 
 
 def has_faded(subject: Governed, risk: Risk, now: int) -> bool:
-    """Whether it weighs less than an object of this risk must."""
+    """Whether the weight is below the threshold of this risk."""
     return weight(subject, now) < THRESHOLDS[risk]

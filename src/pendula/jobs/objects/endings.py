@@ -1,4 +1,4 @@
-"""How an action on a governed object ends: what becomes of the job, of the object, and who has to be told."""
+"""How an action on a governed object ends: for the job, for the object, and whether to escalate."""
 
 from enum import StrEnum
 
@@ -13,7 +13,7 @@ DEFERRALS_MOST = 10
 
 
 class How(StrEnum):
-    """What becomes of the job."""
+    """How the job ends."""
 
     ACK = "ack"
     FAIL = "fail"  # no retry
@@ -22,7 +22,7 @@ class How(StrEnum):
 
 
 class Outcome(StrEnum):
-    """What became of the object, in the word that the job keeps."""
+    """What happened to the object; the outcome of the job."""
 
     TRANSITIONED = "transitioned"
     NOOP = "noop"
@@ -48,7 +48,7 @@ class Executed(StrEnum):
 
 
 class Limits(Struct, frozen=True):
-    """What a deployment sets for all its objects."""
+    """Settings for all governed objects."""
 
     min_evidence_count: int = 1
     ontic_verify_limit: int = 1
@@ -57,11 +57,11 @@ class Limits(Struct, frozen=True):
     learning_period_days: int = 7
 
 
-class Asked(Struct, frozen=True):
-    """An action on an object at a moment. The tiers are those that count: an experience has them from its sources.
+class ActionContext(Struct, frozen=True):
+    """The inputs of a decision about an action. The tiers are effective: an experience has them from its sources.
 
-    `gates` are all that are set for the object, read in the transaction that will write; `deferrals` counts how often
-    the job was put off; what a person asks for is not `automatic`.
+    `gates` are all that apply to the object, read in the transaction that will write; `deferrals` counts how often the
+    job was deferred; the action of a person is not `automatic`.
     """
 
     action: str
@@ -75,7 +75,7 @@ class Asked(Struct, frozen=True):
 
 
 class Verdict(Struct, frozen=True):
-    """What a verifier, or a person, found. A reason that they stated is text."""
+    """The finding of a verifier or a person; a reason in their own words is text."""
 
     finding: str
     reason: Reason | str
@@ -88,10 +88,10 @@ class Verdict(Struct, frozen=True):
 
 
 class Ending(Struct, frozen=True, kw_only=True):
-    """All that follows from an action, to be stored together or not at all.
+    """All effects of an action, stored together or not at all.
 
-    `subject` is the object as it is to be; `escalation` says why a person has to look; `closes` ends the waiting
-    verifications of the object; `rollback` hands it to the rollback service; `error` is the job's last error.
+    `subject` is the new object; `escalation` is why a person must decide; `closes` ends the waiting verifications of
+    the object; `rollback` requests a rollback; `error` is the job's last error.
     """
 
     how: How

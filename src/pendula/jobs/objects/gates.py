@@ -1,6 +1,6 @@
-"""Gates: what each says of an object, which of them have to be asked, and what their words together mean for a job.
+"""Gates: their verdicts, which of them are required, and their combined verdict on an action.
 
-The strictest wins. A gate that nobody has set is not a gate that passes.
+The strictest wins. A gate that was never set does not pass.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,11 +19,11 @@ VERDICTS = {
     SOCIAL: ("pass", "block", "defer"),
 }
 REQUIRED = (PERSONA, RISK, COGNITION)
-EVERYTHING = "*"  # the scope of a gate that is set for all objects
+EVERYTHING = "*"  # the scope of a gate for all objects
 
 
 class Gate(Struct, frozen=True):
-    """What one gate says; `override_by` is the user in whose name it passes, `version` rises with each change."""
+    """One gate; `override_by` is the user who overrode it, `version` grows by one with each change."""
 
     name: str
     scope: str
@@ -36,7 +36,7 @@ class Gate(Struct, frozen=True):
 
 
 class Passage(StrEnum):
-    """What the gates together allow, the strictest last."""
+    """What the gates allow together, the strictest last."""
 
     OPEN = "open"
     LOWERING_ONLY = "lowering_only"
@@ -56,9 +56,9 @@ _STRICTNESS = {passage: rank for rank, passage in enumerate(Passage)}
 
 
 class Reading(Struct, frozen=True):
-    """The gates as one moment saw them: what they allow, which gate decided it, and every version that was read.
+    """The combined gates at one moment: what they allow, which gate decided it, and every version read.
 
-    `missing` are those that have to be asked and were never set.
+    `missing` are required gates that were never set.
     """
 
     passage: Passage
@@ -72,47 +72,47 @@ class Reading(Struct, frozen=True):
 
     @property
     def verdicts(self) -> dict[str, str]:
-        """The strictest word of each gate."""
+        """The strictest verdict of each gate."""
         strictest: dict[str, Gate] = {}
         for gate in self.gates:
-            there = strictest.get(gate.name)
-            if there is None or _STRICTNESS[_passage(gate)] > _STRICTNESS[_passage(there)]:
+            known = strictest.get(gate.name)
+            if known is None or _STRICTNESS[_passage(gate)] > _STRICTNESS[_passage(known)]:
                 strictest[gate.name] = gate
         return {name: strictest[name].verdict for name in sorted(strictest)}
 
 
-NOT_ASKED = Reading(Passage.OPEN, None, ())
+NO_GATES = Reading(Passage.OPEN, None, ())
 
 
 def is_high_risk(risk: Risk, impact: Impact) -> bool:
     return risk is Risk.HIGH or impact is Impact.CRITICAL
 
 
-def risk_that_counts(risk: Risk, impact: Impact) -> Risk:
-    """A critical impact makes the risk high, whatever its tier."""
+def effective_risk(risk: Risk, impact: Impact) -> Risk:
+    """A critical impact makes the risk high."""
     return Risk.HIGH if is_high_risk(risk, impact) else risk
 
 
 def read(gates: Iterable[Gate], required: Sequence[str]) -> Reading:
-    """What these gates mean together. Of equals the first by name is said to have decided."""
-    found = tuple(sorted(gates, key=lambda gate: (gate.name, gate.scope)))
-    missing = [name for name in sorted(required) if all(gate.name != name for gate in found)]
-    decisive = max(found, key=lambda gate: _STRICTNESS[_passage(gate)], default=None)
+    """Combine gates. Among equally strict ones the first by name and scope has decided."""
+    ordered = tuple(sorted(gates, key=lambda gate: (gate.name, gate.scope)))
+    missing = [name for name in sorted(required) if all(gate.name != name for gate in ordered)]
+    decisive = max(ordered, key=lambda gate: _STRICTNESS[_passage(gate)], default=None)
     passage = None if decisive is None else _passage(decisive)
-    if missing and passage is not Passage.BLOCKED:  # what blocks does so whatever another gate would say
-        return Reading(Passage.UNAVAILABLE, missing[0], found, tuple(missing))
+    if missing and passage is not Passage.BLOCKED:  # a blocking gate decides even if another is missing
+        return Reading(Passage.UNAVAILABLE, missing[0], ordered, tuple(missing))
     if decisive is None or passage is None:
-        return NOT_ASKED
-    return Reading(passage, None if passage is Passage.OPEN else decisive.name, found)
+        return NO_GATES
+    return Reading(passage, None if passage is Passage.OPEN else decisive.name, ordered)
 
 
-def unset(reading: Reading) -> Reason:
+def explain_missing(reading: Reading) -> Reason:
     """Which required gates were never set."""
     return Reason("gates_unset", {"gates": [*reading.missing]})
 
 
 def moved(before: Mapping[str, int], now: Reading) -> bool:
-    """Whether a gate was set since its version was read."""
+    """Whether a gate has changed since these versions were read."""
     return dict(before) != now.versions
 
 

@@ -1,6 +1,6 @@
-"""A governed object: its state, what it rests on, how far it is trusted, and the dates that say when to look again.
+"""A governed object: its state, evidence, tiers and dates.
 
-Times are microseconds since 1970, UTC; lengths of time are microseconds. Nothing here acts.
+Times are microseconds since 1970, UTC; durations are microseconds.
 """
 
 from decimal import Decimal
@@ -48,18 +48,18 @@ class Epistemic(StrEnum):
     REFUTED = "refuted"
 
 
-# What members are called where others read them, in the model's own names.
+# Members whose JSON name differs.
 SHOWN_AS = {"epistemic": "epistemic_state", "evidence": "evidence_refs", "sources": "source_refs"}
 VERIFICATIONS = frozenset({"verify", "revalidate"})
 CANNOT_BE_KNOWN = "cannot be known"
 
 
 class Governed(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One object under governance. `version` rises with every change.
+    """One object under governance. `version` grows by one with every change.
 
-    `status` and `epistemic` are the two axes of a cognition; other types have the first alone. `verify_budget_left` is
-    what may still be spent on automatic verification while it is uncertain, `verifications` counts every entry into the
-    verifier in its whole life. `closed` says where knowledge ends, once nobody verifies it any more.
+    `status` and `epistemic` are the two axes of a cognition; other types have only the first. `verify_budget_left` is
+    the remaining budget of automatic verifications while the object is uncertain, `verifications` counts all of its
+    life. `closed` is the reason why it is not verified any more.
     """
 
     object_type: str
@@ -100,7 +100,7 @@ class Governed(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def place(self) -> str:
-        """Where it is in its state machine: both axes in one word."""
+        """The state in its machine: both axes joined by a slash."""
         return self.status if self.epistemic is None else f"{self.status}/{self.epistemic}"
 
     @property
@@ -109,7 +109,6 @@ class Governed(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def uncertainty_ends(self) -> int | None:
-        """When its uncertainty has lasted long enough."""
         if self.uncertain_since is None or self.uncertainty_ttl is None:
             return None
         return self.uncertain_since + self.uncertainty_ttl

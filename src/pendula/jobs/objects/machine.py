@@ -1,7 +1,6 @@
-"""A state machine as data: which finding of which action leads from where to where, and what must never happen.
+"""A state machine as data: which finding of which action leads where, and which transitions are forbidden.
 
-A place is a state, for a cognition both axes in one word (`active/supported`). A machine decides nothing by itself:
-`decide` reads it.
+A place is a state, for a cognition both axes joined by a slash (`active/supported`). `decisions` interprets a machine.
 """
 
 from msgspec import Struct
@@ -10,9 +9,9 @@ from pendula.jobs.objects.governed import VERIFICATIONS
 
 
 class Finding:
-    """The words for what an action found. A machine may use words of its own beside them."""
+    """Standard findings of an action. A machine may add its own."""
 
-    # Said by a verifier or a person.
+    # From a verifier or a person.
     PASSED = "passed"
     SUSPICIOUS = "suspicious"
     FORGED = "forged"
@@ -22,7 +21,7 @@ class Finding:
     NEW_EVIDENCE = "new_evidence"
     SOME_EVIDENCE = "some_evidence"
     INCONCLUSIVE = "inconclusive"
-    # Said by the chain that uses objects, never by a job.
+    # From the application that uses objects, never from a job.
     USED = "used"
     SOURCE_FORGED = "source_forged"
     # Computed from the object itself.
@@ -33,20 +32,20 @@ class Finding:
     EXHAUSTED = "exhausted"
 
 
-# What a place may need of an object, and the member of the model that it is: what can be missing from one at all.
+# Members that a place may require, with their names in the model.
 NEEDABLE = {
     **{name: name for name in ("review_interval", "review_due_at", "expires_at", "falsify_if", "last_accessed_at")},
     **{name: name for name in ("unknown_type", "uncertainty_ttl", "decision_mode")},
     "evidence_refs": "evidence",
     "source_refs": "sources",
 }
-DATES = ("review_due_at", "expires_at")  # what may be waited for: the dates that lie ahead of an object
+DATES = ("review_due_at", "expires_at")  # dates that a next action may wait for
 FINDINGS = frozenset(word for name, word in vars(Finding).items() if name.isupper())
 COMPUTED = frozenset({Finding.FADED, Finding.OVERDUE, Finding.EXPIRED, Finding.ROLLED_BACK, Finding.EXHAUSTED})
 
 
 class Arrow(Struct, frozen=True):
-    """From `source`, when `action` finds `finding`, to `target`; `gates` have to pass whatever the risk."""
+    """From `source`, when `action` finds `finding`, to `target`; `gates` must pass at any risk."""
 
     source: str
     action: str
@@ -56,7 +55,7 @@ class Arrow(Struct, frozen=True):
 
 
 class Never(Struct, frozen=True):
-    """An invariant: no way leads from `source` to `target`, whatever anybody finds."""
+    """An invariant: no finding leads from `source` to `target`."""
 
     source: str
     target: str
@@ -64,7 +63,7 @@ class Never(Struct, frozen=True):
 
 
 class Follow(Struct, frozen=True):
-    """What comes next in a place: `action`, at the object's date `at` where it has one, else so long after."""
+    """The next action of a place, at the object's date `at` if it has one, else `after` microseconds later."""
 
     action: str
     after: int
@@ -72,12 +71,12 @@ class Follow(Struct, frozen=True):
 
 
 class Machine(Struct, frozen=True, kw_only=True):
-    """The states of one object type. `trust` names them all, with how far each is trusted: an arrow upwards promotes.
+    """The states of one object type. `trust` has them all with their level of trust; an arrow to a higher one promotes.
 
-    `seeks` says what an action asks for whatever it finds; `needs` the members an object has to carry to enter a place.
-    Entering a place of `rolls_back` asks for a rollback of what was built on the object, and in `awaits_rollback` it
-    stays until that is finished. In `stale` its `stale_since` is set. An object in `uncertain` is verified on a budget,
-    and `exhausted` is where it goes when that is used up.
+    `seeks` is the target that an action aims at whatever it finds; `needs` the members required to enter a place.
+    Entering a place of `rolls_back` requests a rollback of everything built on the object; in `awaits_rollback` the
+    object stays until that is finished. `stale` places set `stale_since`. An object in `uncertain` is verified on a
+    budget, and moves to `exhausted` when that is used up.
     """
 
     object_type: str
@@ -95,7 +94,6 @@ class Machine(Struct, frozen=True, kw_only=True):
     exhausted: str | None = None
 
     def arrow(self, place: str, action: str, finding: str) -> Arrow | None:
-        """The way out of a place that this finding opens."""
         for arrow in self.arrows:
             if (arrow.source, arrow.action, arrow.finding) == (place, action, finding):
                 return arrow
@@ -105,15 +103,15 @@ class Machine(Struct, frozen=True, kw_only=True):
         return any(arrow.source == place and arrow.action == action for arrow in self.arrows)
 
     def findings(self, action: str) -> list[str]:
-        """What this action can find that leads somewhere, from any place."""
+        """The findings of this action that have a transition, from any place."""
         return sorted({arrow.finding for arrow in self.arrows if arrow.action == action})
 
-    def knows(self, finding: str) -> bool:
-        """Whether the finding is a word at all, here or anywhere; a misspelt one is not."""
+    def has_finding(self, finding: str) -> bool:
+        """Whether this is a standard finding or one of this machine; otherwise it may be a typo."""
         return finding in FINDINGS or any(arrow.finding == finding for arrow in self.arrows)
 
     def can_be_closed(self, place: str, action: str) -> bool:
-        """Whether what is uncertain there can be closed for verification and still has something that comes next."""
+        """Whether an uncertain object there can be closed for verification and still has a next action."""
         follow = self.follow.get(place)
         is_set_aside = self.arrow(place, action, Finding.EXHAUSTED) is not None
         return is_set_aside or (follow is not None and follow.action not in VERIFICATIONS)
@@ -122,10 +120,10 @@ class Machine(Struct, frozen=True, kw_only=True):
         return self.trust[arrow.target] > self.trust[arrow.source]
 
     def forbidden(self, place: str, targets: frozenset[str]) -> Never | None:
-        """The invariant in the way of going from a place to one of these."""
+        """The invariant that forbids a transition from a place to one of these."""
         return next((rule for rule in self.never if rule.source == place and rule.target in targets), None)
 
-    def sought(self, action: str, finding: str | None) -> frozenset[str]:
-        """Where this would lead in any state: what is asked for, whether there is a way or not."""
-        found = {arrow.target for arrow in self.arrows if (arrow.action, arrow.finding) == (action, finding)}
-        return frozenset(found | ({self.seeks[action]} if action in self.seeks else set()))
+    def sought_targets(self, action: str, finding: str | None) -> frozenset[str]:
+        """The places that this action and finding aim at from any state, reachable or not."""
+        targets = {arrow.target for arrow in self.arrows if (arrow.action, arrow.finding) == (action, finding)}
+        return frozenset(targets | ({self.seeks[action]} if action in self.seeks else set()))

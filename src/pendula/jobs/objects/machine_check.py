@@ -1,4 +1,4 @@
-"""What is wrong with a state machine, all of it at once. A custom one is checked when it is loaded, not when used."""
+"""Check a state machine and report all faults at once. A custom machine is checked when it is loaded."""
 
 from collections.abc import Iterable, Iterator
 
@@ -9,7 +9,7 @@ WORD_MOST = 64
 
 
 def faults(machine: Machine, actions: Iterable[str]) -> list[str]:
-    """Sentences; none means that the machine can be used. `actions` are those of jobs and of the chain."""
+    """All faults as sentences. `actions` are the known actions, of jobs and of the application."""
     known = frozenset(actions)
     return [
         *_unfit_names(machine),
@@ -21,11 +21,11 @@ def faults(machine: Machine, actions: Iterable[str]) -> list[str]:
 
 
 def _unfit_names(machine: Machine) -> Iterator[str]:
-    """A name has to come back from a place as it went in, and a finding must be one that somebody can say."""
+    """States must survive joining and splitting by a slash; findings must be printable words."""
     allowed = f"1 to {WORD_MOST} printable characters"
     for state in sorted(machine.trust):
         if state.count("/") > 1 or not all(map(_is_word, state.split("/"))):
-            yield f"{state!r} is not a state: write {allowed}, for two axes twice so many with a slash between them"
+            yield f"{state!r} is not a state: write {allowed}, or two such words joined by a slash"
     for finding in sorted({arrow.finding for arrow in machine.arrows}):
         if not _is_word(finding):
             yield f"{finding!r} is not a finding: write {allowed}"
@@ -42,7 +42,7 @@ def _unknown_names(machine: Machine, actions: frozenset[str]) -> Iterator[str]:
         row = f"the row {arrow.source}, {arrow.action}, {arrow.finding}"
         named += [(row, arrow.source), (row, arrow.target)]
         if arrow.action not in actions:
-            yield f"{row}: there is no action {arrow.action}; there are {', '.join(sorted(actions))}"
+            yield f"{row}: there is no action {arrow.action}; the actions are {', '.join(sorted(actions))}"
     named += [("a rule of never", name) for rule in machine.never for name in (rule.source, rule.target)]
     for member in ("follow", "needs", "rolls_back", "awaits_rollback", "stale", "uncertain"):
         named += [(member, name) for name in sorted(getattr(machine, member))]
@@ -56,16 +56,16 @@ def _unknown_names(machine: Machine, actions: frozenset[str]) -> Iterator[str]:
 
 def _unknown_members(machine: Machine, actions: frozenset[str]) -> Iterator[str]:
     for action in sorted(machine.seeks.keys() - actions):
-        yield f"seeks: there is no action {action}; there are {', '.join(sorted(actions))}"
+        yield f"seeks: there is no action {action}; the actions are {', '.join(sorted(actions))}"
     for place, needed in machine.needs.items():
         for name in (name for need in needed for name in need.split("|")):
             if name not in NEEDABLE:
-                yield f"needs of {place}: an object cannot lack {name}; it can lack {', '.join(sorted(NEEDABLE))}"
+                yield f"needs of {place}: {name} cannot be required; allowed are {', '.join(sorted(NEEDABLE))}"
     for place, follow in machine.follow.items():
         if follow.action not in actions:
-            yield f"follow of {place}: there is no action {follow.action}; there are {', '.join(sorted(actions))}"
+            yield f"follow of {place}: there is no action {follow.action}; the actions are {', '.join(sorted(actions))}"
         if follow.at is not None and follow.at not in DATES:
-            yield f"follow of {place}: {follow.at} is not a date to wait for; there are {' and '.join(DATES)}"
+            yield f"follow of {place}: {follow.at} is not a date to wait for; the dates are {' and '.join(DATES)}"
         if follow.after <= 0:
             yield f"follow of {place}: the next action must come later than now"
 
@@ -81,14 +81,14 @@ def _doubles(machine: Machine) -> Iterator[str]:
 
 def _broken_rules(machine: Machine) -> Iterator[str]:
     if not machine.never:
-        yield "there is no invariant: name at least one way that must never be gone"
+        yield "never is empty: name at least one forbidden transition"
     for rule in machine.never:
         if any((arrow.source, arrow.target) == (rule.source, rule.target) for arrow in machine.arrows):
-            yield f"a row leads from {rule.source} to {rule.target}, which must never happen: {rule.because}"
+            yield f"a row leads from {rule.source} to {rule.target}, which never forbids: {rule.because}"
 
 
 def _ways(machine: Machine) -> Iterator[str]:
-    """Every state can be reached, and left unless it is the end; what can be left has a date at which to look again."""
+    """Every state is reachable, and every state but a final one has a follow."""
     reached, known = [machine.first], {machine.first}
     for place in reached:
         for arrow in machine.arrows:
@@ -98,27 +98,27 @@ def _ways(machine: Machine) -> Iterator[str]:
     sources = {arrow.source for arrow in machine.arrows}
     for state in sorted(machine.trust):
         if state not in known:
-            yield f"no way leads to {state} from {machine.first}"
+            yield f"{state} cannot be reached from {machine.first}"
         if state in sources and state not in machine.follow:
-            yield f"{state} has no follow: nothing would ever look at it again"
+            yield f"{state} has no follow: objects there would never be checked again"
         if state not in sources and state in machine.follow:
             yield f"{state} has a follow, but no row leads out of it"
     if all(state in sources for state in machine.trust):
-        yield "there is no last state: every state has a way out"
+        yield "there is no final state: every state has a row that leaves it"
     if machine.uncertain and machine.exhausted is None and any(p not in machine.stale for p in machine.uncertain):
         yield "exhausted is missing: an uncertain object would have nowhere to go when its budget is used up"
     yield from _dead_ends(machine)
 
 
 def _dead_ends(machine: Machine) -> Iterator[str]:
-    """Uncertain places that nobody looks at, or again and again, with no way out when the budget is used up."""
+    """Uncertain places without a next action, or without a way out when the budget is used up."""
     for place in sorted(machine.uncertain):
         if place not in machine.follow:
-            yield f"{place} is uncertain and has no follow: it would hang without a date"
+            yield f"{place} is uncertain and has no follow: objects there would never be checked again"
         for action in sorted(VERIFICATIONS):
             is_next = place in machine.follow and machine.follow[place].action == action
             if (is_next or machine.has_row(place, action)) and not machine.can_be_closed(place, action):
-                yield f"{place} has no row for {action}, {Finding.EXHAUSTED}: it would be uncertain for ever"
+                yield f"{place} has no row for {action}, {Finding.EXHAUSTED}: objects there would stay uncertain"
     for place in sorted({arrow.target for arrow in machine.arrows if arrow.finding == Finding.EXHAUSTED}):
         if place in machine.follow and machine.follow[place].action in VERIFICATIONS:
-            yield f"{place} is where objects go that nobody may verify any more, and its follow would verify them"
+            yield f"{place} is the target of {Finding.EXHAUSTED}, but its follow would verify objects again"

@@ -1,4 +1,4 @@
-"""Why something happened, as it is stored: a code and its facts. `jobs.sentences` renders it where it is shown."""
+"""Reasons as stored: a code and its facts. `jobs.sentences` renders the sentence."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,7 +18,7 @@ class Reason(Struct, frozen=True, omit_defaults=True):
 
 
 def stated(text: str) -> Reason:
-    """The words of a caller, a handler or a state machine, unchanged."""
+    """The text of a caller, a handler or a state machine, unchanged."""
     return Reason(STATED, {"text": text})
 
 
@@ -27,7 +27,7 @@ def reason_json(reason: Reason) -> dict[str, Json]:
 
 
 def error_of(reason: Reason) -> str:
-    """The reason within an error: its code and facts, separated by colons; stated words unchanged."""
+    """The reason inside an error: its code and facts, separated by colons; stated text unchanged."""
     if reason.code == STATED:
         return str(reason.facts["text"])
     return ": ".join((reason.code, *(_in_error(fact) for fact in reason.facts.values())))

@@ -1,6 +1,6 @@
 """The state machines that come with Pendula: memory, experience and cognition.
 
-A row with a plus in its comment is an addition without which a state could not be reached or left.
+A row with a plus in its comment is an addition to the specification, so that every state can be reached and left.
 """
 
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ from pendula.jobs.objects.governed import DAY_US
 from pendula.jobs.objects.machine import Arrow, Finding, Follow, Machine, Never
 
 VERIFY, REVALIDATE, DECAY, ARCHIVE, REINSTATE = "verify", "revalidate", "decay", "archive", "reinstate-check"
-USE, INVALIDATE = "use", "invalidate"  # of the chain that uses objects, not of a job
+USE, INVALIDATE = "use", "invalidate"  # of the application that uses objects, not of a job
 PERSONA_GATE = "persona_conflict_gate"
 
 
@@ -95,7 +95,7 @@ EXPERIENCE = Machine(
         "needs_review": Follow(REVALIDATE, 7 * DAY_US),
         "invalidated": Follow(ARCHIVE, DAY_US),
     },
-    never=(Never("invalidated", "active", "an experience built on a forged source is made anew, not revived"),),
+    never=(Never("invalidated", "active", "an experience built on a forged source must be created again"),),
     seeks={REINSTATE: "active"},
     stale=frozenset({"needs_review"}),
     awaits_rollback=frozenset({"invalidated"}),  # asked for when its source was found forged

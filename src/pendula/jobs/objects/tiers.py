@@ -1,4 +1,4 @@
-"""The tiers that count for an object: an experience is at least as risky as what it is made of."""
+"""The effective tiers of an object: an experience is at least as risky as its sources."""
 
 from collections.abc import Callable
 
@@ -9,15 +9,15 @@ _RISKS, _IMPACTS = list(Risk), list(Impact)
 
 
 def tiers(subject: Governed, memory: Callable[[str], Governed | None]) -> tuple[Risk, Impact]:
-    """Those of the object; for an experience the highest of its source memories, and high where there are none.
+    """The tiers of the object; for an experience the highest among itself and its source memories.
 
-    A tier that an experience was given itself counts with them: whoever said high must not be told low by its sources.
+    An experience without source memories has high risk. Its own tiers count, so that sources cannot lower them.
     """
     if subject.object_type != "experience":
         return subject.risk_tier, subject.impact_tier
     ids = (ref.removeprefix(MEMORY_REF) for ref in subject.sources if ref.startswith(MEMORY_REF))
-    found = [one for one in map(memory, ids) if one is not None]
-    if not found:
+    memories = [source for source in map(memory, ids) if source is not None]
+    if not memories:
         return Risk.HIGH, subject.impact_tier
-    risk = max((one.risk_tier for one in (subject, *found)), key=_RISKS.index)
-    return risk, max((one.impact_tier for one in (subject, *found)), key=_IMPACTS.index)
+    risk = max((source.risk_tier for source in (subject, *memories)), key=_RISKS.index)
+    return risk, max((source.impact_tier for source in (subject, *memories)), key=_IMPACTS.index)

@@ -6,7 +6,7 @@ from typing import Any
 
 from pendula.jobs import audit
 from pendula.jobs.audit import Row
-from pendula.jobs.governing.showing import changes, gate_json
+from pendula.jobs.governing.views import changes, gate_json
 from pendula.jobs.objects.governed import Governed
 from pendula.jobs.store.governed_protocol import Stored
 from pendula.jobs.store.protocol import Reader

@@ -13,7 +13,7 @@ from pendula.jobs.governance.bodies import (
     SCOPE_MOST,
     VERSION_MOST,
 )
-from pendula.jobs.governing.showing import LENGTHS, TIMES
+from pendula.jobs.governing.views import LENGTHS, TIMES
 from pendula.jobs.objects.endings import Executed, Outcome
 from pendula.jobs.objects.gates import VERDICTS
 from pendula.jobs.objects.governed import SHOWN_AS, Governed, Impact, Mode, Risk, Unknown

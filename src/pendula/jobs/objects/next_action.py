@@ -1,14 +1,14 @@
-"""What comes next for an object, and when: the table of its machine, its own dates, and the end of its uncertainty."""
+"""The next action of an object and its time, from its machine, its dates and the end of its uncertainty."""
 
 from pendula.jobs.objects.governed import VERIFICATIONS, Governed
 from pendula.jobs.objects.machine import Finding, Machine
 
 
-def following(subject: Governed, machine: Machine, now: int) -> tuple[str, int] | None:
-    """The next action and its time, never before now; nothing for an object at its end.
+def find_next_action(subject: Governed, machine: Machine, now: int) -> tuple[str, int] | None:
+    """The next action and its time, never before now; None in a final state.
 
-    Where the object expires first and can be archived, that is next. An uncertain object is looked at no later than
-    the end of its uncertainty; one whose budget is used up, exactly then.
+    If the object expires first and can be archived, that is next. An uncertain object is verified no later than the end
+    of its uncertainty; without budget, exactly then.
     """
     follow = machine.follow.get(subject.place)
     if follow is None:

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from pendula.jobs.objects.deciding import by_itself, conclude, enter
-from pendula.jobs.objects.endings import Asked, Ending, Executed, How, Outcome, Verdict
+from pendula.jobs.objects.decisions import conclude, enter, settle_verdict
+from pendula.jobs.objects.endings import ActionContext, Ending, Executed, How, Outcome, Verdict
 from pendula.jobs.objects.governed import DAY_US, Governed, Impact, Mode, Risk, Unknown
 from pendula.jobs.objects.machine import Machine
 from pendula.jobs.objects.reference_machines import COGNITION, EXPERIENCE, MEMORY
@@ -21,17 +21,17 @@ def _doubted(**members: Any) -> Governed:
     return governed("cognition", "needs_revalidate/uncertain", **members)
 
 
-def _risky(action: str, now: int = NOW, **verdicts: str) -> Asked:
+def _risky(action: str, now: int = NOW, **verdicts: str) -> ActionContext:
     return asked(action, risk=Risk.HIGH, gates=gates(**verdicts), now=now)
 
 
-def _entered(subject: Governed, question: Asked) -> Governed:
+def _entered(subject: Governed, question: ActionContext) -> Governed:
     entered = enter(subject, COGNITION, question)
     assert isinstance(entered, Governed), entered
     return entered
 
 
-def _refused(subject: Governed, question: Asked) -> Ending:
+def _refused(subject: Governed, question: ActionContext) -> Ending:
     ending = enter(subject, COGNITION, question)
     assert isinstance(ending, Ending), ending
     return ending
@@ -242,8 +242,8 @@ def test_a_forged_memory_asks_for_a_rollback_and_waits_for_it(place: str, verdic
 
     assert (ending.rollback, ending.subject.rollback_pending) == (asks, asks)
     if asks:
-        waiting = by_itself(ending.subject, MEMORY, asked("archive"))
-        finished = by_itself(replace(ending.subject, rollback_pending=False), MEMORY, asked("archive"))
+        waiting = settle_verdict(ending.subject, MEMORY, asked("archive"))
+        finished = settle_verdict(replace(ending.subject, rollback_pending=False), MEMORY, asked("archive"))
         assert (waiting.finding, finished.finding) == ("inconclusive", "rolled_back")
 
 
@@ -275,7 +275,7 @@ def test_what_comes_next_and_when(kind: str, place: str, members: Any, action: s
 @pytest.mark.req("JOB-SM-14")
 def test_an_archived_object_has_no_date() -> None:
     stale = governed("memory", "stale", expires_at=NOW)
-    ending = conclude(stale, MEMORY, asked("archive"), by_itself(stale, MEMORY, asked("archive")))
+    ending = conclude(stale, MEMORY, asked("archive"), settle_verdict(stale, MEMORY, asked("archive")))
 
     assert (ending.subject.place, ending.subject.next_action, ending.subject.next_action_at) == ("archived", None, None)
 

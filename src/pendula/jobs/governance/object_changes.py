@@ -1,6 +1,6 @@
-"""Objects under governance, kept by people: made, given evidence, decided about, refilled, reported rolled back.
+"""Changes of governed objects by people: create, attach evidence, amend, decide, refill, report a rollback finished.
 
-Every change goes through the same machine as that of a job, and is in the trail with who made it and why.
+Every change goes through the same state machine as a job and is in the audit trail, with its actor and reason.
 """
 
 from typing import Any
@@ -20,38 +20,38 @@ from pendula.jobs.governance.bodies import (
     read_refill,
 )
 from pendula.jobs.governing import learning
-from pendula.jobs.governing.carrying_out import ask_rollback, carry_out, count_granted, evidence_of, put
+from pendula.jobs.governing.apply_ending import apply_ending, ask_rollback, count_granted, evidence_of, put
 from pendula.jobs.governing.followups import follow_up
-from pendula.jobs.governing.judging import (
+from pendula.jobs.governing.verdicts import (
+    action_context,
+    explain_unfit_evidence,
     is_promotion,
     machine_of,
-    no_object,
-    overladen,
-    question,
+    object_not_found,
+    refuse_too_many_references,
     tiers,
-    unfit_evidence,
     user_required,
 )
-from pendula.jobs.governing.showing import changes, ending_json, object_json, rollback_json
+from pendula.jobs.governing.views import changes, ending_json, object_json, rollback_json
 from pendula.jobs.model import Actor, Code, Policy, Refused
-from pendula.jobs.objects import budgets, deciding
-from pendula.jobs.objects.applying import dated
+from pendula.jobs.objects import budgets, decisions
 from pendula.jobs.objects.endings import How
-from pendula.jobs.objects.gates import risk_that_counts
+from pendula.jobs.objects.gates import effective_risk
 from pendula.jobs.objects.governed import Epistemic, Governed, Impact, Risk, Unknown
 from pendula.jobs.objects.machine import Machine
 from pendula.jobs.objects.reasons import Reason
+from pendula.jobs.objects.transitions import with_next_action
 from pendula.jobs.request_reading import Faults
 from pendula.jobs.sentences import members_in_words, sentence_of
 from pendula.jobs.store.protocol import Writer
 from pendula.jobs.transaction.replies import Answer, Body, Reply
 from pendula.kernel.canonical import Json
 
-OF_UNCERTAINTY = ("unknown_type", "decision_mode")  # of what is certain they would say nothing, and bind nobody
+OF_UNCERTAINTY = ("unknown_type", "decision_mode")  # meaningless for an object that is certain
 
 
 def create(tx: Writer, body: Body, actor: Actor, policy: Policy, now: int) -> Answer:
-    """Put an object under governance; its first job is made with it."""
+    """Put an object under governance and enqueue its first job."""
     request = read_new(body, now)
     if isinstance(request, Faults):
         return request.refusal()
@@ -62,13 +62,13 @@ def create(tx: Writer, body: Body, actor: Actor, policy: Policy, now: int) -> An
         details: dict[str, Json] = {"object_type": request.object_type, "object_id": request.object_id}
         message = f"{request.object_type} {request.object_id} is under governance already"
         return Refused(Code.OBJECT_EXISTS, message, details)
-    subject = _made(request, machine, policy, now)
+    subject = _new_object(request, machine, policy, now)
     if isinstance(subject, Refused):
         return subject
     put(tx, subject)
     count_granted(tx, None, subject)
-    learning.began(tx.governance, now)
-    _tell(tx, STATE_EVENT, None, subject, request.reason, actor)
+    learning.record_governed(tx.governance, now)
+    _add_event(tx, STATE_EVENT, None, subject, request.reason, actor)
     if subject.place in machine.rolls_back:
         ask_rollback(tx, subject, request.reason, actor, now)
     followup = follow_up(tx, None, subject, actor, policy)
@@ -78,38 +78,40 @@ def create(tx: Writer, body: Body, actor: Actor, policy: Policy, now: int) -> An
 def attach_evidence(
     tx: Writer, object_type: str, object_id: str, body: Body, actor: Actor, policy: Policy, now: int
 ) -> Answer:
-    """New references for an object. One that makes the unknowable knowable opens it again."""
+    """Add references to an object. A new unknown type can reopen an object that was closed as unknowable."""
     request = read_evidence(body)
     if isinstance(request, Faults):
         return request.refusal()
-    found = _found(tx, object_type, object_id, policy, request.version)
+    found = _load(tx, object_type, object_id, policy, request.version)
     if isinstance(found, Refused):
         return found
     subject, machine = found
-    if (refused := overladen(subject, request.refs)) is not None:
+    if (refused := refuse_too_many_references(subject, request.refs)) is not None:
         return refused
     if subject.closed and request.unknown_type is not None and set(request.refs) <= set(subject.evidence):
         faults = Faults()
-        faults.add("evidence_refs", Code.INVALID_FIELD, allowed="at least one reference that it does not have yet")
-        return faults.refusal("what is closed opens again on new evidence alone")
+        faults.add("evidence_refs", Code.INVALID_FIELD, allowed="at least one new reference")
+        return faults.refusal("a closed object needs new evidence to reopen")
     after = replace(subject, evidence=tuple(dict.fromkeys((*subject.evidence, *request.refs))))
     if request.unknown_type is not None and subject.place in machine.uncertain:
-        risk = risk_that_counts(*tiers(tx.governance, subject))
+        risk = effective_risk(*tiers(tx.governance, subject))
         after = replace(
             after,
             unknown_type=request.unknown_type,
             decision_mode=budgets.decision_mode(request.unknown_type, risk),
             closed=subject.closed if request.unknown_type is Unknown.ONTIC_UNKNOWABLE else None,
         )
-    return _kept(tx, subject, dated(after, machine, now), request.reason, actor, policy=policy, refs=request.refs)
+    return _store_change(
+        tx, subject, with_next_action(after, machine, now), request.reason, actor, policy=policy, refs=request.refs
+    )
 
 
 def amend(tx: Writer, object_type: str, object_id: str, body: Body, actor: Actor, policy: Policy, now: int) -> Answer:
-    """What a named user says otherwise of an object: its dates, what would prove it wrong, a higher tier."""
+    """Change an object in the name of a user: its dates, `falsify_if`, or a higher tier."""
     request = read_amendment(body, now)
     if isinstance(request, Faults):
         return request.refusal()
-    found = _nobody(actor) or _found(tx, object_type, object_id, policy, request.version)
+    found = _user_refusal(actor) or _load(tx, object_type, object_id, policy, request.version)
     if isinstance(found, Refused):
         return found
     subject, machine = found
@@ -117,59 +119,59 @@ def amend(tx: Writer, object_type: str, object_id: str, body: Body, actor: Actor
         return refused
     after = replace(subject, **request.members)
     if subject.place in machine.uncertain:
-        risk = risk_that_counts(*tiers(tx.governance, after))
-        if after.decision_mode not in budgets.modes_allowed(after.unknown_type, risk):
+        risk = effective_risk(*tiers(tx.governance, after))
+        if after.decision_mode not in budgets.allowed_modes(after.unknown_type, risk):
             after = replace(after, decision_mode=budgets.decision_mode(after.unknown_type, risk))
-    return _kept(tx, subject, dated(after, machine, now), request.reason, actor, policy=policy)
+    return _store_change(tx, subject, with_next_action(after, machine, now), request.reason, actor, policy=policy)
 
 
 def _not_amendable(subject: Governed, machine: Machine, request: Amendment) -> Refused | None:
-    """What is at its end stays as it is, and no tier goes down: the gates would be walked around."""
+    """An object in a final state cannot change, and no tier can be lowered: that would bypass the gates."""
     if subject.place not in machine.follow:
         details: dict[str, Json] = {"object_type": subject.object_type, "object_id": subject.object_id}
-        return Refused(Code.ILLEGAL_TRANSITION, f"{subject.place} is its end: nothing changes there any more", details)
+        return Refused(
+            Code.ILLEGAL_TRANSITION, f"{subject.place} is a final state: the object cannot be amended", details
+        )
     faults = Faults()
     for name, tier in (("risk_tier", Risk), ("impact_tier", Impact)):
         words = list(tier)
         higher = words[words.index(getattr(subject, name)) :]
         if request.members.get(name, higher[0]) not in higher:
             faults.add(name, Code.INVALID_ENUM, allowed=[word.value for word in higher])
-    return faults.refusal("a tier is never lowered") if faults.found else None
+    return faults.refusal("a tier cannot be lowered") if faults.found else None
 
 
 def refill(tx: Writer, object_type: str, object_id: str, body: Body, actor: Actor, policy: Policy, now: int) -> Answer:
-    """A named user gives an object a new budget of verifications: the only refill beside new evidence."""
+    """Refill the verification budget in the name of a user; only new evidence refills it otherwise."""
     request = read_refill(body)
     if isinstance(request, Faults):
         return request.refusal()
-    found = _nobody(actor) or _found(tx, object_type, object_id, policy, None)
+    found = _user_refusal(actor) or _load(tx, object_type, object_id, policy, None)
     if isinstance(found, Refused):
         return found
     subject, machine = found
-    after = budgets.refilled(subject, policy.limits.auto_verify_budget)
+    after = budgets.refill(subject, policy.limits.auto_verify_budget)
     if request.budget is not None:
         after = replace(after, verify_budget_left=request.budget)
-    return _kept(tx, subject, dated(after, machine, now), request.reason, actor, policy=policy)
+    return _store_change(tx, subject, with_next_action(after, machine, now), request.reason, actor, policy=policy)
 
 
-def decide_by_hand(
-    tx: Writer, object_type: str, object_id: str, body: Body, actor: Actor, policy: Policy, now: int
-) -> Answer:
-    """What a person found, through the same machine and the same gates as a job; the budget is for jobs."""
+def decide(tx: Writer, object_type: str, object_id: str, body: Body, actor: Actor, policy: Policy, now: int) -> Answer:
+    """Apply the finding of a person, through the same machine and gates as a job, without spending budget."""
     request = read_decision(body)
     if isinstance(request, Faults):
         return request.refusal()
-    found = _nobody(actor) or _found(tx, object_type, object_id, policy, request.version)
+    found = _user_refusal(actor) or _load(tx, object_type, object_id, policy, request.version)
     if isinstance(found, Refused):
         return found
     subject, machine = found
-    refused = _unknown_words(request, machine, policy) or overladen(subject, request.verdict.evidence)
+    refused = _unknown_words(request, machine, policy) or refuse_too_many_references(subject, request.verdict.evidence)
     if refused is not None:
         return refused
-    asked = replace(question(tx.governance, subject, request.action, policy, now), automatic=False)
-    ending = deciding.conclude(subject, machine, asked, request.verdict)
+    context = replace(action_context(tx.governance, subject, request.action, policy, now), automatic=False)
+    ending = decisions.conclude(subject, machine, context, request.verdict)
     if is_promotion(subject, ending, machine):
-        wrong = unfit_evidence(tx.governance, subject, request.verdict.evidence, asked)
+        wrong = explain_unfit_evidence(tx.governance, subject, request.verdict.evidence, context)
         if wrong is not None:
             return Refused(
                 Code.ILLEGAL_TRANSITION, sentence_of(wrong), {"object_type": object_type, "object_id": object_id}
@@ -178,43 +180,43 @@ def decide_by_hand(
         code = Code.ILLEGAL_TRANSITION if ending.how is How.FAIL and ending.reading is None else Code.GATE_CLOSED
         details: dict[str, Json] = {"object_type": object_type, "object_id": object_id, **ending_json(ending, None)}
         return Refused(code, f"{request.action} on {subject.place}: {sentence_of(ending.reason)}", details)
-    carried = carry_out(tx, subject, ending, asked, actor, job=None, policy=policy)
-    told: dict[str, Json] = {
-        **ending_json(ending, carried.trace),
+    applied = apply_ending(tx, subject, ending, context, actor, job=None, policy=policy)
+    body_out: dict[str, Json] = {
+        **ending_json(ending, applied.trace),
         "object": object_json(ending.subject),
-        "followup_job_id": carried.followup,
+        "followup_job_id": applied.followup,
     }
-    return Reply(200, told)
+    return Reply(200, body_out)
 
 
 def rollback_finished(
     tx: Writer, object_type: str, object_id: str, body: Body, actor: Actor, policy: Policy, now: int
 ) -> Answer:
-    """The rollback service reports that all built on the object is taken back: it may be archived."""
+    """Record that the rollback service has finished; the object may be archived now."""
     reason = read_reason(body)
     if isinstance(reason, Faults):
         return reason.refusal()
-    found = _found(tx, object_type, object_id, policy, None)
+    found = _load(tx, object_type, object_id, policy, None)
     if isinstance(found, Refused):
         return found
     subject, machine = found
     finished = tx.governance.finish_rollbacks(object_type, object_id, now)
-    if finished and not subject.rollback_pending:  # a machine of one's own may ask for one and not wait for it
-        asked, over = replace(subject, rollback_pending=True), replace(subject, updated_at=now)
-        _tell(tx, ROLLBACK_EVENT, asked, over, reason, actor)
+    if finished and not subject.rollback_pending:  # a custom machine may request a rollback without waiting for it
+        pending, reported = replace(subject, rollback_pending=True), replace(subject, updated_at=now)
+        _add_event(tx, ROLLBACK_EVENT, pending, reported, reason, actor)
     if subject.rollback_pending:
-        after = dated(replace(subject, rollback_pending=False), machine, now)
+        after = with_next_action(replace(subject, rollback_pending=False), machine, now)
         put(tx, after)
         reported = replace(subject, rollback_pending=False, updated_at=now)
-        _tell(tx, ROLLBACK_EVENT, subject, reported, reason, actor)
-        _tell(tx, STATE_EVENT, subject, after, reason, actor)
+        _add_event(tx, ROLLBACK_EVENT, subject, reported, reason, actor)
+        _add_event(tx, STATE_EVENT, subject, after, reason, actor)
         follow_up(tx, subject, after, actor, policy)
         subject = after
-    told: list[Json] = [rollback_json(one) for one in tx.governance.rollbacks(object_type, object_id)]
-    return Reply(200, {"object": object_json(subject), "rollbacks": told})
+    rollbacks: list[Json] = [rollback_json(entry) for entry in tx.governance.rollbacks(object_type, object_id)]
+    return Reply(200, {"object": object_json(subject), "rollbacks": rollbacks})
 
 
-def _made(request: NewObject, machine: Machine, policy: Policy, now: int) -> Governed | Refused:
+def _new_object(request: NewObject, machine: Machine, policy: Policy, now: int) -> Governed | Refused:
     status, _, epistemic = machine.first.partition("/")
     place = _place(request, status, epistemic)
     if place not in machine.trust:
@@ -235,22 +237,22 @@ def _made(request: NewObject, machine: Machine, policy: Policy, now: int) -> Gov
         **members,
     )
     if place in machine.uncertain:
-        unsure = _unsure(subject, policy, now)
+        unsure = _make_uncertain(subject, policy, now)
         if isinstance(unsure, Refused):
             return unsure
         subject = unsure
     elif stray := [name for name in OF_UNCERTAINTY if name in request.members]:
         faults = Faults()
         for name in stray:
-            faults.add(name, Code.INVALID_FIELD, allowed="left out where an object is not uncertain")
-        return faults.refusal(f"what is {place} is not uncertain, and has no {' and no '.join(stray)}")
-    if lacking := deciding.lacking(subject, machine.needs.get(place, ())):
+            faults.add(name, Code.INVALID_FIELD, allowed="left out for an object that is not uncertain")
+        return faults.refusal(f"{place} is not an uncertain state: leave {' and '.join(stray)} out")
+    if lacking := decisions.lacking(subject, machine.needs.get(place, ())):
         return _incomplete(subject, lacking)
-    return dated(_begun(subject, machine, now), machine, now)
+    return with_next_action(_with_first_dates(subject, machine, now), machine, now)
 
 
-def _begun(subject: Governed, machine: Machine, now: int) -> Governed:
-    """With the dates of the place in which it begins, as if it had come there just now."""
+def _with_first_dates(subject: Governed, machine: Machine, now: int) -> Governed:
+    """Set the dates of its first place, as if the object had just arrived there."""
     begun = replace(subject, rollback_pending=subject.place in machine.awaits_rollback)
     if subject.place in machine.stale:
         begun = replace(begun, stale_since=now)
@@ -260,27 +262,27 @@ def _begun(subject: Governed, machine: Machine, now: int) -> Governed:
     return replace(begun, review_due_at=now + interval)
 
 
-def _unsure(subject: Governed, policy: Policy, now: int) -> Governed | Refused:
-    """From now on uncertain, in the mode that was asked for unless its risk forbids that."""
-    risk, wish = risk_that_counts(subject.risk_tier, subject.impact_tier), subject.decision_mode
-    unsure = budgets.made_uncertain(subject, subject.unknown_type, risk, policy.limits.uncertainty_ttl, now)
-    if wish is None:
+def _make_uncertain(subject: Governed, policy: Policy, now: int) -> Governed | Refused:
+    """Make the object uncertain, in the requested mode if its risk allows that."""
+    risk, mode = effective_risk(subject.risk_tier, subject.impact_tier), subject.decision_mode
+    unsure = budgets.make_uncertain(subject, subject.unknown_type, risk, policy.limits.uncertainty_ttl, now)
+    if mode is None:
         return unsure
-    allowed = budgets.modes_allowed(unsure.unknown_type, risk)
-    if wish not in allowed:
+    allowed = budgets.allowed_modes(unsure.unknown_type, risk)
+    if mode not in allowed:
         faults = Faults()
-        faults.add("decision_mode", Code.INVALID_ENUM, allowed=[mode.value for mode in allowed])
-        return faults.refusal(f"at risk {risk.value} nobody decides in mode {wish.value}")
-    return replace(unsure, decision_mode=wish)
+        faults.add("decision_mode", Code.INVALID_ENUM, allowed=[option.value for option in allowed])
+        return faults.refusal(f"mode {mode.value} is not allowed at risk {risk.value}")
+    return replace(unsure, decision_mode=mode)
 
 
 def _unknown_words(request: Decision, machine: Machine, policy: Policy) -> Refused | None:
-    """A person who misspells a word is told; a job that does ends in a noop that says so."""
+    """Reject unknown actions and findings of a person. (For a job they end in a noop whose reason names them.)"""
     faults = Faults()
     known = sorted({*policy.vocabulary.actions, *(arrow.action for arrow in machine.arrows)})
     if request.action not in known:
         faults.add("action", Code.INVALID_ENUM, allowed=[*known])
-    elif not machine.knows(request.verdict.finding):
+    elif not machine.has_finding(request.verdict.finding):
         faults.add("finding", Code.INVALID_ENUM, allowed=[*machine.findings(request.action)])
     return faults.refusal() if faults.found else None
 
@@ -292,7 +294,7 @@ def _place(request: NewObject, first_status: str, first_axis: str) -> str:
 
 
 def _usual_axis(status: str, first_status: str, first_axis: str) -> str:
-    """The second axis where only the first is told."""
+    """The default of the second axis when only the first is given."""
     if not first_axis or status == first_status:
         return first_axis
     return {"active": Epistemic.SUPPORTED, "refuted": Epistemic.REFUTED}.get(status, Epistemic.UNCERTAIN).value
@@ -305,7 +307,7 @@ def _incomplete(subject: Governed, lacking: list[str]) -> Refused:
     return faults.refusal(f"an object in {subject.place} needs {members_in_words(lacking)}")
 
 
-def _found(
+def _load(
     tx: Writer, object_type: str, object_id: str, policy: Policy, version: int | None
 ) -> tuple[Governed, Machine] | Refused:
     machine = machine_of(policy, object_type)
@@ -313,8 +315,8 @@ def _found(
         return machine
     subject = tx.governance.governed(object_type, object_id)
     if subject is None:
-        return no_object(object_type, object_id)
-    if (strange := deciding.unknown_place(subject, machine)) is not None:
+        return object_not_found(object_type, object_id)
+    if (strange := decisions.explain_unknown_place(subject, machine)) is not None:
         return Refused(Code.STATE_CONFLICT, sentence_of(strange), {"object_type": object_type, "object_id": object_id})
     if version is not None and version != subject.version:
         details: dict[str, Json] = {"version": subject.version, "given": version}
@@ -322,14 +324,13 @@ def _found(
     return subject, machine
 
 
-def _nobody(actor: Actor) -> Refused | None:
-    """What only a named user may do."""
+def _user_refusal(actor: Actor) -> Refused | None:
     if actor.type == "user" and actor.id:
         return None
     return user_required("do this", {"actor": actor.type})
 
 
-def _kept(
+def _store_change(
     tx: Writer,
     before: Governed,
     after: Governed,
@@ -341,12 +342,12 @@ def _kept(
 ) -> Reply:
     put(tx, after)
     count_granted(tx, before, after)
-    _tell(tx, STATE_EVENT, before, after, reason, actor, refs=refs)
+    _add_event(tx, STATE_EVENT, before, after, reason, actor, refs=refs)
     followup = follow_up(tx, before, after, actor, policy)
     return Reply(200, {"object": object_json(after), "followup_job_id": followup})
 
 
-def _tell(
+def _add_event(
     tx: Writer,
     event_type: str,
     before: Governed | None,

@@ -1,4 +1,4 @@
-"""Governed objects, gates and endings as replies show them: times and lengths as text, both axes by their names."""
+"""Governed objects, gates and endings as JSON: times and durations as text."""
 
 from decimal import Decimal
 
@@ -38,17 +38,19 @@ def member_json(subject: Governed, name: str) -> Json:
         return None if value is None else format_duration(value)
     if isinstance(value, tuple):
         return list(value)
-    # A word is written as the text it is.
+    # An enum member becomes a plain string.
     return str(value) if isinstance(value, str) else value
 
 
 def changes(before: Governed | None, after: Governed) -> tuple[dict[str, Json] | None, dict[str, Json]]:
-    """The members that differ, old and new; `version` and `updated_at` go without saying."""
+    """The members that differ, old and new, without `version` and `updated_at`."""
     names = [name for name in Governed.__struct_fields__ if name not in ("version", "updated_at")]
     if before is None:
         return None, {SHOWN_AS.get(name, name): member_json(after, name) for name in names}
     touched = [name for name in names if getattr(before, name) != getattr(after, name)]
-    old, new = ({SHOWN_AS.get(name, name): member_json(one, name) for name in touched} for one in (before, after))
+    old, new = (
+        {SHOWN_AS.get(name, name): member_json(subject, name) for name in touched} for subject in (before, after)
+    )
     return old, new
 
 
@@ -78,7 +80,6 @@ def rollback_json(rollback: Rollback) -> dict[str, Json]:
 
 
 def ending_json(ending: Ending, trace: str | None) -> dict[str, Json]:
-    """How it ended, for the one who asked."""
     return {
         "outcome": ending.outcome.value,
         "reason": sentence_of(ending.reason),
@@ -90,7 +91,7 @@ def ending_json(ending: Ending, trace: str | None) -> dict[str, Json]:
 
 
 def machine_json(machine: Machine) -> dict[str, Json]:
-    """A state machine to be drawn: its places, the most trusted first, its arrows, and what must never happen."""
+    """A state machine for drawing: places, the most trusted first, then by name; arrows; forbidden transitions."""
     places: list[Json] = [
         {
             "place": place,
@@ -100,7 +101,7 @@ def machine_json(machine: Machine) -> dict[str, Json]:
             "after": None if follow is None else format_duration(follow.after),
             "at": None if follow is None else follow.at,
         }
-        for place, trust in sorted(machine.trust.items(), key=lambda one: (-one[1], one[0]))
+        for place, trust in sorted(machine.trust.items(), key=lambda entry: (-entry[1], entry[0]))
     ]
     return {
         "object_type": machine.object_type,
@@ -116,12 +117,12 @@ def machine_json(machine: Machine) -> dict[str, Json]:
             }
             for arrow in machine.arrows
         ],
-        "never": [{"source": one.source, "target": one.target, "because": one.because} for one in machine.never],
+        "never": [{"source": rule.source, "target": rule.target, "because": rule.because} for rule in machine.never],
     }
 
 
 def gate_words() -> list[Json]:
-    """Every gate there is, the words it can be given, and whether what is of high risk needs it."""
+    """Every gate, its possible verdicts, and whether high-risk actions require it."""
     return [
         {"gate": name, "verdicts": [*verdicts], "required": name in REQUIRED} for name, verdicts in VERDICTS.items()
     ]

@@ -1,9 +1,9 @@
-"""What an action on an object is judged by: its machine, the tiers that count, the gates as they are in this moment."""
+"""The inputs of a decision about an object: its machine, effective tiers, current gates and evidence."""
 
 from collections.abc import Iterable
 
 from pendula.jobs.model import Code, Policy, Refused
-from pendula.jobs.objects.endings import Asked, Ending
+from pendula.jobs.objects.endings import ActionContext, Ending
 from pendula.jobs.objects.gates import is_high_risk
 from pendula.jobs.objects.governed import Governed, Impact, Risk
 from pendula.jobs.objects.machine import Machine
@@ -14,7 +14,7 @@ from pendula.jobs.store.governed_protocol import GovernedReading
 from pendula.kernel.canonical import Json
 
 EVIDENCE_MOST = 1000
-# What is under inquiry or was found forged proves nothing; what was set aside takes no part in a promotion.
+# Objects that are suspect, forged, refuted or set aside cannot serve as evidence.
 _NO_EVIDENCE = frozenset(
     {("memory", "quarantine"), ("memory", "rejected_poisoned"), ("memory", "stale_uncertain")}
     | {("cognition", "stale/uncertain"), ("cognition", "refuted/refuted"), ("experience", "invalidated")}
@@ -34,22 +34,22 @@ def machine_of(policy: Policy, object_type: str) -> Machine | Refused:
     return Refused(Code.INVALID_ENUM, message, details)
 
 
-def no_object(object_type: str, object_id: str) -> Refused:
+def object_not_found(object_type: str, object_id: str) -> Refused:
     details: dict[str, Json] = {"object_type": object_type, "object_id": object_id}
     return Refused(Code.OBJECT_NOT_FOUND, f"no governed object {object_type} {object_id}", details)
 
 
 def user_required(what: str, details: dict[str, Json]) -> Refused:
     how = "with a token, in X-Pendula-User, as_user(…) or --user"
-    return Refused(Code.USER_REQUIRED, f"only a named user may {what}; say who you are, {how}", details)
+    return Refused(Code.USER_REQUIRED, f"only a named user may {what}; name one {how}", details)
 
 
-def question(
+def action_context(
     look: GovernedReading, subject: Governed, action: str, policy: Policy, now: int, *, deferrals: int = 0
-) -> Asked:
-    """The action with all that it is judged by, read in the transaction that will write."""
+) -> ActionContext:
+    """Collect the inputs of a decision about an action, in the transaction that will write."""
     risk, impact = tiers(look, subject)
-    return Asked(
+    return ActionContext(
         action=action,
         now=now,
         risk=risk,
@@ -61,44 +61,46 @@ def question(
 
 
 def tiers(look: GovernedReading, subject: Governed) -> tuple[Risk, Impact]:
-    """The tiers that count, with the memories as they are in this moment."""
+    """The effective tiers, with the memories as they are now."""
     return the_tiers(subject, lambda memory: look.governed("memory", memory))
 
 
-def overladen(subject: Governed, refs: Iterable[str]) -> Refused | None:
-    """Why the object takes no more references. The trail tells all of them with each that comes, and a promotion looks
-    at every one: without an end the one would grow with the square of their number, and the other hold up everybody."""
+def refuse_too_many_references(subject: Governed, refs: Iterable[str]) -> Refused | None:
+    """The refusal if the object would have too many references. Each event lists all of them and a promotion checks
+    each, so the trail would grow quadratically and a promotion would block other writers."""
     held = set(subject.evidence)
     together = len(held | set(refs))
     if together <= max(EVIDENCE_MOST, len(held)):
         return None
     faults = Faults()
-    allowed = f"an object carries at most {EVIDENCE_MOST} references; this one has {len(held)}"
+    allowed = f"at most {EVIDENCE_MOST} references in all; the object has {len(held)}"
     faults.add("evidence_refs", Code.INVALID_FIELD, allowed=allowed)
-    return faults.refusal(f"{subject.ref} would carry {together} references; {EVIDENCE_MOST} are the most")
+    return faults.refusal(f"{subject.ref} would have {together} references; the limit is {EVIDENCE_MOST}")
 
 
 def is_promotion(before: Governed, ending: Ending, machine: Machine) -> bool:
-    """Whether the object would be trusted more than before."""
+    """Whether the ending raises the trust of the object."""
     after = ending.subject
     return after.place != before.place and machine.trust[after.place] > machine.trust[before.place]
 
 
-def unfit_evidence(look: GovernedReading, subject: Governed, said: Iterable[str], asked: Asked) -> Reason | None:
-    """Why a promotion may not rest on what the object carries and what was said for it.
+def explain_unfit_evidence(
+    look: GovernedReading, subject: Governed, refs: Iterable[str], context: ActionContext
+) -> Reason | None:
+    """Why the references of the object and the verdict cannot support a promotion, or None.
 
-    A reference that names no governed object is taken at its word: evidence may lie anywhere.
+    A reference that is not a governed object is accepted: evidence may be stored anywhere.
     """
-    is_risky = is_high_risk(asked.risk, asked.impact)
-    for ref in dict.fromkeys((*said, *subject.evidence, *subject.sources)):
+    is_risky = is_high_risk(context.risk, context.impact)
+    for ref in dict.fromkeys((*refs, *subject.evidence, *subject.sources)):
         kind, _, name = ref.partition(":")
         source = look.governed(kind, name) if name else None
-        if source is not None and (wrong := _unfit(source, ref, is_risky=is_risky)) is not None:
+        if source is not None and (wrong := _explain_unfit(source, ref, is_risky=is_risky)) is not None:
             return wrong
     return None
 
 
-def _unfit(source: Governed, ref: str, *, is_risky: bool) -> Reason | None:
+def _explain_unfit(source: Governed, ref: str, *, is_risky: bool) -> Reason | None:
     where = (source.object_type, source.place)
     if where in _NO_EVIDENCE:
         return Reason("evidence_unfit", {"ref": ref, "place": source.place})

@@ -1,6 +1,6 @@
-"""An ending is carried out: the object, its trail and trace, who is told, what is closed, what comes next; or nothing.
+"""Apply an ending to an object: state, audit events, decision trace, alerts, rollback and follow-up job.
 
-What becomes of the job itself is carried out by the caller, in the same transaction.
+The caller ends the job itself, in the same transaction.
 """
 
 from collections.abc import Sequence
@@ -9,10 +9,10 @@ from msgspec import Struct
 
 from pendula.jobs.audit import GATE_EVENT, INVESTIGATION_EVENT, ROLLBACK_EVENT, STATE_EVENT, GovernanceEvent
 from pendula.jobs.governing.followups import follow_up, give_up, waiting_jobs
-from pendula.jobs.governing.learning import explored
-from pendula.jobs.governing.showing import changes
+from pendula.jobs.governing.learning import record_exploration
+from pendula.jobs.governing.views import changes
 from pendula.jobs.model import Actor, Job, Policy, Status
-from pendula.jobs.objects.endings import Asked, Ending, How, Outcome
+from pendula.jobs.objects.endings import ActionContext, Ending, How, Outcome
 from pendula.jobs.objects.gates import is_high_risk
 from pendula.jobs.objects.governed import VERIFICATIONS, Governed, Risk
 from pendula.jobs.objects.reasons import Reason, reason_json
@@ -21,65 +21,72 @@ from pendula.kernel.canonical import Json
 from pendula.kernel.time import format_utc
 
 
-class Carried(Struct, frozen=True):
-    """What was written: the id of the decision trace, and of the job that comes next."""
+class AppliedEnding(Struct, frozen=True):
+    """The ids of the decision trace and of the follow-up job."""
 
     trace: str | None = None
     followup: str | None = None
 
 
-def carry_out(
-    tx: Writer, before: Governed, ending: Ending, asked: Asked, actor: Actor, *, job: Job | None, policy: Policy
-) -> Carried:
-    trace = _traced(tx, ending, asked, job)
-    _counted(tx, before, ending)
+def apply_ending(
+    tx: Writer,
+    before: Governed,
+    ending: Ending,
+    context: ActionContext,
+    actor: Actor,
+    *,
+    job: Job | None,
+    policy: Policy,
+) -> AppliedEnding:
+    trace = _add_trace(tx, ending, context, job)
+    _count(tx, before, ending)
     if trace is not None and (ending.subject == before or ending.how is not How.ACK):
-        _gate_event(tx, ending, asked, actor, job, trace)
+        _gate_event(tx, ending, context, actor, job, trace)
     if ending.subject != before:
         put(tx, ending.subject)
-        _told(tx, before, ending, asked, actor, job=job, trace=trace)
+        _add_state_event(tx, before, ending, context, actor, job=job, trace=trace)
     if ending.escalation is not None:
-        _escalated(tx, ending, asked, job)
+        _escalate(tx, ending, context, job)
     if ending.rollback:
-        ask_rollback(tx, ending.subject, ending.reason, actor, asked.now, refs=ending.evidence, job=job)
+        ask_rollback(tx, ending.subject, ending.reason, actor, context.now, refs=ending.evidence, job=job)
     if ending.closes:
-        _close_waiting(tx, ending.subject, actor, asked.now, but=job)
+        _close_waiting(tx, ending.subject, actor, context.now, but=job)
     if ending.how is not How.ACK and ending.subject == before:
-        return Carried(trace)
-    return Carried(trace, follow_up(tx, before, ending.subject, actor, policy, job=job))
+        return AppliedEnding(trace)
+    return AppliedEnding(trace, follow_up(tx, before, ending.subject, actor, policy, job=job))
 
 
 def put(tx: Writer, subject: Governed) -> None:
-    """The object with its row among all objects, which shows its state and its next time."""
+    """Store the object and its row in the table of all objects."""
     tx.governance.put(subject)
     row = ObjectRow(subject.object_type, subject.object_id, subject.next_action_at, subject.version, subject.status)
     tx.put_object(row)
 
 
-def evidence_of(subject: Governed, said: Sequence[str]) -> tuple[str, ...]:
-    """The references a decision rests on; where there are none, the sources of the object."""
-    return tuple(said) or subject.evidence or subject.sources
+def evidence_of(subject: Governed, refs: Sequence[str]) -> tuple[str, ...]:
+    """The references of a decision; by default the evidence of the object, else its sources."""
+    return tuple(refs) or subject.evidence or subject.sources
 
 
-def _traced(tx: Writer, ending: Ending, asked: Asked, job: Job | None) -> str | None:
-    """How a decision of high risk came about, kept."""
+def _add_trace(tx: Writer, ending: Ending, context: ActionContext, job: Job | None) -> str | None:
+    """Store the trace of a high-risk decision."""
     if ending.executed is None or ending.reading is None:
         return None
     body: dict[str, Json] = {
-        "at": format_utc(asked.now),
-        "action": asked.action,
+        "at": format_utc(context.now),
+        "action": context.action,
         "outcome": ending.executed.value,
         "verdicts": {**ending.reading.verdicts},
         "versions": {**ending.reading.versions},
         "reason": reason_json(ending.reason),
         "evidence_refs": [*evidence_of(ending.subject, ending.evidence)],
-        "risk_tier": asked.risk.value,
+        "risk_tier": context.risk.value,
         "job_id": None if job is None else job.job_id,
     }
     return tx.governance.add_trace(ending.subject.object_type, ending.subject.object_id, body)
 
 
-def _counted(tx: Writer, before: Governed, ending: Ending) -> None:
+def _count(tx: Writer, before: Governed, ending: Ending) -> None:
     governance = tx.governance
     governance.count("outcome", ending.outcome.value)
     if ending.reading is not None:
@@ -95,14 +102,21 @@ def _counted(tx: Writer, before: Governed, ending: Ending) -> None:
 
 
 def count_granted(tx: Writer, before: Governed | None, after: Governed) -> None:
-    """Units of budget that the object was given, to be held against those it used."""
+    """Count granted units of budget, for comparison with those used."""
     granted = after.verify_budget_left - (0 if before is None else before.verify_budget_left)
     if granted > 0:
         tx.governance.count("budget_granted", after.object_type, granted)
 
 
-def _told(
-    tx: Writer, before: Governed, ending: Ending, asked: Asked, actor: Actor, *, job: Job | None, trace: str | None
+def _add_state_event(
+    tx: Writer,
+    before: Governed,
+    ending: Ending,
+    context: ActionContext,
+    actor: Actor,
+    *,
+    job: Job | None,
+    trace: str | None,
 ) -> None:
     old, new = changes(before, ending.subject)
     transitioned = ending.subject.place != before.place
@@ -115,24 +129,24 @@ def _told(
         reason=ending.reason,
         evidence=evidence_of(ending.subject, ending.evidence),
         job=job,
-        risk_tier=_tier(asked, trace),
+        risk_tier=_tier(context, trace),
         trace_id=trace,
     )
-    tx.governance_event(event, actor, asked.now)
+    tx.governance_event(event, actor, context.now)
 
 
 def _place(subject: Governed) -> dict[str, Json]:
-    both: dict[str, Json] = {"status": subject.status}
-    return both if subject.epistemic is None else {**both, "epistemic_state": subject.epistemic}
+    axes: dict[str, Json] = {"status": subject.status}
+    return axes if subject.epistemic is None else {**axes, "epistemic_state": subject.epistemic}
 
 
-def _tier(asked: Asked, trace: str | None) -> str | None:
-    # At tier high an event names its trace; without one nothing was decided at that tier.
-    return None if asked.risk is Risk.HIGH and trace is None else asked.risk.value
+def _tier(context: ActionContext, trace: str | None) -> str | None:
+    # An event of high tier must name a decision trace; without a trace it names no tier.
+    return None if context.risk is Risk.HIGH and trace is None else context.risk.value
 
 
-def _gate_event(tx: Writer, ending: Ending, asked: Asked, actor: Actor, job: Job | None, trace: str) -> None:
-    """The gates were asked and the state did not change: blocked, put off, or not to be read."""
+def _gate_event(tx: Writer, ending: Ending, context: ActionContext, actor: Actor, job: Job | None, trace: str) -> None:
+    """The audit event of a check of the gates that did not change the state: blocked, deferred or unavailable."""
     assert ending.reading is not None
     assert ending.executed is not None
     subject = ending.subject
@@ -145,31 +159,31 @@ def _gate_event(tx: Writer, ending: Ending, asked: Asked, actor: Actor, job: Job
         reason=ending.reason,
         evidence=evidence_of(subject, ending.evidence),
         job=job,
-        risk_tier=_tier(asked, trace),
+        risk_tier=_tier(context, trace),
         trace_id=trace,
     )
-    tx.governance_event(event, actor, asked.now)
+    tx.governance_event(event, actor, context.now)
 
 
-def _escalated(tx: Writer, ending: Ending, asked: Asked, job: Job | None) -> None:
-    """A person is asked, through the delivery that alerts have."""
+def _escalate(tx: Writer, ending: Ending, context: ActionContext, job: Job | None) -> None:
+    """Store an alert that asks a person to decide."""
     assert ending.escalation is not None
     subject = ending.subject
     cause = f"{subject.version}" if job is None else f"{job.job_id}:{job.delivery_count}"
     if job is not None and job.status != Status.RUNNING:
-        cause += f":{tx.next_event_id()}"  # without a delivery it may be stopped again after a requeue
+        cause += f":{tx.next_event_id()}"  # without a delivery the same job can be blocked again after a requeue
     alert_id = f"escalation:{subject.ref}:{cause}"
     body: dict[str, Json] = {
         "alert": "governance.escalation",
         "alert_id": alert_id,
-        "severity": "critical" if is_high_risk(asked.risk, asked.impact) else "warning",
+        "severity": "critical" if is_high_risk(context.risk, context.impact) else "warning",
         "object_type": subject.object_type,
         "object_id": subject.object_id,
-        "action": asked.action,
+        "action": context.action,
         "reason": reason_json(ending.escalation),
         "status": subject.place,
         "job_id": None if job is None else job.job_id,
-        "at": format_utc(asked.now),
+        "at": format_utc(context.now),
     }
     tx.alert(alert_id, body)
 
@@ -184,7 +198,7 @@ def ask_rollback(
     refs: Sequence[str] = (),
     job: Job | None = None,
 ) -> None:
-    """Hand the object to the rollback service: one durable wish."""
+    """Store one durable request for the rollback service."""
     n = tx.governance.ask_rollback(subject, reason, None if job is None else job.job_id, now)
     event = GovernanceEvent(
         event_type=ROLLBACK_EVENT,
@@ -200,14 +214,14 @@ def ask_rollback(
 
 
 def _close_waiting(tx: Writer, subject: Governed, actor: Actor, now: int, *, but: Job | None) -> None:
-    """No verification of it is waited for any more."""
+    """End the waiting verifications of the object."""
     for waiting in waiting_jobs(tx, subject):
         if waiting.action in VERIFICATIONS and (but is None or waiting.job_id != but.job_id):
             give_up(tx, waiting, Outcome.LIMIT_REACHED.value, actor, now)
 
 
 def spend(tx: Writer, before: Governed, after: Governed, actor: Actor, job: Job, now: int) -> None:
-    """One unit of the budget, durably, before anything is verified."""
+    """Take one unit of the budget, durably, before the verification runs."""
     put(tx, after)
     old, new = changes(before, after)
     event = GovernanceEvent(
@@ -222,4 +236,4 @@ def spend(tx: Writer, before: Governed, after: Governed, actor: Actor, job: Job,
     )
     tx.governance_event(event, actor, now)
     tx.governance.count("verification", after.object_type)
-    explored(tx.governance, after, now)
+    record_exploration(tx.governance, after, now)
