@@ -257,7 +257,7 @@ def test_an_operation_that_is_not_done_in_time_is_one_alert_with_what_is_known_o
 def test_a_truck_that_reports_a_fault_itself_is_said_to_do_so() -> None:
     run = Run(shipped("task-held"))
     run.run(5_000)
-    run.world.trouble_with(0, Fault(FaultKind.FAULT, 5_000))
+    run.world.start_fault(0, Fault(FaultKind.FAULT, 5_000))
     run.run(7_000)
 
     assert run.engine.why({"robot": "R1"}).sentence == "R1 stops: it reports a fault."

@@ -157,7 +157,7 @@ def test_5_5_the_reasons_to_stand_are_told_apart() -> None:
         run = scenario_run("follow")
         run.run(20_000)
         if kind is not None:
-            run.world.trouble_with(0, Fault(kind, 6_000, x_um=0, y_um=2_000_000))
+            run.world.start_fault(0, Fault(kind, 6_000, x_um=0, y_um=2_000_000))
         for _ in range(50):
             found |= {one.holdReason.value for one in run.step().results}
 
@@ -402,7 +402,7 @@ def test_10_1_a_reservation_gives_way_to_a_truck_that_needs_the_place_now() -> N
     """What a truck reserves beyond its need never keeps another one waiting."""
     run = scenario_run("crossing", lookahead_um=30_000_000)
     until(run, lambda one: one.scene.records[0].reserved_um > 25_000_000)
-    run.world.trouble_with(0, Fault(FaultKind.STAND, 30_000))
+    run.world.start_fault(0, Fault(FaultKind.STAND, 30_000))
     waited = False
     while run.traffic.records[1].grant_um <= 28_000_000:
         waited |= run.step().scene.records[1].waiting is not None
@@ -601,7 +601,7 @@ def test_10_8_a_long_wait_is_raised_in_steps() -> None:
     """A truck that waits for the same one is told of, then tries another way once, then an operator hears of it."""
     run = scenario_run("follow")
     until(run, lambda one: one.scene.records[1].waiting is not None)
-    run.world.trouble_with(0, Fault(FaultKind.OFFLINE, 3 * MINUTE_MS))
+    run.world.start_fault(0, Fault(FaultKind.OFFLINE, 3 * MINUTE_MS))
     run.run(min(run.now_ms + 2 * MINUTE_MS, run.scenario.duration_ms))
 
     assert {"WAIT_NOTICE"} <= {*run.measures.notices, *run.measures.alerts}
@@ -657,7 +657,7 @@ def test_12_4_a_truck_that_has_to_stop_is_sent_nowhere(kind: FaultKind) -> None:
     """With SAFETY_STOP or OFFLINE no target ahead is sent, and STOP is said again and again."""
     run = scenario_run("follow")
     run.run(20_000)
-    run.world.trouble_with(1, Fault(kind, 8_000, x_um=0, y_um=2_000_000))
+    run.world.start_fault(1, Fault(kind, 8_000, x_um=0, y_um=2_000_000))
     until(run, lambda one: one.results[1].holdReason.value in ("SAFETY_STOP", "OFFLINE"))
     for _ in range(20):
         aim = run.step().aims[1]
@@ -683,7 +683,7 @@ def test_13_1_what_was_held_before_a_jump_is_not_given_away() -> None:
     run = scenario_run("follow")
     run.run(20_000)
     before = {*run.traffic.records[0].keeps}
-    run.world.trouble_with(0, Fault(FaultKind.POSE_JUMP, 5_000, x_um=0, y_um=3_000_000))
+    run.world.start_fault(0, Fault(FaultKind.POSE_JUMP, 5_000, x_um=0, y_um=3_000_000))
     until(run, lambda one: one.scene.records[0].stop_code == "STOP_POSE_JUMP")
     record = run.traffic.records[0]
     assert record.doubt is not None
@@ -697,7 +697,7 @@ def test_13_2_a_silent_truck_keeps_its_locks_and_raises_an_alert() -> None:
     """After `robotOfflineMs` a truck is OFFLINE; no lock is released by time, and other trucks stay out."""
     run = scenario_run("follow")
     run.run(20_000)
-    run.world.trouble_with(0, Fault(FaultKind.OFFLINE, 10 * MINUTE_MS))
+    run.world.start_fault(0, Fault(FaultKind.OFFLINE, 10 * MINUTE_MS))
     until(run, lambda one: one.results[0].holdReason.value == "OFFLINE")
     kept = {*run.traffic.records[0].keeps}
     run.run(run.now_ms + 2 * MINUTE_MS)
@@ -712,7 +712,7 @@ def test_13_2_an_operator_can_free_the_place_of_a_truck_that_was_removed() -> No
     """There is a procedure to clear, relocate and release; releasing needs a second confirmation."""
     run = scenario_run("follow")
     run.run(20_000)
-    run.world.trouble_with(0, Fault(FaultKind.OFFLINE, 10 * MINUTE_MS))
+    run.world.start_fault(0, Fault(FaultKind.OFFLINE, 10 * MINUTE_MS))
     until(run, lambda one: one.results[0].holdReason.value == "OFFLINE")
     first = OperatorAction(
         *("1.0.0", "op-1", run.now_ms, "anna", "REMOVE_ROBOT", "towed away"), robotId="R1", physicallySecured=True
@@ -732,7 +732,7 @@ def test_13_3_a_truck_beside_its_route_stops() -> None:
     """Farther from its route than `offRouteThresholdM` a truck goes to SAFETY_STOP."""
     run = scenario_run("near-lanes-apart")
     until(run, lambda one: one.now_ms > 8_000 and one.scene.records[0].v_um_s > 500_000)
-    run.world.trouble_with(0, Fault(FaultKind.PUSHED, 1, y_um=300_000))
+    run.world.start_fault(0, Fault(FaultKind.PUSHED, 1, y_um=300_000))
     outputs = until(run, lambda one: one.scene.records[0].stop_code is not None)
 
     assert outputs.results[0].reasonCode == "STOP_OFF_ROUTE"
@@ -744,7 +744,7 @@ def test_13_4_a_truck_that_is_told_to_go_and_does_not_is_found() -> None:
     """No progress for `stuckTimeoutMs` with a command to move: a fault, with blocker, resource and last hold point."""
     run = scenario_run("near-lanes-apart")
     until(run, lambda one: one.now_ms > 8_000 and one.scene.records[0].v_um_s > 500_000)
-    run.world.trouble_with(0, Fault(FaultKind.STUCK, MINUTE_MS))
+    run.world.start_fault(0, Fault(FaultKind.STUCK, MINUTE_MS))
     outputs = until(run, lambda one: one.scene.records[0].stop_code == "STOP_STUCK")
     alert = next(one for one in outputs.alerts if one.robotId == "R1")
 

@@ -35,7 +35,7 @@ def holders(run: Run, node_id: str) -> list[str]:
 def test_a_truck_that_stops_by_itself_in_a_node_holds_it_until_it_has_left() -> None:
     run = in_passing("crossing", 0, "X")
     before = holders(run, "X")
-    run.world.trouble_with(0, Fault(FaultKind.STAND, 4_000))
+    run.world.start_fault(0, Fault(FaultKind.STAND, 4_000))
     while run.traffic.records[0].v_um_s > 20_000:
         run.step()
     run.run(run.now_ms + 500)
@@ -69,7 +69,7 @@ def test_a_node_of_which_another_truck_holds_a_part_is_not_taken() -> None:
     near = next(int(one) for one in other.exclusion.row(zone) if other.owner[one] < 0 and one != zone)
     other.hold(1, [near])
     run.traffic._records[1].held[near] = 1 << 62
-    run.world.trouble_with(0, Fault(FaultKind.STAND, 2_000))
+    run.world.start_fault(0, Fault(FaultKind.STAND, 2_000))
     run.run(run.now_ms + 1_500)
 
     assert holders(run, "X") == []

@@ -25,8 +25,8 @@ def rolled_into_the_disc(*, turned: bool) -> Run:
         while second.acted == act:
             run.step()
             first, second = run.traffic.records
-        run.world.trouble_with(1, Fault(FaultKind.STAND, 8_000))
-    run.world.trouble_with(0, Fault(FaultKind.OVERRUN, 1, by_um=300_000))
+        run.world.start_fault(1, Fault(FaultKind.STAND, 8_000))
+    run.world.start_fault(0, Fault(FaultKind.OVERRUN, 1, by_um=300_000))
     while run.traffic.records[0].stop_code != Stop.OVERRUN or run.world.trucks[0].v_um_s:
         run.step()
     run.run(run.now_ms + 5_000)

@@ -30,7 +30,7 @@ def under_way(name: str, number: int = 0, at_ms: int = 8_000) -> Run:
 
 def pushed(run: Run, by_um: int, number: int = 0, upto_ms: int = 10_000) -> Run:
     """The same after a push to one side, when that was noticed and poses have been steady."""
-    run.world.trouble_with(number, Fault(FaultKind.PUSHED, 1, y_um=by_um))
+    run.world.start_fault(number, Fault(FaultKind.PUSHED, 1, y_um=by_um))
     run.run(run.now_ms + upto_ms)
     return run
 
@@ -98,7 +98,7 @@ def beside_another() -> Run:
     """Two trucks abreast on lanes as near as they may be, one of them pushed towards the other."""
     run = under_way("near-lanes-apart", at_ms=35_000)
     for one in (0, 1):
-        run.world.trouble_with(one, Fault(FaultKind.STAND, MINUTE_MS))
+        run.world.start_fault(one, Fault(FaultKind.STAND, MINUTE_MS))
     run.run(run.now_ms + 5_000)
     y = [record.pose.y_um for record in run.traffic.records if record.pose is not None]
     return pushed(run, 300_000 if y[1] > y[0] else -300_000, upto_ms=8_000)
@@ -121,7 +121,7 @@ def test_what_has_to_move_is_named_where_another_truck_is_beside_the_line() -> N
 def test_relocating_a_truck_beside_its_line_that_jumped_there_sends_it_back() -> None:
     run = under_way("near-lanes-apart")
     # A report from elsewhere in between: its place is torn, so it stays until a person has looked.
-    run.world.trouble_with(0, Fault(FaultKind.POSE_JUMP, 500, x_um=5_000_000))
+    run.world.start_fault(0, Fault(FaultKind.POSE_JUMP, 500, x_um=5_000_000))
     pushed(run, 300_000)
     before = run.traffic.records[0].stop_code, run.traffic.records[0].rejoin_um
     answer = asked(run, "RELOCATE")
@@ -146,7 +146,7 @@ def driven_with_pushes(seed: int, minutes: int) -> Run:
             # Beside the envelope without inflation there are 0.2 m that no truck may use up twice.
             if abs(run.world.trucks[number].aside_um) < 100_000:
                 side = [random.choice((-1, 1)) * random.randrange(60_000, 180_000) for _ in range(2)]
-                run.world.trouble_with(number, Fault(FaultKind.PUSHED, 1, x_um=side[0], y_um=side[1]))
+                run.world.start_fault(number, Fault(FaultKind.PUSHED, 1, x_um=side[0], y_um=side[1]))
     return run
 
 

@@ -94,4 +94,4 @@ class Chaos:
         fault = Fault(FaultKind.POSE_JUMP, self._chance.randint(500, 8_000), *aside)
         truck = self._chance.randrange(TRUCKS)
         self.jumps.append((self.run.robots[truck].robot_id, self.run.now_ms))
-        self.run.world.trouble_with(truck, fault)
+        self.run.world.start_fault(truck, fault)

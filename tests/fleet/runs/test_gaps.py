@@ -202,7 +202,7 @@ def test_a_tick_that_fails_while_nothing_is_written_is_got_over_from_what_memory
 @pytest.mark.req("FLT-OBS-11")
 def test_an_incident_soon_after_a_gap_has_a_bundle_that_replays(tmp_path: Path, weather: Weather) -> None:
     driven = gone_for_long(tmp_path / "j", weather, "failed")
-    driven.run.world.trouble_with(0, Fault(FaultKind.POSE_JUMP, 1_000, y_um=3_000_000))
+    driven.run.world.start_fault(0, Fault(FaultKind.POSE_JUMP, 1_000, y_um=3_000_000))
     driven.drive(20)
     driven.recording.close()
     with reading(driven.directory) as journal:

@@ -310,7 +310,7 @@ def test_what_is_said_to_be_done_under_a_name_that_nothing_has_costs_no_tick(
 def test_a_truck_that_was_carried_elsewhere_does_not_take_up_its_way_from_before(tmp_path: Path, again: str) -> None:
     live = Live(tmp_path / "j")
     live.tick(60)
-    live.run.world.trouble_with(1, Fault(FaultKind.CARRIED, 1_000, 900_000, 2_000_000))
+    live.run.world.start_fault(1, Fault(FaultKind.CARRIED, 1_000, 900_000, 2_000_000))
     live.tick(3)
     truck = live.run.world.trucks[1]
     there = truck.edge, truck.on_um

@@ -58,7 +58,7 @@ def left_standing(trouble: Trouble) -> Iterator[str]:
     number = [one.robot_id for one in run.robots].index(trouble.robot_id)
     while run.now_ms < trouble.after_ms or not _is_about(run, run.traffic.records[number], trouble.about):
         run.step()
-    run.world.trouble_with(number, trouble.fault)
+    run.world.start_fault(number, trouble.fault)
     over_ms = run.now_ms + trouble.fault.for_ms
     while run.now_ms < over_ms + _LOOK_MS or (run.now_ms < over_ms + _QUIET_MS and any(_standing(run))):
         run.step()

@@ -103,7 +103,7 @@ class Person:
 
     def _last_jump(self, number: int) -> tuple[int, int]:
         """When a truck began to say that it is elsewhere, and until when."""
-        trouble = self._run.world.trouble[number]
+        trouble = self._run.world.faults[number]
         if FaultKind.POSE_JUMP not in trouble.told:
             return 0, 0
         until_ms = trouble.until_ms[FaultKind.POSE_JUMP]

@@ -76,7 +76,7 @@ def troubled(run: Run, trouble: FaultKind | None) -> None:
     if trouble is None:
         say(run, "PAUSE_ROBOT")
     else:
-        run.world.trouble_with(0, Fault(trouble, HOUR_MS))
+        run.world.start_fault(0, Fault(trouble, HOUR_MS))
     run.run(run.now_ms + 8_000)
 
 
@@ -128,7 +128,7 @@ def test_a_truck_whose_way_ahead_was_freed_goes_on_from_its_node_and_leaves_it_b
     run = Run(shipped("hall"))
     # It has loaded at the end of its spur, is to turn there, and has its way out.
     run.run(56_500)
-    run.world.trouble_with(0, Fault(FaultKind.OFFLINE, 20_000))
+    run.world.start_fault(0, Fault(FaultKind.OFFLINE, 20_000))
     run.run(run.now_ms + 8_000)
     assert said_twice(run, "FORCE_RELEASE", "EDGE_GROUP:A1<->A2").accepted
     run.run(run.now_ms + 23_000)

@@ -28,7 +28,7 @@ def carried(run: Run, phase: Phase) -> None:
         run.step()
     # Along the lane, and not towards the end at which it stands.
     x_um = -FAR_UM if phase is Phase.LOADING else FAR_UM
-    run.world.trouble_with(0, Fault(FaultKind.CARRIED, 1, x_um=x_um))
+    run.world.start_fault(0, Fault(FaultKind.CARRIED, 1, x_um=x_um))
     for _ in range(60):
         run.step()
 

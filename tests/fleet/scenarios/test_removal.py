@@ -11,7 +11,7 @@ from pendula.fleet.driving.records import Record
 from pendula.fleet.scenarios import Run, shipped
 from pendula.fleet.simulator import FaultKind
 from pendula.fleet.simulator.faults import Fault
-from pendula.fleet.simulator.standing import standing_world
+from pendula.fleet.simulator.restored_world import restored_world
 from pendula.fleet.simulator.world import World
 from pendula.fleet.units import MILLION
 
@@ -64,11 +64,11 @@ def away_m(run: Run, truck: int, there: tuple[int, int]) -> float:
 def put_at(run: Run, there: tuple[int, int]) -> None:
     """Somebody carries R1 to a place."""
     x, y = place(run, 0)
-    run.world.trouble_with(0, Fault(FaultKind.CARRIED, 0, x_um=there[0] - x, y_um=there[1] - y))
+    run.world.start_fault(0, Fault(FaultKind.CARRIED, 0, x_um=there[0] - x, y_um=there[1] - y))
 
 
 def begun_anew(run: Run) -> World:
-    return standing_world(
+    return restored_world(
         run.site, run.traffic.records, run.dispatch, run.scenario.world, run.scenario.seed, run.world.now_ms
     )
 
@@ -155,7 +155,7 @@ def test_a_removed_truck_stays_away_when_everything_is_restarted_and_one_that_is
     away = begun_anew(run)
     away.advance(run.now_ms + 1_000)
     assert away.latest[0].at_ms == record(run).report_ms, "it says nothing"
-    run.world.trouble_with(0, Fault(FaultKind.CARRIED, 0, x_um=-MILLION))
+    run.world.start_fault(0, Fault(FaultKind.CARRIED, 0, x_um=-MILLION))
     run.run(run.now_ms + 1_000)
     back = begun_anew(run)
     back.follow(run.traffic.records)

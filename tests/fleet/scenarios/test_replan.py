@@ -60,7 +60,7 @@ def replanned(seed: int = 0, *troubles: Fault) -> tuple[Run, Retraction]:
         run.step()
         since = run.now_ms if since is None and token in run.traffic._records[0].held else since
     for trouble in troubles:
-        run.world.trouble_with(0, trouble)
+        run.world.start_fault(0, trouble)
     given = with_route(run, sent_home(run, run.dispatch.drivers[0])).scene.records[0].retraction
     assert given is not None
     assert token in given.resources

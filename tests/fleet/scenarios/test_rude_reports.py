@@ -70,7 +70,7 @@ def test_a_jump_farther_than_errors_and_driving_explain_is_seen_all_the_same(way
         run.step()
     # Beyond the bound by both errors, which may be the other way.
     far = apart_um(FL_STD) + 2 * FL_STD.v_max_um_s // 10 + 4 * FL_STD.localization_error.value_um
-    run.world.trouble_with(0, Fault(FaultKind.POSE_JUMP, 3_000, x_um=way[0] * far, y_um=way[1] * far))
+    run.world.start_fault(0, Fault(FaultKind.POSE_JUMP, 3_000, x_um=way[0] * far, y_um=way[1] * far))
     run.run(run.now_ms + 1_000)
 
     assert run.traffic.records[0].stop_code == "STOP_POSE_JUMP"

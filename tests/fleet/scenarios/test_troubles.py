@@ -160,7 +160,7 @@ def test_a_truck_that_sticks_in_its_turn_is_named_the_other_waits_and_both_come_
     # The first turn is that out of its parking place.
     while run.step().commands[0].mode is not CommandMode.TURN or run.now_ms < 10_000:
         assert run.now_ms < 60_000
-    run.world.trouble_with(0, Fault(FaultKind.STUCK, 10_000))
+    run.world.start_fault(0, Fault(FaultKind.STUCK, 10_000))
     begun = run.now_ms
     while run.traffic.records[0].stop_code is None:
         run.step()

@@ -14,7 +14,7 @@ from pendula.fleet.network.transitions import truck_yaw
 from pendula.fleet.samples import FL_STD
 from pendula.fleet.scenarios import Run, shipped
 from pendula.fleet.simulator import Fault, FaultKind
-from pendula.fleet.simulator.misfortune import Misfortune
+from pendula.fleet.simulator.random_faults import RandomFaults
 from pendula.fleet.simulator.settings import STILL, FaultRate, WorldSettings
 from pendula.fleet.simulator.world import Start, Telemetry, World
 from tests.fleet.routes import route
@@ -216,8 +216,8 @@ def test_what_goes_wrong_by_chance_comes_as_often_as_told_and_from_the_seed_alon
     rates = (FaultRate(Fault(FaultKind.STAND, for_ms=1_000), per_hour=60),)
 
     def of(seed: int) -> list[tuple[int, int]]:
-        misfortune = Misfortune(rates, seed, 2, 0)
-        return [(now, truck) for now in range(0, 10 * 3_600_000, 100) for truck, _ in misfortune.due(now)]
+        random_faults = RandomFaults(rates, seed, 2, 0)
+        return [(now, truck) for now in range(0, 10 * 3_600_000, 100) for truck, _ in random_faults.due(now)]
 
     assert of(1) == of(1) != of(2)
     # Two trucks for ten hours, sixty an hour, a second each.
@@ -241,7 +241,7 @@ def test_a_truck_that_sees_something_in_its_way_stops_and_goes_on() -> None:
     world = world_at(site, "A")
     way = route(site, AtNode(site.node_number["A"]), "B")
     drive(world, way, 15_000)
-    world.trouble_with(0, Fault(FaultKind.STAND, 25_000 - world.now_ms))
+    world.start_fault(0, Fault(FaultKind.STAND, 25_000 - world.now_ms))
 
     drive(world, way, 25_000)
     stood = world.trucks[0].s_um, world.trucks[0].v_um_s

@@ -78,7 +78,7 @@ def test_a_reservation_gives_way_to_a_truck_that_needs_the_place() -> None:
         first, second = run.traffic.records
     granted_um, end_um = first.grant_um, first.reserved_um
     # It stands still with what it has reserved; the other one comes to the crossing, and needs it.
-    run.world.trouble_with(0, Fault(FaultKind.STAND, 30_000))
+    run.world.start_fault(0, Fault(FaultKind.STAND, 30_000))
     waited = False
     while second.grant_um < 28_000_000:
         outputs = run.step()

@@ -185,9 +185,9 @@ class Measures:
     def _stop_lines(self, outputs: TickOutputs, world: World) -> None:
         """Every truck can stop before the line that it is told, and before the one that it knows of: by where it truly
         is, since traffic judges by what it believes. A truck whose brakes have failed keeps no line."""
-        for truck, trouble, aim in zip(world.trucks, world.trouble, outputs.aims, strict=True):
+        for truck, faults, aim in zip(world.trucks, world.faults, outputs.aims, strict=True):
             order, route, plan = truck.order, truck.route, aim.plan
-            if not truck.v_um_s or order is None or FaultKind.OVERRUN in trouble.told:
+            if not truck.v_um_s or order is None or FaultKind.OVERRUN in faults.latest:
                 continue
             at_um = truck.s_um - self.params.stop_line_tol_um
             # A line that is nearer than the one it knows takes the latency to be obeyed; of what is known that is over.

@@ -239,7 +239,7 @@ class Run:
     def _happen(self, now_ms: int) -> None:
         while self._events and self._events[0].at_ms <= now_ms:
             event = self._events.pop(0)
-            self.world.trouble_with(self._number[event.robot_id], event.fault)
+            self.world.start_fault(self._number[event.robot_id], event.fault)
 
     def _actions(self, now_ms: int) -> tuple[OperatorAction, ...]:
         """What people do now, in the order of their times."""

@@ -1,15 +1,15 @@
-"""Trucks in virtual time: they drive, turn, load, drift and report, over channels that delay and lose.
+"""Simulated trucks in virtual time: they drive, turn, load and report, over channels that delay and lose messages.
 
-settings      how good positioning, tracking and radio are
-tracks        poses on all edges of a map at once
-kinematics    one truck: speed, braking, turning on the spot, its newest command, its watchdog
-noise         drifts and jitters, each from a stream of its own
-connection    the hall as a gateway
-channel       messages on their way
-faults        what goes wrong with a truck, and until when
-misfortune    faults that come by chance, so many an hour
-standing      trucks where a fleet believes them to be, in the middle of its life
-world         all trucks, step by step; what they report and where they truly are
+settings        quality of positioning, tracking and radio
+tracks          vectorised poses on all edges of a map
+kinematics      one truck: speed, braking, turning on the spot, its newest command, its watchdog
+noise           drifts and jitters, each from its own random stream
+connection      the simulated hall as a gateway
+channel         messages in transit
+faults          active faults of a truck, and when they end
+random_faults   faults at random times with given rates
+restored_world  a simulation that starts from the state of a running fleet
+world           all trucks, step by step: reports and true poses
 """
 
 from pendula.fleet.simulator.connection import SimulatedGateway

@@ -1,4 +1,4 @@
-"""Messages on their way: each takes a time of its own, and some never arrive."""
+"""Messages in transit: each has a random latency, and some are lost."""
 
 from heapq import heappop, heappush
 from typing import Generic, TypeVar
@@ -10,7 +10,7 @@ _MILLION = 1_000_000
 
 
 class Channel(Generic[M]):
-    """One way between the trucks and their manager; messages of one truck may overtake each other."""
+    """One direction between the trucks and the fleet manager; messages of one truck may overtake each other."""
 
     def __init__(self, seed: int, sources: tuple[Source, Source], trucks: int, latency_ms: tuple[int, int]) -> None:
         latency, loss = sources
@@ -20,11 +20,11 @@ class Channel(Generic[M]):
         self._span = most - self._least + 1
         self._waiting: list[list[tuple[int, int, M]]] = [[] for _ in range(trucks)]
         self._sent = 0
-        # How many messages never arrive.
+        # Number of lost messages.
         self.lost = 0
 
     def send(self, truck: int, now_ms: int, message: M, loss_ppm: int) -> None:
-        # Both draws are made for every message: what is lost does not move the times of others.
+        # Draw both values for every message, so that a loss does not change the latencies of others.
         delay = self._least + self._latencies[truck].bounded(self._span)
         lost = self._losses[truck].bounded(_MILLION) < loss_ppm if loss_ppm else False
         if lost:
@@ -34,12 +34,12 @@ class Channel(Generic[M]):
             heappush(self._waiting[truck], (now_ms + delay, self._sent, message))
 
     def is_due(self, truck: int, now_ms: int) -> bool:
-        """Whether something has arrived by now."""
+        """Whether a message has arrived by now."""
         waiting = self._waiting[truck]
         return bool(waiting) and waiting[0][0] <= now_ms
 
     def arrived(self, truck: int, now_ms: int) -> list[M]:
-        """What has arrived by now, in the order of arrival."""
+        """Take the messages that have arrived by now, in the order of arrival."""
         waiting = self._waiting[truck]
         messages = []
         while waiting and waiting[0][0] <= now_ms:

@@ -1,4 +1,4 @@
-"""The simulated hall as a gateway: commands reach its trucks late or never, and so does what they say."""
+"""The simulated hall as a gateway: commands and reports are delayed or lost."""
 
 from collections.abc import Sequence
 
@@ -15,54 +15,54 @@ from pendula.fleet.tick.observing import TruckReport
 
 
 class SimulatedGateway:
-    """Satisfies `Gateway`. Every truck's newest report is told again until another one comes."""
+    """Implements `Gateway`. Every poll returns the newest report of each truck, even if it is not new."""
 
     def __init__(self, world: World) -> None:
         self._world = world
         self._number = {name: number for number, name in enumerate(world.robot_ids)}
-        # What trucks are about in nodes; one that was about it before this was made is not known by name.
-        self._about: dict[int, str] = {}
+        # Ids of the running operations by truck; operations from before this gateway have no known id.
+        self._operation_ids: dict[int, str] = {}
 
     def send(self, commands: Sequence[RollingTargetCommand]) -> None:
         if isinstance(commands, Told):
-            # Straight from what was decided: a simulated truck needs no decimals.
+            # Use the aims directly: a simulated truck needs no decimals.
             for aim in commands.aims:
                 self._world.send(self._number[aim.robot_id], aim)
             return
-        for one in commands:
-            self._world.send(self._number[one.robotId], one)
+        for command in commands:
+            self._world.send(self._number[command.robotId], command)
 
     def announce(self, routes: Sequence[RoutePlan]) -> None:
-        for one in routes:
-            self._world.learn(self._number[one.robot_id], one)
+        for route in routes:
+            self._world.learn(self._number[route.robot_id], route)
 
     def operate(self, operations: Sequence[Operation]) -> None:
-        for one in operations:
-            number = self._number[one.robot_id]
-            self._about[number] = one.operation_id
-            self._world.operate(number, one.duration_ms, one.kind == "LOAD")
+        for operation in operations:
+            number = self._number[operation.robot_id]
+            self._operation_ids[number] = operation.operation_id
+            self._world.operate(number, operation.duration_ms, operation.kind == "LOAD")
 
     def poll(self) -> Received:
-        # First what is done: a truck that has just unloaded says so in its report too.
+        # Completions first: the report of a truck that has just unloaded must show no load.
         done = tuple(self._done(truck) for truck in self._world.operated())
         reports = []
-        for truck, seen in enumerate(self._world.latest):
-            reports += [self._report(truck, one) for one in (*self._world.take_bad(truck), seen)]
+        for truck, latest in enumerate(self._world.latest):
+            reports += [self._report(truck, telemetry) for telemetry in (*self._world.take_bad(truck), latest)]
         return Received(ReportBatch(reports), done)
 
     def _done(self, truck: int) -> OperationDone:
-        return OperationDone(self._world.robot_ids[truck], self._about.get(truck, UNSET))
+        return OperationDone(self._world.robot_ids[truck], self._operation_ids.get(truck, UNSET))
 
-    def _report(self, truck: int, seen: Telemetry) -> TruckReport:
+    def _report(self, truck: int, telemetry: Telemetry) -> TruckReport:
         return TruckReport(
             robot_id=self._world.robot_ids[truck],
-            at_ms=seen.at_ms,
-            x_um=seen.x_um,
-            y_um=seen.y_um,
-            yaw_urad=seen.yaw_urad,
-            v_um_s=seen.v_um_s,
-            status=seen.status,
-            last_ack_seq=seen.last_ack_seq,
+            at_ms=telemetry.at_ms,
+            x_um=telemetry.x_um,
+            y_um=telemetry.y_um,
+            yaw_urad=telemetry.yaw_urad,
+            v_um_s=telemetry.v_um_s,
+            status=telemetry.status,
+            last_ack_seq=telemetry.last_ack_seq,
             load=self._world.loaded[truck],
-            obstructed=seen.obstructed,
+            obstructed=telemetry.obstructed,
         )

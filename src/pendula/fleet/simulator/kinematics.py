@@ -1,7 +1,7 @@
-"""One truck: it drives along its route to the target it was told, turns on the spot in nodes, and stops by itself when
-it hears nothing. Whole micrometres, microradians and milliseconds.
+"""One simulated truck: it drives along its route to its target, turns on the spot in nodes, and stops when it receives
+no commands (watchdog). Whole micrometres, microradians and milliseconds.
 
-A truck never passes a node in which it has to turn before it has turned there, whatever it was told.
+A truck never passes a node in which it has to turn before it has turned, whatever its command says.
 """
 
 from math import isqrt
@@ -20,20 +20,20 @@ from pendula.fleet.trucks.envelope import allowed_speed_um_s, braking_um
 from pendula.fleet.trucks.profiles import RobotProfile
 from pendula.fleet.units import MILLION, wrapped_urad
 
-# A truck this close to where it shall stop is there.
-_THERE_UM = 1_000
-# How near to a node, and how fast, a truck creeps up to it by itself.
+# A truck this close to its target has arrived.
+_ARRIVED_UM = 1_000
+# The distance to a node within which a truck creeps up to it, and the creep speed.
 _CREEP_UM = 200_000
 _CREEP_UM_S = 100_000
-# It comes back to its line by a metre for so many along it.
+# A truck beside its line returns by one metre for this many metres along it.
 _STEERS_BACK = 4
 _STEER_URAD = 244_979
-# Of a truck that is told no limit: its own is the least.
+# For commands without a speed limit.
 _NO_LIMIT_UM_S = 1_000 * MILLION
 
 
 class Order(Struct, frozen=True, gc=False):
-    """A command as the truck keeps it, in whole numbers."""
+    """A command in whole numbers, as stored by the truck."""
 
     seq: int
     mode: CommandMode
@@ -46,7 +46,7 @@ class Order(Struct, frozen=True, gc=False):
 
 
 def order_of(command: RollingTargetCommand) -> Order:
-    """What a truck makes of a command it reads."""
+    """Convert a command."""
     yaw, limit = command.targetYaw, command.speedLimitMps
     return Order(
         seq=command.seq,
@@ -61,7 +61,7 @@ def order_of(command: RollingTargetCommand) -> Order:
 
 
 def order_of_aim(aim: Aim) -> Order:
-    """The same without a detour by decimals that nobody reads."""
+    """Convert an aim directly, without the decimals of a command."""
     route = ("", 0) if aim.plan is None else (aim.plan.route_id, aim.plan.revision)
     return Order(
         aim.seq,
@@ -76,7 +76,7 @@ def order_of_aim(aim: Aim) -> Order:
 
 
 class SimulatedTruck:
-    """Where a truck believes to be on its route, how fast it is, and what it was told last."""
+    """The position of a truck on its route, its speed and its newest command."""
 
     def __init__(self, profile: RobotProfile, tangent_eps_urad: int, edge: int, on_um: int, yaw_urad: int) -> None:
         self.profile = profile
@@ -85,21 +85,21 @@ class SimulatedTruck:
         self.edge = edge
         self.on_um = on_um
         self.v_um_s = 0
-        # The yaw of a truck that stands in a node; None on the way, where the path gives it.
+        # The yaw while the truck stands in a node; None on an edge, where the path determines it.
         self.yaw_urad: int | None = yaw_urad
         self.route: RoutePlan | None = None
-        # For every segment of the route the position that the truck does not pass by itself from there.
+        # For every segment the next position at which the truck has to stop.
         self._bounds: list[int] = []
         self.segment = 0
         self.order: Order | None = None
-        self.heard_ms = 0
+        self.received_ms = 0
         self.overrun_um = 0
-        # How far beside its line the truck is, positive to the left; it comes back to it as it drives.
+        # Offset from the line, positive to the left; it decreases while the truck drives.
         self.aside_um = 0
-        # How far beyond its next stop line the truck goes, once.
+        # How far the truck overruns its next stop line, once.
         self.beyond_um = 0
         self._known: dict[tuple[str, int], RoutePlan] = {}
-        # The yaw at which the way goes on out of the node the truck stands in.
+        # The yaw of the way out of the node in which the truck stands.
         self._ahead = yaw_urad
 
     @property
@@ -111,7 +111,7 @@ class SimulatedTruck:
 
     @property
     def steers_urad(self) -> int:
-        """By how much its yaw is off that of its line while it steers back."""
+        """The difference of the yaw from that of the line while the truck steers back."""
         if not self.aside_um or not self.v_um_s:
             return 0
         return -_STEER_URAD if self.aside_um > 0 else _STEER_URAD
@@ -123,14 +123,14 @@ class SimulatedTruck:
         return route is not None and self.v_um_s == 0 and self.s_um >= route.length_um
 
     def learn(self, route: RoutePlan) -> None:
-        """Makes a route known; it is taken up with the first command that names it."""
+        """Store a route; the truck takes it with the first command that names it."""
         key = (route.route_id, route.revision)
-        # The routes stand in the order in which they came.
+        # Routes are in the order of arrival.
         self._known.pop(key, None)
         self._known[key] = route
 
     def resume(self, route: RoutePlan, segment: int) -> None:
-        """Goes on with a route in the middle of it: on this segment, where the truck stands."""
+        """Continue a route on a segment, from the present position of the truck."""
         self.learn(route)
         self.route, self.segment, self._bounds = route, segment, _bounds_of(route)
         if not route.segments:
@@ -142,41 +142,42 @@ class SimulatedTruck:
         elif segment + 1 < len(route.segments):
             self._enter(segment + 1)
 
-    def carried(self, edge: int, on_um: int, yaw_urad: int | None) -> None:
-        """Somebody has put the truck elsewhere: it stands, and is on no route until it is told of one from there.
-        `yaw_urad`: how it stands in a node; None on an edge."""
+    def relocate(self, edge: int, on_um: int, yaw_urad: int | None) -> None:
+        """Relocate the truck: it stands, without a route until it learns one from there. `yaw_urad` is the yaw in a
+        node; None on an edge."""
         self.edge, self.on_um, self.yaw_urad, self.v_um_s, self.aside_um = edge, on_um, yaw_urad, 0, 0
         self.route, self.segment, self._bounds, self._known = None, 0, [], {}
 
-    def hear(self, order: Order, now_ms: int) -> None:
-        """Takes a command, unless a newer one came before it."""
+    def receive(self, order: Order, now_ms: int) -> None:
+        """Accept a command unless a newer one has arrived before it."""
         if self.order is not None and order.seq <= self.order.seq:
             return
         current = None if self.route is None else (self.route.route_id, self.route.revision)
         if order.route != current and order.route in self._known:
-            self._take_up(self._known[order.route])
-            self._forget_before(order.route)
-        self.order, self.heard_ms = order, now_ms
+            self._take_route(self._known[order.route])
+            self._drop_routes_before(order.route)
+        self.order, self.received_ms = order, now_ms
 
-    def _forget_before(self, taken: tuple[str, int]) -> None:
-        """Nobody commands a route again that came before the one taken up; a later one may already be known, whose
-        commands are still on their way."""
+    def _drop_routes_before(self, taken: tuple[str, int]) -> None:
+        """Drop the routes that arrived before the one taken: they are never commanded again. Later routes stay, as
+        their commands may still be in transit."""
         for key in list(self._known):
             if key == taken:
                 return
             del self._known[key]
 
-    def _take_up(self, route: RoutePlan) -> None:
-        """Finds the truck's place on a new route, which begins where it stands, or with the edges it drives."""
+    def _take_route(self, route: RoutePlan) -> None:
+        """Take a new route that starts at the truck or with the edges it drives, and find the segment of the truck on
+        it."""
         if not route.segments:
-            # It is where it wants to be, and stands: nothing else would slow it down.
+            # The truck is at its goal and must stand: nothing else would slow it down.
             self.route, self.segment, self.v_um_s = route, 0, 0
             return
         places = range(len(route.segments))
-        number = next((k for k in places if route.segments[k].edge == self.edge and self._is_here(route, k)), None)
-        leaves = self._leaves_here(route) if number is None else None
+        number = next((k for k in places if route.segments[k].edge == self.edge and self._may_be_on(route, k)), None)
+        leaves = self._segment_from_here(route) if number is None else None
         if number is None and leaves is None and self.route is None:
-            # It was carried elsewhere, and is told once more of its way from before: it stands.
+            # A truck that was carried elsewhere ignores a command for its previous route.
             return
         self._bounds = _bounds_of(route)
         if number is not None:
@@ -185,14 +186,14 @@ class SimulatedTruck:
                 self._enter(number + 1)
             return
         assert leaves is not None, f"{route.route_id} does not begin where the truck is"
-        here = self._yaw_here(route)
+        here = self._current_yaw(route)
         self.route = route
         self.yaw_urad = here
         self._enter(leaves)
 
-    def _leaves_here(self, route: RoutePlan) -> int | None:
-        """The segment of a new route that begins in the node the truck stands in: the first one, or of a route that was
-        changed on the way the one that comes next."""
+    def _segment_from_here(self, route: RoutePlan) -> int | None:
+        """The segment of a new route that starts in the node of the truck: the first one, or for a revision of the
+        current route the next one."""
         driven = self.segment if self.route is not None and self.route.start == route.start and not self.on_um else 0
         if driven and self.route is not None and _edges(self.route, driven) == _edges(route, driven):
             return driven
@@ -202,13 +203,13 @@ class SimulatedTruck:
         return 0 if begins else None
 
     def _stands_in(self, route: RoutePlan, node: int) -> bool:
-        """Whether the truck is at that end of its edge."""
+        """Whether the truck is at an end of its edge that is this node."""
         edge = route.site.network.edges[self.edge]
         at_end = node == edge.end and self.on_um >= edge.path.length_um
         return at_end or (node == edge.start and self.on_um <= 0)
 
-    def _is_here(self, route: RoutePlan, number: int) -> bool:
-        """Whether the truck may be on this segment of a route: on the first one only behind the anchor."""
+    def _may_be_on(self, route: RoutePlan, number: int) -> bool:
+        """Whether the truck may be on this segment of a route; on another route only on the segment of the anchor."""
         own = self.route
         if own is not None and self.segment == number and own.start == route.start:
             return _edges(own, number + 1) == _edges(route, number + 1) or self._is_anchor(route, number)
@@ -217,16 +218,16 @@ class SimulatedTruck:
     def _is_anchor(self, route: RoutePlan, number: int) -> bool:
         return number == 0 and isinstance(route.start, OnEdge)
 
-    def _yaw_here(self, route: RoutePlan) -> int:
+    def _current_yaw(self, route: RoutePlan) -> int:
         if self.yaw_urad is not None:
             return self.yaw_urad
         edge = route.site.network.edges[self.edge]
         return truck_yaw(edge.path.heading(self.on_um), edge.style)
 
     def _enter(self, number: int) -> None:
-        """Goes on with a segment; where it begins in another direction, the truck stays in the node until it turned."""
+        """Start a segment; if its direction differs, the truck stays in the node until it has turned."""
         assert self.route is not None
-        here = self._yaw_here(self.route)
+        here = self._current_yaw(self.route)
         self.segment, self.on_um = number, 0
         self.edge = self.route.segments[number].edge
         edge = self.route.site.network.edges[self.edge]
@@ -234,31 +235,31 @@ class SimulatedTruck:
         tangent = abs(turn_urad(here, self._ahead)) <= self._eps
         self.yaw_urad = None if tangent else here
 
-    def advance(self, now_ms: int, step_ms: int, *, still: bool = False) -> None:
-        """Drives on for a step that ends now; `still`: something keeps the truck from it."""
+    def advance(self, now_ms: int, step_ms: int, *, immobile: bool = False) -> None:
+        """Advance by a step that ends now; with `immobile` the truck cannot move."""
         order, route = self.order, self.route
         if order is None or route is None or not route.segments:
             return
-        silent = now_ms - self.heard_ms > order.valid_ms or still
+        silent = now_ms - self.received_ms > order.valid_ms or immobile
         if self.yaw_urad is not None and not silent and self.v_um_s == 0 and self._turn(order, step_ms):
             return
-        # Brakes that fail do so whatever the truck is told.
+        # Failing brakes ignore STOP.
         stop = silent or (order.mode is CommandMode.STOP and not self.beyond_um)
         if self.v_um_s or not stop:
-            self._drive(order if stop else self._overrun(self._closing_in(order)), step_ms, stop)
+            self._drive(order if stop else self._overrun(self._creep(order)), step_ms, stop)
 
     def _overrun(self, order: Order) -> Order:
-        """A truck whose brakes fail: it takes its stop line for one that lies farther."""
+        """The order of a truck whose brakes fail: its stop line is farther."""
         if not self.beyond_um:
             return order
         end = order.stop_line_um + self.beyond_um
-        if self.s_um >= end - _THERE_UM:
+        if self.s_um >= end - _ARRIVED_UM:
             self.beyond_um = 0
         return replace(order, target_um=end, stop_line_um=end, limit_um_s=max(order.limit_um_s, OVERRUN_UM_S))
 
-    def _closing_in(self, order: Order) -> Order:
-        """A truck that stops a little before the node it was sent to creeps up to it by itself: its manager sees where
-        it is only within the error of its reports."""
+    def _creep(self, order: Order) -> Order:
+        """The order of a truck that stops just before its target node: it creeps up to the node, as the fleet manager
+        knows its position only within the report error."""
         if self.yaw_urad is not None:
             return order
         node = self._bounds[self.segment]
@@ -267,20 +268,22 @@ class SimulatedTruck:
         return replace(order, target_um=node, limit_um_s=max(order.limit_um_s, _CREEP_UM_S))
 
     def _turn(self, order: Order, step_ms: int) -> bool:
-        """One step of a turn on the spot; whether the truck is still at it, or has to stay for it."""
+        """Turn on the spot for one step, if the order allows it; true while the truck must not drive."""
         assert self.yaw_urad is not None
         if self.at_goal or self.route is None:
-            wanted = order.yaw_urad if order.mode is CommandMode.TURN else None
+            target_yaw = order.yaw_urad if order.mode is CommandMode.TURN else None
         else:
-            wanted = order.yaw_urad if order.mode is CommandMode.TURN and order.yaw_urad is not None else self._ahead
+            target_yaw = (
+                order.yaw_urad if order.mode is CommandMode.TURN and order.yaw_urad is not None else self._ahead
+            )
             if order.mode is CommandMode.STOP or (order.mode is not CommandMode.TURN and order.target_um <= self.s_um):
-                wanted = None
-        if wanted is None:
+                target_yaw = None
+        if target_yaw is None:
             return True
-        turn = turn_urad(self.yaw_urad, wanted)
+        turn = turn_urad(self.yaw_urad, target_yaw)
         most = self.profile.turn_rate_urad_s * step_ms // 1000
-        self.yaw_urad = wanted if abs(turn) <= most else wrapped_urad(self.yaw_urad + (most if turn > 0 else -most))
-        if self.yaw_urad == wanted and not self.at_goal and abs(turn_urad(wanted, self._ahead)) <= self._eps:
+        self.yaw_urad = target_yaw if abs(turn) <= most else wrapped_urad(self.yaw_urad + (most if turn > 0 else -most))
+        if self.yaw_urad == target_yaw and not self.at_goal and abs(turn_urad(target_yaw, self._ahead)) <= self._eps:
             self.yaw_urad = None
         return True
 
@@ -291,43 +294,42 @@ class SimulatedTruck:
         if left <= 0 and not before:
             return
         loss = profile.brake_um_s2 * step_ms // 1000
-        wish = 0 if stop or left <= 0 else self._wish(order, s_um, left, step_ms)
-        v = wish if wish > before - loss else before - loss
+        desired = 0 if stop or left <= 0 else self._desired_speed(order, s_um, left, step_ms)
+        v = desired if desired > before - loss else before - loss
         way = (before + v) * step_ms // 2000
-        if left > 0 and (left <= way or left <= _THERE_UM) and v <= loss and not stop:
+        if left > 0 and (left <= way or left <= _ARRIVED_UM) and v <= loss and not stop:
             way, v = left, 0
         self.v_um_s = v
         if way:
-            self._go(way)
+            self._move(way)
             over = self.s_um - order.stop_line_um
             if over > self.overrun_um:
                 self.overrun_um = over
 
-    def _wish(self, order: Order, s_um: int, left_um: int, step_ms: int) -> int:
-        """How fast the truck would like to be after a step."""
+    def _desired_speed(self, order: Order, s_um: int, left_um: int, step_ms: int) -> int:
+        """The desired speed after a step."""
         profile, before = self.profile, self.v_um_s
-        # The curve of braking from where this step would end: no step asks for more than the brakes give.
+        # The braking curve from the end of this step, so that no step exceeds the brakes.
         room = left_um - before * step_ms // 1000
         curve = (isqrt(2 * profile.brake_um_s2 * room) or 1) if room > 0 else 1
         gained = before + profile.accel_um_s2 * step_ms // 1000
         return min(gained, order.limit_um_s, profile.v_max_um_s, curve, self._allowed(order, s_um, step_ms))
 
     def _allowed(self, order: Order, s_um: int, step_ms: int) -> int:
-        """The speed from which the truck can still stop before its stop line: it knows the line, and does not wait to
-        be told. The last bit up to a node it creeps."""
+        """The speed from which the truck stops before its stop line, at least the creep speed."""
         room = order.stop_line_um - s_um - self.v_um_s * step_ms // 1000
         if room >= self._slowing_um:
             return self.profile.v_max_um_s
         return max(allowed_speed_um_s(self.profile, room), _CREEP_UM_S)
 
     def _bound(self) -> int:
-        """The position that the truck does not pass by itself: the next node in which it has to turn, or the goal."""
+        """The position that the truck must not pass: the next node in which it has to turn, or the goal."""
         assert self.route is not None
         if self.yaw_urad is not None:
             return self.s_um
         return self._bounds[self.segment]
 
-    def _go(self, way: int) -> None:
+    def _move(self, way: int) -> None:
         route = self.route
         assert route is not None
         self.on_um += way
@@ -337,10 +339,10 @@ class SimulatedTruck:
         while self.on_um >= route.segments[self.segment].length_um:
             over = self.on_um - route.segments[self.segment].length_um
             if self.segment + 1 == len(route.segments):
-                # Nothing lies beyond the end of a route.
+                # The route ends here.
                 self.on_um -= over
                 self.v_um_s = 0
-                self.yaw_urad = self._yaw_here(route)
+                self.yaw_urad = self._current_yaw(route)
                 return
             if route.segments[self.segment].must_stop:
                 self.on_um -= over
@@ -352,7 +354,7 @@ class SimulatedTruck:
 
 
 def _bounds_of(route: RoutePlan) -> list[int]:
-    """For every segment the end of the next one, itself included, at which the truck has to stop, or the goal."""
+    """For every segment the end of the first segment from it on at which the truck has to stop, or the goal."""
     bounds: list[int] = []
     bound = route.length_um
     for segment in reversed(route.segments):
@@ -363,4 +365,4 @@ def _bounds_of(route: RoutePlan) -> list[int]:
 
 
 def _edges(route: RoutePlan, count: int) -> list[int]:
-    return [one.edge for one in route.segments[:count]]
+    return [segment.edge for segment in route.segments[:count]]

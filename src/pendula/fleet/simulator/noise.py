@@ -1,6 +1,6 @@
-"""Errors that stay within their bounds: slow drifts for true positions and tracking, independent errors for reports.
+"""Bounded errors: slow drifts for true positions and tracking, independent errors for reports.
 
-Every truck has a stream of its own for every source of noise: switching one source off changes no other.
+Every truck has its own random stream for every source: switching one source off changes no other.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ Floats = NDArray[np.float64]
 
 
 class Source(IntEnum):
-    """Where chance comes from; the numbers name the streams."""
+    """Sources of randomness; the numbers identify the random streams."""
 
     TRACKING = 1
     POSITION = 2
@@ -27,8 +27,8 @@ class Source(IntEnum):
     COMMAND_LOSS = 9
     OPERATION = 10
     TASKS = 11
-    WILD = 12
-    MISFORTUNE = 13
+    FAULT_NOISE = 12
+    RANDOM_FAULTS = 13
     STAMP = 14
 
 
@@ -37,13 +37,13 @@ def generators(seed: int, source: Source, trucks: int) -> list[Pcg32]:
 
 
 def within(chance: Pcg32, bound: int) -> int:
-    """A whole number from -bound to bound."""
+    """A uniform integer from -bound to bound."""
     return chance.bounded(2 * bound + 1) - bound if bound else 0
 
 
 def within_disc(chance: Pcg32, bound: int, around: tuple[int, int] = (0, 0)) -> tuple[int, int]:
-    """A place in the disc of a radius, every one as likely, that is also no farther than the radius from `around`,
-    which lies in the disc."""
+    """A uniform point in the disc of radius `bound` that is also within `bound` of `around`, itself a point in the
+    disc."""
     while True:
         x, y = within(chance, bound), within(chance, bound)
         dx, dy = x - around[0], y - around[1]
@@ -52,8 +52,8 @@ def within_disc(chance: Pcg32, bound: int, around: tuple[int, int] = (0, 0)) -> 
 
 
 class Drift:
-    """Values for every truck that wander within their bound, one or as many as `draw` gives: a straight way to new ones
-    every second."""
+    """Bounded drifting values for every truck, one or several as given by `draw`: linear interpolation between random
+    knots every second."""
 
     KNOT_MS = 1000
 
@@ -64,33 +64,32 @@ class Drift:
         self._bounds = bounds
         self._draw = draw
         self._still = not any(bounds)
-        self._begin = self._end = self._way = np.zeros_like(self._drawn())
+        self._begin = self._end = self._slope = np.zeros_like(self._draw_knot())
         self._knot = -1
 
     def at(self, times_ms: list[int]) -> Floats:
-        """One row for every instant, in order; no instant may lie before the last knot that was asked for."""
+        """One row per instant, in order; no instant may be before the last knot in use."""
         if self._still:
             return np.broadcast_to(self._begin, (len(times_ms), *self._begin.shape))
         if self._knot == times_ms[0] // self.KNOT_MS == times_ms[-1] // self.KNOT_MS:
-            # All of them on one way, as most are.
-            parts = [self._begin + self._way * (time % self.KNOT_MS / self.KNOT_MS) for time in times_ms]
+            # The usual case: all instants are between the same knots.
+            parts = [self._begin + self._slope * (time % self.KNOT_MS / self.KNOT_MS) for time in times_ms]
             return np.array(parts)
         rows: Floats = np.empty((len(times_ms), *self._begin.shape))
         for row, time in enumerate(times_ms):
             knot, since = divmod(time, self.KNOT_MS)
             while self._knot < knot:
-                self._go_on()
-            rows[row] = self._begin + self._way * (since / self.KNOT_MS)
+                self._advance()
+            rows[row] = self._begin + self._slope * (since / self.KNOT_MS)
         return rows
 
-    def _go_on(self) -> None:
-        """To the next knot."""
+    def _advance(self) -> None:
+        """Advance to the next knot."""
         self._knot += 1
         self._begin = self._end
-        self._end = self._drawn()
-        self._way = self._end - self._begin
+        self._end = self._draw_knot()
+        self._slope = self._end - self._begin
 
-    def _drawn(self) -> Floats:
-        """One row for every truck."""
+    def _draw_knot(self) -> Floats:
         drawn = [self._draw(chance, bound) for chance, bound in zip(self._chances, self._bounds, strict=True)]
         return np.array(drawn, dtype=np.float64)

@@ -1,6 +1,6 @@
-"""How good positioning, tracking and radio are in a simulated hall, and how much goes wrong in it.
+"""Settings of a simulated hall: quality of positioning, tracking and radio, and rates of faults.
 
-Shares are thousandths of what the profile of a truck allows: 1000 uses up its errors to the last micrometre.
+Errors are in thousandths of the bounds in the profile of a truck: 1000 uses the whole bound.
 """
 
 from msgspec import Struct
@@ -9,14 +9,14 @@ from pendula.fleet.simulator.faults import Fault
 
 
 class FaultRate(Struct, frozen=True):
-    """How often a fault happens to every truck by chance."""
+    """The rate of a random fault, for every truck."""
 
     fault: Fault
     per_hour: int
 
 
 class WorldSettings(Struct, frozen=True):
-    """Times in milliseconds; a latency is drawn anew for every message, a loss in millionths."""
+    """Times in milliseconds; a latency is the range to draw from for every message, a loss is in millionths."""
 
     step_ms: int = 50
     telemetry_period_ms: int = 100
@@ -26,10 +26,10 @@ class WorldSettings(Struct, frozen=True):
     command_loss_ppm: int = 0
     localization_permille: int = 1000
     tracking_permille: int = 1000
-    # Yaw that differs from the path by what the margin for everything else allows at the corners.
+    # Error of the yaw; its bound moves no corner by more than `extraMarginM`, plus `headingErrorRad`.
     heading_permille: int = 1000
     stamp_permille: int = 1000
-    # How much longer or shorter than told a loading takes.
+    # Deviation of the duration of loading and unloading.
     operation_permille: int = 0
     faults: tuple[FaultRate, ...] = ()
 

@@ -1,4 +1,4 @@
-"""Poses on all edges of a map at once: one lookup for a whole fleet, in whole micrometres and microradians."""
+"""Vectorised poses on all edges of a map: one lookup for a whole fleet, in whole micrometres and microradians."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ Ints = NDArray[np.int64]
 
 
 class Tracks:
-    """The polylines of all edges, one behind the other on a single axis."""
+    """The polylines of all edges, concatenated on a single axis."""
 
     def __init__(self, site: CompiledMap) -> None:
         x: list[int] = []
@@ -26,8 +26,8 @@ class Tracks:
             base.append(begin)
             x += edge.path.x
             y += edge.path.y
-            s += [begin + one for one in edge.path.s]
-            # The last vertex begins no leg; its entry is never looked at.
+            s += [begin + vertex for vertex in edge.path.s]
+            # The last vertex starts no leg; its entry is unused.
             legs += [*edge.path.yaws, (0, 0)]
             begin += edge.path.length_um + 1
         self._s = np.array(s, dtype=np.int64)
@@ -35,7 +35,7 @@ class Tracks:
         begins = np.array(first, dtype=np.int64)
         ends = np.append(begins[1:], len(x)) - 2
         backward = [edge.style is MoveStyle.BACKWARD for edge in site.network.edges]
-        # Of every edge: where it begins on the axis, its first and last leg, and by how much trucks are turned on it.
+        # For every edge: its start on the axis, its first and last leg, and the turn of trucks that drive backward.
         self._edges = np.array([base, begins, ends, np.where(backward, PI_URAD, 0)], dtype=np.int64)
 
     def poses(self, edge: Ints, s_um: Ints) -> tuple[Ints, Ints, Ints]:
@@ -46,16 +46,16 @@ class Tracks:
         rows = self._legs[:, leg]
         begin, whole = rows[0], rows[1]
         part = np.minimum(np.maximum(at - begin, 0), whole)
-        # x, y and yaw at once: from where each begins its share of the way to where it ends.
+        # Interpolate x, y and yaw at once, rounded half up.
         x, y, yaw = rows[2:5] + (2 * rows[5:8] * part + whole) // (2 * whole)
         return x, y, wrapped(yaw + about)
 
 
 def _legs(s: Ints, x: Ints, y: Ints, yaws: Ints) -> Ints:
-    """One column for every vertex, of the leg that begins there: begin, length, x, y and yaw, and by how much those
-    change; the last vertex of an edge begins no leg, and its column is never looked at."""
+    """One column per vertex, for the leg that starts there: start, length, x, y and yaw, and the changes of x, y and
+    yaw. The column of the last vertex of an edge is unused."""
     turn = wrapped(yaws[:, 1] - yaws[:, 0])
-    changes = (np.append(np.diff(one), 0) for one in (s, x, y))
+    changes = (np.append(np.diff(column), 0) for column in (s, x, y))
     whole, dx, dy = changes
     return np.array([s, np.maximum(whole, 1), x, y, yaws[:, 0], dx, dy, turn], dtype=np.int64)
 

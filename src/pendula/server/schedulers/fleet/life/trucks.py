@@ -19,8 +19,8 @@ from pendula.fleet.gateway.reception import is_name
 from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.simulator.connection import SimulatedGateway
 from pendula.fleet.simulator.faults import Fault
+from pendula.fleet.simulator.restored_world import restored_world
 from pendula.fleet.simulator.settings import WorldSettings
-from pendula.fleet.simulator.standing import standing_world
 from pendula.fleet.tasks import Operation, OperationDone, OperationFailed
 from pendula.fleet.tick.observing import TruckReport, unreadable
 from pendula.server.errors import HttpRefused
@@ -65,7 +65,7 @@ class SimulatedTrucks(SimulatedGateway):
 
     def __init__(self, engine: FleetEngine, simulation: Simulation) -> None:
         traffic = engine.traffic
-        self._hall = standing_world(
+        self._hall = restored_world(
             engine.site, traffic.records, engine.dispatch, simulation.world, seed=simulation.seed, now_ms=traffic.now_ms
         )
         super().__init__(self._hall)
@@ -78,7 +78,7 @@ class SimulatedTrucks(SimulatedGateway):
         self._hall.follow(records)
 
     def trouble(self, robot_id: str, fault: Fault) -> None:
-        self._hall.trouble_with(self._hall.robot_ids.index(robot_id), fault)
+        self._hall.start_fault(self._hall.robot_ids.index(robot_id), fault)
 
     def take_failed(self) -> list[OperationFailed]:
         return []

@@ -13,7 +13,7 @@ from pendula.fleet.geometry.angles import turn_urad
 from pendula.fleet.samples import FL_STD
 from pendula.fleet.scenarios import Run, shipped
 from pendula.fleet.simulator.connection import SimulatedGateway
-from pendula.fleet.simulator.standing import standing_world
+from pendula.fleet.simulator.restored_world import restored_world
 from pendula.fleet.simulator.world import World
 from pendula.fleet.units import MILLION
 
@@ -25,7 +25,7 @@ def hall_with_brief_stops() -> Run:
 
 
 def begun_anew(run: Run) -> World:
-    return standing_world(
+    return restored_world(
         run.site, run.traffic.records, run.dispatch, run.scenario.world, run.scenario.seed, run.world.now_ms
     )
 

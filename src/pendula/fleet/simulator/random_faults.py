@@ -1,6 +1,6 @@
-"""What goes wrong by chance: every truck has so many faults of a kind an hour, at times drawn from a stream of its own.
+"""Random faults: every truck has faults of a kind at a rate per hour, at times drawn from its own random stream.
 
-The same seed gives the same misfortunes; a world without rates draws nothing.
+The same seed gives the same faults; a world without rates draws nothing.
 """
 
 from collections.abc import Sequence
@@ -12,24 +12,24 @@ from pendula.fleet.simulator.settings import FaultRate
 _HOUR_MS = 3_600_000
 
 
-class Misfortune:
+class RandomFaults:
     """The next time of every kind of fault of every truck."""
 
     def __init__(self, rates: Sequence[FaultRate], seed: int, trucks: int, now_ms: int) -> None:
         self._rates = rates
-        self._chances = generators(seed, Source.MISFORTUNE, trucks)
-        self._next = [[now_ms + self._pause_ms(truck, one) for one in rates] for truck in range(trucks)]
+        self._chances = generators(seed, Source.RANDOM_FAULTS, trucks)
+        self._next = [[now_ms + self._pause_ms(truck, rate) for rate in rates] for truck in range(trucks)]
 
     def due(self, now_ms: int) -> list[tuple[int, Fault]]:
-        """What goes wrong by now, with which truck; each once."""
-        found = []
+        """Faults that have become due, as (truck, fault), each once."""
+        due = []
         for truck, times in enumerate(self._next):
             for kind, rate in enumerate(self._rates):
                 if times[kind] <= now_ms:
-                    found.append((truck, rate.fault))
+                    due.append((truck, rate.fault))
                     times[kind] = now_ms + rate.fault.for_ms + self._pause_ms(truck, rate)
-        return found
+        return due
 
     def _pause_ms(self, truck: int, rate: FaultRate) -> int:
-        """Up to twice the mean, each as likely as the others."""
+        """A uniform pause of up to twice the mean."""
         return 1 + self._chances[truck].bounded(2 * _HOUR_MS // rate.per_hour)
