@@ -89,12 +89,12 @@ def drive_recorded(trucks: int, duration_ms: int, directory: Path, watch: Watch)
     sample = built_warehouse(trucks, FLEETS[trucks])
     opened: list[Recording] = []
 
-    def road(engine: FleetEngine, config: Json) -> Recording:
+    def make_applier(engine: FleetEngine, config: Json) -> Recording:
         opened.append(Recording.begin(engine, config, recording_disk(directory)))
         return opened[0]
 
     scenario = endless(sample, f"{trucks} trucks", duration_ms)
-    run = Run(scenario, compile_map(sample.source, [FL_STD]), road)
+    run = Run(scenario, compile_map(sample.source, [FL_STD]), make_applier)
     applied, told, whole = Stopwatch(), Stopwatch(), Stopwatch()
     # All that the engine does but what it tells. Not the deciding alone: the records of the tick before go when all is
     # told, and would be counted as costs of the journal.

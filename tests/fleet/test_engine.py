@@ -204,7 +204,7 @@ def test_after_a_restart_nobody_gets_more_before_everybody_was_heard() -> None:
 
 
 class Listening:
-    """A road on which every alert is heard."""
+    """An applier that collects alerts."""
 
     def __init__(self, engine: FleetEngine) -> None:
         self._engine = engine
@@ -223,13 +223,13 @@ def too_late_at_its_pick() -> tuple[Run, Listening]:
     slow = replace(told.world, operation_permille=900)
     limits = replace(told.dispatch, operation_timeout_ms=20_000)
     run = Run(replace(told, actions=(), tasks=tasks, world=slow, dispatch=limits, seed=2))
-    road = Listening(run.engine)
-    run.road = road
-    while not road.alerts:
+    applier = Listening(run.engine)
+    run.applier = applier
+    while not applier.alerts:
         run.step()
         assert run.now_ms < 120_000
     run.run(run.now_ms + 2_000)
-    return run, road
+    return run, applier
 
 
 @pytest.mark.req("FLT-OBS-7", "FLT-TASK-12")

@@ -33,7 +33,7 @@ from pendula.fleet.routing.route_plan import segments_of
 from pendula.fleet.runs import Manager, Recording, recording_disk
 from pendula.fleet.samples import FL_STD, reference_fleet
 from pendula.fleet.scenarios import Run, shipped
-from pendula.fleet.scenarios.running import Road
+from pendula.fleet.scenarios.running import Applier
 from pendula.fleet.simulator.settings import STILL
 from pendula.fleet.targets.rolling_target import Aim
 from pendula.fleet.tasks import DispatchStep, Operation, TaskEvent
@@ -98,13 +98,13 @@ def test_another_log_changes_no_decision_and_has_every_tick_before_it_is_decided
             written.append((command.now_ms, self.engine.now()))
             return self.engine.apply(command)
 
-    made: list[Road] = []
+    made: list[Applier] = []
 
-    def road(engine: FleetEngine, config: Json) -> Road:
+    def make_applier(engine: FleetEngine, config: Json) -> Applier:
         made.append(Log(engine, config))
         return made[0]
 
-    digest = Run(shipped("crossing"), road=road).run(UPTO_MS).form["digest"]
+    digest = Run(shipped("crossing"), make_applier=make_applier).run(UPTO_MS).form["digest"]
 
     assert digest == plain_digest()
     assert len(written) == UPTO_MS // 100

@@ -12,7 +12,7 @@ from pendula.fleet.samples import FL_STD
 from pendula.fleet.samples.live_maps import spur_grid
 from pendula.fleet.scenarios import Run, Scenario
 from pendula.fleet.scenarios.model import Robot
-from pendula.fleet.scenarios.running import Road
+from pendula.fleet.scenarios.running import Applier
 from pendula.fleet.simulator.faults import Fault, FaultKind
 from pendula.fleet.simulator.settings import WorldSettings
 from pendula.fleet.site.compiled_map import CompiledMap
@@ -65,16 +65,16 @@ def site() -> CompiledMap:
     return compile_map(spur_grid(*GRID).source, [FL_STD])
 
 
-MakeRoad = Callable[[FleetEngine, Json], Road]
+MakeApplier = Callable[[FleetEngine, Json], Applier]
 
 
 class Chaos:
     """One run, tick by tick, with its jumps; tasks are offered for so long, and it lasts until all of them are done."""
 
     def __init__(
-        self, offered_ms: int, seed: int, road: MakeRoad | None = None, *, most: int = 2, tick_ms: int = 100
+        self, offered_ms: int, seed: int, make_applier: MakeApplier | None = None, *, most: int = 2, tick_ms: int = 100
     ) -> None:
-        self.run = Run(*chaos(offered_ms, seed, most, tick_ms), road)
+        self.run = Run(*chaos(offered_ms, seed, most, tick_ms), make_applier)
         # Who jumped, and when.
         self.jumps: list[tuple[str, int]] = []
         self._chance = Random(seed)

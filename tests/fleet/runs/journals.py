@@ -15,11 +15,11 @@ class Recorded:
     def __init__(self, name: str, directory: Path, **options: Any) -> None:
         opened: list[Recording] = []
 
-        def road(engine: FleetEngine, config: Json) -> Recording:
+        def make_applier(engine: FleetEngine, config: Json) -> Recording:
             opened.append(Recording.begin(engine, config, recording_disk(directory), **options))
             return opened[0]
 
-        self.run = Run(shipped(name), road=road)
+        self.run = Run(shipped(name), make_applier=make_applier)
         self.recording = opened[0]
 
     def step(self, ticks: int) -> None:

@@ -47,11 +47,11 @@ def test_chaos_for_ten_minutes_ends_with_everything_done(seed: int) -> None:
 def test_chaos_for_some_minutes_replays(tmp_path: Path) -> None:
     opened: list[Recording] = []
 
-    def road(engine: FleetEngine, config: Json) -> Recording:
+    def make_applier(engine: FleetEngine, config: Json) -> Recording:
         opened.append(Recording.begin(engine, config, recording_disk(tmp_path)))
         return opened[0]
 
-    lived = Chaos(SHORT_MS, 1, road)
+    lived = Chaos(SHORT_MS, 1, make_applier)
     lived.live()
     opened[0].close()
 

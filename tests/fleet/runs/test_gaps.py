@@ -45,13 +45,13 @@ class Driven:
     def __init__(self, directory: Path) -> None:
         opened: list[Recording] = []
 
-        def road(engine: FleetEngine, config: Json) -> Recording:
+        def make_applier(engine: FleetEngine, config: Json) -> Recording:
             disk = recording_disk(directory)
             opened.append(Recording.begin(engine, config, disk, background=False, ring_ms=RING_MS, snapshot_every=10))
             return opened[0]
 
         self.directory = directory
-        self.run = Run(shipped("pose-jump"), road=road)
+        self.run = Run(shipped("pose-jump"), make_applier=make_applier)
         self.recording = opened[0]
         self.stream = self.recording.driver.subscribe(None)
 

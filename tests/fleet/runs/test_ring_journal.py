@@ -36,11 +36,11 @@ def through(disk: FaultyDisk) -> tuple[Run, Recording]:
     """A scenario whose ticks go through a journal on this disk; nothing happens in the background."""
     opened: list[Recording] = []
 
-    def road(engine: FleetEngine, config: Json) -> Recording:
+    def make_applier(engine: FleetEngine, config: Json) -> Recording:
         opened.append(Recording.begin(engine, config, disk, background=False))
         return opened[0]
 
-    return Run(shipped("head-on"), road=road), opened[0]
+    return Run(shipped("head-on"), make_applier=make_applier), opened[0]
 
 
 @pytest.mark.req("FLT-OBS-3")

@@ -21,11 +21,11 @@ def driven(scenario: Scenario, chosen: Callable[[FleetEngine], bool], site: Comp
     """A scenario to its end, with twins."""
     made: list[Twins] = []
 
-    def road(engine: FleetEngine, config: Json) -> Twins:
+    def make_applier(engine: FleetEngine, config: Json) -> Twins:
         made.append(Twins(engine, config, chosen))
         return made[0]
 
-    Run(scenario, site, road).run()
+    Run(scenario, site, make_applier).run()
     return made[0]
 
 

@@ -19,7 +19,7 @@ from tests.fleet.scenarios.watching import FirstMoves, asked_in_vain, false_bloc
 
 # Whoever waits for the same truck is told of by then, and a tick.
 _TOLD_MS = 90_200
-# So long nothing goes wrong any more: longer than the longest trouble, and two seconds to look.
+# So long nothing goes wrong any more: longer than the longest faults, and two seconds to look.
 _QUIET_TICKS = 100
 # Who is well again may have to wait until others have got past it to where they wait: a drive through the map.
 _LET_IN_MS = 90_000
@@ -40,7 +40,7 @@ PASSING = (
 
 
 def faulty(seed: int, most_trucks: int, duration_ms: int, kinds: tuple[FaultKind, ...] = PASSING) -> Case:
-    """A run with one trouble every ten seconds or so; in its last half minute nothing new goes wrong."""
+    """A run with one faults every ten seconds or so; in its last half minute nothing new goes wrong."""
     case = drawn(seed, most_trucks, duration_ms)
     random = Random(10_000 + seed)
     trucks = [sample(case.map_seed, case.parks).fleet.trucks[number].robot_id for number in case.trucks]
@@ -79,7 +79,7 @@ class Person:
     A small jump along the way of a truck is a place to which it can have driven: after two steady seconds it is
     believed, as FLT-FAIL-7 has it. When the jump is over the true place is the one that the truck cannot have driven
     to, and data that contradict each other make no truck move (FLT-FAIL-1): a person decides (FLT-FAIL-11). Nobody
-    comes to a truck that was never believed elsewhere: it has to get over its trouble by itself."""
+    comes to a truck that was never believed elsewhere: it has to get over its faults by itself."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -103,11 +103,11 @@ class Person:
 
     def _last_jump(self, number: int) -> tuple[int, int]:
         """When a truck began to say that it is elsewhere, and until when."""
-        trouble = self._run.world.faults[number]
-        if FaultKind.POSE_JUMP not in trouble.told:
+        faults = self._run.world.faults[number]
+        if FaultKind.POSE_JUMP not in faults.latest:
             return 0, 0
-        until_ms = trouble.until_ms[FaultKind.POSE_JUMP]
-        return until_ms - trouble.told[FaultKind.POSE_JUMP].for_ms, until_ms
+        until_ms = faults.until_ms[FaultKind.POSE_JUMP]
+        return until_ms - faults.latest[FaultKind.POSE_JUMP].for_ms, until_ms
 
     def _relocate(self, record: Record) -> None:
         run, truck = self._run, self._run.world.trucks[record.number]
@@ -119,7 +119,7 @@ class Person:
 
 def watched(run: Run) -> Iterator[str]:
     """Runs, and tells of every grant that disappeared without a cause, of every wait that nobody was told of, and of
-    every truck that did not get over its trouble."""
+    every truck that did not get over its faults."""
     person, first = Person(run), FirstMoves(run)
     before = {one.robot_id: (set(one.keeps), one.doubt) for one in run.traffic.records}
     while run.now_ms < run.scenario.duration_ms and not run.is_over:
@@ -143,4 +143,4 @@ def watched(run: Run) -> Iterator[str]:
         run.step()
     for one in run.traffic.records:
         if one.stop_code is not None:
-            yield f"{one.robot_id} did not get over its trouble: {one.stop_code}"
+            yield f"{one.robot_id} did not get over its faults: {one.stop_code}"

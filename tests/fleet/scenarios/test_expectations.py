@@ -24,22 +24,22 @@ def crossing() -> Run:
 
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"tasksDone": 3}, "tasks done: 0, not 3"),
-    ({"arrives": {"robotId": "R1", "nodeId": "S", "byMs": 40000}}, "did not arrive in S"),
-    ({"arrives": {"robotId": "R1", "nodeId": "E", "byMs": 5000}}, "did not arrive in E by 5000 ms"),
+    ({"arrives": {"robotId": "R1", "nodeId": "S", "byMs": 40000}}, "did not arrive at S"),
+    ({"arrives": {"robotId": "R1", "nodeId": "E", "byMs": 5000}}, "did not arrive at E by 5000 ms"),
     ({"neverBeyond": {"robotId": "R1", "edgeKey": "W->X", "sM": 5}}, "beyond 5 m"),
     (
         {"neverTogether": [{"robotId": "R1", "edgeKey": "W->X"}, {"robotId": "R2", "edgeKey": "S->X"}]},
-        "were there together",
+        "were at these places at the same time",
     ),
     ({"longestWait": {"atMostMs": 1000}}, "longer than 1000"),
-    ({"nobodyWaits": True}, "waited: WAIT_CONFLICT"),
-    ({"somebodyWaits": {"reasonCode": "WAIT_ACK"}}, "nobody waited with WAIT_ACK"),
-    ({"somebodyWaits": {"reasonCode": "WAIT_ACK", "robotId": "R1"}}, "R1 never waited"),
-    ({"alert": {"code": "DEADLOCK_SUSPECTED", "byMs": 40000}}, "did not come"),
-    ({"routeRefused": {}}, "no route of anybody was refused"),
+    ({"noTruckWaits": True}, "waited: WAIT_CONFLICT"),
+    ({"someTruckWaits": {"reasonCode": "WAIT_ACK"}}, "no truck waited with WAIT_ACK"),
+    ({"someTruckWaits": {"reasonCode": "WAIT_ACK", "robotId": "R1"}}, "R1 never waited"),
+    ({"alert": {"code": "DEADLOCK_SUSPECTED", "byMs": 40000}}, "was not raised"),
+    ({"routeRefused": {}}, "no route of any truck was refused"),
     ({"goHoldChanges": {"atMost": 0}}, "changed between go and hold"),
-    ({"givesBack": {"robotId": "R1", "atLeastMs": 0}}, "R1 gave nothing back"),
-    ({"calm": {"goHoldChanges": 0}}, "R1 changed between go and hold, times 2 in a while"),
+    ({"givesBack": {"robotId": "R1", "atLeastMs": 0}}, "R1 returned nothing"),
+    ({"calm": {"goHoldChanges": 0}}, "R1 changed between go and hold, times 2 within a window"),
 ]
 
 
@@ -64,9 +64,11 @@ def test_an_alert_and_a_flip_that_came_are_said() -> None:
     run = Run(shipped("triangle-8"))
     run.run(40_000)
 
-    assert unmet(run.outcome(), [told({"noAlert": "DEADLOCK_SUSPECTED"})])[0].startswith("there was an alert")
+    assert unmet(run.outcome(), [told({"noAlert": "DEADLOCK_SUSPECTED"})])[0].startswith(
+        "the alert DEADLOCK_SUSPECTED was raised at"
+    )
     late = told({"alert": {"code": "DEADLOCK_SUSPECTED", "byMs": 40000, "withinMs": 4900}})
-    assert "late, more than 4900" in unmet(run.outcome(), [late])[0]
+    assert "ms, more than 4900" in unmet(run.outcome(), [late])[0]
 
 
 def test_what_was_given_back_too_soon_or_taken_too_early_is_said() -> None:
@@ -83,8 +85,8 @@ def test_what_was_given_back_too_soon_or_taken_too_early_is_said() -> None:
     said = unmet(run.outcome(), [told({"givesBack": {"robotId": "R1", "atLeastMs": 3_000}})])
 
     assert said == [
-        "R1 kept what it gave back for 1100 ms, less than 3000",
-        "R2 had at 23000 ms what R1 gave back",
+        "R1 kept the returned resources for 1100 ms, less than 3000",
+        "R2 held at 23000 ms what R1 had not yet returned",
     ]
 
 

@@ -86,7 +86,7 @@ def test_what_goes_wrong_by_chance_is_said_with_how_often() -> None:
         ({"world": {"telemetryLatencyMs": [50, 10]}}, "$.world.telemetryLatencyMs"),
         ({"expect": [{"tasksDone": 1, "allAtRest": True}]}, "$.expect[0]"),
         ({"expect": [{"tasksDone": "some"}]}, "$.expect[0].tasksDone"),
-        ({"expect": [{"nobodyWaits": False}]}, "$.expect[0].nobodyWaits"),
+        ({"expect": [{"noTruckWaits": False}]}, "$.expect[0].noTruckWaits"),
         ({"events": [{"atMs": 1, "type": "ROUTE", "robotId": "R1"}]}, "$.events[0]"),
         ({"events": [{"atMs": 1, "type": "ROUTE", "robotId": "R1", "toNodeId": "E", "byM": 1}]}, "$.events[0].byM"),
         (
@@ -286,9 +286,9 @@ def test_what_can_never_be_done_is_told_before_anything_moves(member: dict[str, 
     [
         (
             {"type": "STAND", "robotId": "R1", "forMs": 100},
-            "the event comes at 1001 ms, and the scenario ends at 1000 ms",
+            "the event is at 1001 ms, but the scenario ends at 1000 ms",
         ),
-        ({"type": "PAUSE_FLEET"}, "the event comes at 1001 ms, and the scenario ends at 1000 ms"),
+        ({"type": "PAUSE_FLEET"}, "the event is at 1001 ms, but the scenario ends at 1000 ms"),
         ({"type": "OFLINE", "robotId": "R1", "forMs": 100}, "there is no event 'OFLINE' (did you mean OFFLINE?)"),
     ],
 )
@@ -339,7 +339,7 @@ TASK = {"taskId": "T", "pickNodeId": "N", "dropNodeId": "S"}
         ({"robots": [PLAIN["robots"][0]] * 2}, "there are two trucks 'R1'"),
         (
             {"robots": [{"robotId": "R1", "parkNodeId": "E", "profileId": "X"}]},
-            "has the profile 'X', which is not given",
+            "has the undefined profile 'X'",
         ),
         ({"robots": [{"robotId": "R1", "parkNodeId": "Z"}]}, "rests in 'Z', which is not a node"),
         (
@@ -375,7 +375,7 @@ def test_what_is_named_twice_or_is_not_there_is_told_before_anything_moves(chang
     [
         ({"alert": {"code": "DEADLOCK", "byMs": 1}}, "$.expect[0].alert.code"),
         ({"noAlert": "DEADLOCK"}, "$.expect[0].noAlert"),
-        ({"somebodyWaits": {"reasonCode": "WAIT"}}, "$.expect[0].somebodyWaits.reasonCode"),
+        ({"someTruckWaits": {"reasonCode": "WAIT"}}, "$.expect[0].someTruckWaits.reasonCode"),
         ({"longestWait": {"atMostMs": 1, "reasonCode": "WAIT"}}, "$.expect[0].longestWait.reasonCode"),
     ],
 )

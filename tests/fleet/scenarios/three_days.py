@@ -23,7 +23,7 @@ from pendula.fleet.gateway import heard
 from pendula.fleet.model import Point
 from pendula.fleet.runs import Recording, RingJournal, recording_disk
 from pendula.fleet.scenarios import Run, Scenario, shipped
-from pendula.fleet.scenarios.running import Road
+from pendula.fleet.scenarios.running import Applier
 from pendula.fleet.tasks import TaskStream
 from pendula.fleet.tasks.book import REMEMBERED
 from pendula.kernel.canonical import Json
@@ -71,7 +71,7 @@ def step(run: Run) -> None:
     """A tick without the eyes of the judge."""
     now = run.world.now_ms
     came = run.gateway.poll()
-    run.road.apply(Tick(now, heard(came).reports, came.over))
+    run.applier.apply(Tick(now, heard(came).reports, came.over))
     orders = run.engine.orders_out
     run.gateway.announce(orders.routes)
     run.gateway.operate(orders.operations)
@@ -82,8 +82,8 @@ def step(run: Run) -> None:
 def wait_for_the_disk(run: Run) -> None:
     """A disk keeps up with a fleet in operation; one that lives hundreds of times faster has to wait for it, or what is
     not on the disk yet would be counted as if it were kept."""
-    if isinstance(run.road, Recording) and run.now_ms % (SYNC_TICKS * TICK_MS) == 0:
-        journal = run.road.driver.journal
+    if isinstance(run.applier, Recording) and run.now_ms % (SYNC_TICKS * TICK_MS) == 0:
+        journal = run.applier.driver.journal
         assert isinstance(journal, RingJournal)
         journal.wait()
 
@@ -103,20 +103,20 @@ def resident_bytes() -> int:
 
 
 def lived(hours: int, journal: Path | None = None) -> Iterator[Kept]:
-    def recorded(engine: FleetEngine, config: Json) -> Road:
+    def recorded(engine: FleetEngine, config: Json) -> Applier:
         if journal is None:
             return engine
         return Recording.begin(engine, config, recording_disk(journal), journal_bytes=JOURNAL_BYTES)
 
-    run = Run(endless(), road=recorded)
+    run = Run(endless(), make_applier=recorded)
     for upto in sorted({1, *range(EVERY_HOURS, hours, EVERY_HOURS), hours}):
         while run.now_ms < upto * HOUR_MS:
             step(run)
             wait_for_the_disk(run)
         yield kept(run, journal)
-    if isinstance(run.road, Recording):
-        assert run.road.degraded is None
-        run.road.close()
+    if isinstance(run.applier, Recording):
+        assert run.applier.degraded is None
+        run.applier.close()
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""A compiled map as a picture, and as shapes for other tools.
+"""A compiled map as an SVG picture, and as GeoJSON for other tools.
 
 map          the picture: lanes with their directions, cells by where a truck may stand, discs, conflicts
-sheet        what it is drawn on: scale, grid, legend, signs, labels that keep out of each other's way
-moment       a moment of a run: trucks, stop lines, who waits for whom
-highlight    what an id stands for, and what is said of an edge, a node, a run of cells
+sheet        the drawing sheet: scale, grid, legend, signs, labels that do not overlap
+moment       a moment of a run: trucks, stop lines, arrows to blocking trucks
+highlight    parts of a map by id, and tooltips of edges, nodes and cells
 geojson      nodes, lanes and swept areas as GeoJSON
 """
 

@@ -1,7 +1,7 @@
 """A compiled map as GeoJSON for other programs: nodes, lanes, swept areas, turning discs with their windows, conflicts.
 
-Coordinates are metres in the frame of the map, not degrees on the globe. Every feature says what it is by `kind` and
-`id`. The same map gives the same bytes.
+Coordinates are metres in the frame of the map, not degrees. Every feature has a `kind` and an `id`. The same map gives
+the same bytes.
 """
 
 from collections.abc import Iterable, Iterator
@@ -12,7 +12,7 @@ from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.fleet.units import half_up, plain
 from pendula.kernel.canonical import encode
 
-# A disc is drawn with four times as many corners, all of them on its rim.
+# Corners per quarter of a disc, all on its rim.
 _QUARTER = 16
 
 Position = list[Any]
@@ -20,9 +20,9 @@ Position = list[Any]
 
 def map_geojson(site: CompiledMap, layers: Iterable[Layer] = EVERYTHING) -> bytes:
     """The map as one FeatureCollection, in canonical JSON."""
-    wanted = frozenset(layers)
+    selected = frozenset(layers)
     features: list[dict[str, Any]] = []
-    for layer, made in (
+    for layer, make in (
         (Layer.EDGES, _nodes),
         (Layer.EDGES, _edges),
         (Layer.CELLS, _cells),
@@ -30,8 +30,8 @@ def map_geojson(site: CompiledMap, layers: Iterable[Layer] = EVERYTHING) -> byte
         (Layer.ZONES, _windows),
         (Layer.CONFLICTS, _conflicts),
     ):
-        if layer in wanted:
-            features += made(site)
+        if layer in selected:
+            features += make(site)
     return encode(
         {
             "type": "FeatureCollection",
@@ -70,7 +70,7 @@ def _edges(site: CompiledMap) -> Iterator[dict[str, Any]]:
 
 
 def _cells(site: CompiledMap) -> Iterator[dict[str, Any]]:
-    """What a truck may cover while its pivot is in the cell: the rectangles that are tested, corner by corner."""
+    """The swept areas of cells: the quadrangles that conflicts are computed from."""
     cells = site.cells
     first = cells.quad_first.tolist()
     for cell in range(len(cells)):
@@ -97,7 +97,7 @@ def _zones(site: CompiledMap) -> Iterator[dict[str, Any]]:
 
 
 def _rim(radius: int) -> list[tuple[int, int]]:
-    """Corners on a circle around the origin, counter-clockwise, the first one again at the end."""
+    """Corners on a circle around the origin, counter-clockwise, closed."""
     squares = _QUARTER * _QUARTER
     quarter = [
         (half_up(radius * (squares - k * k), squares + k * k), half_up(radius * 2 * _QUARTER * k, squares + k * k))
@@ -110,7 +110,7 @@ def _rim(radius: int) -> list[tuple[int, int]]:
 
 
 def _windows(site: CompiledMap) -> Iterator[dict[str, Any]]:
-    """Where on its edge a truck would enter the disc of a node."""
+    """The parts of edges on which a truck would enter the disc of a node."""
     for window in site.zones.windows:
         edge, node = site.network.edges[window.edge], site.network.nodes[window.node].id
         facts = {"nodeId": node, "edgeKey": edge.key, "s0M": plain(window.s0), "s1M": plain(window.s1)}

@@ -1,7 +1,7 @@
-"""Parts of a map for people: what an id stands for, and what is said of an edge, a node, a run of cells.
+"""Parts of a map by id, and descriptions of edges, nodes and cells.
 
 Ids are those of the compiled map and of its findings: of nodes, edges, groups, corridors, conflicts, sections and
-cells, with or without the kind that a resource id carries in front (`NODE:`, `EDGE_GROUP:`, `CONFLICT:`, `CS:`).
+cells, with or without the prefix of a resource id (`NODE:`, `EDGE_GROUP:`, `CONFLICT:`, `CS:`).
 """
 
 from collections.abc import Callable
@@ -22,13 +22,14 @@ Spans = tuple[tuple[int, int], ...]
 
 
 class UnknownPart(InputRefused):
-    """A map has no part of this id. Facts: `part`, `map_id`."""
+    """A map has no part with this id. Facts: `part`, `map_id`."""
 
     code = "unknown_map_part"
 
 
 class Highlight(Struct, frozen=True):
-    """Cells as ranges of numbers, both ends included: the part itself, what it excludes, what keeps its distance."""
+    """Cells as ranges of numbers, both ends included: the part itself, cells it excludes, cells in the following
+    gap."""
 
     sentence: str
     chosen: Spans = ()
@@ -38,17 +39,17 @@ class Highlight(Struct, frozen=True):
 
 
 def highlight_of(site: CompiledMap, part: str) -> Highlight:
-    """What to show for an id; raises `UnknownPart`."""
+    """The highlight of an id; raises `UnknownPart`."""
     prefix, _, rest = part.partition(":")
-    finders = _FINDERS.get(prefix)
-    if finders is not None and rest:
-        found = finders(site, rest)
-        if found is not None:
-            return found
+    find_kind = _FINDERS.get(prefix)
+    if find_kind is not None and rest:
+        highlight = find_kind(site, rest)
+        if highlight is not None:
+            return highlight
     for find in (_node, _edge, _group, _corridor, _conflict, _section, _cell):
-        found = find(site, part)
-        if found is not None:
-            return found
+        highlight = find(site, part)
+        if highlight is not None:
+            return highlight
     known = [*site.node_number, *site.edge_number, *(group.key for group in site.network.groups)]
     raise UnknownPart(
         f"The map {site.map_id!r} has no node, edge, group, corridor, conflict, section or cell {part!r}"
@@ -113,7 +114,7 @@ def _section(site: CompiledMap, name: str) -> Highlight | None:
 def _cell(site: CompiledMap, name: str) -> Highlight | None:
     key, mark, place = name.rpartition("#")
     number = site.edge_number.get(key)
-    # Far more digits than any edge has cells; longer texts are no numbers to Python.
+    # More digits than any edge has cells; int() rejects very long texts.
     if number is None or not mark or not place.isascii() or not place.isdigit() or len(place) > 9:
         return None
     own = site.cells.of_edge(number)
@@ -145,7 +146,7 @@ def conflict_cells(site: CompiledMap, conflict: Conflict) -> Spans:
 
 
 def numbers(site: CompiledMap) -> str:
-    """How much there is of everything, in one line."""
+    """The numbers of nodes, lanes, cells and other parts, in one line."""
     return ", ".join(
         (
             counted(len(site.network.nodes), "node"),
@@ -155,18 +156,18 @@ def numbers(site: CompiledMap) -> str:
             counted(len(site.corridors), "corridor"),
             counted(len(site.sections), "section"),
             counted(len(site.named), "conflict"),
-            counted(sum(one.severity is Severity.WARN for one in site.findings), "warning"),
+            counted(sum(finding.severity is Severity.WARN for finding in site.findings), "warning"),
         )
     )
 
 
 def trucks(site: CompiledMap) -> str:
-    """What the map was compiled for."""
-    one = site.envelope
+    """The envelope for which the map was compiled."""
+    envelope = site.envelope
     return (
-        f"For trucks within {plain(one.front_um)} m ahead of the pivot, {plain(one.rear_um)} m behind, "
-        f"{plain(one.side_um)} m to each side; turning disc {site.zones.radius_um / MILLION:.2f} m, "
-        f"following gap {plain(one.gap_um)} m"
+        f"For trucks within {plain(envelope.front_um)} m ahead of the pivot, {plain(envelope.rear_um)} m behind, "
+        f"{plain(envelope.side_um)} m to each side; turning disc {site.zones.radius_um / MILLION:.2f} m, "
+        f"following gap {plain(envelope.gap_um)} m"
     )
 
 
@@ -184,11 +185,11 @@ def node_words(site: CompiledMap, number: int) -> str:
 
 
 class Reasons:
-    """Why cells are not free, for many cells of one map."""
+    """Tooltips with the reasons why cells are not free, for many cells of one map."""
 
     def __init__(self, site: CompiledMap) -> None:
         self._site = site
-        # For every edge what makes its cells unwanted: the name, the first and the last cell.
+        # For every edge the reasons of unwanted cells: resource id, first and last cell.
         self._unwanted: dict[int, list[tuple[str, int, int]]] = {}
         for number, node in enumerate(site.network.nodes):
             if not plain_passage(site.network, site.transitions, number):
@@ -202,11 +203,11 @@ class Reasons:
         self._unwanted.setdefault(edge, []).append((name, low, high))
 
     def words(self, low: int, high: int) -> str:
-        """What is said of neighbouring cells of one edge with the same mark: ids, metres, the mark, its reasons."""
+        """Describe neighbouring cells of one edge with the same mark: ids, metres, mark, reasons."""
         site, stand = self._site, self._site.stand(low)
         edge = int(site.cells.edge[low])
         first = int(site.cells.first[edge])
-        named = site.cell_name(low) + (f" to #{high - first}" if high > low else "")
+        cell_names = site.cell_name(low) + (f" to #{high - first}" if high > low else "")
         metres = f"{plain(int(site.cells.s0[low]))} to {plain(int(site.cells.s1[high]))} m"
         names: set[str] = set()
         if stand is Stand.FORBIDDEN:
@@ -214,4 +215,4 @@ class Reasons:
             names = {f"CS:{site.sections[number].id}" for number in inside}
         elif stand is Stand.UNWANTED:
             names = {name for name, a, b in self._unwanted.get(edge, ()) if a <= high and b >= low}
-        return f"{named}, {metres}: {stand.value}" + (f" ({', '.join(sorted(names))})" if names else "")
+        return f"{cell_names}, {metres}: {stand.value}" + (f" ({', '.join(sorted(names))})" if names else "")

@@ -1,7 +1,7 @@
 """A compiled map as one picture: lanes with their directions, cells by where a truck may stand, turning discs,
-conflicts, places to wait, stations and parking. An SVG that needs nothing else; the same map gives the same bytes.
+conflicts, waiting places, stations and parking. A self-contained SVG; the same map gives the same bytes.
 
-Layers are drawn from the floor up. Every shape that stands for something has a tooltip with its id.
+Layers are drawn from the floor up. Every part of the map has a tooltip with its id.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -30,7 +30,7 @@ from pendula.svg import Dot
 
 
 class Layer(StrEnum):
-    """What can be shown; the names are those of the command line."""
+    """Layers of the picture; the names are those of the command line."""
 
     EDGES = "edges"
     ZONES = "zones"
@@ -43,18 +43,18 @@ class Layer(StrEnum):
 EVERYTHING = tuple(Layer)
 
 TOP = 124.0
-# From these scales on (pixels per metre) cells are drawn one by one, and lanes have words of their own.
+# From these scales on (pixels per metre) cells are drawn one by one, and lanes have labels.
 _CELL_BY_CELL = 16.0
-_WORDED = 16.0
-# An arrow at least every so many metres.
+_LABELLED = 16.0
+# The distance of arrows on a lane.
 _ARROW_EVERY_UM = 8_000_000
 _MOST_LISTED = 12
 
 
 def map_svg(site: CompiledMap, layers: Iterable[Layer] = EVERYTHING, highlight: Sequence[str] = ()) -> str:
-    """The map as an SVG; raises `UnknownPart` where an id to highlight is not there."""
-    shown = [highlight_of(site, part) for part in highlight]
-    return _Picture(site, frozenset(layers), shown).drawn()
+    """The map as an SVG; raises `UnknownPart` for an unknown id in `highlight`."""
+    highlights = [highlight_of(site, part) for part in highlight]
+    return _Picture(site, frozenset(layers), highlights).drawn()
 
 
 class _Picture:
@@ -65,7 +65,7 @@ class _Picture:
         self.layers = layers
         self.shown = shown
         self.sheet = ink.sheet_of(*bounds(site), TOP + 16 * len(shown))
-        # Both directions of a lane are seen beside each other, each on its right.
+        # Both directions of a lane are drawn side by side, each on its right.
         self.aside_px = min(max(0.34 * self.sheet.scale, 3.0), 8.0)
         self.strip_px = self.aside_px * 0.95
         self.spot_px = min(max(0.3 * self.sheet.scale, 3.6), 9.0)
@@ -84,8 +84,8 @@ class _Picture:
         ):
             if layer in self.layers:
                 parts.append(ink.layer(name, shapes(), dimmed))
-        for one in self.shown:
-            parts.append(ink.layer("highlight", self._highlighted(one)))
+        for highlight in self.shown:
+            parts.append(ink.layer("highlight", self._highlighted(highlight)))
         parts.append(ink.layer("nodes", self._nodes()))
         if Layer.LABELS in self.layers:
             parts.append(ink.layer(Layer.LABELS, self._labels()))
@@ -97,7 +97,7 @@ class _Picture:
     def _width(self) -> float:
         return max(ink.LEAST_WIDTH, self.sheet.left + self.sheet.width + ink.MARGIN)
 
-    # What stands around the map.
+    # Parts around the map.
 
     def _head(self) -> list[str]:
         site, right = self.site, self._width - ink.MARGIN
@@ -115,28 +115,30 @@ class _Picture:
         return lines
 
     def _foot(self) -> tuple[list[str], float]:
-        """Scale, a truck in the same scale, the signs that occur, conflicts by name; and where all that ends."""
-        one, sheet = self.site.envelope, self.sheet
+        """Scale bar, a truck to scale, the legend and the list of conflicts; and the bottom of all this."""
+        envelope, sheet = self.site.envelope, self.sheet
         left, right = float(ink.MARGIN), self._width - ink.MARGIN
-        long, broad = sheet.px(one.front_um + one.rear_um), sheet.px(2 * one.side_um)
+        long, broad = sheet.px(envelope.front_um + envelope.rear_um), sheet.px(2 * envelope.side_um)
         middle = sheet.top + sheet.height + 36 + max(broad / 2, 10)
         bar, wide = ink.scale_bar(sheet, left + 4, middle - 3)
         at = left + wide + 28
         truck = [
             svg.box(at, middle - broad / 2, long, broad, "rest", 2),
-            svg.circle((at + sheet.px(one.rear_um), middle), 2, "bar"),
+            svg.circle((at + sheet.px(envelope.rear_um), middle), 2, "bar"),
             ink.arrow((at + long - 6, middle), (1.0, 0.0), 6, "arrow"),
             svg.words(at + long + 8, middle + 4, "a truck with its margins, to scale; the dot is its pivot", "soft"),
         ]
         signs, y = ink.legend(self._signs(), left, middle + broad / 2 + 30, right)
-        named = self._conflict_list(left, y + 6)
-        return [bar, *truck, *signs, *named], y + 6 + (16 * len(named) + 10 if named else 0)
+        conflict_lines = self._conflict_list(left, y + 6)
+        return [bar, *truck, *signs, *conflict_lines], y + 6 + (16 * len(conflict_lines) + 10 if conflict_lines else 0)
 
     def _conflict_list(self, x: float, y: float) -> list[str]:
         if Layer.CONFLICTS not in self.layers or not self.site.named:
             return []
         groups, named = self.site.network.groups, self.site.named
-        lines = [f"{one.id}: {groups[one.a].key} and {groups[one.b].key}" for one in named[:_MOST_LISTED]]
+        lines = [
+            f"{conflict.id}: {groups[conflict.a].key} and {groups[conflict.b].key}" for conflict in named[:_MOST_LISTED]
+        ]
         if len(named) > _MOST_LISTED:
             lines.append(f"and {len(named) - _MOST_LISTED} more")
         shapes = [svg.words(x, y, "CONFLICTS", "h2")]
@@ -178,10 +180,10 @@ class _Picture:
             (True, "node", svg.circle((6, 0), 5, "spot"), 12),
             (any(node.station for node in nodes), "station", ink.station((8, 0), 8), 16),
             (any(node.parking for node in nodes), "parking", ink.parking((8, 0), 8), 16),
-            (any(one.excluded for one in self.shown), "excluded by it", svg.box(0, -7, 26, 14, "excluded"), 26),
-            (any(one.following for one in self.shown), "following gap", svg.box(0, -7, 26, 14, "following"), 26),
+            (any(shown.excluded for shown in self.shown), "excluded by it", svg.box(0, -7, 26, 14, "excluded"), 26),
+            (any(shown.following for shown in self.shown), "following gap", svg.box(0, -7, 26, 14, "following"), 26),
         )
-        return [(label, sign, float(wide)) for there, label, sign, wide in every if there]
+        return [(label, sign, float(wide)) for occurs, label, sign, wide in every if occurs]
 
     # The layers.
 
@@ -221,7 +223,7 @@ class _Picture:
         return discs
 
     def _aside(self, number: int) -> float:
-        """How far to the right of its path a direction is drawn, in micrometres; a one-way lane stays in the middle."""
+        """Offset of a direction to the right of its path, in micrometres; 0 for a one-way lane."""
         group = self.site.network.groups[self.site.network.group_of[number]]
         return 0.0 if len(group.edges) == 1 else self.aside_px / self.sheet.scale * MILLION
 
@@ -229,7 +231,7 @@ class _Picture:
         return [self.sheet.dot(*ink.beside(edge.path, s, aside_um)) for s in ink.positions(edge.path, low, high)]
 
     def _lanes(self) -> list[str]:
-        """Where no cells are drawn, every direction is a line."""
+        """Without the layer of cells, every direction is a line."""
         if Layer.CELLS in self.layers:
             return []
         lines = []
@@ -239,7 +241,7 @@ class _Picture:
         return lines
 
     def _strips(self) -> list[str]:
-        """The cells of every direction, joined where neighbours have the same mark."""
+        """The cells of every direction; neighbours with the same mark are joined."""
         site, strips, reasons = self.site, [], Reasons(self.site)
         for number in range(len(site.network.edges)):
             for stand, run in groupby(site.cells.of_edge(number), key=site.stand):
@@ -252,7 +254,7 @@ class _Picture:
         edge, cells, aside = self.site.network.edges[number], self.site.cells, self._aside(number)
         if self.sheet.scale < _CELL_BY_CELL:
             return svg.trace(self._line(edge, int(cells.s0[own[0]]), int(cells.s1[own[-1]]), aside))
-        # A hair of floor between two cells.
+        # A thin gap between two cells.
         hair = int(0.6 / self.sheet.scale * MILLION)
         bounds = [(int(cells.s0[cell]) + hair, int(cells.s1[cell]) - hair) for cell in own]
         return "".join(svg.trace(self._line(edge, s0, s1, aside)) for s0, s1 in bounds if s0 < s1)
@@ -278,12 +280,12 @@ class _Picture:
     def _conflicts(self) -> list[str]:
         site, groups, shapes = self.site, self.site.network.groups, []
         for conflict in site.named:
-            said = f"CONFLICT:{conflict.id}: {groups[conflict.a].key} and {groups[conflict.b].key} exclude each other"
-            shapes.append(svg.tooltip(said, ink.area(self._areas(conflict_cells(site, conflict)), "clash")))
+            label = f"CONFLICT:{conflict.id}: {groups[conflict.a].key} and {groups[conflict.b].key} exclude each other"
+            shapes.append(svg.tooltip(label, ink.area(self._areas(conflict_cells(site, conflict)), "clash")))
         return shapes
 
     def _stands(self) -> list[str]:
-        """A bar across the direction where a truck waits for a corridor, at the end of the waiting cell."""
+        """A bar across the lane where a truck waits for a corridor, at the end of the waiting cell."""
         site = self.site
         waits: dict[int, list[str]] = {}
         for mouth in site.standing.mouths:
@@ -295,18 +297,18 @@ class _Picture:
             path, s, aside = site.network.edges[number].path, int(site.cells.s1[cell]), self._aside(number)
             reach = self.aside_px * 1.15 / self.sheet.scale * MILLION
             ends = [self.sheet.dot(*ink.beside(path, s, aside + side * reach)) for side in (-1, 1)]
-            said = f"{site.cell_name(cell)}: wait here, pivot at {plain(s)} m, for {', '.join(sorted(corridors))}"
-            bars.append(svg.tooltip(said, svg.path(svg.trace(ends), "hold", max(self.strip_px * 0.45, 1.6))))
+            label = f"{site.cell_name(cell)}: wait here, pivot at {plain(s)} m, for {', '.join(sorted(corridors))}"
+            bars.append(svg.tooltip(label, svg.path(svg.trace(ends), "hold", max(self.strip_px * 0.45, 1.6))))
         return bars
 
-    def _highlighted(self, one: Highlight) -> list[str]:
+    def _highlighted(self, highlight: Highlight) -> list[str]:
         radius = self.sheet.px(self.site.zones.radius_um)
-        nodes = [self.site.network.nodes[number].at for number in one.nodes]
+        nodes = [self.site.network.nodes[number].at for number in highlight.nodes]
         return [
-            ink.area(self._areas(one.excluded), "excluded"),
-            ink.area(self._areas(one.following), "following"),
+            ink.area(self._areas(highlight.excluded), "excluded"),
+            ink.area(self._areas(highlight.following), "following"),
             *(svg.circle(self.sheet.dot(at.x_um, at.y_um), radius, "chosen") for at in nodes),
-            ink.area(self._areas(one.chosen), "chosen"),
+            ink.area(self._areas(highlight.chosen), "chosen"),
         ]
 
     def _nodes(self) -> list[str]:
@@ -323,12 +325,12 @@ class _Picture:
         return shapes
 
     def _labels(self) -> list[str]:
-        """Names of nodes, those with a purpose first, then of sections and lengths of lanes."""
+        """Names of nodes, stations and parking first, then lengths and sections of lanes."""
         labels, network = ink.Labels(self.sheet), self.site.network
         size = min(max(self.sheet.scale * 0.45, 8.0), 13.0)
-        order = sorted(range(len(network.nodes)), key=lambda one: (not self._has_purpose(one), one))
+        order = sorted(range(len(network.nodes)), key=lambda node: (not self._has_purpose(node), node))
         parts = [self._node_label(labels, number, size) for number in order]
-        if self.sheet.scale < _WORDED:
+        if self.sheet.scale < _LABELLED:
             return parts
         for number in range(len(network.groups)):
             parts.append(self._lane_label(labels, number))
@@ -339,15 +341,15 @@ class _Picture:
         return node.station or node.parking
 
     def _node_label(self, labels: ink.Labels, number: int, size: float) -> str:
-        """The name on that side of the node from which no lane comes, as far as there is one."""
+        """The name of a node, on the side with the fewest lanes."""
         network, node = self.site.network, self.site.network.nodes[number]
         ways = [ink.ahead(network.edges[edge].path, 0) for edge in network.outgoing[number]]
         ways += [ink.back(network.edges[edge].path) for edge in network.incoming[number]]
-        side = min(_SIDES, key=lambda one: round(max((one[0] * x + one[1] * y for x, y in ways), default=0.0), 6))
+        side = min(_SIDES, key=lambda at: round(max((at[0] * x + at[1] * y for x, y in ways), default=0.0), 6))
         x, y = self.sheet.dot(node.at.x_um, node.at.y_um)
         away = self.spot_px + 4
         if network.degree(number) > 1:
-            # Clear of the strips, also in a corner between two lanes.
+            # Clear of the strips, even in a corner between two lanes.
             away = (self.aside_px + self.strip_px / 2 + 3) * (1.41 if abs(side[0]) == _HALF else 1.0)
         x, y = x + side[0] * away, y - side[1] * away + size * (0.35 if abs(side[1]) < 0.1 else 0.7 * (side[1] < 0))
         anchor = 0 if abs(side[0]) < 0.1 else 1 if side[0] > 0 else -1
@@ -359,10 +361,13 @@ class _Picture:
         edge = site.network.edges[group.edges[0]]
         middle = edge.path.length_um // 2
         inside = site.sections_of_cell.get(site.cells.at(group.edges[0], middle), ())
-        words = [f"{plain((group.length_um + 5_000) // 10_000 * 10_000)} m", *(site.sections[one].id for one in inside)]
+        words = [
+            f"{plain((group.length_um + 5_000) // 10_000 * 10_000)} m",
+            *(site.sections[section].id for section in inside),
+        ]
         across = abs(ink.ahead(edge.path, middle)[1]) <= 0.7
         out = site.envelope.side_um + (5 if across else 7) / self.sheet.scale * MILLION
-        # Above a lane or right of it, unless there is less floor on the other side.
+        # Above a lane or right of it, unless fewer cells are on the other side.
         sides = sorted(
             (ink.beside(edge.path, middle, side) for side in (out, -out)), key=lambda at: at[across], reverse=True
         )
@@ -373,14 +378,14 @@ class _Picture:
         return labels.place(x, y + (3 if not across else 8 if below else 0), " · ".join(words), anchor, "soft", 10)
 
     def _floor_at(self, at: Dot) -> int:
-        """About how many cells reach a point."""
+        """The approximate number of cells that reach a point."""
         frame, (x, y) = self.site.cells.boxes(), at
         inside = (frame[:, 0] <= x) & (x <= frame[:, 2]) & (frame[:, 1] <= y) & (y <= frame[:, 3])
         return int(inside.sum())
 
 
 _HALF = 0.7071
-# Where a name may stand, the best first.
+# Sides of a node for its name, in the order of preference.
 _SIDES = (
     *((_HALF, _HALF), (1.0, 0.0), (0.0, 1.0), (_HALF, -_HALF)),
     *((0.0, -1.0), (-_HALF, _HALF), (-1.0, 0.0), (-_HALF, -_HALF)),
@@ -388,7 +393,7 @@ _SIDES = (
 
 
 def bounds(site: CompiledMap) -> tuple[tuple[int, int], tuple[int, int]]:
-    """The corners of everything that is drawn."""
+    """The lower left and upper right corner of the picture, in micrometres."""
     radius = site.zones.radius_um
     x = [node.at.x_um + side for node in site.network.nodes for side in (-radius, radius)]
     y = [node.at.y_um + side for node in site.network.nodes for side in (-radius, radius)]

@@ -18,7 +18,7 @@ _WAITS, _GOES = "#c2410c", "#1d4ed8"
 
 @dataclass(frozen=True, slots=True)
 class ShownTruck:
-    """A truck at a moment. `stop_um`: where its stop line is; `blocker`: who is in its way; `sentence`: its tooltip."""
+    """A truck at a moment. `stop_um` is its stop line, `blocker` the blocking truck, `sentence` its tooltip."""
 
     robot_id: str
     profile: RobotProfile
@@ -33,37 +33,37 @@ class ShownTruck:
 def moment_svg(site: CompiledMap, trucks: Sequence[ShownTruck], layers: Iterable[Layer] = EVERYTHING) -> str:
     """The map with its trucks on it; the same moment gives the same bytes."""
     sheet = ink.sheet_of(*bounds(site), TOP)
-    places = {one.robot_id: sheet.dot(one.x_m * 1e6, one.y_m * 1e6) for one in trucks}
-    shapes = [shape for one in trucks for shape in _truck(sheet, one, places)]
+    places = {truck.robot_id: sheet.dot(truck.x_m * 1e6, truck.y_m * 1e6) for truck in trucks}
+    shapes = [shape for truck in trucks for shape in _truck(sheet, truck, places)]
     picture = map_svg(site, layers)
     end = picture.rindex(_END)
     return picture[:end] + ink.layer("trucks", shapes) + "\n" + picture[end:]
 
 
-def _truck(sheet: ink.Sheet, one: ShownTruck, places: dict[str, tuple[float, float]]) -> list[str]:
-    colour = _GOES if one.blocker is None else _WAITS
-    pose = one.x_m, one.y_m, one.yaw_rad
-    around = _dots(sheet, envelope_corners(envelope_of(one.profile), *pose))
-    body = _dots(sheet, body_corners(one.profile, *pose))
-    at = places[one.robot_id]
+def _truck(sheet: ink.Sheet, truck: ShownTruck, places: dict[str, tuple[float, float]]) -> list[str]:
+    colour = _GOES if truck.blocker is None else _WAITS
+    pose = truck.x_m, truck.y_m, truck.yaw_rad
+    around = _dots(sheet, envelope_corners(envelope_of(truck.profile), *pose))
+    body = _dots(sheet, body_corners(truck.profile, *pose))
+    at = places[truck.robot_id]
     shapes = [
         _outline(around, f"fill:{colour};fill-opacity:.15;stroke:{colour};stroke-dasharray:3 2"),
         _outline(body, f"fill:{colour};fill-opacity:.85"),
     ]
-    # Above the envelope, wherever it points: on the body nobody could read it.
+    # Above the envelope, where it is readable.
     top = min(y for _, y in around)
-    shapes.append(svg.words(at[0], top - 4, one.robot_id, "name halo middle"))
-    drawn = [svg.tooltip(one.sentence or one.robot_id, *shapes)]
-    if one.stop_um is not None:
-        x, y = sheet.dot(*one.stop_um)
+    shapes.append(svg.words(at[0], top - 4, truck.robot_id, "name halo middle"))
+    drawn = [svg.tooltip(truck.sentence or truck.robot_id, *shapes)]
+    if truck.stop_um is not None:
+        x, y = sheet.dot(*truck.stop_um)
         drawn.append(f'<circle cx="{svg.number(x)}" cy="{svg.number(y)}" r="4" style="fill:none;stroke:{colour}"/>')
-    if one.blocker in places:
-        drawn.append(_arrow(at, places[one.blocker]))
+    if truck.blocker in places:
+        drawn.append(_arrow(at, places[truck.blocker]))
     return drawn
 
 
 def _arrow(start: tuple[float, float], end: tuple[float, float]) -> str:
-    """A dashed line that ends in a head a little before the other truck."""
+    """A dashed line with an arrow head just before the other truck."""
     dx, dy = end[0] - start[0], end[1] - start[1]
     size = hypot(dx, dy) or 1.0
     ux, uy = dx / size, dy / size

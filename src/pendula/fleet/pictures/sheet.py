@@ -1,6 +1,6 @@
-"""The sheet a map is drawn on: its scale, its signs, and what stands around the map: title, grid, legend.
+"""The drawing sheet of a map: scale, signs, title, grid and legend.
 
-A text that finds no room without lying over another is left out: the important come first.
+A text that would overlap another one is left out, so important texts are placed first.
 """
 
 from bisect import bisect_right
@@ -14,7 +14,7 @@ from pendula.fleet.model import CurveKind
 from pendula.fleet.units import MILLION
 from pendula.svg import Dot, box, circle, number, opening, path, trace, words
 
-# Marks differ in lightness too, so that they can be told apart without their hues.
+# Marks also differ in lightness, so that they can be distinguished without colours.
 STYLE = (
     "svg{font-family:system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue',Arial,sans-serif;font-size:11px}"
     "text{fill:#1c2733}.paper{fill:#fff}.sheet{fill:#fcfcfb;stroke:#d5dae0}"
@@ -52,13 +52,13 @@ HATCH = (
 
 
 def area(shapes: Iterable[Sequence[Dot]], classes: str) -> str:
-    """Polygons as one shape: all turn the same way round, so what they have in common is painted once."""
+    """Polygons as one shape. All have the same orientation, so overlaps are painted once."""
     steps = "".join(trace(dots, closed=True) for dots in shapes)
     return path(steps, classes) if steps else ""
 
 
 def arrow(tip: Dot, ahead: Dot, size: float, classes: str) -> str:
-    """A head of an arrow around `tip` that points along the unit vector `ahead`."""
+    """An arrow head around `tip` along the unit vector `ahead`."""
     (x, y), (ux, uy) = tip, ahead
     back = (x - ux * size * 0.55, y - uy * size * 0.55)
     wing = size * 0.58
@@ -77,18 +77,18 @@ def station(at: Dot, size: float) -> str:
 
 
 def parking(at: Dot, size: float) -> str:
-    """A disc with a P, where it can be read."""
+    """A disc with a P, if it is large enough to read."""
     letter = words(at[0], at[1] + size * 0.46, "P", "glyph", size * 1.3) if size >= 5 else ""
     return circle(at, size, "parking") + letter
 
 
 def text_width(text: str, size: float = 11) -> float:
-    """About how wide a text is in a common sans-serif; wide letters of other scripts count double."""
+    """The approximate width of a text in a sans-serif font; wide letters of other scripts count double."""
     return sum(1.05 if ord(char) > 0x2E7F else 0.58 for char in text) * size
 
 
 def shortened(text: str, width: float, size: float = 11) -> str:
-    """As much of a text as fits."""
+    """A text cut to a width."""
     if text_width(text, size) <= width:
         return text
     while len(text) > 1 and text_width(text + "…", size) > width:
@@ -97,12 +97,12 @@ def shortened(text: str, width: float, size: float = 11) -> str:
 
 
 MARGIN = 28
-# Texts keep off the border of the page by this much.
+# Distance of texts from the border of the page.
 _BORDER = 3.0
 LEAST_WIDTH = 940
-# Room around what is drawn, in micrometres.
+# Padding around the map, in micrometres.
 PAD_UM = 1_500_000
-# So many square pixels serve for a map, between the scales at which a cell can be seen and a hall fills a screen.
+# The usual area of a map in square pixels, with limits of the scale and of the longer side.
 _AREA = 1_500_000
 _LARGEST, _LEAST, _LONGEST = 40.0, 9.0, 1700.0
 # A curve is drawn in pieces of at most this length.
@@ -111,7 +111,7 @@ _STEPS_M = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 50_000
 
 
 class Sheet(Struct, frozen=True):
-    """Micrometres of the site into pixels; y goes up on the site and down on the sheet."""
+    """Mapping of micrometres to pixels; y points up on the site and down on the sheet."""
 
     low: tuple[int, int]
     high: tuple[int, int]
@@ -145,14 +145,14 @@ def sheet_of(low: tuple[int, int], high: tuple[int, int], top: float) -> Sheet:
     wide, tall = (high[0] - low[0]) / MILLION, (high[1] - low[1]) / MILLION
     fitting = isqrt(int(_AREA * 10_000 / (wide * tall))) / 100
     scale = max(_LEAST, min(_LARGEST, fitting, _LONGEST / wide, _LONGEST / tall))
-    # A map of many kilometres: cells are not seen on it in any case.
+    # On a map of many kilometres cells are invisible anyway.
     scale = round(min(scale, 20_000 / max(wide, tall)), 4)
     left = MARGIN + 16 + max(0.0, (LEAST_WIDTH - 2 * MARGIN - 16 - wide * scale) / 2)
     return Sheet(low, high, scale, left, top)
 
 
 def step_m(sheet: Sheet, least_px: float) -> int:
-    """A round number of metres that is at least so many pixels long."""
+    """The least round number of metres that is at least `least_px` long."""
     return next((step for step in _STEPS_M if step * sheet.scale >= least_px), _STEPS_M[-1])
 
 
@@ -176,7 +176,7 @@ def grid(sheet: Sheet) -> list[str]:
 
 
 def scale_bar(sheet: Sheet, x: float, y: float) -> tuple[str, float]:
-    """A bar of a round length, in four parts, and how wide it is with its words."""
+    """A bar of a round length in four parts, and its width with labels."""
     metres = step_m(sheet, 110)
     part = metres * sheet.scale / 4
     shapes = [box(x + k * part, y, part, 6, "hollow" if k % 2 else "bar") for k in range(4)]
@@ -186,7 +186,7 @@ def scale_bar(sheet: Sheet, x: float, y: float) -> tuple[str, float]:
 
 
 def legend(entries: Sequence[tuple[str, str, float]], x: float, y: float, right: float) -> tuple[list[str], float]:
-    """Signs (drawn around the origin, so wide) and what they mean, in rows; and where the next row would be."""
+    """Rows of entries (label, sign drawn around the origin, width), and the y position of the next row."""
     parts: list[str] = []
     at = x
     for label, sign, wide in entries:
@@ -199,29 +199,29 @@ def legend(entries: Sequence[tuple[str, str, float]], x: float, y: float, right:
 
 
 def layer(name: str, shapes: Iterable[str], classes: str = "") -> str:
-    """Shapes as one group that an editor shows by its name."""
+    """Shapes as one named group."""
     dimmed = f' class="{classes}"' if classes else ""
     body = "\n".join(shape for shape in shapes if shape)
     return f'<g id="{name}"{dimmed}>\n{body}\n</g>' if body else ""
 
 
 def document(width: float, height: float, parts: Iterable[str], summary: str) -> str:
-    """The whole file; `summary` is what somebody hears who does not see it."""
+    """The whole file; `summary` is the text for screen readers."""
     head = opening(width, height, summary)
     body = "\n".join(part for part in parts if part)
     return f"{head}\n<style>{STYLE}</style>\n{HATCH}\n{box(0, 0, width, height, 'paper')}\n{body}\n</svg>\n"
 
 
 class Labels:
-    """Texts that do not lie over each other: one that finds no room is left out, so the important come first."""
+    """Placement of texts without overlaps; a text without room is left out."""
 
     def __init__(self, sheet: Sheet) -> None:
         self._sheet = sheet
         self._taken: dict[tuple[int, int], list[tuple[float, float, float, float]]] = {}
 
     def place(self, x: float, y: float, text: str, anchor: int, classes: str, size: float) -> str:
-        """The text on the base line `y`, left (-1), in the middle (0) or right (1) of `x`; nothing without room. What
-        would run out of the page is moved back onto it."""
+        """The text on the base line `y`, left of (-1), centred on (0) or right of (1) `x`; empty without room. A text
+        that would leave the page is moved back."""
         wide = text_width(text, size)
         x += self._onto_the_page(x - wide * (1 - anchor) / 2, wide)
         left = x - wide * (1 - anchor) / 2
@@ -239,7 +239,7 @@ class Labels:
         return words(x, y, text, f"{classes} halo{side}", size)
 
     def _onto_the_page(self, left: float, wide: float) -> float:
-        """How far a text has to move sideways; what is wider than the page begins at its left border."""
+        """The sideways shift that keeps a text on the page; wider texts start at the left border."""
         page = max(float(LEAST_WIDTH), self._sheet.left + self._sheet.width + MARGIN)
         return max(min(left, page - _BORDER - wide), _BORDER) - left
 
@@ -249,7 +249,7 @@ def _over(a: tuple[float, float, float, float], b: tuple[float, float, float, fl
 
 
 def positions(path: Path, low: int, high: int) -> list[int]:
-    """Where a piece of a path is drawn from: its ends, the corners between, and enough of a curve."""
+    """Positions to draw a piece of a path through: its ends, the vertices between, and steps of a curve."""
     if path.kind is CurveKind.BEZIER:
         count = max(1, -(-(high - low) // _CURVE_STEP_UM))
         return [low + (high - low) * k // count for k in range(count + 1)]
@@ -257,7 +257,7 @@ def positions(path: Path, low: int, high: int) -> list[int]:
 
 
 def ahead(path: Path, s: int) -> Dot:
-    """The unit vector of travel at a position."""
+    """The unit vector of the direction of travel at a position."""
     leg = min(max(bisect_right(path.s, s) - 1, 0), len(path.s) - 2)
     dx, dy = path.x[leg + 1] - path.x[leg], path.y[leg + 1] - path.y[leg]
     size = sqrt(dx * dx + dy * dy) or 1.0
@@ -265,13 +265,13 @@ def ahead(path: Path, s: int) -> Dot:
 
 
 def back(path: Path) -> Dot:
-    """The unit vector against travel at the end."""
+    """The unit vector against the direction of travel at the end."""
     ux, uy = ahead(path, path.length_um)
     return -ux, -uy
 
 
 def beside(path: Path, s: int, aside_um: float) -> Dot:
-    """A point so far to the right of the path, in micrometres."""
+    """A point `aside_um` to the right of the path, in micrometres."""
     x, y = path.point(s)
     ux, uy = ahead(path, s)
     return x + uy * aside_um, y - ux * aside_um

@@ -1,12 +1,12 @@
-"""Maps of our own, for documents, tests and measurements.
+"""Bundled sample maps, for documentation, tests and benchmarks.
 
 scenes         small scenes, the reference truck, and `Sketch` to draw others
-scene_fleets   fleets that can run for ever on the small scenes and the halls
+scene_fleets   fleets for which the small scenes and the halls are LIVE
 halls          the reference hall with its fleet, warehouses, grids
-random_maps    a map for every seed
-live_maps      maps that are LIVE by construction, with their fleets: for every seed, and grids with spurs
-built          warehouses as they are built: one-way aisles, two-lane main ways, docks, parking streets
-catalogue      all of them by name, with the numbers each may be told
+random_maps    a random map for every seed
+live_maps      maps that are LIVE by construction, with their fleets: random ones, and grids with spurs
+built          realistic warehouses: one-way aisles, two-lane main ways, docks, parking streets
+catalogue      all samples by name, with their options
 """
 
 from pendula.fleet.samples.built import built_warehouse

@@ -1,8 +1,8 @@
-"""Warehouses as they are built, LIVE by construction: one-way aisles with pick stations, main ways of two lanes below
-and above them, docks above, and parking streets below.
+"""Realistic warehouses, LIVE by construction: one-way aisles with pick stations, main ways of two lanes below and above
+them, docks above, and parking streets below.
 
 Traffic keeps to the right. A truck drives along the lower main way, up an aisle, along the upper main way and down the
-next aisle; docks lie on the far side of the upper main way, parking streets on the far side of the lower one. Every
+next aisle; docks are on the far side of the upper main way, parking streets on the far side of the lower one. Every
 junction of lanes is a curve, so that trucks stop only to load, to dock and to park.
 """
 
@@ -12,13 +12,13 @@ from pendula.fleet.model import Stream
 from pendula.fleet.samples.live_maps import Sample, fleet_of
 from pendula.fleet.samples.scenes import Sketch, quarter
 
-# Between the two lanes of a main way: a turn at the mouth of a dock leaves the other lane open.
+# Distance of the two lanes of a main way: a turn at the mouth of a dock does not block the other lane.
 _LANES_M = 3.6
 _CURVE_M = 2.5
 _AISLES_M = 2 * _CURVE_M
 _STATIONS_M = 6.0
 _DOCK_M = 7.0
-# A parking street goes down on one lane and comes up on another; spurs lie on its outer sides.
+# A parking street goes down on one lane and up on another; spurs are on its outer sides.
 _STREET_M = 26.0
 _STREET_LANES_M = 6.0
 _PARKS_M = 5.5
@@ -31,7 +31,7 @@ _END_NODES = 12
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """How many of everything: pairs of aisles, stations in every aisle, parks in every street."""
+    """Numbers of pairs of aisles, stations in every aisle, and parks in every street."""
 
     pairs: int
     stations: tuple[int, ...]
@@ -43,7 +43,7 @@ class _Plan:
 
 
 def built_warehouse(parks: int = 20, nodes: int = 300, percent: int = 100) -> Sample:
-    """A warehouse with so many parks and nodes, and trucks for so many of the parks in a hundred."""
+    """A warehouse with the given numbers of parks and nodes, and trucks for `percent` of the parks."""
     plan = _plan(parks, nodes)
     sketch = Sketch(f"built-{parks}-{nodes}")
     _lower(sketch, plan)
@@ -60,7 +60,7 @@ def _plan(parks: int, nodes: int) -> _Plan:
     full, rest = divmod(parks, _PARKS_A_STREET)
     streets = (_PARKS_A_STREET,) * full + ((rest,) if rest else ())
     pairs = max(nodes // 50, int(len(streets) * _STREET_M / (2 * _AISLES_M)) + 1)
-    # A dock with its mouth for every pair; a mouth for every park.
+    # Two nodes for the dock of every pair and for every park: the end and the mouth.
     other = _END_NODES + pairs * (_PAIR_NODES + 2) + 2 * parks + _STREET_NODES * len(streets)
     each, more = divmod(nodes - other, 2 * pairs)
     if each < 1:
@@ -86,7 +86,7 @@ def _some(plan: _Plan, aisle: int) -> list[str]:
 
 
 def _junction(pair: int) -> float:
-    """Where the curves of a pair of aisles meet the main ways."""
+    """The x position at which the curves of a pair of aisles meet the main ways."""
     return pair * 2 * _AISLES_M + _CURVE_M
 
 
@@ -136,7 +136,7 @@ def _ring(sketch: Sketch, name: str, y: float, pairs: int, east: list[str], west
 
 
 def _aisle(sketch: Sketch, aisle: int, count: int, plan: _Plan) -> None:
-    """Up where the number is even, down where it is odd; stations from below."""
+    """An aisle, driven up if its number is even and down if odd; stations are numbered from below."""
     pair, down = divmod(aisle, 2)
     x, low, high = aisle * _AISLES_M, _LANES_M + _CURVE_M, plan.upper_m - _CURVE_M
     bottom, top = sketch.node(f"A{aisle:02}-L", x, low), sketch.node(f"A{aisle:02}-U", x, high)

@@ -1,4 +1,4 @@
-"""Maps of our own by name, with the fleets that belong to them where there are any."""
+"""Bundled sample maps by name, with their fleets if they have any."""
 
 from collections.abc import Callable, Mapping
 
@@ -7,7 +7,7 @@ from pendula.fleet.samples import halls, scenes
 from pendula.fleet.samples.built import built_warehouse
 from pendula.fleet.samples.live_maps import Sample, live_map, spur_grid
 
-NOBODY = Fleet(())
+NO_FLEET = Fleet(())
 
 
 def _hall(trucks: int = 4) -> Sample:
@@ -15,22 +15,22 @@ def _hall(trucks: int = 4) -> Sample:
 
 
 def _plain(make: Callable[[], SourceMap]) -> Callable[..., Sample]:
-    return lambda: Sample(make(), NOBODY)
+    return lambda: Sample(make(), NO_FLEET)
 
 
 def _near_lanes(gapCm: int = 170, apartCm: int = 400, endsCm: int = 0) -> Sample:
-    return Sample(scenes.near_lanes(gapCm / 100, apartCm / 100, endsCm / 100), NOBODY)
+    return Sample(scenes.near_lanes(gapCm / 100, apartCm / 100, endsCm / 100), NO_FLEET)
 
 
 def _tail_swing(laneCm: int = 510) -> Sample:
-    return Sample(scenes.tail_swing_bend(laneCm / 100), NOBODY)
+    return Sample(scenes.tail_swing_bend(laneCm / 100), NO_FLEET)
 
 
 def _triangle(side: int = 12, stub: int = 8, park: int = 0) -> Sample:
-    return Sample(scenes.triangle(side, stub, park), NOBODY)
+    return Sample(scenes.triangle(side, stub, park), NO_FLEET)
 
 
-# The name of a map, how it is made, and the whole numbers it may be told.
+# For every sample its factory and its options.
 SAMPLES: Mapping[str, tuple[Callable[..., Sample], tuple[str, ...]]] = {
     "reference-hall": (_hall, ("trucks",)),
     "built-warehouse": (built_warehouse, ("parks", "nodes", "percent")),
@@ -46,7 +46,7 @@ SAMPLES: Mapping[str, tuple[Callable[..., Sample], tuple[str, ...]]] = {
 }
 
 
-# The least and the most that may be said of each; others are 1 to 10 000.
+# The least and greatest value of an option; `USUAL` for all others.
 LIMITS: Mapping[str, tuple[int, int]] = {
     "seed": (0, 2**32),
     "trucks": (1, 4),
@@ -62,6 +62,6 @@ USUAL = (1, 10_000)
 
 
 def sample_of(name: str, options: Mapping[str, int]) -> Sample:
-    """Raises `ValueError` with a sentence where the numbers do not go together."""
+    """Create a sample; raises `ValueError` if the options contradict each other."""
     make, _ = SAMPLES[name]
     return make(**options)

@@ -1,4 +1,4 @@
-"""Halls to measure with: the reference hall of twelve nodes, warehouses of any size, and plain grids."""
+"""Halls for benchmarks: the reference hall of twelve nodes, warehouses of any size, and plain grids."""
 
 from pendula.fleet.model import Fleet, SourceMap, Stream, Truck
 from pendula.fleet.samples.scenes import Sketch
@@ -35,8 +35,8 @@ def reference_fleet(trucks: int = 3) -> Fleet:
 
 
 def warehouse(aisles: int = 13, slots: int = 20, side_spurs: int = 7) -> SourceMap:
-    """Storage aisles between two cross aisles that are one-way but for their last piece; parking spurs below, stations
-    above and, on bends, at the sides. With the defaults 300 nodes and 600 edges."""
+    """Storage aisles between two cross aisles that are one-way except for their last piece; parking spurs below,
+    stations above, and curved spurs at the sides. With the defaults 300 nodes and 600 edges."""
     sketch = Sketch(f"warehouse-{aisles}x{slots}")
     for aisle in range(aisles):
         for slot in range(slots):

@@ -1,7 +1,7 @@
-"""Maps that are LIVE by construction, each with its fleet: any seed and size, and grids with spurs.
+"""Maps that are LIVE by construction, each with its fleet: random maps, and grids with spurs.
 
-What makes them so: every park is a dead end of its own, long enough that a truck at rest touches neither the lanes nor
-a turning disc at its mouth, with more than two turning discs between parks; and lanes join everything both ways.
+Every park is its own dead end, long enough that a truck at rest touches neither the lanes nor the turning disc at its
+mouth; parks are more than two turning discs apart; and two-way lanes connect all nodes.
 """
 
 from dataclasses import dataclass
@@ -22,14 +22,14 @@ _CORNERS = ((1, 1), (-1, 1), (-1, -1), (1, -1))
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A map with the fleet that runs on it."""
+    """A map with its fleet."""
 
     source: SourceMap
     fleet: Fleet
 
 
 def fleet_of(parks: list[str], streams: tuple[Stream, ...], percent: int = 100) -> Fleet:
-    """Trucks for so many of the parks in a hundred, at least one, spread over all of them."""
+    """Trucks for `percent` of the parks, at least one, spread evenly."""
     count = max(1, len(parks) * percent // 100)
     chosen = [parks[number * len(parks) // count] for number in range(count)]
     trucks = tuple(Truck(f"R{number:03}", "FL-STD", park) for number, park in enumerate(chosen, 1))
@@ -62,8 +62,8 @@ def live_map(seed: int = 0, parks: int = 5, percent: int = 100) -> Sample:
 
 
 def spur_grid(columns: int = 6, rows: int = 5, percent: int = 100) -> Sample:
-    """Two-way lanes 12 m apart, a parking spur in every face, and a station outside of every junction above and below:
-    with the defaults 20 parks and 12 stations."""
+    """Two-way lanes 12 m apart, a parking spur in every face, and a station outside every junction of the top and
+    bottom rows: with the defaults 20 parks and 12 stations."""
     sketch = Sketch(f"spur-grid-{columns}x{rows}")
     for column, row in product(range(columns), range(rows)):
         sketch.node(_junction(column, row), column * _GRID_M, row * _GRID_M)
@@ -100,7 +100,7 @@ def _shuffle(draw: Pcg32, items: list[tuple[tuple[int, int], int]]) -> None:
 
 
 def _shape(draw: Pcg32, spurs: int) -> tuple[int, int]:
-    """A grid with at least two corners for every spur, so that they spread."""
+    """The size of a grid with at least two corners for every spur."""
     columns = 2 + _below(draw, 3)
     while 2 * columns * columns < spurs:
         columns += 1
@@ -112,7 +112,7 @@ def _junction(column: int, row: int) -> str:
 
 
 def _lanes(sketch: Sketch, draw: Pcg32, places: list[tuple[int, int]]) -> None:
-    """Every junction joins those before it by a two-way lane, to the left or below; the other lane comes by lot."""
+    """Connect every junction to one on its left or below by a two-way lane, and to the other one at random."""
     for column, row in places:
         here = _junction(column, row)
         others = [_junction(column - 1, row)] if column else []
@@ -128,7 +128,7 @@ def _lanes(sketch: Sketch, draw: Pcg32, places: list[tuple[int, int]]) -> None:
 
 
 def _two_way(sketch: Sketch, draw: Pcg32, a: str, b: str) -> None:
-    """Straight, or a curve that leaves the straight line by less than a metre."""
+    """A two-way lane: straight, or a curve within a metre of the straight line."""
     aside = (_below(draw, 2001) - 1000) / 1000
     if _below(draw, 3):
         sketch.lane(a, b)
@@ -156,7 +156,7 @@ def _diagonal(
     *,
     backward: bool = False,
 ) -> None:
-    """A dead end that leaves its mouth midway between two lanes; stations may be driven into backward."""
+    """A dead end midway between two lanes; trucks may enter stations backward."""
     at = sketch.nodes[mouth].at
     x, y = at.x_um / 1_000_000, at.y_um / 1_000_000
     sketch.node(name, x + corner[0] * length * _HALF, y + corner[1] * length * _HALF, kind)

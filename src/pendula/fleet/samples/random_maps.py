@@ -11,10 +11,10 @@ _PITCH_M = 14.0
 
 def random_map(seed: int, least: int = 4, most: int = 25, *, odd: bool = False) -> SourceMap:
     """4 to 25 nodes on a jittered grid, joined without crossings: straight and curved edges, one-way and backward
-    ones, spurs with stations and parking, now and then a second lane.
+    ones, spurs with stations and parking, and a few parallel lanes.
 
-    An odd map also has what a hall seldom has: nodes almost on top of each other with tiny edges between them, kinks
-    just below the tangent limit, lanes driven forward and backward alike, and critical sections.
+    An odd map also has rare features: nodes almost at the same place with tiny edges between them, kinks just below the
+    tangent limit, lanes driven both forward and backward, and critical sections.
     """
     draw = Pcg32.seeded(seed, 7)
     count = least + _below(draw, most - least + 1)
@@ -33,7 +33,7 @@ def random_map(seed: int, least: int = 4, most: int = 25, *, odd: bool = False) 
     for number, (column, row) in enumerate(places):
         left = number - 1 if column else None
         below = number - columns if row else None
-        # One of the two joins it to the rest; the other comes with even odds.
+        # One of the two connects the node; the other is added with probability 1/2.
         ways = [other for other in (left, below) if other is not None]
         if len(ways) == 2 and _below(draw, 2):
             ways.pop(_below(draw, 2))
@@ -80,24 +80,24 @@ def _odd_join(sketch: Sketch, draw: Pcg32, a: str, b: str) -> None:
     x, y = start.x_um / 1_000_000, start.y_um / 1_000_000
     kind, between = _below(draw, 3), f"{a}{b}"
     if kind == 0:
-        # The driving direction is free on both ways.
+        # Both ways may be driven forward or backward.
         for from_node, to_node in ((a, b), (b, a)):
             sketch.lane(from_node, to_node, back=False)
             sketch.lane(from_node, to_node, back=False, style=MoveStyle.BACKWARD)
     elif kind == 1:
-        # In the middle, aside by up to 2 % of the length: a turn of at most 0.08 rad.
+        # A node in the middle, offset by up to 2 % of the length: a turn of at most 0.08 rad.
         aside = (_below(draw, 41) - 20) / 1000
         sketch.node(between, x + dx / 2 - dy * aside, y + dy / 2 + dx * aside)
         sketch.chain(a, between, b)
     else:
-        # From 1.4 cm on: less than a sliver of a cell.
+        # A node from 1.4 cm after the start: less than a sliver of a cell.
         part = (1 + _below(draw, 60)) / 1000
         sketch.node(between, x + dx * part, y + dy * part)
         sketch.chain(a, between, b)
 
 
 def _sections(draw: Pcg32, source: SourceMap) -> tuple[SourceSection, ...]:
-    """Up to two: one over a whole lane, one over the first metre of another."""
+    """One section over a whole lane, and perhaps one over the first metre of another lane."""
     lanes = sorted({"<->".join(sorted((edge.start, edge.end))) for edge in source.edges})
     first, second = lanes[_below(draw, len(lanes))], lanes[_below(draw, len(lanes))]
     whole = SourceSection("WHOLE", 1 + _below(draw, 2), (SourceMember(first),))
@@ -112,6 +112,6 @@ def _bowed(sketch: Sketch, draw: Pcg32, a: str, b: str, back: bool = False) -> N
     dx, dy = (end.x_um - start.x_um) / 1_000_000, (end.y_um - start.y_um) / 1_000_000
     x, y = start.x_um / 1_000_000, start.y_um / 1_000_000
     first, second = (_below(draw, 401) - 200) / 1000, (_below(draw, 401) - 200) / 1000
-    one = (x + dx / 3 - dy * first, y + dy / 3 + dx * first)
-    two = (x + dx * 2 / 3 - dy * second, y + dy * 2 / 3 + dx * second)
-    sketch.bezier(a, b, one, two, back=back)
+    first_control = (x + dx / 3 - dy * first, y + dy / 3 + dx * first)
+    second_control = (x + dx * 2 / 3 - dy * second, y + dy * 2 / 3 + dx * second)
+    sketch.bezier(a, b, first_control, second_control, back=back)

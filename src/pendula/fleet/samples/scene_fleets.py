@@ -1,7 +1,7 @@
-"""Fleets that can run for ever on scenes and halls: who rests where, and one stream of goods.
+"""Fleets for which scenes and halls are LIVE: trucks with rest nodes, and one stream of goods.
 
-On a bend that is driven one way only nothing is carried, since nobody would come back: its trucks start where
-`SCENE_STARTS` says and drive to their rests.
+The one-way bend has no stream, since trucks cannot come back: they start at the nodes in `SCENE_STARTS` and drive to
+their rest nodes.
 """
 
 from collections.abc import Mapping
@@ -39,5 +39,5 @@ SCENE_FLEETS: Mapping[str, Fleet] = {
     "large": _warehouse(25),
 }
 
-# Where trucks start that do not start at rest.
+# Start nodes of trucks that do not start at rest.
 SCENE_STARTS: Mapping[str, Mapping[str, str]] = {"tail-swing-bend": {"R1": "A", "R2": "L1"}}

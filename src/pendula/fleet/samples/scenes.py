@@ -1,4 +1,4 @@
-"""The small scenes of the test documents as source maps, and the reference truck they are measured with."""
+"""The small scenes of the test specification as source maps, and the reference truck."""
 
 from itertools import pairwise
 
@@ -27,12 +27,12 @@ FL_STD = RobotProfile(
     capabilities=("stop", "pause", "resume", "turnInPlace", "speedLimit", "ackSeq", "pathSlice"),
 )
 
-# A quarter circle as a cubic: how far the controls lie from the ends, in parts of the radius, times 1e6.
+# A quarter circle as a cubic: distance of the controls from the ends, in millionths of the radius.
 _KAPPA = 552_285
 
 
 class Sketch:
-    """A map under construction; coordinates in metres as decimals or text, turned into micrometres at once."""
+    """A map under construction; coordinates are in metres."""
 
     def __init__(self, map_id: str) -> None:
         self.map_id = map_id
@@ -44,7 +44,7 @@ class Sketch:
         return name
 
     def lane(self, start: str, end: str, *, back: bool = True, style: MoveStyle = MoveStyle.FORWARD) -> None:
-        """A straight edge, and by default the same back."""
+        """A straight edge, and by default its way back."""
         self._add(start, end, style)
         if back:
             self._add(end, start, MoveStyle.FORWARD)
@@ -62,7 +62,7 @@ class Sketch:
 
     def polyline(self, start: str, end: str, inner: list[tuple[float, float]], *, back: bool = True) -> None:
         direction = Direction.BOTH if back else Direction.START_TO_END
-        points = tuple(point(*one) for one in inner)
+        points = tuple(point(*position) for position in inner)
         ends = self.nodes[start].at, self.nodes[end].at
         self.edges.append(
             SourceEdge(self._next(), start, end, CurveKind.POLYLINE, points, *ends, direction=direction.value)
@@ -83,8 +83,7 @@ def point(x: float, y: float) -> Point:
 
 
 def quarter(sketch: Sketch, start: str, end: str, corner: tuple[float, float], *, back: bool = True) -> None:
-    """A bend of 90 degrees between two nodes that lie on the two lines through `corner`, as far from it as each
-    other."""
+    """A bend of 90 degrees between two nodes on the two lines through `corner`, at the same distance from it."""
     a, b = sketch.nodes[start].at, sketch.nodes[end].at
     c = point(*corner)
 
@@ -142,8 +141,7 @@ def plus_crossing(arm: float = 12.0) -> SourceMap:
 
 
 def triangle(side: float = 12.0, stub: float = 8.0, park: float = 0.0) -> SourceMap:
-    """Three corners with a stub each; with `park` also a parking spur of that length, away from the stub by a third of
-    a turn."""
+    """Three corners with a stub each; with `park` also a parking spur of that length, 120 degrees from the stub."""
     sketch = Sketch("triangle")
     height = side * 0.8660254037844386
     centre = (side / 2, height / 3)
@@ -163,7 +161,7 @@ def triangle(side: float = 12.0, stub: float = 8.0, park: float = 0.0) -> Source
 
 
 def _turned(way: tuple[float, float], sign: int) -> tuple[float, float]:
-    """A direction, turned by a sixth of a turn."""
+    """A direction turned by 60 degrees."""
     cos, sin = 0.5, 0.8660254037844386 * sign
     return way[0] * cos - way[1] * sin, way[0] * sin + way[1] * cos
 
@@ -179,8 +177,8 @@ def ring_with_bypass() -> SourceMap:
 
 
 def near_lanes(gap: float = 1.7, apart: float = 4.0, ends: float = 0.0) -> SourceMap:
-    """Two lanes without a joint, `gap` apart for 10 m and `apart` elsewhere; with `ends` the second one goes on to
-    nodes that lie so far off the first that a truck can rest in each of them."""
+    """Two separate lanes, `gap` apart for 10 m and `apart` elsewhere; with `ends` the second one continues to nodes far
+    enough from the first that a truck can rest in each of them."""
     sketch = Sketch("near-lanes")
     sketch.node("A1", 0, 0)
     sketch.node("A2", 60, 0)
@@ -211,7 +209,7 @@ def tail_swing_bend(lane_at: float = 5.10, radius: float = 3.0) -> SourceMap:
     sketch.lane("A", "B", back=False)
     quarter(sketch, "B", "C", (radius, radius), back=False)
     sketch.lane("C", "D", back=False)
-    # The lane touches the circle of its distance where the bend is in full swing.
+    # The lane is closest to the bend at its middle.
     reach = 12.0
     half = 0.7071067811865476
     x, y = lane_at * half, lane_at * half
@@ -222,7 +220,7 @@ def tail_swing_bend(lane_at: float = 5.10, radius: float = 3.0) -> SourceMap:
 
 
 def spur(length: float = 8.0) -> SourceMap:
-    """A through lane with one dead end that has a pick in it."""
+    """A through lane with one dead end that contains a pick."""
     sketch = Sketch("spur")
     sketch.node("W", -20, 0)
     sketch.node("M", 0, 0)

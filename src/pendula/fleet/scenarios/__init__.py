@@ -1,14 +1,14 @@
-"""Scenarios: a map, trucks, tasks and events in a file, run in virtual time under the eyes of the judge.
+"""Scenarios: a map, trucks, tasks and events in a file, run in virtual time and checked by the judge.
 
-model          what a scenario is
-reading/       a document into a scenario
-names          what is named twice, or is not there
-configuring    a scenario as the configuration of an engine
-running        one run, tick by tick
-outside_routes routes from a planner outside the fleet
-measures       what is measured on the way
-expectations   what did not come true
-library        the scenarios that come with Pendula, in `files`
+model           the structs of a scenario
+reading/        reader of scenario documents
+names           unknown and duplicate names
+configuring     the engine configuration of a scenario
+running         one run, tick by tick
+outside_routes  routes from an external planner
+measures        measurements of a run
+expectations    expectations that a run did not meet
+library         the bundled scenarios, in `files`
 """
 
 from pendula.fleet.scenarios.library import shipped, shipped_names

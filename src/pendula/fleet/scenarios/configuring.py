@@ -1,4 +1,4 @@
-"""A scenario as the configuration of a fleet: what its engine is made of, and its journal begins with."""
+"""The engine configuration of a scenario, with which its journal begins."""
 
 from collections.abc import Mapping
 
@@ -10,7 +10,7 @@ from pendula.fleet.site.compiled_map import CompiledMap
 
 
 def config_of(scenario: Scenario, site: CompiledMap, starts: Mapping[str, Anchor]) -> Config:
-    """`starts`: where trucks begin that do not begin at rest."""
+    """`starts` are the anchors of trucks that do not start at rest."""
     return Config(
         source=scenario.source,
         profiles=scenario.profiles,

@@ -1,4 +1,4 @@
-"""The scenarios that come with Pendula: readable files, by their names."""
+"""The bundled scenarios, by the names of their files."""
 
 from importlib.resources import files
 from pathlib import Path
@@ -13,11 +13,11 @@ _ENDING = ".yaml"
 
 def shipped_names() -> tuple[str, ...]:
     here = files("pendula.fleet.scenarios").joinpath("files")
-    return tuple(sorted(one.name.removesuffix(_ENDING) for one in here.iterdir() if one.name.endswith(_ENDING)))
+    return tuple(sorted(file.name.removesuffix(_ENDING) for file in here.iterdir() if file.name.endswith(_ENDING)))
 
 
 def shipped(name: str) -> Scenario:
-    """One of them by its name; raises `WrongUsage` for a name that is not one."""
+    """A bundled scenario; raises `WrongUsage` for an unknown name."""
     if name not in shipped_names():
         raise WrongUsage(f"There is no scenario {name!r}; there are {', '.join(shipped_names())}", scenario=name)
     file = files("pendula.fleet.scenarios").joinpath("files", name + _ENDING)

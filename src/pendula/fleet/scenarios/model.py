@@ -1,4 +1,4 @@
-"""What a scenario is: a map, trucks, tasks, events, how long, and what is expected of it. Nothing here acts."""
+"""The structs of a scenario: map, trucks, tasks, events, duration and expectations."""
 
 from enum import StrEnum
 from typing import Self
@@ -15,34 +15,34 @@ from pendula.fleet.trucks.profiles import RobotProfile
 
 
 class OnLane(Struct, frozen=True):
-    """A place so far along an edge."""
+    """A position along an edge."""
 
     edge_key: str
     s_um: int
 
 
 class Robot(Struct, frozen=True):
-    """A truck and where it begins: in a node, with its back to the way it came by, or along an edge."""
+    """A truck and its start: in a node, facing away from the node it came from, or along an edge."""
 
     robot_id: str
     profile_id: str
     park_node_id: str
-    # Where it begins if it has no anchor.
+    # The start node of a truck without an anchor.
     start_node_id: str
-    # The node a truck came from; it decides the yaw it begins with.
+    # The node a truck came from, which determines its initial yaw.
     came_from_id: str | None = None
     anchor: OnLane | None = None
 
 
 class StockKind(StrEnum):
-    """GOODS to be picked in a node, ROOM for what is dropped there."""
+    """GOODS to pick at a node, or ROOM for drops."""
 
     GOODS = "GOODS"
     ROOM = "ROOM"
 
 
 class ScenarioTaskEvent(Struct, frozen=True):
-    """From a time on there are so many goods in a node, or room for so many."""
+    """From a time on the node has this number of goods, or room for this number."""
 
     at_ms: int
     type: StockKind
@@ -50,13 +50,13 @@ class ScenarioTaskEvent(Struct, frozen=True):
     count: int
 
     @property
-    def told(self) -> TaskEvent:
+    def event(self) -> TaskEvent:
         of_kind = GoodsReported if self.type is StockKind.GOODS else RoomReported
         return of_kind(self.node_id, self.count)
 
 
 class ScenarioEvent(Struct, frozen=True):
-    """Something goes wrong with a truck for a while, or once; what the numbers mean depends on the kind of fault."""
+    """A fault of a truck, for some time or once; the kind of fault determines which numbers it uses."""
 
     at_ms: int
     type: FaultKind
@@ -69,8 +69,8 @@ class ScenarioEvent(Struct, frozen=True):
 
     @classmethod
     def of(cls, at_ms: int, robot_id: str, fault: Fault) -> Self:
-        it = fault
-        return cls(at_ms, it.kind, robot_id, it.for_ms, x_um=it.x_um, y_um=it.y_um, by_um=it.by_um, by_ms=it.by_ms)
+        offsets = {"x_um": fault.x_um, "y_um": fault.y_um, "by_um": fault.by_um, "by_ms": fault.by_ms}
+        return cls(at_ms, fault.kind, robot_id, fault.for_ms, **offsets)
 
     @property
     def fault(self) -> Fault:
@@ -78,7 +78,7 @@ class ScenarioEvent(Struct, frozen=True):
 
 
 class ScenarioRoute(Struct, frozen=True):
-    """A planner outside the fleet sends a truck to a node; from `leaves_at`, a node on the way that it drives."""
+    """A route of an external planner to a node; with `leaves_at` it leaves the current route at that node."""
 
     at_ms: int
     robot_id: str
@@ -96,11 +96,11 @@ class Place(Struct, frozen=True):
 
 
 class Expectation(Struct, frozen=True, tag=True):
-    """What must have come true when a run is over."""
+    """A condition that must hold at the end of a run."""
 
 
 class TasksDone(Expectation, frozen=True):
-    """So many tasks were done; None: every one."""
+    """The number of tasks done; None for all."""
 
     count: int | None
 
@@ -116,7 +116,7 @@ class Arrives(Expectation, frozen=True):
 
 
 class NeverBeyond(Expectation, frozen=True):
-    """A truck never passes a position of an edge; with `meanwhile` only while another truck is on one of its edges."""
+    """A truck never passes a position of an edge; with `meanwhile` only while another truck is at that place."""
 
     robot_id: str
     edge_key: str
@@ -134,17 +134,17 @@ class LongestWait(Expectation, frozen=True):
     reason_code: str | None = None
 
 
-class NobodyWaits(Expectation, frozen=True):
-    """No truck ever stands for another."""
+class NoTruckWaits(Expectation, frozen=True):
+    """No truck ever waits for another."""
 
 
-class SomebodyWaits(Expectation, frozen=True):
+class SomeTruckWaits(Expectation, frozen=True):
     reason_code: str
     robot_id: str | None = None
 
 
 class AlertComes(Expectation, frozen=True):
-    """An alert is raised; `within_ms` after what it is about began."""
+    """An alert is raised by a time, and within `within_ms` of its cause."""
 
     code: str
     by_ms: int
@@ -156,7 +156,7 @@ class NoAlert(Expectation, frozen=True):
 
 
 class Stands(Expectation, frozen=True):
-    """A truck is stopped with a code by a time, and at last at another."""
+    """A truck is stopped with a code by a time, and not after `until_ms`."""
 
     robot_id: str
     reason_code: str
@@ -165,8 +165,8 @@ class Stands(Expectation, frozen=True):
 
 
 class GivesBack(Expectation, frozen=True):
-    """A truck gives something back, keeps it for at least so long, until it has acknowledged, and nobody has it
-    before."""
+    """A truck returns resources, keeps them for at least this time, until its acknowledgement, and no other truck holds
+    them before."""
 
     robot_id: str
     at_least_ms: int
@@ -187,8 +187,8 @@ class DirectionFlips(Expectation, frozen=True):
 
 
 class Calm(Expectation, frozen=True):
-    """Trucks get on instead of swinging (FLT-OSC-10): in any 10 s at most so many changes between GO and HOLD, and hold
-    points and targets that go back by so much; in any minute so many flips of a lane and so many replans."""
+    """Limits of oscillation (FLT-OSC-10): in any 10 s changes between GO and HOLD, and distances that hold points and
+    targets move back; in any minute flips of a lane and replans."""
 
     go_hold_changes: int = 2
     hold_back_um: int = 500_000
@@ -198,7 +198,7 @@ class Calm(Expectation, frozen=True):
 
 
 class Scenario(Struct, frozen=True):
-    """Everything a run is made of. `override` starts it although its map is not certified."""
+    """The complete input of a run. `override` starts it even if its map is not certified."""
 
     name: str
     title: str
@@ -222,8 +222,13 @@ class Scenario(Struct, frozen=True):
 
     @property
     def fleet(self) -> Fleet:
-        """Trucks and streams as the certificate sees them: a task is a stream of its own."""
-        trucks = tuple(Truck(one.robot_id, one.profile_id, one.park_node_id) for one in self.robots)
-        streams = [Stream(one.stream_id, one.pick_node_ids, one.drop_node_ids, one.robot_ids) for one in self.streams]
-        streams += [Stream(one.task_id, (one.pick_node_id,), (one.drop_node_id,), one.robot_ids) for one in self.tasks]
+        """Trucks and streams for the certificate; every task counts as a stream."""
+        trucks = tuple(Truck(robot.robot_id, robot.profile_id, robot.park_node_id) for robot in self.robots)
+        streams = [
+            Stream(stream.stream_id, stream.pick_node_ids, stream.drop_node_ids, stream.robot_ids)
+            for stream in self.streams
+        ]
+        streams += [
+            Stream(task.task_id, (task.pick_node_id,), (task.drop_node_id,), task.robot_ids) for task in self.tasks
+        ]
         return Fleet(trucks, tuple(streams))

@@ -1,4 +1,4 @@
-"""A scenario, tick by tick: tasks, traffic, trucks, and the judge that watches them. The same seed, the same digest."""
+"""A run of a scenario, tick by tick: tasks, traffic, trucks and the judge. The same seed gives the same digest."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -20,10 +20,10 @@ from pendula.fleet.network.transitions import truck_yaw
 from pendula.fleet.pictures.moment import ShownTruck
 from pendula.fleet.routing.planner import Anchor, AtNode, OnEdge
 from pendula.fleet.scenarios.configuring import config_of
-from pendula.fleet.scenarios.expectations import Outcome, asks_for_places, unmet
+from pendula.fleet.scenarios.expectations import Outcome, needs_positions, unmet
 from pendula.fleet.scenarios.measures import WATCHED, Measures
 from pendula.fleet.scenarios.model import Robot, Scenario
-from pendula.fleet.scenarios.names import ScenarioRefused, wrong_names
+from pendula.fleet.scenarios.names import ScenarioRefused, name_faults
 from pendula.fleet.scenarios.outside_routes import OutsideRoutes
 from pendula.fleet.simulator.connection import SimulatedGateway
 from pendula.fleet.simulator.world import Start, World
@@ -41,68 +41,69 @@ HOUR_MS = 3_600_000
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a run came to. `form` is the document of the contract; `unmet` are expectations that did not come true."""
+    """The result of a run. `form` is the document of the contract; `unmet` has sentences about unmet expectations."""
 
     form: dict[str, Any]
     unmet: tuple[str, ...]
 
     @property
-    def sound(self) -> bool:
+    def is_sound(self) -> bool:
         return not self.unmet
 
 
-class Road(Protocol):
-    """The way of a tick into the engine."""
+class Applier(Protocol):
+    """Applies commands to an engine, for example through a journal."""
 
     def apply(self, command: Commands) -> EngineOutcome[FleetEvent]: ...
 
 
 class Run:
-    """A scenario under way."""
+    """A running scenario."""
 
     def __init__(
         self,
         scenario: Scenario,
         site: CompiledMap | None = None,
-        road: Callable[[FleetEngine, Json], Road] | None = None,
+        make_applier: Callable[[FleetEngine, Json], Applier] | None = None,
     ) -> None:
-        """`road` makes the way to the engine: through a journal, or straight to it where nothing is said."""
+        """`make_applier` creates the applier of commands, for example one with a journal; by default the engine
+        itself."""
         self.scenario = scenario
         self.site = site or compile_map(scenario.source, scenario.profiles, scenario.compile_params)
         put(self.site)
-        wrong = wrong_names(scenario, self.site)
-        if wrong:
-            raise ScenarioRefused(f"{scenario.name} cannot begin: {'; '.join(wrong)}", findings=wrong)
-        self.robots = tuple(sorted(scenario.robots, key=lambda one: one.robot_id))
-        by_id = {one.profile_id: one for one in scenario.profiles}
-        starts = [_start(self.site, one, by_id[one.profile_id]) for one in self.robots]
-        elsewhere = {
+        faults = name_faults(scenario, self.site)
+        if faults:
+            raise ScenarioRefused(f"{scenario.name} cannot start: {'; '.join(faults)}", findings=faults)
+        self.robots = tuple(sorted(scenario.robots, key=lambda robot: robot.robot_id))
+        by_id = {profile.profile_id: profile for profile in scenario.profiles}
+        starts = [_start(self.site, robot, by_id[robot.profile_id]) for robot in self.robots]
+        anchors = {
             robot.robot_id: _anchor(self.site, robot, start)
             for robot, start in zip(self.robots, starts, strict=True)
             if robot.anchor is not None or robot.start_node_id != robot.park_node_id
         }
-        self.config = config_form(config_of(scenario, self.site, elsewhere))
+        self.config = config_form(config_of(scenario, self.site, anchors))
         register(scenario.profiles)
         self.engine = FleetEngine.create(self.config)
-        self.road: Road = self.engine if road is None else road(self.engine, self.config)
+        self.applier: Applier = self.engine if make_applier is None else make_applier(self.engine, self.config)
         self.world = World(self.site, starts, scenario.world, scenario.seed)
-        # The way to the trucks of this world; whoever connects real ones puts another in its place.
+        # The gateway to the simulated trucks; replace it to connect real ones.
         self.gateway: Gateway = SimulatedGateway(self.world)
-        self._told = ToldOperations()
-        self._can = abilities(self.engine.traffic.records)
-        names = tuple(one.robot_id for one in self.robots)
+        self._running_operations = ToldOperations()
+        self._abilities = abilities(self.engine.traffic.records)
+        names = tuple(robot.robot_id for robot in self.robots)
         self._number = {name: number for number, name in enumerate(names)}
-        self.judge = Judge(names, [one.profile for one in starts])
-        # The certificate knows nothing of ways that are closed because every node passed is locked.
+        self.judge = Judge(names, [start.profile for start in starts])
+        # The certificate does not consider ways that are closed because every node on them is locked.
         uncertain = scenario.override or scenario.traffic.node_lock_policy is NodeLockPolicy.EVERY
-        wrong = self.dispatch.undoable(scenario.fleet.streams) if uncertain else []
-        if wrong:
-            raise ScenarioRefused(f"{scenario.name} cannot begin: {'; '.join(wrong)}", findings=wrong)
-        self.measures = Measures(self.site, scenario.traffic, names, keeps_places=asks_for_places(scenario.expect))
-        self._people = sorted(scenario.actions, key=lambda one: (one.ts, one.actionId))
-        self._events = sorted(scenario.events, key=lambda one: (one.at_ms, one.robot_id))
+        faults = self.dispatch.undoable(scenario.fleet.streams) if uncertain else []
+        if faults:
+            raise ScenarioRefused(f"{scenario.name} cannot start: {'; '.join(faults)}", findings=faults)
+        self.measures = Measures(self.site, scenario.traffic, names, keeps_places=needs_positions(scenario.expect))
+        self._due_actions = sorted(scenario.actions, key=lambda action: (action.ts, action.actionId))
+        self._events = sorted(scenario.events, key=lambda event: (event.at_ms, event.robot_id))
         self._routes = OutsideRoutes(scenario.routes, self.engine)
-        self._later: list[tuple[int, TaskEvent]] = _in_time(scenario)
+        self._task_queue: list[tuple[int, TaskEvent]] = _timed_task_events(scenario)
         self._hash = sha256()
 
     @property
@@ -119,36 +120,38 @@ class Run:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing will happen any more."""
-        told = self._events or self._later or self._people or not self._routes.are_over
-        return not told and self.dispatch.is_over(self.now_ms)
+        """Whether nothing is left to do."""
+        pending = self._events or self._task_queue or self._due_actions or not self._routes.are_over
+        return not pending and self.dispatch.is_over(self.now_ms)
 
     def act(self, action: OperatorAction) -> None:
-        """A person acts beside what the scenario says, in the next tick or when it is time."""
-        self._people = sorted([*self._people, action], key=lambda one: (one.ts, one.actionId))
+        """Add an operator action, applied at its time or in the next tick."""
+        self._due_actions = sorted([*self._due_actions, action], key=lambda item: (item.ts, item.actionId))
 
     def step(self) -> TickOutputs:
-        """One tick: what the trucks report is decided upon, and they drive on to the next."""
+        """Run one tick: apply the reports to the engine, send its orders, and advance the trucks."""
         now = self.world.now_ms
-        self._happen(now)
-        came = heard(self.gateway.poll())
-        tasks = self._task_events(now, came.done)
+        self._start_faults(now)
+        received = heard(self.gateway.poll())
+        tasks = self._task_events(now, received.done)
         actions, routes = self._actions(now), self._routes.due(now)
-        told = self.road.apply(Tick(now, came.reports, tasks, operator_actions=actions, routes=routes))
+        outcome = self.applier.apply(Tick(now, received.reports, tasks, operator_actions=actions, routes=routes))
         outputs = self.engine.last
         assert outputs is not None
-        self._carry_out(self.engine.orders_out)
+        self._send_orders(self.engine.orders_out)
         self.world.follow(outputs.scene.records)
         trace = self.world.advance(now + self.scenario.traffic.tick_period_ms)
         route, truth = Poses(*trace.route), Poses(*trace.truth)
-        found = self.judge.look(trace.at_ms, route, truth, self._discs(outputs), self.world.out)
-        self.measures.note(outputs, found, [*self.traffic.passed_over(), *self.traffic.falsely_blamed()], self.world)
-        self.measures.hear(told.events, now)
+        violations = self.judge.look(trace.at_ms, route, truth, self._discs(outputs), self.world.out)
+        self.measures.note(
+            outputs, violations, [*self.traffic.passed_over(), *self.traffic.falsely_blamed()], self.world
+        )
+        self.measures.note_events(outcome.events, now)
         self._digest(outputs)
         return outputs
 
     def run(self, upto_ms: int | None = None, watch: Callable[[int], None] = lambda _: None) -> Result:
-        """Everything up to a time; to the end, which comes early when all is done and everybody is at rest."""
+        """Run up to a time, by default to the end, which is early if all tasks are done and all trucks are at rest."""
         to_the_end = upto_ms is None
         upto_ms = self.scenario.duration_ms if upto_ms is None else upto_ms
         while self.world.now_ms < upto_ms and not (to_the_end and self.is_over):
@@ -157,13 +160,13 @@ class Run:
         return self.result()
 
     def why(self, robot_id: str) -> Reason:
-        """Why a truck stands, as traffic sees it now."""
+        """Why a truck stands now."""
         if robot_id not in self._number:
             raise ScenarioRefused(f"there is no truck {robot_id!r}", robotId=robot_id)
         return self.traffic.why(robot_id)
 
     def shown_trucks(self) -> list[ShownTruck]:
-        """Every truck in the hall as a picture of this moment shows it."""
+        """The trucks in the hall for a picture of this moment."""
         shown = []
         trucks = zip(self.robots, self.world.trucks, self.world.latest, self.world.out, strict=True)
         for robot, truck, seen, out in trucks:
@@ -193,36 +196,36 @@ class Run:
             "simulatedMs": self.world.now_ms,
             "metrics": self._metrics(),
             "invariants": {
-                one: {"checked": measures.ticks, "violations": measures.violations[one]}
-                for one in sorted({*WATCHED, *measures.violations}, key=lambda one: int(one[2:]))
+                name: {"checked": measures.ticks, "violations": measures.violations[name]}
+                for name in sorted({*WATCHED, *measures.violations}, key=lambda name: int(name[2:]))
             },
             "violations": [
-                {"atMs": one.at_ms, "invariant": one.invariant, "message": one.sentence} for one in measures.breaches
+                {"atMs": breach.at_ms, "invariant": breach.invariant, "message": breach.sentence}
+                for breach in measures.breaches
             ],
-            "incidents": [one.form(at_ms) for at_ms, one in measures.incidents],
+            "incidents": [incident.form(at_ms) for at_ms, incident in measures.incidents],
             "tasks": {"done": book.done, "held": book.held, "open": len(book.open)},
             "digest": "sha256:" + self._hash.hexdigest(),
         }
         if measures.refused_actions:
-            form["refusedActions"] = [one.form(at_ms) for at_ms, one in measures.refused_actions.values()]
+            form["refusedActions"] = [event.form(at_ms) for at_ms, event in measures.refused_actions.values()]
         return Result(form, tuple(unmet(self.outcome(), self.scenario.expect)))
 
     def outcome(self) -> Outcome:
-        """What expectations are compared with."""
+        """The results that expectations are checked against."""
         nodes = self.site.network.nodes
         stands = {
-            one.robot_id: nodes[one.node].id if one.phase in (Phase.IDLE, *_WORKING) else None
-            for one in self.dispatch.drivers
+            driver.robot_id: nodes[driver.node].id if driver.phase in (Phase.IDLE, *_WORKING) else None
+            for driver in self.dispatch.drivers
         }
-        rests = {one.robot_id: one.park_node_id for one in self.robots}
+        rests = {robot.robot_id: robot.park_node_id for robot in self.robots}
         book = self.dispatch.book
         return Outcome(self.measures, book.done, len(book.open), stands, rests)
 
     def _metrics(self) -> dict[str, Json]:
         measures, done = self.measures, self.dispatch.book.done
-        waits = {one: measures.waits[one].longest_ms for one in measures.waits}
-        longest = sorted(max(one.values(), default=0) for one in waits.values())
-        stood = sum((one.stood_ms for one in measures.waits.values()), Counter[str]())
+        longest = sorted(max(waits.longest_ms.values(), default=0) for waits in measures.waits.values())
+        stood = sum((waits.stood_ms for waits in measures.waits.values()), Counter[str]())
         least = self.judge.least_m
         return {
             "tasksPerHour": done * HOUR_MS // max(self.world.now_ms, 1),
@@ -236,34 +239,34 @@ class Run:
             "swings": {**measures.swings.form},
         }
 
-    def _happen(self, now_ms: int) -> None:
+    def _start_faults(self, now_ms: int) -> None:
         while self._events and self._events[0].at_ms <= now_ms:
             event = self._events.pop(0)
             self.world.start_fault(self._number[event.robot_id], event.fault)
 
     def _actions(self, now_ms: int) -> tuple[OperatorAction, ...]:
-        """What people do now, in the order of their times."""
-        due = [one for one in self._people if one.ts <= now_ms]
-        self._people = self._people[len(due) :]
+        """Take the operator actions that are due, in the order of their times."""
+        due = [action for action in self._due_actions if action.ts <= now_ms]
+        self._due_actions = self._due_actions[len(due) :]
         return tuple(due)
 
     def _task_events(self, now_ms: int, done: tuple[str | OperationDone, ...]) -> tuple[TaskEvent, ...]:
-        """Goods, room and tasks whose time has come, and what trucks report done."""
+        """Goods, room and tasks that are due, and completed operations."""
         events: list[TaskEvent] = []
-        while self._later and self._later[0][0] <= now_ms:
-            events.append(self._later.pop(0)[1])
-        return (*events, *self._told.named(done))
+        while self._task_queue and self._task_queue[0][0] <= now_ms:
+            events.append(self._task_queue.pop(0)[1])
+        return (*events, *self._running_operations.named(done))
 
-    def _carry_out(self, orders: OrdersOut) -> None:
-        """What the engine decided reaches the trucks, each in its own time."""
+    def _send_orders(self, orders: OrdersOut) -> None:
+        """Send the orders of the engine to the trucks."""
         gateway = self.gateway
         gateway.announce(orders.routes)
         gateway.operate(orders.operations)
-        self._told.note(orders.operations)
-        gateway.send(Selected(orders.aims, self._can))
+        self._running_operations.note(orders.operations)
+        gateway.send(Selected(orders.aims, self._abilities))
 
     def _discs(self, outputs: TickOutputs) -> list[Disc]:
-        """Every node that is locked belongs to one truck alone."""
+        """The discs of locked nodes, each reserved for one truck."""
         nodes = self.site.network.nodes
         return [
             Disc(record.number, at.x_um / MILLION, at.y_um / MILLION)
@@ -273,29 +276,29 @@ class Run:
         ]
 
     def _digest(self, outputs: TickOutputs) -> None:
-        state = [(one.edge, one.on_um, one.yaw_urad or 0, one.v_um_s) for one in self.world.trucks]
-        told = [
-            (one.granted, one.reserved, None if one.waiting is None else one.waiting.code)
-            for one in outputs.scene.records
+        state = [(truck.edge, truck.on_um, truck.yaw_urad or 0, truck.v_um_s) for truck in self.world.trucks]
+        grants = [
+            (record.granted, record.reserved, None if record.waiting is None else record.waiting.code)
+            for record in outputs.scene.records
         ]
-        sent = [(one.seq, one.mode.value, str(metres(one.stop_um))) for one in outputs.aims]
+        sent = [(aim.seq, aim.mode.value, str(metres(aim.stop_um))) for aim in outputs.aims]
         self._hash.update(np.array(state, dtype=np.int64).tobytes())
-        self._hash.update(repr((outputs.now_ms, told, sent)).encode())
+        self._hash.update(repr((outputs.now_ms, grants, sent)).encode())
 
 
-def _in_time(scenario: Scenario) -> list[tuple[int, TaskEvent]]:
-    """What comes from outside about tasks, in the order of time: goods and room before tasks, as the file has them."""
-    stock = [(one.at_ms, one.told) for one in scenario.task_events]
-    tasks = [(one.at_ms, TaskSubmitted(one)) for one in sorted(scenario.tasks, key=lambda one: one.task_id)]
-    return sorted([*stock, *tasks], key=lambda one: one[0])
+def _timed_task_events(scenario: Scenario) -> list[tuple[int, TaskEvent]]:
+    """Task events in the order of time; at equal times goods and room before tasks, in the order of the file."""
+    stock = [(stock_event.at_ms, stock_event.event) for stock_event in scenario.task_events]
+    tasks = [(task.at_ms, TaskSubmitted(task)) for task in sorted(scenario.tasks, key=lambda task: task.task_id)]
+    return sorted([*stock, *tasks], key=lambda item: item[0])
 
 
 def _start(site: CompiledMap, robot: Robot, profile: RobotProfile) -> Start:
-    """At its anchor; or in its node at the end of the way it came by, the first one in; in a node that nobody comes
-    into, ready to go."""
+    """The initial position of a truck: at its anchor; or in its node at the end of the first way in, from
+    `came_from_id` if given; in a node without ways in, at the start of the first way out."""
     network = site.network
     node = site.node_number[robot.start_node_id]
-    ways = [one for one in network.incoming[node] if robot.came_from_id in (None, _from(site, one))]
+    ways = [edge for edge in network.incoming[node] if robot.came_from_id in (None, _from(site, edge))]
     if robot.anchor is not None:
         edge, on = site.edge_number[robot.anchor.edge_key], robot.anchor.s_um
     elif ways:
@@ -310,8 +313,8 @@ def _start(site: CompiledMap, robot: Robot, profile: RobotProfile) -> Start:
 
 
 def _anchor(site: CompiledMap, robot: Robot, start: Start) -> Anchor:
-    """Where a truck begins that is not at rest: on its edge, or at the end of its way in, so that it holds that way
-    alone."""
+    """The anchor of a truck that does not start at rest: on its edge, or at the end of its way in, so that it holds
+    only that way."""
     return (
         OnEdge(start.edge, start.on_um)
         if start.on_um or robot.anchor is not None

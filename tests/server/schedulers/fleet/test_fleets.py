@@ -227,7 +227,7 @@ async def test_a_map_is_not_read_from_a_file_of_the_server(app: FastAPI) -> None
         answer = await client.post(BASE, params={"name": "hall"}, json={**plan, "mapFile": "hall.yaml"})
 
     assert answer.status_code == 422
-    assert "over HTTP files are not read; put the map itself into `map`" in answer.text
+    assert "files are not read over HTTP; put the map itself into `map`" in answer.text
     assert "nonexistent" not in answer.text
 
 

@@ -16,9 +16,9 @@ from pendula.kernel.wording import suggestion
 if TYPE_CHECKING:
     from pendula.fleet.engine import FleetEngine
     from pendula.fleet.scenarios import Run, Scenario
-    from pendula.fleet.scenarios.running import Road
+    from pendula.fleet.scenarios.running import Applier
 
-    MakeRoad = Callable[[FleetEngine, Any], Road]
+    MakeApplier = Callable[[FleetEngine, Any], Applier]
 
 
 class Refuge(StrEnum):
@@ -101,19 +101,19 @@ def run(
     """
     require("fleet")
     output = Output(json)
-    with recorded(journal) as road:
-        made = run_of(scenario, seed, refuge, road)
+    with recorded(journal) as make_applier:
+        made = run_of(scenario, seed, refuge, make_applier)
         with output.progress("run", made.scenario.duration_ms) as advance:
             result = made.run(watch=advance)
         form: dict[str, Any] = {**result.form, "unmet": list(result.unmet)}
         output.result(form, lambda: tables_of("fleet").ran(form))
-    if not result.sound:
+    if not result.is_sound:
         message = f"{made.scenario.name}: {'; '.join(result.unmet[:3])}"
         raise ScenarioUnmet(message, unmet=list(result.unmet))
 
 
 @contextmanager
-def recorded(directory: Path | None) -> "Iterator[MakeRoad | None]":
+def recorded(directory: Path | None) -> "Iterator[MakeApplier | None]":
     """The way of a run through a journal in a directory, closed in the end; None where nothing is written down.
 
     Raises `JournalBroken` in the end where the disk took only a part of it: that stops no traffic, but is no journal.
@@ -127,12 +127,12 @@ def recorded(directory: Path | None) -> "Iterator[MakeRoad | None]":
     opened: list[Recording] = []
     keeping(f"{directory} holds every tick until then")
 
-    def road(engine: "FleetEngine", config: Any) -> "Recording":
+    def make_applier(engine: "FleetEngine", config: Any) -> "Recording":
         opened.append(Recording.begin(engine, config, recording_disk(directory), by="cli"))
         return opened[0]
 
     try:
-        yield road
+        yield make_applier
     finally:
         for one in opened:
             one.close()
@@ -254,7 +254,7 @@ def _answer(engine: "FleetEngine", asked: dict[str, str]) -> dict[str, Any]:
     return form | ({"because": below} if below else {})
 
 
-def run_of(name: str, seed: int | None, refuge: Refuge | None, road: "MakeRoad | None" = None) -> "Run":
+def run_of(name: str, seed: int | None, refuge: Refuge | None, make_applier: "MakeApplier | None" = None) -> "Run":
     """A scenario ready to run, with what the command line says over what its file says."""
     from msgspec.structs import replace
 
@@ -265,7 +265,7 @@ def run_of(name: str, seed: int | None, refuge: Refuge | None, road: "MakeRoad |
         told = replace(told, seed=seed)
     if refuge is not None:
         told = replace(told, traffic=replace(told.traffic, refuge=refuge is Refuge.ON))
-    return Run(told, road=road)
+    return Run(told, make_applier=make_applier)
 
 
 def scenario_of(name: str) -> "Scenario":

@@ -1,10 +1,10 @@
-"""A document into a scenario, with every fault told where it stands.
+"""Reader of scenario documents; reports every fault with its place.
 
 document         the whole document
-tasks            streams, tasks and what happens to goods
-events           what goes wrong, and what operators do
-expected         what the scenario says will come true
-traffic_params   the parameters of traffic
+tasks            streams, tasks, goods and dispatch parameters
+events           faults, operator actions and external routes
+expected         expectations
+traffic_params   traffic parameters
 """
 
 from pendula.fleet.scenarios.reading.document import read_scenario

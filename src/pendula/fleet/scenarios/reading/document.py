@@ -1,4 +1,4 @@
-"""A document into a scenario, with every fault and its place."""
+"""Reader of scenario documents; reports every fault with its place."""
 
 from pathlib import Path
 
@@ -11,11 +11,11 @@ from pendula.fleet.reading.params import PARAMS, params
 from pendula.fleet.reading.profiles import profiles, refuse_unknown
 from pendula.fleet.reading.source_map import read_source_map, source_map
 from pendula.fleet.reading.values import name, version
-from pendula.fleet.samples.catalogue import LIMITS, NOBODY, SAMPLES, USUAL, sample_of
+from pendula.fleet.samples.catalogue import LIMITS, NO_FLEET, SAMPLES, USUAL, sample_of
 from pendula.fleet.samples.live_maps import Sample
 from pendula.fleet.samples.scenes import FL_STD
 from pendula.fleet.scenarios.model import OnLane, Robot, Scenario, ScenarioEvent, ScenarioRoute
-from pendula.fleet.scenarios.reading.events import chance, event, told_apart
+from pendula.fleet.scenarios.reading.events import chance, event, with_unique_ids
 from pendula.fleet.scenarios.reading.expected import expectation
 from pendula.fleet.scenarios.reading.tasks import DISPATCH, dispatch, stream, task, task_event
 from pendula.fleet.scenarios.reading.traffic_params import TRAFFIC_PARAMS, traffic_params
@@ -34,14 +34,14 @@ WORLD = (
     *("stepMs", "telemetryPeriodMs", "telemetryLatencyMs", "telemetryLoss", "commandLatencyMs", "commandLoss"),
     *("localizationShare", "trackingShare", "headingShare", "stampShare", "operationShare", "faults"),
 )
-# What is said of a truck that begins in a node.
+# Members of a truck that starts in a node.
 _IN_NODE = ("startNodeId", "cameFromNodeId")
 _EMPTY = SourceMap("", (), ())
 
 
 def read_scenario(document: Document, directory: Path | None) -> Scenario:
-    """The scenario of a document; files it names are looked for in `directory`, and refused where there is none. Raises
-    `DocumentRefused`."""
+    """The scenario of a document. Paths in it are relative to `directory`; without a directory they are rejected.
+    Raises `DocumentRefused`."""
     return document.read(lambda root: _scenario(root, directory))
 
 
@@ -49,11 +49,11 @@ def _scenario(root: Cursor, directory: Path | None) -> Scenario:
     it = root.object(required=MEMBERS, optional=OPTIONAL)
     version(it)
     sample = _map(it, root, directory)
-    both = it["params"].unless_null()
-    if both.given:
-        refuse_unknown(both, (*PARAMS, *TRAFFIC_PARAMS))
+    all_params = it["params"].unless_null()
+    if all_params.given:
+        refuse_unknown(all_params, (*PARAMS, *TRAFFIC_PARAMS))
     duration_ms = it["durationMs"].integer(min=1, max=LONGEST_MS)
-    happens = it["events"].list_of(lambda at: _before(at, duration_ms), default=())
+    events = it["events"].list_of(lambda at: _before(at, duration_ms), default=())
     return Scenario(
         name=name(it["name"]),
         title=it["title"].text(default=""),
@@ -64,12 +64,12 @@ def _scenario(root: Cursor, directory: Path | None) -> Scenario:
         streams=it["streams"].list_of(stream) if "streams" in it else _streams_of(sample),
         tasks=it["tasks"].list_of(task, default=()),
         task_events=it["taskEvents"].list_of(task_event, default=()),
-        events=tuple(one for one in happens if isinstance(one, ScenarioEvent)),
-        actions=told_apart([one for one in happens if isinstance(one, OperatorAction)]),
-        routes=tuple(one for one in happens if isinstance(one, ScenarioRoute)),
+        events=tuple(item for item in events if isinstance(item, ScenarioEvent)),
+        actions=with_unique_ids([item for item in events if isinstance(item, OperatorAction)]),
+        routes=tuple(item for item in events if isinstance(item, ScenarioRoute)),
         expect=it["expect"].list_of(expectation, default=()),
-        compile_params=params(both) if both.given else CompileParams(),
-        traffic=traffic_params(both) if both.given else TrafficParams(),
+        compile_params=params(all_params) if all_params.given else CompileParams(),
+        traffic=traffic_params(all_params) if all_params.given else TrafficParams(),
         world=_world(it["world"]),
         seed=it["seed"].integer(min=0, max=2**64 - 1, default=0),
         override=it["override"].boolean(default=False),
@@ -78,32 +78,32 @@ def _scenario(root: Cursor, directory: Path | None) -> Scenario:
 
 
 def _before(at: Cursor, end_ms: int) -> ScenarioEvent | OperatorAction | ScenarioRoute:
-    """An event; one that would come when the scenario is over is refused."""
-    one = event(at)
-    when = one.ts if isinstance(one, OperatorAction) else one.at_ms
+    """An event; an event after the end of the scenario is rejected."""
+    item = event(at)
+    when = item.ts if isinstance(item, OperatorAction) else item.at_ms
     if 0 < end_ms < when:
-        at.refuse(f"the event comes at {when} ms, and the scenario ends at {end_ms} ms (durationMs)")
-    return one
+        at.refuse(f"the event is at {when} ms, but the scenario ends at {end_ms} ms (durationMs)")
+    return item
 
 
 def _map(it: Members, root: Cursor, directory: Path | None) -> Sample:
-    """The map, as a file, in the scenario itself, or one of our own by name."""
-    given = [one for one in ("map", "mapFile", "sample") if one in it]
+    """The map: as a file, in the scenario itself, or a bundled one by name."""
+    given = [member for member in ("map", "mapFile", "sample") if member in it]
     match given:
         case ["map"]:
-            return Sample(source_map(it["map"]), NOBODY)
+            return Sample(source_map(it["map"]), NO_FLEET)
         case ["mapFile"] if directory is None:
-            it["mapFile"].refuse("over HTTP files are not read; put the map itself into `map`")
-            return Sample(_EMPTY, NOBODY)
+            it["mapFile"].refuse("files are not read over HTTP; put the map itself into `map`")
+            return Sample(_EMPTY, NO_FLEET)
         case ["mapFile"]:
             assert directory is not None
             file = it["mapFile"].text(min=1)
-            return Sample(read_source_map(read_file(directory / file)) if file else _EMPTY, NOBODY)
+            return Sample(read_source_map(read_file(directory / file)) if file else _EMPTY, NO_FLEET)
         case ["sample"]:
             return _sample(it["sample"])
         case _:
-            root.refuse("a scenario has one map", allowed=("map", "mapFile", "sample"))
-            return Sample(_EMPTY, NOBODY)
+            root.refuse("a scenario has exactly one map", allowed=("map", "mapFile", "sample"))
+            return Sample(_EMPTY, NO_FLEET)
 
 
 def _sample(at: Cursor) -> Sample:
@@ -112,7 +112,7 @@ def _sample(at: Cursor) -> Sample:
     chosen = it["name"].text(min=1)
     if chosen not in SAMPLES:
         it["name"].refuse(f"there is no map {chosen!r}", allowed=tuple(SAMPLES))
-        return Sample(_EMPTY, NOBODY)
+        return Sample(_EMPTY, NO_FLEET)
     options = {}
     for option in every:
         if option in it and option not in SAMPLES[chosen][1]:
@@ -124,22 +124,24 @@ def _sample(at: Cursor) -> Sample:
         return sample_of(chosen, options)
     except ValueError as error:
         at.refuse(str(error))
-        return Sample(_EMPTY, NOBODY)
+        return Sample(_EMPTY, NO_FLEET)
 
 
 def _robots_of(sample: Sample) -> tuple[Robot, ...]:
-    return tuple(Robot(one.robot_id, one.profile_id, one.park_node_id, one.park_node_id) for one in sample.fleet.trucks)
+    return tuple(
+        Robot(truck.robot_id, truck.profile_id, truck.park_node_id, truck.park_node_id) for truck in sample.fleet.trucks
+    )
 
 
 def _streams_of(sample: Sample) -> tuple[TaskStream, ...]:
     return tuple(
-        TaskStream(one.stream_id, one.pick_node_ids, one.drop_node_ids, robot_ids=one.robot_ids)
-        for one in sample.fleet.streams
+        TaskStream(stream.stream_id, stream.pick_node_ids, stream.drop_node_ids, robot_ids=stream.robot_ids)
+        for stream in sample.fleet.streams
     )
 
 
 def _profiles(at: Cursor) -> tuple[RobotProfile, ...]:
-    """Profiles as their files hold them; FL-STD, the reference truck, where nothing is said."""
+    """Profiles as in profile files; FL-STD, the reference truck, by default."""
     return profiles(at) if at.given else (FL_STD,)
 
 
@@ -147,7 +149,7 @@ def _robot(at: Cursor) -> Robot:
     it = at.object(required=("robotId", "parkNodeId"), optional=("profileId", "anchor", *_IN_NODE))
     for member in _IN_NODE:
         if "anchor" in it and member in it:
-            it[member].refuse(f"a truck that begins along an edge, at its anchor, has no {member}")
+            it[member].refuse(f"a truck that starts at an anchor has no {member}")
     park = name(it["parkNodeId"])
     return Robot(
         robot_id=name(it["robotId"]),
@@ -192,8 +194,8 @@ def _world(at: Cursor) -> WorldSettings:
 def _span(at: Cursor, default: tuple[int, int]) -> tuple[int, int]:
     if not at.given:
         return default
-    pair = at.list_of(lambda one: one.integer(min=0, max=60_000), min=2, max=2)
+    pair = at.list_of(lambda item: item.integer(min=0, max=60_000), min=2, max=2)
     if len(pair) != 2 or pair[0] > pair[1]:
-        at.refuse("a latency is the least and the most of it", allowed=("[least, most]",))
+        at.refuse("a latency is a range", allowed=("[least, most]",))
         return default
     return pair[0], pair[1]

@@ -1,4 +1,4 @@
-"""What happens in a scenario, as its file says it: what goes wrong with a truck, for how long, and what people do."""
+"""Reader of the events of a scenario: faults, operator actions and external routes."""
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
@@ -18,7 +18,7 @@ from pendula.fleet.simulator.settings import FaultRate
 from pendula.fleet.units import micro
 from pendula.kernel.wording import suggestion
 
-# What a fault needs to be told beside its time; every other one has a duration alone. What happens once has none.
+# Members of faults beside their time; all other kinds have only a duration. Faults that happen once have none.
 NEEDS: Mapping[FaultKind, tuple[str, ...]] = {
     FaultKind.POSE_JUMP: ("forMs", "dxM", "dyM"),
     FaultKind.NOISE: ("forMs", "byM"),
@@ -27,7 +27,7 @@ NEEDS: Mapping[FaultKind, tuple[str, ...]] = {
     FaultKind.CARRIED: ("dxM", "dyM"),
     FaultKind.PUSHED: ("dxM", "dyM"),
 }
-_OF_PEOPLE = (
+_ACTION_MEMBERS = (
     *(
         "actionId",
         "operatorId",
@@ -41,41 +41,41 @@ _OF_PEOPLE = (
     ),
 )
 ROUTE = "ROUTE"
-_OF_ROUTES = ("toNodeId", "leavesAtNodeId")
+_ROUTE_MEMBERS = ("toNodeId", "leavesAtNodeId")
 _MOST_AN_HOUR = 3600
 _DURATION = ("forMs",)
 _MEMBERS = ("forMs", "dxM", "dyM", "byM", "byMs")
 
 
 def event(at: Cursor) -> ScenarioEvent | OperatorAction | ScenarioRoute:
-    it = at.object(required=("atMs", "type"), optional=(*_MEMBERS, *_OF_PEOPLE, *_OF_ROUTES, "robotId"))
+    it = at.object(required=("atMs", "type"), optional=(*_MEMBERS, *_ACTION_MEMBERS, *_ROUTE_MEMBERS, "robotId"))
     kind = it["type"].text(min=1)
     if kind == ROUTE:
         return _route(at, it)
-    for member in _OF_ROUTES:
+    for member in _ROUTE_MEMBERS:
         if member in it:
-            it[member].refuse(f"{kind} is no {ROUTE}: it has no {member}")
+            it[member].refuse(f"{kind} has no {member}; only {ROUTE} has")
     if kind in set(ActionType):
         return _action(it, ActionType(kind))
     if kind and kind not in set(FaultKind):
         every = (*FaultKind, *ActionType, ROUTE)
         it["type"].refuse(f"there is no event {kind!r}{suggestion(kind, every)}", allowed=every)
         kind = FaultKind.STAND
-    for member in _OF_PEOPLE:
+    for member in _ACTION_MEMBERS:
         if member in it:
-            it[member].refuse(f"{kind} is not an action of people: it has no {member}")
+            it[member].refuse(f"{kind} has no {member}; only operator actions have")
     if "robotId" not in it:
         at.refuse(f"{kind} needs robotId")
-    told = _fault(at, it, FaultKind(kind or FaultKind.STAND))
+    fault = _fault(at, it, FaultKind(kind or FaultKind.STAND))
     robot = name(it["robotId"]) if "robotId" in it else ""
-    return ScenarioEvent.of(it["atMs"].integer(min=0), robot, told)
+    return ScenarioEvent.of(it["atMs"].integer(min=0), robot, fault)
 
 
 def _route(at: Cursor, it: Members) -> ScenarioRoute:
-    """Another way for a truck that has no task, from a planner outside the fleet."""
-    for member in (*_MEMBERS, *_OF_PEOPLE):
+    """A route of an external planner for a truck without a task."""
+    for member in (*_MEMBERS, *_ACTION_MEMBERS):
         if member in it:
-            it[member].refuse(f"{ROUTE} has no {member}", allowed=("robotId", *_OF_ROUTES))
+            it[member].refuse(f"{ROUTE} has no {member}", allowed=("robotId", *_ROUTE_MEMBERS))
     for member in ("robotId", "toNodeId"):
         if member not in it:
             at.refuse(f"{ROUTE} needs {member}")
@@ -88,15 +88,15 @@ def _route(at: Cursor, it: Members) -> ScenarioRoute:
 
 
 def _action(it: Members, kind: ActionType) -> OperatorAction:
-    """What a person does; its id, who and why are made up where they are not said."""
+    """An operator action; missing ids, operators and reasons are generated."""
     for member in _MEMBERS:
         if member in it:
-            it[member].refuse(f"{kind} is done by people: it has no {member}")
+            it[member].refuse(f"{kind} is an operator action: it has no {member}")
     anchor = it["anchor"].object(required=("edgeKey", "sM")) if "anchor" in it else None
     at_ms = it["atMs"].integer(min=0)
     return OperatorAction(
         contractVersion=CONTRACT_VERSION,
-        actionId=it["actionId"].text(min=1, max=NAME_MOST, default=_made_up(kind, at_ms)),
+        actionId=it["actionId"].text(min=1, max=NAME_MOST, default=_generated_id(kind, at_ms)),
         ts=at_ms,
         operatorId=it["operatorId"].text(min=1, max=NAME_MOST, default="scenario"),
         type=kind,
@@ -112,51 +112,51 @@ def _action(it: Members, kind: ActionType) -> OperatorAction:
 
 
 def _resources(at: Cursor) -> tuple[str, ...]:
-    named = at.list_of(lambda one: one.text(min=1), min=1, max=MOST_RESOURCES)
-    excess = too_many(named)
+    resources = at.list_of(lambda item: item.text(min=1), min=1, max=MOST_RESOURCES)
+    excess = too_many(resources)
     if excess is not None:
         at.refuse(excess)
-    return named
+    return resources
 
 
 def _place(anchor: Members) -> AnchorPlace:
     return AnchorPlace(anchor["edgeKey"].text(min=1), anchor["sM"].decimal(min=0, max=LONGEST_EDGE_M))
 
 
-def told_apart(actions: Sequence[OperatorAction]) -> tuple[OperatorAction, ...]:
-    """Actions in their order; a made-up id that came before has the truck or the task at its end."""
+def with_unique_ids(actions: Sequence[OperatorAction]) -> tuple[OperatorAction, ...]:
+    """Actions in their order; a generated id that is already used gets the truck or the task as a suffix."""
     known: set[str] = set()
-    apart = []
-    for one in actions:
-        if one.actionId in known and one.actionId == _made_up(one.type, one.ts):
-            about = [name for name in (one.robotId, one.taskId) if name is not UNSET]
-            one = replace(one, actionId="-".join([one.actionId, *about]))
-        known.add(one.actionId)
-        apart.append(one)
-    return tuple(apart)
+    unique = []
+    for action in actions:
+        if action.actionId in known and action.actionId == _generated_id(action.type, action.ts):
+            subjects = [name for name in (action.robotId, action.taskId) if name is not UNSET]
+            action = replace(action, actionId="-".join([action.actionId, *subjects]))
+        known.add(action.actionId)
+        unique.append(action)
+    return tuple(unique)
 
 
-def _made_up(kind: str, at_ms: int) -> str:
+def _generated_id(kind: str, at_ms: int) -> str:
     return f"{kind}-{at_ms}"
 
 
 def chance(at: Cursor) -> FaultRate:
-    """A fault that happens to every truck so many times an hour."""
+    """A random fault of every truck, with its rate per hour."""
     it = at.object(required=("type", "perHour"), optional=_MEMBERS)
-    return FaultRate(_drilled(at, it), it["perHour"].integer(min=1, max=_MOST_AN_HOUR, default=1))
+    return FaultRate(_checked_fault(at, it), it["perHour"].integer(min=1, max=_MOST_AN_HOUR, default=1))
 
 
 def read_drill(document: Document) -> tuple[str, Fault]:
-    """A truck and what goes wrong with it at once, in the words of an event. Raises `DocumentRefused`."""
+    """A truck and its immediate fault, with the members of an event. Raises `DocumentRefused`."""
     return document.read(_drill)
 
 
 def _drill(root: Cursor) -> tuple[str, Fault]:
     it = root.object(required=("robotId", "type"), optional=_MEMBERS)
-    return name(it["robotId"]), _drilled(root, it)
+    return name(it["robotId"]), _checked_fault(root, it)
 
 
-def _drilled(at: Cursor, it: Members) -> Fault:
+def _checked_fault(at: Cursor, it: Members) -> Fault:
     kind = it["type"].text(min=1)
     if kind and kind not in set(FaultKind):
         it["type"].refuse(f"there is no fault {kind!r}{suggestion(kind, tuple(FaultKind))}", allowed=tuple(FaultKind))
@@ -175,12 +175,12 @@ def _fault(at: Cursor, it: Members, kind: FaultKind) -> Fault:
     return Fault(
         kind,
         for_ms=it["forMs"].integer(min=1, max=LONGEST_MS, default=1),
-        x_um=_off(it, "dxM"),
-        y_um=_off(it, "dyM"),
+        x_um=_offset(it, "dxM"),
+        y_um=_offset(it, "dyM"),
         by_um=length(it["byM"], Decimal(FARTHEST_M)) if "byM" in it else 0,
         by_ms=it["byMs"].integer(min=1, max=LONGEST_MS, default=0),
     )
 
 
-def _off(it: Members, member: str) -> int:
+def _offset(it: Members, member: str) -> int:
     return micro(it[member].decimal(min=-FARTHEST_M, max=FARTHEST_M)) if member in it else 0

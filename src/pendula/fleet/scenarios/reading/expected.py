@@ -1,4 +1,4 @@
-"""What is expected of a scenario, as its file says it: a list of objects with one member each."""
+"""Reader of the expectations of a scenario: a list of objects with one member each."""
 
 from collections.abc import Callable, Mapping
 
@@ -18,10 +18,10 @@ from pendula.fleet.scenarios.model import (
     NeverBeyond,
     NeverTogether,
     NoAlert,
-    NobodyWaits,
+    NoTruckWaits,
     Place,
     RouteRefused,
-    SomebodyWaits,
+    SomeTruckWaits,
     Stands,
     TasksDone,
 )
@@ -49,7 +49,7 @@ def _tasks_done(at: Cursor) -> Expectation:
 def _true(kind: type[Expectation]) -> Callable[[Cursor], Expectation]:
     def read(at: Cursor) -> Expectation:
         if not at.boolean():
-            at.refuse("an expectation that is not one is left out", allowed=("true",))
+            at.refuse("write true, or leave the expectation out", allowed=("true",))
         return kind()
 
     return read
@@ -67,7 +67,7 @@ def _never_beyond(at: Cursor) -> Expectation:
 
 
 def place(at: Cursor) -> Place:
-    """A truck on an edge; between two positions where they are said."""
+    """A truck on an edge, optionally between two positions."""
     it = at.object(required=("robotId", "edgeKey"), optional=("fromM", "toM"))
     low = length(it["fromM"]) if "fromM" in it else 0
     return Place(name(it["robotId"]), it["edgeKey"].text(min=1), low, length(it["toM"]) if "toM" in it else None)
@@ -83,9 +83,9 @@ def _longest_wait(at: Cursor) -> Expectation:
     return LongestWait(it["atMostMs"].integer(min=0), it["robotId"].text(default=None), reason)
 
 
-def _somebody_waits(at: Cursor) -> Expectation:
+def _some_truck_waits(at: Cursor) -> Expectation:
     it = at.object(required=("reasonCode",), optional=("robotId",))
-    return SomebodyWaits(_reason(it["reasonCode"]), it["robotId"].text(default=None))
+    return SomeTruckWaits(_reason(it["reasonCode"]), it["robotId"].text(default=None))
 
 
 def _alert(at: Cursor) -> Expectation:
@@ -114,7 +114,7 @@ def _reason(at: Cursor) -> str:
 
 
 def _one_of(codes: tuple[str, ...], what: str, at: Cursor) -> str:
-    """A code that can come: a word that never does would make an expectation that means nothing."""
+    """A code; unknown codes are rejected, as such an expectation would mean nothing."""
     code = at.text(min=1)
     if code and code not in codes:
         at.refuse(f"there is no {what} {code!r}", allowed=codes)
@@ -160,8 +160,8 @@ KINDS: Mapping[str, Callable[[Cursor], Expectation]] = {
     "neverBeyond": _never_beyond,
     "neverTogether": _together,
     "longestWait": _longest_wait,
-    "nobodyWaits": _true(NobodyWaits),
-    "somebodyWaits": _somebody_waits,
+    "noTruckWaits": _true(NoTruckWaits),
+    "someTruckWaits": _some_truck_waits,
     "alert": _alert,
     "noAlert": _no_alert,
     "stands": _stands,

@@ -1,4 +1,4 @@
-"""Streams, tasks, goods and room of a scenario, as its file says them, and how tasks are handed out."""
+"""Reader of the streams, tasks, goods and dispatch parameters of a scenario."""
 
 from pendula.documents import Cursor, Members
 from pendula.fleet.reading.values import drop_of, name

@@ -1,4 +1,4 @@
-"""The parameters of traffic in the names of the contract, into whole numbers."""
+"""Reader of traffic parameters, with the names of the contract."""
 
 from collections.abc import Mapping
 from enum import Enum
@@ -15,7 +15,7 @@ TRAFFIC_PARAMS: Mapping[str, str] = {contract_name(field): field for field in Tr
 
 
 def read_traffic_params(document: Document, usual: TrafficParams) -> TrafficParams:
-    """The parameters of a document of their own; what is not given is as usual. Raises `DocumentRefused`."""
+    """The traffic parameters of a document; missing ones are taken from `usual`. Raises `DocumentRefused`."""
 
     def read(root: Cursor) -> TrafficParams:
         refuse_unknown(root, tuple(TRAFFIC_PARAMS))
@@ -25,7 +25,7 @@ def read_traffic_params(document: Document, usual: TrafficParams) -> TrafficPara
 
 
 def traffic_params(at: Cursor, usual: TrafficParams | None = None) -> TrafficParams:
-    """What is not given has its default."""
+    """Traffic parameters of an object; missing ones have their defaults."""
     it = at.object(optional=tuple(TRAFFIC_PARAMS), unknown="keep")
     given = {field: _value(it[name], field) for name, field in TRAFFIC_PARAMS.items() if name in it}
     return structs.replace(usual or TrafficParams(), **given)
