@@ -38,9 +38,9 @@ def test_three_whole_periods_without_one_raise_an_alert_and_two_do_not(town: Tow
     town.user.create("cognition", "cg", **DOUBTED)
 
     later(town, 3)
-    assert (Learning(town.scheduler.calls).tell(), alerts(town)) == (False, [])
+    assert (Learning(town.scheduler.calls).check(), alerts(town)) == (False, [])
     later(town, 1)
-    assert Learning(town.scheduler.calls).tell() is True
+    assert Learning(town.scheduler.calls).check() is True
 
     [alert] = alerts(town)
     assert (alert["periods"], alert["severity"]) == (3, "warning")
@@ -51,13 +51,13 @@ def test_one_stall_has_one_alert_whoever_looks_and_the_next_one_another(town: To
     town.user.create("cognition", "cg", **{**DOUBTED, "auto_verify_budget": 9, "uncertainty_ttl": "P99W"})
     later(town, 5)
     for _ in range(3):
-        Learning(town.scheduler.calls).tell()
+        Learning(town.scheduler.calls).check()
     assert len(alerts(town)) == 1
 
     town.verified("inconclusive")
-    assert Learning(town.scheduler.calls).tell() is False
+    assert Learning(town.scheduler.calls).check() is False
     later(town, 4)
-    Learning(town.scheduler.calls).tell()
+    Learning(town.scheduler.calls).check()
 
     assert [alert["periods"] for alert in alerts(town)] == [4, 3]
 
@@ -70,7 +70,7 @@ def test_only_a_verification_that_may_try_something_explores(town: Town, risk: s
     later(town, 4)
     town.verified("inconclusive")
 
-    assert Learning(town.scheduler.calls).tell() is stalled
+    assert Learning(town.scheduler.calls).check() is stalled
 
 
 @pytest.mark.req("JOB-GATE-14")
@@ -80,17 +80,17 @@ def test_how_long_a_period_is_can_be_set(tmp_path: Path) -> None:
     town.user.create("cognition", "cg", **DOUBTED)
 
     town.clock.pass_by(7 * 86_400)
-    early = Learning(town.scheduler.calls).tell()
+    early = Learning(town.scheduler.calls).check()
     town.clock.pass_by(86_400)
 
-    assert (early, Learning(town.scheduler.calls).tell()) == (False, True)
+    assert (early, Learning(town.scheduler.calls).check()) == (False, True)
     town.scheduler.close()
 
 
 def test_where_nothing_is_governed_nothing_stalls(town: Town) -> None:
     later(town, 50)
 
-    assert Learning(town.scheduler.calls).tell() is False
+    assert Learning(town.scheduler.calls).check() is False
 
 
 def test_what_is_counted_for_it_is_not_among_the_figures(town: Town) -> None:

@@ -15,7 +15,7 @@ from pendula.jobs.calls import Caller, Reply
 from pendula.jobs.model import Actor, Code, Refused, Status
 from pendula.jobs.store.protocol import Effect, Store, Writer
 from pendula.jobs.store.tables.reader import SqliteReader
-from pendula.jobs.upkeep.retention import STEP_NS, Retaining, free_key, retain
+from pendula.jobs.upkeep.retention import STEP_NS, RetentionService, free_key, retain
 from pendula.jobs.upkeep.verification import check, replay
 from pendula.kernel.errors import WrongUsage
 from tests.jobs.stores import Clock, opened
@@ -333,7 +333,7 @@ def test_in_the_background_it_is_done_again_and_again_until_it_is_closed(
         return retain(*_, **options)
 
     monkeypatch.setattr("pendula.jobs.upkeep.retention.retain", seen)
-    retaining = Retaining(scheduler.calls, every_sec=0.001)
+    retaining = RetentionService(scheduler.calls, every_sec=0.001)
     retaining.start()
 
     assert looked.wait(20)

@@ -81,7 +81,7 @@ def test_what_nobody_takes_for_long_is_in_the_metrics_and_raises_one_alert(tmp_p
 
     assert early == []
     assert [(one["object_type"], one["action"], one["count"]) for one in found] == [("memory", "verify", 1)]
-    assert [watcher.tell(), watcher.tell(), other.tell()] == [1, 1, 1]
+    assert [watcher.check(), watcher.check(), other.check()] == [1, 1, 1]
     [(_, alert)] = client.calls.store.read(lambda look: look.alerts_waiting(0, 10))
     assert (alert["alert"], alert["action"], alert["count"]) == ("job.unhandled", "verify", 1)
     assert alert["since"] == client.list(action="verify")["jobs"][0]["run_at"]

@@ -1,18 +1,18 @@
-"""What keeps a store in order beside the work itself; six of them may run in the background.
+"""Maintenance of a store; six of these run in the background.
 
-alerts          dead letters are told: every alert to every sink, at least once, with growing pauses
-outbox          objects in another database are told of their next time: at least once, in order, with a fence
-recurring       jobs that come again: the next occurrence of every time plan is always in the store
-unhandled       jobs that are due and that nobody takes are told
-learning        that nothing is found out any more about uncertain objects is told
-together        what every worker on a store does beside its work: alerts, recurring, unhandled, learning
-retention       what has been over for long is removed, in small steps; a key may be freed
-verification    whether a store is what it should be: its file, its invariants, its trail replayed
-job_trail       whether jobs and the next times of objects are what the trail tells
-governed_trail  whether governed objects are what the trail tells
-findings        what such looks find
+alerts               delivers every alert to every sink, at least once, with growing retry delays
+outbox               delivers write-backs to objects in another database: at least once, in order, with a fence
+recurring            keeps the next occurrence of every time plan in the store
+unhandled            alerts about due jobs that no worker handles
+learning             alerts when exploratory verifications stop
+background_services  all of these for a worker on a store: alerts, recurring, unhandled, learning
+retention            deletes old finished jobs, in small steps; frees a key
+verification         checks a store: its file, its invariants, its audit trail
+job_trail            compares jobs and the next times of objects with the trail
+governed_trail       compares governed objects with the trail
+findings             the findings of these checks
 
-`alerts` (HTTP) and `together` are loaded when they are needed: they load more than the rest.
+`alerts` (HTTP) and `background_services` are imported lazily, because they load more than the rest.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,7 @@ from pendula.jobs.upkeep.retention import free_key, retain
 from pendula.jobs.upkeep.verification import check, replay
 
 if TYPE_CHECKING:
-    from pendula.jobs.upkeep.together import in_background
+    from pendula.jobs.upkeep.background_services import in_background
 
 __all__ = ["Recurrences", "WriteBacks", "check", "free_key", "in_background", "replay", "retain"]
 
@@ -31,6 +31,6 @@ __all__ = ["Recurrences", "WriteBacks", "check", "free_key", "in_background", "r
 def __getattr__(name: str) -> Any:
     if name != "in_background":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from pendula.jobs.upkeep.together import in_background
+    from pendula.jobs.upkeep.background_services import in_background
 
     return in_background

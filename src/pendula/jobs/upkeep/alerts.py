@@ -1,8 +1,8 @@
-"""Alerts go out: stored with the change that raised them, and handed to every sink at least once, also after a crash.
+"""Alerts: stored with the change that raised them and delivered to every sink at least once, also after a crash.
 
-Each sink gets the alerts in order. One that fails is tried again with growing pauses, and holds up neither the others
-nor any call of the scheduler. An alert counts as delivered when all sinks have taken it; after a crash in between some
-get it again, and drop it by its `alert_id`. All processes that deliver from one store need the same sinks.
+Each sink gets the alerts in order. A failing sink is retried with growing pauses and blocks neither other sinks nor
+calls of the scheduler. An alert counts as delivered when all sinks have accepted it; after a crash some get it again
+and can drop it by its `alert_id`. All processes that deliver from one store need the same sinks.
 """
 
 import logging
@@ -32,25 +32,25 @@ TIMEOUT_SEC = 10.0
 
 
 def to_log(alert: Alert) -> None:
-    """The sink that is always there: one line of JSON in the log of the process."""
+    """The default sink: one line of JSON in the log of the process."""
     level = logging.CRITICAL if alert.get("severity") == "critical" else logging.WARNING
     log.log(level, "%s", encode(alert).decode())
 
 
 def to_log_quietly(alert: Alert) -> None:
-    """For a living example, whose alerts are made up: they are there to be seen, and nobody has to come."""
+    """The sink of the demo, whose alerts are fictional: level INFO."""
     log.info("%s", encode(alert).decode())
 
 
 class Webhook:
-    """Posts alerts as JSON to an address; whatever is not answered with 2xx was not taken."""
+    """Posts alerts as JSON to a URL; any reply but 2xx is a failure."""
 
     def __init__(self, url: str, timeout_sec: float = TIMEOUT_SEC) -> None:
         if not url.startswith(("http://", "https://")):
-            raise WrongUsage("A webhook has an address that begins with http:// or https://", url=url)
+            raise WrongUsage("The URL of a webhook must begin with http:// or https://", url=url)
         self.url = url
         self._timeout = timeout_sec
-        self._opener = urllib.request.build_opener(_Stay)
+        self._opener = urllib.request.build_opener(_NoRedirect)
 
     def __call__(self, alert: Alert) -> None:
         headers = {"Content-Type": "application/json", "User-Agent": "pendula"}
@@ -59,15 +59,15 @@ class Webhook:
             reply.read(1)
 
 
-class _Stay(urllib.request.HTTPRedirectHandler):
-    """A redirected POST arrives without its body: it must not pass for a delivery."""
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """Reject redirects: a redirected POST loses its body and would count as delivered."""
 
-    def redirect_request(self, *_asked: Any, **_more: Any) -> None:
+    def redirect_request(self, *_args: Any, **_options: Any) -> None:
         return None
 
 
-class _Post(msgspec.Struct):
-    """One sink, how far it has come, and when it may be tried again."""
+class _SinkState(msgspec.Struct):
+    """The delivery state of one sink: last delivered number, failures, time of the next try."""
 
     sink: Sink
     position: int = 0
@@ -76,7 +76,7 @@ class _Post(msgspec.Struct):
 
 
 class Alerts:
-    """Delivers the alerts of a store; `start` does so in the background until `close`."""
+    """Delivers the alerts of a store, in the background from `start` to `close`."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class Alerts:
     ) -> None:
         self._store = store
         self._clock = clock
-        self._posts = [_Post(first), *(_Post(sink) for sink in sinks)]
+        self._sinks = [_SinkState(first), *(_SinkState(sink) for sink in sinks)]
         self._poll = poll_sec
         self._ticks = ticks
         self._marked = 0
@@ -99,11 +99,11 @@ class Alerts:
         )
 
     def deliver(self) -> int:
-        """Hand out what waits, as far as the sinks take it; the number up to which all have."""
-        for post in self._posts:
-            if self._ticks() >= post.not_before:
-                self._hand_out(post)
-        upto = min(post.position for post in self._posts)
+        """Deliver waiting alerts; return the number up to which all sinks have accepted them."""
+        for sink_state in self._sinks:
+            if self._ticks() >= sink_state.not_before:
+                self._deliver_to(sink_state)
+        upto = min(sink_state.position for sink_state in self._sinks)
         if upto > self._marked:
             self._store.write(lambda tx: tx.alerts_delivered(upto, self._clock()))
             self._marked = upto
@@ -113,30 +113,32 @@ class Alerts:
         self._loop.start()
 
     def close(self, seconds: float = CLOSE_SEC) -> None:
-        """Stop; what is not delivered stays in the store."""
+        """Stop; undelivered alerts stay in the store."""
         self._loop.close(seconds)
 
-    def _hand_out(self, post: _Post) -> None:
+    def _deliver_to(self, sink_state: _SinkState) -> None:
         while not self._loop.closed:
-            # Sent outside of any transaction: a slow receiver keeps nobody from writing.
-            waiting = self._store.read(lambda look: look.alerts_waiting(post.position, AT_ONCE))
+            # Sent outside of any transaction: a slow receiver must not block writers.
+            waiting = self._store.read(lambda look: look.alerts_waiting(sink_state.position, AT_ONCE))
             for n, alert in waiting:
                 try:
-                    post.sink(shown_alert(alert))
+                    sink_state.sink(shown_alert(alert))
                 except Exception as trouble:
-                    self._failed(post, trouble)
+                    self._failed(sink_state, trouble)
                     return
-                post.position, post.failures = n, 0
+                sink_state.position, sink_state.failures = n, 0
             if len(waiting) < AT_ONCE:
                 return
 
-    def _failed(self, post: _Post, trouble: Exception) -> None:
-        post.failures += 1
-        pause = min(FIRST_PAUSE_SEC << min(post.failures - 1, 16), LONGEST_PAUSE_SEC)
-        post.not_before = self._ticks() + pause * SECOND
-        name = getattr(post.sink, "url", None) or getattr(post.sink, "__qualname__", type(post.sink).__qualname__)
+    def _failed(self, sink_state: _SinkState, trouble: Exception) -> None:
+        sink_state.failures += 1
+        pause = min(FIRST_PAUSE_SEC << min(sink_state.failures - 1, 16), LONGEST_PAUSE_SEC)
+        sink_state.not_before = self._ticks() + pause * SECOND
+        name = getattr(sink_state.sink, "url", None) or getattr(
+            sink_state.sink, "__qualname__", type(sink_state.sink).__qualname__
+        )
         log.warning(
-            "alerts cannot be handed to %s; again in %d s: %s: %s", name, pause, type(trouble).__name__, trouble
+            "alerts cannot be delivered to %s; retry in %d s: %s: %s", name, pause, type(trouble).__name__, trouble
         )
 
     def _round(self) -> float:

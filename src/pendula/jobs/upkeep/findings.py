@@ -1,11 +1,9 @@
-"""What a look at a store finds wrong with it."""
+"""Findings of a check of a store."""
 
 from msgspec import Struct
 
 
 class Finding(Struct, frozen=True):
-    """One thing that is wrong with a store."""
-
     code: str
     where: str
     sentence: str

@@ -1,8 +1,8 @@
-"""Objects that live in another database are told of their next time: at least once, in order, with a fence.
+"""Deliver write-backs, the next times of objects in another database: at least once, in order, with a fence.
 
-With `objects_elsewhere` an ack and the write-back it means are committed together here; a deliverer then hands the
-write-backs to the object side, one after the other, and forgets each when it was taken. After a crash in between, one
-comes again. The fence of a write-back is the version of the object: whoever has seen a newer one ignores it.
+With `objects_elsewhere` an ack and its write-back are committed together; `WriteBacks` then delivers the write-backs
+one after another and deletes each that was accepted. After a crash one may be delivered again. The fence of a
+write-back is the version of the object: the receiver ignores older ones.
 """
 
 import logging
@@ -24,7 +24,7 @@ AT_ONCE = 100
 
 
 class Newest:
-    """The object side's memory, for tests and small programs: takes a write-back only if it is newer than the last."""
+    """A receiver for tests and small programs: accepts a write-back only if it is newer than the last."""
 
     def __init__(self) -> None:
         self._seen: dict[tuple[str, str], int] = {}
@@ -38,36 +38,36 @@ class Newest:
 
 
 class WriteBacks:
-    """Hands the write-backs of a store to `tell`; what raises is tried again later, and nothing overtakes it."""
+    """Calls `send` with each write-back of a store; if it raises, retries later and keeps the order."""
 
     def __init__(
         self,
         store: Store,
-        tell: Callable[[WriteBack], object],
+        send: Callable[[WriteBack], object],
         *,
         poll_sec: float = POLL_SEC,
         ticks: Callable[[], int] = steady_us,
     ) -> None:
         self._store = store
-        self._tell = tell
+        self._send = send
         self._poll = poll_sec
         self._ticks = ticks
         self._failures = 0
         self._not_before = 0
         self._loop = BackgroundLoop(
-            "pendula-jobs-outbox", self._round, log=log, trouble="objects cannot be told", pause_sec=poll_sec
+            "pendula-jobs-outbox", self._round, log=log, trouble="write-backs cannot be delivered", pause_sec=poll_sec
         )
 
     def deliver(self) -> int:
-        """Hand out what waits, as far as it is taken; how many were."""
+        """Deliver waiting write-backs in order until one fails; return how many were accepted."""
         taken = 0
         while not self._loop.closed and self._ticks() >= self._not_before:
             waiting = self._store.read(lambda look: look.write_backs(AT_ONCE))
-            told = self._hand_out(waiting)
-            if told:
-                self._forget(waiting[told - 1][0])
-            taken += told
-            if told < len(waiting) or len(waiting) < AT_ONCE:
+            sent = self._hand_out(waiting)
+            if sent:
+                self._forget(waiting[sent - 1][0])
+            taken += sent
+            if sent < len(waiting) or len(waiting) < AT_ONCE:
                 break
         return taken
 
@@ -75,7 +75,7 @@ class WriteBacks:
         self._loop.start()
 
     def close(self, seconds: float = CLOSE_SEC) -> None:
-        """Stop; what was not taken stays in the store."""
+        """Stop; undelivered write-backs stay in the store."""
         self._loop.close(seconds)
 
     def _forget(self, upto: int) -> None:
@@ -84,12 +84,12 @@ class WriteBacks:
     def _hand_out(self, waiting: list[tuple[int, WriteBack]]) -> int:
         for number, (_, write_back) in enumerate(waiting):
             try:
-                self._tell(write_back)
+                self._send(write_back)
             except Exception as trouble:
                 self._failures += 1
                 pause = min(FIRST_PAUSE_SEC << min(self._failures - 1, 16), LONGEST_PAUSE_SEC)
                 self._not_before = self._ticks() + pause * SECOND
-                log.warning("an object cannot be told of its next time; again in %d s: %r", pause, trouble)
+                log.warning("a write-back cannot be delivered; retry in %d s: %r", pause, trouble)
                 return number
             self._failures = 0
         return len(waiting)

@@ -1,8 +1,8 @@
-"""Time plans are kept: the next occurrence of every plan is always in the store, with a key that follows from it.
+"""Keep the next occurrence of every time plan in the store, under a key derived from plan and time.
 
-Any number of processes may do this with the same plans: the key makes each occurrence one job. What came due while
-nobody ran is done late, once; occurrences that passed unseen are not made up for. Plans of a settings file are looked
-after by the processes that have them in theirs, all others by everybody.
+Any number of processes may do this for the same plans: the key makes each occurrence one job. An occurrence that came
+due while no process ran is run late, once; occurrences missed after it are skipped. Plans of a settings file are
+maintained only by processes with that file, all others by every process.
 """
 
 import logging
@@ -27,7 +27,7 @@ class Recurrences:
     """Keeps the next occurrence of each plan in the store; `entries` are those of a settings file."""
 
     def __init__(self, calls: Calls, entries: Sequence[Recurring]) -> None:
-        """Raises `CronRefused` for an entry that never comes round, `ZoneRefused` for a zone that is not known."""
+        """Raises `CronRefused` for an entry that never occurs, `ZoneRefused` for an unknown zone."""
         for entry in entries:
             Cron.parse(entry.cron)
             zone_of(entry.zone)
@@ -43,12 +43,12 @@ class Recurrences:
         )
 
     def enqueue_next(self) -> int | None:
-        """Store what is missing; the moment at which something may be missing again, None without plans."""
-        there = {plan.name: plan for plan in self._calls.store.read(lambda look: look.plans())}
-        self._declare(there)
+        """Enqueue missing occurrences; return the time of the next one, None without plans."""
+        stored = {plan.name: plan for plan in self._calls.store.read(lambda look: look.plans())}
+        self._declare(stored)
         now = self._calls.clock()
-        coming = [self._kept(plan, now) for plan in there.values() if self._is_ours(plan)]
-        return min((at for at in coming if at is not None), default=None)
+        next_at = [self._enqueue_next_of(plan, now) for plan in stored.values() if self._is_ours(plan)]
+        return min((at for at in next_at if at is not None), default=None)
 
     def start(self) -> None:
         self._loop.start()
@@ -59,32 +59,32 @@ class Recurrences:
     def _is_ours(self, plan: Plan) -> bool:
         return plan.paused_at is None and (plan.source == Source.CALL or plan.name in self._entries)
 
-    def _declare(self, there: dict[str, Plan]) -> None:
-        """Put the entries of the file into the store: all at first, then those that are missing there.
+    def _declare(self, stored: dict[str, Plan]) -> None:
+        """Store the entries of the settings file: all in the first round, later only missing ones.
 
-        Where another process has another file, the last that began has its way; they do not take turns.
+        If another process has another file, the process that started last wins; they do not alternate.
         """
         for name, entry in self._entries.items():
-            plan = there.get(name)
+            plan = stored.get(name)
             if not self._declared or plan is None:
-                there[name] = self._calls.change_plans(partial(plans.declare, entry=entry))
+                stored[name] = self._calls.change_plans(partial(plans.declare, entry=entry))
             elif plan.declared_at + DECLARED_US <= self._calls.clock():
                 self._calls.change_plans(partial(plans.still_declared, name=name))
         self._declared = True
 
-    def _kept(self, plan: Plan, now: int) -> int | None:
-        """When the plan occurs next; that occurrence is in the store then."""
+    def _enqueue_next_of(self, plan: Plan, now: int) -> int | None:
+        """Enqueue the next occurrence of a plan and return its time."""
         at = plan.next_after(now)
         if at is not None and plan.occurs_at != at:
-            after = self._calls.change_plans(lambda tx, then: self._keep_next(tx, plan.name, then))
+            after = self._calls.change_plans(lambda tx, then: self._store_next(tx, plan.name, then))
             if after is not None and after.paused_at is None and after.job_id is None:
-                log.error("the next occurrence of %s cannot be enqueued: its key is taken by something else", plan.name)
+                log.error("the next occurrence of %s cannot be enqueued: another job has its key", plan.name)
         return at
 
-    def _keep_next(self, tx: Writer, name: str, now: int) -> Plan | None:
+    def _store_next(self, tx: Writer, name: str, now: int) -> Plan | None:
         plan = tx.plan(name)
         return None if plan is None else plans.keep_next(tx, plan, self._calls.policy, now)
 
     def _round(self) -> float:
-        coming = self.enqueue_next()
-        return LOOK_SEC if coming is None else min(LOOK_SEC, max(0, coming - self._calls.clock()) / SECOND)
+        next_at = self.enqueue_next()
+        return LOOK_SEC if next_at is None else min(LOOK_SEC, max(0, next_at - self._calls.clock()) / SECOND)

@@ -1,7 +1,7 @@
-"""What leaves a store: jobs that have been over for long, in small steps, and the ban on their keys.
+"""Delete old finished jobs in small steps, and free their keys on request.
 
-A removed job's key stays used, and every event about it stays in the trail, packed. Nobody waits long for the lock of
-the writers: a step takes away at most a thousand jobs, and fewer where that takes too long.
+The key of a deleted job stays used, and its events stay in the trail, packed. Steps are small, at most a thousand jobs
+and fewer if they take too long, so that writers do not wait long for the lock.
 """
 
 import logging
@@ -27,13 +27,13 @@ DAY_SEC = 86_400
 EVERY_SEC = 3600.0
 DAYS_LEAST, DAYS_MOST = 1, 3650
 FREE = frozenset(["idempotency_key", "reason"])
-# Half of the 100 ms for which the lock may be held; the flush needs its share, too.
+# Half of the 100 ms for which the lock may be held; the rest is for the flush.
 STEP_NS = 50_000_000
 STEP_FIRST, STEP_LEAST = 250, 10
 
 
-class Retained(Struct, frozen=True):
-    """What was removed: jobs that were over before `before`, by status, in so many steps."""
+class Deleted(Struct, frozen=True):
+    """The number of deleted jobs that finished before `before`, by status, and the number of steps."""
 
     before: int
     removed: Mapping[str, int]
@@ -55,13 +55,13 @@ def retain(
     dead_letters: bool = False,
     caller: Caller = LOCAL,
     progress: Callable[[int], None] = lambda _: None,
-    wanted: Callable[[], bool] = lambda: True,
+    go_on: Callable[[], bool] = lambda: True,
     steady: Callable[[], int] = steady_ns,
-) -> Retained:
-    """Remove what has been over for `days` (as the settings say, where it is None); dead letters only when told to.
+) -> Deleted:
+    """Delete jobs that finished more than `days` ago (default: the setting); dead letters only with `dead_letters`.
 
-    `progress` hears after each step how many are gone; `wanted` is asked before each whether to go on. What is removed
-    stays so when a later step fails.
+    After each step `progress` gets the number deleted so far; before each `go_on` returns whether to continue. A
+    failing step does not undo earlier ones.
     """
     kept_days = calls.policy.retention_days if days is None else days
     if not DAYS_LEAST <= kept_days <= DAYS_MOST:
@@ -71,7 +71,7 @@ def retain(
     removed = {status.value: 0 for status in statuses}
     steps, size = 0, STEP_FIRST
     for status in statuses:
-        while wanted():
+        while go_on():
             gone, took = calls.store.write(_step(status, before, size, steady), metadata=caller.metadata)
             steps += gone > 0
             removed[status.value] += gone
@@ -79,18 +79,18 @@ def retain(
             if gone < size:
                 break
             size = _next_size(size, took)
-    return Retained(before, removed, steps)
+    return Deleted(before, removed, steps)
 
 
 def _next_size(size: int, took: int) -> int:
-    """Smaller steps where the last one took too long, larger ones where it took hardly any time."""
+    """Halve the step if the last one took too long, double it if it was fast."""
     if took > STEP_NS:
         return max(STEP_LEAST, size // 2)
     return min(BATCH_MOST, size * 2) if took * 4 < STEP_NS else size
 
 
 def _step(status: Status, before: int, size: int, steady: Callable[[], int]) -> Callable[[Writer], tuple[int, int]]:
-    """Takes some away; how many, and how long that took once the lock was held."""
+    """Delete one step of jobs; return their number and the nanoseconds under the lock."""
 
     def work(tx: Writer) -> tuple[int, int]:
         began = steady()
@@ -103,9 +103,9 @@ def _step(status: Status, before: int, size: int, steady: Callable[[], int]) -> 
 
 
 def free_key(calls: Calls, body: Mapping[str, Any], caller: Caller = LOCAL) -> Answer:
-    """Let the key of a removed job be used again: `{"idempotency_key", "reason"}` in, `{"freed"}` out.
+    """Free the key of a deleted job: `{"idempotency_key", "reason"}` in, `{"freed"}` out.
 
-    A key that nobody used is free already; one that a job in the store holds stays its own.
+    An unused key is free already; the key of a stored job is refused.
     """
     read = BodyReader(body, FREE)
     key = read.text("idempotency_key", KEY_MOST) if read.required("idempotency_key") else None
@@ -124,8 +124,8 @@ def free_key(calls: Calls, body: Mapping[str, Any], caller: Caller = LOCAL) -> A
     return calls.store.write(work, metadata=caller.metadata)
 
 
-class Retaining:
-    """Removes what has been over for long, in the background until `close`; dead letters stay."""
+class RetentionService:
+    """Deletes old finished jobs in the background until `close`; dead letters stay."""
 
     def __init__(self, calls: Calls, *, every_sec: float = EVERY_SEC) -> None:
         self._calls = calls
@@ -134,7 +134,7 @@ class Retaining:
             "pendula-jobs-retention",
             self._round,
             log=log,
-            trouble="jobs that are over cannot be removed",
+            trouble="old finished jobs cannot be deleted",
             pause_sec=every_sec,
         )
 
@@ -145,7 +145,7 @@ class Retaining:
         self._loop.close(seconds)
 
     def _round(self) -> float:
-        done = retain(self._calls, caller=Caller(SYSTEM), wanted=lambda: not self._loop.closed)
+        done = retain(self._calls, caller=Caller(SYSTEM), go_on=lambda: not self._loop.closed)
         if done.steps:
-            log.info("removed jobs that were over before %s: %s", format_utc(done.before), dict(done.removed))
+            log.info("deleted jobs that finished before %s: %s", format_utc(done.before), dict(done.removed))
         return self._every

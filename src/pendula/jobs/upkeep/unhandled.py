@@ -1,7 +1,7 @@
-"""Tells of jobs that are due and that nobody takes: one alert for each kind of job, however many processes look.
+"""Alert about due jobs that no worker handles: one alert for each kind of job, however many processes check.
 
-A kind counts as unhandled when a job of it has been due for `unhandled_alert_sec`, none is running, and none was handed
-out in that time: no worker has a handler for it, or none that has one is alive.
+A kind is unhandled when a job of it has been due for `unhandled_alert_sec`, none is running, and none was delivered in
+that time: no live worker has a handler for it.
 """
 
 import logging
@@ -18,17 +18,17 @@ LOOK_SEC = 30.0
 
 
 class UnhandledJobs:
-    """Looks for them in the background, from `start` to `close`."""
+    """Checks in the background, from `start` to `close`."""
 
     def __init__(self, calls: Calls, *, every_sec: float = LOOK_SEC) -> None:
         self._calls = calls
         self._every = every_sec
-        self._told: set[str] = set()
+        self._alerted: set[str] = set()
         self._loop = BackgroundLoop(
             "pendula-jobs-unhandled",
             self._round,
             log=log,
-            trouble="jobs that nobody takes cannot be looked for",
+            trouble="unhandled jobs cannot be checked",
             pause_sec=every_sec,
         )
 
@@ -38,18 +38,18 @@ class UnhandledJobs:
     def close(self, seconds: float = CLOSE_SEC) -> None:
         self._loop.close(seconds)
 
-    def tell(self) -> int:
-        """Store an alert for each kind that has none yet; how many kinds there are."""
+    def check(self) -> int:
+        """Store an alert for each unhandled kind without one; return the number of kinds."""
         now = self._calls.clock()
-        found = queries.unhandled(self._calls.store, self._calls.policy, now)
-        new = [kind for kind in found if _alert_id(kind) not in self._told]
+        kinds = queries.unhandled(self._calls.store, self._calls.policy, now)
+        new = [kind for kind in kinds if _alert_id(kind) not in self._alerted]
         if new:
             self._calls.store.write(lambda tx: _store(tx, new, now))
-        self._told = {_alert_id(kind) for kind in found}
-        return len(found)
+        self._alerted = {_alert_id(kind) for kind in kinds}
+        return len(kinds)
 
     def _round(self) -> float:
-        self.tell()
+        self.check()
         return self._every
 
 
@@ -59,7 +59,7 @@ def _store(tx: Writer, kinds: list[Unhandled], now: int) -> None:
 
 
 def _alert_id(kind: Unhandled) -> str:
-    """The same as long as the job that waits longest is the same."""
+    """Stays the same while the job that waits longest is the same."""
     return f"unhandled:{kind.object_type}:{kind.action}:{kind.job_id}:{kind.since}"
 
 

@@ -1,4 +1,4 @@
-"""Whether a store is what it should be: its invariants, its trail, and whether the trail tells the present state."""
+"""Check a store: its file, its invariants, and whether its audit trail leads to the present state."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
@@ -13,7 +13,7 @@ from pendula.jobs.objects.governed import Governed
 from pendula.jobs.store.protocol import AuditListing, Listing, Reader, Store
 from pendula.jobs.upkeep import job_trail
 from pendula.jobs.upkeep.findings import Finding
-from pendula.jobs.upkeep.governed_trail import GovernedStory, stored_objects
+from pendula.jobs.upkeep.governed_trail import GovernedTrail, stored_objects
 from pendula.kernel.canonical import decode
 from pendula.kernel.errors import WorldBroken
 from pendula.kernel.time import format_utc
@@ -23,14 +23,14 @@ PAGE = 5000
 DAMAGED = "damaged_file"
 TIME_AHEAD = "time_ahead"
 FORGOTTEN = "object_forgotten"
-AWAITED = (Status.QUEUED, Status.RUNNING)
-# Only a member of an event is written like this: a quotation mark inside of a text has a backslash before it.
+PENDING = (Status.QUEUED, Status.RUNNING)
+# Matches only a member of an event: inside a string the quotation marks are escaped.
 ENQUEUED = '"before":null'
 TRACED = '"decision_trace_id"'
 
 
 class Replayed(Struct, frozen=True):
-    """What following the trail from its beginning gave."""
+    """The result of a replay of the trail."""
 
     events: int
     jobs: int
@@ -38,7 +38,6 @@ class Replayed(Struct, frozen=True):
 
 
 def damaged(sentence: str) -> Finding:
-    """The file as a whole is not what was written."""
     return Finding(DAMAGED, "file", sentence)
 
 
@@ -49,18 +48,18 @@ def check(
     *,
     followups: bool = True,
 ) -> list[Finding]:
-    """Everything that is wrong; nothing when the store is sound.
+    """All findings; none for a sound store.
 
-    With `now`, what a right clock says, a store whose time is ahead of it by more than `step_sec` is not. Where jobs
-    follow by themselves (`followups`, the setting `auto_followup`), a governed object whose date has passed has one.
+    With `now`, the time of a correct clock, a store time ahead of it by more than `step_sec` is a finding. With
+    `followups` (the setting `auto_followup`), so is a governed object whose date has passed and that has no job.
     """
     found = [damaged(line) for line in store.integrity()]
     if now is not None:
-        found += _looked(store, "time", lambda look: _time_ahead(look.latest_time(), now, step_sec))
-    found += _looked(store, "jobs", lambda look: list(_invariants(look)))
+        found += _findings_of(store, "time", lambda look: _time_ahead(look.latest_time(), now, step_sec))
+    found += _findings_of(store, "jobs", lambda look: list(_invariants(look)))
     if followups:
-        found += _looked(store, "objects", lambda look: list(_forgotten(look, now)))
-    found += _looked(store, "audit", lambda look: list(_replay(look).findings))
+        found += _findings_of(store, "objects", lambda look: list(_forgotten_objects(look, now)))
+    found += _findings_of(store, "audit", lambda look: list(_replay(look).findings))
     return found
 
 
@@ -75,19 +74,21 @@ def _time_ahead(latest: int, now: int, step_sec: int) -> list[Finding]:
     return [Finding(TIME_AHEAD, "time", sentence)]
 
 
-def _forgotten(look: Reader, now: int | None) -> Iterator[Finding]:
-    """Governed objects with something left to do, whose date has passed and for which no job waits or runs."""
+def _forgotten_objects(look: Reader, now: int | None) -> Iterator[Finding]:
+    """Governed objects whose date has passed and for which no job waits or runs."""
     latest = look.latest_time() if now is None else max(now, look.latest_time())
     for stored in stored_objects(look):
         subject = stored.subject
         if subject is None or subject.next_action is None or (subject.next_action_at or 0) > latest:
             continue
-        if not any(look.jobs(replace(_one_job(subject), status=status)) for status in AWAITED):
+        if not any(look.jobs(replace(_one_job(subject), status=status)) for status in PENDING):
             where = f"{subject.object_type} {subject.object_id}"
-            since = "for ever" if subject.next_action_at is None else f"since {format_utc(subject.next_action_at)}"
+            due = (
+                "has no date" if subject.next_action_at is None else f"was due at {format_utc(subject.next_action_at)}"
+            )
             sentence = (
-                f"{subject.next_action} of {where} has been due {since} and no job waits for it; new evidence, an "
-                "amendment or a decision gives it one: pendula jobs objects"
+                f"{subject.next_action} of {where} {due} and has no job; new evidence, an "
+                "amendment or a decision enqueues one: pendula jobs objects"
             )
             yield Finding(FORGOTTEN, where, sentence)
 
@@ -96,8 +97,8 @@ def _one_job(subject: Governed) -> Listing:
     return Listing(1, object_type=subject.object_type, object_id=subject.object_id)
 
 
-def _looked(store: Store, where: str, look: Callable[[Reader], list[Finding]]) -> list[Finding]:
-    """What a look finds; that it cannot be finished is a finding, and no reason to leave out the others."""
+def _findings_of(store: Store, where: str, look: Callable[[Reader], list[Finding]]) -> list[Finding]:
+    """The findings of one check; a failure of the check is itself a finding, and other checks still run."""
     try:
         return _read(store, look)
     except WorldBroken as broken:
@@ -105,12 +106,12 @@ def _looked(store: Store, where: str, look: Callable[[Reader], list[Finding]]) -
 
 
 def replay(store: Store) -> Replayed:
-    """Whether the chain holds, and whether the trail tells what the store holds."""
+    """Check the chain of the trail, and compare the trail with the store."""
     return _read(store, _replay)
 
 
 def _read(store: Store, look: Callable[[Reader], T]) -> T:
-    """What a look finds. Where a text is none, all is read again as what it is, which takes longer for every text."""
+    """Read the store; if it has invalid text, read again in the tolerant mode, which is slower."""
     try:
         return store.read(look)
     except WorldBroken:
@@ -120,16 +121,16 @@ def _read(store: Store, look: Callable[[Reader], T]) -> T:
 def _invariants(look: Reader) -> Iterator[Finding]:
     counted: dict[tuple[str, str, str, int, str], int] = {}
     for job in job_trail.jobs_of(look):
-        for law in _laws(job):
+        for law in _broken_laws(job):
             yield Finding(law, str(job.job_id), f"{job.job_id} is {job.status} with attempt {job.attempt}: {law}")
         key = (job.status, job.object_type, job.action, job.priority, job.queue)
         counted[key] = counted.get(key, 0) + 1
-    told = {(status, *rest): n for status, *rest, n in look.figures(0, 0).counts}
-    if told != counted:
-        yield Finding("counts_differ", "counts", "the numbers that metrics are made of are not those of the jobs")
+    stored = {(status, *rest): n for status, *rest, n in look.figures(0, 0).counts}
+    if stored != counted:
+        yield Finding("counts_differ", "counts", "the counters of the metrics differ from the jobs")
 
 
-def _laws(job: Job) -> list[str]:
+def _broken_laws(job: Job) -> list[str]:
     try:
         return list(_broken(job))
     except TypeError:
@@ -151,45 +152,45 @@ def _broken(job: Job) -> Iterator[str]:
 
 
 def _replay(look: Reader) -> Replayed:
-    found: list[Finding] = []
-    story = _Story()
-    for one in audit_chain.verify(story.read(_rows(look))):
-        found.append(Finding("trail_broken", f"event {one.n}", one.problem))
-        story.doubt()
-    if not found:
-        found += job_trail.compared(look)
-        found += story.governed.compared(look)
-    return Replayed(story.events, story.jobs, tuple(found))
+    findings: list[Finding] = []
+    summary = _TrailSummary()
+    for broken in audit_chain.verify(summary.read(_rows(look))):
+        findings.append(Finding("trail_broken", f"event {broken.n}", broken.problem))
+        summary.stop_comparing()
+    if not findings:
+        findings += job_trail.compare(look)
+        findings += summary.governed.compare(look)
+    return Replayed(summary.events, summary.jobs, tuple(findings))
 
 
-class _Story:
-    """What goes by while the chain is looked at: how much it is, and what it tells of governed objects."""
+class _TrailSummary:
+    """Collects counts and the governed objects while the chain is verified."""
 
     def __init__(self) -> None:
         self.events = 0
         self.jobs = 0
-        self.governed = GovernedStory()
-        self._doubted = False
+        self.governed = GovernedTrail()
+        self._counts_only = False
 
-    def doubt(self) -> None:
-        """From here on events are counted only: one of them is not what was written."""
-        self._doubted = True
+    def stop_comparing(self) -> None:
+        """Only count events from here on, because one of them was altered."""
+        self._counts_only = True
 
     def read(self, rows: Iterator[Row]) -> Iterator[Row]:
         for row in rows:
             yield row
             self.events += 1
-            if not self._doubted:
-                self._hear(row)
+            if not self._counts_only:
+                self._read_event(row)
 
-    def _hear(self, row: Row) -> None:
+    def _read_event(self, row: Row) -> None:
         if row.event_type == audit.JOB_EVENT:
             self.jobs += ENQUEUED in row.body
             if TRACED not in row.body:
-                return  # most events; what they tell is asked for later
+                return  # most events; `job_trail` reads them later
         event: Any = decode(row.body.encode())
         if isinstance(event.get("after"), dict):
-            self.governed.hear(row, event)
+            self.governed.read(row, event)
 
 
 def _rows(look: Reader) -> Iterator[Row]:

@@ -222,7 +222,7 @@ def _init_told(target: Target, init: bool) -> Iterator[None]:
 def _around(scheduler: "Scheduler | RemoteScheduler", configured: "Configured") -> AbstractContextManager[None]:
     """Who works on a store also looks after it; a server does that for its own."""
     from pendula.jobs.scheduler import Scheduler
-    from pendula.jobs.upkeep.together import in_background
+    from pendula.jobs.upkeep.background_services import in_background
 
     return in_background(scheduler, configured) if isinstance(scheduler, Scheduler) else nullcontext()
 

@@ -25,7 +25,7 @@ from pendula.jobs.settings_file import Configured
 from pendula.jobs.upkeep.alerts import Alerts, Sink, Webhook, to_log, to_log_quietly
 from pendula.jobs.upkeep.learning import Learning
 from pendula.jobs.upkeep.recurring import Recurrences
-from pendula.jobs.upkeep.retention import Retaining, free_key
+from pendula.jobs.upkeep.retention import RetentionService, free_key
 from pendula.jobs.upkeep.unhandled import UnhandledJobs
 from pendula.server.errors import json_response
 from pendula.server.hosting.scheduler_spec import SchedulerSpec
@@ -370,7 +370,7 @@ def _upkeep(told: Configured, first: Sink, calls: Calls) -> list[Upkeep]:
     return [
         Alerts(calls.store, calls.clock, sinks, first=first),
         Recurrences(calls, told.recurring),
-        Retaining(calls),
+        RetentionService(calls),
         UnhandledJobs(calls),
         Learning(calls),
         Reaper(calls),

@@ -1,6 +1,6 @@
-"""What a process that works on a store does beside the work: send alerts, keep time plans, tell of what nobody takes.
+"""Run the maintenance of a store in background threads: alerts, time plans, checks for unhandled jobs and stalls.
 
-For `pendula jobs worker --db` and for programs of your own; a server does it by itself.
+For `pendula jobs worker --db` and your own programs; a server does it anyway.
 """
 
 import logging
@@ -20,17 +20,17 @@ log = logging.getLogger("pendula.jobs")
 
 @contextmanager
 def in_background(scheduler: Scheduler, configured: Configured | None = None) -> Iterator[None]:
-    """Look after the store as its settings file says, in threads of their own, until the block ends.
+    """Maintain the store as configured, in background threads, until the block ends.
 
-    Alerts go to the log, and to the webhook if there is one; whatever is left at the end is sent then.
+    Alerts go to the log and to the configured webhook; the remaining ones are sent at the end.
     """
-    told = configured or Configured()
-    recurring = Recurrences(scheduler.calls, told.recurring)
+    settings = configured or Configured()
+    recurring = Recurrences(scheduler.calls, settings.recurring)
     try:
         recurring.enqueue_next()
-    except WorldBroken as trouble:  # tried again in the background
+    except WorldBroken as trouble:  # retried in the background
         log.warning("recurring jobs cannot be enqueued now: %s", trouble)
-    parts = (_alerts(scheduler, told), recurring, UnhandledJobs(scheduler.calls), Learning(scheduler.calls))
+    parts = (_alerts(scheduler, settings), recurring, UnhandledJobs(scheduler.calls), Learning(scheduler.calls))
     for part in parts:
         part.start()
     try:
@@ -38,9 +38,9 @@ def in_background(scheduler: Scheduler, configured: Configured | None = None) ->
     finally:
         for part in parts:
             part.close()
-    # Who ends may have left alerts, and nobody may be there to send them.
+    # The last jobs may have raised alerts that no other process sends.
     try:
-        _alerts(scheduler, told).deliver()
+        _alerts(scheduler, settings).deliver()
     except WorldBroken as trouble:
         log.warning("alerts cannot be delivered now: %s", trouble)
 

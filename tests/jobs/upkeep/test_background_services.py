@@ -8,7 +8,7 @@ import pytest
 from pendula.jobs import Context, Handlers, Scheduler, Worker, handler
 from pendula.jobs.plans import Recurring
 from pendula.jobs.settings_file import Configured
-from pendula.jobs.upkeep.together import in_background
+from pendula.jobs.upkeep.background_services import in_background
 
 NIGHTLY = Recurring("nightly", "0 3 * * *", "memory", "mem_1", "decay")
 
