@@ -31,7 +31,9 @@ from pendula.kernel.limits import ALL, Limit
 ROOT = Path(__file__).resolve().parent.parent
 EXPLANATIONS = ROOT / "docs/reference/codes.toml"
 # Calls whose first argument is the code of a refusal, a reason or a diagnostic.
-REFUSING = frozenset({"Caution", "Refusal", "Reason", "Diagnostic", "warn", "_diagnostic", "_refused", "_tell"})
+REFUSING = frozenset(
+    {"Caution", "Refusal", "Reason", "Diagnostic", "warn", "_diagnostic", "_refused", "diagnostic", "_tell"}
+)
 
 
 class Unexplained(Exception):

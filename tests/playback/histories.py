@@ -12,10 +12,10 @@ import pytest
 from pendula.playback import saving
 from pendula.playback.choosing.programme import Programme
 from pendula.playback.choosing.snapshot import Channel, Snapshot
-from pendula.playback.choosing.wishes import NotShown
+from pendula.playback.choosing.viewer_controls import NotShown
 from pendula.playback.model import Item, Record
 from pendula.playback.statistics import stats as figures
-from tests.playback.oracle import Artwork, Fault, Followed, Oracle, Shown, Slot, Wishes
+from tests.playback.oracle import Artwork, Fault, Followed, Oracle, OracleSettings, Shown, Slot
 from tests.playback.worlds import (
     IDS,
     NAMES,
@@ -60,7 +60,7 @@ class AnyNames(Programme):
 class Duet:
     """A programme and the second scheduler, given the same calls."""
 
-    def __init__(self, channels: Sequence[tuple[str, tuple[Slot, ...]]], wishes: Wishes, seed: int) -> None:
+    def __init__(self, channels: Sequence[tuple[str, tuple[Slot, ...]]], wishes: OracleSettings, seed: int) -> None:
         self.programme: Programme = AnyNames(
             [Channel(name, shelf(slots)) for name, slots in channels], settings(wishes), seed=seed
         )
@@ -240,11 +240,11 @@ def _refresh(duet: Duet, random: Random) -> None:
         duet.oracle.refresh(name, slots)
 
 
-def _wishes(duet: Duet) -> Wishes:
+def _wishes(duet: Duet) -> OracleSettings:
     return duet.oracle._draft[1] if duet.oracle._draft else duet.oracle.wishes
 
 
-def _sorted(wishes: Wishes, slots: tuple[Slot, ...]) -> tuple[Slot, ...]:
+def _sorted(wishes: OracleSettings, slots: tuple[Slot, ...]) -> tuple[Slot, ...]:
     """Without records that are there twice where one may be looked for: a shelf is sorted."""
     if wishes.refresh == "reset":
         return slots
@@ -287,8 +287,8 @@ def _rest(duet: Duet, random: Random) -> None:
 
 
 def _wake(duet: Duet, random: Random) -> None:
-    if resting := sorted(duet.oracle.resting):
-        name = random.choice(resting)
+    if paused_channels := sorted(duet.oracle.paused_channels):
+        name = random.choice(paused_channels)
         duet.calls.append(f"resume {name}")
         duet.programme.resume(name)
         duet.oracle.wake(name)

@@ -54,7 +54,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Wishes:
+class OracleSettings:
     """The settings."""
 
     mode: str = "EqE"
@@ -123,7 +123,7 @@ class Pooled:
     number: int
 
 
-def exposure(wishes: Wishes, names: Sequence[str]) -> list[Fraction]:
+def exposure(wishes: OracleSettings, names: Sequence[str]) -> list[Fraction]:
     """The weight of each active channel."""
     n = len(names)
     equal = [Fraction(1, n) for _ in names]
@@ -143,7 +143,7 @@ def exposure(wishes: Wishes, names: Sequence[str]) -> list[Fraction]:
 
 
 class Oracle:
-    def __init__(self, channels: Sequence[Followed], wishes: Wishes, seed: int) -> None:
+    def __init__(self, channels: Sequence[Followed], wishes: OracleSettings, seed: int) -> None:
         self.seed, self.epoch = seed, 0
         self.channels, self.wishes = list(channels), wishes
         self.history: list[Shown] = []
@@ -152,13 +152,13 @@ class Oracle:
         self.tally: dict[str, int] = {}
         self.per_channel: dict[str, int] = {}
         self._banned: set[tuple[str | None, int]] = set()
-        self._draft: tuple[list[Followed], Wishes] | None = None
+        self._draft: tuple[list[Followed], OracleSettings] | None = None
         self._forced = False
         self._chances: set[str] = set()
         self._anew = False
         self.pins: list[Artwork] = []
         self.bans: set[int] = set()
-        self.resting: set[str] = set()
+        self.paused_channels: set[str] = set()
         self.minute: int | None = None
         self.part: str | None = None
         self._begin()
@@ -181,7 +181,7 @@ class Oracle:
         self.nae_stream = stream(self.seed, self.epoch, 0x4E414500)
         self.pick_stream = stream(self.seed, self.epoch, 0x5049434B)
 
-    def _part(self, wishes: Wishes) -> str | None:
+    def _part(self, wishes: OracleSettings) -> str | None:
         holding = [part.name for part in wishes.parts if self.minute is not None and part.holds(self.minute)]
         return holding[0] if holding else None
 
@@ -192,9 +192,11 @@ class Oracle:
                 wishes = replace(wishes, mode="MaE", manual=part.manual)
         names = [self.channels[index].name for index in self.active]
         shares = exposure(wishes, names) if names else []
-        playing = [Fraction(0) if name in self.resting else share for name, share in zip(names, shares, strict=True)]
+        playing = [
+            Fraction(0) if name in self.paused_channels else share for name, share in zip(names, shares, strict=True)
+        ]
         if not sum(playing):
-            playing = [Fraction(name not in self.resting) for name in names]
+            playing = [Fraction(name not in self.paused_channels) for name in names]
         self.weights = [0] * len(self.channels)
         if sum(playing):
             weights = integers([part / sum(playing) for part in playing])
@@ -251,21 +253,21 @@ class Oracle:
             self.pins.append(work)
 
     def rest(self, name: str) -> None:
-        if name not in self.resting:
-            self.resting.add(name)
-            self._make_again(None)
+        if name not in self.paused_channels:
+            self.paused_channels.add(name)
+            self._regenerate(None)
 
     def wake(self, name: str) -> None:
-        if name in self.resting:
-            self.resting.remove(name)
-            self._make_again(None)
+        if name in self.paused_channels:
+            self.paused_channels.remove(name)
+            self._regenerate(None)
 
     def ban_id(self, id: int) -> None:
         self.bans.add(id)
         self.pins = [work for work in self.pins if work.id != id]
         self.pool = [entry for entry in self.pool if entry.work.id != id]
         if any(item.work.id == id for item in self.lookahead):
-            self._make_again(id)
+            self._regenerate(id)
         on = len(self.history) - self.behind
         newer = [item for item in self.history[on:] if item.work.id != id]
         self.history = [item for item in self.history[:on] if item.work.id != id] + newer
@@ -296,7 +298,7 @@ class Oracle:
                     cursors[index] = places[0]
         return credits, cursors
 
-    def _make_again(self, unwanted: int | None) -> None:
+    def _regenerate(self, unwanted: int | None) -> None:
         self.credits, self.cursors = self._turns()
         left: list[Shown] = []
         for item in self.lookahead:
@@ -356,7 +358,7 @@ class Oracle:
         finally:
             self._draft, self._banned = None, set()
 
-    def _kept(self, channels: list[Followed], wishes: Wishes) -> tuple[list[int], list[int]]:
+    def _kept(self, channels: list[Followed], wishes: OracleSettings) -> tuple[list[int], list[int]]:
         """Credits and cursors for other channels: of those that were there before, as of what was shown."""
         shown_credits, shown_cursors = self._turns()
         before = {channel.name: index for index, channel in enumerate(self.channels)}
@@ -379,11 +381,11 @@ class Oracle:
             credits[index] += lacking // len(credits) + (index < lacking % len(credits))
         return credits, cursors
 
-    def _reset(self, channels: list[Followed], wishes: Wishes) -> None:
+    def _reset(self, channels: list[Followed], wishes: OracleSettings) -> None:
         kept = self._kept(channels, wishes) if wishes.refresh == "keep" and not self._anew else None
         self.out = {name for name in self.out if any(c.name == name for c in channels)} - self._chances
         self.channels, self.wishes, self.part = channels, wishes, self._part(wishes)
-        self.resting = {name for name in self.resting if any(c.name == name for c in channels)}
+        self.paused_channels = {name for name in self.paused_channels if any(c.name == name for c in channels)}
         followed = {channel.name for channel in channels}
         self.per_channel = {name: count for name, count in self.per_channel.items() if name in followed}
         self.epoch = (self.epoch + 1) % TWO_64
@@ -400,7 +402,7 @@ class Oracle:
         with self.update():
             self._forced = self._anew = True
 
-    def configure(self, wishes: Wishes) -> None:
+    def configure(self, wishes: OracleSettings) -> None:
         with self.update():
             assert self._draft is not None
             self._draft = (self._draft[0], wishes)
@@ -450,7 +452,7 @@ class Oracle:
     # How items are made
 
     def _readable(self) -> list[int]:
-        silent = self.out | self.barred | self.resting
+        silent = self.out | self.barred | self.paused_channels
         return [index for index in self.active if self.channels[index].name not in silent]
 
     def _batch(self) -> None:
@@ -515,7 +517,7 @@ class Oracle:
 
     def _pick(self, index: int, origin: str, seen: Seen) -> Shown | None:
         name, shelf = self.channels[index].name, self.shelves[index]
-        if name in self.out | self.barred | self.resting:
+        if name in self.out | self.barred | self.paused_channels:
             return None
         random = self.wishes.pick == "random"
         span = min(self.wishes.r, len(shelf)) if random else len(shelf)

@@ -160,10 +160,10 @@ CALLS_OF_A_SCHEDULER: dict[str, Callable[[Scheduler, Item], object]] = {
 def test_nobody_else_comes_in_during_a_call(call: str) -> None:
     scheduler = Scheduler(PAIR, seed=1)
     [item] = scheduler.take(1)
-    watched = Watched(scheduler)
-    scheduler._programme = watched  # type: ignore[assignment]
+    guarded = Watched(scheduler)
+    scheduler._programme = guarded  # type: ignore[assignment]
 
     CALLS_OF_A_SCHEDULER[call](scheduler, item)
 
-    assert watched.touched > 0
-    assert watched.open == []
+    assert guarded.touched > 0
+    assert guarded.open == []

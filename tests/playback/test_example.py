@@ -14,7 +14,7 @@ from pendula.documents import DocumentRefused, from_value, read_file
 from pendula.kernel.canonical import digest, encode
 from pendula.playback.choosing.records import MemoryShelf
 from pendula.playback.example import PAINTERS, channels, frame, new_picture, records, title_in
-from pendula.playback.runs.loading import NAMES, WISHES, NaeInsert, read_spec
+from pendula.playback.runs.loading import NAMES, VIEWER_CALLS, NaeInsert, read_spec
 from pendula.playback.runs.schema import file_schema
 from pendula.playback.runs.script import RunResult, name_of, run_document
 
@@ -63,7 +63,7 @@ def test_the_frame_shows_everything_there_is(result: RunResult) -> None:
     items: list[Any] = result.items
 
     assert spec.calls is not None
-    assert {name_of(call) for call in spec.calls} == set(NAMES) - set(WISHES)
+    assert {name_of(call) for call in spec.calls} == set(NAMES) - set(VIEWER_CALLS)
     assert {item["origin"] for item in items} >= {"base", "nae"}
     assert {item["channel"] for item in items} == {"sea", "hills", "town", None}
     assert {item["epoch_id"] for item in items} == {0, 1, 2}

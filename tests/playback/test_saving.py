@@ -162,7 +162,17 @@ def test_a_restored_programme_has_every_attribute_of_the_saved_one() -> None:
     programme.prev()
     plain = vars(Programme((), seed=4))
     changed = {name for name, value in vars(programme).items() if value != plain[name]}
-    assert changed > {"told", "minute", "behind", "batches", "resets", "last_reset", "pins", "bans", "resting"}
+    assert changed > {
+        "diagnosed",
+        "minute",
+        "behind",
+        "batches",
+        "resets",
+        "last_reset",
+        "pins",
+        "bans",
+        "paused_channels",
+    }
 
     restored = saving.load(saving.save(programme), lambda row: {c.id: c.shelf for c in channels}[row.id])
 

@@ -201,6 +201,6 @@ def test_the_histories_reach_refusals_diagnostics_and_resets(tmp_path: Path) -> 
                 if event["type"] == "epoch_began":
                     reached["epoch_began"].add(event["reason"]["code"])
 
-    assert reached["refusal"] >= set(sentences.REFUSALS) - {"too_many_channels", "too_many_wishes"}
+    assert reached["refusal"] >= set(sentences.REFUSALS) - {"too_many_channels", "too_many_controls"}
     assert reached["diagnosed"] == set(sentences.DIAGNOSTICS)
     assert reached["epoch_began"] >= {"asked_for", "snapshot_changed", "day_part_began"}

@@ -11,7 +11,7 @@ from random import Random
 from pendula.playback.choosing.records import UNREADABLE, MemoryShelf, Row, Shelf, pack
 from pendula.playback.model import DayPart, Exposure, Mode, Nae, Pick, PickMode, Record, Refresh, Settings
 from pendula.playback.settings import DAYS
-from tests.playback.oracle import Artwork, Fault, Part, Slot, Wishes
+from tests.playback.oracle import Artwork, Fault, OracleSettings, Part, Slot
 
 NAMES = tuple("abcdefgh")
 IDS = (*range(12), 2**64 - 1, 2**63)
@@ -65,7 +65,7 @@ def shelf(slots: Sequence[Slot]) -> Shelf:
     return RoughShelf(slots)
 
 
-def settings(wishes: Wishes, names: Sequence[str] = NAMES) -> Settings:
+def settings(wishes: OracleSettings, names: Sequence[str] = NAMES) -> Settings:
     """The same wishes in the words of the package, for channels of these names."""
     exposure = Exposure(
         Mode(wishes.mode),
@@ -133,9 +133,9 @@ def some_slots(random: Random) -> tuple[Slot, ...]:
     return tuple(slots)
 
 
-def some_wishes(random: Random) -> Wishes:
+def some_wishes(random: Random) -> OracleSettings:
     least = Fraction(random.choice((1, 2, 5, 20)), 100)
-    return Wishes(
+    return OracleSettings(
         mode=random.choice(("EqE", "MaE", "PrE")),
         manual={name: Fraction(random.choice((0, 0, 1, 1, 2, 5, -3, 10**6, Fraction(1, 8)))) for name in NAMES},
         total={name: random.choice((0, 1, 50, 9000)) for name in NAMES},
@@ -169,7 +169,7 @@ def some_parts(random: Random) -> tuple[Part, ...]:
     )
 
 
-def changed(random: Random, wishes: Wishes) -> Wishes:
+def changed(random: Random, wishes: OracleSettings) -> OracleSettings:
     """The wishes with one thing changed, or none."""
     other = some_wishes(random)
     name = random.choice(tuple(wishes.__dataclass_fields__))

@@ -1,28 +1,28 @@
-"""What a display shows next, out of up to 64 channels: each one's share exact, nothing twice in a row, new things soon.
+"""What a display shows next, from up to 64 channels: exact shares, no repeats in a row, new artwork soon.
 
     model               records, items, settings, diagnostics
-    settings            what they may be; changed in part
-    choosing            what comes next: shares, turns, new artwork, and the programme around them
-    invariants          the laws that hold at any moment
-    sentences           sentences of codes and facts, where they are shown
-    saving, explain     the state at any moment; why an item came up
-    statistics          what was done, in figures
-    clocks              time of day in a place, for those who keep a clock
+    settings            validation and partial changes of settings
+    choosing            selection of the next item: shares, round robin, new artwork, the programme around them
+    invariants          invariants of a programme
+    sentences           sentences rendered from codes and facts
+    saving, explain     save and restore a programme; why an item was selected
+    statistics          counters
+    clocks              time of day in a zone, for callers with a clock
     scheduler           the library: a programme behind a lock, safe for threads
     events, engine      the player: a programme that keeps time, for journals and the server
-    screening, daytime  its screen; the clock on the wall as it knows it
+    screening, daytime  its screen; its wall clock
     cache               channels on disk
     sources             folders of media, new artwork over MQTT
-    runs                one file: read, opened, its calls made, with a journal or without
-    player              folders played on a terminal
+    runs                run a playback file, with or without a journal
+    player              play folders on a terminal
     example             a picture frame that follows three channels
 
 Public names:
 """
 
-from pendula.playback.choosing.asked import FromShelves
-from pendula.playback.choosing.guard import NoShelf
+from pendula.playback.choosing.outside_records import FromShelves
 from pendula.playback.choosing.records import MemoryShelf, Shelf
+from pendula.playback.choosing.shelf_guard import NoShelf
 from pendula.playback.choosing.snapshot import Channel
 from pendula.playback.clocks import UnknownZone, clock_at
 from pendula.playback.engine import Player
@@ -48,30 +48,30 @@ from pendula.playback.model import (
 from pendula.playback.scheduler import Scheduler
 
 __all__ = [
-    "Banned",  # the artwork may not be shown
+    "Banned",  # the artwork is banned
     "Channel",  # a followed channel and its records
     "DayPart",  # weights for a time of day
-    "Diagnostic",  # something that went wrong and stopped nothing
-    "Exposure",  # how much of the screen each channel gets
-    "FromShelves",  # what a player asks, out of shelves
-    "InsertResult",  # what became of a new artwork
-    "InvalidRecord",  # an artwork that cannot be
+    "Diagnostic",  # a problem that did not stop playback
+    "Exposure",  # the share of each channel
+    "FromShelves",  # answers the record questions of a player from shelves
+    "InsertResult",  # the result of inserting a new artwork
+    "InvalidRecord",  # a record with a field out of range
     "InvalidWeight",  # a manual weight that is not a number
-    "Item",  # what is shown, and how it came up
+    "Item",  # a record to show, and how it was selected
     "MemoryShelf",  # records kept in memory
     "Mode",  # EqE, MaE, PrE
     "Nae",  # settings of new artwork events
-    "NoShelf",  # what was handed in can give no records
+    "NoShelf",  # an object that does not implement Shelf
     "Origin",  # base, nae, nae_fallback, pinned
-    "Pick",  # how a channel gives its next record
+    "Pick",  # how the next record of a channel is picked
     "PickMode",  # recency, random
     "Player",  # the engine: a programme that keeps time
     "Record",  # one artwork
-    "Refresh",  # whether turns begin anew or go on over a change
+    "Refresh",  # whether a change restarts the round robin or keeps it
     "Scheduler",  # next, prev, peek, safe for threads
-    "Settings",  # all that can be set
-    "Shelf",  # where records come from
-    "UnknownChannel",  # nobody follows it
-    "UnknownZone",  # no such place
-    "clock_at",  # what to tell a player of the time
+    "Settings",  # all settings
+    "Shelf",  # the records of one channel
+    "UnknownChannel",  # the channel is not followed
+    "UnknownZone",  # no such time zone
+    "clock_at",  # the clock command for a zone and time
 ]

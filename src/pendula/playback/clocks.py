@@ -1,7 +1,7 @@
-"""Time of day in a place, for those who keep a clock: players and schedulers themselves know none.
+"""Time of day in a zone, for callers with a clock; players and schedulers have none.
 
-Which offsets a place has is in the time zone database of the system, or the package `tzdata`. A player is told of them
-with the time, some years ahead, so that what a journal says does not change when the database does.
+UTC offsets come from the time zone database of the system or the package `tzdata`. A `Clock` command contains those of
+the next four years, so that a replay does not depend on the database.
 """
 
 from datetime import UTC, datetime, timedelta, tzinfo
@@ -12,7 +12,7 @@ from pendula.kernel.errors import InputRefused
 from pendula.playback.choosing.dayparts import WEEK
 from pendula.playback.daytime import MINUTE_MS
 from pendula.playback.events import Clock
-from pendula.playback.model import said
+from pendula.playback.model import short_repr
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 FIRST_DAY = 3  # the first of January 1970 was a Thursday
@@ -22,38 +22,38 @@ DAY_MS = 24 * 60 * MINUTE_MS
 
 
 class UnknownZone(InputRefused):
-    """No time zone of that name is known here. Facts: `zone`."""
+    """The time zone database has no such zone. Facts: `zone`."""
 
     code = "unknown_zone"
 
 
 class NoMoment(InputRefused):
-    """A date and time without its zone is no moment. Facts: `moment`."""
+    """A date and time without a UTC offset. Facts: `moment`."""
 
     code = "no_moment"
 
 
 def utc_ms(moment: datetime) -> int:
-    """Milliseconds since 1970; raises `NoMoment` for one that does not say where."""
+    """Milliseconds since 1970; raises `NoMoment` for a datetime without a zone."""
     if not isinstance(moment, datetime) or moment.utcoffset() is None:
         allowed = "a datetime with a zone, such as datetime.now(UTC)"
-        raise NoMoment(f"{said(moment)} is not a moment; give {allowed}", moment=said(moment))
+        raise NoMoment(f"{short_repr(moment)} has no UTC offset; give {allowed}", moment=short_repr(moment))
     return (moment - EPOCH) // timedelta(milliseconds=1)
 
 
 def check_zone(zone: str) -> None:
-    """Raise `UnknownZone` for a name that nobody knows."""
+    """Raise `UnknownZone` if the database lacks the zone."""
     _database(zone)
 
 
 def minute_of_week(zone: str, moment_ms: int) -> int:
-    """Which minute it is on the wall of a place, from Monday 00:00."""
+    """The local minute of the week, from Monday 00:00."""
     local = moment_ms + 1000 * _offset_s(moment_ms, _database(zone))
     return (local // MINUTE_MS + FIRST_DAY * 24 * 60) % WEEK
 
 
 def clock_at(zone: str, moment: datetime | int) -> Clock:
-    """What to tell a player that its clock is there now: the moment, and the offsets of its zone for four years.
+    """The clock command for a zone and a moment, with the UTC offsets of the next four years.
 
     `moment` is a datetime with a zone, or milliseconds since 1970. Raises `UnknownZone` and `NoMoment`.
     """
@@ -96,6 +96,6 @@ def _database(zone: str) -> tzinfo:
         known = sorted(available_timezones())
         near = suggestion(zone, known) if isinstance(zone, str) else ""
         raise UnknownZone(
-            f"{said(zone)} is not a time zone that is known here; write UTC, Europe/Berlin, America/New_York{near}",
-            zone=said(zone),
+            f"{short_repr(zone)} is an unknown time zone; write UTC, Europe/Berlin, America/New_York{near}",
+            zone=short_repr(zone),
         ) from None

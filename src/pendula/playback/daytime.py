@@ -1,6 +1,6 @@
-"""The clock on the wall as a player knows it: what it was told, counted on with the player's own time.
+"""The wall clock of a player: set by a command, then advanced with the player's own time. Pure.
 
-Offsets of the zone come with the time and hold from their moments on; the first also before its own. Pure.
+Each UTC offset applies from its moment; the first one also before.
 """
 
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from pendula.playback.choosing.dayparts import WEEK, next_change
-from pendula.playback.model import DayPart, unfit
+from pendula.playback.model import DayPart, invalid_parameter
 
 MINUTE_MS = 60_000
 FIRST_DAY_MINUTES = 3 * 24 * 60  # the first of January 1970 was a Thursday
@@ -20,18 +20,18 @@ Offsets = tuple[tuple[int, int], ...]
 
 
 class WallClock(Struct, frozen=True):
-    """At the player's time `at` it was `utc_ms`; each offset is (from which moment on, seconds east)."""
+    """At the player's time `at` it was `utc_ms`; an offset is (start in UTC milliseconds, seconds east)."""
 
     at: int
     utc_ms: int
     offsets: Offsets
 
     def minute(self, now: int) -> int:
-        """The minute of the week at a time of the player."""
+        """The local minute of the week at a time of the player."""
         return (self._local(self._utc(now)) // MINUTE_MS + FIRST_DAY_MINUTES) % WEEK
 
     def next_change(self, parts: Sequence[DayPart], now: int) -> int | None:
-        """When the next part may begin, by the player's time: by the wall, or because the wall's offset changes."""
+        """The player's time at which the day part may change, including changes of the UTC offset."""
         utc = self._utc(now)
         later = next_change(parts, self.minute(now))
         due = [] if later is None else [utc + later * MINUTE_MS - self._local(utc) % MINUTE_MS]
@@ -50,11 +50,11 @@ class WallClock(Struct, frozen=True):
 
 
 def wall_clock(at: int, utc_ms: int, offsets: Offsets) -> WallClock:
-    """The clock as it was told; raises `InvalidParameter` for what cannot be."""
+    """A valid wall clock; raises `InvalidParameter`."""
     if not -UTC_MOST <= utc_ms <= UTC_MOST:
-        raise unfit("utc_ms", utc_ms, "unix_ms")
+        raise invalid_parameter("utc_ms", utc_ms, "unix_ms")
     if not 1 <= len(offsets) <= OFFSETS_MOST or list(offsets) != sorted(offsets):
-        raise unfit("offsets", offsets, "offsets")
+        raise invalid_parameter("offsets", offsets, "offsets")
     if any(not -OFFSET_MOST < seconds < OFFSET_MOST for _, seconds in offsets):
-        raise unfit("offsets", offsets, "offsets_below_a_day")
+        raise invalid_parameter("offsets", offsets, "offsets_below_a_day")
     return WallClock(at, utc_ms, offsets)

@@ -1,7 +1,7 @@
-"""The player: a programme that keeps time. Commands in, what is shown out; the one engine of the scheduler.
+"""The player: a programme that keeps time; the engine of the scheduler.
 
-It holds no records: it asks the outside for each one it needs (`record`), and the answer is kept with the command, so
-that a replay shows the same without any file. Time is in milliseconds since the player was made.
+It holds no records: it asks the outside for each one (`record`), and the answer is journalled with the command, so that
+a replay needs no files. Time is in milliseconds since the player was created.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,10 +15,10 @@ from pendula.kernel.canonical import Json, Reader, encode
 from pendula.kernel.engine import Outcome, Outside, Reason, Refusal
 from pendula.kernel.errors import InputRefused, WrongUsage
 from pendula.playback import explain
-from pendula.playback.choosing.asked import AskedShelf, record_of, record_to_show
+from pendula.playback.choosing.outside_records import OutsideShelf, record_of, record_to_show
 from pendula.playback.choosing.programme import Programme
 from pendula.playback.choosing.snapshot import Channel
-from pendula.playback.choosing.wishes import NotShown
+from pendula.playback.choosing.viewer_controls import NotShown
 from pendula.playback.daytime import WallClock, wall_clock
 from pendula.playback.events import (
     Advance,
@@ -58,23 +58,23 @@ from pendula.playback.events import (
     Unfollow,
     Update,
     View,
-    Wish,
+    ViewerCommand,
 )
 from pendula.playback.invariants import broken_invariants
 from pendula.playback.model import (
     RECORDS_MOST,
     Diagnostic,
+    invalid_parameter,
     item_json,
     refused,
-    unfit,
 )
 from pendula.playback.saving import ChannelState, load, save
 from pendula.playback.screening import OnScreen, Screening, dwell_of
 from pendula.playback.sentences import sentence_of
-from pendula.playback.settings import in_words, merged
+from pendula.playback.settings import explain_validation, merge_changes
 
 TAKE_MOST = 100_000
-SHOWN_MOST = 10_000  # changes of picture in one `Advance`; the rest comes with the next
+SHOWN_MOST = 10_000  # items shown in one `Advance`; the next one continues
 GENERATION_MOST = (1 << 64) - 1
 TIME_MOST = (1 << 53) - 1
 
@@ -92,7 +92,7 @@ _read_state: Reader[State] = Reader(State)
 
 
 class Player(Screening):
-    """Shows one item after the other; satisfies `pendula.kernel.engine.Engine`."""
+    """Implements `pendula.kernel.engine.Engine`."""
 
     scheduler: ClassVar[str] = "playback"
     decisions: ClassVar[int] = 1
@@ -104,19 +104,19 @@ class Player(Screening):
         super().__init__(Programme((), seed=config.seed), config.dwell_ms)
         self.outside: Outside = NoOutside()
         self.clock: WallClock | None = None
-        self._told = 0
+        self._diagnosed_before = 0  # diagnostics that are events already
 
     @classmethod
     def create(cls, config: Json) -> Self:
         try:
             read = msgspec.convert(config, Config)
         except msgspec.ValidationError as trouble:
-            words = in_words(trouble, config, "the configuration").message
-            raise InputRefused(f"This is not a configuration of a player: {words}", config=config) from None
+            words = explain_validation(trouble, config, "the configuration").message
+            raise InputRefused(f"Invalid configuration of a player: {words}", config=config) from None
         player = cls(read)
         channels = [Channel(one.id, player._shelf(one)) for one in read.channels]
         player.programme = Programme(channels, read.settings, seed=read.seed)
-        player._told = player.programme.told
+        player._diagnosed_before = player.programme.diagnosed
         return player
 
     @classmethod
@@ -125,13 +125,13 @@ class Player(Screening):
         try:
             saved = _read_state(state)
         except msgspec.DecodeError as trouble:
-            raise InputRefused(f"This is not a state of a player: {trouble}") from None
+            raise InputRefused(f"Invalid state of a player: {trouble}") from None
         player.programme = load(saved.programme, lambda row: player._shelf(_contents(row)))
         player._now, player.paused, player.screen = saved.now, saved.paused, saved.screen
         player.dwell_ms, player.clock = dwell_of(saved.dwell_ms), saved.clock
-        player._told = player.programme.told
+        player._diagnosed_before = player.programme.diagnosed
         if broken := list(player.broken()):
-            raise InputRefused(f"This is not a state of a player: {', '.join(broken)}", broken=broken)
+            raise InputRefused(f"Invalid state of a player: {', '.join(broken)}", broken=broken)
         return player
 
     def state(self) -> bytes:
@@ -152,7 +152,7 @@ class Player(Screening):
         return sentence_of(code, facts)
 
     def why(self, question: Json) -> Reason:
-        """Why an item came up: `{"ordinal": n}` of the present epoch, or `{"now": true}`."""
+        """Why an item was selected: `{"ordinal": n}` of the present epoch, or `{"now": true}`."""
         epoch_id = self.programme.epoch_id
         match question:
             case {"ordinal": int(ordinal)} if ordinal is not True and ordinal is not False:
@@ -160,22 +160,22 @@ class Player(Screening):
             case {"now": True} if self.screen.item is not None:
                 return explain.why_on(self.programme, self.screen.item)
             case {"now": True}:
-                return Reason("blank", "Nothing is on.", {"playing": not self.paused})
+                return Reason("blank", "The screen is blank.", {"playing": not self.paused})
             case _:
-                sentence = 'A player answers {"ordinal": n} and {"now": true}.'
+                sentence = 'Unknown question; a player answers {"ordinal": n} and {"now": true}.'
                 return Reason("unknown_question", sentence, {"asked": question})
         item = explain.by_ordinal(self.programme, ordinal, epoch_id)
         if item is None:
-            sentence = f"Item {ordinal} of epoch {epoch_id} is neither in the history nor made yet."
+            sentence = f"Neither history nor lookahead holds item {ordinal} of epoch {epoch_id}."
             return Reason("unknown_item", sentence, {"ordinal": ordinal, "epoch_id": epoch_id})
         return explain.why(self.programme, item)
 
     def broken(self) -> Iterable[str]:
         yield from broken_invariants(self.programme)
         if self.screen.started_at > self._now or self._now < 0:
-            yield "what_is_on_has_begun"
+            yield "current_item_has_begun"
         if self.screen.ends_at is not None and self.screen.ends_at < self._now:
-            yield "what_is_on_has_not_ended"
+            yield "current_item_has_not_ended"
         if self.paused and self.screen.ends_at is not None:
             yield "a_paused_player_has_no_end"
 
@@ -186,16 +186,14 @@ class Player(Screening):
         except (InputRefused, WrongUsage) as error:
             return Outcome(refusal=Refusal(error.code, error.details))
         if self.programme.epoch_id != epoch and not any(isinstance(event, EpochBegan) for event in events):
-            # Before what the new epoch shows.
+            # Before the first item of the new epoch.
             at = next((n for n, event in enumerate(events) if isinstance(event, Shown | Blank)), len(events))
             events = (*events[:at], self._epoch_began(), *events[at:])
         return Outcome((*events, *self._diagnosed()), answer)
 
     def peek(self, n: int) -> list[View]:
-        """Up to `n` items that are generated already."""
+        """Up to `n` items of the lookahead, pinned ones first."""
         return [self.view(item) for item in self.programme.peek(n)]
-
-    # Inside
 
     def _do(self, command: Commands) -> tuple[tuple[Event, ...], Json]:
         match command:
@@ -218,11 +216,11 @@ class Player(Screening):
             case Advance(to):
                 return self._advance(to)
             case ShowNext() | PauseChannel() | ResumeChannel() | BanArtwork() | Lift() | Clock():
-                return self._wish(command)
+                return self._control(command)
             case _:
                 return self._update((command,))
 
-    def _wish(self, command: Wish) -> tuple[tuple[Event, ...], Json]:
+    def _control(self, command: ViewerCommand) -> tuple[tuple[Event, ...], Json]:
         match command:
             case ShowNext(id):
                 self.programme.show_next(record_to_show(command))
@@ -232,12 +230,12 @@ class Player(Screening):
             case PauseChannel(channel):
                 changed = self.programme.pause(channel)
                 paused = ChannelPaused(channel, self._weights(), self._now)
-                return (paused,) if changed else (), {"paused_channels": list(self.programme.resting)}
+                return (paused,) if changed else (), {"paused_channels": list(self.programme.paused_channels)}
             case ResumeChannel(channel):
                 changed = self.programme.resume(channel)
                 self.wake()
                 resumed = ChannelResumed(channel, self._weights(), self._now)
-                return (resumed,) if changed else (), {"paused_channels": list(self.programme.resting)}
+                return (resumed,) if changed else (), {"paused_channels": list(self.programme.paused_channels)}
             case BanArtwork():
                 return self._ban_artwork(command)
             case Lift(id):
@@ -252,7 +250,7 @@ class Player(Screening):
     def _ban_artwork(self, command: BanArtwork) -> tuple[tuple[Event, ...], Json]:
         for_ms = command.for_ms
         if for_ms is not None and not 1 <= for_ms <= TIME_MOST - self._now:
-            raise unfit("for_ms", for_ms, 1, TIME_MOST - self._now)
+            raise invalid_parameter("for_ms", for_ms, 1, TIME_MOST - self._now)
         until = None if for_ms is None else self._now + for_ms
         self.programme.ban_artwork(command.id, until)
         events: tuple[Event, ...] = (ArtworkBanned(command.id, until, self._now),)
@@ -304,12 +302,12 @@ class Player(Screening):
                 programme.refresh(contents.id, self._shelf(contents))
                 self._count(contents.id, total, recent)
             case Configure(settings):
-                programme.configure_whole(merged(programme.drafted, settings))
+                programme.configure_whole(merge_changes(programme.drafted, settings))
             case Reset(reason):
                 programme.reset(reason)
 
     def _count(self, channel: str, total: int | None, recent: int | None) -> None:
-        """The numbers a refresh brought along, for proportional exposure."""
+        """Set the counts of a refreshed channel, for proportional exposure."""
         exposure = self.programme.drafted.exposure
         changed = exposure
         if total is not None:
@@ -319,12 +317,12 @@ class Player(Screening):
         self.programme.configure(exposure=changed)
 
     def _ban(self, ordinal: int | None) -> tuple[tuple[Event, ...], Json]:
-        wanted, on = ordinal, self.screen.item
+        banned_ordinal, on = ordinal, self.screen.item
         if ordinal is None and on is not None and on.epoch_id == self.programme.epoch_id:
-            wanted = on.ordinal
-        item = None if wanted is None else explain.by_ordinal(self.programme, wanted)
+            banned_ordinal = on.ordinal
+        item = None if banned_ordinal is None else explain.by_ordinal(self.programme, banned_ordinal)
         if item is None:
-            raise refused(NotShown, ordinal=wanted, fault="blank" if wanted is None else "not_held")
+            raise refused(NotShown, ordinal=banned_ordinal, fault="blank" if banned_ordinal is None else "not_held")
         self.programme.ban(item)
         banned = (Banned(self.view(item), self._now),)
         if on is None or on.id != item.id:
@@ -334,7 +332,7 @@ class Player(Screening):
 
     def _advance(self, to: int) -> tuple[tuple[Event, ...], Json]:
         if to > TIME_MOST:
-            raise unfit("to", to, self._now, TIME_MOST)
+            raise invalid_parameter("to", to, self._now, TIME_MOST)
         if to < self._now:
             raise refused(InputRefused, now=self._now, to=to)
         events: list[Event] = []
@@ -348,7 +346,7 @@ class Player(Screening):
         return tuple(events), {"now": self._now}
 
     def _due(self) -> tuple[Event, ...]:
-        """What happens by itself at this time: bans end, a part of the day begins, the next item comes."""
+        """Do what is due now: bans end, a day part begins, the next item is shown."""
         events: tuple[Event, ...] = tuple(Lifted(id, self._now) for id in self.programme.expire(self._now))
         epoch_id = self.programme.epoch_id
         if self.clock is not None:
@@ -361,22 +359,22 @@ class Player(Screening):
         self.wake()
         return events
 
-    def _shelf(self, contents: Contents) -> AskedShelf:
+    def _shelf(self, contents: Contents) -> OutsideShelf:
         if not 0 <= contents.count <= RECORDS_MOST:
-            raise unfit(f"{contents.id}.count", contents.count, 0, RECORDS_MOST)
+            raise invalid_parameter(f"{contents.id}.count", contents.count, 0, RECORDS_MOST)
         if not 0 <= contents.generation <= GENERATION_MOST:
-            raise unfit(f"{contents.id}.generation", contents.generation, 0, GENERATION_MOST)
-        return AskedShelf(self, contents)
+            raise invalid_parameter(f"{contents.id}.generation", contents.generation, 0, GENERATION_MOST)
+        return OutsideShelf(self, contents)
 
     def _epoch_began(self) -> EpochBegan:
         assert self.programme.last_reset is not None
         return EpochBegan(self.programme.epoch_id, self.programme.last_reset, self._weights(), self._now)
 
     def _diagnosed(self) -> tuple[Diagnosed, ...]:
-        fresh = self.programme.told - self._told
-        self._told = self.programme.told
-        told: list[Diagnostic] = list(self.programme.diagnostics)[-fresh:] if fresh else []
-        return tuple(Diagnosed(one.code, one.facts, self._now) for one in told)
+        new = self.programme.diagnosed - self._diagnosed_before
+        self._diagnosed_before = self.programme.diagnosed
+        diagnostics: list[Diagnostic] = list(self.programme.diagnostics)[-new:] if new else []
+        return tuple(Diagnosed(one.code, one.facts, self._now) for one in diagnostics)
 
 
 def _contents(row: ChannelState) -> Contents:

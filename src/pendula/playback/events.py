@@ -1,4 +1,4 @@
-"""What goes into a player and what comes out of it: commands, items as they are handed out, events."""
+"""The configuration, commands, item views and events of a player."""
 
 from typing import Annotated, TypeAlias
 
@@ -12,7 +12,7 @@ DWELL_MS = 10_000
 
 
 class Contents(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a player knows of a channel's records: how many there are, and which edition."""
+    """The contents of a channel: number of records and edition."""
 
     id: str
     count: int
@@ -20,7 +20,7 @@ class Contents(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Config(Struct, frozen=True, forbid_unknown_fields=True):
-    """A player as it is made; `seed` from 0 to 2^64 - 1."""
+    """The configuration of a player; `seed` from 0 to 2^64 - 1."""
 
     seed: int
     channels: tuple[Contents, ...] = ()
@@ -29,7 +29,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Command(Struct, frozen=True, forbid_unknown_fields=True):
-    """What all commands share: a member nobody knows is refused."""
+    """Base of all commands; unknown members are refused."""
 
 
 class Next(Command, frozen=True, tag="next"):
@@ -37,16 +37,16 @@ class Next(Command, frozen=True, tag="next"):
 
 
 class Prev(Command, frozen=True, tag="prev"):
-    """Show the item before, as far as the history goes."""
+    """Show the previous item of the history."""
 
 
 class Take(Command, frozen=True, tag="take"):
-    """Show `n` items in a row, the last one from now on; for devices that keep time themselves."""
+    """Return the next `n` items and show the last one; for devices that keep time themselves."""
 
     n: int
 
 
-class OfRecord(Command, frozen=True):
+class RecordCommand(Command, frozen=True):
     """A command about one record. `storage_key` and `payload` are base64, of 16 and 32 bytes."""
 
     id: int | None = None
@@ -60,7 +60,7 @@ class OfRecord(Command, frozen=True):
     payload: str | None = None
 
 
-class Insert(OfRecord, frozen=True, tag="insert"):
+class Insert(RecordCommand, frozen=True, tag="insert"):
     """A new artwork."""
 
 
@@ -73,7 +73,7 @@ class Unfollow(Command, frozen=True, tag="unfollow"):
 
 
 class Refresh(Command, frozen=True, tag="refresh"):
-    """The records of a channel were read again; counts are for proportional exposure."""
+    """Replace the contents of a channel; counts are for proportional exposure."""
 
     channel: Contents
     total_count: int | None = None
@@ -81,7 +81,7 @@ class Refresh(Command, frozen=True, tag="refresh"):
 
 
 class Configure(Command, frozen=True, tag="configure"):
-    """Change settings: each member that is given replaces that member. `dwell_ms` alone resets nothing."""
+    """Change settings: each given member replaces that member. `dwell_ms` alone resets nothing."""
 
     settings: dict[str, Json] = {}
     dwell_ms: int | None = None
@@ -92,13 +92,13 @@ class Reset(Command, frozen=True, tag="reset"):
 
 
 class Update(Command, frozen=True, tag="update"):
-    """Several changes and one reset; one that cannot be made spoils them all."""
+    """Several changes with one reset; if one is refused, none is made."""
 
     changes: tuple["Follow | Unfollow | Refresh | Configure | Reset", ...]
 
 
 class Ban(Command, frozen=True, tag="ban"):
-    """Show this item no more until its channel gets other contents; without a number, the one that is on."""
+    """Hide an item until its channel gets other contents; by default the current one."""
 
     ordinal: int | None = None
 
@@ -111,12 +111,12 @@ class Resume(Command, frozen=True, tag="resume"):
     pass
 
 
-class ShowNext(OfRecord, frozen=True, tag="show_next"):
+class ShowNext(RecordCommand, frozen=True, tag="show_next"):
     """Show this record next, once."""
 
 
 class PauseChannel(Command, frozen=True, tag="pause_channel"):
-    """Let a channel rest; its turns stay where they are."""
+    """Pause a channel; it keeps its credit and cursor."""
 
     channel: str
 
@@ -126,44 +126,44 @@ class ResumeChannel(Command, frozen=True, tag="resume_channel"):
 
 
 class BanArtwork(Command, frozen=True, tag="ban_artwork"):
-    """Show an artwork no more, from whatever channel; for so many milliseconds, or until it is lifted."""
+    """Ban an artwork in all channels, for `for_ms` milliseconds or until the ban is lifted."""
 
     id: int
     for_ms: int | None = None
 
 
 class Lift(Command, frozen=True, tag="lift"):
-    """Let a banned artwork come again."""
+    """Lift the ban of an artwork."""
 
     id: int
 
 
 class Clock(Command, frozen=True, tag="clock"):
-    """What time it is now, in milliseconds since 1970, and the offsets of the player's zone: from which moment on, and
-    how many seconds east. Parts of the day follow from it, until it is told again."""
+    """Set the wall clock: milliseconds since 1970, and the UTC offsets of the player's zone as pairs of a start in
+    milliseconds and seconds east. Day parts follow from it."""
 
     utc_ms: int
     offsets: tuple[tuple[int, int], ...] = ((0, 0),)
 
 
 class Advance(Command, frozen=True, tag="advance"):
-    """Let time go on; at most 10 000 pictures change, then time stands there."""
+    """Advance time; stops after 10 000 items."""
 
     to: int
 
 
 Change: TypeAlias = Follow | Unfollow | Refresh | Configure | Reset
-Wish: TypeAlias = ShowNext | PauseChannel | ResumeChannel | BanArtwork | Lift | Clock
-Commands: TypeAlias = Next | Prev | Take | Insert | Change | Update | Ban | Pause | Resume | Advance | Wish
+ViewerCommand: TypeAlias = ShowNext | PauseChannel | ResumeChannel | BanArtwork | Lift | Clock
+Commands: TypeAlias = Next | Prev | Take | Insert | Change | Update | Ban | Pause | Resume | Advance | ViewerCommand
 
 
-# A double does not hold all of them: readers in languages without wide integers are told.
+# The format tells readers without wide integers that a double cannot hold all values.
 Unsigned64 = Annotated[int, Meta(extra_json_schema={"format": "uint64"})]
 Signed64 = Annotated[int, Meta(extra_json_schema={"format": "int64"})]
 
 
 class View(Struct, frozen=True):
-    """An item as it is handed out. `dwell_ms` is how long it stays, `at` its place in the channel."""
+    """An item. `dwell_ms` is how long it stays, with the default filled in; `at` is its place in the channel."""
 
     id: Unsigned64
     channel: str | None
@@ -181,7 +181,7 @@ class View(Struct, frozen=True):
 
 
 class Shown(Struct, frozen=True, tag="shown"):
-    """From now on this is on. `cause` is next, prev, take or time; `ends_at` is null while the player is paused."""
+    """The item is shown. `cause` is next, prev, take or time; `ends_at` is null while the player is paused."""
 
     item: View
     started_at: int
@@ -190,7 +190,7 @@ class Shown(Struct, frozen=True, tag="shown"):
 
 
 class Blank(Struct, frozen=True, tag="blank"):
-    """There was nothing to show."""
+    """There is nothing left to show."""
 
     at: int
 
@@ -220,7 +220,7 @@ class Banned(Struct, frozen=True, tag="banned"):
 
 
 class Pinned(Struct, frozen=True, tag="pinned"):
-    """Comes next."""
+    """The artwork is shown next."""
 
     id: int
     at: int
@@ -239,7 +239,7 @@ class ChannelResumed(Struct, frozen=True, tag="channel_resumed"):
 
 
 class ArtworkBanned(Struct, frozen=True, tag="artwork_banned"):
-    """`until` is the player's time at which it is lifted by itself; null is never."""
+    """`until` is the player's time at which the ban ends; null if it has to be lifted."""
 
     id: int
     until: int | None
@@ -260,7 +260,7 @@ class Resumed(Struct, frozen=True, tag="resumed"):
 
 
 class Diagnosed(Struct, frozen=True, tag="diagnosed"):
-    """Something went wrong and stopped nothing."""
+    """A problem that did not stop playback."""
 
     code: str
     facts: dict[str, Json]
@@ -271,5 +271,5 @@ class Diagnosed(Struct, frozen=True, tag="diagnosed"):
         return diagnostic_sentence(self.code, self.facts)
 
 
-Wished: TypeAlias = Pinned | ChannelPaused | ChannelResumed | ArtworkBanned | Lifted
-Event: TypeAlias = Shown | Blank | EpochBegan | Inserted | Banned | Paused | Resumed | Diagnosed | Wished
+ViewerEvent: TypeAlias = Pinned | ChannelPaused | ChannelResumed | ArtworkBanned | Lifted
+Event: TypeAlias = Shown | Blank | EpochBegan | Inserted | Banned | Paused | Resumed | Diagnosed | ViewerEvent

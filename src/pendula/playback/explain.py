@@ -1,4 +1,4 @@
-"""Why an item came up: which step chose it, with the weights, credits, pool and draws at that moment."""
+"""Why an item was selected: the step that chose it, with weights, credits, pool and draws at that moment."""
 
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Reason
@@ -9,40 +9,40 @@ from pendula.playback.model import WSUM, Item, Levels, Origin, PickMode, Trace
 
 
 def why(programme: Programme, item: Item) -> Reason:
-    """The reason of an item of the present epoch; of an earlier one only how it came up."""
+    """The reason for an item of the present epoch; for an earlier one only its origin."""
     trace = item.trace or Trace(new_artwork.EMPTY)
     facts: dict[str, Json] = {"id": item.id, "ordinal": item.ordinal, "epoch_id": item.epoch_id}
     if item.epoch_id != programme.epoch_id:
-        sentence = f"Item {item.ordinal} is of epoch {item.epoch_id}; the weights of that epoch are gone."
+        sentence = f"Item {item.ordinal} is from epoch {item.epoch_id}; the weights of that epoch are no longer known."
         return Reason("earlier_epoch", sentence, {**facts, "origin": item.origin.value})
     drawn = _new_artwork_step(programme, trace)
     match item.origin:
         case Origin.NAE:
-            return Reason("new_artwork", f"A new artwork was due: {_chosen(trace)}.", facts, drawn)
+            return Reason("new_artwork", f"New artwork was selected: {_chosen(trace)}.", facts, drawn)
         case Origin.NAE_FALLBACK:
-            sentence = "The new artwork that was due was just on, so the channels gave an item instead."
+            sentence = "The selected new artwork had just been shown, so the channels gave an item instead."
             return Reason("new_artwork_was_just_on", sentence, facts, (*drawn, *_base(programme, item, trace)))
         case Origin.PINNED:
-            return Reason("pinned", "Somebody asked to see it next.", facts)
+            return Reason("pinned", "It was pinned.", facts)
         case Origin.BASE:
             sentence = f"It was the turn of channel {item.channel!r}, and this was its next record."
             return Reason("turn_of_channel", sentence, facts, (*drawn, *_base(programme, item, trace)))
 
 
 def why_on(programme: Programme, on: View) -> Reason:
-    """Why this is on. It may be in no history: a new epoch begins without one, and what is pinned has no number."""
+    """Why this is shown. It may not be in the history: a reset clears it, and pinned items have no ordinal."""
     facts: dict[str, Json] = {"id": on.id, "ordinal": on.ordinal, "epoch_id": on.epoch_id}
     if on.origin == Origin.PINNED:
-        return Reason("pinned", "Somebody asked to see it next.", facts)
+        return Reason("pinned", "It was pinned.", facts)
     item = by_ordinal(programme, on.ordinal, on.epoch_id)
     if item is None:
-        sentence = f"It came up in epoch {on.epoch_id}; the weights of that epoch are gone."
+        sentence = f"It is from epoch {on.epoch_id}; the weights of that epoch are no longer known."
         return Reason("earlier_epoch", sentence, {**facts, "origin": on.origin})
     return why(programme, item)
 
 
 def by_ordinal(programme: Programme, ordinal: int, epoch_id: int | None = None) -> Item | None:
-    """The item of this number, of the present epoch unless said, as long as history or lookahead hold it."""
+    """The item with this ordinal, by default of the present epoch; None if neither history nor lookahead holds it."""
     epoch = programme.epoch_id if epoch_id is None else epoch_id
     for item in (*programme.history, *programme.lookahead):
         if (item.epoch_id, item.ordinal) == (epoch, ordinal):
@@ -53,11 +53,11 @@ def by_ordinal(programme: Programme, ordinal: int, epoch_id: int | None = None) 
 def _new_artwork_step(programme: Programme, trace: Trace) -> tuple[Reason, ...]:
     settings = programme.snapshot.settings.nae
     if trace.nae_draw is None:
-        why_not = "New artwork events are off." if not settings.enabled else "No new artwork was waiting."
-        return (Reason("no_new_artwork", f"{why_not} Nothing was drawn.", {"pool": []}),)
+        why_not = "New artwork events are off." if not settings.enabled else "The pool of new artwork was empty."
+        return (Reason("no_new_artwork", f"{why_not} No number was drawn.", {"pool": []}),)
     chance = new_artwork.probability(trace.pool)
     facts: dict[str, Json] = {"draw": trace.nae_draw, "probability_64": chance, "pool": _pool(trace.pool)}
-    # In whole per cent, halves up; the facts have the exact share and the draw.
+    # In whole per cent, halves up; the facts have the exact values.
     had = f"New artwork had a {(200 * chance + 64) // 128} % chance"
     if new_artwork.triggers(trace.nae_draw, trace.pool):
         return (Reason("new_artwork_drawn", f"{had} and was drawn.", facts),)
@@ -66,7 +66,7 @@ def _new_artwork_step(programme: Programme, trace: Trace) -> tuple[Reason, ...]:
 
 def _chosen(trace: Trace) -> str:
     entry = new_artwork.choose(trace.pool)[0]
-    return f"{entry.id} had the highest priority; ties go to the one inserted first"
+    return f"{entry.id} had the highest priority; ties go to the earlier insertion"
 
 
 def _base(programme: Programme, item: Item, trace: Trace) -> tuple[Reason, ...]:
@@ -78,12 +78,12 @@ def _turn(programme: Programme, item: Item, trace: Trace) -> Reason:
     names = generator.names
     passed = [names[index] for index in trace.unreadable]
     if item.step is None:
-        sentence = f"No step met a readable channel, so the first one that is readable gave the item: {item.channel!r}."
+        sentence = f"No step selected a readable channel, so the first readable one gave the item: {item.channel!r}."
         return Reason("first_readable", sentence, {"unreadable": passed})
     if item.step > generator.round.taken:
-        return Reason("unknown_item", f"Step {item.step} was not taken yet.", {"step": item.step})
+        return Reason("unknown_item", f"Step {item.step} has not been taken yet.", {"step": item.step})
     if item.step <= generator.round.anchor:
-        sentence = f"Step {item.step} chose channel {item.channel!r}; the credits of then are gone."
+        sentence = f"Step {item.step} selected channel {item.channel!r}; its credits are no longer known."
         return Reason("credits_are_gone", sentence, {"step": item.step, "unreadable": passed})
     before = generator.round.credits_at(item.step - 1)
     earned = [credit + weight for credit, weight in zip(before, generator.weights, strict=True)]
@@ -111,12 +111,12 @@ def _record(programme: Programme, item: Item, trace: Trace) -> Reason:
         "damaged": list(trace.bad),
         "drawn": list(trace.picked),
     }
-    tail = f", after {len(trace.skipped)} that had just been on" if trace.skipped else ""
+    tail = f", after {len(trace.skipped)} skipped repeats" if trace.skipped else ""
     if pick.mode is PickMode.RECENCY:
-        return Reason("next_by_age", f"The cursor came to record {item.at}{tail}.", facts)
+        return Reason("next_by_age", f"The cursor reached record {item.at}{tail}.", facts)
     assert item.channel_index is not None
     span = min(pick.r, programme.generator.shelves[item.channel_index].count)
-    return Reason("drawn_by_lot", f"Record {item.at} was drawn among the newest {span}{tail}.", facts)
+    return Reason("drawn_by_lot", f"Record {item.at} was drawn from the newest {span}{tail}.", facts)
 
 
 def _pool(pool: Levels) -> list[Json]:

@@ -1,4 +1,4 @@
-"""The laws that hold in a programme at any moment; a state that breaks one is refused."""
+"""Invariants of a programme; a state that violates one is refused."""
 
 from collections.abc import Iterator
 from itertools import pairwise
@@ -11,7 +11,7 @@ CREDIT_MOST = 1 << 40
 
 
 def broken_invariants(programme: Programme) -> Iterator[str]:
-    """The laws of a programme that do not hold, by name."""
+    """The names of violated invariants."""
     generator, settings = programme.generator, programme.snapshot.settings
     credits = generator.round.credits_at(generator.round.anchor)
     taken, weights = generator.round.anchor, generator.weights
@@ -26,25 +26,25 @@ def broken_invariants(programme: Programme) -> Iterator[str]:
     if not all(_placed(item, programme) for item in held):
         yield "items_of_channels_have_a_place_there"
     if new_artwork.size(generator.pool) > settings.nae.cap:
-        yield "the_pool_holds_at_most_its_cap"
+        yield "pool_within_its_cap"
     if len(programme.lookahead) > 2 * settings.lookahead - 1:
-        yield "buffers_hold_at_most_what_was_set"
+        yield "buffers_within_their_limits"
     if not 0 <= programme.behind <= max(0, len(programme.history) - 1):
-        yield "one_goes_back_within_the_history"
-    # A banned new artwork leaves a gap, and what is pinned has no number.
+        yield "position_within_the_history"
+    # Banned new artwork leaves a gap; pinned items have no ordinal.
     now = [item.ordinal for item in held if item.epoch_id == programme.epoch_id and item.ordinal]
     if now and (now[0] < 1 or now[-1] > generator.ordinal or any(right <= left for left, right in pairwise(now))):
         yield "ordinals_rise"
 
 
 def _possible(credit: int, weight: int, taken: int) -> bool:
-    """Whether a channel of this weight can have this credit after so many steps."""
+    """Whether a channel of this weight can have this credit after `taken` steps."""
     picks, rest = divmod(taken * weight - credit, WSUM)
     return rest == 0 and 0 <= picks <= taken and (weight > 0 or picks == 0)
 
 
 def _placed(item: Item, programme: Programme) -> bool:
-    """Whether an item names the channel, place and step it came from, or is a new artwork and names none."""
+    """Whether an item of a channel has a valid channel, place and step, and any other item has none."""
     if item.origin in (Origin.NAE, Origin.PINNED):
         return item.channel_index is None and item.at is None and item.step is None
     if item.channel_index is None or item.at is None or item.at < 0:
@@ -64,7 +64,7 @@ def _placed(item: Item, programme: Programme) -> bool:
 
 
 def _drawn(item: Item) -> bool:
-    """Whether an item that a new artwork brought up can have come up so."""
+    """Whether the draw of an item triggers its new artwork."""
     if item.origin in (Origin.BASE, Origin.PINNED):
         return True
     trace = item.trace

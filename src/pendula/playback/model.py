@@ -1,4 +1,4 @@
-"""The nouns of the scheduler: records, items, settings, traces, diagnostics, errors. Nothing here acts."""
+"""Data of the scheduler: records, items, settings, traces, diagnostics, errors."""
 
 from collections.abc import Mapping
 from decimal import Decimal
@@ -30,8 +30,8 @@ SAID_BITS, SAID_MOST = 256, 120
 P = TypeVar("P", bound=PendulaError)
 
 
-def said(value: object) -> str:
-    """A value in an error: short, and without the digits of a huge number."""
+def short_repr(value: object) -> str:
+    """A value for an error: at most 120 characters, without the digits of a huge number."""
     if isinstance(value, int) and value.bit_length() > SAID_BITS:
         return f"an_integer_of_{value.bit_length()}_bits"
     if isinstance(value, dict | list | tuple):
@@ -41,9 +41,9 @@ def said(value: object) -> str:
     return text if len(text) <= SAID_MOST else text[:SAID_MOST] + "…"
 
 
-def unfit(parameter: str, value: object, *allowed: str | int) -> "InvalidParameter":
+def invalid_parameter(parameter: str, value: object, *allowed: str | int) -> "InvalidParameter":
     """A setting that is out of its range: `allowed` is the least and the most, or names as in `sentences.ALLOWED`."""
-    return refused(InvalidParameter, parameter=parameter, value=said(value), allowed=list(allowed))
+    return refused(InvalidParameter, parameter=parameter, value=short_repr(value), allowed=list(allowed))
 
 
 def refused(kind: type[P], **facts: Any) -> P:
@@ -80,7 +80,7 @@ class UnknownChannel(InputRefused):
 
 
 class ChannelTaken(InputRefused):
-    """A channel of this id is followed already. Facts: `channel`."""
+    """The channel is followed already. Facts: `channel`."""
 
     code = "channel_taken"
 
@@ -92,15 +92,15 @@ class InvalidRecord(InputRefused):
 
 
 class Banned(InputRefused):
-    """The artwork is banned, so it cannot be pinned. Facts: `id`."""
+    """A banned artwork cannot be pinned. Facts: `id`."""
 
     code = "artwork_banned"
 
 
-class TooManyWishes(LimitExceeded):
-    """More artworks are pinned or banned than are kept."""
+class TooManyControls(LimitExceeded):
+    """Too many artworks are pinned or banned."""
 
-    code = "too_many_wishes"
+    code = "too_many_controls"
 
 
 class Mode(StrEnum):
@@ -112,22 +112,22 @@ class Mode(StrEnum):
 
 
 class PickMode(StrEnum):
-    """From the newest to the oldest and round again; or any of the newest `r`."""
+    """From the newest to the oldest, repeatedly; or any of the newest `r`."""
 
     RECENCY = "recency"
     RANDOM = "random"
 
 
 class Refresh(StrEnum):
-    """What a material change does to the turns: all begin anew, or go on where they are."""
+    """Whether a material change restarts the round robin or keeps credits and cursors."""
 
     RESET = "reset"
     KEEP = "keep"
 
 
 class Origin(StrEnum):
-    """Who chose an item: the channels in turn, a new artwork, the channels because the new artwork was just on, or
-    somebody who wanted to see it next."""
+    """What selected an item: the round robin, the pool of new artwork, the round robin in place of new artwork that had
+    just been shown, or a viewer."""
 
     BASE = "base"
     NAE = "nae"
@@ -136,7 +136,7 @@ class Origin(StrEnum):
 
 
 class InsertResult(StrEnum):
-    """What became of a new artwork."""
+    """The result of inserting a new artwork."""
 
     INSERTED = "INSERTED"
     MERGED = "MERGED"
@@ -146,7 +146,7 @@ class InsertResult(StrEnum):
 
 
 class Exposure(Struct, frozen=True, forbid_unknown_fields=True):
-    """The mode and its numbers, by channel id; a channel nobody mentions has 0."""
+    """The mode and its numbers by channel id; a channel that is not named has 0."""
 
     mode: Mode = Mode.EQE
     manual_weights: Mapping[str, Decimal] = {}
@@ -158,22 +158,22 @@ class Exposure(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Pick(Struct, frozen=True, forbid_unknown_fields=True):
-    """How a channel gives its next record; `r` is for random picks."""
+    """How the next record of a channel is picked; `r` is for random picks."""
 
     mode: PickMode = PickMode.RECENCY
     r: int = 64
 
 
 class Nae(Struct, frozen=True, forbid_unknown_fields=True):
-    """New artwork events: whether they are taken, and how many are kept."""
+    """New artwork events: whether they are accepted, and the size of the pool."""
 
     enabled: bool = True
     cap: int = 32
 
 
 class DayPart(Struct, frozen=True, forbid_unknown_fields=True):
-    """A part of the day and the weights that hold in it. `start` and `end` are times of day, `HH:MM`, `end` the first
-    that is outside and perhaps of the next day; `days` are those on which it begins, all seven where none is named."""
+    """A part of the day and its weights. `start` and `end` are `HH:MM`; `end` is exclusive, and on the next day if not
+    after `start`. `days` are the days on which the part begins; empty means all."""
 
     name: str
     start: str
@@ -183,7 +183,7 @@ class DayPart(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Settings(Struct, frozen=True, forbid_unknown_fields=True):
-    """All that can be set; to change any of it is a material change."""
+    """All settings; changing one is a material change."""
 
     exposure: Exposure = Exposure()
     pick: Pick = Pick()
@@ -223,18 +223,18 @@ Levels = tuple[tuple[Entry, ...], ...]
 
 
 class Trace(Struct, frozen=True, gc=False):
-    """What a step saw and drew: the number drawn against the pool, the pool before, what was drawn and passed over."""
+    """What a step drew and skipped: the draw against the pool, the pool before it, drawn and skipped places."""
 
     pool: Levels
     nae_draw: int | None = None
     picked: tuple[int, ...] = ()  # places drawn by a random pick, the last accepted
-    skipped: tuple[int, ...] = ()  # places passed over because they held the id shown before
+    skipped: tuple[int, ...] = ()  # places skipped because they repeat the last id
     bad: tuple[int, ...] = ()  # places whose record is damaged
-    unreadable: tuple[int, ...] = ()  # channels that were picked and could not be read
+    unreadable: tuple[int, ...] = ()  # channels that were selected and could not be read
 
 
 class Item(Struct, frozen=True, gc=False):
-    """What a player shows: the record and how it came up.
+    """A record to show, and how it was selected.
 
     `at` is the record's place in its channel (0 is the newest), `step` the round-robin step that chose the channel.
     """
@@ -284,10 +284,10 @@ class Item(Struct, frozen=True, gc=False):
 
 
 class Counts(Struct):
-    """What happened since the beginning, over all epochs."""
+    """Counters over all epochs."""
 
     channels: dict[str, int] = {}
-    others: int = 0  # items of channels that are followed no more
+    others: int = 0  # items of channels that are no longer followed
     nae: int = 0
     nae_fallback: int = 0
     repeats: int = 0
@@ -308,7 +308,7 @@ class ResetCode(StrEnum):
 
 
 class ResetReason(Struct, frozen=True, forbid_unknown_fields=True):
-    """Why an epoch began: a code, and the channel, the day part or the user's own reason."""
+    """Why an epoch began: a code, and the channel, the day part or the reason that the caller gave."""
 
     code: ResetCode
     subject: str | None = None
@@ -319,16 +319,16 @@ class ResetReason(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Diagnostic(Struct, frozen=True):
-    """Something a player should know of, and that stopped nothing."""
+    """A problem that did not stop playback."""
 
     code: str
     sentence: str
     facts: dict[str, Any] = {}
 
-    @classmethod
-    def of(cls, code: str, **facts: Any) -> "Diagnostic":
-        """A diagnostic of a programme, with the sentence of its code."""
-        return cls(code, diagnostic_sentence(code, facts), facts)
+
+def diagnostic(code: str, **facts: Any) -> Diagnostic:
+    """A diagnostic of a programme, with the sentence of its code."""
+    return Diagnostic(code, diagnostic_sentence(code, facts), facts)
 
 
 def item_json(item: Item) -> dict[str, Json]:

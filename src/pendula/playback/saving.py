@@ -1,6 +1,6 @@
-"""The complete state of a programme as plain JSON values, and back; without the records on the shelves.
+"""Save a programme as plain JSON values, without the records on the shelves, and restore it.
 
-A restored programme goes on with exactly the same items, and explains those it still holds as before.
+A restored programme continues with the same items and explains the items it holds as before.
 """
 
 from base64 import b64decode, b64encode
@@ -16,13 +16,13 @@ from pendula.kernel.errors import InputRefused
 from pendula.kernel.rng import Pcg32
 from pendula.kernel.wording import explain_validation_error
 from pendula.playback.choosing import new_artwork
-from pendula.playback.choosing.carrying import first_step
+from pendula.playback.choosing.carried_turns import first_step
 from pendula.playback.choosing.dayparts import WEEK, part_at
 from pendula.playback.choosing.programme import Programme
 from pendula.playback.choosing.records import PastShelf, Shelf, sound
 from pendula.playback.choosing.snapshot import Channel, Snapshot
 from pendula.playback.choosing.swrr import RoundRobin
-from pendula.playback.choosing.wishes import BANS_MOST, PINS_MOST
+from pendula.playback.choosing.viewer_controls import BANS_MOST, PINS_MOST
 from pendula.playback.invariants import broken_invariants
 from pendula.playback.model import MASK_64, Counts, Entry, Item, Levels, Origin, ResetReason, Settings, Trace
 from pendula.playback.settings import checked
@@ -31,7 +31,7 @@ READABLE, OUT_BEFORE, OUT_NOW, BARRED = 0, 1, 2, 3
 
 
 class InvalidState(InputRefused):
-    """What was handed in is not a state of a programme. Facts: `broken`."""
+    """Not a valid state of a programme. Facts: `broken`."""
 
     code = "invalid_state"
 
@@ -61,7 +61,7 @@ class PoolRow(Struct, frozen=True, forbid_unknown_fields=True, array_like=True):
 
 
 class TraceRow(Struct, frozen=True, forbid_unknown_fields=True, array_like=True):
-    """`pool` is None where it follows from the item before."""
+    """`pool` is None if it follows from the previous item."""
 
     nae_draw: int | None
     picked: tuple[int, ...]
@@ -72,7 +72,7 @@ class TraceRow(Struct, frozen=True, forbid_unknown_fields=True, array_like=True)
 
 
 class ItemRow(Struct, frozen=True, forbid_unknown_fields=True, array_like=True):
-    """`channel` is written out only for an item of an earlier epoch."""
+    """`channel` is set only for an item of an earlier epoch."""
 
     raw: str
     channel: str | None
@@ -105,18 +105,18 @@ class State(Struct, frozen=True, forbid_unknown_fields=True):
     batches: int
     resets: int
     last_reset: ResetReason | None
-    told: int
+    diagnosed: int
     carried: bool
     pins: tuple[str, ...]
     bans: tuple[tuple[int, int | None], ...]
-    resting: tuple[str, ...]
+    paused_channels: tuple[str, ...]
     minute: int | None
     part: str | None
     returned: int | None
 
 
 def save(programme: Programme) -> dict[str, Json]:
-    """Everything but the records, at most 64 KiB of JSON with ids of ordinary length."""
+    """The state without records; at most 64 KiB of JSON with ids of ordinary length."""
     generator = programme.generator
     anchor = _anchor(programme)
     credits, cursors = generator.round.credits_at(anchor), generator.cursors
@@ -154,35 +154,35 @@ def save(programme: Programme) -> dict[str, Json]:
         batches=programme.batches,
         resets=programme.resets,
         last_reset=programme.last_reset,
-        told=programme.told,
+        diagnosed=programme.diagnosed,
         carried=generator.round.carried,
         pins=tuple(map(_text, programme.pins)),
         bans=tuple(programme.bans.items()),
-        resting=programme.resting,
+        paused_channels=programme.paused_channels,
         minute=programme.minute,
         part=programme.snapshot.part,
         returned=programme.returned,
     )
-    # Through bytes: lists instead of tuples, so that it equals what comes back from a file.
+    # Through bytes, so that tuples become lists and the value equals one read from a file.
     plain: dict[str, Json] = msgspec.json.decode(msgspec.json.encode(state))
     return plain
 
 
 def load(state: Json, shelf_of: Callable[[ChannelState], Shelf]) -> Programme:
-    """The programme that gave `state`; raises `InvalidState` and `OtherContents` before anything exists."""
+    """Restore the programme that gave `state`; raises `InvalidState` and `OtherContents`."""
     try:
         saved = msgspec.convert(state, State)
     except msgspec.ValidationError as trouble:
         raise InvalidState(
-            f"This is not a state of a programme: {explain_validation_error(str(trouble), state, State)}"
+            f"Invalid state of a programme: {explain_validation_error(str(trouble), state, State)}"
         ) from None
     try:
         programme = _restored(saved, shelf_of)
         broken = [*_mismatched(saved, programme)] or [*broken_invariants(programme)]
     except (AssertionError, IndexError, Base64Error, ValueError) as trouble:
-        raise InvalidState(f"This is not a state of a programme: {trouble}") from None
+        raise InvalidState(f"Invalid state of a programme: {trouble}") from None
     if broken:
-        raise InvalidState(f"This is not a state of a programme: {', '.join(broken)}", broken=broken)
+        raise InvalidState(f"Invalid state of a programme: {', '.join(broken)}", broken=broken)
     return programme
 
 
@@ -193,7 +193,7 @@ def _restored(saved: State, shelf_of: Callable[[ChannelState], Shelf]) -> Progra
     programme.epoch_id, programme.minute = saved.epoch_id, saved.minute
     programme.pins.extend(_sound(text) for text in saved.pins)
     programme.bans.update(saved.bans)
-    programme.resting = saved.resting
+    programme.paused_channels = saved.paused_channels
     programme._unreadable = tuple(row.id for row in saved.channels if row.out == OUT_BEFORE)
     programme._begin(saved.counts)
     programme.diagnostics.clear()
@@ -205,7 +205,7 @@ def _restored(saved: State, shelf_of: Callable[[ChannelState], Shelf]) -> Progra
     for index, row in enumerate(saved.channels):
         generator.unreadable[index] |= row.out == OUT_NOW
         generator.barred[index] = row.out == BARRED
-    generator.recount()
+    generator.count_readable()
     generator.nae_draws = Pcg32(saved.nae_draws & MASK_64, generator.nae_draws.increment)
     generator.pick_draws = Pcg32(saved.pick_draws & MASK_64, generator.pick_draws.increment)
     generator.pool = _levels(saved.pool)
@@ -214,7 +214,7 @@ def _restored(saved: State, shelf_of: Callable[[ChannelState], Shelf]) -> Progra
     programme.history.extend(items[: len(saved.history)])
     programme.lookahead.extend(items[len(saved.history) :])
     programme.behind, programme.batches, programme.resets = saved.behind, saved.batches, saved.resets
-    programme.last_reset, programme.told = saved.last_reset, saved.told
+    programme.last_reset, programme.diagnosed = saved.last_reset, saved.diagnosed
     programme.returned = saved.returned
     return programme
 
@@ -227,12 +227,12 @@ def _same_shelf(row: ChannelState, shelf: Shelf) -> Shelf:
 
 def _mismatched(saved: State, programme: Programme) -> Iterator[str]:
     if len(saved.channels) > 64 or len({row.id for row in saved.channels}) != len(saved.channels):
-        yield "channels_are_at_most_64_with_ids_of_their_own"
+        yield "channels_are_at_most_64_with_unique_ids"
     if not 0 <= saved.nae_draws <= MASK_64 or not 0 <= saved.pick_draws <= MASK_64:
         yield "generators_have_64_bits"
     if any(row.out not in (READABLE, OUT_BEFORE, OUT_NOW, BARRED) for row in saved.channels):
         yield "channels_are_readable_or_out"
-    numbers = (saved.taken, saved.ordinal, saved.number, saved.batches, saved.resets, saved.told)
+    numbers = (saved.taken, saved.ordinal, saved.number, saved.batches, saved.resets, saved.diagnosed)
     if saved.returned is not None and not 0 <= saved.returned <= MASK_64:
         yield "ids_have_64_bits"
     if not 0 <= saved.anchor <= saved.taken or not 0 <= saved.epoch_id <= MASK_64:
@@ -240,33 +240,34 @@ def _mismatched(saved: State, programme: Programme) -> Iterator[str]:
     if any(not 0 <= number < 1 << 62 for number in numbers):
         yield "counts_are_in_range"
     if any(not 0 <= row.cursor < max(1, row.count - len(row.gone)) for row in saved.channels):
-        yield "cursors_lie_within_their_channels"
+        yield "cursors_within_their_channels"
     if len(saved.history) > saved.settings.history:
-        yield "buffers_hold_at_most_what_was_set"
+        yield "buffers_within_their_limits"
     for index, row in enumerate(saved.channels):
         if row.out in (OUT_NOW, BARRED) and index not in programme.generator.active:
-            yield "only_a_channel_that_takes_part_can_fail"
-    yield from _mismatched_wishes(saved, programme)
+            yield "only_active_channels_fail"
+    yield from _mismatched_controls(saved, programme)
     if _anchor(programme) != saved.anchor:
-        yield "the_anchor_lies_before_the_oldest_item"
+        yield "anchor_before_the_oldest_item"
 
 
-def _mismatched_wishes(saved: State, programme: Programme) -> Iterator[str]:
+def _mismatched_controls(saved: State, programme: Programme) -> Iterator[str]:
     ids = [id for id, _ in saved.bans]
     if len(set(ids)) != len(ids) or any(not 0 <= id <= MASK_64 for id in ids) or len(ids) > BANS_MOST:
-        yield "bans_are_of_artworks_each_once"
+        yield "bans_are_unique_artworks"
     if len(saved.pins) > PINS_MOST or any(item.id in ids for item in programme.peek(len(saved.pins))):
         yield "pins_are_few_and_not_banned"
-    if not {*saved.resting} <= {row.id for row in saved.channels} or len({*saved.resting}) != len(saved.resting):
-        yield "channels_at_rest_are_followed"
+    paused = {*saved.paused_channels}
+    if not paused <= {row.id for row in saved.channels} or len(paused) != len(saved.paused_channels):
+        yield "paused_channels_are_followed"
     if saved.minute is not None and not 0 <= saved.minute < WEEK:
         yield "minutes_are_of_a_week"
     if saved.part != part_at(programme.snapshot.settings.day_parts, saved.minute):
-        yield "the_part_of_the_day_follows_from_the_minute"
+        yield "day_part_follows_from_the_minute"
 
 
 def _anchor(programme: Programme) -> int:
-    """The step before the oldest item that is still held, so that its credits can be told after a restore."""
+    """The step before the oldest item in history or lookahead; its credits can be explained after a restore."""
     round = programme.generator.round
     for item in (*programme.history, *programme.lookahead):
         if item.epoch_id == programme.epoch_id and item.step is not None:
@@ -340,13 +341,13 @@ def _items(rows: Iterable[ItemRow], names: tuple[str, ...]) -> Iterator[Item]:
 
 
 def _follows(before: Item | None, item: Item) -> bool:
-    """Whether the pool an item saw is what the item before it left."""
+    """Whether the pool before an item is the pool after the previous item."""
     assert item.trace is not None
     return _bare(_after(before)) == _bare(item.trace.pool)
 
 
 def _after(item: Item | None) -> Levels:
-    """The pool after an item, without what was inserted since."""
+    """The pool after an item, without later insertions."""
     if item is None or item.trace is None:
         return new_artwork.EMPTY
     trace = item.trace
@@ -369,21 +370,19 @@ def _text(raw: bytes) -> str:
     return b64encode(raw).decode()
 
 
-def shelves_of_then(channels: Iterable[Channel]) -> Callable[[ChannelState], Shelf]:
-    """Gives a saved channel its shelf where it still holds the same; else one whose records are gone."""
+def shelves_or_past(channels: Iterable[Channel]) -> Callable[[ChannelState], Shelf]:
+    """Returns the shelf of a saved channel if its contents are the same, else a `PastShelf`."""
     shelves = {(one.id, one.shelf.count, one.shelf.generation): one.shelf for one in channels}
     return lambda row: shelves.get((row.id, row.count, row.generation), PastShelf(row.count, row.generation))
 
 
 def shelves_by_id(channels: Iterable[Channel]) -> Callable[[ChannelState], Shelf]:
-    """Gives a saved channel its shelf; raises `OtherContents` for a channel nobody handed in."""
+    """Returns the shelf of a saved channel; raises `OtherContents` for a channel that is not given."""
     shelves = {channel.id: channel.shelf for channel in channels}
 
     def shelf_of(row: ChannelState) -> Any:
         if row.id not in shelves:
-            raise OtherContents(
-                f"The state follows channel {row.id!r}, and its records were not handed in", channel=row.id
-            )
+            raise OtherContents(f"The state follows channel {row.id!r}, but the channel was not given", channel=row.id)
         return shelves[row.id]
 
     return shelf_of

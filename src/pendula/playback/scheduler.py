@@ -1,4 +1,4 @@
-"""The scheduler for programs: a programme behind one lock, safe for any number of threads."""
+"""The scheduler as a library: a programme behind one lock, safe for threads."""
 
 import threading
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,9 +11,9 @@ from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Reason
 from pendula.kernel.errors import WrongUsage
 from pendula.playback import explain, saving, statistics
-from pendula.playback.choosing.guard import is_shelf, watched
 from pendula.playback.choosing.programme import Programme
 from pendula.playback.choosing.records import MemoryShelf, Shelf
+from pendula.playback.choosing.shelf_guard import guarded, is_shelf
 from pendula.playback.choosing.snapshot import Channel
 from pendula.playback.clocks import check_zone, minute_of_week, utc_ms
 from pendula.playback.model import (
@@ -32,13 +32,13 @@ from pendula.playback.settings import DEFAULTS
 
 
 class Reentered(WrongUsage):
-    """A shelf asked the scheduler that was just reading it."""
+    """A shelf called the scheduler that is reading it."""
 
     code = "reentered"
 
 
 class Gate:
-    """One caller at a time. Who is inside may come again, as an update does, but not out of a shelf that is read."""
+    """A reentrant lock that refuses calls from a shelf while it is read."""
 
     def __init__(self, programme: Programme) -> None:
         self.lock = threading.RLock()
@@ -48,16 +48,16 @@ class Gate:
         self.lock.acquire()
         if self._programme.generating:
             self.lock.release()
-            raise Reentered("A shelf cannot ask the scheduler that is reading it: give the row and return")
+            raise Reentered("A shelf must not call the scheduler that is reading it; return the row instead")
 
     def __exit__(self, *_: object) -> None:
         self.lock.release()
 
 
 class Scheduler:
-    """Decides what comes next out of up to 64 channels; every call is one step that others see whole or not at all.
+    """Selects the next item from up to 64 channels. Every call is atomic.
 
-    Without a seed one is taken from the operating system, and `stats()` shows it.
+    Without a seed one is taken from the operating system; `stats()` shows it.
     """
 
     def __init__(
@@ -69,13 +69,13 @@ class Scheduler:
 
     @classmethod
     def from_state(cls, state: Json, channels: Iterable[Channel] = (), *, refresh: bool = False) -> Self:
-        """The scheduler that gave `state`; `channels` bring the records, which must be the same.
+        """Restore the scheduler that gave `state`; `channels` provide the records, which must be the same.
 
-        With `refresh` they may be others, and other channels: that is one change, and none where nothing changed.
+        With `refresh` channels and records may differ, which is one material change; none if nothing differs.
         """
         scheduler, given = cls.__new__(cls), list(channels)
         scheduler._programme = saving.load(
-            state, saving.shelves_of_then(given) if refresh else saving.shelves_by_id(given)
+            state, saving.shelves_or_past(given) if refresh else saving.shelves_by_id(given)
         )
         if refresh:
             scheduler._programme.catch_up(given)
@@ -83,7 +83,7 @@ class Scheduler:
         return scheduler
 
     def state_dict(self) -> dict[str, Json]:
-        """The complete state but for the records, as plain JSON values."""
+        """The complete state without records, as plain JSON values."""
         with self._lock:
             return saving.save(self._programme)
 
@@ -113,12 +113,12 @@ class Scheduler:
             return self._programme.peek(n)
 
     def take(self, n: int) -> list[Item]:
-        """What `n` calls of `next` give, made together; shorter when there is nothing more."""
+        """The results of `n` calls of `next`, up to the first None; generated together."""
         with self._lock:
             return self._programme.take(n)
 
     def now(self) -> Item | None:
-        """The item that `next` or `prev` gave last."""
+        """The item that `next` or `prev` returned last."""
         with self._lock:
             return self._programme.now()
 
@@ -131,7 +131,7 @@ class Scheduler:
             self._programme.reset(reason)
 
     def follow(self, channel: str, records: Shelf | Iterable[Record]) -> None:
-        """Follow a channel with the records of a shelf, or these records kept in memory."""
+        """Follow a channel, with a shelf or with records to keep in memory."""
         shelf = _shelf(channel, records)
         with self._lock:
             self._programme.follow(channel, shelf)
@@ -141,49 +141,49 @@ class Scheduler:
             self._programme.unfollow(channel)
 
     def refresh(self, channel: str, records: Shelf | Iterable[Record]) -> None:
-        """Other contents for a channel; the same contents change nothing."""
+        """Replace the contents of a channel; equal contents change nothing."""
         shelf = _shelf(channel, records)
         with self._lock:
             self._programme.refresh(channel, shelf)
 
     def ban(self, item: Item) -> None:
-        """Do not show this again until its channel is refreshed."""
+        """Ban an item until its channel gets other contents. Raises `NotShown`."""
         with self._lock:
             self._programme.ban(item)
 
     def show_next(self, record: Record | bytes) -> None:
-        """Show this next, once, before what was made ahead; nothing else moves. Raises `InvalidRecord`, `Banned`."""
+        """Show this record next, once, before the lookahead. Raises `InvalidRecord`, `Banned`."""
         with self._lock:
             self._programme.show_next(record)
 
     def pause(self, channel: str) -> bool:
-        """Let a channel rest, without a reset: its credit and cursor stay. Whether that changed anything."""
+        """Pause a channel without a reset: its credit and cursor stay. Returns whether that changed anything."""
         with self._lock:
             return self._programme.pause(channel)
 
     def resume(self, channel: str) -> bool:
-        """Let a channel take part again, from where it was. Whether that changed anything."""
+        """Resume a channel where it was paused. Returns whether that changed anything."""
         with self._lock:
             return self._programme.resume(channel)
 
     @property
     def paused(self) -> tuple[str, ...]:
-        """The channels that rest."""
-        return self._programme.resting
+        """The paused channels."""
+        return self._programme.paused_channels
 
     def ban_artwork(self, id: int, until: datetime | None = None) -> None:
-        """Show an artwork no more, from whatever channel, until it is lifted or `clock` tells of `until` or later."""
+        """Ban an artwork in all channels until the ban is lifted or `clock` reaches `until`."""
         moment = None if until is None else utc_ms(until)
         with self._lock:
             self._programme.ban_artwork(id, moment)
 
     def lift(self, id: int) -> bool:
-        """Let a banned artwork come again. Whether it was banned."""
+        """Lift a ban. Returns whether the artwork was banned."""
         with self._lock:
             return self._programme.lift(id)
 
     def clock(self, moment: datetime) -> None:
-        """What time it is: bans end, and the weights of another part of the day hold. Raises `UnknownZone`."""
+        """Set the time: ends bans and switches day parts. Raises `UnknownZone`."""
         now = utc_ms(moment)
         with self._lock:
             minute = minute_of_week(self._programme.snapshot.settings.zone, now)
@@ -192,7 +192,7 @@ class Scheduler:
 
     @property
     def day_part(self) -> str | None:
-        """The part of the day whose weights hold."""
+        """The day part that applies."""
         return self._programme.snapshot.part
 
     def configure(
@@ -208,7 +208,7 @@ class Scheduler:
         zone: str | None = None,
         day_parts: Sequence[DayPart] | None = None,
     ) -> None:
-        """Change settings; what is left out stays, what is the same already resets nothing."""
+        """Change the given settings; equal values reset nothing."""
         if zone is not None:
             check_zone(zone)
         with self._lock:
@@ -226,7 +226,7 @@ class Scheduler:
 
     @contextmanager
     def update(self) -> Iterator[None]:
-        """Group changes into one reset; after an exception nothing has changed. Others wait until it is done."""
+        """Group changes into one reset; an exception rolls back. Other threads wait."""
         with self._lock, self._programme.update():
             yield
 
@@ -235,18 +235,18 @@ class Scheduler:
             return statistics.stats(self._programme)
 
     def diagnostics(self) -> list[Diagnostic]:
-        """The last 64 things a player should know of."""
+        """The last 64 diagnostics."""
         with self._lock:
             return list(self._programme.diagnostics)
 
     def why(self, item: Item) -> Reason:
-        """Which step chose the item, with the weights, credits, pool and draws at that moment."""
+        """Why the item was selected, with weights, credits, pool and draws at that moment."""
         with self._lock:
             return explain.why(self._programme, item)
 
 
 def _shelf(channel: str, records: Shelf | Iterable[Record]) -> Shelf:
-    """What gives the records; raises `NoShelf` for what can give none."""
+    """The shelf, or a shelf of the records; raises `NoShelf`."""
     if is_shelf(records) or not isinstance(records, Iterable):
-        return watched(channel, records)  # type: ignore[arg-type]
+        return guarded(channel, records)  # type: ignore[arg-type]
     return MemoryShelf(records)

@@ -1,6 +1,6 @@
-"""The screen of a player: what is on, since when and until when, and how that changes as items come.
+"""The screen of a player: the current item, when it began and when it ends.
 
-Time is in milliseconds since the player was made; it goes on with commands alone.
+Time is in milliseconds since the player was created; only commands advance it.
 """
 
 from base64 import b64encode
@@ -11,13 +11,13 @@ from msgspec import Struct
 from pendula.kernel.canonical import Json
 from pendula.playback.choosing.programme import Programme
 from pendula.playback.events import Blank, Event, Paused, Resumed, Shown, View
-from pendula.playback.model import Item, unfit
+from pendula.playback.model import Item, invalid_parameter
 
 DWELL_MOST = 86_400_000
 
 
 class OnScreen(Struct, frozen=True):
-    """What is on, since when and until when; `left_ms` counts while the player is paused."""
+    """The current item and its times; `left_ms` is set while the player is paused."""
 
     item: View | None
     started_at: int
@@ -26,7 +26,7 @@ class OnScreen(Struct, frozen=True):
 
 
 class Screening:
-    """A programme before a screen; `Player` is what is asked for it."""
+    """A programme with a screen; `Player` adds the commands."""
 
     def __init__(self, programme: Programme, dwell_ms: int) -> None:
         self.programme = programme
@@ -37,7 +37,7 @@ class Screening:
 
     def show(self, item: Item | None, cause: str) -> tuple[tuple[Event, ...], Json]:
         if item is None:
-            # Without a readable channel a new artwork may still come up: ask again after a while, not at once.
+            # Without a readable channel new artwork may still be selected: try again after the dwell time.
             left = self.dwell_ms if self.something_to_show() else None
             changed = self.screen.item is not None
             self.screen = self._on_screen(None, left)
@@ -71,7 +71,7 @@ class Screening:
         return (Resumed(self._now),), {"paused": False}
 
     def wake(self) -> None:
-        """Something may be shown now that could not be before."""
+        """End a blank screen if there may be something to show now."""
         if self.paused or self.screen.item is not None:
             return
         programme = self.programme
@@ -84,7 +84,6 @@ class Screening:
         return bool(programme.pins or programme.lookahead or generator.readable or any(generator.pool))
 
     def view(self, item: Item) -> View:
-        """An item as it is handed out."""
         return View(
             id=item.id,
             channel=item.channel,
@@ -104,5 +103,5 @@ class Screening:
 
 def dwell_of(value: int) -> int:
     if not 1 <= value <= DWELL_MOST:
-        raise unfit("dwell_ms", value, 1, DWELL_MOST)
+        raise invalid_parameter("dwell_ms", value, 1, DWELL_MOST)
     return value

@@ -138,7 +138,7 @@ REFUSALS: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "too_many_channels": lambda facts: (
         f"{facts['channel']!r} would be channel {facts['value']}; at most {facts['allowed']} can be followed"
     ),
-    "too_many_wishes": _too_many_controls,
+    "too_many_controls": _too_many_controls,
     "unknown_channel": _unknown_channel,
 }
 

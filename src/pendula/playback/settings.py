@@ -1,6 +1,6 @@
-"""Settings: what they may be, every number exact, and changed in part.
+"""Validation and partial changes of settings.
 
-Each member that is given replaces that member, the others stay. A number is what its decimal text says, never a float.
+A given member replaces that member, the others stay. Numbers are read by their decimal text, never as floats.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,9 +26,9 @@ from pendula.playback.model import (
     PickMode,
     Refresh,
     Settings,
+    invalid_parameter,
     refused,
-    said,
-    unfit,
+    short_repr,
 )
 
 DEFAULTS = Settings()
@@ -60,10 +60,10 @@ def checked(settings: Settings) -> Settings:
     }
     for name, (value, least, most) in spans.items():
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-            raise unfit(name, value, least, most)
+            raise invalid_parameter(name, value, least, most)
     for name, flag in (("nae.enabled", settings.nae.enabled), ("preserve_history", settings.preserve_history)):
         if not isinstance(flag, bool):
-            raise unfit(name, flag, "bool")
+            raise invalid_parameter(name, flag, "bool")
     return msgspec.structs.replace(
         settings,
         exposure=checked_exposure(settings.exposure),
@@ -80,14 +80,14 @@ def checked_exposure(exposure: Exposure) -> Exposure:
     for field, counts in (("total_count", exposure.total_count), ("recent_count", exposure.recent_count)):
         for name, count in counts.items():
             if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= COUNT_MOST:
-                raise unfit(f"{field}.{name}", count, 0, COUNT_MOST)
+                raise invalid_parameter(f"{field}.{name}", count, 0, COUNT_MOST)
     alpha, least, most = (_fraction(name, getattr(exposure, name)) for name in ("alpha", "p_min", "p_max"))
     if not 0 <= alpha <= 1:
-        raise unfit("alpha", alpha, "share")
+        raise invalid_parameter("alpha", alpha, "share")
     if not 0 < least <= 1:
-        raise unfit("p_min", least, "p_min")
+        raise invalid_parameter("p_min", least, "p_min")
     if not least <= most <= 1:
-        raise unfit("p_max", most, "p_max")
+        raise invalid_parameter("p_max", most, "p_max")
     return msgspec.structs.replace(
         exposure,
         mode=_known(Mode, "mode", exposure.mode),
@@ -104,45 +104,45 @@ def _known(kind: type[E], name: str, value: object) -> E:
     try:
         return kind(value)  # type: ignore[arg-type]
     except ValueError:
-        raise unfit(name, value, *(member.value for member in kind)) from None
+        raise invalid_parameter(name, value, *(member.value for member in kind)) from None
 
 
 def _weights(given: Mapping[str, object]) -> dict[str, Decimal]:
     weights = {name: _weight(name, value) for name, value in given.items()}
-    # 0 is what a channel nobody mentions has: to write it down is no change. Less than 0 counts as 0.
+    # A channel that is not named has 0, so an explicit 0 is no change. Negative weights count as 0.
     return {name: weight for name, weight in weights.items() if weight > 0}
 
 
 def _zone(name: object) -> str:
-    """The form of a zone's name; whether there is one of that name the clock's owner knows."""
+    """Checks only the form of the name; whether the zone exists is checked where a clock is."""
     if not isinstance(name, str) or ZONE.fullmatch(name) is None:
-        raise unfit("zone", name, "iana_zone")
+        raise invalid_parameter("zone", name, "iana_zone")
     return name
 
 
 def _day_parts(parts: Sequence[DayPart]) -> tuple[DayPart, ...]:
     if isinstance(parts, str) or not isinstance(parts, Sequence) or len(parts) > PARTS_MOST:
-        raise unfit("day_parts", parts, "day_parts")
+        raise invalid_parameter("day_parts", parts, "day_parts")
     checked = tuple(_day_part(place, part) for place, part in enumerate(parts))
     for place, part in enumerate(checked):
         if part.name in {other.name for other in checked[:place]}:
-            raise unfit(f"day_parts[{place}].name", part.name, "unique_name")
+            raise invalid_parameter(f"day_parts[{place}].name", part.name, "unique_name")
     return checked
 
 
 def _day_part(place: int, part: DayPart) -> DayPart:
     at = f"day_parts[{place}]"
     if not isinstance(part, DayPart):
-        raise unfit(at, part, "day_part")
+        raise invalid_parameter(at, part, "day_part")
     if not isinstance(part.name, str) or not 1 <= len(part.name) <= PART_NAME_MOST:
-        raise unfit(f"{at}.name", part.name, "name_of_64")
+        raise invalid_parameter(f"{at}.name", part.name, "name_of_64")
     for name, most in (("start", "23:59"), ("end", "24:00")):
         value = getattr(part, name)
         if not isinstance(value, str) or TIME.fullmatch(value) is None or value > most:
-            raise unfit(f"{at}.{name}", value, f"{name}_of_day_part")
+            raise invalid_parameter(f"{at}.{name}", value, f"{name}_of_day_part")
     for day in part.days:
         if day not in DAYS:
-            raise unfit(f"{at}.days", day, "days")
+            raise invalid_parameter(f"{at}.days", day, "days")
     days = tuple(day for day in DAYS if day in part.days)
     return msgspec.structs.replace(part, days=days if len(days) < len(DAYS) else (), weights=_weights(part.weights))
 
@@ -150,19 +150,19 @@ def _day_part(place: int, part: DayPart) -> DayPart:
 def _weight(name: str, value: object) -> Decimal:
     number = exact(value)
     if number is None:
-        raise refused(InvalidWeight, channel=name, value=said(value))
+        raise refused(InvalidWeight, channel=name, value=short_repr(value))
     return number
 
 
 def _fraction(name: str, value: object) -> Decimal:
     number = exact(value)
     if number is None:
-        raise unfit(name, value, "number_of_30_digits")
+        raise invalid_parameter(name, value, "number_of_30_digits")
     return number
 
 
 def exact(value: object) -> Decimal | None:
-    """A number by its decimal text, so that 0.1 is a tenth; None for what is none, not finite or far too long."""
+    """The number by its decimal text, so that 0.1 is a tenth; None if it is not a number, not finite or too long."""
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal | str):
         return None
     if isinstance(value, int) and value.bit_length() > 4 * DIGITS_MOST:
@@ -181,61 +181,59 @@ def exact(value: object) -> Decimal | None:
 
 
 def _plain(sign: int, digits: tuple[int, ...], exponent: int) -> Decimal:
-    """One form for one number, so that 0.50 is no change after 0.5; whatever precision the caller's context has."""
-    kept = len(digits)
-    while kept > 1 and digits[kept - 1] == 0:
-        kept -= 1
-    if digits[:kept] == (0,):
+    """The canonical form, so that 0.50 equals 0.5; independent of the caller's decimal context."""
+    length = len(digits)
+    while length > 1 and digits[length - 1] == 0:
+        length -= 1
+    if digits[:length] == (0,):
         return Decimal(0)
-    return Decimal((sign, digits[:kept], exponent + len(digits) - kept))
+    return Decimal((sign, digits[:length], exponent + len(digits) - length))
 
 
-def _joined(there: Json, value: Json) -> Json:
-    """Objects member by member, by channel too; a member that is null goes."""
+def _merge_values(there: Json, value: Json) -> Json:
+    """Merge objects member by member; a null member is removed."""
     if not isinstance(there, Mapping) or not isinstance(value, Mapping):
         return value
-    joined = {**there, **{name: _joined(there.get(name), one) for name, one in value.items()}}
+    joined = {**there, **{name: _merge_values(there.get(name), one) for name, one in value.items()}}
     return {name: one for name, one in joined.items() if one is not None}
 
 
-def merged(settings: Settings, changes: Json) -> Settings:
-    """The settings with these changes in them; raises `InvalidParameter` and `InvalidWeight`."""
+def merge_changes(settings: Settings, changes: Json) -> Settings:
+    """The settings with these changes; raises `InvalidParameter` and `InvalidWeight`."""
     if not isinstance(changes, Mapping):
-        raise unfit("settings", changes, "settings")
+        raise invalid_parameter("settings", changes, "settings")
     whole: dict[str, Json] = msgspec.to_builtins(settings)
     for name, value in changes.items():
-        whole[name] = _joined(whole.get(name), value)
+        whole[name] = _merge_values(whole.get(name), value)
     try:
         return checked(msgspec.convert(whole, Settings))
     except msgspec.ValidationError as trouble:
-        raise in_words(trouble, whole, "settings") from None
+        raise explain_validation(trouble, whole, "settings") from None
 
 
 CHOICES = {"exposure.mode": Mode, "pick.mode": PickMode, "refresh": Refresh}
 MEMBERS: dict[str, type[Struct]] = {"exposure": Exposure, "pick": Pick, "nae": Nae}
 
 
-def in_words(trouble: msgspec.ValidationError, whole: Json, what: str) -> InvalidParameter:
-    """What is wrong with a value that has not its form: where, what stands there, what is allowed, what was meant."""
-    said_by_form, steps = split_place(str(trouble), whole)
+def explain_validation(trouble: msgspec.ValidationError, whole: Json, what: str) -> InvalidParameter:
+    """A validation error of msgspec as one of our own, with place, value, allowed values and the nearest name."""
+    complaint, steps = split_place(str(trouble), whole)
     place = "".join(f".{step}" if isinstance(step, str) else f"[{step}]" for step in steps if step is not ...)
     place = place.removeprefix(".")
-    if (unknown := UNKNOWN.match(said_by_form)) is not None:
+    if (unknown := UNKNOWN.match(complaint)) is not None:
         known = [field.name for field in msgspec.structs.fields(_form(place))]
         name = f"{place}.{unknown[1]}" if place else unknown[1]
         return refused(InvalidParameter, parameter=name, fault="unknown", allowed=known)
-    if (missing := MISSING.match(said_by_form)) is not None:
+    if (missing := MISSING.match(complaint)) is not None:
         return refused(InvalidParameter, parameter=f"{place or what}.{missing[1]}", fault="missing")
     choices = next((kind for name, kind in CHOICES.items() if place == name or place.endswith(f".{name}")), None)
     if choices is not None:
-        return unfit(place, _at(whole, place), *(member.value for member in choices))
-    expected = EXPECTED.match(said_by_form)
+        return invalid_parameter(place, _at(whole, place), *(member.value for member in choices))
+    expected = EXPECTED.match(complaint)
     allowed = (
-        expected[1].split(" | ")
-        if expected
-        else ["decimal" if said_by_form == "Invalid decimal string" else "other_form"]
+        expected[1].split(" | ") if expected else ["decimal" if complaint == "Invalid decimal string" else "other_form"]
     )
-    return unfit(place or what, _at(whole, place), *allowed)
+    return invalid_parameter(place or what, _at(whole, place), *allowed)
 
 
 def _form(place: str) -> type[Struct]:
@@ -244,7 +242,7 @@ def _form(place: str) -> type[Struct]:
 
 
 def _at(whole: Any, place: str) -> object:
-    """What stands at a place; None where the way there is not plain."""
+    """The value at a place; None if the path does not exist."""
     for name in STEPS.findall(place):
         try:
             whole = whole[int(name[1:-1]) if name.startswith("[") else name]

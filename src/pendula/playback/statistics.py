@@ -1,4 +1,4 @@
-"""What a programme has done, in figures: counts over all epochs, and where the present one stands."""
+"""Statistics of a programme: counters over all epochs, and the present epoch."""
 
 import msgspec
 
@@ -8,7 +8,7 @@ from pendula.playback.choosing.programme import Programme
 
 
 def stats(programme: Programme) -> dict[str, Json]:
-    """The figures, as plain JSON values."""
+    """Plain JSON values."""
     generator, settings = programme.generator, programme.snapshot.settings
     counts = generator.fold()
     base = sum(counts.channels.values()) + counts.others - counts.nae_fallback

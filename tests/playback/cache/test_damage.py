@@ -306,7 +306,7 @@ def survives(path: Path, case: int, whole: bytes, records: list[bytes]) -> None:
     assert None not in items, "the other channel can always give an item"
     assert not set(given) - set(records), "nothing may be shown that was never written"
     if pick.mode is PickMode.RECENCY and set(records) - set(given):
-        assert found.diagnostic is not None or programme.told, "something was lost and nobody was told"
+        assert found.diagnostic is not None or programme.diagnosed, "something was lost and nobody was told"
     if isinstance(found.shelf, CacheShelf):
         found.shelf.close()
 

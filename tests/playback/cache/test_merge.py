@@ -36,9 +36,9 @@ def test_the_record_modified_later_wins_and_of_equals_the_present_one() -> None:
         raw(3, 8, modified=0, payload=b"new"),
     ]
 
-    merged = merge(present, incoming, 8)
+    merge_changes = merge(present, incoming, 8)
 
-    assert merged == [incoming[0], present[1], incoming[2]]
+    assert merge_changes == [incoming[0], present[1], incoming[2]]
 
 
 @pytest.mark.req("PLAY-CACHE-8")
@@ -72,17 +72,17 @@ records = st.builds(raw, st.integers(0, 20), st.integers(-3, 3), modified=st.int
 def test_a_merge_holds_one_record_an_id_sorted_and_again_changes_nothing(
     present: list[bytes], incoming: list[bytes]
 ) -> None:
-    merged = merge(present, incoming, 8)
+    merge_changes = merge(present, incoming, 8)
 
-    keys = [(record.ts, record.id) for record in (_facts(raw) for raw in merged)]
+    keys = [(record.ts, record.id) for record in (_facts(raw) for raw in merge_changes)]
     assert keys == sorted(keys, reverse=True)
     assert len({id for _, id in keys}) == len(keys) <= 8
-    assert set(merged) <= {*present, *incoming}
-    for record in merged:
+    assert set(merge_changes) <= {*present, *incoming}
+    for record in merge_changes:
         rivals = [other for other in (*present, *incoming) if other[:8] == record[:8]]
         newest = max(_facts(rival).modified_ts for rival in rivals)
         assert record == next(rival for rival in rivals if _facts(rival).modified_ts == newest)
-    assert merge(merged, [], 8) == merged
+    assert merge(merge_changes, [], 8) == merge_changes
 
 
 def _facts(raw: bytes) -> Record:

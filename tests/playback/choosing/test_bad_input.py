@@ -157,7 +157,7 @@ def test_bytes_that_are_no_records_make_no_shelf(raws: list[bytes]) -> None:
 @pytest.mark.req("PLAY-API-5")
 @pytest.mark.parametrize("record", [None, 3, "record", {"id": 1}, [1]])
 def test_what_is_no_record_at_all_is_a_mistake_of_the_caller(record: Any) -> None:
-    with pytest.raises(TypeError, match="is no record; allowed are records and their 80 bytes"):
+    with pytest.raises(TypeError, match="is not a record; allowed are records and 80 bytes"):
         Programme(PAIR, seed=1).nae_insert(record)
 
 
@@ -384,7 +384,7 @@ def test_what_is_no_state_is_refused_in_words(state: Any, sentence: str) -> None
     with pytest.raises(saving.InvalidState) as refused:
         Scheduler.from_state(state, PAIR)
 
-    assert refused.value.message == f"This is not a state of a programme: {sentence}"
+    assert refused.value.message == f"Invalid state of a programme: {sentence}"
 
 
 @pytest.mark.req("PLAY-API-7")

@@ -119,14 +119,14 @@ def rich_run() -> None:
 
 @pytest.mark.req("PLAY-LOOK-7")
 def test_no_float_appears_while_everything_runs() -> None:
-    watched = Floats(FILES)
+    guarded = Floats(FILES)
 
-    watched.watch(rich_run)
+    guarded.watch(rich_run)
 
-    assert watched.found == []
-    seen = {module for module, _ in watched.lines}
+    assert guarded.found == []
+    seen = {module for module, _ in guarded.lines}
     assert seen >= set(FILES.values()) - {"pendula.playback.model"}
-    assert len(watched.lines) > 500
+    assert len(guarded.lines) > 500
 
 
 def test_a_float_that_appears_would_be_found() -> None:
@@ -134,11 +134,11 @@ def test_a_float_that_appears_would_be_found() -> None:
     code: CodeType = compile(source, "planted.py", "exec")
     names: dict[str, Any] = {}
     exec(code, names)  # noqa: S102 - a module planted for this one case
-    watched = Floats({"planted.py": "planted"})
+    guarded = Floats({"planted.py": "planted"})
 
-    watched.watch(names["outer"])
-    assert any("a = 0.5" in found for found in watched.found)
-    assert any("b = [0.5]" in found for found in watched.found)
+    guarded.watch(names["outer"])
+    assert any("a = 0.5" in found for found in guarded.found)
+    assert any("b = [0.5]" in found for found in guarded.found)
 
     unwatched = Floats({"elsewhere.py": "elsewhere"})
     unwatched.watch(names["outer"])

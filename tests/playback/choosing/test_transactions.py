@@ -12,7 +12,7 @@ from pendula.playback.choosing import new_artwork
 from pendula.playback.choosing.programme import Programme
 from pendula.playback.choosing.records import MemoryShelf
 from pendula.playback.choosing.snapshot import Channel
-from pendula.playback.choosing.wishes import NotShown
+from pendula.playback.choosing.viewer_controls import NotShown
 from pendula.playback.engine import Player
 from pendula.playback.events import Configure
 from pendula.playback.invariants import broken_invariants

@@ -18,7 +18,7 @@ from pendula.playback.choosing.records import pack
 from pendula.playback.engine import Player
 from pendula.playback.model import Record
 from pendula.playback.runs.loading import ChannelSpec, read_spec
-from pendula.playback.runs.opening import ChannelUnreachable, opened, opening_of
+from pendula.playback.runs.opening import ChannelUnreachable, open_channels, opening_of
 from pendula.playback.runs.script import RunResult, calls_of, programme_over, run_document, run_spec, seed_of
 from pendula.playback.runs.why import UnknownItem, reason_in
 from tests.playback.program import HIST, NAE_E, PICK_D, media
@@ -133,7 +133,7 @@ def test_none_stands_in_the_call_and_not_among_the_items() -> None:
 
 @pytest.mark.req("PLAY-FILE-2")
 def test_count_and_calls_exclude_each_other() -> None:
-    with pytest.raises(WrongUsage, match="calls of its own"):
+    with pytest.raises(WrongUsage, match="The file has calls"):
         run_document(document(NAE_E), count=3)
     for count in (None, -1, 10_000_001):
         with pytest.raises(WrongUsage, match="--count"):
@@ -200,7 +200,7 @@ def test_everything_that_is_not_there_is_refused_at_once_and_nothing_is_touched(
     ]
 
     with pytest.raises(ChannelUnreachable) as refused:
-        opened(specs, tmp_path)
+        open_channels(specs, tmp_path)
 
     assert [one["channel"] for one in refused.value.channels] == [spec.id for spec in specs[1:]]
     assert refused.value.channels[0]["path"] == str(tmp_path / "gone.pch")
@@ -228,7 +228,7 @@ def test_what_a_folder_leaves_out_is_told_with_its_channel(tmp_path: Path) -> No
     media(tmp_path, "a.jpg")
     (tmp_path / "b.jpg").symlink_to(tmp_path / "nowhere.jpg")
 
-    channels, told = opened([ChannelSpec("c", folder=".")], tmp_path)
+    channels, told = open_channels([ChannelSpec("c", folder=".")], tmp_path)
 
     assert channels[0].shelf.count == 1
     assert [(one.facts["channel"], one.facts["file"]) for one in told] == [("c", "b.jpg")]

@@ -1,10 +1,10 @@
-"""Channels on disk: the form of a file, reading, writing, merging and mending it.
+"""Cache files of channels: format, reading, writing, merging and repair.
 
-layout       a cache file as bytes: a header block, then data blocks of whole records, newest first
-shelf        caches on disk: written whole and at once, read by blocks, set aside when they cannot be trusted
-merge        new contents for a cache: what a source lists, merged by id into what is there
-refresher    channels kept fresh in the background: at most two at once, the oldest refresh first
-repair       what is in a cache file, what is wrong with it, and a sound file in its place
+layout       the file format: a header block, then data blocks of whole records, newest first
+shelf        cache files: written atomically, read by blocks, renamed to `.bad` if corrupt
+merge        merge the records of a source into a cache, by id
+refresher    refresh channels in the background: at most two at once, the oldest refresh first
+repair       inspect, verify and repair a cache file
 """
 
 from pendula.playback.cache.layout import channel_hash, file_bytes, file_size, offset_of
@@ -16,17 +16,17 @@ from pendula.playback.cache.shelf import CacheShelf, cache_name, open_cache, ope
 __all__ = [
     "CacheShelf",  # the records of an open cache file
     "Feed",  # a channel, its source and its file
-    "Page",  # what a source lists
+    "Page",  # the answer of a source
     "Refresher",  # refreshes in the background
-    "cache_name",  # a plain file name for any channel
-    "channel_hash",  # by which a file knows its channel
-    "file_bytes",  # a whole cache file
-    "file_size",  # how long it is
-    "inspect",  # what is in a file
+    "cache_name",  # the file name for a channel
+    "channel_hash",  # the channel in the header of a file
+    "file_bytes",  # the bytes of a cache file
+    "file_size",  # its size
+    "inspect",  # header and blocks of a file
     "offset_of",  # where a record begins
-    "open_cache",  # a shelf, or what is wrong with the file
-    "open_or_set_aside",  # a shelf in any case
+    "open_cache",  # a shelf, or a diagnostic
+    "open_or_set_aside",  # a shelf; a corrupt file is set aside
     "refresh_cache",  # merge and write
-    "verify",  # what is wrong with a file
-    "write_cache",  # write whole and at once
+    "verify",  # the faults of a file
+    "write_cache",  # write atomically
 ]

@@ -1,10 +1,10 @@
-"""A cache file as bytes: a header block, then data blocks of whole records, newest first. Bytes in, bytes out.
+"""The format of a cache file: a header block, then data blocks of whole records, newest first.
 
     0  4s  magic PCH1        8  u32  block size      20  u32  zero             64  u32  CRC-32 of bytes 0..63
     4  u16 version 1        12  u32  K               24  u64  generation       68  zero to the end of the block
     6  u16 record size 80   16  u32  count           32  32s  sha256 of the channel's id
 
-All little-endian. A file holds exactly the blocks that its records need.
+All little-endian. A file has exactly the blocks that its records need.
 """
 
 from collections.abc import Iterator, Sequence
@@ -34,7 +34,7 @@ MAGIC_AT, CHANNEL_AT = 0, 32
 
 
 class Place(StrEnum):
-    """Where in a cache file something is wrong."""
+    """The part of a cache file that has a fault."""
 
     HEADER = "header"
     SIZE = "size"
@@ -45,7 +45,7 @@ class Place(StrEnum):
 
 
 class Fault(Struct, frozen=True):
-    """Something that a sound cache file does not have. `offset` is a byte of the file, `record` a place from 0."""
+    """A fault of a cache file. `offset` is a byte of the file, `record` a place from 0."""
 
     place: Place
     offset: int
@@ -54,7 +54,7 @@ class Fault(Struct, frozen=True):
 
 
 class Header(Struct, frozen=True):
-    """What the header of a sound cache file says."""
+    """The header of a cache file."""
 
     block_bytes: int
     k: int
@@ -78,25 +78,25 @@ class Header(Struct, frozen=True):
 
 
 def channel_hash(channel: str) -> bytes:
-    """The 32 bytes by which a file knows its channel."""
+    """The 32 bytes that identify the channel in the header."""
     return sha256(channel.encode("utf-8", "surrogatepass")).digest()
 
 
 def offset_of(at: int, block_bytes: int) -> int:
-    """The byte of the file where record `at` begins."""
+    """The offset of record `at`."""
     block, place = divmod(at, block_bytes // RECORD_BYTES)
     return (1 + block) * block_bytes + place * RECORD_BYTES
 
 
 def file_size(count: int, block_bytes: int) -> int:
-    """How many bytes a file with `count` records has."""
+    """The size of a file with `count` records."""
     return (1 + -(-count // (block_bytes // RECORD_BYTES))) * block_bytes
 
 
 def file_bytes(channel: bytes, raws: Sequence[bytes], *, k: int, block_bytes: int, generation: int) -> bytes:
-    """The file of these records: sorted, the oldest dropped beyond `k`. `channel` is the hash of the channel's id.
+    """The file with these records, sorted; beyond `k` the oldest are dropped. `channel` is the hash of its id.
 
-    Raises `InvalidParameter` for K, block size or generation, `InvalidRecord` for a damaged record or an id twice.
+    Raises `InvalidParameter` for K, block size or generation, `InvalidRecord` for a damaged record or a repeated id.
     """
     _check_parameters(k, block_bytes, generation)
     seen: set[bytes] = set()
@@ -105,7 +105,7 @@ def file_bytes(channel: bytes, raws: Sequence[bytes], *, k: int, block_bytes: in
             raise InvalidRecord(f"These {len(raw)} bytes are not a record", field="raw")
         if raw[:8] in seen:
             id = int.from_bytes(raw[:8], "little")
-            raise InvalidRecord(f"The id {id} is there twice; ids are unique within a file", field="id", value=id)
+            raise InvalidRecord(f"The id {id} appears twice; ids are unique within a file", field="id", value=id)
         seen.add(raw[:8])
     kept = newest_first(raws)[:k]
     header = Header(block_bytes, k, len(kept), generation, channel)
@@ -113,61 +113,61 @@ def file_bytes(channel: bytes, raws: Sequence[bytes], *, k: int, block_bytes: in
 
 
 def checked_k(k: int) -> int:
-    """How many records a channel may keep; raises `InvalidParameter`."""
+    """`k` within its limits; raises `InvalidParameter`."""
     if isinstance(k, bool) or not isinstance(k, int) or not RECORDS_LEAST <= k <= RECORDS_MOST:
-        raise _unfit("k", k, f"an integer from {RECORDS_LEAST} to {RECORDS_MOST}")
+        raise _invalid("k", k, f"an integer from {RECORDS_LEAST} to {RECORDS_MOST}")
     return k
 
 
 def _check_parameters(k: int, block_bytes: int, generation: int) -> None:
     checked_k(k)
     if block_bytes not in BLOCK_SIZES:
-        raise _unfit("block_bytes", block_bytes, " or ".join(map(str, BLOCK_SIZES)))
+        raise _invalid("block_bytes", block_bytes, " or ".join(map(str, BLOCK_SIZES)))
     if isinstance(generation, bool) or not isinstance(generation, int) or not 0 <= generation <= MASK_64:
-        raise _unfit("generation", generation, "an integer from 0 to 2^64 - 1")
+        raise _invalid("generation", generation, "an integer from 0 to 2^64 - 1")
 
 
-def _unfit(name: str, value: object, allowed: str) -> InvalidParameter:
+def _invalid(name: str, value: object, allowed: str) -> InvalidParameter:
     return InvalidParameter(
         f"{name} is {value!r}; it must be {allowed}", parameter=name, value=str(value), allowed=allowed
     )
 
 
 def next_generation(header: Header | None, raws: Sequence[bytes]) -> int:
-    """One more than before. Where nothing usable was there, a number out of the contents.
+    """One more than the previous generation; without a valid previous file, a hash of the contents.
 
-    A file that was lost had a number too, and somebody may still hold it: counting from 1 again could pass other
-    contents off as the same. 48 bits of the number are exact also in programs that know floats only.
+    Restarting at 1 could give other contents a generation that a reader of a lost file still knows. 48 bits are exact
+    in programs that only have floats.
     """
     if header is None:
-        # No CRC-32: over data that ends in its own CRC-32 it is the same for all contents.
+        # Not a CRC-32: over data that ends in its own CRC-32 it is the same for all contents.
         return int.from_bytes(sha256(b"".join(newest_first(raws))).digest()[:6], "little")
     return (header.generation + 1) & MASK_64
 
 
 def read_header(head: bytes, size: int, channel: bytes | None = None) -> Header | Fault:
-    """The header in the first bytes of a file of `size` bytes, or the first thing that is wrong with it.
+    """The header of a file of `size` bytes, or its first fault.
 
-    `head` holds the header block at least, as far as the file has one. `channel` is the hash that is expected.
+    `head` has at least the header block, unless the file is shorter. `channel` is the expected hash.
     """
     for fault in header_faults(head, size, channel):
         return fault
-    return stated(head)
+    return parse_header(head)
 
 
-def stated(head: bytes) -> Header:
-    """What a header of at least 68 bytes says, be it right or wrong."""
+def parse_header(head: bytes) -> Header:
+    """The fields of a header of at least 68 bytes, without checks."""
     _, _, _, block_bytes, k, count, _, generation, hashed = FIELDS.unpack_from(head)
     return Header(block_bytes, k, count, generation, hashed)
 
 
 def is_intact(head: bytes) -> bool:
-    """Whether these are a header's bytes as somebody wrote them; what they say may still be unfit."""
+    """Whether magic and checksum are valid; the fields may still be out of range."""
     return len(head) >= HEADER_BYTES and head[:4] == MAGIC and SUM.unpack_from(head, FIELDS.size) == (crc32(head[:64]),)
 
 
 def header_faults(head: bytes, size: int, channel: bytes | None = None) -> Iterator[Fault]:
-    """All that is wrong with a header and the size of its file; the weightiest first."""
+    """The faults of a header and of the size of its file; the most important first."""
     if len(head) < HEADER_BYTES:
         if head[:4] != MAGIC:
             yield _no_cache(head[:4])

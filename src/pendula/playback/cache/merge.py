@@ -1,6 +1,6 @@
-"""New contents for a cache: what a source lists, merged by id into what is there, written only if anything differs.
+"""Merge the records of a source into a cache, by id; the file is written only if its bytes change.
 
-Nothing here reads a clock: how long to wait after a failure is a number of milliseconds, drawn from a seeded stream.
+The delays after failures are milliseconds with seeded jitter; no clock is read here.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -31,16 +31,15 @@ JITTER_STREAM = 0x4241434B
 
 
 class SourceFailed(WorldBroken):
-    """A source cannot list its records now. Facts: those of the source."""
+    """A source cannot list its records now."""
 
     code = "source_failed"
 
 
 class Page(Struct, frozen=True):
-    """What a source answers: its newest records, and how many it has in all and how many of late.
+    """The answer of a source: its newest records, its total count and its recent count.
 
-    `complete` says that these are all records there are, so that others are gone. `diagnostics` tell what the source
-    had to leave out.
+    `complete`: these are all its records, so others are removed. `diagnostics` name what the source left out.
     """
 
     records: Sequence[Record]
@@ -51,13 +50,13 @@ class Page(Struct, frozen=True):
 
 
 class Source(Protocol):
-    """Where the records of a channel come from. `fetch` may take its time, and may raise; `SourceFailed` at best."""
+    """The source of a channel's records. `fetch` may be slow and may raise, preferably `SourceFailed`."""
 
     def fetch(self) -> Page: ...
 
 
 class Refreshed(Struct, frozen=True):
-    """What became of a refresh; `written` is False where the file holds the same already."""
+    """The result of a refresh; `written` is False if the file did not change."""
 
     written: bool
     count: int
@@ -66,7 +65,7 @@ class Refreshed(Struct, frozen=True):
 
 
 class _Present(Struct, frozen=True):
-    """The file before a refresh: None, none and no records where there is no usable one."""
+    """The file before a refresh; empty if it is missing or corrupt."""
 
     data: bytes | None = None
     header: Header | None = None
@@ -75,7 +74,7 @@ class _Present(Struct, frozen=True):
 
 
 def merge(present: Iterable[bytes], incoming: Iterable[Record | bytes], k: int = RECORDS_DEFAULT) -> list[bytes]:
-    """The newest `k` of both, in the order of a cache. Of two with one id the one modified later; of equals the first.
+    """The newest `k` of both, sorted. Of two with one id the one modified later is kept; on ties the present one.
 
     Raises `InvalidParameter` for `k` and `InvalidRecord` for an incoming record that does not fit its fields.
     """
@@ -104,13 +103,13 @@ def refresh_cache(
 ) -> Refreshed:
     """Merge a page into a channel's cache; the file is written, with the next generation, only if its bytes change.
 
-    A corrupt file is set aside, a damaged record dropped, an incoming record that fits no field left out; each is
-    told. Raises `InvalidParameter` and `CacheUnreachable`.
+    A corrupt file is set aside, damaged and invalid records are dropped, each with a diagnostic. Raises
+    `InvalidParameter` and `CacheUnreachable`.
     """
     checked_k(k)
     there = _present(disk, name, channel)
-    told = [*page.diagnostics, *there.diagnostics]
-    incoming = list(_packed(page.records, channel, told))
+    diagnostics = [*page.diagnostics, *there.diagnostics]
+    incoming = list(_packed(page.records, channel, diagnostics))
     kept: Iterable[bytes] = there.raws
     if page.complete:
         listed = {raw[:8] for raw in incoming}
@@ -120,10 +119,10 @@ def refresh_cache(
     if there.header is not None:
         same = file_bytes(hashed, raws, k=k, block_bytes=block_bytes, generation=there.header.generation)
         if same == there.data:
-            return Refreshed(False, len(raws), there.header.generation, tuple(told))
+            return Refreshed(False, len(raws), there.header.generation, tuple(diagnostics))
     generation = next_generation(there.header, raws)
     replace_file(disk, name, file_bytes(hashed, raws, k=k, block_bytes=block_bytes, generation=generation))
-    return Refreshed(True, len(raws), generation, tuple(told))
+    return Refreshed(True, len(raws), generation, tuple(diagnostics))
 
 
 def _present(disk: Disk, name: str, channel: str) -> _Present:
@@ -132,9 +131,10 @@ def _present(disk: Disk, name: str, channel: str) -> _Present:
         return _Present()
     header = read_header(data, len(data), channel_hash(channel))
     if not isinstance(header, Header):
-        told = corrupt(name, channel, header)
-        kept = set_aside(disk, name)
-        return _Present(diagnostics=(Diagnostic(told.code, told.sentence, {**told.facts, "set_aside": kept}),))
+        fault = corrupt(name, channel, header)
+        bad_name = set_aside(disk, name)
+        facts = {**fault.facts, "set_aside": bad_name}
+        return _Present(diagnostics=(Diagnostic(fault.code, fault.sentence, facts),))
     raws = [_record(data, at, header.block_bytes) for at in range(header.count)]
     bad = tuple(
         Diagnostic("BadRecord", "A record is damaged and is dropped.", {"channel": channel, "at": at})
@@ -149,20 +149,17 @@ def _record(data: bytes, at: int, block_bytes: int) -> bytes:
     return data[offset : offset + RECORD_BYTES]
 
 
-def _packed(records: Iterable[Record], channel: str, told: list[Diagnostic]) -> Iterator[bytes]:
+def _packed(records: Iterable[Record], channel: str, diagnostics: list[Diagnostic]) -> Iterator[bytes]:
     for record in records:
         try:
             yield pack(record)
         except InvalidRecord as refused:
             facts = {"channel": channel, "id": str(record.id), "field": refused.field}
-            told.append(Diagnostic("InvalidRecord", f"A record of the source is left out: {refused.message}.", facts))
+            diagnostics.append(Diagnostic("InvalidRecord", f"A record was left out: {refused.message}.", facts))
 
 
 class BackOff:
-    """How long to wait after each failure in a row: 30 s, doubling to 15 min, each a fifth more or less by chance.
-
-    The same seed and channel wait the same; no channel's chance moves another's.
-    """
+    """The delay after consecutive failures: 30 s, doubling to 15 min, with 20 % jitter, seeded by seed and channel."""
 
     def __init__(self, seed: int, channel: str) -> None:
         self._draws = stream(seed, int.from_bytes(channel_hash(channel)[:8], "little"), JITTER_STREAM)
@@ -170,7 +167,7 @@ class BackOff:
 
     def failed(self) -> int:
         """Count a failure; returns the milliseconds to wait."""
-        # Five doublings pass the longest wait; more would only make the number long.
+        # Five doublings exceed the longest wait.
         plain = min(FIRST_WAIT_MS << min(self.failures, 5), LONGEST_WAIT_MS)
         self.failures += 1
         spread = plain // 5

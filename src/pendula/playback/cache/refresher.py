@@ -39,7 +39,7 @@ class Feed(Struct, frozen=True):
     block_bytes: int = BLOCK_BYTES
 
 
-class Turn(Struct, eq=False):
+class PlannedRefresh(Struct, eq=False):
     """A channel in the plan. Times are milliseconds of whatever clock the caller has."""
 
     channel: str
@@ -64,8 +64,8 @@ class Plan:
             )
         self._seed = seed
         self._every_ms = every_ms
-        self._turns: dict[str, Turn] = {}
-        self._running: list[Turn] = []
+        self._turns: dict[str, PlannedRefresh] = {}
+        self._running: list[PlannedRefresh] = []
         self._added = 0
 
     def add(self, channel: str, feed: Feed, now_ms: int) -> None:
@@ -82,7 +82,7 @@ class Plan:
                     value=str(feed.path),
                     allowed="a file that no other channel has",
                 )
-        self._turns[channel] = Turn(channel, feed, self._added, BackOff(self._seed, channel), now_ms)
+        self._turns[channel] = PlannedRefresh(channel, feed, self._added, BackOff(self._seed, channel), now_ms)
         self._added += 1
 
     def remove(self, channel: str) -> None:
@@ -97,7 +97,7 @@ class Plan:
         if not turn.wanted and not turn.back_off.failures:
             turn.due_ms = min(turn.due_ms, now_ms)
 
-    def begin(self, now_ms: int) -> Turn | None:
+    def begin(self, now_ms: int) -> PlannedRefresh | None:
         """The next channel to refresh now, or None; at most two run at once."""
         if len(self._running) >= AT_ONCE_MOST:
             return None
@@ -109,7 +109,7 @@ class Plan:
         self._running.append(turn)
         return turn
 
-    def end(self, turn: Turn, now_ms: int, *, succeeded: bool) -> None:
+    def end(self, turn: PlannedRefresh, now_ms: int, *, succeeded: bool) -> None:
         """A refresh is over."""
         self._running.remove(turn)
         if succeeded:
@@ -120,7 +120,7 @@ class Plan:
             turn.due_ms = now_ms + turn.back_off.failed()
         turn.wanted = False
 
-    def holds(self, turn: Turn) -> bool:
+    def holds(self, turn: PlannedRefresh) -> bool:
         """Whether the turn is still planned; its channel may have been removed, or removed and added anew."""
         return self._turns.get(turn.channel) is turn
 
@@ -131,12 +131,12 @@ class Plan:
             return None
         return max(0, min(waiting) - now_ms)
 
-    def _waiting(self) -> list[Turn]:
+    def _waiting(self) -> list[PlannedRefresh]:
         # A channel that was removed and added again while it ran has another turn, and must not have two writers.
         busy = [turn.feed.path for turn in self._running]
         return [turn for turn in self._turns.values() if turn.feed.path not in busy]
 
-    def _turn(self, channel: str) -> Turn:
+    def _turn(self, channel: str) -> PlannedRefresh:
         if channel not in self._turns:
             raise UnknownChannel(
                 f"Channel {channel!r} is not refreshed; refreshed are {', '.join(self._turns) or 'none'}",
@@ -236,7 +236,7 @@ class Refresher:
         """Refresh all that is due, here and now, one after another; how many that were."""
         done = 0
         while (turn := self._begin()) is not None:
-            self._carry_out(turn)
+            self._run_refresh(turn)
             done += 1
         return done
 
@@ -252,9 +252,9 @@ class Refresher:
 
     def _work(self) -> None:
         while (turn := self._next()) is not None:
-            self._carry_out(turn)
+            self._run_refresh(turn)
 
-    def _next(self) -> Turn | None:
+    def _next(self) -> PlannedRefresh | None:
         with self._lock:
             while not self._stopping:
                 now_ms = self._clock()
@@ -264,11 +264,11 @@ class Refresher:
                 self._wait(self._wakeup, self._plan.wait_ms(now_ms))
             return None
 
-    def _begin(self) -> Turn | None:
+    def _begin(self) -> PlannedRefresh | None:
         with self._lock:
             return self._plan.begin(self._clock())
 
-    def _carry_out(self, turn: Turn) -> None:
+    def _run_refresh(self, turn: PlannedRefresh) -> None:
         try:
             done, now_ms = self._refresh(turn)
         except Exception as trouble:
@@ -277,7 +277,7 @@ class Refresher:
         else:
             self._end(turn, now_ms, done, done.diagnostics)
 
-    def _refresh(self, turn: Turn) -> tuple[Refreshed, int]:
+    def _refresh(self, turn: PlannedRefresh) -> tuple[Refreshed, int]:
         """What came of it, and when; however long the listener takes to hear of it."""
         feed = turn.feed
         page = feed.source.fetch()
@@ -295,7 +295,7 @@ class Refresher:
             self._on_refreshed(turn.channel, shelf, page)
         return done, now_ms
 
-    def _failed(self, turn: Turn, failure: Diagnostic) -> None:
+    def _failed(self, turn: PlannedRefresh, failure: Diagnostic) -> None:
         told = [failure]
         with self._lock:
             wanted = self._plan.holds(turn)
@@ -307,7 +307,7 @@ class Refresher:
             told.append(_failure(turn.channel, trouble))
         self._end(turn, self._clock(), None, tuple(told))
 
-    def _end(self, turn: Turn, now_ms: int, done: Refreshed | None, told: tuple[Diagnostic, ...]) -> None:
+    def _end(self, turn: PlannedRefresh, now_ms: int, done: Refreshed | None, told: tuple[Diagnostic, ...]) -> None:
         with self._lock:
             self._told.extend(told)
             self._counts["refreshes"] += done is not None

@@ -1,6 +1,6 @@
-"""What is in a cache file, what is wrong with it, and a sound file in its place. For people; nothing here is played.
+"""Inspect, verify and repair a cache file.
 
-All three read the file whole, and none needs its header to be right.
+All three read the whole file and work with a damaged header, too.
 """
 
 import os
@@ -22,19 +22,19 @@ from pendula.playback.cache.layout import (
     is_intact,
     next_generation,
     offset_of,
-    stated,
+    parse_header,
 )
 from pendula.playback.cache.merge import merge
 from pendula.playback.cache.shelf import BAD_SUFFIX, CacheUnreachable, checked_name, replace_file, set_aside
 from pendula.playback.choosing.records import BLOCK_SIZES, newest_first, sound
 from pendula.playback.model import RECORD_BYTES, RECORDS_DEFAULT, RECORDS_LEAST, RECORDS_MOST, InvalidParameter
 
-# No cache is larger, whatever its block size; what lies beyond is not looked at.
+# The largest cache file; bytes beyond are not read.
 READ_MOST = max(file_size(RECORDS_MOST, size) for size in BLOCK_SIZES)
 
 
 class BlockFacts(Struct, frozen=True):
-    """A data block, counted from 1 as in the file: how many records it should hold, and how many are damaged."""
+    """A data block, numbered from 1: its records, and how many of them are damaged."""
 
     block: int
     records: int
@@ -42,7 +42,7 @@ class BlockFacts(Struct, frozen=True):
 
 
 class Inspection(Struct, frozen=True):
-    """The facts of a file. `header` is what stands there, be it right or wrong; None where the file is too short."""
+    """The facts of a file. `header` is not checked; None if the file is too short."""
 
     size: int
     header: Header | None
@@ -55,7 +55,7 @@ class Inspection(Struct, frozen=True):
 
 
 class Repaired(Struct, frozen=True):
-    """What a repair did: how many records it kept, what was wrong, and where the old file is; None if it was sound."""
+    """The result of a repair; `old` is the name of the old file, None if there were no faults."""
 
     kept: int
     generation: int
@@ -75,7 +75,7 @@ class _Slot(Struct, frozen=True):
 
 
 def inspect(path: str | os.PathLike[str], channel: str | None = None) -> Inspection:
-    """What the header says and what the blocks hold; raises `CacheUnreachable`."""
+    """The header and the blocks of a file; raises `CacheUnreachable`."""
     data, size = _read(Path(path))
     shape = _shape(data)
     slots = _slots(data, shape)
@@ -84,7 +84,7 @@ def inspect(path: str | os.PathLike[str], channel: str | None = None) -> Inspect
         blocks.setdefault(slot.offset // shape.block_bytes, []).append(slot)
     return Inspection(
         size,
-        stated(data) if len(data) >= HEADER_BYTES else None,
+        parse_header(data) if len(data) >= HEADER_BYTES else None,
         tuple(_header_faults(data, size, channel)),
         tuple(
             BlockFacts(number, len(held), sum(not sound(slot.raw) for slot in held)) for number, held in blocks.items()
@@ -93,16 +93,16 @@ def inspect(path: str | os.PathLike[str], channel: str | None = None) -> Inspect
 
 
 def verify(path: str | os.PathLike[str], channel: str | None = None) -> list[Fault]:
-    """All that is wrong with a file: its header, its records, what lies between them; raises `CacheUnreachable`."""
+    """All faults of a file: header, records, padding; raises `CacheUnreachable`."""
     data, size = _read(Path(path))
     return [*_header_faults(data, size, channel), *_record_faults(data)]
 
 
 def repair(path: str | os.PathLike[str], channel: str | None = None) -> Repaired:
-    """Put a file with all sound records in the place of one that has faults, which is kept as `.bad`.
+    """Replace a file that has faults by one with all its valid records; the old file is kept as `.bad`.
 
-    The records are sorted, and of two with one id the one modified later is kept. A damaged header no longer says
-    whose file this is: then the channel must be named. Raises `InvalidParameter` and `CacheUnreachable`.
+    The records are sorted, and of two with one id the one modified later is kept. If the header is damaged, `channel`
+    is required. Raises `InvalidParameter` and `CacheUnreachable`.
     """
     path = Path(path)
     data, size = _read(path)
@@ -114,7 +114,7 @@ def repair(path: str | os.PathLike[str], channel: str | None = None) -> Repaired
     raws = merge((), (slot.raw for slot in slots), shape.k)
     header = shape if is_intact(data) else None
     generation = next_generation(header, raws)
-    whose = _whose(data, channel)
+    whose = _owner_hash(data, channel)
     new = file_bytes(whose, raws, k=shape.k, block_bytes=shape.block_bytes, generation=generation)
     disk = _open_disk(path)
     try:
@@ -122,12 +122,12 @@ def repair(path: str | os.PathLike[str], channel: str | None = None) -> Repaired
     finally:
         disk.close()
     dropped = [fault for fault in faults if fault.place is Place.RECORD]
-    dropped += _beyond(slots, raws)
+    dropped += _superseded(slots, raws)
     return Repaired(len(raws), generation, faults, tuple(dropped), old)
 
 
 def _read(path: Path) -> tuple[bytes, int]:
-    """The file as far as it can be a cache, and its size."""
+    """The file, up to the size of the largest cache, and its size."""
     try:
         if not path.is_file():
             raise CacheUnreachable(f"{path} is not a file", file=str(path))
@@ -143,22 +143,22 @@ def _header_faults(data: bytes, size: int, channel: str | None) -> Iterator[Faul
 
 
 def _shape(data: bytes) -> Header:
-    """How to read the file: by its header as far as it is intact and within bounds, else by what can be found."""
+    """The header if it is intact and in range, else one that fits the records that are found."""
     if is_intact(data):
-        said = stated(data)
+        said = parse_header(data)
         fits = RECORDS_LEAST <= said.k <= RECORDS_MOST and said.count <= said.k
         if fits and said.block_bytes in BLOCK_SIZES:
             return said
-    # Either block size may be it: the one that finds more records is; of equals the smaller, the usual one.
+    # Use the block size that finds more valid records; on ties the smaller one, the default.
     found = {size: _used(data, size) for size in BLOCK_SIZES}
     block_bytes = max(BLOCK_SIZES, key=lambda size: (sum(map(sound, found[size])), -size))
     count = min(len(found[block_bytes]), RECORDS_MOST)
-    generation = stated(data).generation if is_intact(data) else 0
+    generation = parse_header(data).generation if is_intact(data) else 0
     return Header(block_bytes, max(count, RECORDS_DEFAULT), count, generation, b"")
 
 
 def _used(data: bytes, block_bytes: int) -> list[bytes]:
-    """The slots up to the last that is not empty."""
+    """The slots up to the last one that is not empty."""
     slots = []
     at = 0
     while (offset := offset_of(at, block_bytes)) + RECORD_BYTES <= len(data):
@@ -170,7 +170,7 @@ def _used(data: bytes, block_bytes: int) -> list[bytes]:
 
 
 def _slots(data: bytes, shape: Header) -> list[_Slot]:
-    """The places of the records; short or empty where the file ends before."""
+    """The slots of the records; short or empty beyond the end of the file."""
     offsets = ((at, offset_of(at, shape.block_bytes)) for at in range(shape.count))
     return [_Slot(at, offset, data[offset : offset + RECORD_BYTES]) for at, offset in offsets]
 
@@ -207,13 +207,13 @@ def _padding_faults(data: bytes, shape: Header) -> Iterator[Fault]:
             yield Fault(Place.PADDING, offset, f"Block {1 + number} is not zero after its records.")
 
 
-def _whose(data: bytes, channel: str | None) -> bytes:
+def _owner_hash(data: bytes, channel: str | None) -> bytes:
     if channel is not None:
         return channel_hash(channel)
     if is_intact(data):
-        return stated(data).channel_hash
+        return parse_header(data).channel_hash
     raise InvalidParameter(
-        "The header is damaged and does not say whose file this is; the channel must be named",
+        "The header is damaged, so the channel is unknown; name it",
         parameter="channel",
         value="",
         allowed="the id of the channel",
@@ -229,7 +229,7 @@ def _open_disk(path: Path) -> RealDisk:
 
 
 def exchange(disk: Disk, name: str, old: bytes | None, new: bytes) -> str:
-    """Write the new file after a copy of the old one is safe, so that no crash leaves less than before.
+    """Write the new file after the copy of the old one is durable, so that a crash loses nothing.
 
     Returns the name of the copy. `old` is None for a file too large to be copied: it is renamed.
     """
@@ -241,8 +241,8 @@ def exchange(disk: Disk, name: str, old: bytes | None, new: bytes) -> str:
     return name + BAD_SUFFIX
 
 
-def _beyond(slots: list[_Slot], kept: list[bytes]) -> Iterator[Fault]:
-    """Sound records that the new file does not hold: another of the same id was modified later."""
+def _superseded(slots: list[_Slot], kept: list[bytes]) -> Iterator[Fault]:
+    """Valid records that are dropped because another one with the same id was modified later."""
     left = set(kept)
     for slot in slots:
         if slot.raw in left:

@@ -1,7 +1,7 @@
-"""Channel caches on disk: written whole and at once, read by blocks, set aside when they cannot be trusted.
+"""Cache files on disk: written atomically, read by blocks, renamed to `.bad` if corrupt.
 
-Whoever reads keeps the file it opened: a rewrite gives the name to another file, and a running epoch reads on in the
-old one. Nothing that a file holds makes reading raise: what is wrong is a diagnostic or an unreadable row.
+A reader keeps its open file: a rewrite replaces the name, and a running epoch continues with the old file. The contents
+of a file never make reading raise; faults become diagnostics or unreadable rows.
 """
 
 import os
@@ -33,8 +33,8 @@ from pendula.playback.choosing.records import (
     Row,
     Shelf,
     damaged,
-    kept,
     rows,
+    trusted,
 )
 from pendula.playback.model import RECORD_BYTES, RECORDS_DEFAULT, Diagnostic, InvalidParameter
 
@@ -53,7 +53,7 @@ class CacheUnreachable(WorldBroken):
 
 
 def cache_name(channel: str) -> str:
-    """A plain file name for the cache of any channel."""
+    """The file name for the cache of any channel."""
     return channel_hash(channel).hex() + SUFFIX
 
 
@@ -61,7 +61,7 @@ def checked_name(name: str) -> str:
     """A file name that leaves room for `.bad`; raises `InvalidParameter`."""
     if not NAME.fullmatch(name + BAD_SUFFIX):
         raise InvalidParameter(
-            _unfit_name(name),
+            _invalid_name_sentence(name),
             parameter="file",
             value=name,
             allowed=NAMES_ALLOWED,
@@ -69,8 +69,8 @@ def checked_name(name: str) -> str:
     return name
 
 
-def _unfit_name(name: str) -> str:
-    return f"{name!r} cannot be the name of a cache; use {NAMES_ALLOWED}"
+def _invalid_name_sentence(name: str) -> str:
+    return f"{name!r} is not a valid name of a cache file; use {NAMES_ALLOWED}"
 
 
 def write_cache(
@@ -83,10 +83,10 @@ def write_cache(
     block_bytes: int = BLOCK_BYTES,
     generation: int | None = None,
 ) -> int:
-    """Write a cache whole: after a crash the old or the new file is there. Returns its generation.
+    """Write a cache atomically. Returns its generation.
 
-    The records are sorted, and the oldest dropped beyond `k`. Without a `generation` it is one more than that of the
-    file that is there. Raises `InvalidParameter`, `InvalidRecord` and `CacheUnreachable`.
+    The records are sorted; beyond `k` the oldest are dropped. `generation` is by default one more than that of the
+    present file. Raises `InvalidParameter`, `InvalidRecord` and `CacheUnreachable`.
     """
     hashed = channel_hash(channel)
     checked_name(name)
@@ -100,7 +100,7 @@ def write_cache(
 
 
 def read_file(disk: Disk, name: str) -> bytes | None:
-    """The whole file, or None when there is none; raises `CacheUnreachable`."""
+    """The whole file, or None if it does not exist; raises `CacheUnreachable`."""
     try:
         return disk.read(name)
     except FileNotFoundError:
@@ -110,7 +110,7 @@ def read_file(disk: Disk, name: str) -> bytes | None:
 
 
 def replace_file(disk: Disk, name: str, data: bytes) -> None:
-    """The old or the new bytes, whatever happens; raises `CacheUnreachable`."""
+    """Replace a file atomically; raises `CacheUnreachable`."""
     try:
         replace(disk, name, data)
     except OSError as trouble:
@@ -118,10 +118,7 @@ def replace_file(disk: Disk, name: str, data: bytes) -> None:
 
 
 def set_aside(disk: Disk, name: str) -> str:
-    """Take a file that cannot be trusted out of the way; returns its new name. Raises `CacheUnreachable`.
-
-    What was set aside before under this name is replaced.
-    """
+    """Rename a corrupt file to `.bad`, replacing an earlier one; returns its new name. Raises `CacheUnreachable`."""
     bad = name + BAD_SUFFIX
     try:
         disk.rename(name, bad)
@@ -132,11 +129,11 @@ def set_aside(disk: Disk, name: str) -> str:
 
 
 class CacheShelf:
-    """The records of an open cache file. Reads whole blocks and keeps the last few, as they stand on disk.
+    """The records of an open cache file; reads whole blocks and caches the last few.
 
-    A `Shelf`; not safe for several threads at once. While a batch of random picks is made, every block that it has
-    asked for stays; between batches at most `blocks` do. `reads` counts the blocks that were asked of the file, `hits`
-    those that were at hand; `trouble` says why the last failing read failed. The file is closed with the shelf.
+    A `Shelf`; not safe for threads. During a batch of random picks every block that was read stays in memory, else at
+    most `blocks`. `reads` counts blocks read from the file, `hits` blocks found in memory; `trouble` is the cause of
+    the last failed read. The file is closed with the shelf.
     """
 
     __slots__ = (
@@ -161,7 +158,7 @@ class CacheShelf:
         self._block_bytes = header.block_bytes
         self._per_block = header.per_block
         self._most = blocks
-        self._held: dict[int, Block] = {}  # the one used last comes last
+        self._held: dict[int, Block] = {}  # ordered by last use
         self._holding = False
         self.count = header.count
         self.generation = header.generation
@@ -169,7 +166,7 @@ class CacheShelf:
         self.hits = 0
         self.trouble: str | None = None
 
-    @kept
+    @trusted
     def run(self, at: int) -> Iterable[Row]:
         """The rest of the block that holds the record `at`."""
         number, first = divmod(at, self._per_block)
@@ -179,7 +176,7 @@ class CacheShelf:
         base = number * self._per_block
         return rows(block[0], first, min(self._per_block, self.count - base), base, block[1])
 
-    @kept
+    @trusted
     def record(self, at: int) -> Row:
         number, place = divmod(at, self._per_block)
         block = self._block(number) if 0 <= at < self.count else None
@@ -190,26 +187,25 @@ class CacheShelf:
 
     @property
     def held(self) -> tuple[int, ...]:
-        """The numbers of the blocks in memory, the one used last at the end."""
+        """The numbers of the blocks in memory, ordered by last use."""
         return tuple(self._held)
 
     @property
-    def at_hand(self) -> int:
-        """How many blocks are in memory."""
+    def blocks_in_memory(self) -> int:
         return len(self._held)
 
     def hold(self) -> None:
-        """Keep every block that is read, until `let_go`: a batch asks for none twice, wherever its draws fall."""
+        """Keep every block that is read until `release_blocks`, so that a batch reads no block twice."""
         self._holding = True
 
-    def let_go(self) -> None:
-        """Keep no more than the blocks that were used last."""
+    def release_blocks(self) -> None:
+        """Keep only the blocks used last."""
         self._holding = False
         while len(self._held) > self._most:
             del self._held[next(iter(self._held))]
 
     def close(self) -> None:
-        """Let go of the file; what is asked for after this is unreadable."""
+        """Close the file; after this every record is unreadable."""
         self._handle = -1
         self._held.clear()
         self._close()
@@ -241,17 +237,17 @@ class CacheShelf:
 
 
 class Opened(Struct, frozen=True):
-    """A channel's shelf, empty when its file cannot be used; the diagnostic says why, and that a refresh is needed."""
+    """The shelf of a channel; empty, with a diagnostic, if its file cannot be used."""
 
     shelf: Shelf
     diagnostic: Diagnostic | None = None
 
 
 def open_cache(path: str | os.PathLike[str], channel: str, *, blocks: int = BLOCKS_KEPT) -> CacheShelf | Diagnostic:
-    """The channel's cache, of which at most `blocks` blocks stay in memory; or what is wrong with the file.
+    """The shelf of a cache file, of which at most `blocks` blocks stay in memory; or a diagnostic.
 
     Diagnostics: `CorruptCache` (to be set aside), `OtherChannel`, `MissingCache`, `UnreadableCache`. Raises
-    `InvalidParameter` for `blocks`, and nothing for what lies at `path`.
+    `InvalidParameter` for `blocks`; never raises because of the file.
     """
     if isinstance(blocks, bool) or not isinstance(blocks, int) or blocks < 1:
         raise InvalidParameter(
@@ -261,12 +257,12 @@ def open_cache(path: str | os.PathLike[str], channel: str, *, blocks: int = BLOC
             allowed="1..",
         )
     if not NAME.fullmatch(Path(path).name + BAD_SUFFIX):
-        # Nobody could set it aside or write it anew.
-        return _diagnostic("UnreadableCache", f"{_unfit_name(Path(path).name)}.", path, channel)
+        # It could not be set aside or written again.
+        return _diagnostic("UnreadableCache", f"{_invalid_name_sentence(Path(path).name)}.", path, channel)
     try:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except FileNotFoundError:
-        return _diagnostic("MissingCache", "There is no cache file.", path, channel)
+        return _diagnostic("MissingCache", "The cache file does not exist.", path, channel)
     except (OSError, ValueError) as trouble:
         return _diagnostic("UnreadableCache", f"The cache cannot be opened: {_reason(trouble)}.", path, channel)
     found = _examined(handle, path, channel)
@@ -277,19 +273,19 @@ def open_cache(path: str | os.PathLike[str], channel: str, *, blocks: int = BLOC
 
 
 def open_or_set_aside(path: str | os.PathLike[str], channel: str, *, blocks: int = BLOCKS_KEPT) -> Opened:
-    """The channel's cache. A corrupt file is renamed to `.bad`, and the channel has no records until a refresh.
+    """The shelf of a cache file. A corrupt file is renamed to `.bad`; its channel is empty until a refresh.
 
-    A sound file of another channel stays: it is the name or the channel that is wrong.
+    A valid file of another channel is not renamed: then the name or the channel is wrong.
     """
     opened = open_cache(path, channel, blocks=blocks)
     if isinstance(opened, CacheShelf):
         return Opened(opened)
     if opened.code == "CorruptCache":
-        opened = _put_away(Path(path), opened)
+        opened = _set_aside_corrupt(Path(path), opened)
     return Opened(MemoryShelf(()), opened)
 
 
-def _put_away(path: Path, diagnostic: Diagnostic) -> Diagnostic:
+def _set_aside_corrupt(path: Path, diagnostic: Diagnostic) -> Diagnostic:
     try:
         disk = RealDisk(path.parent, make=False)
         try:
@@ -318,7 +314,7 @@ def _examined(handle: int, path: str | os.PathLike[str], channel: str) -> Header
 
 
 def corrupt(file: str, channel: str, fault: Fault) -> Diagnostic:
-    """The diagnostic for a file that cannot be trusted, or is another channel's."""
+    """The diagnostic for a corrupt file or one of another channel."""
     sentence = f"The cache cannot be used: {fault.sentence}"
     facts = {"channel": channel, "file": file, "place": fault.place.value, "offset": fault.offset}
     if (fault.place, fault.offset) == (Place.HEADER, CHANNEL_AT):
@@ -326,9 +322,9 @@ def corrupt(file: str, channel: str, fault: Fault) -> Diagnostic:
     return Diagnostic("CorruptCache", sentence, facts)
 
 
-def is_no_cache(told: Diagnostic) -> bool:
-    """Whether the file does not even begin as a cache does: then it may be anything, and anybody's."""
-    return (told.facts.get("place"), told.facts.get("offset")) == (Place.HEADER, MAGIC_AT)
+def is_not_a_cache(diagnostic: Diagnostic) -> bool:
+    """Whether the file does not begin with the magic of a cache; then it may be any file of the user."""
+    return (diagnostic.facts.get("place"), diagnostic.facts.get("offset")) == (Place.HEADER, MAGIC_AT)
 
 
 def _diagnostic(code: str, sentence: str, path: str | os.PathLike[str], channel: str) -> Diagnostic:
@@ -336,10 +332,10 @@ def _diagnostic(code: str, sentence: str, path: str | os.PathLike[str], channel:
 
 
 def _reason(trouble: Exception) -> str:
-    """What the system says, without the path: whoever hears of it may be somewhere else."""
+    """The reason that the system gives, without the path, which may not concern the reader."""
     return getattr(trouble, "strerror", None) or str(trouble)
 
 
 def _shown(path: str | os.PathLike[str]) -> str:
-    """The path in characters that can be told to anybody; the system allows others."""
+    """The path with undecodable bytes escaped."""
     return os.fspath(path).encode("utf-8", "backslashreplace").decode()

@@ -1,17 +1,17 @@
-"""What comes next: shares, turns, new artwork, and the programme around them. Pure: no clock, no file, no lock.
+"""Selection of the next item. Pure: no clock, no file, no lock.
 
-exposure       how much of the screen each channel gets: three modes, in exact fractions
-swrr           smooth weighted round robin: whose turn it is
-new_artwork    new artwork events: a small pool that interrupts the channels now and then
-records        records as bytes: 80 each, checksummed, newest first; shelves that hand them out
-guard          shelves that anybody wrote, watched
-asked          records that come from outside, one at a time
-carrying       turns that go on over a change
-dayparts       which part of the day holds
-generator      one epoch's stream of items: new artwork, else the channel whose turn it is, else its next record
-wishes         what somebody before the screen asks for: next, before, pins, rests, bans
-snapshot       what the stream of an epoch follows from: channels and settings
-programme      what is on: history, lookahead, epochs and transactions around the generator of one epoch
+exposure         the share of each channel: three modes, in exact fractions
+swrr             smooth weighted round robin
+new_artwork      new artwork events: a small pool that interrupts the channels at random
+records          records of 80 bytes with a checksum, newest first; shelves of records
+shelf_guard      user-written shelves, checked on every call
+outside_records  records asked of the outside, one at a time
+carried_turns    credits and cursors kept across a change
+dayparts         the day part of a minute
+generator        the items of one epoch
+viewer_controls  next, prev, pins, pauses and bans
+snapshot         the channels and settings of an epoch
+programme        history, lookahead, epochs and transactions around the generator of one epoch
 """
 
 from pendula.playback.choosing.exposure import integer_weights, shares
@@ -21,12 +21,12 @@ from pendula.playback.choosing.swrr import RoundRobin, step
 
 __all__ = [
     "Channel",  # a followed channel and its records
-    "MemoryShelf",  # records kept in memory
+    "MemoryShelf",  # records in memory
     "RoundRobin",  # smooth weighted round robin
-    "Shelf",  # where records come from
+    "Shelf",  # the records of one channel
     "integer_weights",  # shares as integers that sum to 65536
     "pack",  # a record as its 80 bytes
-    "shares",  # how much each channel gets, exactly
-    "step",  # one turn, by definition
-    "unpack",  # and back again
+    "shares",  # the exact share of each channel
+    "step",  # one step, by definition
+    "unpack",  # a record from its 80 bytes
 ]

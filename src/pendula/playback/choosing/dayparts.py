@@ -1,7 +1,6 @@
-"""Parts of the day: which one holds at a minute of the week, and when another one does.
+"""Day parts: the one that applies at a minute of the week, and when the next one begins.
 
-Minutes are counted from Monday, 00:00, on the wall of the player's zone; which minute it is comes from a clock, which
-is not here. Of parts that overlap the first in the list holds.
+Minutes count from Monday 00:00, local time in the player's zone. If parts overlap, the first in the list applies.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,14 +15,14 @@ WEEK = 7 * DAY
 
 
 def part_at(parts: Sequence[DayPart], minute: int | None) -> str | None:
-    """The name of the part that holds at a minute of the week; None where none does, or nobody knows the time."""
+    """The name of the part that applies; None without one, or if the minute is unknown."""
     if minute is None:
         return None
     return next((part.name for part in parts if any(begin <= minute < end for begin, end in _spans(part))), None)
 
 
 def next_change(parts: Sequence[DayPart], minute: int) -> int | None:
-    """How many minutes later another part holds, at most a week; None where that never happens."""
+    """Minutes until another part applies, at most a week; None if that never happens."""
     present = part_at(parts, minute)
     bounds = {bound % WEEK for part in parts for span in _spans(part) for bound in span}
     ahead = sorted((bound - minute - 1) % WEEK + 1 for bound in bounds)
@@ -31,7 +30,7 @@ def next_change(parts: Sequence[DayPart], minute: int) -> int | None:
 
 
 def in_force(settings: Settings, part: str | None) -> Settings:
-    """The settings with the weights of a part in the place of how channels are weighted otherwise."""
+    """The settings with the weights of a part in place of the exposure."""
     found = next((one for one in settings.day_parts if one.name == part), None)
     if found is None:
         return settings
@@ -40,7 +39,7 @@ def in_force(settings: Settings, part: str | None) -> Settings:
 
 
 def _spans(part: DayPart) -> Iterator[tuple[int, int]]:
-    """From when to when in the week, once for each of its days; what passes the end of Sunday goes on on Monday."""
+    """Begin and end in the week, for each of its days; a span that passes the end of Sunday continues on Monday."""
     start, end = _minutes(part.start), _minutes(part.end)
     length = (end - start - 1) % DAY + 1
     for place, day in enumerate(DAYS):

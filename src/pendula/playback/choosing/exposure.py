@@ -1,4 +1,4 @@
-"""How much of the screen each channel gets: three modes, in exact fractions, and integer weights that sum to 65536."""
+"""The share of each channel: three modes, in exact fractions, and integer weights that sum to 65536."""
 
 from collections.abc import Sequence
 from fractions import Fraction
@@ -9,7 +9,7 @@ ZERO, ONE = Fraction(0), Fraction(1)
 
 
 def shares(exposure: Exposure, active: Sequence[str]) -> tuple[list[Fraction], bool]:
-    """The share of each active channel, summing to 1; the flag says that all manual weights were 0, so equal it is."""
+    """The share of each active channel, and whether equal shares replace manual weights that are all 0."""
     if not active:
         return [], False
     match exposure.mode:
@@ -30,7 +30,7 @@ def _equal(count: int) -> list[Fraction]:
 
 
 def _proportional(exposure: Exposure, active: Sequence[str]) -> list[Fraction]:
-    """Large channels get more, new pictures count extra, and nobody gets nearly nothing or nearly all."""
+    """Shares by total and recent counts, clamped to p_min..p_max and divided by their sum."""
     alpha, least, most = Fraction(exposure.alpha), Fraction(exposure.p_min), Fraction(exposure.p_max)
     total = _parts([exposure.total_count.get(name, 0) for name in active])
     recent = _parts([exposure.recent_count.get(name, 0) for name in active])
@@ -44,8 +44,8 @@ def _parts(counts: Sequence[int]) -> list[Fraction]:
     return [Fraction(count, whole) if whole else ZERO for count in counts]
 
 
-def among(parts: Sequence[Fraction], playing: Sequence[bool]) -> list[Fraction]:
-    """The shares while some take no part: theirs goes to the others in proportion, or to all alike who had none."""
+def redistribute(parts: Sequence[Fraction], playing: Sequence[bool]) -> list[Fraction]:
+    """The shares with those of paused channels given to the others in proportion; equally if the others have none."""
     whole = sum((part for part, plays in zip(parts, playing, strict=True) if plays), ZERO)
     alike = Fraction(1, max(1, sum(playing)))
     return [
@@ -65,7 +65,7 @@ def integer_weights(shares: Sequence[Fraction]) -> list[int]:
         weights[index] += 1
     for index, share in enumerate(shares):
         if share > 0 and weights[index] == 0:
-            # The richest gives; of equals the first, so that the order is total.
+            # The largest weight gives one unit; on ties the lower index.
             richest = max(range(len(weights)), key=lambda other: (weights[other], -other))
             weights[richest] -= 1
             weights[index] = 1

@@ -1,16 +1,16 @@
-"""One epoch's stream of items: new artwork, else the channel whose turn it is, else its next record, never twice alike.
+"""The items of one epoch: new artwork, else the next record of the channel that the round robin selects.
 
-The same channels, settings, seed, epoch and order of insertions give the same items. Nothing here reads a clock or a
-file: records come from shelves, and a shelf that fails costs its channel the epoch, never an item.
+The same channels, settings, seed, epoch and order of insertions give the same items. Records come from shelves; if a
+shelf fails, its channel is out for the epoch, and another channel gives the item.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 
 from pendula.kernel.rng import Pcg32, stream
 from pendula.playback.choosing import new_artwork
-from pendula.playback.choosing.exposure import among, integer_weights, shares
-from pendula.playback.choosing.guard import unreadable
+from pendula.playback.choosing.exposure import integer_weights, redistribute, shares
 from pendula.playback.choosing.records import UNREADABLE, Holding, Row, walk
+from pendula.playback.choosing.shelf_guard import unreadable
 from pendula.playback.choosing.snapshot import Channel
 from pendula.playback.choosing.swrr import RoundRobin
 from pendula.playback.model import (
@@ -24,6 +24,7 @@ from pendula.playback.model import (
     PickMode,
     Settings,
     Trace,
+    diagnostic,
 )
 
 NAE_STREAM = 0x4E414500
@@ -31,13 +32,13 @@ PICK_STREAM = 0x5049434B
 SKIPS_MOST = 2
 RESAMPLES_MOST = 5
 BAD_MOST = 3
-BANNED_DRAWS = 64  # by lot, before the next record that is not banned is taken
-BASE, NAE, NAE_FALLBACK, _ = Origin  # in Python 3.11, to reach a member through its class costs as much as a call
-CHUNK = 512  # items made in one go
+BANNED_DRAWS = 64  # random draws before the next record that is not banned is taken
+BASE, NAE, NAE_FALLBACK, _ = Origin  # locals: in Python 3.11 access through the enum class costs as much as a call
+CHUNK = 512  # items generated per run
 
 
 class Generator:
-    """The stream of one epoch. All that decides is in its attributes; `walks` only remember where shelves were read."""
+    """The generator of one epoch. Its attributes are its whole state; `walks` only caches positions in shelves."""
 
     def __init__(
         self,
@@ -47,33 +48,33 @@ class Generator:
         epoch_id: int,
         *,
         unreadable: Iterable[str] = (),
-        resting: Iterable[str] = (),
+        paused_channels: Iterable[str] = (),
         bans: Mapping[int, int | None] | None = None,
     ) -> None:
         self.settings = settings
-        self.bans = {} if bans is None else bans  # ids that are never shown; somebody else's, and read only
+        self.bans = {} if bans is None else bans  # ids that are never shown; shared with the programme, read only
         self.epoch_id = epoch_id
         self._channels = tuple(channels)
         self.names = tuple(channel.id for channel in channels)
         self.shelves = tuple(channel.visible for channel in channels)
         self._files = [channel.shelf for channel in channels if isinstance(channel.shelf, Holding)]
-        self.batches = 0  # of random picks, begun
+        self.batches = 0  # of random picks
         self.diagnostics: list[Diagnostic] = []
         out = set(unreadable)
         self.unreadable = [name in out for name in self.names]
         self.active = tuple(
             index for index, shelf in enumerate(self.shelves) if shelf.count > 0 and not self.unreadable[index]
         )
-        self.barred = [False] * len(self.names)  # every record of it is banned
-        still = set(resting)
-        self.resting = [name in still for name in self.names]
+        self.barred = [False] * len(self.names)  # channels of which every record is banned
+        still = set(paused_channels)
+        self.paused_channels = [name in still for name in self.names]
         self.weights = self._weights(tell=True)
-        self.recount()
+        self.count_readable()
         self.in_order = settings.pick.mode is PickMode.RECENCY
-        # Out of how many of its newest records a place is drawn; 0 where none is.
+        # The number of newest records to draw from; 0 for recency picks.
         self._spans = [0 if self.in_order else min(settings.pick.r, shelf.count) for shelf in self.shelves]
         self.round = RoundRobin(self.weights)
-        self._shown: dict[int, int] = {}  # the last place a channel gave
+        self._shown: dict[int, int] = {}  # by channel: the place of its last item
         self.walks = [walk(shelf, 0) for shelf in self.shelves]
         self.nae_draws: Pcg32 = stream(seed, epoch_id, NAE_STREAM)
         self.pick_draws: Pcg32 = stream(seed, epoch_id, PICK_STREAM)
@@ -82,14 +83,14 @@ class Generator:
         self.last_id: int | None = None
         self.ordinal = 0
         self.counts = Counts()
-        self._counted = [0] * len(self.names)  # picks of the round that are in the counts
+        self._counted = [0] * len(self.names)  # picks that are included in the counts
 
-    def recount(self) -> None:
-        """How many channels can give a record, and how many would if all could be read."""
-        self.playing = sum(not self.resting[index] for index in self.active)
-        self.readable = sum(not self.resting[index] and not self._silent(index) for index in self.active)
+    def count_readable(self) -> None:
+        """Count the channels that take part, and those of them that are readable."""
+        self.playing = sum(not self.paused_channels[index] for index in self.active)
+        self.readable = sum(not self.paused_channels[index] and not self._cannot_play(index) for index in self.active)
 
-    def _silent(self, index: int) -> bool:
+    def _cannot_play(self, index: int) -> bool:
         return self.unreadable[index] or self.barred[index]
 
     @property
@@ -98,12 +99,12 @@ class Generator:
 
     @pool.setter
     def pool(self, pool: Levels) -> None:
-        # Every step asks for the chance, and few change it.
+        # Cached: every step reads the chance, few change it.
         self._pool, self._chance = pool, new_artwork.chance(pool)
 
     @property
     def cursors(self) -> list[int]:
-        """The place of each channel's next record."""
+        """By channel: the place of its next record."""
         return [self._cursor(index) for index in range(len(self.names))]
 
     def _cursor(self, index: int) -> int:
@@ -112,16 +113,16 @@ class Generator:
     def _weights(self, *, tell: bool = False) -> list[int]:
         parts, fell_back = shares(self.settings.exposure, [self.names[index] for index in self.active])
         if fell_back and tell:
-            self.diagnostics.append(Diagnostic.of("AllManualWeightsZero"))
-        if any(self.resting):
-            parts = among(parts, [not self.resting[index] for index in self.active])
+            self.diagnostics.append(diagnostic("AllManualWeightsZero"))
+        if any(self.paused_channels):
+            parts = redistribute(parts, [not self.paused_channels[index] for index in self.active])
         weights = [0] * len(self.names)
         for index, weight in zip(self.active, integer_weights(parts), strict=True):
             weights[index] = weight
         return weights
 
     def insert(self, id: int, raw: bytes) -> InsertResult:
-        """A new artwork; it takes part from the next generated item on."""
+        """Insert a new artwork; it takes part from the next generated item."""
         entry = Entry(self.number, id, raw)
         self.pool, result, evicted = new_artwork.insert(self.pool, entry, self.settings.nae.cap)
         if result is InsertResult.INSERTED:
@@ -133,22 +134,22 @@ class Generator:
         return result
 
     def generate(self, steps: int, batch: int, into: list[Item] | None = None) -> tuple[list[Item], int]:
-        """The items of `steps` steps, a multiple of `batch`, and how many were taken.
+        """Generate `steps` items, a multiple of `batch`; returns them and the number of steps taken.
 
-        Without a readable channel the batch that was begun is the last: the next one has to be asked for. Who stops
-        the program in the middle of it finds in `into` every item that was made.
+        Without a readable channel generation ends after the current batch. If an exception interrupts it, `into` has
+        every item that was generated.
         """
         items: list[Item] = [] if into is None else into
         try:
             return items, self._generated(steps, batch, items)
         except BaseException:
-            # What reads a shelf is over with the first exception: each channel is read again from where it stands.
+            # An iterator is exhausted after an exception: restart each walk at its cursor.
             for index in range(len(self.walks)):
-                self._read_again(index)
+                self._restart_walk(index)
             raise
         finally:
             for shelf in self._files:
-                shelf.let_go()
+                shelf.release_blocks()
 
     def _generated(self, steps: int, batch: int, items: list[Item]) -> int:
         left = steps
@@ -173,24 +174,24 @@ class Generator:
         return steps
 
     def _begin_batch(self) -> None:
-        """Random picks go to and fro: what a batch has read of a file stays at hand until the next one."""
+        """Random picks jump between blocks: keep the blocks that a batch has read until the next batch."""
         self.batches += 1
         for shelf in self._files:
-            shelf.let_go()
+            shelf.release_blocks()
             shelf.hold()
 
-    def _run(self, asked: int, items: list[Item]) -> int:
-        """Up to `asked` steps while every channel is readable and its turn taken in order; how many.
+    def _run(self, most: int, items: list[Item]) -> int:
+        """The fast path: up to `most` steps while every channel is readable; returns how many were taken.
 
-        Ends with the first item that is not plain: a record that is damaged, or an id that was just on.
+        Ends with the first step that needs `_step`: a damaged or banned record, or a repeated id.
         """
         names, walks, shown, draws, bans = self.names, self.walks, self._shown, self.nae_draws, self.bans
         epoch_id, last_id, taken, before = self.epoch_id, self.last_id, self.round.taken, len(items)
-        picks = iter(self.round.ahead(asked))
-        # Items by place: by name each would cost a third more, and this loop makes nearly all of them.
+        picks = iter(self.round.ahead(most))
+        # Positional arguments: keywords cost a third more, and this loop makes nearly all items.
         plain, draw, trace = True, None, None
         try:
-            for ordinal in range(self.ordinal + 1, self.ordinal + 1 + asked):
+            for ordinal in range(self.ordinal + 1, self.ordinal + 1 + most):
                 if chance := self._chance:
                     draw = draws.next()
                     trace = Trace(self._pool, draw)
@@ -208,7 +209,7 @@ class Generator:
                 index = next(picks)
                 at, id, raw = next(walks[index])
                 if at is None or id is None or id == last_id or (bans and id in bans):
-                    self._read_again(index)
+                    self._restart_walk(index)
                     plain = False
                     break
                 items.append(Item(id, raw, names[index], index, at, BASE, epoch_id, ordinal, taken + 1, trace))
@@ -216,7 +217,7 @@ class Generator:
                 last_id = id
                 taken += 1
         finally:
-            # Also when somebody stops the program while a shelf is read: what is made counts.
+            # Also after an interrupt while a shelf is read: generated items count.
             made = len(items) - before
             self.counts.nae += made - (taken - self.round.taken)
             self.last_id, self.ordinal, self.round.taken = last_id, self.ordinal + made, taken
@@ -226,7 +227,7 @@ class Generator:
         return made + 1
 
     def _step(self, draw: int | None, items: list[Item]) -> None:
-        """One step by definition, with the number drawn against the pool: new artwork first, then the round."""
+        """One step by definition: new artwork if the draw triggers it, else the round robin."""
         trace = None if draw is None else Trace(self._pool, draw)
         if draw is None or draw >= self._chance:
             item = self._base(BASE, trace)
@@ -248,18 +249,18 @@ class Generator:
         return Item(entry.id, entry.raw, None, None, None, NAE, self.epoch_id, self.ordinal, None, trace)
 
     def _base(self, origin: Origin, trace: Trace | None) -> Item | None:
-        """The next item of the round. A step that meets an unreadable channel is spent; N more may be tried."""
+        """The next item of the round robin. A step that selects an unreadable channel is spent; N more may follow."""
         unreadable: tuple[int, ...] = ()
         while self.readable and len(unreadable) <= len(self.names):
             index = self.round.next()
-            if not self._silent(index):
+            if not self._cannot_play(index):
                 item = self._pick(index, origin, self.round.taken, trace, unreadable)
                 if item is not None:
                     return item
             unreadable += (index,)
-            self._count(index, -1)  # the step was spent, and counts no item
+            self._count(index, -1)  # the step is spent without an item
         for index in self.active:
-            if not self._silent(index) and not self.resting[index]:
+            if not self._cannot_play(index) and not self.paused_channels[index]:
                 item = self._pick(index, origin, None, trace, unreadable)
                 if item is not None:
                     self._count(index, 1)
@@ -269,7 +270,7 @@ class Generator:
     def _pick(
         self, index: int, origin: Origin, step: int | None, trace: Trace | None, unreadable: tuple[int, ...]
     ) -> Item | None:
-        """The channel's next record, or None when the channel proves unreadable."""
+        """The next record of a channel; None if the channel proves unreadable."""
         picked: tuple[int, ...] = ()
         skipped: tuple[int, ...] = ()
         bad: tuple[int, ...] = ()
@@ -288,7 +289,7 @@ class Generator:
                 picked += (at,)
             if id in self.bans:
                 banned += 1
-                found = self._past_bans(index, at, banned + len(bad), some=bool(skipped))
+                found = self._after_banned(index, at, banned + len(bad), some=bool(skipped))
                 if found is None:
                     continue
                 at, id, raw = found
@@ -297,11 +298,11 @@ class Generator:
                 break
             if id is None:
                 bad += (at,)
-                self.diagnostics.append(Diagnostic.of("BadRecord", channel=self.names[index], at=at))
+                self.diagnostics.append(diagnostic("BadRecord", channel=self.names[index], at=at))
                 if len(bad) == BAD_MOST:
                     self._fail(index, bad)
                     return None
-            elif id == self.last_id and len(skipped) < self._patience(index):
+            elif id == self.last_id and len(skipped) < self._skips_allowed(index):
                 skipped += (at,)
             else:
                 break
@@ -325,10 +326,10 @@ class Generator:
             trace=trace,
         )
 
-    def _past_bans(self, index: int, at: int, passed: int, *, some: bool) -> Row | None:
-        """What to do after a banned record: None is to go on, else a row; an unreadable one where nothing is left.
+    def _after_banned(self, index: int, at: int, passed: int, *, some: bool) -> Row | None:
+        """After a banned record: None to try again, else a row; `UNREADABLE` if every record is banned.
 
-        By lot another place is drawn, and after many the next one that is not banned is taken.
+        Random picks draw another place; after 64 draws the next record that is not banned is taken.
         """
         count = self.shelves[index].count
         if self.in_order:
@@ -345,8 +346,8 @@ class Generator:
         self.readable -= 1
         return UNREADABLE
 
-    def _patience(self, index: int) -> int:
-        """How many records may be passed over because they were just on."""
+    def _skips_allowed(self, index: int) -> int:
+        """How many records may be skipped because their id repeats the last one."""
         if self.in_order:
             return SKIPS_MOST if self.shelves[index].count > 1 else 0
         return RESAMPLES_MOST if self._spans[index] > 1 else 0
@@ -355,7 +356,7 @@ class Generator:
         return self.shelves[index].record(self.pick_draws.bounded(self._spans[index]))
 
     def _fail(self, index: int, bad: Sequence[int]) -> None:
-        """The channel gives nothing more in this epoch; its weight is 0 from the next on."""
+        """Exclude the channel for this epoch; from the next one its weight is 0."""
         self.unreadable[index] = True
         self.readable -= 1
         self.diagnostics.append(unreadable(self.names[index], self._channels[index].shelf, bad))
@@ -365,7 +366,7 @@ class Generator:
         self.counts.channels[name] = self.counts.channels.get(name, 0) + items
 
     def fold(self) -> Counts:
-        """The counts with every item in them: one item a step of the round, but for what was counted by itself."""
+        """Add the picks since the last call to the counts: one item per step."""
         picks = self.round.picks_at(self.round.taken)
         for index, (now, before) in enumerate(zip(picks, self._counted, strict=True)):
             if now != before:
@@ -373,20 +374,20 @@ class Generator:
         self._counted = picks
         return self.counts
 
-    def rest(self, resting: Iterable[str]) -> None:
-        """Let these channels rest and all others take part, each with its share of what is left."""
-        still = set(resting)
-        self.resting = [name in still for name in self.names]
+    def pause(self, paused_channels: Iterable[str]) -> None:
+        """Pause exactly these channels; the others share their part."""
+        still = set(paused_channels)
+        self.paused_channels = [name in still for name in self.names]
         self.weights = self._weights()
-        self.recount()
+        self.count_readable()
 
     def resume(self, round: RoundRobin, cursors: Sequence[int]) -> None:
-        """Go on from there; the steps before are counted."""
+        """Continue with this round robin and these cursors; its steps so far are counted."""
         self.round, self._counted = round, round.picks_at(round.taken)
         self._shown = {index: at - 1 for index, at in enumerate(cursors)}
         for index in range(len(cursors)):
-            self._read_again(index)
+            self._restart_walk(index)
 
-    def _read_again(self, index: int) -> None:
-        """Begin once more at the channel's cursor."""
+    def _restart_walk(self, index: int) -> None:
+        """Read the channel again from its cursor."""
         self.walks[index] = walk(self.shelves[index], self._cursor(index))

@@ -1,7 +1,7 @@
-"""New artwork events: a small pool that interrupts the channels now and then, less and less for the same artwork.
+"""New artwork events: a small pool that interrupts the channels at random, less often each time an artwork was shown.
 
-The pool is a value: five levels (32, 16, 8, 4, 2 sixty-fourths), each a tuple of entries in order of insertion. Every
-change gives a new pool; who keeps an old one keeps what was then.
+The pool is immutable: five levels (32, 16, 8, 4, 2 sixty-fourths), each a tuple of entries in order of insertion. Every
+change returns a new pool.
 """
 
 from bisect import bisect_left
@@ -35,23 +35,23 @@ def size(pool: Levels) -> int:
 
 
 def insert(pool: Levels, entry: Entry, cap: int) -> tuple[Levels, InsertResult, Entry | None]:
-    """The pool with `entry` at the top priority, what that was, and whom it drove out."""
+    """The pool with `entry` at the top priority, the result, and the entry that was evicted."""
     for place, level in enumerate(pool):
         for index, there in enumerate(level):
             if there.id == entry.id:
                 top, *lower = _without(pool, place, index)
-                merged = _with(top, Entry(there.number, entry.id, entry.raw))
-                return (merged, *lower), InsertResult.MERGED, None
+                merge_changes = _with(top, Entry(there.number, entry.id, entry.raw))
+                return (merge_changes, *lower), InsertResult.MERGED, None
     grown = ((*pool[0], entry), *pool[1:])
     if size(grown) <= cap:
         return grown, InsertResult.INSERTED, None
-    # The lowest priority goes; of equals the oldest. The new one has the top priority and the largest number.
+    # The lowest priority is evicted, on ties the oldest. The new entry has the top priority and the largest number.
     place = max(place for place, level in enumerate(grown) if level)
     return _without(grown, place, 0), InsertResult.INSERTED, grown[place][0]
 
 
 def choose(pool: Levels) -> tuple[Entry, Levels, bool]:
-    """The entry with the highest priority (of equals the oldest), the pool after its decay, and whether it is gone."""
+    """The entry of the highest priority (on ties the oldest), the pool after its decay, whether it was removed."""
     place = 0
     while not pool[place]:
         place += 1
@@ -68,7 +68,7 @@ def holds(pool: Levels, id: int) -> bool:
 
 
 def without(pool: Levels, id: int) -> Levels:
-    """The pool without the entry of this id, if there is one."""
+    """The pool without the entry of this id."""
     return tuple(tuple(entry for entry in level if entry.id != id) for level in pool)
 
 

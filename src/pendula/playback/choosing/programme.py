@@ -1,6 +1,6 @@
-"""What is on: history, lookahead, epochs and settings around the generator of one epoch.
+"""History, lookahead, epochs and settings around the generator of one epoch.
 
-One state machine without lock, clock or files; `Scheduler` makes it safe for threads, `Player` keeps time with it.
+A state machine without lock, clock or files; `Scheduler` adds a lock, `Player` adds time.
 """
 
 from collections import deque
@@ -10,14 +10,14 @@ from contextlib import contextmanager
 import msgspec
 
 from pendula.playback.choosing import new_artwork
-from pendula.playback.choosing.carrying import Carried, as_shown, over_a_change
+from pendula.playback.choosing.carried_turns import Carried, carry_over, turns_as_shown
 from pendula.playback.choosing.dayparts import in_force, part_at
 from pendula.playback.choosing.generator import Generator
-from pendula.playback.choosing.guard import unreadable
 from pendula.playback.choosing.records import PastShelf, Shelf, pack, sound
+from pendula.playback.choosing.shelf_guard import unreadable
 from pendula.playback.choosing.snapshot import Channel, Snapshot, check_id, check_names, index_of
 from pendula.playback.choosing.swrr import RoundRobin
-from pendula.playback.choosing.wishes import Wishes, is_same, place_of
+from pendula.playback.choosing.viewer_controls import ViewerControls, is_same, place_of
 from pendula.playback.model import (
     CHANNELS_MOST,
     MASK_64,
@@ -38,19 +38,19 @@ from pendula.playback.model import (
     ResetReason,
     Settings,
     TooManyChannels,
+    invalid_parameter,
     refused,
-    said,
-    unfit,
+    short_repr,
 )
 from pendula.playback.settings import DEFAULTS, checked
 
 
-class Programme(Wishes):
-    """Next, previous, what comes; and one reset for every material change."""
+class Programme(ViewerControls):
+    """The items of all epochs, with one reset for every material change."""
 
     def __init__(self, channels: Sequence[Channel] = (), settings: Settings = DEFAULTS, *, seed: int) -> None:
         if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed <= MASK_64:
-            raise unfit("seed", seed, 0, MASK_64)
+            raise invalid_parameter("seed", seed, 0, MASK_64)
         super().__init__()
         self.seed = seed
         self.epoch_id = 0
@@ -58,16 +58,16 @@ class Programme(Wishes):
         self.history: deque[Item] = deque()
         self.lookahead: deque[Item] = deque()
         self.behind = 0
-        self.minute: int | None = None  # of the week, on the wall; None where nobody told
+        self.minute: int | None = None  # of the week, local time; None before the first `time_is`
         self.batches = 0
         self.resets = 0
         self.last_reset: ResetReason | None = None
-        self.read_before = {"reads": 0, "hits": 0}  # by shelves that were replaced since
+        self.read_before = {"reads": 0, "hits": 0}  # by shelves that were replaced
         self._unreadable: tuple[str, ...] = ()
         self._fresh: tuple[str, ...] = ()  # channels with new contents in the present transaction
         self._banned: tuple[Item, ...] = ()  # items banned in the present transaction
         self._forced: ResetReason | None = None
-        self._anew = False  # whether turns begin anew, whatever the settings say
+        self._anew = False  # whether the round robin restarts, whatever the settings say
         self._draft: Snapshot | None = Snapshot(settings=checked(settings))
         for channel in channels:
             self.follow(channel.id, channel.shelf)
@@ -78,11 +78,11 @@ class Programme(Wishes):
         self._begin(Counts())
 
     def nae_insert(self, record: Record | bytes) -> InsertResult:
-        """A new artwork, as a record or its 80 bytes. Never raises for what it holds; resets nothing."""
+        """Insert a new artwork, a record or its 80 bytes; invalid ones are rejected. No reset."""
         if not self.snapshot.settings.nae.enabled:
             return InsertResult.DISABLED
         if not isinstance(record, Record | bytes):
-            raise TypeError(f"{said(record)} is no record; allowed are records and their 80 bytes")
+            raise TypeError(f"{short_repr(record)} is not a record; allowed are records and 80 bytes")
         try:
             raw = record if isinstance(record, bytes) else pack(record)
         except InvalidRecord:
@@ -92,15 +92,15 @@ class Programme(Wishes):
         id = int.from_bytes(raw[:8], "little")
         return InsertResult.BANNED if id in self.bans else self.generator.insert(id, raw)
 
-    # What changes the snapshot
+    # Material changes
 
     def reset(self, reason: str) -> None:
-        """Begin a new epoch and all turns anew; of the reason 256 characters are kept."""
+        """Begin a new epoch and restart the round robin; the reason is cut to 256 characters."""
         with self.update():
             self._forced, self._anew = ResetReason(ResetCode.ASKED_FOR, reason[:NAME_MOST]), True
 
     def time_is(self, minute: int) -> None:
-        """The minute of the week on the wall; where another part of the day holds by then, its weights do."""
+        """Set the local minute of the week; a reset if another day part applies now."""
         self.minute = minute
         part = part_at(self.drafted.day_parts, minute)
         if part != self.snapshot.part:
@@ -108,7 +108,7 @@ class Programme(Wishes):
                 self._forced = ResetReason(ResetCode.DAY_PART_ENDED if part is None else ResetCode.DAY_PART_BEGAN, part)
 
     def follow(self, channel: str, shelf: Shelf) -> None:
-        """Follow one more channel; it comes last in the order. Raises `TooManyChannels`, `ChannelTaken`."""
+        """Follow a channel, the last in the order. Raises `TooManyChannels`, `ChannelTaken`."""
         check_id(channel)
         with self._changing() as draft:
             if len(draft.channels) >= CHANNELS_MOST:
@@ -121,14 +121,14 @@ class Programme(Wishes):
             self._draft = msgspec.structs.replace(draft, channels=(*draft.channels, Channel(channel, shelf)))
 
     def unfollow(self, channel: str) -> None:
-        """Follow a channel no more; raises `UnknownChannel`."""
+        """Unfollow a channel; raises `UnknownChannel`."""
         with self._changing() as draft:
             index = index_of(draft, channel)
             left = draft.channels[:index] + draft.channels[index + 1 :]
             self._draft = msgspec.structs.replace(draft, channels=left)
 
     def refresh(self, channel: str, shelf: Shelf) -> None:
-        """New contents for a channel: what was banned or unreadable gets a new try. Equal contents change nothing."""
+        """Replace the contents of a channel; clears its bans and makes it readable. No change if they are equal."""
         with self._changing() as draft:
             index = index_of(draft, channel)
             fresh = Channel(channel, shelf)
@@ -140,7 +140,7 @@ class Programme(Wishes):
             self._set_channel(draft, index, fresh)
 
     def catch_up(self, channels: Sequence[Channel]) -> None:
-        """Follow these channels and no others, with what they hold now; new ones come last. One reset, or none."""
+        """Follow exactly these channels with their present contents; new ones come last. At most one reset."""
         given = {channel.id for channel in channels}
         followed = {channel.id: channel.shelf for channel in self.snapshot.channels}
         for item in self.history:
@@ -157,15 +157,15 @@ class Programme(Wishes):
                     self.follow(channel.id, channel.shelf)
 
     def ban(self, item: Item) -> None:
-        """Show the item's record no more until its channel gets other contents. Raises `NotShown`.
+        """Ban the item's record until its channel gets other contents. Raises `NotShown`.
 
-        That changes what the channel holds, so it is a reset. A new artwork leaves the pool and the lookahead.
+        That changes the contents of the channel, so it is a reset. A new artwork leaves the pool and the lookahead.
         """
         place = self._place_of(item)
         with self._changing() as draft:
             self._banned = (*self._banned, item)
             if place is None or item.channel is None or item.channel in self._fresh:
-                return  # in no channel, or its contents are others by now
+                return  # without a channel, or its channel was refreshed in this transaction
             index = index_of(draft, item.channel)
             channel = draft.channels[index]
             gone = tuple(sorted({*channel.gone, place}))
@@ -184,7 +184,7 @@ class Programme(Wishes):
         zone: str | None = None,
         day_parts: Sequence[DayPart] | None = None,
     ) -> None:
-        """Change settings; what is left out stays. Raises `InvalidParameter` and `InvalidWeight`, changing nothing."""
+        """Change the given settings. Raises `InvalidParameter` and `InvalidWeight`; then nothing changes."""
         given = {
             "exposure": exposure,
             "pick": pick,
@@ -196,22 +196,22 @@ class Programme(Wishes):
             "zone": zone,
             "day_parts": day_parts,
         }
-        wanted = {name: value for name, value in given.items() if value is not None}
-        self.configure_whole(msgspec.structs.replace(self.drafted, **wanted))
+        changes = {name: value for name, value in given.items() if value is not None}
+        self.configure_whole(msgspec.structs.replace(self.drafted, **changes))
 
     def configure_whole(self, settings: Settings) -> None:
-        """All settings at once."""
+        """Replace all settings."""
         with self._changing() as draft:
             self._draft = msgspec.structs.replace(draft, settings=checked(settings))
 
     @property
     def drafted(self) -> Settings:
-        """The settings as they will be once the present transaction is done."""
+        """The settings, with the changes of the present transaction."""
         return (self._draft or self.snapshot).settings
 
     @contextmanager
     def update(self) -> Iterator[None]:
-        """Group changes: one reset at the end, none if nothing changed; after an exception all is as before."""
+        """Group changes into one reset, or none if nothing changed; an exception rolls back."""
         if self._draft is not None:
             kept = (self._draft, self._forced, self._anew, self._fresh, self._banned)
             try:
@@ -229,7 +229,7 @@ class Programme(Wishes):
             if self._forced is not None or not self._draft.same(self.snapshot):
                 self._reset(self._draft, self._forced or ResetReason(ResetCode.SNAPSHOT_CHANGED))
             else:
-                self._take_out()
+                self._remove_banned()
         finally:
             self._draft, self._forced, self._anew, self._fresh, self._banned = None, None, False, (), ()
 
@@ -237,8 +237,8 @@ class Programme(Wishes):
         """Checked at the end of a transaction: a channel may be followed after it got its weight."""
         check_names(draft, self.snapshot)
 
-    def _take_out(self) -> None:
-        """Banned new artworks leave the pool and what is generated already."""
+    def _remove_banned(self) -> None:
+        """Remove banned new artwork from the pool and the lookahead."""
         unwanted = {item.id for item in self._banned if item.channel is None}
         if unwanted:
             for id in sorted(unwanted):
@@ -251,7 +251,7 @@ class Programme(Wishes):
     def _reset(self, snapshot: Snapshot, reason: ResetReason) -> None:
         kept, on = self._kept(snapshot), self.history[-1] if self.history else None
         followed = [channel.id for channel in snapshot.channels]
-        self.resting = tuple(name for name in self.resting if name in followed)
+        self.paused_channels = tuple(name for name in self.paused_channels if name in followed)
         self._unreadable = tuple(name for name in self._out() if name in followed and name not in self._fresh)
         counts = self.generator.fold()
         for name in [name for name in counts.channels if name not in followed]:
@@ -281,14 +281,14 @@ class Programme(Wishes):
         self.behind = min(self.behind, max(0, len(self.history) - 1))
 
     def _kept(self, snapshot: Snapshot) -> Carried | None:
-        """Where the turns go on in another snapshot; None where they begin anew."""
+        """Credits and cursors for another snapshot; None if the round robin restarts."""
         settings = snapshot.settings
         if self._anew or settings.refresh is not Refresh.KEEP:
             return None
-        shown = as_shown(self.generator, self.lookahead)
+        shown = turns_as_shown(self.generator, self.lookahead)
         self.generating = True
         try:
-            return over_a_change(
+            return carry_over(
                 shown,
                 self.snapshot.channels,
                 snapshot.channels,
@@ -301,37 +301,37 @@ class Programme(Wishes):
     def _begin(self, counts: Counts) -> None:
         snapshot = self.snapshot
         self.history = deque(self.history, snapshot.settings.history)
-        self._look_over(snapshot)
+        self._exclude_broken(snapshot)
         self.generator = Generator(
             snapshot.channels,
             in_force(snapshot.settings, snapshot.part),
             self.seed,
             self.epoch_id,
             unreadable=self._unreadable,
-            resting=self.resting,
+            paused_channels=self.paused_channels,
             bans=self.bans,
         )
         self.generator.counts = counts
         self._collect()
 
-    def _look_over(self, snapshot: Snapshot) -> None:
-        """A shelf that cannot even say how much it holds is out from the beginning, and that is told once."""
+    def _exclude_broken(self, snapshot: Snapshot) -> None:
+        """Exclude channels whose shelf has no readable count, with one diagnostic each."""
         for channel in snapshot.channels:
             if channel.id not in self._unreadable and getattr(channel.shelf, "broken", False):
                 self._unreadable += (channel.id,)
-                self.tell((unreadable(channel.id, channel.shelf),))
+                self.add_diagnostics((unreadable(channel.id, channel.shelf),))
 
     def _out(self) -> tuple[str, ...]:
-        """The channels that are unreadable, also those found so in this epoch."""
+        """The channels that are unreadable since an earlier epoch or in this one."""
         found = (name for name, out in zip(self.generator.names, self.generator.unreadable, strict=True) if out)
         return tuple(dict.fromkeys((*self._unreadable, *found)))
 
     def _place_of(self, item: Item) -> int | None:
         held = waiting = False
         if isinstance(item, Item):
-            # Not by the whole item: after a restore its trace may lack the records of the pool it saw.
+            # Not by equality: after a restore the trace may lack records of the pool.
             held = any(is_same(item, there) for there in (*self.lookahead, *self.history))
-            # Also artwork that comes up for the last time has left the pool and lies in the lookahead.
+            # Artwork selected for the last time has left the pool but is in the lookahead.
             coming = any(there.channel is None and there.id == item.id for there in self.lookahead)
             waiting = held or coming or new_artwork.holds(self.generator.pool, item.id)
         return place_of(item, self.snapshot, self.epoch_id, held=held, waiting=waiting)

@@ -18,7 +18,7 @@ from pendula.playback.model import (
     InvalidRecord,
     Record,
     refused,
-    said,
+    short_repr,
 )
 
 BLOCK_BYTES = 4096
@@ -34,9 +34,9 @@ _UNSIGNED = {"id": 64, "kind": 8, "format": 8, "flags": 16, "dwell_ms": 32, "mod
 
 @runtime_checkable
 class Shelf(Protocol):
-    """The records of one channel, newest first, as the generator reaches them. Never raises; never changes.
+    """The records of one channel, newest first. Must not raise and must not change.
 
-    `generation` tells one set of contents from another. One that breaks its promises costs its channel the epoch.
+    `generation` identifies the contents. If a shelf breaks this contract, its channel is unreadable for the epoch.
     """
 
     @property
@@ -46,7 +46,7 @@ class Shelf(Protocol):
     def generation(self) -> int: ...
 
     def run(self, at: int) -> Iterable[Row]:
-        """Records from place `at` on, as far as is at hand; at least one row."""
+        """Records from place `at`, at least one; as many as are cheap to read."""
         ...
 
     def record(self, at: int) -> Row: ...
@@ -54,46 +54,47 @@ class Shelf(Protocol):
 
 @runtime_checkable
 class Holding(Shelf, Protocol):
-    """A shelf that reads blocks of a file, and can keep all that a batch asks for."""
+    """A shelf that reads blocks of a file and can keep all blocks of a batch."""
 
     def hold(self) -> None: ...
 
-    def let_go(self) -> None: ...
+    def release_blocks(self) -> None: ...
 
 
 F = TypeVar("F")
 
 
-def kept(method: F) -> F:
-    """Mark a `run` or `record` that never raises and gives what a shelf promises: nobody has to watch it."""
-    method.__kept__ = True  # type: ignore[attr-defined]
+def trusted(method: F) -> F:
+    """Mark a `run` or `record` that keeps the contract of `Shelf` and needs no guard."""
+    method.__trusted__ = True  # type: ignore[attr-defined]
     return method
 
 
-def is_kept(kind: type) -> bool:
-    """Whether both ways to the records keep their promises; one that a subclass wrote anew does not."""
-    return all(getattr(getattr(kind, name, None), "__kept__", False) for name in ("run", "record"))
+def is_trusted(kind: type) -> bool:
+    """Whether `run` and `record` are both marked; an override in a subclass is not."""
+    return all(getattr(getattr(kind, name, None), "__trusted__", False) for name in ("run", "record"))
 
 
 def pack(record: Record) -> bytes:
-    """The 80 bytes; raises `InvalidRecord` for what does not fit into its field."""
+    """The 80 bytes; raises `InvalidRecord` for a value that does not fit its field."""
     for name, bits in _UNSIGNED.items():
         _check_integer(name, getattr(record, name), 0, (1 << bits) - 1)
     _check_integer("ts", record.ts, -(1 << 63), (1 << 63) - 1)
     for name, size in (("storage_key", KEY_BYTES), ("payload", PAYLOAD_BYTES)):
         value = getattr(record, name)
         if not isinstance(value, bytes) or len(value) != size:
-            length = len(value) if isinstance(value, bytes) else said(value)
+            length = len(value) if isinstance(value, bytes) else short_repr(value)
             raise refused(InvalidRecord, field=name, value=length, allowed=size)
     bare = LAYOUT.pack(*astuple(record), 0)[:-4]
     return bare + crc32(bare).to_bytes(4, "little")
 
 
 def unpack(raw: bytes) -> Record:
-    """Back again; raises `InvalidRecord` for another size or a wrong checksum."""
+    """The record in 80 bytes; raises `InvalidRecord` for another size or a wrong checksum."""
     if not sound(raw):
         raise InvalidRecord(
-            f"These {len(raw)} bytes are not a record: {RECORD_BYTES} with a right checksum are one", field="raw"
+            f"These {len(raw)} bytes are not a record of {RECORD_BYTES} bytes with a valid checksum",
+            field="raw",
         )
     return Record(*LAYOUT.unpack(raw)[:-1])
 
@@ -103,7 +104,7 @@ def sound(raw: bytes) -> bool:
 
 
 def newest_first(raws: Iterable[bytes]) -> list[bytes]:
-    """In the order of a cache: later times first, of equal times the larger id."""
+    """Sort by time, the latest first; on ties the larger id first."""
     return sorted(raws, key=_time_and_id, reverse=True)
 
 
@@ -113,7 +114,7 @@ def _time_and_id(raw: bytes) -> tuple[int, int]:
 
 def _check_integer(name: str, value: Any, least: int, most: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise refused(InvalidRecord, field=name, value=said(value), allowed=[least, most])
+        raise refused(InvalidRecord, field=name, value=short_repr(value), allowed=[least, most])
 
 
 def blocks_of(raws: Sequence[bytes], block_bytes: int = BLOCK_BYTES) -> list[bytes]:
@@ -138,7 +139,7 @@ _SLICES = tuple(slice(first * RECORD_BYTES, (first + 1) * RECORD_BYTES) for firs
 
 
 def damaged(block: bytes, count: int) -> tuple[int, ...]:
-    """The places, within the first `count` of a block, whose checksum is wrong."""
+    """The places within the first `count` records of a block whose checksum is wrong."""
     found = list(map(crc32, _records_layout(count).unpack_from(block)))
     if found.count(RESIDUE) == count:
         return ()
@@ -156,7 +157,7 @@ def rows(block: bytes, first: int, count: int, base: int, bad: Sequence[int]) ->
 
 
 class MemoryShelf:
-    """Records held in memory, in the same blocks as on disk; of more than 8192 the oldest are left out."""
+    """Records in memory, in the same blocks as on disk; beyond 8192 the oldest are left out."""
 
     __slots__ = ("_blocks", "count", "generation")
 
@@ -169,23 +170,21 @@ class MemoryShelf:
         for raw in raws:
             if raw[:8] in seen:
                 id = int.from_bytes(raw[:8], "little")
-                raise InvalidRecord(
-                    f"The id {id} is there twice; ids are unique within a channel", field="id", value=id
-                )
+                raise InvalidRecord(f"The id {id} appears twice; ids are unique within a channel", field="id", value=id)
             seen.add(raw[:8])
         ordered = newest_first(raws)[:RECORDS_MOST]
         self.count = len(ordered)
         self._blocks = blocks_of(ordered)
-        # No CRC: over records that end in their own it is the same for all contents.
+        # Not a CRC: over records that end in their own CRC it is the same for all contents.
         self.generation = int.from_bytes(sha256(b"".join(self._blocks)).digest()[:6], "little")
 
-    @kept
+    @trusted
     def run(self, at: int) -> Iterable[Row]:
         number, first = divmod(at, 51)
         base = number * 51
         return rows(self._blocks[number], first, min(51, self.count - base), base, ())
 
-    @kept
+    @trusted
     def record(self, at: int) -> Row:
         number, place = divmod(at, 51)
         raw = self._blocks[number][_SLICES[place]]
@@ -195,17 +194,17 @@ class MemoryShelf:
 def _packed(place: int, record: Record) -> bytes:
     if not isinstance(record, Record):
         raise InvalidRecord(
-            f"records[{place}] is {said(record)}; allowed are records and their {RECORD_BYTES} bytes",
+            f"records[{place}] is {short_repr(record)}; allowed are records and their {RECORD_BYTES} bytes",
             field=f"records[{place}]",
-            value=said(record),
+            value=short_repr(record),
         )
     return pack(record)
 
 
 class PastShelf:
-    """A shelf of which is known how much it held and which edition it was; its records are gone.
+    """Count and generation of a shelf whose records are gone; every record is unreadable.
 
-    `last` is the one of them that was shown last, where somebody remembers it.
+    `last` is the record that was shown last, if known.
     """
 
     __slots__ = ("count", "generation", "last")
@@ -215,17 +214,17 @@ class PastShelf:
         self.generation = generation
         self.last: bytes | None = None
 
-    @kept
+    @trusted
     def run(self, at: int) -> Iterable[Row]:
         return (self.record(at),)
 
-    @kept
+    @trusted
     def record(self, _: int) -> Row:
         return UNREADABLE
 
 
 class MaskedShelf:
-    """A shelf without some of its records: those whose media are gone, or that nobody wants to see again."""
+    """A shelf without some of its records: banned ones, or those whose media are gone."""
 
     __slots__ = ("_gone", "_shelf", "count", "generation")
 
@@ -245,7 +244,7 @@ class MaskedShelf:
 
 
 def unmasked(at: int, gone: Sequence[int]) -> int:
-    """The place on the shelf of the record that is number `at` among those that are not gone; `gone` is sorted."""
+    """The place on the shelf of visible record `at`; `gone` is sorted."""
     for place in gone:
         if place > at:
             break
@@ -254,7 +253,7 @@ def unmasked(at: int, gone: Sequence[int]) -> int:
 
 
 def walk(shelf: Shelf, at: int) -> Iterator[Row]:
-    """The rows of a shelf from a place on, from the newest again after the oldest, for ever."""
+    """The rows of a shelf from a place, endlessly: after the oldest comes the newest."""
     while True:
         place: int | None = at
         for row in shelf.run(at):

@@ -1,24 +1,24 @@
-"""What the stream of an epoch follows from: the channels in their order, and the settings."""
+"""The channels, in order, and the settings of an epoch."""
 
 from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-from pendula.playback.choosing.guard import watched
 from pendula.playback.choosing.records import MaskedShelf, Shelf
-from pendula.playback.model import NAME_MOST, Settings, UnknownChannel, refused, unfit
+from pendula.playback.choosing.shelf_guard import guarded
+from pendula.playback.model import NAME_MOST, Settings, UnknownChannel, invalid_parameter, refused
 
 
 class Channel(Struct, frozen=True):
-    """A followed channel: its id, its records, and the places of those that are not to be shown. Raises `NoShelf`."""
+    """A followed channel: its id, its records, and the places of banned ones. Raises `NoShelf`."""
 
     id: str
     shelf: Shelf
     gone: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        force_setattr(self, "shelf", watched(self.id, self.shelf))
+        force_setattr(self, "shelf", guarded(self.id, self.shelf))
 
     @property
     def visible(self) -> Shelf:
@@ -35,11 +35,11 @@ class Channel(Struct, frozen=True):
 
 
 class Snapshot(Struct, frozen=True):
-    """All that the stream of an epoch follows from, besides the seed and the epoch's number."""
+    """What determines the items of an epoch, besides the seed and the number of the epoch."""
 
     channels: tuple[Channel, ...] = ()
     settings: Settings = Settings()
-    part: str | None = None  # of the day, whose weights hold
+    part: str | None = None  # the day part that applies
 
     def same(self, other: "Snapshot") -> bool:
         return (
@@ -61,7 +61,7 @@ def index_of(snapshot: Snapshot, channel: str) -> int:
 def check_names(snapshot: Snapshot, before: Snapshot) -> None:
     """Raise `UnknownChannel` for a weight or count of a channel that is not followed, unless it was there before.
 
-    Who follows a channel no more keeps its weight, for the day it is followed again.
+    The weight of an unfollowed channel is kept, in case it is followed again.
     """
     followed = [channel.id for channel in snapshot.channels]
     noted_before = dict(_named(before.settings))
@@ -73,7 +73,7 @@ def check_names(snapshot: Snapshot, before: Snapshot) -> None:
 
 
 def _named(settings: Settings) -> Iterator[tuple[str, Mapping[str, object]]]:
-    """All that is said by channel, and where."""
+    """Each setting by channel, with the name of its field."""
     exposure = settings.exposure
     yield "manual_weights", exposure.manual_weights
     yield "total_count", exposure.total_count
@@ -83,13 +83,13 @@ def _named(settings: Settings) -> Iterator[tuple[str, Mapping[str, object]]]:
 
 
 def check_id(channel: str) -> None:
-    """Raise `InvalidParameter` for what cannot be the id of a channel."""
+    """Raise `InvalidParameter` if this cannot be the id of a channel."""
     if not isinstance(channel, str) or not 1 <= len(channel) <= NAME_MOST or not _is_text(channel):
-        raise unfit("channel", channel, "channel_id")
+        raise invalid_parameter("channel", channel, "channel_id")
 
 
 def _is_text(name: str) -> bool:
-    """Whether a name can be written down: half a character cannot."""
+    """Whether a name can be encoded; a lone surrogate cannot."""
     try:
         name.encode()
     except UnicodeEncodeError:

@@ -1,7 +1,7 @@
-"""Smooth weighted round robin: who is next, so that everybody gets its share and nobody waits in a lump.
+"""Smooth weighted round robin: exact shares, with the picks of each channel spread evenly.
 
-Each step every channel earns its weight, the richest is picked and pays the sum. The sequence repeats after
-65536 / gcd(weights) steps, so it is written down as it is computed, one byte a pick, and then only read.
+In each step every channel earns its weight; the one with the largest credit is picked and pays the sum. The sequence
+repeats after 65536 / gcd(weights) steps, so it is computed once, one byte a pick, and then read from a table.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from math import gcd
 from pendula.playback.model import WSUM
 
 NEVER = 1 << 62
-KEPT = 1 << 18  # steps; more than the items that are held can have taken
+TABLE_STEPS = 1 << 18  # more than the items in history and lookahead can have taken
 
 
 def step(credits: list[int], weights: Sequence[int], total: int = WSUM) -> int:
@@ -18,7 +18,7 @@ def step(credits: list[int], weights: Sequence[int], total: int = WSUM) -> int:
     best, richest = -1, 0
     for index, weight in enumerate(weights):
         if not weight:
-            continue  # never picked, and what it has stays
+            continue  # never picked; its credit stays
         credit = credits[index] = credits[index] + weight
         if credit > richest or best < 0:
             best, richest = index, credit
@@ -29,9 +29,9 @@ def step(credits: list[int], weights: Sequence[int], total: int = WSUM) -> int:
 class RoundRobin:
     """The sequence of one epoch; `taken` counts the steps.
 
-    The table begins at step `anchor`, where the credits were `start`: a restored sequence goes on from there and
-    never computes what came before. One that carries credits on from other weights does not repeat; `before` says how
-    often each was picked up to its anchor, and of its table only the latest part is kept.
+    The table begins at step `anchor`, where the credits were `start`: a restored sequence computes nothing older. With
+    credits carried over from other weights the sequence does not repeat; `before` is the number of picks of each
+    channel up to the anchor, and only the latest part of the table is kept.
     """
 
     __slots__ = ("_credits", "anchor", "before", "carried", "period", "start", "table", "taken", "weights")
@@ -86,21 +86,21 @@ class RoundRobin:
         ]
 
     def picks_at(self, taken: int) -> list[int]:
-        """How often each channel was picked in the first `taken` steps of the epoch; from the anchor to the present."""
+        """The picks of each channel in the first `taken` steps of the epoch, from the anchor to the present."""
         picks = self._picks(self.start, taken - self.anchor, self.credits_at(taken))
         return [before + since for before, since in zip(self.before, picks, strict=True)]
 
     def _picks(self, first: Sequence[int], steps: int, now: Sequence[int]) -> list[int]:
-        """What `steps` steps from some credits to others must have been."""
+        """The picks of each channel in `steps` steps between two sets of credits."""
         return [
             (before + steps * weight - after) // WSUM
             for weight, before, after in zip(self.weights, first, now, strict=True)
         ]
 
     def _forget(self) -> None:
-        """Let the table begin later, so that it does not grow for ever."""
-        if len(self.table) > 2 * KEPT and self.taken - self.anchor > KEPT:
-            anchor = self.taken - KEPT
+        """Drop the oldest part of the table, so that it does not grow without limit."""
+        if len(self.table) > 2 * TABLE_STEPS and self.taken - self.anchor > TABLE_STEPS:
+            anchor = self.taken - TABLE_STEPS
             self.before, self.start = tuple(self.picks_at(anchor)), tuple(self.credits_at(anchor))
             del self.table[: anchor - self.anchor]
             self.anchor = anchor

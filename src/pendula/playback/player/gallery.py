@@ -95,7 +95,7 @@ class Galleries:
             raise ChannelUnreachable(f"Folders cannot be played: {reasons}", channels=unreachable)
         return told
 
-    def look_again(self) -> tuple[list[Refresh], list[Diagnostic]]:
+    def rescan(self) -> tuple[list[Refresh], list[Diagnostic]]:
         """What there is now of each folder that can be read, and what is wrong."""
         refreshes: list[Refresh] = []
         told: list[Diagnostic] = []

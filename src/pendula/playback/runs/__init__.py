@@ -1,13 +1,13 @@
-"""One file, run: what is in it, all its faults, its channels opened, its calls made, and why an item came.
+"""Runs of a playback file.
 
-loading      a file into what a run needs; every fault of the file at once, each with its place
-wanted       its settings
-schema       the form of such a file as JSON Schema
-opening      the channels of a file, opened: records as they are written, caches from disk, folders as they are
-script       the calls of a file, or so many times `next`, made one after the other
-streaming    so many times `next`, told as they come
-journalled   the same calls to a player with a journal
-why          why an item of a run came up
+loading        read a file; all faults at once, each with its place
+file_settings  the settings of a file
+schema         the JSON Schema of a file
+opening        open the channels of a file: records, caches, folders
+script         make the calls of a file, or `next` N times
+streaming      the output of `next` N times, without holding the items
+journalled     the same calls to a player with a journal
+why            why an item of a run was selected
 """
 
 from pendula.playback.runs.schema import file_schema
@@ -15,6 +15,6 @@ from pendula.playback.runs.script import RunResult, run_document
 
 __all__ = [
     "RunResult",  # items, answers, counts
-    "file_schema",  # the form of a file as JSON Schema
-    "run_document",  # run a document to its end
+    "file_schema",  # the JSON Schema of a file
+    "run_document",  # run a document
 ]

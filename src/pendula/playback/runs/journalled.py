@@ -1,7 +1,7 @@
-"""A run with a journal, for `pendula replay`: a player that keeps every call, over the channels of a file.
+"""A run with a journal, for `pendula replay`: every call is a command to a player.
 
-The same calls give the same answers and the same counts as without a journal: the blocks that are read are counted
-here, where the records come from, because a player only asks for them one by one.
+Answers and counts equal those of a run without a journal. Blocks are counted here, at the source of the records, since
+a player asks for single records.
 """
 
 from base64 import b64encode
@@ -17,7 +17,7 @@ from pendula.kernel.disk import RealDisk
 from pendula.kernel.recording import begin_recording, send
 from pendula.playback.choosing.records import Holding, Row, Shelf
 from pendula.playback.choosing.snapshot import Channel
-from pendula.playback.choosing.wishes import DIAGNOSTICS_KEPT
+from pendula.playback.choosing.viewer_controls import DIAGNOSTICS_KEPT
 from pendula.playback.clocks import clock_at
 from pendula.playback.engine import Player
 from pendula.playback.events import (
@@ -37,7 +37,7 @@ from pendula.playback.events import (
 )
 from pendula.playback.model import PickMode, Record, Settings, item_json
 from pendula.playback.runs import loading
-from pendula.playback.runs.loading import Wish
+from pendula.playback.runs.loading import ViewerCall
 from pendula.playback.runs.opening import Opening, counted
 from pendula.playback.statistics import stats
 
@@ -48,7 +48,7 @@ class JournalledRun:
     """A `Stage` whose calls are commands to a player; each is durable before its answer comes back."""
 
     def __init__(self, opening: Opening, seed: int, directory: Path) -> None:
-        """Raises `JournalExists`; nothing is written for channels and settings that a player refuses."""
+        """Raises `JournalExists`. If the player refuses channels or settings, nothing is written."""
         self._opening = opening
         contents = tuple(Contents(one.id, one.shelf.count, one.shelf.generation) for one in opening.channels)
         config = msgspec.to_builtins(Config(seed, contents, opening.settings))
@@ -86,12 +86,12 @@ class JournalledRun:
         whole = msgspec.to_builtins(counted(settings, self._opening.channels))
         return int(self._done(Configure(whole))["epoch_id"])
 
-    def wish(self, wish: Wish) -> Json:
-        outcome = send(self._driver, self._command(wish), "cli")
+    def control(self, call: ViewerCall) -> Json:
+        outcome = send(self._driver, self._command(call), "cli")
         return outcome.answer if outcome.refusal is None else {"refused": outcome.refusal.code}
 
-    def _command(self, wish: Wish) -> Commands:
-        match wish:
+    def _command(self, call: ViewerCall) -> Commands:
+        match call:
             case loading.ShowNext(record):
                 return ShowNext(**_members(record))
             case loading.PauseChannel(channel):
@@ -106,13 +106,13 @@ class JournalledRun:
                 return clock_at(self.player.programme.snapshot.settings.zone, utc_ms)
 
     def stats(self) -> dict[str, Json]:
-        """As a programme over the same channels counts them."""
-        told = (*self._opening.diagnostics, *self.player.programme.diagnostics)
+        """The counts of a programme over the same channels."""
+        diagnostics = (*self._opening.diagnostics, *self.player.programme.diagnostics)
         return {
             **stats(self.player.programme),
             "block_reads": self._counted("reads"),
             "cache_hits": self._counted("hits"),
-            "diagnostics": [msgspec.to_builtins(one) for one in told[-DIAGNOSTICS_KEPT:]],
+            "diagnostics": [msgspec.to_builtins(one) for one in diagnostics[-DIAGNOSTICS_KEPT:]],
         }
 
     def _counted(self, name: str) -> int:
@@ -125,7 +125,7 @@ class JournalledRun:
 
 
 class Records:
-    """The outside of the player: the records of the channels, read by blocks as a programme reads them."""
+    """The outside of the player: the records of the channels, read in blocks as by a programme."""
 
     def __init__(self, channels: Sequence[Channel], run: JournalledRun) -> None:
         self._readers: Mapping[str, ShelfReader] = {one.id: ShelfReader(one.shelf) for one in channels}
@@ -147,18 +147,18 @@ class Records:
         return None if place is None else b64encode(raw).decode()
 
     def _hold(self, batch: tuple[int, int] | None) -> None:
-        """Keep the blocks of a batch of random picks at hand until the next one begins, as a programme does."""
+        """Keep the blocks of a batch of random picks until the next batch, as a programme does."""
         if batch == self._batch:
             return
         self._batch = batch
         for shelf in self._files:
-            shelf.let_go()
+            shelf.release_blocks()
             if batch is not None:
                 shelf.hold()
 
 
 class ShelfReader:
-    """A shelf and the place up to which it was read: who goes on from there has the rest of the block at hand."""
+    """A shelf with the rest of the block that was read last, for sequential reads."""
 
     def __init__(self, shelf: Shelf) -> None:
         self.shelf = shelf
@@ -166,7 +166,7 @@ class ShelfReader:
         self._next: int | None = None
 
     def following(self, at: int) -> Row:
-        """The record at this place; only where it does not follow the last one a block is asked for."""
+        """The record at this place; reads a block only if it does not follow the last record."""
         row = next(self._rest, None) if at == self._next else None
         if row is None:
             self._rest = iter(self.shelf.run(at))
@@ -176,7 +176,7 @@ class ShelfReader:
 
 
 def _insert(record: Record | bytes) -> Insert:
-    """The new artwork as a command; one without id for what is not a record, so that it is rejected all the same."""
+    """The command for a new artwork; without an id, which is rejected, if the record is invalid."""
     return Insert() if isinstance(record, bytes) else Insert(**_members(record))
 
 

@@ -1,4 +1,4 @@
-"""A file of section 13 into what a run needs; every fault of the file at once, each with its place."""
+"""Read a playback file; all faults are collected, each with its place."""
 
 from base64 import b64decode
 from binascii import Error as Base64Error
@@ -23,7 +23,7 @@ from pendula.playback.model import (
     Record,
     Settings,
 )
-from pendula.playback.runs.wanted import SETTINGS, SIGNED_64, settings_of
+from pendula.playback.runs.file_settings import SETTINGS, SIGNED_64, settings_of
 from pendula.playback.settings import DEFAULTS
 
 COUNT_MOST = 10_000_000
@@ -55,7 +55,7 @@ class Peek(Struct, frozen=True, tag="peek"):
 
 
 class NaeInsert(Struct, frozen=True, tag="nae_insert"):
-    """`record` is empty bytes where the file gives none that can be: the call rejects it."""
+    """`record` is empty bytes, which are rejected, if the file has an invalid one."""
 
     record: Record | bytes
 
@@ -91,17 +91,17 @@ class Lift(Struct, frozen=True, tag="lift"):
 
 
 class ClockIs(Struct, frozen=True, tag="clock"):
-    """The clock of the one who runs the file says this, in milliseconds since 1970."""
+    """Set the clock: milliseconds since 1970."""
 
     utc_ms: int
 
 
-Wish: TypeAlias = ShowNext | PauseChannel | ResumeChannel | BanArtwork | Lift | ClockIs
-Call: TypeAlias = Next | Prev | Peek | NaeInsert | Reset | Set | Wish
+ViewerCall: TypeAlias = ShowNext | PauseChannel | ResumeChannel | BanArtwork | Lift | ClockIs
+Call: TypeAlias = Next | Prev | Peek | NaeInsert | Reset | Set | ViewerCall
 
 
 class Spec(Struct, frozen=True):
-    """All that a file says. `seed` is None where the file leaves it to chance; `calls` where it has none."""
+    """The contents of a file. `seed` and `calls` are None if the file has none."""
 
     channels: tuple[ChannelSpec, ...]
     settings: Settings
@@ -129,14 +129,14 @@ def read_records(document: Document) -> tuple[Record, ...]:
 
 
 def _channels() -> Callable[[Cursor], ChannelSpec]:
-    """Reads one channel after the other; an id that was there before is a fault at its second place."""
+    """A reader of channels; a repeated id is a fault at its second place."""
     seen: set[str] = set()
 
     def read(at: Cursor) -> ChannelSpec:
         channel = _channel(at)
         if channel.id and channel.id in seen:
             at.object(optional=("id",), unknown="keep")["id"].refuse(
-                f"channel {channel.id!r} is there twice", code="channel_taken"
+                f"channel {channel.id!r} appears twice", code="channel_taken"
             )
         seen.add(channel.id)
         return channel
@@ -145,16 +145,16 @@ def _channels() -> Callable[[Cursor], ChannelSpec]:
 
 
 def _records() -> Callable[[Cursor], Record]:
-    """Reads one record after the other; an id that was there before is a fault at its second place."""
+    """A reader of records; a repeated id is a fault at its second place."""
     seen: set[int] = set()
 
     def read(at: Cursor) -> Record:
         record = _record(at)
         if record.id in seen and at.is_object:
             id = at.object(optional=("id",), unknown="keep")["id"]
-            # What was refused as an id is read as 0, and that is no second 0.
+            # An invalid id is read as 0, which is not a repeated 0.
             if type(id.any()) is int and id.any() == record.id:
-                id.refuse(f"the id {record.id} is there twice; ids are unique within a channel", code="not_unique")
+                id.refuse(f"the id {record.id} appears twice; ids are unique within a channel", code="not_unique")
         seen.add(record.id)
         return record
 
@@ -168,7 +168,8 @@ def _channel(at: Cursor) -> ChannelSpec:
     if at.is_object and len(given) != 1:
         found = " and ".join(given) or "nothing"
         at.refuse(
-            f"a channel has one of records, cache and folder; here is {found}", allowed=("records", "cache", "folder")
+            f"a channel has one of records, cache and folder; found {found}",
+            allowed=("records", "cache", "folder"),
         )
     records = it["records"].list_of(_records(), max=RECORDS_MOST, default=None)
     cache = it["cache"].text(min=1, default=None)
@@ -192,36 +193,36 @@ def _bytes_of(size: int) -> Callable[[str], bytes]:
         try:
             found = b64decode(text, validate=True)
         except (Base64Error, ValueError):
-            raise InputRefused(f"this is not base64; {size} bytes in base64 are wanted") from None
+            raise InputRefused(f"not base64; expected {size} bytes in base64") from None
         if len(found) != size:
-            raise InputRefused(f"these are {len(found)} bytes; {size} bytes in base64 are wanted")
+            raise InputRefused(f"{len(found)} bytes; expected {size} bytes in base64")
         return found
 
     return read
 
 
 def _calls(at: Cursor, settings: Settings, names: tuple[str, ...]) -> tuple[Call, ...]:
-    """The calls in order; a `set` is read on top of the settings that hold by then."""
-    holding = settings
+    """The calls in order; a `set` changes the settings of the calls before it."""
+    present = settings
 
     def read(one: Cursor) -> Call:
-        nonlocal holding
-        call = _call(one, holding, names)
+        nonlocal present
+        call = _call(one, present, names)
         if isinstance(call, Set):
-            holding = call.settings
+            present = call.settings
         return call
 
     return at.list_of(read)
 
 
-WISHES = ("show_next", "pause_channel", "resume_channel", "ban_artwork", "lift", "clock")
-NAMES = ("next", "prev", "peek", "nae_insert", "reset", "set", *WISHES)
+VIEWER_CALLS = ("show_next", "pause_channel", "resume_channel", "ban_artwork", "lift", "clock")
+NAMES = ("next", "prev", "peek", "nae_insert", "reset", "set", *VIEWER_CALLS)
 
 
 def _call(at: Cursor, settings: Settings, names: tuple[str, ...]) -> Call:
-    alone = at.any()
-    if isinstance(alone, str):
-        match alone:
+    name = at.any()
+    if isinstance(name, str):
+        match name:
             case "next":
                 return Next()
             case "prev":
@@ -230,13 +231,13 @@ def _call(at: Cursor, settings: Settings, names: tuple[str, ...]) -> Call:
                 return Peek()
             case "reset":
                 return Reset()
-        at.refuse(f"{alone!r} is not a call{suggestion(alone, NAMES)}", allowed=NAMES)
+        at.refuse(f"{name!r} is not a call{suggestion(name, NAMES)}", allowed=NAMES)
         return Next()
     it = at.object(optional=NAMES)
     given = [name for name in NAMES if name in it]
     if len(given) != 1:
         if at.is_object and not it.extra:
-            at.refuse(f"a call has one member, its name; here are {len(given)}", allowed=NAMES)
+            at.refuse(f"a call has one member, its name; found {len(given)}", allowed=NAMES)
         return Next()
     member = it[given[0]]
     match given[0]:
@@ -252,10 +253,10 @@ def _call(at: Cursor, settings: Settings, names: tuple[str, ...]) -> Call:
             return Reset(member.text(max=NAME_MOST))
         case "set":
             return Set(settings_of(member.object(optional=SETTINGS), settings, names))
-    return _wish(given[0], member, names)
+    return _viewer_call(given[0], member, names)
 
 
-def _wish(name: str, at: Cursor, names: tuple[str, ...]) -> Call:
+def _viewer_call(name: str, at: Cursor, names: tuple[str, ...]) -> Call:
     match name:
         case "show_next":
             return ShowNext(_record(at))
@@ -273,7 +274,7 @@ def _wish(name: str, at: Cursor, names: tuple[str, ...]) -> Call:
 def _followed(at: Cursor, names: tuple[str, ...]) -> str:
     name = at.text(min=1, max=NAME_MOST)
     if name and name not in names:
-        at.refuse(f"no channel is called {name!r}{suggestion(name, names)}", code="unknown_channel", allowed=names)
+        at.refuse(f"unknown channel {name!r}{suggestion(name, names)}", code="unknown_channel", allowed=names)
     return name
 
 
@@ -287,7 +288,7 @@ def _times(at: Cursor) -> int:
 
 
 def _new_artwork(at: Cursor) -> Record | bytes:
-    """A record, or no bytes for one that cannot be: rejecting it is the scheduler's answer, not a fault of the file."""
+    """A record, or empty bytes for an invalid one: the scheduler rejects it, it is not a fault of the file."""
     it = at.object(optional=RECORD_FIELDS)
     fields: dict[str, Any] = {name: it[name].any() for name in RECORD_FIELDS if name in it}
     if "id" not in fields:

@@ -1,8 +1,8 @@
-"""The channels of a file, opened: records as they are written, caches from disk, folders as they are now.
+"""Open the channels of a playback file: inline records, cache files, folders.
 
-What is not there is refused, every channel at once, before anything is touched; so is a file that is no cache at all,
-or another channel's: it is the file of channels that is wrong then. A cache that cannot be trusted is set aside: its
-channel has no records, a diagnostic says why, and the others play on.
+Missing caches and folders are refused before anything is changed, all at once; so are files that are not caches or
+belong to another channel, since then the playback file is wrong. A corrupt cache is set aside: its channel is empty,
+with a diagnostic, and the others continue.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from pendula.kernel.errors import WorldBroken
 from pendula.playback.cache.merge import Page, SourceFailed, merge
-from pendula.playback.cache.shelf import CacheShelf, is_no_cache, open_cache, open_or_set_aside
+from pendula.playback.cache.shelf import CacheShelf, is_not_a_cache, open_cache, open_or_set_aside
 from pendula.playback.choosing.records import MemoryShelf, Shelf
 from pendula.playback.choosing.snapshot import Channel
 from pendula.playback.model import RECORDS_MOST, Diagnostic, Settings
@@ -29,7 +29,7 @@ class ChannelUnreachable(WorldBroken):
 
 
 class FolderShelf(MemoryShelf):
-    """The records of a folder; `total_count` also counts those that were too many to take."""
+    """The records of a folder; `total_count` also counts those beyond the limit."""
 
     __slots__ = ("total_count",)
 
@@ -42,7 +42,7 @@ Found: TypeAlias = Shelf | Page | Diagnostic | SourceFailed
 
 
 class Opening(Struct, frozen=True):
-    """What a run begins with: channels in the order of the file, settings that know their sizes, what went wrong."""
+    """The channels in the order of the file, the settings with their sizes, and diagnostics."""
 
     channels: tuple[Channel, ...]
     settings: Settings
@@ -50,18 +50,18 @@ class Opening(Struct, frozen=True):
 
 
 def opening_of(spec: Spec, base: Path, *, set_aside: bool = True) -> Opening:
-    """The channels of a file as `opened` finds them, and the settings for them."""
-    channels, diagnostics = opened(spec.channels, base, set_aside=set_aside)
+    """Open the channels of a file; raises `ChannelUnreachable`."""
+    channels, diagnostics = open_channels(spec.channels, base, set_aside=set_aside)
     return Opening(tuple(channels), counted(spec.settings, channels), tuple(diagnostics))
 
 
-def opened(
+def open_channels(
     specs: Sequence[ChannelSpec], base: Path, *, set_aside: bool = True
 ) -> tuple[list[Channel], list[Diagnostic]]:
-    """The channels in the order of the file, and what went wrong without stopping anything; paths are from `base`.
+    """The channels in the order of the file, and diagnostics; paths are relative to `base`.
 
-    Without `set_aside` nothing is renamed, for those who only look. Raises `ChannelUnreachable` for caches and folders
-    that are not there or cannot be read.
+    With `set_aside=False` corrupt caches are not renamed. Raises `ChannelUnreachable` for caches and folders that do
+    not exist or cannot be read.
     """
     found = [(spec, _found(spec, base)) for spec in specs]
     _refuse_unreachable(found, base)
@@ -75,7 +75,7 @@ def opened(
 
 
 def counted(settings: Settings, channels: Sequence[Channel]) -> Settings:
-    """The settings with the size of each folder for proportional exposure, where they do not give one themselves."""
+    """The settings with the size of each folder as its total count, unless the settings have one."""
     totals = ((channel.id, getattr(channel.shelf, "total_count", None)) for channel in channels)
     by_channel = {name: total for name, total in totals if total is not None}
     total_count = {**by_channel, **settings.exposure.total_count}
@@ -110,12 +110,12 @@ def _refuse_unreachable(found: Sequence[tuple[ChannelSpec, Found]], base: Path) 
 
 
 def _unreachable(spec: ChannelSpec, there: Found) -> str | None:
-    """Why there is nothing to open; None for what is there, be it corrupt."""
+    """Why a source cannot be opened; None if it exists, even if it is corrupt."""
     match there:
         case SourceFailed():
             return there.message
-        case Diagnostic("CorruptCache") if is_no_cache(there) and not (spec.cache or "").endswith(".pch"):
-            return there.sentence  # somebody's other file, which is not ours to set aside
+        case Diagnostic("CorruptCache") if is_not_a_cache(there) and not (spec.cache or "").endswith(".pch"):
+            return there.sentence  # not a cache: it may be any file of the user, so it is not renamed
         case Diagnostic(code) if code != "CorruptCache":
             return there.sentence
         case _:
@@ -140,5 +140,5 @@ def _shelved(spec: ChannelSpec, there: Found, base: Path, set_aside: bool) -> tu
 
 
 def _path(spec: ChannelSpec, base: Path) -> str:
-    """In characters that can be told to anybody; the system allows others."""
+    """The path with undecodable bytes escaped."""
     return str(base / (spec.cache or spec.folder or "")).encode("utf-8", "backslashreplace").decode()

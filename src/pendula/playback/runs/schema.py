@@ -1,7 +1,7 @@
-"""The form of a file of channels as JSON Schema, for editors and other programs; its numbers are those of the reader.
+"""The JSON Schema of a playback file, for editors and other programs, with the limits of the reader.
 
-It describes what a run takes. What no schema can say (ids used twice, weights of channels that are not there, files
-that are missing) `loading` and `opening` find.
+Faults that no schema can express (repeated ids, weights of unknown channels, missing files) are found by `loading` and
+`opening`.
 """
 
 from collections.abc import Mapping
@@ -21,30 +21,30 @@ from pendula.playback.model import (
     PickMode,
     Refresh,
 )
+from pendula.playback.runs.file_settings import SETTINGS, SIGNED_64
 from pendula.playback.runs.loading import COUNT_MOST, NAMES, UNSIGNED
-from pendula.playback.runs.wanted import SETTINGS, SIGNED_64
 from pendula.playback.settings import BUFFER_MOST, DAYS, DEFAULTS, PART_NAME_MOST, PARTS_MOST, POOL_MOST, TIME
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 DESCRIPTIONS = {
     "seed": "Random seed; without it every run is different.",
-    "channels": "What is followed, in this order.",
-    "exposure": "How much of the screen each channel gets: all the same, by hand, or by size.",
-    "pick": "How a channel gives its next record: from the newest to the oldest, or any of the newest r.",
-    "history": "How many items one can go back.",
-    "lookahead": "How many items are made ahead, at least.",
-    "nae": "New artwork events: whether they are taken, and how many are kept.",
-    "preserve_history": "Whether one can go back over a reset.",
-    "refresh": "Whether turns begin anew with every change, or go on where they are.",
-    "zone": "The IANA zone of the parts of the day.",
-    "day_parts": "Weights by time of day and weekday, in the place of the exposure; the first that holds counts.",
-    "calls": "What is asked for, in order; without it, --count says how many items.",
+    "channels": "The followed channels, in order.",
+    "exposure": "The share of each channel: equal, manual or proportional.",
+    "pick": "How the next record of a channel is picked: from the newest to the oldest, or any of the newest r.",
+    "history": "How many items `prev` can go back.",
+    "lookahead": "How many items are generated ahead, at least.",
+    "nae": "New artwork events: whether they are accepted, and the size of the pool.",
+    "preserve_history": "Whether the history survives a reset.",
+    "refresh": "Whether a change restarts the round robin or keeps it.",
+    "zone": "The IANA time zone of the day parts.",
+    "day_parts": "Weights by time of day and weekday, in place of the exposure; the first part that applies is used.",
+    "calls": "Calls, in order; without it, --count gives the number of items.",
 }
 
 
 def file_schema() -> dict[str, Any]:
-    """A new copy each time, of plain JSON values in a fixed order."""
+    """The schema as plain JSON values in a fixed order; a new copy each time."""
     settings = _settings()
     sections = {
         "seed": {"type": ["integer", "null"], "minimum": 0, "maximum": MASK_64},
@@ -115,8 +115,8 @@ def _day_part() -> dict[str, Any]:
     return _object(
         {
             "name": {"type": "string", "minLength": 1, "maxLength": PART_NAME_MOST},
-            "start": {**time, "not": {"const": "24:00"}, "description": "The first minute, on the wall of the zone."},
-            "end": {**time, "description": "The first minute that is outside; perhaps of the next day."},
+            "start": {**time, "not": {"const": "24:00"}, "description": "The first minute, local time in the zone."},
+            "end": {**time, "description": "The first minute after the part; on the next day if not after start."},
             "weights": {"type": "object", "additionalProperties": {"type": "number"}},
             "days": {"type": "array", "items": {"enum": list(DAYS)}, "maxItems": len(DAYS)},
         },
@@ -128,8 +128,8 @@ def _channel() -> dict[str, Any]:
     text = {"type": "string", "minLength": 1}
     sources: dict[str, Any] = {
         "records": {"type": "array", "items": _ref("Record"), "maxItems": RECORDS_MOST},
-        "cache": {**text, "description": "A cache file; from the folder of this file."},
-        "folder": {**text, "description": "A folder of media; from the folder of this file."},
+        "cache": {**text, "description": "A cache file, relative to this file."},
+        "folder": {**text, "description": "A folder of media, relative to this file."},
     }
     channel = _object({"id": {**text, "maxLength": NAME_MOST}, **sources}, required=("id",))
     return {**channel, "oneOf": [{"required": [name]} for name in sources]}
@@ -151,7 +151,7 @@ def _call() -> dict[str, Any]:
         "next": times,
         "prev": times,
         "peek": times,
-        # What cannot be an artwork is answered with REJECTED; it is no fault of the file.
+        # An invalid artwork is answered with REJECTED; it is not a fault of the file.
         "nae_insert": _ref("NewArtwork"),
         "reset": {"type": "string", "maxLength": NAME_MOST},
         "set": _ref("Settings"),

@@ -1,4 +1,4 @@
-"""A file run to its end: the calls it scripts, or so many times `next`, and what came of each."""
+"""Run a playback file: its calls, or `next` N times, and their answers."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -31,20 +31,20 @@ from pendula.playback.runs.loading import (
     Set,
     ShowNext,
     Spec,
-    Wish,
+    ViewerCall,
     read_spec,
 )
 from pendula.playback.runs.opening import Opening, counted, opening_of
 from pendula.playback.statistics import stats
 
-STEP = 10_000  # items between two signs of life
+STEP = 10_000  # items between two progress reports
 
 Answer: TypeAlias = dict[str, Any]
 Advance: TypeAlias = Callable[[int], object]
 
 
 class RunResult(Struct, frozen=True):
-    """What a run gave: the items `next` returned, the answers of all calls, the counts."""
+    """The items that `next` returned, the answers of all calls, and the statistics."""
 
     items: list[Json]
     calls: list[Json]
@@ -56,10 +56,10 @@ class RunResult(Struct, frozen=True):
 
 
 class Stage(Protocol):
-    """What the calls of a file are made to; items in their public form."""
+    """The target of the calls of a file; items are in their public form."""
 
     def take(self, n: int) -> list[Json]:
-        """What `n` calls of `next` return, up to the first None."""
+        """The results of `n` calls of `next` up to the first None."""
         ...
 
     def prev(self) -> Json: ...
@@ -67,7 +67,7 @@ class Stage(Protocol):
     def peek(self, n: int) -> list[Json]: ...
 
     def insert(self, record: Record | bytes) -> str:
-        """What became of a new artwork."""
+        """The result of a new artwork."""
         ...
 
     def reset(self, reason: str) -> int:
@@ -75,18 +75,18 @@ class Stage(Protocol):
         ...
 
     def configure(self, settings: Settings) -> int:
-        """The number of the epoch that holds from now on."""
+        """The number of the present epoch."""
         ...
 
-    def wish(self, wish: Wish) -> Json:
-        """What came of a wish; `refused` with a code where it could not be granted."""
+    def control(self, call: ViewerCall) -> Json:
+        """What came of a call; `refused` with a code where it could not be granted."""
         ...
 
     def stats(self) -> dict[str, Json]: ...
 
 
 class ProgrammeStage:
-    """The calls straight to a programme; nothing is kept."""
+    """Calls a programme directly, without a journal."""
 
     def __init__(self, programme: Programme) -> None:
         self.programme = programme
@@ -111,19 +111,19 @@ class ProgrammeStage:
         self.programme.configure_whole(counted(settings, self.programme.snapshot.channels))
         return self.programme.epoch_id
 
-    def wish(self, wish: Wish) -> Json:
+    def control(self, call: ViewerCall) -> Json:
         programme = self.programme
         try:
-            match wish:
+            match call:
                 case ShowNext(record):
                     programme.show_next(record)
                     return {"pinned": [item.id for item in programme.peek(len(programme.pins))]}
                 case PauseChannel(channel):
                     programme.pause(channel)
-                    return {"paused_channels": list(programme.resting)}
+                    return {"paused_channels": list(programme.paused_channels)}
                 case ResumeChannel(channel):
                     programme.resume(channel)
-                    return {"paused_channels": list(programme.resting)}
+                    return {"paused_channels": list(programme.paused_channels)}
                 case BanArtwork(id):
                     programme.ban_artwork(id)
                     return {"banned": [{"id": id, "until": until} for id, until in programme.bans.items()]}
@@ -141,7 +141,7 @@ class ProgrammeStage:
 
 
 def run_document(document: Document, base: Path | None = None, count: int | None = None) -> RunResult:
-    """Run a document; `count` is for one without `calls`. Paths in it are relative to `base`."""
+    """Run a document; `count` is for documents without `calls`. Paths are relative to `base`."""
     spec = read_spec(document)
     return run_spec(spec, calls_of(spec, count), base or Path())
 
@@ -149,9 +149,9 @@ def run_document(document: Document, base: Path | None = None, count: int | None
 def run_spec(
     spec: Spec, calls: Iterable[Call], base: Path, *, journal: Path | None = None, advance: Advance | None = None
 ) -> RunResult:
-    """Make the calls to the channels of a file, with a new journal in the directory `journal` if one is named.
+    """Make the calls, with a new journal in the directory `journal` if given.
 
-    `advance` hears how many items came so far. Raises `ChannelUnreachable`, `JournalExists`.
+    `advance` is called with the number of items so far. Raises `ChannelUnreachable`, `JournalExists`.
     """
     with staged(spec, base, journal) as stage:
         return run_calls(calls, stage, advance)
@@ -159,7 +159,7 @@ def run_spec(
 
 @contextmanager
 def staged(spec: Spec, base: Path, journal: Path | None = None) -> Iterator[Stage]:
-    """What the calls of a file are made to; raises `ChannelUnreachable`, `JournalExists`."""
+    """The stage of a file; raises `ChannelUnreachable`, `JournalExists`."""
     opening, seed = opening_of(spec, base), seed_of(spec)
     if journal is None:
         yield ProgrammeStage(programme_over(opening, seed))
@@ -169,44 +169,44 @@ def staged(spec: Spec, base: Path, journal: Path | None = None) -> Iterator[Stag
 
 
 def calls_of(spec: Spec, count: int | None) -> tuple[Call, ...]:
-    """What is to be called; raises `WrongUsage` where both or neither say it."""
+    """The calls of the file, or `next` `count` times; raises `WrongUsage` if both or neither are given."""
     if spec.calls is not None:
         if count is not None:
-            raise WrongUsage("The file has calls of its own; leave --count out", count=count)
+            raise WrongUsage("The file has calls; omit --count", count=count)
         return spec.calls
     if count is None:
-        raise WrongUsage("The file has no calls; say with --count how many items there shall be")
+        raise WrongUsage("The file has no calls; pass --count N")
     if not 0 <= count <= COUNT_MOST:
-        raise WrongUsage(f"--count {count} is not a number of items; it must be 0 to {COUNT_MOST}", count=count)
+        raise WrongUsage(f"--count {count} is out of range; allowed is 0 to {COUNT_MOST}", count=count)
     return (Next(count),)
 
 
 def seed_of(spec: Spec) -> int:
-    """The seed of the file; one by chance where it names none."""
+    """The seed of the file, or a random one."""
     return randbits(64) if spec.seed is None else spec.seed
 
 
 def programme_over(opening: Opening, seed: int) -> Programme:
-    """A programme with the whole snapshot of a file, so its epoch is 0; what could not be opened is a diagnostic."""
+    """A programme with the snapshot of a file, in epoch 0, and the diagnostics of opening it."""
     programme = Programme(opening.channels, opening.settings, seed=seed)
-    programme.tell(opening.diagnostics)
+    programme.add_diagnostics(opening.diagnostics)
     return programme
 
 
 def run_calls(calls: Iterable[Call], stage: Stage, advance: Advance | None = None) -> RunResult:
-    """Make the calls, one after the other. `advance` hears how many items came so far."""
+    """Make the calls in order. `advance` is called with the number of items so far."""
     items: list[Json] = []
-    told: list[Json] = []
+    answers: list[Json] = []
     for call in calls:
         answer = answered(stage, call, None if advance is None else _from(len(items), advance))
-        told.append({"call": name_of(call), **answer})
+        answers.append({"call": name_of(call), **answer})
         if isinstance(call, Next):
             items.extend(item for item in answer["items"] if item is not None)
-    return RunResult(items, told, stage.stats())
+    return RunResult(items, answers, stage.stats())
 
 
 def answered(stage: Stage, call: Call, advance: Advance | None = None) -> Answer:
-    """What a call gives: `items` of `next`, `prev` and `peek`, else the `result`."""
+    """The answer of a call: `items` for `next`, `prev` and `peek`, else `result`."""
     match call:
         case Next(n):
             return {"items": _nexts(stage, n, advance)}
@@ -221,7 +221,7 @@ def answered(stage: Stage, call: Call, advance: Advance | None = None) -> Answer
         case Set(settings):
             return {"result": {"epoch_id": stage.configure(settings)}}
         case ShowNext() | PauseChannel() | ResumeChannel() | BanArtwork() | Lift() | ClockIs():
-            return {"result": stage.wish(call)}
+            return {"result": stage.control(call)}
         case _:
             assert_never(call)
 
@@ -232,21 +232,21 @@ def name_of(call: Call) -> str:
 
 
 def _nexts(stage: Stage, n: int, advance: Advance | None) -> list[Json]:
-    """What `n` calls of `next` return, made in handfuls."""
+    """The results of `n` calls of `next`, made in batches."""
     found: list[Json] = []
     while len(found) < n:
-        wanted = min(STEP, n - len(found))
-        items = stage.take(wanted)
+        batch = min(STEP, n - len(found))
+        items = stage.take(batch)
         found.extend(items)
-        if len(items) < wanted:
-            found.append(None)  # the call that ended the handful
+        if len(items) < batch:
+            found.append(None)  # the call that returned None
         if advance is not None:
             advance(len(found))
     return found
 
 
 def _prevs(stage: Stage, n: int) -> list[Json]:
-    """After the oldest item there is none further back, so the rest need not be asked."""
+    """The results of `n` calls of `prev`; after the oldest item all are None."""
     found: list[Json] = []
     while len(found) < n and (item := stage.prev()) is not None:
         found.append(item)

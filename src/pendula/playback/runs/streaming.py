@@ -1,6 +1,6 @@
-"""Many items without holding them: the document of so many times `next`, byte for byte as it would be in one piece.
+"""The output of `next` N times without holding the items; byte for byte the same as from `script`.
 
-Items stand twice in it, as what the call gave and as what was shown; the second time they come from a file.
+Items appear twice in it, in the answer of the call and in `items`; the second time they are read from a spool file.
 """
 
 from collections import Counter
@@ -17,7 +17,7 @@ COPIED_BYTES = 1 << 16
 
 
 class Summary(Struct):
-    """What a table tells of a run: the first items, how many there were of each origin, and whose the last epoch's."""
+    """The contents of the table of a run: the first items, counts by origin, counts by channel in the last epoch."""
 
     first: list[Any] = []
     total: int = 0
@@ -31,7 +31,7 @@ class Summary(Struct):
         if len(self.first) < SHOWN_MOST:
             self.first.append(item)
         if item["epoch_id"] != self.epoch_id:
-            # Weights are those of the last epoch, so only its items can be held against them.
+            # The weights are those of the last epoch, so only its items are compared with them.
             self.epoch_id, self.channels = item["epoch_id"], Counter()
         self.total += 1
         self.origins[item["origin"]] += 1
@@ -39,7 +39,7 @@ class Summary(Struct):
 
 
 def summed(result: RunResult) -> Summary:
-    """The summary of a run that is there in one piece."""
+    """The summary of a finished run."""
     summary = Summary([], 0, Counter(), Counter(), calls=result.calls, stats=result.stats)
     for item in result.items:
         summary.add(item)
@@ -47,13 +47,13 @@ def summed(result: RunResult) -> Summary:
 
 
 def taken(stage: Stage, n: int, advance: Advance | None = None) -> Iterator[list[Json]]:
-    """What `n` calls of `next` return, in handfuls; None for each that had nothing."""
+    """The results of `n` calls of `next` in batches; None for each without an item."""
     done = 0
     while done < n:
-        wanted = min(STEP, n - done)
-        items = stage.take(wanted)
-        if len(items) < wanted:
-            items.append(None)  # the call that ended the handful
+        batch = min(STEP, n - done)
+        items = stage.take(batch)
+        if len(items) < batch:
+            items.append(None)  # the call that returned None
         done += len(items)
         yield items
         if advance is not None:
@@ -61,7 +61,7 @@ def taken(stage: Stage, n: int, advance: Advance | None = None) -> Iterator[list
 
 
 def summary_of(stage: Stage, n: int, advance: Advance | None = None) -> Summary:
-    """So many times `next`, summed up as they come."""
+    """The summary of `n` calls of `next`."""
     summary = Summary([], 0, Counter(), Counter())
     for items in taken(stage, n, advance):
         for item in items:
@@ -72,7 +72,7 @@ def summary_of(stage: Stage, n: int, advance: Advance | None = None) -> Summary:
 
 
 def document(stage: Stage, n: int, spool: BinaryIO, advance: Advance | None = None) -> Iterator[bytes]:
-    """The document of a run of so many times `next`, piece by piece; `spool` is an empty file to write and read."""
+    """The document of `n` calls of `next`, in pieces; `spool` is an empty file to write and read."""
     yield b'{"calls":[{"call":"next","items":['
     between = spooled = b""
     for items in taken(stage, n, advance):

@@ -159,7 +159,7 @@ class Inbox:
         self._remember(message.event_id)
         return self._counted(Receipt(Fate(result.value), message.event_id))
 
-    def turn_away(self, topic: str) -> Receipt:
+    def reject_topic(self, topic: str) -> Receipt:
         """Count a message of a topic that is not this player's, as a broker sends after the prefix has changed."""
         return self._counted(Receipt(Fate.FOREIGN, sentence=f"The topic {topic!r} is not this player's"))
 
@@ -205,7 +205,7 @@ class Broker(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if not self.host or not 1 <= self.port <= 65535:
-            raise _unfit("broker", f"{self.host}:{self.port}", "a name or address and a port from 1 to 65535")
+            raise _invalid("broker", f"{self.host}:{self.port}", "a name or address and a port from 1 to 65535")
 
     def __repr__(self) -> str:
         return f"Broker(host={self.host!r}, port={self.port}, username={self.username!r}, tls={self.tls is not None})"
@@ -228,12 +228,12 @@ def read_address(url: str, password: str | None = None) -> Address:
         parts = urlsplit(url)
         port = parts.port
     except ValueError:
-        raise _unfit("mqtt", "no URL", allowed) from None
+        raise _invalid("mqtt", "no URL", allowed) from None
     prefix = unquote(parts.path).strip("/")
     if parts.scheme not in PORTS or not parts.hostname or not prefix or parts.query or parts.fragment:
-        raise _unfit("mqtt", f"{parts.scheme or 'something'}://…", allowed)
+        raise _invalid("mqtt", f"{parts.scheme or 'something'}://…", allowed)
     if not _is_prefix(prefix):
-        raise _unfit("mqtt", "an address whose path cannot be the prefix of a topic", allowed)
+        raise _invalid("mqtt", "an address whose path cannot be the prefix of a topic", allowed)
     secret = password if password is not None else parts.password and unquote(parts.password)
     broker = Broker(
         parts.hostname,
@@ -248,9 +248,9 @@ def read_address(url: str, password: str | None = None) -> Address:
 def topic_of(prefix: str, player_key: str) -> str:
     """The topic of one player's events; raises `InvalidParameter` for what cannot be part of a topic's name."""
     if not _nameable(player_key, KEY_MOST) or "/" in player_key:
-        raise _unfit("player_key", player_key, f"1 to {KEY_MOST} characters, none of them / + # or unprintable")
+        raise _invalid("player_key", player_key, f"1 to {KEY_MOST} characters, none of them / + # or unprintable")
     if not _is_prefix(prefix):
-        raise _unfit("prefix", prefix, f"1 to {NAME_MOST} characters without + and #, no $ in front, no / at the end")
+        raise _invalid("prefix", prefix, f"1 to {NAME_MOST} characters without + and #, no $ in front, no / at the end")
     return f"{prefix}/player/{player_key}/new-artwork"
 
 
@@ -262,17 +262,17 @@ def _nameable(text: str, most: int) -> bool:
     return 1 <= len(text) <= most and text.isprintable() and not {"+", "#"} & set(text)
 
 
-def _unfit(parameter: str, value: str, allowed: str) -> InvalidParameter:
+def _invalid(parameter: str, value: str, allowed: str) -> InvalidParameter:
     message = f"{parameter} is {value!r}; it must be {allowed}"
     return InvalidParameter(message, parameter=parameter, value=value, allowed=allowed)
 
 
-def _nobody(_: News) -> None:
+def _ignore(_: News) -> None:
     """Who listens when nobody wants the news."""
 
 
 async def listen(
-    broker: Broker, prefix: str, player_key: str, inbox: Inbox, *, retry: Retry | None = None, tell: Tell = _nobody
+    broker: Broker, prefix: str, player_key: str, inbox: Inbox, *, retry: Retry | None = None, tell: Tell = _ignore
 ) -> NoReturn:
     """Bring `inbox` the player's messages until cancelled, connecting again whenever the connection is lost.
 
@@ -340,7 +340,7 @@ async def _session(client: "Client", topic: str, inbox: Inbox, retry: Retry, tel
 async def _receive(client: "Client", topic: str, inbox: Inbox, tell: Tell) -> None:
     async for message in client.messages:
         own = message.topic.value == topic
-        tell(inbox.receive(message.payload) if own else inbox.turn_away(message.topic.value))
+        tell(inbox.receive(message.payload) if own else inbox.reject_topic(message.topic.value))
         client._client.ack(message.mid, message.qos)
 
 
@@ -389,7 +389,7 @@ class MqttListener:
         *,
         recent: Iterable[str] = (),
         retry: Retry | None = None,
-        tell: Tell = _nobody,
+        tell: Tell = _ignore,
     ) -> None:
         self.topic = topic_of(prefix, player_key)
         self.inbox = Inbox(scheduler.nae_insert, recent)

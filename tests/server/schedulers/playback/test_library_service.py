@@ -139,7 +139,7 @@ async def test_a_player_that_was_busy_is_told_later(
     submit, busy = host.submit, [True, True]
 
     async def sometimes(command: object, by: str, request_id: str | None) -> Any:
-        if by == library_service.LIBRARIAN and busy:
+        if by == library_service.LIBRARY_ORIGIN and busy:
             busy.pop()
             raise Busy("Too many wait")
         return await submit(command, by, request_id)

@@ -73,7 +73,7 @@ def mend(file: FileArgument, channel: ChannelOption = None, json: JsonFlag = Fal
         "dropped": [_fault(fault) for fault in repaired.dropped],
         "old": old,
     }
-    Output(json).result(document, lambda: _mended(file, repaired, old))
+    Output(json).result(document, lambda: _repaired(file, repaired, old))
 
 
 @cache.command("write", epilog=example("pendula playback cache write sea.pch --channel sea --records sea.json"))
@@ -184,7 +184,7 @@ def _faults(faults: "Sequence[Fault]") -> "RenderableType":
     return table(("byte", "place", "record", "what is wrong"), rows)
 
 
-def _mended(file: Path, repaired: "Repaired", old: str | None) -> "RenderableType":
+def _repaired(file: Path, repaired: "Repaired", old: str | None) -> "RenderableType":
     from rich.console import Group
     from rich.text import Text
 

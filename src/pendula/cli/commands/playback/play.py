@@ -19,7 +19,7 @@ from pendula.playback.model import MASK_64, Mode, PickMode
 if TYPE_CHECKING:
     from pendula.playback.model import Exposure
     from pendula.playback.player.gallery import Galleries
-    from pendula.playback.player.loop import Showing
+    from pendula.playback.player.slideshow import Slideshow
     from pendula.playback.sources.mqtt import Address
 
 DAY_MS = 86_400_000
@@ -84,17 +84,17 @@ def play(
     exposure = _exposure(mode, weight or (), [gallery.id for gallery in galleries])
     for told in galleries.open():
         out.note(f"pendula: {told.sentence} {told.facts.get('file', '')}".rstrip())
-    showing = _showing(galleries, exposure, pick, seed, dwell_ms, count, remember_all=json or count is not None)
+    slideshow = _showing(galleries, exposure, pick, seed, dwell_ms, count, remember_all=json or count is not None)
     if fast:
-        _fast(showing, out)
+        _fast(slideshow, out)
     else:
-        with _listening(showing, source, out):
-            _live(showing, rescan_s * 1000, out)
-    out.result(showing.as_json(), lambda: tables_of("playback").played(showing))
+        with _listening(slideshow, source, out):
+            _live(slideshow, rescan_s * 1000, out)
+    out.result(slideshow.as_json(), lambda: tables_of("playback").played(slideshow))
 
 
 @contextmanager
-def _listening(showing: "Showing", source: "tuple[Address, str] | None", out: Output) -> Iterator[None]:
+def _listening(slideshow: "Slideshow", source: "tuple[Address, str] | None", out: Output) -> Iterator[None]:
     """Take new artwork from a broker while the player runs."""
     if source is None:
         yield
@@ -106,7 +106,7 @@ def _listening(showing: "Showing", source: "tuple[Address, str] | None", out: Ou
             _note(out, f"No connection to the broker ({news.sentence}); next attempt in {news.wait_ms} ms.")
 
     address, player = source
-    listener = MqttListener(showing, address.broker, address.prefix, player, tell=tell)
+    listener = MqttListener(slideshow, address.broker, address.prefix, player, tell=tell)
     listener.start()
     try:
         yield
@@ -123,15 +123,15 @@ def _showing(
     count: int | None,
     *,
     remember_all: bool,
-) -> "Showing":
+) -> "Slideshow":
     from secrets import randbits
 
     from pendula.playback.model import Pick, Settings
-    from pendula.playback.player.loop import REMEMBERED, Showing
+    from pendula.playback.player.slideshow import REMEMBERED, Slideshow
 
     # One can go back to what was on before a file was added or banned.
     settings = Settings(exposure, Pick(pick), preserve_history=True)
-    return Showing(
+    return Slideshow(
         galleries,
         settings,
         seed=randbits(64) if seed is None else seed,
@@ -141,22 +141,22 @@ def _showing(
     )
 
 
-def _fast(showing: "Showing", out: Output) -> None:
-    from pendula.playback.player.loop import VirtualPace, play
+def _fast(slideshow: "Slideshow", out: Output) -> None:
+    from pendula.playback.player.slideshow import VirtualPace, play
 
-    showing.on_said = lambda sentence: _note(out, sentence)
-    play(showing, VirtualPace())
+    slideshow.on_message = lambda sentence: _note(out, sentence)
+    play(slideshow, VirtualPace())
 
 
-def _live(showing: "Showing", look_every_ms: int, out: Output) -> None:
+def _live(slideshow: "Slideshow", look_every_ms: int, out: Output) -> None:
     from pendula.cli.commands.playback.terminal import LivePace, keys
-    from pendula.playback.player.loop import play
+    from pendula.playback.player.slideshow import play
 
-    with keys() as keyboard, _eyes(showing, out) as draw:
+    with keys() as keyboard, _display(slideshow, out) as draw:
         pace = LivePace(keyboard)
         try:
             play(
-                showing,
+                slideshow,
                 pace,
                 look_every_ms=look_every_ms,
                 draw=draw,
@@ -164,24 +164,24 @@ def _live(showing: "Showing", look_every_ms: int, out: Output) -> None:
             )
         except KeyboardInterrupt:
             # The player's own clock stands since it was last woken.
-            showing.end(max(showing.player.now(), pace.now()))
+            slideshow.end(max(slideshow.player.now(), pace.now()))
 
 
 @contextmanager
-def _eyes(showing: "Showing", out: Output) -> "Iterator[Callable[[Showing], None] | None]":
+def _display(slideshow: "Slideshow", out: Output) -> "Iterator[Callable[[Slideshow], None] | None]":
     """How a player is seen, on stderr: a screen that is drawn for people, a line a picture for a log."""
     from pendula.cli.commands.playback import screen
 
     if not sys.stderr.isatty():
-        showing.on_shown = lambda showing: out.note(screen.line(showing))
-        showing.on_said = lambda sentence: _note(out, sentence)
+        slideshow.on_shown = lambda slideshow: out.note(screen.line(slideshow))
+        slideshow.on_message = lambda sentence: _note(out, sentence)
         yield None
         return
     from rich.console import Console
     from rich.live import Live
 
     with Live(console=Console(stderr=True, highlight=False), auto_refresh=False, transient=True) as live:
-        yield lambda showing: live.update(screen.picture(showing), refresh=True)
+        yield lambda slideshow: live.update(screen.picture(slideshow), refresh=True)
 
 
 def _note(out: Output, sentence: str) -> None:
@@ -205,7 +205,7 @@ def _weight(text: str, names: Sequence[str]) -> tuple[str, Decimal]:
     name, _, number = text.rpartition("=")
     if name not in names:
         known = ", ".join(names)
-        raise WrongUsage(f"--weight {text}: no channel is called {name!r}{suggestion(name, names)}; there are {known}")
+        raise WrongUsage(f"--weight {text}: unknown channel {name!r}{suggestion(name, names)}; there are {known}")
     try:
         weight = exact(Decimal(number))
     except InvalidOperation:

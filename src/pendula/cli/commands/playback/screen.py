@@ -9,7 +9,7 @@ from rich.text import Text
 from pendula.cli.commands.playback.tables import clock, exposed
 from pendula.cli.text import printable
 from pendula.playback.events import View
-from pendula.playback.player.loop import Showing
+from pendula.playback.player.slideshow import Slideshow
 
 COMING = 5
 KEYS = (
@@ -19,53 +19,53 @@ KEYS = (
 BAR = 40
 
 
-def picture(showing: Showing) -> RenderableType:
+def picture(slideshow: Slideshow) -> RenderableType:
     """What a device would show, and below it what only a terminal does."""
-    parts: list[RenderableType] = [Panel(_on(showing), padding=(1, 2), width=72)]
-    if coming := showing.coming(COMING):
-        parts.append(Text("next: " + " · ".join(_name(showing, view) for view in coming), style="dim"))
-    shares = showing.exposure()
+    parts: list[RenderableType] = [Panel(_on(slideshow), padding=(1, 2), width=72)]
+    if coming := slideshow.coming(COMING):
+        parts.append(Text("next: " + " · ".join(_name(slideshow, view) for view in coming), style="dim"))
+    shares = slideshow.exposure()
     parts += [Text(""), exposed({name: (share.weight, share.shown) for name, share in shares.items()})]
-    if showing.said is not None:
-        parts.append(Text(printable(showing.said), style="yellow"))
+    if slideshow.said is not None:
+        parts.append(Text(printable(slideshow.said), style="yellow"))
     parts.append(Text(KEYS, style="dim"))
     return Group(*parts)
 
 
-def line(showing: Showing) -> str:
+def line(slideshow: Slideshow) -> str:
     """What is on, in one line, for a log."""
-    view = showing.player.screen.item
+    view = slideshow.player.screen.item
     if view is None:
-        return f"{clock(showing.player.now())}  (nothing)"
-    at = clock(showing.player.screen.started_at)
+        return f"{clock(slideshow.player.now())}  (nothing)"
+    at = clock(slideshow.player.screen.started_at)
     channel = view.channel or ("new" if view.ordinal else "pinned")
-    return f"{at}  {printable(showing.name_of(view))}  ({printable(channel)}, {view.dwell_ms} ms)"
+    return f"{at}  {printable(slideshow.name_of(view))}  ({printable(channel)}, {view.dwell_ms} ms)"
 
 
-def _on(showing: Showing) -> RenderableType:
-    screen = showing.player.screen
+def _on(slideshow: Slideshow) -> RenderableType:
+    screen = slideshow.player.screen
     view = screen.item
     if view is None:
         return Text("Nothing to show. New files are noticed.", style="dim")
-    left = _left(showing)
+    left = _left(slideshow)
     where = f"{printable(view.channel or 'new artwork')}, {view.origin}, item {view.ordinal} of epoch {view.epoch_id}"
     if not view.ordinal:
         where = "pinned, out of turn"
-    state = "paused" if showing.player.paused else f"{clock(left)} left"
+    state = "paused" if slideshow.player.paused else f"{clock(left)} left"
     filled = BAR * (view.dwell_ms - left) // view.dwell_ms
     return Group(
-        Text(_name(showing, view), style="bold"),
+        Text(_name(slideshow, view), style="bold"),
         Text(where),
         Text(f"{'━' * filled}{'─' * (BAR - filled)} {state}"),
     )
 
 
-def _left(showing: Showing) -> int:
-    screen = showing.player.screen
+def _left(slideshow: Slideshow) -> int:
+    screen = slideshow.player.screen
     if screen.ends_at is not None:
-        return screen.ends_at - showing.player.now()
+        return screen.ends_at - slideshow.player.now()
     return screen.left_ms or 0
 
 
-def _name(showing: Showing, view: View) -> str:
-    return printable(PurePath(showing.name_of(view)).name)
+def _name(slideshow: Slideshow, view: View) -> str:
+    return printable(PurePath(slideshow.name_of(view)).name)

@@ -12,7 +12,7 @@ from pendula.cli.text import per_cent, printable
 from pendula.kernel.engine import Reason
 from pendula.kernel.wording import counted
 from pendula.playback.model import WSUM, Item
-from pendula.playback.player.loop import Appearance, Share, Showing
+from pendula.playback.player.slideshow import Appearance, Share, Slideshow
 from pendula.playback.runs.streaming import Summary
 
 # Nobody reads more on a terminal; `--json` has everything.
@@ -39,18 +39,18 @@ def drawn(run: Summary) -> RenderableType:
     return Group(*parts)
 
 
-def played(showing: Showing) -> RenderableType:
+def played(slideshow: Slideshow) -> RenderableType:
     """What was on when, how much each channel got, and one line that sums it up."""
-    shown = list(showing.appearances)
+    shown = list(slideshow.appearances)
     parts: list[RenderableType] = []
     if shown:
         rows = [_appearance(one) for one in shown[-MOST_SHOWN:]]
         parts.append(table(("at", "for", "channel", "file"), rows))
     else:
         parts.append(Text("Nothing was shown.\n"))
-    exposure = showing.exposure()
+    exposure = slideshow.exposure()
     parts.append(exposed({name: (share.weight, share.shown) for name, share in exposure.items()}))
-    parts.append(Text(_played(exposure, showing.seed), style="bold"))
+    parts.append(Text(_played(exposure, slideshow.seed), style="bold"))
     return Group(*parts)
 
 

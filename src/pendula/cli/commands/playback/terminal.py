@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from time import sleep as sleep_seconds
 
 from pendula.kernel.wallclock import steady_ns
-from pendula.playback.player.loop import Key
+from pendula.playback.player.slideshow import Key
 
 ARROWS = {b"\x1b[C": Key.NEXT, b"\x1b[D": Key.PREV}
 LONGEST_SEQUENCE = 16

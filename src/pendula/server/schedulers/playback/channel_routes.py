@@ -17,8 +17,8 @@ from pendula.server.hosting.scheduler_spec import Host
 from pendula.server.routes.bodies import read_body
 from pendula.server.routes.dependencies import Admin, Operator, Supervised, Viewer
 from pendula.server.routes.openapi import CHANGE_ERRORS, WRITE_ERRORS, Responses, answers, refusals, takes
-from pendula.server.schedulers.playback.bodies import RecordForm, Upload
 from pendula.server.schedulers.playback.library_service import LibraryService
+from pendula.server.schedulers.playback.request_bodies import RecordForm, Upload
 from pendula.server.schedulers.playback.views import DiagnosticView, diagnostics_of
 from pendula.server.settings import CHANNEL
 from pendula.server.views import encode_view

@@ -69,12 +69,12 @@ def _about_bans(player: Player) -> Iterator[FormView]:
 
 
 def _about_channels(player: Player) -> Iterator[FormView]:
-    resting = list(player.programme.resting)
+    paused_channels = list(player.programme.paused_channels)
     channels = [channel.id for channel in player.programme.snapshot.channels]
-    playing = [name for name in channels if name not in resting]
+    playing = [name for name in channels if name not in paused_channels]
     for title, command, names in (
         ("Let a channel rest", events.PauseChannel, playing),
-        ("Let a channel play again", events.ResumeChannel, resting),
+        ("Let a channel play again", events.ResumeChannel, paused_channels),
         ("Follow a channel no more", events.Unfollow, channels),
     ):
         if names:

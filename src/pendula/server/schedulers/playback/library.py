@@ -29,7 +29,7 @@ from pendula.playback.cache.shelf import (
 from pendula.playback.choosing.records import MemoryShelf, Shelf
 from pendula.playback.events import Contents
 from pendula.playback.model import RECORDS_DEFAULT, Diagnostic, TooManyChannels, UnknownChannel
-from pendula.server.schedulers.playback.at_hand import BlocksAtHand
+from pendula.server.schedulers.playback.block_cache import BlockCache
 from pendula.server.settings import CHANNEL
 
 CHANNELS_KEPT = 256
@@ -72,7 +72,7 @@ class Library:
         self._counting = threading.Lock()  # of its own: reading does not wait for a disk that is being synced
         self._counts = self._read_counts()
         self._editions: dict[str, list[Shelf]] = {}  # the newest comes last
-        self._blocks = BlocksAtHand()
+        self._blocks = BlockCache()
         self._held: dict[str, Held] = {}
         for name in self._disk.list():
             # Also one whose file was set aside: somebody may follow it.

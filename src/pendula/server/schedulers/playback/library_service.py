@@ -29,7 +29,7 @@ from pendula.server.schedulers.playback.subscriptions import Subscriptions
 from pendula.server.schedulers.playback.timekeeper import Timekeeper
 from pendula.server.views import State
 
-LIBRARIAN = "library"
+LIBRARY_ORIGIN = "library"
 AGAIN_SECONDS = 5.0
 
 log = structlog.get_logger("pendula.server")
@@ -81,7 +81,7 @@ class LibraryService:
             try:
                 news = await host.ask(self._news)
                 if news:
-                    await host.submit(Update(tuple(news)), LIBRARIAN, None)
+                    await host.submit(Update(tuple(news)), LIBRARY_ORIGIN, None)
             except PendulaError as error:
                 _not_told(host, error)
                 self._later(lambda: self.engine_opened(host))
@@ -147,7 +147,7 @@ class LibraryService:
         for host in [host for host in self._host.hosts() if host.kind is Player and host.state is State.READY]:
             try:
                 if await host.ask(lambda driver: _concerns(driver, self._refresh(channel))):
-                    await host.submit(self._refresh(channel), LIBRARIAN, None)
+                    await host.submit(self._refresh(channel), LIBRARY_ORIGIN, None)
                     told.append(host.name)
             except PendulaError as error:
                 _not_told(host, error)

@@ -31,19 +31,19 @@ from pendula.server.routes.engine import LARGEST_N, RecordNumber, command_respon
 from pendula.server.routes.lifecycle import check_name
 from pendula.server.routes.openapi import CHANGE_ERRORS, READ_ERRORS, Responses, answers, refusals, takes
 from pendula.server.schedulers.playback import bounds, channel_routes, choices, demo, views
-from pendula.server.schedulers.playback.bodies import (
-    Again,
-    Artwork,
-    ChannelNames,
-    NewPlayer,
-    OneArtwork,
-    OneChannel,
-    SettingsChange,
-    Unwanted,
-    given,
-)
 from pendula.server.schedulers.playback.channel_routes import library_service_of
 from pendula.server.schedulers.playback.library_service import LibraryService
+from pendula.server.schedulers.playback.request_bodies import (
+    Artwork,
+    ArtworkReference,
+    BanRequest,
+    ChannelNames,
+    ChannelReference,
+    NewPlayer,
+    ResetRequest,
+    SettingsChange,
+    given,
+)
 from pendula.server.views import Became, CommandResult, Complaint, Effect, EngineSummary, encode_view
 
 Handler = Callable[..., Awaitable[Response]]
@@ -70,10 +70,10 @@ VIEWS = (
     SettingsChange,
     ChannelNames,
     Artwork,
-    Unwanted,
-    OneArtwork,
-    OneChannel,
-    Again,
+    BanRequest,
+    ArtworkReference,
+    ChannelReference,
+    ResetRequest,
     views.PlayerNow,
     views.PeekView,
     views.ItemWhy,
@@ -191,23 +191,23 @@ async def insert(
     return await _command(supervisor, player, events.Insert(**msgspec.structs.asdict(body)), caller, request_id)
 
 
-@_asks("ban", "Unwanted")
+@_asks("ban", "BanRequest")
 async def ban(
     player: PlayerName, request: Request, supervisor: Supervised, caller: Operator, request_id: RequestId
 ) -> Response:
     """Show an item no more until its channel is refreshed; or an artwork, by its id, from whatever channel."""
-    body = await read_body(request, Unwanted)
+    body = await read_body(request, BanRequest)
     if body.id is None:
         return await _command(supervisor, player, events.Ban(body.ordinal), caller, request_id)
     return await _command(supervisor, player, events.BanArtwork(body.id, body.for_ms), caller, request_id)
 
 
-@_asks("lift", "OneArtwork")
+@_asks("lift", "ArtworkReference")
 async def lift(
     player: PlayerName, request: Request, supervisor: Supervised, caller: Operator, request_id: RequestId
 ) -> Response:
     """Let a banned artwork come again; the answer lists what is banned still."""
-    body = await read_body(request, OneArtwork)
+    body = await read_body(request, ArtworkReference)
     return await _command(supervisor, player, events.Lift(body.id), caller, request_id)
 
 
@@ -220,30 +220,30 @@ async def pin(
     return await _command(supervisor, player, events.ShowNext(**msgspec.structs.asdict(body)), caller, request_id)
 
 
-@_asks("pause-channel", "OneChannel")
+@_asks("pause-channel", "ChannelReference")
 async def pause_channel(
     player: PlayerName, request: Request, supervisor: Supervised, caller: Operator, request_id: RequestId
 ) -> Response:
     """Let a channel rest without a new epoch: its turns stay where they are, the others share its part."""
-    body = await read_body(request, OneChannel)
+    body = await read_body(request, ChannelReference)
     return await _command(supervisor, player, events.PauseChannel(body.channel), caller, request_id)
 
 
-@_asks("resume-channel", "OneChannel")
+@_asks("resume-channel", "ChannelReference")
 async def resume_channel(
     player: PlayerName, request: Request, supervisor: Supervised, caller: Operator, request_id: RequestId
 ) -> Response:
     """Let a channel take part again, from where it was."""
-    body = await read_body(request, OneChannel)
+    body = await read_body(request, ChannelReference)
     return await _command(supervisor, player, events.ResumeChannel(body.channel), caller, request_id)
 
 
-@_asks("reset", "Again")
+@_asks("reset", "ResetRequest")
 async def reset(
     player: PlayerName, request: Request, supervisor: Supervised, caller: Operator, request_id: RequestId
 ) -> Response:
     """Begin a new epoch."""
-    body = await read_body(request, Again)
+    body = await read_body(request, ResetRequest)
     return await _command(supervisor, player, events.Reset(body.reason), caller, request_id)
 
 

@@ -11,7 +11,7 @@ from typing import Self
 import structlog
 
 from pendula.playback.engine import Player
-from pendula.playback.events import Insert, OfRecord
+from pendula.playback.events import Insert, RecordCommand
 from pendula.playback.model import InsertResult, Record
 from pendula.playback.sources.mqtt import (
     Address,
@@ -103,7 +103,7 @@ class Inserting:
             raise EngineUnavailable(f"Player {self._host.name!r} is being closed")
         if isinstance(record, bytes):
             return InsertResult.REJECTED
-        facts = {name: getattr(record, name) for name in OfRecord.__struct_fields__}
+        facts = {name: getattr(record, name) for name in RecordCommand.__struct_fields__}
         facts |= {name: b64encode(facts[name]).decode() for name in ("storage_key", "payload")}
         sent = asyncio.run_coroutine_threadsafe(self._host.submit(Insert(**facts), BROKER, None), self._loop)
         _, outcome = sent.result()

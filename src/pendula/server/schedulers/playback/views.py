@@ -225,7 +225,7 @@ def _exposure(player: Player) -> list[ExposureView]:
             banned=len(channel.gone),
             generation=channel.shelf.generation,
             readable=not generator.unreadable[index],
-            paused=channel.id in programme.resting,
+            paused=channel.id in programme.paused_channels,
         )
         for index, channel in enumerate(programme.snapshot.channels)
     ]

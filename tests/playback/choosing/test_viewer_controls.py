@@ -24,7 +24,7 @@ from pendula.playback.model import (
     PickMode,
     Record,
     Settings,
-    TooManyWishes,
+    TooManyControls,
     UnknownChannel,
 )
 from tests.playback.oracle import Fault
@@ -115,7 +115,7 @@ def test_a_pin_that_cannot_be_is_refused_and_changes_nothing() -> None:
 
     for id in range(64):
         programme.show_next(Record(1000 + id, 1))
-    with pytest.raises(TooManyWishes):
+    with pytest.raises(TooManyControls):
         programme.show_next(Record(1, 1))
 
 
@@ -368,5 +368,5 @@ def test_more_bans_than_are_kept_are_refused() -> None:
     for id in range(1024):
         programme.ban_artwork(10_000 + id)
     programme.ban_artwork(10_000, until=5)
-    with pytest.raises(TooManyWishes):
+    with pytest.raises(TooManyControls):
         programme.ban_artwork(1)

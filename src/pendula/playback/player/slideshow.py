@@ -30,10 +30,10 @@ from pendula.playback.events import (
     Insert,
     Lift,
     Next,
-    OfRecord,
     Pause,
     PauseChannel,
     Prev,
+    RecordCommand,
     Resume,
     ResumeChannel,
     Shown,
@@ -112,7 +112,7 @@ class Share(Struct, frozen=True):
     ms: int
 
 
-class Showing:
+class Slideshow:
     """A player before folders of media, and what it has shown. `count` ends it after so many pictures.
 
     `on_shown` is called for every picture that comes on, also for one that a late clock has passed over already;
@@ -139,9 +139,9 @@ class Showing:
         self.count = count
         self.over = count == 0
         self.said: str | None = None
-        self.on_shown: Callable[[Showing], object] | None = None
-        self.on_said: Callable[[str], object] | None = None
-        self._said_last: str | None = None
+        self.on_shown: Callable[[Slideshow], object] | None = None
+        self.on_message: Callable[[str], object] | None = None
+        self._last_message: str | None = None
         self.appearances: deque[Appearance] = deque(maxlen=remember)
         self._shown = 0
         self._by_channel: dict[str | None, tuple[int, int]] = {}
@@ -158,7 +158,7 @@ class Showing:
 
     def begin(self) -> None:
         if not self.over and self._apply(Next()).answer is None:
-            self._say("Nothing to show yet.")
+            self._notify("Nothing to show yet.")
 
     def advance(self, to: int) -> None:
         """Let time go on, picture by picture, so that the last one that was asked for ends when it should."""
@@ -182,7 +182,7 @@ class Showing:
                 self._apply(Next())
             case Key.PREV:
                 if self._apply(Prev()).answer is None:
-                    self._say("There is nothing before this.")
+                    self._notify("There is nothing before this.")
             case Key.PAUSE:
                 self._apply(Resume() if self.player.paused else Pause())
             case Key.BAN:
@@ -190,17 +190,17 @@ class Showing:
             case Key.NEVER | Key.LIFT:
                 self._ban_artwork(lift=key == Key.LIFT)
             case Key.REST | Key.ALL:
-                self._rest(everybody_plays=key == Key.ALL)
+                self._rest(resume_all=key == Key.ALL)
             case Key.QUIT:
                 self.end(self.player.now())
             case _ if key in PINNABLE:
-                self._pin(int(key))
+                self._pin_coming(int(key))
 
     def nae_insert(self, record: Record | bytes) -> InsertResult:
         """A new artwork, from any thread; it is among what is chosen next."""
         if isinstance(record, bytes):
             return InsertResult.REJECTED
-        facts = {name: getattr(record, name) for name in OfRecord.__struct_fields__}
+        facts = {name: getattr(record, name) for name in RecordCommand.__struct_fields__}
         facts |= {name: b64encode(facts[name]).decode() for name in ("storage_key", "payload")}
         with self.lock:
             if self.over:
@@ -208,17 +208,17 @@ class Showing:
             answer = self._apply(Insert(**facts)).answer
         return InsertResult(answer["result"]) if isinstance(answer, dict) else InsertResult.REJECTED
 
-    def look_again(self) -> None:
+    def rescan(self) -> None:
         """See what is in the folders now; a change begins a new epoch, and ends the bans of its channel."""
-        refreshes, told = self.galleries.look_again()
+        refreshes, told = self.galleries.rescan()
         for one in told:
-            self._say(one.sentence)
+            self._notify(one.sentence)
         if refreshes:
             self._apply(Update(tuple(refreshes)))
 
     def end(self, at: int) -> None:
         """The screen goes dark."""
-        self._take_down(at)
+        self._record_appearance(at)
         self.over = True
 
     def coming(self, n: int) -> list[View]:
@@ -251,7 +251,7 @@ class Showing:
         on = self.player.screen.item
         if on is not None and on.epoch_id != self.player.programme.epoch_id:
             # Numbers begin anew with an epoch: the same number is another picture now.
-            self._say("What is on is from before the last change of the channels; ban it when it comes again.")
+            self._notify("What is on is from before the last change of the channels; ban it when it comes again.")
             return
         if self._full:
             self.end(self.player.now())
@@ -263,63 +263,63 @@ class Showing:
         on, bans = self.player.screen.item, self.player.programme.bans
         if lift and bans:
             self._apply(Lift(list(bans)[-1]))
-            self._say("What was banned last comes again.")
+            self._notify("What was banned last comes again.")
         elif lift:
-            self._say("Nothing is banned from every folder.")
+            self._notify("Nothing is banned from every folder.")
         elif on is not None:
             name = self.name_of(on)
             if self._full:
                 self.end(self.player.now())
             elif self._apply(BanArtwork(on.id)).refusal is None:
-                self._say(f"{name} comes from no folder any more; u lets it come again.")
+                self._notify(f"{name} comes from no folder any more; u lets it come again.")
 
-    def _rest(self, *, everybody_plays: bool) -> None:
+    def _rest(self, *, resume_all: bool) -> None:
         on = self.player.screen.item
-        resting = self.player.programme.resting
-        if everybody_plays:
-            for channel in resting:
+        paused_channels = self.player.programme.paused_channels
+        if resume_all:
+            for channel in paused_channels:
                 self._apply(ResumeChannel(channel))
-            self._say("Every folder plays." if resting else "No folder rests.")
+            self._notify("Every folder plays." if paused_channels else "No folder rests.")
         elif on is None or on.channel is None:
-            self._say("What is on comes from no folder.")
+            self._notify("What is on comes from no folder.")
         elif self._apply(PauseChannel(on.channel)).refusal is None:
-            self._say(f"{on.channel} rests; a lets every folder play again.")
+            self._notify(f"{on.channel} rests; a lets every folder play again.")
 
-    def _pin(self, number: int) -> None:
+    def _pin_coming(self, number: int) -> None:
         coming = self.coming(number)
         if len(coming) < number:
-            self._say(f"Only {len(coming)} pictures are chosen already.")
+            self._notify(f"Only {len(coming)} pictures are chosen already.")
             return
         view = coming[-1]
-        record = {name: getattr(view, name) for name in OfRecord.__struct_fields__ if hasattr(view, name)}
+        record = {name: getattr(view, name) for name in RecordCommand.__struct_fields__ if hasattr(view, name)}
         if self._apply(ShowNext(**record)).refusal is None:
-            self._say(f"{self.name_of(view)} comes next.")
+            self._notify(f"{self.name_of(view)} comes next.")
 
     def _apply(self, command: Commands) -> Outcome[Event]:
         outcome = self.player.apply(command)
         if outcome.refusal is not None:
-            self._say(sentence_of(outcome.refusal.code, outcome.refusal.facts))
+            self._notify(sentence_of(outcome.refusal.code, outcome.refusal.facts))
         for event in outcome.events:
             match event:
                 case Shown(item, started_at):
-                    self._take_down(started_at)
+                    self._record_appearance(started_at)
                     self._on = (item, started_at, self.galleries.path_of(item.channel, item.id))
                     self._shown += 1
                     if self.on_shown is not None:
                         self.on_shown(self)
                 case Blank(at):
-                    self._take_down(at)
+                    self._record_appearance(at)
                 case Diagnosed(_, facts):
-                    self._say(f"{facts['channel']}: {event.message}" if "channel" in facts else event.message)
+                    self._notify(f"{facts['channel']}: {event.message}" if "channel" in facts else event.message)
         return outcome
 
-    def _say(self, sentence: str) -> None:
+    def _notify(self, sentence: str) -> None:
         self.said = sentence
-        if self.on_said is not None and sentence != self._said_last:
-            self._said_last = sentence
-            self.on_said(sentence)
+        if self.on_message is not None and sentence != self._last_message:
+            self._last_message = sentence
+            self.on_message(sentence)
 
-    def _take_down(self, at: int) -> None:
+    def _record_appearance(self, at: int) -> None:
         if self._on is None:
             return
         view, since, path = self._on
@@ -330,32 +330,32 @@ class Showing:
 
 
 def play(
-    showing: Showing,
+    slideshow: Slideshow,
     pace: Pace,
     *,
     look_every_ms: int | None = None,
-    draw: Callable[[Showing], object] | None = None,
+    draw: Callable[[Slideshow], object] | None = None,
     draw_every_ms: int | None = None,
 ) -> None:
     """Show until it is over: the count is reached, somebody quits, or nothing can happen any more."""
-    with showing.lock:
-        showing.begin()
+    with slideshow.lock:
+        slideshow.begin()
     look_at = look_every_ms
-    while not showing.over:
-        with showing.lock:
+    while not slideshow.over:
+        with slideshow.lock:
             if draw is not None:
-                draw(showing)
-            now, due = pace.now(), showing.due
+                draw(slideshow)
+            now, due = pace.now(), slideshow.due
         draw_at = None if draw_every_ms is None else now + draw_every_ms
         key = pace.wait(min((at for at in (due, look_at, draw_at) if at is not None), default=None))
-        with showing.lock:
+        with slideshow.lock:
             now = pace.now()
-            showing.advance(now)
-            if look_at is not None and look_every_ms is not None and now >= look_at and not showing.over:
-                showing.look_again()
+            slideshow.advance(now)
+            if look_at is not None and look_every_ms is not None and now >= look_at and not slideshow.over:
+                slideshow.rescan()
                 look_at = now + look_every_ms
-            if key is not None and not showing.over:
-                showing.press(key)
+            if key is not None and not slideshow.over:
+                slideshow.press(key)
 
 
 def counted(settings: Settings, galleries: Galleries) -> Settings:

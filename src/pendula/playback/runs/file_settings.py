@@ -1,4 +1,4 @@
-"""The settings of a file of channels: each member with its place, what is wrong told all at once."""
+"""Read the settings of a playback file; all faults are collected, each with its place."""
 
 from collections.abc import Callable, Mapping
 from decimal import Decimal
@@ -42,7 +42,7 @@ def settings_of(it: Members, present: Settings, names: tuple[str, ...]) -> Setti
     try:
         return checked(settings)
     except InputRefused as refused:
-        # Each number is right by itself; what is left is p_min above p_max, and two parts of a day of one name.
+        # Each number is in its range; what remains is p_min above p_max, and two day parts with one name.
         it["day_parts" if "day_parts" in refused.message else "exposure"].refuse(refused.message, code=refused.code)
         return present
 
@@ -68,7 +68,7 @@ def _by_channel(
     def known(key: Cursor) -> None:
         name = key.any()
         if isinstance(name, str) and name not in names:
-            key.refuse(f"no channel is called {name!r}{suggestion(name, names)}", code="unknown_channel", allowed=names)
+            key.refuse(f"unknown channel {name!r}{suggestion(name, names)}", code="unknown_channel", allowed=names)
 
     found: Mapping[str, T] = at.map_of(read, key=known, default={})
     return {**present, **found}

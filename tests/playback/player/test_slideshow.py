@@ -16,7 +16,7 @@ from pendula.cli.commands.playback.terminal import LivePace
 from pendula.kernel.errors import WrongUsage
 from pendula.playback.model import Exposure, Mode, Settings
 from pendula.playback.player.gallery import Galleries, names
-from pendula.playback.player.loop import Key, Showing, VirtualPace, play
+from pendula.playback.player.slideshow import Key, Slideshow, VirtualPace, play
 from pendula.playback.runs.opening import ChannelUnreachable
 from pendula.playback.sources.folder import record_of
 from tests.playback.oracle import Fault
@@ -34,32 +34,32 @@ def folders(tmp_path: Path) -> list[Path]:
     ]
 
 
-def before(folders: list[Path], *, count: int | None = None, settings: Settings = SETTINGS) -> Showing:
+def before(folders: list[Path], *, count: int | None = None, settings: Settings = SETTINGS) -> Slideshow:
     galleries = Galleries(folders)
     galleries.open()
-    return Showing(galleries, settings, seed=1, dwell_ms=1000, count=count)
+    return Slideshow(galleries, settings, seed=1, dwell_ms=1000, count=count)
 
 
-def seen(showing: Showing) -> list[tuple[str, int, int]]:
-    return [(Path(one.path or "?").name, one.started_ms, one.ended_ms) for one in showing.appearances]
+def seen(slideshow: Slideshow) -> list[tuple[str, int, int]]:
+    return [(Path(one.path or "?").name, one.started_ms, one.ended_ms) for one in slideshow.appearances]
 
 
-def shown(showing: Showing) -> list[str]:
-    return [name for name, _, _ in seen(showing)]
+def shown(slideshow: Slideshow) -> list[str]:
+    return [name for name, _, _ in seen(slideshow)]
 
 
 def test_pictures_follow_each_other_by_their_dwell(folders: list[Path]) -> None:
-    showing = before(folders, count=4)
+    slideshow = before(folders, count=4)
 
-    play(showing, VirtualPace())
+    play(slideshow, VirtualPace())
 
-    assert seen(showing) == [
+    assert seen(slideshow) == [
         ("s1.jpg", 0, 1000),
         ("h1.png", 1000, 2000),
         ("s2.jpg", 2000, 3000),
         ("h2.png", 3000, 4000),
     ]
-    assert {name: (share.shown, share.ms) for name, share in showing.exposure().items()} == {
+    assert {name: (share.shown, share.ms) for name, share in slideshow.exposure().items()} == {
         "sea": (2, 2000),
         "hills": (2, 2000),
     }
@@ -71,22 +71,22 @@ def test_a_late_clock_moves_no_picture_and_passes_over_none(late_ms: int, folder
         def wait(self, until: int | None) -> str | None:
             return super().wait(None if until is None else until + late_ms)
 
-    showing = before(folders, count=3)
+    slideshow = before(folders, count=3)
     told: list[str] = []
-    showing.on_shown = lambda showing: told.append(screen.line(showing).split("/")[-1])
+    slideshow.on_shown = lambda slideshow: told.append(screen.line(slideshow).split("/")[-1])
 
-    play(showing, Late())
+    play(slideshow, Late())
 
-    assert seen(showing) == [("s1.jpg", 0, 1000), ("h1.png", 1000, 2000), ("s2.jpg", 2000, 3000)]
+    assert seen(slideshow) == [("s1.jpg", 0, 1000), ("h1.png", 1000, 2000), ("s2.jpg", 2000, 3000)]
     assert told == ["s1.jpg  (sea, 1000 ms)", "h1.png  (hills, 1000 ms)", "s2.jpg  (sea, 1000 ms)"]
 
 
 def test_keys_go_on_and_back(folders: list[Path]) -> None:
-    showing = before(folders)
+    slideshow = before(folders)
 
-    play(showing, VirtualPace([(300, Key.NEXT), (400, Key.PREV), (500, Key.NEXT), (1600, Key.QUIT)]))
+    play(slideshow, VirtualPace([(300, Key.NEXT), (400, Key.PREV), (500, Key.NEXT), (1600, Key.QUIT)]))
 
-    assert seen(showing) == [
+    assert seen(slideshow) == [
         ("s1.jpg", 0, 300),
         ("h1.png", 300, 400),
         ("s1.jpg", 400, 500),
@@ -96,70 +96,70 @@ def test_keys_go_on_and_back(folders: list[Path]) -> None:
 
 
 def test_before_the_first_picture_there_is_nothing(folders: list[Path]) -> None:
-    showing = before(folders)
+    slideshow = before(folders)
 
-    play(showing, VirtualPace([(300, Key.PREV), (400, "z"), (500, Key.PREV), (600, Key.QUIT)]))
+    play(slideshow, VirtualPace([(300, Key.PREV), (400, "z"), (500, Key.PREV), (600, Key.QUIT)]))
 
-    assert seen(showing) == [("s1.jpg", 0, 600)]
-    showing.press(Key.PREV)
-    assert showing.said == "There is nothing before this."
+    assert seen(slideshow) == [("s1.jpg", 0, 600)]
+    slideshow.press(Key.PREV)
+    assert slideshow.said == "There is nothing before this."
 
 
 def test_a_pause_keeps_the_picture_and_the_time_it_has_left(folders: list[Path]) -> None:
-    showing = before(folders, count=2)
+    slideshow = before(folders, count=2)
 
-    play(showing, VirtualPace([(400, Key.PAUSE), (9000, Key.PAUSE)]))
+    play(slideshow, VirtualPace([(400, Key.PAUSE), (9000, Key.PAUSE)]))
 
-    assert seen(showing) == [("s1.jpg", 0, 9600), ("h1.png", 9600, 10_600)]
+    assert seen(slideshow) == [("s1.jpg", 0, 9600), ("h1.png", 9600, 10_600)]
 
 
 def test_a_banned_picture_does_not_come_again(folders: list[Path]) -> None:
-    showing = before(folders, count=12)
+    slideshow = before(folders, count=12)
 
-    play(showing, VirtualPace([(500, Key.BAN)]))
+    play(slideshow, VirtualPace([(500, Key.BAN)]))
 
-    assert seen(showing)[0] == ("s1.jpg", 0, 500)
-    assert "s1.jpg" not in shown(showing)[1:]
-    assert {"s2.jpg", "s3.jpg", "h1.png", "h2.png"} == set(shown(showing)[1:])
+    assert seen(slideshow)[0] == ("s1.jpg", 0, 500)
+    assert "s1.jpg" not in shown(slideshow)[1:]
+    assert {"s2.jpg", "s3.jpg", "h1.png", "h2.png"} == set(shown(slideshow)[1:])
 
 
 def test_a_ban_ends_when_the_folder_changes(folders: list[Path]) -> None:
-    showing = before(folders)
-    showing.begin()
-    showing.press(Key.BAN)
-    showing.look_again()
-    assert "s1.jpg" not in coming(showing, 12)
+    slideshow = before(folders)
+    slideshow.begin()
+    slideshow.press(Key.BAN)
+    slideshow.rescan()
+    assert "s1.jpg" not in coming(slideshow, 12)
 
     media(folders[0], "s0.jpg")
-    showing.look_again()
+    slideshow.rescan()
 
-    assert {"s0.jpg", "s1.jpg"} <= set(coming(showing, 12))
+    assert {"s0.jpg", "s1.jpg"} <= set(coming(slideshow, 12))
 
 
-def coming(showing: Showing, n: int) -> list[str]:
+def coming(slideshow: Slideshow, n: int) -> list[str]:
     """The next `n` pictures, by time alone."""
-    already = len(showing.appearances)
+    already = len(slideshow.appearances)
     for _ in range(n + 1):
-        showing.advance(showing.due or 0)
-    return shown(showing)[already + 1 :]
+        slideshow.advance(slideshow.due or 0)
+    return shown(slideshow)[already + 1 :]
 
 
 def test_what_is_on_from_before_a_change_is_not_taken_for_another(folders: list[Path]) -> None:
-    showing = before(folders)
-    showing.begin()
-    showing.advance(2500)
+    slideshow = before(folders)
+    slideshow.begin()
+    slideshow.advance(2500)
     media(folders[1], "h0.png")
-    showing.look_again()
+    slideshow.rescan()
 
-    showing.press(Key.BAN)
+    slideshow.press(Key.BAN)
 
-    assert showing.said is not None
-    assert "from before the last change" in showing.said
-    assert showing.player.programme.snapshot.channels[0].gone == ()
+    assert slideshow.said is not None
+    assert "from before the last change" in slideshow.said
+    assert slideshow.player.programme.snapshot.channels[0].gone == ()
 
 
 def test_new_files_are_noticed_and_shown(folders: list[Path]) -> None:
-    showing = before(folders, count=9)
+    slideshow = before(folders, count=9)
 
     class Meanwhile(VirtualPace):
         def wait(self, until: int | None) -> str | None:
@@ -167,11 +167,11 @@ def test_new_files_are_noticed_and_shown(folders: list[Path]) -> None:
                 media(folders[0], "s0.jpg")
             return super().wait(until)
 
-    play(showing, Meanwhile(), look_every_ms=2500)
+    play(slideshow, Meanwhile(), look_every_ms=2500)
 
-    assert "s0.jpg" not in shown(showing)[:3]
-    assert shown(showing)[3] == "s0.jpg"
-    assert showing.player.programme.epoch_id == 1
+    assert "s0.jpg" not in shown(slideshow)[:3]
+    assert shown(slideshow)[3] == "s0.jpg"
+    assert slideshow.player.programme.epoch_id == 1
 
 
 def test_a_look_that_finds_nothing_new_changes_nothing(folders: list[Path]) -> None:
@@ -184,26 +184,26 @@ def test_a_look_that_finds_nothing_new_changes_nothing(folders: list[Path]) -> N
 
 
 def test_a_folder_that_goes_away_keeps_what_was_known(folders: list[Path]) -> None:
-    showing = before(folders)
-    showing.begin()
+    slideshow = before(folders)
+    slideshow.begin()
     for file in folders[0].iterdir():
         file.unlink()
     folders[0].rmdir()
 
-    showing.look_again()
+    slideshow.rescan()
 
-    assert showing.said is not None
-    assert "cannot be read" in showing.said
-    assert showing.exposure()["sea"].weight == 32768
+    assert slideshow.said is not None
+    assert "cannot be read" in slideshow.said
+    assert slideshow.exposure()["sea"].weight == 32768
 
 
 def test_empty_folders_wait_for_their_first_file(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    showing = before([tmp_path / "empty"], count=1)
+    slideshow = before([tmp_path / "empty"], count=1)
     said: list[str] = []
-    showing.on_said = said.append
-    play(showing, VirtualPace())
-    assert (seen(showing), showing.over, said) == ([], True, ["Nothing to show yet."])
+    slideshow.on_message = said.append
+    play(slideshow, VirtualPace())
+    assert (seen(slideshow), slideshow.over, said) == ([], True, ["Nothing to show yet."])
 
     class Later(VirtualPace):
         def wait(self, until: int | None) -> str | None:
@@ -217,127 +217,127 @@ def test_empty_folders_wait_for_their_first_file(tmp_path: Path) -> None:
 
 
 def test_what_the_player_diagnoses_is_said_once(folders: list[Path]) -> None:
-    showing = before(folders, count=4)
+    slideshow = before(folders, count=4)
     said: list[str] = []
-    showing.on_said = said.append
-    for gallery in showing.galleries:
+    slideshow.on_message = said.append
+    for gallery in slideshow.galleries:
         if gallery.id == "sea":
             gallery.shelf = RoughShelf([Fault.UNREADABLE] * gallery.shelf.count)
 
-    play(showing, VirtualPace())
+    play(slideshow, VirtualPace())
 
     assert said == ["sea: Its records cannot be read; it stays out until it is refreshed."]
-    assert showing.said == said[0]
-    assert "it stays out" in drawn(screen.picture(showing))
+    assert slideshow.said == said[0]
+    assert "it stays out" in drawn(screen.picture(slideshow))
 
 
 def test_the_count_ends_it_also_by_keys(folders: list[Path]) -> None:
     for key in (Key.NEXT, Key.BAN):
-        showing = before(folders, count=2)
-        play(showing, VirtualPace([(100, Key.NEXT), (300, key)]))
-        assert seen(showing) == [("s1.jpg", 0, 100), ("h1.png", 100, 300)]
+        slideshow = before(folders, count=2)
+        play(slideshow, VirtualPace([(100, Key.NEXT), (300, key)]))
+        assert seen(slideshow) == [("s1.jpg", 0, 100), ("h1.png", 100, 300)]
 
 
 def test_a_number_pulls_that_picture_to_the_front_once(folders: list[Path]) -> None:
-    showing = before(folders, count=7)
+    slideshow = before(folders, count=7)
 
-    play(showing, VirtualPace([(300, "3")]))
+    play(slideshow, VirtualPace([(300, "3")]))
 
-    assert shown(showing) == ["s1.jpg", "h2.png", "h1.png", "s2.jpg", "h2.png", "s3.jpg", "h1.png"]
+    assert shown(slideshow) == ["s1.jpg", "h2.png", "h1.png", "s2.jpg", "h2.png", "s3.jpg", "h1.png"]
 
 
 def test_what_is_pinned_is_named_and_has_the_time_of_its_record(folders: list[Path]) -> None:
-    showing = before(folders)
-    showing.begin()
+    slideshow = before(folders)
+    slideshow.begin()
 
-    showing.press("2")
-    assert showing.said is not None
-    assert showing.said.endswith("s2.jpg comes next.")
-    showing.press(Key.NEXT)
+    slideshow.press("2")
+    assert slideshow.said is not None
+    assert slideshow.said.endswith("s2.jpg comes next.")
+    slideshow.press(Key.NEXT)
 
-    assert "s2.jpg" in drawn(screen.picture(showing))
-    assert "pinned, out of turn" in drawn(screen.picture(showing))
-    assert showing.due == 1000
+    assert "s2.jpg" in drawn(screen.picture(slideshow))
+    assert "pinned, out of turn" in drawn(screen.picture(slideshow))
+    assert slideshow.due == 1000
 
 
 def test_a_number_beyond_what_is_chosen_is_said(folders: list[Path]) -> None:
-    showing = before(folders, settings=Settings(lookahead=1))
-    showing.begin()
+    slideshow = before(folders, settings=Settings(lookahead=1))
+    slideshow.begin()
 
-    showing.press("5")
+    slideshow.press("5")
 
-    assert showing.said == "Only 0 pictures are chosen already."
+    assert slideshow.said == "Only 0 pictures are chosen already."
 
 
 def test_what_is_banned_from_every_folder_outlasts_changes_and_can_be_undone(folders: list[Path]) -> None:
-    showing = before(folders)
-    showing.begin()
-    showing.press(Key.NEVER)
-    assert shown(showing) == ["s1.jpg"]
+    slideshow = before(folders)
+    slideshow.begin()
+    slideshow.press(Key.NEVER)
+    assert shown(slideshow) == ["s1.jpg"]
     media(folders[0], "s0.jpg")
-    showing.look_again()
-    assert "s1.jpg" not in coming(showing, 12)
+    slideshow.rescan()
+    assert "s1.jpg" not in coming(slideshow, 12)
 
-    showing.press(Key.LIFT)
+    slideshow.press(Key.LIFT)
 
-    assert "s1.jpg" in coming(showing, 12)
-    showing.press(Key.LIFT)
-    assert showing.said == "Nothing is banned from every folder."
+    assert "s1.jpg" in coming(slideshow, 12)
+    slideshow.press(Key.LIFT)
+    assert slideshow.said == "Nothing is banned from every folder."
 
 
 def test_a_ban_from_every_folder_ends_a_count_that_is_full(folders: list[Path]) -> None:
-    showing = before(folders, count=2)
+    slideshow = before(folders, count=2)
 
-    play(showing, VirtualPace([(100, Key.NEXT), (300, Key.NEVER)]))
+    play(slideshow, VirtualPace([(100, Key.NEXT), (300, Key.NEVER)]))
 
-    assert seen(showing) == [("s1.jpg", 0, 100), ("h1.png", 100, 300)]
+    assert seen(slideshow) == [("s1.jpg", 0, 100), ("h1.png", 100, 300)]
 
 
 def test_a_folder_rests_until_all_play_again(folders: list[Path]) -> None:
-    showing = before(folders)
-    showing.begin()
+    slideshow = before(folders)
+    slideshow.begin()
 
-    showing.press(Key.REST)
-    assert set(coming(showing, 6)) == {"h1.png", "h2.png"}
-    showing.press(Key.ALL)
+    slideshow.press(Key.REST)
+    assert set(coming(slideshow, 6)) == {"h1.png", "h2.png"}
+    slideshow.press(Key.ALL)
 
-    assert {"s2.jpg", "s3.jpg"} <= set(coming(showing, 6))
-    showing.press(Key.ALL)
-    assert showing.said == "No folder rests."
+    assert {"s2.jpg", "s3.jpg"} <= set(coming(slideshow, 6))
+    slideshow.press(Key.ALL)
+    assert slideshow.said == "No folder rests."
 
 
 def test_what_comes_from_no_folder_rests_none(folders: list[Path]) -> None:
-    showing = before(folders)
-    showing.begin()
-    showing.press("1")
-    showing.press(Key.NEXT)
+    slideshow = before(folders)
+    slideshow.begin()
+    slideshow.press("1")
+    slideshow.press(Key.NEXT)
 
-    showing.press(Key.REST)
+    slideshow.press(Key.REST)
 
-    assert showing.said == "What is on comes from no folder."
-    assert showing.player.programme.resting == ()
+    assert slideshow.said == "What is on comes from no folder."
+    assert slideshow.player.programme.paused_channels == ()
 
 
 def test_a_player_that_runs_on_remembers_only_so_much(folders: list[Path]) -> None:
     galleries = Galleries(folders)
     galleries.open()
-    showing = Showing(galleries, SETTINGS, seed=1, dwell_ms=1, count=50, remember=5)
+    slideshow = Slideshow(galleries, SETTINGS, seed=1, dwell_ms=1, count=50, remember=5)
 
-    play(showing, VirtualPace())
+    play(slideshow, VirtualPace())
 
-    assert [one.started_ms for one in showing.appearances] == [45, 46, 47, 48, 49]
-    assert sum(share.shown for share in showing.exposure().values()) == 50
+    assert [one.started_ms for one in slideshow.appearances] == [45, 46, 47, 48, 49]
+    assert sum(share.shown for share in slideshow.exposure().values()) == 50
 
 
 def test_the_size_of_folders_counts_and_grows(tmp_path: Path) -> None:
     folders = [media(tmp_path / "a", "1.jpg"), media(tmp_path / "b", "1.jpg", "2.jpg", "3.jpg")]
-    showing = before(folders, settings=Settings(Exposure(Mode.PRE)))
-    assert [share.weight for share in showing.exposure().values()] == [18933, 46603]
+    slideshow = before(folders, settings=Settings(Exposure(Mode.PRE)))
+    assert [share.weight for share in slideshow.exposure().values()] == [18933, 46603]
 
     media(folders[0], "2.jpg", "3.jpg")
-    showing.look_again()
+    slideshow.rescan()
 
-    assert [share.weight for share in showing.exposure().values()] == [32768, 32768]
+    assert [share.weight for share in slideshow.exposure().values()] == [32768, 32768]
 
 
 def test_folders_with_one_name_are_told_apart_by_their_paths(tmp_path: Path) -> None:
@@ -361,9 +361,9 @@ def test_cache_files_are_kept_and_grow_with_their_folder(folders: list[Path], tm
     def one_run() -> list[str]:
         galleries = Galleries(folders, tmp_path / "cache")
         galleries.open()
-        showing = Showing(galleries, SETTINGS, seed=1, dwell_ms=1000, count=4)
-        play(showing, VirtualPace(), look_every_ms=1500)
-        return shown(showing)
+        slideshow = Slideshow(galleries, SETTINGS, seed=1, dwell_ms=1000, count=4)
+        play(slideshow, VirtualPace(), look_every_ms=1500)
+        return shown(slideshow)
 
     assert one_run() == ["s1.jpg", "h1.png", "s2.jpg", "h2.png"]
     files = {path.name: path.read_bytes() for path in (tmp_path / "cache").iterdir()}
@@ -377,14 +377,14 @@ def test_cache_files_are_kept_and_grow_with_their_folder(folders: list[Path], tm
 def test_new_files_are_noticed_through_a_cache_as_well(folders: list[Path], tmp_path: Path) -> None:
     galleries = Galleries(folders, tmp_path / "cache")
     galleries.open()
-    showing = Showing(galleries, SETTINGS, seed=1, dwell_ms=1000)
-    showing.begin()
+    slideshow = Slideshow(galleries, SETTINGS, seed=1, dwell_ms=1000)
+    slideshow.begin()
     media(folders[0], "s0.jpg")
     (folders[0] / "s1.jpg").unlink()
 
-    showing.look_again()
+    slideshow.rescan()
 
-    assert set(coming(showing, 8)) == {"s0.jpg", "s2.jpg", "s3.jpg", "h1.png", "h2.png"}
+    assert set(coming(slideshow, 8)) == {"s0.jpg", "s2.jpg", "s3.jpg", "h1.png", "h2.png"}
 
 
 def drawn(renderable: Any) -> str:
@@ -395,13 +395,13 @@ def drawn(renderable: Any) -> str:
 
 
 def test_the_screen_shows_what_is_on_what_comes_and_who_gets_how_much(folders: list[Path]) -> None:
-    showing = before(folders)
-    assert "Nothing to show" in drawn(screen.picture(showing))
-    assert screen.line(showing) == "0:00.0  (nothing)"
-    showing.begin()
-    showing.advance(1250)
+    slideshow = before(folders)
+    assert "Nothing to show" in drawn(screen.picture(slideshow))
+    assert screen.line(slideshow) == "0:00.0  (nothing)"
+    slideshow.begin()
+    slideshow.advance(1250)
 
-    said = drawn(screen.picture(showing))
+    said = drawn(screen.picture(slideshow))
 
     assert "h1.png" in said
     assert "hills, base, item 2 of epoch 0" in said
@@ -409,25 +409,25 @@ def test_the_screen_shows_what_is_on_what_comes_and_who_gets_how_much(folders: l
     assert "next: s2.jpg · h2.png · s3.jpg" in said
     assert "50.0 %" in said
     assert "q quit" in said
-    assert screen.line(showing) == f"0:01.0  {folders[1] / 'h1.png'}  (hills, 1000 ms)"
-    showing.press(Key.PAUSE)
-    showing.press(Key.PREV)
-    showing.press(Key.PREV)
-    paused = drawn(screen.picture(showing))
+    assert screen.line(slideshow) == f"0:01.0  {folders[1] / 'h1.png'}  (hills, 1000 ms)"
+    slideshow.press(Key.PAUSE)
+    slideshow.press(Key.PREV)
+    slideshow.press(Key.PREV)
+    paused = drawn(screen.picture(slideshow))
     assert "paused" in paused
     assert "There is nothing before this." in paused
 
 
 def test_names_of_files_cannot_command_the_terminal(tmp_path: Path) -> None:
-    showing = before([media(tmp_path / "x", "\x1b[2J[red].jpg")], count=1)
-    showing.begin()
+    slideshow = before([media(tmp_path / "x", "\x1b[2J[red].jpg")], count=1)
+    slideshow.begin()
 
-    said = drawn(screen.picture(showing))
-    showing.advance(5000)
+    said = drawn(screen.picture(slideshow))
+    slideshow.advance(5000)
 
     assert "\x1b" not in said
     assert r"\x1b[2J[red].jpg" in said
-    assert r"\x1b[2J[red].jpg" in drawn(tables.played(showing))
+    assert r"\x1b[2J[red].jpg" in drawn(tables.played(slideshow))
 
 
 @pytest.mark.parametrize(("ms", "text"), [(0, "0:00.0"), (999, "0:00.9"), (61_500, "1:01.5"), (3_600_000, "1:00:00.0")])
@@ -589,7 +589,7 @@ def test_chance_begins_with_the_seed(folders: list[Path]) -> None:
     [
         (("--fast",), "--count"),
         (("--weight", "see=3"), "did you mean sea?"),
-        (("--weight", "sea"), "no channel"),
+        (("--weight", "sea"), "unknown channel"),
         (("--weight", "sea=lots"), "not a number"),
         (("--weight", "sea=NaN"), "not a number"),
         (("--weight", "sea=1", "--mode", "EqE"), "--weight is for"),

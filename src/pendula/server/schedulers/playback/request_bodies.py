@@ -118,7 +118,7 @@ class Upload(Struct, frozen=True, forbid_unknown_fields=True):
     recent_count: Count = 0
 
 
-class Unwanted(Struct, frozen=True, forbid_unknown_fields=True):
+class BanRequest(Struct, frozen=True, forbid_unknown_fields=True):
     """What is to be shown no more until its channel is refreshed: an item by its number, without one what is on.
 
     With an `id`, the artwork of that id, from whatever channel, for `for_ms` milliseconds or until it is lifted.
@@ -129,15 +129,15 @@ class Unwanted(Struct, frozen=True, forbid_unknown_fields=True):
     for_ms: Count | None = None
 
 
-class OneArtwork(Struct, frozen=True, forbid_unknown_fields=True):
+class ArtworkReference(Struct, frozen=True, forbid_unknown_fields=True):
     id: ArtworkId
 
 
-class OneChannel(Struct, frozen=True, forbid_unknown_fields=True):
+class ChannelReference(Struct, frozen=True, forbid_unknown_fields=True):
     channel: str
 
 
-class Again(Struct, frozen=True, forbid_unknown_fields=True):
+class ResetRequest(Struct, frozen=True, forbid_unknown_fields=True):
     """Why a new epoch begins."""
 
     reason: Annotated[str, Meta(min_length=1, max_length=256)]

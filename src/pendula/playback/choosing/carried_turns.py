@@ -1,7 +1,7 @@
-"""Turns that go on over a change: credits and cursors as of what was shown, where the records are still there.
+"""Credits and cursors kept across a change, as of the last item that was shown.
 
-What was made ahead and is dropped has never been: its channels have their credit back, and their cursors stand at the
-first record that was to come. So who changes something often still gives every channel its share.
+Items of the lookahead that are dropped are undone: their channels get their credit back, and each cursor returns to the
+first record that was not shown. So every channel gets its share even if channels change often.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,15 +15,15 @@ from pendula.playback.model import Item, Origin
 
 
 class Carried(Struct, frozen=True):
-    """Where the turns stand: each channel's credit, its picks in this epoch, and its next place."""
+    """By channel: its credit, its picks in this epoch, and its cursor."""
 
     credits: tuple[int, ...]
     picks: tuple[int, ...]
     cursors: tuple[int, ...]
 
 
-def as_shown(generator: Generator, lookahead: Iterable[Item]) -> Carried:
-    """The turns of a generator as of the last item that was taken out of the lookahead."""
+def turns_as_shown(generator: Generator, lookahead: Iterable[Item]) -> Carried:
+    """Credits, picks and cursors as of the last item that left the lookahead."""
     ahead = list(lookahead)
     step = next((first_step(item) for item in ahead if item.step is not None), generator.round.taken)
     cursors = generator.cursors
@@ -34,18 +34,18 @@ def as_shown(generator: Generator, lookahead: Iterable[Item]) -> Carried:
 
 
 def first_step(item: Item) -> int:
-    """How many steps were taken before an item of the round, and before what it passed over on the way."""
+    """The number of steps before this item; steps that met unreadable channels belong to the item."""
     assert item.step is not None
     return item.step - 1 - len(item.trace.unreadable if item.trace else ())
 
 
-def over_a_change(
+def carry_over(
     shown: Carried, before: Sequence[Channel], after: Sequence[Channel], ahead: Iterable[Item], *, in_order: bool
 ) -> Carried:
-    """The same turns for other channels: credits of those that stay, cursors where their record is still there.
+    """Credits of the channels that stay, and their cursors if the record at the cursor still exists.
 
-    A new channel begins with nothing. What a channel that goes had is shared out among the others, one unit a time
-    from the first: the sum stays 0.
+    A new channel starts with credit 0. The credit of a removed channel is divided among the others, the remainder one
+    unit each from the first, so that the sum stays 0.
     """
     there = {channel.id: index for index, channel in enumerate(before)}
     next_ones = {item.channel: item.raw for item in reversed(list(ahead)) if item.channel}
@@ -55,7 +55,7 @@ def over_a_change(
         if channel.id in there and in_order:
             old = before[there[channel.id]]
             cursor = shown.cursors[there[channel.id]]
-            cursors[index] = cursor if channel.same(old) else _found_again(channel, old, cursor, next_ones)
+            cursors[index] = cursor if channel.same(old) else _cursor_after_change(channel, old, cursor, next_ones)
     return Carried(tuple(_balanced(credits)), (0,) * len(after), tuple(cursors))
 
 
@@ -66,26 +66,26 @@ def _balanced(credits: list[int]) -> list[int]:
     return [credit + each + (index < rest) for index, credit in enumerate(credits)]
 
 
-def _found_again(channel: Channel, old: Channel, cursor: int, next_ones: dict[str, bytes]) -> int:
-    """Where the record that was next is now; 0, the newest, where it is no more."""
+def _cursor_after_change(channel: Channel, old: Channel, cursor: int, next_ones: dict[str, bytes]) -> int:
+    """The place of the record that was next; 0, the newest, if it is gone."""
     raw = next_ones.get(channel.id)
     if raw is None and isinstance(old.shelf, PastShelf):
-        return _behind(channel.visible, old.shelf.last)
+        return _place_after(channel.visible, old.shelf.last)
     if raw is None and cursor < old.visible.count:
         place, id, found = old.visible.record(cursor)
         raw = None if place is None or id is None else found
-    place = None if raw is None else place_in(channel.visible, raw)
+    place = None if raw is None else find_place(channel.visible, raw)
     return place or 0
 
 
-def _behind(shelf: Shelf, last: bytes | None) -> int:
-    """The place after the record that was shown last; 0, the newest, where nobody knows it."""
-    place = None if last is None else place_in(shelf, last)
+def _place_after(shelf: Shelf, last: bytes | None) -> int:
+    """The place after the record that was shown last; 0, the newest, if that is unknown."""
+    place = None if last is None else find_place(shelf, last)
     return 0 if place is None else (place + 1) % shelf.count
 
 
-def place_in(shelf: Shelf, raw: bytes) -> int | None:
-    """The place of the record with this time and id on a shelf, which is sorted by both; None where it is not."""
+def find_place(shelf: Shelf, raw: bytes) -> int | None:
+    """Find the record with this time and id by binary search; None if the shelf does not have it."""
     wanted = _key(raw)
     low, high = 0, shelf.count
     while low < high:
@@ -101,7 +101,7 @@ def place_in(shelf: Shelf, raw: bytes) -> int | None:
 
 
 def _readable(shelf: Shelf, at: int, end: int) -> tuple[int, tuple[int, int] | None]:
-    """The first place from `at` on whose record can be read, and its time and id; None where there is none."""
+    """The first readable place from `at`, with the time and id of its record; None if there is none before `end`."""
     while at < end:
         place, id, raw = shelf.record(at)
         if place is not None and id is not None:
@@ -114,8 +114,8 @@ def _key(raw: bytes) -> tuple[int, int]:
     return int.from_bytes(raw[8:16], "little", signed=True), int.from_bytes(raw[:8], "little")
 
 
-def left_of(lookahead: Iterable[Item], on: Item | None, unwanted: int | None) -> list[Item]:
-    """What stays of the lookahead while the turns are taken anew: new artwork, but none twice in a row."""
+def remaining_new_artwork(lookahead: Iterable[Item], on: Item | None, unwanted: int | None) -> list[Item]:
+    """The new artwork of the lookahead, without repeats in a row; items of channels are generated again."""
     left: list[Item] = []
     last = None if on is None else on.id
     for item in lookahead:

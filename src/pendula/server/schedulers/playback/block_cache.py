@@ -7,13 +7,13 @@ question comes from anybody. Not safe for several threads at once.
 from pendula.playback.cache.shelf import CacheShelf
 from pendula.playback.choosing.records import Row, Shelf
 
-BLOCKS_AT_HAND = 4096  # 16 MiB of blocks of 4 KiB: twenty batches of 32 items, each of which read as much as it could
+CACHED_BLOCKS = 4096  # 16 MiB of blocks of 4 KiB: twenty batches of 32 items, each of which read as much as it could
 
 
-class BlocksAtHand:
+class BlockCache:
     """Reads records and keeps their blocks; beyond `most` the channel that was used longest ago keeps but a few."""
 
-    def __init__(self, most: int = BLOCKS_AT_HAND) -> None:
+    def __init__(self, most: int = CACHED_BLOCKS) -> None:
         self._most = most
         self._blocks: dict[CacheShelf, int] = {}  # how many of each; the shelf used last comes last
         self._sum = 0
@@ -26,8 +26,8 @@ class BlocksAtHand:
         if before is None:
             shelf.hold()
         row = shelf.record(at)
-        self._blocks[shelf] = shelf.at_hand
-        self._sum += shelf.at_hand - (before or 0)
+        self._blocks[shelf] = shelf.blocks_in_memory
+        self._sum += shelf.blocks_in_memory - (before or 0)
         while self._sum > self._most and len(self._blocks) > 1:
             self.forget(next(iter(self._blocks)))
         return row
@@ -36,4 +36,4 @@ class BlocksAtHand:
         """Keep of this shelf no more than it keeps by itself."""
         if isinstance(shelf, CacheShelf):
             self._sum -= self._blocks.pop(shelf, 0)
-            shelf.let_go()
+            shelf.release_blocks()

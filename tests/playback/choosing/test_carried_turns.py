@@ -7,10 +7,10 @@ from random import Random
 import pytest
 
 from pendula.playback import saving
-from pendula.playback.choosing.carrying import place_in
+from pendula.playback.choosing.carried_turns import find_place
 from pendula.playback.choosing.programme import Programme
 from pendula.playback.choosing.records import MemoryShelf, pack
-from pendula.playback.choosing.swrr import KEPT, RoundRobin, step
+from pendula.playback.choosing.swrr import TABLE_STEPS, RoundRobin, step
 from pendula.playback.invariants import broken_invariants
 from pendula.playback.model import Exposure, Mode, Pick, PickMode, Record, Refresh, Settings
 from tests.playback.oracle import Artwork, Fault
@@ -127,7 +127,7 @@ def test_random_picks_keep_their_turns_too() -> None:
 def test_a_round_that_is_carried_on_goes_by_the_definition_and_does_not_grow() -> None:
     weights, credits = (40000, 20000, 5536), [90_000, -100_000, 10_000]
     carried = RoundRobin(weights, 7, credits, before=(3, 3, 1))
-    steps = 2 * KEPT + 5000
+    steps = 2 * TABLE_STEPS + 5000
     expected = bytearray(step(credits, weights) for _ in range(steps))
 
     found = bytearray()
@@ -136,7 +136,7 @@ def test_a_round_that_is_carried_on_goes_by_the_definition_and_does_not_grow() -
         carried.taken += 1000
 
     assert found[:steps] == expected
-    assert len(carried.table) <= 2 * KEPT + 1000
+    assert len(carried.table) <= 2 * TABLE_STEPS + 1000
     counts = [found.count(index) for index in range(3)]
     assert carried.picks_at(carried.taken) == [before + count for before, count in zip((3, 3, 1), counts, strict=True)]
 
@@ -147,8 +147,8 @@ def test_a_record_is_found_among_damaged_ones(damaged: tuple[int, ...]) -> None:
     shelf = RoughShelf([Fault.DAMAGED if place in damaged else work for place, work in enumerate(works)])
 
     for place, work in enumerate(works):
-        assert place_in(shelf, pack(Record(work.id, work.ts))) == (None if place in damaged else place)
-    assert place_in(shelf, pack(Record(77, 50))) is None
+        assert find_place(shelf, pack(Record(work.id, work.ts))) == (None if place in damaged else place)
+    assert find_place(shelf, pack(Record(77, 50))) is None
 
 
 def test_a_state_with_carried_turns_comes_back_as_it_was() -> None:

@@ -68,7 +68,7 @@ def test_why_of_what_is_pinned_is_known_in_a_later_epoch() -> None:
 
     player.apply(Reset("somebody asked for it"))
 
-    assert player.why({"now": True}).sentence == "Somebody asked to see it next."
+    assert player.why({"now": True}).sentence == "It was pinned."
 
 
 def test_why_of_what_was_on_before_a_new_epoch_says_so() -> None:
@@ -76,7 +76,7 @@ def test_why_of_what_was_on_before_a_new_epoch_says_so() -> None:
 
     player.apply(Reset("somebody asked for it"))
 
-    assert player.why({"now": True}).sentence == "It came up in epoch 0; the weights of that epoch are gone."
+    assert player.why({"now": True}).sentence == "It is from epoch 0; the weights of that epoch are no longer known."
 
 
 @pytest.mark.req("PLAY-USE-1")

@@ -9,7 +9,7 @@ from pendula.playback.cache.shelf import CacheShelf
 from pendula.playback.choosing.records import MemoryShelf
 from pendula.playback.engine import Player
 from pendula.playback.events import Next
-from pendula.server.schedulers.playback.at_hand import BlocksAtHand
+from pendula.server.schedulers.playback.block_cache import BlockCache
 from pendula.server.schedulers.playback.library import Library
 from tests.playback.caches import cache_file, put, raws, shelf_of, touched
 
@@ -73,29 +73,29 @@ def test_players_that_share_a_channel_read_each_of_its_blocks_once(tmp_path: Pat
 
 def test_beyond_the_limit_the_channel_used_longest_ago_keeps_but_two_blocks(tmp_path: Path) -> None:
     shelves = three_shelves(tmp_path)
-    blocks = BlocksAtHand(20)
+    blocks = BlockCache(20)
 
     for shelf in shelves:
         for at in range(0, 500, 51):
             assert blocks.record(shelf, at)[1] == at + 1
 
-    assert [shelf.at_hand for shelf in shelves] == [2, 10, 10]
+    assert [shelf.blocks_in_memory for shelf in shelves] == [2, 10, 10]
 
 
 def test_a_channel_that_comes_back_is_counted_again(tmp_path: Path) -> None:
     shelves = three_shelves(tmp_path)
-    blocks = BlocksAtHand(12)
+    blocks = BlockCache(12)
 
     for _ in range(3):
         for shelf in shelves:
             for at in range(0, 500, 51):
                 blocks.record(shelf, at)
-                assert sum(one.at_hand for one in shelves) <= 12 + 2 * len(shelves)
+                assert sum(one.blocks_in_memory for one in shelves) <= 12 + 2 * len(shelves)
 
 
 def test_what_is_forgotten_makes_room_for_others(tmp_path: Path) -> None:
     shelves = three_shelves(tmp_path)
-    blocks = BlocksAtHand(20)
+    blocks = BlockCache(20)
     for shelf in shelves[:2]:
         for at in range(0, 500, 51):
             blocks.record(shelf, at)
@@ -104,8 +104,8 @@ def test_what_is_forgotten_makes_room_for_others(tmp_path: Path) -> None:
     for at in range(0, 500, 51):
         blocks.record(shelves[2], at)
 
-    assert [shelf.at_hand for shelf in shelves] == [10, 2, 10]
+    assert [shelf.blocks_in_memory for shelf in shelves] == [10, 2, 10]
 
 
 def test_records_that_are_in_memory_anyhow_need_no_block() -> None:
-    assert BlocksAtHand(0).record(MemoryShelf(raws(3)), 2)[1] == 3
+    assert BlockCache(0).record(MemoryShelf(raws(3)), 2)[1] == 3

@@ -1,6 +1,6 @@
-"""Records that come from outside, one at a time, in base64: those a player asks for, and new artwork in commands.
+"""Records from the outside in base64: those a player asks for, and new artwork in commands.
 
-Whatever is handed in, nothing is raised: what is not a record is unreadable, or is rejected when it is inserted.
+Invalid bytes never raise: a record is then unreadable, and an insertion is rejected.
 """
 
 from base64 import b64decode, b64encode
@@ -10,20 +10,20 @@ from typing import Protocol
 
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Outside
-from pendula.playback.choosing.records import UNREADABLE, Row, kept, sound
+from pendula.playback.choosing.records import UNREADABLE, Row, sound, trusted
 from pendula.playback.choosing.snapshot import Channel
-from pendula.playback.events import Contents, OfRecord
+from pendula.playback.events import Contents, RecordCommand
 from pendula.playback.model import KEY_BYTES, MASK_64, PAYLOAD_BYTES, InvalidRecord, Record, refused
 
 
 class Asking(Protocol):
-    """An engine; its outside is another one with every command."""
+    """An engine; the driver sets another outside for every command."""
 
     outside: Outside
 
 
-class AskedShelf:
-    """The records of a channel as the outside hands them out, one at a time."""
+class OutsideShelf:
+    """The records of a channel, each asked of the outside."""
 
     __slots__ = ("_asking", "channel", "count", "generation")
 
@@ -33,11 +33,11 @@ class AskedShelf:
         self.count = contents.count
         self.generation = contents.generation
 
-    @kept
+    @trusted
     def run(self, at: int) -> Iterator[Row]:
         yield self.record(at)
 
-    @kept
+    @trusted
     def record(self, at: int) -> Row:
         question: Json = {"at": at, "channel": self.channel, "generation": self.generation}
         answer = self._asking.outside.ask("record", question)
@@ -51,13 +51,13 @@ class AskedShelf:
 
 
 class FromShelves:
-    """Answers a player out of shelves, whoever wrote them: what cannot be read is null, and nothing is ever raised."""
+    """Answers the questions of a player from shelves; null for a record that cannot be read. Never raises."""
 
     def __init__(self, channels: Iterable[Channel]) -> None:
         self._channels = {channel.id: channel.shelf for channel in channels}
 
     def put(self, channel: Channel) -> None:
-        """Another edition of a channel, or a new one; tell the player of it with `refresh` or `follow`."""
+        """Replace or add a channel; then send the player `Refresh` or `Follow`."""
         self._channels[channel.id] = channel.shelf
 
     def ask(self, name: str, question: Json) -> Json:
@@ -71,8 +71,8 @@ class FromShelves:
         return None
 
 
-def record_of(command: OfRecord) -> Record | bytes:
-    """The record of a new artwork; no bytes at all for one that cannot be, so that it is rejected."""
+def record_of(command: RecordCommand) -> Record | bytes:
+    """The record of a new artwork; empty bytes, which are rejected, if a field is invalid."""
     if command.id is None or not 0 <= command.id <= MASK_64:
         return b""
     try:
@@ -84,8 +84,8 @@ def record_of(command: OfRecord) -> Record | bytes:
     return Record(command.id, command.ts, *numbers, key, payload)
 
 
-def record_to_show(command: OfRecord) -> Record:
-    """The record that somebody wants to see; raises `InvalidRecord` for one that cannot be."""
+def record_to_show(command: RecordCommand) -> Record:
+    """The record to show next; raises `InvalidRecord`."""
     record = record_of(command)
     if isinstance(record, bytes):
         bad_id = command.id is None or not 0 <= command.id <= MASK_64
