@@ -13,7 +13,7 @@ from pendula.fleet.driving.params import TrafficParams, contract_name, contract_
 from pendula.fleet.model import severity_of
 from pendula.fleet.scenarios.reading.traffic_params import TRAFFIC_PARAMS, read_traffic_params
 from pendula.fleet.site.file_names import params_form
-from pendula.fleet.telling import INCIDENT_ALERTS, INCIDENT_STOPS, TICK_FAILED
+from pendula.fleet.tick_events import INCIDENT_ALERTS, INCIDENT_STOPS, TICK_FAILED
 from pendula.kernel.limits import JOURNAL_BYTES
 from pendula.server.hosting.scheduler_spec import SHARES
 from tests.docs.markdown import ROOT

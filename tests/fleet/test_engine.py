@@ -96,7 +96,7 @@ def test_a_tick_after_two_periods_is_not_late() -> None:
 def test_a_fleet_does_not_begin_on_another_map_than_it_was_configured_with(monkeypatch: pytest.MonkeyPatch) -> None:
     config, _ = head_on(3)
     assert isinstance(config, dict)
-    monkeypatch.setattr(compiled_sites, "_shelf", type(compiled_sites._shelf)())
+    monkeypatch.setattr(compiled_sites, "_cache", type(compiled_sites._cache)())
 
     with pytest.raises(OtherMap) as refused:
         FleetEngine.create({**config, "compiledHash": "sha256:" + "0" * 64})
@@ -107,7 +107,7 @@ def test_a_fleet_does_not_begin_on_another_map_than_it_was_configured_with(monke
 def test_a_map_that_nobody_has_is_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     config, commands = head_on(3)
     before = [FleetEngine.create(config).apply(one).events for one in commands[:1]]
-    monkeypatch.setattr(compiled_sites, "_shelf", type(compiled_sites._shelf)())
+    monkeypatch.setattr(compiled_sites, "_cache", type(compiled_sites._cache)())
 
     assert [FleetEngine.create(config).apply(one).events for one in commands[:1]] == before
 

@@ -82,7 +82,7 @@ def test_a_truck_that_stands_for_a_reason_of_its_own_waits_for_nobody() -> None:
         ("EDGE_GROUP:L 1<->L 2", "R2 waits for the lane L 1<->L 2: R1 holds the node L 3."),
         ("NODE:L 1", "R2 waits for the node L 1: R1 holds the node L 3."),
         ("CS:SPUR-A", "R2 waits for the section SPUR-A: R1 holds the node L 3."),
-        (None, "R2 waits for its way: R1 holds the node L 3."),
+        (None, "R2 waits for its route: R1 holds the node L 3."),
     ],
 )
 def test_a_sentence_names_what_was_asked_for_and_what_the_blocker_holds(requested: str | None, said: str) -> None:
@@ -105,7 +105,7 @@ def test_a_truck_that_still_stands_after_its_overrun_was_cleared_says_what_it_ne
 
     assert before == "R1 stops: it passed its stop line."
     assert after == (
-        "R1 stops: it passed its stop line; its fault is cleared, and it goes on when a way from where it stands "
+        "R1 stops: it passed its stop line; its fault is cleared, and it goes on when a route from its position "
         "leaves the others theirs."
     )
 

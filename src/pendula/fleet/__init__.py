@@ -4,40 +4,40 @@ units         micrometres, microradians, and metres as text
 model         source maps, fleets, parameters, findings with their codes
 trucks        what a truck is, and the room it needs around it
 geometry      angles, curves and quadrangles, the same on every machine
-reading       documents into models, with all their faults
-network       nodes, directed edges, groups, and what hangs together
-exclusion     who excludes whom: cells, turning discs, conflicts, corridors, sections
+reading       documents to models, with all their faults
+network       nodes, directed edges, groups, connected components
+exclusion     what excludes what: cells, turning discs, conflicts, corridors, sections
 site          what the running system loads: the compiled map and its file
 compiler      offline: from a source map to a compiled one
-routing       the cheapest way, where on it a truck is
-liveness      whether a fleet can run on a map for ever
-traffic       who may go on: locks and the refuge rule
-driving       trucks on their ways: tracks, records, parameters
-targets       where a truck is told to go
+routing       the cheapest route, and the position of a truck on it
+liveness      whether a fleet can run on a map without ever blocking itself
+traffic       grants: locks and the refuge rule
+driving       trucks on their routes: tracks, records, parameters
+targets       target, stop line and speed of a truck
 views         requests, snapshots and reasons
-turns         whose turn it is: ranks, queues, directions
-health        whether a truck can be counted on: faults, orders of people, recovery
-tick          one tick of traffic after the other
-operators     what people do to a running fleet, and what came of it
-gateway       what a connection to trucks must do
-ports         the parts that can be replaced alone
+turns         ranks, queues, directions
+health        faults, operator orders, recovery
+tick          the ticks of traffic
+operators     operator actions on a running fleet, and their answers
+gateway       the connection to trucks
+ports         the parts that can be replaced
 contracts     the payloads of the scheduler, and their schemas
 pictures      a map as a picture, and as GeoJSON
-samples       maps of our own
+samples       built-in maps
 simulator     trucks in virtual time, with noise, delays and losses
 scenarios     a map, trucks and tasks in a file, run in virtual time
 checker       the independent judge of a run, from poses alone
-commands      what goes into a fleet: its configuration, its ticks
-events        what comes out of it
+commands      the input of a fleet: configuration and ticks
+events        the output of a fleet
 engine        the state machine of the scheduler
-telling       the events of a tick
+tick_events   the events of a tick
 explain       why a truck stands
-sentences     sentences of codes and facts, where they are shown
+sentences     sentences of codes and facts
 saving        a fleet as bytes and back
 compiled_sites  compiled maps by their hash
-runs          a fleet written down: journals and what is made of them
+runs          journals of fleets, and what is made of them
 
-What may know what is in the layers of `pyproject.toml`.
+`.importlinter` has the order of the layers.
 """
 
 from pendula.fleet.compiler import Report, compile_map, examine

@@ -1,6 +1,6 @@
-"""What goes into a fleet: its configuration and its commands.
+"""The input of a fleet: its configuration and its commands.
 
-Everything is an integer: micrometres, microradians, milliseconds. Names in the JSON are those of the contract.
+Numbers are integers: micrometres, microradians, milliseconds. Names in the JSON are those of the contract.
 """
 
 from typing import Annotated, TypeAlias
@@ -20,7 +20,7 @@ Time = Annotated[int, Meta(ge=0, le=1 << 53)]
 
 
 class StartPlace(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """Where a truck begins that is not at rest: on an edge, or in a node with a yaw."""
+    """The start of a truck that does not begin in its rest node: on an edge, or in a node with a yaw."""
 
     robot_id: str
     edge_key: str | None = None
@@ -30,10 +30,9 @@ class StartPlace(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"
 
 
 class Config(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """A fleet as it is made. `compiled_hash` names the compiled map, which lies beside the journal or is made anew from
-    `source`; a fleet does not begin on another one. `streams` make tasks, those of `fleet` are what the map is
-    certified for. `begin_ms` is the time at which it begins. `state` is that of a fleet of the same configuration,
-    which this one goes on from."""
+    """Configuration of a fleet. `compiled_hash` names the compiled map, which is beside the journal or compiled again
+    from `source`; any other map is rejected. `streams` create tasks; the map is certified for those of `fleet`.
+    `begin_ms`: the time of the start. `state`: the state of a fleet with the same configuration to continue from."""
 
     source: SourceMap
     profiles: tuple[RobotProfile, ...]
@@ -60,15 +59,14 @@ class MissingRecords(Struct, frozen=True, forbid_unknown_fields=True, rename="ca
 
 
 class Command(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """What all commands share: a member nobody knows is refused."""
+    """Base of all commands. Unknown members are rejected, so that a typo cannot change a command."""
 
 
 class Tick(Command, frozen=True, tag="tick"):
-    """One tick: what trucks said since the last one, and what is wanted of them. `routes` come from whoever plans
-    outside the fleet; those of its own tasks it makes itself. `trouble`: why the journal is not written.
-    `restarted`: the manager was away, and nobody moves before every truck was heard. `gateway`: what went wrong
-    between the manager and its trucks since the tick before. `missing`: what is in no journal, told when it is written
-    again."""
+    """One tick: reports of trucks and about tasks since the last one, and operator actions. `routes`: from a planner
+    outside the fleet; the routes of its own tasks it plans itself. `trouble`: why the journal is not written.
+    `restarted`: the manager was restarted, and no truck moves before all have reported. `gateway`: the last error of
+    the connection to the trucks. `missing`: records lost while the journal was not written."""
 
     now_ms: Time
     reports: tuple[TruckReport, ...] = ()

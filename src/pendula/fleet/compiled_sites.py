@@ -1,7 +1,7 @@
-"""Compiled maps by their hash, for engines that know no more than their configuration.
+"""Cache of compiled maps by hash, for engines that only have their configuration.
 
-Whoever has a map puts it on the shelf: the command line, the server, a run that reads the file beside its journal. What
-nobody has put there is compiled, once. A map is what its hash says, so it does not matter who brought it.
+The command line, the server and runs that read the file beside a journal put maps into it. Any other map is compiled
+once. The hash identifies a map, so its origin does not matter.
 """
 
 from collections import OrderedDict
@@ -10,28 +10,28 @@ from pendula.fleet.commands import Config
 from pendula.fleet.site.compiled_map import CompiledMap
 from pendula.kernel.errors import InputRefused
 
-# Maps of other fleets in the same process; the one that was not asked for longest goes first.
-_MOST = 16
-_shelf: OrderedDict[str, CompiledMap] = OrderedDict()
+# Maps of all fleets in the process; the least recently used is evicted first.
+_MOST_MAPS = 16
+_cache: OrderedDict[str, CompiledMap] = OrderedDict()
 
 
 class OtherMap(InputRefused):
-    """The compiled map is not the one that a fleet was configured with. Facts: `expected`, `found`."""
+    """The compiled map is not the one in the configuration of the fleet. Facts: `expected`, `found`."""
 
     code = "other_map"
 
 
 def put(site: CompiledMap) -> None:
-    """Keep a compiled map for the engines that name it."""
-    _shelf[site.compiled_hash] = site
-    _shelf.move_to_end(site.compiled_hash)
-    while len(_shelf) > _MOST:
-        _shelf.popitem(last=False)
+    """Cache a compiled map for the engines that name it."""
+    _cache[site.compiled_hash] = site
+    _cache.move_to_end(site.compiled_hash)
+    while len(_cache) > _MOST_MAPS:
+        _cache.popitem(last=False)
 
 
 def site_of(config: Config) -> CompiledMap:
-    """The map a fleet is configured with; raises `OtherMap` where what its source compiles to is another one."""
-    site = _shelf.get(config.compiled_hash) or _compiled(config)
+    """The map of a configuration; raises `OtherMap` if its source compiles to another one."""
+    site = _cache.get(config.compiled_hash) or _compiled(config)
     if site.compiled_hash != config.compiled_hash:
         raise OtherMap(
             f"The fleet is configured for the compiled map {config.compiled_hash}, its source gives"
@@ -44,7 +44,7 @@ def site_of(config: Config) -> CompiledMap:
 
 
 def _compiled(config: Config) -> CompiledMap:
-    # The one place where a running fleet may need the compiler: its map was thrown away.
+    # The only place where a running fleet may need the compiler: its map is not in the cache.
     from pendula.fleet.compiler.compile import compile_map
 
     return compile_map(config.source, config.profiles, config.compile_params)

@@ -1,7 +1,7 @@
-"""The engine of the scheduler: tick after tick, what trucks report and people want goes in, what was decided comes out.
+"""The engine of the scheduler: each tick takes reports of trucks and operator actions, and returns events.
 
-It satisfies `pendula.kernel.engine.Engine`. What is to be done after a tick, commands for the trucks and operations, is
-in `orders_out`, not in what is streamed: whoever drives the engine sends it once the tick is written down.
+It satisfies `pendula.kernel.engine.Engine`. Commands for trucks and operations are in `orders_out`, not in the events:
+the driver of the engine sends them once the tick is in the journal.
 """
 
 import dataclasses
@@ -24,14 +24,14 @@ from pendula.fleet.routing.planner import Anchor, AtNode, OnEdge
 from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.sentences import sentence_of
 from pendula.fleet.site.compiled_map import CompiledMap
-from pendula.fleet.targets.rolling_target import Aim, Told
+from pendula.fleet.targets.rolling_target import Aim, CommandBatch
 from pendula.fleet.tasks import Dispatch, DispatchStep, Operation, truck_views
 from pendula.fleet.tasks.drivers import Driver
 from pendula.fleet.tasks.model import TaskAlert
-from pendula.fleet.telling import answered, joined, raised, told, told_of_tasks
 from pendula.fleet.tick.observing import TruckReport
 from pendula.fleet.tick.saving import SavedRoute, plan_of
 from pendula.fleet.tick.traffic import TickInputs, TickOutputs, Traffic
+from pendula.fleet.tick_events import action_events, alert_events, merge_alerts, task_events, tick_events
 from pendula.fleet.views.dropped import LastDropped
 from pendula.kernel.bodies import NoOutside
 from pendula.kernel.canonical import Json, encode
@@ -41,7 +41,7 @@ from pendula.kernel.errors import InputRefused
 LOGGING_DEGRADED = "LOGGING_DEGRADED"
 LOGGING_RESTORED = "LOGGING_RESTORED"
 GATEWAY_FAILED = "GATEWAY_FAILED"
-# Before everything that people want of the same tick.
+# Before every operator action of the same tick.
 RESTARTED = Order("", OrderKind.RESTARTED, at_ms=-1)
 
 
@@ -52,20 +52,20 @@ class BadConfig(InputRefused):
 
 
 class OrdersOut(Struct, frozen=True):
-    """What goes out after a tick: commands for trucks, routes they are to know, and what they are to do in nodes."""
+    """What goes out after a tick: commands for trucks, their routes, and operations in nodes."""
 
     aims: tuple[Aim, ...] = ()
     routes: tuple[RoutePlan, ...] = ()
     operations: tuple[Operation, ...] = ()
 
     @property
-    def commands(self) -> Told:
-        """One for every truck, in the form of the contract."""
-        return Told(self.aims)
+    def commands(self) -> CommandBatch:
+        """One command for every truck, in the form of the contract."""
+        return CommandBatch(self.aims)
 
 
 class FleetEngine:
-    """A fleet on its site. `last` is what traffic decided in the last tick."""
+    """A fleet on its site. `last` is the output of traffic in the last tick."""
 
     scheduler: ClassVar[str] = "fleet"
     decisions: ClassVar[int] = 1
@@ -81,24 +81,24 @@ class FleetEngine:
         self.outside: Outside = NoOutside()
         self.last: TickOutputs | None = None
         self.orders_out = OrdersOut()
-        # Why nothing is written down, as long as that is so.
+        # Why the journal is not written; None while it is.
         self.trouble = trouble
-        # Reports that were dropped last, by the truck they name, for answers: whoever serves the fleet sets it, it is
-        # in no state, and nothing is decided upon it.
+        # The last dropped report of each truck, for answers of `why`. Set by the server; not part of the state, and no
+        # decision depends on it.
         self.dropped: Mapping[str, LastDropped] = {}
 
     @classmethod
     def create(cls, config: Json) -> Self:
         """Raises `BadConfig`, `OtherMap`, or `TrafficRefused` for a fleet that may not run on its map."""
-        told = read_config(config)
-        if told.state is not UNSET:
-            return cls._restored(told, encode(told.state))
-        site = site_of(told)
-        starts = {one.robot_id: _anchor(site, one) for one in told.starts}
-        traffic = Traffic.create(site, told.fleet, told.profiles, told.traffic, starts=starts, override=told.override)
-        if told.begin_ms is not UNSET:
-            traffic.now_ms = told.begin_ms
-        return cls(told, traffic, dispatch_of(told, traffic, starts))
+        read = read_config(config)
+        if read.state is not UNSET:
+            return cls._restored(read, encode(read.state))
+        site = site_of(read)
+        starts = {start.robot_id: _anchor(site, start) for start in read.starts}
+        traffic = Traffic.create(site, read.fleet, read.profiles, read.traffic, starts=starts, override=read.override)
+        if read.begin_ms is not UNSET:
+            traffic.now_ms = read.begin_ms
+        return cls(read, traffic, dispatch_of(read, traffic, starts))
 
     @classmethod
     def from_state(cls, config: Json, state: bytes) -> Self:
@@ -107,7 +107,7 @@ class FleetEngine:
     @classmethod
     def _restored(cls, config: Config, state: bytes) -> Self:
         site = site_of(config)
-        starts = {one.robot_id: _anchor(site, one) for one in config.starts}
+        starts = {start.robot_id: _anchor(site, start) for start in config.starts}
         saved = saving.read(state)
         traffic = saving.traffic_of(saved, config, site)
         dispatch = dispatch_of(config, traffic, starts)
@@ -122,7 +122,7 @@ class FleetEngine:
         return self.traffic.site
 
     def with_news(self, tick: Tick, trouble: str | None, missing: MissingRecords | None = None) -> Tick:
-        """A tick that also says how the journal is, and what is missing of it."""
+        """The tick with the trouble of the journal, and the records it misses."""
         if missing is not None:
             tick = replace(tick, missing=missing)
         return tick if trouble is None else replace(tick, trouble=trouble)
@@ -134,7 +134,7 @@ class FleetEngine:
         return self.traffic.now_ms
 
     def next_due(self) -> int:
-        """A tick is due one period after the last."""
+        """One tick period after the last tick."""
         return self.traffic.now_ms + (self.config.traffic.tick_period_ms if self.traffic.tick_number else 0)
 
     def apply(self, command: Commands) -> Outcome[FleetEvent]:
@@ -147,25 +147,25 @@ class FleetEngine:
         return sentence_of(code, facts)
 
     def why(self, question: Json) -> Reason:
-        """Why a truck stands, as `{"robot": id}`, or a task waits, as `{"task": id}`."""
+        """Why a truck stands (`{"robot": id}`) or a task waits (`{"task": id}`)."""
         return explain.why(self.traffic, self.dispatch, question, self.dropped)
 
     def broken(self) -> Iterable[str]:
         return self.traffic.broken()
 
     def _tick(self, command: Tick) -> Outcome[FleetEvent]:
-        refusal = self._not_now(command.now_ms)
-        plans = [self._plan(one) for one in command.routes]
-        refusal = refusal or next((one for one in plans if isinstance(one, Refusal)), None)
+        refusal = self._refuse_time(command.now_ms)
+        plans = [self._plan(form) for form in command.routes]
+        refusal = refusal or next((plan for plan in plans if isinstance(plan, Refusal)), None)
         if refusal is not None:
             return Outcome(refusal=refusal)
         before, gap = self.traffic.records, self._gap_ms(command.now_ms)
-        step, outputs, answers = self._decide(command, tuple([one for one in plans if isinstance(one, RoutePlan)]))
+        step, outputs, answers = self._decide(command, tuple([plan for plan in plans if isinstance(plan, RoutePlan)]))
         late = gap > 2 * self.config.traffic.tick_period_ms
-        alerts, of_tasks = joined(outputs.alerts, step.alerts)
+        alerts, of_tasks = merge_alerts(outputs.alerts, step.alerts)
         self.last = dataclasses.replace(outputs, alerts=alerts) if step.alerts else outputs
         self.orders_out = self._orders(command, step, () if late else outputs.aims)
-        alarms = (*of_tasks, *self._troubled(command))
+        alarms = (*of_tasks, *self._journal_alerts(command))
         events = self._events(before, command, step, answers, alarms)
         return Outcome((*events, TickLate(outputs.tick, gap)) if late else events)
 
@@ -177,50 +177,52 @@ class FleetEngine:
         answers: tuple[ActionResult, ...],
         alarms: Sequence[TaskAlert],
     ) -> tuple[FleetEvent, ...]:
-        """What the tick that was just decided tells; `before` is how trucks were before it."""
+        """The events of the tick that was just decided; `before`: the trucks before it."""
         assert self.last is not None
         return (
-            *told(before, self.last, self.orders_out.aims),
-            *told_of_tasks(step, self.dispatch.take_transitions()),
-            *answered(command.operator_actions, answers),
-            *raised(self.last.tick, command.now_ms, alarms),
+            *tick_events(before, self.last, self.orders_out.aims),
+            *task_events(step, self.dispatch.take_transitions()),
+            *action_events(command.operator_actions, answers),
+            *alert_events(self.last.tick, command.now_ms, alarms),
         )
 
     def _decide(
         self, command: Tick, routes: tuple[RoutePlan, ...]
     ) -> tuple[DispatchStep, TickOutputs, tuple[ActionResult, ...]]:
-        """People first, then tasks, then traffic: what is wanted, who goes where, and who may go on."""
+        """Operator actions first, then tasks, then traffic."""
         trucks = self.traffic.records
-        asked = self.desk.take(command.operator_actions, command.now_ms, trucks)
-        wanted = [self._about_task(one) for one in asked.tasks]
-        cleared = {one.order_id for one in asked.orders if self._clears(one)}
+        taken = self.desk.take(command.operator_actions, command.now_ms, trucks)
+        changed = [self._change_task(action) for action in taken.tasks]
+        cleared = {order.order_id for order in taken.orders if self._clears(order)}
         views = truck_views(trucks, self.config.traffic, command.now_ms, command.reports)
         self.dispatch.keep_off(self.traffic.barred(), self.traffic.closings)
         step = self.dispatch.dispatch(command.now_ms, views, command.task_events)
         reports = self._as_dispatched(command.reports)
-        orders = (*asked.orders, *((RESTARTED,) if command.restarted else ()))
+        orders = (*taken.orders, *((RESTARTED,) if command.restarted else ()))
         outputs = self.traffic.tick(TickInputs(command.now_ms, reports, (*step.routes, *routes), orders))
         self.dispatch.settled(outputs.accepted_routes, outputs.refused_routes)
-        applied = [AppliedOrder(one.order_id) if one.order_id in cleared else one for one in outputs.applied_orders]
+        applied = [AppliedOrder(done.order_id) if done.order_id in cleared else done for done in outputs.applied_orders]
         self._follow(orders, applied)
-        settled = self.desk.settle([*wanted, *applied], outputs.tick)
-        return step, outputs, (*asked.answers, *settled)
+        settled = self.desk.settle([*changed, *applied], outputs.tick)
+        return step, outputs, (*taken.answers, *settled)
 
     def _orders(self, command: Tick, step: DispatchStep, aims: tuple[Aim, ...]) -> OrdersOut:
-        """What goes out. A manager that was away does not know what reached the trucks: they hear all of it again."""
+        """What goes out. A restarted manager does not know what reached the trucks, so everything is sent again."""
         assert self.last is not None
         if command.restarted:
-            return replace(self.everything_told(), aims=aims)
+            return replace(self.all_orders(), aims=aims)
         return OrdersOut(aims, (*step.routes, *self.last.accepted_routes), step.operations)
 
-    def everything_told(self) -> OrdersOut:
-        """All routes and operations that trucks are about, for whoever does not know what reached them."""
-        plans = [(one.track.plan if one.track is not None else None, one.pending) for one in self.traffic.records]
-        routes = tuple(one for both in plans for one in both if one is not None)
+    def all_orders(self) -> OrdersOut:
+        """All routes and operations in force, for a sender that does not know what reached the trucks."""
+        plans = [
+            (record.track.plan if record.track is not None else None, record.pending) for record in self.traffic.records
+        ]
+        routes = tuple(plan for both in plans for plan in both if plan is not None)
         return OrdersOut(routes=routes, operations=self.dispatch.operations())
 
-    def _about_task(self, action: OperatorAction) -> AppliedOrder:
-        """Cancels, withdraws, holds or resumes a task; who did it is the cause that the task remembers."""
+    def _change_task(self, action: OperatorAction) -> AppliedOrder:
+        """Cancel, withdraw, hold or resume a task; the task stores the operator."""
         assert isinstance(action.taskId, str)
         change = {
             ActionType.CANCEL_TASK: self.dispatch.cancel,
@@ -234,39 +236,39 @@ class FleetEngine:
         return AppliedOrder(action.actionId, refusal.code, refusal.facts)
 
     def _clears(self, order: Order) -> bool:
-        """Whether an order clears what a truck failed at in a node, of which traffic knows nothing."""
-        faulty = [one.robot_id for one in self.traffic.records if self.dispatch.is_faulty(one.number)]
+        """Whether an order clears a failed operation, which traffic does not know."""
+        faulty = [record.robot_id for record in self.traffic.records if self.dispatch.is_faulty(record.number)]
         return order.kind is OrderKind.CLEAR and order.robot_id in faulty
 
     def _follow(self, orders: Iterable[Order], applied: Iterable[AppliedOrder]) -> None:
-        """What traffic did about a truck, its tasks have to know."""
-        kinds = {one.order_id: one for one in orders}
-        for one in applied:
-            order = kinds[one.order_id]
-            if one.code is not None or order.robot_id is None:
+        """Tell tasks which trucks were cleared or removed."""
+        by_id = {order.order_id: order for order in orders}
+        for done in applied:
+            order = by_id[done.order_id]
+            if done.code is not None or order.robot_id is None:
                 continue
             if order.kind is OrderKind.CLEAR:
                 self.dispatch.cleared(order.robot_id)
             elif order.kind is OrderKind.REMOVE:
                 self.dispatch.removed(order.robot_id)
 
-    def _not_now(self, now_ms: int) -> Refusal | None:
+    def _refuse_time(self, now_ms: int) -> Refusal | None:
         last = self.traffic.now_ms
         if now_ms >= last:
             return None
         return Refusal("time_went_back", {"nowMs": now_ms, "lastMs": last})
 
     def _gap_ms(self, now_ms: int) -> int:
-        """Since the tick before; nothing came before the first."""
+        """Milliseconds since the last tick; 0 for the first."""
         return now_ms - self.traffic.now_ms if self.traffic.tick_number else 0
 
     def _as_dispatched(self, reports: tuple[TruckReport, ...]) -> tuple[TruckReport, ...]:
-        """What a truck is about is known here, whatever it says itself; so is a fault in what it was to do."""
+        """Reports with the phase and the faults that tasks know, whatever trucks report."""
         driver = self.dispatch.driver
-        return tuple([_as_driven(one, driver(one.robot_id)) for one in reports])
+        return tuple([_as_driven(report, driver(report.robot_id)) for report in reports])
 
-    def _troubled(self, command: Tick) -> Iterator[TaskAlert]:
-        """An alert when the journal is not written any more, and one when it is again."""
+    def _journal_alerts(self, command: Tick) -> Iterator[TaskAlert]:
+        """Alerts when the journal stops being written and when it is written again, and for a failed gateway."""
         trouble = command.trouble
         if trouble is not None and self.trouble is None:
             yield TaskAlert(LOGGING_DEGRADED, "ERROR", None, {"trouble": trouble})
@@ -288,12 +290,12 @@ class FleetEngine:
 
 
 def took_place(outcome: Outcome[FleetEvent]) -> bool:
-    """Whether a tick is in force: one that was refused or failed has changed nothing of what is known of trucks."""
-    return outcome.refusal is None and not any(isinstance(one, TickFailed) for one in outcome.events)
+    """Whether a tick is in force: a refused or failed tick has changed nothing about trucks."""
+    return outcome.refusal is None and not any(isinstance(event, TickFailed) for event in outcome.events)
 
 
 def dispatch_of(config: Config, traffic: Traffic, starts: Mapping[str, Anchor]) -> Dispatch:
-    """The tasks of a fleet before its first tick."""
+    """Tasks of a fleet before its first tick."""
     return Dispatch(
         traffic.site,
         config.fleet.trucks,
@@ -315,15 +317,15 @@ def _as_driven(report: TruckReport, driver: Driver | None) -> TruckReport:
 
 
 def read_config(config: Json) -> Config:
-    """Raises `BadConfig` with the place of what is wrong."""
+    """Raises `BadConfig` with the path of the fault."""
     try:
         return msgspec.convert(config, Config)
     except msgspec.ValidationError as trouble:
-        raise BadConfig(f"This is not the configuration of a fleet: {trouble}") from None
+        raise BadConfig(f"invalid fleet configuration: {trouble}") from None
 
 
 def config_form(config: Config) -> Json:
-    """The configuration as it is written into a journal."""
+    """The configuration as the journal stores it."""
     form: Json = msgspec.to_builtins(config)
     return form
 

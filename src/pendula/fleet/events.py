@@ -1,6 +1,6 @@
-"""What comes out of a fleet: one record of every tick, and what changed in it.
+"""The output of a fleet: one event for every tick, and one for everything that changed in it.
 
-Commands to trucks and the locks themselves are not told: digests stand for them, and a replay makes them again.
+Events contain digests of commands and locks instead of these themselves; a replay computes them again.
 """
 
 from typing import TypeAlias
@@ -15,11 +15,11 @@ from pendula.kernel.canonical import Json
 
 
 class Event(Struct, frozen=True, rename="camel"):
-    """What all events share: names in the JSON are those of the contract."""
+    """Base of all events: names in the JSON are those of the contract."""
 
 
 class Ticked(Event, frozen=True, tag="ticked"):
-    """A tick is over. `locks` and `commands` are digests of what is held and of what trucks are told."""
+    """A tick is over. `locks` and `commands` are digests of all locks and commands."""
 
     tick: int
     now_ms: int
@@ -28,7 +28,7 @@ class Ticked(Event, frozen=True, tag="ticked"):
 
 
 class TickFailed(Event, frozen=True, tag="tick_failed"):
-    """Nothing was decided, and every truck is told to stop. `error` names the exception."""
+    """A tick failed: nothing was decided, and every truck gets a stop command. `error` names the exception."""
 
     tick: int
     error: str
@@ -47,7 +47,7 @@ class TickLate(Event, frozen=True, tag="tick_late"):
 
 
 class RouteAccepted(Event, frozen=True, tag="route_accepted"):
-    """A route is in force from now on."""
+    """A route came into force."""
 
     robot_id: str
     route_id: str
@@ -65,7 +65,7 @@ class RouteRefused(Event, frozen=True, tag="route_refused"):
 
 
 class Granted(Event, frozen=True, tag="granted"):
-    """The grant of a truck ends elsewhere than before: its pivot may come up to there on its route."""
+    """The grant of a truck ends elsewhere than before. Its pivot may drive up to there on its route."""
 
     robot_id: str
     route_id: str
@@ -74,19 +74,19 @@ class Granted(Event, frozen=True, tag="granted"):
 
 
 class HoldChanged(Event, frozen=True, tag="hold_changed"):
-    """Why a truck stands is not what it was; NONE where it goes on."""
+    """The reason why a truck stands changed; NONE when it goes on."""
 
     robot_id: str
     hold_reason: HoldReason
     reason_code: str | None
     blocker_robot_id: str | None
-    # What the blocker holds, and what was asked for.
+    # What the blocker holds, and what the truck requested.
     blocker_resource_id: str | None
     requested_resource_id: str | None
 
 
 class TaskMoved(Event, frozen=True, tag="task"):
-    """A task came into another state; `before` is None for one that is new."""
+    """A task changed its state; `before` is None for a new task."""
 
     task_id: str
     before: TaskState | None
@@ -120,7 +120,7 @@ class OperatorAnswered(Event, frozen=True, tag="operator_answer"):
         return self.answer.message
 
     def form(self, at_ms: int) -> dict[str, Json]:
-        """As results of runs have it."""
+        """The form in results of runs."""
         about = {"robotId": self.action.robotId, "taskId": self.action.taskId}
         return {
             "atMs": at_ms,
@@ -133,7 +133,7 @@ class OperatorAnswered(Event, frozen=True, tag="operator_answer"):
 
 
 class Operated(Event, frozen=True, tag="operation"):
-    """A truck is to load or to unload in the node it stands in."""
+    """A truck starts to load or to unload in its node."""
 
     robot_id: str
     kind: str
@@ -142,27 +142,27 @@ class Operated(Event, frozen=True, tag="operation"):
 
 
 class ReportDropped(Event, frozen=True, tag="report_dropped"):
-    """A report of a truck that could not be taken."""
+    """A report of a truck was dropped."""
 
     robot_id: str
     code: str
 
 
 class AlertRaised(Event, frozen=True, tag="alert"):
-    """Something that a person should know."""
+    """An alert for operators."""
 
     alert: Alert
 
 
 class NoticeRaised(Event, frozen=True, tag="notice"):
-    """Routine that needs no action, in the form of an alert of severity INFO: a truck has waited for a while, a route
-    waits. Not in the list of alerts."""
+    """An alert of severity INFO that needs no action: a truck or a route has waited for a while. Not in the list of
+    alerts."""
 
     notice: Alert
 
 
 class Incident(Event, frozen=True, tag="incident"):
-    """Something that must not happen unnoticed: a bundle is made of the minute before and after it."""
+    """An incident: the minute before and after it is kept as a bundle."""
 
     incident_id: str
     code: str
@@ -175,7 +175,7 @@ class Incident(Event, frozen=True, tag="incident"):
         return incident_sentence(self.code, self.robot_ids, self.facts)
 
     def form(self, at_ms: int) -> dict[str, Json]:
-        """As results of runs and lists of incidents have it."""
+        """The form in results of runs and lists of incidents."""
         return {
             "incidentId": self.incident_id,
             "atMs": at_ms,

@@ -1,6 +1,6 @@
-"""Why a truck stands or a task waits: one sentence, the facts, and what it rests on, to the truck at the root."""
+"""Why a truck stands or a task waits: a sentence, facts, and the reasons behind it, down to the truck at the root."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from pendula.fleet.contracts.traffic import HoldReason, Phase
 from pendula.fleet.driving.stops import Stop
@@ -22,36 +22,37 @@ _SENTENCES = {
     "WAIT_CONFLICT": "{robot} waits for {requested}: {blocker} holds {resource}, which comes too close to it",
     "WAIT_NODE": "{robot} waits for {requested}: {blocker} holds {resource}",
     "WAIT_CRITICAL_SECTION": "{robot} waits for {requested}: {blocker} holds {resource}",
-    "WAIT_EXIT_ROOM": "{robot} waits for room behind a section: {blocker} is at {resource}",
-    "WAIT_QUEUE_ORDER": "{robot} waits: {blocker} came first to {requested}, and still holds {resource}",
+    "WAIT_EXIT_ROOM": "{robot} waits for space behind a section: {blocker} is at {resource}",
+    "WAIT_QUEUE_ORDER": "{robot} waits: {blocker} queued first for {requested}, and still holds {resource}",
     "WAIT_ACK": "{robot} waits until {blocker} has acknowledged that it gives {resource} back",
-    "WAIT_SAFE_STATE": "{robot} waits: if it went on now, not everybody would get to rest",
+    "WAIT_SAFE_STATE": "{robot} waits: moving now could deadlock",
     "WAIT_CLOSED": "{robot} waits: {closed} is closed",
     "STOP_STALE_TELEMETRY": "{robot} stops: its last report is too old",
-    "STOP_OFFLINE": "{robot} stops: nothing is heard of it",
+    "STOP_OFFLINE": "{robot} stops: it does not report",
     "STOP_NO_COMMS": "{robot} stops: it does not acknowledge its commands",
-    "STOP_POSE_JUMP": "{robot} stops: its position jumped; where it was and where it says it is are both kept for it",
+    "STOP_POSE_JUMP": "{robot} stops: its position jumped; its old and its new position both stay reserved for it",
     "STOP_OFF_ROUTE": "{robot} stops: it is not on its route",
     "STOP_OVERRUN": "{robot} stops: it passed its stop line",
     "STOP_FOREIGN_OCCUPANCY": "{robot} stops: {blocker} may be on its way",
     "STOP_OCCUPANCY_CONFLICT": "{robot} stops: since the start it and {blocker} are closer together than two trucks "
     "may be; drive one of them away by hand, or take it out (REMOVE_ROBOT)",
     "STOP_ROBOT_FAULT": "{robot} stops: it reports a fault",
-    "STOP_STUCK": "{robot} stops: it was told to go and does not move",
+    "STOP_STUCK": "{robot} stops: it got a command to drive and does not move",
     "STOP_OPERATOR": "{robot} stops: an operator paused it",
     "STOP_INVARIANT": "{robot} stops: it was too fast to stop before its stop line",
-    "NO_ROUTE": "{robot} stands: there is no way to where it has to go",
+    "NO_ROUTE": "{robot} stands: there is no route to its goal",
     "IDLE_NO_TASK": "{robot} has nothing to do",
-    "GOING_TO_PARK": "{robot} is on its way to rest",
+    "GOING_TO_PARK": "{robot} drives to its parking place",
 }
-# What a truck without a fresh report is told of instead, where it has not reported at all.
+# Sentences for a truck that has not reported at all.
 _UNHEARD = {
     reasons.Unheard.EVER: "{robot} stops: it has not reported yet",
     reasons.Unheard.THE_RESTART: "{robot} stops: it has not reported since the restart",
 }
-# What is said of the truck that cuts another one off, by the code with which it stands.
+# A truck cut off by another one; `_STATES` describes the other one, by the code with which it stands.
 _CUT_OFF = (
-    "{robot} waits: {blocker}, which {state}, stands in its only way to rest; it goes on when {root} is back or removed"
+    "{robot} waits: {blocker}, which {state}, blocks its only route to its parking place; it goes on when {root} is "
+    "back or removed"
 )
 _STATES: dict[str, str] = {
     Stop.OFFLINE: "is offline",
@@ -64,36 +65,34 @@ _STATES: dict[str, str] = {
     Stop.OPERATOR: "an operator paused or set aside",
     Stop.SAFE_STATE: "cannot go on either",
 }
-# What people call the kinds of resources.
+# Kinds of resources, as operators call them.
 _KINDS = {"EDGE_GROUP": "lane", "EDGE": "edge", "NODE": "node", "CS": "section"}
 _NOT_DONE = "{robot} stops: it {not_done}; it goes on when its fault is cleared"
 _REMOVED = (
-    "{robot} is set aside: an operator removed it or freed its place; when it reports again, somebody has to say where "
-    "it is (RELOCATE)"
+    "{robot} is set aside: an operator removed it or freed its place; when it reports again, set its position "
+    "(RELOCATE)"
 )
 _REPORTS_AGAIN = (
-    "{robot} is set aside: an operator removed it or freed its place; it reports again: say where it is (RELOCATE)"
+    "{robot} is set aside: an operator removed it or freed its place; it reports again: set its position (RELOCATE)"
 )
 _COVERS = (
-    "; where it said it was since then stays closed until that, or until it is off and removed again (REMOVE_ROBOT)"
+    "; the place it reported since then stays closed until then, or until it is off and removed again (REMOVE_ROBOT)"
 )
 _STOPS = frozenset(str(one) for one in Stop if one is not Stop.SAFE_STATE)
-# Codes of a truck of which nothing is heard.
+# Codes of a truck that does not report.
 _SILENT = frozenset({Stop.OFFLINE, Stop.STALE_TELEMETRY})
-# Codes with which a truck stands whose place is in doubt, and nothing else.
+# Codes of a truck that stands only because its position is in doubt.
 _IN_DOUBT = frozenset({Stop.POSE_JUMP, Stop.OFF_ROUTE, Stop.OPERATOR})
 _PLACED = (
-    "{robot} stands where an operator says it is, and goes on once its poses have been steady, nobody else has a right "
-    "to be there, and everybody gets to rest when it does; if that lasts, move it or whoever is in its way"
+    "{robot} stands where an operator relocated it, and goes on once its poses are steady, no other truck may drive "
+    "there, and no deadlock can follow; if that takes long, move it or the truck in its way"
 )
-_REJOINS = "{robot} drives back to its line, slowly, where no other truck has a right to be"
-_CLEARED = "; its fault is cleared, and it goes on when a way from where it stands leaves the others theirs"
-_NOT_TURNING = "{robot} stops: it was told to turn and does not"
-_CANNOT_TURN = (
-    "{robot} stops: it has to turn here and cannot turn on the spot; somebody has to turn it and clear its fault"
-)
+_REJOINS = "{robot} drives back to its line, slowly, where no other truck may drive"
+_CLEARED = "; its fault is cleared, and it goes on when a route from its position leaves the others theirs"
+_NOT_TURNING = "{robot} stops: it got a command to turn and does not"
+_CANNOT_TURN = "{robot} stops: it has to turn here and cannot turn on the spot; turn it by hand and clear its fault"
 UNDER_WAY = "UNDER_WAY"
-# A clock that is off by less is told in milliseconds.
+# Smaller clock offsets are shown in milliseconds.
 _SHORT_MS = 10_000
 _NOTHING_DROPPED: Mapping[str, LastDropped] = {}
 _WORKING = {Phase.LOADING: "{robot} is loading", Phase.UNLOADING: "{robot} is unloading"}
@@ -102,7 +101,7 @@ _WORKING = {Phase.LOADING: "{robot} is loading", Phase.UNLOADING: "{robot} is un
 def why(
     traffic: Traffic, dispatch: Dispatch, question: Json, dropped: Mapping[str, LastDropped] = _NOTHING_DROPPED
 ) -> Reason:
-    """`dropped`: the reports that were dropped last, by the truck they name."""
+    """`dropped`: the last dropped report of each truck."""
     match question:
         case {"robot": str(name)} if name in traffic.robot_ids:
             return truck(traffic, dispatch, name, dropped=dropped)
@@ -117,15 +116,16 @@ def why(
 def task(
     traffic: Traffic, dispatch: Dispatch, task_id: str, dropped: Mapping[str, LastDropped] = _NOTHING_DROPPED
 ) -> Reason:
-    """What a task waits for; where a truck is about it, the reason of that truck."""
-    told = dispatch.why(task_id)
-    if isinstance(told, Refusal):
+    """What a task waits for; behind it the reason of its truck, if it has one."""
+    reason = dispatch.why(task_id)
+    if isinstance(reason, Refusal):
         return Reason("unknown_task", f"There is no open task {task_id!r}.", {"task": task_id})
-    facts: dict[str, Json] = {"taskId": task_id, "state": told.state.value, "cause": told.code}
-    facts |= {"sinceMs": told.since_ms, "robotId": told.robot_id}
-    about = told.robot_id is not None and told.state not in OVER
-    because = (truck(traffic, dispatch, told.robot_id, dropped=dropped),) if about and told.robot_id is not None else ()
-    return Reason(told.code, f"{told.message[0].upper()}{told.message[1:]}.", facts, because)
+    facts: dict[str, Json] = {"taskId": task_id, "state": reason.state.value, "cause": reason.code}
+    facts |= {"sinceMs": reason.since_ms, "robotId": reason.robot_id}
+    because: tuple[Reason, ...] = ()
+    if reason.robot_id is not None and reason.state not in OVER:
+        because = (truck(traffic, dispatch, reason.robot_id, dropped=dropped),)
+    return Reason(reason.code, f"{reason.message[0].upper()}{reason.message[1:]}.", facts, because)
 
 
 def truck(
@@ -135,90 +135,94 @@ def truck(
     seen: tuple[str, ...] = (),
     dropped: Mapping[str, LastDropped] = _NOTHING_DROPPED,
 ) -> Reason:
-    """The reason of one truck, resting on that of the truck in its way, to the root or back to one named already."""
-    told = traffic.why(robot_id)
-    next_one, seen = told.blocker, (*seen, robot_id)
-    because = () if next_one is None or next_one in seen else (truck(traffic, dispatch, next_one, seen, dropped),)
-    said = with_dropped(sentence_of(told, dispatch), told, dropped.get(robot_id))
-    return Reason(told.code or UNDER_WAY, said, facts(told) | _drop(dropped, robot_id), because)
+    """The reason of a truck and of the trucks in its way, up to the root or the first that repeats."""
+    reason = traffic.why(robot_id)
+    blocker, seen = reason.blocker, (*seen, robot_id)
+    because = () if blocker is None or blocker in seen else (truck(traffic, dispatch, blocker, seen, dropped),)
+    text = with_dropped(sentence_of(reason, dispatch), reason, dropped.get(robot_id))
+    return Reason(reason.code or UNDER_WAY, text, facts(reason) | _drop(dropped, robot_id), because)
 
 
 def _drop(dropped: Mapping[str, LastDropped], robot_id: str) -> dict[str, Json]:
     return {"lastDropped": dropped[robot_id].form()} if robot_id in dropped else {}
 
 
-def with_dropped(said: str, told: reasons.Reason, dropped: LastDropped | None) -> str:
-    """The sentence of a truck; where nothing is heard of it, also what was dropped."""
-    if dropped is None or told.code not in _SILENT:
-        return said
-    return f"{said.removesuffix('.')}; {of_dropped(dropped)}."
+def with_dropped(text: str, reason: reasons.Reason, dropped: LastDropped | None) -> str:
+    """The sentence of a truck; for a silent one, also the dropped report."""
+    if dropped is None or reason.code not in _SILENT:
+        return text
+    return f"{text.removesuffix('.')}; {of_dropped(dropped)}."
 
 
 def of_dropped(dropped: LastDropped) -> str:
     """Such as `its last report was dropped: REPORT_FROM_THE_FUTURE, its time is 2 h 18 min ahead of the fleet`."""
-    said, ahead_ms = f"its last report was dropped: {dropped.code}", dropped.ahead_ms
+    text, ahead_ms = f"its last report was dropped: {dropped.code}", dropped.ahead_ms
     if not ahead_ms:
-        return said
+        return text
     off_ms = abs(ahead_ms)
     off = f"{off_ms} ms" if off_ms < _SHORT_MS else lasting(off_ms)
-    return f"{said}, its time is {off} {'ahead of' if ahead_ms > 0 else 'behind'} the fleet"
+    return f"{text}, its time is {off} {'ahead of' if ahead_ms > 0 else 'behind'} the fleet"
 
 
-def sentence_of(told: reasons.Reason, dispatch: Dispatch) -> str:
-    """The sentence of a truck, with what its tasks know of it."""
-    driver = dispatch.driver(told.robot_id)
-    return sentence(told, dispatch.not_done(told.robot_id), None if driver is None else driver.shown_phase)
+def sentence_of(reason: reasons.Reason, dispatch: Dispatch) -> str:
+    """The sentence of a truck, with its failed operation and its phase."""
+    driver = dispatch.driver(reason.robot_id)
+    return sentence(reason, dispatch.not_done(reason.robot_id), None if driver is None else driver.shown_phase)
 
 
-def sentence(told: reasons.Reason, not_done: Mapping[str, Json] | None = None, phase: Phase | None = None) -> str:
-    """One sentence, with how long the truck has waited and the cycle that it keeps from closing. `not_done`: what the
-    truck failed at in a node, of which it may have said nothing itself; `phase`: one that stands for nobody may be at
-    its work."""
+def sentence(reason: reasons.Reason, not_done: Mapping[str, Json] | None = None, phase: Phase | None = None) -> str:
+    """The sentence, with the wait so far and the deadlock that it avoids. `not_done`: the operation that the truck
+    failed at, which it may not have reported itself; `phase` tells loading and unloading from driving."""
     on_its_way = "{robot} is on its way" if phase is None else _WORKING.get(phase, "{robot} is on its way")
-    pattern = _SENTENCES.get(told.code or "", on_its_way)
-    if told.code == Stop.STALE_TELEMETRY and told.unheard is not None:
-        pattern = _UNHEARD[told.unheard]
-    if told.code == Stop.STUCK and told.turning:
-        pattern = _NOT_TURNING if told.turns else _CANNOT_TURN
-    if told.code == Stop.ROBOT_FAULT and not_done is not None:
+    pattern = _SENTENCES.get(reason.code or "", on_its_way)
+    if reason.code == Stop.STALE_TELEMETRY and reason.unheard is not None:
+        pattern = _UNHEARD[reason.unheard]
+    if reason.code == Stop.STUCK and reason.turning:
+        pattern = _NOT_TURNING if reason.turns else _CANNOT_TURN
+    if reason.code == Stop.ROBOT_FAULT and not_done is not None:
         pattern = _NOT_DONE
-    if told.removed:
-        pattern = _REMOVED if told.code in _SILENT else _REPORTS_AGAIN
-    if told.placed and told.code in _IN_DOUBT:
+    if reason.removed:
+        pattern = _REMOVED if reason.code in _SILENT else _REPORTS_AGAIN
+    if reason.placed and reason.code in _IN_DOUBT:
         pattern = _PLACED
-    if told.rejoins:
+    if reason.rejoins:
         pattern = _REJOINS
-    if told.cut_off_by in _STATES:
+    if reason.cut_off_by in _STATES:
         pattern = _CUT_OFF
     text = pattern.format(
         not_done="" if not_done is None else not_done_sentence(not_done),
-        robot=told.robot_id,
-        blocker=told.blocker or "another truck",
-        resource=_named(told.resource),
-        requested=_named(told.requested),
-        closed=_named(told.requested if told.closing is None else told.closing.resource),
-        state=_STATES.get(told.cut_off_by or ""),
-        root=told.chain[-1],
+        robot=reason.robot_id,
+        blocker=reason.blocker or "another truck",
+        resource=_named(reason.resource),
+        requested=_named(reason.requested),
+        closed=_named(reason.requested if reason.closing is None else reason.closing.resource),
+        state=_STATES.get(reason.cut_off_by or ""),
+        root=reason.chain[-1],
     )
-    if told.closing is not None:
-        text += f", by {told.closing.operator} ({told.closing.reason})"
-    if told.must_move is not None:
-        text += f": {told.must_move}"
-    if told.cleared:
+    if reason.closing is not None:
+        text += f", by {reason.closing.operator} ({reason.closing.reason})"
+    if reason.must_move is not None:
+        text += f": {reason.must_move}"
+    if reason.cleared:
         text += _CLEARED
-    if pattern in (_REMOVED, _REPORTS_AGAIN) and told.covers:
+    if pattern in (_REMOVED, _REPORTS_AGAIN) and reason.covers:
         text += _COVERS
-    if told.defiant:
-        text += "; it drives on though it was told to stop"
-    if told.cycle:
-        text += f"; {', '.join(told.cycle)} would wait for each other"
-    if told.wait_ms and told.hold_reason is HoldReason.TRAFFIC_HOLD:
-        text += f"; for {lasting(told.wait_ms)} now"
+    if reason.defiant:
+        text += "; it drives on despite a command to stop"
+    if reason.cycle:
+        text += f" {_deadlock(reason.cycle)}"
+    if reason.wait_ms and reason.hold_reason is HoldReason.TRAFFIC_HOLD:
+        text += f"; for {lasting(reason.wait_ms)} now"
     return text + "."
 
 
+def _deadlock(cycle: Sequence[str]) -> str:
+    none = "neither" if len(cycle) == 2 else "none"
+    return f"{' and '.join(cycle)}: {none} could reach its parking place"
+
+
 def lasting(ms: int) -> str:
-    """A length of time in its two largest units, as pages write it: `45 s`, `13 min 26 s`, `2 h 18 min`."""
+    """A duration in its two largest units: `45 s`, `13 min 26 s`, `2 h 18 min`."""
     minutes, seconds = divmod(ms // 1000, 60)
     hours, minutes = divmod(minutes, 60)
     parts = ((hours, "h"), (minutes, "min"), (seconds, "s"))
@@ -227,33 +231,33 @@ def lasting(ms: int) -> str:
 
 
 def was_stopped(code: str, robot_id: str) -> str | None:
-    """That a truck was stopped with a code, when that is all that is known; None for a code that stops nobody."""
+    """That a truck was stopped, from its code alone; None for a code that stops no truck."""
     pattern = _SENTENCES.get(code)
     if pattern is None or code not in _STOPS:
         return None
-    told = pattern.format(robot=robot_id, blocker="another truck", resource=_named(None), requested=_named(None))
-    return told.replace(" stops: ", " was stopped: ", 1)
+    text = pattern.format(robot=robot_id, blocker="another truck", resource=_named(None), requested=_named(None))
+    return text.replace(" stops: ", " was stopped: ", 1)
 
 
 def _named(resource: str | None) -> str:
-    """A resource as people call it; the facts have its id."""
+    """A resource as operators call it; its id is in the facts."""
     if resource is None:
-        return "its way"
+        return "its route"
     kind, _, name = resource.partition(":")
     return f"the {_KINDS[kind]} {name}" if kind in _KINDS else resource
 
 
-def facts(told: reasons.Reason) -> dict[str, Json]:
+def facts(reason: reasons.Reason) -> dict[str, Json]:
     """The answer of FLT-OBS-7 in the names of the contract."""
     return {
-        "robotId": told.robot_id,
-        "holdReason": told.hold_reason.value,
-        "reasonCode": told.code,
-        "blockerRobotId": told.blocker,
-        "blockerResourceId": told.resource,
-        "requestedResourceId": told.requested,
-        "queuePosition": told.queue_position,
-        "waitMs": told.wait_ms,
-        "chain": list(told.chain),
-        "cycle": list(told.cycle),
+        "robotId": reason.robot_id,
+        "holdReason": reason.hold_reason.value,
+        "reasonCode": reason.code,
+        "blockerRobotId": reason.blocker,
+        "blockerResourceId": reason.resource,
+        "requestedResourceId": reason.requested,
+        "queuePosition": reason.queue_position,
+        "waitMs": reason.wait_ms,
+        "chain": list(reason.chain),
+        "cycle": list(reason.cycle),
     }

@@ -1,6 +1,6 @@
-"""The nouns of the scheduler: source maps, compile parameters, findings, errors. Nothing here acts.
+"""Data of the scheduler: source maps, compile parameters, findings, errors.
 
-Lengths are whole micrometres, angles microradians; names of fields say so.
+Lengths are whole micrometres, angles microradians, as field names state.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ GroupKey = NewType("GroupKey", str)
 
 COMPILER_VERSION = "1.0.0"
 CONTRACT_VERSION = "1.0.0"
-# Characters of a name of a map or a truck; and its bytes, whatever it is written in.
+# Most characters of the name of a map or a truck, and most bytes of it in UTF-8.
 NAME_MOST = 128
 NAME_BYTES = 4 * NAME_MOST
 
@@ -29,7 +29,7 @@ class MoveStyle(StrEnum):
 
 
 class Verb(StrEnum):
-    """What a truck is told, in words of its own."""
+    """Verbs of commands for trucks."""
 
     GO = "go"
     HOLD = "hold"
@@ -43,13 +43,13 @@ class CurveKind(StrEnum):
     STRAIGHT = "Straight"
     POLYLINE = "Polyline"
     BEZIER = "Bezier"
-    # Told by the author alone: the compiler makes curves of both.
+    # In source maps only: the compiler turns both into Bézier curves.
     ARC = "Arc"
     SPLINE = "Spline"
 
 
 class Direction(StrEnum):
-    """Which ways an edge of the source may be driven."""
+    """The directions in which an edge of the source may be driven."""
 
     START_TO_END = "start_to_end"
     END_TO_START = "end_to_start"
@@ -57,7 +57,7 @@ class Direction(StrEnum):
 
 
 class Granularity(StrEnum):
-    """How far a conflict of two groups reaches: the cells that overlap, or the groups as wholes."""
+    """What two conflicting groups exclude: the cells that overlap, or the whole groups."""
 
     WINDOW = "window"
     EDGE = "edge"
@@ -86,7 +86,7 @@ class Severity(StrEnum):
 
 
 class Code(StrEnum):
-    """What a validator can find; the names are a public contract."""
+    """Codes of findings; the names are a public contract."""
 
     MAP_PARSE_ERROR = "MAP_PARSE_ERROR"
     MAP_INVALID_GEOMETRY = "MAP_INVALID_GEOMETRY"
@@ -136,7 +136,7 @@ def severity_of(code: Code) -> Severity:
 
 
 class Finding(Struct, frozen=True):
-    """One thing the validator has to say; `remedy` is what the author of the map can do about it."""
+    """One result of the validator; `remedy` is what the author of the map can do about it."""
 
     code: Code
     severity: Severity
@@ -162,8 +162,8 @@ class SourceNode(Struct, frozen=True):
 
 
 class SourceEdge(Struct, frozen=True):
-    """An edge as its author wrote it. `points` are the inner points of a polyline or spline, the two controls of a
-    Bézier, or a point on the way of an arc."""
+    """An edge as its author wrote it. `points`: the inner points of a polyline or spline, the two control points of a
+    Bézier curve, or a point on an arc."""
 
     id: str
     start: str
@@ -172,20 +172,20 @@ class SourceEdge(Struct, frozen=True):
     points: tuple[Point, ...] = ()
     start_at: Point | None = None
     end_at: Point | None = None
-    # The words of the author; what they mean is checked with the rest of the map.
+    # As written; validated with the rest of the map.
     style: str = MoveStyle.FORWARD.value
     direction: str = Direction.START_TO_END.value
     width_um: int | None = None
     max_speed_um_s: int | None = None
-    # Types of trucks that may use it; empty for all.
+    # Profiles that may use it; empty for all.
     allowed_profiles: tuple[str, ...] = ()
     penalty_ms: int = 0
-    # The critical section to which its whole lane belongs.
+    # The critical section that contains its whole lane.
     section: str | None = None
 
 
 class SourceMember(Struct, frozen=True):
-    """A part of a group that belongs to a section; whole where no interval is given."""
+    """A part of a group that belongs to a section; the whole group without an interval."""
 
     group_key: str
     s0_um: int | None = None
@@ -199,7 +199,7 @@ class SourceSection(Struct, frozen=True):
 
 
 class SourceMap(Struct, frozen=True):
-    """A graph as read. `stations` and `parking` add to what the kinds of the nodes say."""
+    """A graph as read. `stations` and `parking` add to the kinds of the nodes."""
 
     map_id: str
     nodes: tuple[SourceNode, ...]
@@ -211,13 +211,13 @@ class SourceMap(Struct, frozen=True):
 
 STATION_KINDS = frozenset({"ActionPoint"})
 PARKING_KINDS = frozenset({"ParkPoint"})
-# What a node is of which nothing is said.
+# The default kind of a node.
 PLAIN_KIND = "LocationMark"
 NODE_KINDS = (*sorted(STATION_KINDS), PLAIN_KIND, *sorted(PARKING_KINDS))
 
 
 class CompileParams(Struct, frozen=True):
-    """What the compiler is told beside map and trucks; part of `mapHash`."""
+    """Options of the compiler; part of `mapHash`."""
 
     polyline_step_um: int = 50_000
     chord_error_um: int = 5_000
@@ -231,7 +231,7 @@ class CompileParams(Struct, frozen=True):
 
 
 class Truck(Struct, frozen=True):
-    """A truck of the fleet that a certificate is about."""
+    """A truck of a certified fleet."""
 
     robot_id: str
     profile_id: str
@@ -242,12 +242,12 @@ class Stream(Struct, frozen=True):
     stream_id: str
     pick_node_ids: tuple[str, ...]
     drop_node_ids: tuple[str, ...]
-    # The trucks that serve it; empty for all that can be where its stops are.
+    # The trucks that serve it; empty for all that can reach its stops.
     robot_ids: tuple[str, ...] = ()
 
 
 def pick_is_drop(what: str, node: str) -> str:
-    """Why a task from a node to itself is refused: it moves nothing, and no truck would drive."""
+    """Why a task from a node to itself is rejected: it moves nothing."""
     return f"{what} picks up and drops in the same node {node!r}; name two different nodes"
 
 
@@ -257,18 +257,18 @@ class Fleet(Struct, frozen=True):
     lookahead_um: int = 8_000_000
     rtp_lookahead_um: int = 3_000_000
     tick_ms: int = 100
-    # A truck has arrived when it stands this close to its node.
+    # A truck this close to its node has arrived.
     arrive_tol_um: int = 100_000
 
 
 class MapRefused(InputRefused):
-    """A map with findings of severity ERROR makes no artifact. Facts: `findings`."""
+    """A map with findings of severity ERROR is not compiled. Facts: `findings`."""
 
     code = "map_refused"
 
 
 class MapDamaged(WorldBroken):
-    """An artifact whose bytes are not what their hash says, or of a form this version does not read."""
+    """An artifact whose bytes do not match their hash, or of a form that this version does not read."""
 
     code = "map_damaged"
 

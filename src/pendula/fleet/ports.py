@@ -1,14 +1,14 @@
-"""The parts of a fleet that can be replaced alone, each a Protocol: Planner -> Corridor -> LockManager -> Dispatcher.
+"""The replaceable parts of a fleet, each a Protocol: Planner -> Corridor -> LockManager -> Dispatcher.
 
-RoutePlanner       where a truck drives             `Dispatch.route_planner`
-ProgressEstimator  where on its way a truck is      `Traffic.ports.progress`
-CorridorBuilder    what it asks for                 `Traffic.ports.corridor`
-LockManager        who may go on                    `FleetEngine.traffic`
-TaskDispatcher     who does what                    `FleetEngine.dispatch`
-RtpController      where a truck is told to go      `Traffic.ports.rtp`
+RoutePlanner       the route of a truck             `Dispatch.route_planner`
+ProgressEstimator  its position on the route        `Traffic.ports.progress`
+CorridorBuilder    the units it requests            `Traffic.ports.corridor`
+LockManager        grants                           `FleetEngine.traffic`
+TaskDispatcher     tasks for trucks                 `FleetEngine.dispatch`
+RtpController      targets and stop lines           `Traffic.ports.rtp`
 RobotGateway       the connection to the trucks     `Manager(recording, gateway, …)`, `Run.gateway`
 LogSink            where ticks are written          `Manager(recording, …)`
-Clock              what time it is                  `Manager(…, clock.now_ms)`
+Clock              the time                         `Manager(…, clock.now_ms)`
 """
 
 from collections.abc import Sequence
@@ -40,19 +40,19 @@ __all__ = [
 
 class LockManager(Protocol):
     def tick(self, inputs: TickInputs) -> TickOutputs:
-        """One atomic step: who may go on, and what every truck is told."""
+        """One atomic step: grants, and a command for every truck."""
 
 
 class TaskDispatcher(Protocol):
     def dispatch(self, now_ms: int, trucks: Sequence[TruckView], events: Sequence[TaskEvent] = ()) -> DispatchStep:
-        """What trucks do next, with the routes that are to be admitted for it."""
+        """Operations, and routes that traffic has to admit."""
 
 
 class LogSink(Protocol):
     def write_tick(self, tick: Tick) -> Outcome[FleetEvent]:
-        """Have a tick decided once it is with the operating system, and say what it told."""
+        """Apply a tick and return its outcome once the record is with the operating system."""
 
 
 class Clock(Protocol):
     def now_ms(self) -> int:
-        """The time of the fleet, which never goes back."""
+        """Milliseconds; never goes back."""

@@ -1,4 +1,4 @@
-"""A fleet as canonical JSON and back. A state that is not one, or not of this configuration, is refused whole."""
+"""The state of a fleet as canonical JSON and back. An invalid state, or one of another configuration, is rejected."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ FORM = 1
 
 
 class Saved(Struct, frozen=True, forbid_unknown_fields=True):
-    """`trouble`: why the journal is not written, as long as that is so."""
+    """`trouble`: why the journal is not written; None while it is."""
 
     desk: Any
     dispatch: Any
@@ -31,13 +31,13 @@ _read: Reader[Saved] = Reader(Saved)
 
 
 class BadState(InputRefused):
-    """This is not the state of a fleet, or of another one."""
+    """Not the state of a fleet, or of another fleet."""
 
     code = "bad_fleet_state"
 
 
 def encoded(traffic: Traffic, dispatch: Dispatch, desk: Desk, trouble: str | None) -> bytes:
-    # Assembled, not encoded as a whole: traffic gives its own canonical bytes, which are most of it.
+    # Assembled from parts: traffic encodes its own part, which is most of it.
     parts = (encode(desk.saved()), encode(tasks_saving.saved(dispatch)), FORM, traffic.state(), encode(trouble))
     return b'{"desk":%b,"dispatch":%b,"form":%d,"traffic":%b,"trouble":%b}' % parts
 
@@ -54,7 +54,7 @@ def read(state: bytes) -> Saved:
 
 
 def with_params(state: Json, params_hash: str) -> Json:
-    """A state as the beginning of a fleet with other parameters of traffic. Raises `BadState`."""
+    """The state for a fleet with other traffic parameters. Raises `BadState`."""
     saved = read(encode(state))
     traffic = decode(traffic_saving.with_params(bytes(saved.traffic), params_hash))
     members = {"desk": saved.desk, "dispatch": saved.dispatch, "form": saved.form}

@@ -109,7 +109,7 @@ def test_a_truck_that_cannot_turn_is_held_where_it_has_to_and_says_why() -> None
     assert all(one.targetYaw is UNSET for one in listening.told)
     assert why.code == "STOP_STUCK"
     assert explain.sentence(why) == (
-        "R1 stops: it has to turn here and cannot turn on the spot; somebody has to turn it and clear its fault."
+        "R1 stops: it has to turn here and cannot turn on the spot; turn it by hand and clear its fault."
     )
 
 

@@ -304,7 +304,7 @@ def test_a_truck_that_is_told_to_turn_and_does_not_is_a_fault_that_says_so() -> 
         HoldReason.ROBOT_FAULT,
         RobotHealth.STUCK,
     )
-    assert sentence(why) == "R1 stops: it was told to turn and does not."
+    assert sentence(why) == "R1 stops: it got a command to turn and does not."
     # What it was told last, where it may get to, who is in its way: all that somebody has to know who goes there.
     assert (alert.robotId, alert.details["told"], alert.details["blocker"]) == ("R1", "TURN", None)
     assert (alert.details["holdPointUm"], alert.details["lastAckSeq"]) == (hall.record().hold_um, hall.record().ack_seq)
@@ -385,7 +385,7 @@ def test_a_truck_that_drives_on_though_it_has_to_stop_is_named_once() -> None:
     why = hall.traffic.why("R1")
 
     assert hall.codes() == ["STOP_IGNORED"]
-    assert sentence(why) == "R1 stops: an operator paused it; it drives on though it was told to stop."
+    assert sentence(why) == "R1 stops: an operator paused it; it drives on despite a command to stop."
     assert hall.record().grant_um == granted
     hall.first.v = 0
     hall.step()

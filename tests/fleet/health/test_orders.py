@@ -201,13 +201,13 @@ def test_a_truck_that_was_removed_and_reports_again_stands_until_somebody_says_w
     hall = offline()
     hall.order(OrderKind.REMOVE)
     hall.run(20)
-    assert "when it reports again, somebody has to say" in explain.sentence(hall.traffic.why("R1"))
+    assert "when it reports again, set its position" in explain.sentence(hall.traffic.why("R1"))
     hall.first.mute = False
     hall.run(60)
 
     assert hall.traffic.why("R1").code == "STOP_OPERATOR"
     assert hall.mode() is CommandMode.STOP
-    assert "; it reports again: say where it is (RELOCATE)" in explain.sentence(hall.traffic.why("R1"))
+    assert "; it reports again: set its position (RELOCATE)" in explain.sentence(hall.traffic.why("R1"))
     assert awaits_person(hall.record(0), hall.now, hall.traffic.params)
 
 
@@ -366,7 +366,7 @@ def test_where_a_removed_truck_said_it_is_stays_closed_until_it_is_off_and_remov
 
     assert kept
     assert needed
-    assert "stays closed until that, or until it is off and removed again (REMOVE_ROBOT)" in said
+    assert "stays closed until then, or until it is off and removed again (REMOVE_ROBOT)" in said
     assert [(one.code, bool(one.freed)) for one in told.applied_orders] == [(None, True)]
     assert hall.traffic._locks.truck(0).held == set()
     assert not awaits_person(record, hall.traffic.now_ms, hall.traffic.params)

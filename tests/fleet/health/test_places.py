@@ -10,7 +10,7 @@ from pendula.fleet.health.places import leaps
 from pendula.fleet.routing.route_plan import Pose
 from pendula.fleet.samples import FL_STD
 from pendula.fleet.tick import OrderKind, TickInputs
-from pendula.fleet.tick.phases import release_the_passed
+from pendula.fleet.tick.phases import release_passed_resources
 from pendula.fleet.traffic.lock_state import LockState
 from pendula.fleet.trucks.profiles import RobotProfile
 from tests.fleet.health.troubled import Hall
@@ -205,7 +205,7 @@ def test_nothing_is_freed_that_a_truck_needs_at_the_end_of_its_grant_wherever_it
     needed = {one for one, free in record.held.items() if free > record.passed_um}
     before = set(record.held)
     record.bound_um = 1_000_000_000
-    release_the_passed(draft)
+    release_passed_resources(draft)
 
     assert needed
     assert needed <= set(record.held) < before

@@ -60,7 +60,7 @@ def test_a_truck_pushed_a_little_beside_its_line_creeps_back_and_goes_on(by_um: 
     run.run(run.now_ms + MINUTE_MS)
 
     assert between[:3] == ("STOP_OFF_ROUTE", CommandMode.GO, 100_000)
-    assert between[3] == "R1 drives back to its line, slowly, where no other truck has a right to be."
+    assert between[3] == "R1 drives back to its line, slowly, where no other truck may drive."
     assert (run.traffic.records[0].stop_code, run.world.trucks[0].aside_um) == (None, 0)
     assert run.measures.breaches == []
     assert "STOP_IGNORED" not in run.measures.alerts

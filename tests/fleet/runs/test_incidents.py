@@ -48,7 +48,7 @@ def test_an_incident_leaves_a_bundle_that_replays_on_its_own(tmp_path: Path, mon
         found = list(incidents_of(journal))
         made = bundles_in(journal, tmp_path / "bundles", tmp_path / "journal")
         whole = fleet_at(journal, 760).state()
-    monkeypatch.setattr(compiled_sites, "_shelf", type(compiled_sites._shelf)())
+    monkeypatch.setattr(compiled_sites, "_cache", type(compiled_sites._cache)())
 
     assert found
     assert (made[0] / "site.map").read_bytes() == (tmp_path / "journal" / "site.map").read_bytes()

@@ -102,7 +102,7 @@ def test_a_damaged_map_beside_the_journal_is_refused_and_a_missing_one_is_made_a
     recorded("head-on", tmp_path, 5)
     file = tmp_path / "site.map"
     whole = file.read_bytes()
-    monkeypatch.setattr(compiled_sites, "_shelf", type(compiled_sites._shelf)())
+    monkeypatch.setattr(compiled_sites, "_cache", type(compiled_sites._cache)())
 
     file.write_bytes(whole.replace(b'"A1"', b'"A2"').replace(b"1", b"2", 1))
     with pytest.raises(MapDamaged, match=r"site\.map"):

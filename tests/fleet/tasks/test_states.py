@@ -6,7 +6,7 @@ from pendula.fleet.contracts.traffic import Phase, TaskState
 from pendula.fleet.events import TaskMoved
 from pendula.fleet.tasks.model import DispatchStep, Transition
 from pendula.fleet.tasks.states import ALLOWED, OVER, check
-from pendula.fleet.telling import told_of_tasks
+from pendula.fleet.tick_events import task_events
 from tests.fleet.tasks.paper import NORTH_SOUTH, Paper
 
 PAIRS = [(before, after) for before in (None, *TaskState) for after in TaskState]
@@ -45,7 +45,7 @@ def test_what_became_of_tasks_in_a_step_and_after_it_is_told_with_its_cause() ->
     early = Transition(100, "T-1", None, TaskState.WAITING, "SUBMITTED")
     later = Transition(100, "T-2", TaskState.ASSIGNED, TaskState.IN_PROGRESS, "ROUTE_ADMITTED", "R1")
 
-    assert list(told_of_tasks(DispatchStep(transitions=(early,)), [later])) == [
+    assert list(task_events(DispatchStep(transitions=(early,)), [later])) == [
         TaskMoved("T-1", None, TaskState.WAITING, "SUBMITTED", None),
         TaskMoved("T-2", TaskState.ASSIGNED, TaskState.IN_PROGRESS, "ROUTE_ADMITTED", "R1"),
     ]

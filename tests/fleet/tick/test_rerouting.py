@@ -63,7 +63,7 @@ def test_one_other_way_is_tried_after_half_a_minute_unless_one_was_just_taken(
     sent: list[object] = []
     plan: Any = SimpleNamespace(cost_us=1_000_000)
     draft.ways = SimpleNamespace(compared=lambda *_: (plan, 9_000_000))  # type: ignore[assignment]
-    monkeypatch.setattr(rerouting, "sent_round", lambda _, __, route: sent.append(route))
+    monkeypatch.setattr(rerouting, "take_detour", lambda _, __, route: sent.append(route))
     for _ in range(3):
         rerouting.escalate(draft)
 
@@ -104,7 +104,7 @@ def test_who_is_cut_off_looks_for_a_way_round_at_once_and_then_every_ten_seconds
         tried.append((draft.now_ms, record.robot_id))
         return False
 
-    monkeypatch.setattr(rerouting, "sent_round", in_vain)
+    monkeypatch.setattr(rerouting, "take_detour", in_vain)
     hall.first.mute = True
     hall.run(250)
     told = next(one for one in hall.alerts if one.code == "ROBOT_OFFLINE")

@@ -13,7 +13,7 @@ from pendula.fleet.contracts.traffic import CommandMode, RollingTargetCommand
 from pendula.fleet.driving.records import Record
 from pendula.fleet.gateway.registration import Capability
 from pendula.fleet.model import Verb
-from pendula.fleet.targets.rolling_target import Aim, Told
+from pendula.fleet.targets.rolling_target import Aim, CommandBatch
 
 # What every truck can do, by its id.
 Abilities: TypeAlias = Mapping[str, frozenset[str]]
@@ -23,7 +23,7 @@ def abilities(records: Iterable[Record]) -> Abilities:
     return {one.robot_id: frozenset(one.profile.capabilities) for one in records}
 
 
-class Selected(Told):
+class Selected(CommandBatch):
     """The commands of a tick as trucks are told them, each made when it is read."""
 
     def __init__(self, aims: Iterable[Aim], can: Abilities) -> None:

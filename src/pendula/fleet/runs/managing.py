@@ -102,7 +102,7 @@ class Manager:
         engine = self.recording.engine
         orders = engine.orders_out
         # Until it is known that all went out: somebody may end the program on the way.
-        told, self._again = engine.everything_told() if self._again else orders, True
+        told, self._again = engine.all_orders() if self._again else orders, True
         try:
             self._gateway.announce(told.routes)
             self._gateway.operate(told.operations)

@@ -9,7 +9,7 @@ from pendula.fleet.gateway.protocol import Received
 from pendula.fleet.gateway.reports import ReportBatch
 from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.simulator.world import Telemetry, World
-from pendula.fleet.targets.rolling_target import Told
+from pendula.fleet.targets.rolling_target import CommandBatch
 from pendula.fleet.tasks import Operation, OperationDone
 from pendula.fleet.tick.observing import TruckReport
 
@@ -24,7 +24,7 @@ class SimulatedGateway:
         self._operation_ids: dict[int, str] = {}
 
     def send(self, commands: Sequence[RollingTargetCommand]) -> None:
-        if isinstance(commands, Told):
+        if isinstance(commands, CommandBatch):
             # Use the aims directly: a simulated truck needs no decimals.
             for aim in commands.aims:
                 self._world.send(self._number[aim.robot_id], aim)

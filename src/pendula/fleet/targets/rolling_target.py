@@ -51,7 +51,7 @@ class Aim(Struct, frozen=True):
         return _command(self, self.plan)
 
 
-class Told(Sequence[RollingTargetCommand]):
+class CommandBatch(Sequence[RollingTargetCommand]):
     """The commands of a tick, each made when it is read."""
 
     def __init__(self, aims: tuple[Aim, ...]) -> None:

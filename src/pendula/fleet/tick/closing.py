@@ -25,12 +25,12 @@ def change_map(draft: Draft, order: Order) -> AppliedOrder:
     return _close(draft, order)
 
 
-def shut_places(draft: Draft) -> tuple[Shut, ...]:
+def closed_places(draft: Draft) -> tuple[Shut, ...]:
     """All that is closed, in the order of the names."""
     return tuple(shut_of(draft.ground.site, name) for name in sorted(draft.closings))
 
 
-def find_ways_again(draft: Draft) -> None:
+def reopen_ways(draft: Draft) -> None:
     """Where nothing is closed and no truck has failed, every way leads to rest again as soon as it can."""
     if cut_off(draft.locks) and not draft.locks.is_limited:
         reopen(draft.locks, (), effort=draft.effort)
@@ -38,7 +38,7 @@ def find_ways_again(draft: Draft) -> None:
 
 def _open(draft: Draft, order: Order) -> AppliedOrder:
     draft.closings = {name: one for name, one in draft.closings.items() if name not in order.resources}
-    shut = shut_places(draft)
+    shut = closed_places(draft)
     if shut != draft.locks.shut:
         reopen(draft.locks, shut, effort=draft.effort)
         draft.ways.shut = kept_off(shut)
@@ -54,7 +54,7 @@ def _close(draft: Draft, order: Order) -> AppliedOrder:
     kept = list(locks.witness), list(locks.home), goals(locks), locks.shut
     named = {name: Closing(name, draft.now_ms, order.order_id, order.operator, order.reason) for name in fresh}
     draft.closings = {**before, **named}
-    cut = close(locks, shut_places(draft), effort=draft.effort)
+    cut = close(locks, closed_places(draft), effort=draft.effort)
     lost = [] if order.force else [one for one in cut if not _gets_home(draft, draft.records[one])]
     if lost:
         draft.closings = before

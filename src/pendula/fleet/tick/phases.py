@@ -16,12 +16,12 @@ from pendula.fleet.routing.replanning import may_replan
 from pendula.fleet.routing.route_plan import RoutePlan
 from pendula.fleet.targets.sequence import acknowledged
 from pendula.fleet.tick import alarms
-from pendula.fleet.tick.closing import change_map, find_ways_again
+from pendula.fleet.tick.closing import change_map, reopen_ways
 from pendula.fleet.tick.draft import Draft, RefusedRoute
 from pendula.fleet.tick.granting import grant
 from pendula.fleet.tick.invariants import InvariantBroken, broken, can_stop
 from pendula.fleet.tick.observing import DroppedReport, release_bound_um, screened, take_in
-from pendula.fleet.tick.rerouting import adopt, escalate, go_round, sent_round
+from pendula.fleet.tick.rerouting import adopt, escalate, reroute, take_detour
 from pendula.fleet.traffic.grants import Accepted, accept_route, release
 from pendula.fleet.traffic.lock_state import Refusal
 from pendula.fleet.traffic.shut import first_shut
@@ -57,7 +57,7 @@ def observe(draft: Draft) -> None:
         if before == Stop.INVARIANT:
             draft.too_fast.add(record.number)
         judge(record, draft.now_ms, draft.params)
-        _tell_of_silence(draft, record)
+        _alert_silence(draft, record)
         if record.stop_code == Stop.NO_COMMS != before:
             draft.alert(alarms.NO_COMMS, "WARN", draft.now_ms, record.robot_id, lastAckSeq=record.ack_seq)
         defiant = drives_on(record, draft.now_ms, draft.params)
@@ -68,10 +68,10 @@ def observe(draft: Draft) -> None:
     _take_routes(draft)
 
 
-def _tell_of_silence(draft: Draft, record: Record) -> None:
+def _alert_silence(draft: Draft, record: Record) -> None:
     """Alert once per doubt, whatever else is wrong with a truck; trucks that were declared absent are skipped."""
     if record.pose is None and not record.absent:
-        _tell_of_never_heard(draft, record)
+        _alert_never_heard(draft, record)
         return
     doubt = record.doubt
     if doubt is None or doubt.silent or record.absent:
@@ -80,7 +80,7 @@ def _tell_of_silence(draft: Draft, record: Record) -> None:
         draft.silent(record, doubt)
 
 
-def _tell_of_never_heard(draft: Draft, record: Record) -> None:
+def _alert_never_heard(draft: Draft, record: Record) -> None:
     """Alert once for a truck that has not reported since traffic began (FLT-FAIL-9)."""
     if record.awaited_ms is None:
         record.awaited_ms = draft.now_ms
@@ -103,7 +103,7 @@ def _take_routes(draft: Draft) -> None:
             record.pending_since_ms = draft.now_ms
 
 
-def obey(draft: Draft) -> None:
+def apply_operator_actions(draft: Draft) -> None:
     """What people ordered, before anything else."""
     draft.applied = obeyed(
         draft.orders,
@@ -119,7 +119,7 @@ def obey(draft: Draft) -> None:
     )
 
 
-def freeze_the_lost(draft: Draft) -> None:
+def freeze_lost_trucks(draft: Draft) -> None:
     """A failed truck keeps its cells and needs nothing; one that is back takes up its way where it stands."""
     care = Care(
         locks=draft.locks,
@@ -133,10 +133,10 @@ def freeze_the_lost(draft: Draft) -> None:
         accepted=draft.accepted.append,
     )
     care_for(draft.records, care)
-    find_ways_again(draft)
+    reopen_ways(draft)
 
 
-def release_the_passed(draft: Draft) -> None:
+def release_passed_resources(draft: Draft) -> None:
     """What lies behind the release bound, and what was given back and acknowledged. A truck that has failed keeps all
     of it until it goes on: the locks give nothing of it away, and what only they held would be held for good."""
     for record in draft.records:
@@ -255,7 +255,7 @@ def reserve_ahead(draft: Draft) -> None:
     reserve(draft.order, draft.locks, draft.params, draft.now_ms)
 
 
-def look_around(draft: Draft) -> None:
+def update_health(draft: Draft) -> None:
     """Directions as they are held now, and whether trucks wait for each other in a circle."""
     hold_ms = draft.params.edge_dir_hold_ms
     directions.look(draft.directions, draft.records, draft.two_way, draft.now_ms, hold_ms)
@@ -264,10 +264,10 @@ def look_around(draft: Draft) -> None:
     for members, since in draft.cycles.items():
         waited, last = draft.now_ms - since, draft.now_ms - since - draft.params.tick_period_ms
         if waited >= draft.params.deadlock_detect_ms > last:
-            _ring(draft, members, since)
+            _raise_deadlock(draft, members, since)
 
 
-def _ring(draft: Draft, members: tuple[int, ...], since_ms: int) -> None:
+def _raise_deadlock(draft: Draft, members: tuple[int, ...], since_ms: int) -> None:
     """The alarm; one of the trucks is sent another way, or there is none and an operator has to help."""
     resources: list[Json] = [
         reasons.resource_id(draft.ground.site, waiting.resource)
@@ -277,18 +277,18 @@ def _ring(draft: Draft, members: tuple[int, ...], since_ms: int) -> None:
     names = draft.names(members)
     draft.alert(alarms.DEADLOCK_SUSPECTED, "ERROR", since_ms, robotIds=names, resources=resources)
     # The lowest in rank goes round.
-    if not any(_goes_round(draft, one) for one in reversed(draft.order) if one.number in members):
+    if not any(_takes_detour(draft, one) for one in reversed(draft.order) if one.number in members):
         draft.alert(alarms.DEADLOCK_CONFIRMED, "ERROR", since_ms, robotIds=names, resources=resources)
 
 
-def _goes_round(draft: Draft, record: Record) -> bool:
+def _takes_detour(draft: Draft, record: Record) -> bool:
     """Whether a truck of a circle has another way on."""
     if record.stop_code is not None or not may_replan(draft.now_ms, record.rerouted_ms, blocker_changed=False):
         return False
-    return sent_round(draft, record, draft.ways.detour(record))
+    return take_detour(draft, record, draft.ways.detour(record))
 
 
-def tell(draft: Draft) -> None:
+def emit_events(draft: Draft) -> None:
     """Hold point, target and command of every truck. One that cannot stop before its stop line stops at once."""
     for record in draft.records:
         draft.aims.append(draft.ports.rtp.compute(record, draft.now_ms, draft.params))
@@ -315,18 +315,18 @@ def _replay_every(trucks: int) -> int:
 
 
 PHASES = (
-    obey,
+    apply_operator_actions,
     observe,
-    freeze_the_lost,
-    release_the_passed,
+    freeze_lost_trucks,
+    release_passed_resources,
     lock_nodes,
     rank,
-    go_round,
+    reroute,
     admit_routes,
     grant,
     escalate,
     reserve_ahead,
-    look_around,
-    tell,
+    update_health,
+    emit_events,
     assert_invariants,
 )

@@ -22,7 +22,7 @@ _MOST = 2
 _NOTICED, _REROUTED, _TOLD = 1, 2, 3
 
 
-def go_round(draft: Draft) -> None:
+def reroute(draft: Draft) -> None:
     """Who is cut off by a truck that has failed, or by what is closed, looks for a way round it, once in a while."""
     left = _MOST
     closed = None
@@ -35,7 +35,7 @@ def go_round(draft: Draft) -> None:
         left -= 1
         record.rerouted_ms = draft.now_ms
         closed = closed or barred(draft.locks, draft.ground.site)
-        sent_round(draft, record, draft.ways.around(record, closed))
+        take_detour(draft, record, draft.ways.around(record, closed))
 
 
 def _is_due(draft: Draft, record: Record) -> bool:
@@ -83,7 +83,7 @@ def _escalate(draft: Draft, record: Record, blocker: Record) -> None:
             # A try in vain starts no cooldown: should trucks prove to wait in a circle, this one may have to go round.
             found = draft.ways.compared(record, draft.records)
             if found is not None and _is_worth_it(draft, blocker, *found):
-                sent_round(draft, record, found[0])
+                take_detour(draft, record, found[0])
     elif record.escalated < _TOLD and waited >= params.wait_alert_ms:
         record.escalated = _TOLD
         draft.alert(alarms.WAIT_TOO_LONG, "WARN", record.blocked_ms, record.robot_id, **details)
@@ -96,7 +96,7 @@ def _is_worth_it(draft: Draft, blocker: Record, plan: RoutePlan, old_cost_us: in
     return worth_taking(old_cost_us, plan.cost_us, lost, params)
 
 
-def sent_round(draft: Draft, record: Record, plan: RoutePlan | None) -> bool:
+def take_detour(draft: Draft, record: Record, plan: RoutePlan | None) -> bool:
     """Whether a truck takes another way: it can from where it is, and everybody gets to rest when it does."""
     fit = None if plan is None else adoption(record, plan, draft.ground, draft.params, draft.now_ms)
     if fit is None or isinstance(fit, Unfit):

@@ -21,7 +21,7 @@ Ints = NDArray[np.int64]
 
 # A move of a witness: a truck, and the standing position it goes to.
 Move = tuple[int, int]
-NOBODY = -1
+NO_TRUCK = -1
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -92,7 +92,7 @@ class LockState:
         self.wanted, self.needers = Column(size, count), Column(size, count)
         # Where trucks look out for others that come to stand there: empty but during a search.
         self.watched = Column(size, count)
-        self.owner: Ints = np.full(size, NOBODY, dtype=np.int64)
+        self.owner: Ints = np.full(size, NO_TRUCK, dtype=np.int64)
         self.sharers: dict[int, list[int]] = {resource: [] for resource in sorted(exclusion.shared)}
         # Holders beside the owner: only a failed truck may be where another one has a right to be.
         self.crowd: dict[int, list[int]] = {}
@@ -278,7 +278,7 @@ class LockState:
                 self._draw_back(i, resource)
             if resource in self.sharers:
                 self.sharers[resource].append(i)
-            elif self.owner[resource] == NOBODY:
+            elif self.owner[resource] == NO_TRUCK:
                 self.owner[resource] = i
             else:
                 self.crowd.setdefault(resource, []).append(i)
@@ -317,7 +317,7 @@ class LockState:
                     del self.crowd[resource]
             else:
                 waiting = self.crowd.pop(resource, [])
-                self.owner[resource] = waiting[0] if waiting else NOBODY
+                self.owner[resource] = waiting[0] if waiting else NO_TRUCK
                 if waiting[1:]:
                     self.crowd[resource] = waiting[1:]
 
@@ -330,7 +330,7 @@ class LockState:
     def _is_held_against(self, i: int, resources: Ints) -> bool:
         """Whether somebody else may hold what excludes one of several resources; sure where it says no."""
         owners = self.owner[self.exclusion.shadow(resources)]
-        if self.crowd or self.reached or ((owners != NOBODY) & (owners != i)).any():
+        if self.crowd or self.reached or ((owners != NO_TRUCK) & (owners != i)).any():
             return True
         return bool(self.sharers) and not self.sharers.keys().isdisjoint(resources.tolist())
 
@@ -340,7 +340,7 @@ class LockState:
             return others if len(others) >= int(self.exclusion.capacity[resource]) else []
         row = self.exclusion.row(resource)
         owners = self.owner[row]
-        found = set(owners[(owners != NOBODY) & (owners != i)].tolist())
+        found = set(owners[(owners != NO_TRUCK) & (owners != i)].tolist())
         if self.crowd:
             found |= {j for one in row.tolist() for j in self.crowd.get(one, ()) if j != i}
         found.update(j for j in self.reached.get(resource, ()) if j != i)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from pendula.fleet.driving.params import TrafficParams
 from pendula.fleet.driving.records import Record
-from pendula.fleet.traffic.lock_state import NOBODY, LockState
+from pendula.fleet.traffic.lock_state import NO_TRUCK, LockState
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -42,7 +42,7 @@ class Claims:
 
     def __init__(self, locks: LockState) -> None:
         self.locks = locks
-        self.owner: Ints = np.full(len(locks.exclusion), NOBODY, dtype=np.int64)
+        self.owner: Ints = np.full(len(locks.exclusion), NO_TRUCK, dtype=np.int64)
         # What failed trucks hold beside others; empty on most days.
         self._crowd = np.array(sorted(locks.crowd), dtype=np.int64)
         self._reached = np.array(sorted(locks.reached), dtype=np.int64)
@@ -67,7 +67,7 @@ class Claims:
         return found
 
     def _is_other(self, i: int, owners: Ints) -> Bools:
-        found: Bools = (owners != NOBODY) & (owners != i)
+        found: Bools = (owners != NO_TRUCK) & (owners != i)
         return found
 
     def take(self, i: int, resources: Ints) -> None:

@@ -133,7 +133,9 @@ def test_why_is_answered_for_a_tick_of_a_journal(pendula: Pendula, kept: Path) -
 def test_why_prints_the_reasons_of_the_whole_chain(pendula: Pendula, kept: Path) -> None:
     ended = pendula("fleet", "why", kept, "--tick", 250, "--robot", "R2")
 
-    assert re.search(r"^in words +R2 waits: .*\n(.*\n)*because +R1 is on its way to rest\.", ended.out, re.MULTILINE)
+    assert re.search(
+        r"^in words +R2 waits: .*\n(.*\n)*because +R1 drives to its parking place\.", ended.out, re.MULTILINE
+    )
 
 
 @pytest.mark.req("FLT-OBS-7")

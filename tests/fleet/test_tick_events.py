@@ -7,13 +7,13 @@ from hashlib import sha256
 import msgspec
 import pytest
 
-from pendula.fleet import telling
+from pendula.fleet import tick_events as events_module
 from pendula.fleet.contracts.traffic import PriorityClass, RobotHealth
 from pendula.fleet.driving.records import Record, Retraction, Waiting
 from pendula.fleet.events import HoldChanged, Incident, ReportDropped, Ticked
 from pendula.fleet.scenarios import Run, shipped
-from pendula.fleet.telling import locks_digest, told
 from pendula.fleet.tick.alarms import alert
+from pendula.fleet.tick_events import locks_digest, tick_events
 from pendula.fleet.units import metres
 from pendula.fleet.views.reasons import resource_id
 from tests.fleet.health.troubled import Hall
@@ -26,7 +26,7 @@ def test_the_digest_of_commands_is_that_of_their_contract_numbers() -> None:
     for _ in range(200):
         before = run.traffic.records
         outputs = run.step()
-        ticked = next(iter(told(before, outputs, outputs.aims)))
+        ticked = next(iter(tick_events(before, outputs, outputs.aims)))
         decided = [
             (
                 one.robot_id,
@@ -45,8 +45,8 @@ def test_the_digest_of_commands_is_that_of_their_contract_numbers() -> None:
 
 
 def test_texts_of_lengths_are_those_of_the_contract_and_not_kept_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(telling, "MOST_TEXTS", 50)
-    texts = telling._Metres()
+    monkeypatch.setattr(events_module, "MOST_TEXTS", 50)
+    texts = events_module._Metres()
 
     for micros in (*range(-2_000_000, 2_000_001, 7_919), 0, -1, 1_000_000, 1_500_000):
         assert texts[micros] == texts[micros] == str(metres(micros))
@@ -94,7 +94,7 @@ def test_a_trouble_is_an_incident_once_or_none(
     for _ in range(25):
         before = hall.traffic.records
         outputs = hall.step()
-        found += [one for one in told(before, outputs, outputs.aims) if isinstance(one, Incident)]
+        found += [one for one in tick_events(before, outputs, outputs.aims) if isinstance(one, Incident)]
 
     assert [(one.code, *one.robot_ids) for one in found if one.robot_ids != ("R3",)] == incidents
 
@@ -105,7 +105,7 @@ def test_trucks_that_wait_for_each_other_are_an_incident() -> None:
     records = hall.traffic.records
     rings = [alert(1, code, "ERROR", 0) for code in ("DEADLOCK_SUSPECTED", "DEADLOCK_CONFIRMED", "WAIT_TOO_LONG")]
     outputs = replace(hall.step(), alerts=tuple(rings))
-    found = [one.code for one in told(records, outputs, ()) if isinstance(one, Incident)]
+    found = [one.code for one in tick_events(records, outputs, ()) if isinstance(one, Incident)]
 
     assert found == ["DEADLOCK_SUSPECTED", "DEADLOCK_CONFIRMED"]
 
@@ -152,7 +152,7 @@ def test_who_is_in_the_way_is_told_again_when_that_changes_and_not_before() -> N
 
     def changes(before: int, after: int) -> list[tuple[str, str | None, str | None]]:
         scene = replace(outputs.scene, records=held_by(after))
-        events = told(held_by(before), replace(outputs, scene=scene), ())
+        events = tick_events(held_by(before), replace(outputs, scene=scene), ())
         holds = [one for one in events if isinstance(one, HoldChanged)]
         return [(one.robot_id, one.blocker_robot_id, one.requested_resource_id) for one in holds]
 
@@ -161,10 +161,10 @@ def test_who_is_in_the_way_is_told_again_when_that_changes_and_not_before() -> N
 
 
 @pytest.mark.req("FLT-OBS-1", "FLT-FAIL-17")
-def test_a_report_that_was_dropped_is_told() -> None:
+def test_a_report_that_was_dropped_is_an_event() -> None:
     hall = Hall()
     hall.first.clock_ms = -10_000
     before = hall.traffic.records
     outputs = hall.step()
 
-    assert ReportDropped("R1", "REPORT_OUTDATED") in told(before, outputs, ())
+    assert ReportDropped("R1", "REPORT_OUTDATED") in tick_events(before, outputs, ())

@@ -1,4 +1,4 @@
-"""What a tick tells: a record of it, and everything that is not as it was before it."""
+"""The events of a tick: a record of it, and everything that changed in it."""
 
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
@@ -49,14 +49,14 @@ INCIDENT_STOPS = frozenset(
 )
 INCIDENT_ALERTS = frozenset({"DEADLOCK_SUSPECTED", "DEADLOCK_CONFIRMED", "OCCUPANCY_CONFLICT"})
 TICK_FAILED = "TICK_FAILED"
-# Texts of lengths that are kept: a few of every truck.
+# Cached texts of lengths: a few for every truck.
 MOST_TEXTS = 1 << 12
-# Not canonical JSON, which would cost ten times as much: equal values give equal bytes, and nobody reads them.
+# Not canonical JSON, which would cost ten times as much: equal values give equal bytes, and these are only hashed.
 _packed = msgspec.msgpack.Encoder().encode
 
 
-def told(before: Sequence[Record], outputs: TickOutputs, aims: Sequence[Aim]) -> Iterator[FleetEvent]:
-    """Everything that a reader of the stream hears of a tick, in a fixed order."""
+def tick_events(before: Sequence[Record], outputs: TickOutputs, aims: Sequence[Aim]) -> Iterator[FleetEvent]:
+    """All events of traffic in a tick, in a fixed order."""
     after = outputs.scene.records
     yield Ticked(outputs.tick, outputs.now_ms, locks_digest(after), _commands_digest(aims))
     if outputs.error is not None:
@@ -68,7 +68,7 @@ def told(before: Sequence[Record], outputs: TickOutputs, aims: Sequence[Aim]) ->
     for refused in outputs.refused_routes:
         yield RouteRefused(refused.robot_id, refused.route_id, refused.revision, refused.code, refused.cycle)
     for old, new in zip(before, after, strict=True):
-        # Most trucks go on as before: nothing is made for them.
+        # Nothing is built for a truck that goes on as before, as most do.
         if new.track is not old.track or new.granted != old.granted or not _holds_alike(old, new):
             yield from _changes(old, new, after)
     for alert in outputs.alerts:
@@ -78,25 +78,25 @@ def told(before: Sequence[Record], outputs: TickOutputs, aims: Sequence[Aim]) ->
     yield from _incidents(before, outputs)
 
 
-def told_of_tasks(step: DispatchStep, later: Sequence[Transition]) -> Iterator[FleetEvent]:
-    """What became of tasks: in the step, and when traffic had spoken."""
-    for wrong in step.refused:
-        yield TaskEventRefused(wrong.event, wrong.code, wrong.facts)
-    for one in (*step.transitions, *later):
-        yield TaskMoved(one.task_id, one.before, one.state, one.cause, one.robot_id, one.by)
+def task_events(step: DispatchStep, later: Sequence[Transition]) -> Iterator[FleetEvent]:
+    """Changes of tasks: in the step, and after traffic decided on its routes."""
+    for refused in step.refused:
+        yield TaskEventRefused(refused.event, refused.code, refused.facts)
+    for moved in (*step.transitions, *later):
+        yield TaskMoved(moved.task_id, moved.before, moved.state, moved.cause, moved.robot_id, moved.by)
     for operation in step.operations:
         yield Operated(operation.robot_id, operation.kind, operation.node_id, operation.duration_ms)
 
 
-def answered(actions: Sequence[OperatorAction], answers: Sequence[ActionResult]) -> Iterator[OperatorAnswered]:
-    """Who wanted what, and what came of it, in the order of the actions' ids."""
-    asked = {one.actionId: one for one in actions}
-    for answer in sorted(answers, key=lambda one: one.actionId):
-        yield OperatorAnswered(asked[answer.actionId], answer)
+def action_events(actions: Sequence[OperatorAction], answers: Sequence[ActionResult]) -> Iterator[OperatorAnswered]:
+    """Operator actions and what came of them, by action id."""
+    by_id = {action.actionId: action for action in actions}
+    for answer in sorted(answers, key=lambda answer: answer.actionId):
+        yield OperatorAnswered(by_id[answer.actionId], answer)
 
 
-def raised(tick: int, now_ms: int, alerts: Sequence[TaskAlert]) -> Iterator[AlertRaised]:
-    """Alerts that do not come from traffic, with names that do not clash with those that do."""
+def alert_events(tick: int, now_ms: int, alerts: Sequence[TaskAlert]) -> Iterator[AlertRaised]:
+    """Alerts that do not come from traffic; their ids do not clash with those that do."""
     for number, one in enumerate(alerts, 1):
         yield AlertRaised(
             Alert(
@@ -110,9 +110,9 @@ def raised(tick: int, now_ms: int, alerts: Sequence[TaskAlert]) -> Iterator[Aler
         )
 
 
-def joined(alerts: Sequence[Alert], of_tasks: Sequence[TaskAlert]) -> tuple[tuple[Alert, ...], list[TaskAlert]]:
-    """What traffic and tasks raise of a truck in one tick with the same code is one alert of one event, with what both
-    know of it; and what is left of those of tasks."""
+def merge_alerts(alerts: Sequence[Alert], of_tasks: Sequence[TaskAlert]) -> tuple[tuple[Alert, ...], list[TaskAlert]]:
+    """Merge alerts that traffic and tasks raise in one tick for the same truck and code; also returns the alerts of
+    tasks that were not merged."""
     said: dict[tuple[str, object], TaskAlert] = {(one.code, one.robot_id): one for one in of_tasks}
     known = {(one.code, one.robotId) for one in alerts}
     both = tuple(
@@ -142,7 +142,7 @@ def _changes(old: Record, new: Record, records: Sequence[Record]) -> Iterator[Fl
 
 
 def _holds_alike(old: Record, new: Record) -> bool:
-    """Whether a truck stands, or drives, for the same reason; most do in most ticks, so nothing is named for it."""
+    """Whether a truck stands, or drives, for the same reason. Cheap: this holds for most trucks in most ticks."""
     if new.stop_code != old.stop_code or not (new.waiting is old.waiting or new.waiting == old.waiting):
         return False
     if new.phase is old.phase and new.pending is old.pending and new.refused_cycle is old.refused_cycle:
@@ -170,12 +170,12 @@ def _named(alert: Alert) -> tuple[str, ...]:
 
 
 def locks_digest(records: Sequence[Record]) -> str:
-    """Over all that a snapshot of the locks shows: places, grants, holds, what waits, what is given back."""
+    """Over everything in a snapshot of the locks: positions, grants, holds, waits and retractions."""
     return digest_of([_shown(one) for one in records])
 
 
 def _commands_digest(aims: Sequence[Aim]) -> str:
-    """Over what a command decides; poses and the slice of the path follow from the route and these places."""
+    """Over what a command decides; poses and the path slice follow from the route and these positions."""
     text = _METRES
     return digest_of(
         [
@@ -194,8 +194,8 @@ def _commands_digest(aims: Sequence[Aim]) -> str:
 
 
 class _Metres(dict[int, str]):
-    """What `metres` gives, as text, without a detour over decimals. Stop lines, speeds and the targets of those who
-    stand are the same for many ticks: they are kept, until there are too many."""
+    """Text of `metres`, without building decimals. Stop lines, speeds and targets of standing trucks stay the same for
+    many ticks, so texts are cached, up to `MOST_TEXTS`."""
 
     def __missing__(self, micros: int) -> str:
         if len(self) >= MOST_TEXTS:
