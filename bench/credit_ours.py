@@ -14,7 +14,7 @@ from pendula.credit.engine import Run
 from pendula.credit.ledger.book import Book, People
 from pendula.credit.ledger.circulation import Best, best_circulation
 from pendula.credit.ledger.cycles import Cleared, clear_at_once, find_and_clear
-from pendula.credit.ledger.payment import Cashier
+from pendula.credit.ledger.payment import PaymentProcessor
 from pendula.credit.ledger.routing import Work, shortest
 from pendula.credit.model import Participant, ParticipantType, Scenario, Trustline
 from pendula.credit.money import CENT
@@ -50,8 +50,8 @@ def run_of(scenario: dict[str, Any], seed: int, cap: int, *, clearing: bool = Tr
 
 def debts_of(run: Run) -> list[Debt]:
     """Who owes whom in the one equivalent of a run, participants in the order of their ids."""
-    (desk,) = run.network.desks.values()
-    book = desk.book
+    (ledger,) = run.network.ledgers.values()
+    book = ledger.book
     return [Debt(book.debtor[h], book.creditor[h], owed // CENT) for h, owed in enumerate(book.owed) if owed > 0]
 
 
@@ -88,8 +88,8 @@ class Plans:
         return [(names[one.sender], names[one.receiver], loads.amount(one.cents)) for one in planned]
 
 
-def cashier(network: Network) -> Cashier:
-    return Cashier(book_of(network), Settings())
+def processor(network: Network) -> PaymentProcessor:
+    return PaymentProcessor(book_of(network), Settings())
 
 
 def route_length(book: Book, payment: Payment, hops: int) -> int:
@@ -97,7 +97,7 @@ def route_length(book: Book, payment: Payment, hops: int) -> int:
     return len(shortest(book, payment.sender, payment.receiver, hops, Work(NO_LIMIT)) or ())
 
 
-def paid(at: Cashier, payments: Iterable[Payment]) -> int:
+def paid(at: PaymentProcessor, payments: Iterable[Payment]) -> int:
     """How many were committed."""
     pay = at.pay
     done = [pay(one.sender, one.receiver, one.cents * CENT) for one in payments]

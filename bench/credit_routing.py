@@ -56,9 +56,9 @@ def _bare(network: Network, wanted: Sequence[Payment]) -> list[int]:
 
 def _beside_igraph(network: Network, wanted: Sequence[Payment], lengths: Sequence[int], rounds: int) -> list[Row]:
     shortest = _graph(network).get_shortest_path
-    cashiers = [ours.cashier(network) for _ in range(rounds)]
+    cashiers = [ours.processor(network) for _ in range(rounds)]
     near = [one for one, length in zip(wanted, lengths, strict=True) if 0 < length <= HOPS]
-    near_cashiers = [ours.cashier(network) for _ in range(rounds)]
+    near_cashiers = [ours.processor(network) for _ in range(rounds)]
 
     def bare(payments: Sequence[Payment]) -> None:
         with warnings.catch_warnings():
@@ -72,7 +72,7 @@ def _beside_igraph(network: Network, wanted: Sequence[Payment], lengths: Sequenc
         "ours, near": lambda: ours.paid(near_cashiers.pop(), near),
         "igraph, near": lambda: bare(near),
     }
-    committed = ours.paid(ours.cashier(network), wanted)
+    committed = ours.paid(ours.processor(network), wanted)
     found = Rounds(sides, rounds)
 
     def row(title: str, mine: str, theirs: str, count: int, target: Target | None, fairness: str) -> Row:

@@ -24,7 +24,7 @@ from pendula.cli.benchmarks import Progress, Row, Target, compared
 from pendula.credit.commands import Tick
 from pendula.credit.engine import Run
 from pendula.credit.runs.headless import made
-from pendula.credit.served.ring import Ring, Told
+from pendula.credit.served.ring import Ring, StreamEvent
 from pendula.credit.served.scenarios import bundled
 from pendula.credit.settings import Settings as RunSettings
 from pendula.credit.settings import changed
@@ -149,7 +149,7 @@ def _events(count: int, rounds: int) -> list[Row]:
         serving = Serving(f"{folder}/data")
         record = serving.on_loop(serving.service.create(LOCAL_OWNER, NewRun("village-100", "real", 0, 42)))
         run = serving.service._open[record.run_id]
-        batches = [[Told("tx.updated", "UNIT", _payment())] * BATCH for _ in range(count // BATCH)]
+        batches = [[StreamEvent("tx.updated", "UNIT", _payment())] * BATCH for _ in range(count // BATCH)]
         ring = Ring(record.run_id, lambda: 0)
         frames = [[entry.frame for entry in ring.put(batch)] for batch in batches]
         chunks = {"events": [one for batch in frames for one in batch], "batches": [b"".join(one) for one in frames]}

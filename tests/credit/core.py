@@ -43,7 +43,7 @@ class Core:
         self.closing = threading.Event()
 
     def debts(self, code: str) -> list[tuple[str, str, int]]:
-        return list(self.ledger.run.network.desks[code].book.debt_rows())
+        return list(self.ledger.run.network.ledgers[code].book.debt_rows())
 
     @property
     def paths(self) -> list[str]:

@@ -73,7 +73,7 @@ class Service:
         self.acts = acts
         self._config = made(from_value(network(limit)), seed=0).json
         self.run = Run.create(self._config)
-        self.book = self.run.network.desks["UAH"].book
+        self.book = self.run.network.ledgers["UAH"].book
         self.results: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}
         self.effects: list[str] = []
         self.posts: list[str] = []
@@ -94,7 +94,7 @@ class Service:
 
     def lose(self) -> None:
         self.run = Run.from_state(self._config, self._mark)
-        self.book = self.run.network.desks["UAH"].book
+        self.book = self.run.network.ledgers["UAH"].book
         self.results = self._known
 
     def debts(self) -> list[tuple[str, str, int]]:
@@ -107,7 +107,7 @@ class Service:
             return (200, known[1]) if known[0] == order else (409, {"error": {"code": "CONFLICT"}})
         index, cents = self.book.people.index, order["amount"].replace(".", "")
         ends = index[order["from"]], index[order["to"]]
-        found = self.run.network.desks["UAH"].cashier.pay(*ends, int(cents) * 10**6)
+        found = self.run.network.ledgers["UAH"].processor.pay(*ends, int(cents) * 10**6)
         assert not isinstance(found, Drifted)
         result: dict[str, Any] = {"tx_id": f"tx-{len(self.results)}", **order}
         if isinstance(found, Refused):

@@ -145,7 +145,7 @@ def _limits(equivalent: str, patch: tuple[EdgePatch, ...] | UnsetType) -> dict[t
 
 def books_of(engine: Run) -> Seen:
     """Debts and lines as the engine holds them."""
-    atom, books = Fraction(1, 10**8), [desk.book for desk in engine.network.desks.values()]
+    atom, books = Fraction(1, 10**8), [ledger.book for ledger in engine.network.ledgers.values()]
     return {
         "debts": {(book.code, *row[:2]): row[2] * atom for book in books for row in book.debt_rows()},
         "lines": {

@@ -255,7 +255,7 @@ ODD = (*TEXTS, "5.00", "0.005", "0.00000001", "2", "0", "999999999999.99999999",
 
 def commands(luck: Random, run: Run) -> Iterator[Commands]:
     """Any command with ids, codes and amounts of which some make sense; many about lines that are there."""
-    people, codes = run.network.people.names, list(run.network.desks)
+    people, codes = run.network.people.names, list(run.network.ledgers)
     lines = [(line.creditor, line.debtor, line.equivalent) for line in run.scenario.lines] or [("ann", "bea", "UAH")]
 
     def who() -> str:

@@ -114,7 +114,7 @@ def test_a_line_that_lets_no_payments_pass_is_no_want_of_capacity() -> None:
     run.do(Pay("a", "c", "UAH", "5"))
     run.do(Pay("a", "b", "UAH", "5"))
 
-    (found,) = worst(run.run.network.desks["UAH"], 5)
+    (found,) = worst(run.run.network.ledgers["UAH"], 5)
 
     assert (found.target.source, found.target.target) == ("b", "a")
     assert found.label == "a → b: 1 of 2 attempts failed, 1 because the line lets no payments pass"
@@ -142,30 +142,30 @@ def test_payments_count_at_the_hops_they_took_and_refused_ones_at_the_hop_that_s
     run = headless(network(("b", "a", 10), ("c", "b", 4)))
     for amount in ("4", "1", "1"):
         run.do(Pay("a", "c", "UAH", amount))
-    desk = run.run.network.desks["UAH"]
+    ledger = run.run.network.ledgers["UAH"]
 
-    (worst,) = desk.hops.bottlenecks()
+    (worst,) = ledger.hops.bottlenecks()
 
-    assert worst.hop == desk.book.line("c", "b")
+    assert worst.hop == ledger.book.line("c", "b")
     counts = worst.counts
     assert (counts.attempts, counts.rejected, counts.errors, counts.timeouts) == (3, 2, 0, 0)
     assert (counts.score, counts.reason) == (Fraction(2, 3), "FREQUENT_ABORTS")
-    wide = desk.book.line("b", "a")
+    wide = ledger.book.line("b", "a")
     assert wide is not None
-    assert (desk.hops.of[wide].attempts, desk.hops.of[wide].score) == (1, Fraction(0))
+    assert (ledger.hops.of[wide].attempts, ledger.hops.of[wide].score) == (1, Fraction(0))
 
 
 @pytest.mark.req("SIM-MET-5")
 def test_timeouts_weigh_as_in_the_example_of_the_requirements() -> None:
     run = headless(network(("b", "a", 10)), routing_timeout_ms="1", work_units_per_ms="1")
-    desk = run.run.network.desks["UAH"]
-    (h,) = range(len(desk.book))
+    ledger = run.run.network.ledgers["UAH"]
+    (h,) = range(len(ledger.book))
     for _ in range(7):
-        desk.hops.made([h])
+        ledger.hops.made([h])
     for _ in range(3):
-        desk.hops.failed([h], Code.PAYMENT_TIMEOUT)
+        ledger.hops.failed([h], Code.PAYMENT_TIMEOUT)
 
-    (worst,) = desk.hops.bottlenecks()
+    (worst,) = ledger.hops.bottlenecks()
 
     assert (worst.counts.score, worst.counts.reason) == (Fraction(3, 10), "TOO_MANY_TIMEOUTS")
 
@@ -177,8 +177,8 @@ def test_counts_of_hops_survive_a_state_and_new_lines() -> None:
     restored = Run.from_state(run.plan.json, run.run.state())
 
     assert restored.state() == run.run.state()
-    (worst,) = restored.network.desks["UAH"].hops.bottlenecks()
-    assert worst.hop == restored.network.desks["UAH"].book.line("c", "b")
+    (worst,) = restored.network.ledgers["UAH"].hops.bottlenecks()
+    assert worst.hop == restored.network.ledgers["UAH"].book.line("c", "b")
 
 
 # ---- the verdict -----------------------------------------------------------------------------------------------------

@@ -360,7 +360,7 @@ def test_a_debt_that_does_not_fit_is_skipped_and_the_others_are_not() -> None:
 
     (note,) = notes(events)
     assert (note["applied"], note["skipped"], note["total"]) == (2, 3, "90.01")
-    assert [text(owed) for _, _, owed in run.run.network.desks["UAH"].book.debt_rows()] == ["90.01"]
+    assert [text(owed) for _, _, owed in run.run.network.ledgers["UAH"].book.debt_rows()] == ["90.01"]
 
 
 @pytest.mark.req("SIM-SCN-12")
@@ -369,7 +369,7 @@ def test_an_injected_debt_pays_back_first_and_stays_below_its_total() -> None:
 
     (note,) = notes(events)
     assert (note["applied"], note["skipped"], note["total"]) == (2, 1, "80.00")
-    assert list(run.run.network.desks["UAH"].book.debt_rows()) == [("b", "a", 20 * 10**8)]
+    assert list(run.run.network.ledgers["UAH"].book.debt_rows()) == [("b", "a", 20 * 10**8)]
     assert not [one for one in events if isinstance(one, AuditDrift)], "what was injected is no drift"
     (netted,) = notes(injected([debt(30), debt(130, "a", "b"), debt("0.01", "a", "b")])[1])
     assert (netted["applied"], netted["skipped"], netted["total"]) == (2, 1, "160.00"), (
@@ -406,7 +406,7 @@ def test_an_injection_adds_and_freezes_and_says_so() -> None:
     assert len(change.payload.frozen_edges) == 3
     (note,) = notes(events)
     assert (note["applied"], note["skipped"]) == (2, 2)
-    book = run.run.network.desks["UAH"].book
+    book = run.run.network.ledgers["UAH"].book
     assert {book.status[h].value for h in range(len(book))} == {"active", "frozen"}
     assert list(run.run.broken()) == []
 
@@ -417,7 +417,7 @@ def test_values_of_a_tick() -> None:
     ticked = next(one for one in told(run) if isinstance(one, Ticked))
     values = ticked.metrics["UAH"]
 
-    book = run.run.network.desks["UAH"].book
+    book = run.run.network.ledgers["UAH"].book
     whole = ticked.committed + ticked.rejected
     assert values["success_rate"] == f"{round(100 * ticked.committed / whole, 8):.8f}"
     assert values["total_debt"] == f"{book.total / 10**8:.8f}"
@@ -438,7 +438,7 @@ def test_what_was_not_measured_is_null() -> None:
 @pytest.mark.req("SIM-EVT-16")
 def test_a_ledger_that_moved_by_itself_is_found_at_the_end_of_the_tick() -> None:
     run = headless(network(("b", "a", 10)))
-    run.run.network.desks["UAH"].book.move(0, 3 * 10**8)
+    run.run.network.ledgers["UAH"].book.move(0, 3 * 10**8)
 
     (drift,) = [one for one in told(run) if isinstance(one, AuditDrift)]
 
@@ -478,7 +478,7 @@ def test_the_demonstration_shows_clearings_and_payments_without_a_ledger() -> No
     assert done == [27, 74, 121]
     payments = [one for one in events if isinstance(one, TxUpdated)]
     assert 130 < len(payments) < 300, "at full intensity one comes every 500 to 1100 ms"
-    assert run.run.network.desks["UAH"].book.total == 0
+    assert run.run.network.ledgers["UAH"].book.total == 0
 
 
 @pytest.mark.req("SIM-TEST-10")

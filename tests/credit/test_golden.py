@@ -106,7 +106,7 @@ def test_trust_decays_to_the_debt_and_no_further(public: Public) -> None:
     run = Headless(
         made(public("trust-drift-decay-minimal"), seed=1, settings=changed(Settings(), {"amount_cap": "500"}))
     )
-    book = run.run.network.desks["UAH"].book
+    book = run.run.network.ledgers["UAH"].book
     limits = []
 
     first = run.do(Tick())
@@ -325,7 +325,7 @@ def circle() -> Headless:
 @pytest.mark.req("SIM-CLR-8")
 def test_a_circle_loses_its_smallest_debt_on_each_side() -> None:
     run = circle()
-    book = run.run.network.desks["UAH"].book
+    book = run.run.network.ledgers["UAH"].book
     assert text(book.total) == "230.00"
 
     done = run.do(Clear("UAH"))
@@ -346,7 +346,7 @@ def test_a_payment_pays_back_before_it_makes_a_debt() -> None:
 
     run.do(Pay("A", "B", "UAH", "50"))
 
-    book = run.run.network.desks["UAH"].book
+    book = run.run.network.ledgers["UAH"].book
     assert list(book.debt_rows()) == [("A", "B", 20 * 10**8)]
 
 

@@ -10,8 +10,8 @@ def test_a_line_that_is_opened_again_is_as_new() -> None:
     run.do(OpenLine("b", "a", "UAH", "10.005"))
     run.do(OpenLine("a", "b", "UAH", "10.005"))
 
-    trust = run.run.network.desks["UAH"].trust
-    again, fresh = (run.run.network.desks["UAH"].book.line(*ends) for ends in (("b", "a"), ("a", "b")))
+    trust = run.run.network.ledgers["UAH"].trust
+    again, fresh = (run.run.network.ledgers["UAH"].book.line(*ends) for ends in (("b", "a"), ("a", "b")))
 
     assert again is not None
     assert fresh is not None

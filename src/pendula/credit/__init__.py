@@ -1,24 +1,24 @@
 """A simulated credit network: who can pay whom, where capacity runs out, what clearing frees, what a policy costs.
 
-    model, money, ids       participants, lines, profiles, scenarios; atoms, never floats; names derived, never drawn
+    model, money, ids       participants, lines, profiles, scenarios; atoms, never floats; derived ids
     settings                every setting of a run, its variable and range
-    commands, events        what goes into a run, and what comes out of it
-    engine                  the one state machine: commands are dispatched, the run is shown
-    steering, manual        ticks, settings and states of a run; what a person does to its network
-    demonstration           events without a ledger, for pages that want something to show
-    sentences               sentences of codes and facts, where they are shown
+    commands, events        input and output of a run
+    engine                  the state machine: dispatches commands, exposes the state
+    steering, manual        ticks, settings and states of a run; manual changes of its network
+    demonstration           events without a ledger, for user interfaces
+    sentences               sentences rendered from codes and facts
     saving, explain         the state at any tick; why a payment fails, why clearing was tried or not
 
     ledger/                 who owes whom, and what can move
     planning/               who wants to pay whom
-    reading/                documents into models
-    state/                  all that a run is between two commands
+    reading/                parses documents into models
+    state/                  the complete state of a run between two commands
     tick/                   one tick, phase by phase
-    outside/                who answers what a run asks
+    outside/                external answers: behaviours, payment service, solver
     runs/                   one run: headless, recorded, forked, its files
-    served/                 what clients of the protocol see of a run: records, events, pictures, series
-    studies/                one run measured, many runs swept, compared, drawn
-    authoring/              making scenarios
+    served/                 what clients of the protocol see of a run: records, events, snapshots, series
+    studies/                measure one run; sweep, compare and plot many
+    authoring/              create and check scenarios
 
 Public names:
 """
@@ -31,24 +31,24 @@ from pendula.credit.runs.headless import Headless, Result, made, simulate
 from pendula.credit.settings import Settings, changed, from_environment
 
 __all__ = [
-    "Clear",  # clear by hand
+    "Clear",  # clear debts manually
     "ClearingDone",  # debts were cleared
-    "Config",  # a run as it is made
+    "Config",  # the configuration of a run
     "Configure",  # change settings
     "Headless",  # a run without a server, step by step
-    "Pay",  # pay by hand
-    "Result",  # what a run came to
+    "Pay",  # make one payment manually
+    "Result",  # the result of a run
     "Run",  # the engine
-    "SetIntensity",  # more or fewer payments
-    "SetLimit",  # another limit
+    "SetIntensity",  # change the number of payments
+    "SetLimit",  # change the limit of a line
     "Settings",  # all settings with their defaults
-    "Tick",  # let ticks pass
+    "Tick",  # run ticks
     "Ticked",  # a tick is over
     "TxFailed",  # a payment was not made
     "TxUpdated",  # a payment was made
-    "changed",  # settings with some of them given anew
+    "changed",  # settings with some values replaced
     "from_environment",  # the settings of a process
-    "made",  # the configuration of a run of a document
-    "read_scenario",  # a document into a scenario
+    "made",  # plan a run of a document
+    "read_scenario",  # parse a document into a scenario
     "simulate",  # a whole run in one call
 ]

@@ -1,4 +1,4 @@
-"""What goes into a run: its configuration and its commands.
+"""Input of a run: its configuration and its commands.
 
 Names in the JSON are those of the requirements: a line goes `from` its creditor `to` its debtor, a payment `from` its
 sender `to` its receiver. Amounts are decimal strings.
@@ -18,17 +18,18 @@ Key = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9._:-]{1,64}\Z")]
 
 
 class BehaviourName(Struct, frozen=True, forbid_unknown_fields=True):
-    """Who plans: a name registered with `register_behaviour`, and its version."""
+    """The behaviour that plans payments: a name registered with `register_behaviour`, and its version."""
 
     name: str
     version: int
 
 
 class Config(Struct, frozen=True, forbid_unknown_fields=True):
-    """A run as it is made. `engine` "external" asks another system for each payment; `patches` go into events.
+    """Configuration of a run. `engine` "external" asks another system for each payment; `patches` go into
+    events.
 
-    `digest_ledger` false spares the digest of the ledger, which at a hundred thousand lines is most of a tick.
-    `checkpoint` is the state of another run of the same scenario, which this one goes on from.
+    `digest_ledger` false skips the digest of the ledger, which takes most of a tick at a hundred thousand lines.
+    `checkpoint` is the state of another run of the same scenario to continue from.
     """
 
     scenario: Json
@@ -46,11 +47,11 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Command(Struct, frozen=True, forbid_unknown_fields=True):
-    """What all commands share: a member nobody knows is refused."""
+    """Base of all commands; unknown fields are rejected."""
 
 
 class Tick(Command, frozen=True, tag="tick"):
-    """Let `count` ticks pass. The other two say how busy the caller is: the guardrail of clearing looks at them."""
+    """Run `count` ticks. The guardrail of clearing checks `in_flight` and `queue_depth`, the load of the caller."""
 
     count: Annotated[int, Meta(ge=1, le=1000)] = 1
     in_flight: Annotated[int, Meta(ge=0)] = 0
@@ -58,13 +59,13 @@ class Tick(Command, frozen=True, tag="tick"):
 
 
 class SetIntensity(Command, frozen=True, tag="set_intensity"):
-    """From the next tick on."""
+    """Takes effect at the next tick."""
 
     percent: Percent
 
 
 class Pay(Command, frozen=True, tag="pay", rename=TRANSFER):
-    """One payment by hand. The same key again gives the same answer and no second effect."""
+    """Make one payment. Repeating a key returns the first answer and pays nothing."""
 
     sender: str
     receiver: str
@@ -74,7 +75,7 @@ class Pay(Command, frozen=True, tag="pay", rename=TRANSFER):
 
 
 class Clear(Command, frozen=True, tag="clear"):
-    """One clearing by hand, of one equivalent or of all; a dry run changes nothing."""
+    """Clear one equivalent or all; a dry run changes nothing."""
 
     equivalent: str | None = None
     max_depth: Annotated[int, Meta(ge=1, le=12)] = 6
@@ -82,7 +83,7 @@ class Clear(Command, frozen=True, tag="clear"):
 
 
 class OpenLine(Command, frozen=True, tag="open_line", rename=LINE):
-    """A new line, or a closed one opened again."""
+    """Open a new line or reopen a closed one."""
 
     creditor: str
     debtor: str
@@ -91,7 +92,7 @@ class OpenLine(Command, frozen=True, tag="open_line", rename=LINE):
 
 
 class SetLimit(Command, frozen=True, tag="set_limit", rename=LINE):
-    """Not below the debt."""
+    """Change a limit; it cannot go below the debt."""
 
     creditor: str
     debtor: str
@@ -100,7 +101,7 @@ class SetLimit(Command, frozen=True, tag="set_limit", rename=LINE):
 
 
 class CloseLine(Command, frozen=True, tag="close_line", rename=LINE):
-    """Refused while there is debt in either direction."""
+    """Close a line; refused while there is debt in either direction."""
 
     creditor: str
     debtor: str
@@ -108,14 +109,14 @@ class CloseLine(Command, frozen=True, tag="close_line", rename=LINE):
 
 
 class Freeze(Command, frozen=True, tag="freeze"):
-    """Suspend a participant and, unless told otherwise, its lines."""
+    """Suspend a participant and, unless `lines` is false, its lines."""
 
     participant: str
     lines: bool = True
 
 
 class Configure(Command, frozen=True, tag="configure"):
-    """Change settings from the next tick on; values as texts, by name or by variable."""
+    """Change settings from the next tick on; values as text, by name or by variable."""
 
     settings: dict[str, str]
 
@@ -134,11 +135,11 @@ class Stop(Command, frozen=True, tag="stop"):
 
 
 class Restart(Command, frozen=True, tag="restart"):
-    """Tick 0 again, with the ledger of the scenario."""
+    """Return to tick 0 with the ledger of the scenario."""
 
 
 class Abandon(Command, frozen=True, tag="abandon"):
-    """The process that let the ticks pass is gone: a run that had not ended ends in error."""
+    """End an active run in error because the process that ran it is gone."""
 
 
 Commands: TypeAlias = (

@@ -1,7 +1,7 @@
-"""The demonstration mode: events without a ledger, for pages that want something to show.
+"""The demonstration mode: events without a ledger, for user interfaces.
 
-A clearing is announced from 25 seconds of virtual time on, done two seconds later, and the next one comes 45 seconds
-after that; payments come more often the higher the intensity.
+The first clearing is announced after 25 seconds of virtual time and done two seconds later; the next one follows 45
+seconds after that. The higher the intensity, the more frequent the payments.
 """
 
 from fractions import Fraction
@@ -34,7 +34,7 @@ def tick(run: RunState) -> list[Event]:
     shown = 0
     while run.intensity and lines and plan.next_payment <= now:
         if shown == run.settings.actions_per_tick_max:
-            # A tick longer than all these pauses: what does not fit is not shown later.
+            # A tick longer than all these pauses: payments that do not fit are dropped.
             plan.next_payment = now + _pause(run.intensity)
             break
         events.append(_payment(run, draw, lines))
@@ -89,7 +89,7 @@ def _payment(run: RunState, draw: Mersenne, lines: list[Trustline]) -> TxUpdated
 
 
 def _cycle(run: RunState, lines: list[Trustline]) -> tuple[Edge, ...]:
-    """Some lines to light up; a demonstration has no debts that could form a circle."""
+    """Some lines to highlight; a demonstration has no debts that could form a circle."""
     start = run.demonstration.shown % len(lines)
     picked = (lines + lines)[start : start + 3]
     return tuple(Edge(line.creditor, line.debtor) for line in picked)

@@ -1,9 +1,9 @@
-"""A run: one credit network, tick by tick. Commands in, events out; the one state machine of the scheduler.
+"""A run: one credit network, tick by tick. The state machine of the scheduler: commands in, events out.
 
-Time is the number of the next tick. Payments and clearing are decided by the ledger of the run; with the engine
-"external" another system is asked for each payment, and the ledger follows what it answers.
+Time is the number of the next tick. The ledger of the run decides payments and clearing; with the engine "external"
+another system decides each payment, and the ledger mirrors its answers.
 
-What a run is stands in `state.run_state`; here commands are handed to what carries them out, and the run is shown.
+The state itself is `state.run_state`; this module dispatches commands and exposes the run.
 """
 
 from collections.abc import Iterable, Mapping
@@ -46,13 +46,13 @@ from pendula.kernel.errors import InputRefused, WorldBroken
 
 
 class InvalidRun(InputRefused):
-    """What was handed in is not a configuration or a state of a run. Facts: `broken` where laws do not hold."""
+    """The input is not a configuration or a state of a run. Facts: `broken` if invariants do not hold."""
 
     code = "invalid_run"
 
 
 class Run:
-    """Satisfies `pendula.kernel.engine.Engine`. What it shows is to be read; commands alone change it."""
+    """Implements `pendula.kernel.engine.Engine`. Everything it exposes is read-only; only commands change a run."""
 
     scheduler: ClassVar[str] = "credit"
     decisions: ClassVar[int] = 1
@@ -61,7 +61,7 @@ class Run:
     events: ClassVar[object] = Event
 
     def __init__(self, config: Config, scenario: Scenario | None = None) -> None:
-        """`scenario` is that of the configuration, for those who have read it already."""
+        """`scenario` is the parsed scenario of the configuration, if the caller has it already."""
         if scenario is None:
             scenario = read_scenario(from_value(config.scenario, "scenario"), lenient=config.lenient)
         self._run = RunState(config, scenario)
@@ -90,13 +90,13 @@ class Run:
         return saving.save(self._run)
 
     def apply(self, command: Commands) -> Outcome[Event]:
-        """Raises `WorldBroken` within a command, and after one that somebody broke off with Ctrl+C or an exit."""
+        """Raises `WorldBroken` within a command, and after a command that Ctrl+C or an exit interrupted."""
         self._refuse_in_a_command()
         self._in_command = True
         try:
             outcome = self._carried_out(command)
         except Exception:
-            self._in_command = False  # whoever was asked and failed: the run is where it was before
+            self._in_command = False  # an external answer failed: the run is as it was before
             raise
         self._in_command = False
         return outcome
@@ -104,7 +104,7 @@ class Run:
     def _refuse_in_a_command(self) -> None:
         if self._in_command:
             raise WorldBroken(
-                "This run is in the middle of a command; if that was broken off, make the run anew, "
+                "This run is in the middle of a command; if the command was interrupted, create the run again "
                 "or recover it from its journal"
             )
 
@@ -135,7 +135,7 @@ class Run:
                 assert_never(command)
 
     def use(self, settings: Settings) -> None:
-        """Other settings from the next tick on, without a command: for a fork, which no journal knows."""
+        """Change the settings without a command, from the next tick on: for a fork, which has no journal."""
         self._run.use(settings)
 
     def now(self) -> int:
@@ -164,7 +164,7 @@ class Run:
 
     @property
     def outside(self) -> Outside:
-        """Who answers what the run asks: a payment service, a behaviour, a solver."""
+        """Answers questions of the run: a payment service, a behaviour, a solver."""
         return self._run.outside
 
     @outside.setter
@@ -211,7 +211,7 @@ class Run:
 
     @property
     def network(self) -> Network:
-        """Participants and books, to look at."""
+        """Participants and books; read-only."""
         return self._run.network
 
     @property
@@ -230,15 +230,15 @@ class Run:
 
     @property
     def measured(self) -> dict[str, dict[str, str | None]]:
-        """The values of the last tick by equivalent."""
+        """The metrics of the last tick by equivalent."""
         return self._run.measured
 
     @property
     def demand(self) -> Mapping[str, Demand]:
-        """What was wanted and paid in the whole run, by equivalent."""
+        """Planned and paid amounts of the whole run, by equivalent."""
         return self._run.demand
 
     @property
     def last_clearing(self) -> Mapping[str, Json]:
-        """What the last call of clearing did, by equivalent."""
+        """The last clearing call, by equivalent."""
         return self._run.last_clearing

@@ -1,4 +1,4 @@
-"""What comes out of a run: one struct for each kind of event, and the parts they share.
+"""Output of a run: one struct for each kind of event, and the parts they share.
 
 Names in the JSON are those of the requirements, as in `commands`. Amounts are decimal strings.
 """
@@ -25,7 +25,7 @@ class RouteView(Struct, frozen=True):
 
 
 class NodePatch(Struct, frozen=True):
-    """Where a participant stands: what it is owed less what it owes."""
+    """The position of a participant: what it is owed less what it owes."""
 
     id: str
     net_balance: str
@@ -34,7 +34,7 @@ class NodePatch(Struct, frozen=True):
 
 
 class EdgePatch(Struct, frozen=True):
-    """A line as it stands; `source` is the creditor."""
+    """The current state of a line; `source` is the creditor."""
 
     source: str
     target: str
@@ -51,9 +51,9 @@ class Failure(Struct, frozen=True):
 
 
 class TxUpdated(Struct, frozen=True, tag="tx.updated", rename=TRANSFER):
-    """A payment was made. `seq` is its place in the plan of its tick, None for one by hand.
+    """A payment was made. `seq` is its place in the plan of its tick, None for a manual payment.
 
-    `planned_tick` is there where the payment waited: the earlier tick in whose plan it stands.
+    `planned_tick` is set if the payment waited: the tick whose plan it belongs to.
     """
 
     tick_index: int
@@ -99,7 +99,7 @@ class ClearingPlan(Struct, frozen=True, tag="clearing.plan"):
 
 
 class ClearingDone(Struct, frozen=True, tag="clearing.done"):
-    """`optimum` is the reduction that the best circulation would have reached; only where it was asked for."""
+    """`optimum` is the reduction of the best circulation; only with the yardstick switched on."""
 
     tick_index: int
     equivalent: str
@@ -116,9 +116,9 @@ class ClearingDone(Struct, frozen=True, tag="clearing.done"):
 
 
 class ClearingDecision(Struct, frozen=True, tag="clearing.decision"):
-    """What the adaptive policy decided and from what; the rate as numerator and denominator.
+    """A decision of the adaptive policy and its inputs; the rate as numerator and denominator.
 
-    `clearing_volume` and `clearing_cost_ms` are those of the last call before, 0 where there was none.
+    `clearing_volume` and `clearing_cost_ms` are those of the previous call, 0 if there was none.
     """
 
     tick_index: int
@@ -173,7 +173,7 @@ class DriftRow(Struct, frozen=True):
 
 
 class AuditDrift(Struct, frozen=True, tag="audit.drift"):
-    """A position is not where the payments say; the ledger and its history disagree."""
+    """A position differs from the sum of the payments: the ledger and its history disagree."""
 
     tick_index: int
     equivalent: str
@@ -184,7 +184,7 @@ class AuditDrift(Struct, frozen=True, tag="audit.drift"):
 
 
 class Note(Struct, frozen=True, tag="note"):
-    """What an event of the timeline did or would have done, and other things worth writing down."""
+    """What an event of the timeline did or would have done, and other remarks."""
 
     tick_index: int
     sim_time_ms: int
@@ -192,10 +192,10 @@ class Note(Struct, frozen=True, tag="note"):
 
 
 class Ticked(Struct, frozen=True, tag="tick"):
-    """A tick is over: what it did, the values measured in it, the digests of all ticks so far.
+    """The end of a tick: its counts, its metrics, the digests of all ticks so far.
 
-    `no_route_at_all` are those of the rejected that no clearing can cure: no allowed route leads there even if every
-    circle of debt were cleared. `waiting` are payments that were planned and not tried yet.
+    `no_route_at_all` counts rejected payments without an allowed route even if every circle of debt were cleared.
+    `waiting` counts payments that were planned and not tried yet.
     """
 
     tick_index: int
@@ -225,7 +225,7 @@ class LastError(Struct, frozen=True):
 
 
 class RunStatus(Struct, frozen=True, tag="run_status"):
-    """Where a run stands; told at each change and by each accepted command."""
+    """The status of a run; emitted at each change and by each accepted command."""
 
     run_id: str
     scenario_id: str

@@ -1,4 +1,4 @@
-"""Why a payment would fail, why a line is as it is, why clearing was or was not tried, why a run stands still."""
+"""Answers of `why`: a payment, a line, clearing, the state of a run."""
 
 from collections.abc import Sequence
 
@@ -37,9 +37,9 @@ def _unknown(noun: str, name: str) -> Reason:
 
 
 def _payment(run: RunState, sender: str, receiver: str, code: str, amount: str) -> Reason:
-    """Whether this payment would be made now, and over which routes; nothing is tried."""
-    desk, index = run.network.desks.get(code), run.network.people.index
-    if desk is None:
+    """Whether this payment would succeed now, and over which routes; nothing changes."""
+    ledger, index = run.network.ledgers.get(code), run.network.people.index
+    if ledger is None:
         return _unknown("equivalent", code)
     for name in (sender, receiver):
         if name not in index:
@@ -51,13 +51,13 @@ def _payment(run: RunState, sender: str, receiver: str, code: str, amount: str) 
     if wanted <= 0 or sender == receiver:
         return Reason("invalid_payment", "A payment is above 0 and between two participants.", {"amount": amount})
     ends = index[sender], index[receiver]
-    found = desk.cashier.find_routes(*ends, wanted)
+    found = ledger.processor.find_routes(*ends, wanted)
     facts: dict[str, Json] = {"from": sender, "to": receiver, "equivalent": code, "amount": text(wanted)}
     if isinstance(found, Found) and found.amount == wanted:
-        routes = routes_json(route_views(desk.book, found.routes))
+        routes = routes_json(route_views(ledger.book, found.routes))
         sentence = f"{sender} can pay {text(wanted)} to {receiver}, over {_routes(len(found.routes))}."
         return Reason("payable", sentence, {**facts, "routes": routes})
-    refused_: Refused = found if isinstance(found, Refused) else desk.cashier.refusal(*ends, wanted, found)
+    refused_: Refused = found if isinstance(found, Refused) else ledger.processor.refusal(*ends, wanted, found)
     sentence = sentence_of(refused_.code.value, {**facts, **refused_.details})
     return Reason(refused_.code.value, sentence + ".", facts, _bottleneck(refused_))
 
@@ -71,7 +71,7 @@ def _bottleneck(refused: Refused) -> tuple[Reason, ...]:
     match facts:
         case {"from": str(debtor), "to": str(creditor), "available": str(left), "mediates": bool(mediates)}:
             cures = _cures([facts, *also] if isinstance(also := refused.details.get("and_also", []), list) else [facts])
-            sentence = cures or f"On the shortest chain, {left} more can go from {debtor} to {creditor}."
+            sentence = cures or f"On the shortest chain, {debtor} can pay {creditor} {left} more."
             if not mediates and not cures:
                 sentence += f" The line lets no payments pass through {creditor}."
             return (Reason("bottleneck", sentence, {"hop": facts}),)
@@ -79,28 +79,28 @@ def _bottleneck(refused: Refused) -> tuple[Reason, ...]:
 
 
 def _cures(changes: Sequence[Json]) -> str:
-    """What would let the payment pass, in words; nothing where no cure was looked for."""
-    wishes = []
+    """What would let the payment pass; empty if no cure was searched for."""
+    conditions = []
     for change in changes:
         match change:
             case {"from": str(debtor), "to": str(creditor), "change": "raise_limit", "by": str(by)}:
-                wishes.append(f"{creditor} trusted {debtor} with {by} more")
+                conditions.append(f"{creditor} trusted {debtor} with {by} more")
             case {"from": str(debtor), "to": str(creditor), "change": "allow_mediation"}:
-                wishes.append(f"the line of {creditor} to {debtor} let payments pass through {creditor}")
+                conditions.append(f"the line of {creditor} to {debtor} let payments pass through {creditor}")
             case {"from": str(debtor), "to": str(creditor), "change": "unblock"}:
-                wishes.append(f"the line of {creditor} to {debtor} blocked no participant on the way")
-    return f"It would pass if {', and '.join(wishes)}." if wishes else ""
+                conditions.append(f"the line of {creditor} to {debtor} blocked no participant on the way")
+    return f"It would pass if {', and '.join(conditions)}." if conditions else ""
 
 
 def _line(run: RunState, creditor: str, debtor: str, code: str) -> Reason:
-    desk = run.network.desks.get(code)
-    if desk is None:
+    ledger = run.network.ledgers.get(code)
+    if ledger is None:
         return _unknown("equivalent", code)
-    book: Book = desk.book
+    book: Book = ledger.book
     h = book.line(creditor, debtor)
     if h is None:
         return _unknown("line", f"{creditor} to {debtor}")
-    trust, active = desk.trust, book.people.active
+    trust, active = ledger.trust, book.people.active
     facts: dict[str, Json] = {
         "limit": text(book.limit[h]),
         "original_limit": text(trust.original[h]),
@@ -117,7 +117,7 @@ def _line(run: RunState, creditor: str, debtor: str, code: str) -> Reason:
 
 
 def _clearing(run: RunState, code: str) -> Reason:
-    if code not in run.network.desks:
+    if code not in run.network.ledgers:
         return _unknown("equivalent", code)
     settings = run.settings
     facts: dict[str, Json] = {"policy": settings.clearing_policy.value, "last": run.last_clearing.get(code)}
@@ -125,7 +125,7 @@ def _clearing(run: RunState, code: str) -> Reason:
         return Reason("clearing_disabled", "Clearing is switched off.", facts)
     if settings.clearing_policy is ClearingPolicy.STATIC:
         every = settings.clearing_every_n_ticks
-        sentence = f"Clearing comes every {every} ticks." if every > 0 else "Clearing has no cadence."
+        sentence = f"Clearing runs every {every} ticks." if every > 0 else "Clearing has no cadence."
         return Reason("static_cadence", sentence, {**facts, "every_n_ticks": every})
     policy = run.policies[code]
     rate = policy.rate()

@@ -1,4 +1,4 @@
-"""Names of what happens in a run: derived from seed, tick and content, never drawn."""
+"""Ids of payments, clearings and runs: derived from seed, tick and content, never random."""
 
 from hashlib import sha256
 
@@ -22,7 +22,7 @@ def clearing_key(run_id: str, plan_id: str) -> str:
 
 
 def plan_name(seed: int, tick: int, equivalent: str, ordinal: int) -> str:
-    """The id of a clearing, from what it is."""
+    """The id of a clearing."""
     return "plan_" + sha256(f"{seed}:{tick}:{equivalent}:{ordinal}".encode()).hexdigest()[:12]
 
 

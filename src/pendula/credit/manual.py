@@ -1,7 +1,7 @@
-"""What is done by hand: one payment, one clearing, lines opened, changed and closed, participants frozen.
+"""Manual commands: pay, clear, open, change and close lines, freeze participants.
 
-A wish that makes no sense is refused and leaves no trace. A payment that finds no way is not refused: it was tried, it
-is counted and told like a planned one.
+An invalid command is refused and changes nothing. A payment without a route is not refused: it counts as an attempt
+and emits its event like a planned one.
 """
 
 import msgspec
@@ -16,7 +16,7 @@ from pendula.credit.ledger.payment import Drifted, Refused
 from pendula.credit.model import Code, LineStatus, Trustline
 from pendula.credit.money import InvalidAmount, atoms, text
 from pendula.credit.state.clearing_policy import Why
-from pendula.credit.state.network import EquivalentDesk
+from pendula.credit.state.network import EquivalentLedger
 from pendula.credit.state.run_state import RunState
 from pendula.credit.tick import event_parts
 from pendula.credit.tick.clearing import call
@@ -27,8 +27,8 @@ from pendula.kernel.engine import Outcome, Refusal
 KEYS_MOST = 100_000
 
 
-class Unfit(Exception):
-    """A wish that cannot be granted; becomes a refusal."""
+class Rejected(Exception):
+    """A command that cannot be executed; becomes a refusal."""
 
     def __init__(self, code: Code | str, **facts: Json) -> None:
         super().__init__(code)
@@ -36,43 +36,43 @@ class Unfit(Exception):
 
 
 def pay(run: RunState, command: Pay) -> Outcome[Event]:
-    """One payment. With a key it happens at most once; the same key again gives the same answer."""
+    """Make one payment. With a key it happens at most once; repeating the key returns the same answer."""
     try:
-        desk, amount = _payable(run, command)
-        fingerprint = digest([command.sender, command.receiver, desk.book.code, text(amount)])
+        ledger, amount = _payable(run, command)
+        fingerprint = digest([command.sender, command.receiver, ledger.book.code, text(amount)])
         known = run.keys.get(command.key) if command.key is not None else None
         if known is not None:
             if known[0] != fingerprint:
-                raise Unfit(Code.CONFLICT, kind="key_reused", key=command.key)
+                raise Rejected(Code.CONFLICT, kind="key_reused", key=command.key)
             return Outcome(answer=known[1])
         if command.key is not None and len(run.keys) >= KEYS_MOST:
-            raise Unfit(Code.CONFLICT, kind="keys_exhausted", limit=KEYS_MOST)
-    except Unfit as unfit:
+            raise Rejected(Code.CONFLICT, kind="keys_exhausted", limit=KEYS_MOST)
+    except Rejected as unfit:
         return Outcome(refusal=unfit.refusal)
-    event, answer = _paid(run, command, desk, amount)
+    event, answer = _paid(run, command, ledger, amount)
     if command.key is not None:
         run.keys[command.key] = (fingerprint, answer)
-    settle(desk)
+    settle(ledger)
     return Outcome(event, answer)
 
 
-def _payable(run: RunState, command: Pay) -> tuple[EquivalentDesk, int]:
+def _payable(run: RunState, command: Pay) -> tuple[EquivalentLedger, int]:
     _alive(run)
-    desk = _desk(run, command.equivalent)
+    ledger = _ledger(run, command.equivalent)
     index = run.network.people.index
     for name in (command.sender, command.receiver):
         if name not in index:
-            raise Unfit(Code.PARTICIPANT_NOT_FOUND, participant=name)
+            raise Rejected(Code.PARTICIPANT_NOT_FOUND, participant=name)
     if command.sender == command.receiver:
-        raise Unfit(Code.INVALID_INPUT, kind="pays_itself", participant=command.sender)
+        raise Rejected(Code.INVALID_INPUT, kind="pays_itself", participant=command.sender)
     amount = _amount(command.amount)
     if amount <= 0:
-        raise Unfit(Code.INVALID_INPUT, kind="amount_not_positive", amount=command.amount)
-    return desk, amount
+        raise Rejected(Code.INVALID_INPUT, kind="amount_not_positive", amount=command.amount)
+    return ledger, amount
 
 
-def _paid(run: RunState, command: Pay, desk: EquivalentDesk, amount: int) -> tuple[tuple[Event, ...], Json]:
-    index, code = run.network.people.index, desk.book.code
+def _paid(run: RunState, command: Pay, ledger: EquivalentLedger, amount: int) -> tuple[tuple[Event, ...], Json]:
+    index, code = run.network.people.index, ledger.book.code
     ends = index[command.sender], index[command.receiver]
     run.by_hand += 1
     content = command.sender, command.receiver, code, text(amount)
@@ -84,12 +84,12 @@ def _paid(run: RunState, command: Pay, desk: EquivalentDesk, amount: int) -> tup
         "equivalent": code,
         "amount": text(amount),
     }
-    found = desk.cashier.pay(*ends, amount)
+    found = ledger.processor.pay(*ends, amount)
     if isinstance(found, Drifted):
         found = Refused(Code.INTERNAL_ERROR, {"kind": "position_check"})
     if isinstance(found, Refused):
         run.counters.count(found.code)
-        desk.hops.failed(found.hops, found.code, found.closed)
+        ledger.hops.failed(found.hops, found.code, found.closed)
         failure = Failure(found.code.value, found.details)
         event = TxFailed(
             tick_index=run.tick,
@@ -102,30 +102,32 @@ def _paid(run: RunState, command: Pay, desk: EquivalentDesk, amount: int) -> tup
         )
         return (event,), {**answer, "status": "ABORTED", "routes": [], "error": msgspec.to_builtins(failure)}
     run.counters.count(None)
-    desk.hops.made(event_parts.hops_of(found))
-    desk.expect(*ends, amount)
-    made = updated(run, desk, found, seq=None, tx_id=tx_id, ends=ends, amount=amount)
+    ledger.hops.made(event_parts.hops_of(found))
+    ledger.expect(*ends, amount)
+    made = updated(run, ledger, found, seq=None, tx_id=tx_id, ends=ends, amount=amount)
     return (made,), {**answer, "status": "COMMITTED", "routes": event_parts.routes_json(made.routes)}
 
 
-def settle(desk: EquivalentDesk) -> None:
-    """What was done between ticks is not a drift of the next one."""
-    for _ in desk.drifts():
+def settle(ledger: EquivalentLedger) -> None:
+    """Exclude manual changes from the audit of the next tick."""
+    for _ in ledger.drifts():
         pass
-    desk.settle()
+    ledger.settle()
 
 
 def clear(run: RunState, command: Clear) -> Outcome[Event]:
     try:
         _alive(run)
-        codes = list(run.network.desks) if command.equivalent is None else [_desk(run, command.equivalent).book.code]
-    except Unfit as unfit:
+        codes = (
+            list(run.network.ledgers) if command.equivalent is None else [_ledger(run, command.equivalent).book.code]
+        )
+    except Rejected as unfit:
         return Outcome(refusal=unfit.refusal)
     before = None if command.dry_run else saving.mark(run)
     try:
         return _cleared(run, command, codes)
     except Exception:
-        # A solver that is not ours has failed: the run stays where it was.
+        # The solver failed: restore the run.
         if before is not None:
             saving.load(run, before)
         raise
@@ -136,19 +138,19 @@ def _cleared(run: RunState, command: Clear, codes: list[str]) -> Outcome[Event]:
     cycles: list[Json] = []
     total = count = 0
     for code in codes:
-        desk, settings = run.network.desks[code], run.settings
+        ledger, settings = run.network.ledgers[code], run.settings
         if command.dry_run:
             limits = (
                 settings.clearing_max_cycles_per_call,
                 settings.clearing_time_budget_ms * settings.work_units_per_ms,
             )
-            cleared = find_and_clear(desk.book, command.max_depth, *limits, dry_run=True)
+            cleared = find_and_clear(ledger.book, command.max_depth, *limits, dry_run=True)
         else:
-            result = call(run, desk, Why.MANUAL, command.max_depth, settings.clearing_time_budget_ms)
+            result = call(run, ledger, Why.MANUAL, command.max_depth, settings.clearing_time_budget_ms)
             cleared = result.cleared
             events += result.events
-            settle(desk)
-        cycles += [_cycle(desk.book, cycle) for cycle in cleared.cycles]
+            settle(ledger)
+        cycles += [_cycle(ledger.book, cycle) for cycle in cleared.cycles]
         total += cleared.amount
         count += len(cleared.cycles)
     answer: Json = {"cleared_cycles": count, "total_cleared_amount": text(total), "cycles": cycles}
@@ -156,57 +158,57 @@ def _cleared(run: RunState, command: Clear, codes: list[str]) -> Outcome[Event]:
 
 
 def _cycle(book: Book, cycle: Cycle) -> Json:
-    edges = [msgspec.to_builtins(edge) for edge in event_parts.lit(book, cycle.hops)]
+    edges = [msgspec.to_builtins(edge) for edge in event_parts.highlighted(book, cycle.hops)]
     return {"equivalent": book.code, "cleared_amount": text(cycle.amount), "edges": edges}
 
 
 def open_line(run: RunState, command: OpenLine) -> Outcome[Event]:
     try:
-        desk = _line_desk(run, command)
+        ledger = _line_ledger(run, command)
         limit = _limit(command.limit)
-        book, h = desk.book, desk.book.line(command.creditor, command.debtor)
+        book, h = ledger.book, ledger.book.line(command.creditor, command.debtor)
         if h is not None and book.status[h] is not LineStatus.CLOSED:
-            raise Unfit(Code.CONFLICT, kind="line_exists", **_ends(command), equivalent=book.code)
-    except Unfit as unfit:
+            raise Rejected(Code.CONFLICT, kind="line_exists", **_ends(command), equivalent=book.code)
+    except Rejected as unfit:
         return Outcome(refusal=unfit.refusal)
     if h is None:
         run.network.extend((), [Trustline(book.code, command.creditor, command.debtor, limit)])
-        desk = run.network.desks[book.code]
-        h = desk.book.line(command.creditor, command.debtor)
+        ledger = run.network.ledgers[book.code]
+        h = ledger.book.line(command.creditor, command.debtor)
     else:
-        desk.reopen(h, limit)
+        ledger.reopen(h, limit)
     assert h is not None
-    payload = TopologyPayload(added_edges=(event_parts.line_view(desk.book, h),))
-    settle(desk)
-    return _changed(run, desk, h, payload, "line_opened")
+    payload = TopologyPayload(added_edges=(event_parts.line_view(ledger.book, h),))
+    settle(ledger)
+    return _changed(run, ledger, h, payload, "line_opened")
 
 
 def set_limit(run: RunState, command: SetLimit) -> Outcome[Event]:
     try:
-        desk = _line_desk(run, command)
-        limit, h = _limit(command.limit), _known_line(desk.book, command)
-        if limit < desk.book.debt(h):
-            raise Unfit(Code.TRUSTLINE_LIMIT_EXCEEDED, limit=text(limit), debt=text(desk.book.debt(h)))
-    except Unfit as unfit:
+        ledger = _line_ledger(run, command)
+        limit, h = _limit(command.limit), _known_line(ledger.book, command)
+        if limit < ledger.book.debt(h):
+            raise Rejected(Code.TRUSTLINE_LIMIT_EXCEEDED, limit=text(limit), debt=text(ledger.book.debt(h)))
+    except Rejected as unfit:
         return Outcome(refusal=unfit.refusal)
-    desk.book.set_limit(h, limit)
-    settle(desk)
-    patch = TopologyPayload(edge_patch=(event_parts.edge_patch(desk.book, h),))
-    return _changed(run, desk, h, patch, "limit_set")
+    ledger.book.set_limit(h, limit)
+    settle(ledger)
+    patch = TopologyPayload(edge_patch=(event_parts.edge_patch(ledger.book, h),))
+    return _changed(run, ledger, h, patch, "limit_set")
 
 
 def close_line(run: RunState, command: CloseLine) -> Outcome[Event]:
     try:
-        desk = _line_desk(run, command)
-        h = _known_line(desk.book, command)
-        if desk.book.owed[h]:
-            raise Unfit(Code.TRUSTLINE_REJECTED, debt=text(abs(desk.book.owed[h])))
-    except Unfit as unfit:
+        ledger = _line_ledger(run, command)
+        h = _known_line(ledger.book, command)
+        if ledger.book.owed[h]:
+            raise Rejected(Code.TRUSTLINE_REJECTED, debt=text(abs(ledger.book.owed[h])))
+    except Rejected as unfit:
         return Outcome(refusal=unfit.refusal)
-    desk.book.set_status([h], LineStatus.CLOSED)
-    settle(desk)
-    payload = TopologyPayload(removed_edges=(event_parts.line_view(desk.book, h),))
-    return _changed(run, desk, h, payload, "line_closed")
+    ledger.book.set_status([h], LineStatus.CLOSED)
+    settle(ledger)
+    payload = TopologyPayload(removed_edges=(event_parts.line_view(ledger.book, h),))
+    return _changed(run, ledger, h, payload, "line_closed")
 
 
 def freeze(run: RunState, command: Freeze) -> Outcome[Event]:
@@ -214,51 +216,51 @@ def freeze(run: RunState, command: Freeze) -> Outcome[Event]:
     try:
         _alive(run)
         if command.participant not in people.index:
-            raise Unfit(Code.PARTICIPANT_NOT_FOUND, participant=command.participant)
+            raise Rejected(Code.PARTICIPANT_NOT_FOUND, participant=command.participant)
         if not people.active[people.index[command.participant]]:
-            raise Unfit(Code.CONFLICT, kind="participant_not_active", participant=command.participant)
-    except Unfit as unfit:
+            raise Rejected(Code.CONFLICT, kind="participant_not_active", participant=command.participant)
+    except Rejected as unfit:
         return Outcome(refusal=unfit.refusal)
     events: list[Event] = []
     for code, lines in run.network.freeze(command.participant, command.lines).items():
-        desk = run.network.desks[code]
-        frozen = tuple(event_parts.line_view(desk.book, h) for h in lines)
+        ledger = run.network.ledgers[code]
+        frozen = tuple(event_parts.line_view(ledger.book, h) for h in lines)
         payload = TopologyPayload(frozen_nodes=(command.participant,), frozen_edges=frozen)
         events.append(TopologyChanged(run.tick, code, payload, "participant_frozen"))
-        settle(desk)
+        settle(ledger)
     return Outcome(tuple(events), {"participant": command.participant, "status": "suspended"})
 
 
-def _changed(run: RunState, desk: EquivalentDesk, h: int, payload: TopologyPayload, reason: str) -> Outcome[Event]:
-    book = desk.book
+def _changed(run: RunState, ledger: EquivalentLedger, h: int, payload: TopologyPayload, reason: str) -> Outcome[Event]:
+    book = ledger.book
     answer = {**msgspec.to_builtins(event_parts.edge_patch(book, h)), "status": book.status[h].value}
     return Outcome((TopologyChanged(run.tick, book.code, payload, reason),), answer)
 
 
 def _alive(run: RunState) -> None:
     if not run.active:
-        raise Unfit("run_conflict", kind="run_ended", state=run.state_word)
+        raise Rejected("run_conflict", kind="run_ended", state=run.state_word)
     if run.config.engine == "external":
-        raise Unfit("run_conflict", kind="outside_ledger")
+        raise Rejected("run_conflict", kind="outside_ledger")
 
 
-def _desk(run: RunState, equivalent: str) -> EquivalentDesk:
+def _ledger(run: RunState, equivalent: str) -> EquivalentLedger:
     code = equivalent.strip().upper()
-    if code not in run.network.desks:
-        known: list[Json] = list(run.network.desks)
-        raise Unfit(Code.EQUIVALENT_NOT_FOUND, equivalent=equivalent, known=known)
-    return run.network.desks[code]
+    if code not in run.network.ledgers:
+        known: list[Json] = list(run.network.ledgers)
+        raise Rejected(Code.EQUIVALENT_NOT_FOUND, equivalent=equivalent, known=known)
+    return run.network.ledgers[code]
 
 
-def _line_desk(run: RunState, command: OpenLine | SetLimit | CloseLine) -> EquivalentDesk:
+def _line_ledger(run: RunState, command: OpenLine | SetLimit | CloseLine) -> EquivalentLedger:
     _alive(run)
-    desk = _desk(run, command.equivalent)
+    ledger = _ledger(run, command.equivalent)
     for name in (command.creditor, command.debtor):
         if name not in run.network.people.index:
-            raise Unfit(Code.PARTICIPANT_NOT_FOUND, participant=name)
+            raise Rejected(Code.PARTICIPANT_NOT_FOUND, participant=name)
     if command.creditor == command.debtor:
-        raise Unfit(Code.INVALID_INPUT, kind="trusts_itself", participant=command.creditor)
-    return desk
+        raise Rejected(Code.INVALID_INPUT, kind="trusts_itself", participant=command.creditor)
+    return ledger
 
 
 def _ends(command: OpenLine | SetLimit | CloseLine) -> dict[str, Json]:
@@ -268,7 +270,7 @@ def _ends(command: OpenLine | SetLimit | CloseLine) -> dict[str, Json]:
 def _known_line(book: Book, command: SetLimit | CloseLine) -> int:
     h = book.line(command.creditor, command.debtor)
     if h is None or book.status[h] is LineStatus.CLOSED:
-        raise Unfit(Code.TRUSTLINE_NOT_ACTIVE, kind="no_line", **_ends(command), equivalent=book.code)
+        raise Rejected(Code.TRUSTLINE_NOT_ACTIVE, kind="no_line", **_ends(command), equivalent=book.code)
     return h
 
 
@@ -276,11 +278,11 @@ def _amount(given: str) -> int:
     try:
         return atoms(given)
     except InvalidAmount as refused:
-        raise Unfit(Code.INVALID_INPUT, **refused.details) from None
+        raise Rejected(Code.INVALID_INPUT, **refused.details) from None
 
 
 def _limit(given: str) -> int:
     limit = _amount(given)
     if limit < 0:
-        raise Unfit(Code.INVALID_INPUT, kind="negative_limit", limit=given)
+        raise Rejected(Code.INVALID_INPUT, kind="negative_limit", limit=given)
     return limit

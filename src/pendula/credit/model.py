@@ -1,4 +1,4 @@
-"""The nouns of a credit network: participants, lines of trust, profiles, events of a timeline, a scenario.
+"""The model of a credit network: participants, trustlines, profiles, events of a timeline, a scenario.
 
 A line goes from the creditor to the debtor: the debtor may owe the creditor up to the limit. Money is in atoms.
 """
@@ -16,7 +16,7 @@ CODE_FORM = r"[A-Z0-9_]{1,16}"
 
 
 class Code(StrEnum):
-    """Why a payment failed, and why a run ended; the vocabulary of `tx.failed` and `last_error`."""
+    """Error codes of `tx.failed` and `last_error`."""
 
     ROUTING_NO_CAPACITY = "ROUTING_NO_CAPACITY"
     ROUTING_NO_ROUTE = "ROUTING_NO_ROUTE"
@@ -70,7 +70,7 @@ class Participant(Struct, frozen=True):
 
 
 class Policy(Struct, frozen=True):
-    """What a line allows beyond its limit; `mediates` is false where value may only end at the creditor."""
+    """Permissions of a line; `mediates` is false if payments may only end at the creditor."""
 
     auto_clearing: bool = True
     mediates: bool = True
@@ -92,7 +92,7 @@ class Trustline(Struct, frozen=True):
 
 
 class Profile(Struct, frozen=True):
-    """A profile with what it extends merged in; `props` as the scenario has them."""
+    """A profile merged with the profile it extends; `props` as in the scenario."""
 
     id: str
     props: Mapping[str, Json]
@@ -140,7 +140,7 @@ Effect = AddParticipant | CreateTrustline | FreezeParticipant | InjectDebt
 
 
 class DatedPayment(Struct, frozen=True):
-    """A payment that the scenario dates; `amount` in atoms, whole cents."""
+    """A payment scheduled by the scenario; `amount` in atoms, whole cents."""
 
     sender: str
     receiver: str
@@ -149,13 +149,13 @@ class DatedPayment(Struct, frozen=True):
 
 
 class DatedClearing(Struct, frozen=True):
-    """A clearing that the scenario dates, of one equivalent or, with None, of all."""
+    """A clearing scheduled by the scenario, of one equivalent or, with None, of all."""
 
     equivalent: str | None
 
 
 class TimelineEvent(Struct, frozen=True):
-    """`time` is None for a time in words, which never comes. `most` bounds the sum of injected debts, in atoms."""
+    """`time` is None for a time in words, which is never due. `most` bounds the sum of injected debts, in atoms."""
 
     index: int
     type: EventType
@@ -190,7 +190,7 @@ class Flow(Struct, frozen=True):
 
 
 class Scenario(Struct, frozen=True):
-    """Everything a run begins with: participants by id, lines by (equivalent, creditor, debtor), codes in order."""
+    """The start of a run: participants by id, lines by (equivalent, creditor, debtor), codes in order."""
 
     id: str
     equivalents: tuple[str, ...]

@@ -1,6 +1,6 @@
 """Money as whole atoms, 10^-8 of a unit: exact, never a float, written as plain decimals.
 
-Planned amounts are whole cents. The range is that of twelve digits before and eight behind the point.
+Planned amounts are whole cents. An amount has at most twelve digits before and eight after the decimal point.
 """
 
 from decimal import Decimal, InvalidOperation
@@ -20,7 +20,7 @@ _PLAIN = regex(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", ASCII)
 
 
 class InvalidAmount(InputRefused):
-    """An amount that is not a decimal of at most 12 digits before and 8 behind the point. Facts: `kind`, `amount`."""
+    """An amount that is not a decimal of at most 12 digits before and 8 after the point. Facts: `kind`, `amount`."""
 
     code = "invalid_amount"
 
@@ -30,9 +30,9 @@ class InvalidAmount(InputRefused):
 
 
 def atoms(value: str | int | Decimal, *, round_down: bool = False) -> int:
-    """The amount in atoms; raises `InvalidAmount` for what is not a number, is too large or too fine.
+    """The amount in atoms; raises `InvalidAmount` if it is not a number, too large or too fine.
 
-    Numbers with a fraction come as `Decimal`: documents hand them out that way, in their shortest form.
+    Documents pass numbers with a fraction as `Decimal`, in their shortest form.
     """
     if isinstance(value, str):
         text = value.strip()
@@ -59,7 +59,7 @@ def atoms(value: str | int | Decimal, *, round_down: bool = False) -> int:
 
 
 def text(amount: int) -> str:
-    """`"150.00"`: at least two digits behind the point, more where they are needed."""
+    """`"150.00"`: at least two digits after the decimal point, more if needed."""
     if amount % CENT == 0:
         return cents_text(amount // CENT)
     return text_8(amount).rstrip("0")
@@ -73,13 +73,13 @@ def cents_text(cents: int) -> str:
 
 
 def text_8(amount: int) -> str:
-    """`"150.00000000"`: always eight digits behind the point."""
+    """`"150.00000000"`: always eight digits after the decimal point."""
     if amount < 0:
         return "-" + text_8(-amount)
     return f"{amount // ATOMS}.{amount % ATOMS:08d}"
 
 
 def atoms_of_sum(text: str) -> int:
-    """Of a sum as events tell it: it may be longer than any amount may be, so that it is not read as amounts are."""
+    """The atoms of a sum in an event; a sum may exceed the range of an amount, so `atoms` cannot parse it."""
     whole, _, rest = text.partition(".")
     return int(whole + rest.ljust(8, "0"))

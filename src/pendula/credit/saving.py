@@ -1,4 +1,4 @@
-"""The complete state of a run as canonical JSON, and back; a restored run goes on with exactly the same ticks."""
+"""Save and load the state of a run as canonical JSON; a restored run continues with exactly the same ticks."""
 
 import msgspec
 from msgspec import Struct
@@ -21,13 +21,13 @@ STATES = ("running", "paused", "stopped", "error")
 
 
 class InvalidState(InputRefused):
-    """What was handed in is not a state of a run."""
+    """The input is not a state of a run."""
 
     code = "invalid_state"
 
 
 class Line(Struct, frozen=True, forbid_unknown_fields=True, array_like=True):
-    """A line and what is known of it; amounts in atoms, `owed` below 0 where the creditor is the one who owes."""
+    """A line with its history; amounts in atoms, `owed` below 0 if the creditor owes the debtor."""
 
     creditor: str
     debtor: str
@@ -90,7 +90,7 @@ def save(run: RunState) -> bytes:
             by_hand=run.by_hand,
             added=tuple(one for one in people if one.id not in known),
             statuses={one.id: one.status for one in people if known.get(one.id, one.status) is not one.status},
-            lines={code: _lines(run.network, code) for code in run.network.desks},
+            lines={code: _lines(run.network, code) for code in run.network.ledgers},
             policies={code: policy.memory() for code, policy in run.policies.items()},
             plan_digest=run.plan_digest.save(),
             ledger_digest=run.ledger_digest.save(),
@@ -101,22 +101,22 @@ def save(run: RunState) -> bytes:
             stop_source=run.stop_source,
             stop_reason=run.stop_reason,
             demonstration=run.demonstration,
-            hops={code: _counts(run.network, code) for code in run.network.desks},
+            hops={code: _counts(run.network, code) for code in run.network.ledgers},
             queue=run.queue,
         )
     )
 
 
 def mark(run: RunState) -> bytes | None:
-    """What a command can be taken back to by `load`; only where others are asked while it is carried out."""
+    """A state to roll back to with `load`; None unless the run asks external code during a command."""
     solver = run.settings.clearing_mode is ClearingMode.OPTIMAL or run.settings.clearing_yardstick
     others = run.config.engine == "external" or run.config.behaviour is not None
     return save(run) if others or solver else None
 
 
 def _lines(network: Network, code: str) -> tuple[Line, ...]:
-    desk, names = network.desks[code], network.people.names
-    book, trust = desk.book, desk.trust
+    ledger, names = network.ledgers[code], network.people.names
+    book, trust = ledger.book, ledger.trust
     return tuple(
         Line(
             creditor=names[book.creditor[h]],
@@ -134,16 +134,15 @@ def _lines(network: Network, code: str) -> tuple[Line, ...]:
 
 
 def _counts(network: Network, code: str) -> tuple[SavedCount, ...]:
-    desk, names = network.desks[code], network.people.names
-    book, of = desk.book, desk.hops.of
+    ledger, names = network.ledgers[code], network.people.names
+    book, of = ledger.book, ledger.hops.of
     return tuple(
         SavedCount(names[book.creditor[h]], names[book.debtor[h]], *msgspec.structs.astuple(of[h])) for h in sorted(of)
     )
 
 
 def load(run: RunState, state: bytes) -> None:
-    """Put `run`, which has the same configuration, where the state says; raises `InputRefused` before anything moved
-    if the state is none."""
+    """Load a state into `run`, which has the same configuration; raises `InputRefused` before anything changes."""
     try:
         saved = _read(state)
     except msgspec.DecodeError as trouble:
@@ -152,12 +151,12 @@ def load(run: RunState, state: bytes) -> None:
     if saved.state not in STATES or not 0 <= saved.intensity <= 100 or min(saved.tick, saved.fired) < 0:
         raise InvalidState("This is not a state of a run: a number or a word is out of range")
     network = _network(run, saved, settings)
-    if saved.policies.keys() != network.desks.keys() or saved.demand.keys() != network.desks.keys():
-        raise InvalidState("This is not a state of a run: it has other equivalents")
+    if saved.policies.keys() != network.ledgers.keys() or saved.demand.keys() != network.ledgers.keys():
+        raise InvalidState("This is not a state of a run: its equivalents differ from those of the scenario")
     digests = running_digest(saved.plan_digest), running_digest(saved.ledger_digest)
     run.network, run.settings = network, settings
     run.plan_digest, run.ledger_digest = digests
-    run.policies = {code: AdaptivePolicy(settings, saved.policies[code]) for code in network.desks}
+    run.policies = {code: AdaptivePolicy(settings, saved.policies[code]) for code in network.ledgers}
     run.tick, run.state_word, run.intensity = saved.tick, saved.state, saved.intensity
     run.counters, run.last_error, run.fired = saved.counters, saved.last_error, saved.fired
     run.demand = saved.demand
@@ -170,11 +169,11 @@ def load(run: RunState, state: bytes) -> None:
 
 def _network(run: RunState, saved: State, settings: Settings) -> Network:
     network = Network(run.scenario, settings)
-    if saved.lines.keys() != network.desks.keys():
-        raise InvalidState("This is not a state of a run: it has other equivalents")
+    if saved.lines.keys() != network.ledgers.keys():
+        raise InvalidState("This is not a state of a run: its equivalents differ from those of the scenario")
     present = {one.id for one in run.scenario.participants}
     if any(one.id in present for one in saved.added) or not saved.statuses.keys() <= present:
-        raise InvalidState("This is not a state of a run: its participants are others")
+        raise InvalidState("This is not a state of a run: its participants differ from those of the scenario")
     people = [*run.scenario.participants, *saved.added]
     people = [msgspec.structs.replace(one, status=saved.statuses.get(one.id, one.status)) for one in people]
     known = {one.id for one in people}
@@ -182,7 +181,7 @@ def _network(run: RunState, saved: State, settings: Settings) -> Network:
     policies = network.policies()
     for code, lines in saved.lines.items():
         if any(not _sound(line, known) for line in lines):
-            raise InvalidState(f"This is not a state of a run: a line in {code} makes no sense")
+            raise InvalidState(f"This is not a state of a run: a line in {code} is invalid")
         rows[code] = [
             Trustline(
                 code,
@@ -203,16 +202,16 @@ def _network(run: RunState, saved: State, settings: Settings) -> Network:
 
 
 def _count(network: Network, code: str, counts: tuple[SavedCount, ...]) -> None:
-    desk = network.desks.get(code)
+    ledger = network.ledgers.get(code)
     for saved in counts:
-        h = None if desk is None else desk.book.line(saved.creditor, saved.debtor)
+        h = None if ledger is None else ledger.book.line(saved.creditor, saved.debtor)
         numbers = saved.attempts, saved.rejected, saved.errors, saved.timeouts
         sound = (
             min(*numbers, saved.closed) >= 0 and sum(numbers[1:]) <= saved.attempts and saved.closed <= saved.rejected
         )
-        if desk is None or h is None or h in desk.hops.of or not sound:
-            raise InvalidState(f"This is not a state of a run: the counts of a hop in {code} make no sense")
-        desk.hops.of[h] = HopCount(*numbers, saved.closed)
+        if ledger is None or h is None or h in ledger.hops.of or not sound:
+            raise InvalidState(f"This is not a state of a run: the counts of a hop in {code} are invalid")
+        ledger.hops.of[h] = HopCount(*numbers, saved.closed)
 
 
 def _sound(line: Line, known: set[str]) -> bool:
@@ -222,25 +221,25 @@ def _sound(line: Line, known: set[str]) -> bool:
 
 
 def _fill(network: Network, code: str, lines: tuple[Line, ...]) -> None:
-    desk = network.desks[code]
+    ledger = network.ledgers[code]
     if len({(line.creditor, line.debtor) for line in lines}) != len(lines):
-        raise InvalidState(f"This is not a state of a run: a line in {code} is there twice")
+        raise InvalidState(f"This is not a state of a run: a line in {code} appears twice")
     for line in lines:
-        h = desk.book.line(line.creditor, line.debtor)
+        h = ledger.book.line(line.creditor, line.debtor)
         assert h is not None
         if line.owed > 0:
-            desk.book.move(h, line.owed)
-        elif line.owed < 0 and desk.book.back[h] < 0:
+            ledger.book.move(h, line.owed)
+        elif line.owed < 0 and ledger.book.back[h] < 0:
             raise InvalidState(f"This is not a state of a run: a debt in {code} has no line")
-        desk.trust.original[h] = line.original
+        ledger.trust.original[h] = line.original
         if line.clearing_count:
-            desk.trust.clearing_count[h] = line.clearing_count
-            desk.trust.last_clearing[h] = line.last_clearing
-            desk.trust.cleared_volume[h] = line.cleared_volume
+            ledger.trust.clearing_count[h] = line.clearing_count
+            ledger.trust.last_clearing[h] = line.last_clearing
+            ledger.trust.cleared_volume[h] = line.cleared_volume
     for line in lines:
-        h = desk.book.line(line.creditor, line.debtor)
-        if h is None or desk.book.owed[h] != line.owed:
+        h = ledger.book.line(line.creditor, line.debtor)
+        if h is None or ledger.book.owed[h] != line.owed:
             raise InvalidState(f"This is not a state of a run: two lines in {code} disagree about a debt")
-    for _ in desk.drifts():
+    for _ in ledger.drifts():
         pass
-    desk.settle()
+    ledger.settle()

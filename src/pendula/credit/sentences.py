@@ -31,7 +31,7 @@ WITHOUT_EFFECT: Mapping[str, str] = {
 
 
 def _service(sentence: str) -> Callable[[Facts], str]:
-    """With the cause and the address of the call, where they are known."""
+    """A sentence with the cause and the address of the call, if they are known."""
 
     def render(facts: Facts) -> str:
         engine = facts.get("engine")
@@ -102,7 +102,7 @@ SENTENCES: Mapping[str, Callable[[Facts], str]] = {
     "service_timeout": _service("The payment service did not answer in time"),
     "service_failed": _service("The payment service failed"),
     "service_refused": _service("The payment service refused"),
-    "invalid_service_answer": _service("The payment service gave an answer that makes no sense"),
+    "invalid_service_answer": _service("The payment service gave an invalid answer"),
     "unknown_line": lambda facts: (
         f"The service paid over a line of {facts['line']['to']} to {facts['line']['from']}, which the run does not have"
     ),
@@ -148,11 +148,11 @@ SENTENCES: Mapping[str, Callable[[Facts], str]] = {
     "outside_ledger": lambda _: "The ledger of this run is that of an outside service; change it there",
     # Amounts
     "not_an_amount": lambda facts: f"{facts['amount']} is not an amount; give a Decimal, a text or a whole number",
-    "not_a_number": lambda facts: f"{facts['amount'][:50]!r} is no decimal number",
+    "not_a_number": lambda facts: f"{facts['amount'][:50]!r} is not a decimal number",
     "exponent_out_of_range": lambda facts: f"{shown(facts['amount'])} has an exponent out of range",
-    "not_finite": lambda facts: f"{facts['amount']} is no finite number",
+    "not_finite": lambda facts: f"{facts['amount']} is not a finite number",
     "too_many_digits": lambda facts: f"{facts['amount']} has more than 12 digits before the point",
-    "too_fine": lambda facts: f"{facts['amount']} has more than 8 digits behind the point",
+    "too_fine": lambda facts: f"{facts['amount']} has more than 8 digits after the point",
     # Settings
     "unknown_setting": lambda facts: f"No setting is called {facts['variable']!r}",
     "out_of_range": lambda facts: f"{facts['variable']} is {shown(facts['value'])}; allowed is {allowed_values(facts)}",
@@ -184,7 +184,7 @@ SENTENCES: Mapping[str, Callable[[Facts], str]] = {
     ),
 }
 
-# What the notes of a run say to a reader; notes of a scenario's own events are not repeated here.
+# Notes that become warnings; notes of the events of a scenario have no sentence.
 NOTES: Mapping[str, Callable[[int, Facts], str]] = {
     "profile_silenced": lambda _, facts: (
         f"{facts['profile']} never pays in {facts['equivalent']}: "
@@ -195,7 +195,7 @@ NOTES: Mapping[str, Callable[[int, Facts], str]] = {
     ),
     "tick_failed": lambda _, facts: f"The payment service lost tick {facts['tick_index']}; it was taken back.",
     "behaviour_answered_badly": lambda tick, facts: (
-        f"At tick {tick} the behaviour {facts['behaviour']} gave wrong answers, {facts['wishes']} in all."
+        f"At tick {tick} the behaviour {facts['behaviour']} gave wrong answers, {facts['invalid']} in all."
     ),
     "optimal_clearing_failed": lambda tick, facts: (
         f"At tick {tick} the solver had no answer for {facts['equivalent']}: "
@@ -225,16 +225,16 @@ def _injected(facts: Facts) -> str:
 
 
 def sentence_of(code: str, facts: Mapping[str, Json]) -> str:
-    """The sentence for the code of a refusal, a failed payment or the error of a run; the code where there is none."""
+    """The sentence of a refusal, a failed payment or the error of a run; the code if there is none."""
     render = SENTENCES.get(str(facts.get("kind", code))) or SENTENCES.get(code)
     try:
         return code if render is None else render(facts)
     except (KeyError, TypeError):
-        return code  # facts out of an answer of the outside need not fit
+        return code  # facts in an external answer may be incomplete
 
 
 def note_sentence(kind: str, tick: int, facts: Mapping[str, Json]) -> str | None:
-    """The sentence for a note; None where the note has nothing to say beyond its facts."""
+    """The sentence for a note that is a warning; None for other notes."""
     render = NOTES.get(kind)
     return None if render is None else render(tick, facts)
 

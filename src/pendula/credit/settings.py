@@ -1,7 +1,7 @@
-"""Every setting of a run, its variable, default and range; read from the environment once, refused when it is wrong.
+"""Every setting of a run, its variable, default and range; read from the environment once and validated.
 
-A typing error must never run another experiment in silence: a value that cannot be read or is out of range is refused
-with the variable, the value and what is allowed.
+A typo must never silently run a different experiment: an invalid value is refused with the variable, the value and the
+allowed range.
 """
 
 from collections.abc import Mapping
@@ -51,14 +51,14 @@ class ClearingMode(StrEnum):
 
 
 class RoutingMode(StrEnum):
-    """`greedy` takes shortest routes one after the other; `exact` refuses only what no set of routes can carry."""
+    """`greedy` takes shortest routes one by one; `exact` refuses only payments that no set of routes can carry."""
 
     GREEDY = "greedy"
     EXACT = "exact"
 
 
 class OnLimit(StrEnum):
-    """What becomes of payments that a limit holds back: they wait for the next tick, or are dropped."""
+    """Whether payments above the rate limit wait for the next tick or are dropped."""
 
     WAIT = "wait"
     DROP = "drop"
@@ -122,7 +122,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def least_depth(self) -> int:
-        """The depth of the adaptive policy at the low threshold: as deep as at the high one, unless it is given."""
+        """The depth of the adaptive policy at the low threshold; by default that at the high threshold."""
         given = self.adaptive_max_depth_min
         return self.adaptive_max_depth_max if given is None else given
 
@@ -166,7 +166,7 @@ _C = "SIMULATOR_CLEARING_"
 _A = "SIMULATOR_CLEARING_ADAPTIVE_"
 _R = "SIMULATOR_REAL_"
 _ONE_STEP = "one_step"
-_ANY = -NUMBER_MOST  # zero and below switch the thing off
+_ANY = -NUMBER_MOST  # zero and below switch it off
 
 TABLE: tuple[Setting, ...] = (
     Setting("tick_ms_base", _S + "TICK_MS_BASE", "virtual milliseconds per tick", least=1),
@@ -182,7 +182,7 @@ TABLE: tuple[Setting, ...] = (
         most=IN_FLIGHT_MOST,
     ),
     Setting("max_payments_per_sec", _S + "MAX_PAYMENTS_PER_SEC", "payments per second; 0 is off", least=_ANY),
-    Setting("on_limit", _S + "ON_LIMIT", "what becomes of payments above the rate", Kind.WORD, words=OnLimit),
+    Setting("on_limit", _S + "ON_LIMIT", "payments above the rate wait or are dropped", Kind.WORD, words=OnLimit),
     Setting("queue_max", _S + "QUEUE_MAX", "payments that may wait; the newest beyond it are dropped", most=1_000_000),
     Setting("max_timeouts_per_tick", _R + "MAX_TIMEOUTS_PER_TICK", "timeouts in a tick that end a run", least=_ANY),
     Setting("max_errors_total", _R + "MAX_ERRORS_TOTAL", "technical errors that end a run", least=_ANY),
@@ -203,7 +203,7 @@ TABLE: tuple[Setting, ...] = (
     Setting("clearing_max_cycles_per_call", _C + "MAX_CYCLES_PER_CALL", "cycles cleared in one call", least=1),
     Setting("clearing_mode", _C + "MODE", "how debts are cleared", Kind.WORD, words=ClearingMode),
     Setting("clearing_yardstick", _C + "YARDSTICK", "compare each call with the optimum", Kind.SWITCH),
-    Setting("emit_clearing_plan", _S + "EMIT_CLEARING_PLAN", "tell of a clearing before it begins", Kind.SWITCH),
+    Setting("emit_clearing_plan", _S + "EMIT_CLEARING_PLAN", "announce a clearing before it begins", Kind.SWITCH),
     Setting("emit_tick_events", _S + "EMIT_TICK_EVENTS", "stream a debug event for each tick", Kind.SWITCH),
     Setting("clearing_max_edges_for_fx", _C + "MAX_EDGES_FOR_FX", "most edges listed in cycle_edges"),
     Setting("adaptive_window_ticks", _A + "WINDOW_TICKS", "length of the rolling window", least=1, most=1_000_000),
@@ -244,7 +244,7 @@ _OFF = ("0", "false", "no", "off")
 
 
 def from_environment(environment: Mapping[str, str]) -> Settings:
-    """The settings of a process; missing and empty variables have their defaults. Raises `InvalidSetting`."""
+    """The settings of a process; missing and empty variables take their defaults. Raises `InvalidSetting`."""
     found = {
         setting.name: parsed(setting, environment[setting.variable].strip())
         for setting in TABLE
@@ -254,7 +254,7 @@ def from_environment(environment: Mapping[str, str]) -> Settings:
 
 
 def changed(settings: Settings, values: Mapping[str, str]) -> Settings:
-    """Settings with some of them given anew, by name or by variable, as texts; raises `InvalidSetting`."""
+    """Settings with some values replaced, given as text by name or by variable; raises `InvalidSetting`."""
     found: dict[str, Any] = {}
     for key, value in values.items():
         setting = BY_NAME.get(key) or BY_VARIABLE.get(key)
@@ -284,7 +284,7 @@ def _value(setting: Setting, text: str) -> Any:
                     return number
         case Kind.DECIMAL:
             try:
-                # Decimal takes digits of every script and underlines between them; a typing error is neither.
+                # Decimal accepts digits of every script and underscores between them; reject both as typos.
                 exact = Decimal(text if text.isascii() and "_" not in text else "nan")
             except InvalidOperation:
                 exact = Decimal("nan")
@@ -302,14 +302,14 @@ def _value(setting: Setting, text: str) -> Any:
 
 
 def _fits(setting: Setting, value: int | Decimal) -> bool:
-    """Whether a number is in range, and not so fine that computing with it would take for ever."""
+    """Whether a number is in range and has at most 30 decimal places, which bounds the cost of exact arithmetic."""
     if isinstance(value, Decimal) and (not value.is_finite() or int(value.as_tuple().exponent) < -30):
         return False
     return setting.least <= value <= setting.most
 
 
 def _cap(setting: Setting, text: str) -> int | None:
-    """The cap in atoms, rounded down to the cent; None where there is none."""
+    """The cap in atoms, rounded down to the cent; None if there is none."""
     if text.lower() in ("none", "off"):
         return None
     try:
@@ -327,7 +327,7 @@ def _refused(setting: Setting, text: str) -> InvalidSetting:
 
 
 def checked(settings: Settings) -> Settings:
-    """The same settings if they fit each other and their ranges; raises `InvalidSetting` otherwise."""
+    """The settings, if they are in range and consistent; raises `InvalidSetting` otherwise."""
     for setting in TABLE:
         value = getattr(settings, setting.name)
         number = setting.kind in (Kind.INTEGER, Kind.DECIMAL) and value is not None
@@ -355,15 +355,15 @@ def _crossed(low: str, high: str, settings: Settings) -> InvalidSetting:
 
 
 def effective(settings: Settings) -> dict[str, str]:
-    """Every setting as a text under its variable; empty where it is not given and has no default.
+    """Every setting as text by variable; empty if it is unset and has no default.
 
-    Put back into an environment, the texts give the same settings again.
+    As an environment, these texts give the same settings again.
     """
     return {setting.variable: _text(setting, getattr(settings, setting.name)) for setting in TABLE}
 
 
 def differing(one: Settings, other: Settings) -> dict[str, tuple[str, str]]:
-    """The variables that differ, each with both texts."""
+    """The variables that differ, each with both values as text."""
     left, right = effective(one), effective(other)
     return {variable: (left[variable], right[variable]) for variable in left if left[variable] != right[variable]}
 
@@ -377,7 +377,7 @@ def _text(setting: Setting, value: Any) -> str:
         case StrEnum():
             return value.value
         case Decimal():
-            # Without zeros at the end: a journal does not keep them, and nothing differs by them.
+            # Without trailing zeros: a journal drops them.
             digits = format(value, "f")
             return digits.rstrip("0").rstrip(".") if "." in digits else digits
         case _:

@@ -1,6 +1,6 @@
-"""How a run is steered: ticks that pass, intensity, settings, pause, stop and restart.
+"""Control of a run: ticks, intensity, settings, pause, stop and restart.
 
-A run that has ended refuses to be changed; a change of state that does not apply leaves the state as it is.
+A run that has ended refuses changes; a change of state that does not apply leaves the state unchanged.
 """
 
 from pendula.credit import demonstration, saving
@@ -17,7 +17,7 @@ ABANDONED = LastError(Code.INTERNAL_ERROR.value, {"kind": "SERVER_RESTARTED"})
 
 
 def ticks(run: RunState, command: Tick) -> Outcome[Event]:
-    """Let ticks pass, fewer where a guardrail ends the run."""
+    """Run ticks; fewer if a guardrail ends the run."""
     if run.state_word != "running":
         return Outcome(refusal=Refusal("run_conflict", {"kind": "run_not_running", "state": run.state_word}))
     run.callers_queue = command.queue_depth
@@ -30,7 +30,7 @@ def ticks(run: RunState, command: Tick) -> Outcome[Event]:
             if run.state_word != "running":
                 break
     except Exception:
-        # Code that is not ours has failed: the run stays where it was before the command.
+        # External code failed: restore the run as it was before the command.
         if before is not None:
             saving.load(run, before)
         raise
@@ -41,11 +41,11 @@ def set_intensity(run: RunState, percent: int) -> Outcome[Event]:
     if not run.active:
         return _ended(run)
     run.intensity = percent
-    return run.told()
+    return run.status_outcome()
 
 
 def configure(run: RunState, values: dict[str, str]) -> Outcome[Event]:
-    """Other settings, given as texts; the length of a tick is not among them."""
+    """Change settings, given as text; the length of a tick is fixed."""
     if not run.active:
         return _ended(run)
     try:
@@ -56,7 +56,7 @@ def configure(run: RunState, values: dict[str, str]) -> Outcome[Event]:
         facts: dict[str, Json] = {"kind": "fixed_tick_length", "variable": "SIMULATOR_TICK_MS_BASE"}
         return Outcome(refusal=Refusal("invalid_setting", facts))
     run.use(settings)
-    return run.told()
+    return run.status_outcome()
 
 
 def _ended(run: RunState) -> Outcome[Event]:
@@ -76,4 +76,4 @@ def change_state(run: RunState, command: Pause | Resume | Stop | Restart | Aband
         case Restart(), _:
             run.state_word = "running"
             run.begin()
-    return run.told()
+    return run.status_outcome()

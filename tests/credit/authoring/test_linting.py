@@ -504,8 +504,8 @@ def test_a_search_for_circles_that_takes_too_long_is_given_up() -> None:
 def test_reach_is_that_of_the_planner(seed: int) -> None:
     run = Headless(made(read_bytes(as_text(case(seed).scenario)), seed=1)).run
     names = run.network.people.names
-    for desk in run.network.desks.values():
-        book = desk.book
+    for ledger in run.network.ledgers.values():
+        book = ledger.book
         live = [h for h in range(len(book)) if book.live(h) and book.limit[h] > 0]
         ways = ways_of((names[book.debtor[h]], names[book.creditor[h]]) for h in live)
         for node, name in enumerate(names):

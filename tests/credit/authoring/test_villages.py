@@ -138,7 +138,7 @@ def figures(run: Run, events: Sequence[Event], ticks: int) -> Figures:
 
 
 def positions(run: Run) -> list[int]:
-    book = run.network.desks["UNIT"].book
+    book = run.network.ledgers["UNIT"].book
     return [book.position(node) for node in range(len(book.people))]
 
 
@@ -419,7 +419,7 @@ def test_the_default_cap_plans_small_payments_instead_of_none() -> None:
 def test_on_a_ring_of_twelve_clearing_frees_debts_and_moves_nobody() -> None:
     run = begun(Profile.RING, 12, 1, clearing_enabled=False)
     run.apply(Tick(30))
-    book = run.network.desks["UNIT"].book
+    book = run.network.ledgers["UNIT"].book
     owed, standing = book.total, positions(run)
 
     done = [one for one in run.apply(Clear()).events if isinstance(one, ClearingDone)]

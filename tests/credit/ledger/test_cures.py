@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pendula.credit.commands import Tick
 from pendula.credit.events import TxFailed
 from pendula.credit.ledger.book import Book, People
-from pendula.credit.ledger.payment import Cashier, Refused
+from pendula.credit.ledger.payment import PaymentProcessor, Refused
 from pendula.credit.model import Code, Participant, ParticipantType, Policy, Trustline
 from pendula.credit.money import ATOMS, atoms
 from pendula.credit.sentences import sentence_of
@@ -50,7 +50,7 @@ def change(book: Book, wish: dict[str, Any]) -> None:
 
 
 def refusal(book: Book, amount: int, **settings: str) -> Refused:
-    refused = Cashier(book, changed(Settings(), settings)).pay(0, 2, amount * UNIT)
+    refused = PaymentProcessor(book, changed(Settings(), settings)).pay(0, 2, amount * UNIT)
     assert isinstance(refused, Refused)
     return refused
 
@@ -83,18 +83,18 @@ def test_a_payment_that_was_refused_passes_once_what_is_named_is_changed(
 ) -> None:
     book = ledger(*rows)
     settings = {"routing_max_paths": str(paths), "routing_max_hops": str(hops), "routing_mode": mode}
-    cashier = Cashier(book, changed(Settings(), settings))
+    processor = PaymentProcessor(book, changed(Settings(), settings))
     for sender, receiver, amount in wanted:
         if sender == receiver:
             continue
         capacity = list(book.capacity)
-        refused = cashier.pay(sender, receiver, amount * UNIT)
+        refused = processor.pay(sender, receiver, amount * UNIT)
         if not isinstance(refused, Refused) or refused.code is not Code.ROUTING_NO_CAPACITY:
             continue
         assert (book.capacity, list(book.broken())) == (capacity, []), "naming a change makes none"
         for wish in asked(refused):
             change(book, wish)
-        assert not isinstance(cashier.pay(sender, receiver, amount * UNIT), Refused)
+        assert not isinstance(processor.pay(sender, receiver, amount * UNIT), Refused)
 
 
 @pytest.mark.req("SIM-PAY-12")
@@ -215,14 +215,14 @@ def test_what_no_clearing_can_cure_is_told_apart(rows: list[tuple[str, str, int,
 @pytest.mark.req("SIM-ADP-22")
 def test_a_full_line_is_curable_and_one_that_is_opened_later_becomes_so() -> None:
     book = ledger(("B", "A", 9, OPEN), ("C", "B", 0, OPEN))
-    cashier = Cashier(book, Settings())
-    before = cashier.pay(0, 2, UNIT)
+    processor = PaymentProcessor(book, Settings())
+    before = processor.pay(0, 2, UNIT)
     line = book.line("C", "B")
     assert line is not None
     book.set_limit(line, UNIT)
 
-    assert not isinstance(cashier.pay(0, 2, UNIT), Refused)
-    after = cashier.pay(0, 2, UNIT)
+    assert not isinstance(processor.pay(0, 2, UNIT), Refused)
+    after = processor.pay(0, 2, UNIT)
 
     assert isinstance(before, Refused)
     assert isinstance(after, Refused)
@@ -233,14 +233,14 @@ def test_a_full_line_is_curable_and_one_that_is_opened_later_becomes_so() -> Non
 def test_a_debt_the_other_way_makes_a_line_without_limit_curable() -> None:
     """B owes A 5, so that A can pay B over a line of no limit; once that is paid back, nothing can go there."""
     book = ledger(("B", "A", 0, OPEN), ("A", "B", 9, OPEN), ("C", "B", 3, OPEN))
-    cashier = Cashier(book, Settings())
-    cashier.pay(1, 0, 5 * UNIT)
+    processor = PaymentProcessor(book, Settings())
+    processor.pay(1, 0, 5 * UNIT)
 
-    with_debt = cashier.pay(0, 2, 4 * UNIT)
-    cashier.pay(0, 1, 5 * UNIT)
-    without = cashier.pay(0, 2, 4 * UNIT)
-    cashier.pay(1, 0, 5 * UNIT)
-    again = cashier.pay(0, 2, 4 * UNIT)
+    with_debt = processor.pay(0, 2, 4 * UNIT)
+    processor.pay(0, 1, 5 * UNIT)
+    without = processor.pay(0, 2, 4 * UNIT)
+    processor.pay(1, 0, 5 * UNIT)
+    again = processor.pay(0, 2, 4 * UNIT)
 
     told = [
         one.details.get("no_route_at_all", False) for one in (with_debt, without, again) if isinstance(one, Refused)

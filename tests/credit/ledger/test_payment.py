@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pendula.credit.commands import CloseLine, Freeze, OpenLine, Pay, SetLimit
 from pendula.credit.events import TxUpdated
-from pendula.credit.ledger.payment import Cashier, Drifted, Refused
+from pendula.credit.ledger.payment import Drifted, PaymentProcessor, Refused
 from pendula.credit.ledger.routing import Found, Route, Work, WorkSpent, greedy_routes, shortest
 from pendula.credit.model import Policy
 from pendula.credit.money import atoms, text
@@ -34,7 +34,7 @@ def code_of(run: Headless, sender: str, receiver: str, amount: str) -> str | Non
 
 
 def debts(run: Headless) -> dict[str, str]:
-    rows = run.run.network.desks["UAH"].book.debt_rows()
+    rows = run.run.network.ledgers["UAH"].book.debt_rows()
     return {debtor + creditor: text(owed) for debtor, creditor, owed in rows}
 
 
@@ -166,8 +166,8 @@ def test_routes_that_share_a_hop_are_held_together_or_not_at_all() -> None:
     way = (hops[0, 2], hops[2, 1])
 
     routes = (Route(way, 30 * UNIT), Route(way, 25 * UNIT))
-    refused = Cashier(ledger, Settings()).carry_out(routes, 0, 1, 55 * UNIT)
-    unprepared = Cashier(ledger, Settings()).prepare(routes)
+    refused = PaymentProcessor(ledger, Settings()).carry_out(routes, 0, 1, 55 * UNIT)
+    unprepared = PaymentProcessor(ledger, Settings()).prepare(routes)
 
     assert isinstance(refused, Refused)
     assert isinstance(unprepared, Refused)
@@ -178,15 +178,15 @@ def test_routes_that_share_a_hop_are_held_together_or_not_at_all() -> None:
 @pytest.mark.req("SIM-PAY-14")
 def test_what_is_prepared_is_held_until_it_is_committed_or_aborted() -> None:
     ledger = book(("R", "A", 50))
-    cashier, routes = Cashier(ledger, Settings()), (Route((0,), 30 * UNIT),)
+    processor, routes = PaymentProcessor(ledger, Settings()), (Route((0,), 30 * UNIT),)
 
-    assert cashier.prepare(routes) is None
-    assert isinstance(cashier.prepare(routes), Refused), "20 are left"
-    assert isinstance(cashier.pay(0, 1, 21 * UNIT), Refused)
-    cashier.abort(routes)
+    assert processor.prepare(routes) is None
+    assert isinstance(processor.prepare(routes), Refused), "20 are left"
+    assert isinstance(processor.pay(0, 1, 21 * UNIT), Refused)
+    processor.abort(routes)
     assert ledger.capacity == [50 * UNIT]
-    assert cashier.prepare(routes) is None
-    assert cashier.commit(routes, 0, 1, 30 * UNIT) == routes
+    assert processor.prepare(routes) is None
+    assert processor.commit(routes, 0, 1, 30 * UNIT) == routes
 
     assert (ledger.owed, ledger.reserved) == ([30 * UNIT], {})
     assert list(ledger.broken()) == []
@@ -198,7 +198,7 @@ def test_a_payment_that_moves_other_positions_is_taken_back() -> None:
     way = tuple(sorted((0, 1), key=lambda h: ledger.debtor[h]))
 
     # The routes end at C, but the payment is said to be for B.
-    drifted = Cashier(ledger, Settings()).carry_out((Route(way, UNIT),), 0, 1, UNIT)
+    drifted = PaymentProcessor(ledger, Settings()).carry_out((Route(way, UNIT),), 0, 1, UNIT)
 
     assert isinstance(drifted, Drifted)
     assert ledger.total == 0
@@ -210,7 +210,7 @@ def test_a_payment_that_is_right_for_both_ends_alone_is_taken_back() -> None:
     ledger = book(("B", "A", 100), ("D", "C", 100))
     gap = (ledger.hop[0][1], ledger.hop[2][3])
 
-    drifted = Cashier(ledger, Settings()).carry_out((Route(gap, UNIT),), 0, 3, UNIT)
+    drifted = PaymentProcessor(ledger, Settings()).carry_out((Route(gap, UNIT),), 0, 3, UNIT)
 
     assert drifted == Drifted(1, 0, UNIT), "B got what C paid"
     assert ledger.total == 0
@@ -342,7 +342,7 @@ def test_payments_keep_every_law_of_the_ledger() -> None:
         run = headless(
             network(*((f"p{one}", f"p{other}", limit) for one, other, limit in lines), *everybody), routing_mode=mode
         )
-        ledger = run.run.network.desks["UAH"].book
+        ledger = run.run.network.ledgers["UAH"].book
 
         for number, (sender, receiver, cents) in enumerate(payments):
             if sender == receiver:
@@ -409,7 +409,7 @@ def test_what_a_delta_check_tells_are_changes_and_not_positions() -> None:
     ledger_.move(0, 10**8)
     way = tuple(sorted((0, 1), key=lambda h: ledger_.debtor[h]))
 
-    drifted = Cashier(ledger_, Settings()).carry_out((Route(way, 10**8),), 0, 1, 10**8)
+    drifted = PaymentProcessor(ledger_, Settings()).carry_out((Route(way, 10**8),), 0, 1, 10**8)
 
     assert isinstance(drifted, Drifted)
     assert (drifted.expected, drifted.actual) == (10**8, 0)

@@ -22,5 +22,5 @@ def test_a_limit_that_grows_stays_an_amount_and_can_be_restored() -> None:
             run.do(Pay(sender, receiver, "UAH", "1"))
         run.do(Clear())
 
-    assert max(run.run.network.desks["UAH"].book.limit) <= MOST
+    assert max(run.run.network.ledgers["UAH"].book.limit) <= MOST
     assert Run.from_state(run.plan.json, run.run.state()).state() == run.run.state()

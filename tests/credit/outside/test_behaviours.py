@@ -1,4 +1,4 @@
-"""Behaviour of one's own: what it sees, what becomes of its wishes, what happens when it fails."""
+"""Behaviour of one's own: what it sees, what becomes of its proposals, what happens when it fails."""
 
 from collections.abc import Callable, Iterable, Iterator
 from decimal import Decimal, localcontext
@@ -22,12 +22,12 @@ from pendula.credit.outside.behaviours import (
     Member,
     NotInNetwork,
     OtherBehaviourVersion,
+    Proposal,
     UnknownBehaviour,
     View,
-    Wish,
+    propose,
     register_behaviour,
     registered,
-    wish,
 )
 from pendula.credit.runs.headless import Headless, Made, made
 from pendula.credit.settings import Settings, changed
@@ -85,7 +85,7 @@ class Doing:
         self._plan = plan
         self.calls = 0
 
-    def plan(self, view: View, draw: Draw) -> Iterable[Wish]:
+    def plan(self, view: View, draw: Draw) -> Iterable[Proposal]:
         self.calls += 1
         return self._plan(view, draw)
 
@@ -109,7 +109,7 @@ def seen(look: Callable[[View, Draw], Any], before: Iterable[Pay] = (), ticks: i
     """What a look through the view gives at the last of some ticks."""
     found: list[Any] = []
 
-    def plan(view: View, draw: Draw) -> list[Wish]:
+    def plan(view: View, draw: Draw) -> list[Proposal]:
         found.append(look(view, draw))
         return []
 
@@ -128,7 +128,7 @@ def journal_of(plan: Made, folder: Path) -> FileJournal:
 
 
 def test_wishes_become_payments_in_their_order() -> None:
-    _, events = stepped(lambda *_: [wish("ann", "cid", "UAH", Decimal("2.5")), wish("bea", "cid", "UAH", "3")])
+    _, events = stepped(lambda *_: [propose("ann", "cid", "UAH", Decimal("2.5")), propose("bea", "cid", "UAH", "3")])
 
     paid = [(one.seq, one.sender, one.receiver, one.amount) for one in events if isinstance(one, TxUpdated)]
     assert paid == [(0, "ann", "cid", "2.50"), (1, "bea", "cid", "3.00")]
@@ -138,28 +138,28 @@ def test_wishes_become_payments_in_their_order() -> None:
 @pytest.mark.parametrize(
     ("wanted", "code", "amount"),
     [
-        (wish("ann", "cid", "EUR", "1"), "EQUIVALENT_NOT_FOUND", "1.00"),
-        (wish("ann", "nobody", "UAH", "1"), "PARTICIPANT_NOT_FOUND", "1.00"),
-        (wish("a\ud800", "cid", "UAH", "1"), "PARTICIPANT_NOT_FOUND", "1.00"),
-        (wish("x" * 10_000, "cid", "UAH", "1"), "PARTICIPANT_NOT_FOUND", "1.00"),
-        (wish("ann", "ann", "UAH", "1"), "INVALID_INPUT", "1.00"),
-        (wish("ann", "bea", "UAH", "0"), "INVALID_INPUT", "0.00"),
-        (wish("ann", "bea", "UAH", "-1"), "INVALID_INPUT", "-1.00"),
-        (wish("ann", "bea", "UAH", "1.005"), "INVALID_INPUT", "1.005"),
-        (wish("ann", "bea", "UAH", "ten"), "INVALID_INPUT", "ten"),
-        (wish("ann", "bea", "UAH", Decimal("NaN")), "INVALID_INPUT", None),
-        (wish("ann", "bea", "UAH", Decimal("1E+999")), "INVALID_INPUT", None),
-        (wish("ann", "bea", "UAH", 10**5000), "INVALID_INPUT", None),
-        (wish("ann", "bea", "UAH", cast(Any, 1.5)), "INVALID_INPUT", None),
-        (wish("ann", "bea", "UAH", True), "INVALID_INPUT", None),
-        (Wish("ann", "bea", "UAH", cast(Any, 1.5)), "INVALID_INPUT", None),
-        (wish("ann", "bea", "HOUR", "1"), "ROUTING_NO_ROUTE", "1.00"),
-        (wish("ann", "bea", "UAH", "10.01"), "ROUTING_NO_CAPACITY", "10.01"),
-        (wish("ann", "dan", "UAH", "1"), "ROUTING_NO_ROUTE", "1.00"),
+        (propose("ann", "cid", "EUR", "1"), "EQUIVALENT_NOT_FOUND", "1.00"),
+        (propose("ann", "nobody", "UAH", "1"), "PARTICIPANT_NOT_FOUND", "1.00"),
+        (propose("a\ud800", "cid", "UAH", "1"), "PARTICIPANT_NOT_FOUND", "1.00"),
+        (propose("x" * 10_000, "cid", "UAH", "1"), "PARTICIPANT_NOT_FOUND", "1.00"),
+        (propose("ann", "ann", "UAH", "1"), "INVALID_INPUT", "1.00"),
+        (propose("ann", "bea", "UAH", "0"), "INVALID_INPUT", "0.00"),
+        (propose("ann", "bea", "UAH", "-1"), "INVALID_INPUT", "-1.00"),
+        (propose("ann", "bea", "UAH", "1.005"), "INVALID_INPUT", "1.005"),
+        (propose("ann", "bea", "UAH", "ten"), "INVALID_INPUT", "ten"),
+        (propose("ann", "bea", "UAH", Decimal("NaN")), "INVALID_INPUT", None),
+        (propose("ann", "bea", "UAH", Decimal("1E+999")), "INVALID_INPUT", None),
+        (propose("ann", "bea", "UAH", 10**5000), "INVALID_INPUT", None),
+        (propose("ann", "bea", "UAH", cast(Any, 1.5)), "INVALID_INPUT", None),
+        (propose("ann", "bea", "UAH", True), "INVALID_INPUT", None),
+        (Proposal("ann", "bea", "UAH", cast(Any, 1.5)), "INVALID_INPUT", None),
+        (propose("ann", "bea", "HOUR", "1"), "ROUTING_NO_ROUTE", "1.00"),
+        (propose("ann", "bea", "UAH", "10.01"), "ROUTING_NO_CAPACITY", "10.01"),
+        (propose("ann", "dan", "UAH", "1"), "ROUTING_NO_ROUTE", "1.00"),
     ],
 )
-def test_wish_that_cannot_be_is_a_failed_payment_with_a_code(wanted: Wish, code: str, amount: str | None) -> None:
-    headless, events = stepped(lambda *_: [wanted, wish("bea", "cid", "UAH", 1)])
+def test_wish_that_cannot_be_is_a_failed_payment_with_a_code(wanted: Proposal, code: str, amount: str | None) -> None:
+    headless, events = stepped(lambda *_: [wanted, propose("bea", "cid", "UAH", 1)])
 
     (failed,) = [event for event in events if isinstance(event, TxFailed)]
     assert failed.error.code == code
@@ -169,13 +169,13 @@ def test_wish_that_cannot_be_is_a_failed_payment_with_a_code(wanted: Wish, code:
 
 
 @pytest.mark.parametrize(
-    "answer", [None, 7, "ann", ("ann", "bea", "UAH", "1"), {}, Wish(cast(Any, 7), "b", "UAH", "1")]
+    "answer", [None, 7, "ann", ("ann", "bea", "UAH", "1"), {}, Proposal(cast(Any, 7), "b", "UAH", "1")]
 )
 def test_what_is_no_wish_is_noted_and_passed_over(answer: object) -> None:
-    headless, events = stepped(lambda *_: [answer, wish("bea", "cid", "UAH", 1)])
+    headless, events = stepped(lambda *_: [answer, propose("bea", "cid", "UAH", 1)])
 
     notes = [event.scenario for event in events if isinstance(event, Note)]
-    assert {"kind": "behaviour_answered_badly", "behaviour": "mine", "wishes": 1} in notes
+    assert {"kind": "behaviour_answered_badly", "behaviour": "mine", "invalid": 1} in notes
     assert headless.run.counters.committed_total == 1
 
 
@@ -183,10 +183,10 @@ def test_what_is_no_wish_is_noted_and_passed_over(answer: object) -> None:
 def test_no_more_wishes_are_asked_for_than_the_budget_allows() -> None:
     asked: list[int] = []
 
-    def eager(view: View, draw: Draw) -> Iterator[Wish]:
+    def eager(view: View, draw: Draw) -> Iterator[Proposal]:
         for number in range(1000):
             asked.append(number)
-            yield wish("bea", "cid", "UAH", "0.01")
+            yield propose("bea", "cid", "UAH", "0.01")
 
     headless, _ = stepped(eager)
 
@@ -205,11 +205,11 @@ def test_name_and_version_of_the_behaviour_stand_in_the_header(tmp_path: Path) -
 
 @pytest.mark.req("SIM-DET-2")
 def test_replay_of_a_journal_calls_no_behaviour(tmp_path: Path) -> None:
-    def plan(view: View, draw: Draw) -> Iterator[Wish]:
+    def plan(view: View, draw: Draw) -> Iterator[Proposal]:
         for position in range(view.budget):
             luck = draw.at(position)
             cents = Decimal(luck.randint(1, 300)) / 100
-            yield wish(*luck.choice([("ann", "bea"), ("bea", "cid"), ("ann", "cid"), ("cid", "ann")]), "UAH", cents)
+            yield propose(*luck.choice([("ann", "bea"), ("bea", "cid"), ("ann", "cid"), ("cid", "ann")]), "UAH", cents)
 
     plan_made, doing = plan_of(plan)
     journal = journal_of(plan_made, tmp_path)
@@ -229,10 +229,10 @@ def test_replay_of_a_journal_calls_no_behaviour(tmp_path: Path) -> None:
 
 @pytest.mark.req("SIM-DET-1")
 def test_two_runs_of_one_behaviour_are_the_same_run() -> None:
-    def plan(view: View, draw: Draw) -> Iterator[Wish]:
+    def plan(view: View, draw: Draw) -> Iterator[Proposal]:
         people = [one.id for one in view.participants]
         for _ in range(view.budget):
-            yield wish(draw.tick.choice(people), draw.tick.choice(people), "UAH", f"0.{draw.tick.randint(10, 99)}")
+            yield propose(draw.tick.choice(people), draw.tick.choice(people), "UAH", f"0.{draw.tick.randint(10, 99)}")
 
     first = stepped(plan, 5)[0].result()
     registry._registered.clear()
@@ -242,8 +242,8 @@ def test_two_runs_of_one_behaviour_are_the_same_run() -> None:
 
 
 def failing_at(tick: int) -> Plan:
-    def plan(view: View, draw: Draw) -> Iterator[Wish]:
-        yield wish("bea", "cid", "UAH", 1)
+    def plan(view: View, draw: Draw) -> Iterator[Proposal]:
+        yield propose("bea", "cid", "UAH", 1)
         if view.tick == tick:
             raise KeyError("my mistake")
 
@@ -280,8 +280,8 @@ def test_run_without_a_journal_does_not_go_on_after_a_failure() -> None:
 def test_run_without_a_journal_goes_on_from_no_half_of_a_command(end: type[BaseException]) -> None:
     ends = [end()]
 
-    def plan(view: View, draw: Draw) -> Iterator[Wish]:
-        yield wish("bea", "cid", "UAH", 1)
+    def plan(view: View, draw: Draw) -> Iterator[Proposal]:
+        yield propose("bea", "cid", "UAH", 1)
         if view.tick == 1 and ends:
             raise ends.pop()
 
@@ -290,14 +290,14 @@ def test_run_without_a_journal_goes_on_from_no_half_of_a_command(end: type[BaseE
     with pytest.raises(end):
         headless.do(Tick(3))
 
-    with pytest.raises(WorldBroken, match="broken off"):
+    with pytest.raises(WorldBroken, match="interrupted"):
         headless.do(Tick())
-    with pytest.raises(WorldBroken, match="broken off"):
+    with pytest.raises(WorldBroken, match="interrupted"):
         headless.run.state()
 
 
 def test_behaviour_cannot_command_the_run_that_asks_it() -> None:
-    def plan(view: View, draw: Draw) -> list[Wish]:
+    def plan(view: View, draw: Draw) -> list[Proposal]:
         headless.do(Tick())
         return []
 
@@ -319,7 +319,7 @@ class Mute(Exception):
 
 
 def test_exception_without_words_is_named() -> None:
-    def plan(view: View, draw: Draw) -> list[Wish]:
+    def plan(view: View, draw: Draw) -> list[Proposal]:
         raise Mute
 
     headless = Headless(plan_of(plan)[0])
@@ -341,8 +341,8 @@ def test_exception_with_a_journal_leaves_no_trace_of_the_tick(tmp_path: Path) ->
         driver.submit(Tick(3), by="test")
 
     assert driver.engine.state() == before
-    # The view shows the run that the driver has built anew, and not the one that was thrown away.
-    doing._plan = lambda view, _: [wish("ann", "cid", "UAH", view.debt("bea", "cid", "UAH"))]
+    # The view shows the run that the driver rebuilt, not the discarded one.
+    doing._plan = lambda view, _: [propose("ann", "cid", "UAH", view.debt("bea", "cid", "UAH"))]
     ticket = driver.submit(Tick(), by="test")
     driver.flush()
     paid = [event for event in ticket.outcome.events if isinstance(event, TxUpdated)]
@@ -400,7 +400,7 @@ def test_unknown_behaviour_is_refused_with_the_names_there_are() -> None:
     assert refused.value.known == ["a", "b"]
 
 
-def test_name_is_given_anew_only_on_demand() -> None:
+def test_name_is_replaced_only_on_request() -> None:
     first, second = Doing(lambda *_: []), Doing(lambda *_: [])
     register_behaviour("mine", first)
     register_behaviour("mine", first)
@@ -413,7 +413,7 @@ def test_name_is_given_anew_only_on_demand() -> None:
 
 
 class Unversioned:
-    def plan(self, view: View, draw: Draw) -> list[Wish]:
+    def plan(self, view: View, draw: Draw) -> list[Proposal]:
         return []
 
 
@@ -495,7 +495,7 @@ def test_view_tells_debts_capacities_and_positions_exactly() -> None:
 def test_view_is_of_the_moment_after_the_events_of_the_tick() -> None:
     moments: list[Any] = []
 
-    def plan(view: View, draw: Draw) -> list[Wish]:
+    def plan(view: View, draw: Draw) -> list[Proposal]:
         moments.append((view.debt("bea", "cid", "UAH"), view.reachable("ann", "UAH")))
         return []
 
@@ -524,15 +524,15 @@ def test_looking_changes_nothing() -> None:
     headless = Headless(plan_of(lambda *_: [])[0])
     run = headless.run
     headless.do(Pay("ann", "cid", "UAH", "2"))
-    before, capacities = run.state(), list(run.network.desks["UAH"].book.capacity)
+    before, capacities = run.state(), list(run.network.ledgers["UAH"].book.capacity)
     view = View(run, 5)
 
     looks = view.participants, view.lines, view.reachable("ann", "UAH"), view.can_pay("ann", "cid", "UAH", 3)
 
     assert all(looks)
     assert run.state() == before
-    assert run.network.desks["UAH"].book.capacity == capacities
-    assert run.network.desks["UAH"].book.reserved == {}
+    assert run.network.ledgers["UAH"].book.capacity == capacities
+    assert run.network.ledgers["UAH"].book.reserved == {}
     with pytest.raises(AttributeError):
         view.tick = 7  # type: ignore[misc]
 
@@ -584,7 +584,7 @@ def test_run_without_a_behaviour_asks_for_none() -> None:
 
 
 def test_a_sweep_and_a_comparison_take_a_behaviour() -> None:
-    register_behaviour("mine", Doing(lambda view, draw: [wish("ann", "bea", "UAH", "1")]))
+    register_behaviour("mine", Doing(lambda view, draw: [propose("ann", "bea", "UAH", "1")]))
 
     swept = sweep(from_value(SCENARIO), {"clearing_every_n_ticks": ["2", "3"]}, (1, 2), 4, behaviour="mine")
     plain = sweep(from_value(SCENARIO), {"clearing_every_n_ticks": ["2", "3"]}, (1, 2), 4)
@@ -592,7 +592,7 @@ def test_a_sweep_and_a_comparison_take_a_behaviour() -> None:
     compared = compare(from_value(SCENARIO), Settings(), often, (1, 2), 4, skip=0, behaviour="mine")
 
     assert swept.values["attempts"] == [4] * 4
-    assert len(set(swept.values["plan_digest"])) == 1, "the same wishes for every seed"
+    assert len(set(swept.values["plan_digest"])) == 1, "the same proposals for every seed"
     assert swept.values["wanted_UAH"] == ["4.00000000"] * 4
     assert plain.values["plan_digest"] != swept.values["plan_digest"]
     assert compared.columns.values["plan_digest"] == swept.values["plan_digest"]

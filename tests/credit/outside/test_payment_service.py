@@ -84,7 +84,7 @@ class Watched:
         return [event.error.code for event in self.events if isinstance(event, TxFailed)]
 
     def debts(self) -> list[tuple[str, str, int]]:
-        return list(self.run.network.desks["UAH"].book.debt_rows())
+        return list(self.run.network.ledgers["UAH"].book.debt_rows())
 
     def counts(self) -> tuple[int, int, int, int, int]:
         """Attempts, committed, rejected, errors, timeouts."""
@@ -386,7 +386,7 @@ def test_failure_after_an_attempt_that_was_lost_leaves_it_unclear() -> None:
 
 
 @pytest.mark.req("SIM-PAY-23")
-def test_tick_that_the_service_lost_is_taken_back_and_the_next_is_planned_anew() -> None:
+def test_tick_that_the_service_failed_is_rolled_back_and_the_next_plans_again() -> None:
     with serving(*[Act.BEHAVE] * 7, Act.LOSE_THE_TICK) as service:
         watched = Watched(service, plan(5))
         watched.step()

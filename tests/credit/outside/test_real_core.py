@@ -45,7 +45,7 @@ class Run:
         self.headless.step(ticks, self.events.extend)
 
     def debts(self) -> list[tuple[str, str, int]]:
-        return list(self.headless.run.network.desks["UAH"].book.debt_rows())
+        return list(self.headless.run.network.ledgers["UAH"].book.debt_rows())
 
     def of(self, *kinds: type) -> list[Any]:
         return [event for event in self.events if isinstance(event, kinds)]
@@ -192,7 +192,7 @@ def test_a_clearing_that_cannot_be_followed_is_a_drift_and_changes_nothing(cycle
     run.step(2, events.extend)
 
     assert [event.source for event in events if isinstance(event, AuditDrift)] == ["delta_check"]
-    assert run.run.network.desks["UAH"].book.total == 0
+    assert run.run.network.ledgers["UAH"].book.total == 0
 
 
 @pytest.mark.req("SIM-PAY-24")

@@ -79,11 +79,11 @@ def test_malformed_values_and_unknown_keys_change_nothing(given: dict[str, Json]
 def test_reach_goes_three_hops_and_ends_with_two_hundred() -> None:
     chain = [(f"p{n + 1}", f"p{n}", 5) for n in range(5)]
     run = headless(network(*chain)).run
-    market = run.network.desks["UAH"].market
+    market = run.network.ledgers["UAH"].market
     market.refresh()
     assert market.members(0, None) == (1, 2, 3)
 
-    wide = headless(network(*((f"q{n:03}", "hub", 5) for n in range(300)))).run.network.desks["UAH"].market
+    wide = headless(network(*((f"q{n:03}", "hub", 5) for n in range(300)))).run.network.ledgers["UAH"].market
     wide.refresh()
     seen = wide.members(0, None)
     assert len(seen) == 199
@@ -223,7 +223,7 @@ def test_planned_payments_go_through_the_ledger_and_every_failure_has_a_known_co
     events: list[Any] = []
     run.step(10, events.extend)
 
-    book = run.run.network.desks["UAH"].book
+    book = run.run.network.ledgers["UAH"].book
     paid = [one for one in events if isinstance(one, TxUpdated)]
     failed = [one for one in events if isinstance(one, TxFailed)]
     assert paid

@@ -690,5 +690,5 @@ def test_floats_of_a_program_count_as_the_decimals_of_a_file() -> None:
 
     assert told(0.25, 12.3) == told(Decimal("0.25"), "12.3")
     assert told(0.25, 12.3) != told(1, "12.3")
-    with pytest.raises(DocumentRefused, match="more than 8 digits behind the point"):
+    with pytest.raises(DocumentRefused, match="more than 8 digits after the point"):
         told(0.25, 0.1 + 0.2)

@@ -235,7 +235,7 @@ def test_what_else_lies_in_the_directory_stays(tmp_path: Path, plan: Made) -> No
     assert (tmp_path / "notes.txt").read_text(encoding="utf-8") == "mine"
 
 
-def test_a_run_that_goes_on_writes_its_own_anew(tmp_path: Path, plan: Made) -> None:
+def test_a_resumed_run_replaces_its_own_artifacts(tmp_path: Path, plan: Made) -> None:
     kept(tmp_path, plan, ticks=3)
     headless = Headless(plan)
     times = ticking()

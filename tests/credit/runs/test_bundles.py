@@ -50,7 +50,7 @@ def test_a_bundle_holds_the_scenario_the_settings_and_the_last_ledger(tmp_path: 
     assert set(files) == {f"{name}.json" for name in ("last_tick", "ledger", "repeat", "scenario", "status", "summary")}
     assert encode(files["scenario.json"]) == encode(headless.plan.config.scenario)
     assert files["repeat.json"]["config"]["settings"]["amount_cap"] == 200 * 10**8
-    book = headless.run.network.desks["UNIT"].book
+    book = headless.run.network.ledgers["UNIT"].book
     assert len(files["ledger.json"]["UNIT"]["debts"]) == len(list(book.debt_rows())) > 0
     assert len(files["ledger.json"]["UNIT"]["lines"]) == len(book)
 

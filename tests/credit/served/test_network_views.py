@@ -5,7 +5,7 @@ from decimal import Decimal
 import pytest
 
 from pendula.credit.events import Ticked
-from pendula.credit.ledger.payment import Cashier
+from pendula.credit.ledger.payment import PaymentProcessor
 from pendula.credit.model import Code, Drift, LineStatus, Policy
 from pendula.credit.money import ATOMS, atoms
 from pendula.credit.served.bottlenecks import worst
@@ -13,29 +13,29 @@ from pendula.credit.served.pictures import PALETTE, alpha, neighbourhood, pictur
 from pendula.credit.served.series import UNITS, InvalidSpan, Span, measurements, series, usual_step
 from pendula.credit.served.targets import targets
 from pendula.credit.settings import Settings
-from pendula.credit.state.network import EquivalentDesk
+from pendula.credit.state.network import EquivalentLedger
 from tests.credit.conftest import book as book_of
 
 
-def desk_of(*lines: tuple[str, str, int]) -> EquivalentDesk:
-    return EquivalentDesk(book_of(*lines), Drift(), Settings())
+def desk_of(*lines: tuple[str, str, int]) -> EquivalentLedger:
+    return EquivalentLedger(book_of(*lines), Drift(), Settings())
 
 
-def hop(desk: EquivalentDesk, debtor: str, creditor: str) -> int:
-    found = desk.book.line(creditor, debtor)
+def hop(ledger: EquivalentLedger, debtor: str, creditor: str) -> int:
+    found = ledger.book.line(creditor, debtor)
     assert found is not None
     return found
 
 
 @pytest.mark.req("SIM-MET-5")
 def test_a_line_with_many_timeouts_says_so_and_is_drawn_from_its_creditor() -> None:
-    desk = desk_of(("b", "a", 100))
-    h = hop(desk, "a", "b")
-    desk.hops.made([h] * 7)
+    ledger = desk_of(("b", "a", 100))
+    h = hop(ledger, "a", "b")
+    ledger.hops.made([h] * 7)
     for _ in range(3):
-        desk.hops.failed([h], Code.PAYMENT_TIMEOUT)
+        ledger.hops.failed([h], Code.PAYMENT_TIMEOUT)
 
-    (found,) = worst(desk, 10)
+    (found,) = worst(ledger, 10)
 
     assert (found.score, found.reason_code) == (Decimal("0.3"), "TOO_MANY_TIMEOUTS")
     assert (found.target.source, found.target.target) == ("b", "a")
@@ -44,17 +44,17 @@ def test_a_line_with_many_timeouts_says_so_and_is_drawn_from_its_creditor() -> N
 
 @pytest.mark.req("SIM-MET-5")
 def test_the_worst_come_first_and_those_without_failures_not_at_all() -> None:
-    desk = desk_of(("a", "x", 9), ("b", "a", 9), ("c", "b", 9), ("d", "c", 9))
-    desk.hops.made([hop(desk, "a", "b"), hop(desk, "b", "c"), hop(desk, "c", "d")])
+    ledger = desk_of(("a", "x", 9), ("b", "a", 9), ("c", "b", 9), ("d", "c", 9))
+    ledger.hops.made([hop(ledger, "a", "b"), hop(ledger, "b", "c"), hop(ledger, "c", "d")])
     for ends in (("c", "d"), ("b", "c"), ("x", "a")):
-        desk.hops.failed([hop(desk, *ends)], Code.ROUTING_NO_CAPACITY)
+        ledger.hops.failed([hop(ledger, *ends)], Code.ROUTING_NO_CAPACITY)
 
-    found = [(one.target.target, one.target.source, one.score) for one in worst(desk, 10)]
+    found = [(one.target.target, one.target.source, one.score) for one in worst(ledger, 10)]
 
     half = Decimal("0.5")
     assert found == [("x", "a", 1), ("b", "c", half), ("c", "d", half)]
-    assert len(worst(desk, 2)) == 2
-    assert len(worst(desk, 10, Decimal("0.6"))) == 1
+    assert len(worst(ledger, 2)) == 2
+    assert len(worst(ledger, 10, Decimal("0.6"))) == 1
 
 
 @pytest.mark.req("SIM-MET-3")
@@ -139,25 +139,28 @@ def test_a_neighbourhood_is_what_is_within_so_many_lines() -> None:
 @pytest.mark.req("SIM-API-26")
 def test_targets_are_those_whom_a_payment_reaches_and_their_amounts_can_be_paid() -> None:
     book = book_of(("b", "a", 100), ("c", "b", 40), ("d", "c", 0), ("a", "e", 50))
-    cashier = Cashier(book, Settings())
+    processor = PaymentProcessor(book, Settings())
 
-    found = targets(book, cashier, book.people.index["a"], 6, amounts=True)
+    found = targets(book, processor, book.people.index["a"], 6, amounts=True)
 
     assert [(one.to_pid, one.hops, one.max_available) for one in found] == [("b", 1, "100.00"), ("c", 2, "40.00")]
     for one in found:
         ends = book.people.index["a"], book.people.index[one.to_pid]
-        routes = cashier.find_routes(*ends, atoms(str(one.max_available)))
+        routes = processor.find_routes(*ends, atoms(str(one.max_available)))
         assert getattr(routes, "amount", 0) == atoms(str(one.max_available))
 
 
 @pytest.mark.req("SIM-API-26")
 def test_targets_end_where_value_may_not_go_on_or_hops_run_out() -> None:
     book = book_of(("b", "a", 100), ("c", "b", 40), ba=Policy(mediates=False))
-    found = targets(book, Cashier(book, Settings()), 0, 6, amounts=False)
+    found = targets(book, PaymentProcessor(book, Settings()), 0, 6, amounts=False)
 
     assert [one.to_pid for one in found] == ["b"]
     chain = book_of(("b", "a", 9), ("c", "b", 9), ("d", "c", 9))
-    assert [one.to_pid for one in targets(chain, Cashier(chain, Settings()), 0, 2, amounts=False)] == ["b", "c"]
+    assert [one.to_pid for one in targets(chain, PaymentProcessor(chain, Settings()), 0, 2, amounts=False)] == [
+        "b",
+        "c",
+    ]
 
 
 @pytest.mark.req("SIM-MET-3")

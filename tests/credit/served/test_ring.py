@@ -4,14 +4,14 @@ import threading
 
 import pytest
 
-from pendula.credit.served.ring import Bounds, Cursor, EventGone, Ring, Told, event_id
+from pendula.credit.served.ring import Bounds, Cursor, EventGone, Ring, StreamEvent, event_id
 
 RUN = "run_20260128_120000_deadbeef"
-STATUS = Told("run_status", None, b'{"type":"run_status"}')
+STATUS = StreamEvent("run_status", None, b'{"type":"run_status"}')
 
 
-def paid(equivalent: str = "UAH") -> Told:
-    return Told("tx.updated", equivalent, b'{"type":"tx.updated"}')
+def paid(equivalent: str = "UAH") -> StreamEvent:
+    return StreamEvent("tx.updated", equivalent, b'{"type":"tx.updated"}')
 
 
 class Clock:
@@ -188,7 +188,7 @@ def test_events_of_others_do_not_count_as_unread(clock: Clock) -> None:
 def test_the_last_word_of_a_run_ends_its_streams(clock: Clock) -> None:
     ring = ring_of(clock)
     cursor = ring.subscribe("UAH", None, STATUS)
-    ring.put([Told("run_status", None, b"{}", terminal=True)])
+    ring.put([StreamEvent("run_status", None, b"{}", terminal=True)])
 
     assert numbers(cursor) == [1, 2]
     assert cursor.over
@@ -197,7 +197,7 @@ def test_the_last_word_of_a_run_ends_its_streams(clock: Clock) -> None:
 @pytest.mark.req("SIM-RUN-9")
 def test_an_end_that_was_followed_by_a_restart_does_not_end_a_replay(clock: Clock) -> None:
     ring = ring_of(clock, 1)
-    ring.put([Told("run_status", None, b"{}", terminal=True)])
+    ring.put([StreamEvent("run_status", None, b"{}", terminal=True)])
     ring.put([paid()])
 
     cursor = ring.subscribe("UAH", event_id(RUN, 1), STATUS)

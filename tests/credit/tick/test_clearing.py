@@ -284,7 +284,7 @@ def test_the_best_circulation_clears_at_once() -> None:
 
     answer: Any = done.answer
     assert answer["total_cleared_amount"] == "1.00"
-    assert text(run.run.network.desks["UAH"].book.total) == "2.00"
+    assert text(run.run.network.ledgers["UAH"].book.total) == "2.00"
 
 
 @pytest.mark.req("SIM-CLR-14")
@@ -294,12 +294,12 @@ def test_the_best_circulation_clears_at_once() -> None:
 )
 def test_a_solver_that_is_wrong_clears_nothing(answer: Json) -> None:
     run = circle(Liar(answer), clearing_mode="optimal")
-    before = text(run.run.network.desks["UAH"].book.total)
+    before = text(run.run.network.ledgers["UAH"].book.total)
 
     done: Any = run.do(Clear("UAH")).answer
 
     assert done["cleared_cycles"] == 0
-    assert text(run.run.network.desks["UAH"].book.total) == before
+    assert text(run.run.network.ledgers["UAH"].book.total) == before
 
 
 @pytest.mark.req("SIM-CLR-14")

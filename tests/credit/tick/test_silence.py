@@ -34,13 +34,13 @@ def events_of(run: Headless, ticks: int) -> list[Event]:
 @pytest.mark.parametrize(("intensity", "most"), [(0, "20"), (4, "20"), (100, "0")])
 def test_a_budget_of_zero_emits_no_domain_event(policy: str, intensity: int, most: str) -> None:
     run = circle(intensity, clearing_policy=policy, clearing_every_n_ticks="5", actions_per_tick_max=most)
-    before = [line.limit for line in run.run.network.desks["UAH"].book.lines()]
+    before = [line.limit for line in run.run.network.ledgers["UAH"].book.lines()]
 
     events = events_of(run, 40)
 
     assert {type(event) for event in events} == {Ticked}
     assert (run.run.state_word, run.run.sim_time_ms) == ("running", 40_000)
-    assert [line.limit for line in run.run.network.desks["UAH"].book.lines()] == before
+    assert [line.limit for line in run.run.network.ledgers["UAH"].book.lines()] == before
 
 
 @pytest.mark.req("SIM-INT-3", "SIM-INT-5")

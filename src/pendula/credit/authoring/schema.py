@@ -1,7 +1,7 @@
 """The forms of a scenario, of settings and of a run's configuration as JSON Schema; their numbers are the readers' own.
 
 `file_schema` describes what is read strictly. What no schema can say (ids used twice, lines whose ends are not there,
-profiles that extend themselves, digits behind the point) `reading` finds; `settings` finds ranges that cross.
+profiles that extend themselves, digits after the point) `reading` finds; `settings` finds ranges that cross.
 """
 
 from collections.abc import Mapping

@@ -1,13 +1,13 @@
-"""Who owes whom, and what can move. Knows no tick and no run.
+"""Debts, limits and payments of one equivalent. Independent of ticks and runs.
 
-book            debts, limits and capacities in exact atoms, kept up hop by hop
-routing         ways for a payment: shortest first, ties by the smallest ids
-max_flow        the most that can flow between two, and routes refused only where none can carry the amount
-payment         one payment: found, held, carried out, checked; or refused with a reason
-cures           what would let a refused payment pass
-cycles          circles of debt, cleared one by one in one total order
-circulation     the best circulation: asked for, proven, taken apart into circles
-trust           limits that grow where debts are cleared and shrink where they stay high
+book            debts, limits and capacities in exact atoms, updated hop by hop
+routing         routes for a payment: shortest first, ties by the smallest ids
+max_flow        the maximum flow between two participants, and exact routing
+payment         one payment: route, reserve, commit, check; or refuse with a reason
+cures           changes that would let a refused payment pass
+cycles          cycles of debt, cleared one by one in a total order
+circulation     the best circulation: requested, verified, split into cycles
+trust           limits that grow with clearing and shrink while debts stay high
 """
 
 from pendula.credit.ledger.circulation import WrongFlows, check
@@ -15,7 +15,7 @@ from pendula.credit.ledger.cycles import DebtGraph, find_and_clear
 
 __all__ = [
     "DebtGraph",  # the debts that may be cleared
-    "WrongFlows",  # what a solver gave is not the best circulation
-    "check",  # prove a circulation
-    "find_and_clear",  # clear circles, or say which would be
+    "WrongFlows",  # the answer of a solver is not the best circulation
+    "check",  # verify a circulation
+    "find_and_clear",  # clear cycles, or list them in a dry run
 ]

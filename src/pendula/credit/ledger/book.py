@@ -1,7 +1,7 @@
-"""Who owes whom: debts, limits and capacities in exact atoms, kept up hop by hop.
+"""The book of one equivalent: debts, limits and capacities in exact atoms, updated hop by hop.
 
 A line from creditor v to debtor u is one number `h`; it governs the hop u -> v of a payment. `owed[h]` is what the
-debtor owes the creditor, negative where it is the other way round, so that a pair never owes in both directions.
+debtor owes the creditor, negative if the creditor owes the debtor, so that a pair never owes in both directions.
 `capacity[h]`, the capacity of the hop, is limit - owed - reserved. A payment touches its hops and nothing else.
 """
 
@@ -14,7 +14,7 @@ Hops = Sequence[tuple[int, int]]
 
 
 class People:
-    """The participants in the order of their ids; a participant is its place in that order."""
+    """The participants in the order of their ids; the number of a participant is its index in that order."""
 
     def __init__(self, participants: Iterable[Participant]) -> None:
         self.all: list[Participant] = sorted(participants, key=lambda one: one.id)
@@ -27,7 +27,7 @@ class People:
 
 
 class Ways:
-    """Neighbours with the numbers of the lines between, in the order of ids; made when asked for."""
+    """Neighbours with the numbers of the lines between, in the order of ids; computed on access."""
 
     def __init__(self, book: "Book", nodes: Sequence[tuple[int, ...]], *, inward: bool, through: bool) -> None:
         self._book = book
@@ -76,10 +76,10 @@ class Book:
         return len(self.limit)
 
     def _wire(self) -> None:
-        """The ways value can take over live lines, neighbours in the order of their ids.
+        """Compute the neighbours over live lines, in the order of their ids.
 
-        `open_out` and `open_in` are those that let value through and have capacity now. Only numbers of participants
-        are kept: searches unite them as sets, and tuples of them weigh a third of pairs with the lines.
+        `open_out` and `open_in` are limited to lines that mediate and have capacity now. They hold only numbers of
+        participants: searches unite them as sets, and pairs with the lines would take three times the memory.
         """
         count = len(self.people)
         out: list[list[int]] = [[] for _ in range(count)]
@@ -93,11 +93,11 @@ class Book:
                 self.has_blocked = self.has_blocked or bool(self.policy[h].blocked)
         self.out = [tuple(sorted(ways)) for ways in out]
         self.into = [tuple(sorted(ways)) for ways in into]
-        # Where everything is open, and in most of a network it is, one tuple serves both.
+        # Most participants have only open lines: share the tuple.
         self.open_out = list(self.out)
         self.open_in = list(self.into)
         narrow = [h for h in range(len(self.limit)) if self.live(h) and not self._is_open(h)]
-        # Once for each participant: a hub has thousands of such lines.
+        # Once per participant: a hub has thousands of such lines.
         for u in dict.fromkeys(self.debtor[h] for h in narrow):
             self._open_out(u)
         for v in dict.fromkeys(self.creditor[h] for h in narrow):
@@ -115,7 +115,7 @@ class Book:
         self.open_in[v] = tuple(u for u in self.into[v] if self._is_open(self.hop[u][v]))
 
     def widen(self, h: int, by: int) -> None:
-        """So much more capacity of a hop, or less; the one place where capacities change."""
+        """Change the capacity of a hop; the only place where capacities change."""
         before = self.capacity[h]
         self.capacity[h] = before + by
         if (before > 0) != (before + by > 0) and self.policy[h].mediates and self.live(h):
@@ -123,7 +123,7 @@ class Book:
             self._open_in(self.creditor[h])
 
     def set_policy(self, h: int, policy: Policy) -> None:
-        """Another policy of a line; the next search sees it."""
+        """Replace the policy of a line; takes effect in the next search."""
         self.policy[h] = policy
         if self.live(h):
             self.has_blocked = self.has_blocked or bool(policy.blocked)
@@ -147,7 +147,7 @@ class Book:
         return Ways(self, self.into, inward=True, through=True)
 
     def live(self, h: int) -> bool:
-        """Whether value may flow over the line: it is active and so are both ends."""
+        """Whether payments may use the line: it and both ends are active."""
         active = self.people.active
         return self.status[h] is LineStatus.ACTIVE and active[self.creditor[h]] and active[self.debtor[h]]
 
@@ -158,7 +158,7 @@ class Book:
         return None if u is None or v is None else self.hop[u].get(v)
 
     def debt(self, h: int) -> int:
-        """What the debtor of the line owes the creditor; 0 where it is the other way round."""
+        """What the debtor of the line owes the creditor; 0 if the creditor owes the debtor."""
         return max(0, self.owed[h])
 
     def owes(self, u: int, v: int) -> int:
@@ -171,9 +171,9 @@ class Book:
         return self.claims[node] - self.debts[node]
 
     def move(self, h: int, amount: int) -> None:
-        """Value over a hop: the creditor's debt to the debtor shrinks first, then the debtor's grows.
+        """Move value over a hop: first reduces the debt of the creditor to the debtor, then adds to the debtor's.
 
-        A negative amount takes a hop back, or clears a debt.
+        A negative amount reverts a hop or clears a debt.
         """
         owed, back = self.owed, self.back[h]
         before = owed[h]
@@ -203,7 +203,7 @@ class Book:
         self.total += grown - shrunk
 
     def lacking(self, hops: Hops) -> int | None:
-        """The number of the first hop that has too little for all routes together, or None; nothing is held."""
+        """The first hop with too little capacity for all routes together, or None; reserves nothing."""
         capacity, wanted = self.capacity, dict[int, int]()
         for h, amount in hops:
             wanted[h] = wanted.get(h, 0) + amount
@@ -212,12 +212,12 @@ class Book:
         return None
 
     def reserve(self, hops: Hops) -> int | None:
-        """Hold capacity for all hops or for none; the number of the first hop that has too little, or None."""
+        """Reserve capacity for all hops or none; returns the first hop with too little, or None."""
         capacity, reserved = self.capacity, self.reserved
         for done, (h, amount) in enumerate(hops):
             if capacity[h] < amount:
                 for other, held in hops[:done]:
-                    self._let_go(other, held)
+                    self._release(other, held)
                 return h
             self.widen(h, -amount)
             reserved[h] = reserved.get(h, 0) + amount
@@ -225,9 +225,9 @@ class Book:
 
     def release(self, hops: Hops) -> None:
         for h, amount in hops:
-            self._let_go(h, amount)
+            self._release(h, amount)
 
-    def _let_go(self, h: int, amount: int) -> None:
+    def _release(self, h: int, amount: int) -> None:
         self.widen(h, amount)
         left = self.reserved[h] - amount
         if left:
@@ -236,7 +236,7 @@ class Book:
             del self.reserved[h]
 
     def set_limit(self, h: int, limit: int) -> None:
-        """Another limit; the planner and the next payment see it at once."""
+        """Change a limit; the planner and the next payment use it at once."""
         before = self.limit[h]
         self.widen(h, limit - before)
         self.limit[h] = limit
@@ -251,7 +251,7 @@ class Book:
         self._wire()
 
     def rewire(self) -> None:
-        """Participants have changed their status."""
+        """Update after participants changed their status."""
         self._wire()
 
     def lines(self) -> Iterator[Trustline]:
@@ -268,7 +268,7 @@ class Book:
             yield names[u], names[v], owed
 
     def broken(self) -> Iterator[str]:
-        """Invariants that do not hold, told from the debts alone."""
+        """Invariants that do not hold, computed from the debts alone."""
         debts, claims = [0] * len(self.people), [0] * len(self.people)
         for h, owed in enumerate(self.owed):
             back = self.back[h]
@@ -289,7 +289,7 @@ class Book:
             yield f"{self.code}: all positions together are zero"
 
     def lately_broken(self) -> Iterator[str]:
-        """The same for what was touched since the last look; each tick asks this, at the cost of what it touched."""
+        """The same for lines touched since the last `settle`; cheap enough for each tick."""
         owed, limit, back, status = self.owed, self.limit, self.back, self.status
         for h in self.touched:
             if owed[h] > limit[h] and status[h] is LineStatus.ACTIVE:
@@ -301,7 +301,7 @@ class Book:
 
 
 class LedgerText:
-    """The ledger as the lines of text its digest is made of; only what changed is written again."""
+    """The ledger as the text of its digest; only changed lines are rendered again."""
 
     def __init__(self, book: Book) -> None:
         self._book = book

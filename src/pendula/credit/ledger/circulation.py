@@ -1,9 +1,8 @@
-"""Clearing at its best: what a circulation of the largest volume over the debts is, proven and taken apart.
+"""Optimal clearing: a circulation of the largest volume over the debts, verified and split into cycles.
 
-Whoever finds one is asked through the engine's `Outside` (see `outside.solver`), and nothing it says is taken on
-trust: `check` proves every answer, feasible and of the largest volume, before a debt is touched. The largest volume
-is unique; which debts it is taken from may depend on the version of the solver, so the answer is recorded, and a run
-replays without one.
+A solver finds the circulation; it is asked through the `Outside` of the engine (see `outside.solver`), and `check`
+verifies every answer, feasible and of the largest volume, before a debt changes. The largest volume is unique, but the
+flows may depend on the version of the solver, so the answer is recorded, and a replay needs no solver.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,7 +24,7 @@ _ATOMS = regex(r"[0-9]{1,40}")
 
 
 class Best(NamedTuple):
-    """A circulation by the numbers of lines: as cycles, and how much of each debt it takes."""
+    """A circulation as cycles, and its flow by line."""
 
     cycles: tuple[Cycle, ...]
     flows: dict[int, int]
@@ -36,7 +35,7 @@ class Best(NamedTuple):
 
 
 class WrongFlows(WorldBroken):
-    """What a solver gave is not a circulation over the debts, or not one of the largest volume."""
+    """The answer of a solver is not a circulation over the debts, or not one of the largest volume."""
 
     code = "wrong_flows"
 
@@ -47,14 +46,14 @@ class WrongFlows(WorldBroken):
 
 
 def places(edges: Sequence[Edge]) -> dict[int, int]:
-    """The nodes, numbered in their order."""
+    """Consecutive numbers for the nodes, in order."""
     nodes = {edge[0] for edge in edges}
     nodes.update(edge[1] for edge in edges)
     return {node: at for at, node in enumerate(sorted(nodes))}
 
 
 def check(edges: Sequence[Edge], flows: Sequence[int]) -> None:
-    """Raise `WrongFlows` unless this is a circulation over the edges, and no other has a larger volume."""
+    """Raise `WrongFlows` unless this is a circulation of the largest volume over the edges."""
     if len(flows) != len(edges):
         raise WrongFlows.of("number_of_flows", debts=len(edges), flows=len(flows))
     place = places(edges)
@@ -78,9 +77,9 @@ def check(edges: Sequence[Edge], flows: Sequence[int]) -> None:
 
 
 def _has_negative_cycle(arcs: list[tuple[int, int, int]], nodes: int) -> bool:
-    """Whether a circle of changes gains volume (Bellman and Ford): adding flow costs -1, taking it back +1.
+    """Whether a cycle of changes gains volume (Bellman-Ford): adding flow costs -1, removing it +1.
 
-    Without such a circle no distance falls below 1 - `nodes`, and the sweeps come to rest.
+    Without such a cycle no distance falls below 1 - `nodes`, and the sweeps terminate.
     """
     distance, before = [0] * nodes, [-1] * nodes
     changed = True
@@ -94,15 +93,15 @@ def _has_negative_cycle(arcs: list[tuple[int, int, int]], nodes: int) -> bool:
                 distance[v] = nearer
                 before[v] = u
                 changed = True
-        if changed and _turns_round(before):
+        if changed and _has_loop(before):
             return True
-        # The next sweep goes the other way: chains of arcs settle in few sweeps in whichever order they are listed.
+        # Alternate the direction: chains of arcs then settle in few sweeps, whatever their order.
         arcs.reverse()
     return False
 
 
-def _turns_round(before: Sequence[int]) -> bool:
-    """Whether going back from node to node ever comes round; the distances alone would show it much later."""
+def _has_loop(before: Sequence[int]) -> bool:
+    """Whether the predecessors contain a loop; the distances alone would show it much later."""
     seen = [-1] * len(before)
     for start in range(len(before)):
         node = start
@@ -115,33 +114,32 @@ def _turns_round(before: Sequence[int]) -> bool:
 
 
 def as_cycles(edges: Sequence[Edge], flows: Sequence[int], lines: Sequence[int] | None = None) -> tuple[Cycle, ...]:
-    """A circulation as simple cycles, in one order; `hops` of a cycle are the lines of its edges, or their places.
+    """Split a circulation into simple cycles, in a fixed order; `hops` are the lines of the edges, or their indexes.
 
-    The walk begins at the smallest node with flow and always goes on to the smallest next node; the first cycle that
-    closes is cut out, as much of it as flows all round, and the walk goes on from the first debt that has run out.
-    What is left of the debts on the walk is kept beside it: a cycle is always an end of the walk, so that taking from
-    it is one pass over a slice, and each debt is walked and put back once for every time it is the way on.
+    The walk starts at the smallest node with flow and always continues to the smallest next node. The first cycle that
+    closes is removed with its smallest flow, and the walk continues from the first debt that has run out. A cycle is
+    always a suffix of the walk, so removing its flow is one pass over a slice of the remaining flows.
     """
     walk = _Walk(edges, flows, range(len(edges)) if lines is None else lines)
     for start in sorted(walk.out):
-        walk.take_apart(start)
+        walk.split_from(start)
     return tuple(walk.cycles)
 
 
 class _Walk:
-    """A walk over what is left of a circulation, and the cycles it has cut out."""
+    """A walk over the rest of a circulation, and the cycles found so far."""
 
     def __init__(self, edges: Sequence[Edge], flows: Sequence[int], lines: Sequence[int]) -> None:
         self._left = dict(zip(lines, flows, strict=True))
         self.out: dict[int, list[tuple[int, int]]] = {}
-        # The smallest next node comes last: what has run out is taken off the end.
+        # The smallest next node comes last, so that exhausted edges are popped.
         order = sorted((at for at, flow in enumerate(flows) if flow), key=lambda at: (edges[at][1], at), reverse=True)
         for at in order:
             self.out.setdefault(edges[at][0], []).append((edges[at][1], lines[at]))
         self.cycles: list[Cycle] = []
 
-    def take_apart(self, start: int) -> None:
-        """Every cycle through this node and what the walk meets on the way."""
+    def split_from(self, start: int) -> None:
+        """Extract every cycle of the walk from this node."""
         out, left = self.out, self._left
         nodes, places, rest, depth = [start], list[int](), list[int](), {start: 0}
         while out[start]:
@@ -163,7 +161,7 @@ class _Walk:
             del nodes[kept + 1 :], places[kept:], rest[kept:]
 
     def _put_back(self, nodes: list[int], places: list[int], rest: list[int], kept: int) -> None:
-        """What is left of the debts behind this place of the walk; those that have run out are gone."""
+        """Store the remaining flows behind this place of the walk; drop exhausted edges."""
         for debtor, place, one in zip(nodes[kept:], places[kept:], rest[kept:], strict=True):
             self._left[place] = one
             if not one:
@@ -177,12 +175,12 @@ def _cycle(nodes: list[int], places: list[int], amount: int) -> Cycle:
 
 
 def question_of(edges: Sequence[Edge]) -> Json:
-    """What an engine asks its `Outside` as `optimal_clearing`; amounts as text, for they may exceed 64 bits."""
+    """The question `optimal_clearing` to `Outside`; amounts as text, because they may exceed 64 bits."""
     return {"edges": [[debtor, creditor, str(amount)] for debtor, creditor, amount in edges]}
 
 
 def flows_of(edges: Sequence[Edge], answer: Json) -> tuple[int, ...] | Refusal:
-    """The flows in an answer, proven as if it came from a stranger; a refusal if it brings none or wrong ones."""
+    """The verified flows of an answer; a refusal if they are missing or wrong."""
     match answer:
         case {"refused": {"code": str(code), "facts": dict(facts)}}:
             return Refusal(code, facts)
@@ -198,12 +196,12 @@ def flows_of(edges: Sequence[Edge], answer: Json) -> tuple[int, ...] | Refusal:
 
 
 def facts_of(error: PendulaError) -> dict[str, Json]:
-    """Its facts for a record; numbers as text, for they may exceed 64 bits."""
+    """The facts of an error for a record; numbers as text, because they may exceed 64 bits."""
     return {name: str(fact) if isinstance(fact, int) else fact for name, fact in error.details.items()}
 
 
 def best_circulation(book: Book, ask: Callable[[str, Json], Json]) -> Best | Refusal:
-    """The best circulation over the debts of a book; a refusal where the solver has none or says what cannot be."""
+    """The best circulation over the debts of a book; a refusal if the solver failed or its answer is wrong."""
     debts = clearable(book)
     hops = list(debts)
     edges = [(book.debtor[h], book.creditor[h], owed) for h, owed in debts.items()]

@@ -1,8 +1,8 @@
-"""What would let a refused payment pass: as few changes to lines as can be found, and every answer is tried first.
+"""Changes of lines that would let a refused payment pass: as few as possible, and each answer is verified.
 
-A line can stand in the way in three manners: it has too little capacity, it lets no value go on, or it forbids somebody
-between. One change is looked for first. Where one is not enough, or does not help because routes are taken greedily,
-all changes along one way are named that can carry the whole amount by itself: such a way is always found.
+A line can be an obstacle in three ways: too little capacity, no mediation, or an intermediate participant it blocks. A
+single change is searched first. If one is not enough, or does not help because routing is greedy, the cure lists all
+changes along one route that then carries the whole amount alone: such a route always exists.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +18,7 @@ Trial = Callable[[], bool]
 
 
 class ChangeKind(StrEnum):
-    """What would have to be different about a line."""
+    """The kind of change of a line."""
 
     RAISE_LIMIT = "raise_limit"
     ALLOW_MEDIATION = "allow_mediation"
@@ -26,7 +26,7 @@ class ChangeKind(StrEnum):
 
 
 class Change(NamedTuple):
-    """A line by its number, what should be different, and for a limit by how many atoms."""
+    """A line by its number, the kind of change, and for a limit the amount in atoms."""
 
     hop: int
     kind: ChangeKind
@@ -37,7 +37,7 @@ Cure = tuple[Change, ...]
 
 
 class Payment(NamedTuple):
-    """What was wanted, what was found of it, and how many hops a way may have."""
+    """A refused payment, the routes found for it, and the maximum of hops."""
 
     sender: int
     receiver: int
@@ -47,18 +47,18 @@ class Payment(NamedTuple):
 
 
 def cure_of(book: Book, payment: Payment, chain: Path, passes: Trial) -> Cure:
-    """The changes that let the payment pass; `chain` is the shortest of live lines, `passes` looks for routes anew."""
+    """The changes that let the payment pass; `chain` is the shortest chain of live lines, `passes` reruns routing."""
     one = _one_change(book, payment)
     if one is not None and _helps(book, (one,), passes):
         return (one,)
-    # Both carry everything alone once they are changed, and both are the first that a search comes to: the chain,
-    # because nothing is shorter; the first route, because wider hops make no new ways.
+    # Once changed, both carry the whole amount alone, and both are the first that a search finds: the chain because
+    # nothing is shorter; the first route because wider hops open no new routes.
     ways = [route.hops for route in payment.found.routes[:1]] + [chain]
     return min((_changes(book, way, payment.amount) for way in ways), key=len)
 
 
 def _helps(book: Book, cure: Cure, passes: Trial) -> bool:
-    """Whether the payment passes with these changes; they are taken back."""
+    """Whether the payment passes with these changes, which are reverted."""
     before = [(change, book.policy[change.hop]) for change in cure]
     for change in cure:
         apply(book, change)
@@ -73,7 +73,7 @@ def _helps(book: Book, cure: Cure, passes: Trial) -> bool:
 
 
 def apply(book: Book, change: Change) -> None:
-    """The change, made to the capacities of a book; limits themselves are left to whoever tells them."""
+    """Apply the change to capacities and policies of a book; limits stay as they are."""
     policy = book.policy[change.hop]
     match change.kind:
         case ChangeKind.RAISE_LIMIT:
@@ -85,10 +85,9 @@ def apply(book: Book, change: Change) -> None:
 
 
 def _one_change(book: Book, payment: Payment) -> Change | None:
-    """The one line whose change joins what the sender reaches with what reaches the receiver, on the shortest way.
+    """The single line whose change connects sender and receiver, on the shortest route.
 
-    Of ways of one length a limit comes before a permission, then the smallest ids: both can be done, but a permission
-    opens a line to everybody.
+    Ties go to a limit before a permission, then to the smallest ids: a permission opens a line to all payments.
     """
     missing, taken = payment.amount - payment.found.amount, taken_by(payment.found)
     wide = _Wide(book, missing, taken)
@@ -118,7 +117,7 @@ def _one_change(book: Book, payment: Payment) -> Change | None:
 
 
 class _Wide:
-    """Who is reached over hops that have capacity for all that is missing beside what the found routes take."""
+    """Reachability over hops with capacity for the missing amount beside the found routes."""
 
     def __init__(self, book: Book, missing: int, taken: Mapping[int, int]) -> None:
         self._book, self._missing, self._taken = book, missing, taken
@@ -127,7 +126,7 @@ class _Wide:
         return self._book.capacity[h] - self._taken.get(h, 0)
 
     def ahead(self, sender: int, receiver: int, most: int) -> dict[int, int]:
-        """Participants that value from the sender can go on from, with the fewest hops, nearest first."""
+        """Participants reachable from the sender that can mediate, with their distance, nearest first."""
         book, found, layer = self._book, {sender: 0}, [sender]
         for distance in range(1, most + 1):
             fresh = []
@@ -141,7 +140,7 @@ class _Wide:
         return found
 
     def behind(self, sender: int, receiver: int, most: int) -> dict[int, int]:
-        """Participants from whom all that is missing can reach the receiver, with the fewest hops."""
+        """Participants from which the missing amount can reach the receiver, with their distance."""
         book, found, layer = self._book, {receiver: 0}, [receiver]
         for distance in range(1, most + 1):
             fresh = []
@@ -160,7 +159,7 @@ class _Wide:
 
 
 def taken_by(found: Found) -> dict[int, int]:
-    """What the routes that were found take of each hop."""
+    """The amount that the found routes take of each hop."""
     taken: dict[int, int] = {}
     for route in found.routes:
         for h in route.hops:
@@ -169,7 +168,7 @@ def taken_by(found: Found) -> dict[int, int]:
 
 
 def _changes(book: Book, way: Sequence[int], amount: int) -> Cure:
-    """All that keeps a way from carrying the amount by itself, in the order of the way."""
+    """All changes a route needs to carry the amount alone, in its order."""
     between = {book.people.names[book.creditor[h]] for h in way[:-1]}
     found: list[Change] = []
     for place, h in enumerate(way):

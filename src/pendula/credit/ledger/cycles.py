@@ -1,8 +1,7 @@
-"""Circles of debt, cleared one by one in one total order: short ones first, then large ones, then the smallest ids.
+"""Cycles of debt, cleared one by one in a total order: short ones first, then large ones, then the smallest ids.
 
-Clearing takes the smallest debt of a circle off each of its debts; nobody's position changes. Debts only shrink while
-a call goes on, so no shorter circle can appear: the circles of one length are searched once, and a heap keeps them in
-order.
+Clearing subtracts the smallest debt of a cycle from each of its debts; no position changes. Debts only shrink during
+a call, so no shorter cycle can appear: the cycles of one length are searched once, and a heap keeps them in order.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +17,7 @@ SHORTEST = 3
 
 
 class Cycle(NamedTuple):
-    """Participants from the smallest id on, each owing the next, the lines of these debts, and the amount in atoms."""
+    """Participants from the smallest id on, each owing the next, the lines of their debts, and the amount in atoms."""
 
     nodes: tuple[int, ...]
     hops: tuple[int, ...]
@@ -42,12 +41,12 @@ class Cleared(Struct, frozen=True):
 
     @property
     def amount(self) -> int:
-        """The sum over cycles of what each debt of it lost."""
+        """The sum of the amounts of all cycles."""
         return sum(cycle.amount for cycle in self.cycles)
 
     @property
     def reduction(self) -> int:
-        """By how much all debts together have shrunk."""
+        """The reduction of all debts together."""
         return sum(cycle.amount * len(cycle.hops) for cycle in self.cycles)
 
 
@@ -75,7 +74,7 @@ class DebtGraph:
             ways.sort()
 
     def take(self, cycle: Cycle) -> None:
-        """Shrink the debts of a cycle; those that are gone leave the graph."""
+        """Reduce the debts of a cycle; settled debts leave the graph."""
         count = len(cycle.nodes)
         for at, h in enumerate(cycle.hops):
             self.left[h] -= cycle.amount
@@ -91,7 +90,7 @@ def _held(book: Book, h: int) -> bool:
 
 
 def find_and_clear(book: Book, depth: int, most: int, work_limit: int, *, dry_run: bool = False) -> Cleared:
-    """Clear up to `most` cycles of 3 to `depth` debts; a dry run only says which."""
+    """Clear up to `most` cycles of 3 to `depth` debts; a dry run only lists them."""
     graph, work = DebtGraph(book), Work(work_limit)
     done: list[Cycle] = []
     stopped = "done"

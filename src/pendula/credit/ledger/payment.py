@@ -1,4 +1,4 @@
-"""One payment: found, held, carried out, checked; or refused with a reason, and then nothing has changed."""
+"""One payment: route, reserve, commit, check; or refuse with a reason and change nothing."""
 
 from typing import NamedTuple, Protocol
 
@@ -25,16 +25,16 @@ CHAINS_MOST = 100_000
 
 
 class Refused(NamedTuple):
-    """Why a payment was not made; `details` name what stands in its way."""
+    """Why a payment was not made; `details` name the obstacles."""
 
     code: Code
     details: dict[str, Json]
-    hops: tuple[int, ...] = ()  # that are to blame; where nobody knows, those of the shortest chain
-    closed: tuple[int, ...] = ()  # those of them that have to let payments pass, not to take more
+    hops: tuple[int, ...] = ()  # where it failed; the shortest chain if the place is unknown
+    closed: tuple[int, ...] = ()  # those of them that fail by policy, not by capacity
 
 
 class Drifted(NamedTuple):
-    """A payment that moved a position by something else than it should; it was taken back."""
+    """A payment that moved a position unexpectedly; it was reverted."""
 
     participant: int
     expected: int
@@ -42,24 +42,24 @@ class Drifted(NamedTuple):
 
 
 class RouteSearch(Protocol):
-    """Finds routes for an amount: greedily or exactly; raises `WorkSpent`."""
+    """Finds routes for an amount, greedily or exactly; raises `WorkSpent`."""
 
     def __call__(
         self, book: Book, sender: int, receiver: int, amount: int, *, hops: int, paths: int, work: Work
     ) -> Found: ...
 
 
-class Cashier:
-    """Where payments of one equivalent are made: the book, how routes are found, and the chains known so far."""
+class PaymentProcessor:
+    """Makes payments of one equivalent, and caches chains between participants."""
 
     def __init__(self, book: Book, settings: Settings) -> None:
         self.book = book
-        self.gives_reasons = True  # false where refusals are only counted: what would cure them is not looked for
+        self.gives_reasons = True  # false if refusals are only counted: then no cure is searched
         self.use(settings)
         self._topology = book.topology
 
     def use(self, settings: Settings) -> None:
-        """Other settings from the next payment on."""
+        """Change the settings, from the next payment on."""
         self.hops = settings.routing_max_hops
         self.paths = settings.routing_max_paths
         self.work = settings.routing_timeout_ms * settings.work_units_per_ms
@@ -70,7 +70,7 @@ class Cashier:
         self._unlimited: list[int] = []
 
     def pay(self, sender: int, receiver: int, amount: int) -> tuple[Route, ...] | Refused | Drifted:
-        """The routes that were used."""
+        """Make a payment; returns the routes used."""
         found = self.find_routes(sender, receiver, amount)
         if not isinstance(found, Found):
             return found
@@ -87,25 +87,25 @@ class Cashier:
             return Refused(Code.PAYMENT_TIMEOUT, facts, self.chain(sender, receiver) or ())
 
     def prepare(self, routes: tuple[Route, ...]) -> Refused | None:
-        """Hold the capacity of all hops of all routes, or of none, for somebody who commits or aborts later."""
+        """Reserve the capacity of all hops of all routes, or none, until `commit` or `abort`."""
         narrow = self.book.reserve(_hops(routes))
         return None if narrow is None else self._too_narrow(narrow)
 
     def abort(self, routes: tuple[Route, ...]) -> None:
-        """Give back what was prepared."""
+        """Release the reserved capacity."""
         self.book.release(_hops(routes))
 
     def commit(
         self, routes: tuple[Route, ...], sender: int, receiver: int, amount: int
     ) -> tuple[Route, ...] | Refused | Drifted:
-        """Carry out what was prepared."""
+        """Commit prepared routes."""
         self.abort(routes)
         return self.carry_out(routes, sender, receiver, amount)
 
     def carry_out(
         self, routes: tuple[Route, ...], sender: int, receiver: int, amount: int
     ) -> tuple[Route, ...] | Refused | Drifted:
-        """Prepare and commit in one step: all hops of all routes, or none. Nobody comes between, so nothing is held."""
+        """Prepare and commit in one step, all hops of all routes or none; needs no reservation."""
         book = self.book
         hops = _hops(routes)
         narrow = book.lacking(hops)
@@ -128,7 +128,7 @@ class Cashier:
         return Refused(Code.ROUTING_NO_CAPACITY, facts, (h,))
 
     def refusal(self, sender: int, receiver: int, amount: int, found: Found) -> Refused:
-        """Why what was found is not enough."""
+        """The refusal for routes that carry too little."""
         way = self.chain(sender, receiver)
         if way is None:
             return Refused(Code.ROUTING_NO_ROUTE, {"max_hops": self.hops, "no_route_at_all": True})
@@ -146,9 +146,9 @@ class Cashier:
         closed = tuple(dict.fromkeys(one.hop for one in cure if one.kind is not ChangeKind.RAISE_LIMIT))
         if closed:
             facts["limited_by"] = "policy" if len(closed) == len(cure) else "capacity_and_policy"
-        facts["bottleneck"] = {**self._facts(first.hop, taken.get(first.hop, 0)), **_asked(first)}
+        facts["bottleneck"] = {**self._facts(first.hop, taken.get(first.hop, 0)), **_change_facts(first)}
         if more:
-            facts["and_also"] = [{**self._ends(one.hop), **_asked(one)} for one in more]
+            facts["and_also"] = [{**self._ends(one.hop), **_change_facts(one)} for one in more]
         return Refused(Code.ROUTING_NO_CAPACITY, facts, tuple(dict.fromkeys(one.hop for one in cure)), closed)
 
     def _cure(self, payment: Payment, way: Path) -> Cure:
@@ -161,7 +161,7 @@ class Cashier:
         return cure_of(self.book, payment, way, passes)
 
     def _facts(self, h: int, taken: int) -> dict[str, Json]:
-        """A hop and why no more goes over it: full, or closed to value that goes on."""
+        """A hop with its limit, debt, remaining capacity and policy."""
         book = self.book
         return {
             **self._ends(h),
@@ -176,9 +176,9 @@ class Cashier:
         return {"from": names[self.book.debtor[h]], "to": names[self.book.creditor[h]]}
 
     def never(self, sender: int, receiver: int) -> bool:
-        """Whether no allowed route leads there even if every circle of debt were cleared.
+        """Whether there is no allowed route even if every cycle of debt were cleared.
 
-        A line then lends its limit and what its creditor owes the debtor: that debt may stay.
+        A line then has its limit plus the debt of its creditor to the debtor as capacity: that debt may stay.
         """
         self._look_at_topology()
         key = (sender, receiver)
@@ -186,7 +186,7 @@ class Cashier:
             self._never[key] = self._no_route(sender, receiver)
         if not self._never[key]:
             return False
-        # Over a line without a limit value goes only as far as its creditor owes, which changes with every payment.
+        # A line with limit 0 carries only as much as its creditor owes, which changes with every payment.
         owed = [h for h in self._unlimited if self.book.owed[h] < 0]
         for h in owed:
             self._cleared_book().widen(h, -self.book.owed[h])
@@ -219,8 +219,8 @@ class Cashier:
         return self._chains[key]
 
 
-def _asked(change: Change) -> dict[str, Json]:
-    """What should be different about a line, as a refusal tells it."""
+def _change_facts(change: Change) -> dict[str, Json]:
+    """A required change of a line, as facts of a refusal."""
     if change.kind is ChangeKind.RAISE_LIMIT:
         return {"change": change.kind.value, "by": text(change.by)}
     return {"change": change.kind.value}

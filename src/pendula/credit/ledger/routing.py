@@ -1,7 +1,7 @@
-"""Ways for a payment: shortest first, ties by the smallest sequence of ids, as many as the amount needs.
+"""Routes for a payment: shortest first, ties by the smallest sequence of ids, as many as the amount needs.
 
-A search runs from both ends and meets in the middle: with six hops and five neighbours that is two hundred hops
-looked at instead of fifteen thousand. Every look counts as a unit of work, and work is limited instead of time.
+A search runs from both ends and meets in the middle: with six hops and five neighbours it examines two hundred hops
+instead of fifteen thousand. Each examined hop is a unit of work, and work is limited instead of time.
 """
 
 from collections.abc import Sequence
@@ -15,11 +15,11 @@ UNLIMITED = 1 << 62
 
 
 class WorkSpent(Exception):
-    """The search looked at more hops than it may; a value for the caller, never for a user."""
+    """The search reached its work limit. Internal."""
 
 
 class Work:
-    """How many hops may still be looked at."""
+    """A budget of hops to examine."""
 
     __slots__ = ("left", "limit")
 
@@ -45,14 +45,14 @@ class Route(Struct, frozen=True):
 
 
 class Found(Struct, frozen=True):
-    """Routes, and the sum they carry; less than what was asked for means that no more was found."""
+    """Routes and the sum they carry, which is below the requested amount if no more was found."""
 
     routes: tuple[Route, ...]
     amount: int
 
 
 def greedy_routes(book: Book, sender: int, receiver: int, amount: int, hops: int, paths: int, work: Work) -> Found:
-    """Up to `paths` routes, each the shortest in what the ones before left over."""
+    """Up to `paths` routes, each the shortest in the capacity that the previous ones left."""
     capacity, left = book.capacity, amount
     routes: list[Route] = []
     taken: list[Route] = []
@@ -66,7 +66,7 @@ def greedy_routes(book: Book, sender: int, receiver: int, amount: int, hops: int
             left -= carried
             if not left:
                 break
-            # Only a further search has to see what this route leaves over.
+            # Only another search needs the remaining capacity.
             taken.append(routes[-1])
             for h in way:
                 book.widen(h, -carried)
@@ -78,21 +78,21 @@ def greedy_routes(book: Book, sender: int, receiver: int, amount: int, hops: int
 
 
 def shortest(book: Book, sender: int, receiver: int, most: int, work: Work) -> Path | None:
-    """The hops of the shortest way with capacity, of ties the one with the smallest ids; None if there is none."""
+    """The shortest route with capacity, ties by the smallest ids; None if there is none."""
     capacity = book.capacity
     direct = book.hop[sender].get(receiver)
     work.spend(1)
     if direct is not None and capacity[direct] > 0 and book.live(direct):
         return (direct,)
     way = _meet(book, sender, receiver, most, work)
-    # The best way of all, where it is allowed, is the best that is allowed; and where there is none, none is.
+    # If the best route of all is allowed, it is the best allowed one; without any route there is no allowed one.
     if way is None or allowed(book, way):
         return way
     return _shortest_with_blocks(book, sender, receiver, len(way), most, work)
 
 
 def allowed(book: Book, way: Path) -> bool:
-    """Whether nobody between the ends is blocked by a line of the way."""
+    """Whether no line of the route blocks an intermediate participant."""
     if not book.has_blocked:
         return True
     between = {book.people.names[book.creditor[h]] for h in way[:-1]}
@@ -100,7 +100,7 @@ def allowed(book: Book, way: Path) -> bool:
 
 
 def _meet(book: Book, sender: int, receiver: int, most: int, work: Work) -> Path | None:
-    """A way of two hops or more; intermediate participants only over lines that let value through."""
+    """A route of two hops or more; intermediate participants only over lines that mediate."""
     capacity, hop = book.capacity, book.hop
     # The last hop may end at the receiver over any line.
     last = {u for u in book.into[receiver] if capacity[hop[u][receiver]] > 0}
@@ -116,7 +116,7 @@ def _between(
 ) -> Path | None:
     """The shortest way of two hops or more whose last hop begins at one of `last`, the smallest ids of ties.
 
-    Layers are sets, united as a whole; only whether somebody is in one matters, and steps go in the order of ids.
+    Layers are sets used only for membership tests; steps follow the order of ids.
     """
     sender, receiver = ends
     last.discard(sender)
@@ -153,9 +153,9 @@ def _walk(
     common: set[int],
     work: Work,
 ) -> Path:
-    """The way with the smallest ids through the layers of a search that has just met at `common`.
+    """The route with the smallest ids through the layers of a search that met at `common`.
 
-    Layers before the meeting are thinned to what leads there; then each step takes the smallest participant.
+    Earlier layers are reduced to participants that lead there; then each step takes the smallest participant.
     """
     layers = [common]
     for layer in reversed(ahead[1:-1]):
@@ -177,7 +177,7 @@ def _walk(
 
 
 def _shortest_with_blocks(book: Book, sender: int, receiver: int, least: int, most: int, work: Work) -> Path | None:
-    """The same where lines forbid participants between the ends: what is allowed depends on the whole way."""
+    """The shortest route where lines block intermediate participants: what is allowed depends on the whole route."""
     search = _Blocked(book, receiver, _distances(book, receiver, sender, most, work), work)
     for length in range(least, most + 1):
         way = search.extend(sender, length, [], [], frozenset())
@@ -187,7 +187,7 @@ def _shortest_with_blocks(book: Book, sender: int, receiver: int, least: int, mo
 
 
 def _distances(book: Book, receiver: int, sender: int, most: int, work: Work) -> dict[int, int]:
-    """Hops to the receiver for everybody near enough, blocked participants not considered."""
+    """The distance to the receiver in hops, within `most`, ignoring blocked participants."""
     found, layer = {receiver: 0}, [receiver]
     for distance in range(1, most + 1):
         fresh = []
@@ -204,7 +204,7 @@ def _distances(book: Book, receiver: int, sender: int, most: int, work: Work) ->
 
 
 class _Blocked:
-    """A search for ways of one length that no line of theirs forbids, the smallest ids first."""
+    """A search for allowed routes of one length, smallest ids first."""
 
     def __init__(self, book: Book, receiver: int, distance: dict[int, int], work: Work) -> None:
         self._book, self._receiver, self._distance, self._work = book, receiver, distance, work
@@ -212,7 +212,7 @@ class _Blocked:
     def extend(
         self, here: int, left: int, way: list[int], between: list[int], blocked: frozenset[str]
     ) -> list[int] | None:
-        """The way so far with `left` more hops to the receiver; None if there are none."""
+        """Extend the route by `left` more hops to the receiver; None if that is impossible."""
         book, names, receiver = self._book, self._book.people.names, self._receiver
         ways = book.ways_out[here]
         self._work.spend(len(ways))
@@ -224,7 +224,7 @@ class _Blocked:
                 continue
             if v == receiver:
                 return [*way, h]
-            # The sender is never between; the way stays simple.
+            # The sender is never an intermediate; routes stay simple.
             closed = not book.policy[h].mediates or names[v] in forbidden
             if closed or v in between or (way and v == book.debtor[way[0]]):
                 continue

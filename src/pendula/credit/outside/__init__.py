@@ -1,25 +1,25 @@
-"""Who answers what a run asks: behaviours of the user's own, a payment service, a solver.
+"""External answers to questions of a run: custom behaviours, a payment service, a solver.
 
-answers            all of them behind one door
-behaviours         behaviour of one's own: a Python object that plans the payments of a tick
+answers            routes each question to the right one
+behaviours         custom behaviours: Python objects that plan the payments of a tick
 payment_service    a payment service over HTTP
-solver             the best circulation, by OR-tools
+solver             optimal clearing with OR-tools
 """
 
 from pendula.credit.outside.answers import Answers
-from pendula.credit.outside.behaviours import Draw, OtherBehaviourVersion, View, Wish, register_behaviour, wish
+from pendula.credit.outside.behaviours import Draw, OtherBehaviourVersion, Proposal, View, propose, register_behaviour
 from pendula.credit.outside.payment_service import PaymentService
 from pendula.credit.outside.solver import OptimalOutside, solve
 
 __all__ = [
-    "Answers",  # hands each question to the one who knows
-    "Draw",  # chance for a behaviour
-    "OptimalOutside",  # answers questions for the best circulation
-    "OtherBehaviourVersion",  # a run wants another version of a behaviour
+    "Answers",  # routes each question of a run
+    "Draw",  # random numbers for a behaviour
+    "OptimalOutside",  # answers questions of optimal clearing
+    "OtherBehaviourVersion",  # a run needs another version of a behaviour
     "PaymentService",  # pays through another system
+    "Proposal",  # a payment that a behaviour proposes
     "View",  # a run as a behaviour sees it
-    "Wish",  # a payment that a behaviour wants
-    "register_behaviour",  # make a behaviour known by a name
+    "propose",  # make a proposal, with its amount checked
+    "register_behaviour",  # register a behaviour by name
     "solve",  # the best circulation over some debts
-    "wish",  # a wish, its amount checked
 ]

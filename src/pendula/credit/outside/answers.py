@@ -1,4 +1,4 @@
-"""Everybody a run may ask, behind one door: a behaviour, a payment service, a solver."""
+"""Routes questions of a run to a behaviour, a payment service or a solver."""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,12 +16,11 @@ PAYING = (payment_service.QUESTION, payment_service.TOGETHER, payment_service.CL
 
 
 class Answers:
-    """An `Outside` that hands each question to the one who knows; raises `NoAnswerSource` where nobody does.
+    """An `Outside` that routes each question to its handler; raises `NoAnswerSource` if there is none.
 
-    `run` is the run that asks, or a function that gives it: `lambda: driver.engine` where there is a journal; None
-    where no behaviour is asked.
-    `payments` is for runs with the engine "external". Without a `solver`, OR-tools is loaded when it is first asked
-    for; `MissingExtra` if it is not installed.
+    `run` is the run that asks, or a function that returns it: `lambda: driver.engine` with a journal; None without a
+    behaviour. `payments` is for runs with the engine "external". Without a `solver`, the first question loads OR-tools
+    and raises `MissingExtra` if it is not installed.
     """
 
     def __init__(
@@ -41,11 +40,11 @@ class Answers:
             return self._paying().ask(name, question)
         if name == SOLVE:
             return self._solving().ask(name, question)
-        raise NoAnswerSource(f"The run asks {name!r}, which nobody answers", name=name, question=question)
+        raise NoAnswerSource(f"No handler answers the question {name!r}", name=name, question=question)
 
     def _paying(self) -> Outside:
         if self.payments is None:
-            message = "The run pays through an outside service, and none was given; hand over a PaymentService"
+            message = "The run pays through an outside service, but none is configured; pass a PaymentService"
             raise NoAnswerSource(message, name=payment_service.QUESTION)
         return self.payments
 

@@ -1,18 +1,18 @@
-"""Behaviour of one's own: a Python object that plans the payments of a tick, registered under a name.
+"""Custom behaviours: Python objects that plan the payments of a tick, registered by name.
 
     class Generous:
         version = 1
 
-        def plan(self, view: View, draw: Draw) -> Iterator[Wish]:
+        def plan(self, view: View, draw: Draw) -> Iterator[Proposal]:
             for member in view.participants:
                 for receiver in view.reachable(member.id, "UAH"):
                     if member.active and view.can_pay(member.id, receiver, "UAH", Decimal(5)):
-                        yield wish(member.id, receiver, "UAH", Decimal(5))
+                        yield propose(member.id, receiver, "UAH", Decimal(5))
 
     register_behaviour("generous", Generous())
 
-The run asks through its `Outside`, which records the answer: a replay calls no behaviour at all. Money is `Decimal`
-wherever a behaviour meets it. A wish that cannot be is a failed payment with a code; an exception ends the tick.
+The run asks through its `Outside`, which records the answer: a replay calls no behaviour. Amounts are `Decimal`. An
+impossible proposal becomes a failed payment with a code; an exception ends the tick.
 """
 
 from collections.abc import Callable, Iterable
@@ -29,8 +29,8 @@ from msgspec import Struct
 from pendula.credit.engine import Run
 from pendula.credit.ledger.routing import Found
 from pendula.credit.money import MOST, InvalidAmount, atoms, text
-from pendula.credit.state.network import EquivalentDesk
-from pendula.credit.tick.questions import Wish as Wish
+from pendula.credit.state.network import EquivalentLedger
+from pendula.credit.tick.questions import Proposal as Proposal
 from pendula.kernel.bodies import NoAnswerSource
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Engine
@@ -39,19 +39,19 @@ from pendula.kernel.rng import action_generator, tick_generator, tick_seed
 from pendula.kernel.wording import shown
 
 QUESTION = "plan"
-TEXT_MOST = 250  # longer than any id or amount may be: what is cut to this is still none
+TEXT_MOST = 250  # longer than any valid id or amount: a cut text stays invalid
 
 _NAME = regex(r"[A-Za-z0-9_.:-]{1,80}")
 
 
 class UnknownBehaviour(InputRefused):
-    """Nobody registered a behaviour of this name. Facts: `behaviour`, `known`."""
+    """No behaviour of this name is registered. Facts: `behaviour`, `known`."""
 
     code = "unknown_behaviour"
 
 
 class InvalidBehaviour(InputRefused):
-    """What should be registered is not a behaviour, or its name is taken. Facts: `behaviour`."""
+    """The object is not a behaviour, or its name is taken. Facts: `behaviour`."""
 
     code = "invalid_behaviour"
 
@@ -63,13 +63,13 @@ class OtherBehaviourVersion(InputRefused):
 
 
 class BehaviourFailed(InputRefused):
-    """An exception came out of a behaviour: that tick did not happen. Facts: `behaviour`, `tick`, `defect`."""
+    """A behaviour raised an exception; the tick did not happen. Facts: `behaviour`, `tick`, `defect`."""
 
     code = "behaviour_failed"
 
 
 class NotInNetwork(InputRefused):
-    """A view was asked about a participant or an equivalent that the run does not have. Facts: `name`."""
+    """The run does not have this participant or equivalent. Facts: `name`."""
 
     code = "not_in_network"
 
@@ -85,7 +85,7 @@ class Member(Struct, frozen=True):
 
 
 class Line(Struct, frozen=True):
-    """A line of trust: `debtor` may owe `creditor` up to `limit` and owes `debt`; `live` if value may flow over it."""
+    """A line of trust: `debtor` may owe `creditor` up to `limit` and owes `debt`; `live` if payments may use it."""
 
     equivalent: str
     creditor: str
@@ -96,21 +96,21 @@ class Line(Struct, frozen=True):
 
 
 class Draw:
-    """Chance that comes out the same every time: one generator for the tick, one for each position within it."""
+    """Deterministic random numbers: one generator for the tick, one for each position within it."""
 
     def __init__(self, seed: int, tick: int) -> None:
         self._seed = tick_seed(seed, tick)
         self.tick: Random = tick_generator(seed, tick)
 
     def at(self, position: int) -> Random:
-        """A new generator; what is drawn from it disturbs no other position."""
+        """A new generator, independent of other positions."""
         return action_generator(self._seed, position)
 
 
 class View:
-    """A run as it stands before the payments of a tick: to look at. Raises `NotInNetwork` for names it does not have.
+    """Read-only view of a run before the payments of a tick. Raises `NotInNetwork` for unknown names.
 
-    Everything is in the order of ids and codes. It is good for the call it is handed to.
+    Everything is in the order of ids and codes. Valid only during the call it is passed to.
     """
 
     def __init__(self, run: Run, budget: int) -> None:
@@ -127,13 +127,13 @@ class View:
 
     @property
     def cap(self) -> Decimal | None:
-        """The largest amount that the settings let a planned payment have; it is for the behaviour to keep it."""
+        """The cap of planned payments in the settings; a behaviour should respect it."""
         cap = self._run.settings.amount_cap
         return None if cap is None else _units(cap)
 
     @property
     def equivalents(self) -> tuple[str, ...]:
-        return tuple(self._run.network.desks)
+        return tuple(self._run.network.ledgers)
 
     @cached_property
     def participants(self) -> tuple[Member, ...]:
@@ -147,7 +147,7 @@ class View:
     def lines(self) -> tuple[Line, ...]:
         """In the order (equivalent, creditor, debtor)."""
         names = self._run.network.people.names
-        books = [desk.book for desk in self._run.network.desks.values()]
+        books = [ledger.book for ledger in self._run.network.ledgers.values()]
         return tuple(
             Line(
                 book.code,
@@ -162,37 +162,37 @@ class View:
         )
 
     def debt(self, debtor: str, creditor: str, equivalent: str) -> Decimal:
-        """What one owes the other; 0 where it is the other way round."""
-        return _units(self._desk(equivalent).book.owes(self._node(debtor), self._node(creditor)))
+        """What the debtor owes the creditor; 0 if the creditor owes the debtor."""
+        return _units(self._ledger(equivalent).book.owes(self._node(debtor), self._node(creditor)))
 
     def capacity(self, sender: str, receiver: str, equivalent: str) -> Decimal:
-        """What may flow from one to the other directly, without anybody between."""
-        book = self._desk(equivalent).book
+        """The capacity from sender to receiver over their direct line."""
+        book = self._ledger(equivalent).book
         h = book.hop[self._node(sender)].get(self._node(receiver))
         return _units(max(0, book.capacity[h]) if h is not None and book.live(h) else 0)
 
     def position(self, participant: str, equivalent: str) -> Decimal:
         """What the participant is owed less what it owes."""
-        return _units(self._desk(equivalent).book.position(self._node(participant)))
+        return _units(self._ledger(equivalent).book.position(self._node(participant)))
 
     def reachable(self, participant: str, equivalent: str) -> tuple[str, ...]:
-        """Whom the built-in planner would consider: up to three hops of live lines away, whatever is used of them."""
-        market, names = self._desk(equivalent).market, self._run.network.people.names
+        """Receivers the built-in planner considers: within three hops of live lines, whatever their capacity."""
+        market, names = self._ledger(equivalent).market, self._run.network.people.names
         market.refresh()
         return tuple(names[node] for node in market.members(self._node(participant), None))
 
     def can_pay(self, sender: str, receiver: str, equivalent: str, amount: Decimal | str | int) -> bool:
-        """Whether this payment alone would find its routes now; nothing is held back for it."""
-        cashier, ends = self._desk(equivalent).cashier, (self._node(sender), self._node(receiver))
+        """Whether this payment alone would find routes now; reserves nothing."""
+        processor, ends = self._ledger(equivalent).processor, (self._node(sender), self._node(receiver))
         wanted = _atoms(amount)
         if wanted <= 0 or ends[0] == ends[1]:
             return False
-        found = cashier.find_routes(*ends, wanted)
+        found = processor.find_routes(*ends, wanted)
         return isinstance(found, Found) and found.amount == wanted
 
-    def _desk(self, equivalent: str) -> EquivalentDesk:
+    def _ledger(self, equivalent: str) -> EquivalentLedger:
         try:
-            return self._run.network.desks[equivalent]
+            return self._run.network.ledgers[equivalent]
         except KeyError:
             raise NotInNetwork(f"The run has no equivalent {equivalent!r}", name=equivalent) from None
 
@@ -204,21 +204,21 @@ class View:
 
 
 class Behaviour(Protocol):
-    """Wants payments. The same view and the same draws have to give the same wishes; +1 to `version` when they do not.
+    """Proposes payments. The same view and draws must give the same proposals; increment `version` when they change.
 
-    Wishes beyond the budget of the view are not asked for.
+    Proposals beyond the budget of the view are not consumed.
     """
 
     version: int
 
-    def plan(self, view: View, draw: Draw) -> Iterable[Wish]: ...
+    def plan(self, view: View, draw: Draw) -> Iterable[Proposal]: ...
 
 
 _registered: dict[str, Behaviour] = {}
 
 
 def register_behaviour(name: str, behaviour: Behaviour, *, replace: bool = False) -> None:
-    """Make a behaviour known to runs of this process; a name that is taken is given anew only with `replace`."""
+    """Register a behaviour for runs of this process; an existing name is replaced only with `replace`."""
     if not _NAME.fullmatch(name):
         message = f"{name!r} is not a name for a behaviour; use 1 to 80 letters, digits and . _ : -"
         raise InvalidBehaviour(message, behaviour=name)
@@ -227,13 +227,13 @@ def register_behaviour(name: str, behaviour: Behaviour, *, replace: bool = False
         message = f"The behaviour {name!r} needs a whole number `version`, 0 or more, and a method `plan`"
         raise InvalidBehaviour(message, behaviour=name)
     if not replace and _registered.get(name, behaviour) is not behaviour:
-        message = f"A behaviour {name!r} is registered already; `replace=True` puts another in its place"
+        message = f"A behaviour {name!r} is registered already; pass `replace=True` to replace it"
         raise InvalidBehaviour(message, behaviour=name)
     _registered[name] = behaviour
 
 
 def registered(name: str) -> Behaviour:
-    """The behaviour of this name; raises `UnknownBehaviour` with the names there are."""
+    """The behaviour of this name; raises `UnknownBehaviour` with the known names."""
     try:
         return _registered[name]
     except KeyError:
@@ -242,9 +242,9 @@ def registered(name: str) -> Behaviour:
         raise UnknownBehaviour(f"No behaviour is called {name!r}; {there}", behaviour=name, known=known) from None
 
 
-def wish(sender: str, receiver: str, equivalent: str, amount: Decimal | str | int) -> Wish:
-    """A payment that a behaviour wants; the amount is whole cents above nothing."""
-    return Wish(sender, receiver, equivalent, _plain(amount))
+def propose(sender: str, receiver: str, equivalent: str, amount: Decimal | str | int) -> Proposal:
+    """Propose a payment; the amount is positive and in whole cents."""
+    return Proposal(sender, receiver, equivalent, _plain(amount))
 
 
 class _Asked(Struct, frozen=True):
@@ -255,10 +255,10 @@ class _Asked(Struct, frozen=True):
 
 
 class BehaviourOutside:
-    """Answers `plan` with what the registered behaviour wants, as [{"from", "to", "equivalent", "amount"}].
+    """Answers `plan` with the proposals of the registered behaviour, as [{"from", "to", "equivalent", "amount"}].
 
-    With a journal, hand over `lambda: driver.engine`: after a failure the driver has built the run anew. A run without
-    a journal that a behaviour has failed in does not go on: its tick had begun.
+    With a journal, pass `lambda: driver.engine`: after a failure the driver rebuilds the run. A run without a journal
+    cannot continue after a failed behaviour: its tick had begun.
     """
 
     def __init__(self, run: Run | Callable[[], Engine[Any, Any]]) -> None:
@@ -275,15 +275,15 @@ class BehaviourOutside:
             raise self._failed[1]
         behaviour = registered(asked.behaviour)
         if behaviour.version != asked.version:
-            message = f"The run wants {asked.behaviour!r} of version {asked.version}; registered is {behaviour.version}"
+            message = f"The run needs version {asked.version} of {asked.behaviour!r}; registered is {behaviour.version}"
             versions = {"wanted": asked.version, "registered": behaviour.version}
             raise OtherBehaviourVersion(message, behaviour=asked.behaviour, **versions)
         if run.tick != asked.tick:
-            message = "The run that was handed over is not the one that asks; with a journal, hand over the driver's"
+            message = "The run that was passed is not the one that asks; with a journal, pass `lambda: driver.engine`"
             raise WrongUsage(message, tick=asked.tick, stands_at=run.tick)
         try:
-            wanted = behaviour.plan(View(run, asked.budget), Draw(run.seed, run.tick))
-            return [_written(one) for one in islice(wanted, asked.budget)]
+            proposals = behaviour.plan(View(run, asked.budget), Draw(run.seed, run.tick))
+            return [_proposal_json(proposal) for proposal in islice(proposals, asked.budget)]
         except Exception as defect:
             words = in_words(defect)
             failed = BehaviourFailed(
@@ -296,20 +296,20 @@ class BehaviourOutside:
             raise failed from defect
 
 
-def _written(one: object) -> Json:
-    """A wish for the record; None for what is none, which the run notes as a bad answer."""
-    if not isinstance(one, Wish):
+def _proposal_json(proposal: object) -> Json:
+    """A proposal for the record; None for anything else, which the run notes as invalid."""
+    if not isinstance(proposal, Proposal):
         return None
-    parts = one.sender, one.receiver, one.equivalent, _plain(one.amount)
+    parts = proposal.sender, proposal.receiver, proposal.equivalent, _plain(proposal.amount)
     if not all(isinstance(part, str) for part in parts):
         return None
-    # A lone surrogate has no place in a record, and no name has one: what is written instead is unknown as well.
+    # Records cannot hold lone surrogates. No valid name has one, so the replacement is an unknown name, too.
     safe = [part[:TEXT_MOST].encode(errors="replace").decode() for part in parts]
     return dict(zip(("from", "to", "equivalent", "amount"), safe, strict=True))
 
 
 def _plain(amount: Any) -> Any:
-    """An amount without exponent; what is no amount stays no amount, for the run to refuse."""
+    """An amount without exponent; an invalid amount stays invalid, and the run refuses it."""
     try:
         return text(_atoms(amount))
     except InvalidAmount as refused:
@@ -325,5 +325,5 @@ def _atoms(amount: Decimal | str | int) -> int:
 
 
 def _units(amount: int) -> Decimal:
-    # From text: exact, whatever the precision of the decimal context.
+    # From text: exact in any decimal context.
     return Decimal(text(amount))

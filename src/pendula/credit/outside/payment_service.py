@@ -1,33 +1,33 @@
-"""An outside payment service over HTTP: what a run with the engine "external" asks as `pay`, `pay_many` and `clear`.
+"""Client of a payment service over HTTP; answers `pay`, `pay_many` and `clear` of a run with the engine "external".
 
     POST <url>/payments                 {"from", "to", "equivalent", "amount"}, header Idempotency-Key
-    GET  <url>/payments/by-key/<key>    what became of the payment of that key; 404 if there never was one
+    GET  <url>/payments/by-key/<key>    the result of the payment with that key; 404 if there is none
     POST <url>/clearing                 {"equivalent", "max_depth", "time_budget_ms"}, header Idempotency-Key
-    GET  <url>/clearing/by-key/<key>    what that call cleared; 404 if there never was one
+    GET  <url>/clearing/by-key/<key>    the result of that call; 404 if there is none
 
-Payments that are asked for together are sent one after the other and are under way at the same time. Each but the
-first has the header Decide-After, with the key of the payment before it: a service that decides in this order gives
-the same results as one that is asked for one payment after the other. Answers are told in the order of the questions.
+Payments of one question are sent one after the other and run concurrently. Each but the first has the header
+Decide-After with the key of the previous payment: a service that decides in this order gives the same results as with
+sequential calls. Answers keep the order of the questions.
 
-A clearing brings {"cycles": [{"cleared_amount", "edges": [{"from": creditor, "to": debtor}]}]}.
+A clearing returns {"cycles": [{"cleared_amount", "edges": [{"from": creditor, "to": debtor}]}]}.
 
-2xx brings the result: {"status": "COMMITTED", "routes": [{"path": [ids], "amount"}]}, or {"status": "ABORTED",
-"error": {"code"}}. 4xx with {"error": {"code"}} is a refusal: nothing was done. 503 with {"tick_failed": true} says
-that every payment of this tick was taken back. A key that the service knows gets the result it got before.
+2xx has the result: {"status": "COMMITTED", "routes": [{"path": [ids], "amount"}]}, or {"status": "ABORTED",
+"error": {"code"}}. 4xx with {"error": {"code"}} is a refusal: nothing was done. 503 with {"tick_failed": true} means
+that every payment of this tick was rolled back. A repeated key returns the stored result.
 
-A payment that was made must never be told as one that was not. So every answer falls into one of four kinds:
+A payment that was made must never be reported as failed. So every response falls into one of four kinds:
 
-- the service's own result: taken as it is;
-- nothing was done, for the payment was refused or no connection could be made: told as ABORTED;
-- the call was answered, but not with a result (500, no JSON, another payment): the key is looked up once. A result
-  counts; "no such payment" is believed, because the call is over; anything else stays unclear, an internal error;
-- no answer came, in time or at all: the key is looked up once. A result counts; "no such payment" is not believed,
-  because the call may still be on its way: a timeout, which the run may try again under the same key.
+- a result of the service: used as it is;
+- nothing was done, because the payment was refused or the connection failed: reported as ABORTED;
+- a response without a result (500, no JSON, another payment): the key is looked up once. A result counts; "no such
+  payment" counts, because the call is over; anything else stays unclear, an internal error;
+- no response, in time or at all: the key is looked up once. A result counts; "no such payment" does not, because the
+  call may still arrive: a timeout, which the run may retry under the same key.
 
-What is left unclear stays in `unsettled` until a later answer settles it; `settle` asks again. Nothing is sent twice
-behind the run's back, no redirect is followed, no proxy used, and every call has a connection of its own: a kept one
-that dies just then would leave a payment unclear for nothing. An attempt takes at most `total_seconds` and, where the
-key has to be looked up, `lookup_seconds` more. With `per_second` the service never sees more calls in any second.
+Unclear payments stay in `unsettled` until a later answer settles them; `settle` asks again. The client never retries on
+its own, follows no redirects, uses no proxy, and opens a connection per call: a reused one that breaks would leave a
+payment unclear. An attempt takes at most `total_seconds`, plus `lookup_seconds` if the key has to be looked up. With
+`per_second` the service never sees more calls in any second.
 """
 
 import ssl
@@ -68,7 +68,7 @@ LOOKUP_SECONDS = 3.0
 
 _WORD = regex(r"[\x21-\x7e]{1,2000}")
 
-# What payment engines of this family call the same things.
+# Short codes of payment engines of this family.
 _SHORT_CODES = {
     "E001": Code.ROUTING_NO_ROUTE,
     "E002": Code.ROUTING_NO_CAPACITY,
@@ -79,7 +79,7 @@ _SHORT_CODES = {
     "E009": Code.INVALID_INPUT,
     "E010": Code.INTERNAL_ERROR,
 }
-# A refusal without a code; 404 and 405 mean that there is no payment service at this address.
+# Refusals without a code; 404 and 405 mean that there is no payment service at this address.
 _BY_STATUS = {
     400: Code.INVALID_INPUT,
     401: Code.UNAUTHORIZED,
@@ -93,7 +93,7 @@ ACCEPTED, NOT_FOUND, REQUEST_TIMEOUT, CONFLICT, UNAVAILABLE = 202, 404, 408, 409
 
 
 class Order(Struct, frozen=True, rename={"sender": "from", "receiver": "to", "key": "idempotency_key"}):
-    """What the run asks. The number of the attempt is not sent on: under one key the request is always the same."""
+    """A payment to make. The number of the attempt is not sent: requests with one key are identical."""
 
     sender: str
     receiver: str
@@ -106,13 +106,13 @@ class Order(Struct, frozen=True, rename={"sender": "from", "receiver": "to", "ke
 
 
 class Orders(Struct, frozen=True):
-    """Payments that are under way at the same time."""
+    """Payments to send concurrently."""
 
     payments: tuple[Order, ...]
 
 
 class ClearingOrder(Struct, frozen=True, rename={"key": "idempotency_key"}):
-    """One clearing that the run asks for."""
+    """A clearing to make."""
 
     equivalent: str
     max_depth: int
@@ -150,7 +150,7 @@ class _Error(Struct, frozen=True):
 
 
 class _Result(Struct, frozen=True, rename={"sender": "from", "receiver": "to"}):
-    """A result as the contract has it; members it does not name are passed over."""
+    """A result as in the contract; unknown members are ignored."""
 
     status: Literal["COMMITTED", "ABORTED"]
     routes: tuple[_Route, ...] = ()
@@ -171,11 +171,11 @@ class _TickFailed(Struct, frozen=True):
 
 
 def _nothing() -> None:
-    """What is done once a call is sent, where nobody waits for it."""
+    """The default `sent` callback."""
 
 
 class Trouble(NamedTuple):
-    """Where a call went and why it brought no result; recorded with the answer, for the message of the error."""
+    """Address and cause of a call without a result; recorded with the answer."""
 
     code: str
     url: str
@@ -189,60 +189,60 @@ class Trouble(NamedTuple):
 
 
 class Settled(NamedTuple):
-    """The service has spoken."""
+    """A result of the service."""
 
     answer: Json
 
 
 class NothingDone(NamedTuple):
-    """This call did nothing; `over` if no other call under its key can be on its way either."""
+    """This call did nothing; `over` if no other call with its key can still arrive."""
 
     answer: Json
     over: bool
 
 
 class Muddled(NamedTuple):
-    """The call is over; what came of it was not told."""
+    """The call is over; its result is unknown."""
 
     reason: str
     trouble: "Trouble"
 
 
 class Silent(NamedTuple):
-    """No answer; the call may still be on its way."""
+    """No response; the call may still arrive."""
 
     trouble: "Trouble"
 
 
 class Absent(NamedTuple):
-    """The service knows of no payment under the key."""
+    """The service has no payment with the key."""
 
 
 Said: TypeAlias = Settled | NothingDone | Muddled | Silent
 
 
 class Reply(NamedTuple):
-    """What came back over the wire."""
+    """An HTTP response."""
 
     status: int
     data: bytes
 
 
 class Unsent(NamedTuple):
-    """There was no connection to send anything over."""
+    """The connection failed; nothing was sent."""
 
     timed_out: bool
     trouble: Trouble
 
 
 class Lost(NamedTuple):
-    """Something may have been sent, and no answer came."""
+    """The request may have been sent, and no response came."""
 
     trouble: Trouble
 
 
 class _Pace:
-    """At most so many calls in any second, as the service sees them: a place is free again a second after its call."""
+    """A rate limit as the service sees it: each slot is free again one second after its call."""
 
     def __init__(self, per_second: int) -> None:
         self._free: SimpleQueue[float] | None = None
@@ -282,10 +282,10 @@ class PaymentService:
     ) -> None:
         """`per_second` bounds the calls of any second, lookups too; 0 and below is no bound.
 
-        Errors name the service by its address, or as it is `called`.
+        Errors name the service by its address, or by `called`.
         """
         if min(total_seconds, connect_seconds, lookup_seconds) <= 0:
-            raise WrongUsage("The time a payment service is given has to be above 0 seconds")
+            raise WrongUsage("The timeouts of a payment service must be above 0 seconds")
         if token is not None and not _WORD.fullmatch(token):
             raise WrongUsage("A token is one word of visible ASCII characters")
         self._https, self._host, self._port, self._prefix = _place(url)
@@ -307,21 +307,21 @@ class PaymentService:
         tls: ssl.SSLContext | None = None,
         called: str | None = None,
     ) -> Self:
-        """The service with the time limit of a payment and the rate that the settings of a run give."""
+        """The service with the timeout and the rate limit in the settings of a run."""
         limits = {"total_seconds": settings.payment_total_timeout_sec, "per_second": settings.max_payments_per_sec}
         return cls(url, token=token, tls=tls, called=called, **limits)
 
     @property
     def unsettled(self) -> dict[str, Json]:
-        """Payments and clearings without a known outcome, by key, in the order they were tried."""
+        """Payments and clearings without a known outcome, by key, in the order of their attempts."""
         found: dict[str, Json] = {key: order.body() for key, order in self._unsettled.items()}
         found |= {key: order.body() for key, order in self._unsettled_clearings.items()}
         return found
 
     def settle(self) -> dict[str, Json]:
-        """Ask once more about each unsettled payment and clearing: results by key, None where the service knows none.
+        """Look up each unsettled payment and clearing: results by key, None if the service has none.
 
-        One that was made after all is missing in the ledger of the run: the two have drifted apart.
+        One that was made is missing in the ledger of the run: the two have drifted apart.
         """
         found: dict[str, Json] = {}
         for key, order in list(self._unsettled.items()):
@@ -349,7 +349,7 @@ class PaymentService:
         raise NoAnswerSource(f"A payment service answers {known}, not {name!r}", name=name, question=question)
 
     def _paid_together(self, orders: Sequence[Order]) -> Json:
-        """All of them at the same time; each is sent when the one before it has been."""
+        """Make payments concurrently; each is sent after the previous one was sent."""
         sent = [Event() for _ in orders]
 
         def pay(at: int) -> Json:
@@ -363,7 +363,7 @@ class PaymentService:
         with ThreadPoolExecutor(max(1, len(orders))) as threads:
             answers = list(threads.map(pay, range(len(orders))))
         for order in orders:
-            # The order in which threads ended is not the order in which payments were tried.
+            # Threads end in any order; restore the order of the attempts.
             if order.key in self._unsettled:
                 self._unsettled[order.key] = self._unsettled.pop(order.key)
         return answers
@@ -379,7 +379,7 @@ class PaymentService:
         return self._after_a_look(order, said)
 
     def _after_a_look(self, order: Order, said: "NothingDone | Muddled | Silent") -> Json:
-        """What to tell where this call, or an earlier one under its key, has left things open."""
+        """The answer if this call, or an earlier one with its key, has no known outcome."""
         found = self._looked_up(order)
         if isinstance(found, Settled):
             self._unsettled.pop(order.key, None)
@@ -400,15 +400,15 @@ class PaymentService:
         return {"timeout": True}
 
     def _cleared(self, order: ClearingOrder) -> Json:
-        """What was cleared and how long the call took; a call whose answer is lost is looked up once."""
+        """Clear, and measure the duration of the call; a call without a response is looked up once."""
         begun = monotonic()
         seconds = order.hard_timeout_ms / 1000
         headers = {"Content-Type": "application/json", "Idempotency-Key": order.key}
         reply = self._called("POST", "/clearing", msgspec.json.encode(order.body()), headers, seconds)
-        answer = self._clearing_told(reply, order)
+        answer = self._clearing_answer(reply, order)
         return {**answer, "cost_ms": max(1, round((monotonic() - begun) * 1000))}
 
-    def _clearing_told(self, reply: "Reply | Unsent | Lost", order: ClearingOrder) -> dict[str, Json]:
+    def _clearing_answer(self, reply: "Reply | Unsent | Lost", order: ClearingOrder) -> dict[str, Json]:
         failed: dict[str, Json] = {"error": {"code": Code.INTERNAL_ERROR.value}}
         url = self._url("/clearing")
         if isinstance(reply, Unsent):
@@ -425,7 +425,7 @@ class PaymentService:
             return {"cycles": cycles}
         silent = isinstance(reply, Lost) or reply.status in (ACCEPTED, CONFLICT, REQUEST_TIMEOUT)
         if silent or not (isinstance(found, Reply) and found.status == NOT_FOUND):
-            # It may have been carried out, or may be yet.
+            # It may have been executed, or still may be.
             self._unsettled_clearings[order.key] = order
         if isinstance(reply, Lost):
             return {"timeout": True, "trouble": reply.trouble.json}
@@ -468,7 +468,7 @@ class PaymentService:
         seconds: float,
         sent: Callable[[], None] = _nothing,
     ) -> Reply | Unsent | Lost:
-        """One call over a connection of its own."""
+        """One call over its own connection."""
         with self._pace.call():
             return self._called_now(method, path, body, headers, seconds, sent)
 
@@ -513,7 +513,7 @@ class PaymentService:
 
 
 class _Punctual(RawIOBase):
-    """A socket on which everything together has to be over by a moment, however slowly the bytes drip."""
+    """A socket with one deadline for all operations together, however slowly bytes arrive."""
 
     def __init__(self, wire: socket, deadline: float) -> None:
         self._wire = wire
@@ -530,7 +530,7 @@ class _Punctual(RawIOBase):
         self._wire.sendall(data)
 
     def makefile(self, _: str) -> BufferedReader:
-        # The one who made the connection closes it: http.client would do so before the body is read.
+        # Closed by the caller: http.client would close it before the body is read.
         return BufferedReader(_Punctual(self._wire, self._deadline))
 
     def readable(self) -> bool:
@@ -568,7 +568,7 @@ def _no_result(reply: Reply, url: str) -> Trouble:
 
 
 def _unexplained(reply: Reply, url: str) -> dict[str, Json]:
-    """Where a refusal without a code came from: it need not be a payment service that gave it."""
+    """The source of a refusal without a code, which may not be a payment service."""
     return {} if _read(reply.data, _Refusal) is not None else {"trouble": _no_result(reply, url).json}
 
 
@@ -582,14 +582,14 @@ def _understood(reply: Reply, order: Order, url: str) -> Said:
     if status in (ACCEPTED, REQUEST_TIMEOUT):
         return Silent(_no_result(reply, url))
     if 400 <= status < 500:
-        # A conflict may be with an earlier call of the same payment, which is still being worked on.
+        # The conflict may be with an earlier call of the same payment that is still running.
         answer = {**_aborted(_refused_with(reply)), **_unexplained(reply, url)}
         return NothingDone(answer, over=status != CONFLICT)
     return Muddled(f"http_{status}", _no_result(reply, url))
 
 
 def _result(reply: Reply, order: Order) -> Json:
-    """The result in an answer, in the form the run reads; None where there is none, or one of another payment."""
+    """The result in a response, as the run reads it; None without a result or with one of another payment."""
     if not 200 <= reply.status < 300 or len(reply.data) > ANSWER_BYTES_MOST:
         return None
     found = _read(reply.data, _Result)
@@ -602,7 +602,7 @@ def _result(reply: Reply, order: Order) -> Json:
 
 
 def _cycles(reply: Reply, order: ClearingOrder) -> Json:
-    """The circles in an answer, in the form the run reads; None where there are none, or those of something else."""
+    """The cycles in a response, as the run reads them; None without cycles or with those of another equivalent."""
     if not 200 <= reply.status < 300 or len(reply.data) > ANSWER_BYTES_MOST:
         return None
     found = _read(reply.data, _Cleared)
@@ -618,10 +618,10 @@ def _cycles(reply: Reply, order: ClearingOrder) -> Json:
 
 
 def _is_of(result: _Result, order: Order) -> bool:
-    """Whether what the result says of the payment, if anything, is what was asked for."""
-    told = result.sender, result.receiver, result.equivalent
-    asked = order.sender, order.receiver, order.equivalent
-    if any(one is not None and one != wanted for one, wanted in zip(told, asked, strict=True)):
+    """Whether the payment in the result, as far as it is given, is the requested one."""
+    returned = result.sender, result.receiver, result.equivalent
+    requested = order.sender, order.receiver, order.equivalent
+    if any(name is not None and name != expected for name, expected in zip(returned, requested, strict=True)):
         return False
     try:
         return result.amount is None or atoms(result.amount) == atoms(order.amount)
@@ -657,13 +657,13 @@ def _read(data: bytes, kind: type[S]) -> S | None:
 def _place(url: str) -> tuple[bool, str, int | None, str]:
     """Whether it is TLS, host, port and the path before `/payments`; raises `WrongUsage`."""
     if "@" in url:
-        raise WrongUsage("An address holds no secrets; give the token apart from it")
+        raise WrongUsage("The address must not contain credentials; pass the token separately")
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
     except ValueError:
         host = None
     if not host or parts.scheme not in ("http", "https") or parts.query or parts.fragment or not _WORD.fullmatch(url):
-        message = f"{url!r} is not the address of a payment service; write http://127.0.0.1:8000/api"
+        message = f"{url!r} is not the address of a payment service; an example is http://127.0.0.1:8000/api"
         raise WrongUsage(message, url=url)
     return parts.scheme == "https", host, port, parts.path.rstrip("/")

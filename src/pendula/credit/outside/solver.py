@@ -1,6 +1,6 @@
 """The solver of optimal clearing: OR-tools, the extra `optimal`, finds a minimum-cost flow over the debts.
 
-It is imported when a solver is made. What it says is proven by `ledger.circulation.check` before a debt is touched.
+It is imported when a solver is created. `ledger.circulation.check` verifies its answers before a debt changes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Outside
 from pendula.kernel.errors import InputRefused, MissingExtra
 
-# OR-tools computes in 64 bits and adds up what enters and what leaves a node; a bit is kept for the difference.
+# OR-tools sums inflow and outflow of a node in 64 bits; one bit is reserved for the difference.
 UNITS_MOST = 2**62
 
 
@@ -32,7 +32,7 @@ class Solver(Protocol):
 
     @property
     def name(self) -> str:
-        """Name and version, kept with every answer."""
+        """Name and version, recorded with every answer."""
         ...
 
     def solve(self, edges: Sequence[Edge]) -> tuple[int, ...]:
@@ -41,14 +41,14 @@ class Solver(Protocol):
 
 
 class OrTools:
-    """The minimum-cost flow of OR-tools, each unit that flows at a cost of -1; raises `MissingExtra` when made."""
+    """The minimum-cost flow of OR-tools, each unit at a cost of -1; raises `MissingExtra` on creation."""
 
     def __init__(self) -> None:
         if find_spec("ortools") is None:
             raise MissingExtra.of("optimal", "Optimal clearing", ["ortools"])
-        # By name: the library has no types, and whoever clears in another way must not pay for loading it.
+        # By name: the library has no types, and loading it is slow.
         self._library: Any = import_module("ortools.graph.python.min_cost_flow")
-        # OR-tools needs it itself.
+        # A dependency of OR-tools.
         self._numpy: Any = import_module("numpy")
         self.name = f"ortools {version('ortools')}"
 
@@ -57,7 +57,7 @@ class OrTools:
         _require_capacity(edges, unit)
         place, array = places(edges), self._numpy.array
         problem = self._library.SimpleMinCostFlow()
-        # Nodes without a supply give on what they get, which makes the flow a circulation.
+        # Nodes without a supply conserve flow, which makes it a circulation.
         arcs = problem.add_arcs_with_capacity_and_unit_cost(
             array([place[debtor] for debtor, _, _ in edges], dtype="int32"),
             array([place[creditor] for _, creditor, _ in edges], dtype="int32"),
@@ -71,7 +71,7 @@ class OrTools:
 
 
 def _require_capacity(edges: Sequence[Edge], unit: int) -> None:
-    """Refuse what one participant owes or is owed in all if it does not fit."""
+    """Raise `AmountsTooLarge` if the debts or claims of one participant do not fit."""
     if sum(amount for _, _, amount in edges) // unit <= UNITS_MOST:
         return
     debts: dict[int, int] = {}
@@ -86,10 +86,10 @@ def _require_capacity(edges: Sequence[Edge], unit: int) -> None:
 
 
 def solve(edges: Sequence[Edge], solver: Solver | None = None) -> tuple[int, ...]:
-    """The flow of each edge (debtor, creditor, atoms) in a circulation of the largest volume, proven.
+    """The flow of each edge (debtor, creditor, atoms) in a verified circulation of the largest volume.
 
-    By OR-tools unless another solver is given. Raises `MissingExtra`, `AmountsTooLarge`, and `WrongFlows` for a
-    solver that is wrong.
+    Uses OR-tools unless another solver is given. Raises `MissingExtra`, `AmountsTooLarge`, and `WrongFlows` for a
+    wrong answer of the solver.
     """
     flows = (solver or OrTools()).solve(edges)
     check(edges, flows)
@@ -97,10 +97,10 @@ def solve(edges: Sequence[Edge], solver: Solver | None = None) -> tuple[int, ...
 
 
 class OptimalOutside:
-    """Answers `optimal_clearing`; every other question goes to `others`. Raises `MissingExtra` when made.
+    """Answers `optimal_clearing`; every other question goes to `others`. Raises `MissingExtra` on creation.
 
-    The answer is {"flows": [atoms as text, ...], "solver": name and version}, or {"refused": {code, facts}} where
-    the solver cannot: an exception would stop the engine for what is only a wish not granted.
+    The answer is {"flows": [atoms as text, ...], "solver": name and version}, or {"refused": {code, facts}} if
+    the solver fails: an exception would stop the engine for a refusal.
     """
 
     def __init__(self, solver: Solver | None = None, others: Outside | None = None) -> None:
@@ -121,9 +121,9 @@ class OptimalOutside:
 
 
 class SolverWhenAsked:
-    """Answers as `OptimalOutside`, which is made at the first question; where OR-tools is missing, each is refused.
+    """Creates an `OptimalOutside` at the first question; without OR-tools, every question is refused.
 
-    For runs that live in a server: none is started or stopped by what happens to be installed beside it.
+    For served runs, which must not depend on what is installed in the server.
     """
 
     def __init__(self) -> None:

@@ -1,7 +1,7 @@
-"""Who wants to pay whom in a tick, and what the scenario has for that tick.
+"""Planned payments of a tick, and the events of the scenario that are due.
 
-planner     candidates in a shuffled order, accepted one by one; amounts and receivers drawn
-draws       first draws kept for further runs of one seed
-profiles    how participants behave: the props of profiles with presets filled in
-timeline    which events are due, and what a stress multiplies
+planner     candidates in a shuffled order, accepted one by one, with random receivers and amounts
+draws       cache of first draws, shared by runs of one seed
+profiles    behaviour of participants: the props of profiles completed with presets
+timeline    due events, and multipliers of stress events
 """

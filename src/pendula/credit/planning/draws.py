@@ -1,8 +1,8 @@
-"""First draws kept for further runs of one seed: what a position draws first depends on seed, tick and place alone.
+"""Cache of first draws, shared by runs of one seed: a first draw depends only on seed, tick and position.
 
-Whether a candidate is accepted is decided by the first number of a generator of its own, and seeding that generator is
-most of the work of a plan. Two runs of one seed seed the same generators, whatever their settings: the second one looks
-up what the first one drew, and seeds only where a candidate is accepted. The order of candidates is kept likewise.
+The first number of a generator per position decides whether a candidate is accepted, and seeding that generator is most
+of the work of a plan. Two runs of one seed use the same generators, whatever their settings: the second run looks up
+the draws of the first, and seeds only for accepted candidates. The order of candidates is cached, too.
 """
 
 from array import array
@@ -18,7 +18,7 @@ BYTES_MOST = 256 * 1024 * 1024
 
 
 class Draws:
-    """Numbers by (seed, tick, position); nothing more is kept once there are `most` bytes of them."""
+    """Numbers by (seed, tick, position); stores at most about `most` bytes."""
 
     def __init__(self, most: int = BYTES_MOST) -> None:
         self._first: dict[tuple[int, int], array[float]] = {}
@@ -26,7 +26,7 @@ class Draws:
         self._left = most
 
     def first(self, seed: int, tick: int, positions: int) -> "array[float]":
-        """What positions drew first, not a number where none has drawn yet: to be looked at and filled in."""
+        """The first draws of positions, NaN where unknown; the caller fills them in."""
         known = self._first.get((seed, tick))
         if known is None:
             known = array("d")
@@ -38,7 +38,7 @@ class Draws:
         return known
 
     def order(self, seed: int, tick: int, count: int) -> "array[int] | None":
-        """The order in which so many candidates come in this tick, if it is known."""
+        """The order of so many candidates in this tick, if it is known."""
         return self._orders.get((seed, tick, count))
 
     def keep_order(self, seed: int, tick: int, order: list[int]) -> None:
@@ -48,7 +48,7 @@ class Draws:
 
 
 def ordered(draws: Draws | None, seed: int, tick: int, candidates: Sequence[T]) -> list[T]:
-    """The candidates as the tick shuffles them."""
+    """The candidates in the shuffled order of the tick."""
     if draws is None:
         return shuffled(tick_generator(seed, tick), candidates)
     places = draws.order(seed, tick, len(candidates))
@@ -60,7 +60,7 @@ def ordered(draws: Draws | None, seed: int, tick: int, candidates: Sequence[T]) 
 
 
 def shuffled(draw: Mersenne, items: Sequence[T]) -> list[T]:
-    """A copy in the order that `draw.shuffle` gives, with the same draws, in less than half of its time."""
+    """A shuffled copy: same draws and order as `draw.shuffle`, in less than half of its time."""
     found, bits = list(items), draw.getrandbits
     for at in range(len(found) - 1, 0, -1):
         width = (at + 1).bit_length()

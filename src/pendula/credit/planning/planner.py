@@ -1,6 +1,6 @@
-"""What participants want to pay in a tick: candidates in a shuffled order, accepted one by one, receiver and amount.
+"""Plans the payments of a tick: candidates in a shuffled order, accepted one by one, with receiver and amount.
 
-The draws and their order are part of the contract: each position has a generator of its own, so that a smaller budget
+The draws and their order are part of the contract: each position has its own generator, so that a smaller budget
 gives a prefix of the same plan. Floats occur only here and only before an amount becomes whole cents.
 """
 
@@ -28,10 +28,10 @@ NEVER = -2  # debts below any that a participant can have
 
 
 class Planned(NamedTuple):
-    """One payment to be tried; `cents` are hundredths of a unit.
+    """One planned payment, in cents.
 
-    `wanted` is what the payer wanted before the ledger capped it. It is 0 for a payment beyond the demand: one that
-    takes the place of a payer whom the ledger leaves nothing.
+    `wanted` is the demand before the ledger capped it. It is 0 for a payment beyond the demand, which replaces that of
+    a payer without capacity.
     """
 
     seq: int
@@ -43,14 +43,14 @@ class Planned(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """The payments of a tick, and by equivalent the cents of its whole demand."""
+    """The payments of a tick, and its total demand in cents by equivalent."""
 
     payments: list[Planned]
     wanted: dict[str, int]
 
 
 class Market:
-    """One equivalent as the planner sees it; what follows from the lines alone is kept until the lines change."""
+    """One equivalent as the planner sees it; caches everything derived from lines until they change."""
 
     def __init__(self, book: Book) -> None:
         self.book = book
@@ -65,7 +65,7 @@ class Market:
         self._largest_in: dict[int, int] = {}
 
     def refresh(self) -> None:
-        """Forget what no longer holds."""
+        """Drop outdated caches."""
         book = self.book
         if self._topology == book.topology:
             for h in book.changed_lines:
@@ -83,25 +83,25 @@ class Market:
         self._out = self._hops()
 
     def _hops(self) -> Sequence[tuple[int, ...]]:
-        """Live lines with a limit; where all have one, those of the ledger serve."""
+        """Neighbours over live lines with a limit; reuses those of the book if all lines have one."""
         book, limit = self.book, self.book.limit
         if all(limit[h] > 0 for h in range(len(book)) if book.live(h)):
             return book.out
         return [tuple(v for v in ways if limit[book.hop[u][v]] > 0) for u, ways in enumerate(book.out)]
 
     def members(self, sender: int, group: str | None) -> tuple[int, ...]:
-        """Whom the sender can reach, of one group or of all, in the order of ids."""
+        """Participants the sender can reach, of one group or of all, in the order of ids."""
         key = (sender, group)
         found = self._members.get(key)
         if found is None:
             reached = self._reached(sender)
-            # Iterating over a set is safe here: what comes out is sorted.
+            # Iterating over a set is safe here: the result is sorted.
             found = tuple(sorted(reached if group is None else reached & self._groups.get(group, set())))
             self._members[key] = found
         return found
 
     def others(self, sender: int, group: str) -> tuple[int, ...]:
-        """Whom the sender can reach outside a group, in the order of ids."""
+        """Participants the sender can reach outside a group, in the order of ids."""
         found = self._others.get((sender, group))
         if found is None:
             within = self._groups.get(group, set())
@@ -120,7 +120,7 @@ class Market:
         return seen
 
     def _reached_in_order(self, sender: int) -> set[int]:
-        """The same one by one: where there are too many, the order of ids decides who is among them."""
+        """The same in order: beyond `REACH_MOST`, the order of ids decides who is included."""
         out, seen, layer = self._out, {sender}, [sender]
         for _ in range(REACH_HOPS):
             fresh: list[int] = []
@@ -150,7 +150,7 @@ class Market:
         return found
 
     def most(self, sender: int, receiver: int, bonus: Fraction) -> int:
-        """The most that may be wanted: the largest limits of both ends less what is used, in atoms."""
+        """The largest amount to plan: the largest limits of both ends less what is used, in atoms."""
         book = self.book
         out, into = self.largest_out(sender), self.largest_in(receiver)
         found = min(out - book.debts[sender], into - book.claims[receiver])
@@ -170,7 +170,7 @@ Candidate = tuple[float, int, Market]
 
 
 class Planner:
-    """The behaviour of everybody in a run; knows profiles and flow, draws as the requirements say."""
+    """Plans payments from profiles and flow; its draws are part of the requirements."""
 
     def __init__(
         self,
@@ -199,7 +199,7 @@ class Planner:
         self._known: object = None
         self._by_intensity = any(one.base_p for one in known.values())
         for market in markets:
-            # What a sender can spare rests on the cap and the profiles of this planner.
+            # `spare` depends on the cap and the profiles of this planner.
             market.spare.clear()
 
     def plan(
@@ -211,9 +211,9 @@ class Planner:
     def plan_with_demand(
         self, seed: int, tick: int, budget: int, multipliers: tuple[Multiplier, ...] = (), intensity: int = 100
     ) -> Plan:
-        """At most `budget` payments, and the demand: what the first `budget` accepted candidates want.
+        """At most `budget` payments, and the demand of the first `budget` accepted candidates.
 
-        The demand looks at no debt, so it is the same whatever the limits and the debts are.
+        The demand does not depend on limits or debts.
         """
         candidates = self._accepting(multipliers, intensity)
         plan = Plan([], {})
@@ -226,7 +226,7 @@ class Planner:
         random = draw.random
         demand = _Demand(budget)
         for position, chance, sender, market, able in self._hopeful(order, most, demand):
-            # Not a number is above no chance: what is not known yet is drawn.
+            # Comparisons with NaN are false: unknown numbers are drawn.
             if known and known[position] > chance:
                 continue
             number = (first + position) & _MASK
@@ -242,7 +242,7 @@ class Planner:
             cents = self._cents(draw, market, sender, ceiling)
             wanted = cents
             if demand.open and ceiling < bound:
-                # The same draws once more, up to the acceptance and the receiver; only the ceiling is another.
+                # Repeat the same draws, up to acceptance and receiver, with another ceiling.
                 reseed(number)
                 random()
                 self._receiver(draw, market, sender)
@@ -264,8 +264,8 @@ class Planner:
     ) -> Iterator[tuple[int, float, int, Market, bool]]:
         """Positions below `most` whose candidate may want something, with the candidate and whether it can pay.
 
-        Who owes too much can pay nothing, whatever would be drawn; it is skipped once the demand is known, because
-        seeding a generator is most of a decision.
+        Senders that owe too much cannot pay, whatever the draws; they are skipped once the demand is known, because
+        seeding a generator is most of the work.
         """
         found: list[tuple[int, float, int, Market, bool]] = []
         for position, (chance, sender, market) in enumerate(order[:most]):
@@ -289,7 +289,7 @@ class Planner:
                     yield begin + place, chance, sender, market, able
 
     def _spare(self, market: Market, sender: int) -> int:
-        """The debts above which the sender can pay nothing, whoever the receiver is; -1 if its lines are too small.
+        """The debts above which the sender cannot pay any receiver; -1 if its lines are too small.
 
         `NEVER` where the cap or the largest amount of the profile forbids it, whatever the lines are.
         """
@@ -303,7 +303,7 @@ class Planner:
         return max(-1, market.largest_out(sender) - -(-needed * whole // (whole + self.bonus.numerator)))
 
     def _accepting(self, multipliers: tuple[Multiplier, ...], intensity: int) -> list[Candidate]:
-        """Every candidate with the chance that it is accepted, in the order (equivalent, creditor, debtor)."""
+        """Every candidate with its probability of acceptance, in the order (equivalent, creditor, debtor)."""
         for market in self.markets:
             market.refresh()
         at = intensity if self._by_intensity else None
@@ -326,7 +326,7 @@ class Planner:
         return min(max(rate, 0.0), 1.0)
 
     def _bound(self, market: Market, sender: int, receiver: int) -> int:
-        """The ceiling of what is wanted, whatever is owed: the cap and the largest amount of the profile.
+        """The ceiling of the demand, independent of debts: the cap and the largest amount of the profile.
 
         Where neither is given and the amounts have no percentiles of their own, the limits of both ends bound it.
         """
@@ -339,13 +339,13 @@ class Planner:
         return min(market.largest_out(sender), market.largest_in(receiver))
 
     def _ceiling(self, market: Market, sender: int, receiver: int, bound: int) -> int:
-        """The most that is planned: the bound, and for all but a fixed demand what the lines of both ends have left."""
+        """The ceiling of the plan: the bound and, except for a fixed demand, the remaining capacity of both ends."""
         if self.behaviours[sender].fixed_demand:
             return bound
         return min(bound, market.most(sender, receiver, self.bonus))
 
     def _cents(self, draw: Mersenne, market: Market, sender: int, ceiling: int) -> int | None:
-        """The amount of a position, or None where it wants nothing up to this ceiling."""
+        """The amount of a position, or None if the ceiling allows none."""
         behaviour = self.behaviours[sender]
         model = behaviour.model(market.book.code)
         cents = _cents(draw, ceiling, model)
@@ -354,7 +354,7 @@ class Planner:
         return cents if _in_turn(draw, cents, ceiling, model, behaviour.periodicity) else None
 
     def _receiver(self, draw: Mersenne, market: Market, sender: int) -> int:
-        """A candidate has a line to pay over, so there is always a receiver within reach."""
+        """Draw a receiver; a candidate has a line to pay over, so one is always reachable."""
         behaviour = self.behaviours[sender]
         group = self.people.all[sender].group
         if self.flow.enabled and group is not None and behaviour.chains:
@@ -380,19 +380,19 @@ class Planner:
                 members = market.members(sender, name)
                 if members:
                     return draw.choice(members)
-            # Nobody within reach has a group.
+            # No reachable participant has a group.
         return draw.choice(market.members(sender, None))
 
 
 class _Demand:
-    """How many wishes of the tick are not known yet."""
+    """The number of candidates whose demand is still open."""
 
     def __init__(self, budget: int) -> None:
         self.open = budget
 
 
 def _has_percentiles(model: Model) -> bool:
-    """Whether amounts are log-normal by absolute percentiles, which need no ceiling to be drawn."""
+    """Whether amounts are log-normal by absolute percentiles, which need no ceiling."""
     if model.family is Family.NORMAL:
         return (model.mean or model.p50) is not None and (model.deviation or model.p90) is not None
     if model.shares or model.p50 is None or model.p90 is None or model.family is Family.TRIANGULAR:
@@ -402,7 +402,7 @@ def _has_percentiles(model: Model) -> bool:
 
 
 def _cents(draw: Mersenne, ceiling: int, model: Model | None) -> int | None:
-    """An amount up to the ceiling; None where the ceiling allows none."""
+    """An amount up to the ceiling; None if the ceiling allows none."""
     if ceiling <= 0:
         return None
     least = 0 if model is None else _least(model, ceiling)
@@ -424,8 +424,7 @@ def _least(model: Model, ceiling: int) -> int:
 
 
 def _drawn(draw: Mersenne, model: Model, ceiling: int, least: int) -> float:
-    """A raw amount of the model: of the family it names, else log-normal where two percentiles give it, else
-    triangular."""
+    """A raw amount of the model: of its family, else log-normal if two percentiles are given, else triangular."""
     top = ceiling / ATOMS
     low = LEAST_DRAW if model.min is None else least / ATOMS
     scale = top if model.shares else 1.0
@@ -441,7 +440,7 @@ def _drawn(draw: Mersenne, model: Model, ceiling: int, least: int) -> float:
 
 
 def _normal(model: Model, low: float, top: float) -> tuple[float, float]:
-    """Mean and standard deviation: as given, else from the percentiles, else so that nearly all lie between."""
+    """Mean and standard deviation: as given, else from the percentiles, else from the bounds."""
     middle = model.p50 if model.mean is None else model.mean
     mean = min(max((low + top) / 2 if middle is None else middle, low), top)
     if model.deviation is not None:
@@ -460,7 +459,7 @@ def _floor_cents(raw: float) -> int:
 
 
 def _in_turn(draw: Mersenne, cents: int, ceiling: int, model: Model | None, factor: float) -> bool:
-    """Large amounts come less often."""
+    """Large amounts are less frequent."""
     middle = None if model is None else model.mean if model.p50 is None else model.p50
     p50 = USUAL_P50 if middle is None else middle
     if model is not None and model.shares:
@@ -483,7 +482,7 @@ def _roulette(draw: Mersenne, weights: tuple[tuple[str, float], ...]) -> str:
 
 
 def budget(most: int, least: int, percent: int, ramp: Fraction) -> int:
-    """How many payments a tick may plan; exact."""
+    """The number of payments a tick may plan; exact."""
     found = most * percent * ramp.numerator // (100 * ramp.denominator)
     return max(found, least) if percent > 0 else found
 

@@ -1,4 +1,4 @@
-"""How participants behave: the props of profiles with presets filled in, malformed values replaced by defaults."""
+"""Behaviour of participants: props of profiles completed with presets, invalid values replaced by defaults."""
 
 from collections.abc import Callable, Mapping
 from decimal import Decimal
@@ -21,7 +21,7 @@ AMOUNTS = ("min", "max", "p50", "p90", "mean", "sd")
 
 
 class Family(StrEnum):
-    """How an amount is drawn."""
+    """The distribution of an amount."""
 
     LOGNORMAL = "lognormal"
     NORMAL = "normal"
@@ -46,7 +46,7 @@ class Model(Struct, frozen=True):
 
 
 class Behaviour(Struct, frozen=True):
-    """A profile as the planner uses it. `models` None means that no amounts are modelled at all."""
+    """A profile as the planner uses it. `models` None means that no amounts are modelled."""
 
     tx_rate: float = 1.0
     weights: Mapping[str, float] | None = None
@@ -56,12 +56,12 @@ class Behaviour(Struct, frozen=True):
     chains: tuple[tuple[str, str], ...] = ()
     affinity: float | None = None
     periodicity: float = 1.0
-    fixed_demand: bool = False  # wishes do not look at the ledger
-    base_p: tuple[tuple[int, Fraction], ...] = ()  # acceptance at intensities, ascending; instead of the rate
-    cluster_bias: float | None = None  # how often the receiver is of the sender's own group
+    fixed_demand: bool = False  # the demand ignores the ledger
+    base_p: tuple[tuple[int, Fraction], ...] = ()  # (intensity, acceptance) pairs, ascending; replaces the rate
+    cluster_bias: float | None = None  # probability that the receiver is in the sender's group
 
     def rate(self, intensity: int) -> float:
-        """How often a candidate is accepted at this intensity: on straight lines between the points that are given."""
+        """The probability of acceptance at this intensity, interpolated linearly between the given points."""
         if not self.base_p:
             return self.tx_rate
         before, p = self.base_p[0]
@@ -76,7 +76,7 @@ class Behaviour(Struct, frozen=True):
         return self.models.get(equivalent, self.preset_model)
 
     def weight(self, equivalent: str) -> float:
-        """The share of the largest weight; a code that is not named has none."""
+        """The weight relative to the largest one; 0 for codes without a weight."""
         if self.weights is None:
             return 1.0
         most = max(self.weights.values(), default=0.0)
@@ -87,7 +87,7 @@ PLAIN = Behaviour()
 
 
 class Preset(Struct, frozen=True):
-    """Rates and amounts of a known kind; amounts are parts of the ceiling, the smallest in thousandths."""
+    """Rates and amounts of a preset; amounts are fractions of the ceiling, the smallest in thousandths."""
 
     tx_rate: float
     groups: tuple[tuple[str, float], ...]
@@ -116,7 +116,7 @@ PRESETS: Mapping[str, Preset] = {
 
 
 def behaviour(profile: str | None, profiles: Mapping[str, Profile], presets: bool) -> Behaviour:
-    """The behaviour of a participant with this profile; a profile nobody knows behaves plainly."""
+    """The behaviour of a participant with this profile; an unknown profile has default behaviour."""
     preset = PRESETS.get(profile or "") if presets else None
     given = profiles[profile].props if profile is not None and profile in profiles else {}
     if not given and preset is None:
@@ -183,7 +183,7 @@ def _share(value: Json) -> float | None:
 
 
 def _fixed(value: Json) -> bool | None:
-    """Whether a `demand` is the fixed one; None for no such word."""
+    """Whether a `demand` is fixed; None if it is invalid."""
     return value == FIXED if value in DEMANDS else None
 
 
@@ -204,7 +204,7 @@ def points(value: Json) -> tuple[tuple[int, Fraction], ...] | None:
 
 
 def _weight_map(value: Json) -> dict[str, float] | None:
-    """A map of numbers that are not negative; None as soon as one is anything else."""
+    """A map of non-negative numbers; None if any value is invalid."""
     if not isinstance(value, dict):
         return None
     found = {str(name): _not_negative(weight) for name, weight in value.items()}
@@ -240,7 +240,7 @@ def _models(value: Json) -> dict[str, Model] | None:
 
 
 def _model(value: Json) -> Model | None:
-    """None for what is malformed: an entry counts as a whole or not at all."""
+    """None if any part is invalid: an entry counts as a whole or not at all."""
     if not isinstance(value, dict):
         return None
     numbers: dict[str, Any] = {name: value[name] for name in AMOUNTS if name in value}
@@ -260,7 +260,7 @@ def _model(value: Json) -> Model | None:
 
 
 def _scaled(value: int | Decimal, *, up: bool) -> int:
-    """Atoms, rounded up or down; what is larger than any amount stays just that."""
+    """Atoms, rounded up or down; too large amounts are clamped beyond the maximum."""
     if value > MOST:
         return MOST + 1
     numerator, denominator = Decimal(value).as_integer_ratio()

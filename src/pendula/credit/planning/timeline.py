@@ -1,4 +1,4 @@
-"""What the events of a scenario do and when: multipliers of a stress, injections into the network."""
+"""Due events of a scenario, and the multipliers of stress events."""
 
 from collections.abc import Iterable, Sequence
 
@@ -6,7 +6,7 @@ from pendula.credit.model import EventType, Multiplier, TimelineEvent
 
 
 def multipliers(events: Sequence[TimelineEvent], at_ms: int) -> tuple[Multiplier, ...]:
-    """Those of every stress that is on at this time, in the order of the file."""
+    """The multipliers of all active stress events, in the order of the file."""
     return tuple(one for event in events if _is_on(event, at_ms) for one in event.multipliers)
 
 
@@ -19,7 +19,7 @@ def _is_on(event: TimelineEvent, at_ms: int) -> bool:
 
 
 def due(events: Iterable[TimelineEvent], fired: int, at_ms: int) -> list[TimelineEvent]:
-    """What has come and did not fire yet; `fired` has a bit for each event that did."""
+    """Due events that did not fire yet; `fired` has a bit for each event that did."""
     return [
         event for event in events if event.time is not None and event.time <= at_ms and not fired >> event.index & 1
     ]

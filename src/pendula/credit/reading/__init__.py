@@ -1,7 +1,7 @@
-"""Documents into models, with every fault of a document at its place.
+"""Parses documents into models, with every fault of a document at its place.
 
 scenario         a scenario file into a `Scenario`
 timeline         its events: stress, injections and notes
-scope            what a reading carries along: strict or lenient, codes so far, warnings
-settings_file    settings by name or by variable into texts
+scope            the context of a reading: strict or lenient, known codes, warnings
+settings_file    a settings file into texts by name
 """

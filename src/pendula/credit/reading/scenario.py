@@ -1,7 +1,7 @@
-"""A scenario file into a `Scenario`: every fault at once, each with its place; lenient where that is asked for.
+"""Parses a scenario file into a `Scenario`, with every fault and its place; strict or lenient.
 
 Strict is the default. Lenient accepts `id` for `scenario_id` and `status` on a line, ignores unknown members and
-rounds amounts that are too fine down; each of these is a warning.
+rounds down amounts with too many digits; each of these is a warning.
 """
 
 from collections.abc import Iterable
@@ -40,7 +40,7 @@ def read_scenario(document: Document, *, lenient: bool = False) -> Scenario:
 
 
 def read_with_warnings(document: Document, *, lenient: bool = False) -> tuple[Scenario, tuple[Caution, ...]]:
-    """The scenario, and what was overlooked while reading it leniently or refers to nothing."""
+    """The scenario, and warnings of lenient reading and of unknown references."""
     reading = Reading(lenient)
     scenario = document.read(lambda root: _scenario(root, reading))
     return scenario, tuple(reading.warnings)
@@ -55,7 +55,7 @@ def _scenario(root: Cursor, reading: Reading) -> Scenario:
         root.refuse("one of equivalents and baseEquivalent is needed", code="missing_field")
     participants = it["participants"].list_of(lambda at: _participant(at, reading), min=1)
     _unique(it["participants"], [one.id for one in participants], "participant", "id")
-    # Without participants every end of every line would be a fault of its own.
+    # Without participants, every end of every line would be reported.
     known = {one.id for one in participants} if participants else None
     lines = it["trustlines"].list_of(lambda at: _line(at, reading, known))
     _unique(it["trustlines"], [(one.equivalent, one.creditor, one.debtor) for one in lines], "line")
@@ -101,7 +101,7 @@ def _root(root: Cursor, reading: Reading) -> tuple[str, Members]:
 
 
 def _unique(at: Cursor, found: Iterable[Any], noun: str, member: str | None = None) -> None:
-    """Notes each later one of two that are equal, at its own place."""
+    """Report every duplicate at its own place."""
     seen: dict[Any, int] = {}
     elements: list[Cursor] = []
     for index, one in enumerate(found):
@@ -112,7 +112,7 @@ def _unique(at: Cursor, found: Iterable[Any], noun: str, member: str | None = No
             place = elements[index]
             if member is not None:
                 place = place.object(optional=(member,), unknown="keep")[member]
-            place.refuse(f"the {noun} {name!r} is there twice, first at [{seen[one]}]", code="not_unique")
+            place.refuse(f"the {noun} {name!r} appears twice, first at [{seen[one]}]", code="not_unique")
 
 
 def _participant(at: Cursor, reading: Reading) -> Participant:
@@ -129,7 +129,7 @@ def _participant(at: Cursor, reading: Reading) -> Participant:
 
 
 def _open_object(at: Cursor) -> dict[str, Json]:
-    """Any object; its members are the owner's own."""
+    """Any object with any members."""
     return at.map_of(lambda one: one.any(), default={})
 
 
@@ -184,7 +184,7 @@ def _group(at: Cursor, reading: Reading) -> str:
 
 
 def _profiles(at: Cursor, reading: Reading) -> dict[str, Profile]:
-    """Profiles by id with what they extend merged in, key by key; own values win."""
+    """Profiles by id, merged with the profiles they extend key by key; own values win."""
     found = at.list_of(lambda one: _profile(one, reading), default=())
     _unique(at, [profile.id for profile, _, _ in found], "profile", "id")
     by_id = {profile.id: (profile, extends, place) for profile, extends, place in found}
@@ -227,7 +227,7 @@ def _rule(at: Cursor, reading: Reading) -> None:
 
 
 def _refer(at: Cursor, found: tuple[Participant, ...], groups: set[str], profiles: set[str], reading: Reading) -> None:
-    """Warns of groups and profiles that nobody declared; presets need no declaration."""
+    """Warn of undeclared groups and profiles; presets need no declaration."""
     elements = at.list_of(lambda element: element) if at.is_list else ()
     for participant, element in zip(found, elements, strict=False):
         if participant.group is not None and participant.group not in groups:
@@ -264,7 +264,7 @@ def _drift(at: Cursor, reading: Reading) -> Drift:
 
 
 def _flow(at: Cursor, reading: Reading) -> Flow:
-    """The bonus has its default only where `flow` is given at all."""
+    """The default of the bonus applies only if `flow` is given."""
     if not at.given:
         return Flow()
     it = reading.members(at, optional=("enabled", "default_affinity", "reciprocity_bonus"))

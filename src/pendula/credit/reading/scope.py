@@ -1,4 +1,4 @@
-"""What a reading of a scenario carries along: how strict it is, what it warned of; ids, codes and amounts by it."""
+"""The context of reading a scenario: strictness and warnings; readers of ids, codes and amounts."""
 
 from decimal import Decimal
 from enum import StrEnum
@@ -27,7 +27,7 @@ class FaultCode(StrEnum):
 
 
 class Caution(Struct, frozen=True):
-    """Something a designer should look at; the scenario runs all the same."""
+    """A warning for the author of a scenario; the scenario runs nevertheless."""
 
     code: str
     path: str
@@ -35,7 +35,7 @@ class Caution(Struct, frozen=True):
 
 
 class Reading:
-    """What a reading of a scenario carries along: how strict it is, the codes so far, what it warned of."""
+    """The context of reading a scenario: strictness, known codes, warnings."""
 
     def __init__(self, lenient: bool) -> None:
         self.lenient = lenient
@@ -70,7 +70,7 @@ class Reading:
                 at.refuse(refused.message, code=refused.code, allowed=("a decimal of at most 12 and 8 digits",))
                 return 0
             found = atoms(value, round_down=True)
-            self.warn("amount_rounded", at, f"{value} was rounded down to 8 digits behind the point")
+            self.warn("amount_rounded", at, f"{value} was rounded down to 8 digits after the point")
         if least is not None and found < least:
             at.refuse(f"{value} is below {least}", code="invalid_amount", allowed=(f"at least {least}",))
             return 0

@@ -10,7 +10,7 @@ from pendula.documents.faults import suggestion
 def read_settings(document: Document) -> dict[str, str]:
     """The texts of the settings by name, as `changed` takes them; raises `DocumentRefused` with every fault.
 
-    Numbers, true and false are as good as texts, and null stands for "none".
+    Numbers, true and false are accepted like texts, and null means "none".
     """
     return document.read(_settings)
 
@@ -23,7 +23,7 @@ def _settings(root: Cursor) -> dict[str, str]:
         setting = BY_NAME.get(key) or BY_VARIABLE.get(key)
         if setting is None:
             near = suggestion(key, [*BY_NAME, *BY_VARIABLE])
-            # Fifty names would hide the one that was probably meant.
+            # A list of fifty names would hide the suggestion.
             names = () if near else tuple(sorted(BY_NAME))
             at.refuse(f"no setting is called {key!r}{near}", code="unknown_field", allowed=names)
             return

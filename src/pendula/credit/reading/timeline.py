@@ -1,4 +1,4 @@
-"""The events of a scenario: stress, injections and notes, with every fault at its place."""
+"""Parses the events of a scenario: stress, injections, payments, clearings and notes."""
 
 from collections.abc import Mapping
 from decimal import Decimal
@@ -58,7 +58,7 @@ def _event(at: Cursor, index: int, reading: Reading) -> TimelineEvent:
 
 
 def _actions(at: Cursor, it: Members, kind: EventType, reading: Reading) -> tuple[DatedPayment | DatedClearing, ...]:
-    """What an event of type payment or clearing does: one action in `params`, or one for each of `effects`."""
+    """The actions of an event of type payment or clearing: one in `params`, or one for each of `effects`."""
     if kind not in (EventType.PAYMENT, EventType.CLEARING):
         return ()
     places = list(it["effects"].list_of(_object, default=()))
@@ -85,7 +85,7 @@ def _payment(at: Cursor, reading: Reading) -> DatedPayment:
     sender, receiver = it["from"].text(min=1), it["to"].text(min=1)
     amount = reading.money(it["amount"], least=None)
     if it["amount"].given and (amount <= 0 or amount % CENT):
-        allowed = ("an amount above 0 with at most 2 digits behind the point",)
+        allowed = ("an amount above 0 with at most 2 digits after the point",)
         it["amount"].refuse("a payment is above 0 and in whole hundredths", code="invalid_amount", allowed=allowed)
     if sender and sender == receiver:
         it["to"].refuse(f"{sender!r} cannot pay itself", code=FaultCode.SELF_PAYMENT)
@@ -93,7 +93,7 @@ def _payment(at: Cursor, reading: Reading) -> DatedPayment:
 
 
 def _known_code(at: Cursor, reading: Reading) -> str:
-    """An equivalent of the scenario, or its base where none is given."""
+    """An equivalent of the scenario; its base by default."""
     if not at.unless_null().given and reading.base is None:
         at.refuse("there is neither an equivalent nor a baseEquivalent", code="unknown_equivalent")
         return ""
@@ -123,7 +123,7 @@ def _time(at: Cursor, reading: Reading) -> int | None:
 def _duration(*sources: Mapping[str, Json]) -> int:
     for source in sources:
         value = source.get("duration_ms")
-        # A number that is whole counts, however it is written: a journal writes 3000.0 as 3000.
+        # 3000.0 counts as a whole number: a journal writes it as 3000.
         if isinstance(value, bool) or not isinstance(value, int | Decimal):
             continue
         if Decimal(value).is_finite() and Decimal(value).to_integral_value() == value:
@@ -144,7 +144,7 @@ def _most(at: Cursor, metadata: Mapping[str, Json], reading: Reading) -> int | N
 
 
 def _multipliers(at: Cursor) -> tuple[Multiplier, ...]:
-    """What multiplies a rate; effects of any other form are not ours and ignored."""
+    """The multipliers of a rate; effects of another form are ignored."""
     found = []
     for effect in at.list_of(_open, default=()):
         value = effect.get("value")
@@ -218,7 +218,7 @@ def _initial(at: Cursor, new: str, reading: Reading) -> Trustline:
 
 
 def _debt(at: Cursor, reading: Reading) -> InjectDebt:
-    """`creditor` and `debtor` stand for `from` and `to` where these are absent."""
+    """`creditor` and `debtor` are aliases of `from` and `to`."""
     it = reading.members(at, ("op", "equivalent", "amount"), ("from", "to", "creditor", "debtor"))
     creditor, debtor = _end(it, "from", "creditor"), _end(it, "to", "debtor")
     amount = it["amount"].any()

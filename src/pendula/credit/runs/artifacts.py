@@ -191,10 +191,10 @@ def ledger_of(run: Run) -> dict[str, Json]:
     """By equivalent: every debt (debtor, creditor, amount), and every line (creditor, debtor, limit, status)."""
     return {
         code: {
-            "debts": [[debtor, creditor, text(owed)] for debtor, creditor, owed in desk.book.debt_rows()],
-            "lines": [[one.creditor, one.debtor, text(one.limit), one.status.value] for one in desk.book.lines()],
+            "debts": [[debtor, creditor, text(owed)] for debtor, creditor, owed in ledger.book.debt_rows()],
+            "lines": [[one.creditor, one.debtor, text(one.limit), one.status.value] for one in ledger.book.lines()],
         }
-        for code, desk in run.network.desks.items()
+        for code, ledger in run.network.ledgers.items()
     }
 
 

@@ -172,7 +172,7 @@ class Headless:
         self.run = Run(plan.config, plan.scenario) if run is None else run
         self._send = self.run.apply if send is None else send
         self.clearing: list[ClearingRow] = []
-        self.totals = {code: Totals() for code in self.run.network.desks}
+        self.totals = {code: Totals() for code in self.run.network.ledgers}
         self.refusals = Refusals({}, {}, {})
         self.diagnostics: list[Diagnostic] = list(_about(plan))
         self._warned: dict[tuple[str, ...], int] = {}
@@ -272,7 +272,7 @@ class Headless:
             "volume": text_8(total.volume),
             "cleared_amount": text_8(total.cleared),
             "debt_reduction": text_8(total.reduced),
-            "total_debt": text_8(self.run.network.desks[code].book.total),
+            "total_debt": text_8(self.run.network.ledgers[code].book.total),
         }
 
     def result(self) -> Result:

@@ -3,7 +3,7 @@
 with Recording.begin(plan, RealDisk("village-journal")) as recording:
     recording.headless.step(100)
 with reading(Path("village-journal")) as journal:
-    run_at(journal, 60).network.desks["UNIT"].book
+    run_at(journal, 60).network.ledgers["UNIT"].book
 """
 
 from collections.abc import Iterator

@@ -9,7 +9,7 @@ from fractions import Fraction
 from msgspec import Struct
 
 from pendula.credit.state.hop_counts import Bottleneck as Found
-from pendula.credit.state.network import EquivalentDesk
+from pendula.credit.state.network import EquivalentLedger
 
 SCORE_DIGITS = 6
 ADVICE = {
@@ -36,14 +36,14 @@ class Bottleneck(Struct, frozen=True):
     suggested_action: str | None = None
 
 
-def worst(desk: EquivalentDesk, most: int, least: Decimal = Decimal(0)) -> list[Bottleneck]:
+def worst(ledger: EquivalentLedger, most: int, least: Decimal = Decimal(0)) -> list[Bottleneck]:
     """The lines with the highest scores, the highest first; equals in the order of their ends."""
-    found = (one for one in desk.hops.bottlenecks() if one.counts.score >= Fraction(least))
-    return [_told(desk, one) for one, _ in zip(found, range(most), strict=False)]
+    found = (one for one in ledger.hops.bottlenecks() if one.counts.score >= Fraction(least))
+    return [_told(ledger, one) for one, _ in zip(found, range(most), strict=False)]
 
 
-def _told(desk: EquivalentDesk, found: Found) -> Bottleneck:
-    book, counts = desk.book, found.counts
+def _told(ledger: EquivalentLedger, found: Found) -> Bottleneck:
+    book, counts = ledger.book, found.counts
     names = book.people.names
     creditor, debtor = names[book.creditor[found.hop]], names[book.debtor[found.hop]]
     failed = counts.rejected + counts.errors + counts.timeouts

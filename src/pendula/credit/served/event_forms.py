@@ -16,7 +16,7 @@ from pendula.credit.money import atoms
 from pendula.credit.runs.artifacts import tick_form
 from pendula.credit.served.pictures import Painter
 from pendula.credit.served.records import Record
-from pendula.credit.served.ring import Told
+from pendula.credit.served.ring import StreamEvent
 from pendula.credit.state.network import Network
 from pendula.kernel.canonical import encode
 
@@ -25,7 +25,7 @@ EDGE_STYLE = {"viz_width_key": "highlight", "viz_alpha_key": "hi"}
 OFF_THE_STREAM = (ClearingDecision, Note, RunStatus, Ticked)
 
 
-class Teller:
+class StreamEncoder:
     """Turns events into what is streamed, for the network as it stands; made anew for each batch of events."""
 
     def __init__(self, network: Network, ts: str, ticks: bool = False) -> None:
@@ -35,10 +35,10 @@ class Teller:
         self._ts = ts
         self._painters: dict[str, Painter] = {}
 
-    def told(self, event: Event) -> Told | None:
+    def told(self, event: Event) -> StreamEvent | None:
         """The event as it is streamed; None for what is not."""
         if isinstance(event, Ticked) and self._ticks:
-            return Told("tick", None, tick_form(event))
+            return StreamEvent("tick", None, tick_form(event))
         if isinstance(event, OFF_THE_STREAM):
             return None
         form: dict[str, Any] = msgspec.to_builtins(event, builtin_types=(Decimal,))
@@ -52,12 +52,12 @@ class Teller:
             case _:
                 pass
         for part in (form, form.get("payload", {})):
-            self._dress(equivalent, part)
-        return Told(form["type"], equivalent, encode(form))
+            self._add_style(equivalent, part)
+        return StreamEvent(form["type"], equivalent, encode(form))
 
-    def _dress(self, equivalent: str, form: Mapping[str, Any]) -> None:
+    def _add_style(self, equivalent: str, form: Mapping[str, Any]) -> None:
         """Let the patches say how what has changed looks now."""
-        if not (form.get("node_patch") or form.get("edge_patch")) or equivalent not in self._network.desks:
+        if not (form.get("node_patch") or form.get("edge_patch")) or equivalent not in self._network.ledgers:
             return
         painter = self._painter(equivalent)
         index = self._network.people.index
@@ -68,11 +68,11 @@ class Teller:
 
     def _painter(self, equivalent: str) -> Painter:
         if equivalent not in self._painters:
-            self._painters[equivalent] = Painter(self._network.desks[equivalent].book)
+            self._painters[equivalent] = Painter(self._network.ledgers[equivalent].book)
         return self._painters[equivalent]
 
 
-def status_told(record: Record, current_phase: str | None, *, terminal: bool) -> Told:
+def status_event(record: Record, current_phase: str | None, *, terminal: bool) -> StreamEvent:
     """Where the run stands, for every reader."""
     form = {
         "type": "run_status",
@@ -93,7 +93,7 @@ def status_told(record: Record, current_phase: str | None, *, terminal: bool) ->
         "current_phase": current_phase,
         "last_error": record.last_error,
     }
-    return Told("run_status", None, encode(form), terminal)
+    return StreamEvent("run_status", None, encode(form), terminal)
 
 
 def note_form(note: Note) -> bytes:

@@ -28,7 +28,7 @@ class EventGone(InputRefused):
     code = "EVENT_ID_GONE"
 
 
-class Told(Struct, frozen=True):
+class StreamEvent(Struct, frozen=True):
     """An event without its number: `equivalent` is None where it concerns every reader, `body` its canonical JSON.
 
     A `terminal` one is the last that a run has to say.
@@ -91,7 +91,7 @@ class Ring:
         with self._lock:
             return self._end - self._oldest()
 
-    def put(self, events: Iterable[Told]) -> list[Entry]:
+    def put(self, events: Iterable[StreamEvent]) -> list[Entry]:
         """Number events and let them be read."""
         events, now = list(events), self._clock()
         ts = moment(now)
@@ -106,7 +106,7 @@ class Ring:
             self.last_seq += 1
             return numbered(event_id(self.run_id, self.last_seq), ts, body)
 
-    def subscribe(self, equivalent: str, after: str | None, status: Told) -> "Cursor":
+    def subscribe(self, equivalent: str, after: str | None, status: StreamEvent) -> "Cursor":
         """A place after the event `after`, or at the end; `status` is put there first. Raises `EventGone`."""
         now = self._clock()
         with self._lock:
@@ -165,7 +165,7 @@ class Ring:
         young = bisect_right(self._entries, cutoff, key=lambda one: one.at_us)
         return max(self._base + young, self._end - self._bounds.events)
 
-    def _add(self, event: Told, now: int, ts: str) -> Entry:
+    def _add(self, event: StreamEvent, now: int, ts: str) -> Entry:
         self.last_seq += 1
         name = event_id(self.run_id, self.last_seq)
         data = numbered(name, ts, event.body)

@@ -5,7 +5,7 @@ from collections import deque
 from msgspec import UNSET, Struct, UnsetType
 
 from pendula.credit.ledger.book import Book
-from pendula.credit.ledger.payment import Cashier
+from pendula.credit.ledger.payment import PaymentProcessor
 from pendula.credit.money import MOST, text
 from pendula.kernel.cancellation import check
 
@@ -40,13 +40,13 @@ def reachable(book: Book, sender: int, most: int) -> dict[int, int]:
     return found
 
 
-def targets(book: Book, cashier: Cashier, sender: int, most: int, *, amounts: bool) -> list[PaymentTarget]:
+def targets(book: Book, processor: PaymentProcessor, sender: int, most: int, *, amounts: bool) -> list[PaymentTarget]:
     """In the order of ids. Those whom the ledger itself would refuse the least amount are not among them."""
     names = book.people.names
     told = []
     for receiver, hops in sorted(reachable(book, sender, most).items()):
         check()
-        largest = _largest(cashier, sender, receiver) if amounts or book.has_blocked else None
+        largest = _largest(processor, sender, receiver) if amounts or book.has_blocked else None
         if largest == 0:
             continue
         shown = UNSET if largest is None or not amounts else text(largest)
@@ -54,7 +54,7 @@ def targets(book: Book, cashier: Cashier, sender: int, most: int, *, amounts: bo
     return told
 
 
-def _largest(cashier: Cashier, sender: int, receiver: int) -> int:
+def _largest(processor: PaymentProcessor, sender: int, receiver: int) -> int:
     """What the routes that a payment would take can carry in all."""
-    found = cashier.find_routes(sender, receiver, MOST)
+    found = processor.find_routes(sender, receiver, MOST)
     return getattr(found, "amount", 0)

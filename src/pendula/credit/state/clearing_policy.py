@@ -35,7 +35,7 @@ class Why(StrEnum):
 
 
 class Decision(NamedTuple):
-    """`wait` is how many ticks are left until a call would be allowed."""
+    """`wait` is the number of ticks until a call is allowed."""
 
     run: bool
     reason: Why
@@ -46,7 +46,7 @@ class Decision(NamedTuple):
 
 
 class Memory(Struct, frozen=True, forbid_unknown_fields=True):
-    """What the policy remembers of one equivalent, as it is saved."""
+    """The saved memory of the policy for one equivalent."""
 
     window: tuple[tuple[int, int], ...] = ()
     active: bool = False
@@ -82,7 +82,7 @@ class AdaptivePolicy:
         )
 
     def observe(self, attempted: int, no_capacity: int) -> None:
-        """The signals of one tick; what is missing or negative counts as 0."""
+        """Add the signals of one tick; negative ones count as 0."""
         fresh = max(0, attempted), max(0, no_capacity)
         gone = self.window[0] if len(self.window) == self.window.maxlen else (0, 0)
         self.window.append(fresh)
@@ -93,7 +93,7 @@ class AdaptivePolicy:
         return Fraction(self._no_capacity, self._attempted) if self._attempted else Fraction(0)
 
     def decide(self, tick: int) -> Decision:
-        """In this order: cold start, hysteresis, cooldown, backoff, run."""
+        """Check in this order: cold start, hysteresis, cooldown, backoff, run."""
         settings, rate = self.settings, self.rate()
         cooldown, backoff = self._waits(tick)
         if len(self.window) < settings.adaptive_window_ticks:
@@ -115,13 +115,13 @@ class AdaptivePolicy:
         return Decision(True, reason, rate, *self._budgets(rate), 0)
 
     def called(self, tick: int, volume: int, cost_ms: int) -> None:
-        """A call is over; one that failed has volume 0."""
+        """Record a finished call; a failed one has volume 0."""
         self.last_call, self.last_volume, self.last_cost_ms = tick, volume, cost_ms
         self.entered = self.active
         self.zero_streak = self.zero_streak + 1 if volume < 1 else 0
 
     def _in_the_background(self, tick: int) -> bool:
-        """Whether the static cadence has its turn: a calm network is cleared as often as without a policy."""
+        """Whether the static cadence is due: a calm network is cleared as often as without a policy."""
         every = self.settings.clearing_every_n_ticks
         return every > 0 and tick > 0 and tick % every == 0
 
@@ -137,19 +137,19 @@ class AdaptivePolicy:
         return Decision(True, Why.WARMUP_FALLBACK_RUN, rate, *self._least(), 0)
 
     def _waits(self, tick: int) -> tuple[int, int]:
-        """Ticks of cooldown and of backoff that are left."""
+        """Remaining ticks of cooldown and of backoff."""
         if self.last_call is None:
             return 0, 0
         settings, passed = self.settings, tick - self.last_call
         cooldown = max(0, settings.adaptive_min_interval_ticks - passed)
         if not self.zero_streak:
             return cooldown, 0
-        # Beyond 60 doublings every ceiling is reached; the shift stays small.
+        # 60 doublings reach every ceiling; keep the shift small.
         grown = settings.adaptive_min_interval_ticks << min(self.zero_streak - 1, 60)
         return cooldown, max(0, min(settings.adaptive_backoff_max_interval_ticks, grown) - passed)
 
     def _wait(self, rate: Fraction, cooldown: int, backoff: int) -> Decision:
-        """A call that would be due, and may not be made yet."""
+        """Skip a call that is due but not allowed yet."""
         reason = Why.SKIP_MIN_INTERVAL if cooldown else Why.SKIP_BACKOFF
         return self._skip(reason, rate, max(cooldown, backoff))
 
@@ -161,7 +161,7 @@ class AdaptivePolicy:
         return _clamped(settings, settings.least_depth, settings.adaptive_time_budget_ms_min)
 
     def _budgets(self, rate: Fraction) -> tuple[int, int]:
-        """Depth and budget grow with the pressure between the two thresholds."""
+        """Depth and budget, growing with the rate between the two thresholds."""
         settings = self.settings
         low, high = Fraction(settings.adaptive_no_capacity_low), Fraction(settings.adaptive_no_capacity_high)
         pressure = min(max((rate - low) / (high - low), Fraction(0)), Fraction(1))
@@ -173,16 +173,16 @@ class AdaptivePolicy:
 
 
 def _clamped(settings: Settings, depth: int, budget: int) -> tuple[int, int]:
-    """A global ceiling is hard, also where it lies below the adaptive minimum."""
+    """A global ceiling is hard, even if it is below the adaptive minimum."""
     return max(1, min(depth, settings.clearing_max_depth)), max(1, min(budget, settings.clearing_time_budget_ms))
 
 
 def guarded(settings: Settings, in_flight: int, queue_depth: int) -> bool:
-    """Whether so much is going on that nothing is cleared in this tick."""
+    """Whether the load is too high to clear in this tick."""
     limits = settings.adaptive_inflight_threshold, settings.adaptive_queue_depth_threshold
     return any(limit > 0 and value > limit for limit, value in zip(limits, (in_flight, queue_depth), strict=True))
 
 
 def hard_timeout_ms(budget_ms: int, cap_sec: int) -> int:
-    """How long a call may take at the very most."""
+    """The upper bound on the duration of a call."""
     return max(100, min(max(2000, 4 * budget_ms), cap_sec * 1000))

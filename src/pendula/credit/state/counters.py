@@ -9,7 +9,7 @@ from pendula.kernel.canonical import Json
 
 
 class Counters(Struct, forbid_unknown_fields=True):
-    """Each attempt is counted once, as committed, rejected or an error; a timeout is an error and a timeout."""
+    """Each attempt counts once, as committed, rejected or an error; a timeout counts as an error, too."""
 
     attempts_total: int = 0
     committed_total: int = 0
@@ -19,7 +19,7 @@ class Counters(Struct, forbid_unknown_fields=True):
     dropped_total: int = 0
 
     def count(self, code: Code | None) -> None:
-        """One finished attempt; None is a committed one."""
+        """Count one finished attempt; None is a committed one."""
         self.attempts_total += 1
         if code is None:
             self.committed_total += 1
@@ -33,10 +33,10 @@ class Counters(Struct, forbid_unknown_fields=True):
 
 
 class Demand(Struct, forbid_unknown_fields=True):
-    """The planned payments of a run in one equivalent, in atoms: what was wanted, how much of that and of all was paid.
+    """Demand of planned payments of a run in one equivalent, in atoms.
 
-    `wanted` is what payers wanted before the ledger capped it. `served` is the part of it that was paid; `volume` is
-    all that was paid, also by payers who take the place of those whom the ledger leaves nothing.
+    `wanted` is the demand before the ledger capped it, `served` the paid part of it. `volume` is everything that was
+    paid, including payments that replace those of payers without capacity.
     """
 
     wanted: int = 0
@@ -45,7 +45,7 @@ class Demand(Struct, forbid_unknown_fields=True):
 
 
 def too_many(counters: Counters, timeouts_in_tick: int, settings: Settings) -> LastError | None:
-    """The error that ends the run, once there are too many timeouts in a tick or errors in all."""
+    """The error that ends the run: too many timeouts in a tick, or too many errors in all."""
     if 0 < settings.max_timeouts_per_tick <= timeouts_in_tick:
         facts: dict[str, Json] = {"timeouts": timeouts_in_tick, "limit": settings.max_timeouts_per_tick}
         return LastError(Code.PAYMENT_TIMEOUT.value, facts)

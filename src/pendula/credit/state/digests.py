@@ -1,7 +1,7 @@
-"""A running SHA-256 that can be put away and taken up again, so that a restored run ends with the same digest.
+"""A running SHA-256 that can be saved and resumed, so that a restored run ends with the same digest.
 
-The standard library's objects cannot be saved. The C library beneath them can: its state is eight words, a length and
-the unfinished block. Where that library is not within reach the same is done in Python, with the same result, slowly.
+Objects of the standard library cannot be saved. The C library below them can: its state is eight words, a length and
+the unfinished block. Without access to that library a slow Python implementation gives the same result.
 """
 
 import ctypes
@@ -25,7 +25,7 @@ class Saved(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class InvalidDigest(InputRefused):
-    """What was handed in is not a state of a running digest."""
+    """The input is not a saved running digest."""
 
     code = "invalid_digest"
 
@@ -44,13 +44,13 @@ class _Context(ctypes.Structure):
         ("rest", ctypes.c_uint8 * BLOCK),
         ("filled", ctypes.c_uint32),
         ("size", ctypes.c_uint32),
-        # Space for a library that keeps more than the documented members.
+        # Space for a library with undocumented members.
         ("spare", ctypes.c_uint8 * 64),
     )
 
 
 def _library() -> ctypes.CDLL | None:
-    """The library the interpreter hashes with, if its plain functions are there and give the right answer."""
+    """The library the interpreter hashes with, if its functions are accessible and give the right result."""
     try:
         import _hashlib
 
@@ -66,7 +66,7 @@ def _library() -> ctypes.CDLL | None:
 
 
 def _works(library: ctypes.CDLL) -> bool:
-    """Whether a digest that was put away in the middle of a block ends as it should."""
+    """Whether a digest saved in the middle of a block resumes correctly."""
     text = bytes(range(256)) * 3
     first = NativeDigest(library)
     first.update(text[:100])
@@ -76,7 +76,7 @@ def _works(library: ctypes.CDLL) -> bool:
 
 
 class NativeDigest:
-    """By the C library."""
+    """Implemented by the C library."""
 
     def __init__(self, library: ctypes.CDLL, saved: Saved | None = None) -> None:
         self._library = library
@@ -108,7 +108,7 @@ class NativeDigest:
 
 
 class PlainDigest:
-    """In Python; a hundred times slower."""
+    """Implemented in Python; a hundred times slower."""
 
     def __init__(self, saved: Saved | None = None) -> None:
         if saved is None:
@@ -138,7 +138,7 @@ class PlainDigest:
 
 
 def running_digest(saved: Saved | None = None) -> RunningDigest:
-    """A fresh digest, or the one that was saved; raises `InvalidDigest` for what is none."""
+    """A new digest, or the saved one; raises `InvalidDigest`."""
     return PlainDigest(saved) if _LIBRARY is None else NativeDigest(_LIBRARY, saved)
 
 
@@ -153,7 +153,7 @@ def _opened(saved: Saved) -> tuple[tuple[int, ...], bytes]:
 
 
 def _fractions(power: int) -> tuple[int, ...]:
-    """The first 32 bits behind the point of the roots of the first primes: what SHA-256 begins with."""
+    """The first 32 bits behind the point of the roots of the first primes: the initial constants of SHA-256."""
     primes: list[int] = []
     candidate = 2
     while len(primes) < 64:

@@ -1,7 +1,7 @@
-"""How often payments tried each hop and how often they failed there: what bottlenecks are told from.
+"""Attempts and failures of payments at each hop, from which bottlenecks are derived.
 
-A payment that was made counts at every hop of its routes; one that was refused at the hops that would have to change,
-and one that failed technically at those of the shortest chain, since nothing says where.
+A committed payment counts at every hop of its routes, a refused one at the hops that would have to change. A technical
+failure counts at the hops of the shortest chain, since its place is unknown.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -16,9 +16,9 @@ TIMEOUTS_SHARE = Fraction(1, 5)
 
 
 class HopCount(Struct):
-    """Of one hop; `errors` without the timeouts, so that each failed attempt counts once.
+    """Counts of one hop; `errors` excludes timeouts, so that each failed attempt counts once.
 
-    `closed` are those of the rejected that the line did not let pass, however much it has left.
+    `closed` counts rejections caused by the policy of the line, not by its capacity.
     """
 
     attempts: int = 0
@@ -40,7 +40,7 @@ class HopCount(Struct):
 
 
 class SavedCount(Struct, frozen=True, forbid_unknown_fields=True, array_like=True):
-    """The counts of a hop as they are saved, by the ends of its line."""
+    """The saved counts of a hop, by the ends of its line."""
 
     creditor: str
     debtor: str
@@ -59,7 +59,7 @@ class Bottleneck(NamedTuple):
 
 
 class HopCounts:
-    """The hops of one book by the numbers of their lines; those that nobody has tried are not there."""
+    """Counts by the number of the line; hops that were never tried are absent."""
 
     def __init__(self) -> None:
         self.of: dict[int, HopCount] = {}
@@ -69,7 +69,7 @@ class HopCounts:
             self._at(h).attempts += 1
 
     def failed(self, hops: Iterable[int], code: Code, closed: Collection[int] = ()) -> None:
-        """A payment that failed at these hops; `closed` are those that did not let it pass."""
+        """Count a payment that failed at these hops; `closed` are the hops whose policy rejected it."""
         for h in hops:
             count = self._at(h)
             count.attempts += 1
@@ -79,7 +79,7 @@ class HopCounts:
             count.closed += h in closed
 
     def bottlenecks(self) -> Iterator[Bottleneck]:
-        """Where payments fail, the worst first, of equals the line that comes first."""
+        """Hops where payments fail, worst first; ties by the number of the line."""
         worst = sorted((-count.score, h) for h, count in self.of.items() if count.score)
         return (Bottleneck(h, self.of[h]) for _, h in worst)
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import msgspec
 
 from pendula.credit.ledger.book import Book, LedgerText, People
-from pendula.credit.ledger.payment import Cashier
+from pendula.credit.ledger.payment import PaymentProcessor
 from pendula.credit.ledger.trust import Trust
 from pendula.credit.model import Drift, LineStatus, Participant, ParticipantStatus, Policy, Scenario, Trustline
 from pendula.credit.planning.draws import Draws
@@ -14,12 +14,12 @@ from pendula.credit.settings import Settings
 from pendula.credit.state.hop_counts import HopCounts
 
 
-class EquivalentDesk:
-    """All that belongs to one equivalent."""
+class EquivalentLedger:
+    """Everything that belongs to one equivalent."""
 
     def __init__(self, book: Book, drift: Drift, settings: Settings) -> None:
         self.book = book
-        self.cashier = Cashier(book, settings)
+        self.processor = PaymentProcessor(book, settings)
         self.market = Market(book)
         self.trust = Trust(book, drift)
         self.text = LedgerText(book)
@@ -28,19 +28,19 @@ class EquivalentDesk:
         self.expected: dict[int, int] = {}
 
     def expect(self, sender: int, receiver: int, amount: int) -> None:
-        """A payment was made: positions should have moved by so much at the next audit."""
+        """Record a payment: the next audit expects positions to have moved by this amount."""
         expected = self.expected
         expected[sender] = expected.get(sender, 0) - amount
         expected[receiver] = expected.get(receiver, 0) + amount
 
     def reopen(self, h: int, limit: int) -> None:
-        """A closed line begins anew, as if it had never been."""
+        """Reopen a closed line without its history."""
         self.book.set_limit(h, limit)
         self.book.set_status([h], LineStatus.ACTIVE)
         self.trust.begin(h)
 
     def drifts(self) -> Iterator[tuple[int, int, int]]:
-        """Participants whose position moved by something else, as (participant, expected, actual); forgets the tick."""
+        """Unexpected moves of positions, as (participant, expected, actual); resets the expectations."""
         book, known = self.book, self.known
         nodes = {node for h in book.touched for node in (book.debtor[h], book.creditor[h])}
         for node in sorted(nodes.union(self.expected)):
@@ -51,7 +51,7 @@ class EquivalentDesk:
         self.expected = {}
 
     def settle(self) -> None:
-        """What was touched is looked after; begin anew."""
+        """Update everything that depends on touched lines, and reset the lists of touched lines."""
         book = self.book
         self.trust.look(book.touched)
         self.text.refresh(book.touched, book.changed_lines)
@@ -61,7 +61,7 @@ class EquivalentDesk:
 
 
 class Network:
-    """Participants and desks, in the order of ids and codes."""
+    """Participants by id and ledgers by equivalent, both in order."""
 
     def __init__(self, scenario: Scenario, settings: Settings) -> None:
         self.scenario = scenario
@@ -74,62 +74,62 @@ class Network:
         self.rebuild(scenario.participants, lines)
 
     def rebuild(self, participants: Iterable[Participant], lines: Mapping[str, Iterable[Trustline]]) -> None:
-        """Other participants and lines, without any debt."""
+        """Replace participants and lines; all debts are gone."""
         self.people = People(participants)
         drift = self.scenario.drift
         books = {code: Book(code, self.people, lines[code]) for code in sorted(lines)}
-        self.desks = {code: EquivalentDesk(book, drift, self.settings) for code, book in books.items()}
-        for desk in self.desks.values():
-            desk.cashier.gives_reasons = self._gives_reasons
+        self.ledgers = {code: EquivalentLedger(book, drift, self.settings) for code, book in books.items()}
+        for ledger in self.ledgers.values():
+            ledger.processor.gives_reasons = self._gives_reasons
         self.planner = self._planner()
 
     def _planner(self) -> Planner:
         scenario, settings = self.scenario, self.settings
-        markets = [desk.market for desk in self.desks.values()]
+        markets = [ledger.market for ledger in self.ledgers.values()]
         presets, cap = settings.profile_presets, settings.amount_cap
         planner = Planner(self.people, markets, scenario.profiles, scenario.flow, presets, cap)
         planner.draws = self._draws
         return planner
 
     def share(self, draws: Draws) -> None:
-        """Look up first draws there, and leave them there for further runs of the same seed; nothing else changes."""
+        """Share first draws with other runs of the same seed; results do not change."""
         self._draws = self.planner.draws = draws
 
     def only_count(self) -> None:
-        """Refusals name no cure from now on: for those who count them, and keep no journal."""
+        """Stop searching cures for refusals: for runs that only count them and have no journal."""
         self._gives_reasons = False
-        for desk in self.desks.values():
-            desk.cashier.gives_reasons = False
+        for ledger in self.ledgers.values():
+            ledger.processor.gives_reasons = False
 
     def policies(self) -> dict[tuple[str, str, str], Policy]:
-        """The policies of the scenario by (equivalent, creditor, debtor); only restoring asks."""
+        """The policies of the scenario by (equivalent, creditor, debtor); needed to restore a state."""
         return {(one.equivalent, one.creditor, one.debtor): one.policy for one in self.scenario.lines}
 
     def use(self, settings: Settings) -> None:
-        """Other settings from now on."""
+        """Change the settings."""
         self.settings = settings
-        for desk in self.desks.values():
-            desk.cashier.use(settings)
+        for ledger in self.ledgers.values():
+            ledger.processor.use(settings)
         self.planner = self._planner()
 
     def extend(self, participants: Iterable[Participant], lines: Iterable[Trustline]) -> None:
-        """New participants and lines; all debts, limits and what is known of lines stay as they are."""
-        fresh: dict[str, list[Trustline]] = {code: list(desk.book.lines()) for code, desk in self.desks.items()}
+        """Add participants and lines; debts, limits and histories of lines stay."""
+        fresh: dict[str, list[Trustline]] = {code: list(ledger.book.lines()) for code, ledger in self.ledgers.items()}
         for line in lines:
             fresh[line.equivalent].append(line)
-        old = self.desks
+        old = self.ledgers
         self.rebuild([*self.people.all, *participants], fresh)
-        for code, desk in self.desks.items():
-            _carry_over(old[code], desk)
+        for code, ledger in self.ledgers.items():
+            _carry_over(old[code], ledger)
 
     def freeze(self, participant: str, lines: bool) -> dict[str, list[int]]:
-        """Suspend a participant; the lines that were frozen, by equivalent."""
+        """Suspend a participant; returns the frozen lines by equivalent."""
         node = self.people.index[participant]
         self.people.all[node] = msgspec.structs.replace(self.people.all[node], status=ParticipantStatus.SUSPENDED)
         self.people.active[node] = False
         frozen: dict[str, list[int]] = {}
-        for code, desk in self.desks.items():
-            book = desk.book
+        for code, ledger in self.ledgers.items():
+            book = ledger.book
             mine = [
                 h
                 for h in range(len(book))
@@ -140,11 +140,11 @@ class Network:
         return frozen
 
     def broken(self) -> Iterator[str]:
-        for desk in self.desks.values():
-            yield from desk.book.broken()
+        for ledger in self.ledgers.values():
+            yield from ledger.book.broken()
 
 
-def _carry_over(old: EquivalentDesk, new: EquivalentDesk) -> None:
+def _carry_over(old: EquivalentLedger, new: EquivalentLedger) -> None:
     names = old.book.people.names
     for h in range(len(old.book)):
         line = new.book.line(names[old.book.creditor[h]], names[old.book.debtor[h]])

@@ -1,6 +1,6 @@
-"""All that a run is between two commands, and how it is told: where it stands, what it has counted, its digests.
+"""The complete state of a run between two commands: status, counters, digests.
 
-Only the engine and what it dispatches to change it; everybody else reads a `Run`.
+Only the engine and the modules it dispatches to change it; other code reads a `Run`.
 """
 
 import msgspec
@@ -23,7 +23,7 @@ FIRST_CLEARING_MS = 25_000
 
 
 class Demonstration(Struct, forbid_unknown_fields=True):
-    """When the next things of the demonstration mode happen, in virtual milliseconds."""
+    """When the next events of the demonstration mode are due, in virtual milliseconds."""
 
     next_payment: int = 0
     next_clearing: int = FIRST_CLEARING_MS
@@ -32,7 +32,7 @@ class Demonstration(Struct, forbid_unknown_fields=True):
 
 
 class RunState:
-    """The state of one run; `begin` puts it before tick 0. Raises `InvalidSetting` for settings out of range."""
+    """The state of one run; `begin` resets it to tick 0. Raises `InvalidSetting` for settings out of range."""
 
     def __init__(self, config: Config, scenario: Scenario) -> None:
         self.outside: Outside = NoOutside()
@@ -50,9 +50,9 @@ class RunState:
         self.network = Network(self.scenario, self.settings)
         self.tick = self.fired = self.failed_ticks = self.all_rejected = self.by_hand = 0
         self.counters = Counters()
-        self.demand = {code: Demand() for code in self.network.desks}
+        self.demand = {code: Demand() for code in self.network.ledgers}
         self.last_error: LastError | None = None
-        self.policies = {code: AdaptivePolicy(self.settings) for code in self.network.desks}
+        self.policies = {code: AdaptivePolicy(self.settings) for code in self.network.ledgers}
         self.plan_digest, self.ledger_digest = running_digest(), running_digest()
         self.measured: dict[str, dict[str, str | None]] = {}
         self.keys: dict[str, tuple[str, Json]] = {}
@@ -78,24 +78,24 @@ class RunState:
         return self.state_word in ("running", "paused")
 
     def use(self, settings: Settings) -> None:
-        """Other settings from the next tick on; what the adaptive policy remembers stays, as far as its window goes."""
+        """Change settings from the next tick on; the adaptive policy keeps its memory, as far as its window goes."""
         self.settings = settings
         self.network.use(settings)
         self.policies = {code: AdaptivePolicy(settings, policy.memory()) for code, policy in self.policies.items()}
 
     def settle(self) -> None:
-        """Bring up to date what follows from the books."""
-        for desk in self.network.desks.values():
-            desk.settle()
+        """Update everything derived from the books."""
+        for ledger in self.network.ledgers.values():
+            ledger.settle()
 
     def fail(self, error: LastError) -> RunStatus:
-        """A guardrail ends the run."""
+        """End the run in error, by a guardrail."""
         self.state_word, self.last_error = "error", error
         self.settle()
         return self.status()
 
-    def told(self) -> Outcome[Event]:
-        """The outcome of a command that changed nothing but the status."""
+    def status_outcome(self) -> Outcome[Event]:
+        """The outcome of a command that changed only the status."""
         status = self.status()
         return Outcome((status,), msgspec.to_builtins(status))
 

@@ -32,7 +32,7 @@ Value: TypeAlias = int | str | Fraction | None
 
 
 class Kind(StrEnum):
-    """What stands in a column; a decimal is a text with eight digits behind the point."""
+    """What stands in a column; a decimal is a text with eight digits after the point."""
 
     INTEGER = "integer"
     DECIMAL = "decimal"
@@ -207,7 +207,7 @@ class _Count:
 
     def __init__(self, run: Run, skip: int, trail: bool) -> None:
         self._run, self._skip = run, skip
-        codes = tuple(run.network.desks)
+        codes = tuple(run.network.ledgers)
         self._before = self._seen = astuple(run.counters)
         self._demand_before = self._demand_seen = _demand(run)
         self._no_capacity = self._never = self._calls = self._work = self._over = self._cycles = 0
@@ -230,7 +230,7 @@ class _Count:
             self._trail.finished.append(counters[0] - self._seen[0])
             self._trail.committed.append(counters[1] - self._seen[1])
             for code, fresh in _grown(demand, self._demand_seen).items():
-                self._trail.debts[code].append(run.network.desks[code].book.total)
+                self._trail.debts[code].append(run.network.ledgers[code].book.total)
                 self._trail.wanted[code].append(fresh.wanted)
                 self._trail.served[code].append(fresh.served)
         self._seen, self._demand_seen = counters, demand
@@ -294,7 +294,7 @@ class _Count:
             cycles=self._cycles,
             cleared=self._cleared,
             reduced=self._reduced,
-            debts={code: desk.book.total for code, desk in run.network.desks.items()},
+            debts={code: ledger.book.total for code, ledger in run.network.ledgers.items()},
             plan=digests["plan"],
             ledger=digests["ledger"],
             demand=_grown(_demand(run), self._demand_before),

@@ -54,7 +54,7 @@ class Series:
     """Gathers the rows of a run from its events; a tick that a guardrail ended has none."""
 
     def __init__(self, run: Run) -> None:
-        self._codes = tuple(run.network.desks)
+        self._codes = tuple(run.network.ledgers)
         self.rows: list[Row] = []
 
     def watch(self, events: Sequence[Event]) -> None:

@@ -1,4 +1,4 @@
-"""What a tick tries, one after the other: payments out of its plan or an earlier one, and clearings that are dated."""
+"""Attempts of a tick: payments of its plan or an earlier one, and clearings scheduled by the scenario."""
 
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ from pendula.credit.state.waiting import Waiting
 
 
 class Attempt(NamedTuple):
-    """One payment to be tried; ids and amount as they are written. `code` says why it cannot even be tried."""
+    """One payment to try, with ids and amount as written; `code` is set if it cannot be tried."""
 
     tick: int
     seq: int
@@ -25,7 +25,7 @@ class Attempt(NamedTuple):
     code: Code | None = None
 
     def planned_tick(self, now: int) -> int | UnsetType:
-        """The tick in whose plan it stands, where that is an earlier one."""
+        """The tick whose plan it belongs to, if that is an earlier one."""
         return UNSET if self.tick == now else self.tick
 
     def waiting(self) -> Waiting:
@@ -45,7 +45,7 @@ class Attempt(NamedTuple):
 
 
 class DueClearing(NamedTuple):
-    """A clearing of one equivalent that the scenario dates."""
+    """A clearing of one equivalent scheduled by the scenario."""
 
     equivalent: str
 
@@ -65,7 +65,7 @@ def attempt_of(planned: Planned, tick: int, run: RunState) -> Attempt:
 
 
 def resolved(run: RunState, waiting: Waiting) -> Attempt:
-    """A payment by ids as it can be tried now; one that cannot be has the code of its failure."""
+    """Resolve the ids of a payment against the current network; an impossible payment gets the code of its failure."""
     tick, seq, sender, receiver, equivalent, amount, wanted = (
         waiting.tick,
         waiting.seq,
@@ -75,17 +75,17 @@ def resolved(run: RunState, waiting: Waiting) -> Attempt:
         waiting.amount,
         waiting.wanted,
     )
-    index, desk = run.network.people.index, run.network.desks.get(equivalent)
+    index, ledger = run.network.people.index, run.network.ledgers.get(equivalent)
     cents, code = _cents(amount), None
     planned = None
-    if desk is None:
+    if ledger is None:
         code = Code.EQUIVALENT_NOT_FOUND
     elif sender not in index or receiver not in index:
         code = Code.PARTICIPANT_NOT_FOUND
     elif cents is None or sender == receiver:
         code = Code.INVALID_INPUT
     else:
-        planned = Planned(seq, desk.book, index[sender], index[receiver], cents, wanted)
+        planned = Planned(seq, ledger.book, index[sender], index[receiver], cents, wanted)
         amount = cents_text(cents)
     return Attempt(
         tick=tick,
@@ -101,7 +101,7 @@ def resolved(run: RunState, waiting: Waiting) -> Attempt:
 
 
 def _cents(amount: str) -> int | None:
-    """The amount in hundredths if it is above nothing and whole cents."""
+    """The amount in cents if it is positive and in whole cents."""
     try:
         found = atoms(amount)
     except InvalidAmount:

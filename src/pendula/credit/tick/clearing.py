@@ -1,4 +1,4 @@
-"""One clearing call of a run: cycles or the best circulation, its events, and trust that grows along the way."""
+"""One clearing call of a run: cycles or the best circulation, its events, and the growth of trust."""
 
 from typing import NamedTuple
 
@@ -23,7 +23,7 @@ from pendula.credit.model import Code
 from pendula.credit.money import text
 from pendula.credit.settings import ClearingMode
 from pendula.credit.state.clearing_policy import Why, hard_timeout_ms
-from pendula.credit.state.network import EquivalentDesk
+from pendula.credit.state.network import EquivalentLedger
 from pendula.credit.state.run_state import RunState
 from pendula.credit.tick import event_parts
 from pendula.credit.tick.questions import OutsideClearing, clear_outside
@@ -32,7 +32,7 @@ from pendula.kernel.engine import Refusal
 
 
 class Called(NamedTuple):
-    """What a call did, what it cost, and its events. The cost of the embedded engine is its work, as time."""
+    """The result of a call, its cost and its events. The embedded engine derives its cost from its work."""
 
     events: list[Event]
     cleared: Cleared
@@ -43,26 +43,26 @@ class Called(NamedTuple):
         return self.cleared.amount
 
 
-def call(run: RunState, desk: EquivalentDesk, reason: Why, depth: int, budget_ms: int) -> Called:
+def call(run: RunState, ledger: EquivalentLedger, reason: Why, depth: int, budget_ms: int) -> Called:
     """Clear one equivalent once."""
-    settings, code, events = run.settings, desk.book.code, list[Event]()
+    settings, code, events = run.settings, ledger.book.code, list[Event]()
     plan_id = plan_name(run.seed, run.tick, code, _ordinal(run, code))
     hard_ms = hard_timeout_ms(budget_ms, settings.clearing_hard_timeout_sec)
     recorded_ms = 0
     optimum = None
     if settings.clearing_yardstick:
-        best = best_circulation(desk.book, run.outside.ask)
+        best = best_circulation(ledger.book, run.outside.ask)
         optimum = None if isinstance(best, Refusal) else best.reduction
     if run.config.engine == "external":
         key = clearing_key(run.config.run_id, plan_id)
         cleared, recorded_ms = _clear_outside(
-            run, desk, events, clear_outside(run.outside, desk.book, depth, budget_ms, hard_ms, key)
+            run, ledger, events, clear_outside(run.outside, ledger.book, depth, budget_ms, hard_ms, key)
         )
     elif settings.clearing_mode is ClearingMode.OPTIMAL:
-        cleared = _clear_at_once(run, desk.book, events)
+        cleared = _clear_at_once(run, ledger.book, events)
     else:
         work_ms, most = min(budget_ms, hard_ms), settings.clearing_max_cycles_per_call
-        cleared = find_and_clear(desk.book, depth, most, work_ms * settings.work_units_per_ms)
+        cleared = find_and_clear(ledger.book, depth, most, work_ms * settings.work_units_per_ms)
     cost_ms = recorded_ms or max(1, -(-cleared.work // settings.work_units_per_ms))
     run.last_clearing[code] = {
         "tick": run.tick,
@@ -77,16 +77,16 @@ def call(run: RunState, desk: EquivalentDesk, reason: Why, depth: int, budget_ms
         facts: dict[str, Json] = {"kind": "nothing_cleared", "equivalent": code, "stopped": cleared.stopped}
         events.append(Note(run.tick, run.sim_time_ms, {**facts, "optimum": None if optimum is None else text(optimum)}))
     if cleared.cycles:
-        events += _told(run, desk, reason, cleared, plan_id, optimum)
-        events += _grown(run, desk, cleared)
+        events += _clearing_events(run, ledger, reason, cleared, plan_id, optimum)
+        events += _grow_trust(run, ledger, cleared)
     return Called(events, cleared, cost_ms)
 
 
 def _ordinal(run: RunState, code: str) -> int:
-    """How many calls this equivalent had in this tick before."""
+    """The number of previous calls for this equivalent in this tick."""
     if run.calls.get("tick") != run.tick:
         run.calls = {"tick": run.tick}
-    # The key "tick" cannot be a code: codes are in capitals.
+    # "tick" cannot clash with a code: codes are uppercase.
     ordinal = run.calls.get(code, 0)
     run.calls[code] = ordinal + 1
     return ordinal
@@ -103,10 +103,10 @@ def _clear_at_once(run: RunState, book: Book, events: list[Event]) -> Cleared:
 
 
 def _clear_outside(
-    run: RunState, desk: EquivalentDesk, events: list[Event], found: OutsideClearing
+    run: RunState, ledger: EquivalentLedger, events: list[Event], found: OutsideClearing
 ) -> tuple[Cleared, int]:
-    """What the service cleared is cleared here too; where it cannot be, the two ledgers have drifted apart."""
-    code = desk.book.code
+    """Mirror the cycles that the service cleared; impossible cycles show that the two ledgers have drifted apart."""
+    code = ledger.book.code
     if found.astray:
         events.append(AuditDrift(run.tick, code, "critical", "0.00", (), "delta_check"))
     failure = Code.INTERNAL_ERROR if found.astray else found.failure
@@ -117,20 +117,20 @@ def _clear_outside(
         events.append(Note(run.tick, run.sim_time_ms, facts))
         return Cleared((), 0, "failed"), found.cost_ms
     for cycle in found.cycles:
-        clear_cycle(desk.book, cycle)
+        clear_cycle(ledger.book, cycle)
     return Cleared(found.cycles, 0, "done"), found.cost_ms
 
 
-def _told(
-    run: RunState, desk: EquivalentDesk, reason: Why, cleared: Cleared, plan_id: str, optimum: int | None
+def _clearing_events(
+    run: RunState, ledger: EquivalentLedger, reason: Why, cleared: Cleared, plan_id: str, optimum: int | None
 ) -> list[Event]:
-    """A plan and what came of it."""
-    book, code, patches = desk.book, desk.book.code, run.config.patches
+    """The events of a call that cleared something: its plan and its result."""
+    book, code, patches = ledger.book, ledger.book.code, run.config.patches
     hops = list(dict.fromkeys(h for cycle in cleared.cycles for h in cycle.hops))
     nodes = sorted({node for cycle in cleared.cycles for node in cycle.nodes})
     events: list[Event] = []
     if run.settings.emit_clearing_plan:
-        step = PlanStep(0, event_parts.lit(book, cleared.cycles[0].hops))
+        step = PlanStep(0, event_parts.highlighted(book, cleared.cycles[0].hops))
         events.append(ClearingPlan(run.tick, code, plan_id, (step,)))
     events.append(
         ClearingDone(
@@ -141,7 +141,7 @@ def _told(
             cleared_cycles=len(cleared.cycles),
             cleared_amount=text(cleared.amount),
             debt_reduction=text(cleared.reduction),
-            cycle_edges=event_parts.lit(book, hops[: run.settings.clearing_max_edges_for_fx]),
+            cycle_edges=event_parts.highlighted(book, hops[: run.settings.clearing_max_edges_for_fx]),
             stopped=cleared.stopped,
             optimum=UNSET if optimum is None else text(optimum),
             node_patch=event_parts.node_patches(book, nodes) if patches else UNSET,
@@ -151,14 +151,14 @@ def _told(
     return events
 
 
-def _grown(run: RunState, desk: EquivalentDesk, cleared: Cleared) -> list[Event]:
+def _grow_trust(run: RunState, ledger: EquivalentLedger, cleared: Cleared) -> list[Event]:
     if not run.scenario.drift.enabled or run.config.engine == "external":
         return []
-    grown = desk.trust.cleared(cleared.flows(), run.tick)
-    return [drift_event(run.tick, desk, grown, "trust_drift_growth")] if grown else []
+    grown = ledger.trust.cleared(cleared.flows(), run.tick)
+    return [drift_event(run.tick, ledger, grown, "trust_drift_growth")] if grown else []
 
 
-def drift_event(tick: int, desk: EquivalentDesk, lines: list[int], reason: str) -> TopologyChanged:
-    """Limits that have changed, and why."""
-    patch = tuple(event_parts.edge_patch(desk.book, h) for h in lines)
-    return TopologyChanged(tick, desk.book.code, TopologyPayload(edge_patch=patch), reason)
+def drift_event(tick: int, ledger: EquivalentLedger, lines: list[int], reason: str) -> TopologyChanged:
+    """The event of limits that trust drift has changed."""
+    patch = tuple(event_parts.edge_patch(ledger.book, h) for h in lines)
+    return TopologyChanged(tick, ledger.book.code, TopologyPayload(edge_patch=patch), reason)

@@ -1,4 +1,4 @@
-"""What one tick has come to so far, handed from phase to phase."""
+"""The intermediate result of a tick, passed from phase to phase."""
 
 from pendula.credit.events import Event, Note
 from pendula.credit.state.run_state import RunState
@@ -8,13 +8,13 @@ from pendula.kernel.canonical import Json
 
 
 class Draft:
-    """What one tick has come to so far; `first` are the actions that the scenario dates."""
+    """The intermediate result of a tick; `first` are the actions scheduled by the scenario."""
 
     def __init__(self, run: RunState) -> None:
         self.tick = run.tick
         self.at_ms = run.sim_time_ms
         self.events: list[Event] = []
-        self.tallies = {code: Tally() for code in run.network.desks}
+        self.tallies = {code: Tally() for code in run.network.ledgers}
         self.first: list[Attempt | DueClearing] = []
         self.plan: list[Attempt] = []
         self.budget = 0
@@ -24,7 +24,7 @@ class Draft:
         self.errors = 0
         self.timeouts = 0
         self.dropped = 0
-        self.in_flight = 0  # the most calls that were under way at once
+        self.in_flight = 0  # the highest number of simultaneous calls
         self.cost_ms = 0
         self.work = 0
         self.calls = 0
@@ -35,5 +35,5 @@ class Draft:
 
     @property
     def payments(self) -> list[Attempt]:
-        """All payments of the plan of this tick, those that are dated first."""
+        """All payments in the plan of this tick, scheduled ones first."""
         return [*(one for one in self.first if isinstance(one, Attempt)), *self.plan]

@@ -1,4 +1,4 @@
-"""How things of the ledger look in events: routes, edges, positions and lines as they stand."""
+"""Parts of the ledger as they appear in events: routes, edges, positions and lines."""
 
 from collections.abc import Iterable
 
@@ -25,13 +25,13 @@ def hops_of(routes: Iterable[Route]) -> list[int]:
 
 
 def edges(book: Book, hops: Iterable[int]) -> tuple[Edge, ...]:
-    """Steps of value, from the debtor of each line to its creditor."""
+    """Steps of a payment, from the debtor of each line to its creditor."""
     names, debtor, creditor = book.people.names, book.debtor, book.creditor
     return tuple(Edge(names[debtor[h]], names[creditor[h]]) for h in hops)
 
 
-def lit(book: Book, hops: Iterable[int]) -> tuple[Edge, ...]:
-    """Lines that a clearing lights up, from creditor to debtor: that is how snapshots show them."""
+def highlighted(book: Book, hops: Iterable[int]) -> tuple[Edge, ...]:
+    """Lines that a clearing highlights, from creditor to debtor as in snapshots."""
     return tuple(Edge(edge.target, edge.source) for edge in edges(book, hops))
 
 
@@ -45,7 +45,7 @@ def node_patches(book: Book, nodes: Iterable[int]) -> tuple[NodePatch, ...]:
 
 
 def edge_patches(book: Book, hops: Iterable[int]) -> tuple[EdgePatch, ...]:
-    """The lines of these hops and those that go the other way."""
+    """The lines of these hops and their opposite lines."""
     lines: dict[int, None] = {}
     for h in hops:
         lines[h] = None

@@ -1,4 +1,4 @@
-"""What an event of the timeline does when it is due: notes, and injections where they are allowed."""
+"""Effects of due events of the timeline: notes, and injections if they are enabled."""
 
 from collections.abc import Iterator
 from typing import assert_never
@@ -37,7 +37,7 @@ class Changed(Struct):
 
     @property
     def shape(self) -> bool:
-        """Whether participants or lines have changed, and not debts alone."""
+        """Whether participants or lines have changed, not only debts."""
         return any((self.nodes, self.frozen_nodes, self.added, self.frozen))
 
     def __bool__(self) -> bool:
@@ -45,12 +45,12 @@ class Changed(Struct):
 
 
 class Injection:
-    """One inject event at work: what it has changed, applied and skipped so far."""
+    """Applies one inject event and collects what it changed, applied and skipped."""
 
     def __init__(self, run: RunState, event: TimelineEvent) -> None:
         self.run = run
         self.event = event
-        self.changed = {code: Changed([], [], [], [], []) for code in run.network.desks}
+        self.changed = {code: Changed([], [], [], [], []) for code in run.network.ledgers}
         self.applied = self.skipped = self.total = 0
         self.new_people: dict[str, Participant] = {}
         self.new_lines: dict[tuple[str, str, str], Trustline] = {}
@@ -64,7 +64,7 @@ class Injection:
         self._settle()
 
     def _apply(self, effect: Effect) -> bool:
-        """Whether it could be done; what cannot is left out and disturbs nothing else."""
+        """Apply one effect; False if it is impossible and was skipped."""
         match effect:
             case AddParticipant():
                 return self._add(effect)
@@ -90,22 +90,22 @@ class Injection:
 
     def _create(self, line: Trustline) -> bool:
         network, ends = self.run.network, (line.creditor, line.debtor)
-        desk, key = network.desks.get(line.equivalent), (line.equivalent, line.creditor, line.debtor)
+        ledger, key = network.ledgers.get(line.equivalent), (line.equivalent, line.creditor, line.debtor)
         known = all(end in network.people.index or end in self.new_people for end in ends) and ends[0] != ends[1]
-        if desk is None or not known or not 0 < line.limit <= MOST or key in self.new_lines:
+        if ledger is None or not known or not 0 < line.limit <= MOST or key in self.new_lines:
             return False
-        h = desk.book.line(*ends)
+        h = ledger.book.line(*ends)
         if h is None:
             self.new_lines[key] = line
-        elif desk.book.status[h] is LineStatus.CLOSED:
-            desk.reopen(h, line.limit)
+        elif ledger.book.status[h] is LineStatus.CLOSED:
+            ledger.reopen(h, line.limit)
         else:
             return False
         self.changed[line.equivalent].added.append(ends)
         return True
 
     def _settle(self) -> None:
-        """Build the network with what has been added so far, all of it at once."""
+        """Rebuild the network once with all additions so far."""
         if self.new_people or self.new_lines:
             self.run.network.extend(self.new_people.values(), self.new_lines.values())
             self.new_people, self.new_lines = {}, {}
@@ -117,29 +117,29 @@ class Injection:
             return False
         names = network.people.names
         for code, frozen in network.freeze(participant, lines).items():
-            book, changed = network.desks[code].book, self.changed[code]
+            book, changed = network.ledgers[code].book, self.changed[code]
             changed.frozen_nodes.append(participant)
             changed.frozen += [(names[book.creditor[h]], names[book.debtor[h]]) for h in frozen]
         return True
 
     def _owe(self, effect: InjectDebt) -> bool:
         self._settle()
-        desk = self.run.network.desks.get(effect.equivalent)
-        h = None if desk is None else desk.book.line(effect.creditor, effect.debtor)
-        if desk is None or h is None or effect.amount <= 0 or desk.book.status[h] is not LineStatus.ACTIVE:
+        ledger = self.run.network.ledgers.get(effect.equivalent)
+        h = None if ledger is None else ledger.book.line(effect.creditor, effect.debtor)
+        if ledger is None or h is None or effect.amount <= 0 or ledger.book.status[h] is not LineStatus.ACTIVE:
             return False
-        book, most = desk.book, self.event.most
+        book, most = ledger.book, self.event.most
         if book.owed[h] + effect.amount > book.limit[h] or (most is not None and self.total + effect.amount > most):
             return False
         book.move(h, effect.amount)
-        desk.expect(book.debtor[h], book.creditor[h], effect.amount)
+        ledger.expect(book.debtor[h], book.creditor[h], effect.amount)
         self.total += effect.amount
         self.changed[effect.equivalent].owed.append((effect.creditor, effect.debtor))
         return True
 
     def events(self) -> Iterator[Event]:
         for code, changed in self.changed.items():
-            book = self.run.network.desks[code].book
+            book = self.run.network.ledgers[code].book
             owed = tuple(event_parts.edge_patch(book, _line(book.line(*ends))) for ends in dict.fromkeys(changed.owed))
             if changed.shape:
                 yield self._topology(code, changed)
@@ -156,7 +156,7 @@ class Injection:
         return TopologyChanged(self.run.tick, code, payload, "inject")
 
     def _views(self, code: str, lines: list[tuple[str, str]]) -> tuple[LineView, ...]:
-        book = self.run.network.desks[code].book
+        book = self.run.network.ledgers[code].book
         return tuple(event_parts.line_view(book, _line(book.line(*ends))) for ends in lines)
 
 
@@ -166,7 +166,7 @@ def _line(h: int | None) -> int:
 
 
 def apply_event(run: RunState, event: TimelineEvent) -> Iterator[Event]:
-    """Carry out one event that is due."""
+    """Apply one due event."""
     facts: dict[str, Json] = {
         "event_index": event.index,
         "time": event.time,

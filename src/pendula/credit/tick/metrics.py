@@ -1,4 +1,4 @@
-"""What is measured in a tick, per equivalent: whole counts in, decimal strings with eight digits out, null for none."""
+"""Metrics of a tick per equivalent: integer counts in, decimal strings with eight digits out, null if undefined."""
 
 from collections.abc import Mapping
 from fractions import Fraction
@@ -12,14 +12,13 @@ Values = Mapping[str, str | None]
 
 
 class Tally(Struct):
-    """What happened in one equivalent during a tick; `routes` and `hops` of committed payments, amounts in atoms.
+    """Counts of one equivalent in a tick; `routes` and `hops` of committed payments, amounts in atoms.
 
-    `wanted` is what payers wanted before the ledger capped it, `served` the part of it that was paid. `volume` is all
-    that was paid: also by payers who take the place of those whom the ledger leaves nothing.
+    `wanted` is the demand before the ledger capped it, `served` the paid part of it. `volume` is everything that was
+    paid, including payments that replace those of payers without capacity.
 
-    `no_capacity` is what clearing might have helped; a refusal for which there is no allowed route even if every
-    circle of debt were cleared counts as `no_route_at_all` instead. `cost_ms` is what clearing cost, 0 where there was
-    no call.
+    `no_capacity` counts refusals that clearing might prevent. A refusal without an allowed route even if every circle
+    of debt were cleared counts as `no_route_at_all` instead. `cost_ms` is the cost of clearing, 0 without a call.
     """
 
     committed: int = 0
@@ -38,7 +37,7 @@ class Tally(Struct):
 
     @property
     def curable(self) -> int:
-        """Finished attempts but for those that no clearing could have helped."""
+        """Finished attempts except those that no clearing could help."""
         return self.finished - self.no_route_at_all
 
     @property
@@ -47,7 +46,7 @@ class Tally(Struct):
 
 
 def measured(tally: Tally, book: Book, rate: Fraction) -> dict[str, str | None]:
-    """The values of one tick; `rate` is what the clearing policy watches, over its window."""
+    """The metrics of one tick; `rate` is that of the clearing policy over its window."""
     return {
         "success_rate": ratio(100 * tally.committed, tally.committed + tally.rejected),
         "avg_route_length": ratio(tally.hops, tally.routes),
@@ -59,7 +58,7 @@ def measured(tally: Tally, book: Book, rate: Fraction) -> dict[str, str | None]:
         "clearing_volume": text_8(tally.cleared),
         "clearing_cost_ms": text_8(tally.cost_ms * ATOMS) if tally.cost_ms else None,
         "no_capacity_rate": ratio(rate.numerator, rate.denominator),
-        # A timeout is one of the errors: it counts as both, so that slow engines weigh more.
+        # A timeout is one of the errors: it counts as both, so slow engines weigh more.
         "bottlenecks_score": ratio(100 * (tally.errors + tally.timeouts), tally.finished),
         "active_participants": text_8(sum(book.people.active) * ATOMS),
         "active_trustlines": text_8(book.active_lines * ATOMS),
@@ -67,7 +66,7 @@ def measured(tally: Tally, book: Book, rate: Fraction) -> dict[str, str | None]:
 
 
 def ratio(part: int, whole: int) -> str | None:
-    """The quotient, rounded to eight digits, half to even; null if nothing was counted."""
+    """The quotient, rounded to eight digits, half to even; null if `whole` is 0."""
     if not whole:
         return None
     quotient, rest = divmod(part * ATOMS, whole)

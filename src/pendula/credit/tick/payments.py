@@ -1,4 +1,4 @@
-"""The payments of a tick, in the order of the plan: tried, counted, told; those that a limit holds back wait."""
+"""Try the payments of a tick in the order of the plan, count them, emit their events; the rate limit delays some."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -15,31 +15,31 @@ from pendula.credit.planning.planner import Planned
 from pendula.credit.settings import OnLimit
 from pendula.credit.state.clearing_policy import Why
 from pendula.credit.state.counters import too_many
-from pendula.credit.state.network import EquivalentDesk
+from pendula.credit.state.network import EquivalentLedger
 from pendula.credit.state.run_state import RunState
 from pendula.credit.tick import event_parts
 from pendula.credit.tick.actions import Attempt, DueClearing, resolved
 from pendula.credit.tick.clearing import call
 from pendula.credit.tick.draft import Draft
 from pendula.credit.tick.metrics import Tally
-from pendula.credit.tick.questions import Astray, Order, pay_outside
+from pendula.credit.tick.questions import InvalidRoutes, Order, pay_outside
 from pendula.kernel.canonical import Json
 
-WARN_EVERY = 5  # ticks in a row in which everything was refused
+WARN_EVERY = 5  # consecutive ticks in which every payment was refused
 
 
-class Unfollowed(NamedTuple):
-    """A payment that the service made and the ledger of the run cannot follow."""
+class UnfollowedPayment(NamedTuple):
+    """A payment that the service made and the ledger of the run cannot mirror."""
 
     drifted: Drifted
-    why: Astray
+    why: InvalidRoutes
 
 
-Found = tuple[Route, ...] | Refused | Drifted | Unfollowed
+Found = tuple[Route, ...] | Refused | Drifted | UnfollowedPayment
 
 
 def pay(run: RunState, draft: Draft) -> None:
-    """Dated actions, then what waits, then the plan. With a budget of 0 what waits goes on waiting."""
+    """Try scheduled actions, then waiting payments, then the plan. With a budget of 0 waiting payments keep waiting."""
     late = [resolved(run, one) for one in run.queue] if draft.budget else []
     allowed = _allowed(run)
     ready: list[Attempt | DueClearing] = [*draft.first, *late, *draft.plan]
@@ -59,20 +59,20 @@ def pay(run: RunState, draft: Draft) -> None:
 
 
 def _allowed(run: RunState) -> int | None:
-    """How many payments a tick of virtual time lets through."""
+    """The number of payments that the rate limit allows in a tick of virtual time."""
     rate = run.settings.max_payments_per_sec
     return None if rate <= 0 else max(1, rate * run.settings.tick_ms_base // 1000)
 
 
 def _at_once(run: RunState) -> int:
-    """How many payments are handed out together; the embedded engine makes one after the other."""
+    """The number of payments sent together; the embedded engine makes one at a time."""
     return run.settings.max_in_flight if run.config.engine == "external" else 1
 
 
 def _hold_back(
     run: RunState, draft: Draft, ready: Sequence[Attempt | DueClearing], allowed: int
 ) -> list[Attempt | DueClearing]:
-    """What may be tried now. The others wait, the oldest first; the newest beyond the queue's length are dropped."""
+    """Actions to try now. The rest is queued, oldest first; the newest beyond `queue_max` are dropped."""
     now: list[Attempt | DueClearing] = []
     held: list[Attempt] = []
     for one in ready:
@@ -92,7 +92,7 @@ def _hold_back(
 
 
 def _windows(ready: Sequence[Attempt | DueClearing], most: int) -> "Iterator[DueClearing | list[Attempt]]":
-    """Up to `most` payments together, in their order; a dated clearing stands alone."""
+    """Groups of up to `most` payments in order; a scheduled clearing is a group of its own."""
     window: list[Attempt] = []
     for one in ready:
         if isinstance(one, DueClearing):
@@ -111,21 +111,21 @@ def _windows(ready: Sequence[Attempt | DueClearing], most: int) -> "Iterator[Due
 
 def _clear_dated(run: RunState, draft: Draft, code: str) -> None:
     settings = run.settings
-    if code not in run.network.desks or not settings.clearing_enabled:
+    if code not in run.network.ledgers or not settings.clearing_enabled:
         return
-    desk = run.network.desks[code]
-    result = call(run, desk, Why.SCENARIO, settings.clearing_max_depth, settings.clearing_time_budget_ms)
+    ledger = run.network.ledgers[code]
+    result = call(run, ledger, Why.SCENARIO, settings.clearing_max_depth, settings.clearing_time_budget_ms)
     draft.events.extend(result.events)
     draft.tallies[code].cleared += result.amount
     draft.tallies[code].cost_ms += result.cost_ms
 
 
 def _pay_together(run: RunState, draft: Draft, window: Sequence[Attempt]) -> None:
-    """All of them are finished and told before a guardrail ends the run: what was made outside was made."""
+    """Finish all payments of a group before a guardrail ends the run: the service has made them."""
     found = _outcomes(run, draft, [one for one in window if one.planned is not None])
     end = None
     for one in window:
-        code = _told(run, draft, one, next(found)) if one.planned is not None else _fail(draft, one)
+        code = _finish(run, draft, one, next(found)) if one.planned is not None else _fail(draft, one)
         run.counters.count(code)
         draft.tried += 1
         draft.timeouts += code is Code.PAYMENT_TIMEOUT
@@ -150,23 +150,23 @@ def _failed(draft: Draft, one: Attempt, failure: Failure) -> TxFailed:
     return TxFailed(draft.tick, one.seq, *ends, failure, one.planned_tick(draft.tick))
 
 
-def _told(run: RunState, draft: Draft, one: Attempt, found: Found) -> Code | None:
+def _finish(run: RunState, draft: Draft, one: Attempt, found: Found) -> Code | None:
     planned = one.planned
     assert planned is not None
-    desk, tally, amount = run.network.desks[one.equivalent], draft.tallies[one.equivalent], planned.cents * CENT
-    if isinstance(found, Unfollowed):
-        draft.events.append(_delta_check(draft.tick, desk, found.drifted))
+    ledger, tally, amount = run.network.ledgers[one.equivalent], draft.tallies[one.equivalent], planned.cents * CENT
+    if isinstance(found, UnfollowedPayment):
+        draft.events.append(_delta_check(draft.tick, ledger, found.drifted))
         found = Refused(Code.INTERNAL_ERROR, found.why.details)
     if isinstance(found, Drifted):
-        draft.events.append(_delta_check(draft.tick, desk, found))
+        draft.events.append(_delta_check(draft.tick, ledger, found))
         found = Refused(Code.INTERNAL_ERROR, {"kind": "position_check"})
     if isinstance(found, Refused):
         _count_refusal(draft, tally, found)
-        desk.hops.failed(_blamed(desk, found, planned), found.code, found.closed)
+        ledger.hops.failed(_blamed(ledger, found, planned), found.code, found.closed)
         draft.events.append(_failed(draft, one, Failure(found.code.value, found.details)))
         return found.code
-    desk.expect(planned.sender, planned.receiver, amount)
-    desk.hops.made(event_parts.hops_of(found))
+    ledger.expect(planned.sender, planned.receiver, amount)
+    ledger.hops.made(event_parts.hops_of(found))
     tally.committed += 1
     draft.committed += 1
     tally.volume += amount
@@ -177,13 +177,13 @@ def _told(run: RunState, draft: Draft, one: Attempt, found: Found) -> Code | Non
     ends = planned.sender, planned.receiver
     waited = one.planned_tick(draft.tick)
     draft.events.append(
-        updated(run, desk, found, seq=one.seq, tx_id=tx_id, ends=ends, amount=amount, planned_tick=waited)
+        updated(run, ledger, found, seq=one.seq, tx_id=tx_id, ends=ends, amount=amount, planned_tick=waited)
     )
     return None
 
 
 def _outcomes(run: RunState, draft: Draft, window: Sequence[Attempt]) -> Iterator[Found]:
-    """What becomes of payments that are tried together, in their order; each is told before the next one moves."""
+    """Results of payments that are tried together, in order; each one is recorded before the next moves the ledger."""
     if not window:
         return
     if run.config.engine == "external":
@@ -192,15 +192,15 @@ def _outcomes(run: RunState, draft: Draft, window: Sequence[Attempt]) -> Iterato
     draft.in_flight = max(draft.in_flight, 1)
     for one in window:
         assert one.planned is not None
-        cashier = run.network.desks[one.equivalent].cashier
-        yield cashier.pay(one.planned.sender, one.planned.receiver, one.planned.cents * CENT)
+        processor = run.network.ledgers[one.equivalent].processor
+        yield processor.pay(one.planned.sender, one.planned.receiver, one.planned.cents * CENT)
 
 
 def _paid_outside(run: RunState, draft: Draft, window: Sequence[Attempt]) -> Iterator[Found]:
-    """What the service says it did is done here too, in our order.
+    """Mirror the payments of the service in the order of the plan.
 
-    It may have decided in another one: where a payment does not fit yet, those after it go first. One that never fits
-    says that the two ledgers have drifted apart.
+    The service may have decided in another order: if a payment does not fit yet, later ones go first. One that never
+    fits shows that the two ledgers have drifted apart.
     """
     orders = [_order(run, one) for one in window]
     answers = pay_outside(run.outside, orders, run.settings.payment_retries)
@@ -222,28 +222,28 @@ def _paid_outside(run: RunState, draft: Draft, window: Sequence[Attempt]) -> Ite
             yield found
 
 
-def _mirror(run: RunState, order: Order, answer: tuple[Route, ...] | Refused | Astray) -> Found:
+def _mirror(run: RunState, order: Order, answer: tuple[Route, ...] | Refused | InvalidRoutes) -> Found:
     if isinstance(answer, Refused):
         return answer
-    if isinstance(answer, Astray):
+    if isinstance(answer, InvalidRoutes):
         return _unfollowed(run, order, answer)
-    index, desk = run.network.people.index, run.network.desks[order.book.code]
-    return desk.cashier.carry_out(answer, index[order.sender], index[order.receiver], order.amount)
+    index, ledger = run.network.people.index, run.network.ledgers[order.book.code]
+    return ledger.processor.carry_out(answer, index[order.sender], index[order.receiver], order.amount)
 
 
-def _unfollowed(run: RunState, order: Order, why: Astray) -> Unfollowed:
-    return Unfollowed(Drifted(run.network.people.index[order.sender], -order.amount, 0), why)
+def _unfollowed(run: RunState, order: Order, why: InvalidRoutes) -> UnfollowedPayment:
+    return UnfollowedPayment(Drifted(run.network.people.index[order.sender], -order.amount, 0), why)
 
 
-def _too_narrow(order: Order, answer: tuple[Route, ...] | Refused | Astray, refused: Refused) -> Astray:
-    """The line with less capacity in the run than the routes of the service take."""
+def _too_narrow(order: Order, answer: tuple[Route, ...] | Refused | InvalidRoutes, refused: Refused) -> InvalidRoutes:
+    """The line whose capacity in the run is below what the routes of the service take."""
     (h,), book = refused.hops, order.book
-    routes = answer if not isinstance(answer, Refused | Astray) else ()
+    routes = answer if not isinstance(answer, Refused | InvalidRoutes) else ()
     taken = text(sum(route.amount * route.hops.count(h) for route in routes))
     debtor, creditor = book.people.names[book.debtor[h]], book.people.names[book.creditor[h]]
     left = text(max(0, book.capacity[h]))
     line: Json = {"from": debtor, "to": creditor}
-    return Astray({"kind": "line_too_narrow", "line": line, "expected": taken, "found": left})
+    return InvalidRoutes({"kind": "line_too_narrow", "line": line, "expected": taken, "found": left})
 
 
 def _order(run: RunState, one: Attempt) -> Order:
@@ -256,11 +256,11 @@ def _order(run: RunState, one: Attempt) -> Order:
     return Order(key, one.sender, one.receiver, amount, book)
 
 
-def _blamed(desk: EquivalentDesk, refused: Refused, one: Planned) -> tuple[int, ...]:
-    """The hops at which a payment failed; those of the shortest chain where only another system could know."""
+def _blamed(ledger: EquivalentLedger, refused: Refused, one: Planned) -> tuple[int, ...]:
+    """The hops at which a payment failed; the shortest chain if only the service could know."""
     if refused.hops or refused.code is Code.ROUTING_NO_ROUTE:
         return refused.hops
-    return desk.cashier.chain(one.sender, one.receiver) or ()
+    return ledger.processor.chain(one.sender, one.receiver) or ()
 
 
 def _count_refusal(draft: Draft, tally: Tally, refused: Refused) -> None:
@@ -276,15 +276,15 @@ def _count_refusal(draft: Draft, tally: Tally, refused: Refused) -> None:
         tally.no_capacity += code is Code.ROUTING_NO_CAPACITY and not never
 
 
-def _delta_check(tick: int, desk: EquivalentDesk, drifted: Drifted) -> AuditDrift:
-    name, off = desk.book.people.names[drifted.participant], drifted.actual - drifted.expected
+def _delta_check(tick: int, ledger: EquivalentLedger, drifted: Drifted) -> AuditDrift:
+    name, off = ledger.book.people.names[drifted.participant], drifted.actual - drifted.expected
     row = DriftRow(name, text(drifted.expected), text(drifted.actual), text(off))
-    return AuditDrift(tick, desk.book.code, "critical", text(abs(off)), (row,), "delta_check")
+    return AuditDrift(tick, ledger.book.code, "critical", text(abs(off)), (row,), "delta_check")
 
 
 def updated(
     run: RunState,
-    desk: EquivalentDesk,
+    ledger: EquivalentLedger,
     routes: tuple[Route, ...],
     *,
     seq: int | None,
@@ -293,8 +293,8 @@ def updated(
     amount: int,
     planned_tick: int | UnsetType = UNSET,
 ) -> TxUpdated:
-    """The event of a payment that was made."""
-    book, names = desk.book, run.network.people.names
+    """The event of a committed payment."""
+    book, names = ledger.book, run.network.people.names
     hops = event_parts.hops_of(routes)
     event = (run.tick, seq, tx_id, book.code, names[ends[0]], names[ends[1]], text(amount))
     views = event_parts.route_views(book, routes), event_parts.edges(book, hops)

@@ -12,7 +12,7 @@ from pendula.credit.planning.planner import budget, ramp
 from pendula.credit.settings import ClearingPolicy
 from pendula.credit.state.clearing_policy import Decision, Why, guarded
 from pendula.credit.state.counters import too_many_failed_ticks
-from pendula.credit.state.network import EquivalentDesk
+from pendula.credit.state.network import EquivalentLedger
 from pendula.credit.state.run_state import RunState
 from pendula.credit.state.waiting import Waiting
 from pendula.credit.tick import metrics
@@ -21,14 +21,14 @@ from pendula.credit.tick.clearing import call, drift_event
 from pendula.credit.tick.draft import Draft
 from pendula.credit.tick.injections import apply_event
 from pendula.credit.tick.payments import pay
-from pendula.credit.tick.questions import TickFailed, wishes
+from pendula.credit.tick.questions import TickFailed, ask_behaviour
 from pendula.kernel.canonical import Json
 
 
 def process(run: RunState) -> list[Event]:
-    """One whole tick; the events in the order they happened."""
+    """Run one tick; returns its events in order."""
     draft = Draft(run)
-    # Only an outside payment service can lose a tick.
+    # Only an outside payment service can fail a whole tick.
     mark = saving.save(run) if run.config.engine == "external" else None
     try:
         for phase in PHASES:
@@ -36,14 +36,14 @@ def process(run: RunState) -> list[Event]:
             if draft.over:
                 return draft.events
     except TickFailed:
-        return _taken_back(run, draft, mark)
+        return _roll_back(run, draft, mark)
     run.failed_ticks = 0
     run.tick += 1
     return draft.events
 
 
-def _taken_back(run: RunState, draft: Draft, mark: bytes | None) -> list[Event]:
-    """The outside lost the tick: as if it had not been, but counted; the next one is planned anew."""
+def _roll_back(run: RunState, draft: Draft, mark: bytes | None) -> list[Event]:
+    """Roll back a tick that the payment service failed; the failure counts, and the next tick plans again."""
     assert mark is not None
     saving.load(run, mark)
     run.failed_ticks += 1
@@ -66,7 +66,7 @@ def fire_events(run: RunState, draft: Draft) -> None:
     for event in due:
         run.fired |= 1 << event.index
         draft.events.extend(apply_event(run, event))
-    # After the injections: a dated payment may need what the same tick adds.
+    # After the injections: a scheduled payment may need participants or lines that the same tick adds.
     for action in (one for event in due for one in event.actions):
         draft.first.extend(_first_actions(run, draft, action))
 
@@ -75,7 +75,7 @@ def _first_actions(
     run: RunState, draft: Draft, action: DatedPayment | DatedClearing
 ) -> "Iterator[Attempt | DueClearing]":
     if isinstance(action, DatedClearing):
-        yield from map(DueClearing, run.network.desks if action.equivalent is None else (action.equivalent,))
+        yield from map(DueClearing, run.network.ledgers if action.equivalent is None else (action.equivalent,))
         return
     seq, wanted = len(draft.payments), action.amount // CENT
     ends = action.sender, action.receiver, action.equivalent, text(action.amount)
@@ -89,7 +89,7 @@ def silenced(run: RunState) -> Iterator[dict[str, Json]]:
         return
     for name, behaviour in sorted(run.network.planner.by_profile.items(), key=lambda one: one[0] or ""):
         for code, model in sorted(behaviour.models.items()):
-            if model.min is not None and model.min > cap and code in run.network.desks:
+            if model.min is not None and model.min > cap and code in run.network.ledgers:
                 facts: dict[str, Json] = {"kind": "profile_silenced", "profile": name, "equivalent": code}
                 yield {**facts, "min": text(model.min), "cap": text(cap)}
 
@@ -101,7 +101,7 @@ def set_budget(run: RunState, draft: Draft) -> None:
 
 
 def make_plan(run: RunState, draft: Draft) -> None:
-    """Dated payments come first in the plan; those that the behaviour of participants gives follow."""
+    """Scheduled payments come first in the plan; planned payments follow."""
     first = draft.payments
     for one in first:
         if one.planned is not None:
@@ -130,22 +130,22 @@ def _asked_plan(run: RunState, draft: Draft, first: int) -> list[Attempt]:
         "tick": draft.tick,
         "budget": draft.budget,
     }
-    found, bad = wishes(run.outside, question, draft.budget)
-    if bad:
-        draft.note({"kind": "behaviour_answered_badly", "behaviour": behaviour.name, "wishes": bad})
+    proposals, invalid = ask_behaviour(run.outside, question, draft.budget)
+    if invalid:
+        draft.note({"kind": "behaviour_answered_badly", "behaviour": behaviour.name, "invalid": invalid})
     plan = []
-    for seq, wish in enumerate(found, first):
-        ends = wish.sender, wish.receiver, wish.equivalent, wish.amount
-        one = resolved(run, Waiting(draft.tick, seq, *ends, 0))
-        if one.planned is not None:
-            one = one._replace(wanted=one.planned.cents, planned=one.planned._replace(wanted=one.planned.cents))
-            draft.tallies[one.equivalent].wanted += one.wanted * CENT
-        plan.append(one)
+    for seq, proposal in enumerate(proposals, first):
+        ends = proposal.sender, proposal.receiver, proposal.equivalent, proposal.amount
+        attempt = resolved(run, Waiting(draft.tick, seq, *ends, 0))
+        if (planned := attempt.planned) is not None:
+            attempt = attempt._replace(wanted=planned.cents, planned=planned._replace(wanted=planned.cents))
+            draft.tallies[attempt.equivalent].wanted += attempt.wanted * CENT
+        plan.append(attempt)
     return plan
 
 
 def clear(run: RunState, draft: Draft) -> None:
-    """What the policy decides. With a budget of 0 nothing is cleared or told, but the window takes its entry."""
+    """Clear as the policy decides. A budget of 0 clears and emits nothing, but still adds an entry to the window."""
     settings = run.settings
     run.in_flight = max(run.in_flight, draft.in_flight)
     for code, tally in draft.tallies.items():
@@ -157,13 +157,13 @@ def clear(run: RunState, draft: Draft) -> None:
         return
     every = settings.clearing_every_n_ticks
     if draft.budget and every > 0 and draft.tick > 0 and draft.tick % every == 0:
-        for desk in run.network.desks.values():
-            # The policy remembers it, for a fork or other settings that let it decide.
-            _call(run, draft, desk, Why.STATIC, settings.clearing_max_depth, settings.clearing_time_budget_ms)
+        for ledger in run.network.ledgers.values():
+            # The adaptive policy records the call too, in case a fork or a change of settings switches to it.
+            _call(run, draft, ledger, Why.STATIC, settings.clearing_max_depth, settings.clearing_time_budget_ms)
 
 
-def _call(run: RunState, draft: Draft, desk: EquivalentDesk, reason: Why, depth: int, budget_ms: int) -> None:
-    result, code = call(run, desk, reason, depth, budget_ms), desk.book.code
+def _call(run: RunState, draft: Draft, ledger: EquivalentLedger, reason: Why, depth: int, budget_ms: int) -> None:
+    result, code = call(run, ledger, reason, depth, budget_ms), ledger.book.code
     draft.events.extend(result.events)
     draft.tallies[code].cleared += result.amount
     draft.tallies[code].cost_ms += result.cost_ms
@@ -176,19 +176,19 @@ def _call(run: RunState, draft: Draft, desk: EquivalentDesk, reason: Why, depth:
 def _clear_adaptively(run: RunState, draft: Draft) -> None:
     settings = run.settings
     if guarded(settings, run.in_flight, max(run.callers_queue, run.queue_depth)):
-        for code in run.network.desks:
-            _tell(run, draft, code, _skipped(run, code, Why.SKIPPED_GUARDRAIL))
+        for code in run.network.ledgers:
+            _emit_decision(run, draft, code, _skipped(run, code, Why.SKIPPED_GUARDRAIL))
         return
-    for code, desk in run.network.desks.items():
-        # Each equivalent is judged at every tick; the caps of a tick only keep it from running.
+    for code, ledger in run.network.ledgers.items():
+        # Each equivalent gets a decision at every tick; the caps of a tick only prevent the call.
         decision = run.policies[code].decide(draft.tick)
-        kept = _kept_from_running(run, draft)
-        _tell(run, draft, code, decision if kept is None else _skipped(run, code, kept))
-        if draft.budget and decision.run and kept is None:
-            _call(run, draft, desk, decision.reason, decision.max_depth, decision.time_budget_ms)
+        skip = _skip_reason(run, draft)
+        _emit_decision(run, draft, code, decision if skip is None else _skipped(run, code, skip))
+        if draft.budget and decision.run and skip is None:
+            _call(run, draft, ledger, decision.reason, decision.max_depth, decision.time_budget_ms)
 
 
-def _kept_from_running(run: RunState, draft: Draft) -> Why | None:
+def _skip_reason(run: RunState, draft: Draft) -> Why | None:
     settings = run.settings
     if 0 < settings.adaptive_max_eq_per_tick <= draft.calls:
         return Why.SKIPPED_MAX_EQ_PER_TICK
@@ -200,7 +200,7 @@ def _kept_from_running(run: RunState, draft: Draft) -> Why | None:
 
 
 def _spent(run: RunState, draft: Draft) -> bool:
-    """Whether the work of this tick's calls is that of its budget; finer than their cost in whole milliseconds."""
+    """Whether the calls of this tick used up its work budget; finer than their cost in whole milliseconds."""
     return draft.work >= run.settings.adaptive_tick_budget_ms * run.settings.work_units_per_ms
 
 
@@ -208,7 +208,7 @@ def _skipped(run: RunState, code: str, reason: Why) -> Decision:
     return Decision(False, reason, run.policies[code].rate(), 0, 0, 0)
 
 
-def _tell(run: RunState, draft: Draft, code: str, decision: Decision) -> None:
+def _emit_decision(run: RunState, draft: Draft, code: str, decision: Decision) -> None:
     if not draft.budget:
         return
     policy = run.policies[code]
@@ -233,10 +233,10 @@ def _tell(run: RunState, draft: Draft, code: str, decision: Decision) -> None:
 def decay(run: RunState, draft: Draft) -> None:
     if not draft.budget or not run.scenario.drift.enabled or run.config.engine == "external":
         return
-    for desk in run.network.desks.values():
-        shrunk = desk.trust.decay(draft.tick)
+    for ledger in run.network.ledgers.values():
+        shrunk = ledger.trust.decay(draft.tick)
         if shrunk:
-            draft.events.append(drift_event(draft.tick, desk, shrunk, "trust_drift_decay"))
+            draft.events.append(drift_event(draft.tick, ledger, shrunk, "trust_drift_decay"))
 
 
 def measure(run: RunState, draft: Draft) -> None:
@@ -246,40 +246,40 @@ def measure(run: RunState, draft: Draft) -> None:
         demand.served += tally.served
         demand.volume += tally.volume
     run.measured = {
-        code: metrics.measured(draft.tallies[code], desk.book, run.policies[code].rate())
-        for code, desk in run.network.desks.items()
+        code: metrics.measured(draft.tallies[code], ledger.book, run.policies[code].rate())
+        for code, ledger in run.network.ledgers.items()
     }
 
 
 def audit(run: RunState, draft: Draft) -> None:
-    """Positions moved by what was paid and by nothing else; the laws of the ledger hold where it was touched."""
-    for code, desk in run.network.desks.items():
-        rows = list(desk.drifts())
-        for law in desk.book.lately_broken():
-            raise AssertionError(law)
+    """Check that only payments moved positions, and the invariants of touched lines."""
+    for code, ledger in run.network.ledgers.items():
+        rows = list(ledger.drifts())
+        for invariant in ledger.book.lately_broken():
+            raise AssertionError(invariant)
         if rows:
-            draft.events.append(_drift(draft, code, desk, rows))
+            draft.events.append(_drift(draft, code, ledger, rows))
 
 
-def _drift(draft: Draft, code: str, desk: EquivalentDesk, rows: list[tuple[int, int, int]]) -> AuditDrift:
-    names, total = desk.book.people.names, sum(abs(actual - expected) for _, expected, actual in rows)
+def _drift(draft: Draft, code: str, ledger: EquivalentLedger, rows: list[tuple[int, int, int]]) -> AuditDrift:
+    names, total = ledger.book.people.names, sum(abs(actual - expected) for _, expected, actual in rows)
     severity = "warning" if total * 100 < draft.tallies[code].volume else "critical"
-    told = tuple(
+    drifts = tuple(
         DriftRow(names[node], text(expected), text(actual), text(actual - expected)) for node, expected, actual in rows
     )
-    return AuditDrift(draft.tick, code, severity, text(total), told, "post_tick_audit")
+    return AuditDrift(draft.tick, code, severity, text(total), drifts, "post_tick_audit")
 
 
 def digest(run: RunState, draft: Draft) -> None:
     run.settle()
     if run.config.digest_ledger:
         parts = [f"tick|{draft.tick}\n".encode()]
-        for desk in run.network.desks.values():
-            parts += desk.text.parts()
+        for ledger in run.network.ledgers.values():
+            parts += ledger.text.parts()
         run.ledger_digest.update(b"".join(parts))
 
 
-def tell(run: RunState, draft: Draft) -> None:
+def emit_tick(run: RunState, draft: Draft) -> None:
     draft.events.append(
         Ticked(
             tick_index=draft.tick,
@@ -299,4 +299,4 @@ def tell(run: RunState, draft: Draft) -> None:
     )
 
 
-PHASES = (fire_events, set_budget, make_plan, pay, clear, decay, measure, audit, digest, tell)
+PHASES = (fire_events, set_budget, make_plan, pay, clear, decay, measure, audit, digest, emit_tick)

@@ -1,7 +1,7 @@
-"""What a run asks of others: an outside payment service, a behaviour of the user's own, a solver.
+"""Questions of a run to external code: a payment service, a behaviour, a solver.
 
-Every question goes through `Outside`, which records the answer: a replay asks nobody. Answers are not trusted: what
-does not have the form it should have is a failure of the one who answered, never of the run.
+Every question goes through `Outside`, which records the answer: a replay asks no external code. Answers are validated;
+an invalid one is a failure of the payment or the call, never of the run.
 """
 
 from collections.abc import Sequence
@@ -21,8 +21,8 @@ from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Outside
 
 
-class Wish(Struct, frozen=True, forbid_unknown_fields=True, rename={"sender": "from", "receiver": "to"}):
-    """A payment that a behaviour wants."""
+class Proposal(Struct, frozen=True, forbid_unknown_fields=True, rename={"sender": "from", "receiver": "to"}):
+    """A payment that a behaviour proposes."""
 
     sender: str
     receiver: str
@@ -31,7 +31,7 @@ class Wish(Struct, frozen=True, forbid_unknown_fields=True, rename={"sender": "f
 
 
 class Order(NamedTuple):
-    """A payment as it is handed to the outside."""
+    """A payment as it is sent to the payment service."""
 
     key: str
     sender: str
@@ -51,7 +51,7 @@ class Order(NamedTuple):
 
 
 class OutsideClearing(NamedTuple):
-    """What a service cleared, and how long its call took; `failure` says why it cleared nothing."""
+    """The cycles a service cleared and the duration of its call; `failure` is set if it cleared nothing."""
 
     cycles: tuple[Cycle, ...]
     cost_ms: int
@@ -60,38 +60,40 @@ class OutsideClearing(NamedTuple):
     astray: bool = False
 
 
-class Astray(NamedTuple):
-    """The service says it made a payment, over routes that cannot be followed here: the two ledgers disagree."""
+class InvalidRoutes(NamedTuple):
+    """Routes of a payment of the service that the ledger cannot mirror: the two ledgers disagree."""
 
     details: dict[str, Json]
 
 
 class TickFailed(Exception):
-    """The outside service lost the whole batch: the tick is taken back. For the engine, never for a user."""
+    """The payment service failed the whole tick, which is rolled back. Internal to the engine."""
 
 
-def wishes(outside: Outside, question: Json, most: int) -> tuple[list[Wish], int]:
-    """At most `most` wishes of a behaviour, and how many of its answers were none."""
+def ask_behaviour(outside: Outside, question: Json, most: int) -> tuple[list[Proposal], int]:
+    """At most `most` proposals of a behaviour, and the number of invalid ones."""
     answer: Any = outside.ask("plan", question)
     if not isinstance(answer, list | tuple):
         return [], 1
-    found: list[Wish] = []
+    found: list[Proposal] = []
     bad = 0
     for one in answer[:most]:
         try:
-            found.append(msgspec.convert(one, Wish))
+            found.append(msgspec.convert(one, Proposal))
         except msgspec.ValidationError:
             bad += 1
     return found, bad
 
 
-def pay_outside(outside: Outside, orders: Sequence[Order], retries: int) -> list[tuple[Route, ...] | Refused | Astray]:
-    """Ask for payments that are handed out together; again after a timeout if that is allowed, under the same key."""
+def pay_outside(
+    outside: Outside, orders: Sequence[Order], retries: int
+) -> list[tuple[Route, ...] | Refused | InvalidRoutes]:
+    """Send payments together; retry timed-out ones under the same key, up to `retries` times."""
     late = Refused(Code.PAYMENT_TIMEOUT, {"kind": "service_timeout"})
-    found: dict[int, tuple[Route, ...] | Refused | Astray] = dict.fromkeys(range(len(orders)), late)
+    found: dict[int, tuple[Route, ...] | Refused | InvalidRoutes] = dict.fromkeys(range(len(orders)), late)
     left = list(range(len(orders)))
     for attempt in range(retries + 1):
-        answers = _asked(outside, [orders[at].question(attempt) for at in left])
+        answers = _ask_together(outside, [orders[at].question(attempt) for at in left])
         for at, answer in zip(left, answers, strict=True):
             found[at] = _understood(answer, orders[at])
         left = [at for at in left if _is_late(found[at])]
@@ -100,8 +102,8 @@ def pay_outside(outside: Outside, orders: Sequence[Order], retries: int) -> list
     return list(found.values())
 
 
-def _asked(outside: Outside, questions: list[dict[str, Json]]) -> list[Any]:
-    """The answers in the order of the questions; one payment alone is asked for alone."""
+def _ask_together(outside: Outside, questions: list[dict[str, Json]]) -> list[Any]:
+    """The answers in the order of the questions; a single payment uses the question `pay`."""
     if len(questions) == 1:
         return [outside.ask("pay", questions[0])]
     answers: Any = outside.ask("pay_many", {"payments": [*questions]})
@@ -110,7 +112,7 @@ def _asked(outside: Outside, questions: list[dict[str, Json]]) -> list[Any]:
     return list(answers)
 
 
-def _is_late(found: tuple[Route, ...] | Refused | Astray) -> bool:
+def _is_late(found: tuple[Route, ...] | Refused | InvalidRoutes) -> bool:
     return isinstance(found, Refused) and found.code is Code.PAYMENT_TIMEOUT
 
 
@@ -143,7 +145,7 @@ def clear_outside(outside: Outside, book: Book, depth: int, budget_ms: int, hard
 
 
 def _cycles(rows: Sequence[Any], book: Book) -> tuple[Cycle, ...] | None:
-    """Circles of debts that are there, each large enough for all circles through it; None for anything else."""
+    """Cycles of existing debts, each debt large enough for all cycles through it; None if an answer is invalid."""
     left: dict[int, int] = {}
     found: list[Cycle] = []
     for row in rows:
@@ -163,7 +165,7 @@ def _cycles(rows: Sequence[Any], book: Book) -> tuple[Cycle, ...] | None:
 
 
 def _cycle(edges: Sequence[Any], amount: str, book: Book) -> Cycle | None:
-    """Edges go from creditor to debtor, as everywhere in events; the circle begins at its smallest participant."""
+    """Edges go from creditor to debtor, as in events; the cycle starts at its smallest participant."""
     owes: dict[int, tuple[int, int]] = {}
     for edge in edges:
         match edge:
@@ -189,8 +191,8 @@ def _cycle(edges: Sequence[Any], amount: str, book: Book) -> Cycle | None:
     return Cycle(tuple(nodes[:-1]), tuple(hops), cleared) if closed else None
 
 
-def _understood(answer: Any, order: Order) -> tuple[Route, ...] | Refused | Astray:
-    """Routes, or why there are none; what makes no sense is an internal error."""
+def _understood(answer: Any, order: Order) -> tuple[Route, ...] | Refused | InvalidRoutes:
+    """Routes, or the reason for the failure; an invalid answer is an internal error."""
     match answer:
         case {"timeout": True}:
             return _failed(Code.PAYMENT_TIMEOUT, "service_timeout", answer)
@@ -210,7 +212,7 @@ def _failed(code: Code, kind: str, answer: Any) -> Refused:
 
 
 def _trouble(answer: Any) -> dict[str, Json]:
-    """Where a call went and why it brought no result, as it was recorded with the answer."""
+    """Address and cause of a call without a result, as recorded with the answer."""
     match answer:
         case {"trouble": {"code": str(code), "url": str(url), "cause": str(cause), **more}}:
             status = more.get("status")
@@ -219,8 +221,8 @@ def _trouble(answer: Any) -> dict[str, Json]:
     return {}
 
 
-def _routes(routes: Sequence[Any], order: Order) -> tuple[Route, ...] | Astray:
-    """Routes over lines that are there, from sender to receiver, of the amount in all."""
+def _routes(routes: Sequence[Any], order: Order) -> tuple[Route, ...] | InvalidRoutes:
+    """Routes over existing lines from sender to receiver that carry the amount in all."""
     found: list[Route] = []
     for route in routes:
         match route:
@@ -234,17 +236,17 @@ def _routes(routes: Sequence[Any], order: Order) -> tuple[Route, ...] | Astray:
                 try:
                     carried = atoms(amount)
                 except InvalidAmount:
-                    return Astray({"kind": "route_amount", "value": amount[:100]})
+                    return InvalidRoutes({"kind": "route_amount", "value": amount[:100]})
                 if carried <= 0 or (path[0], path[-1]) != (order.sender, order.receiver):
-                    return Astray({"kind": "route_ends"})
+                    return InvalidRoutes({"kind": "route_ends"})
                 found.append(Route(tuple(hops), carried))
             case _:
-                return Astray({"kind": "route_form"})
+                return InvalidRoutes({"kind": "route_form"})
     total = sum(route.amount for route in found)
     if total != order.amount:
-        return Astray({"kind": "route_total", "expected": text(order.amount), "found": text(total)})
+        return InvalidRoutes({"kind": "route_total", "expected": text(order.amount), "found": text(total)})
     return tuple(found)
 
 
-def _no_line(debtor: str, creditor: str) -> Astray:
-    return Astray({"kind": "unknown_line", "line": {"from": debtor[:100], "to": creditor[:100]}})
+def _no_line(debtor: str, creditor: str) -> InvalidRoutes:
+    return InvalidRoutes({"kind": "unknown_line", "line": {"from": debtor[:100], "to": creditor[:100]}})

@@ -281,7 +281,7 @@ def test_why_answers_for_clearing_and_for_the_run(journal: Path, pendula: Pendul
     [
         ({"--from": "anne"}, 1, "There is no participant 'anne' (did you mean ann?)"),
         ({"--equivalent": "EUR"}, 1, "There is no equivalent 'EUR'; there are UNIT"),
-        ({"--amount": "lots"}, 1, "'lots' is no decimal number"),
+        ({"--amount": "lots"}, 1, "'lots' is not a decimal number"),
         ({"--to": "ann"}, 1, "between two participants"),
         ({"--amount": None}, 2, "missing: --amount"),
         ({"--tick": "99"}, 1, "(unknown_tick)"),

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pendula.credit.engine import Run
-from pendula.credit.ledger.payment import Cashier
+from pendula.credit.ledger.payment import PaymentProcessor
 from pendula.credit.served import targets as payment_targets
 from pendula.credit.served.store import Store
 from pendula.kernel.cancellation import Cancellation, Cancelled, cancellable
@@ -58,7 +58,7 @@ async def test_routes_to_everybody_are_found_beside_the_engine_and_the_event_loo
     run_id = await still.start(scenario_id="village-100")
     if ended:
         await still.ok(f"/runs/{run_id}/stop")
-    finding = Threads(monkeypatch, Cashier, "find_routes")
+    finding = Threads(monkeypatch, PaymentProcessor, "find_routes")
     query = {"equivalent": "UNIT", "from_pid": "agent-1"}
 
     with_amounts = await still.look(f"/runs/{run_id}/payment-targets", **query, include_max_available="true")
@@ -76,19 +76,19 @@ async def test_the_search_for_routes_to_everybody_can_be_given_up(still: Simulat
     searched: list[int] = []
 
     def find(engine: Run) -> None:
-        desk = engine.network.desks["UNIT"]
-        find_routes = desk.cashier.find_routes
+        ledger = engine.network.ledgers["UNIT"]
+        find_routes = ledger.processor.find_routes
 
-        class Watched(Cashier):
+        class Watched(PaymentProcessor):
             def find_routes(self, sender: int, receiver: int, amount: int) -> Any:
                 searched.append(receiver)
                 cancellation.cancel()
                 return find_routes(sender, receiver, amount)
 
-        cashier = Watched(desk.book, engine.settings)
-        sender = desk.book.people.index["agent-1"]
+        processor = Watched(ledger.book, engine.settings)
+        sender = ledger.book.people.index["agent-1"]
         with pytest.raises(Cancelled), cancellable(cancellation):
-            payment_targets.targets(desk.book, cashier, sender, 6, amounts=True)
+            payment_targets.targets(ledger.book, processor, sender, 6, amounts=True)
 
     await run.ask(find)
 

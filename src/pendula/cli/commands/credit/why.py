@@ -77,5 +77,5 @@ def _sense(run: "Run", reason: "Reason") -> str:
         case {"participant": str(name)}:
             return sentence + suggestion(name, list(run.network.people.index))
         case {"equivalent": str(name)} if reason.code == "unknown_equivalent":
-            return f"{sentence}; there are {', '.join(run.network.desks)}"
+            return f"{sentence}; there are {', '.join(run.network.ledgers)}"
     return sentence

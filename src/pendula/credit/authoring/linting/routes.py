@@ -19,7 +19,7 @@ def routes(survey: Survey) -> Iterator[Caution]:
     """How much of what profiles plan has no allowed route even where nobody owes anything."""
     network = Network(survey.scenario, survey.settings)
     planned = [one for tick in range(TICKS) for one in network.planner.plan(SEED, tick, BUDGET)]
-    hopeless = [one for one in planned if network.desks[one.book.code].cashier.never(one.sender, one.receiver)]
+    hopeless = [one for one in planned if network.ledgers[one.book.code].processor.never(one.sender, one.receiver)]
     if not planned or len(hopeless) * 100 < WORTH_A_WORD * len(planned):
         return
     share = (200 * len(hopeless) + len(planned)) // (2 * len(planned))

@@ -18,7 +18,7 @@ from pendula.credit.money import InvalidAmount, atoms, text
 from pendula.credit.sentences import sentence_of
 from pendula.credit.served.event_forms import EDGE_STYLE
 from pendula.credit.served.lifecycle import ENDED
-from pendula.credit.served.ring import Told
+from pendula.credit.served.ring import StreamEvent
 from pendula.kernel.canonical import digest, encode
 from pendula.kernel.engine import Refusal
 from pendula.server.schedulers.credit import shapes
@@ -175,9 +175,9 @@ def line_name(creditor: str, debtor: str, equivalent: str) -> str:
 
 
 def _limit(run: Run, wish: shapes.TrustlineUpdate) -> str | None:
-    desk = run.network.desks.get(wish.equivalent.strip().upper())
-    h = None if desk is None else desk.book.line(wish.from_pid, wish.to_pid)
-    return None if desk is None or h is None else text(desk.book.limit[h])
+    ledger = run.network.ledgers.get(wish.equivalent.strip().upper())
+    h = None if ledger is None else ledger.book.line(wish.from_pid, wish.to_pid)
+    return None if ledger is None or h is None else text(ledger.book.limit[h])
 
 
 # Demonstrations: events that nothing in the ledger stands behind
@@ -203,7 +203,7 @@ async def show_payment(run: ServedRun, caller: Caller, wish: shapes.TxOnce) -> D
         "edges": [{"from": sender, "to": receiver, "style": EDGE_STYLE}],
         "demonstration": True,
     }
-    name = run.tell(Told("tx.updated", code, encode(form)))
+    name = run.tell(StreamEvent("tx.updated", code, encode(form)))
     return shapes.TxShown(emitted_event_id=name, client_action_id=wish.client_action_id)
 
 
@@ -220,9 +220,9 @@ async def show_clearing(run: ServedRun, caller: Caller, wish: shapes.ClearingOnc
     amount = _amount(wish.cleared_amount, "1.00")
     shared = {"equivalent": code, "plan_id": plan, "demonstration": True}
     steps = [{"at_ms": 0, "highlight_edges": edges}]
-    run.tell(Told("clearing.plan", code, encode({"type": "clearing.plan", **shared, "steps": steps})))
+    run.tell(StreamEvent("clearing.plan", code, encode({"type": "clearing.plan", **shared, "steps": steps})))
     form = {"type": "clearing.done", **shared, "cleared_cycles": 1, "cleared_amount": amount, "cycle_edges": edges}
-    name = run.tell(Told("clearing.done", code, encode(form)))
+    name = run.tell(StreamEvent("clearing.done", code, encode(form)))
     return shapes.ClearingShown(plan_id=plan, done_event_id=name, client_action_id=wish.client_action_id)
 
 
@@ -236,7 +236,7 @@ async def _shown(run: ServedRun, caller: Caller, equivalent: str) -> tuple[str, 
         return Refused(409, "RUN_CONFLICT", f"The run is {run.record.state}", {"state": run.record.state.value})
 
     def lines(engine: Run) -> list[tuple[str, str]]:
-        book = engine.network.desks[code].book
+        book = engine.network.ledgers[code].book
         names = book.people.names
         active = [h for h in range(len(book)) if book.status[h] is LineStatus.ACTIVE]
         return [(names[book.creditor[h]], names[book.debtor[h]]) for h in active]

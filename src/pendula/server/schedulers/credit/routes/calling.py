@@ -100,4 +100,4 @@ def known_equivalent(given: str | None, known: Collection[str]) -> str:
 
 
 def equivalent_of(request: Request, network: Network) -> str:
-    return known_equivalent(request.query_params.get("equivalent"), list(network.desks))
+    return known_equivalent(request.query_params.get("equivalent"), list(network.ledgers))

@@ -68,7 +68,7 @@ async def ego(request: Request, caller: Looking) -> Response:
     pid, now = request.query_params.get("pid", ""), moment(caller.service.context.clock())
 
     def look(engine: Run) -> Snapshot:
-        book = engine.network.desks[equivalent_of(request, engine.network)].book
+        book = engine.network.ledgers[equivalent_of(request, engine.network)].book
         return picture(book, now, neighbourhood(book, _participant(book, pid), depth))
 
     return await _looked(run, caller, look)
@@ -92,7 +92,7 @@ async def _snapshot(run: ServedRun, request: Request, caller: Caller) -> Respons
     now = moment(caller.service.context.clock())
 
     def look(engine: Run) -> Snapshot:
-        return picture(engine.network.desks[equivalent_of(request, engine.network)].book, now)
+        return picture(engine.network.ledgers[equivalent_of(request, engine.network)].book, now)
 
     return await _looked(run, caller, look)
 
@@ -138,7 +138,7 @@ async def bottlenecks(run_id: str, request: Request, caller: Looking) -> Respons
     code = _code(run, request)
 
     def look(engine: Run) -> BottlenecksView:
-        items = list(map(BottleneckView.of, worst(engine.network.desks[code], most, least)))
+        items = list(map(BottleneckView.of, worst(engine.network.ledgers[code], most, least)))
         return BottlenecksView(run_id=run.record.run_id, equivalent=code, items=items)
 
     return await _looked(run, caller, look)
@@ -155,13 +155,13 @@ async def payment_targets(run_id: str, request: Request, caller: Looking) -> Res
     sender = given.get("from_pid", "")
 
     def find(engine: Run) -> TargetList:
-        desk = engine.network.desks[equivalent_of(request, engine.network)]
+        ledger = engine.network.ledgers[equivalent_of(request, engine.network)]
         most = whole(request, "max_hops", engine.settings.routing_max_hops, 1, HOPS_MOST)
-        node = _participant(desk.book, sender)
-        return TargetList(targets(desk.book, desk.cashier, node, most, amounts=amounts))
+        node = _participant(ledger.book, sender)
+        return TargetList(targets(ledger.book, ledger.processor, node, most, amounts=amounts))
 
     def begin(engine: Run) -> TargetList | Standing:
-        book = engine.network.desks[equivalent_of(request, engine.network)].book
+        book = engine.network.ledgers[equivalent_of(request, engine.network)].book
         _participant(book, sender)
         return as_bytes(engine) if amounts or book.has_blocked else find(engine)
 
@@ -190,7 +190,7 @@ async def trustlines(run_id: str, request: Request, caller: Looking) -> Response
     run, pid = await caller.run(run_id), request.query_params.get("participant_pid")
 
     def look(engine: Run) -> TrustlineList:
-        book = engine.network.desks[equivalent_of(request, engine.network)].book
+        book = engine.network.ledgers[equivalent_of(request, engine.network)].book
         node = None if pid is None else _participant(book, pid)
         lines = [h for h in range(len(book)) if book.status[h] is not LineStatus.CLOSED]
         shown = [h for h in lines if node in (None, book.creditor[h], book.debtor[h])]

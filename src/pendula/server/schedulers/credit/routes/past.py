@@ -95,7 +95,7 @@ def _then(run: Run, request: Request, at: int, now: str) -> PastRun:
         attempts_total=status.attempts_total,
         committed_total=status.committed_total,
         rejected_total=status.rejected_total,
-        graph=picture(run.network.desks[equivalent_of(request, run.network)].book, now),
+        graph=picture(run.network.ledgers[equivalent_of(request, run.network)].book, now),
     )
 
 

@@ -61,7 +61,7 @@ async def preview(scenario_id: str, request: Request, supervisor: Supervised, ca
 
 
 def _preview(kept: Kept, settings: RunSettings, code: str, now: str) -> Snapshot:
-    return picture(Network(kept.scenario, settings).desks[code].book, now)
+    return picture(Network(kept.scenario, settings).ledgers[code].book, now)
 
 
 def _read(document: Document, uploaded_at: str) -> Kept:

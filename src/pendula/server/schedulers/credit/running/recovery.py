@@ -18,7 +18,7 @@ from pendula.credit.events import Event, LastError, Note, Ticked
 from pendula.credit.model import Code
 from pendula.credit.runs.artifacts import moment
 from pendula.credit.served.artifacts import UnfinishedLines, finish_files
-from pendula.credit.served.event_forms import Teller, note_form
+from pendula.credit.served.event_forms import StreamEncoder, note_form
 from pendula.credit.served.lifecycle import RunState
 from pendula.credit.served.records import Record
 from pendula.credit.served.ring import event_id, numbered
@@ -66,7 +66,7 @@ class Replayed:
             self.__init__()  # type: ignore[misc]
         at = read_input(record.body).meta.at
         ts = moment(0 if at is None else parse_utc(at))
-        teller = Teller(engine.network, ts, engine.settings.emit_tick_events)
+        teller = StreamEncoder(engine.network, ts, engine.settings.emit_tick_events)
         for event in map(_read_event, step.outcome.events):
             if isinstance(event, Note):
                 self.lines.append((ts, note_form(event)))

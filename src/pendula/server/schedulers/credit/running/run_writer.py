@@ -202,4 +202,4 @@ def description(record: Record, settings: dict[str, str]) -> dict[str, Any]:
 
 def worst_lines(run: Run) -> dict[str, list[Bottleneck]]:
     """The bottlenecks that are kept, by equivalent."""
-    return {code: worst(desk, BOTTLENECKS_KEPT) for code, desk in run.network.desks.items()}
+    return {code: worst(ledger, BOTTLENECKS_KEPT) for code, ledger in run.network.ledgers.items()}

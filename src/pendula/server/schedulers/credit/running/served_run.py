@@ -18,10 +18,10 @@ from pendula.credit.engine import Run
 from pendula.credit.events import Event, LastError, Note, RunStatus
 from pendula.credit.model import Code
 from pendula.credit.runs.artifacts import moment
-from pendula.credit.served.event_forms import Teller, note_form, status_told
+from pendula.credit.served.event_forms import StreamEncoder, note_form, status_event
 from pendula.credit.served.lifecycle import ENDED, RunState, Verb, after
 from pendula.credit.served.records import Record
-from pendula.credit.served.ring import Bounds, Cursor, Ring, Told
+from pendula.credit.served.ring import Bounds, Cursor, Ring, StreamEvent
 from pendula.credit.settings import effective
 from pendula.kernel.canonical import Json
 from pendula.kernel.commit import Busy
@@ -312,9 +312,9 @@ class ServedRun:
             # A flush after a command that was not taken, as on a full disk: nothing of the run has changed.
             return
         begun = self._context.clock()
-        teller = Teller(run.network, moment(begun), run.settings.emit_tick_events)
+        teller = StreamEncoder(run.network, moment(begun), run.settings.emit_tick_events)
         statuses: list[RunStatus] = []
-        told: list[Told] = []
+        told: list[StreamEvent] = []
         last_type = None
         for event in events:
             match event:
@@ -335,7 +335,7 @@ class ServedRun:
         self._context.counters.tick_seconds.labels("emit").observe((self._context.clock() - begun) / 1_000_000)
         self._loop.call_soon_threadsafe(self._heard, Batch(statuses, last_type, run.status()))
 
-    def _put(self, told: list[Told]) -> None:
+    def _put(self, told: list[StreamEvent]) -> None:
         if told:
             self.writer.lines([entry.data for entry in self.ring.put(told)])
 
@@ -357,8 +357,8 @@ class ServedRun:
             self.tell_status()
         self.wake()
 
-    def status_told(self) -> Told:
-        return status_told(self.record, self.phase, terminal=self.record.state in ENDED)
+    def status_event(self) -> StreamEvent:
+        return status_event(self.record, self.phase, terminal=self.record.state in ENDED)
 
     @property
     def phase(self) -> str | None:
@@ -366,11 +366,11 @@ class ServedRun:
         return "payments" if self._metronome.ticking else None
 
     def tell_status(self) -> None:
-        self.ring.put([self.status_told()])
+        self.ring.put([self.status_event()])
         self._reserve_numbers()
         self.wake()
 
-    def tell(self, told: Told) -> str:
+    def tell(self, told: StreamEvent) -> str:
         """Something that no engine did: a demonstration. Returns its id."""
         (entry,) = self.ring.put([told])
         self.wake()
@@ -382,7 +382,7 @@ class ServedRun:
 
     def follow(self, equivalent: str, after_id: str | None) -> Cursor:
         """A place in the stream; raises `EventGone`."""
-        place = self.ring.subscribe(equivalent, after_id, self.status_told())
+        place = self.ring.subscribe(equivalent, after_id, self.status_event())
         self.wake()
         return place
 
