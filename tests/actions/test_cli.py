@@ -85,12 +85,12 @@ def error(ended: Finished) -> Any:
 def test_json_is_one_canonical_document_in_the_fixed_form(standard: Path, pendula: Pendula) -> None:
     ended = pendula("run", standard, "--json")
 
-    said = decode(ended.out.encode())
+    output = decode(ended.out.encode())
     assert (ended.code, ended.err) == (0, "")
     assert ended.out.encode() == encode(run_document(load(standard)).as_json()) + b"\n"
-    assert isinstance(said, dict)
-    assert sorted(said) == ["carry", "epochs"]
-    (epoch,) = said["epochs"]
+    assert isinstance(output, dict)
+    assert sorted(output) == ["carry", "epochs"]
+    (epoch,) = output["epochs"]
     assert sorted(epoch) == [
         "carried_in",
         "deferred",
@@ -145,11 +145,11 @@ def test_an_epoch_without_events_says_so(tmp_path: Path, pendula: Pendula) -> No
 def test_names_cannot_command_the_terminal(tmp_path: Path, pendula: Pendula) -> None:
     hostile = written(tmp_path / "day.yaml", STANDARD.replace("id: A1, actor: ann", r'id: "A\e[2J", actor: "[red]"'))
 
-    said = pendula("run", hostile).out
+    output = pendula("run", hostile).out
 
-    assert "\x1b" not in said
-    assert r"A\x1b[2J" in said
-    assert "[red]" in said
+    assert "\x1b" not in output
+    assert r"A\x1b[2J" in output
+    assert "[red]" in output
 
 
 @pytest.mark.req("ACT-FILE-4")
@@ -232,11 +232,11 @@ def test_a_second_run_does_not_write_into_a_journal_or_logs_of_the_first(tmp_pat
 @pytest.mark.req("ACT-LOG-1")
 @pytest.mark.req("ACT-LOG-2")
 def test_logs_are_the_events_of_the_run(tmp_path: Path, pendula: Pendula) -> None:
-    said = json.loads(pendula("run", TOWN, "--logs", tmp_path, "--json").out)
+    output = json.loads(pendula("run", TOWN, "--logs", tmp_path, "--json").out)
 
     world = [json.loads(line) for line in (tmp_path / "world_log.jsonl").read_text().splitlines()]
     chunks = sorted(tmp_path.glob("pc_log_*.jsonl"))
-    assert [one["seq"] for one in world] == [one["seq"] for epoch in said["epochs"] for one in epoch["events"]]
+    assert [one["seq"] for one in world] == [one["seq"] for epoch in output["epochs"] for one in epoch["events"]]
     assert [path.name for path in chunks] == [f"pc_log_epoch0{number}.jsonl" for number in range(3)]
     seen = [json.loads(line) for path in chunks for line in path.read_text().splitlines() if '"seq"' in line]
     assert [one["seq"] for one in seen] == [one["seq"] for one in world if one["pc"]]
@@ -247,10 +247,10 @@ def test_a_carried_day_goes_on_in_the_folder_of_the_day_before(tmp_path: Path, p
     whole: Any = load(TOWN)
     first, rest = tmp_path / "first.json", tmp_path / "rest.json"
     first.write_bytes(encode({**whole, "epochs": 1}))
-    said = json.loads(pendula("run", first, "--logs", tmp_path / "logs", "--json").out)
+    output = json.loads(pendula("run", first, "--logs", tmp_path / "logs", "--json").out)
     day_two = {"index": 1, "start_at": "2025-07-02T00:00:00", "end_at": "2025-07-03T00:00:00"}
     none: dict[str, Any] = {"actions_submitted": [], "interrupts": [], "commands": [], "world_state": {}}
-    carried = {**whole, **none, "epoch": day_two, "epochs": 2, "carry": said["carry"]}
+    carried = {**whole, **none, "epoch": day_two, "epochs": 2, "carry": output["carry"]}
     rest.write_bytes(encode(carried))
 
     ended = pendula("run", rest, "--logs", tmp_path / "logs", "--json")
@@ -325,10 +325,10 @@ def test_a_run_can_be_continued_from_its_output(tmp_path: Path, pendula: Pendula
 
 
 def test_check_counts_what_is_sound(pendula: Pendula) -> None:
-    said = json.loads(pendula("check", TOWN, "--json").out)
+    output = json.loads(pendula("check", TOWN, "--json").out)
 
-    assert said["sound"] is True
-    assert said["actions_submitted"] == len(load(TOWN)["actions_submitted"])
+    assert output["sound"] is True
+    assert output["actions_submitted"] == len(load(TOWN)["actions_submitted"])
     assert pendula("check", TOWN).out.startswith(f"{TOWN} is sound: ")
 
 
@@ -352,8 +352,12 @@ def test_why_says_what_an_action_waits_for(at: str, pendula: Pendula) -> None:
 
     assert ended.code == 0
     assert "council-tue waits for hall, held by school-tue until 2025-07-01 11:00." in ended.out
-    said = json.loads(pendula("why", TOWN, "council-tue", "--at", at, "--json").out)
-    assert (said["t"], said["at"], said["reason"]["code"]) == (630, "2025-07-01T10:30:00", "waits_for_locks")
+    output = json.loads(pendula("why", TOWN, "council-tue", "--at", at, "--json").out)
+    assert (output["t"], output["at"], output["reason"]["code"]) == (
+        630,
+        "2025-07-01T10:30:00",
+        "waits_for_locks",
+    )
 
 
 FEAST = """
@@ -369,19 +373,19 @@ actions_submitted:
 
 @pytest.mark.parametrize("at", ["2025-07-01T10:00:00", "2025-07-02T10:00:00"])
 @pytest.mark.parametrize(
-    ("action", "said"),
+    ("action", "output"),
     [
         ("first", "first ended at 2025-07-01T08:10:00."),
         ("second", "second was rejected at 2025-07-01T09:00:00: bread: 2 needed, 1 available."),
     ],
 )
 def test_why_of_what_is_over_says_how_it_ended(
-    action: str, said: str, at: str, tmp_path: Path, pendula: Pendula
+    action: str, output: str, at: str, tmp_path: Path, pendula: Pendula
 ) -> None:
     feast = tmp_path / "feast.yaml"
     feast.write_text(FEAST)
 
-    assert pendula("why", feast, action, "--at", at).out.splitlines() == [f"{at}: {said}"]
+    assert pendula("why", feast, action, "--at", at).out.splitlines() == [f"{at}: {output}"]
 
 
 def test_a_time_of_day_alone_is_told_what_a_time_of_the_run_looks_like(pendula: Pendula) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pendula.actions import InvalidEpoch, InvalidSetting
-from tests.actions.worlds import EPOCH, codes, day, does, lasting, lines, of, outcome, said
+from tests.actions.worlds import EPOCH, codes, day, does, expected_lines, lasting, lines, of, outcome
 
 WALK = {"walk": lasting(10)}
 
@@ -41,7 +41,7 @@ def test_times_with_and_without_offset_do_not_mix() -> None:
     result = day(WALK, does("A", "2025-07-01T08:00:00+00:00", "walk"), does("B", "2025-07-01T08:00:00", "walk"))
 
     assert codes(result) == {"A": "InvalidTimestamp"}
-    assert lines(result) == said("480 start B, 490 end B")
+    assert lines(result) == expected_lines("480 start B, 490 end B")
 
 
 @pytest.mark.req("ACT-TIME-1")

@@ -99,11 +99,11 @@ def test_there_is_one_copy_of_the_town() -> None:
 def test_the_script_tells_the_story_and_draws_it(tmp_path: Path) -> None:
     picture = tmp_path / "town.svg"
 
-    told = subprocess.run(
+    printed = subprocess.run(
         [sys.executable, ROOT / "examples/town/story.py", picture], capture_output=True, check=True, timeout=60
     ).stdout.decode()
 
-    assert "  15:40  mira stops (write), because of a knock at the door\n" in told
-    assert "  13:46  now known: night-mill\n" in told
-    assert "emil begins: grind" not in told
+    assert "  15:40  mira stops (write), because of a knock at the door\n" in printed
+    assert "  13:46  now known: night-mill\n" in printed
+    assert "emil begins: grind" not in printed
     assert picture.read_text(encoding="utf-8").startswith("<svg")

@@ -36,7 +36,7 @@ def test_why_names_the_holder_and_who_is_before() -> None:
         ("A2", "running", "A2 runs until 2025-07-01 09:00."),
         ("A4", "waits_for_locks", "A4 waits for workshop, held by A2 until 2025-07-01 09:00."),
         ("A9", "not_yet", "A9 is submitted for 2025-07-01 10:00."),
-        ("A0", "unknown", "Nobody submitted A0."),
+        ("A0", "unknown", "No action A0 was submitted."),
     ],
 )
 def test_why_answers_for_every_stage(action: str, code: str, sentence: str) -> None:

@@ -43,8 +43,8 @@ def test_why_says_that_an_id_may_be_forgotten() -> None:
     world.apply(Advance(1441))
 
     assert {world.why({"action": name}).code for name in "AB"} == {"unknown"}
-    assert "forgotten after it was over for 0 epochs" in world.why({"action": "A"}).sentence
-    assert World.create(CONFIG).why({"action": "A"}).sentence == "Nobody submitted A."
+    assert "forgotten 0 epochs after its end" in world.why({"action": "A"}).sentence
+    assert World.create(CONFIG).why({"action": "A"}).sentence == "No action A was submitted."
 
 
 @pytest.mark.req("ACT-USE-6", "ACT-CARRY-3")

@@ -6,7 +6,20 @@ import pytest
 
 from pendula.actions import Advance, Submit, World
 from pendula.actions.runs import config_of
-from tests.actions.worlds import EPOCH, codes, complaints, day, document, does, lasting, line, lines, of, outcome, said
+from tests.actions.worlds import (
+    EPOCH,
+    codes,
+    day,
+    diagnostic_rows,
+    document,
+    does,
+    expected_lines,
+    lasting,
+    line,
+    lines,
+    of,
+    outcome,
+)
 
 STANDARD: dict[str, Any] = {
     "clean": lasting(60),
@@ -32,7 +45,7 @@ LOCK_ACTIONS = (does("W", 0), does("R", 0), does("B", 5), does("C", 6), does("D"
 def test_an_idle_lock_is_kept_for_whoever_is_first_in_its_queue() -> None:
     result = day(LOCK_DEFS, *LOCK_ACTIONS)
 
-    assert lines(result) == said(
+    assert lines(result) == expected_lines(
         "0 start W, 0 start R, 30 end W, 50 end R, 50 start B, 70 end B, 70 start C, 70 start D, 80 end C, 80 end D"
     )
 
@@ -53,7 +66,7 @@ def test_the_lock_table_shows_holders_and_queues_in_order() -> None:
 def test_the_three_standard_examples() -> None:
     result = day(STANDARD, A1, A2, A3)
 
-    assert [f"{line(event)} {event.at[11:16]}" for event in result.events] == said(
+    assert [f"{line(event)} {event.at[11:16]}" for event in result.events] == expected_lines(
         "485 start A1 08:05, 490 start A2 08:10, 492 start A3 08:12, 497 end A3 08:17,"
         "497 visibility_change A3 08:17, 540 end A2 09:00, 545 end A1 09:05"
     )
@@ -73,7 +86,7 @@ def test_nothing_comes_to_light_where_no_knowledge_is_attached() -> None:
 def test_a_repair_waits_for_the_workshop() -> None:
     result = day(STANDARD, does("A0", "2025-07-01T08:00:00", "saw"), A2)
 
-    assert lines(result) == said("480 start A0, 520 end A0, 520 start A2, 570 end A2")
+    assert lines(result) == expected_lines("480 start A0, 520 end A0, 520 start A2, 570 end A2")
     assert of(result, "start", "A2").meta["waited"] == 30
     assert of(result, "start", "A2").at == "2025-07-01T08:40:00"
     assert of(result, "end", "A2").at == "2025-07-01T09:30:00"
@@ -91,7 +104,7 @@ def test_ends_interrupts_changes_and_starts_of_one_minute_have_their_order() -> 
 
     result = day(defs, does("A", 0, knowledge=["k1"]), does("D", 0), does("B", 3), does("C", 10), interrupts=[alarm])
 
-    assert lines(result) == said(
+    assert lines(result) == expected_lines(
         "0 start A, 0 start D, 10 end A, 10 interrupt D, 10 visibility_change A, 10 start D, 10 start B, 14 end B,"
         "14 start C, 15 end C, 20 end D"
     )
@@ -110,7 +123,7 @@ HALL = {
 def test_a_preempting_action_breaks_off_the_holder_and_it_goes_on_after() -> None:
     result = day(HALL, does("A", 0), does("B", 25))
 
-    assert lines(result) == said("0 start A, 25 interrupt A, 25 start B, 35 end B, 35 start A, 70 end A")
+    assert lines(result) == expected_lines("0 start A, 25 interrupt A, 25 start B, 35 end B, 35 start A, 70 end A")
     broken_off = of(result, "interrupt", "A").meta
     assert (broken_off["d_rem"], broken_off["by"], broken_off["resume"]) == (35, "B", "auto")
     assert of(result, "start", "A", 1).meta["d"] == 35
@@ -120,7 +133,7 @@ def test_a_preempting_action_breaks_off_the_holder_and_it_goes_on_after() -> Non
 def test_waiter_stands_behind_an_interrupted_action() -> None:
     result = day(HALL, does("A", 0), does("W", 10), does("B", 25))
 
-    assert lines(result) == said(
+    assert lines(result) == expected_lines(
         "0 start A, 25 interrupt A, 25 start B, 35 end B, 35 start A, 70 end A, 70 start W, 85 end W"
     )
 
@@ -131,8 +144,8 @@ def test_equal_priority_never_preempts_but_goes_before_normal_waiters() -> None:
 
     result = day(defs, does("A", 0), does("W", 10), does("B", 25))
 
-    assert lines(result) == said("0 start A, 60 end A, 60 start B, 70 end B, 70 start W, 85 end W")
-    assert complaints(result) == [(25, "preempt_refused", "B")]
+    assert lines(result) == expected_lines("0 start A, 60 end A, 60 start B, 70 end B, 70 start W, 85 end W")
+    assert diagnostic_rows(result) == [(25, "preempt_refused", "B")]
 
 
 @pytest.mark.req("ACT-INT-1", "ACT-INT-4")
@@ -145,7 +158,7 @@ def test_interrupts_nest() -> None:
 
     result = day(defs, does("A", 0), does("B", 10), does("C", 15))
 
-    assert lines(result) == said(
+    assert lines(result) == expected_lines(
         "0 start A, 10 interrupt A, 10 start B, 15 interrupt B, 15 start C, 20 end C, 20 start B, 35 end B,"
         "35 start A, 85 end A"
     )
@@ -163,8 +176,8 @@ def test_where_one_holder_refuses_none_is_interrupted() -> None:
 
     result = day(defs, does("A", 0), does("N", 0), does("P", 10))
 
-    assert lines(result) == said("0 start A, 0 start N, 30 end A, 40 end N, 40 start P, 45 end P")
-    assert complaints(result) == [(10, "preempt_refused", "P")]
+    assert lines(result) == expected_lines("0 start A, 0 start N, 30 end A, 40 end N, 40 start P, 45 end P")
+    assert diagnostic_rows(result) == [(10, "preempt_refused", "P")]
 
 
 @pytest.mark.req("ACT-INT-1", "ACT-INT-4", "ACT-INT-7")
@@ -174,13 +187,13 @@ def test_an_alarm_holds_one_action_back_and_passes_over_another() -> None:
 
     result = day(defs, does("A", 0), does("N", 0), does("K", 22), interrupts=alarms)
 
-    assert lines(result) == said(
+    assert lines(result) == expected_lines(
         "0 start A, 0 start N, 20 interrupt A, 22 start K, 27 end K, 35 start A, 60 end N, 75 end A"
     )
     assert of(result, "interrupt", "A").meta["d_rem"] == 40
     assert of(result, "interrupt", "A").meta["by"] == "alarm"
     assert of(result, "start", "A", 1).meta["waited"] == 0
-    assert complaints(result) == [(20, "interrupt_ignored", "N")]
+    assert diagnostic_rows(result) == [(20, "interrupt_ignored", "N")]
 
 
 PARTS = {
@@ -196,7 +209,7 @@ def test_parts_are_reserved_at_admission_and_used_up_at_the_end() -> None:
 
     assert codes(result) == {"Y": "InsufficientResources"}
     assert "parts: 2 needed, 1 available" in result.rejections[0].message
-    assert lines(result) == said("0 start X, 10 end X, 11 start Z, 21 end Z")
+    assert lines(result) == expected_lines("0 start X, 10 end X, 11 start Z, 21 end Z")
     assert result.resources == {"parts": {"available": 0, "reserved": 0}}
 
 
@@ -206,7 +219,7 @@ def test_refunded_parts_are_there_for_an_admission_of_the_same_minute() -> None:
 
     result = day(defs, does("X", 0), does("Y", 10), resources={"parts": 3})
 
-    assert lines(result) == said("0 start X, 10 end X, 10 start Y, 20 end Y")
+    assert lines(result) == expected_lines("0 start X, 10 end X, 10 start Y, 20 end Y")
 
 
 CARRIED = {"V": lasting(120, "gate"), "Y": lasting(40, "dock"), "X": lasting(30, "gate"), "Z": lasting(10, "dock")}
@@ -222,13 +235,13 @@ EVENING = (
 def test_what_runs_and_waits_at_midnight_goes_on_the_next_day() -> None:
     first, second = outcome(CARRIED, *EVENING, epochs=2).epochs
 
-    assert lines(first) == said("1400 start V, 1400 start Y, 1440 end Y")
+    assert lines(first) == expected_lines("1400 start V, 1400 start Y, 1440 end Y")
     assert first.locks == {
         "dock": {"held_by": None, "queue": ["Z"]},
         "gate": {"held_by": "V", "queue": ["X"]},
     }
     assert second.as_json()["carried_in"] == [{"action_id": "V", "remaining": 80}]
-    assert lines(second) == said("0 start Z, 10 end Z, 80 end V, 80 start X, 110 end X")
+    assert lines(second) == expected_lines("0 start Z, 10 end Z, 80 end V, 80 start X, 110 end X")
 
 
 @pytest.mark.req("ACT-TIME-1")

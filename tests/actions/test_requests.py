@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from pendula.actions import Advance, Rejection, Request, Submit, World
-from tests.actions.worlds import EPOCH, complaints, day, does, lasting, lines, outcome, said
+from tests.actions.worlds import EPOCH, day, diagnostic_rows, does, expected_lines, lasting, lines, outcome
 
 WALK = {"walk": lasting(10), "haul": lasting(10, "cart")}
 GOOD = does("good", 7, "walk")
-STILL_GOING = said("7 start good, 17 end good")
+STILL_GOING = expected_lines("7 start good, 17 end good")
 
 
 @pytest.mark.req("ACT-FILE-2")
@@ -110,7 +110,7 @@ def test_requests_for_nobody_are_only_noted() -> None:
         commands=[{"t": 3, "cancel": "nobody"}, {"t": 3, "resume": "nobody"}],
     )
 
-    assert complaints(result) == [
+    assert diagnostic_rows(result) == [
         (3, "interrupt_ignored", "nobody"),
         (3, "NotCancellable", "nobody"),
         (3, "NotResumable", "nobody"),

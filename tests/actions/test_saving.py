@@ -12,7 +12,7 @@ from pendula.actions.events import Event
 from pendula.actions.runs import config_of
 from pendula.kernel.canonical import decode, digest, encode
 from tests.actions.scenarios import HORIZON, SEEDS, Hook, commands_of, engine_run, epoch_of, fresh, scenario, unshrunk
-from tests.actions.worlds import EPOCH, NEXT_EPOCH, day, does, lasting, lines, of, outcome, said
+from tests.actions.worlds import EPOCH, NEXT_EPOCH, day, does, expected_lines, lasting, lines, of, outcome
 
 DEFS = {
     "watch": lasting(120, "gate", interruptible=True, resources=[{"name": "oil", "amount": "0.5"}]),
@@ -55,7 +55,7 @@ def test_the_record_of_what_runs_across_midnight() -> None:
 def test_a_carry_goes_through_json_without_loss() -> None:
     result = day(DEFS, does("N", 0, "open"), epoch=NEXT_EPOCH, carry=evening(), resources={"oil": 99})
 
-    assert lines(result) == said("80 end V, 80 start X, 110 end X, 110 start N, 140 end N")
+    assert lines(result) == expected_lines("80 end V, 80 start X, 110 end X, 110 start N, 140 end N")
     assert result.as_json()["carried_in"] == [{"action_id": "V", "remaining": 80}]
     assert of(result, "start", "X").meta["waited"] == 110
     assert of(result, "end", "V").seq == 1
@@ -74,8 +74,8 @@ def test_what_runs_keeps_what_its_verb_meant_when_it_was_admitted() -> None:
         interrupts=[{"t": 5, "target": "V", "priority": 1}],
     )
 
-    assert lines(result)[:3] == said("5 interrupt V, 5 start V, 80 end V")
-    assert lines(result)[-2:] == said("200 start W, 201 end W")
+    assert lines(result)[:3] == expected_lines("5 interrupt V, 5 start V, 80 end V")
+    assert lines(result)[-2:] == expected_lines("200 start W, 201 end W")
 
 
 @pytest.mark.req("ACT-CARRY-3")
@@ -110,7 +110,9 @@ def test_holds_interrupts_and_suspensions_are_carried() -> None:
 
     second = day(defs, epoch=NEXT_EPOCH, carry=decode(encode(first.as_json()["carry"])))
 
-    assert lines(second) == said("10 interrupt P, 10 start P, 20 end P, 30 start H, 50 end H, 60 start M, 80 end M")
+    assert lines(second) == expected_lines(
+        "10 interrupt P, 10 start P, 20 end P, 30 start H, 50 end H, 60 start M, 80 end M"
+    )
 
 
 def test_knowledge_grows_old_across_a_carry() -> None:

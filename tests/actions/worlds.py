@@ -42,7 +42,7 @@ def lines(result: EpochResult) -> list[str]:
     return [line(event) for event in result.events]
 
 
-def said(text: str) -> list[str]:
+def expected_lines(text: str) -> list[str]:
     """A golden list, its events separated by commas."""
     return [" ".join(part.split()) for part in text.split(",")]
 
@@ -63,5 +63,5 @@ def codes(result: EpochResult) -> dict[str | None, str]:
     return {one.action_id: str(one.code) for one in result.rejections}
 
 
-def complaints(result: EpochResult) -> list[tuple[int, str, str | None]]:
+def diagnostic_rows(result: EpochResult) -> list[tuple[int, str, str | None]]:
     return [(one.t, str(one.code), one.action_id) for one in result.diagnostics]

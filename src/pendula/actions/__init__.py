@@ -1,20 +1,20 @@
-"""Actions of actors in a simulated world: who does what when, who waits for whom, who learns of it.
+"""Actions of actors in a simulated world: when each one runs, what it waits for, and which actors learn of it.
 
     model             definitions, instances, knowledge, options
-    events            commands and events, as they stand in journals and streams
-    configuration     what a world is made with, read once
-    requests          interrupts, cancellations and resumptions that are asked for
-    questions         what user code is asked, and nobody who answers
-    rules/            how long, who may begin, what is used up, who gets to know
-    state/            all that a world is
-    minute/           what changes it: what comes in, how a minute is lived through
+    events            commands and events of journals and streams
+    configuration     the configuration of a world, read once
+    requests          requests to interrupt, cancel or resume an action
+    questions         questions to user code at admission
+    rules/            durations, locks, resources, visibility
+    state/            the state of a world
+    minute/           changes of the state: commands, and the phases of a minute
     engine            the one state machine: submit, request, advance
-    saving            state at any moment, carry from day to day
+    saving            saved state and the carry between epochs
     explain           why an action has not started
-    sentences         sentences of codes and facts, where they are shown
-    runs/             whole epochs in one go, a game loop, logs
-    reading/          a file in, all its faults, its form
-    gantt/            a run as a picture
+    sentences         sentences rendered from codes and facts
+    runs/             batch runs, a game loop, logs
+    reading/          reading and checking a file, its JSON Schema
+    gantt/            an SVG picture of a run
 
 Public names:
 """
@@ -34,48 +34,48 @@ from pendula.actions.events import (
     VisibilityChange,
 )
 from pendula.actions.model import Code, Instance
+from pendula.actions.runs.action_status import ActionStatus
 from pendula.actions.runs.audio import AudioFile, audio_name, audio_names
 from pendula.actions.runs.batch import EpochResult, RunResult, run, run_document, run_epochs
-from pendula.actions.runs.entrance import Refused, WorldUnusable
 from pendula.actions.runs.live import LiveWorld
+from pendula.actions.runs.live_inputs import Refused, WorldUnusable
 from pendula.actions.runs.logs import Logs
-from pendula.actions.runs.standing import Doing
 from pendula.actions.runs.user_code import UserCodeFailed, any_of, ended, known, minute
 from pendula.actions.runs.what_if import Estimate
 
 __all__ = [
-    "Advance",  # let time go on
+    "ActionStatus",  # an action that has not ended: its stage and times
+    "Advance",  # advance time
     "AudioFile",
     "Code",  # every code of the scheduler
-    "Diagnostic",  # something asked for that did not happen
-    "Doing",  # an action that is not over, and where it stands
+    "Diagnostic",  # a request without effect
     "End",  # an instance is done
     "EpochBegan",  # a new day
-    "EpochResult",  # all that one epoch gave
-    "Estimate",  # when a wish would start
+    "EpochResult",  # the result of one epoch
+    "Estimate",  # when a submission would start
     "Instance",  # one submission
-    "Interrupted",  # a segment was broken off
+    "Interrupted",  # a segment was interrupted
     "InvalidCarryOver",
     "InvalidEpoch",
     "InvalidSetting",
-    "LiveWorld",  # the live form
+    "LiveWorld",  # a world in a game loop
     "Logs",  # world_log and pc_log
-    "Refused",  # a wish of a game loop that cannot be granted
-    "Rejection",  # an instance that does not take part
+    "Refused",  # a rejected call of a game loop
+    "Rejection",  # a rejected instance
     "Request",  # interrupts, cancellations, resumptions
     "RunResult",  # epochs and the carry
     "Start",  # a segment begins
-    "Submit",  # instances to take up
+    "Submit",  # instances to submit
     "UserCodeFailed",  # a hook, modifiers or a process raised
-    "VisibilityChange",  # something came to light
+    "VisibilityChange",  # the visibility of an item changed
     "World",  # the engine
-    "WorldUnusable",  # a command was broken off in the middle
-    "any_of",  # what a process waits for: the first of several things
+    "WorldUnusable",  # a command failed half-way
+    "any_of",  # a process waits for the first of several conditions
     "audio_name",  # epoch03_slot14_pc.ogg
-    "audio_names",  # of all files for the events of a run
-    "ended",  # one of them: an action is over
-    "known",  # another: somebody can know of an item
-    "minute",  # another: a minute of the run
+    "audio_names",  # all audio files for the events of a run
+    "ended",  # condition: an action has ended
+    "known",  # condition: an actor can know of an item
+    "minute",  # condition: a minute of the run is reached
     "run",  # one epoch
     "run_document",  # a whole file
     "run_epochs",  # several epochs

@@ -1,4 +1,4 @@
-"""What a world is given: its first epoch, its definitions, its people, its options. Read once, never changed."""
+"""The configuration of a world: first epoch, definitions, skills, resources, options. Read once, never changed."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
@@ -16,7 +16,7 @@ from pendula.actions.rules.resources import AMOUNT_RULE, ResourceTable, is_amoun
 from pendula.actions.rules.skills import Skills
 from pendula.actions.rules.timing import Durations
 from pendula.actions.rules.validation import Fault, Verb, read_verb
-from pendula.actions.rules.visibility import Circle, sees
+from pendula.actions.rules.visibility import Audience, sees
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Refusal
 from pendula.kernel.errors import InputRefused
@@ -32,45 +32,45 @@ from pendula.kernel.time import (
 )
 from pendula.kernel.wording import explain_validation_error, found_fact
 
-# Nothing is planned beyond it: what takes long or waits long still ends within the years that can be written.
+# The last day for a submission: the longest action from there still ends before the year 9999.
 LAST_DAY = parse_iso("9000-01-01T00:00:00Z")
 DAY = 1440 * MINUTE
 TIME_OF_DAY = regex(r"(?:[01][0-9]|2[0-3]):[0-5][0-9]|24:00")
 
 
 class InvalidEpoch(InputRefused):
-    """The epoch is not exactly as long as its slots, or its times cannot be read."""
+    """The epoch is not as long as its slots, or its times cannot be read."""
 
     code = "InvalidEpoch"
 
 
 class InvalidCarryOver(InputRefused):
-    """A carry that is damaged, foreign, or of another epoch; nothing was processed."""
+    """The carry is damaged, of another world or of another epoch; nothing was processed."""
 
     code = "InvalidCarryOver"
 
 
 class InvalidSetting(InputRefused):
-    """A part of the configuration that is not of its form. Facts: `path`."""
+    """A part of the configuration is malformed. Facts: `path`."""
 
     code = "InvalidSetting"
 
 
 class Setting:
-    """The configuration of a world in ready form. Minutes count from the start of its first epoch."""
+    """The parsed configuration of a world. Minutes count from the start of its first epoch."""
 
     def __init__(self, config: Mapping[str, Any], *, check_names: bool = True) -> None:
         if check_names:
             for path, message in chain(unknown_names(config), idle_members(config)):
                 raise InvalidSetting(message, path=path)
         self.options: Options = _read(config, "options", Options, {})
-        self.circle = Circle.of(self.options)
+        self.audience = Audience.of(self.options)
         self.slot_minutes = self.options.slot_minutes
         self.last_slot = self.options.slots - 1
         self.horizon = self.options.slots * self.options.slot_minutes
         frame = self._frame(config)
         self.first_epoch = frame.index
-        # Times of one hour differ in two digits: the calendar is asked once an hour.
+        # Times within an hour differ in two digits: `display` formats the calendar part once an hour.
         shown = format_iso(self.start)
         self._civil_start = datetime.fromisoformat(shown).replace(tzinfo=None)
         self._offset = shown.removeprefix(self._civil_start.isoformat())
@@ -86,7 +86,7 @@ class Setting:
         if check_names:
             for path, message in self._unknown_conditions(config):
                 raise InvalidSetting(message, path=path)
-        modifiers = tuple(self._in_minutes(one) for one in self._modifiers(config))
+        modifiers = tuple(self._in_minutes(modifier) for modifier in self._modifiers(config))
         skills = Skills(_object(config, "skills"), _object(config, "skill_weights"))
         day = self._civil_start.hour * 60 + self._civil_start.minute
         self.durations = Durations(skills, modifiers, self.options, facts=self.facts, first_minute_of_day=day)
@@ -109,9 +109,11 @@ class Setting:
 
     @classmethod
     def read(cls, config: Json, *, check_names: bool = True) -> "Setting":
-        """Raises `InvalidEpoch` or `InvalidSetting`; faults of single definitions wait for their instances."""
+        """Raise `InvalidEpoch` or `InvalidSetting`; a faulty definition only rejects its instances."""
         if not isinstance(config, Mapping):
-            raise InvalidSetting("A world needs an object with at least `epoch` and `action_defs`", path="$")
+            raise InvalidSetting(
+                "The configuration of a world must be an object with at least `epoch` and `action_defs`", path="$"
+            )
         return cls(config, check_names=check_names)
 
     def resources(self) -> ResourceTable:
@@ -121,7 +123,7 @@ class Setting:
         return {item.id: item for item in self._items}
 
     def places(self) -> dict[str, str]:
-        """Where actors are at the start."""
+        """The places of actors at the start."""
         return dict(self._places)
 
     def display(self, minute: int) -> str:
@@ -136,7 +138,7 @@ class Setting:
         return self.start.micros + minute * MINUTE
 
     def submitted(self, instance: Instance) -> tuple[int, int] | Fault:
-        """The minute from which an instance may start (a started minute counts), and its true time in microseconds."""
+        """The first minute in which an instance may start (rounded up), and its exact time in microseconds."""
         if instance.t is None:
             return self.minute_of(instance.submitted_at)
         if abs(instance.t) > self.latest:
@@ -156,15 +158,15 @@ class Setting:
         return minute, instant.micros
 
     def allowed(self, limit: Limit) -> int:
-        """How much is allowed here: the number of the options, else the usual one."""
+        """The bound of a limit: that of the options, or the default."""
         own: int | None = getattr(self.options.limits, limit.name.removeprefix("actions_"))
         return limit.default if own is None else own
 
-    def shows(self, instance: Instance) -> bool:
+    def is_seen_by_pc(self, instance: Instance) -> bool:
         """Whether the player character sees the events of an instance."""
-        return self.circle.pc is not None and sees(instance, self.circle.pc, self.circle)
+        return self.audience.pc is not None and sees(instance, self.audience.pc, self.audience)
 
-    def no_such_time(self, now: int, to: int) -> Refusal:
+    def refuse_time(self, now: int, to: int) -> Refusal:
         if type(to) is not int:
             return Refusal("not_a_minute", {"now": now, "value": found_fact(to)})
         if to > now:
@@ -193,8 +195,8 @@ class Setting:
         return frame
 
     def _modifiers(self, config: Mapping[str, Any]) -> tuple[Modifier, ...]:
-        found: tuple[Modifier, ...] = _read(_object(config, "world_state"), "modifiers", tuple[Modifier, ...], ())
-        return found
+        modifiers: tuple[Modifier, ...] = _read(_object(config, "world_state"), "modifiers", tuple[Modifier, ...], ())
+        return modifiers
 
     def _in_minutes(self, modifier: Modifier) -> Modifier:
         """The same modifier with minutes instead of ISO times."""
@@ -215,7 +217,7 @@ class Setting:
         return msgspec.structs.replace(modifier, **bounds)
 
     def _unknown_conditions(self, config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-        """Conditions on names that the state of the world does not have: they never hold."""
+        """Conditions on names that are not in `world_state`: they are never met."""
         for number, modifier in enumerate(self._modifiers(config)):
             for name, message in unknown_in(modifier.when or {}, self.facts):
                 yield f"$.world_state.modifiers[{number}].when.{name}", message
@@ -228,7 +230,7 @@ class Setting:
 
 
 def facts_of(world_state: Mapping[str, Any]) -> dict[str, Fact]:
-    """The names in `world_state` beside its sections, such as `weather`: conditions of modifiers and follow-ups."""
+    """The members of `world_state` that are not sections, such as `weather`, for conditions."""
     given = {name: value for name, value in world_state.items() if name not in WORLD_STATE and is_fact(value)}
     facts: dict[str, Fact] = _read({"world_state": given}, "world_state", dict[Name, Fact], {})
     return facts
@@ -240,33 +242,35 @@ def _daily(modifier: Modifier) -> Modifier:
     for name, written in (("since", "from"), ("until", "to")):
         value = getattr(modifier, name)
         if value is not None and (not isinstance(value, str) or TIME_OF_DAY.fullmatch(value) is None):
-            message = f"The modifier {modifier.name}: {written} is {value!r}; daily, it must be a time such as 22:00"
+            message = (
+                f"The modifier {modifier.name}: {written} is {value!r}; with `daily` it must be a time such as 22:00"
+            )
             raise InvalidSetting(message, path="$.world_state.modifiers")
         bounds[name] = None if value is None else int(value[:2]) * 60 + int(value[3:])
     if bounds["since"] is not None and bounds["since"] == bounds["until"]:
-        message = f"The modifier {modifier.name}: from and to are the same time of day; without both it holds all day"
+        message = f"The modifier {modifier.name}: from and to are the same time of day; leave both out for all day"
         raise InvalidSetting(message, path="$.world_state.modifiers")
     return msgspec.structs.replace(modifier, **bounds)
 
 
-def usual_epoch(submissions: object, options: object) -> dict[str, Json]:
-    """The epoch of a file that names none: the day of its earliest submission, with index 0.
+def default_epoch(submissions: object, options: object) -> dict[str, Json]:
+    """The epoch of a file without `epoch`: the day of its earliest submission, with index 0.
 
     Raises `InvalidEpoch` where no submission has a time.
     """
     given = submissions if isinstance(submissions, list | tuple) else ()
-    found = [instant for raw in given if (instant := _instant_of(raw)) is not None]
-    if not found:
-        message = "There is no `epoch`, and no submission has a `submitted_at` whose day would be the epoch"
+    times = [instant for raw in given if (instant := _instant_of(raw)) is not None]
+    if not times:
+        message = "`epoch` is missing, and no submission has a `submitted_at` to derive it from"
         raise InvalidEpoch(message, path="$.epoch")
-    # Of the two kinds of time that of the first submission holds; those of the other are rejected one by one.
-    first = min((one for one in found if one.is_local == found[0].is_local), key=lambda one: one.micros)
+    # Local times or times with an offset: the first submission decides; the others are rejected one by one.
+    first = min((time for time in times if time.is_local == times[0].is_local), key=lambda time: time.micros)
     offset = (first.offset_minutes or 0) * MINUTE
     start = Instant((first.micros + offset) // DAY * DAY - offset, first.offset_minutes)
     try:
         read = msgspec.convert(options or {}, Options)
     except msgspec.ValidationError:
-        read = Options()  # refused for itself
+        read = Options()  # invalid options are refused on their own
     end = plus_minutes(start, read.slots * read.slot_minutes)
     return {"index": 0, "start_at": format_iso(start), "end_at": format_iso(end)}
 

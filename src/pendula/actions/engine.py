@@ -1,8 +1,8 @@
-"""The world: actors' wishes in, what happens in which minute out. Tickless: time jumps from event to event.
+"""The engine of `actions`: submissions and requests in, events out. Tickless: time jumps from event to event.
 
-Within a minute the order is fixed: ends, interrupts, visibility changes, admissions, starts. Minutes are counted from
-the start of the run; epochs are a way of counting them, so that k epochs in a row are one long epoch. At the last
-minute of an epoch only ends happen; everything else of that minute is the first minute of the next.
+Within a minute the order is fixed: ends, interrupts, visibility changes, admissions, starts. Minutes count from the
+start of the run, so that k consecutive epochs equal one long epoch. In the last minute of an epoch only ends happen;
+everything else in that minute belongs to the next epoch.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,7 +12,7 @@ from pendula.actions.configuration import Setting
 from pendula.actions.events import Advance, Command, EpochBegan, Event, Request, Submit
 from pendula.actions.explain import why
 from pendula.actions.minute.advance import advance
-from pendula.actions.minute.submission import request, submit
+from pendula.actions.minute.commands import request, submit
 from pendula.actions.questions import NoAnswers
 from pendula.actions.saving import carry_of, restore, save, take_up
 from pendula.actions.sentences import sentence_of
@@ -22,7 +22,7 @@ from pendula.kernel.engine import Outcome, Outside, Reason
 
 
 class World:
-    """The engine of the scheduler `actions`; satisfies `pendula.kernel.engine.Engine`. Dispatches, decides nothing."""
+    """The engine of the scheduler `actions`; satisfies `pendula.kernel.engine.Engine`."""
 
     scheduler: ClassVar[str] = "actions"
     decisions: ClassVar[int] = 1
@@ -33,16 +33,16 @@ class World:
     __slots__ = ("current",)
 
     def __init__(self, current: WorldState) -> None:
-        self.current = current  # to look at; only commands change it
+        self.current = current  # read-only for callers; only commands change it
 
     @classmethod
     def create(cls, config: Json) -> Self:
-        """A fresh world, or the continuation of a carry in the configuration; `InputRefused` for a bad one."""
+        """A new world, or the continuation of a carry. Raises `InputRefused` for an invalid configuration."""
         fresh = _fresh(config)
         if fresh.setting.carry is not None:
             take_up(fresh, fresh.setting.carry)
         else:
-            fresh.expect_expiries()
+            fresh.schedule_expiries()
         return cls(fresh)
 
     @classmethod
@@ -53,7 +53,7 @@ class World:
 
     @property
     def outside(self) -> Outside:
-        """Who is asked for modifiers and for what follows."""
+        """Answers questions about modifiers and follow-ups."""
         return self.current.outside
 
     @outside.setter
@@ -70,18 +70,18 @@ class World:
                 request(world, interrupts, commands)
             case Advance(to):
                 if type(to) is not int or not world.clock.minute <= to <= world.setting.latest:
-                    return Outcome(refusal=world.setting.no_such_time(world.clock.minute, to))
+                    return Outcome(refusal=world.setting.refuse_time(world.clock.minute, to))
                 advance(world, to)
                 answer = {"now": world.clock.minute}
         if world.listener is not None:
-            world.writer.tell(world.listener)
+            world.writer.publish(world.listener)
         return Outcome(world.writer.take(), answer)
 
     def state(self) -> bytes:
         return save(self.current)
 
     def carry(self) -> dict[str, Json]:
-        """Everything the next run needs; only at the end of an epoch."""
+        """The state for the next run; available only at the end of an epoch."""
         return carry_of(self.current)
 
     def now(self) -> int:
@@ -91,7 +91,7 @@ class World:
         return self.current.next_due()
 
     def header(self) -> EpochBegan:
-        """What the chunk of the present epoch begins with: who runs on from before."""
+        """The header of the current epoch, with the actions carried into it."""
         return self.current.header()
 
     @staticmethod
@@ -99,7 +99,7 @@ class World:
         return sentence_of(code, facts)
 
     def why(self, question: Json) -> Reason:
-        """`{"action": id}` and `{"lock": name}`: where the action stands and what it waits for."""
+        """Answer `{"action": id}` or `{"lock": name}`: the stage of the action and what it waits for."""
         return why(self.current, question)
 
     def broken(self) -> Iterable[str]:

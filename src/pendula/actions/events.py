@@ -1,8 +1,8 @@
-"""What goes into a world and what comes out: commands and events, as they stand in journals and streams.
+"""Commands and events of a world, in the form of journals and streams.
 
-Every event of the world says when it was (`t` of an `epoch`, the ISO time `at`, the `slot`), whose it is, and by `pc`
-whether the player character learned of it at that moment. Events of the world are kept by the hundred thousand and hold
-plain data, never one another: the cycle collector does not look at them (`gc=False`).
+Every event of the world has its time (`t` of an `epoch`, the ISO time `at`, the `slot`), its actor, and in `pc` whether
+the player character learned of it at that moment. A run keeps hundreds of thousands of them and they never refer to one
+another, so the cycle collector skips them (`gc=False`).
 """
 
 from typing import Any, TypeAlias
@@ -15,21 +15,21 @@ from pendula.kernel.canonical import Json
 
 
 class Submit(Struct, frozen=True, tag="submit", forbid_unknown_fields=True):
-    """Instances to be validated one by one; a bad one is rejected and disturbs nobody."""
+    """Instances, validated one by one; an invalid one is rejected without effect on the others."""
 
     actions: tuple[Any, ...]
 
 
 class Request(Struct, frozen=True, tag="request", forbid_unknown_fields=True):
-    """Interrupts, cancellations and resumptions, each `{at | t, …}`; a malformed one is a diagnostic."""
+    """Interrupts, cancellations and resumptions, each `{at | t, …}`; a malformed one becomes a diagnostic."""
 
     interrupts: tuple[Json, ...] = ()
     commands: tuple[Json, ...] = ()
 
 
 class Advance(Struct, frozen=True, tag="advance", forbid_unknown_fields=True):
-    """Let everything happen up to minute `to` of the run. At the end of an epoch only ends happen; the rest of that
-    minute belongs to the next epoch."""
+    """Advance to minute `to` of the run. At the end of an epoch only ends happen; the rest of that minute belongs to
+    the next epoch."""
 
     to: int
 
@@ -37,8 +37,8 @@ class Advance(Struct, frozen=True, tag="advance", forbid_unknown_fields=True):
 Command: TypeAlias = Submit | Request | Advance
 
 
-class Happening(Struct, frozen=True, gc=False):
-    """What every event of the world says; which it is, and what `meta` holds, is for its kind to say."""
+class ActionEvent(Struct, frozen=True, gc=False):
+    """The members that all events of the world share; `meta` depends on the kind."""
 
     seq: int
     action_id: str
@@ -52,24 +52,24 @@ class Happening(Struct, frozen=True, gc=False):
     meta: dict[str, Any]
 
 
-class Start(Happening, frozen=True, gc=False, tag="start"):
+class Start(ActionEvent, frozen=True, gc=False, tag="start"):
     """A segment begins. `meta`: segment, d, t_end, waited, admission; more at the first start of an instance."""
 
 
-class End(Happening, frozen=True, gc=False, tag="end"):
-    """An instance is done. `meta`: segment, admission."""
+class End(ActionEvent, frozen=True, gc=False, tag="end"):
+    """An action has ended. `meta`: segment, admission."""
 
 
-class Interrupted(Happening, frozen=True, gc=False, tag="interrupt"):
-    """A segment was broken off. `meta`: segment, d_rem, by, resume, admission."""
+class Interrupted(ActionEvent, frozen=True, gc=False, tag="interrupt"):
+    """A segment was interrupted. `meta`: segment, d_rem, by, resume, admission."""
 
 
-class VisibilityChange(Happening, frozen=True, gc=False, tag="visibility_change"):
-    """Something came to light. `meta`: knowledge, from_scope, to_scope, visibility_to, reveals, admission."""
+class VisibilityChange(ActionEvent, frozen=True, gc=False, tag="visibility_change"):
+    """A knowledge item changed. `meta`: knowledge, from_scope, to_scope, visibility_to, reveals, admission."""
 
 
 class Rejection(Struct, frozen=True, tag="rejection"):
-    """An instance that does not take part, and why: a reason and its facts. Not part of the world log."""
+    """A rejected instance, with the reason and its facts. Not part of the world log."""
 
     action_id: str | None
     code: Code
@@ -84,7 +84,7 @@ class Rejection(Struct, frozen=True, tag="rejection"):
 
 
 class Diagnostic(Struct, frozen=True, tag="diagnostic"):
-    """Something that was asked for and did not happen, or was not understood. Not part of the world log."""
+    """A request without effect, or malformed. Not part of the world log."""
 
     code: Code
     action_id: str | None

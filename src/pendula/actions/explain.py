@@ -1,14 +1,14 @@
-"""Why an action has not started: where it stands, who holds its locks, who is before it."""
+"""Why an action has not started: its stage, the holders of its locks, the actions before it."""
 
 from decimal import Decimal
 
-from pendula.actions.rules.locks import Action, Lock, Stage, before
+from pendula.actions.rules.locks import Action, Lock, Stage, queued_before
 from pendula.actions.rules.resources import plain
 from pendula.actions.state.world_state import WorldState
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Reason
 
-MOST_NAMED = 20  # of those before an action; more would hide the answer
+MOST_NAMED = 20  # actions in one list; more would hide the answer
 
 
 def why(world: WorldState, question: Json) -> Reason:
@@ -36,14 +36,14 @@ def _of_action(world: WorldState, action_id: str) -> Reason:
             sentence = f"{action_id} was interrupted and is held until {_clock(until)}."
             return Reason("held", sentence, {**facts, "until": until, "remaining": action.remaining})
         case Stage.SUSPENDED:
-            sentence = f"{action_id} was interrupted and waits for somebody to resume it."
+            sentence = f"{action_id} was interrupted and waits to be resumed."
             return Reason("suspended", sentence, {**facts, "remaining": action.remaining})
         case _:
             return _waiting(world, action, facts)
 
 
 def _held_by(world: WorldState, action: Action, cause: Action, facts: dict[str, Json]) -> Reason:
-    """Held by the action that interrupted it, for as long as that one lasts."""
+    """Held until the action that interrupted it ends."""
     name = cause.instance.id
     facts |= {"by": name, "remaining": action.remaining, "hold_min": action.hold_min}
     after = f", and {action.hold_min} min longer" if action.hold_min else ""
@@ -63,9 +63,9 @@ def _not_there(world: WorldState, action_id: str) -> Reason:
     if action_id in world.used_ids:
         return Reason("over", f"{action_id} ended, was dropped or was rejected.", {"action": action_id})
     remembered = world.setting.options.remember_epochs
-    sentence = f"Nobody submitted {action_id}."
+    sentence = f"No action {action_id} was submitted."
     if remembered is not None:
-        sentence = f"{action_id} is not known: never submitted, or forgotten after it was over for {remembered} epochs."
+        sentence = f"{action_id} is unknown: never submitted, or forgotten {remembered} epochs after its end."
     return Reason("unknown", sentence, {"action": action_id})
 
 
@@ -77,24 +77,27 @@ def _waiting(world: WorldState, action: Action, facts: dict[str, Json]) -> Reaso
         sentence = f"{action.instance.id} waits for {parts}."
         return Reason("waits_for_resources", sentence, facts, (*supplies, *because))
     if not because:
-        return Reason("starts", f"{action.instance.id} starts as soon as time goes on.", facts)
+        return Reason("starts", f"{action.instance.id} starts when time advances.", facts)
     parts = "; ".join(reason.sentence.rstrip(".") for reason in because)
     return Reason("waits_for_locks", f"{action.instance.id} waits for {parts}.", facts, because)
 
 
 def _of_lock(world: WorldState, lock: Lock, action: Action | None = None) -> Reason:
-    """Who has the lock, and who is before the action in its queue."""
-    ahead = list(before(action, lock)) if action else lock.waiting()
+    """The holder of the lock and the actions before this one in its queue."""
+    ahead = list(queued_before(action, lock)) if action else lock.waiting()
     facts: dict[str, Json] = {"lock": lock.name, "ahead": [other.instance.id for other in ahead[:MOST_NAMED]]}
     parts: list[str] = []
     if lock.holder is not None:
-        # Of several, the one that ends first: then there is room.
-        soonest = min(lock.holders(), key=lambda one: (one.t_end, one.admission))
+        # Of several holders, the first to end: that frees a place. Ties go by admission.
+        soonest = min(lock.holders(), key=lambda holder: (holder.t_end, holder.admission))
         until = world.setting.display(soonest.t_end)
         facts |= {"held_by": soonest.instance.id, "until": until}
         held = f"held by {soonest.instance.id} until {_clock(until)}"
         if lock.seats is not None:
-            facts |= {"holders": [one.instance.id for one in lock.holders()[:MOST_NAMED]], "capacity": lock.capacity}
+            facts |= {
+                "holders": [holder.instance.id for holder in lock.holders()[:MOST_NAMED]],
+                "capacity": lock.capacity,
+            }
             held = f"full with {lock.capacity}, {soonest.instance.id} until {_clock(until)}"
         parts.append(held)
     if ahead:
@@ -107,11 +110,11 @@ def _of_lock(world: WorldState, lock: Lock, action: Action | None = None) -> Rea
 
 
 def _of_line(world: WorldState, line: Lock, action: Action) -> Reason:
-    """How much of a resource is short, and who is before the action in its queue."""
+    """How much of a resource is available, and the actions before this one in its queue."""
     need = sum((need.amount for need in action.plan.needs if need.name == line.name and not need.produce), Decimal(0))
     stock = world.resources.stocks.get(line.name)
     available = stock.available if stock else Decimal(0)
-    ahead = [other.instance.id for other in before(action, line)][:MOST_NAMED]
+    ahead = [other.instance.id for other in queued_before(action, line)][:MOST_NAMED]
     facts: dict[str, Json] = {"resource": line.name, "needed": need, "available": available, "ahead": list(ahead)}
     then = f", and {', '.join(ahead)} {'is' if len(ahead) == 1 else 'are'} before it" if ahead else ""
     return Reason("resource", f"{line.name}, {plain(need)} needed and {plain(available)} available{then}.", facts)

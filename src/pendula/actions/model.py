@@ -1,4 +1,4 @@
-"""The nouns of the scheduler: definitions, instances, knowledge, epochs, options. Nothing here acts."""
+"""The data of the scheduler: definitions, instances, knowledge, epochs, options."""
 
 from decimal import Decimal
 from enum import StrEnum
@@ -25,21 +25,21 @@ class Effort(StrEnum):
 
 
 class Wait(StrEnum):
-    """What an instance does whose locks are taken: stand in the queues, or give up."""
+    """What an instance does when its locks are taken: join the queues, or fail."""
 
     QUEUE = "queue"
     FAIL = "fail"
 
 
 class OnShortage(StrEnum):
-    """What becomes of an instance whose resources are missing."""
+    """What an instance does when its resources are short."""
 
     REFUSE = "refuse"
     WAIT = "wait"
 
 
 class Resume(StrEnum):
-    """What becomes of an interrupted instance."""
+    """What happens to an interrupted instance."""
 
     AUTO = "auto"
     MANUAL = "manual"
@@ -47,7 +47,7 @@ class Resume(StrEnum):
 
 
 class Scope(StrEnum):
-    """Who may know of something."""
+    """The audience of an item or event."""
 
     PRIVATE = "private"
     ALLIES_ONLY = "allies_only"
@@ -57,7 +57,7 @@ class Scope(StrEnum):
 
 
 class Channel(StrEnum):
-    """How a piece of knowledge came about."""
+    """The origin of a knowledge item."""
 
     DIRECT = "direct"
     OVERHEAR = "overhear"
@@ -68,7 +68,7 @@ class Channel(StrEnum):
 
 
 class Code(StrEnum):
-    """Why an instance was rejected, in the order of checking, and what else can be wrong with an input."""
+    """Codes of rejections, in the order of the checks, then of diagnostics and refused configurations."""
 
     INVALID_ACTION = "InvalidAction"
     DUPLICATE_ACTION_ID = "DuplicateActionId"
@@ -96,7 +96,7 @@ class Code(StrEnum):
 
 
 class Need(Struct, frozen=True):
-    """A resource an instance takes or makes; `produce` reserves nothing and adds at the end."""
+    """A resource that an instance uses or produces; `produce` reserves nothing and adds the amount at the end."""
 
     name: Name
     amount: Decimal
@@ -109,10 +109,10 @@ Condition = dict[Name, Fact | tuple[Fact, ...]]
 
 
 class FollowUp(Struct, frozen=True):
-    """What is submitted when an action of a verb has ended: another verb, some minutes later, on conditions.
+    """A submission that follows the end of an action: another verb, `after_min` minutes later, under conditions.
 
-    `when` names what has to hold: names of `world_state`, or `params.<name>` of the action, each with the value or the
-    values that it may have. The actor and the params are those of the action unless given.
+    `when` maps names of `world_state`, or `params.<name>` of the action, to the value or the values that they must
+    have. Actor and params default to those of the action.
     """
 
     verb: Name
@@ -123,7 +123,7 @@ class FollowUp(Struct, frozen=True):
 
 
 class ActionDef(Struct, frozen=True, kw_only=True):
-    """What a verb means."""
+    """The definition of a verb."""
 
     base_duration_min: int
     effort: Effort
@@ -144,7 +144,7 @@ class ActionDef(Struct, frozen=True, kw_only=True):
 
 
 class Reveal(Struct, frozen=True):
-    """A knowledge item to bring to light at the end of an instance, and for whom."""
+    """A knowledge item to reveal at the end of an instance, and its audience."""
 
     id: Name
     to_scope: Scope = Scope.PC
@@ -153,16 +153,16 @@ class Reveal(Struct, frozen=True):
 
 
 class Visibility(Struct, frozen=True):
-    """Who sees the events of an instance, beside its actor."""
+    """The audience of the events of an instance, besides its actor."""
 
     scope: Scope = Scope.PRIVATE
     visibility_to: tuple[str, ...] = ()
 
 
 class Instance(Struct, frozen=True, gc=False):
-    """One submission: who wants to do what, from when on. `t` (minutes of the run) may stand for `submitted_at`.
+    """One submission: actor, verb, and the earliest start as `submitted_at` or as `t` in minutes of the run.
 
-    There may be a million of them and none holds another, so the cycle collector does not look at them (`gc=False`).
+    There may be a million of them and none refers to another, so the cycle collector skips them (`gc=False`).
     """
 
     id: Name
@@ -172,18 +172,18 @@ class Instance(Struct, frozen=True, gc=False):
     submitted_at: str | None = None
     t: int | None = None
     priority: Priority | None = None
-    # Unset is not empty: what triggers something and says nothing of knowledge makes itself known.
+    # Unset is not empty: a triggering action without `knowledge` reveals itself.
     knowledge: tuple[str | Reveal, ...] | UnsetType = UNSET
     visibility: Visibility | None = None
     process: str | None = None
 
     def members(self) -> dict[str, Any]:
-        """As an object, without what was not given."""
+        """As an object, without unset members."""
         return {name: value for name in self.__struct_fields__ if (value := getattr(self, name)) is not UNSET}
 
 
 class KnowledgeItem(Struct, frozen=True, kw_only=True):
-    """Something that can be known: about what, from whom, how widely, how surely, how long."""
+    """Something that actors can know: subject, source, audience, confidence and lifetime (`ttl_min`, 0: unlimited)."""
 
     id: Name
     about: Json = None
@@ -199,14 +199,14 @@ class KnowledgeItem(Struct, frozen=True, kw_only=True):
 
     @property
     def expires(self) -> int | None:
-        """The first minute in which it can be known no more; None where its time has no end."""
+        """The first minute after its lifetime; None if it never expires."""
         return self.freshness + self.ttl_min + 1 if self.ttl_min else None
 
 
 class Modifier(Struct, frozen=True, rename={"since": "from", "until": "to"}):
-    """A named factor on durations that applies to some submissions: since ≤ t_submit < until.
+    """A named factor on durations, for submissions with since ≤ t_submit < until.
 
-    With `daily` both are times of day, and it applies every day. `when` names what has to hold in `world_state`.
+    With `daily` both are times of day. `when` is a condition on `world_state`.
     """
 
     name: Name
@@ -220,13 +220,13 @@ class Modifier(Struct, frozen=True, rename={"since": "from", "until": "to"}):
 
 
 class LockRule(Struct, frozen=True, forbid_unknown_fields=True):
-    """How many may hold a lock at once."""
+    """How many actions may hold a lock at once."""
 
     capacity: Annotated[int, Meta(ge=1, le=1_000_000)] = 1
 
 
 class EpochFrame(Struct, frozen=True):
-    """The day of the player character that a run begins with."""
+    """The first epoch of a run."""
 
     index: Annotated[int, Meta(ge=0)]
     start_at: str
@@ -237,7 +237,7 @@ Bound = Annotated[int, Meta(ge=1)] | None
 
 
 class Bounds(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Other limits than the usual ones; None is the usual one (see `admission`)."""
+    """Limits of a world; None is the default."""
 
     instances: Bound = None
     locks: Bound = None

@@ -1,6 +1,6 @@
-"""What user code is asked at an admission: named factors on its duration.
+"""The question to user code at an admission: named factors on the duration.
 
-Answers are kept in the journal; a replay never asks.
+The journal stores the answers; a replay does not ask again.
 """
 
 from collections.abc import Mapping
@@ -13,9 +13,9 @@ from pendula.kernel.engine import Outside
 
 
 class NoAnswers:
-    """The outside of a world that has no user code behind it: nothing applies, nothing follows."""
+    """The outside of a world without user code: no modifiers, no follow-ups."""
 
-    def ask(self, name: str, question: Json) -> Json:  # noqa: ARG002 - whatever is asked
+    def ask(self, name: str, question: Json) -> Json:  # noqa: ARG002 - the protocol's signature
         return None
 
 
@@ -24,7 +24,7 @@ NONE: Mapping[str, Decimal] = {}
 
 
 def asked_modifiers(outside: Outside, setting: Setting, instance: Instance, minute: int) -> Mapping[str, Decimal]:
-    """`modifiers`: named factors for one submission, as an object; what is not a number rejects the instance."""
+    """Named factors for one submission. A factor that is not a number rejects the instance."""
     if not setting.options.ask_modifiers:
         return NONE
     question: dict[str, Json] = {

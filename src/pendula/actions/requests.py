@@ -1,4 +1,4 @@
-"""What is asked of actions from outside: interrupt, cancel, resume, each for a minute."""
+"""Requests from outside to interrupt, cancel or resume an action in a minute."""
 
 from collections.abc import Iterable, Iterator
 from typing import Literal
@@ -12,8 +12,8 @@ from pendula.actions.rules.validation import Fault, malformed
 from pendula.kernel.canonical import Json
 
 
-class Wish(Struct, frozen=True):
-    """A request that was understood."""
+class ActionRequest(Struct, frozen=True):
+    """A validated request."""
 
     kind: Literal["interrupt", "cancel", "resume"]
     target: str
@@ -21,7 +21,7 @@ class Wish(Struct, frozen=True):
     priority: int = 0
     source: str = "outside"
     hold_min: int = 0
-    cause: str | None = None  # the action that interrupts, and holds what it interrupted
+    cause: str | None = None  # the preempting action that holds the target until it ends
     force: bool = False
 
 
@@ -42,15 +42,17 @@ class CommandForm(Struct, frozen=True, forbid_unknown_fields=True):
     force: bool = False
 
 
-def read_wishes(interrupts: Iterable[Json], commands: Iterable[Json], setting: Setting) -> Iterator[Wish | Fault]:
-    """Each request, or what is wrong with it."""
+def read_requests(
+    interrupts: Iterable[Json], commands: Iterable[Json], setting: Setting
+) -> Iterator[ActionRequest | Fault]:
+    """Each request, or its fault."""
     for raw in interrupts:
         yield _interrupt(raw, setting)
     for raw in commands:
         yield _command(raw, setting)
 
 
-def _interrupt(raw: Json, setting: Setting) -> Wish | Fault:
+def _interrupt(raw: Json, setting: Setting) -> ActionRequest | Fault:
     try:
         form = msgspec.convert(raw, InterruptForm)
     except msgspec.ValidationError as fault:
@@ -58,10 +60,10 @@ def _interrupt(raw: Json, setting: Setting) -> Wish | Fault:
     minute = _minute(form, setting, Code.INVALID_INTERRUPT)
     if isinstance(minute, Fault):
         return minute
-    return Wish("interrupt", form.target, minute, form.priority, form.source, form.hold_min)
+    return ActionRequest("interrupt", form.target, minute, form.priority, form.source, form.hold_min)
 
 
-def _command(raw: Json, setting: Setting) -> Wish | Fault:
+def _command(raw: Json, setting: Setting) -> ActionRequest | Fault:
     try:
         form = msgspec.convert(raw, CommandForm)
     except msgspec.ValidationError as fault:
@@ -71,24 +73,24 @@ def _command(raw: Json, setting: Setting) -> Wish | Fault:
         return minute
     match form:
         case CommandForm(cancel=str(target), resume=None, force=force):
-            return Wish("cancel", target, minute, force=force)
+            return ActionRequest("cancel", target, minute, force=force)
         case CommandForm(cancel=None, resume=str(), force=True):
             return Fault(Code.INVALID_COMMAND, "force_without_cancel")
         case CommandForm(cancel=None, resume=str(target)):
-            return Wish("resume", target, minute)
+            return ActionRequest("resume", target, minute)
     return Fault(Code.INVALID_COMMAND, "no_single_command")
 
 
 def _minute(form: InterruptForm | CommandForm, setting: Setting, code: Code) -> int | Fault:
-    """The minute of a request, or what is wrong with its time."""
+    """The minute of a request, or the fault of its time."""
     if (form.t is None) == (form.at is None):
         return Fault(code, "no_single_time")
     minute = form.t
     if minute is None:
-        found = setting.minute_of(form.at)
-        if isinstance(found, Fault):
-            return Fault(code, found.reason, found.facts)
-        minute = found[0]
+        read = setting.minute_of(form.at)
+        if isinstance(read, Fault):
+            return Fault(code, read.reason, read.facts)
+        minute = read[0]
     if not 0 <= minute <= setting.latest:
         return Fault(code, "minute_outside_of_run", {"minute": minute, "latest": setting.latest})
     return minute

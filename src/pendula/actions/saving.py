@@ -1,7 +1,7 @@
-"""A world as bytes and back: its state at any boundary of commands, and the carry from one run to the next.
+"""Save and restore a world: its state between two commands, and the carry from one run to the next.
 
-Ends, holds and whose turn it is are not stored: they follow from the actions. A carry is the state at the end of an
-epoch with all minutes counted from the start of the next, and a digest over it.
+Ends, holds and candidates are not stored: they follow from the actions. A carry is the state at the end of an epoch,
+with minutes counted from the start of the next, and a digest over it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -12,10 +12,10 @@ import msgspec
 from msgspec import Struct
 
 from pendula.actions.configuration import InvalidCarryOver
-from pendula.actions.minute.turns import wake_whoever_is_first
-from pendula.actions.minute.waits import place_wait
+from pendula.actions.minute.turns import wake_queue_heads
+from pendula.actions.minute.waits import register_wait
 from pendula.actions.model import MINUTES_MOST, ActionDef, Instance, KnowledgeItem
-from pendula.actions.requests import Wish
+from pendula.actions.requests import ActionRequest
 from pendula.actions.rules.locks import Action, Stage, join, key_of
 from pendula.actions.rules.resources import Stock
 from pendula.actions.rules.validation import INSTANCES, Fault
@@ -33,7 +33,7 @@ WAITING_RANKS = (LATE, SUBMITTED, FOLLOWING)
 
 
 class SavedAction(Struct, array_like=True):
-    """An action; `definition` is its place in the list of definitions, a snapshot of what the verb meant."""
+    """An action; `definition` is an index into the saved definitions, which are those at its admission."""
 
     instance: Instance
     definition: int
@@ -63,20 +63,20 @@ class SavedWorld(Struct):
     definitions: list[ActionDef]
     actions: list[SavedAction]
     submitted: list[tuple[int, int, Instance]]
-    wishes: list[Wish]
+    requests: list[ActionRequest]
     # Actions that try again to preempt, each with its minute.
-    trying: list[tuple[int, str]]
-    # Ids of what is over, by epoch, where they are forgotten some day.
-    over: list[tuple[int, list[str]]]
+    retries: list[tuple[int, str]]
+    # Ids of ended instances by epoch, with `remember_epochs`.
+    ended: list[tuple[int, list[str]]]
     places: dict[str, str]
-    # Who waits for resources and has nothing reserved.
-    short: list[str]
-    # Processes that wait for the first of several things: name, number, things, and which of them came true.
+    # Actions that wait for resources and have nothing reserved.
+    waiting_for_resources: list[str]
+    # Waits of processes: name, number, conditions, and the places of those that are true.
     waits: list[tuple[str, int, list[dict[str, Any]], list[int]]]
     next_wait: int
     # Held actions, each with the action that interrupted it and the minutes it is held after the end of that one.
     held: list[tuple[str, str, int]]
-    # Items whose expiry is still to come.
+    # Items that will expire.
     expiring: list[str]
 
 
@@ -89,28 +89,28 @@ def _saved(world: WorldState, shift: int = 0) -> SavedWorld:
     places: dict[int, int] = {}
     listed: dict[bytes, tuple[int, ActionDef]] = {}
     actions: list[SavedAction] = []
-    for action in sorted(world.actions.values(), key=lambda one: one.admission):
+    for action in sorted(world.actions.values(), key=lambda action: action.admission):
         definition = action.definition
         place = places.get(id(definition))
         if place is None:
-            # Equal definitions are one, whatever objects they are: else a restored world would save other bytes.
+            # Equal definitions are saved once, or a restored world would save other bytes.
             place, _ = listed.setdefault(encode(definition), (len(listed), definition))
             places[id(definition)] = place
         actions.append(_saved_action(action, place, shift))
     submitted: list[tuple[int, int, Instance]] = []
-    wishes: list[Wish] = []
-    trying: list[tuple[int, str]] = []
+    requests: list[ActionRequest] = []
+    retries: list[tuple[int, str]] = []
     expiring: list[str] = []
     for minute, rank, _, item in world.queue:
         if type(item) is Instance:
             submitted.append((minute - shift, rank, item))
-        elif type(item) is Wish:
-            wishes.append(msgspec.structs.replace(item, minute=minute - shift))
+        elif type(item) is ActionRequest:
+            requests.append(msgspec.structs.replace(item, minute=minute - shift))
         elif rank == EXPIRING:
             expiring.append(item)
         elif rank == JOINING and item.stage is WAITING:
-            trying.append((minute - shift, item.instance.id))
-    over = sorted((world.over or {}).items())
+            retries.append((minute - shift, item.instance.id))
+    ended = sorted((world.ended or {}).items())
     epochs = world.clock.epoch + 1 if shift else 0
     return SavedWorld(
         minute=world.clock.minute - shift,
@@ -130,11 +130,11 @@ def _saved(world: WorldState, shift: int = 0) -> SavedWorld:
         definitions=[definition for _, definition in listed.values()],
         actions=actions,
         submitted=submitted,
-        wishes=wishes,
-        trying=trying,
-        over=[(epoch - epochs, sorted(set(ids))) for epoch, ids in over],
+        requests=requests,
+        retries=retries,
+        ended=[(epoch - epochs, sorted(set(ids))) for epoch, ids in ended],
         places=world.places,
-        short=sorted(one.instance.id for one in world.actions.values() if one.lines),
+        waiting_for_resources=sorted(one.instance.id for one in world.actions.values() if one.lines),
         waits=[_saved_wait(wait, shift) for _, wait in sorted(world.waits.items())],
         next_wait=world.next_wait,
         held=_held(world),
@@ -155,7 +155,7 @@ def _saved_wait(wait: Wait, shift: int) -> tuple[str, int, list[dict[str, Any]],
         msgspec.structs.replace(one, minute=one.minute - shift) if isinstance(one, Minute) else one
         for one in wait.things
     )
-    return wait.process, wait.number, [msgspec.to_builtins(one) for one in things], sorted(set(wait.came))
+    return wait.process, wait.number, [msgspec.to_builtins(one) for one in things], sorted(set(wait.satisfied))
 
 
 def _saved_action(action: Action, definition: int, shift: int) -> SavedAction:
@@ -178,57 +178,57 @@ _read_world: Reader[SavedWorld] = Reader(SavedWorld)
 
 
 def restore(world: WorldState, state: bytes) -> None:
-    """Put a fresh world where the saved one was; `InputRefused` for what is not such a state, before it is used."""
+    """Load a saved state into a new world. Raises `InputRefused` for an invalid state."""
     try:
         saved = _read_world(state)
     except (msgspec.DecodeError, UnicodeDecodeError) as trouble:
-        raise InputRefused(f"This is not a state of a world: {trouble}") from None
+        raise InputRefused(f"Not a state of a world: {trouble}") from None
     _put(world, saved)
 
 
 def _contradictions(world: WorldState, saved: SavedWorld) -> Iterator[str]:
-    """What cannot be true of any world, however it came about."""
+    """Contradictions that no world can have."""
     horizon, latest = world.setting.horizon, world.setting.latest
     if not saved.epoch * horizon <= saved.minute <= min((saved.epoch + 1) * horizon, latest):
-        yield "its minute lies outside of its epoch"
+        yield "its minute is outside its epoch"
     held = {action_id: cause for action_id, cause, _ in saved.held}
     numbers = [one.admission for one in saved.actions]
     if len(set(numbers)) < len(numbers) or any(not 0 <= number < saved.next_admission for number in numbers):
-        yield "admission numbers are given twice, or not yet"
+        yield "an admission number is used twice or out of range"
     if len({one.instance.id for one in saved.actions}) < len(numbers):
-        yield "an action is there twice"
+        yield "an action occurs twice"
     for one in saved.actions:
         if not 0 <= one.definition < len(saved.definitions) or not 0 <= one.stage < OVER:
             yield f"{one.instance.id} has no definition or no stage"
         elif one.stage == RUNNING and not saved.minute < one.t_end <= latest + MINUTES_MOST:
-            yield f"{one.instance.id} runs and should have ended, or never ends"
+            yield f"the end of {one.instance.id} is out of range"
         elif (
             one.stage == HELD
             and one.instance.id not in held
             and not saved.minute <= one.joined <= latest + MINUTES_MOST
         ):
-            yield f"{one.instance.id} is held without an end"
+            yield f"the hold of {one.instance.id} has no end"
     if any(rank not in WAITING_RANKS or minute < saved.minute for minute, rank, _ in saved.submitted):
-        yield "something was submitted for the past, or as nobody submits"
-    if any(wish.minute < saved.minute for wish in saved.wishes):
-        yield "something is asked for in the past"
+        yield "a submission is for the past or has an unknown rank"
+    if any(request.minute < saved.minute for request in saved.requests):
+        yield "a request is for the past"
     there = {one.instance.id: one for one in saved.actions}
     for action_id, cause in held.items():
         if cause not in there or cause == action_id or action_id not in there or there[action_id].stage != HELD:
-            yield f"{action_id} is held by {cause}, which cannot be"
+            yield f"{action_id} is held by {cause}, which is not possible"
     if not {item.id for item in saved.knowledge}.issuperset(saved.expiring):
-        yield "an item is to expire that is not there"
+        yield "an unknown item is to expire"
     waiting = {one.instance.id for one in saved.actions if one.stage == WAITING}
-    if not waiting.issuperset(saved.short):
-        yield "somebody waits for resources who does not wait"
-    if any(minute < saved.minute or name not in waiting for minute, name in saved.trying):
-        yield "somebody tries again to preempt who does not wait"
+    if not waiting.issuperset(saved.waiting_for_resources):
+        yield "an action waits for resources but is not waiting"
+    if any(minute < saved.minute or name not in waiting for minute, name in saved.retries):
+        yield "an action retries to preempt but is not waiting"
 
 
 def _put(world: WorldState, saved: SavedWorld) -> None:
     for contradiction in _contradictions(world, saved):
-        raise InputRefused(f"This is not a state of a world: {contradiction}")
-    world.clock.stand_at(saved.minute, saved.epoch)
+        raise InputRefused(f"Not a state of a world: {contradiction}")
+    world.clock.set(saved.minute, saved.epoch)
     world.writer.next_event = saved.next_event
     world.next_admission = saved.next_admission
     world.full_at = saved.full_at
@@ -236,13 +236,13 @@ def _put(world: WorldState, saved: SavedWorld) -> None:
     world.reported = set(saved.reported)
     world.extras = saved.extras
     world.places = {**world.places, **saved.places}
-    if world.over is not None:
-        world.over = {epoch: list(ids) for epoch, ids in saved.over}
+    if world.ended is not None:
+        world.ended = {epoch: list(ids) for epoch, ids in saved.ended}
     world.resources.stocks = {**world.resources.stocks, **saved.resources}
     world.knowledge.update((item.id, item) for item in saved.knowledge)
     world.locks.of(saved.locks)
     made: dict[tuple[str, int, tuple[str, ...]], Plan] = {}
-    short = set(saved.short)
+    waiting_for_resources = set(saved.waiting_for_resources)
     held = {action_id for action_id, _, _ in saved.held}
     for one in saved.actions:
         kind = (one.instance.verb, one.definition, one.locks)
@@ -251,7 +251,7 @@ def _put(world: WorldState, saved: SavedWorld) -> None:
             definition = saved.definitions[one.definition]
             plan = made[kind] = world.plans.of_definition(one.instance.verb, definition, world.locks.of(one.locks))
         action = _action(one, plan)
-        if one.instance.id in short:
+        if one.instance.id in waiting_for_resources:
             action.lines = world.lines_of(plan.needs)
         _place(world, action, is_held=one.instance.id in held)
     for action_id, cause, hold_min in saved.held:
@@ -260,25 +260,25 @@ def _put(world: WorldState, saved: SavedWorld) -> None:
         world.holding.setdefault(cause, []).append(action)
     for minute, rank, instance in saved.submitted:
         world.queue.push(minute, rank, instance)
-    for wish in saved.wishes:
-        world.queue.push(wish.minute, REQUESTED, wish)
-    for minute, name in saved.trying:
+    for request in saved.requests:
+        world.queue.push(request.minute, REQUESTED, request)
+    for minute, name in saved.retries:
         world.queue.push(minute, JOINING, world.actions[name])
     _put_waits(world, saved)
-    world.expect_expiries(saved.expiring)
+    world.schedule_expiries(saved.expiring)
     if world.clock.minute == world.clock.boundary:
-        wake_whoever_is_first(world)
+        wake_queue_heads(world)
     if broken := list(world.broken()):
-        raise InputRefused(f"This is not a state of a world: {', '.join(broken)}", broken=broken)
+        raise InputRefused(f"Not a state of a world: {', '.join(broken)}", broken=broken)
 
 
 def _put_waits(world: WorldState, saved: SavedWorld) -> None:
     world.next_wait = saved.next_wait
-    for process, number, raw, came in saved.waits:
+    for process, number, raw, satisfied in saved.waits:
         things = read_things(raw)
-        if isinstance(things, Fault) or not all(0 <= place < len(things) for place in came):
-            raise InputRefused("This is not a state of a world: a process waits for what cannot be")
-        place_wait(world, Wait(process, number, things, list(came), []))
+        if isinstance(things, Fault) or not all(0 <= place < len(things) for place in satisfied):
+            raise InputRefused("Not a state of a world: the wait of a process is invalid")
+        register_wait(world, Wait(process, number, things, list(satisfied), []))
     if world.satisfied:
         world.queue.push(saved.minute, WAKING, None)
 
@@ -302,16 +302,16 @@ def _action(one: SavedAction, plan: Plan) -> Action:
 
 
 def _place(world: WorldState, action: Action, *, is_held: bool) -> None:
-    """In its queues, in its hold, or running towards its end."""
+    """Put an action into its queues, its hold, or its locks."""
     world.actions[action.instance.id] = action
-    world.in_order = world.in_order and not action.plan.preempts
-    action.seen = world.setting.shows(action.instance)
+    world.admits_in_queue_order = world.admits_in_queue_order and not action.plan.preempts
+    action.seen = world.setting.is_seen_by_pc(action.instance)
     match action.stage:
         case Stage.RUNNING:
             for lock in action.locks:
                 lock.take(action)
             action.ending = world.queue.push(action.t_end, action.admission, action)
-            world.note_running(action)
+            world.index_running(action)
         case Stage.WAITING:
             join(action, action.joined)
         case Stage.HELD if not is_held:
@@ -319,7 +319,7 @@ def _place(world: WorldState, action: Action, *, is_held: bool) -> None:
 
 
 def saved_at(world: WorldState, minute: int) -> SavedWorld:
-    """Where everything stands, with minutes counted from `minute`."""
+    """The state with minutes counted from `minute`."""
     return _saved(world, minute)
 
 
@@ -331,7 +331,7 @@ def saved_in(carry: Mapping[str, Json]) -> SavedWorld:
 
 
 def carry_of(world: WorldState) -> dict[str, Json]:
-    """Everything the next run needs, at the end of an epoch; `running` shows what crosses the boundary."""
+    """The carry at the end of an epoch; `running` lists the actions that cross the boundary."""
     shift = world.clock.boundary
     assert world.clock.minute == shift, "a carry is taken at the end of an epoch"
     body: dict[str, Any] = {
@@ -340,7 +340,7 @@ def carry_of(world: WorldState) -> dict[str, Json]:
         "start_at": world.setting.display(shift),
         "minutes": world.setting.horizon,
         "running": [_record(action, shift) for action in world.running()],
-        # As text: its numbers may have fractions, of which the JSON of others makes floats.
+        # A text, because other JSON readers would turn exact fractions into floats.
         "state": encode(_saved(world, shift)).decode(),
     }
     return {**body, "digest": digest(body)}
@@ -364,7 +364,7 @@ def _record(action: Action, shift: int) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """A value as everybody's JSON can hold it: numbers with a fraction as texts."""
+    """A value that every JSON reader preserves: numbers with a fraction become texts."""
     match value:
         case Decimal():
             return int(value) if value == value.to_integral_value() else str(value)
@@ -378,16 +378,18 @@ def _plain(value: Any) -> Any:
 def take_up(world: WorldState, carry: Json) -> None:
     """Continue from a carry; raises `InvalidCarryOver` before anything is processed."""
     if not isinstance(carry, Mapping) or carry.get("format") != FORMAT:
-        raise InvalidCarryOver(f"The carry is not of format {FORMAT}")
+        raise InvalidCarryOver(f"The format of the carry must be {FORMAT}")
     body = {name: value for name, value in carry.items() if name != "digest"}
     try:
-        found = digest(body)
+        actual = digest(body)
     except NotCanonical as fault:
-        raise InvalidCarryOver(f"The carry holds what no carry can hold: {fault.message}") from None
-    if found != carry.get("digest"):
-        raise InvalidCarryOver("The carry was changed: its digest does not hold")
+        raise InvalidCarryOver(f"The carry is not canonical: {fault.message}") from None
+    if actual != carry.get("digest"):
+        raise InvalidCarryOver("The carry was changed: its digest does not match")
     if carry.get("minutes") != world.setting.horizon:
-        raise InvalidCarryOver(f"The carry is of epochs of {carry.get('minutes')} minutes, not {world.setting.horizon}")
+        raise InvalidCarryOver(
+            f"The epochs of the carry have {carry.get('minutes')} minutes, those of the run {world.setting.horizon}"
+        )
     expected = (world.setting.first_epoch, world.setting.display(0))
     if (carry.get("epoch"), carry.get("start_at")) != expected:
         raise InvalidCarryOver(
@@ -396,12 +398,12 @@ def take_up(world: WorldState, carry: Json) -> None:
         )
     state = carry.get("state")
     if not isinstance(state, str):
-        raise InvalidCarryOver("The state of the carry is not a text")
+        raise InvalidCarryOver("The state of the carry must be a text")
     try:
         restore(world, state.encode())
     except InputRefused as fault:
         raise InvalidCarryOver(fault.message) from None
     if world.clock.minute != 0:
         raise InvalidCarryOver(f"The carry begins at minute {world.clock.minute} of its epoch, not at 0")
-    world.forget()
-    wake_whoever_is_first(world)
+    world.forget_old_ids()
+    wake_queue_heads(world)

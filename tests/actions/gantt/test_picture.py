@@ -58,10 +58,10 @@ DAY = {
 
 
 def test_actors_and_locks_have_lanes() -> None:
-    said = texts(drawn(DAY))
+    drawn_texts = texts(drawn(DAY))
 
-    assert {"ann", "bob", "cid", "hall"} <= set(said)
-    assert "dan" not in said
+    assert {"ann", "bob", "cid", "hall"} <= set(drawn_texts)
+    assert "dan" not in drawn_texts
 
 
 def test_every_segment_is_a_bar_for_its_actor_and_for_its_lock() -> None:
@@ -156,11 +156,11 @@ def test_what_goes_on_after_the_last_epoch_is_open() -> None:
 
 
 def test_days_have_names_and_hours_their_slots() -> None:
-    said = texts(drawn({**document({"V": lasting(120)}, does("V", 0), does("W", 1300, "V")), "epochs": 2}))
+    drawn_texts = texts(drawn({**document({"V": lasting(120)}, does("V", 0), does("W", 1300, "V")), "epochs": 2}))
 
-    assert "Epoch 0 · Tuesday, 2025-07-01" in said
-    assert "Epoch 1 · Wednesday, 2025-07-02" in said
-    assert {"00:00", "02:00", "22:00"} <= set(said)
+    assert "Epoch 0 · Tuesday, 2025-07-01" in drawn_texts
+    assert "Epoch 1 · Wednesday, 2025-07-02" in drawn_texts
+    assert {"00:00", "02:00", "22:00"} <= set(drawn_texts)
 
 
 def test_the_title_sums_up() -> None:
@@ -205,10 +205,10 @@ def test_an_empty_run_has_a_picture_too() -> None:
 
 
 def test_more_epochs_than_fit_are_counted() -> None:
-    said = texts(drawn({**document({"V": lasting(5)}, does("V", 0)), "epochs": 5}, most_epochs=2))
+    drawn_texts = texts(drawn({**document({"V": lasting(5)}, does("V", 0)), "epochs": 5}, most_epochs=2))
 
-    assert "Not drawn: 3 more epochs." in said
-    assert sum(text.startswith("Epoch ") for text in said) == 2
+    assert "Not drawn: 3 more epochs." in drawn_texts
+    assert sum(text.startswith("Epoch ") for text in drawn_texts) == 2
 
 
 def test_more_lanes_than_fit_are_counted() -> None:

@@ -11,16 +11,16 @@ from tests.actions.worlds import (
     codes,
     day,
     does,
+    expected_lines,
     lasting,
     lines,
     of,
     outcome,
-    said,
 )
 
 WALK = {"walk": lasting(10), "haul": lasting(10, "cart")}
 GOOD = does("good", 7, "walk")
-STILL_GOING = said("7 start good, 17 end good")
+STILL_GOING = expected_lines("7 start good, 17 end good")
 
 
 def nested(depth: int) -> Any:
@@ -137,7 +137,7 @@ def test_ids_stay_used_in_the_epochs_after() -> None:
     )
 
     assert codes(second) == dict.fromkeys(("ended", "deferred", "bad"), "DuplicateActionId")
-    assert lines(second) == said("5 start new, 15 end new, 60 start deferred, 70 end deferred")
+    assert lines(second) == expected_lines("5 start new, 15 end new, 60 start deferred, 70 end deferred")
 
 
 @pytest.mark.req("ACT-DATA-5")
@@ -235,7 +235,7 @@ def test_what_a_definition_leaves_out_has_its_default() -> None:
         does("C", 5, "loud"),
     )
 
-    assert lines(result) == said(
+    assert lines(result) == expected_lines(
         "0 start A, 0 start B, 5 interrupt A, 5 interrupt B, 5 start C, 6 end C, 6 start A, 6 start B,"
         "11 end A, 11 end B"
     )
@@ -346,7 +346,7 @@ def test_who_does_not_wait_is_turned_away_and_gives_everything_back() -> None:
     result = day(defs, does("H", 0, "haul"), does("A", 5, "dash"), does("B", 10, "dash"), resources={"parts": 1})
 
     assert codes(result) == {"A": "CannotAcquireLock"}
-    assert lines(result) == said("0 start H, 10 end H, 10 start B, 15 end B")
+    assert lines(result) == expected_lines("0 start H, 10 end H, 10 start B, 15 end B")
     assert of(result, "start", "B").meta["admission"] == 2
 
 

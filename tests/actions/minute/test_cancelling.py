@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pendula.actions import LiveWorld
-from tests.actions.worlds import EPOCH, codes, complaints, day, does, lasting, lines, of, outcome
+from tests.actions.worlds import EPOCH, codes, day, diagnostic_rows, does, lasting, lines, of, outcome
 
 DEFS = {"nap": lasting(10)}
 CONFIG: dict[str, Any] = {"epoch": EPOCH, "action_defs": DEFS}
@@ -30,7 +30,7 @@ def test_a_cancelled_submission_is_not_deferred_and_its_id_stays_used() -> None:
 
     assert codes(result.epochs[0]) == {"A": "Cancelled"} | {"A": "Cancelled"}
     assert [one["id"] for one in result.epochs[0].deferred] == ["B"]
-    assert complaints(result.epochs[0]) == [(6, "NotCancellable", "A")]
+    assert diagnostic_rows(result.epochs[0]) == [(6, "NotCancellable", "A")]
 
 
 @pytest.mark.req("ACT-USE-4")

@@ -9,7 +9,19 @@ from pendula.actions import Advance, Interrupted, InvalidSetting, LiveWorld, Sub
 from pendula.actions.events import WORLD_EVENTS
 from pendula.actions.minute import interrupting
 from pendula.actions.state import WorldState
-from tests.actions.worlds import EPOCH, codes, complaints, day, does, lasting, line, lines, of, outcome, said
+from tests.actions.worlds import (
+    EPOCH,
+    codes,
+    day,
+    diagnostic_rows,
+    does,
+    expected_lines,
+    lasting,
+    line,
+    lines,
+    of,
+    outcome,
+)
 
 SOFT = lasting(30, "hall", interruptible=True)
 
@@ -24,23 +36,23 @@ def test_only_a_strictly_higher_priority_interrupts(priority: int, broken_off: b
     result = day({"x": {**SOFT, "priority": 1}}, does("A", 0, "x", priority=4), interrupts=[alarm(5, "A", priority)])
 
     assert ("5 interrupt A" in lines(result)) is broken_off
-    assert complaints(result) == ([] if broken_off else [(5, "interrupt_ignored", "A")])
+    assert diagnostic_rows(result) == ([] if broken_off else [(5, "interrupt_ignored", "A")])
 
 
 @pytest.mark.req("ACT-INT-2", "ACT-INT-7")
 def test_what_is_not_interruptible_has_one_segment() -> None:
     result = day({"x": lasting(30)}, does("A", 0, "x"), interrupts=[alarm(t, "A", 1000) for t in range(30)])
 
-    assert lines(result) == said("0 start A, 30 end A")
-    assert len(complaints(result)) == 30
+    assert lines(result) == expected_lines("0 start A, 30 end A")
+    assert len(diagnostic_rows(result)) == 30
 
 
 @pytest.mark.req("ACT-INT-3")
 def test_an_end_of_the_same_minute_comes_before_the_interrupt() -> None:
     result = day({"x": SOFT}, does("A", 0, "x"), interrupts=[alarm(30, "A")])
 
-    assert lines(result) == said("0 start A, 30 end A")
-    assert complaints(result) == [(30, "interrupt_ignored", "A")]
+    assert lines(result) == expected_lines("0 start A, 30 end A")
+    assert diagnostic_rows(result) == [(30, "interrupt_ignored", "A")]
 
 
 @pytest.mark.req("ACT-INT-3", "ACT-RES-3")
@@ -49,7 +61,7 @@ def test_an_interrupted_action_keeps_its_reservation_and_frees_its_locks() -> No
 
     result = day(defs, does("A", 0, "x"), does("B", 1, "y"), interrupts=[alarm(10, "A")], resources={"parts": 1})
 
-    assert lines(result) == said("0 start A, 10 interrupt A, 10 start B, 15 end B")
+    assert lines(result) == expected_lines("0 start A, 10 interrupt A, 10 start B, 15 end B")
     assert result.resources == {"parts": {"available": 0, "reserved": 1}}
 
 
@@ -57,8 +69,8 @@ def test_an_interrupted_action_keeps_its_reservation_and_frees_its_locks() -> No
 def test_an_action_is_interrupted_once_a_minute() -> None:
     result = day({"x": SOFT}, does("A", 0, "x"), interrupts=[alarm(10, "A", 1), alarm(10, "A", 9, hold_min=50)])
 
-    assert lines(result) == said("0 start A, 10 interrupt A, 10 start A, 30 end A")
-    assert complaints(result) == [(10, "interrupt_ignored", "A")]
+    assert lines(result) == expected_lines("0 start A, 10 interrupt A, 10 start A, 30 end A")
+    assert diagnostic_rows(result) == [(10, "interrupt_ignored", "A")]
 
 
 @pytest.mark.req("ACT-EVT-1")
@@ -69,7 +81,7 @@ def test_requests_of_a_minute_go_by_the_admission_of_their_targets() -> None:
         defs, does("A", 0, "x"), does("B", 0, "x"), interrupts=[alarm(5, "B"), alarm(5, "nobody"), alarm(5, "A", 0)]
     )
 
-    assert complaints(result) == [(5, "interrupt_ignored", "A"), (5, "interrupt_ignored", "nobody")]
+    assert diagnostic_rows(result) == [(5, "interrupt_ignored", "A"), (5, "interrupt_ignored", "nobody")]
 
 
 @pytest.mark.req("ACT-INT-4")
@@ -78,7 +90,7 @@ def test_during_a_hold_it_is_in_no_queue_and_blocks_nobody() -> None:
 
     result = day(defs, does("A", 0, "x"), does("B", 12, "y"), interrupts=[alarm(10, "A", hold_min=5)])
 
-    assert lines(result) == said("0 start A, 10 interrupt A, 12 start B, 32 end B, 32 start A, 52 end A")
+    assert lines(result) == expected_lines("0 start A, 10 interrupt A, 12 start B, 32 end B, 32 start A, 52 end A")
     assert of(result, "start", "A", 1).meta["waited"] == 17
 
 
@@ -88,7 +100,7 @@ def test_resumed_goes_before_later_arrivals() -> None:
 
     result = day(defs, does("A", 0, "x"), does("B", 1, "y"), interrupts=[alarm(10, "A")])
 
-    assert lines(result) == said("0 start A, 10 interrupt A, 10 start A, 30 end A, 30 start B, 50 end B")
+    assert lines(result) == expected_lines("0 start A, 10 interrupt A, 10 start A, 30 end A, 30 start B, 50 end B")
 
 
 @pytest.mark.req("ACT-INT-5")
@@ -103,9 +115,9 @@ def test_manual_resumption_waits_to_be_asked() -> None:
         commands=[{"t": 5, "resume": "A"}, {"t": 50, "resume": "A"}, {"t": 51, "resume": "A"}],
     )
 
-    assert lines(result) == said("0 start A, 10 interrupt A, 40 start B, 60 end B, 60 start A, 80 end A")
+    assert lines(result) == expected_lines("0 start A, 10 interrupt A, 40 start B, 60 end B, 60 start A, 80 end A")
     assert of(result, "start", "A", 1).meta["waited"] == 10
-    assert complaints(result) == [(5, "NotResumable", "A"), (51, "NotResumable", "A")]
+    assert diagnostic_rows(result) == [(5, "NotResumable", "A"), (51, "NotResumable", "A")]
 
 
 @pytest.mark.req("ACT-INT-5", "ACT-RES-3")
@@ -120,10 +132,10 @@ def test_a_dropped_action_is_over_and_gives_everything_back() -> None:
         resources={"parts": 2},
     )
 
-    assert lines(result) == said("0 start A, 10 interrupt A")
+    assert lines(result) == expected_lines("0 start A, 10 interrupt A")
     assert of(result, "interrupt", "A").meta["resume"] == "drop"
     assert result.resources == {"parts": {"available": 2, "reserved": 0}}
-    assert complaints(result) == [(11, "NotResumable", "A"), (11, "NotCancellable", "A")]
+    assert diagnostic_rows(result) == [(11, "NotResumable", "A"), (11, "NotCancellable", "A")]
 
 
 @pytest.mark.req("ACT-INT-6", "ACT-EVT-1")
@@ -137,7 +149,7 @@ def test_of_two_preempting_admissions_the_first_interrupts_and_the_stronger_star
     result = day(defs, does("A", 0, "x"), does("W", 10, "weak"), does("S", 10, "strong"))
 
     assert of(result, "interrupt", "A").meta["by"] == "W"
-    assert lines(result) == said(
+    assert lines(result) == expected_lines(
         "0 start A, 10 interrupt A, 10 start S, 15 end S, 15 start W, 20 end W, 20 start A, 40 end A"
     )
 
@@ -153,8 +165,10 @@ def test_whoever_is_not_first_in_its_queues_interrupts_nobody() -> None:
 
     result = day(defs, does("A", 0, "x"), does("F", 0, "fixed"), does("S", 5, "strong"), does("W", 6, "weak"))
 
-    assert complaints(result) == [(5, "preempt_refused", "S"), (6, "preempt_refused", "W")]
-    assert lines(result) == said("0 start A, 0 start F, 30 end A, 40 end F, 40 start S, 45 end S, 45 start W, 50 end W")
+    assert diagnostic_rows(result) == [(5, "preempt_refused", "S"), (6, "preempt_refused", "W")]
+    assert lines(result) == expected_lines(
+        "0 start A, 0 start F, 30 end A, 40 end F, 40 start S, 45 end S, 45 start W, 50 end W"
+    )
 
 
 @pytest.mark.req("ACT-INT-1")
@@ -168,7 +182,7 @@ def test_who_waits_preempts_only_when_it_is_admitted() -> None:
 
     result = day(defs, does("B", 0, "bay"), does("A", 0, "x"), does("L", 5, "loud"))
 
-    assert lines(result) == said("0 start B, 0 start A, 20 end B, 30 end A, 30 start L, 35 end L")
+    assert lines(result) == expected_lines("0 start B, 0 start A, 20 end B, 30 end A, 30 start L, 35 end L")
 
 
 @pytest.mark.req("ACT-INT-6")
@@ -186,7 +200,7 @@ def test_listed_verbs_are_interrupted_wherever_they_run(named: object) -> None:
     assert of(result, "interrupt", "S").meta["by"] == "R"
     assert of(result, "start", "R").t == 10
     refusing = ["F", "P"] if named == "*" else ["F"]
-    assert complaints(result) == [(10, "interrupt_ignored", name) for name in refusing]
+    assert diagnostic_rows(result) == [(10, "interrupt_ignored", name) for name in refusing]
 
 
 @pytest.mark.req("ACT-INT-6")
@@ -195,7 +209,7 @@ def test_with_an_empty_list_only_holders_of_its_locks_are_concerned() -> None:
 
     result = day(defs, does("S", 0, "soft"), does("R", 10, "radio"))
 
-    assert lines(result) == said("0 start S, 10 start R, 15 end R, 30 end S")
+    assert lines(result) == expected_lines("0 start S, 10 start R, 15 end R, 30 end S")
 
 
 @pytest.mark.req("ACT-INT-6")
@@ -209,7 +223,7 @@ def test_where_a_holder_refuses_the_listed_are_left_alone_too() -> None:
     result = day(defs, does("F", 0, "firm"), does("S", 0, "soft"), does("R", 10, "radio"))
 
     assert "interrupt" not in " ".join(lines(result))
-    assert complaints(result) == [(10, "preempt_refused", "R")]
+    assert diagnostic_rows(result) == [(10, "preempt_refused", "R")]
 
 
 @pytest.mark.req("ACT-INT-7")
@@ -223,7 +237,7 @@ def test_waiting_held_finished_and_unknown_actions_are_not_interrupted() -> None
         interrupts=[alarm(5, "B"), alarm(10, "A", hold_min=20), alarm(15, "A"), alarm(100, "A"), alarm(3, "C")],
     )
 
-    assert complaints(result) == [
+    assert diagnostic_rows(result) == [
         (3, "interrupt_ignored", "C"),
         (5, "interrupt_ignored", "B"),
         (15, "interrupt_ignored", "A"),
@@ -240,7 +254,7 @@ def test_a_cancelled_waiter_frees_its_place() -> None:
 
     result = day(defs, does("A", 0, "x"), does("B", 1, "both"), does("C", 2, "bay"), commands=[{"t": 7, "cancel": "B"}])
 
-    assert lines(result) == said("0 start A, 7 start C, 12 end C, 30 end A")
+    assert lines(result) == expected_lines("0 start A, 7 start C, 12 end C, 30 end A")
 
 
 PART = {"x": lasting(30, "hall", resources=[{"name": "parts", "amount": 1}])}
@@ -254,7 +268,7 @@ def test_a_cancelled_runner_is_dropped() -> None:
         defs, does("A", 0, "x"), does("B", 10, "x"), commands=[{"t": 10, "cancel": "A"}], resources={"parts": 1}
     )
 
-    assert lines(result) == said("0 start A, 10 interrupt A, 10 start B, 40 end B")
+    assert lines(result) == expected_lines("0 start A, 10 interrupt A, 10 start B, 40 end B")
     assert of(result, "interrupt", "A").meta["resume"] == "drop"
 
 
@@ -262,8 +276,8 @@ def test_a_cancelled_runner_is_dropped() -> None:
 def test_a_runner_that_cannot_be_interrupted_is_not_cancelled_without_force() -> None:
     result = day(PART, does("A", 0, "x"), commands=[{"t": 10, "cancel": "A"}], resources={"parts": 1})
 
-    assert lines(result) == said("0 start A, 30 end A")
-    assert complaints(result) == [(10, "NotInterruptible", "A")]
+    assert lines(result) == expected_lines("0 start A, 30 end A")
+    assert diagnostic_rows(result) == [(10, "NotInterruptible", "A")]
     assert "cancel it with force" in result.diagnostics[0].message
 
 
@@ -273,7 +287,7 @@ def test_with_force_it_ends_and_gives_back_what_it_had() -> None:
 
     result = day(PART, does("A", 0, "x"), does("B", 10, "x"), commands=[force], resources={"parts": 1})
 
-    assert lines(result) == said("0 start A, 10 end A, 10 start B, 40 end B")
+    assert lines(result) == expected_lines("0 start A, 10 end A, 10 start B, 40 end B")
     end = of(result, "end", "A").meta
     assert (end["segment"], end["forced"], end["d_rem"]) == (0, True, 20)
 
@@ -285,7 +299,7 @@ def test_a_forced_end_stands_among_the_ends_of_its_minute_by_admission() -> None
 
     result = day(defs, does("A", 0, "long"), does("B", 0, "short", knowledge=["k"]), commands=[force])
 
-    assert lines(result) == said("0 start A, 0 start B, 10 end A, 10 end B, 10 visibility_change B")
+    assert lines(result) == expected_lines("0 start A, 0 start B, 10 end A, 10 end B, 10 visibility_change B")
     assert [event.seq for event in result.events] == [0, 1, 2, 3, 4]
 
 
@@ -309,7 +323,7 @@ ALONE = {
 def test_what_shares_no_lock_goes_on_when_the_one_that_interrupted_it_ends() -> None:
     result = day(ALONE, does("A", 0, "work"), does("B", 20, "alarm"))
 
-    assert lines(result) == said("0 start A, 20 interrupt A, 20 start B, 30 end B, 30 start A, 70 end A")
+    assert lines(result) == expected_lines("0 start A, 20 interrupt A, 20 start B, 30 end B, 30 start A, 70 end A")
     assert of(result, "start", "A", 1).meta["waited"] == 0
 
 
@@ -319,14 +333,14 @@ def test_the_hold_of_a_definition_counts_from_the_end_of_the_cause() -> None:
 
     result = day(defs, does("A", 0, "work"), does("B", 20, "alarm"))
 
-    assert lines(result) == said("0 start A, 20 interrupt A, 20 start B, 30 end B, 45 start A, 85 end A")
+    assert lines(result) == expected_lines("0 start A, 20 interrupt A, 20 start B, 30 end B, 45 start A, 85 end A")
 
 
 @pytest.mark.req("ACT-INT-4")
 def test_it_goes_on_as_well_when_the_cause_is_interrupted_itself() -> None:
     result = day(ALONE, does("A", 0, "work"), does("B", 20, "alarm"), does("C", 25, "siren"))
 
-    assert lines(result) == said(
+    assert lines(result) == expected_lines(
         "0 start A, 20 interrupt A, 20 start B, 25 interrupt B, 25 start A, 25 start C, 30 end C, 30 start B, 35 end B,"
         "65 end A"
     )
@@ -336,15 +350,17 @@ def test_it_goes_on_as_well_when_the_cause_is_interrupted_itself() -> None:
 def test_it_goes_on_as_well_when_the_cause_is_cancelled() -> None:
     result = day(ALONE, does("A", 0, "work"), does("B", 20, "alarm"), commands=[{"t": 25, "cancel": "B"}])
 
-    assert lines(result) == said("0 start A, 20 interrupt A, 20 start B, 25 interrupt B, 25 start A, 65 end A")
+    assert lines(result) == expected_lines(
+        "0 start A, 20 interrupt A, 20 start B, 25 interrupt B, 25 start A, 65 end A"
+    )
 
 
 @pytest.mark.req("ACT-INT-4", "ACT-CARRY-2")
 def test_it_is_held_over_midnight_too() -> None:
     first, second = outcome(ALONE, does("A", 1400, "work"), does("B", 1435, "alarm"), epochs=2).epochs
 
-    assert lines(first) == said("1400 start A, 1435 interrupt A, 1435 start B")
-    assert lines(second) == said("5 end B, 5 start A, 30 end A")
+    assert lines(first) == expected_lines("1400 start A, 1435 interrupt A, 1435 start B")
+    assert lines(second) == expected_lines("5 end B, 5 start A, 30 end A")
 
 
 @pytest.mark.req("ACT-INT-4")
@@ -375,8 +391,8 @@ def test_a_cancelled_action_stays_away_though_its_hold_ends() -> None:
         {"x": SOFT}, does("A", 0, "x"), interrupts=[alarm(5, "A", hold_min=10)], commands=[{"t": 8, "cancel": "A"}]
     )
 
-    assert lines(result) == said("0 start A, 5 interrupt A")
-    assert complaints(result) == []
+    assert lines(result) == expected_lines("0 start A, 5 interrupt A")
+    assert diagnostic_rows(result) == []
 
 
 @pytest.mark.req("ACT-LOCK-8")
@@ -385,7 +401,7 @@ def test_a_hold_that_ends_in_the_minute_of_the_cancelling_does_not_bring_it_back
         {"x": SOFT}, does("A", 0, "x"), interrupts=[alarm(5, "A", hold_min=3)], commands=[{"t": 8, "cancel": "A"}]
     )
 
-    assert lines(result) == said("0 start A, 5 interrupt A")
+    assert lines(result) == expected_lines("0 start A, 5 interrupt A")
 
 
 @pytest.mark.req("ACT-LOCK-8")
@@ -400,8 +416,8 @@ def test_a_suspended_action_can_be_cancelled() -> None:
         resources={"parts": 1},
     )
 
-    assert lines(result) == said("0 start A, 5 interrupt A")
-    assert complaints(result) == [(9, "NotResumable", "A")]
+    assert lines(result) == expected_lines("0 start A, 5 interrupt A")
+    assert diagnostic_rows(result) == [(9, "NotResumable", "A")]
     assert result.resources == {"parts": {"available": 1, "reserved": 0}}
 
 
@@ -417,7 +433,7 @@ def test_who_was_cancelled_in_this_minute_cannot_be_cancelled_again(stage: str) 
         commands=[{"t": 5, "cancel": target}, {"t": 5, "cancel": target}],
     )
 
-    assert complaints(result) == [(5, "NotCancellable", target)]
+    assert diagnostic_rows(result) == [(5, "NotCancellable", target)]
 
 
 @pytest.mark.req("ACT-LOCK-8")
@@ -428,7 +444,7 @@ def test_who_was_dropped_in_this_minute_cannot_be_cancelled() -> None:
         defs, does("A", 0, "x"), interrupts=[alarm(5, "A")], commands=[{"t": 5, "cancel": "A"}], resources={"parts": 1}
     )
 
-    assert complaints(result) == [(5, "NotCancellable", "A")]
+    assert diagnostic_rows(result) == [(5, "NotCancellable", "A")]
     assert result.resources == {"parts": {"available": 1, "reserved": 0}}
 
 
@@ -439,8 +455,8 @@ def test_an_exclusive_actor_does_one_thing_at_a_time() -> None:
 
     free, exclusive = (day(defs, *actions, options={"actor_exclusive": choice}) for choice in (False, True))
 
-    assert lines(free) == said("0 start A, 1 start B, 2 start C, 6 end B, 7 end C, 10 end A")
-    assert lines(exclusive) == said("0 start A, 2 start C, 7 end C, 10 end A, 10 start B, 15 end B")
+    assert lines(free) == expected_lines("0 start A, 1 start B, 2 start C, 6 end B, 7 end C, 10 end A")
+    assert lines(exclusive) == expected_lines("0 start A, 2 start C, 7 end C, 10 end A, 10 start B, 15 end B")
     assert "actor:ann" in exclusive.locks
 
 
@@ -465,7 +481,7 @@ def test_a_resumed_segment_waits_though_its_verb_does_not() -> None:
     result = day(defs, does("D", 0, "dash"), does("L", 4, "loud"))
 
     assert codes(result) == {}
-    assert lines(result) == said("0 start D, 4 interrupt D, 4 start L, 9 end L, 9 start D, 15 end D")
+    assert lines(result) == expected_lines("0 start D, 4 interrupt D, 4 start L, 9 end L, 9 start D, 15 end D")
 
 
 @pytest.mark.req("ACT-EVT-4")
@@ -477,7 +493,7 @@ def test_interrupts_and_starts_due_at_the_very_end_come_first_in_the_next_epoch(
     ).epochs
 
     assert lines(first) == ["1400 start A"]
-    assert lines(second) == said("0 interrupt A, 0 start A, 0 start B, 5 end B, 60 end A")
+    assert lines(second) == expected_lines("0 interrupt A, 0 start A, 0 start B, 5 end B, 60 end A")
     assert second.as_json()["carried_in"] == [{"action_id": "A", "remaining": 60}]
 
 
@@ -493,7 +509,7 @@ def test_what_is_produced_is_there_at_the_end() -> None:
     result = day(defs, does("B", 0, "bake"), does("E", 9, "eat"), does("F", 10, "eat"), resources={"flour": "0.3"})
 
     assert codes(result) == {"E": "InsufficientResources"}
-    assert lines(result) == said("0 start B, 10 end B, 10 start F, 11 end F")
+    assert lines(result) == expected_lines("0 start B, 10 end B, 10 start F, 11 end F")
     assert {name: row["available"] for name, row in result.resources.items()} == {"bread": 0, "flour": 0}
 
 
@@ -522,7 +538,7 @@ def live(defs: dict[str, Any], **more: Any) -> LiveWorld:
     return LiveWorld({"epoch": EPOCH, "action_defs": defs, **more})
 
 
-def told(events: Iterable[object]) -> list[str]:
+def event_lines(events: Iterable[object]) -> list[str]:
     return [line(event) for event in events if isinstance(event, WORLD_EVENTS)]
 
 
@@ -533,7 +549,7 @@ def test_an_alarm_of_the_present_minute_breaks_off_what_began_in_it() -> None:
     world.advance_to(10)
     world.submit(does("B", 10, "radio"))
 
-    assert told(world.advance_to(100)) == said(
+    assert event_lines(world.advance_to(100)) == expected_lines(
         "10 interrupt A, 10 start B, 20 end B, 20 start A, 80 end A",
     )
 
@@ -544,15 +560,15 @@ def test_what_began_in_a_minute_for_the_second_time_is_broken_off_in_the_next() 
     world.submit(does("A", 0, "work"))
     world.advance_to(10)
     world.submit(does("B", 10, "call"))
-    assert told(world.advance_to(10)) == said("10 interrupt A, 10 start B")
+    assert event_lines(world.advance_to(10)) == expected_lines("10 interrupt A, 10 start B")
     world.cancel("B", force=True)
-    assert told(world.advance_to(10)) == said("10 end B, 10 start A")
+    assert event_lines(world.advance_to(10)) == expected_lines("10 end B, 10 start A")
     world.submit(does("C", 10, "siren"), does("D", 10, "call"))
 
-    assert told(world.advance_to(12)) == said(
+    assert event_lines(world.advance_to(12)) == expected_lines(
         "10 start D, 11 end D, 11 interrupt A, 11 start C",
     )
-    assert told(world.advance_to(70)) == said("13 end C, 13 start A, 62 end A")
+    assert event_lines(world.advance_to(70)) == expected_lines("13 end C, 13 start A, 62 end A")
 
 
 @pytest.mark.req("ACT-USE-7")
@@ -564,7 +580,7 @@ def test_a_request_of_the_present_minute_breaks_off_what_began_in_it_or_in_the_n
         world.interrupt("A", 9, source="bell")
         world.advance_to(10)
 
-    assert told(world.advance_to(200)) == said("11 interrupt A, 11 start A, 70 end A")
+    assert event_lines(world.advance_to(200)) == expected_lines("11 interrupt A, 11 start A, 70 end A")
 
 
 @pytest.mark.req("ACT-USE-7")
@@ -579,8 +595,8 @@ def test_who_tries_again_in_the_next_minute_is_found_in_a_saved_world() -> None:
     again = World.from_state(world.config, world.state())
 
     assert again.state() == world.state()
-    expected = said("11 interrupt A, 11 start C, 13 end C, 13 start A")
-    assert told(again.apply(Advance(20)).events) == told(world.advance_to(20)) == expected
+    expected = expected_lines("11 interrupt A, 11 start C, 13 end C, 13 start A")
+    assert event_lines(again.apply(Advance(20)).events) == event_lines(world.advance_to(20)) == expected
     assert again.why({"action": "A"}).code == "running"
 
 
@@ -597,7 +613,7 @@ def test_what_began_in_the_same_pass_and_was_not_told_has_not_begun() -> None:
     world.submit(does("A", 0, "work"))
     world.run(stubborn(), "bo")
 
-    assert told(world.advance_to(100)) == said("0 start bo-1, 2 end bo-1, 2 start A, 62 end A")
+    assert event_lines(world.advance_to(100)) == expected_lines("0 start bo-1, 2 end bo-1, 2 start A, 62 end A")
 
 
 @pytest.mark.req("ACT-INT-2")
@@ -611,19 +627,19 @@ def test_a_refused_preemption_says_what_is_in_the_way() -> None:
 
 
 @pytest.mark.req("ACT-PERF-1")
-def test_a_preempting_admission_looks_at_nobody_it_does_not_meet(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_preempting_admission_examines_only_actions_it_meets(monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[str] = []
-    real = interrupting._why_not
+    real = interrupting._refusal_facts
 
     def counted(action: Any, priority: int) -> Any:
         looked.append(action.instance.id)
         return real(action, priority)
 
-    def nobody_asks(_: WorldState) -> Any:
-        raise AssertionError("a minute does not look at all who run")
+    def fail(_: WorldState) -> Any:
+        raise AssertionError("a minute must not scan all running actions")
 
-    monkeypatch.setattr(interrupting, "_why_not", counted)
-    monkeypatch.setattr(WorldState, "running", nobody_asks)
+    monkeypatch.setattr(interrupting, "_refusal_facts", counted)
+    monkeypatch.setattr(WorldState, "running", fail)
     world = World.create(
         {
             "epoch": EPOCH,

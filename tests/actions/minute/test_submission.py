@@ -12,7 +12,7 @@ from pendula.actions import Advance, Start, Submit
 from pendula.actions.events import WORLD_EVENTS, Event
 from pendula.kernel.canonical import encode
 from tests.actions.scenarios import HORIZON, SEEDS, START, commands_of, engine_run, fresh, scenario, unshrunk
-from tests.actions.worlds import day, does, lasting, lines, of, outcome, said
+from tests.actions.worlds import day, does, expected_lines, lasting, lines, of, outcome
 
 WALK = {"walk": lasting(10)}
 
@@ -76,7 +76,7 @@ def test_a_submission_for_the_next_epoch_is_deferred_untouched() -> None:
     ] == ["A", "B"]
     kept = next(one for one in first.as_json()["deferred"] if one["id"] == "A")
     assert kept == tomorrow
-    assert sorted(lines(second)) == sorted(said("0 start A, 0 start B, 10 end A, 10 end B"))
+    assert sorted(lines(second)) == sorted(expected_lines("0 start A, 0 start B, 10 end A, 10 end B"))
     assert second.as_json()["deferred"] == []
 
 

@@ -6,7 +6,19 @@ import pytest
 
 from pendula.actions import InvalidSetting, LiveWorld, World
 from pendula.kernel.canonical import decode
-from tests.actions.worlds import EPOCH, NEXT_EPOCH, codes, complaints, day, does, lasting, lines, of, outcome, said
+from tests.actions.worlds import (
+    EPOCH,
+    NEXT_EPOCH,
+    codes,
+    day,
+    diagnostic_rows,
+    does,
+    expected_lines,
+    lasting,
+    lines,
+    of,
+    outcome,
+)
 
 HALL: dict[str, Any] = {"locks": {"hall": {"capacity": 2}}}
 
@@ -18,7 +30,7 @@ HALL: dict[str, Any] = {"locks": {"hall": {"capacity": 2}}}
 def test_a_lock_has_as_many_holders_as_its_capacity() -> None:
     result = day({"meet": lasting(10, "hall")}, *(does(f"A{n}", 0, "meet") for n in range(5)), **HALL)
 
-    assert lines(result) == said(
+    assert lines(result) == expected_lines(
         "0 start A0, 0 start A1, 10 end A0, 10 end A1, 10 start A2, 10 start A3, "
         "20 end A2, 20 end A3, 20 start A4, 30 end A4"
     )
@@ -30,8 +42,8 @@ def test_nobody_overtakes_at_a_lock_for_several() -> None:
     result = day(defs, does("W", 0, "write"), does("A", 0, "meet"), does("B", 5, "both"), does("C", 6, "meet"), **HALL)
 
     # A place in the hall is free all the while: it is kept for B, who waits for the desk.
-    assert lines(result)[:4] == said("0 start W, 0 start A, 30 end A, 50 end W")
-    assert lines(result)[4:6] == said("50 start B, 50 start C")
+    assert lines(result)[:4] == expected_lines("0 start W, 0 start A, 30 end A, 50 end W")
+    assert lines(result)[4:6] == expected_lines("50 start B, 50 start C")
 
 
 @pytest.mark.req("ACT-USE-1", "ACT-DATA-4")
@@ -44,7 +56,7 @@ def test_the_row_of_a_lock_for_several_lists_its_holders() -> None:
         "pit": {"held_by": "D", "queue": []},
     }
     carried = outcome(long, epoch=NEXT_EPOCH, carry=result.carry, **HALL).epochs[0]
-    assert lines(carried) == said("560 end A0, 560 end A1, 560 end D, 560 start A2")
+    assert lines(carried) == expected_lines("560 end A0, 560 end A1, 560 end D, 560 start A2")
 
 
 @pytest.mark.req("ACT-USE-1", "ACT-CARRY-4")
@@ -66,7 +78,7 @@ def test_of_the_holders_of_a_full_lock_the_weakest_goes_and_of_equals_the_latest
 
     assert [one for one in lines(weakest) if "interrupt" in one] == ["10 interrupt M"]
     assert [one for one in lines(latest) if "interrupt" in one] == ["10 interrupt N"]
-    assert lines(hall)[:2] == said("0 start M, 10 start F")
+    assert lines(hall)[:2] == expected_lines("0 start M, 10 start F")
 
 
 @pytest.mark.req("ACT-USE-1", "ACT-INT-6")
@@ -87,7 +99,7 @@ def test_a_full_lock_of_which_nobody_yields_refuses() -> None:
     defs = {"meet": lasting(60, "hall"), "fire": lasting(5, "hall", preempts=True, priority=5)}
     result = day(defs, does("M", 0, "meet"), does("N", 0, "meet"), does("F", 10, "fire"), **HALL)
 
-    assert complaints(result) == [(10, "preempt_refused", "F")]
+    assert diagnostic_rows(result) == [(10, "preempt_refused", "F")]
 
 
 @pytest.mark.req("ACT-USE-1")
@@ -123,7 +135,7 @@ MAKE = lasting(10, resources=[{"name": "parts", "amount": 2, "produce": True}])
 def test_an_instance_waits_for_its_resources_and_starts_in_the_minute_they_are_there() -> None:
     result = day({"build": uses(5, 2), "make": MAKE}, does("B", 0, "build"), does("M", 3, "make"))
 
-    assert lines(result) == said("3 start M, 13 end M, 13 start B, 18 end B")
+    assert lines(result) == expected_lines("3 start M, 13 end M, 13 start B, 18 end B")
     assert of(result, "start", "B").meta["waited"] == 13
     assert codes(result) == {}
     assert result.resources == {"parts": {"available": 0, "reserved": 0}}
@@ -147,7 +159,7 @@ def test_nobody_overtakes_in_the_queue_of_a_resource() -> None:
     )  # fmt: skip
 
     # One part is there all the while: it is kept for L, who needs three; then two are left for S.
-    assert lines(result) == said(
+    assert lines(result) == expected_lines(
         "5 start M, 15 end M, 15 start L, 20 end L, 30 start N, 40 end N, 40 start S, 45 end S"
     )
 
@@ -157,7 +169,9 @@ def test_a_preempting_instance_goes_before_in_the_queue_of_a_resource() -> None:
     defs = {"build": uses(5, 2), "fire": uses(5, 2, preempts=True, priority=5), "make": MAKE}
     result = day(defs, does("B", 0, "build"), does("F", 1, "fire"), does("M", 5, "make"), does("N", 30, "make"))
 
-    assert [one for one in lines(result) if "start" in one and one[-1] in "BF"] == said("15 start F, 40 start B")
+    assert [one for one in lines(result) if "start" in one and one[-1] in "BF"] == expected_lines(
+        "15 start F, 40 start B"
+    )
 
 
 @pytest.mark.req("ACT-USE-2")
@@ -185,7 +199,7 @@ def test_who_leaves_the_queue_of_a_resource_returns_nothing_and_lets_the_next_co
         defs, does("L", 0, "large"), does("S", 1, "small"), resources={"parts": 1}, commands=[{"t": 7, "cancel": "L"}]
     )
 
-    assert lines(result) == said("7 start S, 12 end S")
+    assert lines(result) == expected_lines("7 start S, 12 end S")
     assert result.resources == {"parts": {"available": 0, "reserved": 0}}
 
 
@@ -194,8 +208,8 @@ def test_who_waits_for_resources_interrupts_nobody() -> None:
     defs = {"work": lasting(60, "hall", interruptible=True), "fire": uses(5, 2, "hall", preempts=True, priority=5)}
     result = day(defs, does("W", 0, "work"), does("F", 5, "fire"))
 
-    assert lines(result) == said("0 start W, 60 end W")
-    assert complaints(result) == [(5, "preempt_refused", "F")]
+    assert lines(result) == expected_lines("0 start W, 60 end W")
+    assert diagnostic_rows(result) == [(5, "preempt_refused", "F")]
 
 
 @pytest.mark.req("ACT-USE-2", "ACT-LOCK-6")
@@ -213,11 +227,11 @@ def test_who_waits_for_resources_is_saved_and_carried() -> None:
     world.advance_to(5)
     again = World.from_state(world.config, world.state())
 
-    assert lines(second) == said("5 end M, 5 start B, 10 end B")
+    assert lines(second) == expected_lines("5 end M, 5 start B, 10 end B")
     assert of(second, "start", "B").meta["waited"] == 445
     assert again.state() == world.state()
     state: Any = decode(world.state())
-    assert state["short"] == ["B"]
+    assert state["waiting_for_resources"] == ["B"]
 
 
 @pytest.mark.req("ACT-USE-2")

@@ -131,8 +131,8 @@ def test_who_waits_for_ever_for_what_is_true_already_is_stopped() -> None:
     world.run(process(), "p")
     events = world.advance_to(5)
 
-    (told,) = [event for event in events if isinstance(event, Diagnostic)]
-    assert (str(told.code), told.by) == ("LimitExceeded", "p")
+    (diagnostic,) = [event for event in events if isinstance(event, Diagnostic)]
+    assert (str(diagnostic.code), diagnostic.by) == ("LimitExceeded", "p")
     assert not [event for event in events if isinstance(event, Rejection)]
 
 

@@ -150,8 +150,8 @@ def test_what_check_finds_sound_is_neither_refused_nor_rejected_for_its_form(cha
     try:
         check(from_value(value))
     except DocumentRefused as refused:
-        told = [(fault.path, fault.code, fault.message) for fault in refused.faults]
-        assert len(told) == len(set(told)), "nothing is told twice"
+        listed = [(fault.path, fault.code, fault.message) for fault in refused.faults]
+        assert len(listed) == len(set(listed)), "no fault is listed twice"
         return
 
     (epoch,) = run_document(accept(from_value(value))).epochs

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pendula.actions import InvalidEpoch, InvalidSetting, LiveWorld, VisibilityChange, run
-from tests.actions.worlds import EPOCH, codes, day, does, lasting, lines, of, outcome, said
+from tests.actions.worlds import EPOCH, codes, day, does, expected_lines, lasting, lines, of, outcome
 
 RADIO = {"radio": lasting(5, "radio", may_trigger_event=True), "answer": lasting(10)}
 
@@ -30,12 +30,12 @@ def test_the_day_of_the_earliest_submission_is_the_epoch() -> None:
         "start_at": "2025-07-02T00:00:00+02:00",
         "end_at": "2025-07-03T00:00:00+02:00",
     }
-    assert lines(result) == said("30 start A, 40 end A, 360 start B, 370 end B")
+    assert lines(result) == expected_lines("30 start A, 40 end A, 360 start B, 370 end B")
 
 
 @pytest.mark.req("ACT-TIME-1")
 def test_without_any_time_there_is_no_epoch() -> None:
-    with pytest.raises(InvalidEpoch, match="no submission has a `submitted_at` whose day would be the epoch"):
+    with pytest.raises(InvalidEpoch, match="no submission has a `submitted_at` to derive it from"):
         run(action_defs=RADIO, actions_submitted=[call()])
 
 
@@ -47,7 +47,7 @@ def test_what_may_trigger_an_event_makes_itself_known_to_the_player() -> None:
     result = day(RADIO, call(), options={"pc": "mira"})
 
     change = of(result, "visibility_change", "A3")
-    assert lines(result) == said("0 start A3, 5 end A3, 5 visibility_change A3")
+    assert lines(result) == expected_lines("0 start A3, 5 end A3, 5 visibility_change A3")
     assert {name: change.meta[name] for name in ("knowledge", "from_scope", "to_scope", "reveals")} == {
         "knowledge": "action:A3",
         "from_scope": "private",
@@ -74,7 +74,7 @@ def test_the_player_knows_of_it_from_then_on() -> None:
     "more", [{"knowledge": []}, {"visibility": {"scope": "redacted"}}], ids=["nothing to know", "redacted"]
 )
 def test_it_does_not_where_that_is_said(more: dict[str, Any]) -> None:
-    assert lines(day(RADIO, call(**more))) == said("0 start A3, 5 end A3")
+    assert lines(day(RADIO, call(**more))) == expected_lines("0 start A3, 5 end A3")
 
 
 @pytest.mark.req("ACT-EVT-5")
@@ -95,7 +95,7 @@ def followed(*followups: dict[str, Any], **more: Any) -> Any:
 def test_a_follow_up_is_submitted_after_so_many_minutes() -> None:
     result = followed({"verb": "answer", "after_min": 7})
 
-    assert lines(result) == said("0 start A3, 5 end A3, 12 start answer/0, 22 end answer/0")
+    assert lines(result) == expected_lines("0 start A3, 5 end A3, 12 start answer/0, 22 end answer/0")
     start = of(result, "start", "answer/0")
     assert (start.actor, start.meta["params"], start.meta["extra"]) == ("jonas", {"n": 1}, {"follows": "A3"})
 
@@ -134,10 +134,10 @@ def test_a_verb_may_follow_itself_for_ever() -> None:
 
     first, second = outcome(beat, does("A", 0, "beat"), epochs=2).epochs
 
-    assert lines(first) == said(
+    assert lines(first) == expected_lines(
         "0 start A, 100 end A, 600 start beat/0, 700 end beat/0, 1200 start beat/1, 1300 end beat/1"
     )
-    assert lines(second) == said("360 start beat/2, 460 end beat/2, 960 start beat/3, 1060 end beat/3")
+    assert lines(second) == expected_lines("360 start beat/2, 460 end beat/2, 960 start beat/3, 1060 end beat/3")
 
 
 def test_what_follows_and_cannot_be_is_rejected() -> None:
@@ -221,7 +221,7 @@ def test_the_weather_is_a_condition(weather: str | None, minutes: int) -> None:
     ("modifier", "message"),
     [
         ({"from": "22:00"}, "a time of day needs `daily: true`"),
-        ({"daily": True, "from": 1320}, "from is 1320; daily, it must be a time such as 22:00"),
+        ({"daily": True, "from": 1320}, "from is 1320; with `daily` it must be a time such as 22:00"),
         ({"daily": True, "from": "22:00", "to": "22:00"}, "the same time of day"),
     ],
 )

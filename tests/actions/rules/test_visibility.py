@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from pendula.actions.model import Channel, KnowledgeItem, Reveal, Scope
-from pendula.actions.rules.visibility import Circle, knows, revealed
+from pendula.actions.rules.visibility import Audience, knows, revealed
 from tests.actions.knowing import DEFS, lived, read
 from tests.actions.worlds import day, does, lasting
 
-CIRCLE = Circle("pia", ("ann",), Decimal(0))
+AUDIENCE = Audience("pia", ("ann",), Decimal(0))
 
 
 def item(**given: Any) -> KnowledgeItem:
@@ -41,15 +41,15 @@ def test_a_knowledge_item_has_its_fields_and_choices() -> None:
 def test_a_scope_says_who_may_know(scope: str, who: set[str]) -> None:
     one = item(scope=Scope(scope), source="zoe", visibility_to=("lou",))
 
-    assert {name for name in ("zoe", "lou", "pia", "ann", "bob") if knows(one, name, 0, CIRCLE)} == who
+    assert {name for name in ("zoe", "lou", "pia", "ann", "bob") if knows(one, name, 0, AUDIENCE)} == who
 
 
 @pytest.mark.req("ACT-VIS-2")
 def test_the_instant_of_expiry_is_inclusive() -> None:
     one = item(scope=Scope.PUBLIC, freshness=180, ttl_min=120)
 
-    assert knows(one, "bob", 300, CIRCLE)
-    assert not knows(one, "bob", 301, CIRCLE)
+    assert knows(one, "bob", 300, AUDIENCE)
+    assert not knows(one, "bob", 301, AUDIENCE)
 
 
 @pytest.mark.req("ACT-VIS-1")
@@ -72,12 +72,12 @@ def test_an_item_that_is_known_keeps_its_freshness_when_more_may_know_of_it() ->
 
 @pytest.mark.req("ACT-VIS-2")
 def test_what_has_no_time_to_live_never_expires() -> None:
-    assert knows(item(scope=Scope.PUBLIC, freshness=0, ttl_min=0), "bob", 10**9, CIRCLE)
+    assert knows(item(scope=Scope.PUBLIC, freshness=0, ttl_min=0), "bob", 10**9, AUDIENCE)
 
 
 @pytest.mark.req("ACT-VIS-2")
 def test_what_is_not_sure_enough_is_not_known_even_to_its_source() -> None:
-    strict = Circle("pia", (), Decimal("0.5"))
+    strict = Audience("pia", (), Decimal("0.5"))
 
     assert knows(item(scope=Scope.PUBLIC, confidence=Decimal("0.5")), "bob", 0, strict)
     assert not knows(item(scope=Scope.PUBLIC, source="bob", confidence=Decimal("0.49")), "bob", 0, strict)
@@ -137,5 +137,5 @@ def test_of_two_changes_in_one_minute_each_is_told_as_it_was() -> None:
         does("A", 0, "tell", actor="bob", knowledge=[{"id": "k", "to_scope": "private"}, {"id": "k", "to_scope": "pc"}])
     )
 
-    told = [read(line)["meta"]["to_scope"] for line in logs.chunks[0][1:]]
-    assert told == ["pc"]
+    scopes = [read(line)["meta"]["to_scope"] for line in logs.chunks[0][1:]]
+    assert scopes == ["pc"]

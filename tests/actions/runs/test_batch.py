@@ -10,11 +10,11 @@ from pendula.actions import Advance, InvalidSetting, Submit, World, run, run_doc
 from pendula.documents import Format, read_bytes
 from pendula.kernel.canonical import decode, encode
 from tests.actions.scenarios import Scenario, scenario
-from tests.actions.worlds import EPOCH, NEXT_EPOCH, day, document, does, lasting, line, lines, said
+from tests.actions.worlds import EPOCH, NEXT_EPOCH, day, document, does, expected_lines, lasting, line, lines
 
 WALK = {"walk": lasting(10), "haul": lasting(10, "cart")}
 GOOD = does("good", 7, "walk")
-STILL_GOING = said("7 start good, 17 end good")
+STILL_GOING = expected_lines("7 start good, 17 end good")
 YAML = b"""
 epoch: {index: 0, start_at: 2025-07-01T00:00:00, end_at: 2025-07-02T00:00:00}
 action_defs:

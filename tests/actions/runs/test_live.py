@@ -22,7 +22,7 @@ DEFS = {
 CONFIG: dict[str, Any] = {"epoch": EPOCH, "action_defs": DEFS}
 
 
-def told(events: tuple[Event, ...]) -> list[str]:
+def event_lines(events: tuple[Event, ...]) -> list[str]:
     return [line(event) for event in events if isinstance(event, WORLD_EVENTS)]
 
 
@@ -30,9 +30,9 @@ def test_a_game_loop_hears_what_happened_since() -> None:
     world = LiveWorld(CONFIG)
     world.submit(does("A", 5, "nap"), does("B", 12, "nap"))
 
-    assert told(world.advance_to(10)) == ["5 start A"]
-    assert told(world.advance_to(15)) == ["12 start B", "15 end A"]
-    assert told(world.advance_to(15)) == []
+    assert event_lines(world.advance_to(10)) == ["5 start A"]
+    assert event_lines(world.advance_to(15)) == ["12 start B", "15 end A"]
+    assert event_lines(world.advance_to(15)) == []
     assert world.minute == 15
 
 
@@ -41,7 +41,7 @@ def test_what_is_submitted_without_a_time_is_for_now() -> None:
     world.advance_to(100)
     world.submit({"id": "A", "actor": "ann", "verb": "nap"}, Instance("B", "bob", "nap"))
 
-    assert told(world.advance_to(100)) == ["100 start A", "100 start B"]
+    assert event_lines(world.advance_to(100)) == ["100 start A", "100 start B"]
 
 
 def test_rejections_come_back_at_once() -> None:
@@ -58,13 +58,13 @@ def test_interrupt_cancel_and_resume_are_for_the_present_minute() -> None:
     world.submit(does("A", 0, "saw"), does("B", 0, "saw"))
     world.advance_to(10)
     world.interrupt("A", 9, source="bell")
-    assert told(world.advance_to(10)) == ["10 interrupt A", "10 start B"]
+    assert event_lines(world.advance_to(10)) == ["10 interrupt A", "10 start B"]
     world.advance_to(20)
     world.cancel("B")
     world.resume("A")
 
-    assert told(world.advance_to(20)) == ["20 interrupt B", "20 start A"]
-    assert told(world.advance_to(60)) == ["60 end A"]
+    assert event_lines(world.advance_to(20)) == ["20 interrupt B", "20 start A"]
+    assert event_lines(world.advance_to(60)) == ["60 end A"]
 
 
 def test_a_wish_that_makes_no_sense_is_refused_and_changes_nothing() -> None:
@@ -88,7 +88,7 @@ def test_advance_until_stops_after_the_minute_of_the_event() -> None:
 
     events = world.advance_until(lambda event: isinstance(event, Start) and event.action_id == "B", 100)
 
-    assert told(events) == ["5 start A", "15 end A", "15 start B", "15 start C"]
+    assert event_lines(events) == ["5 start A", "15 end A", "15 start B", "15 start C"]
     assert world.minute == 15
 
 
@@ -99,7 +99,7 @@ def test_advance_until_something_that_never_happens_ends_at_the_latest() -> None
     events = world.advance_until(lambda _: False, 3000)
 
     assert world.minute == 3000
-    assert told(events) == ["1435 start B", "0 start A", "5 end B", "10 end A"]
+    assert event_lines(events) == ["1435 start B", "0 start A", "5 end B", "10 end A"]
 
 
 def test_advance_until_finds_the_first_event_after_midnight() -> None:
@@ -108,7 +108,7 @@ def test_advance_until_finds_the_first_event_after_midnight() -> None:
 
     events = world.advance_until(lambda event: isinstance(event, Start), 3000)
 
-    assert told(events)[0] == "0 start A"
+    assert event_lines(events)[0] == "0 start A"
 
 
 def test_play_keeps_its_pace() -> None:
@@ -121,7 +121,7 @@ def test_play_keeps_its_pace() -> None:
 
     assert sum(slept) == 750
     assert slept[0] == 2.5
-    assert told(tuple(seen)) == ["5 start A", "15 end A", "0 start B", "10 end B"]
+    assert event_lines(tuple(seen)) == ["5 start A", "15 end A", "0 start B", "10 end B"]
 
 
 @pytest.mark.req("ACT-EVT-6")

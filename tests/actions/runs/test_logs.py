@@ -126,7 +126,7 @@ def test_audio_names(epoch: int, slot: int, channel: str, name: str) -> None:
 @pytest.mark.req("ACT-LOG-4")
 def test_a_channel_that_is_none_has_no_audio_name() -> None:
     for channel in ("", "Radio", "a b", "a" * 33, "ä", "../x"):
-        with pytest.raises(ValueError, match="is not a channel; allowed are 1 to 32 of a-z, 0-9 and -"):
+        with pytest.raises(ValueError, match="is not a channel; allowed are 1 to 32 characters of a-z, 0-9 and -"):
             audio_name(0, 0, channel)
 
 
@@ -186,7 +186,7 @@ def test_a_reveal_of_an_event_of_a_day_before_has_its_copies_in_the_folder_that_
     second = World.create({**config, "epoch": NEXT_EPOCH, "carry": first.carry()})
     wish = does("B", 5, "tell", actor="pia", knowledge=[{"id": "k", "reveals": [0, 1, 99]}])
 
-    told = {}
+    last_lines = {}
     for name, logs in (
         ("goes on", Logs.continued(RealDisk(tmp_path))),
         ("alone", Logs(second.header(), RealDisk(tmp_path / "alone"))),
@@ -195,12 +195,12 @@ def test_a_reveal_of_an_event_of_a_day_before_has_its_copies_in_the_folder_that_
         world.apply(Submit((wish,)))
         logs.feed((world.header(), *world.apply(Advance(100)).events))
         folder = tmp_path if name == "goes on" else tmp_path / "alone"
-        told[name] = read((folder / "pc_log_epoch01.jsonl").read_bytes().splitlines()[-1])
+        last_lines[name] = read((folder / "pc_log_epoch01.jsonl").read_bytes().splitlines()[-1])
 
-    assert [(one["seq"], one["action_id"]) for one in told["goes on"]["revealed"]] == [(0, "A"), (1, "A")]
-    assert "missing" not in told["goes on"]
-    assert told["alone"]["missing"] == [0, 1]
-    assert "revealed" not in told["alone"]
+    assert [(one["seq"], one["action_id"]) for one in last_lines["goes on"]["revealed"]] == [(0, "A"), (1, "A")]
+    assert "missing" not in last_lines["goes on"]
+    assert last_lines["alone"]["missing"] == [0, 1]
+    assert "revealed" not in last_lines["alone"]
     assert (tmp_path / "pc_log_epoch00.jsonl").read_bytes() == kept
     lines = (tmp_path / "world_log.jsonl").read_bytes().splitlines()
     assert [read(line)["seq"] for line in lines] == [0, 1, 2, 3, 4]

@@ -31,7 +31,7 @@ DEFS = {
 CONFIG: dict[str, Any] = {"epoch": EPOCH, "action_defs": DEFS, "options": {"pc": "ann"}}
 
 
-def told(events: Any) -> list[str]:
+def event_lines(events: Any) -> list[str]:
     return [line(event) for event in events if isinstance(event, WORLD_EVENTS)]
 
 
@@ -67,7 +67,7 @@ def test_a_world_goes_on_from_its_journal_as_if_nothing_had_happened(tmp_path: P
     assert world.state() == other.state()
     world.submit(does("D", 30, "tell"))
     other.submit(does("D", 30, "tell"))
-    assert told(world.advance_to(200)) == told(other.advance_to(200))
+    assert event_lines(world.advance_to(200)) == event_lines(other.advance_to(200))
     world.close()
     again = LiveWorld.recover(killed, hook=hook, modifiers=modifiers)
     assert again.state() == other.state()
@@ -93,7 +93,7 @@ def test_a_world_without_the_code_it_asked_can_be_read_and_not_go_on(tmp_path: P
         lambda: read.run(workday([])),
         lambda: read.what_if(does("D", 30, "nap")),
     ):
-        with pytest.raises(Refused, match=f"asks its {missing}; recover it with {missing}=") as refused:
+        with pytest.raises(Refused, match=f"read-only without its {missing}; recover it with {missing}=") as refused:
             go_on()
         assert refused.value.details == {"reason": f"no {missing}"}
     assert list(read.history()) == history
@@ -148,7 +148,7 @@ def test_a_process_does_again_what_it_did_and_goes_on(tmp_path: Path) -> None:
     world = LiveWorld.recover(killed, processes={"bo": workday(again)})
 
     assert again == before
-    assert told(world.advance_to(100)) == [
+    assert event_lines(world.advance_to(100)) == [
         "60 end bo-1",
         "60 start bo-2",
         "70 end bo-2",
@@ -163,7 +163,7 @@ def test_a_process_that_had_not_begun_begins(tmp_path: Path) -> None:
 
     world = LiveWorld.recover(tmp_path / "game", processes={"bo": workday([])})
 
-    assert told(world.advance_to(15)) == ["0 start bo-0", "10 end bo-0", "10 start bo-1"]
+    assert event_lines(world.advance_to(15)) == ["0 start bo-0", "10 end bo-0", "10 start bo-1"]
 
 
 def test_a_process_that_does_something_else_is_refused(tmp_path: Path) -> None:
@@ -175,7 +175,7 @@ def test_a_process_that_does_something_else_is_refused(tmp_path: Path) -> None:
         while True:
             yield {"actor": "bo", "verb": "nap"}
 
-    with pytest.raises(UserCodeFailed, match="'bo' does not do again"):
+    with pytest.raises(UserCodeFailed, match="'bo' does not repeat"):
         LiveWorld.recover(as_a_crash_leaves_it(tmp_path / "game"), processes={"bo": other()})
 
 
@@ -188,7 +188,7 @@ def test_a_process_may_begin_anew_under_its_old_name(tmp_path: Path) -> None:
     world = LiveWorld.recover(tmp_path / "game")
     world.run(workday([]), "bo")
 
-    assert told(world.advance_to(205)) == ["200 start bo-4"]
+    assert event_lines(world.advance_to(205)) == ["200 start bo-4"]
 
 
 @pytest.mark.req("ACT-USE-5")
@@ -200,7 +200,7 @@ def test_a_state_becomes_a_live_world_again() -> None:
     again = LiveWorld.from_state(CONFIG, world.state(), hook=hook)
 
     assert again.minute == 4
-    assert told(again.advance_to(100)) == told(world.advance_to(100)) == [
+    assert event_lines(again.advance_to(100)) == event_lines(world.advance_to(100)) == [
         "8 end B", "8 start after B", "18 end after B", "50 end A",
     ]  # fmt: skip
 
@@ -276,7 +276,7 @@ def test_logs_without_a_header_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_world_without_a_journal_has_no_history() -> None:
-    with pytest.raises(Refused, match="keeps no history"):
+    with pytest.raises(Refused, match="has no history"):
         LiveWorld(CONFIG).history()
 
 
@@ -288,7 +288,7 @@ def test_a_journal_has_one_writer_at_a_time(tmp_path: Path) -> None:
         JournalInUse, match="game is in use: this program or another has it open, and has not closed it"
     ):
         LiveWorld.recover(tmp_path / "game")
-    assert told(world.advance_to(20)) == ["0 start A", "10 end A"]
+    assert event_lines(world.advance_to(20)) == ["0 start A", "10 end A"]
     world.close()
 
     again = LiveWorld.recover(tmp_path / "game")
@@ -318,7 +318,7 @@ def test_a_world_that_was_broken_off_is_found_again_at_once_and_writes_nothing_m
         world.advance_to(60)
 
     again = LiveWorld.recover(tmp_path / "game", hook=lambda _: None)
-    events = told(again.advance_to(60))
+    events = event_lines(again.advance_to(60))
     before = {file.name: file.read_bytes() for file in (tmp_path / "game").iterdir()}
     world.close()
 

@@ -1,8 +1,8 @@
-"""An instance becomes an action: every check, its duration, its resources, its place in the queues of its locks."""
+"""Admission makes an action of an instance: checks, duration, resources, its place in the queues of its locks."""
 
 from typing import Any
 
-from pendula.actions.minute.follow_ups import turn_away
+from pendula.actions.minute.follow_ups import reject_submission
 from pendula.actions.minute.interrupting import preempt
 from pendula.actions.minute.turns import join
 from pendula.actions.model import Code, Instance
@@ -15,20 +15,20 @@ from pendula.actions.state.plans import Plan
 from pendula.actions.state.world_state import WorldState
 from pendula.kernel.canonical import Json
 
-# Looking a member up in its class costs as much as the comparison it is for.
+# Module constants: the enum lookup costs as much as the comparison.
 RUNNING = Stage.RUNNING
 
 
 def admit(world: WorldState, instance: Instance, minute: int, late: bool) -> None:
-    """Take an instance up in this minute, or turn it away. Who can start at once does."""
+    """Admit an instance in this minute, or reject it. It starts at once if it can."""
     plan = world.plan_of(instance.verb) or world.plans.make(instance.verb)
     timing: Timing | None = plan.ordinary
     if timing is None or instance.actor in world.skilled or world.next_admission >= world.full_at:
-        timing = _checked(world, plan, instance, minute)
+        timing = _checked_timing(world, plan, instance, minute)
         if timing is None:
             return
     elif plan.needs and (shortages := world.resources.reserve(plan.needs)):
-        turn_away(world, instance, _shortage(shortages), minute)
+        reject_submission(world, instance, _shortage(shortages), minute)
         return
     own_locks = plan.locks
     if world.is_exclusive:
@@ -36,7 +36,7 @@ def admit(world: WorldState, instance: Instance, minute: int, late: bool) -> Non
         if (fault := world.plans.too_many_locks(names)) is not None:
             if not plan.waits:
                 world.resources.give_back(plan.needs)
-            turn_away(world, instance, fault, minute)
+            reject_submission(world, instance, fault, minute)
             return
         own_locks = world.locks.of(names)
     admission = world.next_admission
@@ -44,14 +44,14 @@ def admit(world: WorldState, instance: Instance, minute: int, late: bool) -> Non
     minutes = timing.minutes
     action = Action(instance, plan, admission, key, minutes, minutes, own_locks, minute)
     if plan.waits:
-        _stand_in_line(world, action)
+        _join_resource_queues(world, action)
     world.next_admission = admission + 1
     if timing.meta is not None or late or world.extras:
         action.meta = _first_meta(world, instance.id, timing, late)
     if world.has_pc:
-        action.seen = world.setting.shows(instance)
+        action.seen = world.setting.is_seen_by_pc(instance)
     world.actions[instance.id] = action
-    if world.in_order:
+    if world.admits_in_queue_order:
         for lock in own_locks:
             if lock.holder is not None or ((lock.line or lock.ahead) and lock.first() is not None):
                 break
@@ -65,7 +65,7 @@ def admit(world: WorldState, instance: Instance, minute: int, late: bool) -> Non
                 world.started.append(action)
             return
         if not plan.fails:
-            # Somebody is before it who has not had its turn: its own comes when that one ends, not in this minute.
+            # An earlier action waits for the same lock: this one cannot start before that one ends.
             entry = (admission, action)
             for lock in own_locks:
                 lock.line.append(entry)
@@ -75,27 +75,27 @@ def admit(world: WorldState, instance: Instance, minute: int, late: bool) -> Non
         preempt(world, action, minute)
 
 
-def _stand_in_line(world: WorldState, action: Action) -> None:
-    """Reserve what is needed, unless it is short or somebody waits for it who goes before."""
+def _join_resource_queues(world: WorldState, action: Action) -> None:
+    """Reserve the resources, or join their queues when they are short or an earlier action waits for them."""
     lines = world.lines_of(action.plan.needs)
     is_next = all((first := line.first()) is None or action.key < first.key for line in lines)
     if not is_next or world.resources.reserve(action.plan.needs):
         action.lines = lines
 
 
-def _checked(world: WorldState, plan: Plan, instance: Instance, minute: int) -> Timing | None:
-    """How long it takes, everything checked and reserved; None when it was turned away."""
+def _checked_timing(world: WorldState, plan: Plan, instance: Instance, minute: int) -> Timing | None:
+    """Check the instance and reserve its resources; None if it was rejected."""
     timing = plan.fault or _timing(world, plan, instance, minute)
-    fault = _why_not(world, plan, timing)
+    fault = _first_fault(world, plan, timing)
     if fault is not None or isinstance(timing, Fault):
         assert fault is not None
-        turn_away(world, instance, fault, minute)
+        reject_submission(world, instance, fault, minute)
         return None
     return timing
 
 
-def _why_not(world: WorldState, plan: Plan, timing: Timing | Fault) -> Fault | None:
-    """The first fault in the order of checking; resources are reserved when there is none."""
+def _first_fault(world: WorldState, plan: Plan, timing: Timing | Fault) -> Fault | None:
+    """The first fault in the order of the checks. Without a fault the resources are reserved."""
     if isinstance(timing, Fault):
         return timing
     if plan.unknown_lock is not None:
@@ -112,7 +112,8 @@ def _why_not(world: WorldState, plan: Plan, timing: Timing | Fault) -> Fault | N
 
 def _shortage(shortages: list[Shortage]) -> Fault:
     short: list[Json] = [
-        {"name": one.name, "needed": plain(one.needed), "available": plain(one.available)} for one in shortages
+        {"name": shortage.name, "needed": plain(shortage.needed), "available": plain(shortage.available)}
+        for shortage in shortages
     ]
     return Fault(Code.INSUFFICIENT_RESOURCES, "resources_short", {"short": short})
 

@@ -1,57 +1,57 @@
-"""What follows an end or a rejection: the process of an instance, or a hook, is asked for further instances.
+"""Follow-ups of an end or a rejection: the process of the instance, or a hook, is asked for further instances.
 
-Answers are bounded: so many in one answer, so many one upon another within a minute; the rest is rejected.
+The number in one answer and the depth within a minute are limited; the rest is rejected.
 """
 
-from pendula.actions.minute.arrivals import read_new
-from pendula.actions.minute.waits import is_wait, take_waits, wait_for
+from pendula.actions.minute.submissions import read_new
+from pendula.actions.minute.waits import is_wait, start_wait, take_satisfied_waits
 from pendula.actions.model import Code, Instance
-from pendula.actions.rules.conditions import holds
+from pendula.actions.rules.conditions import is_met
 from pendula.actions.rules.locks import Action
-from pendula.actions.rules.validation import FOLLOW_UPS, Fault, field_of, id_of
+from pendula.actions.rules.validation import FOLLOW_UPS, Fault, id_of, text_field
 from pendula.actions.state.ranks import FOLLOWING, WAKING
 from pendula.actions.state.world_state import WorldState
 from pendula.kernel.canonical import Json
 
-VERB_SHOWN = 200  # characters of it in the id of a follow-up
+VERB_SHOWN = 200  # characters of the verb in the id of a follow-up
 NAMES = {"action_id": "id", "actor": "actor", "verb": "verb", "process": "process"}
 
 
-def turn_away(world: WorldState, raw: object, fault: Fault, minute: int) -> None:
-    """Reject an instance, which may be anything as yet; its process hears of it."""
+def reject_submission(world: WorldState, raw: object, fault: Fault, minute: int) -> None:
+    """Reject a submission, which may be any value, and notify its process."""
     own = id_of(raw)
     if own is not None and fault.code is not Code.DUPLICATE_ACTION_ID:
         world.extras.pop(own, None)
     reject(world, own, fault)
-    if field_of(raw, "process") is not None:
+    if text_field(raw, "process") is not None:
         follow(world, raw, {"rejected": fault.code, "t": minute}, minute)
 
 
 def reject(world: WorldState, own: str | None, fault: Fault) -> None:
-    """Tell of a rejection; an id that was taken for it is over."""
+    """Write a rejection; an id taken for it counts as ended."""
     world.writer.reject(own, fault)
     if own is not None and fault.code is not Code.DUPLICATE_ACTION_ID:
-        world.note_over(own)
+        world.record_end(own)
 
 
-def tell_process(world: WorldState, action: Action, outcome: dict[str, Json], minute: int) -> None:
-    """A process hears of every end of its action, also of an untimely one; a hook of those that may trigger."""
+def notify_process(world: WorldState, action: Action, outcome: dict[str, Json], minute: int) -> None:
+    """Notify the process of an action of its end, regular or not. Hooks are only asked after regular ends."""
     if action.instance.process is not None:
         follow(world, action.instance, outcome, minute)
 
 
 def follow(world: WorldState, raw: object, outcome: dict[str, Json], minute: int) -> None:
-    """Ask what follows; of an answer that cannot be taken the process hears at once, and may answer again."""
+    """Ask for follow-ups. The process of an invalid answer is notified at once and may answer again."""
     faults = _ask_what_follows(world, raw, outcome, minute)
-    for _ in range(world.most_following):
+    for _ in range(world.follow_up_limit):
         if not faults:
             return
         further, fault = faults.pop()
         if fault.code is Code.LIMIT_EXCEEDED:
-            world.writer.reject(id_of(further), fault)  # its id was not looked at
+            world.writer.reject(id_of(further), fault)  # its id was not taken
         else:
             reject(world, id_of(further), fault)
-        if field_of(further, "process") is not None:
+        if text_field(further, "process") is not None:
             faults += _ask_what_follows(world, further, {"rejected": fault.code, "t": minute}, minute)
     for further, _ in faults:
         world.writer.reject(id_of(further), too_many(world, "one_upon_another"))
@@ -60,7 +60,7 @@ def follow(world: WorldState, raw: object, outcome: dict[str, Json], minute: int
 def _ask_what_follows(
     world: WorldState, asker: object, outcome: dict[str, Json], minute: int
 ) -> list[tuple[object, Fault]]:
-    """Take what follows; returns what could not be taken."""
+    """Take the follow-ups; returns the invalid ones with their faults."""
     question: dict[str, Json]
     if type(asker) is Instance:
         question = {
@@ -72,13 +72,13 @@ def _ask_what_follows(
             "params": asker.params,
         }
     else:
-        question = {name: field_of(asker, field) for name, field in NAMES.items()}
+        question = {name: text_field(asker, field) for name, field in NAMES.items()}
         question["outcome"] = outcome
     answer = world.outside.ask("follow_up", question)
     faults: list[tuple[object, Fault]] = []
-    if not isinstance(answer, list):  # anything else is taken as nothing
+    if not isinstance(answer, list):  # anything else counts as no follow-ups
         return faults
-    most, used = world.most_following, world.used_ids
+    most, used = world.follow_up_limit, world.used_ids
     for number, raw in enumerate(answer):
         if (
             type(raw) is Instance
@@ -88,12 +88,12 @@ def _ask_what_follows(
             and number < most
             and raw.id not in used
         ):
-            # Made by hand and as it should be; one that names no time is for now.
+            # An Instance of Python code, which needs no check; without a time it is for now.
             used.add(raw.id)
             world.following.append(raw)
             continue
         if number < most and is_wait(raw):
-            if (refused := wait_for(world, raw, minute)) is not None:
+            if (refused := start_wait(world, raw, minute)) is not None:
                 faults.append((raw, refused))
             continue
         further = read_new(world, raw, False) if number < most else too_many(world, "in_one_answer")
@@ -104,21 +104,21 @@ def _ask_what_follows(
 
 
 def submit_followups(world: WorldState, action: Action, minute: int) -> None:
-    """Submit what the definition of a verb says follows its end; the first start tells of what it follows."""
+    """Submit the declared follow-ups of an action; `meta.extra.follows` of their first start names it."""
     instance, setting = action.instance, world.setting
     if action.plan.follows and minute != world.declared_minute:
-        world.declared_minute, world.declared_left = minute, world.most_following
-    for place, one in enumerate(action.plan.follows):
-        if not holds(one.when, setting.facts, instance.params):
+        world.declared_minute, world.declared_left = minute, world.follow_up_limit
+    for place, follow_up in enumerate(action.plan.follows):
+        if not is_met(follow_up.when, setting.facts, instance.params):
             continue
-        # By the admission number of what it follows: a verb may follow itself for ever.
-        own = f"{one.verb[:VERB_SHOWN]}/{action.admission}{f'.{place}' if place else ''}"
+        # The admission number makes the id unique: a verb may follow itself.
+        own = f"{follow_up.verb[:VERB_SHOWN]}/{action.admission}{f'.{place}' if place else ''}"
         further = Instance(
             id=own,
-            actor=one.actor or instance.actor,
-            verb=one.verb,
-            params=instance.params if one.params is None else one.params,
-            t=minute + one.after_min,
+            actor=follow_up.actor or instance.actor,
+            verb=follow_up.verb,
+            params=instance.params if follow_up.params is None else follow_up.params,
+            t=minute + follow_up.after_min,
             visibility=instance.visibility,
         )
         fault = None
@@ -137,7 +137,7 @@ def submit_followups(world: WorldState, action: Action, minute: int) -> None:
 
 
 def too_many(world: WorldState, how: str) -> Fault:
-    facts: dict[str, Json] = {"limit": FOLLOW_UPS.name, "allowed": world.most_following, "how": how}
+    facts: dict[str, Json] = {"limit": FOLLOW_UPS.name, "allowed": world.follow_up_limit, "how": how}
     return Fault(Code.LIMIT_EXCEEDED, "too_many", facts)
 
 
@@ -152,20 +152,20 @@ def _queue_follow_up(world: WorldState, instance: Instance, minute: int) -> Faul
     if when[0] <= minute:
         world.following.append(instance)
     else:
-        world.expect(when[0], FOLLOWING, instance)
+        world.schedule(when[0], FOLLOWING, instance)
     return None
 
 
 def queue_followers(world: WorldState, minute: int) -> None:
-    """What follows a rejection outside of a minute that is lived through waits for the rest of that minute."""
+    """Queue follow-ups of rejections that happen between commands for the rest of the minute."""
     for instance in world.following:
-        world.expect(minute, FOLLOWING, instance)
+        world.schedule(minute, FOLLOWING, instance)
     world.following.clear()
     if world.satisfied:
         world.queue.push(minute, WAKING, None)
 
 
-def tell_waits(world: WorldState, minute: int) -> None:
-    """Processes hear of all that became true in this minute."""
-    for wait in take_waits(world):
-        follow(world, {"process": wait.process}, {"became": wait.told(), "t": minute}, minute)
+def resume_waiting_processes(world: WorldState, minute: int) -> None:
+    """Send each process the conditions that became true in this minute."""
+    for wait in take_satisfied_waits(world):
+        follow(world, {"process": wait.process}, {"became": wait.satisfied_conditions(), "t": minute}, minute)

@@ -14,7 +14,7 @@ from pendula.actions.model import FACTOR_MOST, Code, Instance, Modifier
 from pendula.actions.reading.complaints import Complaint, below, elements, itself, note_all
 from pendula.actions.reading.refusals import refuse_if_faulty
 from pendula.actions.reading.sections import Sections
-from pendula.actions.requests import Wish, read_wishes
+from pendula.actions.requests import ActionRequest, read_requests
 from pendula.actions.rules.duration import is_factor
 from pendula.actions.rules.names import WORLD_STATE
 from pendula.actions.rules.skills import Skills
@@ -61,9 +61,9 @@ class _Check:
         for place, at in enumerate(self._sections.elements("actions_submitted")):
             self._instance(place, at)
         for at in self._sections.elements("interrupts"):
-            self._wish(at, lambda raw: read_wishes((raw,), (), self._setting))
+            self._wish(at, lambda raw: read_requests((raw,), (), self._setting))
         for at in self._sections.elements("commands"):
-            self._wish(at, lambda raw: read_wishes((), (raw,), self._setting))
+            self._wish(at, lambda raw: read_requests((), (raw,), self._setting))
 
     def _modifiers(self, good: list[Any]) -> Iterator[Json]:
         for at in self._sections.parts_of_the_world("modifiers"):
@@ -158,19 +158,19 @@ class _Check:
         if isinstance(timing, Fault):
             below(at, ("verb",)).refuse(timing.message, code=timing.code)
 
-    def _wish(self, at: Cursor, read: Callable[[Json], Iterator[Wish | Fault]]) -> None:
+    def _wish(self, at: Cursor, read: Callable[[Json], Iterator[ActionRequest | Fault]]) -> None:
         def judge(raw: Json) -> Complaint | None:
-            wish = next(read(raw))
-            return _complaint(wish) if isinstance(wish, Fault) else None
+            request = next(read(raw))
+            return _complaint(request) if isinstance(request, Fault) else None
 
         if note_all(at, judge):
             return
-        wish = next(read(at.any()))
-        assert isinstance(wish, Wish)
-        if wish.target not in self._ids and wish.target not in self._sections.used_ids:
-            field = "target" if wish.kind == "interrupt" else wish.kind
-            message = f"no action {shown(wish.target)} is submitted{suggestion(wish.target, tuple(self._ids))}"
-            below(at, (field,)).refuse(message, code=IGNORED[wish.kind])
+        request = next(read(at.any()))
+        assert isinstance(request, ActionRequest)
+        if request.target not in self._ids and request.target not in self._sections.used_ids:
+            field = "target" if request.kind == "interrupt" else request.kind
+            message = f"no action {shown(request.target)} is submitted{suggestion(request.target, tuple(self._ids))}"
+            below(at, (field,)).refuse(message, code=IGNORED[request.kind])
 
 
 def _skills_of(at: Cursor, actor: str) -> bool:

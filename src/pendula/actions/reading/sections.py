@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from pendula.actions.configuration import InvalidEpoch, Setting, usual_epoch
+from pendula.actions.configuration import InvalidEpoch, Setting, default_epoch
 from pendula.actions.engine import World
 from pendula.actions.model import ActionDef, EpochFrame, FollowUp, KnowledgeItem, Modifier, Need, Options
 from pendula.actions.reading.complaints import Complaint, below, elements, itself, judged_as, known, note_all
@@ -100,7 +100,7 @@ class Sections:
     def _usual_epoch(self) -> None:
         """Without an epoch, the day of the earliest submission is the epoch."""
         try:
-            self.good["epoch"] = usual_epoch(
+            self.good["epoch"] = default_epoch(
                 [at.any() for at in self.elements("actions_submitted")], self.good["options"]
             )
             self._epoch_stands = True

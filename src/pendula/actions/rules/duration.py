@@ -1,7 +1,4 @@
-"""How long an action takes: base duration, effort, skill and modifiers, exactly.
-
-Integers only. Binary floats get 167 of the 17 280 ordinary cases wrong.
-"""
+"""Effective duration of an action in exact integers: binary floats get 167 of the 17 280 ordinary cases wrong."""
 
 from collections.abc import Iterable
 from decimal import Context, Decimal, Inexact, Rounded
@@ -15,14 +12,14 @@ SKILL_HUNDREDTHS = (125, 100, 85, 70)
 NOISE_PERCENT = 10
 ONE = Fraction(1)
 
-# A product that would need more digits is refused by the arithmetic, not rounded.
+# The context raises instead of rounding.
 EXACT = Context(prec=2000, traps=[Inexact, Rounded])
 
 
 def effective_minutes(base: int, effort: Effort, skill: int, modifier: Fraction = ONE) -> int:
-    """Whole minutes, at least one; a started minute counts."""
+    """Whole minutes, at least 1, rounded up."""
     numerator = base * EFFORT_TENTHS[effort] * SKILL_HUNDREDTHS[skill] * modifier.numerator
-    # Ceiling division in integers: a Fraction here costs ten times as much per action.
+    # Ceiling division in integers: a Fraction costs ten times as much.
     return max(1, -(-numerator // (1000 * modifier.denominator)))
 
 
@@ -35,12 +32,12 @@ def product(factors: Iterable[Decimal]) -> Decimal:
 
 
 def is_factor(value: Decimal) -> bool:
-    """Modifiers lie in (0, 10]."""
+    """Whether a modifier is in (0, 10]."""
     return value.is_finite() and 0 < value <= FACTOR_MOST
 
 
 def noise(seed: int, epoch: int, action_id: str) -> Decimal:
-    """A factor within ±10 %, in steps of a thousandth, that depends on nothing but its arguments."""
+    """A deterministic factor within ±10 %, in steps of a thousandth."""
     text = f"{seed}|{epoch}|{action_id}".encode()
     steps = 20 * NOISE_PERCENT + 1
     draw = int.from_bytes(sha256(text).digest()[:8], "big") % steps

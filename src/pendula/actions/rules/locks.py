@@ -1,9 +1,8 @@
-"""Locks: taken all at once or not at all, in one total order, without overtaking.
+"""Locks: acquired all at once or not at all, in one total order, without overtaking.
 
-Every waiting action stands in the queues of all its locks, and of the resources it waits for. It starts when every lock
-is free, what it needs is there, and it is first in every queue. All queues have the same order, (rank, admission
-number), so the smallest waiting action is first everywhere: nobody waits in a circle, and nobody holds one lock while
-waiting for another.
+A waiting action is in the queues of all its locks, and of the resources it waits for. It starts when every lock is
+free, its resources are available, and it is first in every queue. All queues have the same order, (rank, admission
+number), so the smallest waiting action is first everywhere: there is no deadlock and no hold-and-wait.
 """
 
 from collections import deque
@@ -16,7 +15,7 @@ from msgspec import Struct
 
 from pendula.actions.model import ActionDef, Instance
 
-# Queue keys are one integer: the rank of a preempting action above the admission number.
+# A queue key is one integer: rank of a preempting action * KEY_OF_RANK + admission number.
 KEY_OF_RANK = 1 << 48
 
 # The key and the action: keys are unique, so that comparing two entries never reaches the actions.
@@ -26,20 +25,20 @@ Entry: TypeAlias = "tuple[int, Action]"
 class Stage(IntEnum):
     WAITING = 0
     RUNNING = 1
-    HELD = 2  # interrupted, joins the queues again when its hold or its cause is over
-    SUSPENDED = 3  # interrupted, until somebody resumes it
+    HELD = 2  # interrupted; joins the queues again after its hold
+    SUSPENDED = 3  # interrupted, until it is resumed
     OVER = 4
 
 
-# Looking a member up in its class costs as much as the comparison it is for.
+# A module constant: the enum lookup costs as much as the comparison.
 WAITING = Stage.WAITING
 
 
 class Action(Struct, eq=False):
-    """An admitted instance and where it stands. Times are minutes of the run."""
+    """An admitted instance. Times are minutes of the run."""
 
     instance: Instance
-    plan: Any  # the Plan of its verb; not named here, because plans are made of locks
+    plan: Any  # the Plan of its verb; untyped, because plans import locks
     admission: int
     key: int  # its place in every queue
     minutes: int
@@ -49,17 +48,17 @@ class Action(Struct, eq=False):
     stage: Stage = WAITING
     segment: int = 0
     t_end: int = 0
-    ending: int = -1  # the handle of its end in the queue of events, while it runs
+    ending: int = -1  # the handle of its end in the event queue, while it runs
     seen: bool = False  # by the player character
     meta: dict[str, Any] | None = None  # facts for the first start
-    lines: "tuple[Lock, ...]" = ()  # queues of the resources it waits for; none where they are reserved
-    cause: "Action | None" = None  # the action that interrupted it and holds it until it ends
+    lines: "tuple[Lock, ...]" = ()  # queues of the resources it waits for; empty once they are reserved
+    cause: "Action | None" = None  # the preempting action that holds it until it ends
     hold_min: int = 0  # minutes that the hold goes on after that
 
     @property
     def definition(self) -> ActionDef:
-        found: ActionDef = self.plan.definition
-        return found
+        definition: ActionDef = self.plan.definition
+        return definition
 
     @property
     def priority(self) -> int:
@@ -71,16 +70,16 @@ def priority_of(instance: Instance, definition: ActionDef) -> int:
 
 
 def key_of(instance: Instance, definition: ActionDef, admission: int) -> int:
-    """First come first; preempting ones before all others, the most important first."""
+    """By admission; preempting actions before all others, by descending priority."""
     return admission - KEY_OF_RANK * priority_of(instance, definition) if definition.preempts else admission
 
 
 class Lock:
-    """One lock: who holds it, and who waits, first come first.
+    """One lock with its holders and its queue.
 
-    `holder` is not None when nobody else can have it. An exclusive lock has no `seats`; one with a greater capacity has
-    all its holders there, by admission. Nearly everybody comes with a greater key than all before: they stand in
-    `line`. `ahead` is a heap of those who come later and go before, preempting and resumed ones.
+    `holder` is None while a place is free. An exclusive lock has no `seats`; a lock with a greater capacity has its
+    holders there, by admission. Nearly every key is greater than all before and goes into `line`; `ahead` is a heap of
+    the others, of preempting and resumed actions.
     """
 
     __slots__ = ("ahead", "capacity", "holder", "line", "name", "seats")
@@ -109,13 +108,13 @@ class Lock:
         return self.holder is action if self.seats is None else action.admission in self.seats
 
     def holders(self) -> list[Action]:
-        """Everybody who has it, by admission."""
+        """The holders, by admission."""
         if self.seats is not None:
             return [self.seats[admission] for admission in sorted(self.seats)]
         return [] if self.holder is None else [self.holder]
 
     def first(self) -> Action | None:
-        """Who is first in the queue; those who left it are forgotten here, not searched for when they leave."""
+        """The first action in the queue. Actions that left are removed here, lazily."""
         line, ahead = self.line, self.ahead
         while line and line[0][1].stage is not WAITING:
             line.popleft()
@@ -125,8 +124,8 @@ class Lock:
             return ahead[0][1]
         return line[0][1] if line else None
 
-    def leave(self, action: Action) -> None:
-        """Who is first leaves the queue."""
+    def remove_first(self, action: Action) -> None:
+        """Remove the action, which is first, from the queue."""
         line = self.line
         if line and line[0][1] is action:
             line.popleft()
@@ -134,19 +133,19 @@ class Lock:
             heappop(self.ahead)
 
     def waiting(self) -> list[Action]:
-        """Everybody in the queue, in its order."""
+        """The queue in its order."""
         return [action for _, action in sorted([*self.line, *self.ahead]) if action.stage is WAITING]
 
 
 class LockTable:
-    """All locks, made when they are first named."""
+    """All locks, created when first named."""
 
     def __init__(self, capacities: Mapping[str, int]) -> None:
         self.by_name: dict[str, Lock] = {}
         self._capacities = capacities
 
     def of(self, names: Iterable[str]) -> tuple[Lock, ...]:
-        """The locks of these names, each once, in the global order (by code point)."""
+        """The locks of these names, each once, in the global order, by code point."""
         return tuple(self.by_name.get(name) or self._make(name) for name in sorted(set(names)))
 
     def _make(self, name: str) -> Lock:
@@ -154,12 +153,12 @@ class LockTable:
         return lock
 
     def rows(self) -> dict[str, dict[str, Any]]:
-        """Every lock that was ever named: its holder and its queue."""
+        """Holder and queue of every lock, by name."""
         return {name: _row(lock) for name, lock in sorted(self.by_name.items())}
 
 
 def _row(lock: Lock) -> dict[str, Any]:
-    """Of a lock with room for several, all holders and how many there may be."""
+    """One lock; with a capacity above 1 `held_by` is a list."""
     queue = [action.instance.id for action in lock.waiting()]
     held = [action.instance.id for action in lock.holders()]
     if lock.seats is None:
@@ -168,7 +167,7 @@ def _row(lock: Lock) -> dict[str, Any]:
 
 
 def join(action: Action, minute: int) -> bool:
-    """Stand in all queues at once; tells whether all locks are free, so that its turn may have come."""
+    """Join all queues; True if all locks are free, so that the action may start."""
     action.stage = WAITING
     action.joined = minute
     entry = (action.key, action)
@@ -189,7 +188,7 @@ def can_start(action: Action) -> bool:
     for lock in (*action.locks, *action.lines) if action.lines else action.locks:
         if lock.holder is not None:
             return False
-        # Mostly nobody left or pushed in; only then the head of the line may be taken for the first of the queue.
+        # Fast path: with an empty `ahead`, the head of the line is the first of the queue.
         if (lock.ahead or lock.line[0][1] is not action) and lock.first() is not action:
             return False
     return True
@@ -199,20 +198,20 @@ def is_first_everywhere(action: Action) -> bool:
     return all(lock.first() is action for lock in action.locks)
 
 
-def in_the_way(action: Action, strength: Callable[[Action], Any]) -> list[Action]:
-    """Who has to go for the action to start, each once, by admission: the holder of every exclusive lock it needs, and
-    the weakest holder of every lock that is full, unless somebody goes who has a place there."""
+def blocking_holders(action: Action, strength: Callable[[Action], Any]) -> list[Action]:
+    """The holders that must yield for the action to start, each once, by admission: the holder of each exclusive lock,
+    and the weakest holder of each full lock, unless one of its holders already must yield."""
     full = [lock for lock in action.locks if lock.holder is not None]
-    found = {lock.holder.admission: lock.holder for lock in full if lock.seats is None and lock.holder is not None}
+    victims = {lock.holder.admission: lock.holder for lock in full if lock.seats is None and lock.holder is not None}
     for lock in full:
-        if lock.seats is not None and found.keys().isdisjoint(lock.seats):
-            weakest = min(lock.seats.values(), key=lambda one: (strength(one), -one.admission))
-            found[weakest.admission] = weakest
-    return [found[admission] for admission in sorted(found)]
+        if lock.seats is not None and victims.keys().isdisjoint(lock.seats):
+            weakest = min(lock.seats.values(), key=lambda holder: (strength(holder), -holder.admission))
+            victims[weakest.admission] = weakest
+    return [victims[admission] for admission in sorted(victims)]
 
 
-def before(action: Action, lock: Lock) -> Iterator[Action]:
-    """Who stands before the action in the queue of a lock."""
+def queued_before(action: Action, lock: Lock) -> Iterator[Action]:
+    """The actions before this one in the queue of a lock."""
     for other in lock.waiting():
         if other is action:
             return

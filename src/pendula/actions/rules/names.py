@@ -1,7 +1,4 @@
-"""The names in a configuration: those that a world reads, and those that nobody does, with what was probably meant.
-
-A name that is passed over in silence is a rule that never holds, so each is refused.
-"""
+"""The names in a configuration. Unknown ones are refused: an ignored name would be a rule without effect."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
@@ -26,39 +23,42 @@ FIELDS = (
     "carry",
 )
 WORLD_STATE = ("modifiers", "knowledge", "places")
-# Sections of a file that say what is done in a world, not what it is.
-DONE = ("actions_submitted", "interrupts", "commands", "epochs")
+# Sections of a file that are commands to the world, not part of its configuration.
+RUN_SECTIONS = ("actions_submitted", "interrupts", "commands", "epochs")
 
-Found = tuple[str, Mapping[str, Any], tuple[str, ...]]
+NamedObject = tuple[str, Mapping[str, Any], tuple[str, ...]]
 
 
 @cache
 def known_names(kind: type[Struct]) -> tuple[str, ...]:
-    """The names of a struct's members, as files write them."""
+    """The names of a struct's members in files."""
     return tuple(field.encode_name for field in msgspec.structs.fields(kind))
 
 
 def unknown_names(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The path of every name that no world reads, and a sentence about it."""
+    """The path of every unknown name, with an error message."""
     for path, given, known in _objects(config):
         for name in given:
             if name in known or (path == "$.world_state" and is_fact(given[name])):
                 continue
             where = f"{path}.{name}"
-            if path == "$" and name in DONE:
-                yield where, f"{name!r} is not a part of a world: submit and request it, or run the file as a whole"
+            if path == "$" and name in RUN_SECTIONS:
+                yield (
+                    where,
+                    f"{name!r} is not part of the configuration of a world: submit it, or run the whole file",
+                )
             else:
-                inside = "a part of a world" if path == "$" else f"a field of {path.removeprefix('$.')}"
+                inside = "a section of the configuration" if path == "$" else f"a field of {path.removeprefix('$.')}"
                 yield where, unknown_name(str(name), known, inside)
 
 
 def is_fact(value: Any) -> bool:
-    """Whether a value can be a fact of the world: a text, a whole number, true, false or null."""
+    """Whether a value can be a fact: text, integer, boolean or null."""
     return value is None or isinstance(value, str | bool | int)
 
 
 def idle_members(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Members of definitions that have no effect, because only a preempting action interrupts."""
+    """Members of definitions without effect, because only preempting actions interrupt."""
     for name, raw in _members(config.get("action_defs")):
         for member in idle_of(raw):
             yield f"$.action_defs.{name}.{member}", idle_message(member)
@@ -73,8 +73,8 @@ def idle_message(member: str) -> str:
     return f"{member} has no effect without `preempts: true`; add it, or leave {member} out"
 
 
-def _objects(config: Mapping[str, Any]) -> Iterator[Found]:
-    """Every object in a configuration: where it is, what is in it, and the names that are known there."""
+def _objects(config: Mapping[str, Any]) -> Iterator[NamedObject]:
+    """Every object in a configuration: path, members, and known names."""
     yield "$", config, FIELDS
     yield from _if_object("$.epoch", config.get("epoch"), EpochFrame)
     yield from _if_object("$.options", config.get("options"), Options)
@@ -99,8 +99,8 @@ def _objects(config: Mapping[str, Any]) -> Iterator[Found]:
             yield from _if_object(f"$.world_state.{section}[{number}]", raw, kind)
 
 
-def _if_object(path: str, raw: Any, kind: type[Struct]) -> Iterator[Found]:
-    """What is something else is for the readers to refuse."""
+def _if_object(path: str, raw: Any, kind: type[Struct]) -> Iterator[NamedObject]:
+    """A value of another type is refused later, when it is read."""
     if isinstance(raw, Mapping):
         yield path, raw, known_names(kind)
 
@@ -110,5 +110,5 @@ def _members(raw: Any) -> Iterable[tuple[str, Any]]:
 
 
 def _elements(raw: Any, name: str) -> Iterable[Any]:
-    found = raw.get(name) if isinstance(raw, Mapping) else None
-    return found if isinstance(found, list | tuple) else ()
+    value = raw.get(name) if isinstance(raw, Mapping) else None
+    return value if isinstance(value, list | tuple) else ()

@@ -1,6 +1,6 @@
-"""What actions use up and make: reserved at admission, consumed or returned at the end, exactly.
+"""Resources: reserved at admission, consumed or returned at the end, in exact decimals.
 
-For every resource at every moment: available + reserved + consumed - produced = initial.
+Invariant of every resource: available + reserved + consumed - produced = initial.
 """
 
 from collections.abc import Iterable, Iterator
@@ -11,17 +11,16 @@ from msgspec import Struct
 
 from pendula.actions.model import Need
 
-# Sums must be exact; one that would need more digits is a defect of the input, found before it does harm.
+# The context raises instead of rounding; DIGITS_MOST keeps all sums below its precision.
 EXACT = Context(prec=200, traps=[Inexact, Rounded])
 ZERO = Decimal(0)
 
-# So that sums stay within the digits above, however many are added.
 DIGITS_MOST = 50
 AMOUNT_RULE = f"not a number from 0 with at most {DIGITS_MOST} digits"
 
 
 def is_amount(value: Decimal) -> bool:
-    """Whether a number can be reckoned with as an amount."""
+    """Whether a number is a valid amount: finite, at least 0, at most DIGITS_MOST digits."""
     if not value.is_finite() or value < 0:
         return False
     digits, exponent = value.as_tuple()[1:]
@@ -29,7 +28,7 @@ def is_amount(value: Decimal) -> bool:
 
 
 def plain(value: Decimal) -> Decimal:
-    """The same number as canonical bytes give it back, so that it reads the same after a restore."""
+    """The number in the form that canonical bytes give back, so that it is the same after a restore."""
     text = format(value, "f")
     return Decimal((text.rstrip("0").rstrip(".") if "." in text else text) or "0")
 
@@ -43,10 +42,10 @@ class Stock(Struct):
     produced: Decimal = ZERO
     initial: Decimal = ZERO
 
-    def holds(self) -> bool:
-        came = EXACT.add(self.initial, self.produced)
-        is_here = EXACT.add(EXACT.add(self.available, self.reserved), self.consumed)
-        return came == is_here and min(self.available, self.reserved, self.consumed, self.produced) >= 0
+    def is_balanced(self) -> bool:
+        supplied = EXACT.add(self.initial, self.produced)
+        accounted = EXACT.add(EXACT.add(self.available, self.reserved), self.consumed)
+        return supplied == accounted and min(self.available, self.reserved, self.consumed, self.produced) >= 0
 
 
 class Shortage(Struct, frozen=True):
@@ -66,22 +65,22 @@ class ResourceTable:
         return cls({name: Stock(amount, initial=amount) for name, amount in amounts.items()})
 
     def reserve(self, needs: Iterable[Need]) -> list[Shortage]:
-        """Reserve everything, or nothing and say what is short."""
-        wanted = _sums(needs)
+        """Reserve everything, or nothing and return what is short."""
+        needed = _sums(needs)
         short = [
             Shortage(name, amount, available)
-            for name, amount in wanted
+            for name, amount in needed
             if amount > (available := self._available(name))
         ]
         if not short:
-            for name, amount in wanted:
+            for name, amount in needed:
                 stock = self._stock(name)
                 stock.available = EXACT.subtract(stock.available, amount)
                 stock.reserved = EXACT.add(stock.reserved, amount)
         return short
 
     def finish(self, needs: Iterable[Need]) -> None:
-        """At the end: consume or return what was reserved, and add what was made."""
+        """At the end: consume or return the reserved amounts, add the produced ones."""
         for need in needs:
             stock = self._stock(need.name)
             if need.produce:
@@ -110,7 +109,7 @@ class ResourceTable:
 
     def broken(self) -> Iterator[str]:
         for name, stock in sorted(self.stocks.items()):
-            if not stock.holds():
+            if not stock.is_balanced():
                 yield f"resource_conserves:{name}"
 
     def _available(self, name: str) -> Decimal:
@@ -122,11 +121,11 @@ class ResourceTable:
 
 
 def _sums(needs: Iterable[Need]) -> list[tuple[str, Decimal]]:
-    """What is needed of each resource; one named twice is needed twice."""
-    wanted = [(need.name, need.amount) for need in needs if not need.produce]
-    if len(wanted) < 2:
-        return wanted
+    """The sum needed of each resource."""
+    needed = [(need.name, need.amount) for need in needs if not need.produce]
+    if len(needed) < 2:
+        return needed
     sums: dict[str, Decimal] = {}
-    for name, amount in wanted:
+    for name, amount in needed:
         sums[name] = EXACT.add(sums.get(name, ZERO), amount)
     return list(sums.items())

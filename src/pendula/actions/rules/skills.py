@@ -1,7 +1,4 @@
-"""How skilled an actor is: a level from 0 to 3, given outright or derived from the behaviour matrix.
-
-Levels are computed when they are asked for and never stored as a second truth.
-"""
+"""Skill levels from 0 to 3, given directly or derived from a behaviour matrix. Levels are never stored."""
 
 from decimal import Decimal
 from fractions import Fraction
@@ -15,18 +12,18 @@ from pendula.actions.rules.validation import Fault, malformed
 from pendula.kernel.wording import found_fact
 
 LEVELS = range(4)
-ORDINARY = 1  # of an actor or a skill that nothing is said about
+ORDINARY = 1  # of an actor or skill that is not listed
 
 
 class SkillRule(Struct, frozen=True):
-    """What a skill is made of: a base and a weight for each dimension of behaviour."""
+    """How a skill derives from behaviour: a base and a weight for each dimension."""
 
     base: Decimal = Decimal(0)
     weights: dict[str, Decimal] = {}
 
 
 class Matrix(Struct, frozen=True):
-    """How somebody behaves, each dimension from -1 to 1, and levels that are set by hand."""
+    """The behaviour of an actor, each dimension from -1 to 1, and overridden levels."""
 
     matrix: dict[str, Decimal] = {}
     override: dict[str, int] = {}
@@ -38,7 +35,7 @@ class Level(Struct, frozen=True):
 
 
 def derived(rule: SkillRule, matrix: dict[str, Decimal]) -> int:
-    """Base plus weighted behaviour, rounded half up, clamped to 0..3. Dimensions nobody mentions count 0."""
+    """Base plus weighted behaviour, rounded half up, clamped to 0..3. Missing dimensions count 0."""
     raw = Fraction(rule.base)
     for dimension, weight in rule.weights.items():
         raw += Fraction(weight) * Fraction(matrix.get(dimension, Decimal(0)))
@@ -46,14 +43,14 @@ def derived(rule: SkillRule, matrix: dict[str, Decimal]) -> int:
 
 
 class Skills:
-    """The skills of all actors, as the file gives them."""
+    """The skills of all actors."""
 
     def __init__(self, actors: dict[str, Any], rules: dict[str, Any]) -> None:
         self.actors = actors
         self._rules = rules
 
     def level(self, actor: str | None, skill: str) -> Level | Fault:
-        """The level that counts; `ORDINARY` where nothing is said."""
+        """The level of an actor, or the fault of its skills."""
         given = None if actor is None else self.actors.get(actor)
         if actor is None or given is None:
             return Level(ORDINARY)

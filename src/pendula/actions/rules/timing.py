@@ -1,4 +1,4 @@
-"""How long an instance takes in a world: its verb, the skill of its actor, the modifiers that apply, a little noise."""
+"""Duration of an instance in a world: verb, skill of the actor, modifiers, noise."""
 
 from collections.abc import Mapping
 from decimal import Decimal
@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from pendula.actions.model import MINUTES_MOST, Code, Fact, Instance, Modifier, Options
-from pendula.actions.rules.conditions import holds
+from pendula.actions.rules.conditions import is_met
 from pendula.actions.rules.duration import effective_minutes, is_factor, noise, product
 from pendula.actions.rules.skills import Level, Skills
 from pendula.actions.rules.validation import Fault, Verb
@@ -19,7 +19,7 @@ DAY = 1440
 
 
 class Timing(Struct, frozen=True):
-    """How long an instance takes, and what that rests on, for the first start."""
+    """The duration of an instance, and the modifiers and overrides behind it for `meta` of the first start."""
 
     minutes: int
     meta: dict[str, Any] | None = None
@@ -42,36 +42,40 @@ class Durations:
         self._facts = facts or {}
         self._first_minute_of_day = first_minute_of_day
         self._options = options
-        # Where this holds a duration depends on verb and actor alone, and may be remembered.
+        # If true, a duration depends on verb and actor alone and can be cached.
         self.is_plain = not modifiers and options.noise_seed is None and not options.ask_modifiers
 
         self.skilled = skills.actors
 
     def plain(self, verb: Verb, actor: str | None) -> Timing | Fault:
-        """The duration where nothing but the verb and the skill of the actor matters."""
+        """The duration from the verb and the skill of the actor alone."""
         return self._timing(verb, actor, [], ONE)
 
     def timing(
         self, verb: Verb, instance: Instance, minute: int, epoch: int, asked: Mapping[str, Decimal]
     ) -> Timing | Fault:
-        """Base, effort, skill and the modifiers that apply to a submission of this minute."""
-        applied = [(one.name, one.factor) for one in self._modifiers if self._applies(one, instance, minute)]
+        """The duration with the modifiers of a submission in this minute."""
+        applied = [
+            (modifier.name, modifier.factor)
+            for modifier in self._modifiers
+            if self._applies(modifier, instance, minute)
+        ]
         seed = self._options.noise_seed
-        wobble = ONE if seed is None else noise(seed, epoch, instance.id)
-        return self._timing(verb, instance.actor, [*applied, *asked.items()], wobble)
+        factor_of_noise = ONE if seed is None else noise(seed, epoch, instance.id)
+        return self._timing(verb, instance.actor, [*applied, *asked.items()], factor_of_noise)
 
     def _applies(self, modifier: Modifier, instance: Instance, minute: int) -> bool:
-        """`since` and `until` are minutes of the run here, or of the day; the loader turned texts into them."""
+        """`since` and `until` are minutes here, of the run or of the day: `Setting` converted the texts."""
         time = (self._first_minute_of_day + minute) % DAY if modifier.daily else minute
         return (
             _is_within(modifier, time)
             and (modifier.verbs is None or instance.verb in modifier.verbs)
             and (modifier.actors is None or instance.actor in modifier.actors)
-            and holds(modifier.when, self._facts, instance.params)
+            and is_met(modifier.when, self._facts, instance.params)
         )
 
     def _timing(
-        self, verb: Verb, actor: str | None, applied: list[tuple[str, Decimal]], wobble: Decimal
+        self, verb: Verb, actor: str | None, applied: list[tuple[str, Decimal]], factor_of_noise: Decimal
     ) -> Timing | Fault:
         for name, value in applied:
             if not is_factor(value):
@@ -83,9 +87,9 @@ class Durations:
             return level
         factor = product(value for _, value in applied)
         meta = _meta(level, applied, factor)
-        if wobble is not ONE:
-            factor = product((factor, wobble))
-            meta["noise"] = wobble
+        if factor_of_noise is not ONE:
+            factor = product((factor, factor_of_noise))
+            meta["noise"] = factor_of_noise
         definition = verb.definition
         minutes = effective_minutes(definition.base_duration_min, definition.effort, level.level, Fraction(factor))
         if minutes > MINUTES_MOST:
@@ -104,7 +108,7 @@ def _meta(level: Level, applied: list[tuple[str, Decimal]], factor: Decimal) -> 
 
 
 def _is_within(modifier: Modifier, minute: int) -> bool:
-    """Whether a minute lies in the span of a modifier; that of a daily one may pass midnight."""
+    """Whether a minute is in the span of a modifier; a daily span may pass midnight."""
     since = None if modifier.since is None else _minute(modifier.since)
     until = None if modifier.until is None else _minute(modifier.until)
     has_begun, is_over = since is None or since <= minute, until is not None and until <= minute
@@ -114,5 +118,5 @@ def _is_within(modifier: Modifier, minute: int) -> bool:
 
 
 def _minute(value: int | str) -> int:
-    assert isinstance(value, int), "times of modifiers are minutes once a world is made"
+    assert isinstance(value, int), "times of modifiers are minutes in a Setting"
     return value

@@ -1,4 +1,4 @@
-"""Whether an instance or a definition is as it should be, with the code of the first check that fails; the limits."""
+"""Reads instances and definitions, with the code of the first failed check; the limits of the scheduler."""
 
 from decimal import Decimal
 from math import isfinite
@@ -26,12 +26,12 @@ DECIDING = FIELDS - {"params"}
 
 
 class Fault(Struct, frozen=True):
-    """Why something is not accepted: a code, and a reason with its facts."""
+    """Why an input is rejected: a code, and a reason with its facts."""
 
     code: Code
     reason: str
     facts: dict[str, Json] = {}
-    complaint: str = ""  # of msgspec, where it read the value: it says where in the value the fault is
+    complaint: str = ""  # the message of msgspec, which has the path of the fault in the value
 
     @property
     def message(self) -> str:
@@ -39,7 +39,7 @@ class Fault(Struct, frozen=True):
 
     @property
     def detail(self) -> str:
-        """The message about the value alone, without what it belongs to."""
+        """The message without the name of the definition, matrix or weights."""
         return validation_sentence(self.facts["fault"]) if self.complaint else self.message  # type: ignore[arg-type]
 
 
@@ -51,12 +51,12 @@ def malformed(
     reason: str = "malformed",
     **facts: Json,
 ) -> Fault:
-    """The fault of a value that is not of its kind."""
+    """The fault of a value that msgspec cannot convert."""
     return Fault(code, reason, {**facts, "fault": validation_facts(f"{complaint}", value, kind)}, f"{complaint}")
 
 
 class Verb(Struct, frozen=True):
-    """A definition, ready for use: its locks sorted, its skill named."""
+    """A checked definition, with sorted locks and a skill."""
 
     name: str
     definition: ActionDef
@@ -65,16 +65,15 @@ class Verb(Struct, frozen=True):
 
     @property
     def waits_for_resources(self) -> bool:
-        """Whether instances wait for what is short; one that does not wait for locks waits for nothing."""
+        """Whether instances wait for short resources; with `wait: fail` they do not."""
         return self.definition.on_shortage is OnShortage.WAIT and self.definition.wait is Wait.QUEUE
 
 
 def read_instance(raw: object, needs_time: bool = True) -> tuple[Instance, dict[str, Any] | None] | Fault:
-    """The instance and its unknown fields, or what is wrong with it: also an unknown field inside of `knowledge` or
-    `visibility`."""
+    """The instance and its unknown fields, or its fault. Unknown fields in `knowledge` or `visibility` are faults."""
     try:
-        raw = journalled(raw)
-        # One made by hand would be taken for one that was read.
+        raw = as_journal_value(raw)
+        # msgspec does not validate a struct that it is given.
         given = raw.members() if isinstance(raw, Instance) else raw
         instance = msgspec.convert(given, Instance)
     except NotCanonical as fault:
@@ -98,9 +97,9 @@ def read_instance(raw: object, needs_time: bool = True) -> tuple[Instance, dict[
 
 
 def _unknown_inside(raw: dict[str, Any]) -> Fault | None:
-    """A member of what is to come to light, or of who may see it, that nobody reads."""
+    """The fault of an unknown field inside `knowledge` or `visibility`."""
     parts: list[tuple[str, Any, type[Struct]]] = [
-        (f"knowledge[{place}]", one, Reveal) for place, one in enumerate(raw.get("knowledge") or ())
+        (f"knowledge[{place}]", reveal, Reveal) for place, reveal in enumerate(raw.get("knowledge") or ())
     ]
     parts.append(("visibility", raw.get("visibility"), Visibility))
     for where, part, kind in parts:
@@ -111,10 +110,10 @@ def _unknown_inside(raw: dict[str, Any]) -> Fault | None:
     return None
 
 
-def journalled(raw: object) -> object:
-    """An instance as a journal keeps it: what is data may have floats, which become exact decimals.
+def as_journal_value(raw: object) -> object:
+    """An instance in the form of a journal: floats in params and unknown fields become exact decimals.
 
-    Raises `NotCanonical` for what cannot be written down, such as a float in place of a minute.
+    Raises `NotCanonical` for values without a canonical form, such as a float as a minute.
     """
     try:
         encode(raw)
@@ -149,7 +148,7 @@ def _not_canonical(value: Any) -> Json:
 
 
 def _with_exact_data(raw: object) -> object:
-    """The instance with exact numbers in its params and in the fields nobody knows: nothing decides by them."""
+    """The instance with exact numbers in its params and unknown fields, which no decision uses."""
     if isinstance(raw, Instance):
         return msgspec.structs.replace(raw, params=exact(raw.params))
     if isinstance(raw, dict):
@@ -158,34 +157,34 @@ def _with_exact_data(raw: object) -> object:
 
 
 def exact(value: Any) -> Any:
-    """The value with finite floats as the decimals that they are written as; anything else as it is."""
+    """The value with finite floats replaced by the decimals of their shortest text."""
     match value:
         case float() if isfinite(value):
             return plain(Decimal(repr(float(value))))
         case dict():
-            return {name: exact(one) for name, one in value.items()}
+            return {name: exact(member) for name, member in value.items()}
         case list() | tuple():
-            return [exact(one) for one in value]
+            return [exact(element) for element in value]
     return value
 
 
-def field_of(raw: object, name: str) -> str | None:
-    """A text member of what may be an instance, if it has one that can be written down."""
-    found = raw.get(name) if isinstance(raw, dict) else getattr(raw, name, None)
-    return found if isinstance(found, str) and is_text(found) else None
+def text_field(raw: object, name: str) -> str | None:
+    """A text member of a possible instance; None if it is missing or cannot be encoded."""
+    value = raw.get(name) if isinstance(raw, dict) else getattr(raw, name, None)
+    return value if isinstance(value, str) and is_text(value) else None
 
 
 def id_of(raw: object) -> str | None:
-    return field_of(raw, "id")
+    return text_field(raw, "id")
 
 
 def is_text(value: str) -> bool:
-    """Whether a string can be written down: lone surrogates cannot."""
+    """Whether a string can be encoded: lone surrogates cannot."""
     return value.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in value)
 
 
 def read_verb(name: str, raw: object) -> Verb | Fault:
-    """The definition of a verb, or the fault that every instance of it is rejected with."""
+    """The definition of a verb, or the fault that rejects every instance of it."""
     try:
         definition = msgspec.convert(raw, ActionDef)
     except msgspec.ValidationError as fault:

@@ -1,4 +1,4 @@
-"""Who knows what, when: the scopes of knowledge items and of the events of actions."""
+"""Visibility: the scopes of knowledge items and of the events of actions."""
 
 from collections.abc import Collection
 from decimal import Decimal
@@ -8,53 +8,53 @@ from msgspec import Struct
 
 from pendula.actions.model import Instance, KnowledgeItem, Options, Reveal, Scope, Visibility
 
-ACTION = "action:"  # opens the id of what there is to know of an action
+ACTION = "action:"  # prefix of the item about an action
 
 
-class Circle(Struct, frozen=True):
-    """The player character, its party, and how sure a thing must be to be known."""
+class Audience(Struct, frozen=True):
+    """The player character, its allies, and the confidence threshold of knowledge."""
 
     pc: str | None
     allies: tuple[str, ...]
     threshold: Decimal
 
     @classmethod
-    def of(cls, options: Options) -> "Circle":
+    def of(cls, options: Options) -> "Audience":
         return cls(options.pc, options.allies, options.confidence_threshold)
 
 
-def knows(item: KnowledgeItem, actor: str, minute: int, circle: Circle) -> bool:
-    """Whether the actor can know of the item at a minute; the last minute of its life still counts."""
-    if item.scope is Scope.REDACTED or item.confidence < circle.threshold:
+def knows(item: KnowledgeItem, actor: str, minute: int, audience: Audience) -> bool:
+    """Whether the actor can know of the item at a minute; the last minute of its lifetime is included."""
+    if item.scope is Scope.REDACTED or item.confidence < audience.threshold:
         return False
     if item.ttl_min and minute > item.freshness + item.ttl_min:
         return False
-    return actor == item.source or _admits(item.scope, item.visibility_to, actor, circle)
+    return actor == item.source or _admits(item.scope, item.visibility_to, actor, audience)
 
 
-def is_known(item: KnowledgeItem, circle: Circle) -> bool:
-    """Whether any actor can know of the item while its time lasts."""
-    if item.confidence < circle.threshold or item.scope is Scope.REDACTED:
+def is_known(item: KnowledgeItem, audience: Audience) -> bool:
+    """Whether any actor can know of the item during its lifetime."""
+    if item.confidence < audience.threshold or item.scope is Scope.REDACTED:
         return False
     if item.source is not None or item.visibility_to or item.scope is Scope.PUBLIC:
         return True
-    if item.scope is Scope.ALLIES_ONLY and circle.allies:
+    if item.scope is Scope.ALLIES_ONLY and audience.allies:
         return True
-    return item.scope is not Scope.PRIVATE and circle.pc is not None
+    return item.scope is not Scope.PRIVATE and audience.pc is not None
 
 
-def sees(instance: Instance, actor: str, circle: Circle) -> bool:
-    """Whether the actor sees the events of an instance: its own always, those of others as far as they are shown."""
+def sees(instance: Instance, actor: str, audience: Audience) -> bool:
+    """Whether the actor sees the events of an instance: its own always, those of others by their visibility."""
     if actor == instance.actor:
         return True
     shown = instance.visibility
     if shown is None or shown.scope is Scope.REDACTED:
         return False
-    return _admits(shown.scope, shown.visibility_to, actor, circle)
+    return _admits(shown.scope, shown.visibility_to, actor, audience)
 
 
 def revealed(item: KnowledgeItem | None, reveal: Reveal, actor: str, minute: int) -> KnowledgeItem:
-    """The item after it was brought to light; an unknown one begins its life here."""
+    """The item after a reveal; an unknown item is created."""
     if item is None:
         item = KnowledgeItem(id=reveal.id, source=actor, freshness=minute)
     seen_by = item.visibility_to + reveal.visibility_to
@@ -63,8 +63,8 @@ def revealed(item: KnowledgeItem | None, reveal: Reveal, actor: str, minute: int
     return msgspec.structs.replace(item, scope=reveal.to_scope, visibility_to=seen_by)
 
 
-def item_of(instance: Instance, minute: int) -> KnowledgeItem:
-    """What there is to know of an action: `action:<id>`, from its actor, as widely known as its own events."""
+def action_item(instance: Instance, minute: int) -> KnowledgeItem:
+    """The item `action:<id>` about an action, with the visibility of its events."""
     shown = instance.visibility or Visibility()
     return KnowledgeItem(
         id=f"{ACTION}{instance.id}",
@@ -76,12 +76,12 @@ def item_of(instance: Instance, minute: int) -> KnowledgeItem:
     )
 
 
-def _admits(scope: Scope, listed: Collection[str], actor: str, circle: Circle) -> bool:
+def _admits(scope: Scope, listed: Collection[str], actor: str, audience: Audience) -> bool:
     match scope:
         case Scope.PUBLIC:
             return True
-        case Scope.PC if actor == circle.pc:
+        case Scope.PC if actor == audience.pc:
             return True
-        case Scope.ALLIES_ONLY if actor == circle.pc or actor in circle.allies:
+        case Scope.ALLIES_ONLY if actor == audience.pc or actor in audience.allies:
             return True
     return actor in listed

@@ -1,4 +1,4 @@
-"""What a process may wait for beside an end of its own: ends of others, minutes, knowledge; the first of several."""
+"""Conditions that a process can wait for: ends of actions, minutes, knowledge; the first of several."""
 
 from typing import Any
 
@@ -14,19 +14,19 @@ THINGS_MOST = 1000
 
 
 class Ended(Struct, frozen=True, forbid_unknown_fields=True):
-    """An action is over, in whatever way."""
+    """An action has ended, in any way."""
 
     ended: Name
 
 
 class Minute(Struct, frozen=True, forbid_unknown_fields=True):
-    """A minute of the run has come."""
+    """A minute of the run is reached."""
 
     minute: int
 
 
 class Known(Struct, frozen=True, forbid_unknown_fields=True):
-    """Somebody can know of an item."""
+    """The actor `by` can know of an item."""
 
     known: Name
     by: Name
@@ -37,31 +37,31 @@ KINDS: dict[str, type[Struct]] = {"ended": Ended, "minute": Minute, "known": Kno
 
 
 class Wait(Struct, eq=False):
-    """A process that waits for the first of several things; `came` are the places of those that have become true."""
+    """The wait of a process for the first of several conditions; `satisfied` holds the places of the true ones."""
 
     process: str
     number: int
     things: tuple[Thing, ...]
-    came: list[int] = []
-    handles: list[int] = []  # of its minutes in the queue of coming matters
+    satisfied: list[int] = []
+    handles: list[int] = []  # of its minutes in the event queue
 
-    def told(self) -> list[Json]:
-        """All that became true, in the order in which the process named them."""
-        return [msgspec.to_builtins(self.things[place]) for place in sorted(set(self.came))]
+    def satisfied_conditions(self) -> list[Json]:
+        """The true conditions, in the order of the process."""
+        return [msgspec.to_builtins(self.things[place]) for place in sorted(set(self.satisfied))]
 
 
 def read_things(raw: Any) -> tuple[Thing, ...] | Fault:
-    """What is waited for, or what is wrong with it."""
+    """The conditions, or their fault."""
     if not isinstance(raw, list | tuple) or not 1 <= len(raw) <= THINGS_MOST:
         return Fault(Code.INVALID_ACTION, "wait_list", {"found": found_fact(raw), "most": THINGS_MOST})
-    found: list[Thing] = []
-    for one in raw:
-        named = [name for name in KINDS if isinstance(one, dict) and name in one]
+    things: list[Thing] = []
+    for thing in raw:
+        named = [name for name in KINDS if isinstance(thing, dict) and name in thing]
         if len(named) != 1:
-            return Fault(Code.INVALID_ACTION, "wait_for_unknown", {"found": found_fact(one)})
+            return Fault(Code.INVALID_ACTION, "wait_for_unknown", {"found": found_fact(thing)})
         kind = KINDS[named[0]]
         try:
-            found.append(msgspec.convert(one, kind))  # type: ignore[arg-type]
+            things.append(msgspec.convert(thing, kind))  # type: ignore[arg-type]
         except msgspec.ValidationError as fault:
-            return malformed(Code.INVALID_ACTION, fault, one, kind, "malformed_wait")
-    return tuple(found)
+            return malformed(Code.INVALID_ACTION, fault, thing, kind, "malformed_wait")
+    return tuple(things)

@@ -1,4 +1,4 @@
-"""Whole epochs in one go: a file or plain arguments in, results out. The same engine as live."""
+"""Batch runs of whole epochs: a file or plain arguments in, results out. The engine is that of the live form."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from pendula.actions.configuration import InvalidSetting, usual_epoch
+from pendula.actions.configuration import InvalidSetting, default_epoch
 from pendula.actions.engine import World
 from pendula.actions.events import (
     WORLD_EVENTS,
@@ -21,7 +21,7 @@ from pendula.actions.events import (
     WorldEvent,
 )
 from pendula.actions.model import Instance
-from pendula.actions.rules.names import DONE, FIELDS
+from pendula.actions.rules.names import FIELDS, RUN_SECTIONS
 from pendula.actions.runs.log_lines import LogLines
 from pendula.actions.runs.plain_values import with_texts
 from pendula.actions.state import WorldState
@@ -29,12 +29,12 @@ from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Outcome
 from pendula.kernel.wording import unknown_name
 
-Road = Callable[[Command], Outcome[Event]]
+Apply = Callable[[Command], Outcome[Event]]
 EPOCHS_MOST = 100_000
 
 
 class EpochResult(Struct, frozen=True):
-    """All that one epoch gave."""
+    """The result of one epoch."""
 
     header: EpochBegan
     end_at: str
@@ -45,11 +45,11 @@ class EpochResult(Struct, frozen=True):
     locks: dict[str, Any]
     resources: dict[str, Any]
     places: dict[str, str] = {}
-    carry: dict[str, Json] | None = None  # of a run of one epoch
-    logs: LogLines | None = None  # where they were asked for
+    carry: dict[str, Json] | None = None  # only of `run`
+    logs: LogLines | None = None  # with `logs=True`
 
     def as_json(self) -> dict[str, Any]:
-        """The form of the file's output."""
+        """The epoch in the form of the output."""
         logs = {} if self.logs is None else self.logs.as_json()
         carry = {} if self.carry is None else {"carry": self.carry}
         return {
@@ -76,7 +76,7 @@ class RunResult(Struct, frozen=True):
 
     epochs: tuple[EpochResult, ...]
     carry: dict[str, Json]
-    logs: LogLines | None = None  # where they were asked for
+    logs: LogLines | None = None  # with `logs=True`
 
     def as_json(self) -> dict[str, Any]:
         logs = {} if self.logs is None else self.logs.as_json()
@@ -96,12 +96,11 @@ def run(
 ) -> EpochResult:
     """One epoch from plain arguments; `rest` are the other parts of a file (skills, resources, options …).
 
-    Without an `epoch`, the day of the earliest submission is the epoch.
-
-    The result has the carry for the next epoch, and both logs when `logs` asks for them.
+    Without `epoch`, the day of the earliest submission is the epoch. The result has the carry for the next epoch, and
+    both logs with `logs=True`.
     """
-    wanted = {"interrupts": interrupts, "commands": commands, "carry": carry, **rest}
-    result = run_epochs(epoch, action_defs, actions_submitted, 1, logs=logs, **wanted)  # type: ignore[arg-type]
+    document = {"interrupts": interrupts, "commands": commands, "carry": carry, **rest}
+    result = run_epochs(epoch, action_defs, actions_submitted, 1, logs=logs, **document)  # type: ignore[arg-type]
     return msgspec.structs.replace(result.epochs[0], carry=result.carry, logs=result.logs)
 
 
@@ -116,7 +115,7 @@ def run_epochs(
     logs: bool = False,
     **rest: Json,
 ) -> RunResult:
-    """Several epochs in a row; the result has the carry for the next run, and both logs when `logs` asks for them."""
+    """Several epochs in a row; the result has the carry for the next run, and both logs with `logs=True`."""
     document: dict[str, Any] = {
         "epoch": epoch,
         "action_defs": action_defs,
@@ -131,39 +130,37 @@ def run_epochs(
 
 
 def config_of(document: Mapping[str, Any]) -> dict[str, Json]:
-    """The part of a file that a world is made of. Without `epoch`, the day of the earliest submission is the epoch."""
+    """The configuration in a file. Without `epoch`, the day of the earliest submission is the epoch."""
     config = {name: document[name] for name in FIELDS if document.get(name) is not None}
     if "epoch" not in config:
-        config = {"epoch": usual_epoch(document.get("actions_submitted"), config.get("options")), **config}
+        config = {"epoch": default_epoch(document.get("actions_submitted"), config.get("options")), **config}
     return config
 
 
 def run_document(document: Mapping[str, Any], *, logs: bool = False) -> RunResult:
-    """A whole file; `InputRefused` where it is refused as a whole. Single instances are rejected in the result."""
+    """Run a whole file. Raises `InputRefused` if it is unusable; invalid instances are rejections in the result."""
     if not isinstance(document, Mapping):
-        raise InvalidSetting(
-            "A run needs an object with at least `epoch`, `action_defs` and `actions_submitted`", path="$"
-        )
+        raise InvalidSetting("A run needs an object with at least `action_defs` and `actions_submitted`", path="$")
     document = with_texts(document)
     for name in document:
-        if name not in (*FIELDS, *DONE):
-            raise InvalidSetting(unknown_name(str(name), (*FIELDS, *DONE), "a section"), path=f"$.{name}")
+        if name not in (*FIELDS, *RUN_SECTIONS):
+            raise InvalidSetting(unknown_name(str(name), (*FIELDS, *RUN_SECTIONS), "a section"), path=f"$.{name}")
     world = World.create(config_of(document))
-    kept = LogLines(world.header()) if logs else None
-    if kept is not None:
-        world.current.listener = kept.write
-    return msgspec.structs.replace(drive(world, world.apply, document), logs=kept)
+    lines = LogLines(world.header()) if logs else None
+    if lines is not None:
+        world.current.listener = lines.write
+    return msgspec.structs.replace(drive(world, world.apply, document), logs=lines)
 
 
 def drive(
     world: World,
-    apply: Road,
+    apply: Apply,
     document: Mapping[str, Any],
     progress: Callable[[int], None] | None = None,
     step: int | None = None,
 ) -> RunResult:
-    """The same over any road into the world, such as a driver with a journal; time goes on in steps of so many minutes,
-    a whole epoch unless given."""
+    """Run a document through `apply`, for example a driver with a journal. Time advances in steps of `step` minutes,
+    by default whole epochs."""
     epochs = document.get("epochs")
     count = 1 if epochs is None else epochs
     if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= EPOCHS_MOST:
@@ -213,9 +210,9 @@ def _result(world: WorldState, header: EpochBegan, seen: Iterable[Event]) -> Epo
 
 
 def _deferred(world: WorldState) -> Iterable[dict[str, Any]]:
-    """Submissions that came in during this epoch and are for a later one, as they were given; each is told once."""
-    found = sorted((minute, rank, handle) for handle, (minute, rank, _) in (world.deferred or {}).items())
-    for _, _, handle in found:
+    """Submissions of this epoch for a later one, as they were given; each is reported once."""
+    entries = sorted((minute, rank, handle) for handle, (minute, rank, _) in (world.deferred or {}).items())
+    for _, _, handle in entries:
         item = (world.deferred or {})[handle][2]
         given = item.members()
         yield {

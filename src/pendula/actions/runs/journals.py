@@ -1,4 +1,4 @@
-"""What the journal of a world holds, for those who come back to it: its events, and what its user code was asked."""
+"""Reads the journal of a world: its events, its processes, the answers of its user code."""
 
 from collections.abc import Iterator
 from decimal import Decimal
@@ -18,7 +18,7 @@ _read_events = msgspec.json.Decoder(list[Event], float_hook=Decimal).decode
 
 
 def history_of(journal: Journal, kind: type[World]) -> Iterator[Event]:
-    """The header of the first epoch that the journal has, then every event after it."""
+    """The header of the first epoch in the journal, then all later events."""
     engine, start = first_engine(journal, kind)
     assert isinstance(engine, World)
     yield engine.header()
@@ -29,19 +29,19 @@ def history_of(journal: Journal, kind: type[World]) -> Iterator[Event]:
 
 def processes_in(journal: Journal) -> set[str]:
     """The names of processes whose first step was submitted."""
-    found: set[str] = set()
+    names: set[str] = set()
     for record in journal.read(journal.first_n):
         if record.kind == "input":
             command: Any = decode(bytes(read_input(record.body).command))
             steps = command.get("actions", ()) if command["type"] == "submit" else ()
-            found |= {str(one["process"]) for one in steps if isinstance(one, dict) and one.get("process")}
-    return found
+            names |= {str(step["process"]) for step in steps if isinstance(step, dict) and step.get("process")}
+    return names
 
 
 def answers_in(journal: Journal) -> Iterator[Answer]:
-    """Everything user code was asked, and what it said; only where the journal has its beginning."""
+    """All questions to user code with their answers. Raises `InputRefused` if the journal was pruned."""
     if journal.first_n > 0:
-        raise InputRefused("The beginning of the journal was pruned: processes cannot do again what they did")
+        raise InputRefused("The beginning of the journal was pruned: processes cannot be replayed")
     for record in journal.read(0):
         if record.kind == "input":
             yield from read_input(record.body).stored_answers()

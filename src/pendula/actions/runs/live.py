@@ -1,11 +1,11 @@
-"""The live form, for a game loop: submit, interrupt, advance, ask why; and processes for people who come from SimPy.
+"""A world in a game loop: submit, interrupt, advance, ask why; and processes as in SimPy.
 
     world = LiveWorld(config)
     world.submit({"id": "A1", "actor": "ann", "verb": "clean", "t": 5})
     for event in world.advance_to(60): ...
 
-With a journal everything is durable before it is told, and user code (hooks, modifiers, processes) is not asked again
-on replay: its answers stand in the journal. After a crash `LiveWorld.recover` goes on.
+With a journal all events are durable before they are returned. Answers of user code (hooks, modifiers, processes) are
+stored in the journal, so a replay does not ask again. `LiveWorld.recover` continues after a crash.
 """
 
 from collections import deque
@@ -31,24 +31,24 @@ from pendula.actions.events import (
 )
 from pendula.actions.gantt.timeline import Timeline
 from pendula.actions.model import Instance
-from pendula.actions.rules.validation import journalled, read_instance
+from pendula.actions.rules.validation import as_journal_value, read_instance
 from pendula.actions.rules.visibility import knows
-from pendula.actions.runs.entrance import (
+from pendula.actions.runs.action_status import ActionStatus, statuses
+from pendula.actions.runs.journals import answers_in, history_of, processes_in
+from pendula.actions.runs.live_inputs import (
     Refused,
     WorldUnusable,
-    disk_at,
-    let_go,
+    claim_disk,
     missing_user_code,
-    opened_at,
-    whole,
+    open_journal,
+    release_claim,
+    whole_number,
     with_user_code,
 )
-from pendula.actions.runs.journals import answers_in, history_of, processes_in
 from pendula.actions.runs.observers import Observers
 from pendula.actions.runs.plain_values import submission_with_text, with_texts
-from pendula.actions.runs.standing import Doing, doing
 from pendula.actions.runs.user_code import Hook, Modifiers, Process, Step, UserCode, UserCodeFailed
-from pendula.actions.runs.what_if import Estimate, Modifying, what_if
+from pendula.actions.runs.what_if import Estimate, ModifiersOnly, what_if
 from pendula.actions.sentences import sentence_of
 from pendula.kernel.bodies import Recorder
 from pendula.kernel.canonical import Json
@@ -59,12 +59,12 @@ from pendula.kernel.errors import NotCanonical
 from pendula.kernel.recording import begin_recording, send
 from pendula.kernel.wording import shown
 
-# As many events are kept for pictures; a picture of more could not be read.
+# Events kept for pictures; a picture of more is unreadable.
 MOST_DRAWN = 20_000
 
 
 class LiveWorld:
-    """A world in a game loop. Not for several threads; a server gives each world a thread of its own."""
+    """A world in a game loop. Not thread-safe; a server uses one thread for each world."""
 
     def __init__(
         self,
@@ -74,11 +74,11 @@ class LiveWorld:
         hook: Hook | None = None,
         modifiers: Modifiers | None = None,
     ) -> None:
-        """A fresh world; with a `journal`, a new folder, everything that is told is durable before."""
+        """A new world. With `journal`, a new folder, events are durable before they are returned."""
         config = with_user_code(with_texts(config) if isinstance(config, Mapping) else config, hook, modifiers)
         engine = World.create(config)
         user_code = UserCode(hook, modifiers)
-        disk = None if journal is None else disk_at(journal)
+        disk = None if journal is None else claim_disk(journal)
         driver = None if disk is None else begin_recording(engine, config, disk, outside=user_code)
         self._set_up(config, user_code, engine, driver, disk)
 
@@ -86,10 +86,10 @@ class LiveWorld:
     def from_state(
         cls, config: Mapping[str, Any], state: bytes, *, hook: Hook | None = None, modifiers: Modifiers | None = None
     ) -> Self:
-        """The world that gave `state`, made with the same configuration. Processes are not part of a state."""
+        """The world of a `state` made with the same configuration. Processes are not part of a state."""
         config = with_user_code(config, hook, modifiers)
         if not isinstance(state, bytes):
-            raise Refused(f"A state is bytes, as `state()` gives them, not {shown(state)}", reason="no state")
+            raise Refused(f"state must be the bytes of `state()`, not {shown(state)}", reason="no state")
         world = cls.__new__(cls)
         world._set_up(config, UserCode(hook, modifiers), World.from_state(config, state))
         return world
@@ -103,20 +103,20 @@ class LiveWorld:
         modifiers: Modifiers | None = None,
         processes: Mapping[str, Process] | None = None,
     ) -> Self:
-        """The world as its journal left it. To go on it needs the user code that it asked before: `hook`, `modifiers`,
-        and fresh generators under the names of the `processes`, which do again what they did. Without its `hook` or
-        `modifiers` it can be read, and refuses commands. Raises `WrongJournal` for that of another scheduler."""
+        """The world of a journal. Give it the user code that it had: `hook`, `modifiers`, and new generators under the
+        names of the `processes`, which are replayed. Without its `hook` or `modifiers` it is read-only. Raises
+        `WrongJournal` for the journal of another scheduler."""
         user_code = UserCode(hook, modifiers)
-        disk = disk_at(journal)
-        opened = opened_at(disk)
+        disk = claim_disk(journal)
+        opened = open_journal(disk)
         try:
             driver: Driver[Command, Event] = Driver.recover(opened, lambda _: World, outside=user_code)
             engine = driver.engine
             assert isinstance(engine, World)
             begun = processes_in(opened) if processes else set()
-            found = {name: one for name, one in (processes or {}).items() if name in begun}
-            if found:
-                user_code.repeat(found, answers_in(opened))
+            repeated = {name: process for name, process in (processes or {}).items() if name in begun}
+            if repeated:
+                user_code.repeat(repeated, answers_in(opened))
         except BaseException:
             opened.close()
             raise
@@ -127,7 +127,7 @@ class LiveWorld:
         world._recent = None
         world._read_only = missing_user_code(engine, hook, modifiers)
         for name, process in (processes or {}).items():
-            if name not in found:  # the crash came before its first step
+            if name not in repeated:  # it crashed before its first step
                 world.run(process, name)
         return world
 
@@ -147,15 +147,15 @@ class LiveWorld:
         self._busy = False
         self._unusable: WorldUnusable | None = None
         self._read_only: Refused | None = None
-        self._untold: list[Event] = []
-        # What a picture shows; None in a recovered world before its first picture, so that recovering stays quick.
+        self._pending_events: list[Event] = []
+        # Events for pictures; read from the journal at the first picture of a recovered world, so None until then.
         self._recent: deque[Event] | None = deque(maxlen=MOST_DRAWN)
 
-    # What there is to see
+    # Queries
 
     @property
     def engine(self) -> World:
-        """The engine itself; `engine.current` has locks, resources and knowledge, to look at and not to touch."""
+        """The engine; `engine.current` has locks, resources and knowledge. Treat it as read-only."""
         if self._driver is None:
             return self._engine
         engine = self._driver.engine
@@ -168,111 +168,111 @@ class LiveWorld:
 
     @property
     def trouble(self) -> list[Exception]:
-        """What observers raised."""
+        """Exceptions that observers raised."""
         return self._observers.trouble
 
     def next_due(self) -> int | None:
-        """The earliest minute up to which something would happen; None when nothing is to come."""
+        """The next minute in which something happens; None if nothing is pending."""
         return self.engine.next_due()
 
     def why(self, action_id: str) -> Reason:
-        """Where an action stands, and what it waits for."""
+        """The stage of an action, and what it waits for."""
         return self.engine.why({"action": action_id})
 
     def knows(self, actor: str, item: str) -> bool:
         """Whether an actor can know of an item now."""
         world = self.engine.current
-        found = world.knowledge.get(item)
-        return found is not None and knows(found, actor, world.clock.minute, world.setting.circle)
+        known = world.knowledge.get(item)
+        return known is not None and knows(known, actor, world.clock.minute, world.setting.audience)
 
     def place_of(self, actor: str) -> str | None:
-        """Where the last action that says so took its actor; None when nobody ever said."""
+        """The last known place of an actor; None if no action named one."""
         return self.engine.current.places.get(actor)
 
-    def doing(self, actor: str | None = None) -> tuple[Doing, ...]:
-        """Who does what or waits for it now, one actor or all; in the order of admission."""
-        return doing(self.engine.current, actor)
+    def doing(self, actor: str | None = None) -> tuple[ActionStatus, ...]:
+        """The actions of one actor or of all that have not ended, by admission."""
+        return statuses(self.engine.current, actor)
 
     def locks(self) -> dict[str, dict[str, Any]]:
-        """Every lock that was ever named: who holds it (`held_by`) and who waits (`queue`)."""
+        """Holder (`held_by`) and queue of every lock."""
         return self.engine.current.locks.rows()
 
     def resources(self) -> dict[str, dict[str, Decimal]]:
-        """What there is of each resource: `available` and `reserved`."""
+        """The amounts `available` and `reserved` of each resource."""
         return self.engine.current.resources.rows()
 
     def what_if(self, step: Step, *, until: int | None = None) -> Estimate:
-        """When a wish would start, without doing it, as far as it can be known now."""
-        self._refuse_if_it_cannot_go_on()
+        """When a submission would start, as far as is known now. Nothing is submitted."""
+        self._refuse_if_not_writable()
         if not isinstance(step, Mapping | Instance):
-            raise Refused(f"A wish is an object or an Instance, not {shown(step)}", reason="no wish")
-        wish = self._timed(step)
-        given = dict(wish) if isinstance(wish, Mapping) else wish.members()
+            raise Refused(f"A submission is an object or an Instance, not {shown(step)}", reason="not_a_submission")
+        submission = self._timed(step)
+        given = dict(submission) if isinstance(submission, Mapping) else submission.members()
         given = {name: value for name, value in given.items() if value is not None}
         action_id = given.setdefault("id", "what if")
         copy = type(self.engine).from_state(self.config, self.engine.state())
-        copy.outside = Modifying(self._user_code)
+        copy.outside = ModifiersOnly(self._user_code)
         return what_if(copy, given, str(action_id), until)
 
     def timeline(self, title: str = "") -> Timeline:
-        """A picture of what happened lately, up to 20 000 events; a notebook shows it by itself."""
+        """A picture of the last events, up to 20 000; a notebook displays it."""
         if self._recent is None:
             self._recent = deque(self.history(), maxlen=MOST_DRAWN)
         return Timeline.of(self.engine.current, tuple(self._recent), title)
 
     def history(self) -> Iterator[Event]:
-        """All that the journal has, from the header of its first epoch on; for logs that lost track."""
+        """All events in the journal, from the header of its first epoch on, to rebuild logs."""
         if self._driver is None:
-            raise Refused("A world without a journal keeps no history", reason="no journal")
+            raise Refused("A world without a journal has no history", reason="no journal")
         self._driver.flush()
         return history_of(self._driver.journal, type(self.engine))
 
     def header(self) -> EpochBegan:
-        """What the chunk of the present epoch begins with, for `Logs`."""
+        """The header of the current epoch, for `Logs`."""
         return self.engine.header()
 
     def state(self) -> bytes:
-        """The world as bytes, at any moment between two calls. Processes are not part of it: they are user code."""
+        """The state as bytes. Processes are not part of it: they are user code."""
         self._refuse_if_unusable()
         return self.engine.state()
 
-    # What is asked of it
+    # Commands
 
     def submit(self, *steps: Step) -> tuple[Event, ...]:
-        """Wishes for their minute (`t` or `submitted_at`; now when neither is given); returns rejections at once."""
+        """Submit instances for their minute (`t` or `submitted_at`, default now). Returns immediate rejections."""
         timed = tuple(self._timed(step) for step in steps)
         try:
-            return self._told(self._apply(Submit(timed)).events)
+            return self._with_pending(self._apply(Submit(timed)).events)
         except NotCanonical:
-            # Data may have floats; what still cannot be written down is refused for good.
-            return self._told(self._apply(Submit(tuple(journalled(step) for step in timed))).events)
+            # Floats in params become decimals; other values without a canonical form raise again.
+            return self._with_pending(self._apply(Submit(tuple(as_journal_value(step) for step in timed))).events)
 
     def interrupt(
         self, target: str, priority: int, *, source: str = "outside", hold_min: int = 0, t: int | None = None
     ) -> None:
-        """Ask for an interrupt in a minute, the present one unless given; it happens, or not, when time goes on."""
-        form: dict[str, Json] = {"target": target, "priority": whole("priority", priority), "source": source}
-        form |= {"hold_min": whole("hold_min", hold_min), "t": self._asked_minute(t)}
+        """Request an interrupt in minute `t`, default now. It takes effect when time advances."""
+        form: dict[str, Json] = {"target": target, "priority": whole_number("priority", priority), "source": source}
+        form |= {"hold_min": whole_number("hold_min", hold_min), "t": self._asked_minute(t)}
         self._ask(Request(interrupts=(form,)))
 
     def cancel(self, action_id: str, *, t: int | None = None, force: bool = False) -> None:
-        """Take an action back in a minute, the present one unless given: one that runs, waits or is still to come.
+        """Cancel a running, waiting or pending action in minute `t`, default now.
 
-        One that runs and cannot be interrupted is ended only with `force`; without, that is a diagnostic.
+        A running action that is not interruptible ends only with `force`; without it the cancellation is a diagnostic.
         """
         form: dict[str, Json] = {"t": self._asked_minute(t), "cancel": action_id}
         self._ask(Request(commands=(form | {"force": True} if force else form,)))
 
     def resume(self, action_id: str, *, t: int | None = None) -> None:
-        """Let a suspended action join its queues again, in a minute, the present one unless given."""
+        """Let a suspended action join its queues again in minute `t`, default now."""
         self._ask(Request(commands=({"t": self._asked_minute(t), "resume": action_id},)))
 
     def advance_to(self, minute: int) -> tuple[Event, ...]:
-        """All that happens up to a minute of the run; at the end of an epoch its first half, the ends."""
-        return self._told(self._apply(Advance(whole("minute", minute))).events)
+        """Advance to a minute of the run and return the events. In the last minute of an epoch only ends happen."""
+        return self._with_pending(self._apply(Advance(whole_number("minute", minute))).events)
 
     def advance_until(self, found: Callable[[Event], bool], latest: int) -> tuple[Event, ...]:
-        """All that happens until an event is found (its minute is lived to the end), or until `latest`."""
+        """Advance until `found` is true for an event, to the end of its minute, or until `latest`."""
         events: list[Event] = []
         self._refuse_if_too_far("latest", latest)
         while self.minute < latest and not any(map(found, events)):
@@ -291,7 +291,7 @@ class LiveWorld:
         each: Callable[[Event], None],
         sleep: Callable[[float], None] = sleep_seconds,
     ) -> None:
-        """Let time go on at a pace, minute by minute of events: one minute of the world lasts that many seconds."""
+        """Advance in real time: one minute of the world lasts `seconds_per_minute`. Calls `each` for every event."""
         self._refuse_if_too_far("until", until)
         while self.minute < until:
             due = self.engine.next_due()
@@ -301,32 +301,32 @@ class LiveWorld:
                 each(event)
 
     def run(self, process: Process, name: str | None = None) -> str:
-        """Start a process: what it yields is done, and it is sent how that went: `{"ended": minute}` and the like.
+        """Start a process: each yielded step is submitted, and its outcome is sent back, such as `{"ended": minute}`.
 
-        What its first step gave at once, a rejection for example, comes with the next call that returns events.
+        Events of the first step, such as a rejection, come with the next call that returns events.
         """
         key = name or f"process-{len(self._user_code.processes)}"
         if key in self._user_code.processes:
-            raise Refused(f"There is a process {key!r} already", reason="name in use")
-        self._refuse_if_it_cannot_go_on()
+            raise Refused(f"The process name {key!r} is in use", reason="name in use")
+        self._refuse_if_not_writable()
         number = 0
         while f"{key}-{number}" in self.engine.current.used_ids:
-            number += 1  # a process of that name was there before the world was found again
+            number += 1  # the world was restored, and its process of this name took the ids
         first = self._user_code.begin(key, process, self.minute, number)
         if first is not None:
-            self._untold += self._apply(Submit((first,))).events
+            self._pending_events += self._apply(Submit((first,))).events
         return key
 
     def observe(self, observer: object) -> None:
         """Call its `on_action_start`, `on_action_end`, `on_interrupt`, `on_visibility_change`, `on_rejection`,
-        `on_diagnostic` and `on_epoch`, as far as it has them, with each event in order. What goes wrong there is
-        logged and kept in `trouble`; it disturbs nothing."""
+        `on_diagnostic` and `on_epoch`, as far as it has them, with each event in order. Its exceptions are
+        logged and kept in `trouble`; the world continues."""
         self._observers.add(observer)
 
     def close(self) -> None:
-        self._user_code.refuse_if_asked()
+        self._user_code.refuse_if_running()
         if self._unusable is not None and self._disk is not None:
-            self._disk.close()  # nothing of a command that was broken off is written any more
+            self._disk.close()  # the driver would write a part of the failed command
         elif self._driver is not None:
             self._driver.close()
 
@@ -334,25 +334,25 @@ class LiveWorld:
         if isinstance(step, Instance):
             if step.t is None and step.submitted_at is None:
                 step = msgspec.structs.replace(step, t=self.minute)
-            whole("t", 0 if step.t is None else step.t)
-            # One made by hand is checked here; as an object it is rejected with what is wrong with it.
+            whole_number("t", 0 if step.t is None else step.t)
+            # msgspec does not validate a struct; as an object it is rejected with its fault.
             return step if isinstance(read_instance(step), tuple) else step.members()
         if not isinstance(step, Mapping):
             return step
         for name in ("t", "priority"):
             if step.get(name) is not None:
-                whole(name, step[name])
+                whole_number(name, step[name])
         if isinstance(step.get("submitted_at"), datetime):
             return submission_with_text(dict(step))
         return dict(step) if "t" in step or "submitted_at" in step else {**step, "t": self.minute}
 
     def _asked_minute(self, t: int | None) -> int:
-        return self.minute if t is None else whole("t", t)
+        return self.minute if t is None else whole_number("t", t)
 
     def _refuse_if_too_far(self, name: str, minute: int) -> None:
         setting = self.engine.current.setting
-        if whole(name, minute) > setting.latest:
-            refusal = setting.no_such_time(self.minute, minute)
+        if whole_number(name, minute) > setting.latest:
+            refusal = setting.refuse_time(self.minute, minute)
             raise Refused(sentence_of(refusal.code, refusal.facts), reason=refusal.code)
 
     def _ask(self, request: Request) -> None:
@@ -360,18 +360,18 @@ class LiveWorld:
             if isinstance(event, Diagnostic | Rejection):
                 raise Refused(event.message, reason=event.code)
 
-    def _told(self, events: tuple[Event, ...]) -> tuple[Event, ...]:
-        """Everything that was not told yet, and this."""
-        before, self._untold = self._untold, []
+    def _with_pending(self, events: tuple[Event, ...]) -> tuple[Event, ...]:
+        """The pending events, then these."""
+        before, self._pending_events = self._pending_events, []
         return (*before, *events)
 
-    # The one way into the engine
+    # Every command passes here
 
     def _apply(self, command: Command) -> Outcome[Event]:
-        self._refuse_if_it_cannot_go_on()
-        self._busy, self._user_code.moved = True, False
+        self._refuse_if_not_writable()
+        self._busy, self._user_code.has_advanced = True, False
         try:
-            outcome = self._carried_out(command)
+            outcome = self._send(command)
         except BaseException as trouble:
             self._fail(trouble)
             raise
@@ -384,31 +384,28 @@ class LiveWorld:
         self._observers.show(outcome.events)
         return outcome
 
-    def _carried_out(self, command: Command) -> Outcome[Event]:
+    def _send(self, command: Command) -> Outcome[Event]:
         if self._driver is not None:
             return send(self._driver, command, "live")
         self._engine.outside = Recorder(self._user_code)
         return self._engine.apply(command)
 
     def _fail(self, trouble: BaseException) -> None:
-        """A command was broken off. With a journal it left no trace, unless a process went on in it."""
+        """Handle a failed command. With a journal it left no trace, unless a process advanced in it."""
         cause = trouble.__cause__ if isinstance(trouble, EngineDefect) else trouble
         if isinstance(cause, NotCanonical) and self._user_code.who != "The world":
-            text = f"{self._user_code.who} answers what cannot be kept: {cause.message}"
+            text = f"{self._user_code.who} returned an answer that cannot be stored: {cause.message}"
             cause = UserCodeFailed(text, who=self._user_code.who, raised=None)
         what = cause.message if isinstance(cause, UserCodeFailed) else repr(cause)
-        if self._driver is None or self._user_code.moved or not isinstance(trouble, Exception):
-            remedy = "make it anew" if self._driver is None else "recover it from its journal"
-            message = f"This world cannot be used any more; {remedy}. In minute {self._driver_minute()}: {what}"
+        if self._driver is None or self._user_code.has_advanced or not isinstance(trouble, Exception):
+            remedy = "create it again" if self._driver is None else "recover it from its journal"
+            message = f"This world is unusable; {remedy}. In minute {self.engine.now()}: {what}"
             self._unusable = WorldUnusable(message, because=what)
-            let_go(self._disk)
+            release_claim(self._disk)
         if isinstance(cause, UserCodeFailed):
             raise cause from trouble
 
-    def _driver_minute(self) -> int:
-        return self.engine.now()
-
-    def _refuse_if_it_cannot_go_on(self) -> None:
+    def _refuse_if_not_writable(self) -> None:
         self._refuse_if_unusable()
         if self._read_only is not None:
             raise self._read_only
@@ -416,4 +413,4 @@ class LiveWorld:
     def _refuse_if_unusable(self) -> None:
         if self._unusable is not None:
             raise self._unusable
-        self._user_code.refuse_if_asked(self._busy)
+        self._user_code.refuse_if_running(self._busy)

@@ -1,6 +1,6 @@
-"""The files of the two logs: appended to, found again after a crash, one line read when it is revealed.
+"""The files of the two logs: appended to, recovered after a crash, single lines read for reveals.
 
-Of the lines nothing is kept but where every so manieth begins.
+Memory holds only the offset of every MARKED_EVERY-th line.
 """
 
 from array import array
@@ -19,7 +19,7 @@ MARKED_EVERY = 256
 
 
 class _Numbered(msgspec.Struct):
-    """As much of a line as tells its place; a header of a chunk has none."""
+    """The number of a line; headers have none."""
 
     seq: int = -1
 
@@ -33,16 +33,16 @@ class LogFiles:
     def __init__(self, disk: Disk) -> None:
         self._disk = disk
         self.next_seq: int | None = None  # of the world log
-        self.epoch: int | None = None  # of the present chunk
-        self._shown = -1  # the last event in the present chunk
+        self.epoch: int | None = None  # of the current chunk
+        self._shown = -1  # the last event in the current chunk
         self._first_seq = 0
         self._lines = 0
         self._size = 0
-        self._marks = array("Q")  # where every MARKED_EVERY-th line begins
+        self._marks = array("Q")  # offsets of every MARKED_EVERY-th line
 
     @classmethod
     def new(cls, disk: Disk) -> Self:
-        """An empty world log; `InputRefused` where there are logs already."""
+        """Create an empty world log. Raises `InputRefused` if logs exist."""
         if found := [name for name in disk.list() if name == WORLD_LOG or CHUNK.fullmatch(name)]:
             raise InputRefused(f"Logs already exist: {found[0]}", found=found)
         files = cls(disk)
@@ -51,13 +51,13 @@ class LogFiles:
 
     @classmethod
     def found(cls, disk: Disk) -> Self:
-        """The logs that are there, without what a crash tore; an empty world log where there are none."""
+        """Open existing logs without a torn last line, or create an empty world log."""
         files = cls(disk)
         if WORLD_LOG not in disk.list():
             return cls.new(disk)
         files._count(_whole_lines(disk, WORLD_LOG))
         epochs = sorted(int(match[1]) for name in disk.list() if (match := CHUNK.fullmatch(name)))
-        # A chunk whose header was torn away is begun again.
+        # A chunk with a torn header is created again.
         while epochs and not (lines := _whole_lines(disk, _chunk(epochs[-1])).splitlines()):
             disk.remove(_chunk(epochs.pop()))
         if epochs:
@@ -66,13 +66,13 @@ class LogFiles:
         return files
 
     def begin(self, epoch: int) -> None:
-        """A new chunk."""
+        """Begin a chunk."""
         self.epoch, self._shown = epoch, -1
         self._disk.create(_chunk(epoch))
         self._disk.sync_dir()
 
     def has_shown(self, epoch: int, seq: int) -> bool:
-        """Whether an event stands in a chunk already, or belongs into one that is closed."""
+        """Whether an event is already in a chunk, or belongs to a closed one."""
         return self.epoch is not None and (epoch < self.epoch or (epoch == self.epoch and seq <= self._shown))
 
     def append(self, world: Sequence[bytes], chunk: Sequence[bytes]) -> None:
@@ -90,7 +90,7 @@ class LogFiles:
             self._disk.sync(_chunk(self.epoch))
 
     def line_of(self, seq: int) -> bytes | None:
-        """The line of an event; None where the log does not have it."""
+        """The line of an event; None if the log does not have it."""
         place = seq - self._first_seq
         if not 0 <= place < self._lines:
             return None
@@ -111,12 +111,12 @@ class LogFiles:
     def _part(self, start: int, end: int) -> bytes:
         read_part: Any = getattr(self._disk, "read_part", None)
         if read_part is not None:
-            found: bytes = read_part(WORLD_LOG, start, end - start)
-            return found
+            data: bytes = read_part(WORLD_LOG, start, end - start)
+            return data
         return self._disk.read(WORLD_LOG)[start:end]
 
     def _count(self, data: bytes) -> None:
-        """Take note of whole lines at the end of the world log."""
+        """Count whole lines appended to the world log."""
         if not data:
             return
         if self._lines == 0:
@@ -136,7 +136,7 @@ def _chunk(epoch: int) -> str:
 
 
 def _whole_lines(disk: Disk, name: str) -> bytes:
-    """The file without a last line that has no end."""
+    """The file without an incomplete last line, which is also removed on the disk."""
     data = disk.read(name)
     whole = data[: data.rfind(b"\n") + 1]
     if whole != data:

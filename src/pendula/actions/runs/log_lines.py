@@ -1,7 +1,7 @@
-"""The two logs: everything in `world_log`, what the player character learned in `pc_log`, one chunk an epoch.
+"""The two logs: all events in `world_log`, those that the player character learned of in `pc_log`, one chunk an epoch.
 
-Both are append-only. A chunk that is closed is never changed; older matter that comes to light later is a new record in
-the present chunk, with copies of what it reveals, and with the numbers of those that are not in this log (`missing`).
+Both are append-only. A closed chunk never changes; a later reveal is a new record in the current chunk, with copies of
+the revealed events and the numbers of those that this log does not have (`missing`).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,7 +13,7 @@ from pendula.actions.events import WORLD_EVENTS, End, EpochBegan, Event, Start, 
 from pendula.kernel.canonical import encode
 from pendula.kernel.errors import InputRefused
 
-# segment, d, t_end, waited, admission: with more, the first start has something to tell of its making.
+# Members of `meta` in an ordinary start (segment, d, t_end, waited, admission) and end.
 ORDINARY_START = 5
 ORDINARY_END = 2
 AT_ONCE = 4096  # lines that are written together
@@ -22,7 +22,7 @@ _encode = msgspec.json.Encoder(order="sorted").encode
 
 
 class Files(Protocol):
-    """Where lines go that are not kept: see `LogFiles`."""
+    """The target of lines that are not kept in memory; see `LogFiles`."""
 
     next_seq: int | None
     epoch: int | None
@@ -37,7 +37,7 @@ class Files(Protocol):
 
 
 class LogLines:
-    """Both logs of a run as JSON lines; `feed` events in the order they came. Without files the lines are kept."""
+    """Both logs of a run as JSON lines; `feed` events in order. Without files the lines stay in memory."""
 
     def __init__(self, header: EpochBegan | None = None, files: Files | None = None) -> None:
         self._set_up(files)
@@ -55,35 +55,35 @@ class LogLines:
 
     @property
     def world(self) -> list[bytes]:
-        """The lines of the world log; from the disk, where they are there."""
+        """The lines of the world log, from memory or files."""
         return self._world if self._files is None else self._files.lines()
 
     @property
     def chunks(self) -> list[list[bytes]]:
-        """The lines of every chunk, its header first; from the disk, where they are there."""
+        """The lines of every chunk, header first, from memory or files."""
         return self._chunks if self._files is None else self._files.chunks()
 
     @property
     def next_seq(self) -> int | None:
-        """The number of the next event of the world log; None when it has no line yet."""
+        """The number of the next event of the world log; None if the log is empty."""
         if self._files is not None:
             return self._files.next_seq
         return None if self._first_seq is None else self._first_seq + len(self._world)
 
     @property
     def epoch(self) -> int | None:
-        """The epoch of the present chunk; None before the first."""
+        """The epoch of the current chunk; None before the first."""
         if self._files is not None:
             return self._files.epoch
         return self.first_epoch + len(self._chunks) - 1 if self._chunks else None
 
     def feed(self, events: Iterable[Event]) -> None:
-        """Take events up; they are durable afterwards."""
+        """Write events and sync them."""
         self.write(events)
         self.sync()
 
     def write(self, events: Iterable[Event]) -> None:
-        """Take events up; they are in the files afterwards, and durable when the system finds time."""
+        """Write events without waiting for the disk."""
         for event in events:
             if isinstance(event, WORLD_EVENTS):
                 self._take(event)
@@ -124,7 +124,7 @@ class LogLines:
         self._chunks.append([line])
 
     def _write(self) -> None:
-        """Append what is new, the world log first: whatever the player knows of is in it."""
+        """Append the new lines, the world log first, because it must contain all that the player knows."""
         if self._files is not None:
             self._files.append(self._new_world, self._new_chunk)
             self._new_world, self._new_chunk = [], []
@@ -138,7 +138,7 @@ class LogLines:
             self._new_chunk.append(line)
 
     def _revealed(self, wanted: Sequence[int], upto: int) -> Iterator[bytes]:
-        """Copies of the events that a record reveals, and the numbers of those that this log does not have."""
+        """Copies of the revealed events, and the numbers of those that this log does not have."""
         if self._files is not None:
             self._write()
         found = {seq: self._line_of(seq) for seq in wanted if seq <= upto}
@@ -156,7 +156,7 @@ class LogLines:
         return self._world[place] if 0 <= place < len(self._world) else None
 
     def as_json(self) -> dict[str, Any]:
-        """Both logs as they are kept: lines of the world log, and chunks of lines."""
+        """The lines of the world log, and the chunks with their lines."""
         return {
             "world_log": [line.decode() for line in self.world],
             "pc_log": [[line.decode() for line in chunk] for chunk in self.chunks],
@@ -164,11 +164,11 @@ class LogLines:
 
 
 def _line(event: WorldEvent) -> bytes:
-    """The canonical bytes of an event. What an ordinary start or end holds needs no checking: texts and integers."""
+    """The canonical bytes of an event. Texts and integers of an ordinary start or end take the fast encoder."""
     kind, size = type(event), len(event.meta)
     if (kind is End and size == ORDINARY_END) or (kind is Start and size == ORDINARY_START):
         try:
             return _encode(event)
         except (TypeError, ValueError, OverflowError):
-            pass  # a lone surrogate in an id, an integer too long: the careful way says where
+            pass  # a lone surrogate or a huge integer: `encode` raises with its place
     return encode(event)

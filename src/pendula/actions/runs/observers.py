@@ -1,4 +1,4 @@
-"""Those who are told of each event as it comes: called in the order of events, unable to disturb."""
+"""Observers: callbacks for each event, in order. Their exceptions do not affect the world."""
 
 import logging
 from collections import deque
@@ -28,12 +28,12 @@ log = logging.getLogger(__name__)
 
 
 class Observers:
-    """Observers of one world. One that calls the world in turn is told of the rest first."""
+    """Observers of one world. Events of a call that an observer makes are delivered after the current ones."""
 
     def __init__(self) -> None:
         self.trouble: list[Exception] = []
         self._all: list[object] = []
-        self._coming: deque[Event] = deque()
+        self._pending: deque[Event] = deque()
         self._showing = False
 
     def add(self, observer: object) -> None:
@@ -42,13 +42,13 @@ class Observers:
     def show(self, events: Iterable[Event]) -> None:
         if not self._all:
             return
-        self._coming.extend(events)
+        self._pending.extend(events)
         if self._showing:
-            return  # an observer called the world: whoever shows goes on with these
+            return  # an observer called the world: the outer loop delivers these events
         self._showing = True
         try:
-            while self._coming:
-                self._tell(self._coming.popleft())
+            while self._pending:
+                self._tell(self._pending.popleft())
         finally:
             self._showing = False
 

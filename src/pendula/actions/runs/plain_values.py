@@ -1,15 +1,15 @@
-"""Documents as other readers make them: YAML libraries give times as `datetime`."""
+"""Converts the `datetime` values that YAML libraries produce into text."""
 
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-DEEPEST = 6  # no time of a document stands deeper; what does is data of the user
+DEEPEST = 6  # times of a document are not nested deeper; deeper values are user data
 SUBMITTED = "actions_submitted"
 
 
 def with_texts(document: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy of a document in which each `datetime` is ISO 8601 text; data of submissions stays as it is."""
+    """A copy of a document with each `datetime` as ISO 8601 text; params of submissions are not changed."""
     copy = {name: value if name == SUBMITTED else _as_texts(value, DEEPEST) for name, value in document.items()}
     steps = copy.get(SUBMITTED)
     if isinstance(steps, list):

@@ -1,6 +1,6 @@
-"""User code behind a world: hooks, functions of modifiers and processes, asked while a command is carried out.
+"""User code of a world: hooks, functions of modifiers and processes, called while a command is applied.
 
-What it raises comes out as `UserCodeFailed`, which says who raised it.
+Their exceptions become `UserCodeFailed`, which names the function.
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -16,31 +16,31 @@ from pendula.kernel.wording import shown
 T = TypeVar("T")
 STEPS_MOST = 100_000  # in one answer of a hook
 
-# A process yields what somebody is to do next, or what it waits for, and is sent how that went.
+# A process yields the next step, or a wait, and receives the outcome.
 Step: TypeAlias = Instance | Mapping[str, Json]
 Process: TypeAlias = Generator[Step, Mapping[str, Json], None]
-# A hook is asked `{action_id, actor, verb, params, process, outcome: {ended, t}}`, modifiers `{action_id, actor, verb,
-# params, t}`; `t` is the minute of the question.
+# A hook receives `{action_id, actor, verb, params, process, outcome: {ended, t}}`, modifiers `{action_id, actor, verb,
+# params, t}`; `t` is the current minute.
 Hook: TypeAlias = Callable[[Mapping[str, Json]], Iterable[Step] | None]
 Modifiers: TypeAlias = Callable[[Mapping[str, Json]], Mapping[str, Json] | None]
 
 
 class UserCodeFailed(WrongUsage):
-    """A hook, a function of modifiers or a process raised, or answered what cannot be kept. Facts: `who`, `raised`."""
+    """A hook, a function of modifiers or a process raised, or gave an invalid answer. Facts: `who`, `raised`."""
 
     code = "user_code_failed"
 
 
 class UserCode:
-    """User code as an outside: what a hook, a function of modifiers or a process says."""
+    """User code as the outside of an engine."""
 
     def __init__(self, hook: Hook | None, modifiers: Modifiers | None) -> None:
         self._hook = hook
         self._modifiers = modifiers
         self.processes: dict[str, tuple[Process, int]] = {}
-        self.who = "The world"  # is being asked, or was the last
-        self.moved = False  # whether a process went on: it cannot be sent back
-        self.asked = False  # whether it is being asked at this moment
+        self.who = "The world"  # the function called last
+        self.has_advanced = False  # whether a process advanced, which cannot be undone
+        self.is_running = False  # whether user code is being called
 
     def begin(self, name: str, process: Process, minute: int, number: int = 0) -> Json:
         """The first step of a process; its steps are numbered from `number`."""
@@ -60,41 +60,41 @@ class UserCode:
         outcome: Any = question["outcome"]
         key = question["process"]
         if isinstance(key, str) and key in self.processes:
-            further = self._go_on(key, outcome)
+            further = self._resume(key, outcome)
             return [] if further is None else [further]
         hook = self._hook
         if hook is None or question["action_id"] is None:
-            return []  # a process that nobody brought along again is no matter of a hook
+            return []  # the process was not given to `recover`; hooks do not handle its actions
         who = f"The hook {_name(hook)}"
-        return self._asked(who, lambda: [_plain(one, outcome["t"]) for one in _some(hook(question) or ())])
+        return self._call(who, lambda: [_plain(one, outcome["t"]) for one in _bounded(hook(question) or ())])
 
     def factors(self, question: Mapping[str, Json]) -> dict[str, Json]:
-        """What the function of modifiers says to an admission; nothing where there is none."""
+        """The factors of the function of modifiers for an admission."""
         modifiers = self._modifiers
         if modifiers is None:
             return {}
-        return self._asked(f"The function of modifiers {_name(modifiers)}", lambda: dict(modifiers(question) or {}))
+        return self._call(f"The function of modifiers {_name(modifiers)}", lambda: dict(modifiers(question) or {}))
 
     def repeat(self, processes: Mapping[str, Process], answers: Iterable[Answer]) -> None:
-        """Let processes do again what a journal says they did; `UserCodeFailed` where one does something else."""
+        """Replay processes against the answers in a journal. Raises `UserCodeFailed` if one differs."""
         for name, process in processes.items():
             self.begin(name, process, 0)
         for stored in answers:
             question: Any = stored.question
             key = question["process"] if stored.name == "follow_up" else None
             if key in self.processes:
-                further = self._go_on(key, question["outcome"])
-                said = [] if further is None else [further]
-                if encode(said) != encode(stored.answer):
+                further = self._resume(key, question["outcome"])
+                steps = [] if further is None else [further]
+                if encode(steps) != encode(stored.answer):
                     who = f"The process {key!r}"
-                    raise UserCodeFailed(f"{who} does not do again what the journal says it did", who=who, raised=None)
+                    raise UserCodeFailed(f"{who} does not repeat the steps in the journal", who=who, raised=None)
 
-    def _go_on(self, key: str, outcome: Any) -> Json:
+    def _resume(self, key: str, outcome: Any) -> Json:
         process = self.processes[key][0]
         return self._next(key, lambda: process.send(outcome), outcome["t"])
 
     def _next(self, key: str, go_on: Callable[[], Step], minute: int) -> Json:
-        self.moved = True
+        self.has_advanced = True
 
         def step() -> dict[str, Any] | None:
             try:
@@ -102,7 +102,7 @@ class UserCode:
             except StopIteration:
                 return None
 
-        taken = self._asked(f"The process {key!r}", step)
+        taken = self._call(f"The process {key!r}", step)
         if taken is None:
             return None
         if "wait" in taken:
@@ -111,37 +111,35 @@ class UserCode:
         self.processes[key] = (process, number + 1)
         return {"id": f"{key}-{number}", **taken, "process": key}
 
-    def _asked(self, who: str, call: Callable[[], T]) -> T:
-        self.who, self.asked = who, True
+    def _call(self, who: str, call: Callable[[], T]) -> T:
+        self.who, self.is_running = who, True
         try:
             return call()
         except Exception as trouble:
-            raised = _told(trouble)
+            raised = _safe_repr(trouble)
             raise UserCodeFailed(f"{who} raised {raised}", who=who, raised=raised) from trouble
         finally:
-            self.asked = False
+            self.is_running = False
 
-    def refuse_if_asked(self, busy: bool = False) -> None:
-        """A world in the middle of a command can neither be saved nor changed; raises `WrongUsage`."""
-        if self.asked or busy:
-            raise WrongUsage(
-                "Hooks, modifiers and processes answer; they do not call the world. Return what is to follow"
-            )
+    def refuse_if_running(self, busy: bool = False) -> None:
+        """Raise `WrongUsage` during a command, when the world can neither be saved nor changed."""
+        if self.is_running or busy:
+            raise WrongUsage("Hooks, modifiers and processes cannot call the world. Return the follow-ups instead")
 
 
-def _some(steps: Iterable[Step]) -> Iterator[Step]:
-    """The steps of one answer; who never comes to an end is stopped."""
+def _bounded(steps: Iterable[Step]) -> Iterator[Step]:
+    """The steps of one answer, at most STEPS_MOST."""
     for number, step in enumerate(steps):
         if number >= STEPS_MOST:
             raise ValueError(f"gave more than {STEPS_MOST} steps at once")
         yield step
 
 
-def _told(trouble: BaseException) -> str:
+def _safe_repr(trouble: BaseException) -> str:
     try:
         return repr(trouble)
     except Exception:
-        # Even the words of an exception are anybody's code.
+        # `__repr__` is user code, too.
         return type(trouble).__name__
 
 
@@ -150,7 +148,7 @@ def _name(code: Any) -> str:
 
 
 def _plain(step: Step, minute: int) -> dict[str, Any]:
-    """A step as an object, for now when it says nothing else; params may have floats, which become exact."""
+    """A step as an object, with the current minute as default time; floats in params become exact."""
     if not isinstance(step, Mapping | Instance):
         raise TypeError(f"a step is an object or an Instance, not {shown(step)}")
     given = step if isinstance(step, Mapping) else step.members()
@@ -163,13 +161,13 @@ def _plain(step: Step, minute: int) -> dict[str, Any]:
 
 
 def any_of(*things: Mapping[str, Json]) -> dict[str, Json]:
-    """What a process yields to wait for the first of several things, each made by `ended`, `minute` or `known`."""
-    listed: Sequence[Json] = [dict(one) for one in things]
-    return {"wait": listed}
+    """Yield this to wait for the first of several conditions, each made by `ended`, `minute` or `known`."""
+    conditions: Sequence[Json] = [dict(thing) for thing in things]
+    return {"wait": conditions}
 
 
 def ended(action_id: str) -> dict[str, Json]:
-    """Wait until an action is over, in whatever way."""
+    """Wait until an action has ended, in any way."""
     return {"ended": action_id}
 
 

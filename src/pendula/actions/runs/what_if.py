@@ -1,6 +1,6 @@
-"""When would this start? A wish is carried out in a copy of the world, which is thrown away.
+"""Estimates when a submission would start, in a copy of the world that is discarded.
 
-As far as it can be known now: nobody submits anything else, hooks and processes are not asked what follows.
+The estimate assumes no further submissions; hooks and processes are not asked for follow-ups.
 """
 
 from collections.abc import Mapping
@@ -17,10 +17,10 @@ from pendula.kernel.engine import Reason
 
 
 class Estimate(Struct, frozen=True):
-    """When a wish would start and end, in minutes of the run; or why it would not.
+    """When a submission would start and end, in minutes of the run; or why it would not.
 
-    `end` is without interrupts that nobody knows of yet. Where `start` is None it was rejected, or it waits for
-    something that is not to come by what is known now.
+    `end` ignores interrupts that are not requested yet. If `start` is None, the submission was rejected or waits for
+    something that is not scheduled.
     """
 
     action_id: str
@@ -30,8 +30,8 @@ class Estimate(Struct, frozen=True):
     why: Reason | None = None
 
 
-class Modifying:
-    """The outside of the copy: factors on durations are asked for, what follows is not."""
+class ModifiersOnly:
+    """The outside of the copy: asks for modifiers, not for follow-ups."""
 
     def __init__(self, user_code: UserCode) -> None:
         self._user_code = user_code
@@ -41,22 +41,22 @@ class Modifying:
         return self._user_code.factors(question) if name == "modifiers" else []
 
 
-def what_if(copy: World, wish: Any, action_id: str, until: int | None) -> Estimate:
-    """Live on in the copy until the wish starts, is rejected, or nothing more is to come (at most until `until`)."""
-    found = _found(copy, copy.apply(Submit((wish,))).events, action_id)
+def what_if(copy: World, submission: Any, action_id: str, until: int | None) -> Estimate:
+    """Advance the copy until the submission starts, is rejected, or nothing is pending; at most to minute `until`."""
+    estimate = _estimate(copy, copy.apply(Submit((submission,))).events, action_id)
     latest = copy.current.setting.latest if until is None else until
-    while found is None:
+    while estimate is None:
         due = copy.next_due()
         if due is None or due > latest:
             return Estimate(action_id, why=copy.why({"action": action_id}))
         check()
-        found = _found(copy, copy.apply(Advance(due)).events, action_id)
-    return found
+        estimate = _estimate(copy, copy.apply(Advance(due)).events, action_id)
+    return estimate
 
 
-def _found(copy: World, events: tuple[Event, ...], action_id: str) -> Estimate | None:
+def _estimate(copy: World, events: tuple[Event, ...], action_id: str) -> Estimate | None:
     for event in events:
-        # A wish without an id that can be read is rejected without one; a copy takes no other submission.
+        # A submission without a readable id is rejected without one; the copy has no other submission.
         if isinstance(event, Rejection) and event.action_id in (action_id, None):
             return Estimate(action_id, rejected=event)
         if isinstance(event, Start) and event.action_id == action_id:

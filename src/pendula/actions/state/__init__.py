@@ -1,10 +1,10 @@
-"""All that a world is, from one command to the next.
+"""The state of a world, from one command to the next.
 
-world_state     everything in one place, for the functions of `minute` to change and for others to look at
+world_state     the state itself; only the functions of `minute` change it
 clock           the minute of the run and its epoch
-plans           verbs made ready: locks found, limits checked, durations remembered
+plans           definitions prepared for a world: locks, limits, durations
 ranks           the order within a minute
-event_writer    events in the order of a minute, numbered and placed in time
+event_writer    numbered events in the order of a minute
 """
 
 from pendula.actions.state.world_state import WorldState

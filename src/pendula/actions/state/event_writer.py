@@ -1,4 +1,4 @@
-"""What a world tells: its events in the order of a minute, numbered, with everything a reader needs to place them."""
+"""Writes the events of a world, numbered, in the order of a minute."""
 
 from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
@@ -25,21 +25,21 @@ from pendula.actions.state.clock import Clock
 from pendula.kernel.canonical import Json
 
 by_admission = attrgetter("admission")
-# The admission number and the place among those of its action, the instance, `meta`, `pc`.
-Noted = tuple[int, int, Instance, dict[str, Any], bool]
+# Admission number, order of arrival, instance, `meta`, `pc`.
+PendingChange = tuple[int, int, Instance, dict[str, Any], bool]
 NO_ACTION = Instance("", "", "")
 NO_FACTS: Mapping[str, Json] = {}
-AFTER_ALL = 1 << 62  # goes after every admission number
+AFTER_ALL = 1 << 62  # above every admission number
 
 
 class EventWriter:
-    """Writes the events of a world. Interrupts and reveals are noted while a minute goes on and written in order."""
+    """Interrupts and visibility changes are collected during a minute and written in order."""
 
     __slots__ = (
         "_clock",
-        "_heard",
         "_place",
         "_placed",
+        "_published",
         "_setting",
         "_written",
         "interrupts",
@@ -52,25 +52,25 @@ class EventWriter:
         self._setting = setting
         self._clock = clock
         self._written: list[Event] = []
-        self._heard = 0  # so many of them
+        self._published = 0  # how many of them the listener has
         self._placed = -1
         self._place: tuple[int, str, int, int] = (0, "", 0, 0)
-        self.recording = True  # without, nothing but rejections, diagnostics and epochs is written
+        self.recording = True  # if not, only rejections, diagnostics and epochs are written
         self.next_event = 0
-        self.interrupts: list[Noted] = []
-        self.reveals: list[Noted] = []
+        self.interrupts: list[PendingChange] = []
+        self.reveals: list[PendingChange] = []
 
     def take(self) -> tuple[Event, ...]:
-        """All that was written since the last time."""
+        """The events since the last call."""
         events = tuple(self._written)
         self._written = []
-        self._heard = 0
+        self._published = 0
         return events
 
-    def tell(self, listener: Callable[[Sequence[Event]], None]) -> None:
-        """Let somebody hear what was written since the last time."""
-        new = self._written[self._heard :]
-        self._heard += len(new)
+    def publish(self, listener: Callable[[Sequence[Event]], None]) -> None:
+        """Give the listener the events since the last call."""
+        new = self._written[self._published :]
+        self._published += len(new)
         if new:
             listener(new)
 
@@ -98,7 +98,7 @@ class EventWriter:
         self.reveals.append((action.admission, len(self.reveals), action.instance, meta, pc))
 
     def note_expiry(self, item: KnowledgeItem, pc: bool) -> None:
-        """It comes after what the actions of its minute bring to light, and is of no action."""
+        """Written after the reveals of the minute, without an action."""
         meta: dict[str, Any] = {
             "knowledge": item.id,
             "from_scope": item.scope,
@@ -111,10 +111,10 @@ class EventWriter:
         self.reveals.append((AFTER_ALL, len(self.reveals), who, meta, pc))
 
     def write_changes(self, minute: int) -> None:
-        """Interrupts, then what came to light, each by admission and as it came."""
+        """Write the interrupts, then the visibility changes, each by admission and order of arrival."""
         for noted, kind in ((self.interrupts, Interrupted), (self.reveals, VisibilityChange)):
             if len(noted) > 1:
-                noted.sort(key=lambda one: one[:2])
+                noted.sort(key=lambda change: change[:2])
             if self.recording:
                 for _, _, instance, meta, pc in noted:
                     t, at, epoch, slot = self._place if self._placed == minute else self._find_place(minute)
@@ -159,14 +159,14 @@ class EventWriter:
         )
 
     def write_forced_end(self, action: Action, minute: int) -> None:
-        """The end of an action by force, with what was left of it; among the ends of its minute by admission."""
+        """Write a forced end with the remaining minutes, sorted by admission among the ends of its minute."""
         written, end = self._written, len(self._written)
         self.write_end(action, minute)
         forced = written.pop()
         assert isinstance(forced, End)
         forced.meta.update({"forced": True, "d_rem": action.remaining})
         place = end
-        for number in range(end - 1, self._heard - 1, -1):
+        for number in range(end - 1, self._published - 1, -1):
             event = written[number]
             if isinstance(event, End) and (event.t, event.epoch) == (forced.t, forced.epoch):
                 place = number if event.meta["admission"] > action.admission else place
@@ -199,7 +199,7 @@ class EventWriter:
         self._written.append(self.header(running))
 
     def header(self, running: list[Action]) -> EpochBegan:
-        """What the chunk of the present epoch begins with: who runs on from before."""
+        """The header of the current epoch, with the actions carried into it."""
         start = self._clock.epoch_start
         carried: tuple[dict[str, Any], ...] = tuple(
             {"action_id": action.instance.id, "remaining": action.t_end - start, "pc": action.seen}
@@ -208,18 +208,18 @@ class EventWriter:
         return EpochBegan(self._epoch(), self._setting.display(start), carried)
 
     def _t(self) -> int:
-        """The present minute of the epoch."""
+        """The current minute of the epoch."""
         return self._clock.minute - self._clock.epoch_start
 
     def _epoch(self) -> int:
         return self._setting.first_epoch + self._clock.epoch
 
     def _find_place(self, minute: int) -> tuple[int, str, int, int]:
-        """Minute of the epoch, ISO time, epoch, slot: the same for all events of a minute."""
+        """Minute of the epoch, ISO time, epoch and slot, cached for the events of a minute."""
         setting = self._setting
         t = minute - self._clock.epoch_start
         slot = min(t // setting.slot_minutes, setting.last_slot)
         self._place = (t, setting.display(minute), self._epoch(), slot)
-        # The last minute of an epoch is the first of the next: nothing is remembered of it.
+        # The last minute of an epoch is the first of the next, with another place: it is not cached.
         self._placed = -1 if t % setting.horizon == 0 else minute
         return self._place

@@ -1,4 +1,4 @@
-"""A verb made ready for a world: its locks found, its limits checked, its durations remembered."""
+"""Plans: definitions prepared for a world, with locks resolved, limits checked, durations cached."""
 
 from pendula.actions.configuration import Setting
 from pendula.actions.model import ActionDef, Code, Effort, Wait
@@ -10,7 +10,7 @@ from pendula.kernel.limits import Limit
 
 
 class Plan:
-    """What the engine asks of a definition for every instance, looked up once."""
+    """What admission needs of a definition, looked up once."""
 
     __slots__ = (
         "definition",
@@ -42,10 +42,10 @@ class Plan:
         self.follows = definition.followups
         self.waits = verb.waits_for_resources and any(not need.produce for need in definition.resources)
         self.place = definition.place
-        # Where it is given, only resources are to be checked and actors of whose skills nothing is said take this long.
+        # If set, admission only checks resources, and actors without listed skills take this long.
         self.ordinary: Timing | None = None
-        self.minutes: dict[str | None, Timing | Fault] = {}  # of the others, where nothing else matters
-        # Faults, in the order of checking: of the definition, of its locks, of its limits.
+        self.minutes: dict[str | None, Timing | Fault] = {}  # by actor, if nothing else matters
+        # Faults in the order of the checks: definition, locks, limits.
         self.fault: Fault | None = None
         self.unknown_lock: Fault | None = None
         self.limit: Fault | None = None
@@ -61,21 +61,21 @@ class Plans:
         self.get = self._by_verb.get
 
     def make(self, name: str) -> Plan:
-        """The plan of a verb; with a fault where no instance of it can take part."""
+        """The plan of a verb; its fault rejects every instance."""
         verb = self._setting.verbs.get(name)
         if verb is None:
-            return _refusing(name, Fault(Code.UNKNOWN_VERB, "unknown_verb", {"verb": name}))
-        plan = self._by_verb[name] = _refusing(name, verb) if isinstance(verb, Fault) else self._plan(verb)
+            return _rejecting(name, Fault(Code.UNKNOWN_VERB, "unknown_verb", {"verb": name}))
+        plan = self._by_verb[name] = _rejecting(name, verb) if isinstance(verb, Fault) else self._plan(verb)
         return plan
 
     def _plan(self, verb: Verb) -> Plan:
         allowed = self._setting.options.strict_locks
         unknown = [] if allowed is None else sorted(set(verb.locks).difference(allowed))
-        limit = self._passed(LOCKS_EACH, len(verb.locks))
-        limit = limit or self._passed(RESOURCES_EACH, len(verb.definition.resources))
+        limit = self._fault_above(LOCKS_EACH, len(verb.locks))
+        limit = limit or self._fault_above(RESOURCES_EACH, len(verb.definition.resources))
         new = sum(name not in self._locks.by_name for name in verb.locks)
-        limit = limit or self._passed(LOCKS, len(self._locks.by_name) + new)
-        # A verb that cannot be used makes no locks.
+        limit = limit or self._fault_above(LOCKS, len(self._locks.by_name) + new)
+        # A rejected verb creates no locks.
         plan = Plan(verb, () if unknown or limit else self._locks.of(verb.locks))
         if unknown:
             plan.unknown_lock = Fault(Code.UNKNOWN_LOCK, "unknown_locks", {"locks": [*unknown]})
@@ -86,12 +86,12 @@ class Plans:
         return plan
 
     def too_many_locks(self, names: tuple[str, ...]) -> Fault | None:
-        """Whether an instance with these locks, that of its actor among them, has or makes more than are allowed."""
+        """The fault of too many locks of one instance (with the lock of its actor) or of the world; None if allowed."""
         new = sum(name not in self._locks.by_name for name in names)
-        fault = self._passed(LOCKS, len(self._locks.by_name) + new) if new else None
-        return self._passed(LOCKS_EACH, len(names)) or fault
+        fault = self._fault_above(LOCKS, len(self._locks.by_name) + new) if new else None
+        return self._fault_above(LOCKS_EACH, len(names)) or fault
 
-    def _passed(self, limit: Limit, value: int) -> Fault | None:
+    def _fault_above(self, limit: Limit, value: int) -> Fault | None:
         allowed = self._setting.allowed(limit)
         if value <= allowed:
             return None
@@ -99,7 +99,7 @@ class Plans:
         return Fault(Code.LIMIT_EXCEEDED, "too_many", facts)
 
     def of_definition(self, name: str, definition: ActionDef, locks: tuple[Lock, ...]) -> Plan:
-        """The plan of an action that was saved with what its verb meant then."""
+        """The plan of a saved action, whose definition may differ from the current one."""
         present = self._by_verb.get(name) or self.make(name)
         if present.fault is None and present.definition == definition and present.locks == locks:
             return present
@@ -110,7 +110,7 @@ def _verb(name: str, definition: ActionDef) -> Verb:
     return Verb(name, definition, tuple(sorted(set(definition.locks))), definition.skill or name)
 
 
-def _refusing(name: str, fault: Fault) -> Plan:
+def _rejecting(name: str, fault: Fault) -> Plan:
     nothing = ActionDef(base_duration_min=1, effort=Effort.MEDIUM, interruptible=False)
     plan = Plan(_verb(name, nothing), ())
     plan.fault = fault

@@ -1,14 +1,14 @@
-"""The order within a minute, as ranks in the queue of coming matters.
+"""The order within a minute, as ranks in the event queue.
 
-An end has the admission number of its action as its rank: below all of these.
+The rank of an end is the admission number of its action, which is below all of these.
 """
 
 FIRST = 1 << 56
 
 REQUESTED = FIRST  # interrupts, cancellations, resumptions
-WAKING = FIRST + 1  # nothing of its own: whoever is first in a queue has its turn in this minute
-JOINING = FIRST + 2  # holds that are over
-LATE = FIRST + 3  # submissions of before the minute, by their true time
+WAKING = FIRST + 1  # no event of its own: candidates start in this minute
+JOINING = FIRST + 2  # ends of holds
+LATE = FIRST + 3  # submissions for the past, by their exact time
 SUBMITTED = FIRST + 4
-FOLLOWING = FIRST + 5  # what follows from ends and rejections
-EXPIRING = FIRST + 6  # items whose time is over
+FOLLOWING = FIRST + 5  # follow-ups of ends and rejections
+EXPIRING = FIRST + 6  # expiries of knowledge items

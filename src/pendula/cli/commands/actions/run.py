@@ -15,7 +15,7 @@ from pendula.kernel.errors import InputRefused
 
 if TYPE_CHECKING:
     from pendula.actions.engine import World
-    from pendula.actions.runs import Logs, Road, RunResult
+    from pendula.actions.runs import Apply, Logs, RunResult
     from pendula.actions.runs.audio import AudioFile
     from pendula.kernel.disk import RealDisk
 
@@ -63,8 +63,11 @@ def run(
     world = World.create(config)
     # With both, logs are written as far as the journal has it: slot by slot.
     step = world.current.setting.slot_minutes if journal is not None and logs is not None else None
-    with _road(world, config, journal, logs) as road, out.progress("epochs", document.get("epochs") or 1) as advance:
-        result = drive(world, road, document, advance, step)
+    with (
+        _open_world(world, config, journal, logs) as apply,
+        out.progress("epochs", document.get("epochs") or 1) as advance,
+    ):
+        result = drive(world, apply, document, advance, step)
     if gantt is not None:
         _draw(gantt, result, document, file.stem)
     audio = _audio(result) if audio_names else None
@@ -79,14 +82,16 @@ def _audio(result: "RunResult") -> "list[AudioFile]":
 
 
 @contextmanager
-def _road(world: "World", config: Mapping[str, Any], journal: Path | None, logs: Path | None) -> "Iterator[Road]":
+def _open_world(
+    world: "World", config: Mapping[str, Any], journal: Path | None, logs: Path | None
+) -> "Iterator[Apply]":
     """The way into the world: straight, or through a journal; logs hear everything that comes out."""
     from pendula.actions.questions import NoAnswers
     from pendula.kernel.disk import RealDisk
     from pendula.kernel.recording import begin_recording, send
 
     folder = RealDisk(logs) if logs is not None else None
-    kept = _logs(folder, world) if folder is not None else None
+    log_lines = _logs(folder, world) if folder is not None else None
     driver = None
     for written in (journal, logs):
         if written is not None:
@@ -99,14 +104,14 @@ def _road(world: "World", config: Mapping[str, Any], journal: Path | None, logs:
             outcome = world.apply(command)
         else:
             outcome = send(driver, command, "cli")
-            if kept is not None:
-                kept.feed(outcome.events)
-        if kept is not None:
-            kept.sync()
+            if log_lines is not None:
+                log_lines.feed(outcome.events)
+        if log_lines is not None:
+            log_lines.sync()
         return outcome
 
-    if driver is None and kept is not None:
-        world.current.listener = kept.write
+    if driver is None and log_lines is not None:
+        world.current.listener = log_lines.write
 
     try:
         yield apply
@@ -123,8 +128,8 @@ def _logs(folder: "RealDisk", world: "World") -> "Logs":
     from pendula.actions.runs import Logs
 
     header = world.header()
-    kept = Logs.continued(folder)
-    if kept.epoch is not None and (kept.epoch, kept.next_seq or 0) != (
+    log_lines = Logs.continued(folder)
+    if log_lines.epoch is not None and (log_lines.epoch, log_lines.next_seq or 0) != (
         header.epoch - 1,
         world.current.writer.next_event,
     ):
@@ -132,8 +137,8 @@ def _logs(folder: "RealDisk", world: "World") -> "Logs":
         folder.close()
         message = f"Logs already exist: {folder.directory / found[0]}; this run does not continue them"
         raise InputRefused(message, path=str(folder.directory), found=found)
-    kept.feed((header,))
-    return kept
+    log_lines.feed((header,))
+    return log_lines
 
 
 def _draw(path: Path, result: "RunResult", document: Mapping[str, Any], title: str) -> None:

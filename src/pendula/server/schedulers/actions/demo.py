@@ -23,7 +23,7 @@ DELIVERY = "delivery"
 CARTER = "carter"
 
 
-class Wanted(Struct, frozen=True):
+class TimedForm(Struct, frozen=True):
     """A submission or request of the file, `minute` counted from the start of a round."""
 
     minute: int
@@ -35,9 +35,9 @@ class Rounds(Struct, frozen=True):
 
     day: int
     days: int
-    submissions: tuple[Wanted, ...]
-    interrupts: tuple[Wanted, ...]
-    commands: tuple[Wanted, ...]
+    submissions: tuple[TimedForm, ...]
+    interrupts: tuple[TimedForm, ...]
+    commands: tuple[TimedForm, ...]
     delivers: bool
 
     def next_command(self, engine: Engine[Any, Any], _number: int) -> Command:
@@ -78,7 +78,7 @@ class Rounds(Struct, frozen=True):
     def _request(self, minute: int) -> Request:
         number = minute // self._span
 
-        def of(wanted: tuple[Wanted, ...]) -> tuple[dict[str, Any], ...]:
+        def of(wanted: tuple[TimedForm, ...]) -> tuple[dict[str, Any], ...]:
             return tuple(
                 {name: _id(value, number) if name in TARGETS else value for name, value in one.form.items()}
                 | {"t": minute}
@@ -95,7 +95,7 @@ TARGETS = ("target", "cancel", "resume")
 def rounds_of(document: Mapping[str, Any], setting: Setting, delivers: bool) -> Rounds:
     """The rounds of a file of actions; what says no time of its own is left out."""
 
-    def wanted(section: str, field: str) -> tuple[Wanted, ...]:
+    def wanted(section: str, field: str) -> tuple[TimedForm, ...]:
         found = [_wanted(one, field, setting) for one in document.get(section) or ()]
         return tuple(sorted((one for one in found if one is not None), key=lambda one: one.minute))
 
@@ -109,11 +109,11 @@ def rounds_of(document: Mapping[str, Any], setting: Setting, delivers: bool) -> 
     )
 
 
-def _wanted(form: Mapping[str, Any], field: str, setting: Setting) -> Wanted | None:
+def _wanted(form: Mapping[str, Any], field: str, setting: Setting) -> TimedForm | None:
     when = (form["t"], 0) if "t" in form else setting.minute_of(form.get(field))
     if not isinstance(when, tuple):
         return None
-    return Wanted(max(0, when[0]), {name: value for name, value in form.items() if name not in (field, "t")})
+    return TimedForm(max(0, when[0]), {name: value for name, value in form.items() if name not in (field, "t")})
 
 
 def _is_asked(world: World, minute: int) -> bool:

@@ -15,7 +15,7 @@ from pendula.kernel.driver import Driver
 from pendula.kernel.engine import Reason
 from pendula.server.routes.engine import LARGEST_N
 
-WISH = "what-if"  # its id, where it has none
+DEFAULT_ID = "what-if"  # its id, where it has none
 
 
 class Supposition(Struct, frozen=True, forbid_unknown_fields=True):
@@ -41,7 +41,7 @@ class EstimateView(Struct, frozen=True):
     why: Reason | None
 
 
-class Standing(Struct, frozen=True):
+class SavedWorldState(Struct, frozen=True):
     """A world as it is, to be taken up again elsewhere."""
 
     kind: type[World]
@@ -49,29 +49,29 @@ class Standing(Struct, frozen=True):
     state: bytes
 
 
-def standing(driver: Driver[Any, Any]) -> Standing:
+def saved_state(driver: Driver[Any, Any]) -> SavedWorldState:
     """Quick enough for the thread of the world; the rest is done beside it."""
     assert isinstance(driver.engine, World)
-    return Standing(type(driver.engine), driver.journal.header.config, driver.engine.state())
+    return SavedWorldState(type(driver.engine), driver.journal.header.config, driver.engine.state())
 
 
-def estimate(found: Standing, wish: Supposition) -> EstimateView:
+def estimate(saved: SavedWorldState, supposition: Supposition) -> EstimateView:
     """Live on in a copy until the wish starts, is rejected, or nothing more is to come."""
-    copy = found.kind.from_state(found.config, found.state)
-    action = wish.action
+    copy = saved.kind.from_state(saved.config, saved.state)
+    action = supposition.action
     if isinstance(action, Mapping):
         when = {} if "t" in action or "submitted_at" in action else {"t": copy.now()}
-        action = {"id": WISH} | dict(action) | when
-    action_id = action["id"] if isinstance(action, dict) and isinstance(action["id"], str) else WISH
-    told = what_if(copy, action, action_id, wish.until)
-    rejected, shown = told.rejected, copy.current.setting.display
+        action = {"id": DEFAULT_ID} | dict(action) | when
+    action_id = action["id"] if isinstance(action, dict) and isinstance(action["id"], str) else DEFAULT_ID
+    estimated = what_if(copy, action, action_id, supposition.until)
+    rejected, shown = estimated.rejected, copy.current.setting.display
     return EstimateView(
-        told.action_id,
-        told.start,
-        told.end,
-        start_at=None if told.start is None else shown(told.start),
-        end_at=None if told.end is None else shown(told.end),
+        estimated.action_id,
+        estimated.start,
+        estimated.end,
+        start_at=None if estimated.start is None else shown(estimated.start),
+        end_at=None if estimated.end is None else shown(estimated.end),
         code=None if rejected is None else str(rejected.code),
         message=None if rejected is None else rejected.message,
-        why=told.why,
+        why=estimated.why,
     )

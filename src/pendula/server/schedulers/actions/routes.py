@@ -284,9 +284,9 @@ def became(command: events.Command, outcome: Outcome[events.Event]) -> Became:
 async def what_if(world: WorldName, request: Request, supervisor: Supervised, _: Viewer) -> Response:
     """When an instance would start and end if it were submitted, as far as can be known now; nothing is done."""
     host = supervisor.host(SCHEDULER.name, world)
-    wish = await read_body(request, estimates.Supposition)
+    supposition = await read_body(request, estimates.Supposition)
     estimate = await supervisor.supposed(
-        lambda: host.ask(estimates.standing), lambda standing: estimates.estimate(standing, wish)
+        lambda: host.ask(estimates.saved_state), lambda state: estimates.estimate(state, supposition)
     )
     return json_response(encode_view(estimate))
 

@@ -16,10 +16,10 @@ from pendula.actions.engine import World
 from pendula.actions.events import WORLD_EVENTS, Event
 from pendula.actions.explain import why
 from pendula.actions.model import Instance
-from pendula.actions.requests import Wish
+from pendula.actions.requests import ActionRequest
 from pendula.actions.rules import Action, Lock, Stage, Verb
 from pendula.actions.runs import Logs
-from pendula.actions.runs.standing import standing
+from pendula.actions.runs.action_status import status_of
 from pendula.actions.state import WorldState
 from pendula.kernel.bodies import read_outcome
 from pendula.kernel.driver import Driver
@@ -174,7 +174,7 @@ def now_of(world: WorldState, n: int) -> WorldNow:
         next_due=world.next_due(),
         broken=list(world.broken()),
         epoch=_epoch(world),
-        pc=setting.circle.pc,
+        pc=setting.audience.pc,
         counts=counts | {"coming": len(queued), "locks": len(world.locks.by_name)},
         actions=[_action(world, action, action.admission in explained) for action in sorted(shown, key=_admission)],
         coming=[
@@ -214,30 +214,30 @@ def _epoch(world: WorldState) -> EpochView:
 
 
 def _action(world: WorldState, action: Action, explained: bool) -> ActionView:
-    stands = standing(world, action)
+    status = status_of(world, action)
     return ActionView(
-        id=stands.action_id,
-        actor=stands.actor,
-        verb=stands.verb,
-        stage=stands.stage,
+        id=status.action_id,
+        actor=status.actor,
+        verb=status.verb,
+        stage=status.stage,
         segment=action.segment,
         admission=action.admission,
         priority=action.priority,
-        remaining=stands.remaining,
-        locks=list(stands.locks),
+        remaining=status.remaining,
+        locks=list(status.locks),
         pc=action.seen,
-        since=stands.since,
-        until=stands.until,
-        why=why(world, {"action": stands.action_id}) if explained else None,
-        params=stands.params,
+        since=status.since,
+        until=status.until,
+        why=why(world, {"action": status.action_id}) if explained else None,
+        params=status.params,
     )
 
 
-def _queued(world: WorldState) -> list[tuple[int, int, int, Instance | Wish]]:
-    return [entry for entry in world.queue if isinstance(entry[3], Instance | Wish)]
+def _queued(world: WorldState) -> list[tuple[int, int, int, Instance | ActionRequest]]:
+    return [entry for entry in world.queue if isinstance(entry[3], Instance | ActionRequest)]
 
 
-def _coming(world: WorldState, minute: int, item: Instance | Wish) -> ComingView:
+def _coming(world: WorldState, minute: int, item: Instance | ActionRequest) -> ComingView:
     at = world.setting.display(minute)
     if isinstance(item, Instance):
         return ComingView("submit", item.id, item.actor, item.verb, minute, at)

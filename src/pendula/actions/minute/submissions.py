@@ -1,4 +1,4 @@
-"""An instance arrives: it is read, its id is taken for good, fields that nobody knows are kept."""
+"""Read a submitted instance: its id is taken, unknown fields are kept."""
 
 from pendula.actions.model import Code, Instance
 from pendula.actions.rules.validation import Fault, id_of, read_instance
@@ -7,7 +7,7 @@ from pendula.kernel.canonical import Json
 
 
 def read_new(world: WorldState, raw: object, needs_time: bool) -> Instance | Fault:
-    """An instance under a new id, or what is wrong with it."""
+    """The instance, whose id is now taken, or its fault."""
     extra = None
     if type(raw) is Instance and raw.params is None and (type(raw.t) is int or (raw.t is None and not needs_time)):
         instance = raw
@@ -26,7 +26,7 @@ def read_new(world: WorldState, raw: object, needs_time: bool) -> Instance | Fau
 
 
 def _keep_extra(world: WorldState, instance: Instance, extra: dict[str, Json]) -> None:
-    """Fields nobody knows go into the meta of the first start; each name is reported once."""
+    """Unknown fields go into the meta of the first start; each name is reported once."""
     world.extras[instance.id] = extra
     new = sorted(extra.keys() - world.reported)
     if new:

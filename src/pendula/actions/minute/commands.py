@@ -1,14 +1,14 @@
-"""What comes in from outside: instances and requests, checked one by one and queued for their minute."""
+"""Commands from outside: instances and requests are checked one by one and queued for their minute."""
 
 from collections.abc import Callable, Iterable
 
 import msgspec
 
-from pendula.actions.minute.arrivals import read_new
-from pendula.actions.minute.follow_ups import queue_followers, turn_away
-from pendula.actions.minute.waits import is_wait, wait_for
+from pendula.actions.minute.follow_ups import queue_followers, reject_submission
+from pendula.actions.minute.submissions import read_new
+from pendula.actions.minute.waits import is_wait, start_wait
 from pendula.actions.model import Instance
-from pendula.actions.requests import read_wishes
+from pendula.actions.requests import read_requests
 from pendula.actions.rules.validation import Fault
 from pendula.actions.state.ranks import LATE, REQUESTED, SUBMITTED
 from pendula.actions.state.world_state import WorldState
@@ -22,31 +22,31 @@ def submit(world: WorldState, raws: Iterable[object]) -> int:
     setting = world.setting
     now, latest = world.clock.minute, setting.latest
     push: Callable[[int, int, Instance], object] = world.queue.push
-    if world.coming is not None or world.deferred is not None:
-        push = world.expect
+    if world.pending is not None or world.deferred is not None:
+        push = world.schedule
     used = world.used_ids
     for raw in raws:
         if type(raw) is Instance and raw.params is None and type(raw.t) is int and raw.id not in used:
-            # Made by hand and as it should be: nothing to read.
+            # An Instance of Python code, which needs no check.
             used.add(raw.id)
             instance = raw
         else:
             if is_wait(raw):
-                if (refused := wait_for(world, raw, now)) is not None:
-                    turn_away(world, raw, refused, now)
+                if (refused := start_wait(world, raw, now)) is not None:
+                    reject_submission(world, raw, refused, now)
                 else:
                     taken += 1
                 continue
             read = read_new(world, raw, True)
             if isinstance(read, Fault):
-                turn_away(world, raw, read, now)
+                reject_submission(world, raw, read, now)
                 continue
             instance = read
         minute = instance.t
         if minute is None or not now <= minute <= latest:
             when = setting.submitted(instance)
             if isinstance(when, Fault):
-                turn_away(world, instance, when, now)
+                reject_submission(world, instance, when, now)
                 continue
             minute, micros = when
             if micros < setting.micros_of(now):
@@ -62,11 +62,11 @@ def submit(world: WorldState, raws: Iterable[object]) -> int:
 
 
 def request(world: WorldState, interrupts: Iterable[Json], commands: Iterable[Json]) -> None:
-    """Queue interrupts, cancellations and resumptions; one for the past is for now."""
+    """Queue interrupts, cancellations and resumptions; requests for the past apply now."""
     now = world.clock.minute
-    for wish in read_wishes(interrupts, commands, world.setting):
-        if isinstance(wish, Fault):
-            world.writer.diagnose(wish.code, None, wish.reason, wish.facts)
+    for request in read_requests(interrupts, commands, world.setting):
+        if isinstance(request, Fault):
+            world.writer.diagnose(request.code, None, request.reason, request.facts)
         else:
-            minute = max(wish.minute, now)
-            world.queue.push(minute, REQUESTED, msgspec.structs.replace(wish, minute=minute))
+            minute = max(request.minute, now)
+            world.queue.push(minute, REQUESTED, msgspec.structs.replace(request, minute=minute))

@@ -1,4 +1,4 @@
-"""What comes into a live world, checked at the door; and what it says when it cannot let somebody in."""
+"""Checks of the arguments of a live world, and its errors."""
 
 from collections.abc import Mapping
 from os import PathLike
@@ -15,19 +15,19 @@ from pendula.kernel.wording import shown
 
 
 class Refused(InputRefused):
-    """A wish of a game loop that cannot be granted; facts: `reason`."""
+    """A rejected call of a game loop. Facts: `reason`."""
 
     code = "refused"
 
 
 class WorldUnusable(WorldBroken):
-    """A command was broken off in the middle, and nobody can tell what holds: make the world anew, or recover it."""
+    """A command failed half-way, and the state is unknown: create the world again, or recover it from its journal."""
 
     code = "world_unusable"
 
 
 def with_user_code(config: Mapping[str, Any], hook: Hook | None, modifiers: Modifiers | None) -> dict[str, Any]:
-    """The configuration with the options that say who is asked."""
+    """The configuration with the options for the given user code."""
     if not isinstance(config, Mapping):
         message = f"A world needs an object with at least `epoch` and `action_defs`, not {shown(config)}"
         raise InvalidSetting(message, path="$")
@@ -41,25 +41,25 @@ def with_user_code(config: Mapping[str, Any], hook: Hook | None, modifiers: Modi
 
 
 def missing_user_code(engine: World, hook: Hook | None, modifiers: Modifiers | None) -> Refused | None:
-    """Why a world cannot go on without the user code that it asks; None where all of it is there."""
+    """The error of a recovered world whose user code is missing; None if it is complete."""
     options = engine.current.setting.options
-    for asked, given, name in (
+    for is_asked, given, name in (
         (options.follow_ups, hook, "hook"),
         (options.ask_modifiers, modifiers, "modifiers"),
     ):
-        if asked and given is None:
-            message = f"This world can only be read: to go on it asks its {name}; recover it with {name}=..."
+        if is_asked and given is None:
+            message = f"This world is read-only without its {name}; recover it with {name}=..."
             return Refused(message, reason=f"no {name}")
     return None
 
 
-def disk_at(place: Disk | str | PathLike[str]) -> Disk:
-    """The disk of a journal; a folder is taken for this world alone. Raises `JournalInUse`, `JournalBroken`."""
+def claim_disk(place: Disk | str | PathLike[str]) -> Disk:
+    """The disk of a journal; a folder is locked for this world. Raises `JournalInUse`, `JournalBroken`."""
     return claimed(place) if isinstance(place, str | PathLike) else place
 
 
-def opened_at(disk: Disk) -> FileJournal:
-    """The journal on a disk, which is closed where there is none."""
+def open_journal(disk: Disk) -> FileJournal:
+    """Open the journal on a disk; the disk is closed on failure."""
     try:
         return FileJournal.open(disk)
     except BaseException:
@@ -67,15 +67,15 @@ def opened_at(disk: Disk) -> FileJournal:
         raise
 
 
-def let_go(disk: Disk | None) -> None:
-    """Who finds a world again that cannot be used any more need not wait until this one is closed."""
+def release_claim(disk: Disk | None) -> None:
+    """Release the lock of the folder, so that an unusable world can be recovered before it is closed."""
     if isinstance(disk, RealDisk):
         disk.release()
 
 
-def whole(name: str, value: Any) -> int:
-    """A number that decides is a whole one: neither a fraction, nor a float that happens to be whole, nor true."""
+def whole_number(name: str, value: Any) -> int:
+    """The value if it is an int; floats and booleans are refused, too."""
     if type(value) is not int:
-        shows = repr(value) if isinstance(value, float) else shown(value)
-        raise Refused(f"{name} is {shows}; it must be a whole number", reason="not_a_minute")
+        text = repr(value) if isinstance(value, float) else shown(value)
+        raise Refused(f"{name} is {text}; it must be a whole number", reason="not_a_minute")
     return value
