@@ -41,9 +41,9 @@ def test_what_needs_a_person_is_one_click_from_its_cause(demo: str, watched: Wat
     live(page, f"{demo}/")
 
     # The archive of the demo is asked for letters, and never answers.
-    page.get_by_test_id("need").get_by_role("link", name="archive that was asked").first.click()
+    page.get_by_test_id("need").get_by_role("link", name="archive did not answer").first.click()
 
-    expect(page.get_by_test_id("panel-job")).to_contain_text("does not answer")
+    expect(page.get_by_test_id("panel-job")).to_contain_text("did not answer")
     expect(page.get_by_test_id("panel-dead")).to_be_visible()
     assert watched.errors == []
 

@@ -20,7 +20,7 @@ def test_a_dead_letter_is_found_and_requeued(page: Page, watched: Watched) -> No
     page.get_by_test_id("tab-dead").click()
     letter = page.get_by_test_id("dead-letter").last
     job = letter.get_attribute("data-job")
-    expect(letter).to_contain_text("the archive that was asked does not answer")
+    expect(letter).to_contain_text("the archive did not answer")
 
     letter.get_by_test_id("requeue").click()
 
@@ -46,7 +46,7 @@ def test_an_object_shows_its_current_state_and_why(page: Page, watched: Watched)
              return panel.querySelector("[data-testid=why-sentence]")?.textContent.includes(`has been ${place} `);
            }"""
     )
-    expect(panel.get_by_test_id("trail-event").last).to_contain_text("told by a visitor")
+    expect(panel.get_by_test_id("trail-event").last).to_contain_text("reported by a visitor")
     page.set_viewport_size({"width": 390, "height": 800})
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     assert watched.errors == []

@@ -11,9 +11,9 @@ from pendula.jobs.governance import Governance
 from pendula.jobs.model import SECOND, Policy
 from pendula.jobs.objects.governed import DAY_US
 from pendula.jobs.store.sqlite import SqliteStore
-from pendula.server.schedulers.jobs.demo import Keeper, quickened
-from pendula.server.schedulers.jobs.demo.inhabitants import COUNT, FIRST_POISONED, name_of
-from pendula.server.schedulers.jobs.demo.keeper import ROUND_SEC
+from pendula.server.schedulers.jobs.demo import DemoDriver, with_fast_clock
+from pendula.server.schedulers.jobs.demo.demo_driver import ROUND_SEC
+from pendula.server.schedulers.jobs.demo.demo_objects import COUNT, FIRST_POISONED, name_of
 
 POISONED = name_of(FIRST_POISONED)
 
@@ -23,8 +23,8 @@ class Town:
 
     def __init__(self, store: SqliteStore) -> None:
         self.now = 1_800_000_000 * SECOND
-        self.calls = Calls(store, quickened(Policy()), lambda: self.now)
-        self.keeper = Keeper(self.calls)
+        self.calls = Calls(store, with_fast_clock(Policy()), lambda: self.now)
+        self.keeper = DemoDriver(self.calls)
 
     def live(self, rounds: int) -> None:
         for _ in range(rounds):
@@ -51,7 +51,7 @@ def town(tmp_path: Path) -> Iterator[Town]:
 
 def test_a_hundred_objects_of_three_kinds_are_soon_there_and_a_restart_makes_none_twice(town: Town) -> None:
     town.live(45)
-    town.keeper = Keeper(town.calls)
+    town.keeper = DemoDriver(town.calls)
     town.live(1)
 
     assert sum(count for place, count in town.places().items() if "archived" not in place) == COUNT
@@ -96,7 +96,7 @@ def test_a_worker_dies_and_its_job_comes_back(town: Town) -> None:
 
 def test_the_workers_of_the_example_are_seen_among_all_others(town: Town) -> None:
     town.live(45)
-    town.keeper._signs.write()
+    town.keeper._presence_writer.write()
 
     rows = town.calls.store.read(lambda look: look.workers())
 
@@ -117,7 +117,7 @@ def test_there_is_a_dead_letter_that_is_done_once_it_is_requeued(town: Town) -> 
 
 
 def test_a_day_of_the_machines_is_half_a_minute() -> None:
-    machines = quickened(Policy()).machines
+    machines = with_fast_clock(Policy()).machines
 
     assert machines["memory"].follow["candidate"].after == 30 * SECOND
     assert (

@@ -112,7 +112,7 @@ async def test_a_server_tells_of_the_workers_that_pull_there(jobs: Jobs) -> None
 def test_a_served_scheduler_writes_them_by_itself(tmp_path: Path) -> None:
     place = Settings(port=0, data=str(tmp_path / "data"))
     with (
-        LiveServer(place, [jobs_scheduler(QUICK, tell_of_workers=True)]) as server,
+        LiveServer(place, [jobs_scheduler(QUICK, record_workers=True)]) as server,
         RemoteScheduler(server.url) as client,
     ):
         client.pull(worker_id="w1")

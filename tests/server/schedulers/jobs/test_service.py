@@ -569,7 +569,7 @@ async def test_slow_reads_hold_up_no_worker_and_only_so_many_wait(jobs: Jobs) ->
         await asyncio.sleep(0)
     try:
         with ExitStack() as others:
-            for _ in range(service.AS_MANY * PAST_READS.default):
+            for _ in range(service.READS_AT_ONCE * PAST_READS.default):
                 others.enter_context(lane.place())
             full = await jobs.get("jobs")
         await jobs.enqueued(run_at=None)

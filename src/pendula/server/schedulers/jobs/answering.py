@@ -1,6 +1,6 @@
-"""Between HTTP and the calls of the scheduler: a body goes in, what a call answers comes out.
+"""HTTP requests to calls of the scheduler, and their answers to HTTP responses.
 
-A body is one JSON object of a bounded size, read by the reader of documents.
+A body is one JSON object of limited size, read by the document reader.
 """
 
 import asyncio
@@ -71,19 +71,19 @@ async def listed(request: Request, look: Callable[[Calls, dict[str, Any]], Answe
 
 
 def caller_of(request: Request, who: Principal) -> Caller:
-    """Who stands in the trail: the name of the token; on this machine without tokens, whom the header names.
+    """The actor for the audit trail: the name of the token or, on a local server without tokens, of the header.
 
-    Raises `Forbidden` where the header names somebody else than the token, or nobody.
+    Raises `Forbidden` if the header is not a valid name or differs from the token.
     """
-    named = request.headers.get(USER_HEADER)
-    if named is None:
+    header = request.headers.get(USER_HEADER)
+    if header is None:
         actor = Actor("service", who.name) if who.via is Via.LOCAL else Actor("user", who.name)
         return Caller(actor, request_id_of(request))
-    name = unquote(named, errors="replace")
+    name = unquote(header, errors="replace")
     if who.via is not Via.LOCAL and name != who.name:
-        raise Forbidden(f"The token says who calls, which is {who.name}; leave {USER_HEADER} out")
+        raise Forbidden(f"The token belongs to {who.name}; leave {USER_HEADER} out")
     if not 1 <= len(name) <= USER_MOST or not name.isprintable() or name != name.strip():
-        raise Forbidden(f"{USER_HEADER} is a name of 1 to {USER_MOST} printable characters")
+        raise Forbidden(f"{USER_HEADER} must be a name of 1 to {USER_MOST} printable characters")
     return Caller(Actor("user", name), request_id_of(request))
 
 
@@ -121,14 +121,14 @@ def _object(data: bytes, limits: DocumentLimits) -> dict[str, Any]:
 
 
 def query_of(request: Request) -> dict[str, Any] | Faults:
-    """The parameters behind the path, those that are integers as such; a parameter that stands there twice is a fault.
+    """The query parameters, integers parsed; a repeated parameter is a fault.
 
-    What cannot be read as an integer stays as it is, so that whoever asks for it says what is allowed.
+    A value that is not an integer stays text, so that the reader of the parameter can report what is allowed.
     """
     faults = Faults()
-    found: dict[str, Any] = {}
+    query: dict[str, Any] = {}
     for name, value in request.query_params.multi_items():
-        if name in found:
+        if name in query:
             faults.add(name, Code.INVALID_FIELD, allowed="given once")
-        found[name] = int(value) if name in INTEGERS and _INTEGER.fullmatch(value) else value
-    return faults if faults.found else found
+        query[name] = int(value) if name in INTEGERS and _INTEGER.fullmatch(value) else value
+    return faults if faults.found else query

@@ -1,6 +1,6 @@
-"""What is refused under `/scheduler`, in the words of its own contract: the gates' refusals get that contract's codes.
+"""Errors under `/scheduler`: errors of the server get the codes of the scheduler's contract.
 
-Everything that goes wrong under these paths passes here once, and is counted by its code.
+Every error under these paths passes here once and is counted by its code.
 """
 
 from collections.abc import Callable, Mapping
@@ -106,7 +106,7 @@ class StoreBroken(HttpRefused):
     retry_after = RETRY_AFTER_SECONDS
 
 
-WORDS: Mapping[type[PendulaError], type[HttpRefused]] = {
+TRANSLATIONS: Mapping[type[PendulaError], type[HttpRefused]] = {
     NotIdentified: Unauthenticated,
     RoleTooLow: Forbidden,
     ForeignOrigin: Forbidden,
@@ -120,64 +120,64 @@ WORDS: Mapping[type[PendulaError], type[HttpRefused]] = {
 }
 
 
-def worded(error: PendulaError) -> PendulaError:
-    """The same refusal under the code that the contract of the scheduler has for it."""
+def translate_error(error: PendulaError) -> PendulaError:
+    """The same error with the code of the scheduler's contract."""
     match error:
         case DocumentRefused():
-            return unreadable(error)
+            return body_error(error)
         case StoreUnusable() | NewerStore() | NotDurable():
-            # Where the file lies is for the log; the caller hears that it cannot be used.
+            # The path of the file goes to the log, not to the caller.
             log.error("store_broken", code=error.code, problem=error.message)
             return store_broken(error)
         case _:
-            kind = WORDS.get(type(error))
+            kind = TRANSLATIONS.get(type(error))
             return error if kind is None else kind(error.message, **error.details)
 
 
-def unreadable(error: DocumentRefused) -> HttpRefused:
-    """A body that is not JSON; repeated members have a code of their own where nothing else is wrong."""
+def body_error(error: DocumentRefused) -> HttpRefused:
+    """The error of a body that is not JSON; if repeated members are the only fault, it has its own code."""
     repeated = all(fault.code == "repeated_member" for fault in error.faults)
     kind = DuplicateMember if repeated else MalformedJson
     return kind(error.message, faults=error.details["faults"], more=error.more)
 
 
 def store_broken(why: PendulaError) -> StoreBroken:
-    return StoreBroken("The store of jobs cannot be used; the log of the server says why", reason=why.code)
+    return StoreBroken("The store of jobs cannot be used; see the server log", reason=why.code)
 
 
 def method_refused(method: str, path: str, allowed: list[str]) -> Response:
-    """405 with all that is possible at the path."""
-    return error_response(method_impossible(method, path, allowed))
+    """A 405 response with the methods allowed at the path."""
+    return error_response(method_error(method, path, allowed))
 
 
-def method_impossible(method: str, path: str, allowed: list[str]) -> MethodNotAllowed:
+def method_error(method: str, path: str, allowed: list[str]) -> MethodNotAllowed:
     message = f"{method} is not allowed at {path}; allowed: {', '.join(allowed)}"
     return MethodNotAllowed(message, path=path, method=method, allowed=allowed)
 
 
 class SchedulerErrors:
-    """The translator of what goes wrong under `/scheduler`, which counts each code."""
+    """Translates errors under `/scheduler` and counts their codes."""
 
     def __init__(self, count: Callable[[str], None], methods: Callable[[Scope], set[str]]) -> None:
-        """`methods` gives what is possible at the path of a request."""
+        """`methods` returns the methods allowed at the path of a request."""
         self._count = count
         self._methods = methods
 
     def translated(self, error: PendulaError, scope: Scope) -> PendulaError:
-        said = self._impossible(error, scope) or worded(error)
-        self._count(said.code)
-        return said
+        translated = self._method_error(error, scope) or translate_error(error)
+        self._count(translated.code)
+        return translated
 
-    def _impossible(self, error: PendulaError, scope: Scope) -> PendulaError | None:
-        """What the path cannot do at all is told before what is wrong with the body."""
+    def _method_error(self, error: PendulaError, scope: Scope) -> PendulaError | None:
+        """405 takes precedence over a wrong content type."""
         allowed: set[str] = self._methods(scope) if isinstance(error, WrongContentType) else set()
         if not allowed or scope["method"] in allowed:
             return None
-        return method_impossible(scope["method"], scope["path"][:256], sorted(allowed))
+        return method_error(scope["method"], scope["path"][:256], sorted(allowed))
 
     def response(self, error: PendulaError, scope: Scope) -> Response:  # noqa: ARG002
         return error_response(error)
 
     def defect(self) -> Internal:
         self._count(Internal.code)
-        return Internal("The server made a mistake; its log has the details under this request's id")
+        return Internal("Internal error; the server log has the details under this request id")

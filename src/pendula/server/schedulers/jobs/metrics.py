@@ -1,6 +1,6 @@
-"""What Prometheus reads of the scheduler: what the store holds, and what this process saw pass.
+"""Prometheus metrics of the scheduler: the contents of the store, and the calls of this process.
 
-Labels are few: words of the vocabulary, queues, codes, workers up to a number. An object is never a label.
+Labels are limited: words of the vocabulary, queues, codes, workers up to a maximum. An object is never a label.
 """
 
 from collections import OrderedDict
@@ -17,9 +17,9 @@ from pendula.jobs.model import SECOND, Refused, Status
 from pendula.jobs.store.protocol import WorkerRow
 from pendula.kernel.time import parse_utc
 
-FIVE = {
+REQUIRED_METRICS = {
     "jobs_due_count": "Jobs that are due now, and running ones whose lease has expired",
-    "jobs_lag_seconds": "How long the earliest of the due jobs has been due",
+    "jobs_lag_seconds": "Seconds since the earliest due job became due",
     "job_success_rate": "Jobs that succeeded, of all that ended in the window",
     "job_retry_rate": "Attempts that ended in a requeue, of all that ended in the window",
     "dead_letter_count": "Jobs in dead_letter now",
@@ -33,15 +33,15 @@ OTHER_WORKERS = "other"
 DELIVERIES_MOST = 100_000  # remembered between pull and ack
 DELAYS = (0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 900, 3600, 14_400, 86_400)
 
-# Each kind that governance counts, with the words its name is made of.
+# The counters of governance: kind, name, help, labels.
 GOVERNED = {
-    "verification": ("verifications", "Entries into the verifier that were paid from a budget", ("object_type",)),
+    "verification": ("verifications", "Verifications paid from a budget", ("object_type",)),
     "budget_granted": ("budget_granted", "Units of verification budget given to objects", ("object_type",)),
     "entered": ("entered", "Objects that came to a place", ("object_type", "place")),
-    "ontic_closure": ("closures", "Objects that nobody verifies any more", ("object_type",)),
-    "gate": ("gate_verdicts", "What gates said of jobs and decisions", ("gate", "verdict")),
-    "escalation": ("escalations", "Questions to a person", ("object_type",)),
-    "superseded": ("superseded", "Jobs given up because the date they stood for was changed", ("object_type",)),
+    "ontic_closure": ("closures", "Objects closed for verification", ("object_type",)),
+    "gate": ("gate_verdicts", "Verdicts of gates on jobs and decisions", ("gate", "verdict")),
+    "escalation": ("escalations", "Escalations to a person", ("object_type",)),
+    "superseded": ("superseded", "Jobs given up because the date of their object changed", ("object_type",)),
     "outcome": ("outcomes", "How actions on governed objects ended", ("outcome",)),
 }
 
@@ -69,7 +69,6 @@ class JobMetrics:
         self._refused.labels(code).inc()
 
     def observe(self, answer: Answer) -> None:
-        """Count what an answer tells."""
         if isinstance(answer, Refused):
             self.refused(answer.code.value)
             return
@@ -94,7 +93,7 @@ class JobMetrics:
         for job in jobs:
             now = parse_utc(job["updated_at"])
             if job["delivery_count"] == 1:
-                # A pull may name a later time than the server's; then the job started before its time.
+                # A pull may name a later time than the server's; then the delay would be negative.
                 delay = max(0, now - parse_utc(job["run_at"]))
                 self._start_delay.labels(*_kind(job)).observe(delay / SECOND)
             self._remember(job["job_id"], now)
@@ -102,7 +101,7 @@ class JobMetrics:
     def _acked(self, body: Mapping[str, Any], repeated: object) -> None:
         job = body["job"]
         if job["status"] != Status.SUCCEEDED:
-            return  # a governed job that ended otherwise
+            return  # a governed job that did not succeed
         with self._lock:
             since = self._delivered.pop(job["job_id"], None)
         if since is not None and not repeated:
@@ -124,7 +123,7 @@ class JobMetrics:
 
 
 class Collector:
-    """All metrics of the scheduler at the moment of reading; of the store only while it is open."""
+    """All current metrics of the scheduler; those of the store only while it is open."""
 
     def __init__(self, counters: JobMetrics, calls: Callable[[], Calls | None]) -> None:
         self._counters = counters
@@ -138,7 +137,7 @@ class Collector:
 
 
 class _Families:
-    """What `generate_latest` reads: metrics that are there already."""
+    """A collector of existing metrics, for `generate_latest`."""
 
     def __init__(self, families: Iterable[Metric]) -> None:
         self._families = families
@@ -148,23 +147,23 @@ class _Families:
 
 
 def text(calls: Calls, counters: JobMetrics, window_sec: int) -> tuple[bytes, str]:
-    """The metrics of the scheduler alone in Prometheus' text form, with its content type."""
+    """The metrics of the scheduler alone in the Prometheus text format, with its content type."""
     families = _Families([*stored(calls, window_sec), *counters.registry.collect()])
     return generate_latest(families), CONTENT_TYPE_PLAIN_0_0_4
 
 
 def stored(calls: Calls, window_sec: int) -> Iterator[Metric]:
-    """What the store itself tells. A rate of nothing is NaN."""
+    """The metrics of the store. A rate without events is NaN."""
     now = calls.clock()
     found = queries.metrics(calls.store, calls.policy, now, window_sec)
-    for name, sentence in FIVE.items():
+    for name, sentence in REQUIRED_METRICS.items():
         value: Any = found[name]
         yield GaugeMetricFamily(name, sentence, value=float("nan") if value is None else float(value))
     by_status: Any = found["jobs"]
-    yield GaugeMetricFamily("jobs_running_leases", "Jobs in the hands of workers", value=by_status[Status.RUNNING])
+    yield GaugeMetricFamily("jobs_running_leases", "Jobs leased to workers", value=by_status[Status.RUNNING])
     waiting: Any = found["alerts_waiting"]
     yield GaugeMetricFamily("jobs_alerts_waiting", "Alerts that wait for delivery", value=waiting)
-    unhandled = GaugeMetricFamily("jobs_unhandled", "Jobs that are due and that nobody takes", labels=WORK)
+    unhandled = GaugeMetricFamily("jobs_unhandled", "Due jobs that no worker handles", labels=WORK)
     for kind in queries.unhandled(calls.store, calls.policy, now):
         unhandled.add_metric([kind.object_type, kind.action], kind.count)
     yield unhandled
@@ -177,24 +176,24 @@ def stored(calls: Calls, window_sec: int) -> Iterator[Metric]:
 
 
 def of_workers(workers: Sequence[WorkerRow], now: int) -> Iterator[Metric]:
-    """What workers told of themselves, and how old that is; there are at most so many as the store keeps."""
-    age = GaugeMetricFamily("jobs_worker_age_seconds", "Since the last sign of life", labels=("worker_id",))
-    running = GaugeMetricFamily("jobs_worker_running", "Handlers at work", labels=("worker_id",))
+    """The heartbeats of workers and their age; at most as many as the store keeps."""
+    age = GaugeMetricFamily("jobs_worker_age_seconds", "Seconds since the last heartbeat", labels=("worker_id",))
+    running = GaugeMetricFamily("jobs_worker_running", "Running handlers", labels=("worker_id",))
     taken = CounterMetricFamily("jobs_worker_taken", "Jobs taken", labels=("worker_id",))
     ended = CounterMetricFamily("jobs_worker_ended", "Deliveries by how they ended", labels=("worker_id", "how"))
-    for one in workers:
-        age.add_metric([one.worker_id], max(0, now - one.seen_at) / SECOND)
-        taken.add_metric([one.worker_id], one.taken)
-        if one.running is not None:
-            running.add_metric([one.worker_id], one.running)
+    for worker in workers:
+        age.add_metric([worker.worker_id], max(0, now - worker.seen_at) / SECOND)
+        taken.add_metric([worker.worker_id], worker.taken)
+        if worker.running is not None:
+            running.add_metric([worker.worker_id], worker.running)
         for how in ENDINGS:
-            if (n := getattr(one, how)) is not None:
-                ended.add_metric([one.worker_id, how], n)
+            if (n := getattr(worker, how)) is not None:
+                ended.add_metric([worker.worker_id, how], n)
     yield from (age, running, taken, ended)
 
 
 def governed(calls: Calls) -> Iterator[Metric]:
-    """Where governed objects are, what verification cost, what gates said, who was asked; read in one look."""
+    """Governed objects by place, and the counters of governance; one consistent read."""
     places, counts = calls.store.read(lambda look: (look.governance.places(), look.governance.counts()))
     objects = GaugeMetricFamily("jobs_governed_objects", "Objects by place", labels=("object_type", "place"))
     for object_type, place, n in places:
@@ -202,8 +201,8 @@ def governed(calls: Calls) -> Iterator[Metric]:
     yield objects
     for kind, (name, sentence, labels) in GOVERNED.items():
         family = CounterMetricFamily(f"jobs_governed_{name}", sentence, labels=labels)
-        for found, word, n in counts:
-            if found == kind:
+        for counted_kind, word, n in counts:
+            if counted_kind == kind:
                 family.add_metric(word.split(" ", len(labels) - 1), n)
         yield family
 
@@ -213,20 +212,20 @@ def _kind(job: Mapping[str, Any]) -> tuple[str, str, str]:
 
 
 def prefers_text(accept: str | None) -> bool:
-    """Whether an Accept header wants text rather than JSON; JSON where it does not care."""
+    """Whether an Accept header prefers text to JSON; JSON by default."""
     as_text, as_json = _quality(accept or "*/*", "text", "plain"), _quality(accept or "*/*", "application", "json")
     return as_text > as_json
 
 
 def _quality(accept: str, kind: str, form: str) -> int:
-    """How much a media type is wanted, in thousandths; the most exact entry counts."""
+    """The quality of a media type in thousandths; the most specific entry counts."""
     best = (-1, 0)
     for entry in accept.split(","):
         name, *parameters = (part.strip().lower() for part in entry.split(";"))
         exactness = {f"{kind}/{form}": 2, f"{kind}/*": 1, "*/*": 0}.get(name, -1)
-        wanted = next((part[2:] for part in parameters if part.startswith("q=")), "1")
+        quality = next((part[2:] for part in parameters if part.startswith("q=")), "1")
         if exactness > best[0]:
-            best = (exactness, _thousandths(wanted))
+            best = (exactness, _thousandths(quality))
     return best[1]
 
 

@@ -1,4 +1,4 @@
-"""Time plans over HTTP, at `/scheduler/plans`; workers, alerts, why a job waits, and how all was at a moment."""
+"""Time plans over HTTP, at `/scheduler/plans`; workers, alerts, why a job waits, and past states."""
 
 from collections.abc import Callable
 
@@ -34,18 +34,18 @@ async def list_plans(request: Request, _: Viewer) -> Response:
     **documented("put_plan", "Plan", [NAME]),
 )
 async def put_plan(request: Request, who: Operator) -> Response:
-    """Make a time plan, or make it another; its next occurrence is stored with it."""
+    """Create or replace a time plan; its next occurrence is stored with it."""
     return response_of(await _on(request, who, Calls.put_plan))
 
 
-# A name with a slash in it is refused as any other that no plan can have, not as a path that is not there.
+# A name with a slash is an invalid name (422), not an unknown path (404).
 router.put("/plans/{name:path}", include_in_schema=False)(put_plan)
 
 
 def _on_a_plan(
     name: str, sentence: str, call: Callable[[Calls, str, Body, Caller], Answer], gives: str, *codes: Code
 ) -> None:
-    """A route for a call on one plan that takes a reason and nothing else."""
+    """A route for a call on one plan whose body has only a reason."""
 
     @router.post(
         f"{PLAN}/{name}",
@@ -63,22 +63,27 @@ async def _on(request: Request, who: Operator, call: Callable[[Calls, str, Body,
     return await changed(request, who, lambda calls, body, caller: call(calls, name, body, caller))
 
 
-_on_a_plan("pause", "No occurrence until it is resumed; the one that waits is taken back.", Calls.pause_plan, "OnePlan")
-_on_a_plan("resume", "Go on; what passed meanwhile is not made up for.", Calls.resume_plan, "OnePlan")
+_on_a_plan(
+    "pause",
+    "Pause a plan: its waiting occurrence is cancelled, and none follows until it is resumed.",
+    Calls.pause_plan,
+    "OnePlan",
+)
+_on_a_plan("resume", "Resume a plan; missed occurrences are skipped.", Calls.resume_plan, "OnePlan")
 _on_a_plan(
     "run-now",
-    "One job of the plan at once: 201 with the job, or 200 with one that was asked for and waits still.",
+    "Enqueue one job of the plan now: 201 with the job, or 200 with an earlier one that still waits.",
     Calls.run_now,
     "Enqueued",
 )
 _on_a_plan(
-    "remove", "Forget a plan that is in no settings file.", Calls.remove_plan, "PlanRemoved", Code.PLAN_IN_SETTINGS
+    "remove", "Remove a plan that is in no settings file.", Calls.remove_plan, "PlanRemoved", Code.PLAN_IN_SETTINGS
 )
 
 
 @router.get("/workers", responses=shapes.gives("Workers"), **documented("workers"))
 async def list_workers(request: Request, _: Viewer) -> Response:
-    """The workers that told of themselves, the last heard of first."""
+    """Known workers, the most recent heartbeat first."""
     return response_of(await service_of(request).look(lambda calls: signs.listed(calls.store, calls.clock())))
 
 
@@ -101,7 +106,7 @@ async def list_alerts(request: Request, _: Viewer) -> Response:
     **documented("why", parameters=[shapes.in_path("job_id", "The id of a job")]),
 )
 async def why(request: Request, _: Viewer) -> Response:
-    """Why a job has not run, in one sentence; where it runs; how it ended."""
+    """Why a job has not run, where it runs, or how it ended, in one sentence."""
     job_id = request.path_params["job_id"]
     return response_of(
         await service_of(request).look(lambda calls: reasons.why(calls.store, calls.policy, calls.clock(), job_id))
@@ -114,5 +119,5 @@ async def why(request: Request, _: Viewer) -> Response:
     **documented("past", parameters=[shapes.in_query("at", shapes.TEXT, "The id of an event; without one, now")]),
 )
 async def moment(request: Request, _: Viewer) -> Response:
-    """The queue and the governed objects as they were after an event, one of the last 10 000."""
+    """The queue and the governed objects after an event, one of the last 10 000."""
     return await listed(request, lambda calls, query: past(calls.store, query))

@@ -1,4 +1,4 @@
-"""The bodies of time plans, workers and reasons in OpenAPI, under their names beside those of `shapes`."""
+"""OpenAPI schemas of time plans, workers and reasons."""
 
 from collections.abc import Mapping
 
@@ -8,16 +8,16 @@ from pendula.jobs.requests import ATTEMPTS_MOST, OBJECT_ID_MOST, REASON_MOST
 from pendula.server.schedulers.jobs import shapes
 from pendula.server.schedulers.jobs.shapes import ANY_TEXT, ANY_TIME, COUNT, FLAG, OBJECT, TEXT, TIME, Shape
 
-# What only a worker that works on the store itself can tell.
+# Known only for workers that write their own heartbeats.
 OWN_NUMBERS = ("concurrency", "running", "succeeded", "failed", "dropped", "released")
 
 
 def schemas() -> Mapping[str, Shape]:
-    """All shapes under their names in the document."""
+    """All schemas by name."""
     plan, worker = shapes.ref("Planned"), shapes.ref("Worker")
     found = {
         "Reason": shapes.request({"reason": shapes.or_null(shapes.text(REASON_MOST))}),
-        "Plan": _asked(),
+        "Plan": _plan_request(),
         "Planned": _plan(),
         "OnePlan": shapes.record({"plan": plan}),
         "Plans": shapes.record({"plans": shapes.listed(plan)}),
@@ -29,8 +29,8 @@ def schemas() -> Mapping[str, Shape]:
     return {shapes.NAME.format(name=name): shape for name, shape in found.items()}
 
 
-def _asked() -> Shape:
-    """The members of a plan that somebody can say."""
+def _plan_request() -> Shape:
+    """The members of a plan in a request."""
     members: Shape = {
         "cron": shapes.text(CRON_MOST),
         "zone": shapes.or_null(shapes.text(ZONE_MOST)),

@@ -1,6 +1,6 @@
-"""Workers that talk to this server: when each was last heard of and what it took, written into the store now and then.
+"""Heartbeats of workers that pull from this server, written to the store every few seconds.
 
-So that `stats`, `why` and the metrics know of them beside the workers that work on the store itself.
+So `stats`, `why` and the metrics show them like workers that work on the store directly.
 """
 
 import logging
@@ -18,7 +18,7 @@ EVERY_SEC = 5.0
 
 
 class Presence:
-    """Who pulled here. `seen` is called with every pull, from any thread; nothing is written by it."""
+    """The workers that pulled here. `seen` is called with every pull, from any thread, and writes nothing."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -27,7 +27,7 @@ class Presence:
         self._waiting: dict[str, WorkerRow] = {}
 
     def seen(self, pull: Pull, now: int, given: int, words: tuple[tuple[str, ...], tuple[str, ...]]) -> None:
-        """A worker asked, and was given so many; `words` are all types and actions there are."""
+        """Record a pull and the number of jobs it got; `words` are all object types and actions."""
         works = fitting(_works(pull, words)) if pull.object_types or pull.actions or pull.pairs else ()
         name = pull.worker_id
         with self._lock:
@@ -38,7 +38,7 @@ class Presence:
             self._waiting[name] = WorkerRow(name, started, now, None, taken, works=works, queues=tuple(pull.queues))
 
     def take(self) -> list[WorkerRow]:
-        """What was seen since the last time, by name."""
+        """Return and clear what was recorded, by worker name."""
         with self._lock:
             rows = [self._waiting[name] for name in sorted(self._waiting)]
             self._waiting.clear()
@@ -52,7 +52,7 @@ def _works(pull: Pull, words: tuple[tuple[str, ...], tuple[str, ...]]) -> list[t
 
 
 class PresenceWriter:
-    """Writes what was seen every few seconds, in the background from `start` to `close`."""
+    """Writes recorded pulls every few seconds, in the background from `start` to `close`."""
 
     def __init__(self, presence: Presence, calls: Calls) -> None:
         self._presence = presence
@@ -61,7 +61,7 @@ class PresenceWriter:
             "pendula-jobs-presence",
             self._round,
             log=log,
-            trouble="signs of life of workers cannot be written",
+            trouble="heartbeats of workers cannot be written",
             pause_sec=EVERY_SEC,
         )
 
@@ -72,7 +72,7 @@ class PresenceWriter:
         self._loop.close(seconds)
 
     def write(self) -> int:
-        """Write what was seen; of how many workers."""
+        """Write what was recorded; return the number of workers."""
         rows = self._presence.take()
         if rows:
             self._calls.signs_of_life(rows)

@@ -1,4 +1,4 @@
-"""The answers of `/scheduler` in OpenAPI, under their names beside the requests of `shapes`."""
+"""OpenAPI schemas of the replies of `/scheduler`."""
 
 from collections.abc import Mapping
 
@@ -25,7 +25,7 @@ from pendula.server.schedulers.jobs.shapes import (
 
 
 def schemas() -> Mapping[str, Shape]:
-    """All shapes under their names in the document."""
+    """All schemas by name."""
     return {NAME.format(name=name): shape for name, shape in _replies().items()}
 
 
@@ -137,7 +137,7 @@ def _error() -> Shape:
 
 
 def _alert() -> Shape:
-    """What every alert has; the rest depends on what it is about."""
+    """The common members of alerts; the others depend on the kind."""
     severity = {"enum": ["warning", "critical"]}
     common = {"alert": TEXT, "alert_id": TEXT, "severity": severity, "at": TIME, "delivered_at": ANY_TIME}
     return {**record(common), "additionalProperties": True}

@@ -1,6 +1,6 @@
 """The scheduler `jobs` over HTTP, at the paths of its contract: `/scheduler/…`.
 
-No rule of the scheduler is here: a body goes in, what the calls of `pendula.jobs` answer comes out.
+Routes only pass bodies to the calls of `pendula.jobs` and return their answers.
 """
 
 from collections.abc import Callable, Sequence
@@ -52,13 +52,13 @@ from pendula.server.views import encode_view
 
 JOBS = "/jobs"
 JOB = "/jobs/{job_id}"
-# What stands where an id of a job could stand.
+# Path segments at the position of a job id.
 CALLS = frozenset({"pull", "batch", "ack-batch", "cancel-batch", "requeue-batch"})
 METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 JOB_ID = shapes.in_path("job_id", "The id of a job")
 
 router = APIRouter(prefix=PREFIX, tags=["jobs"])
-# This one is the last: it ends with a route for every path.
+# `router` must be last: it ends with a catch-all route.
 SHAPES = (reply_shapes.schemas(), plan_shapes.schemas(), governed.schemas())
 ROUTERS = (plan_routes.router, *governed.ROUTERS, router)
 
@@ -83,7 +83,7 @@ ROUTERS = (plan_routes.router, *governed.ROUTERS, router)
     **documented("enqueue", "Enqueue"),
 )
 async def enqueue(request: Request, who: Operator) -> Response:
-    """Store a job: 201 with the job, or 200 with the one that was there before under the same key."""
+    """Store a job: 201 with the job, or 200 with the existing one under the same key."""
     answer = await changed(request, who, Calls.enqueue)
     response = response_of(answer)
     if response.status_code == 201 and isinstance(answer, Reply):
@@ -98,7 +98,7 @@ async def enqueue(request: Request, who: Operator) -> Response:
     **documented("enqueue_batch", "Batch"),
 )
 async def enqueue_batch(request: Request, who: Operator) -> Response:
-    """Store many jobs at once, each with its own answer; with `atomic` all or none."""
+    """Store many jobs, each with its own answer; with `atomic` all or none."""
     return response_of(await changed(request, who, Calls.enqueue_batch, BATCH_BODY_MOST))
 
 
@@ -113,7 +113,7 @@ async def enqueue_batch(request: Request, who: Operator) -> Response:
     **documented("pull", "Pull"),
 )
 async def pull(request: Request, who: Operator) -> Response:
-    """Take due jobs, each with a lease; with `wait_ms`, as soon as there is one."""
+    """Pull due jobs, each with a lease; with `wait_ms`, wait for one."""
     body = await read_object(request)
     return response_of(await service_of(request).pull(body, caller_of(request, who), request.receive))
 
@@ -124,7 +124,7 @@ async def pull(request: Request, who: Operator) -> Response:
     **documented("ack_batch", "AckBatch"),
 )
 async def ack_batch(request: Request, who: Operator) -> Response:
-    """Finish many jobs at once, each with its own answer."""
+    """Finish many jobs, each with its own answer."""
     return response_of(await changed(request, who, Calls.ack_batch, BATCH_BODY_MOST))
 
 
@@ -151,24 +151,24 @@ def _on_a_job(
 
 _on_a_job(
     "ack",
-    "Finish a job, and say when its object is due next.",
+    "Finish a job and set the next time of its object.",
     Calls.ack,
     "Acked",
     [*shapes.HELD, Code.INVALID_RESULT, Code.NEXT_ACTION_AT_IN_PAST, Code.AUDIT_EVENT_UNKNOWN],
 )
-_on_a_job("fail", "Tell of an error: the job is tried again, or set aside.", Calls.fail, "Failed", shapes.HELD)
+_on_a_job("fail", "Report an error: the job is retried or becomes a dead letter.", Calls.fail, "Failed", shapes.HELD)
 _on_a_job("renew", "Extend a lease.", Calls.renew, "Renewed", shapes.HELD)
-_on_a_job("release", "Hand a job back that was not begun.", Calls.release, "OneJob", shapes.HELD)
+_on_a_job("release", "Return a job that was not started.", Calls.release, "OneJob", shapes.HELD)
 _on_a_job(
     "cancel",
-    "Cancel a queued job; for a running one, note the wish, which its worker hears of with its next renewal.",
+    "Cancel a queued job; for a running one, store a cancel request that its worker reads with its next renewal.",
     Calls.cancel,
     "OneJob",
     [Code.JOB_NOT_FOUND, Code.JOB_NOT_QUEUED, *shapes.FAULTS],
 )
 _on_a_job(
     "requeue",
-    "Revive a dead letter, or a job that failed or was cancelled.",
+    "Requeue a dead letter, or a job that failed or was cancelled.",
     Calls.requeue,
     "OneJob",
     [Code.JOB_NOT_FOUND, Code.JOB_NOT_DEAD_LETTER, *shapes.FAULTS, Code.RUN_AT_IN_PAST],
@@ -181,7 +181,7 @@ _on_a_job(
     **documented("cancel_batch", "CancelBatch"),
 )
 async def cancel_batch(request: Request, who: Operator) -> Response:
-    """Cancel the newest jobs that fit a filter, at most 1000; `next_cursor` leads to the next step."""
+    """Cancel the newest jobs that match a filter, at most 1000; `next_cursor` continues."""
     return response_of(await changed(request, who, Calls.cancel_batch))
 
 
@@ -191,7 +191,7 @@ async def cancel_batch(request: Request, who: Operator) -> Response:
     **documented("requeue_batch", "RequeueBatch"),
 )
 async def requeue_batch(request: Request, who: Operator) -> Response:
-    """Requeue the newest dead letters or failed jobs that fit a filter, at most 1000; `next_cursor` leads on."""
+    """Requeue the newest dead letters or failed jobs that match a filter, at most 1000; `next_cursor` continues."""
     return response_of(await changed(request, who, Calls.requeue_batch))
 
 
@@ -201,9 +201,9 @@ async def requeue_batch(request: Request, who: Operator) -> Response:
     **documented("set_time", "SetTime"),
 )
 async def set_time(request: Request, who: Admin) -> Response:
-    """Say that this server's clock is right: the store's time follows it, also back.
+    """Set the time of the store to this server's clock, also backwards.
 
-    Leases and delays that a wrong clock wrote count from now; `kept_jobs` are those whose caller named a time then.
+    Leases and delays written with the wrong clock count from now; `kept_jobs` are those with a time set by a caller.
     """
     return response_of(await changed(request, who, Calls.set_time))
 
@@ -214,7 +214,7 @@ async def set_time(request: Request, who: Admin) -> Response:
     **documented("free_key", "FreeKey"),
 )
 async def free(request: Request, who: Admin) -> Response:
-    """Let the key of a removed job be used again."""
+    """Free the key of a deleted job."""
     return response_of(await changed(request, who, free_key))
 
 
@@ -244,7 +244,7 @@ async def list_jobs(request: Request, _: Viewer) -> Response:
     **documented("count", parameters=[*shapes.FILTERS]),
 )
 async def count_jobs(request: Request, _: Viewer) -> Response:
-    """How many jobs there are of those that a list with the same filters would show."""
+    """The number of jobs that match the filters of a list."""
     return await listed(request, lambda calls, query: queries.counted(calls.store, calls.policy, query))
 
 
@@ -263,7 +263,7 @@ async def show(request: Request, _: Viewer) -> Response:
     **documented("history", parameters=[JOB_ID]),
 )
 async def history(request: Request, _: Viewer) -> Response:
-    """Every error a job had, and its whole trail."""
+    """All errors and audit events of a job."""
     job_id = request.path_params["job_id"]
     service = service_of(request)
     return response_of(service.counted(await service.read(lambda calls: queries.history(calls.store, job_id))))
@@ -299,7 +299,7 @@ _METRICS[200]["content"]["text/plain"] = {"schema": shapes.TEXT}
     **documented("metrics", parameters=[shapes.in_query("window_sec", shapes.integer(60, 604_800))]),
 )
 async def metrics(request: Request, _: Viewer) -> Response:
-    """How the queue is, as JSON; where the Accept header wants it, in Prometheus' text form."""
+    """Metrics of the queue as JSON or, by the Accept header, in the Prometheus text format."""
     service = service_of(request)
     query = query_of(request)
     window = query.refusal() if isinstance(query, Faults) else queries.window_of(query)
@@ -308,31 +308,30 @@ async def metrics(request: Request, _: Viewer) -> Response:
     if prometheus.prefers_text(request.headers.get("accept")):
         text, media_type = await service.read(lambda calls: prometheus.text(calls, service.counters, window))
         return Response(text, headers={"content-type": media_type})
-    found = await service.read(lambda calls: queries.metrics(calls.store, calls.policy, calls.clock(), window))
-    return json_response(encode_view(found))
+    body = await service.read(lambda calls: queries.metrics(calls.store, calls.policy, calls.clock(), window))
+    return json_response(encode_view(body))
 
 
 @router.api_route("", methods=METHODS, include_in_schema=False)
 @router.api_route("/{rest:path}", methods=METHODS, include_in_schema=False)
 async def nothing_here(request: Request, _: Viewer) -> Response:
-    """What is left: a path that is not there, or one that is, for other methods."""
+    """The catch-all route: an unknown path (404), or a method that is not allowed (405)."""
     allowed = methods_at(request.scope)
     if allowed:
         return _method_refused(request, sorted(allowed))
     path = request.url.path[:256]
-    raise RouteNotFound(f"There is nothing at {path}", path=path)
+    raise RouteNotFound(f"No route at {path}", path=path)
 
 
 # The scheduler
 
 
 def methods_at(scope: Scope) -> set[str]:
-    """What is possible at the path of a request, by any method."""
-    return {method for one in ROUTERS for route in one.routes for method in _methods(route, scope)}
+    """The methods allowed at the path of a request."""
+    return {method for part in ROUTERS for route in part.routes for method in _methods(route, scope)}
 
 
 def _methods(route: object, scope: Scope) -> set[str]:
-    """What a route of ours can do at the path of a request."""
     if not isinstance(route, APIRoute) or not route.include_in_schema or route.matches(scope)[0] is Match.NONE:
         return set()
     if route.path == f"{PREFIX}{JOB}" and scope["path"].rpartition("/")[2] in CALLS:
@@ -347,29 +346,29 @@ def _method_refused(request: Request, allowed: list[str]) -> Response:
 
 
 def scheduler_for(settings: Settings) -> SchedulerSpec:
-    """The scheduler with the server's settings; raises `DocumentRefused` for a file of parameters with faults."""
-    told = Configured() if settings.jobs_settings is None else settings_file.load(settings.jobs_settings)
+    """The scheduler with the server's settings. Raises `DocumentRefused` for a faulty settings file."""
+    configured = Configured() if settings.jobs_settings is None else settings_file.load(settings.jobs_settings)
     database = None if settings.jobs_database is None else Path(settings.jobs_database)
     if not settings.demo:
         return jobs_scheduler(
-            told.policy, database=database, upkeep=partial(_upkeep, told, to_log), tell_of_workers=True
+            configured.policy, database=database, upkeep=partial(_upkeep, configured, to_log), record_workers=True
         )
-    from pendula.server.schedulers.jobs.demo import Keeper, quickened
+    from pendula.server.schedulers.jobs.demo import DemoDriver, with_fast_clock
 
     return jobs_scheduler(
-        quickened(told.policy),
+        with_fast_clock(configured.policy),
         database=database,
-        upkeep=lambda calls: [*_upkeep(told, to_log_quietly, calls), Keeper(calls)],
-        tell_of_workers=True,
+        upkeep=lambda calls: [*_upkeep(configured, to_log_quietly, calls), DemoDriver(calls)],
+        record_workers=True,
     )
 
 
-def _upkeep(told: Configured, first: Sink, calls: Calls) -> list[Upkeep]:
-    """Alerts go out, recurring jobs come in, what has long been over is removed, and what nobody takes is told."""
-    sinks = () if told.alert_webhook is None else (Webhook(told.alert_webhook),)
+def _upkeep(configured: Configured, first: Sink, calls: Calls) -> list[Upkeep]:
+    """The background services of a served store."""
+    sinks = () if configured.alert_webhook is None else (Webhook(configured.alert_webhook),)
     return [
         Alerts(calls.store, calls.clock, sinks, first=first),
-        Recurrences(calls, told.recurring),
+        Recurrences(calls, configured.recurring),
         RetentionService(calls),
         UnhandledJobs(calls),
         Learning(calls),
@@ -384,17 +383,17 @@ def jobs_scheduler(
     clock: Callable[[], int] | None = None,
     open_store: OpenStore = open_sqlite,
     upkeep: Callable[[Calls], Sequence[Upkeep]] = lambda _: (),
-    tell_of_workers: bool = False,
+    record_workers: bool = False,
 ) -> SchedulerSpec:
-    """The scheduler with these parameters, its store in the server's data directory unless `database` names a file.
+    """The scheduler with these parameters. The store is in the server's data directory unless `database` is given.
 
-    `upkeep` makes what goes on beside the calls, for whoever does not see to it elsewhere.
+    `upkeep` creates the background services.
     """
     chosen = policy or Policy()
     return SchedulerSpec(
         name=NAME,
         title="Jobs",
-        sentence="Work that is due: handed out when its time has come, tried again, set aside, never lost.",
+        sentence="Durable jobs: delivered when due, retried on failure, kept as dead letters, never lost.",
         prefix=PREFIX,
         routers=ROUTERS,
         schemas={name: shape for part in SHAPES for name, shape in part.items()} | dict(shapes.schemas(chosen)),
@@ -405,7 +404,7 @@ def jobs_scheduler(
             clock=clock,
             open_store=open_store,
             upkeep=upkeep,
-            tell_of_workers=tell_of_workers,
+            record_workers=record_workers,
         ),
         errors=lambda host: SchedulerErrors(service_in(host).counters.refused, methods_at),
     )

@@ -1,7 +1,7 @@
-"""The scheduler while it is served: its store, the threads that call it, and the pulls that wait for a job.
+"""The served scheduler: its store, the threads that call it, and the pulls that wait for a job.
 
-Calls are made beside the event loop, many at a time, so that they share flushes. A pull that waits holds no thread: it
-is asked again when something was written here, and when something came from elsewhere or became due.
+Calls run in threads, many at a time, so that they share flushes. A waiting pull holds no thread: it is repeated after a
+write here, and when a job came from another process or became due.
 """
 
 import asyncio
@@ -33,10 +33,10 @@ from pendula.server.schedulers.jobs.presence import Presence, PresenceWriter
 from pendula.server.views import State
 
 FILE = "jobs.db"
-# As many calls can share one flush; a thread costs little while it waits for one.
-CLERKS = 32
+# This many calls can share one flush; a waiting thread costs little.
+STORE_THREADS = 32
 READING_THREADS = 8
-AS_MANY = 4  # reads may wait as looks at the past may
+READS_AT_ONCE = 4
 REOPEN_SECONDS = 5.0  # between two tries to open a store that could not be opened
 
 T = TypeVar("T")
@@ -45,7 +45,7 @@ log = structlog.get_logger("pendula.server")
 
 
 class DurableStore(Store, Protocol):
-    """A store that can say whether it takes what it is given, and keeps what it acknowledges."""
+    """A store with checks of its durability, clock and file."""
 
     def check_durable(self) -> None: ...
 
@@ -57,7 +57,7 @@ class DurableStore(Store, Protocol):
 
 
 class Upkeep(Protocol):
-    """What goes on beside the calls: alerts, recurring jobs, retention. Both block no longer than a moment."""
+    """A background service: alerts, recurring jobs, retention. Neither method may block for long."""
 
     def start(self) -> None: ...
 
@@ -71,18 +71,18 @@ def open_sqlite(path: Path, policy: Policy) -> DurableStore:
     return SqliteStore(path, durability=Durability(policy.durability))
 
 
-class Waiting:
-    """One pull that waits for what it `asked`."""
+class WaitingPull:
+    """One pull that waits for a job."""
 
-    def __init__(self, asked: Pull) -> None:
-        self.asked = asked
+    def __init__(self, request: Pull) -> None:
+        self.request = request
         self.woken = asyncio.Event()
 
 
 class JobService:
-    """The service of the scheduler `jobs`. `database` is a file elsewhere than in the server's own folder.
+    """The service of the scheduler `jobs`. `database` is a file outside the server's data directory.
 
-    With `tell_of_workers` the workers that pull here are written into the store, as others write themselves.
+    With `record_workers` the heartbeats of workers that pull here are written to the store.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class JobService:
         clock: Callable[[], int] | None = None,
         open_store: OpenStore = open_sqlite,
         upkeep: Callable[[Calls], Sequence[Upkeep]] = lambda _: (),
-        tell_of_workers: bool = False,
+        record_workers: bool = False,
     ) -> None:
         self.policy = policy
         self.counters = JobMetrics()
@@ -105,18 +105,18 @@ class JobService:
         self._machine = clock or host.clock.machine
         self._open_store = open_store
         self._make_upkeep = upkeep
-        self._tell_of_workers = tell_of_workers
+        self._tell_of_workers = record_workers
         self._upkeep: Sequence[Upkeep] = ()
         self._store: DurableStore | None = None
         self._calls: Calls | None = None
         self._failure: PendulaError | None = None
         self._stopping = False
-        self._clerks = ThreadPoolExecutor(CLERKS, "pendula-jobs")
-        # Pages read lists all the time, and most reads take milliseconds.
-        self.reading = Lane.of("jobs-reads", host.settings, READING_THREADS, AS_MANY)
+        self._store_threads = ThreadPoolExecutor(STORE_THREADS, "pendula-jobs")
+        # Pages poll lists, and most reads take milliseconds.
+        self.reading = Lane.of("jobs-reads", host.settings, READING_THREADS, READS_AT_ONCE)
         self._probe = ReadinessProbe(self._look_at_store, slow=StorageBusy.code)
-        self._waiting: dict[Waiting, None] = {}
-        # Waiting must not take all places from those who bring work.
+        self._waiting: dict[WaitingPull, None] = {}
+        # Waiting pulls must not use up the request limit, or no job could be enqueued.
         self._most_waiting = max(1, host.settings.allowed(REQUESTS) // 2)
         self._watching: asyncio.Task[None] | None = None
         self._opening: asyncio.Task[None] | None = None
@@ -125,7 +125,7 @@ class JobService:
     # Opening and closing
 
     async def open(self, folder: Path) -> None:
-        """Open the store in a thread: a migration may take its time. What cannot be opened now is tried again."""
+        """Open the store in a thread, because a migration can be slow; retry later if it fails."""
         if not await self._try_to_open(folder):
             self._opening = asyncio.get_running_loop().create_task(self._open_later(folder))
 
@@ -138,7 +138,7 @@ class JobService:
 
     async def _try_to_open(self, folder: Path) -> bool:
         try:
-            self._store = await asyncio.to_thread(self._opened, folder)
+            self._store = await asyncio.to_thread(self._open_file, folder)
             if isinstance(self._store, SqliteStore) and self._holds_clock:
                 hold_clock(self._store, self.policy, self._clock)
             calls = Calls(self._store, self.policy, self._clock)
@@ -154,7 +154,7 @@ class JobService:
             self._failure = None
         return self._calls is not None
 
-    def _opened(self, folder: Path) -> DurableStore:
+    def _open_file(self, folder: Path) -> DurableStore:
         if self._database is not None:
             return self._open_store(self._database, self.policy)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -164,9 +164,9 @@ class JobService:
         return [PresenceWriter(self.presence, calls)] if self._tell_of_workers else []
 
     def _fail(self, error: PendulaError) -> None:
-        told = self._failure is not None and self._failure.message == error.message
+        is_logged = self._failure is not None and self._failure.message == error.message
         self._failure = error
-        if told:
+        if is_logged:
             return
         log.error("store_failed", scheduler="jobs", code=error.code, problem=error.message)
 
@@ -211,7 +211,7 @@ class JobService:
         for part in self._upkeep:
             await asyncio.to_thread(part.close)
         await asyncio.to_thread(self.reading.close)
-        await asyncio.to_thread(self._clerks.shutdown)
+        await asyncio.to_thread(self._store_threads.shutdown)
         await self._probe.close()
         if self._store is not None:
             self._calls = None
@@ -220,20 +220,20 @@ class JobService:
     # Calls
 
     async def call(self, call: Callable[[Calls], Answer]) -> Answer:
-        """What a call that changes something gives; who waits for a job looks again after it."""
+        """Make a call that changes something, then wake the waiting pulls."""
         answer = await self.look(call)
         if isinstance(answer, Reply):
             self._wake()
         return answer
 
     async def look(self, call: Callable[[Calls], Answer]) -> Answer:
-        """What a call gives, made by a thread; counted."""
+        """Make a call in a thread and count its answer."""
         return await self.ask(lambda calls: self.counted(call(calls)))
 
     async def read(self, call: Callable[[Calls], T]) -> T:
-        """What a read finds that can be large: in a lane of its own, so that no number of them holds up the workers.
+        """Make a read that can be large, in separate threads, so that reads never block workers.
 
-        Raises `PastBusy`, `ReadTooLong`, and `ClientDisconnect` where the caller has left.
+        Raises `PastBusy`, `ReadTooLong`, and `ClientDisconnect` if the client has disconnected.
         """
         calls = self.calls
         return await self.reading.look(lambda: call(calls))
@@ -243,112 +243,111 @@ class JobService:
         return answer
 
     async def ask(self, question: Callable[[Calls], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._clerks, question, self.calls)
+        return await asyncio.get_running_loop().run_in_executor(self._store_threads, question, self.calls)
 
     @property
     def calls(self) -> Calls:
-        """What answers; raises `StoreBroken`, `ShuttingDown` or `StoreBusy` while nothing does."""
+        """The calls of the open store. Raises `StoreBroken`, `ShuttingDown` or `StoreBusy`."""
         if self._failure is not None:
             raise store_broken(self._failure)
         if self._stopping:
             raise ShuttingDown("The server is stopping; nothing was changed")
         if self._calls is None:
-            raise StoreBusy("The store of jobs is being opened; try again in a moment")
+            raise StoreBusy("The store of jobs is being opened; retry in a moment")
         return self._calls
 
     # Pulls
 
     async def pull(self, body: Body, caller: Caller, left: Callable[[], Awaitable[object]]) -> Answer:
-        """Due jobs; with `wait_ms`, as soon as there are some. Whoever `left` meanwhile is given none."""
-        asked = read_pull(body, self.policy, self._clock())
-        if isinstance(asked, Faults):
+        """Pull due jobs; with `wait_ms`, wait for one. `left` resolves when the client has disconnected."""
+        request = read_pull(body, self.policy, self._clock())
+        if isinstance(request, Faults):
             return await self.call(lambda calls: calls.pull(body, caller))
-        self._saw(asked, None)
-        answer = await self._pull(asked, body, caller, left)
-        self._saw(asked, answer)
+        self._record_pull(request, None)
+        answer = await self._pull(request, body, caller, left)
+        self._record_pull(request, answer)
         return answer
 
-    def _saw(self, asked: Pull, answer: Answer | None) -> None:
-        """A worker asked, or was answered: it lives."""
+    def _record_pull(self, request: Pull, answer: Answer | None) -> None:
         given: Any = answer.body["count"] if isinstance(answer, Reply) else 0
         words = self.policy.vocabulary
-        self.presence.seen(asked, self._clock(), given, (words.object_types, words.actions))
+        self.presence.seen(request, self._clock(), given, (words.object_types, words.actions))
 
-    async def _pull(self, asked: Pull, body: Body, caller: Caller, left: Callable[[], Awaitable[object]]) -> Answer:
-        if not asked.wait_ms:
+    async def _pull(self, request: Pull, body: Body, caller: Caller, left: Callable[[], Awaitable[object]]) -> Answer:
+        if not request.wait_ms:
             return await self.call(lambda calls: calls.pull(body, caller))
         at_once = {**body, "wait_ms": 0}
-        end = asyncio.get_running_loop().time() + asked.wait_ms / 1000
-        with self._place(asked) as place:
+        end = asyncio.get_running_loop().time() + request.wait_ms / 1000
+        with self._waiting_place(request) as waiting_pull:
             gone = asyncio.ensure_future(left())
-            gone.add_done_callback(lambda _: place.woken.set())
+            gone.add_done_callback(lambda _: waiting_pull.woken.set())
             try:
                 while True:
-                    place.woken.clear()
+                    waiting_pull.woken.clear()
                     answer = await self.look(lambda calls: calls.pull(at_once, caller))
-                    if not _empty(answer) or await self._time_is_up(place, end) or gone.done():
+                    if not _empty(answer) or await self._time_is_up(waiting_pull, end) or gone.done():
                         return answer
             finally:
                 gone.cancel()
 
     @property
     def waiting(self) -> int:
-        """How many pulls wait."""
+        """The number of waiting pulls."""
         return len(self._waiting)
 
     @contextmanager
-    def _place(self, asked: Pull) -> Iterator[Waiting]:
+    def _waiting_place(self, request: Pull) -> Iterator[WaitingPull]:
         if len(self._waiting) >= self._most_waiting:
             raise RateLimited(
-                f"{len(self._waiting)} pulls are waiting, which is the limit; pull without wait_ms, or try again later",
+                f"{len(self._waiting)} pulls are waiting, which is the limit; pull without wait_ms, or retry later",
                 allowed=self._most_waiting,
             )
-        place = Waiting(asked)
-        self._waiting[place] = None
+        waiting_pull = WaitingPull(request)
+        self._waiting[waiting_pull] = None
         if self._watching is None or self._watching.done():
             self._watching = asyncio.get_running_loop().create_task(self._watch())
         try:
-            yield place
+            yield waiting_pull
         finally:
-            del self._waiting[place]
+            del self._waiting[waiting_pull]
 
-    async def _time_is_up(self, place: Waiting, end: float) -> bool:
-        """Wait until woken; whether the time was up before."""
+    async def _time_is_up(self, waiting_pull: WaitingPull, end: float) -> bool:
+        """Wait until woken; return whether the time ran out first."""
         try:
             async with asyncio.timeout_at(end):
-                await place.woken.wait()
+                await waiting_pull.woken.wait()
         except TimeoutError:
             return True
         return False
 
     def _wake(self) -> None:
-        for place in self._waiting:
-            place.woken.set()
+        for waiting_pull in self._waiting:
+            waiting_pull.woken.set()
 
     async def _watch(self) -> None:
-        """While anybody waits: one look for all who want the same, at what time or another process brought."""
+        """While pulls wait, look for jobs that became due or came from another process; equal filters share a look."""
         while self._waiting:
             await asyncio.sleep(POLL_SECONDS)
-            wanted: dict[Pull, list[Waiting]] = {}
-            for place in self._waiting:
-                wanted.setdefault(_wish(place.asked), []).append(place)
+            by_filter: dict[Pull, list[WaitingPull]] = {}
+            for waiting in self._waiting:
+                by_filter.setdefault(_filter_key(waiting.request), []).append(waiting)
             try:
-                found = await self.ask(partial(_those_met, tuple(wanted)))
+                satisfiable = await self.ask(partial(_satisfiable, tuple(by_filter)))
             except Exception:
-                # Whoever waits asks for themselves, and hears what is wrong.
-                found = list(wanted)
-            for wish in found:
-                for place in wanted[wish]:
-                    place.woken.set()
+                # Wake all: each pull then gets the error itself.
+                satisfiable = list(by_filter)
+            for key in satisfiable:
+                for waiting in by_filter[key]:
+                    waiting.woken.set()
 
 
-def _those_met(wishes: Sequence[Pull], calls: Calls) -> list[Pull]:
-    return [wish for wish in wishes if calls.anything_to_pull(wish)]
+def _satisfiable(requests: Sequence[Pull], calls: Calls) -> list[Pull]:
+    return [request for request in requests if calls.anything_to_pull(request)]
 
 
-def _wish(asked: Pull) -> Pull:
-    """What is asked, whoever asks for it: those who want the same need one look."""
-    return replace(asked, worker_id="", limit=1, wait_ms=0, lease_us=None)
+def _filter_key(request: Pull) -> Pull:
+    """The filter of a pull without its worker: pulls with equal filters share one check."""
+    return replace(request, worker_id="", limit=1, wait_ms=0, lease_us=None)
 
 
 def _empty(answer: Answer) -> bool:

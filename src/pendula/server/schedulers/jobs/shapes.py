@@ -45,7 +45,7 @@ ANYTHING: Shape = {"description": "Any JSON value of at most 65536 bytes in cano
 FRACTION: Shape = {"type": "number", "minimum": 0, "maximum": 1}
 WORKER: Shape = {"type": "string", "pattern": f"^{WORKER_ID.pattern}$"}
 QUEUE_NAME: Shape = {"type": "string", "pattern": f"^{QUEUE.pattern}$"}
-REQUEST_ID: Shape = {"X-Request-Id": {"description": "The id under which the log tells more", "schema": TEXT}}
+REQUEST_ID: Shape = {"X-Request-Id": {"description": "The request id in the server log", "schema": TEXT}}
 PRIORITY = "Decides among jobs due at the same moment; with the setting pull_order = weighted in a backlog, too"
 RETRY_AFTER: Shape = {"Retry-After": {"description": "Seconds to wait", "schema": {"type": "integer"}}}
 LOCATION: Shape = {"Location": {"description": "Where the job can be read", "schema": TEXT}}
@@ -68,7 +68,7 @@ HELD = (
     Code.LEASE_TOKEN_REQUIRED,
     *FAULTS,
 )
-# What any call can be refused with before the scheduler hears of it, by status.
+# Errors of the server before a call reaches the scheduler, by status.
 ANY_CALL: Mapping[int, tuple[str, ...]] = {
     400: ("invalid_http",),
     401: ("unauthenticated",),
@@ -88,16 +88,16 @@ DESCRIPTIONS = {
     400: "The head or the body of the request is not well formed",
     401: "The caller is not signed in",
     403: "The caller's role is too low, or the call comes from a foreign page",
-    404: "There is no such thing",
+    404: "Not found",
     408: "The body stopped arriving",
     409: "The state of the job, or its key, does not allow it; nothing was changed",
     413: "The body is too large",
     415: "The body is not application/json",
     421: "The Host header does not name this server",
     422: "Values are not allowed; nothing was changed",
-    429: "Too much is asked for at once",
-    500: "The server made a mistake",
-    503: "Nothing was changed; try again after a moment",
+    429: "Too many requests at once",
+    500: "Internal error",
+    503: "Nothing was changed; retry after a moment",
 }
 
 
@@ -136,7 +136,7 @@ def or_null(shape: Shape) -> Shape:
 
 
 def schemas(policy: Policy) -> Mapping[str, Shape]:
-    """All shapes of the scheduler under their names in the document."""
+    """All schemas of the scheduler by name."""
     found = {**_words(policy), **_enqueuing(), **_working(policy), **_governing()}
     return {NAME.format(name=name): shape for name, shape in found.items()}
 
@@ -153,7 +153,7 @@ def _words(policy: Policy) -> dict[str, Shape]:
 
 
 def _enqueuing() -> dict[str, Shape]:
-    """Into the queue."""
+    """Requests that enqueue."""
     return {
         "Enqueue": request(
             {
@@ -178,7 +178,7 @@ def _enqueuing() -> dict[str, Shape]:
 
 
 def _working(policy: Policy) -> dict[str, Shape]:
-    """Out of the queue, by whoever holds a lease."""
+    """Requests of workers."""
     lease_sec = integer(1, LEASE_MOST_SEC)
     pair = {"type": "array", "items": TEXT, "minItems": 2, "maxItems": 2}
     proof: Shape = {"worker_id": or_null(text(128)), "lease_token": or_null(text(200))}
@@ -236,7 +236,7 @@ def _working(policy: Policy) -> dict[str, Shape]:
 
 
 def _governing() -> dict[str, Shape]:
-    """By hand."""
+    """Requests of operators."""
     return {
         "Cancel": request({"reason": or_null(text(REASON_MOST))}),
         "Requeue": request({"run_at": ANY_TIME, "reason": or_null(text(REASON_MOST))}),
@@ -260,7 +260,7 @@ def _operation(statuses: list[str]) -> Shape:
     }
 
 
-# What routes say of themselves
+# Documentation of routes
 
 
 def gives(
@@ -313,8 +313,8 @@ FILTERS = (
     in_query("action", ref("Action")),
     in_query("queue", QUEUE_NAME),
     in_query("correlation_id", text(OBJECT_ID_MOST)),
-    in_query("error_code", text(ERROR_CODE_MOST), "What stands before the first colon of last_error"),
+    in_query("error_code", text(ERROR_CODE_MOST), "The part of last_error before the first colon"),
     in_query("created_after", TIME, "Stored then or later"),
     in_query("created_before", TIME, "Stored before then"),
 )
-LIMIT = in_query("limit", integer(1, LIST_MOST), "How many at most")
+LIMIT = in_query("limit", integer(1, LIST_MOST), "The maximum number of results")

@@ -1,11 +1,11 @@
-"""The living example of the scheduler `jobs`: a hundred memories, experiences and cognitions that age in fast time.
+"""The demo of the scheduler `jobs`: a hundred memories, experiences and cognitions that age quickly.
 
-quick_time   the state machines of a policy with minutes in the place of weeks
-inhabitants  the objects of the example, each made out of its number
-keeper       who looks after them: workers that find something out, one that dies now and then, and a rollback service
+fast_clock    a policy with minutes instead of weeks
+demo_objects  the objects of the demo, generated from their numbers
+demo_driver   workers that verify objects and sometimes die, and a rollback service
 """
 
-from pendula.server.schedulers.jobs.demo.keeper import Keeper
-from pendula.server.schedulers.jobs.demo.quick_time import quickened
+from pendula.server.schedulers.jobs.demo.demo_driver import DemoDriver
+from pendula.server.schedulers.jobs.demo.fast_clock import with_fast_clock
 
-__all__ = ["Keeper", "quickened"]
+__all__ = ["DemoDriver", "with_fast_clock"]

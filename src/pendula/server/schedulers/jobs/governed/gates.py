@@ -1,4 +1,4 @@
-"""Gates, rollbacks, state machines and the figures of governance over HTTP."""
+"""Gates, rollbacks, state machines and counters of governance over HTTP."""
 
 from fastapi import APIRouter
 from starlette.requests import Request
@@ -28,7 +28,7 @@ router = APIRouter(prefix=PREFIX, tags=["jobs"])
     ),
 )
 async def gates(request: Request, _: Viewer) -> Response:
-    """All gates by scope and name, those for everything first, or those that count for one scope."""
+    """All gates by scope and name, those for all objects first, or the gates that apply to one scope."""
     return await listed(request, lambda calls, query: Governance(calls).gates(query))
 
 
@@ -38,7 +38,7 @@ async def gates(request: Request, _: Viewer) -> Response:
     **documented("set_gate", "SetGate", [USER]),
 )
 async def set_gate(request: Request, who: Operator) -> Response:
-    """Give a gate its word, for everything or for one object; an override needs a named user."""
+    """Set the verdict of a gate, for all objects or for one; an override needs a named user."""
     return response_of(
         await changed(request, who, lambda calls, body, caller: Governance(calls).set_gate(body, caller))
     )
@@ -50,17 +50,17 @@ async def set_gate(request: Request, who: Operator) -> Response:
     **documented("rollbacks", parameters=[shapes.LIMIT]),
 )
 async def rollbacks(request: Request, _: Viewer) -> Response:
-    """Rollbacks that nobody has reported finished, the oldest first."""
+    """Unfinished rollbacks, the oldest first."""
     return await listed(request, lambda calls, query: Governance(calls).rollbacks(query))
 
 
 @router.get("/governance", responses=shapes.gives("Governance"), **documented("governance"))
 async def figures(request: Request, _: Viewer) -> Response:
-    """Objects by place, and what governance did, counted."""
+    """The number of objects by place, and the counters of governance."""
     return response_of(await service_of(request).look(lambda calls: Governance(calls).figures()))
 
 
 @router.get("/machines", responses=shapes.gives("Machines"), **documented("machines"))
 async def machines(request: Request, _: Viewer) -> Response:
-    """The state machine of each type of object, and the words that gates can be given."""
+    """The state machine of each object type, and the possible verdicts of each gate."""
     return response_of(await service_of(request).look(lambda calls: Governance(calls).machines()))

@@ -1,4 +1,4 @@
-"""Governed objects over HTTP, at `/scheduler/objects`. Verbs stand before the id, so that it may contain a slash."""
+"""Governed objects over HTTP, at `/scheduler/objects`. Verbs come before the id, so that an id may contain slashes."""
 
 from collections.abc import Callable, Sequence
 
@@ -16,7 +16,7 @@ from pendula.server.schedulers.jobs.errors import PREFIX, RouteNotFound
 from pendula.server.schedulers.jobs.governed.shapes import USER
 
 OBJECT = "{object_type}/{object_id:path}"
-ABOUT = [shapes.in_path("object_type", "What kind of object"), shapes.in_path("object_id", "Which of them")]
+ABOUT = [shapes.in_path("object_type", "The type of the object"), shapes.in_path("object_id", "The id of the object")]
 NO_ROUTE = {404: (RouteNotFound.code,)}  # a line break in a path is part of no route
 ObjectCall = Callable[[Governance, str, str, Body, Caller], Answer]
 
@@ -30,7 +30,7 @@ router = APIRouter(prefix=PREFIX, tags=["jobs"])
     **documented("create_object", "NewObject", [USER]),
 )
 async def create(request: Request, who: Operator) -> Response:
-    """Put an object under governance; its first job is made with it."""
+    """Put an object under governance and enqueue its first job."""
     return response_of(await changed(request, who, lambda calls, body, caller: Governance(calls).create(body, caller)))
 
 
@@ -65,7 +65,7 @@ def _question(name: str, sentence: str, call: Callable[[Governance, str, str], A
 
 
 _question("show", "A governed object, its gates, its latest decisions, its rollbacks.", Governance.show, "ShownObject")
-_question("why", "Why it is in this state, what comes next and when, what is in the way.", Governance.why, "WhyObject")
+_question("why", "Why it is in this state, what comes next and when, and any obstacle.", Governance.why, "WhyObject")
 
 
 def _on_an_object(
@@ -90,14 +90,14 @@ def _on_an_object(
 
 _on_an_object(
     "evidence",
-    "Attach references; one that makes the unknowable knowable opens it again.",
+    "Attach references; a new unknown type can reopen an object closed as unknowable.",
     Governance.attach_evidence,
     takes="Evidence",
     codes=[Code.STATE_CONFLICT],
 )
 _on_an_object(
     "decide",
-    "What a named user found, through the same machine and gates as a job.",
+    "Apply the finding of a named user, through the same machine and gates as a job.",
     Governance.decide,
     takes="Decision",
     gives="Decided",
@@ -105,21 +105,21 @@ _on_an_object(
 )
 _on_an_object(
     "amend",
-    "A named user says otherwise of its dates, of what would prove it wrong, or gives it a higher tier.",
+    "Change dates or falsify_if in the name of a user, or raise a tier.",
     Governance.amend,
     takes="Amendment",
     codes=[Code.USER_REQUIRED, Code.STATE_CONFLICT, Code.ILLEGAL_TRANSITION],
 )
 _on_an_object(
     "refill",
-    "A named user gives it a new budget of verifications.",
+    "Refill the verification budget in the name of a user.",
     Governance.refill,
     takes="Refill",
     codes=[Code.USER_REQUIRED, Code.STATE_CONFLICT],
 )
 _on_an_object(
     "rollback-finished",
-    "The rollback service reports that all built on the object is taken back.",
+    "Report that the rollback of everything built on the object is finished.",
     Governance.rollback_finished,
     takes="Reason",
     gives="RolledBack",
@@ -127,13 +127,13 @@ _on_an_object(
 )
 
 
-# After those with a verb before the type: this one takes every path.
+# After the routes with a verb before the type: this one matches every path.
 @router.get(
     f"/objects/{OBJECT}",
     responses=shapes.gives("Object", Code.OBJECT_NOT_FOUND, also=NO_ROUTE),
     **documented("object", parameters=ABOUT),
 )
 async def shown_object(request: Request, _: Viewer) -> Response:
-    """What is known of an object."""
+    """The stored row of an object."""
     kind, name = request.path_params["object_type"], request.path_params["object_id"]
     return response_of(await service_of(request).look(lambda calls: queries.shown_object(calls.store, kind, name)))

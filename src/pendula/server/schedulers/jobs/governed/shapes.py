@@ -1,4 +1,4 @@
-"""The bodies of governed objects, gates and verdicts in OpenAPI, under their names beside those of `shapes`."""
+"""OpenAPI schemas of governed objects, gates and verdicts."""
 
 from collections.abc import Mapping
 
@@ -37,7 +37,7 @@ USER: Shape = {
     "name": USER_HEADER,
     "in": "header",
     "required": False,
-    "description": "Who acts, percent-encoded; only on a server without tokens, for a token says it itself",
+    "description": "The acting user, percent-encoded; only on a server without tokens, since a token has a name",
     "schema": {"type": "string", "pattern": "^[A-Za-z0-9._@-]{1,128}$"},
 }
 ENUMS: Mapping[str, type[Risk | Impact | Unknown | Mode]] = {
@@ -57,7 +57,7 @@ WORDS: Shape = {"type": "object", "additionalProperties": TEXT}
 
 
 def schemas() -> Mapping[str, Shape]:
-    """All shapes under their names in the document."""
+    """All schemas by name."""
     found = {**_requests(), **_replies()}
     return {shapes.NAME.format(name=name): shape for name, shape in found.items()}
 
@@ -101,7 +101,7 @@ def _requests() -> dict[str, Shape]:
 
 
 def _given(name: str) -> Shape:
-    """A member of an object that somebody puts under governance."""
+    """A member in a request for a new object."""
     if name in ENUMS:
         return or_null(_enum(ENUMS[name]))
     if name in ("evidence_refs", "source_refs"):
@@ -179,7 +179,7 @@ def _replies() -> dict[str, Shape]:
 
 
 def _shown(name: str) -> Shape:
-    """A member of an object as replies show it."""
+    """A member of an object in a reply."""
     if name in ("evidence", "sources"):
         return shapes.listed(TEXT)
     if name in ("risk_tier", "impact_tier"):

@@ -37,7 +37,7 @@ def _step(
 
 _step(
     "begin",
-    "Before a verification: the gates are read and the budget is taken; `entered` says whether to go on.",
+    "Begin a verification: check the gates and take the budget; `entered` is whether to run it.",
     Governance.begin,
     "Proof",
 )
