@@ -24,7 +24,7 @@ def least(*looks: tuple[PoseM, ...]) -> float | None:
 
 
 @pytest.mark.req("FLT-OBS-9")
-def test_the_closest_that_any_two_came_in_any_look_is_kept() -> None:
+def test_the_least_distance_of_all_samples_is_kept() -> None:
     # The leader's rear is 2.30 m long, the follower's front 2.10 m.
     far, near, again = (14.40, 0.0, 0.0), (4.90, 0.0, 0.0), (5.40, 0.0, 0.0)
 
@@ -35,13 +35,13 @@ def test_the_closest_that_any_two_came_in_any_look_is_kept() -> None:
 
 
 @pytest.mark.req("FLT-OBS-9")
-def test_a_truck_that_is_not_seen_is_near_nobody() -> None:
+def test_a_truck_without_a_pose_is_skipped() -> None:
     assert least(((0, 0, 0),)) is None
     assert least(((0, 0, 0), UNSEEN)) is None
     assert least(((0, 0, 0), UNSEEN, (14.40, 0, 0))) == pytest.approx(10.0)
 
 
-def test_the_distance_is_that_of_the_envelopes_as_another_library_has_it() -> None:
+def test_the_distance_agrees_with_shapely() -> None:
     draw = Random(7)
     for _ in range(50):
         looks = [

@@ -48,7 +48,7 @@ def test_at_the_true_pose_the_inflation_is_left_out() -> None:
     assert levels((0, 0, 0), (0, 1.41, 0)) == [Level.ROUTE]
 
 
-def test_front_and_rear_are_told_apart() -> None:
+def test_front_and_rear_are_distinguished() -> None:
     # The leader's rear is 2.30 m long, the follower's front 2.10 m.
     assert levels((0, 0, 0), (4.41, 0, 0)) == []
     assert levels((0, 0, 0), (4.39, 0, 0)) == [Level.ROUTE]
@@ -67,7 +67,7 @@ def test_a_violation_names_both_trucks_and_the_instant() -> None:
 
 
 @pytest.mark.req("FLT-GEO-17")
-def test_a_truck_that_passes_through_another_between_two_looks_is_seen() -> None:
+def test_a_truck_that_passes_through_another_between_two_samples_is_detected() -> None:
     one = judge()
     apart = (-20.0, 0.0, 0.0), (20.0, 0.0, 0.0)
     for side in apart:
@@ -77,7 +77,7 @@ def test_a_truck_that_passes_through_another_between_two_looks_is_seen() -> None
 
 
 @pytest.mark.req("FLT-GEO-11")
-def test_nobody_may_be_where_another_turns_on_the_spot() -> None:
+def test_no_truck_may_be_where_another_turns_on_the_spot() -> None:
     # Rturn 2.4698 and a front of 2.10 m: the tip of the other is inside at 4.56 m.
     for x, kinds in ((-4.56, [Kind.DISC_ENTERED]), (-4.58, [])):
         rows = poses(((0, 0, 0.0), (x, 0, 0)), ((0, 0, 0.01), (x, 0, 0)))
@@ -85,7 +85,7 @@ def test_nobody_may_be_where_another_turns_on_the_spot() -> None:
 
 
 @pytest.mark.req("FLT-TEST-46")
-def test_nobody_may_be_in_the_disc_of_a_node_that_another_holds() -> None:
+def test_no_truck_may_be_in_the_disc_of_a_node_that_another_holds() -> None:
     rows = poses((AWAY, (-4.56, 0, 0)))
 
     found = judge().look(times(1), rows, rows, [Disc(0, 0.0, 0.0)])
@@ -95,7 +95,7 @@ def test_nobody_may_be_in_the_disc_of_a_node_that_another_holds() -> None:
 
 
 @pytest.mark.req("FLT-TEST-46")
-def test_who_is_out_of_the_hall_meets_nobody_and_has_no_disc_and_all_others_count() -> None:
+def test_a_truck_out_of_the_hall_does_not_collide_and_all_others_count() -> None:
     here = (0.0, 0.0, 0.0)
     rows = poses((here, here, here))
     discs = [Disc(0, 0.0, 0.0), Disc(1, 0.0, 0.0)]
@@ -111,7 +111,7 @@ def test_who_is_out_of_the_hall_meets_nobody_and_has_no_disc_and_all_others_coun
 
 
 @pytest.mark.req("FLT-TEST-46")
-def test_who_is_back_counts_where_it_was_put_and_not_on_the_way_there() -> None:
+def test_a_truck_put_back_counts_at_its_new_pose_and_not_on_the_way_there() -> None:
     left, right, middle = (-20.0, 0.0, 0.0), (20.0, 0.0, 0.0), (0.0, 0.0, pi / 2)
 
     def seen(place: PoseM, gone: bool) -> list[Kind]:

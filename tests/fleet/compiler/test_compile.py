@@ -32,7 +32,7 @@ from tests.fleet.sites import random_site, scene, sketched
 
 @pytest.mark.req("FLT-MAP-18")
 @pytest.mark.parametrize(("before", "after"), [(1, 3), (3, 1)])
-def test_a_curve_that_keeps_its_polyline_but_not_its_sweep_is_compiled_anew(before: int, after: int) -> None:
+def test_a_curve_with_the_same_polyline_but_another_sweep_is_compiled_again(before: int, after: int) -> None:
     def made(k: int) -> SourceMap:
         one = sketched(("A", 0, 0), ("B", 0.02, 0), ("L1", -5, 2.717193), ("L2", 5, 2.717193))
         one.bezier("A", "B", (0.002 * k, 0.0004 * k), (0.02 - 0.002 * k, 0.0004 * k), back=False)
@@ -210,7 +210,7 @@ def test_edges_added_and_removed_recompiled_on_top_give_the_same_bytes(granulari
 
 
 @pytest.mark.req("FLT-MAP-1")
-def test_only_pairs_with_a_changed_edge_are_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_pairs_with_a_changed_edge_are_compared_again(monkeypatch: pytest.MonkeyPatch) -> None:
     source = warehouse(4, 6, 2)
     before = compile_map(source, [FL_STD])
     asked: list[int] = []

@@ -136,7 +136,7 @@ def sound(report: Report) -> Report:
 
 @pytest.mark.req("FLT-MAP-14", "FLT-MAP-15")
 @pytest.mark.parametrize(("code", "source"), MAPS)
-def test_a_fault_is_found_by_every_road_to_it(code: Code, source: SourceMap) -> None:
+def test_a_fault_is_found_on_every_path_of_the_api(code: Code, source: SourceMap) -> None:
     found = [one for one in sound(examine(source, [FL_STD])).findings if one.code is code]
 
     assert found
@@ -178,7 +178,7 @@ def test_no_code_is_without_an_input_that_triggers_it() -> None:
     "text",
     ["NaN", ".nan", "Infinity", "-.inf", "1e999999999", "-1e10", "1" + "0" * 5000, "0x10", '"5"', "null", "[1]", "{}"],
 )
-def test_what_is_no_coordinate_is_refused_with_its_place(text: str, form: Format) -> None:
+def test_an_invalid_coordinate_is_rejected_with_its_place(text: str, form: Format) -> None:
     if (text, form) == ("0x10", Format.JSON5):
         text = "0x1g"  # hexadecimal numbers are part of JSON5
     data = '{"contractVersion": "1.0.0", "mapId": "m", "nodes": [{"id": "A", "y": 0, "x": ' + text + '}], "edges": []}'
@@ -193,7 +193,7 @@ def test_what_is_no_coordinate_is_refused_with_its_place(text: str, form: Format
 
 @pytest.mark.req("FLT-MAP-14")
 @pytest.mark.parametrize("text", ["1e-7", "-0.0000004", "1e-400", "-0.0", "0.00000049999999999999999999999999999999"])
-def test_what_is_smaller_than_half_a_micrometre_is_nothing(text: str) -> None:
+def test_less_than_half_a_micrometre_rounds_to_zero(text: str) -> None:
     data = '{"contractVersion": "1.0.0", "mapId": "m", "nodes": [{"id": "A", "y": 0, "x": ' + text + '}], "edges": []}'
 
     (node,) = read_source_map(read_bytes(data.encode())).nodes

@@ -101,7 +101,7 @@ def test_the_order_of_no_list_makes_a_difference(granularity: Granularity) -> No
 
 
 @pytest.mark.req("FLT-MAP-9", "FLT-MAP-15")
-def test_what_is_found_about_doubled_ids_does_not_depend_on_which_comes_first() -> None:
+def test_findings_about_duplicate_ids_do_not_depend_on_the_order() -> None:
     source = furnished()
     twice = replace(
         source,
@@ -221,7 +221,7 @@ def by_name(site: CompiledMap) -> dict[str, Any]:
 
 @pytest.mark.req("FLT-MAP-9")
 @pytest.mark.parametrize("make", [furnished, tail_swing_bend, near_lanes])
-def test_what_is_far_from_a_change_keeps_its_ids_and_says_the_same(make: Callable[[], SourceMap]) -> None:
+def test_parts_far_from_a_change_keep_their_ids_and_findings(make: Callable[[], SourceMap]) -> None:
     before = by_name(compile_map(make(), [FL_STD]))
     after = by_name(compile_map(far_away(make()), [FL_STD]))
 
@@ -313,7 +313,7 @@ WRITINGS: list[Callable[[Any], SourceMap]] = [
 
 @pytest.mark.req("FLT-MAP-18", "FLT-MAP-19")
 @pytest.mark.parametrize("read", WRITINGS)
-def test_how_a_map_is_written_makes_no_difference(read: Callable[[Any], SourceMap]) -> None:
+def test_the_notation_of_a_map_makes_no_difference(read: Callable[[Any], SourceMap]) -> None:
     assert examine(read(written(furnished())), [FL_STD]).data == examine(furnished(), [FL_STD]).data
 
 
@@ -429,7 +429,7 @@ def test_the_hash_of_the_trucks_does_not_move_with_how_they_drive_or_how_errors_
 
 
 @pytest.mark.req("FLT-MAP-20")
-def test_profiles_are_the_same_in_any_writing() -> None:
+def test_the_notation_of_profiles_makes_no_difference() -> None:
     one = {"head": 1.3, "tail": 1.7, "width": 1}
     text = json.dumps(one)
 
@@ -519,7 +519,7 @@ def test_many_random_edits_recompiled_on_top_give_the_bytes_of_a_full_compilatio
 
 
 @pytest.mark.req("FLT-MAP-18")
-def test_an_older_map_of_another_site_or_other_trucks_is_no_help_and_no_harm() -> None:
+def test_a_previous_map_of_another_site_or_other_trucks_is_ignored() -> None:
     others = [compile_map(warehouse(4, 6, 2), [FL_STD]), compile_map(furnished(), [other_profile()])]
     others.append(compile_map(furnished(), [FL_STD], CompileParams(cell_len_um=700_000)))
 

@@ -175,7 +175,7 @@ def attributes_and_products(tree: ast.Module) -> set[str]:
 
 
 @pytest.mark.req("FLT-MAP-18")
-def test_the_compiler_asks_no_library_for_what_differs_between_processors() -> None:
+def test_the_compiler_calls_no_function_that_differs_between_processors() -> None:
     """Bytes agree by luck as long as no last bit meets the edge of a rounding; this is why they agree always."""
     modules = modules_of_the_compiler()
 
@@ -200,7 +200,7 @@ ALONE: dict[str, dict[str, str]] = {
 @pytest.mark.long
 @pytest.mark.req("FLT-MAP-18")
 @pytest.mark.parametrize("name", ALONE)
-def test_nothing_of_it_makes_a_difference_on_its_own(name: str) -> None:
+def test_no_single_factor_makes_a_difference(name: str) -> None:
     here, there = started(), started(**ALONE[name])
 
     assert told(there)[1] == told(here)[1]

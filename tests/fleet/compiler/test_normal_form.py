@@ -106,7 +106,7 @@ def test_an_edge_that_cannot_be_used_is_left_out_and_named(edge: SourceEdge, cod
     assert [one.key for one in network.edges] == ["B->A"]
 
 
-def test_the_node_that_was_probably_meant_is_named() -> None:
+def test_the_nearest_node_name_is_suggested() -> None:
     sketch = two_nodes(SourceEdge("e1", "A", "DOKC"))
     sketch = replace(sketch, nodes=(*sketch.nodes, replace(sketch.nodes[0], id="DOCK", at=Point(0, 20_000_000))))
 
@@ -134,7 +134,7 @@ def test_an_edge_without_length_is_named() -> None:
 
 
 @pytest.mark.req("FLT-MAP-14")
-def test_ids_that_are_there_twice_are_named_once() -> None:
+def test_duplicate_ids_are_reported_once() -> None:
     source = hall_demo()
     doubled = replace(source, nodes=(*source.nodes, source.nodes[0]), edges=(*source.edges, source.edges[0]))
 

@@ -217,7 +217,7 @@ def test_a_dead_end_with_room_to_wait_outside_is_fine() -> None:
 
 
 @pytest.mark.req("FLT-MAP-15")
-def test_one_reading_finds_everything() -> None:
+def test_one_run_finds_all_faults() -> None:
     source = hall_demo()
     edges = [replace(source.edges[0], end="NOWHERE"), replace(source.edges[1], style="?"), *source.edges[2:]]
 
@@ -228,7 +228,7 @@ def test_one_reading_finds_everything() -> None:
 
 @pytest.mark.req("FLT-MAP-14")
 @pytest.mark.parametrize("text", ["NaN", "Infinity", "-Infinity", "1e999999", "123456789012345"])
-def test_coordinates_that_are_no_places_are_found(text: str) -> None:
+def test_invalid_coordinates_are_found(text: str) -> None:
     data = b'{"contractVersion": "1.0.0", "mapId": "m", "nodes": [{"id": "A", "x": ' + text.encode()
     data += b', "y": 0}], "edges": []}'
 
@@ -282,7 +282,7 @@ def test_a_map_on_which_trucks_block_each_other_is_not_live() -> None:
 
 
 @pytest.mark.req("FLT-MAP-15")
-def test_too_many_edges_over_each_other_are_refused_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_overlapping_edges_are_rejected_with_a_message(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pendula.fleet.compiler.overlaps.MAP_PAIRS", replace(MAP_PAIRS, default=1000))
     lanes = tuple(SourceEdge(f"e{i}", "A", "B", direction=Direction.BOTH.value) for i in range(30))
     source = replace(sketched(mark("A", 0, 0), mark("B", 10, 0)).done(), edges=lanes)
@@ -303,7 +303,7 @@ def test_dozens_of_parallel_edges_compile() -> None:
     assert len(site.network.edges) == 80
 
 
-def test_an_empty_map_is_a_map_on_which_nobody_can_drive() -> None:
+def test_an_empty_map_has_nothing_to_drive_on() -> None:
     site = compile_map(SourceMap("nothing", (), ()), [FL_STD])
 
     assert len(site.cells) == 0
@@ -323,7 +323,7 @@ places = st.one_of(st.integers(-3, 3).map(lambda n: n * 1_000_000), st.integers(
         max_size=4,
     ),
 )
-def test_whatever_the_map_there_is_a_report(
+def test_every_map_gets_a_report(
     nodes: list[tuple[str, int, int]], edges: list[tuple[str, str, str, list[tuple[int, int]], int]]
 ) -> None:
     kinds = list(CurveKind)
@@ -344,7 +344,7 @@ def test_whatever_the_map_there_is_a_report(
 
 @pytest.mark.req("FLT-DCL-19")
 @pytest.mark.parametrize(("between", "capacity"), [(8.0, 3), (4.0, 2), (2.0, None)])
-def test_of_a_dead_end_with_several_stations_it_is_said_how_many_trucks_could_stand_in_it(
+def test_a_dead_end_with_several_stations_reports_how_many_trucks_could_stand_in_it(
     between: float, capacity: int | None
 ) -> None:
     report = examine(aisle_of_stations(between), [FL_STD])
@@ -354,7 +354,7 @@ def test_of_a_dead_end_with_several_stations_it_is_said_how_many_trucks_could_st
 
 
 @pytest.mark.req("FLT-MAP-14")
-def test_a_tight_bend_is_told_with_radius_place_and_the_edge_of_the_graph() -> None:
+def test_a_tight_bend_is_reported_with_radius_place_and_edge() -> None:
     sketch = Sketch("bend")
     sketch.node("A", 0, 0)
     sketch.node("B", 9, 9)
@@ -369,7 +369,7 @@ def test_a_tight_bend_is_told_with_radius_place_and_the_edge_of_the_graph() -> N
 
 
 @pytest.mark.req("FLT-MAP-14")
-def test_a_tight_bend_that_is_driven_both_ways_is_told_once_with_the_edge_of_the_graph() -> None:
+def test_a_tight_bend_that_is_driven_both_ways_is_reported_once() -> None:
     way: dict[str, Json] = {"className": "Polyline", "points": [[0, 0], [9, 0], [9, 9]], "props": {"direction": "both"}}
     graph: Json = {
         "contractVersion": "1.0.0",

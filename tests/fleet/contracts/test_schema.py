@@ -189,7 +189,7 @@ def test_schemas_are_plain_json_with_numbers_as_numbers(name: str) -> None:
 
 
 @pytest.mark.req("FLT-API-2")
-def test_what_is_no_json_is_refused() -> None:
+def test_invalid_json_is_rejected() -> None:
     for data in (b"", b"[1]", b'{"contractVersion": 1}', b'{"x": NaN}'):
         with pytest.raises(ContractRefused):
             parse("RobotState", data)
@@ -219,7 +219,7 @@ def test_an_example_with_comments_is_read_as_its_contract_and_written_without_lo
 
 @pytest.mark.req("FLT-API-3")
 @pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
-def test_a_payload_is_known_by_its_members(path: Path) -> None:
+def test_a_payload_is_recognised_by_its_members(path: Path) -> None:
     assert contract_of(path.read_bytes()) == contract(path)
 
 
@@ -232,6 +232,6 @@ def test_a_payload_is_known_by_its_members(path: Path) -> None:
         ("{robotId: }", "payload:1:11"),
     ],
 )
-def test_what_is_no_payload_is_refused_with_the_reason(text: str, said: str) -> None:
+def test_an_unknown_payload_is_rejected_with_the_reason(text: str, said: str) -> None:
     with pytest.raises(ContractRefused, match=said):
         contract_of(text)

@@ -37,7 +37,7 @@ def two_lanes(gap: float) -> CompiledMap:
 
 @pytest.mark.req("FLT-GEO-8")
 @pytest.mark.parametrize(("gap", "conflict"), [(1.80, True), (1.81, False)])
-def test_two_trucks_abreast_need_more_than_twice_their_half_width(gap: float, conflict: bool) -> None:
+def test_two_trucks_side_by_side_need_more_than_twice_their_half_width(gap: float, conflict: bool) -> None:
     site = two_lanes(gap)
 
     assert related(site, "A1->A2", "B1->B2") is conflict

@@ -87,7 +87,7 @@ def test_an_interval_of_a_section_is_mirrored_on_the_way_back() -> None:
 @pytest.mark.parametrize(
     "member", [SourceMember("LM2<->LM1"), SourceMember("X<->Y"), SourceMember("LM1<->LM2", 5_000_000, 5_000_000)]
 )
-def test_a_section_of_what_is_not_there_is_refused(member: SourceMember) -> None:
+def test_a_section_of_an_unknown_group_is_rejected(member: SourceMember) -> None:
     report = examine(replace(hall_demo(), sections=(SourceSection("S", 1, (member,)),)), [FL_STD])
 
     assert report.compiled is None

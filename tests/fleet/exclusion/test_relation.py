@@ -18,7 +18,7 @@ def test_the_relation_is_symmetric_and_contains_everything_itself(name: str) -> 
     assert not any(site.following.holds(i, i) for i in range(len(site.cells)))
 
 
-def test_ranges_merge_and_are_found_again() -> None:
+def test_ranges_merge_and_contain_their_members() -> None:
     parts = [
         Triples(np.array([2, 0, 0]), np.array([5, 1, 3]), np.array([5, 2, 4])),
         Triples(np.array([0]), np.array([8]), np.array([9])),

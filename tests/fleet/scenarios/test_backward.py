@@ -60,7 +60,7 @@ def waiting_behind(style: MoveStyle) -> tuple[Limits, Run]:
 
 
 @pytest.mark.req("FLT-TEST-19", "FLT-GEO-9", "FLT-DCL-11")
-def test_who_drives_backward_stops_earlier_before_a_locked_node_since_its_tail_leads() -> None:
+def test_a_truck_driving_backward_stops_earlier_before_a_locked_node() -> None:
     forward, run = waiting_behind(MoveStyle.FORWARD)
     backward, _ = waiting_behind(MoveStyle.BACKWARD)
     spacing = run.site.envelope.spacing_um
@@ -71,7 +71,7 @@ def test_who_drives_backward_stops_earlier_before_a_locked_node_since_its_tail_l
 
 
 @pytest.mark.req("FLT-TEST-19", "FLT-RTP-12")
-def test_a_truck_is_told_to_turn_only_while_it_holds_the_lock_of_its_node() -> None:
+def test_a_turn_is_commanded_only_while_the_truck_holds_the_lock_of_its_node() -> None:
     run = Run(shipped("backward"))
     turns = 0
     while run.now_ms < 60_000:
@@ -86,7 +86,7 @@ def test_a_truck_is_told_to_turn_only_while_it_holds_the_lock_of_its_node() -> N
 
 
 @pytest.mark.req("FLT-RTP-3", "FLT-RTP-4")
-def test_a_command_has_the_style_of_all_of_the_way_that_it_tells() -> None:
+def test_a_command_has_one_driving_style_for_its_whole_path() -> None:
     # With this seed it is seen before the node in which it has turned.
     run = Run(replace(shipped("backward"), seed=1))
     styles: set[MoveStyle] = set()

@@ -208,7 +208,7 @@ def test_what_is_closed_or_open_already_stays_so() -> None:
     ("name", "meant"),
     [("EDGE:A-B", "EDGE:A->B"), ("A<->B", "EDGE_GROUP:A<->B"), ("NODE:e", "NODE:E"), ("CS:SPUR-E", "NODE:E")],
 )
-def test_what_is_not_on_the_map_is_refused_with_what_was_probably_meant(name: str, meant: str) -> None:
+def test_an_unknown_resource_is_rejected_with_a_suggestion(name: str, meant: str) -> None:
     answer = changed(two_ways(), "CLOSE_RESOURCE", name)
 
     assert (answer.accepted, answer.code) == (False, "UNKNOWN_PLACE")
@@ -253,7 +253,7 @@ def test_a_scenario_closes_and_opens_places() -> None:
 
 
 @pytest.mark.req("FLT-PLAN-8", "FLT-TEST-5")
-def test_a_scenario_that_closes_what_is_not_there_does_not_begin() -> None:
+def test_a_scenario_that_closes_an_unknown_resource_does_not_start() -> None:
     told = scenario('{atMs: 0, type: CLOSE_RESOURCE, resources: ["EDGE:A-B"]}')
 
     with pytest.raises(ScenarioRefused, match="did you mean EDGE:A->B"):
@@ -261,7 +261,7 @@ def test_a_scenario_that_closes_what_is_not_there_does_not_begin() -> None:
 
 
 @pytest.mark.req("FLT-OBS-4", "FLT-OBS-2")
-def test_a_state_that_is_read_back_knows_what_is_closed_and_goes_on_alike() -> None:
+def test_a_restored_state_keeps_closings_and_continues_equally() -> None:
     run = loaded(two_ways())
     assert changed(run, "CLOSE_RESOURCE", "NODE:P").accepted
     run.run(run.now_ms + 40_000)

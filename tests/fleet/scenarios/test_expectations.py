@@ -44,7 +44,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("form", "sentence"), WRONG, ids=[next(iter(form)) for form, _ in WRONG])
-def test_what_does_not_come_true_is_said(crossing: Run, form: dict[str, Any], sentence: str) -> None:
+def test_an_unmet_expectation_has_a_sentence(crossing: Run, form: dict[str, Any], sentence: str) -> None:
     said = unmet(crossing.outcome(), [told(form)])
 
     assert any(sentence in one for one in said), said
@@ -60,7 +60,7 @@ def test_a_truck_that_is_not_in_its_rest_node_is_named() -> None:
     ]
 
 
-def test_an_alert_and_a_flip_that_came_are_said() -> None:
+def test_an_unwanted_alert_has_a_sentence() -> None:
     run = Run(shipped("triangle-8"))
     run.run(40_000)
 
@@ -71,7 +71,7 @@ def test_an_alert_and_a_flip_that_came_are_said() -> None:
     assert "ms, more than 4900" in unmet(run.outcome(), [late])[0]
 
 
-def test_what_was_given_back_too_soon_or_taken_too_early_is_said() -> None:
+def test_early_returns_and_early_grants_have_a_sentence() -> None:
     run = Run(shipped("given-back-late"))
     run.run(22_500)
     first, second = run.traffic.records

@@ -25,14 +25,14 @@ def named(*every: str) -> list[object]:
 @pytest.mark.req("FLT-TEST-5", "FLT-TEST-10", "FLT-TEST-11", "FLT-TEST-12", "FLT-TEST-16", "FLT-TEST-17", "FLT-TEST-18")
 @pytest.mark.req("FLT-TEST-20", "FLT-TEST-21", "FLT-TEST-26", "FLT-TEST-28", "FLT-TEST-41", "FLT-GEO-17")
 @pytest.mark.parametrize("name", named(*(name for name in shipped_names() if name not in TROUBLED)))
-def test_a_shipped_scenario_comes_out_as_it_expects(name: str) -> None:
+def test_a_shipped_scenario_meets_its_expectations(name: str) -> None:
     assert Run(shipped(name)).run().unmet == ()
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", MORE_SEEDS)
 @pytest.mark.parametrize("name", shipped_names())
-def test_a_shipped_scenario_comes_out_as_it_expects_with_any_seed(name: str, seed: int) -> None:
+def test_a_shipped_scenario_meets_its_expectations_with_any_seed(name: str, seed: int) -> None:
     assert Run(replace(shipped(name), seed=seed)).run().unmet == ()
 
 
@@ -46,7 +46,7 @@ def test_three_trucks_that_would_jam_are_not_started_under_the_rule() -> None:
 
 
 @pytest.mark.req("FLT-TEST-12", "FLT-LIVE-4")
-def test_of_three_trucks_that_would_jam_the_third_gets_no_route_and_the_alert_says_why() -> None:
+def test_of_three_trucks_that_would_jam_the_third_gets_no_route_and_the_alert_names_the_reason() -> None:
     run = Run(shipped("triangle-8-refused"))
     run.run(2_000)
     at_ms, alert = run.measures.notices["ROUTE_REFUSED"]
@@ -57,7 +57,7 @@ def test_of_three_trucks_that_would_jam_the_third_gets_no_route_and_the_alert_sa
 
 
 @pytest.mark.req("FLT-TEST-12", "FLT-DCL-17")
-def test_with_the_rule_off_the_same_three_trucks_jam_and_the_alarm_rings() -> None:
+def test_with_the_rule_off_the_same_three_trucks_jam_and_the_alert_is_raised() -> None:
     jam = shipped("triangle-8-refused")
     run = Run(replace(jam, traffic=replace(jam.traffic, refuge=False)))
     run.run(40_000)
@@ -70,7 +70,7 @@ def test_with_the_rule_off_the_same_three_trucks_jam_and_the_alarm_rings() -> No
 
 
 @pytest.mark.req("FLT-DCL-17", "FLT-DCL-16")
-def test_of_two_trucks_nose_to_nose_the_one_with_another_way_goes_round() -> None:
+def test_of_two_trucks_nose_to_nose_the_one_with_another_way_is_rerouted() -> None:
     run = Run(shipped("jam-with-a-way-round"))
     changed = []
     while run.now_ms < 60_000:

@@ -29,7 +29,7 @@ def flow(name: str, seed: int, duration_ms: int) -> Flow:
 
 
 @pytest.mark.req("FLT-LIVE-6")
-def test_somebody_gets_on_when_twenty_trucks_set_out_at_once() -> None:
+def test_a_truck_advances_when_twenty_trucks_start_at_once() -> None:
     driven = flow("grid", 0, MINUTE_MS)
 
     assert driven.still_ms < STILL_MS // 3
@@ -39,7 +39,7 @@ def test_somebody_gets_on_when_twenty_trucks_set_out_at_once() -> None:
 @pytest.mark.req("FLT-LIVE-6", "FLT-LIVE-10")
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("name", MAPS)
-def test_somebody_always_gets_on_and_nobody_waits_longer_than_others_need_to_rest(name: str, seed: int) -> None:
+def test_a_truck_always_advances_and_no_wait_exceeds_the_time_others_need_to_rest(name: str, seed: int) -> None:
     driven = flow(name, seed, 30 * MINUTE_MS)
 
     assert driven.still_ms < STILL_MS

@@ -96,7 +96,7 @@ def every_name_is_freed_or_refused(run: Run) -> None:
 @pytest.mark.req("FLT-FAIL-11", "FLT-FAIL-1", "FLT-TEST-44")
 @pytest.mark.parametrize("trouble", TROUBLES)
 @pytest.mark.parametrize("there", [on_a_lane, in_its_spur, at_work, turns])
-def test_where_a_truck_stands_is_not_freed_and_what_is_offered_is(
+def test_the_place_of_a_truck_is_not_freed_but_the_offered_resources_are(
     there: Callable[[Run], bool], trouble: FaultKind | None
 ) -> None:
     run = Run(shipped("hall"))
@@ -113,7 +113,7 @@ def test_where_a_truck_stands_is_not_freed_and_what_is_offered_is(
 
 @pytest.mark.req("FLT-FAIL-11", "FLT-FAIL-1", "FLT-TEST-44")
 @pytest.mark.parametrize("seed", range(6))
-def test_no_tick_fails_whatever_is_freed_and_whenever(seed: int) -> None:
+def test_no_forced_release_makes_a_tick_fail(seed: int) -> None:
     draw = Pcg32.seeded(seed, 1)
     run = Run(shipped("hall"))
     run.run(5_000 + 100 * draw.bounded(900))
@@ -124,7 +124,7 @@ def test_no_tick_fails_whatever_is_freed_and_whenever(seed: int) -> None:
 
 
 @pytest.mark.req("FLT-FAIL-11", "FLT-FAIL-7", "FLT-RES-13")
-def test_a_truck_whose_way_ahead_was_freed_goes_on_from_its_node_and_leaves_it_behind() -> None:
+def test_a_truck_whose_way_ahead_was_freed_continues_from_its_node_and_releases_it() -> None:
     run = Run(shipped("hall"))
     # It has loaded at the end of its spur, is to turn there, and has its way out.
     run.run(56_500)

@@ -9,7 +9,7 @@ from tests.fleet.scenarios.getting_over import KINDS, Trouble, drawn, left_stand
 
 @pytest.mark.req("FLT-FAIL-7", "FLT-FAIL-10", "FLT-LIVE-9")
 @pytest.mark.parametrize("seed", range(len(KINDS)), ids=[one.value for one in KINDS])
-def test_all_go_on_when_a_trouble_is_over_or_a_person_is_waited_for(seed: int) -> None:
+def test_all_trucks_continue_after_a_fault_or_wait_for_an_operator(seed: int) -> None:
     assert list(left_standing(drawn(seed))) == []
 
 
@@ -23,14 +23,14 @@ def test_all_go_on_when_a_trouble_is_over_or_a_person_is_waited_for(seed: int) -
     ],
     ids=["silent before its pick", "silent in its pick", "noise while it comes to its pick"],
 )
-def test_nobody_is_left_standing_after_a_trouble_that_once_ended_so(trouble: Trouble) -> None:
+def test_no_truck_is_left_standing_after_known_faults(trouble: Trouble) -> None:
     assert list(left_standing(trouble)) == []
 
 
 @pytest.mark.long
 @pytest.mark.req("FLT-FAIL-7", "FLT-FAIL-10", "FLT-LIVE-9")
 @pytest.mark.parametrize("part", range(40))
-def test_all_go_on_after_many_troubles(part: int) -> None:
+def test_all_trucks_continue_after_many_faults(part: int) -> None:
     found = {seed: list(left_standing(drawn(seed))) for seed in range(100 + 10 * part, 110 + 10 * part)}
 
     assert {seed: one for seed, one in found.items() if one} == {}

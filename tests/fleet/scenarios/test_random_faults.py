@@ -16,7 +16,7 @@ GRAVE = (*PASSING, FaultKind.STUCK, FaultKind.OVERRUN)
 
 @pytest.mark.req("FLT-FAIL-1", "FLT-TEST-41", "FLT-TEST-44", "FLT-TEST-45", "FLT-TEST-48", "FLT-TEST-49", "FLT-TEST-4")
 @pytest.mark.parametrize("part", campaign_after(3, range(RUNS // 10)))
-def test_trucks_get_over_random_troubles_and_nothing_collides(part: int) -> None:
+def test_trucks_recover_from_random_faults_without_collisions(part: int) -> None:
     told = (report(faulty(seed, 5, 45_000), watched) for seed in range(10 * part, 10 * part + 10))
 
     assert next((one for one in told if one), "") == ""
@@ -25,7 +25,7 @@ def test_trucks_get_over_random_troubles_and_nothing_collides(part: int) -> None
 @pytest.mark.long
 @pytest.mark.req("FLT-FAIL-1", "FLT-TEST-41", "FLT-TEST-44", "FLT-TEST-45", "FLT-TEST-48", "FLT-TEST-49")
 @pytest.mark.parametrize("part", range(MANY_RUNS // 10))
-def test_trucks_get_over_many_random_troubles(part: int) -> None:
+def test_trucks_recover_from_many_random_faults(part: int) -> None:
     told = (report(faulty(seed, 10, 3 * MINUTE_MS), watched) for seed in range(1_000 + 10 * part, 1_010 + 10 * part))
 
     assert next((one for one in told if one), "") == ""
@@ -35,7 +35,7 @@ def test_trucks_get_over_many_random_troubles(part: int) -> None:
 @pytest.mark.req("FLT-LIVE-9", "FLT-LIVE-10", "FLT-TASK-10")
 # In the first two a truck once stood for good at a pick, for the sake of those who waited for it.
 @pytest.mark.parametrize("seed", [1_323, 1_334, *range(1_400, 1_410)])
-def test_when_the_troubles_are_over_every_task_is_done_in_the_end(seed: int) -> None:
+def test_after_the_faults_every_task_is_done(seed: int) -> None:
     case = faulty(seed, 10, 3 * MINUTE_MS)
     run = Run(case.scenario(), site(case.map_seed, case.parks))
     person = Person(run)
@@ -54,7 +54,7 @@ def test_of_two_that_failed_none_comes_back_where_it_takes_the_way_home_from_the
 
 
 @pytest.mark.req("FLT-LIVE-9", "FLT-FAIL-7")
-def test_a_truck_comes_back_once_the_others_can_get_to_where_they_waited_for_it() -> None:
+def test_a_truck_rejoins_once_the_others_can_reach_their_rests() -> None:
     # R001 is offline at 129 s for 4 s. It was asked again for a minute and a half: the ways that others were given
     # meanwhile hid how all get home.
     case = faulty(1_702, 10, 3 * MINUTE_MS)
@@ -74,14 +74,14 @@ def test_a_truck_comes_back_once_the_others_can_get_to_where_they_waited_for_it(
         pytest.param(1_694, id="on the edge that was named, since somebody waits close behind the node"),
     ],
 )
-def test_a_truck_goes_on_from_where_a_person_says_it_is(seed: int) -> None:
+def test_a_truck_continues_from_its_relocation(seed: int) -> None:
     case = faulty(seed, 10, 3 * MINUTE_MS)
 
     assert failures(case, watched) == ()
 
 
 @pytest.mark.req("FLT-FAIL-1", "FLT-FAIL-7", "FLT-FAIL-11")
-def test_a_truck_that_was_believed_where_it_was_not_waits_for_a_person_and_then_goes_on() -> None:
+def test_a_truck_that_was_assumed_elsewhere_waits_for_a_relocation_and_continues() -> None:
     case = faulty(1_013, 10, 3 * MINUTE_MS)
     run = Run(case.scenario(), site(case.map_seed, case.parks))
     person = Person(run)
@@ -96,7 +96,7 @@ def test_a_truck_that_was_believed_where_it_was_not_waits_for_a_person_and_then_
 
 
 @pytest.mark.req("FLT-FAIL-7", "FLT-FAIL-11")
-def test_a_person_comes_only_to_the_truck_that_was_believed_where_it_was_not() -> None:
+def test_only_a_truck_that_was_assumed_elsewhere_is_relocated() -> None:
     case = faulty(1_261, 10, 3 * MINUTE_MS)
     run = Run(case.scenario(), site(case.map_seed, case.parks))
     person = Person(run)
@@ -116,7 +116,7 @@ def test_nothing_stays_closed_behind_a_truck_that_had_to_wait_before_it_came_bac
 
 
 @pytest.mark.req("FLT-LIVE-9", "FLT-TASK-8")
-def test_a_route_that_waits_is_not_forgotten_when_its_truck_is_sent_another_way() -> None:
+def test_a_waiting_route_is_kept_when_its_truck_is_rerouted() -> None:
     # One is sent round a failed truck while its route to the next pick waits; nobody stands in the way for good.
     case = faulty(1_336, 10, 3 * MINUTE_MS)
 
@@ -124,7 +124,7 @@ def test_a_route_that_waits_is_not_forgotten_when_its_truck_is_sent_another_way(
 
 
 @pytest.mark.req("FLT-TEST-47", "FLT-PLAN-15")
-def test_a_truck_that_is_believed_a_little_ahead_of_itself_can_stop_all_the_same() -> None:
+def test_a_truck_that_is_assumed_slightly_ahead_can_still_stop() -> None:
     # Not so far ahead that it cannot have driven there: it is believed, and stopped as soon as that is too near.
     case = faulty(1_388, 10, 3 * MINUTE_MS)
 

@@ -28,14 +28,14 @@ def faults(form: dict[str, Any]) -> list[str]:
     return [fault.path for fault in refused.value.faults]
 
 
-def test_what_is_not_said_has_its_default() -> None:
+def test_missing_members_have_their_defaults() -> None:
     one = read_scenario(from_value(PLAIN), Path())
 
     assert (one.seed, one.override, one.robots[0].start_node_id) == (0, False, "E")
     assert one.profiles[0].profile_id == "FL-STD"
 
 
-def test_parameters_of_traffic_and_of_the_compiler_stand_side_by_side() -> None:
+def test_traffic_and_compile_parameters_share_one_object() -> None:
     given: dict[str, Any] = {"cellLenM": 1, "lookaheadM": 9, "nodeLockPolicy": "every", "starveMs": 50000}
     given["refuge"] = False
     one = read_scenario(from_value({**PLAIN, "params": given}), Path())
@@ -62,7 +62,7 @@ def test_noise_and_losses_are_shares() -> None:
 
 
 @pytest.mark.req("FLT-TEST-4", "FLT-TEST-5")
-def test_what_goes_wrong_by_chance_is_said_with_how_often() -> None:
+def test_random_faults_are_given_with_their_rates() -> None:
     given: list[Any] = [{"type": "SILENCE", "perHour": 4, "forMs": 3000}]
     world = read_scenario(from_value({**PLAIN, "world": {"faults": given}}), Path()).world
 
@@ -97,14 +97,14 @@ def test_what_goes_wrong_by_chance_is_said_with_how_often() -> None:
         ({"robots": []}, "$.robots"),
     ],
 )
-def test_a_fault_is_told_with_its_place(change: dict[str, Any], path: str) -> None:
+def test_a_fault_is_reported_with_its_place(change: dict[str, Any], path: str) -> None:
     form = {name: one for name, one in {**PLAIN, **change}.items() if one is not None}
 
     assert faults(form) == [path]
 
 
 @pytest.mark.parametrize(("kind", "more"), [("OVERRUN", {"byM": Decimal("0.3")}), ("CARRIED", {"dxM": 1, "dyM": 0})])
-def test_what_happens_once_lasts_for_no_time(kind: str, more: dict[str, Any]) -> None:
+def test_a_fault_that_happens_once_has_no_duration(kind: str, more: dict[str, Any]) -> None:
     happens = {"atMs": 1, "type": kind, "robotId": "R1", **more}
     with pytest.raises(DocumentRefused, match=f"{kind} happens once: it has no forMs"):
         read_scenario(from_value({**PLAIN, "events": [{**happens, "forMs": 5}]}), Path())
@@ -112,7 +112,7 @@ def test_what_happens_once_lasts_for_no_time(kind: str, more: dict[str, Any]) ->
     assert [one.type for one in read_scenario(from_value({**PLAIN, "events": [happens]}), Path()).events] == [kind]
 
 
-def test_what_people_do_to_two_trucks_at_once_are_two_actions() -> None:
+def test_actions_on_two_trucks_at_the_same_time_are_two_actions() -> None:
     events: list[Any] = [{"atMs": 5, "type": "PAUSE_ROBOT", "robotId": one} for one in ("R1", "R2")]
     events += [{"atMs": 5, "type": "HOLD_TASK", "taskId": "T1"}, {"atMs": 5, "type": "PAUSE_FLEET"}]
     told = read_scenario(from_value({**PLAIN, "events": events}), Path()).actions
@@ -140,7 +140,7 @@ def test_a_shipped_scenario_says_what_it_shows_and_what_it_expects(name: str) ->
     assert one.expect
 
 
-def test_a_truck_that_begins_nowhere_is_refused() -> None:
+def test_an_impossible_start_is_rejected() -> None:
     robots = [{"robotId": "R1", "parkNodeId": "E", "startNodeId": "Q"}]
 
     with pytest.raises(ScenarioRefused, match="'Q', which is not a node"):
@@ -148,7 +148,7 @@ def test_a_truck_that_begins_nowhere_is_refused() -> None:
 
 
 @pytest.mark.req("FLT-API-4", "FLT-PLAN-2")
-def test_a_truck_may_begin_along_an_edge() -> None:
+def test_a_truck_may_start_along_an_edge() -> None:
     robot: dict[str, Any] = {"robotId": "R1", "parkNodeId": "E", "anchor": {"edgeKey": "W->X", "sM": Decimal("2.25")}}
     run = Run(read_scenario(from_value({**PLAIN, "robots": [robot], "durationMs": 60_000}), Path()))
     truck = run.world.trucks[0]
@@ -162,14 +162,14 @@ def test_a_truck_may_begin_along_an_edge() -> None:
     assert all(one.at_rest for one in run.dispatch.drivers)
 
 
-def test_a_truck_along_an_edge_is_in_no_node_as_well() -> None:
+def test_a_truck_that_starts_along_an_edge_has_no_start_node() -> None:
     anchor = {"edgeKey": "W->X", "sM": 2}
     robots = [{"robotId": "R1", "parkNodeId": "E", "anchor": anchor, "startNodeId": "W", "cameFromNodeId": "X"}]
 
     assert faults({**PLAIN, "robots": robots}) == ["$.robots[0].cameFromNodeId", "$.robots[0].startNodeId"]
 
 
-def test_a_truck_begins_no_farther_along_an_edge_than_any_edge_is_long() -> None:
+def test_a_truck_starts_within_the_length_of_its_edge() -> None:
     far = {"robotId": "R1", "parkNodeId": "E", "anchor": {"edgeKey": "W->X", "sM": Decimal("1e30")}}
 
     assert faults({**PLAIN, "robots": [far]}) == ["$.robots[0].anchor.sM"]
@@ -212,7 +212,7 @@ def test_a_stream_can_wait_for_goods_and_room_that_the_file_reports() -> None:
     assert (open_tasks(), open_tasks(goods), open_tasks(goods, room)) == (0, 0, 1)
 
 
-def test_limits_of_nodes_and_the_timeout_of_operations_can_be_told() -> None:
+def test_limits_of_nodes_and_the_timeout_of_operations_can_be_set() -> None:
     given: dict[str, Any] = {
         "nodeLimits": [{"nodeId": "N", "atMost": 2}],
         "operationTimeoutMs": 90000,
@@ -240,7 +240,7 @@ def test_only_the_truck_of_a_task_has_to_find_its_way() -> None:
     assert Run(read_scenario(from_value(form), Path())).traffic.certificate.live
 
 
-def test_a_task_of_a_truck_that_is_not_there_is_refused() -> None:
+def test_a_task_of_an_unknown_truck_is_rejected() -> None:
     task = {"taskId": "T", "pickNodeId": "N", "dropNodeId": "S", "robotId": "R9"}
 
     with pytest.raises(ScenarioRefused, match="task 'T' is for 'R9', which is not a truck"):
@@ -276,7 +276,7 @@ RELOCATED = {"robotId": "R1", "anchor": {"edgeKey": "E->W", "sM": 1}, "reason": 
         ({"robots": [{"robotId": "R1", "parkNodeId": "e"}]}, r"rests in 'e', which is not a node \(did you mean E\?\)"),
     ],
 )
-def test_what_can_never_be_done_is_told_before_anything_moves(member: dict[str, Any], said: str) -> None:
+def test_impossible_tasks_are_reported_before_the_run(member: dict[str, Any], said: str) -> None:
     with pytest.raises(ScenarioRefused, match=said):
         Run(read_scenario(from_value({**PLAIN, **member}), Path()))
 
@@ -292,7 +292,7 @@ def test_what_can_never_be_done_is_told_before_anything_moves(member: dict[str, 
         ({"type": "OFLINE", "robotId": "R1", "forMs": 100}, "there is no event 'OFLINE' (did you mean OFFLINE?)"),
     ],
 )
-def test_an_event_that_cannot_come_is_refused_at_its_place(event: dict[str, Any], said: str) -> None:
+def test_an_event_after_the_end_is_rejected_at_its_place(event: dict[str, Any], said: str) -> None:
     with pytest.raises(DocumentRefused) as refused:
         read_scenario(from_value({**PLAIN, "events": [{"atMs": 1001, **event}]}), Path())
 
@@ -309,7 +309,7 @@ def test_an_event_that_cannot_come_is_refused_at_its_place(event: dict[str, Any]
         ({"name": "reference-hall", "trucks": 5}, "$.sample.trucks"),
     ],
 )
-def test_a_sample_that_cannot_be_made_is_refused_with_its_place(sample: dict[str, Any], path: str) -> None:
+def test_a_sample_with_contradicting_options_is_rejected_with_its_place(sample: dict[str, Any], path: str) -> None:
     assert faults({**PLAIN, "sample": sample}) == [path]
 
 
@@ -324,7 +324,7 @@ def test_a_sample_that_cannot_be_made_is_refused_with_its_place(sample: dict[str
         ({"type": "FORCE_RELEASE", "resources": ["r" * 1000] * 17}, "resources"),
     ],
 )
-def test_an_action_that_nobody_could_decide_upon_is_refused_with_its_place(members: dict[str, Any], path: str) -> None:
+def test_an_invalid_action_is_rejected_with_its_place(members: dict[str, Any], path: str) -> None:
     event = {"atMs": 1000, "robotId": "R1", **members}
 
     assert faults({**PLAIN, "events": [event]}) == [f"$.events[0].{path}"]
@@ -361,7 +361,7 @@ TASK = {"taskId": "T", "pickNodeId": "N", "dropNodeId": "S"}
         ({"expect": [{"directionFlips": {"edgeGroupKey": "E<->Y", "atMost": 1}}]}, "there is no lane 'E<->Y'"),
     ],
 )
-def test_what_is_named_twice_or_is_not_there_is_told_before_anything_moves(change: dict[str, Any], said: str) -> None:
+def test_duplicate_and_unknown_names_are_reported_before_the_run(change: dict[str, Any], said: str) -> None:
     form = {name: value for name, value in {**PLAIN, **change}.items() if value is not None}
 
     with pytest.raises(ScenarioRefused) as refused:
@@ -383,7 +383,7 @@ def test_a_code_that_never_comes_cannot_be_expected(expected: dict[str, Any], pa
     assert faults({**PLAIN, "expect": [expected]}) == [path]
 
 
-def test_a_task_that_nobody_comes_back_from_is_refused_also_with_an_override() -> None:
+def test_a_task_without_a_way_back_is_rejected_even_with_an_override() -> None:
     """R2 rests in Q, on the only way to B."""
     nodes = [{"id": name, "x": x, "y": 0} for name, x in (("P", 0), ("A", 10), ("Q", 20), ("B", 35))]
     edges = [{"id": way, "start": way[0], "end": way[1], "props": {"direction": "both"}} for way in ("PA", "AQ", "QB")]

@@ -45,7 +45,7 @@ def relocate(run: Run) -> None:
 
 @pytest.mark.req("FLT-FAIL-4", "FLT-FAIL-11")
 @pytest.mark.parametrize("phase", [Phase.IDLE, Phase.TO_PICK, Phase.LOADING, Phase.UNLOADING])
-def test_a_truck_that_was_carried_elsewhere_stands_until_a_person_says_so(phase: Phase) -> None:
+def test_a_truck_that_was_carried_elsewhere_stands_until_it_is_relocated(phase: Phase) -> None:
     run = Run(one_task(20_000 if phase is Phase.IDLE else 0))
     carried(run, phase)
 
@@ -55,7 +55,7 @@ def test_a_truck_that_was_carried_elsewhere_stands_until_a_person_says_so(phase:
 
 @pytest.mark.req("FLT-FAIL-7", "FLT-FAIL-11", "FLT-TASK-16")
 @pytest.mark.parametrize("phase", [Phase.IDLE, Phase.TO_PICK, Phase.LOADING, Phase.UNLOADING])
-def test_a_truck_goes_on_with_its_work_from_where_a_person_says_it_is(phase: Phase) -> None:
+def test_a_truck_continues_its_work_from_the_place_of_a_relocation(phase: Phase) -> None:
     run = Run(one_task(40_000 if phase is Phase.IDLE else 0))
     carried(run, phase)
     relocate(run)
@@ -67,7 +67,7 @@ def test_a_truck_goes_on_with_its_work_from_where_a_person_says_it_is(phase: Pha
 
 
 @pytest.mark.req("FLT-FAIL-7")
-def test_an_idle_truck_that_was_put_elsewhere_drives_home_and_is_not_believed_to_be_there_before() -> None:
+def test_an_idle_truck_that_was_carried_elsewhere_drives_home_after_its_relocation() -> None:
     run = Run(one_task(300_000))
     carried(run, Phase.IDLE)
     relocate(run)

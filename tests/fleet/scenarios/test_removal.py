@@ -78,7 +78,7 @@ def broken(run: Run) -> dict[str, int]:
 
 
 @pytest.mark.req("FLT-FAIL-11", "FLT-TEST-46")
-def test_others_drive_through_where_a_removed_truck_stood_and_meet_nobody() -> None:
+def test_other_trucks_drive_through_the_place_of_a_removed_truck() -> None:
     run = stopped(34_000)
     there, lane = place(run, 0), run.site.network.group_of[run.world.trucks[0].edge]
     remove(run)
@@ -108,7 +108,7 @@ def test_a_truck_that_is_in_the_hall_or_was_put_back_is_counted_where_it_is(remo
 
 
 @pytest.mark.req("FLT-FAIL-11")
-def test_a_removed_truck_is_off_whatever_it_was_about() -> None:
+def test_a_removed_truck_is_off_in_every_phase() -> None:
     run = stopped()
     remove(run)
     heard_ms = record(run).report_ms
@@ -121,7 +121,7 @@ def test_a_removed_truck_is_off_whatever_it_was_about() -> None:
 
 
 @pytest.mark.req("FLT-FAIL-11", "FLT-FAIL-7")
-def test_a_truck_that_was_put_back_goes_home_from_there_when_a_person_has_said_so() -> None:
+def test_a_truck_that_was_put_back_drives_home_after_its_relocation() -> None:
     run = stopped()
     remove(run)
     run.run(run.now_ms + 30_000)
@@ -148,7 +148,7 @@ def test_a_truck_that_was_put_back_goes_home_from_there_when_a_person_has_said_s
 
 
 @pytest.mark.req("FLT-FAIL-11", "FLT-FAIL-14")
-def test_a_removed_truck_stays_away_when_everything_is_restarted_and_one_that_is_back_stays() -> None:
+def test_removed_and_returned_trucks_survive_a_restart() -> None:
     run = stopped()
     there = place(run, 0)
     remove(run)

@@ -68,7 +68,7 @@ def replanned(seed: int = 0, *troubles: Fault) -> tuple[Run, Retraction]:
 
 
 @pytest.mark.req("FLT-RES-13", "FLT-EVO-6", "FLT-TEST-48")
-def test_a_truck_replanned_in_mid_lane_lets_go_of_the_spur_when_it_has_acknowledged() -> None:
+def test_a_truck_replanned_in_mid_lane_releases_the_spur_after_its_acknowledgement() -> None:
     run, given = replanned()
     token = run.site.token(0)
 
@@ -87,7 +87,7 @@ def test_a_truck_replanned_in_mid_lane_lets_go_of_the_spur_when_it_has_acknowled
 
 @pytest.mark.req("FLT-TEST-22", "FLT-RES-13", "FLT-RES-12")
 @pytest.mark.parametrize("seed", SEEDS)
-def test_who_waits_for_what_was_given_back_gets_it_after_a_late_acknowledgement_and_goes_on(seed: int) -> None:
+def test_a_waiting_truck_gets_returned_resources_after_a_late_acknowledgement(seed: int) -> None:
     run, given = replanned(seed, Fault(FaultKind.LATE_ACKS, 6_000, by_ms=3_000))
     token, begun_ms = run.site.token(0), run.now_ms
     waited = False

@@ -64,7 +64,7 @@ def test_five_trucks_drive_for_hours_and_none_is_stopped(seed: int) -> None:
 
 @pytest.mark.req("FLT-PLAN-15", "FLT-FAIL-4")
 @pytest.mark.parametrize("way", [(1, 0), (-1, 0), (0, 1), (0, -1)])
-def test_a_jump_farther_than_errors_and_driving_explain_is_seen_all_the_same(way: tuple[int, int]) -> None:
+def test_a_jump_farther_than_errors_and_driving_explain_is_detected(way: tuple[int, int]) -> None:
     run = five_trucks(1, 2)
     while run.world.trucks[0].v_um_s < 500_000 or run.world.trucks[0].on_um < 3_000_000:
         run.step()

@@ -54,7 +54,7 @@ def test_a_truck_that_cannot_stop_in_time_is_stopped_and_the_requirement_is_name
     assert run.engine.why({"robot": "R1"}).code != "STOP_INVARIANT"
 
 
-def test_that_a_truck_is_too_fast_to_stop_is_told_once_as_long_as_it_lasts() -> None:
+def test_a_truck_that_is_too_fast_to_stop_is_reported_once() -> None:
     run = Run(shipped("arrival"))
     run.run(20_000)
 
@@ -71,7 +71,7 @@ def test_that_a_truck_is_too_fast_to_stop_is_told_once_as_long_as_it_lasts() -> 
 
 
 @pytest.mark.req("FLT-TEST-47", "FLT-COR-3")
-def test_a_truck_that_is_told_a_stop_line_it_cannot_keep_is_found_from_outside() -> None:
+def test_a_stop_line_that_a_truck_cannot_keep_is_detected_from_outside() -> None:
     run = Run(shipped("arrival"))
     run.run(10_000)
     outputs = run.step()
@@ -157,7 +157,7 @@ def test_trucks_that_turn_or_load_are_the_only_ones_in_their_discs() -> None:
 
 
 @pytest.mark.req("FLT-TASK-15", "FLT-TEST-20", "FLT-DCL-18")
-def test_who_waits_for_a_pick_in_a_spur_stands_where_it_is_in_nobodys_way() -> None:
+def test_a_truck_that_waits_for_a_pick_in_a_spur_blocks_no_other_truck() -> None:
     run = Run(shipped("spur"))
     stood = 0
     while not run.is_over:

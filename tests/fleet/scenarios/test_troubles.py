@@ -45,7 +45,7 @@ def test_a_truck_that_cannot_go_round_a_silent_one_is_named_and_waits_at_a_refug
 
 
 @pytest.mark.req("FLT-TEST-15", "FLT-FAIL-4", "FLT-FAIL-5", "FLT-FAIL-6", "FLT-FAIL-7")
-def test_a_jump_to_the_next_lane_stops_both_trucks_within_a_tick_and_both_go_on() -> None:
+def test_a_jump_to_the_next_lane_stops_both_trucks_within_a_tick_and_both_continue() -> None:
     run = Run(shipped("pose-jump"))
     told = run.step()
     while told.now_ms < 14_000 or told.commands[0].mode is not CommandMode.STOP:
@@ -58,12 +58,12 @@ def test_a_jump_to_the_next_lane_stops_both_trucks_within_a_tick_and_both_go_on(
 
 
 @pytest.mark.req("FLT-TEST-22", "FLT-FAIL-18", "FLT-RES-13")
-def test_trucks_whose_acknowledgements_are_late_stop_and_go_on() -> None:
+def test_trucks_with_late_acknowledgements_stop_and_continue() -> None:
     assert Run(shipped("late-acks")).run().unmet == ()
 
 
 @pytest.mark.req("FLT-TEST-22", "FLT-RES-13")
-def test_what_a_truck_gives_back_is_nobody_elses_before_a_late_acknowledgement() -> None:
+def test_returned_resources_are_not_granted_before_a_late_acknowledgement() -> None:
     run = Run(shipped("given-back-late"))
     result = run.run()
 
@@ -89,7 +89,7 @@ def test_a_minute_of_noise_changes_nothing_for_a_truck_that_waits() -> None:
 
 
 @pytest.mark.req("FLT-TEST-27", "FLT-RTP-10")
-def test_nobody_is_granted_what_a_truck_covers_that_passed_its_stop_line() -> None:
+def test_the_cells_covered_by_an_overrun_are_not_granted() -> None:
     run = Run(shipped("overrun"))
     run.run(60_000)
     record = run.traffic.records[1]
@@ -101,7 +101,7 @@ def test_nobody_is_granted_what_a_truck_covers_that_passed_its_stop_line() -> No
 
 
 @pytest.mark.req("FLT-RTP-10", "FLT-FAIL-11")
-def test_a_truck_that_passed_its_stop_line_goes_on_when_somebody_has_cleared_it() -> None:
+def test_a_truck_that_overran_its_stop_line_continues_after_it_is_cleared() -> None:
     run = Run(shipped("overrun"))
     result = run.run()
 
@@ -111,12 +111,12 @@ def test_a_truck_that_passed_its_stop_line_goes_on_when_somebody_has_cleared_it(
 
 @pytest.mark.req("FLT-TEST-14", "FLT-TEST-15", "FLT-TEST-22", "FLT-TEST-25", "FLT-TEST-27")
 @pytest.mark.parametrize(("name", "seed"), NOISY)
-def test_trouble_comes_out_the_same_whatever_the_noise(name: str, seed: int) -> None:
+def test_faults_have_the_same_outcome_with_any_noise(name: str, seed: int) -> None:
     assert Run(replace(shipped(name), seed=seed)).run().unmet == ()
 
 
 @pytest.mark.req("FLT-OSC-6", "FLT-TEST-49")
-def test_a_truck_that_waits_long_for_the_same_one_is_noticed_then_told_and_then_it_is_quiet() -> None:
+def test_a_long_wait_for_the_same_truck_raises_a_notice_then_an_alert_once() -> None:
     run = Run(shipped("noise"))
     told = []
     while run.now_ms < 135_000:
@@ -127,7 +127,7 @@ def test_a_truck_that_waits_long_for_the_same_one_is_noticed_then_told_and_then_
 
 
 @pytest.mark.req("FLT-TASK-12", "FLT-FAIL-11")
-def test_a_truck_whose_loading_hangs_fails_in_time_and_goes_on_when_it_is_cleared() -> None:
+def test_a_truck_whose_loading_hangs_fails_in_time_and_continues_after_it_is_cleared() -> None:
     told = shipped("task-held")
     hangs = ScenarioEvent(1_000, FaultKind.OPERATION_HANGS, "R1", 119_000)
     limits = replace(told.dispatch, operation_timeout_ms=20_000)
@@ -144,7 +144,7 @@ def test_a_truck_whose_loading_hangs_fails_in_time_and_goes_on_when_it_is_cleare
 
 
 @pytest.mark.req("FLT-TASK-4", "FLT-FAIL-11")
-def test_a_task_that_people_hold_is_done_by_nobody_until_they_resume_it() -> None:
+def test_a_held_task_is_not_done_until_it_is_resumed() -> None:
     run = Run(shipped("task-held"))
     run.run(89_000)
     before = run.dispatch.book.done, run.dispatch.phase(0)

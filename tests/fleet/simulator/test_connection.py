@@ -8,7 +8,7 @@ from pendula.fleet.simulator.kinematics import order_of, order_of_aim
 
 
 @pytest.mark.req("FLT-RTP-1")
-def test_a_truck_makes_the_same_of_a_command_it_reads_and_of_what_was_decided() -> None:
+def test_a_command_and_its_aim_give_the_same_order() -> None:
     run, modes = Run(shipped("crossing-turn")), set()
     for _ in range(400):
         run.step()

@@ -31,7 +31,7 @@ def begun_anew(run: Run) -> World:
 
 
 @pytest.mark.req("FLT-FAIL-14")
-def test_whenever_everything_is_restarted_trucks_stand_where_they_were_heard_and_look_where_they_looked() -> None:
+def test_after_a_restart_trucks_have_their_last_reported_poses() -> None:
     run = hall_with_brief_stops()
     seen = set()
     for number in range(1, 1600):
@@ -59,7 +59,7 @@ def test_whenever_everything_is_restarted_trucks_stand_where_they_were_heard_and
     ("every", "ticks"),
     [(197, 1500), (211, 1500), *(pytest.param(every, 2000, marks=pytest.mark.long) for every in (127, 151, 181))],
 )
-def test_trucks_go_on_after_everything_was_restarted_again_and_again(every: int, ticks: int) -> None:
+def test_trucks_continue_after_repeated_restarts(every: int, ticks: int) -> None:
     run = hall_with_brief_stops()
     incidents = []
     for number in range(1, ticks):

@@ -67,7 +67,7 @@ def test_a_turn_on_the_spot_takes_its_time() -> None:
     assert world.trucks[0].s_um > 0
 
 
-def test_a_truck_stops_by_itself_when_it_hears_nothing() -> None:
+def test_a_truck_stops_when_it_receives_no_commands() -> None:
     site = scene("straight-lane")
     world = world_at(site, "A")
     way = route(site, AtNode(site.node_number["A"]), "B")
@@ -83,7 +83,7 @@ def test_a_truck_stops_by_itself_when_it_hears_nothing() -> None:
     assert where + 1_600_000 < truck.s_um < where + 2_000_000
 
 
-def test_an_older_command_is_not_heard() -> None:
+def test_an_older_command_is_ignored() -> None:
     site = scene("straight-lane")
     world = world_at(site, "A")
     way = route(site, AtNode(site.node_number["A"]), "B")
@@ -119,7 +119,7 @@ def test_a_lost_command_never_arrives_and_a_late_one_later() -> None:
 
 
 @pytest.mark.req("FLT-TEST-4")
-def test_a_route_changed_while_the_first_command_for_it_is_on_its_way_is_taken_up_all_the_same() -> None:
+def test_a_route_changed_while_its_first_command_is_in_transit_is_still_taken() -> None:
     site = scene("straight-lane")
     way = route(site, AtNode(site.node_number["A"]), "B")
     changed = dataclasses.replace(way, revision=way.revision + 1)
@@ -138,7 +138,7 @@ def test_a_route_changed_while_the_first_command_for_it_is_on_its_way_is_taken_u
 
 
 @pytest.mark.req("FLT-TEST-4")
-def test_a_report_is_as_old_as_its_way_took() -> None:
+def test_a_report_is_as_old_as_its_latency() -> None:
     site = scene("straight-lane")
     world = world_at(site, "A", replace(STILL, telemetry_latency_ms=(150, 150)))
 
@@ -148,7 +148,7 @@ def test_a_report_is_as_old_as_its_way_took() -> None:
 
 
 @pytest.mark.req("FLT-TEST-4")
-def test_errors_stay_within_what_the_profile_promises() -> None:
+def test_errors_stay_within_the_bounds_of_the_profile() -> None:
     site = any_site("random-3")
     node = next(one.id for one in site.network.nodes if site.network.incoming[site.node_number[one.id]])
     world = world_at(site, node, NOISY)
@@ -212,7 +212,7 @@ def test_a_truck_is_where_its_route_says(name: str) -> None:
 
 
 @pytest.mark.req("FLT-TEST-4")
-def test_what_goes_wrong_by_chance_comes_as_often_as_told_and_from_the_seed_alone() -> None:
+def test_random_faults_follow_their_rates_and_the_seed() -> None:
     rates = (FaultRate(Fault(FaultKind.STAND, for_ms=1_000), per_hour=60),)
 
     def of(seed: int) -> list[tuple[int, int]]:
@@ -225,7 +225,7 @@ def test_what_goes_wrong_by_chance_comes_as_often_as_told_and_from_the_seed_alon
 
 
 @pytest.mark.req("FLT-TEST-4")
-def test_faults_by_chance_change_no_other_noise() -> None:
+def test_random_faults_change_no_other_noise() -> None:
     rare = replace(shipped("arrival").world, faults=(FaultRate(Fault(FaultKind.STAND, 1), per_hour=1),))
 
     def poses(settings: WorldSettings) -> list[Telemetry]:
@@ -236,7 +236,7 @@ def test_faults_by_chance_change_no_other_noise() -> None:
     assert poses(rare) == poses(shipped("arrival").world)
 
 
-def test_a_truck_that_sees_something_in_its_way_stops_and_goes_on() -> None:
+def test_a_truck_stops_for_an_obstacle_and_continues() -> None:
     site = scene("straight-lane")
     world = world_at(site, "A")
     way = route(site, AtNode(site.node_number["A"]), "B")

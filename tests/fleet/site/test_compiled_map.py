@@ -20,7 +20,7 @@ def test_resources_have_names() -> None:
 
 
 @pytest.mark.req("FLT-MAP-13", "FLT-LIVE-3")
-def test_cells_zones_and_sections_are_asked_in_the_same_way() -> None:
+def test_cells_zones_and_sections_share_one_interface() -> None:
     site = scene("hall-demo")
     token = site.token(0)
     last = site.token(len(site.sections))
@@ -36,7 +36,7 @@ def test_cells_zones_and_sections_are_asked_in_the_same_way() -> None:
 
 
 @pytest.mark.req("FLT-MAP-12", "FLT-MAP-13")
-def test_a_section_with_room_for_three_says_so() -> None:
+def test_a_section_has_its_capacity() -> None:
     wide = replace(hall_demo(), sections=(SourceSection("WIDE", 3, (SourceMember("LM1<->LM2"),)),))
     site = compile_map(wide, [FL_STD])
 

@@ -20,7 +20,7 @@ def among_all(site: CompiledMap, x: int, y: int, radius: int) -> list[int]:
 
 @pytest.mark.req("FLT-FAIL-5")
 @pytest.mark.parametrize("name", ["hall-demo", *names(3)])
-def test_a_disc_finds_what_asking_every_cell_finds(name: str) -> None:
+def test_a_disc_finds_the_same_cells_as_a_full_scan(name: str) -> None:
     site = scene(name) if name == "hall-demo" else any_site(name)
     index = DiscIndex.of(site)
     draw = np.random.default_rng(5)
