@@ -57,7 +57,7 @@ async def test_a_parameter_nobody_knows_is_refused_with_what_was_meant(client: h
         {
             "place": "query",
             "name": "strat",
-            "problem": "no such parameter (did you mean start?); there are start, limit",
+            "problem": "unknown parameter (did you mean start?); allowed are start, limit",
         }
     ]
 

@@ -85,7 +85,7 @@ def test_a_signal_to_stop_is_a_wish_and_no_error(tmp_path: Path) -> None:
 
 
 def test_a_stop_tells_which_requests_it_waits_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serving, "TELL_SECONDS", 0.01)
+    monkeypatch.setattr(serving, "REPORT_SECONDS", 0.01)
     fields = "content-type: application/json\r\ncontent-length: 9\r\n\r\n"
 
     with capture_logs() as told, LiveServer(Settings(port=0, data=str(tmp_path))) as server, server.connect() as caller:

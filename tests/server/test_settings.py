@@ -107,7 +107,7 @@ def test_faults_of_a_file_have_line_and_column(tmp_path: Path) -> None:
         ("playback.folders", 9, 1),
         ("demo", 0, 0),
     ]
-    assert f"port (file {config}:3:1): 1.5 cannot be used, allowed: a whole number" in refused.value.message
+    assert f"port (file {config}:3:1): 1.5 is invalid, allowed: a whole number" in refused.value.message
 
 
 def test_a_slip_in_a_file_has_line_and_column(tmp_path: Path) -> None:

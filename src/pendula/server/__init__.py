@@ -2,20 +2,20 @@
 
 serving           the process: lock the data, bind, serve, stop
 backup            a checked copy of a data directory while it is served
-app               the factory of the application
-schedulers/            the schedulers, each with its routes and views, by name
-routes/           what schedulers share: engines, their lifecycle, the front, OpenAPI, FastAPI dependencies
-hosting/          what a scheduler is; engines and their threads, clocks and streams, under one supervisor
-http/             middleware around every request, the connection below, the page
+app               the application factory
+schedulers/       the routes and views of each scheduler
+routes/           routes shared by schedulers: engines, lifecycle, front, OpenAPI, FastAPI dependencies
+hosting/          engines with their threads, clocks and streams, under one supervisor
+http/             middleware, connections, the page
 security/         gates, tokens, sessions, roles
-logs, metrics     what operators read
-views, errors     the JSON of answers, and of what is refused
+logs, metrics     logging and Prometheus metrics
+views, errors     the JSON of responses and errors
 settings          flags, environment, TOML file, defaults
 data_directory    the locked data directory
-memory            what is free goes back to the system
+memory            returns free memory to the system
 
-`serve`, `load_settings`, `Settings` and `SchedulerSpec` are all that it takes to serve a scheduler of one's own. They
-are loaded when they are asked for: a command that only makes a token does not wait for an HTTP stack.
+To serve your own scheduler you need `serve`, `load_settings`, `Settings` and `SchedulerSpec`. They are loaded on first
+use, so that a command such as `pendula token` does not import the HTTP stack.
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""The app factory: one FastAPI application out of settings and schedulers, everything safe switched on."""
+"""The application factory: a FastAPI application from settings and schedulers, with all security gates."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -27,7 +27,7 @@ from pendula.server.hosting.supervisor import MakeDisk, Supervisor
 from pendula.server.http.envelope import Envelope
 from pendula.server.http.forwarded import Forwarded
 from pendula.server.http.page import Page
-from pendula.server.routes import front, openapi, together
+from pendula.server.routes import combined_stream, front, openapi
 from pendula.server.routes.engine import engine_router
 from pendula.server.routes.lifecycle import lifecycle_router
 from pendula.server.routes.moments import moments_router
@@ -45,7 +45,7 @@ def create_app(
     page: Page | None = None,
     disk: MakeDisk = real_disk,
 ) -> FastAPI:
-    """The application. Its lifespan opens and closes the engines; `data` is locked then unless given locked."""
+    """The application. Its lifespan opens and closes the engines, and locks the data directory unless given `data`."""
     supervisor = Supervisor(settings, schedulers, data, disk)
 
     @asynccontextmanager
@@ -69,11 +69,11 @@ def create_app(
     app.state.page = Page.packaged() if page is None else page
     strict = [Depends(only_known_names)]
     app.include_router(front.router, dependencies=strict)
-    app.include_router(together.router, dependencies=strict)
+    app.include_router(combined_stream.router, dependencies=strict)
     for scheduler in supervisor.schedulers:
-        # Its own routes first: a path such as `channels` is not the name of an engine.
+        # Own routes first: a path such as `channels` is not an engine name.
         for router in scheduler.routers:
-            # A scheduler with a contract of its own reads its parameters itself.
+            # A scheduler with its own error form checks its parameters itself.
             app.include_router(router, dependencies=strict if scheduler.errors is None else [])
         if scheduler.lifecycle is not None:
             app.include_router(lifecycle_router(scheduler, scheduler.lifecycle), dependencies=strict)
@@ -98,7 +98,7 @@ def create_app(
 
 
 def gated(app: ASGIApp, supervisor: Supervisor) -> ASGIApp:
-    """The application behind its gates, named here in the order in which a request passes them."""
+    """The application behind its gates, listed in the order in which a request passes them."""
     settings = supervisor.settings
     gates: tuple[Callable[[ASGIApp], ASGIApp], ...] = (
         lambda inner: HostGate(inner, settings),
@@ -115,11 +115,11 @@ def gated(app: ASGIApp, supervisor: Supervisor) -> ASGIApp:
 
 
 async def _framework_error(request: Request, error: Exception) -> Response:
-    """What the framework itself refuses, in our form, with the headers it wanted to send."""
+    """Send an error of the framework in our form, with its headers."""
     assert isinstance(error, HTTPException)
     refusal = _refusal(request, error)
     if isinstance(refusal, NotFound):
-        # Raised like all others: a scheduler may have its own word for it.
+        # Raised like all others, so that a scheduler can translate it.
         raise refusal
     response = error_response(refusal)
     for name, value in (error.headers or {}).items():
@@ -132,7 +132,7 @@ def _refusal(request: Request, error: HTTPException) -> HttpRefused:
     path = request.url.path[:256]
     match error.status_code:
         case 404:
-            return NotFound(f"There is nothing at {path}", path=path)
+            return NotFound(f"No route at {path}", path=path)
         case 405:
             return MethodNotAllowed(f"{request.method} is not allowed at {path}", path=path, method=request.method)
         case _:
@@ -140,11 +140,11 @@ def _refusal(request: Request, error: HTTPException) -> HttpRefused:
 
 
 async def _invalid_request(_: Request, error: Exception) -> Response:
-    """Parameters of the path, the query and the headers that are not allowed: all of them, by name."""
+    """Report all invalid parameters of path, query and headers."""
     assert isinstance(error, RequestValidationError)
     faults: list[dict[str, Any]] = [
         {"place": str(fault["loc"][0]), "name": str(fault["loc"][-1]), "problem": problem_of(fault)}
         for fault in error.errors()
     ]
-    told = "; ".join(f"{fault['name']} ({fault['place']}): {fault['problem']}" for fault in faults)
-    return error_response(InvalidRequest(f"The request cannot be read: {told}", faults=faults))
+    problems = "; ".join(f"{fault['name']} ({fault['place']}): {fault['problem']}" for fault in faults)
+    return error_response(InvalidRequest(f"The request is invalid: {problems}", faults=faults))

@@ -1,7 +1,7 @@
-"""A copy of a data directory while its server goes on: every journal a whole beginning of itself, every database of one
-moment, all of it checked before the copy gets its name.
+"""Copies a data directory while it is served: a complete prefix of every journal, a consistent copy of every database,
+all checked before the copy gets its name.
 
-What was acknowledged before the copy began is in it. It is used like any data directory: `pendula serve --data COPY`.
+The copy contains everything acknowledged before it began. Use it with `pendula serve --data COPY`.
 """
 
 import fcntl
@@ -23,26 +23,26 @@ from pendula.kernel.segments import SUFFIX
 from pendula.server.errors import DataUnusable
 
 SQLITE_HEAD = b"SQLite format 3\x00"
-# What belongs to the running server alone, or to a database, whose copy has no need of it.
+# Files that only the running server, or an open database, needs.
 LEFT_OUT = ("-wal", "-shm", ".turn", ".lock", ".draft", ".removed", ".tmp")
-# A journal that begins new segments faster than this could never be copied whole.
+# A journal that rotates faster than this cannot be copied.
 TRIES = 20
 
 
 class BackupRefused(InputRefused):
-    """The copy would take the place of something, lies inside what is copied, or is being made. Facts: `path`."""
+    """The target exists, is inside the source, or another backup is writing it. Facts: `path`."""
 
     code = "backup_refused"
 
 
 class BackupBroken(WorldBroken):
-    """The copy could not be made, or is not whole; nothing has its name. Facts: `path`."""
+    """The copy failed or is damaged; the target does not exist. Facts: `path`."""
 
     code = "backup_broken"
 
 
 class Backup(Struct, frozen=True):
-    """What was copied and checked."""
+    """The result of a backup."""
 
     path: str
     journals: int
@@ -53,7 +53,7 @@ class Backup(Struct, frozen=True):
 
 
 def back_up(source: Path, target: Path, tell: Callable[[str], None] = lambda _: None) -> Backup:
-    """Copy a data directory; raises `DataUnusable`, `BackupRefused`, `BackupBroken`. `tell` hears what is copied."""
+    """Copy a data directory; raises `DataUnusable`, `BackupRefused`, `BackupBroken`. `tell` receives progress."""
     source, target = source.absolute(), target.absolute()
     _check(source, target)
     draft = target.with_name(target.name + ".partial")
@@ -66,13 +66,13 @@ def back_up(source: Path, target: Path, tell: Callable[[str], None] = lambda _: 
 
 @contextmanager
 def _claimed(draft: Path, target: Path) -> Iterator[None]:
-    """An empty folder for this backup alone: two that made the same one would take it away under each other."""
+    """An empty draft folder, locked: two backups of one target would delete each other's draft."""
     draft.mkdir(mode=0o700, parents=True, exist_ok=True)
     handle = os.open(draft, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         if not _claim(handle, draft) or target.exists():
             raise BackupRefused(f"Another backup is being made at {target}; name another folder", path=str(target))
-        for left in draft.iterdir():  # by a backup that was killed
+        for left in draft.iterdir():  # leftovers of a killed backup
             shutil.rmtree(left) if left.is_dir() and not left.is_symlink() else left.unlink()
         yield
     finally:
@@ -80,7 +80,7 @@ def _claimed(draft: Path, target: Path) -> Iterator[None]:
 
 
 def _claim(handle: int, draft: Path) -> bool:
-    """Whether the folder is ours now, and still the one of this name: the other may have finished meanwhile."""
+    """Lock the folder; False if another backup has it, or has finished and renamed it meanwhile."""
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return os.path.samestat(os.fstat(handle), draft.stat())
@@ -108,11 +108,11 @@ def _check(source: Path, target: Path) -> None:
     if target.exists():
         raise BackupRefused(f"{target} already exists; name a new folder", path=str(target))
     if source == target or source in target.parents:
-        raise BackupRefused(f"{target} lies inside what is to be copied; name a folder elsewhere", path=str(target))
+        raise BackupRefused(f"{target} is inside the data directory; name a folder elsewhere", path=str(target))
 
 
 def _copy_all(source: Path, draft: Path, tell: Callable[[str], None]) -> int:
-    """Databases before journals: what a database tells of a journal is in it then, as after any stop."""
+    """Copy databases before journals, so that journals contain everything that the databases refer to."""
     folders = list(_folders(source))
     databases = 0
     for folder in folders:
@@ -130,7 +130,7 @@ def _copy_all(source: Path, draft: Path, tell: Callable[[str], None]) -> int:
         except FileNotFoundError:
             if folder.exists():
                 raise
-            # An engine that was removed meanwhile.
+            # The engine was removed meanwhile.
             shutil.rmtree(copy)
     return databases
 
@@ -170,7 +170,7 @@ def _copy_database(file: Path, copy: Path) -> None:
 
 
 def _copy_journal(folder: Path, copy: Path) -> None:
-    """Segment by segment; the last but one again where a new one has begun meanwhile, until none has."""
+    """Copy segment by segment; repeat the last one while new segments are being started."""
     before: list[str] | None = None
     for _ in range(TRIES):
         names = _segments(folder)
@@ -195,7 +195,7 @@ def _copy_file(file: Path, copy: Path) -> None:
         shutil.copyfile(file, copy)
         copy.chmod(0o600)
     except FileNotFoundError:
-        # Gone since it was listed: it would be gone a moment later, too.
+        # Removed since it was listed.
         copy.unlink(missing_ok=True)
 
 

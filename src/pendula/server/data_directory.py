@@ -1,12 +1,12 @@
-"""The data directory: private, locked by the one server that uses it, and where each thing lies in it.
+"""The data directory: private, locked by the server that uses it.
 
 DATA/lock                       held while a server runs
 DATA/tokens.json                access tokens, as digests
 DATA/sessions.json              sessions of browsers, as digests
 DATA/schedulers/SCHEDULER/ENGINE/         the journal of one engine
-DATA/schedulers/SCHEDULER/ENGINE/closed   there while an engine is closed; the server does not open it by itself
-DATA/stores/SCHEDULER/               what a scheduler keeps beside its engines
-DATA/aside/SCHEDULER-ENGINE-N/       journals of living examples that decided by version N; nobody opens them
+DATA/schedulers/SCHEDULER/ENGINE/closed   exists while an engine is closed; the server does not open it
+DATA/stores/SCHEDULER/                    shared state of a scheduler
+DATA/aside/SCHEDULER-ENGINE-N/            journals of demo engines with other decisions, no longer opened
 """
 
 import fcntl
@@ -21,7 +21,7 @@ from pendula.kernel.disk import RealDisk, replace
 from pendula.kernel.errors import WorldBroken
 from pendula.server.errors import DataLocked, DataUnusable
 
-# No dash in front: what a command line takes for an option is no name.
+# No leading hyphen: a command line would read it as an option.
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 NAMES_ALLOWED = "1 to 64 lower-case letters, digits and hyphens"
 SHUT = "closed"
@@ -29,7 +29,7 @@ EVERYBODY_MAY_WRITE = 0o002
 
 
 class DataDirectory:
-    """A locked data directory; closing it, or the end of the process, lets it go."""
+    """A locked data directory; closing it, or the end of the process, unlocks it."""
 
     def __init__(self, path: Path, handle: int) -> None:
         self.path = path
@@ -37,7 +37,7 @@ class DataDirectory:
 
     @classmethod
     def lock(cls, path: str | os.PathLike[str]) -> "DataDirectory":
-        """Make the directory if need be and take its lock; raises `DataLocked` or `DataUnusable`."""
+        """Create the directory if missing and lock it; raises `DataLocked` or `DataUnusable`."""
         directory = Path(path).absolute()
         try:
             RealDisk(directory).close()
@@ -58,18 +58,18 @@ class DataDirectory:
         return cls(directory, handle)
 
     def journal(self, scheduler: str, engine: str) -> Path:
-        """Where the journal of an engine lies."""
+        """The directory of an engine's journal."""
         assert NAME.fullmatch(scheduler), scheduler
         assert NAME.fullmatch(engine), engine
         return self.path / "schedulers" / scheduler / engine
 
     def store(self, scheduler: str) -> Path:
-        """Where a scheduler keeps what its engines share."""
+        """The directory of a scheduler's shared state."""
         assert NAME.fullmatch(scheduler), scheduler
         return self.path / "stores" / scheduler
 
     def aside(self, scheduler: str, engine: str, decisions: int) -> Path:
-        """A place where nothing lies yet, for a journal that this version does not go on with."""
+        """An unused directory for a journal that this version does not continue."""
         wanted = self.path / "aside" / f"{scheduler}-{engine}-{decisions}"
         more = (wanted.with_name(f"{wanted.name}-{number}") for number in count(2))
         return next(place for place in chain([wanted], more) if not place.exists())
@@ -83,11 +83,11 @@ class DataDirectory:
         return sorted(entry.name for entry in folder.iterdir() if _is_engine(entry))
 
     def is_shut(self, scheduler: str, engine: str) -> bool:
-        """Whether somebody closed an engine, and nobody opened it since."""
+        """Whether an engine is closed."""
         return (self.journal(scheduler, engine) / SHUT).exists()
 
     def set_shut(self, scheduler: str, engine: str, shut: bool) -> None:
-        """Remember that an engine is closed, or no longer; raises `WorldBroken`."""
+        """Store whether an engine is closed; raises `WorldBroken`."""
         place = self.journal(scheduler, engine)
         if shut == self.is_shut(scheduler, engine) or not place.is_dir():
             return
@@ -103,10 +103,10 @@ class DataDirectory:
                 disk.close()
         except OSError as error:
             what = "closed" if shut else "open"
-            raise WorldBroken(f"That {engine} is {what} cannot be written down: {error.strerror}") from error
+            raise WorldBroken(f"{engine} cannot be marked {what}: {error.strerror}") from error
 
     def strangers(self, scheduler: str) -> list[str]:
-        """What lies among the engines of a scheduler and is none, sorted: links, and folders with other names."""
+        """Entries in the engine folder that are not engines, sorted: links, and folders with other names."""
         folder = self.path / "schedulers" / scheduler
         if not folder.is_dir():
             return []
@@ -127,17 +127,17 @@ class DataDirectory:
 
 
 def _check_private(directory: Path) -> None:
-    """Whoever may write here could put tokens and journals of their own in place of ours."""
+    """Refuse a world-writable directory, in which others could replace tokens and journals."""
     if directory.stat().st_mode & EVERYBODY_MAY_WRITE:
         raise DataUnusable(
-            f"Everybody on this machine can write to the data directory {directory}; fix that with: "
+            f"All users of this machine can write to the data directory {directory}; fix this with: "
             f"chmod o-w {directory}",
             directory=str(directory),
         )
 
 
 def _is_engine(entry: Path) -> bool:
-    # A link could lead out of the data directory, or two names to one journal.
+    # A link could lead out of the data directory, or give one journal two names.
     return NAME.fullmatch(entry.name) is not None and entry.is_dir() and not entry.is_symlink()
 
 

@@ -1,8 +1,8 @@
-"""What the server refuses, each with a stable code and an HTTP status, and the one form every error is sent in.
+"""Errors of the server with stable codes and HTTP statuses, and the common error form.
 
 InputRefused
 ├── InvalidSettings, UnsafeBinding, InvalidToken    before the server starts
-└── HttpRefused                                     one request; the others go on
+└── HttpRefused                                     one request
 WorldBroken
 └── DataLocked, DataUnusable, PortTaken, HostUnusable, TlsUnusable, TokensUnreadable, EngineUnavailable
 """
@@ -21,19 +21,19 @@ RETRY_AFTER_SECONDS = 1
 
 
 class InvalidSettings(InputRefused):
-    """Facts: `faults`, one for each setting that cannot be used: `setting`, `source`, `problem`, `allowed`."""
+    """Facts: `faults`, one per invalid setting: `setting`, `source`, `problem`, `allowed`."""
 
     code = "invalid_settings"
 
 
 class UnsafeBinding(InputRefused):
-    """The address is reachable from elsewhere, and nothing would keep strangers out."""
+    """The address is reachable from other machines without authentication or encryption."""
 
     code = "unsafe_binding"
 
 
 class InvalidToken(InputRefused):
-    """A token with this name, role or expiry cannot be made or revoked."""
+    """The name, role or expiry of a token is invalid."""
 
     code = "invalid_token"
 
@@ -69,7 +69,7 @@ class EngineUnavailable(WorldBroken):
 
 
 class HttpRefused(InputRefused):
-    """One request is not answered as asked; `status` is its HTTP status."""
+    """A refused request; `status` is its HTTP status."""
 
     status: ClassVar[int] = 400
     retry_after: ClassVar[int | None] = None
@@ -101,7 +101,7 @@ class NotFound(HttpRefused):
 
 
 class NotAStream(HttpRefused):
-    """Something is at the address, but it tells no events."""
+    """The address is not an event stream."""
 
     code = "not_a_stream"
     status = 404
@@ -138,7 +138,7 @@ class InvalidRequest(HttpRefused):
 
 
 class TooMuchAtOnce(HttpRefused):
-    """One command asks for more than may be done in one go; nothing was done. Facts: `asked`, `allowed`."""
+    """A command requests more than one command may; it was not applied. Facts: `asked`, `allowed`."""
 
     code = "too_much_at_once"
     status = 422
@@ -163,7 +163,7 @@ class TooManyRequests(HttpRefused):
 
 
 class BodiesBusy(HttpRefused):
-    """The server holds as many bytes of bodies as it may. Try again in a moment."""
+    """The server has too many bytes of request bodies in memory. Try again in a moment."""
 
     code = "bodies_busy"
     status = 503
@@ -171,14 +171,14 @@ class BodiesBusy(HttpRefused):
 
 
 class ReadTooLong(HttpRefused):
-    """A replay, a what-if or a long read took more than `read_seconds`, and was given up."""
+    """A replay, a what-if or a long read took more than `read_seconds` and was cancelled."""
 
     code = "read_too_long"
     status = 503
 
 
 class PastBusy(HttpRefused):
-    """As many looks at the past wait as may. Try again in a moment."""
+    """Too many reads of past states are waiting. Try again in a moment."""
 
     code = "past_busy"
     status = 503
@@ -186,7 +186,7 @@ class PastBusy(HttpRefused):
 
 
 def status_of(error: PendulaError) -> int:
-    """The HTTP status of any error of the package: the caller's fault is 4xx, the world's is 503."""
+    """The HTTP status of any error of the package: 4xx for invalid input, 503 for `WorldBroken`."""
     match error:
         case HttpRefused():
             return error.status
@@ -197,13 +197,13 @@ def status_of(error: PendulaError) -> int:
 
 
 def error_body(code: str, message: str, details: Mapping[str, Any] | None = None) -> bytes:
-    """`{"error": {"code", "message", "details"}}`; a fact without canonical form is given as text."""
+    """`{"error": {"code", "message", "details"}}`; a fact without canonical form is sent as text."""
     facts = {name: _writable(value) for name, value in (details or {}).items()}
     return canonical.encode({"error": {"code": code, "message": _encodable(message), "details": facts}})
 
 
 def error_response(error: PendulaError) -> Response:
-    """The answer that reports `error`."""
+    """The response for `error`."""
     headers = {"cache-control": "no-store"}
     status = status_of(error)
     if status == 401:
@@ -220,18 +220,18 @@ def error_response(error: PendulaError) -> Response:
 
 
 def internal_error_response() -> Response:
-    """What a caller hears of a defect: that there is one, and under which id the log tells more."""
-    message = "The server made a mistake; its log has the details under this request's id"
+    """The response to an internal error; the log has the details under the request id."""
+    message = "Internal error; the server log has the details under this request id"
     return json_response(error_body("internal_error", message), 500, {"cache-control": "no-store"})
 
 
 def json_response(body: bytes, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """Bytes that are JSON already; they are sent as they are, so that every number stays exact."""
+    """A response with JSON bytes, sent unchanged so that every number stays exact."""
     return Response(body, status, headers, media_type="application/json")
 
 
 def _without_places(error: PendulaError) -> tuple[str, Mapping[str, Any]]:
-    """Sentence and facts; where a file lies on this machine is for its log, callers hear the file's name."""
+    """Message and facts with file names instead of paths, which only the log has."""
     file = PurePath(str(error.details.get("file", "")))
     if not file.is_absolute():
         return error.message, error.details

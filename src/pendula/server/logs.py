@@ -1,7 +1,7 @@
-"""Structured logs on stderr: a line an event, with the request's id, and never a token or a cookie.
+"""Structured logs on stderr, one line per event, with the request id and without tokens or cookies.
 
-Tokens are cut out wherever they turn up, also in messages of libraries and in tracebacks; queries of addresses are not
-logged at all. What would be a command to a terminal is escaped: paths and errors are the words of others.
+Tokens are removed everywhere, including messages of libraries and tracebacks; query strings are not logged. Terminal
+control characters are escaped, since paths and errors can contain text of callers.
 """
 
 import json
@@ -22,7 +22,7 @@ TRACEBACKS = frozenset({"exception", "stack"})
 
 
 def without_secrets(_logger: Any, _method: str, event: EventDict) -> EventDict:
-    """The same event with every secret cut out, at any depth."""
+    """The event with secrets removed at any depth."""
     return _clean_members(event)
 
 
@@ -43,7 +43,7 @@ def _clean(value: Any) -> Any:
 
 
 def without_commands(_logger: Any, _method: str, event: EventDict) -> EventDict:
-    """The same event with everything escaped that a terminal would obey or hide; a traceback keeps its lines."""
+    """The event with terminal control characters escaped; tracebacks keep their lines."""
     return {name: _escaped(str(name), value) for name, value in event.items()}
 
 
@@ -57,7 +57,7 @@ def _escaped(name: str, value: Any) -> Any:
 
 
 def configure(form: LogFormat, level: LogLevel, out: IO[str] | None = None) -> None:
-    """Send the logs of Pendula and of the libraries it serves with to `out` (stderr), in one form."""
+    """Send the logs of Pendula and its libraries to `out` (stderr) in one format."""
     stream = sys.stderr if out is None else out
     before: list[Processor] = [
         structlog.contextvars.merge_contextvars,
@@ -87,7 +87,7 @@ def configure(form: LogFormat, level: LogLevel, out: IO[str] | None = None) -> N
         library = logging.getLogger(name)
         library.handlers[:] = []
         library.propagate = True
-    # What it says at this level (process ids, "waiting for background tasks") is said better by us.
+    # Its messages at this level (process ids, "waiting for background tasks") duplicate ours.
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
 
 
@@ -99,9 +99,9 @@ _as_json = structlog.processors.JSONRenderer(ensure_ascii=False, sort_keys=True)
 
 
 def _render_json(logger: Any, method: str, event: EventDict) -> str:
-    """One line of JSON. JSON itself escapes only what is below U+0020; U+009B, U+202E and U+2028 are commands too."""
+    """One line of JSON. JSON escapes only below U+0020; U+009B, U+202E and U+2028 are control characters too."""
     line = str(_as_json(logger, method, event))
     if line.isprintable():
         return line
-    # Outside of its texts JSON has printable characters only, so every other one may be written as an escape.
+    # JSON syntax is printable, so every other character is inside a string and can be escaped.
     return "".join(char if char.isprintable() else json.dumps(char)[1:-1] for char in line)

@@ -1,8 +1,8 @@
-"""Memory that is not used any more goes back to the system: of itself, the C library keeps it.
+"""Returns unused memory to the system, which glibc does not do by itself.
 
-Every thread gets an arena of its own, and each keeps the most it ever needed; with a thread an engine and threads for
-the past, a server under load grew by ten megabytes a minute while what it used stood still. Two arenas are enough for
-an interpreter in which one thread runs at a time. Where the C library is another one, nothing is done.
+glibc gives every thread an arena that keeps its maximum size; with one thread per engine and threads for past reads, a
+server under load grew by ten megabytes a minute without using more. Two arenas are enough for an interpreter that runs
+one thread at a time. With another C library this does nothing.
 """
 
 import ctypes
@@ -22,13 +22,13 @@ def _library() -> Any:
 
 
 def keep_few_arenas() -> bool:
-    """Before threads are made; whether the C library can be told."""
+    """Limit the number of arenas; call before starting threads. False if the C library does not support it."""
     library = _library()
     return library is not None and library.mallopt(M_ARENA_MAX, ARENAS) == 1
 
 
 def give_back() -> None:
-    """Let go of what is free. Other threads run on meanwhile."""
+    """Return free memory to the system; other threads continue meanwhile."""
     library = _library()
     if library is not None:
         library.malloc_trim(0)

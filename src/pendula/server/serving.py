@@ -1,6 +1,6 @@
-"""Run the server: lock the data, take the port, serve until told to stop, flush every journal, let go.
+"""Run the server: lock the data, bind the port, serve until stopped, flush every journal, unlock.
 
-Everything that can be wrong is found before the first request is taken, and said in one sentence.
+Configuration errors are found before the first request and reported in one sentence.
 """
 
 import asyncio
@@ -29,24 +29,24 @@ from pendula.server.schedulers import left_out, schedulers_for
 from pendula.server.security.tokens import TokenStore
 from pendula.server.settings import Settings
 
-# Streams end at once when told to; this is for the requests that are being answered.
+# For requests being answered; streams end at once.
 GRACE_SECONDS = 10
 KEEP_ALIVE_SECONDS = 15
 # Journals, directories, the page, libraries.
 FILES_BESIDES = 256
-# Where the system has no descriptor to spare, those who knock wait for one.
+# Pause before accepting again when the system has no free descriptor.
 PAUSE_SECONDS = 1
-TELL_SECONDS = 2.0  # between two words about what a stop waits for
+REPORT_SECONDS = 2.0  # between two log lines about what shutdown waits for
 TOLD_MOST = 10
 
 log = structlog.get_logger("pendula.server")
 
 
 class TlsDoor:
-    """Takes TLS connections in; while they shake hands they count like all others, and have as long as for a head.
+    """Accepts TLS connections; a handshake counts as a connection and has the time limit of a head.
 
-    Behind asyncio's own server they would wait for a minute, and be counted only when they are through. One too many is
-    closed without a word, because there is no way yet to say one.
+    asyncio's own server would allow a handshake one minute and count the connection only afterwards. A connection over
+    the limit is closed without a response, which needs a finished handshake.
     """
 
     def __init__(self, server: "Server", listening: socket.socket, context: ssl.SSLContext) -> None:
@@ -59,7 +59,7 @@ class TlsDoor:
         self._taking = asyncio.get_running_loop().create_task(self._take())
 
     async def close(self) -> None:
-        """Nobody comes in any more; whoever is inside stays."""
+        """Stop accepting; open connections continue."""
         tasks = (self._taking, *self._greeting)
         for task in tasks:
             task.cancel()
@@ -97,7 +97,7 @@ class TlsDoor:
 
 
 class Server(uvicorn.Server):
-    """Uvicorn that ends event streams before it waits for connections, and treats a signal as a wish, not an error."""
+    """Uvicorn that ends event streams before it waits for connections, and treats a signal as a normal stop."""
 
     def __init__(
         self, config: uvicorn.Config, settings: Settings, supervisor: Supervisor, on_ready: Callable[[], None]
@@ -110,7 +110,7 @@ class Server(uvicorn.Server):
         self._tidying: asyncio.Task[None] | None = None
 
     def protocol(self) -> asyncio.Protocol:
-        """What speaks HTTP on one more connection."""
+        """The protocol of a new connection."""
         made: asyncio.Protocol = self.config.http_protocol_class(  # type: ignore[call-arg]
             config=self.config, server_state=self.server_state, app_state=self.lifespan.state
         )
@@ -119,7 +119,7 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         context = self.config.ssl
         listening = sockets or []
-        # With TLS uvicorn itself gets no socket to listen on.
+        # With TLS, `TlsDoor` listens instead of uvicorn.
         await super().startup(listening if context is None else [])
         if context is not None:
             self._doors = [TlsDoor(self, one, context) for one in listening]
@@ -133,27 +133,27 @@ class Server(uvicorn.Server):
             self._tidying.cancel()
         self._supervisor.stop_streams()
         await asyncio.gather(*(door.close() for door in self._doors))
-        telling = asyncio.get_running_loop().create_task(self._tell_what_is_waited_for())
+        telling = asyncio.get_running_loop().create_task(self._report_pending())
         try:
             await super().shutdown(sockets)
         finally:
             telling.cancel()
 
-    async def _tell_what_is_waited_for(self) -> None:
+    async def _report_pending(self) -> None:
         while True:
-            await asyncio.sleep(TELL_SECONDS)
-            requests = [f"{one.scope['method']} {one.scope['path']}" for one in self.answering()]
+            await asyncio.sleep(REPORT_SECONDS)
+            requests = [f"{connection.scope['method']} {connection.scope['path']}" for connection in self.answering()]
             if waits := [*sorted(requests), *self._supervisor.closing]:
                 log.warning("stopping", waits_for=waits[:TOLD_MOST], more=max(0, len(waits) - TOLD_MOST))
 
     def answering(self) -> Iterator[PatientProtocol]:
-        """The connections on which a request is being answered."""
+        """Connections with a request being answered."""
         for one in list(self.server_state.connections):
             if isinstance(one, PatientProtocol) and one.is_answering:
                 yield one
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002
-        # Not remembered: uvicorn would raise the signal again after a clean stop, and the exit code would lie.
+        # Not stored: uvicorn would raise the signal again after a clean stop, with a wrong exit code.
         if self.should_exit and sig == signal.SIGINT:
             self.force_exit = True
         self.should_exit = True
@@ -168,13 +168,13 @@ async def _give_memory_back() -> None:
 def serve(
     settings: Settings, schedulers: Sequence[SchedulerSpec] | None = None, on_ready: Callable[[str], None] | None = None
 ) -> None:
-    """Serve until SIGTERM or SIGINT; returns when every journal is flushed. `on_ready` is told the address.
+    """Serve until SIGTERM or SIGINT; returns when every journal is flushed. `on_ready` receives the address.
 
-    Raises `UnsafeBinding` and, where the world does not fit, the kinds of `WorldBroken` of `pendula.server.errors`.
+    Raises `UnsafeBinding` and the `WorldBroken` errors of `pendula.server.errors`.
     """
     logs.configure(settings.log_format, settings.log_level)
     memory.keep_few_arenas()
-    # What would be refused leaves no folder behind.
+    # Checked first, so that a refused start creates no folder.
     check_binding(settings, TokenStore(settings.data))
     check_tls(settings)
     place = Path(settings.data).absolute()
@@ -197,7 +197,7 @@ def serve(
 
 
 def server_for(app: FastAPI, settings: Settings, on_ready: Callable[[], None] = lambda: None) -> Server:
-    """The HTTP server around an app, with nothing trusted that a caller can send."""
+    """The HTTP server of an app; it trusts no header of a client."""
     config = uvicorn.Config(
         app,
         http=protocol_for(settings),
@@ -216,14 +216,14 @@ def server_for(app: FastAPI, settings: Settings, on_ready: Callable[[], None] = 
 
 
 def check_binding(settings: Settings, tokens: TokenStore) -> None:
-    """Whoever can be reached from elsewhere needs a token and an encrypted way; raises `UnsafeBinding`."""
+    """Require a token and TLS on other interfaces than loopback; raises `UnsafeBinding`."""
     if settings.loopback:
         return
     missing = []
     if not tokens.configured:
         missing.append("a token (pendula token new)")
     if not settings.tls and not settings.behind_proxy:
-        missing.append("TLS (--tls-cert, --tls-key) or a proxy that gives it (--behind-proxy)")
+        missing.append("TLS (--tls-cert, --tls-key) or a proxy with TLS (--behind-proxy)")
     if missing:
         raise UnsafeBinding(
             f"Serving on {settings.host} needs {' and '.join(missing)}; 127.0.0.1 does not",
@@ -233,7 +233,7 @@ def check_binding(settings: Settings, tokens: TokenStore) -> None:
 
 
 def check_tls(settings: Settings) -> None:
-    """Certificate and key can be read and belong together; raises `TlsUnusable`."""
+    """Check that certificate and key can be read and match; raises `TlsUnusable`."""
     if settings.tls_cert is None:
         return
     try:
@@ -245,7 +245,7 @@ def check_tls(settings: Settings) -> None:
 
 
 def allow_connections(most: int) -> None:
-    """Ask the system for as many open files as connections may need; where it allows fewer, fewer it is."""
+    """Raise the limit of open files for this many connections, as far as the system allows."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = most + FILES_BESIDES
     if hard != resource.RLIM_INFINITY:
@@ -260,14 +260,16 @@ def bind(settings: Settings) -> socket.socket:
         found = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, _, _, _, place = found[0]
     except OSError as error:
-        raise HostUnusable(f"There is no address {settings.host}: {error.strerror}", host=settings.host) from None
-    # Said in full: asyncio sends at once (TCP_NODELAY) only on sockets that are TCP by name. On others every answer but
-    # the first on a connection waits 40 ms, until the caller's system has acknowledged its head.
+        raise HostUnusable(
+            f"The address {settings.host} does not exist: {error.strerror}", host=settings.host
+        ) from None
+    # With an explicit protocol, since asyncio sets TCP_NODELAY only then. Otherwise every response but the first on a
+    # connection is delayed by 40 ms, until the client's system has acknowledged its head.
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(place)
-        # Here, not later: two sockets with this option may share a port until one of them listens.
+        # Listen now: two sockets with this option can share a port until one listens.
         listening.listen(2048)
     except OSError as error:
         listening.close()
@@ -285,7 +287,7 @@ def _not_bound(settings: Settings, error: OSError) -> PortTaken | HostUnusable:
 
 
 def address(settings: Settings, listening: socket.socket) -> str:
-    """Where the server answers, as a browser would write it."""
+    """The URL of the server."""
     host, port = listening.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
     return f"{'https' if settings.tls else 'http'}://{shown}:{port}"

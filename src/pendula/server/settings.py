@@ -1,8 +1,7 @@
-"""What the server is told before it starts: flags, then `PENDULA_*` variables, then a TOML file, then defaults.
+"""Server settings: flags, then `PENDULA_*` variables, then a TOML file, then defaults.
 
-A setting that is unknown or cannot be read is refused by name, with its source, in a file with its line and column, and
-with what is allowed, all of them at once. Values of unknown settings are never repeated: a secret under a mistyped name
-stays a secret.
+All unknown or invalid settings are reported together, each with its source, line and column, and what is allowed.
+Values of unknown settings are never shown: they may be secrets under a misspelt name.
 """
 
 import ipaddress
@@ -24,14 +23,14 @@ from pendula.kernel.limits import Limit
 from pendula.server.errors import InvalidSettings
 
 PREFIX = "PENDULA_"
-# Variables with our prefix that are not settings: the name of the file, and what speaks to the program and the tests.
-# The name that clients of the simulator's protocol know the setting by.
+# Variables with our prefix that are not server settings: the file name, and those for programs and tests.
+# The name of the setting in the simulator protocol.
 ORIGINS_VARIABLE = "SIMULATOR_CSRF_ORIGIN_ALLOWLIST"
 OTHER_VARIABLES = frozenset(
     {"PENDULA_CONFIG", "PENDULA_DEBUG", "PENDULA_LONG", "PENDULA_MQTT_PASSWORD", "PENDULA_STRICT", "PENDULA_TOKEN"}
 )
 
-# Channels are files by these names, which never begin with a hyphen.
+# Channel names are file names and never begin with a hyphen.
 CHANNEL = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 DEFAULT_PORTS = {"http": 80, "https": 443}
 _HOST_NAME = re.compile(r"(?!-)[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63})*\.?\Z")
@@ -39,7 +38,7 @@ _ALLOWED_HOST = re.compile(r"(?P<name>\[[0-9A-Fa-f:.]+\]|[^:\[\]]+)(?::(?P<port>
 
 
 class LogFormat(StrEnum):
-    """`console` for people, `json` for machines: one object a line."""
+    """`console` for reading, `json` with one object per line."""
 
     CONSOLE = "console"
     JSON = "json"
@@ -53,13 +52,13 @@ class LogLevel(StrEnum):
 
 
 class Settings(Struct, frozen=True):
-    """Everything the server is told; `limits` holds only the numbers that differ from their defaults.
+    """All settings; `limits` contains only values that differ from their defaults.
 
-    `allowed_origins` are pages served from elsewhere that may call us as our own does. `playback_folders` are folders
-    of media files by the name of the channel that each becomes. `playback_mqtt` is the broker from which every player
-    takes new artwork under its own name, `mqtt://user@host:1883/prefix`. `jobs_database` is the file of the jobs where
-    it is not in the data directory, `jobs_settings` the file with their parameters. `credit_engines` are the addresses
-    of payment services that credit runs may use, by name, and `credit_engine_tokens` files with their tokens.
+    `allowed_origins`: origins of other pages that may call the server. `playback_folders`: folders of media files by
+    channel name. `playback_mqtt`: the broker from which players receive new artwork, `mqtt://user@host:1883/prefix`.
+    `jobs_database`: the database file of jobs, by default in the data directory; `jobs_settings`: the file with their
+    parameters. `credit_engines`: addresses of payment services by name, and `credit_engine_tokens`: files with their
+    tokens.
     """
 
     host: str = "127.0.0.1"
@@ -83,7 +82,7 @@ class Settings(Struct, frozen=True):
     credit_engine_tokens: dict[str, str] = {}
 
     def allowed(self, limit: Limit) -> int:
-        """The number in force for `limit`."""
+        """The effective value of `limit`."""
         return self.limits.get(limit.name, limit.default)
 
     @property
@@ -97,7 +96,7 @@ class Settings(Struct, frozen=True):
 
 
 class Setting(Struct, frozen=True):
-    """One name: how its value is read and, for the refusal, what is allowed."""
+    """One setting: its name, the function that reads its value, and what is allowed."""
 
     name: str
     read: Callable[[object], Any]
@@ -109,7 +108,7 @@ class Setting(Struct, frozen=True):
 
 
 class Fault(Struct, frozen=True):
-    """One setting that cannot be used; line and column are 0 where its source is not a file."""
+    """An invalid setting; line and column are 0 if its source is not a file."""
 
     setting: str
     source: str
@@ -120,7 +119,7 @@ class Fault(Struct, frozen=True):
 
 
 class Source(Struct, frozen=True):
-    """Where settings come from: their values by name, and in a file their places."""
+    """A source of settings: values by name, and in a file their places."""
 
     name: str
     values: Mapping[str, object]
@@ -138,7 +137,7 @@ def _placed(setting: str, source: str, place: Place, problem: str, allowed: str)
 
 
 def is_loopback(host: str) -> bool:
-    """Whether `host` can be reached from this machine alone; a name other than localhost may point anywhere."""
+    """Whether `host` is reachable only from this machine; names other than localhost may resolve to any address."""
     if host.rstrip(".").lower() == "localhost":
         return True
     try:
@@ -150,7 +149,7 @@ def is_loopback(host: str) -> bool:
 
 
 def load(flags: Mapping[str, object], environ: Mapping[str, str]) -> Settings:
-    """The settings in force; raises `InvalidSettings` with every fault. A flag that is None was not given.
+    """The effective settings; raises `InvalidSettings` with every fault. A flag of None was not given.
 
     `flags` are keyed by setting name (`host`, `limits.body_bytes`, …); `config` names the TOML file.
     """
@@ -173,8 +172,10 @@ def load(flags: Mapping[str, object], environ: Mapping[str, str]) -> Settings:
 
 
 def _refusal(faults: list[Fault]) -> InvalidSettings:
-    told = "; ".join(f"{fault.setting} ({fault.source}): {fault.problem}, allowed: {fault.allowed}" for fault in faults)
-    return InvalidSettings(f"Settings cannot be used: {told}", faults=faults)
+    problems = "; ".join(
+        f"{fault.setting} ({fault.source}): {fault.problem}, allowed: {fault.allowed}" for fault in faults
+    )
+    return InvalidSettings(f"Invalid settings: {problems}", faults=faults)
 
 
 def _settled(values: Mapping[str, Any]) -> Settings:
@@ -198,7 +199,7 @@ def _file(config: str, faults: list[Fault]) -> Source:
 
 
 def _flat(document: Any) -> Iterator[tuple[tuple[str, ...], object]]:
-    """Settings and where they stand: at the top of the file, or in a section."""
+    """Settings with their paths: at the top of the file, or in a section."""
     for name, value in document.items():
         if isinstance(value, dict):
             yield from (((name, member), inner) for member, inner in value.items())
@@ -217,7 +218,7 @@ def _environment(environ: Mapping[str, str], faults: list[Fault]) -> dict[str, o
         if variable in names:
             found[names[variable]] = environ[variable]
         else:
-            faults.append(Fault(variable, "environment", "there is no such setting", ", ".join(sorted(names))))
+            faults.append(Fault(variable, "environment", "unknown setting", ", ".join(sorted(names))))
     return found
 
 
@@ -226,20 +227,20 @@ def _read(source: Source, faults: list[Fault]) -> dict[str, Any]:
     for name, value in source.values.items():
         setting = BY_NAME.get(name)
         if setting is None:
-            faults.append(source.fault(name, "there is no such setting", ", ".join(sorted(BY_NAME))))
+            faults.append(source.fault(name, "unknown setting", ", ".join(sorted(BY_NAME))))
             continue
         try:
             values[name] = setting.read(value)
         except ValueError:
             what = "the value" if name in SECRET else shown(value)
-            faults.append(source.fault(name, f"{what} cannot be used", setting.allowed))
+            faults.append(source.fault(name, f"{what} is invalid", setting.allowed))
     return values
 
 
 def _contradictions(settings: Settings) -> Iterator[Fault]:
     for name in sorted(settings.credit_engine_tokens.keys() - settings.credit_engines.keys()):
-        allowed = ", ".join(sorted(settings.credit_engines)) or "none, for there is no payment service"
-        yield Fault("credit.engine_tokens", "all sources", f"there is no payment service {name!r}", allowed)
+        allowed = ", ".join(sorted(settings.credit_engines)) or "none, since no payment service is configured"
+        yield Fault("credit.engine_tokens", "all sources", f"unknown payment service {name!r}", allowed)
     if (settings.tls_cert is None) != (settings.tls_key is None):
         missing = "tls_key" if settings.tls_key is None else "tls_cert"
         yield Fault(missing, "all sources", "it is missing", "tls_cert and tls_key together, or neither")
@@ -303,7 +304,7 @@ def _origins(value: object) -> tuple[str, ...]:
 
 
 def _origin(value: object) -> str:
-    """An origin as browsers send it: scheme, host, and the port where it is not that of the scheme."""
+    """An origin as browsers send it: scheme, host, and port unless it is the default."""
     scheme, there, host = _text(value).partition("://")
     if not there or scheme.lower() not in DEFAULT_PORTS:
         raise ValueError
@@ -321,20 +322,20 @@ def _folders(value: object) -> dict[str, str]:
 
 
 def _broker(value: object) -> str:
-    """A URL with a host, and a path that is the prefix of topics."""
+    """A broker URL with a host, and a path that is the topic prefix."""
     text = _text(value)
     parts = urlsplit(text)
-    port = parts.port  # raises ValueError for one that is none
+    port = parts.port  # raises ValueError if invalid
     if parts.scheme not in ("mqtt", "mqtts") or not parts.hostname or not parts.path.strip("/") or port == 0:
         raise ValueError
-    # What no topic can have; a part of a password after an unescaped / ends up here, too.
+    # Characters that no topic contains; part of a password after an unescaped / would end up here.
     if parts.query or parts.fragment or re.search(r"[+#@]|^/+\$", unquote(parts.path)):
         raise ValueError
     return text
 
 
 def _engines(value: object) -> dict[str, str]:
-    """Addresses without secrets: what follows the host is a path."""
+    """Addresses without credentials; the part after the host is a path."""
     found = _folders(value)
     for url in found.values():
         scheme, there, rest = url.partition("://")
@@ -343,10 +344,10 @@ def _engines(value: object) -> dict[str, str]:
     return found
 
 
-# Values that are not repeated, because they may hold a password.
+# Values that are not shown, because they may contain a password.
 SECRET = frozenset({"credit.engines", "playback.mqtt", "playback.mqtt_password"})
 
-# Bounds of the formats themselves, the same in every program that writes them; bodies have limits of their own.
+# Bounds of the formats, the same in every program; bodies have separate limits.
 FIXED = frozenset(
     limit.name for limit in (limits.DOCUMENT_BYTES, limits.DOCUMENT_NODES, limits.INTEGER_DIGITS, limits.RECORD_BYTES)
 )
@@ -371,9 +372,9 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("log_format", lambda value: LogFormat(_text(value)), "console or json"),
     Setting("playback.folders", _folders, "folders of media files by the name of their channel, [a-z0-9-]{1,64}"),
     Setting("playback.mqtt", _broker, "a URL such as mqtt://user@broker:1883/prefix, or mqtts:// for TLS"),
-    Setting("playback.mqtt_password", _text, "the password at the broker, where it does not stand in playback.mqtt"),
+    Setting("playback.mqtt_password", _text, "the broker password, if it is not part of playback.mqtt"),
     Setting("jobs.database", _text, "an SQLite file; without it, one in the data directory"),
-    Setting("jobs.settings", _text, "a file with the parameters of the scheduler of jobs"),
+    Setting("jobs.settings", _text, "a file with the parameters of jobs"),
     Setting("credit.engines", _engines, "addresses of payment services by name, as http://127.0.0.1:9000"),
     Setting("credit.engine_tokens", _folders, "files with tokens by the name of the payment service"),
     Setting("log_level", lambda value: LogLevel(_text(value)), "debug, info, warning or error"),

@@ -1,4 +1,4 @@
-"""What the server says over HTTP, as shapes: the JSON of every answer and, from them, the OpenAPI document."""
+"""The structs of HTTP responses, from which the JSON and the OpenAPI document are derived."""
 
 from enum import StrEnum
 from typing import Any
@@ -12,7 +12,7 @@ from pendula.server.security.identity import Role
 
 
 class State(StrEnum):
-    """How an engine or a whole scheduler is."""
+    """The state of an engine or a scheduler."""
 
     STARTING = "starting"
     READY = "ready"
@@ -20,7 +20,7 @@ class State(StrEnum):
 
 
 class EngineView(Struct, frozen=True):
-    """One engine; `commands` counts since the server started, `broken` says why it refuses everything."""
+    """One engine; `commands` counts since the server started, `broken` is why it refuses all commands."""
 
     name: str
     time_unit: str
@@ -58,7 +58,7 @@ class Health(Struct, frozen=True):
 
 
 class Check(Struct, frozen=True):
-    """`reason` is the code of what is wrong, `note` what should be looked at though all is well."""
+    """`reason` is an error code, `note` a hint that does not affect readiness."""
 
     name: str
     ok: bool
@@ -67,9 +67,9 @@ class Check(Struct, frozen=True):
 
 
 class ClockState(Struct, frozen=True):
-    """By how many seconds time here is ahead of the machine's clock, which was put back, and in how many they agree.
+    """The lead in seconds over the system clock after that was set back, and in how many seconds it is gone.
 
-    Time never goes back: it goes at half its speed meanwhile, and whatever is due at a time is due sooner by so much.
+    Time never goes back: it runs at half speed meanwhile, so scheduled work is due earlier by the lead.
     """
 
     ahead_sec: int
@@ -82,7 +82,7 @@ class Readiness(Struct, frozen=True):
     clock: ClockState
 
     def by_scheduler(self) -> "Readiness":
-        """Without the names of engines: a scheduler is as well as the worst of its engines."""
+        """Without engine names: a scheduler has the worst state of its engines."""
         schedulers: dict[str, Check] = {}
         for check in self.checks:
             name = check.name.partition("/")[0]
@@ -94,7 +94,7 @@ class Readiness(Struct, frozen=True):
 
 
 class SessionView(Struct, frozen=True):
-    """Who the caller is."""
+    """The identity of the caller."""
 
     name: str
     role: Role
@@ -110,7 +110,7 @@ class Question(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class StateView(Struct, frozen=True):
-    """An engine as it is after record `n`."""
+    """An engine as of record `n`."""
 
     n: int
     t: int
@@ -127,7 +127,7 @@ class RecordView(Struct, frozen=True):
 
 
 class JournalView(Struct, frozen=True):
-    """Some records, and which there are: fewer than asked for where they are large."""
+    """Records, fewer than requested if they are large, and the range of existing ones."""
 
     records: list[RecordView]
     first_n: int
@@ -136,7 +136,7 @@ class JournalView(Struct, frozen=True):
 
 
 class Moment(Struct, frozen=True):
-    """A record and the time of the engine then; `at` is the time of the wall, where it is told."""
+    """A record and its engine time; `at` is the wall-clock time, if known."""
 
     n: int
     t: int
@@ -150,14 +150,14 @@ class MomentsView(Struct, frozen=True):
 
 
 class MomentView(Struct, frozen=True):
-    """The moment that was looked for and the one after it; null where there is none."""
+    """The requested moment and the next one; null if there is none."""
 
     moment: Moment | None
     next: Moment | None
 
 
 class Incident(Struct, frozen=True):
-    """A record of something that went wrong: a refused command, or an event of a kind the scheduler names."""
+    """A record with a refused command, or with an event that the scheduler counts as an incident."""
 
     n: int
     t: int
@@ -166,13 +166,13 @@ class Incident(Struct, frozen=True):
 
 
 class IncidentView(Struct, frozen=True):
-    """The incident that was looked for; null where there is none."""
+    """The requested incident; null if there is none."""
 
     incident: Incident | None
 
 
 class Effect(StrEnum):
-    """What became of a command: it took effect, waits for its time, was refused as a whole, or changed nothing."""
+    """The effect of a command: it took effect, is scheduled, was refused completely, or changed nothing."""
 
     DONE = "done"
     ACCEPTED = "accepted"
@@ -188,15 +188,15 @@ class Complaint(Struct, frozen=True):
 
 
 class Became(Struct, frozen=True):
-    """What became of a command that was applied; `complaints` are about the parts of it that were refused."""
+    """The effect of an applied command; `complaints` are about its refused parts."""
 
     effect: Effect
     complaints: list[Complaint] = []
 
 
 class CommandResult(Struct, frozen=True):
-    """What a command did. One that the engine refuses is answered with 409 and the refusal as the error; `effect` is
-    `refused` where it was applied and none of what it asked for was taken."""
+    """The result of a command. A command that the engine refuses is answered with 409 and the refusal as the error;
+    `effect` is `refused` if the command was applied but all its parts were refused."""
 
     n: int
     events: list[Raw]
@@ -217,12 +217,12 @@ class ErrorView(Struct, frozen=True):
 
 
 class GapView(Struct, frozen=True):
-    """What a reader of a stream missed; `missed` is null where nobody can count it any more."""
+    """Missed events of a stream; `missed` is null if their number is unknown."""
 
     missed: int | None
     after: str | None
     next: str | None
 
 
-# Parts that are canonical bytes already are put in as they are; only the frame around them is written here.
+# Parts with canonical bytes are inserted unchanged; only the surrounding JSON is written here.
 encode_view = msgspec.json.Encoder(order="sorted", decimal_format="number").encode

@@ -14,7 +14,7 @@ from pendula.kernel.cancellation import Cancellation, Cancelled, cancellable, ch
 from pendula.kernel.driver import engine_at
 from pendula.kernel.journal import RecordsPruned
 from pendula.server.errors import PastBusy, ReadTooLong
-from pendula.server.hosting.looking_back import PastEngines
+from pendula.server.hosting.history import PastEngines
 from pendula.server.hosting.past import THREADS, Lane
 from pendula.server.security.identity import Asking, asking
 from pendula.server.settings import Settings

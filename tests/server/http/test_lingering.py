@@ -44,7 +44,7 @@ def test_one_connection_too_many_that_sends_before_it_reads_is_told_so(
             said = answer_of(caller)
 
     assert said.startswith(b"HTTP/1.1 503 ")
-    assert b"connections are open, which is the limit" in said
+    assert b"connections are open; this is the limit" in said
 
 
 @pytest.mark.usefixtures("patient")

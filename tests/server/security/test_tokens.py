@@ -71,7 +71,7 @@ def test_a_revoked_token_opens_nothing_and_keeps_its_name(store: TokenStore) -> 
 
     assert store.check(secret) is None
     assert store.configured
-    with pytest.raises(InvalidToken, match="never used"):
+    with pytest.raises(InvalidToken, match="choose an unused name"):
         store.new("guest", "viewer")
 
 

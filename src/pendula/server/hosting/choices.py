@@ -1,7 +1,7 @@
-"""What can be asked of an engine, to choose from: questions that it answers, and commands as forms with examples.
+"""Questions that an engine answers, and its commands as forms with examples.
 
-An example is made for the engine as it stands, so that whoever sends it as it is gets no refusal. The fields of a form
-follow from the type of its command.
+Examples fit the present state of the engine: sent unchanged, they are accepted. The fields of a form are derived from
+the type of its command.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ KINDS: Mapping[type[Type], str] = {IntType: "integer", StrType: "text", BoolType
 
 
 class FieldView(Struct, frozen=True):
-    """One member of a command; `kind` is integer, text, yes_no, or json for anything else. `choices` only suggest."""
+    """One field of a command; `kind` is integer, text, yes_no, or json for anything else. `choices` are suggestions."""
 
     name: str
     kind: str
@@ -27,7 +27,7 @@ class FieldView(Struct, frozen=True):
 
 
 class FormView(Struct, frozen=True):
-    """A command: its `type` with the values of the fields, or with one object of them in the list `inside`."""
+    """A command: its `type` with the field values, or with one object of them in the list `inside`."""
 
     title: str
     type: str
@@ -41,7 +41,7 @@ class QuestionView(Struct, frozen=True):
 
 
 class ChoicesView(Struct, frozen=True):
-    """What to ask why, and what to send; the first of each are the likeliest."""
+    """Questions for `why` and commands to send, the most useful first."""
 
     questions: list[QuestionView] = []
     commands: list[FormView] = []
@@ -54,7 +54,7 @@ def form(
     choices: Mapping[str, Sequence[str]] | None = None,
     only: Sequence[str] | None = None,
 ) -> FormView:
-    """The form of a command. Fields that have no example and need none stay empty; `only` names those shown."""
+    """The form of a command. Optional fields without an example stay empty; `only` selects the shown fields."""
     return FormView(title, str(command.__struct_config__.tag), _fields(command, examples, choices, only))
 
 
@@ -68,7 +68,7 @@ def fields_of(
     examples: Mapping[str, Json],
     choices: Mapping[str, Sequence[str]] | None = None,
 ) -> list[FieldView]:
-    """Those fields of a struct for which there is an example, in the order of the examples."""
+    """The fields of a struct that have an example, in the order of the examples."""
     found = {field.name: field for field in _fields(kind, examples, choices, tuple(examples))}
     return [found[name] for name in examples]
 

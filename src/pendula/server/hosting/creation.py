@@ -1,7 +1,7 @@
-"""Engines made and removed while the server runs: each is there whole, or not at all, whatever the crash.
+"""Creates and removes engines while the server runs: after a crash an engine exists completely or not at all.
 
-A new engine is written beside its place, with the commands it begins with, and then put there in one step; one that is
-removed leaves its place in one step. What a crash leaves over is swept away at the next start.
+A new engine is written to a draft directory, with its first commands, and then renamed; a removed one is renamed first.
+Leftovers of a crash are removed at the next start.
 """
 
 import os
@@ -19,13 +19,13 @@ from pendula.kernel.engine import Engine, Outcome, Outside
 from pendula.kernel.errors import WorldBroken
 from pendula.kernel.recording import begin_recording
 
-# Names of engines have no dot: nothing with these endings is ever taken for one.
+# Engine names contain no dot, so these suffixes never belong to one.
 DRAFT, REMOVED = ".draft", ".removed"
 
 
 class Beginning(Struct, frozen=True):
-    """What an engine begins with: its configuration and first commands; who wanted that, and when by the wall clock;
-    and files that lie beside its journal."""
+    """The start of an engine: its configuration and first commands, the caller, the wall-clock time, and files stored
+    beside its journal."""
 
     config: Json
     commands: Sequence[object]
@@ -44,9 +44,9 @@ def make(
     outside: Outside | None,
     min_free_bytes: int,
 ) -> list[Outcome[Any]]:
-    """Make the journal of a new engine at `place`; returns what its first commands did.
+    """Create the journal of a new engine at `place`; returns the outcomes of its first commands.
 
-    Raises what the engine refuses of the configuration, before anything is written, and `WorldBroken`.
+    Raises the engine's refusal of the configuration, before anything is written, and `WorldBroken`.
     """
     engine = kind.create(beginning.config)
     draft = place.with_name(place.name + DRAFT)
@@ -64,7 +64,7 @@ def make(
         _put(beginning.files, disk(draft)())
         _moved(draft, place)
     except OSError as trouble:
-        raise WorldBroken(f"The engine cannot be written down: {trouble.strerror}") from trouble
+        raise WorldBroken(f"The engine cannot be stored: {trouble.strerror}") from trouble
     finally:
         _erase(draft)
     return outcomes
@@ -87,7 +87,7 @@ def _begin(driver: Driver[Any, Any], beginning: Beginning) -> list[Outcome[Any]]
 
 
 def remove(place: Path) -> None:
-    """Take an engine that is closed away, with all it ever wrote; raises `WorldBroken`."""
+    """Remove a closed engine with all its files; raises `WorldBroken`."""
     gone = place.with_name(place.name + REMOVED)
     try:
         _erase(gone)
@@ -99,7 +99,7 @@ def remove(place: Path) -> None:
 
 
 def set_aside(place: Path, aside: Path) -> None:
-    """Move an engine that is closed to where no engine is looked for; raises `WorldBroken`."""
+    """Move a closed engine out of the engine folder; raises `WorldBroken`."""
     try:
         aside.parent.mkdir(mode=0o700, exist_ok=True)
         _sync(aside.parent.parent)
@@ -109,7 +109,7 @@ def set_aside(place: Path, aside: Path) -> None:
 
 
 def sweep(folder: Path) -> None:
-    """Remove what interrupted makings and removals left in the folder of a scheduler."""
+    """Remove leftovers of interrupted creations and removals from the folder of a scheduler."""
     if folder.is_dir():
         for entry in sorted(folder.iterdir()):
             if entry.name.endswith((DRAFT, REMOVED)):
@@ -122,7 +122,7 @@ def _erase(path: Path) -> None:
 
 
 def _moved(source: Path, target: Path) -> None:
-    """Rename so that it lasts; where that is not known, it is taken back: who is told of a failure has to find it."""
+    """Rename durably; undo the rename if the sync fails, so that a reported failure leaves the old state."""
     source.rename(target)
     try:
         _sync(target.parent)

@@ -1,7 +1,7 @@
-"""One engine while it is served: its driver, the one thread that touches it, and those who listen.
+"""A served engine: its driver, its thread and its listeners.
 
-The event loop never applies a command: it hands it to the engine's thread and hears of it when it is durable. An
-engine that cannot be opened, or breaks, takes nothing with it: the others go on, and readiness says which it is.
+The event loop never applies a command: it passes it to the engine's thread and gets the result once it is durable. An
+engine that cannot be opened, or breaks, does not affect the others; readiness names it.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ from pendula.kernel.replay import OtherDecisions, require_scheduler
 from pendula.kernel.time import format_utc
 from pendula.kernel.wallclock import WallClock
 from pendula.server.errors import EngineUnavailable
-from pendula.server.hosting.looking_back import PastEngines
+from pendula.server.hosting.history import PastEngines
 from pendula.server.hosting.moments import Incidents, Moments
 from pendula.server.hosting.pace import Pace
 from pendula.server.metrics import Metrics
@@ -48,7 +48,7 @@ log = structlog.get_logger("pendula.server")
 
 
 class Call(Struct, frozen=True):
-    """One command on its way to the engine; None lets time go on to what is due."""
+    """A queued command; None advances time to what is due."""
 
     command: object | None
     by: str
@@ -56,10 +56,10 @@ class Call(Struct, frozen=True):
 
 
 class EngineHost:
-    """One engine of one scheduler. Opened and closed by the supervisor; everything else may be called while it is open.
+    """One engine of one scheduler, opened and closed by the supervisor.
 
-    For an engine that keeps time, `advance` makes the command that lets it go on. `label` is what counters call it,
-    where engines come and go too often to be labels; `keep_events` is that of the driver, `journal` and `bound` are
+    For an engine in real time, `advance` creates the command that advances it. `label` is the engine's metrics label,
+    shared if engines come and go too often to be labels. `keep_events` is that of the driver, `journal` and `bound` are
     those of the scheduler.
     """
 
@@ -107,7 +107,7 @@ class EngineHost:
         self._listeners: set[asyncio.Event] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._told = False
-        self.tail_note: str | None = None  # what was cut off the end of its journal when that was opened
+        self.tail_note: str | None = None  # the torn tail cut off its journal when it was opened
         self.closed = False
         metrics.waiting.labels(*self._labels).set_function(lambda: self._commit.waiting if self._commit else 0)
         metrics.engines_broken.labels(*self._labels).set_function(lambda: int(self.state is State.BROKEN))
@@ -115,8 +115,8 @@ class EngineHost:
     async def open(
         self, disk: Callable[[], Disk], config: Json, outdated: Callable[[OtherDecisions], None] | None = None
     ) -> None:
-        """Recover the engine from its journal, or begin one with `config`; a failure is kept, not raised. `outdated`
-        takes away a journal of other decisions, after which the engine begins anew."""
+        """Recover the engine from its journal, or create it with `config`; a failure is stored, not raised. `outdated`
+        moves a journal of other decisions away, and the engine starts with a new one."""
         self._loop = asyncio.get_running_loop()
         try:
             driver = await asyncio.to_thread(self._recover_or_begin_anew, disk, config, outdated)
@@ -135,12 +135,12 @@ class EngineHost:
                 PastEngines(driver.journal, driver.engine_at),
                 Moments(driver.journal, self._incidents, type(driver.engine)),
             )
-            # It may have become another while the journal was opened.
+            # The limit may have changed while the journal was opened.
             driver.journal_bytes = self._journal_bytes
             self._driver = driver
 
     def allow(self, journal_bytes: int) -> None:
-        """So many bytes its journal may have from now on; what is too much is pruned with the next command."""
+        """Set the size limit of the journal; the next command prunes any excess."""
         self._journal_bytes = journal_bytes
         if self._driver is not None:
             self._driver.journal_bytes = journal_bytes
@@ -169,11 +169,11 @@ class EngineHost:
         segment, free = self._settings.allowed(SEGMENT_BYTES), self._settings.allowed(MIN_FREE_BYTES)
         if any(name.endswith(".journal") for name in place.list()):
             journal = FileJournal.open(place, segment_bytes=segment, min_free_bytes=free)
-            # Before anything is made of it.
+            # Before anything is restored from it.
             require_scheduler(journal.header, self.kind)
             self.tail_note = journal.tail_note
             return journal
-        # A configuration that is refused must not be written down: the journal would keep it for ever.
+        # A refused configuration must not be stored: the journal would keep it permanently.
         self.kind.create(config)
         return new_journal(self.kind, config, place, segment_bytes=segment, min_free_bytes=free)
 
@@ -193,24 +193,24 @@ class EngineHost:
         self._failure = error
         log.error("engine_failed", scheduler=self.scheduler, engine=self.name, code=error.code, problem=error.message)
 
-    def stand(self, why: PendulaError) -> None:
-        """What kept the engine going has ended for good: it counts as broken until it is opened again. The log is told
-        by whoever says so."""
+    def mark_broken(self, why: PendulaError) -> None:
+        """Count the engine as broken until it is opened again, because the task that drives it has ended. The caller
+        logs it."""
         self._failure = self.failure or why
 
     async def close(self) -> None:
-        """Finish what waits, write a snapshot, flush and close the journal."""
+        """Finish queued commands, write a snapshot, flush and close the journal."""
         if self._commit is not None:
             await asyncio.to_thread(self._commit.close)
         if self._driver is not None:
             try:
                 await asyncio.to_thread(self._driver.close)
             except PendulaError as error:
-                # Whatever was acknowledged is durable; what is lost is the snapshot that would have saved time.
+                # Acknowledged commands are durable; only the snapshot is lost, which would have saved time.
                 log.error("engine_not_closed", scheduler=self.scheduler, engine=self.name, problem=error.message)
 
     async def retire(self) -> None:
-        """Close while the others go on: streams end, and nothing is counted for this engine any more."""
+        """Close this engine while others continue: end its streams and remove its metrics."""
         self.closed = True
         self.wake()
         if self.pace is not None:
@@ -221,12 +221,12 @@ class EngineHost:
 
     @property
     def label(self) -> str:
-        """What counters call the engine."""
+        """The metrics label of the engine."""
         return self._labels[1]
 
     @property
     def failure(self) -> PendulaError | None:
-        """Why the engine refuses everything; None while it is well or starting."""
+        """Why the engine refuses all commands; None while it is ready or starting."""
         return self._failure or (self._driver.broken if self._driver else None)
 
     @property
@@ -237,7 +237,7 @@ class EngineHost:
 
     @property
     def not_ready(self) -> str | None:
-        """The code of what keeps the engine from taking commands, for good or for now; None when nothing does."""
+        """The code of what prevents commands, permanently or temporarily; None if ready."""
         if self.failure is not None:
             return self.failure.code
         if self._driver is None:
@@ -251,32 +251,32 @@ class EngineHost:
 
     @property
     def driver(self) -> AnyDriver:
-        """For reading the past, from any thread; raises `EngineUnavailable` while there is none."""
+        """The driver, for reads of the past from any thread; raises `EngineUnavailable` if not open."""
         if self._driver is None:
             raise self._unavailable()
         return self._driver
 
     @property
     def journal(self) -> Journal:
-        """What the engine was told and said; raises `EngineUnavailable` while there is none."""
+        """The journal; raises `EngineUnavailable` if not open."""
         return self.driver.journal
 
     @property
     def past(self) -> PastEngines:
-        """The engine as it was at any moment; raises `EngineUnavailable` while there is none."""
+        """Past states of the engine; raises `EngineUnavailable` if not open."""
         if self._past is None:
             raise self._unavailable()
         return self._past
 
     @property
     def moments(self) -> Moments:
-        """Which times the journal holds, and its incidents; raises `EngineUnavailable` while there is none."""
+        """The times and incidents of the journal; raises `EngineUnavailable` if not open."""
         if self._moments is None:
             raise self._unavailable()
         return self._moments
 
     async def submit(self, command: object, by: str, request_id: str | None) -> tuple[int, Outcome[Any]]:
-        """Apply a command; returns when it is durable. Raises `Busy` and whatever broke the engine."""
+        """Apply a command; returns when it is durable. Raises `Busy` or the error that broke the engine."""
         ticket = await self._thread().submit(Call(command, by, request_id))
         assert ticket is not None
         outcome = ticket.outcome
@@ -285,17 +285,16 @@ class EngineHost:
         return ticket.n, outcome
 
     async def advance(self) -> None:
-        """Let time go on if something is due; raises what broke the engine."""
+        """Advance time if something is due; raises the error that broke the engine."""
         await self._thread().submit(Call(None, CLOCK_CALLER, None))
 
     async def ask(self, question: Callable[[AnyDriver], A]) -> A:
-        """Read-only work while nothing changes; the answer comes when all that it saw is durable."""
+        """Run a read-only function between commands; returns when everything it saw is durable."""
         driver = self.driver
         return await self._thread().ask(lambda: question(driver))
 
     async def look(self, question: Callable[[AnyDriver], bytes]) -> bytes:
-        """As `ask`; all who ask one question while it is on its way share the answer, so that many looks cost as much
-        as one."""
+        """Like `ask`, but concurrent callers with the same question share one answer."""
         asked = self._looks.get(question)
         if asked is None or asked.done():
             asked = self._looks[question] = asyncio.ensure_future(self.ask(question))
@@ -306,28 +305,28 @@ class EngineHost:
         if self._looks.get(question) is asked:
             del self._looks[question]
         if not asked.cancelled():
-            # Looked at here: those who asked may all have left.
+            # Retrieve the exception here: all callers may have left.
             asked.exception()
 
     async def why(self, question: Json) -> Reason:
         return await self.ask(lambda driver: driver.engine.why(question))
 
     async def subscribe(self, after: str | None) -> Stream[Any]:
-        # In a thread: finding the place after an old event may read the journal.
+        # In a thread: resuming after an old event may read the journal.
         return await asyncio.to_thread(self.driver.subscribe, after)
 
     def listen(self, wake: asyncio.Event) -> Callable[[], None]:
-        """Set `wake` whenever there may be new events; the returned function ends that."""
+        """Set `wake` whenever there may be new events; returns a function that unsubscribes it."""
         self._listeners.add(wake)
         return lambda: self._listeners.discard(wake)
 
     def wake(self) -> None:
-        """Let every listener look again."""
+        """Wake every listener."""
         self._told = False
         for event in self._listeners:
             event.set()
 
-    def gap_told(self) -> None:
+    def count_gap(self) -> None:
         self._metrics.gaps.labels(*self._labels).inc()
 
     def _thread(self) -> GroupCommit[Call, Ticket[Any] | None]:
@@ -340,14 +339,14 @@ class EngineHost:
         return EngineUnavailable(f"The engine {self.scheduler}/{self.name} is not available: {why}", engine=self.name)
 
     def _submit(self, call: Call) -> Ticket[Any] | None:
-        # Here, on the engine's thread: what it would cost depends on where the engine stands.
+        # On the engine's thread, since the cost depends on the engine's state.
         if self._bound is not None and call.command is not None:
             self._bound(self.driver.engine, call.command)
         if self.pace is None:
             return self.driver.submit(call.command, call.by, call.request_id)
         try:
             ticket = None
-            # Whatever is asked for happens now, not when something was last due.
+            # The command happens at the present time, not when something was last due.
             step = self.pace.step(self.driver.engine, only_if_due=call.command is None)
             if step is not None:
                 ticket = self.driver.submit(step, CLOCK_CALLER, None)
@@ -362,7 +361,7 @@ class EngineHost:
         self._metrics.flushes.labels(*self._labels).inc()
 
     def _published(self) -> None:
-        """On the engine's thread, after a flush: one wake-up for the loop, however many flushes it is behind."""
+        """On the engine's thread, after a flush: schedule at most one wake-up of the event loop."""
         assert self._driver is not None
         self._now = self._driver.engine.now()
         if not self._told and self._loop is not None and not self._loop.is_closed():
@@ -371,5 +370,5 @@ class EngineHost:
 
 
 def real_disk(path: Path) -> Callable[[], Disk]:
-    """The directory at `path`, made when it is first used, and nobody else's until it is closed."""
-    return lambda: claimed(path, "another program writes this journal")
+    """A factory for the directory at `path`, created on first use and locked until it is closed."""
+    return lambda: claimed(path, "another program has this journal open")

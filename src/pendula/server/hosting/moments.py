@@ -1,7 +1,7 @@
-"""Where in a journal a time lies, and where something went wrong: the index behind a time slider.
+"""The index behind a time slider: the times of a journal's records, and its incidents.
 
-Made when it is first asked for and brought up to date whenever it is asked again, by reading what came since. It holds
-a bounded number of times, thinned evenly, and the newest incidents. May be called by any thread.
+Built on first use and updated on each use with the records added since. It has a bounded number of times, thinned
+evenly, and the newest incidents. Thread-safe.
 """
 
 import re
@@ -24,7 +24,7 @@ MOST_TIMES = 4096
 MOST_INCIDENTS = 10_000
 
 Facts = Mapping[str, Any]
-# What went wrong, in a sentence, by the tag of the event that tells it; None where this one was nothing much.
+# Maps event tags to functions that return a sentence for an incident, or None if the event is not one.
 Incidents = Mapping[str, Callable[[Facts], str | None]]
 
 
@@ -37,7 +37,7 @@ class Moments:
         self._kind = kind
         self._read_event: Reader[Any] | None = Reader(kind.events) if kind else None
         tags = "|".join(re.escape(tag) for tag in incidents)
-        # Found in the bytes: decoding every outcome of a long journal would take minutes.
+        # Searched in the bytes: decoding every outcome of a long journal would take minutes.
         self._trouble = re.compile(rb'"refusal":\{' + (rb'|"type":"(' + tags.encode() + rb')"' if tags else b""))
         self._lock = threading.Lock()
         self._times: list[Moment] = []
@@ -47,7 +47,7 @@ class Moments:
         self._next = 0
 
     def spread(self, points: int) -> list[Moment]:
-        """The first moment, the last, and others evenly between them; fewer where there are fewer records."""
+        """The first and last moment and others evenly between them, at most `points`."""
         with self._lock:
             self._read_on()
             last = len(self._times) - 1
@@ -55,15 +55,15 @@ class Moments:
             return [self._times[place] for place in places]
 
     def at_record(self, n: int) -> MomentView:
-        """The moment of record `n`, with the time of the wall at which its command came."""
+        """The moment of record `n`, with the wall-clock time of its command."""
         return self._last(lambda moment: moment.n <= n)
 
     def at_time(self, t: int) -> MomentView:
-        """The last moment not after the engine's time `t`, or the first one."""
+        """The last moment not after engine time `t`, or the first one."""
         return self._last(lambda moment: moment.t <= t)
 
     def at_wall_time(self, micros: int) -> MomentView:
-        """The last moment not after a time of the wall, or the first one; if that clock was set back, one of them."""
+        """The last moment not after a wall-clock time, or the first one. Ambiguous if that clock was set back."""
         return self._last(lambda moment: moment.at is None or parse_utc(moment.at) <= micros)
 
     def next_incident(self, after: int) -> Incident | None:
@@ -111,13 +111,13 @@ class Moments:
             self._note(record)
 
     def _keep(self, moment: Moment) -> None:
-        """Every so many-th moment, and always the newest, which makes room for the one that follows it."""
+        """Keep every k-th moment and always the newest, which the next one replaces."""
         if self._times and self._newest % self._every:
             self._times.pop()
         self._times.append(moment)
         self._newest += 1
         if len(self._times) > MOST_TIMES:
-            # An even limit: the newest, at the place after it, is among those that stay.
+            # The limit is even, so the newest moment, at the index after it, is kept.
             self._times = self._times[::2]
             self._every *= 2
 
@@ -139,7 +139,7 @@ class Moments:
         return self._kind.sentence(refusal["code"], refusal["facts"]) if self._kind else str(refusal["code"])
 
     def _shown(self, event: Facts) -> Facts:
-        """An event with its sentence, which no journal has."""
+        """An event with its sentence, which is not in the journal."""
         data = encode(event)
         if self._read_event is None:
             return event
@@ -152,5 +152,5 @@ def _wall_time(record: Record) -> str | None:
 
 
 def said(event: Facts) -> str:
-    """The sentence that an event carries."""
+    """The sentence of an event."""
     return str(event.get("message") or event.get("sentence") or event.get("code") or event.get("type"))

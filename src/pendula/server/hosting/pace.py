@@ -1,7 +1,7 @@
-"""Time for an engine that keeps it: a steady clock, told to the engine when something is due and before each command.
+"""A steady clock for an engine in real time, which advances it when something is due and before each command.
 
-The engine's own time goes on where it stood when the engine was opened, and the clock counts from there. Nobody can
-set it, and while the machine sleeps it sleeps too, as it does while the program is stopped for more than a minute.
+The clock continues from the engine's time when it is opened. It cannot be set, and it pauses while the machine sleeps
+or the program is stopped for more than a minute.
 """
 
 import asyncio
@@ -13,14 +13,14 @@ from pendula.kernel.engine import Engine
 
 NANOSECONDS = {"us": 1_000, "ms": 1_000_000, "min": 60_000_000_000}
 SECOND_NS = 1_000_000_000
-# However short the engine's own times are: more often it is not called, and then it catches up.
+# The shortest interval between two calls; a call catches up on everything due.
 LEAST_SECONDS = 0.02
-# Later than this nobody was slow: the program was stopped, or its machine. What nobody saw is not made up for.
+# A longer delay means that the program or machine was stopped; that time is skipped.
 STOPPED_NS = 60 * SECOND_NS
 
 
 class Pace:
-    """The clock of one engine. `due` and `end` belong to the event loop, `step` and `follow` to the engine's thread."""
+    """The clock of one engine. `due` and `end` run on the event loop, `step` and `follow` on the engine's thread."""
 
     def __init__(
         self, advance: Callable[[int], object], time_unit: str, steady_ns: Callable[[], int] = time.monotonic_ns
@@ -35,18 +35,19 @@ class Pace:
         self._ended = False
 
     def begin(self, engine: Engine[Any, Any]) -> None:
-        """Count on from where the engine's time stands."""
+        """Start at the engine's time."""
         self._loop = asyncio.get_running_loop()
         self._start = (engine.now(), self._steady_ns())
         self._next = engine.next_due()
 
     def reading(self) -> int:
-        """What time it is for the engine, whether it was told or not."""
+        """The current engine time, which the engine itself may not have reached."""
         at, since = self._start
         return at + (self._steady_ns() - since) // self._unit_ns
 
     def step(self, engine: Engine[Any, Any], *, only_if_due: bool) -> object | None:
-        """The command that tells the engine the time; None where it knows, or nothing is due and only that counts."""
+        """The command that advances the engine to the current time; None if it is there, or if `only_if_due` and
+        nothing is due."""
         now, due = self.reading(), engine.next_due()
         if due is not None and (now - due) * self._unit_ns > STOPPED_NS:
             now, self._start = due, (due, self._steady_ns())
@@ -55,7 +56,7 @@ class Pace:
         return self._advance(now) if is_due or is_later else None
 
     def follow(self, engine: Engine[Any, Any]) -> None:
-        """Take note of what a command changed: what is due next, or the time itself, where somebody moved it on."""
+        """Update after a command, which may have changed what is due next or advanced the time."""
         if engine.now() > self.reading():
             self._start = (engine.now(), self._steady_ns())
         due = engine.next_due()
@@ -64,7 +65,7 @@ class Pace:
             self._loop.call_soon_threadsafe(self._changed.set)
 
     async def due(self) -> bool:
-        """Wait until something is due; False when the engine is closed."""
+        """Wait until something is due; False once the engine is closed."""
         await asyncio.sleep(LEAST_SECONDS)
         while not self._ended:
             self._changed.clear()
@@ -79,7 +80,7 @@ class Pace:
         return False
 
     def end(self) -> None:
-        """Nothing is due any more."""
+        """Stop the clock."""
         self._ended = True
         self._changed.set()
 

@@ -1,9 +1,8 @@
-"""Threads of their own for whoever looks at the past, so that no number of slow looks holds up a command.
+"""Thread pools for reads of past states, so that slow reads never delay a command.
 
-A lane has a few threads and a short line before them; a look that finds the line full is refused. Of one caller only so
-many wait, and one thread is always left to others. A look has a time limit, and it ends when its caller has left.
-Replays, plain reading of records and what-ifs have a lane each: a page that shows the newest records does not wait for
-a look that goes back a year.
+A lane has a few threads and a short queue; a read that finds the queue full is refused. One caller can use only a part
+of the queue, and never all threads. A read has a time limit and is cancelled when its caller disconnects. Replays,
+reads of records and what-ifs have separate lanes: reading the newest records does not wait for a replay of a year.
 """
 
 import asyncio
@@ -28,7 +27,7 @@ B = TypeVar("B")
 
 
 class Lane:
-    """One kind of look at the past, or of another long look. Belongs to the event loop."""
+    """A bounded thread pool for one kind of long read. Used on the event loop."""
 
     def __init__(
         self,
@@ -50,15 +49,15 @@ class Lane:
 
     @classmethod
     def of(cls, name: str, settings: Settings, threads: int = THREADS, times: int = 1) -> "Lane":
-        """A lane with the limits of a server; so many times as many may wait where most reads are short."""
+        """A lane with the limits of the server settings; `times` multiplies the queue for short reads."""
         allowed = settings.allowed
         waiting, of_one = times * allowed(PAST_READS), times * allowed(PAST_READS_PER_CALLER)
         return cls(name, waiting, threads, of_one, allowed(READ_SECONDS))
 
     async def look(self, read: Callable[[], A]) -> A:
-        """What `read` finds, once more if a segment was pruned under its eyes.
+        """The result of `read`, repeated once if a segment was pruned meanwhile.
 
-        Raises `PastBusy`, `ReadTooLong`, and `ClientDisconnect` where the caller has left.
+        Raises `PastBusy`, `ReadTooLong`, and `ClientDisconnect` if the caller has left.
         """
         try:
             return await self._run(_nothing, lambda _: read())
@@ -66,22 +65,22 @@ class Lane:
             return await self._run(_nothing, lambda _: read())
 
     async def look_at(self, fetch: Callable[[], Awaitable[B]], read: Callable[[B], A]) -> A:
-        """What `read` finds in what `fetch` brings, which is fetched only when a thread is free: it is large.
+        """The result of `read` for the result of `fetch`, which is large and therefore fetched once a thread is free.
 
         Raises as `look` does.
         """
         return await self._run(fetch, read)
 
     def close(self) -> None:
-        """End the threads after what they are at; whoever still waits is let down."""
+        """Stop the threads after their current reads and cancel queued ones."""
         self._threads.shutdown(cancel_futures=True)
 
     @contextmanager
     def place(self) -> Iterator[None]:
-        """A place in the lane; raises `PastBusy`."""
+        """Hold a place in the queue; raises `PastBusy`."""
         if self.inside >= self._scheduler:
             raise PastBusy(
-                f"{self._most} others are waiting; try again in a moment",
+                f"{self._most} reads are already waiting; try again in a moment",
                 limit=PAST_READS.name,
                 allowed=self._most,
             )
@@ -89,7 +88,7 @@ class Lane:
         caller = self._callers.get(name) or _Caller(self._share)
         if name and caller.inside >= self._most_of_one:
             raise PastBusy(
-                f"{caller.inside} reads of {name} are under way or waiting; the limit is {self._most_of_one}",
+                f"{name} has {caller.inside} reads running or waiting; the limit is {self._most_of_one}",
                 limit=PAST_READS_PER_CALLER.name,
                 allowed=self._most_of_one,
             )
@@ -118,7 +117,7 @@ class Lane:
                     work.cancellation.cancel()
                     if not work.begun:
                         working.cancel()
-                    # The place is free again only when the thread is.
+                    # The place is freed together with the thread.
                     await asyncio.wait((working,))
                     raise ClientDisconnect
                 return working.result()
@@ -140,12 +139,12 @@ class Lane:
             nonlocal clock
             clock = loop.call_later(self._seconds, cancellation.cancel)
 
-        # What waits holds nothing large, and takes no time of an engine.
+        # A queued read holds nothing large and uses no engine time.
         async with self._free:
             fetched = await work.fetch()
 
             def read() -> A:
-                # From here on: the time in the line does not count.
+                # The limit starts here; time in the queue does not count.
                 loop.call_soon_threadsafe(begin)
                 with cancellable(cancellation):
                     return work.read(fetched)
@@ -168,7 +167,7 @@ class Lane:
 
 
 class _Work(Generic[B, A]):
-    """A look: what it begins with, and what a thread makes of that; `begun` once the thread has it."""
+    """A read: `fetch` and `read`; `begun` is set once a thread has started it."""
 
     def __init__(self, fetch: Callable[[], Awaitable[B]], read: Callable[[B], A], cancellation: Cancellation) -> None:
         self.fetch = fetch
@@ -181,7 +180,7 @@ async def _nothing() -> None: ...
 
 
 class _Caller:
-    """What one caller has in a lane."""
+    """The reads of one caller in a lane."""
 
     def __init__(self, share: int) -> None:
         self.inside = 0

@@ -1,7 +1,7 @@
-"""Whether a store takes work, asked by one thread for everybody who wants to know.
+"""Readiness of a store, checked by one thread for all probes.
 
-What is wrong is told at once. What is only slow is not wrong yet: on a busy machine an answer may take longer than
-whoever asks will wait, so the last good one stands for a bounded time, and only then is the store called busy.
+An error is reported at once. A slow check is not an error yet: on a busy machine it can take longer than a probe waits,
+so the last good result is used for a bounded time before the store counts as busy.
 """
 
 import asyncio
@@ -11,28 +11,28 @@ from concurrent.futures import ThreadPoolExecutor
 
 from pendula.kernel.errors import PendulaError
 
-# Whoever asks waits no longer for an answer; most probes give up after a second or a few.
+# How long a probe waits for the check; most probes time out after one or a few seconds.
 READY_SECONDS = 1.0
-# Longer than a loaded machine keeps a flush waiting; a store that gave no answer for so long does not work.
+# How long a good result stays valid; longer than a flush takes on a loaded machine.
 GOOD_SECONDS = 30.0
 
 
 class ReadinessProbe:
-    """The last good answer of `look`, which raises what is wrong, and the look under way.
+    """The last good result of `look`, which raises an error, and the running check.
 
-    `slow` is the code of what only takes long, which no answer in time is as well.
+    `slow` is the code for a store that does not answer in time.
     """
 
     def __init__(self, look: Callable[[], None], *, slow: str) -> None:
         self._look = look
         self._slow = slow
-        # A thread of its own: the one pool that everything shares may be full, which says nothing about the store.
+        # A separate thread: a full shared pool says nothing about the store.
         self._thread = ThreadPoolExecutor(1, "pendula-ready")
         self._under_way: asyncio.Future[str | None] | None = None
         self._good_until = 0.0
 
     async def trouble(self) -> str | None:
-        """The code of what is wrong; None while the store is well, or was a short time ago and is only slow."""
+        """The error code; None if the store is ready, or was ready recently and is slow."""
         if self._under_way is None or self._under_way.done():
             self._under_way = asyncio.get_running_loop().run_in_executor(self._thread, self._found)
         try:

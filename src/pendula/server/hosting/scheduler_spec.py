@@ -1,7 +1,6 @@
-"""What a scheduler is to the server: its words, its engines or its service, its routes, and what it may use of its
-host.
+"""The description of a scheduler for the server: engines or a service, routes, error translation, and its host.
 
-A scheduler is described once, as a value; nothing here knows which schedulers there are.
+Nothing here depends on a particular scheduler.
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -26,12 +25,12 @@ from pendula.server.metrics import Metrics
 from pendula.server.settings import Settings
 from pendula.server.views import Became, Effect, EngineSummary, State
 
-# Into so many parts the limit of journals is divided at least, where engines come and go.
+# The journal limit of a scheduler whose engines come and go is divided into at least this many shares.
 SHARES = 8
 
 
 class Demo(Struct, frozen=True):
-    """A living example: an engine that is fed for ever, each command chosen by its state and how many there were."""
+    """A demo engine with an endless supply of commands, chosen by its state and the number of previous commands."""
 
     engine: str
     config: Json
@@ -40,41 +39,41 @@ class Demo(Struct, frozen=True):
 
 
 class Store(Protocol):
-    """What a scheduler keeps beside its engines, one for each server: opened before them, closed after them."""
+    """State that a scheduler shares between its engines; opened before them and closed after them."""
 
     @property
     def outside(self) -> Outside:
-        """Who answers the engines of the scheduler."""
+        """The outside that answers the engines of the scheduler."""
         ...
 
     async def engine_opened(self, host: EngineHost) -> None:
-        """Told of each engine that was opened, before its time goes on."""
+        """Called for each opened engine, before its clock starts."""
         ...
 
     async def close(self) -> None: ...
 
 
 class Service(Protocol):
-    """A scheduler that is not made of engines, while it is served."""
+    """A served scheduler without engines."""
 
     @property
     def state(self) -> State: ...
 
     @property
     def failure(self) -> PendulaError | None:
-        """Why it could not be opened; None while it is well or starting."""
+        """Why it could not be opened; None while it is ready or starting."""
         ...
 
     async def open(self, folder: Path) -> None:
-        """Open what is kept in `folder`, or elsewhere; a failure is kept, not raised."""
+        """Open the data in `folder`, or elsewhere; a failure is stored, not raised."""
         ...
 
     async def not_ready(self) -> str | None:
-        """The code of what keeps it from working, for good or for now; None when nothing does."""
+        """The code of what prevents work, permanently or temporarily; None if ready."""
         ...
 
     def stop(self) -> None:
-        """Take nothing more, and let go whoever waits."""
+        """Accept no more work and release waiting callers."""
         ...
 
     async def close(self) -> None: ...
@@ -82,22 +81,22 @@ class Service(Protocol):
 
 @runtime_checkable
 class KeepsTime(Protocol):
-    """A service that remembers the time it has handed out, and never goes back behind it."""
+    """A service with a stored time that never goes back."""
 
     def ahead(self) -> int:
-        """By how many microseconds its time is ahead of the clock of the machine; 0 when it is not."""
+        """How many microseconds its time is ahead of the system clock; 0 if it is not."""
         ...
 
 
 @runtime_checkable
 class KeepsFile(Protocol):
-    """A service whose store is one file, which can be removed or replaced while it is open."""
+    """A service whose store is one file, which may be removed or replaced while open."""
 
     def is_file_there(self) -> bool: ...
 
 
 class Host(Protocol):
-    """The server, as far as a scheduler may use it; the `Supervisor` is one."""
+    """The server as a scheduler uses it, implemented by `Supervisor`."""
 
     @property
     def settings(self) -> Settings: ...
@@ -118,8 +117,7 @@ class Host(Protocol):
 
 
 class New(Struct, frozen=True):
-    """An engine as it is asked for: its name, its configuration, the commands that it begins with, and files that lie
-    beside its journal, by their names."""
+    """A requested engine: its name, configuration, first commands, and files to store beside its journal, by name."""
 
     name: str
     config: Json
@@ -128,16 +126,16 @@ class New(Struct, frozen=True):
 
 
 class Made(Protocol):
-    """A view of an engine that was just made, told to whoever asked for it."""
+    """The response to the creation of an engine."""
 
     @classmethod
     def of(cls, name: str, outcomes: Sequence[Outcome[Any]]) -> Self:
-        """The view, out of what the first commands did."""
+        """The response for the outcomes of the first commands."""
         ...
 
 
 class Sentences(Struct, frozen=True, kw_only=True):
-    """What the OpenAPI document says of the routes by which engines come and go."""
+    """OpenAPI descriptions of the lifecycle routes."""
 
     make: str
     close: str
@@ -146,10 +144,10 @@ class Sentences(Struct, frozen=True, kw_only=True):
 
 
 class Lifecycle(Struct, frozen=True, kw_only=True):
-    """How engines of a scheduler come and go over HTTP (`routes/lifecycle`), up to the limit `engines`.
+    """Creation and removal of engines over HTTP (`routes/lifecycle`), up to the limit `engines`.
 
-    `noun` is the parameter in paths, `plural` the member of `listing`. `begin` is a FastAPI dependency: it reads what a
-    new engine needs from the request, `takes` documents the body. `made` is the answer, `summary` where there is none.
+    `noun` is the path parameter, `plural` the member of `listing`. `begin` is a FastAPI dependency that reads a new
+    engine from the request, `takes` documents the body. `made` is the response, or else `summary`.
     """
 
     noun: str
@@ -168,21 +166,19 @@ def changed_something(_command: object, outcome: Outcome[Any]) -> Became:
 
 
 class SchedulerSpec(Struct, frozen=True):
-    """One scheduler. `engines` are made, with their configurations, where they do not exist yet; `outside` answers
-    them.
+    """One scheduler.
 
-    A scheduler with a `lifecycle` gets engines over HTTP while the server runs; `views` are the shapes of the bodies
-    that its routes take and give. A scheduler with a `store` keeps something in a directory of its own, and the store
-    answers its engines. For a scheduler that keeps time, `advance` makes the command that lets it go on.
-
-    A scheduler without `engine` is one `service`. `schemas` are shapes of bodies that no struct describes. All paths of
-    a scheduler begin with its `prefix`, by default `/api/v1/NAME`; what goes wrong there is put into the words of
-    `errors`. Engines that are not `commanded` take no commands from outside: their scheduler makes them all. `journal`
-    makes the journal of an engine out of the one on the disk, for a scheduler that has reasons of its own to go on
-    without a disk; `snapshot_every` is how many commands it has between two snapshots, where it does not leave that to
-    the settings. `incidents` names the events that tell of something that went wrong. `bound` looks at a command before
-    it is applied, and raises `TooMuchAtOnce` where it would produce more than one command may. `became` says what
-    became of a command that was applied. `choices` says what can be asked of an engine as it stands.
+    `engines`: configurations of engines that are created if missing. `outside`: answers their questions.
+    `lifecycle`: engines can be created over HTTP. `views`: structs of request and response bodies; `schemas`: shapes of
+    bodies without a struct. `store`: shared state in its own directory, which then answers the engines.
+    `advance`: creates the command that advances an engine in real time.
+    `service`: replaces engines for a scheduler without `engine`.
+    `prefix`: of all its paths, by default `/api/v1/NAME`; `errors` translates errors below it.
+    `commanded`: whether engines accept commands over HTTP.
+    `journal`: wraps the journal on disk, for a scheduler that must continue without a disk.
+    `snapshot_every`: commands between two snapshots, instead of the setting.
+    `incidents`: the events that report an incident. `bound`: raises `TooMuchAtOnce` for a command that would produce
+    too much. `became`: the effect of an applied command. `choices`: questions and command forms for the present state.
     """
 
     name: str
@@ -215,14 +211,13 @@ class SchedulerSpec(Struct, frozen=True):
 
     @property
     def kind(self) -> type[Engine[Any, Any]]:
-        """What the engines of the scheduler are; only for schedulers that have some."""
+        """The engine class; only for schedulers with engines."""
         assert self.engine is not None, self.name
         return self.engine
 
     def journal_bytes(self, engines: int, settings: Settings) -> int:
-        """How large the journal of each of so many engines may be, open or shut. The limit is the scheduler's: they
-        share it
-        evenly, so that none can starve another. Where more may come any time there is room for some of them: a long
-        journal is slow to open, and is cut when more come than that."""
+        """The journal size limit of each of `engines` engines, open or closed: an equal share of the scheduler's limit,
+        so that none can starve another. If engines can be created, some shares are reserved for new ones, because
+        cutting a long journal when more arrive is slow."""
         least = min(SHARES, settings.allowed(ENGINES)) if self.lifecycle else 1
         return settings.allowed(JOURNAL_BYTES) // max(least, engines)

@@ -1,8 +1,7 @@
-"""Event streams: server-sent events with ids, resumed after the last one seen, with every gap told.
+"""Server-sent events with ids, resume after the last event seen, and explicit gaps.
 
-A reader costs a place in a ledger and a cursor, no queue: while it does not read, nothing is kept for it, and when it
-falls out of the buffer it is told what it missed. A stream ends when its reader goes, when who opened it may no longer
-look, or when the server stops.
+A reader has a slot and a cursor, not a queue: nothing is stored for a slow reader, and one that falls out of the buffer
+gets a gap. A stream ends when its reader disconnects, when its token is no longer valid, or when the server stops.
 """
 
 import asyncio
@@ -30,11 +29,11 @@ from pendula.server.views import GapView
 
 AT_ONCE = 256
 THREADS = 4  # for readers that catch up out of journals
-# So many events that a reader did not ask for pass without a word.
+# After this many filtered events an id is sent, so that a resuming reader need not skip them again.
 MOST_LEFT_OUT = 1000
 KEEP_ALIVE_SECONDS = 15
 OPENING = b": open\n\n"
-# An id without an event: a reader that breaks off before the first one comes back after this.
+# An id without an event: a reader that disconnects before its first event resumes here.
 OPENING_AFTER = OPENING + b"id: %b\n\n"
 
 Item_co = TypeVar("Item_co", covariant=True)
@@ -43,21 +42,21 @@ A = TypeVar("A")
 
 
 class Place(Protocol[Item_co]):
-    """Where a reader is; `over` when nothing more will come."""
+    """The position of a reader; `over` once the source has ended."""
 
     @property
     def over(self) -> bool: ...
 
     @property
     def last(self) -> str | None:
-        """The id after which the reader goes on; None where the first thing it hears has one."""
+        """The id of the last event taken; None if the first item has one."""
         ...
 
     def take(self, most: int, /) -> Sequence[Item_co]: ...
 
 
 class Source(Protocol[Item_co]):
-    """What streams come from: an engine, or something else that tells."""
+    """A source of events, such as an engine."""
 
     def listen(self, wake: asyncio.Event, /) -> Callable[[], None]: ...
 
@@ -65,7 +64,7 @@ class Source(Protocol[Item_co]):
 
 
 class Framing(Struct, Generic[Item], frozen=True):
-    """How a stream looks on the wire: what comes first, what items are written as, what keeps it alive."""
+    """The wire format of a stream: opening, items, keep-alive."""
 
     write: Callable[[Iterable[Item]], bytes]
     opening: bytes = OPENING
@@ -74,7 +73,7 @@ class Framing(Struct, Generic[Item], frozen=True):
 
 
 class StreamLedger:
-    """Who has how many streams open; the next one past a limit is refused, the others live on."""
+    """Counts open streams by caller; a stream over a limit is refused."""
 
     def __init__(self, settings: Settings, metrics: Metrics) -> None:
         self._most = settings.allowed(STREAMS)
@@ -86,7 +85,7 @@ class StreamLedger:
         metrics.streams.set_function(self._open.total)
 
     def admit(self, name: str) -> Callable[[], None]:
-        """Take a place; the returned function gives it back."""
+        """Take a slot; returns the function that releases it."""
         if self._open.total() >= self._most:
             raise StreamsUsedUp(
                 f"{self._most} streams are open, which is the limit", limit=STREAMS.name, allowed=self._most
@@ -101,7 +100,7 @@ class StreamLedger:
         return lambda: self._open.subtract([name])
 
     async def read(self, take: Callable[[], A]) -> A:
-        """What `take` finds in a journal, in a thread of the streams; given up when the reader leaves."""
+        """Run `take`, which may read a journal, in a stream thread; cancelled when the reader disconnects."""
         cancellation = Cancellation()
 
         def work() -> A:
@@ -116,11 +115,11 @@ class StreamLedger:
             raise
 
     def close(self) -> None:
-        """End the threads after what they are at."""
+        """Stop the threads after their current work."""
         self._threads.shutdown(cancel_futures=True)
 
-    def asked_once(self, principal: Principal, good: Callable[[Principal], bool]) -> bool:
-        """What `good` says of somebody, asked once for all readers that look in the same turn of the event loop."""
+    def check_once(self, principal: Principal, good: Callable[[Principal], bool]) -> bool:
+        """The result of `good`, computed once per caller and turn of the event loop."""
         if principal not in self._answers:
             if not self._answers:
                 asyncio.get_running_loop().call_soon(self._answers.clear)
@@ -129,7 +128,7 @@ class StreamLedger:
 
 
 class StreamResponse(EventSourceResponse):
-    """Gives its place back however it ends, also when the reader is gone in the middle of a write."""
+    """Releases its slot however it ends, also if the reader disconnects during a write."""
 
     def __init__(
         self, content: AsyncIterator[bytes], at_end: Callable[[], None], headers: Iterable[tuple[str, str]]
@@ -145,7 +144,7 @@ class StreamResponse(EventSourceResponse):
 
 
 class Alarm:
-    """Sets an event after so much silence, once and again; a timer for each wait would cost more than most events."""
+    """Sets an event after every period of silence; a timer per wait would cost more than most events."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, seconds: float, wake: asyncio.Event) -> None:
         self._loop = loop
@@ -155,11 +154,11 @@ class Alarm:
         self._handle = loop.call_at(self._since + seconds, self._ring)
 
     def put_off(self) -> None:
-        """Something was said: the silence begins anew."""
+        """Restart the period, after something was sent."""
         self._since = self._loop.time()
 
     def rang(self) -> bool:
-        """Whether there was silence for long enough; it begins anew then."""
+        """Whether the period has passed; if so it restarts."""
         if self._loop.time() - self._since < self._seconds:
             return False
         self.put_off()
@@ -177,7 +176,7 @@ class Alarm:
 
 
 class Reader(Generic[Item]):
-    """One open stream of one source, framed one way."""
+    """One open stream of a source."""
 
     def __init__(
         self,
@@ -195,17 +194,17 @@ class Reader(Generic[Item]):
         self._wake = asyncio.Event()
 
     async def open(self, after: str | None) -> StreamResponse:
-        """Find the place after the event `after`; from here on nothing is missed in silence."""
+        """Subscribe after the event `after`; later events are delivered or reported as a gap."""
         leave = self._ledger.admit(self._principal.name)
         try:
-            deaf = self._source.listen(self._wake)
+            unsubscribe = self._source.listen(self._wake)
         except BaseException:
             leave()
             raise
 
         def end() -> None:
             leave()
-            deaf()
+            unsubscribe()
 
         try:
             place = await self._source.subscribe(after)
@@ -221,9 +220,9 @@ class Reader(Generic[Item]):
             yield self._framing.opening if place.last is None else OPENING_AFTER % place.last.encode()
             behind = True
             while self._may_look():
-                # Cleared before looking: what is published in between sets it again.
+                # Cleared before reading: an event published in between sets it again.
                 self._wake.clear()
-                # What lies behind may come from the journal, and the loop does not wait for a disk.
+                # Older events may come from the journal; the event loop must not wait for a disk.
                 items = await self._ledger.read(lambda: place.take(AT_ONCE)) if behind else place.take(AT_ONCE)
                 behind = behind and len(items) == AT_ONCE
                 told = self._framing.write(items) if items else b""
@@ -234,7 +233,7 @@ class Reader(Generic[Item]):
                     return
                 if alarm.rang():
                     yield self._framing.keep_alive
-                # A look that found something may have ended where the journal does, with more in the buffer behind it.
+                # A read that returned items may have stopped at the end of the journal, with more in the buffer.
                 if not items:
                     await self._wake.wait()
         finally:
@@ -244,13 +243,13 @@ class Reader(Generic[Item]):
         try:
             return self._good(self._principal)
         except WorldBroken:
-            # Tokens that cannot be read let nobody in, and nobody stay.
+            # While tokens cannot be read, nobody is authenticated: the stream ends.
             return False
 
 
 def engine_framing(host: EngineHost, types: Collection[str] = ()) -> Framing[Published[Any] | Gap]:
-    """The stream of an engine: `event` with the id of the record, `gap` where something was missed. With `types` only
-    events of these; of many others in a row the id alone is told, so that who comes back need not pass them again."""
+    """The stream of an engine: `event` with an id, `gap` for missed events. With `types` only these events; after many
+    others only an id is sent, so that a resuming reader need not skip them again."""
     left_out = 0
 
     def one(item: Published[Any] | Gap) -> bytes:
@@ -263,8 +262,8 @@ def engine_framing(host: EngineHost, types: Collection[str] = ()) -> Framing[Pub
                 left_out = 0
                 return format_sse_event(data_str=shown_bytes(item.event, item.data).decode(), event="event", id=item.id)
             case Gap(missed, after, following):
-                host.gap_told()
-                # Without an id of its own: who comes back after a gap resumes at the last event it saw.
+                host.count_gap()
+                # A gap has no id: a reader resumes after the last event it saw.
                 view = GapView(missed, after, following)
                 return format_sse_event(data_str=canonical.encode(view).decode(), event="gap")
 
@@ -272,5 +271,5 @@ def engine_framing(host: EngineHost, types: Collection[str] = ()) -> Framing[Pub
 
 
 def type_of(event: Struct | type[Struct]) -> str:
-    """The member `type` of an event, as its canonical form has it."""
+    """The `type` of an event in its canonical form."""
     return str(event.__struct_config__.tag)

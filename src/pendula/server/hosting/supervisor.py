@@ -1,7 +1,7 @@
-"""Everything one running server holds: settings, tokens, sessions, engines, streams, counters.
+"""The parts of a running server: settings, tokens, sessions, engines, streams, metrics.
 
-Engines start beside each other and beside the server: requests are answered while a long journal is still being read,
-and one that cannot be opened is a red line in readiness, not the end of the others.
+Engines start concurrently with each other and with the server: requests are answered while a long journal is read, and
+an engine that cannot be opened shows in readiness and does not affect the others.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ from pendula.server.views import Check, ClockState, Readiness, SchedulerList, Sc
 DEMO_CALLER = "demo"
 STANDS_SECONDS = 1
 SECOND = 1_000_000
-AHEAD_SEC = 60  # time that is further ahead of the machine's clock than this is told
+AHEAD_SEC = 60  # a larger lead over the system clock is reported
 A = TypeVar("A")
 B = TypeVar("B")
 MakeDisk = Callable[[Path], Callable[[], Disk]]
@@ -59,7 +59,7 @@ class TooManyEngines(HttpRefused):
 
 
 class Supervisor:
-    """Supervises all engines and services of one server. `open` and `close` belong to the event loop that serves."""
+    """Supervises all engines and services of one server. `open` and `close` run on the serving event loop."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class Supervisor:
         self.streams = StreamLedger(settings, self.metrics)
         self.bodies = BodyBudget(settings.allowed(BODIES_BYTES))
         self.metrics.body_bytes.set_function(lambda: self.bodies.held)
-        self.closing: dict[str, None] = {}  # what a stop waits for, by name
+        self.closing: dict[str, None] = {}  # what shutdown waits for, by name
         self._data = data
         self._disk = disk
         self._stores: dict[str, Store] = {}
@@ -92,7 +92,7 @@ class Supervisor:
         assert all(NAME.fullmatch(scheduler.name) for scheduler in self.schedulers)
 
     async def open(self) -> None:
-        """Lock the data directory, read the tokens, and begin to open every engine and service."""
+        """Lock the data directory, read the tokens, and start opening every engine and service."""
         if self._data is None:
             self._data = DataDirectory.lock(self.settings.data)
         self.tokens.list()
@@ -142,7 +142,7 @@ class Supervisor:
 
     async def _start(self, scheduler: SchedulerSpec, host: EngineHost, config: Json) -> None:
         assert self._data is not None
-        # Engines of the demo have a configuration of ours, those of people one in their journal.
+        # Demo engines have a built-in configuration, others have one in their journal.
         outdated = partial(_set_aside, self._data, host) if self.settings.demo and config is not None else None
         await host.open(self._disk(self._data.journal(scheduler.name, host.name)), config, outdated)
         if host.state is not State.READY:
@@ -159,32 +159,32 @@ class Supervisor:
         return scheduler.outside if store is None else store.outside
 
     def store(self, scheduler: str) -> Store:
-        """What a scheduler keeps beside its engines."""
+        """The shared state of a scheduler."""
         return self._stores[scheduler]
 
     def service(self, scheduler: str) -> Service:
-        """What a scheduler without engines is."""
+        """The service of a scheduler without engines."""
         return self._services[scheduler]
 
     async def replayed(self, look: Callable[[], A]) -> A:
-        """What a look at the past finds for which an engine is replayed; raises `PastBusy`, `ReadTooLong`."""
+        """Run a read that replays an engine; raises `PastBusy`, `ReadTooLong`."""
         return await self._past.replays.look(look)
 
     async def supposed(self, fetch: Callable[[], Awaitable[B]], suppose: Callable[[B], A]) -> A:
-        """What would be, from what `fetch` brings, worked out beside the replays; raises as `replayed` does."""
+        """Run a what-if on the result of `fetch`, in a separate lane; raises as `replayed` does."""
         return await self._past.what_ifs.look_at(fetch, suppose)
 
     async def recorded(self, look: Callable[[], A]) -> A:
-        """What a look at records finds; raises `PastBusy`."""
+        """Run a read of records; raises `PastBusy`."""
         return await self._past.records.look(look)
 
     async def opened(self) -> None:
-        """Wait until no engine and no service is starting any more."""
+        """Wait until every engine and service has started."""
         while any(part.state is State.STARTING for part in self._parts()):
             await asyncio.sleep(0.005)
 
     def stop_streams(self) -> None:
-        """End every stream after what is published already; from here on each reader reconnects elsewhere or later."""
+        """End every stream after the events published so far; readers must reconnect."""
         self.streams.stopping = True
         for host in self.hosts():
             host.wake()
@@ -192,7 +192,7 @@ class Supervisor:
             service.stop()
 
     async def close(self) -> None:
-        """Flush and close every journal, then let the data directory go."""
+        """Flush and close every journal, then unlock the data directory."""
         self.stop_streams()
         await self._changing.acquire()
         await self.opened()
@@ -218,7 +218,7 @@ class Supervisor:
             yield from engines.values()
 
     def _parts(self, scheduler: str | None = None) -> list[EngineHost | Service]:
-        """What a scheduler, or the whole server, is made of."""
+        """The engines and services of a scheduler, or of all."""
         found: list[EngineHost | Service] = [host for host in self.hosts() if scheduler in (None, host.scheduler)]
         return found + [service for name, service in self._services.items() if scheduler in (None, name)]
 
@@ -237,9 +237,9 @@ class Supervisor:
         return found
 
     async def make(self, scheduler: SchedulerSpec, name: str, beginning: Beginning) -> list[Outcome[Any]]:
-        """Make an engine and serve it; returns what its first commands did.
+        """Create an engine and serve it; returns the outcomes of its first commands.
 
-        Raises `EngineExists`, `TooManyEngines`, or what the engine refuses of its configuration.
+        Raises `EngineExists`, `TooManyEngines`, or the engine's refusal of its configuration.
         """
         async with self._changing:
             self.require_place(scheduler.name, name)
@@ -257,7 +257,7 @@ class Supervisor:
             return outcomes
 
     def require_place(self, scheduler: str, name: str) -> None:
-        """Raises `EngineExists`, `TooManyEngines`; for whoever has much to do before an engine can be made."""
+        """Raise `EngineExists` or `TooManyEngines`, before expensive preparations."""
         known, most = self.known(scheduler), self.settings.allowed(ENGINES)
         if name in known:
             raise EngineExists(
@@ -271,8 +271,8 @@ class Supervisor:
             )
 
     async def shut(self, scheduler: SchedulerSpec, name: str) -> None:
-        """Close an engine; its journal stays, and `reopen` opens it again, also after a restart of the server. One that
-        is closed stays as it is. Raises `NotFound`."""
+        """Close an engine and keep its journal; `reopen` opens it again, also after a restart. Does nothing if it is
+        closed. Raises `NotFound`."""
         async with self._changing:
             if name not in self._hosts[scheduler.name] and name in self.known(scheduler.name):
                 return
@@ -281,7 +281,7 @@ class Supervisor:
             await self._shut(host)
 
     async def reopen(self, scheduler: SchedulerSpec, name: str) -> None:
-        """Open an engine that was shut; one that is open stays as it is. Raises `NotFound`."""
+        """Open a closed engine; does nothing if it is open. Raises `NotFound`."""
         async with self._changing:
             if name in self._hosts[scheduler.name]:
                 return
@@ -295,7 +295,7 @@ class Supervisor:
         await asyncio.to_thread(self._data.set_shut, scheduler.name, name, shut)
 
     async def remove(self, scheduler: SchedulerSpec, name: str) -> None:
-        """Close an engine, open or shut, and remove all it ever wrote. Raises `NotFound`."""
+        """Close an engine if open, and remove all its files. Raises `NotFound`."""
         async with self._changing:
             if name not in self.known(scheduler.name) or name in self._hosts[scheduler.name]:
                 await self._shut(self.host(scheduler.name, name))
@@ -303,7 +303,7 @@ class Supervisor:
             self._share_out(scheduler)
 
     def known(self, scheduler: str) -> list[str]:
-        """The engines of a scheduler, open or shut, sorted."""
+        """The engines of a scheduler, open or closed, sorted."""
         assert self._data is not None
         return sorted({*self._hosts[scheduler], *self._data.engines(scheduler)})
 
@@ -327,12 +327,12 @@ class Supervisor:
         return Readiness("ready" if well else "not_ready", checks, self.clock_state())
 
     def stores_without_file(self) -> list[str]:
-        """The schedulers whose store was removed or replaced while it was open."""
+        """The schedulers whose store file was removed or replaced while open."""
         services = self._services.items()
         return [name for name, service in services if isinstance(service, KeepsFile) and not service.is_file_there()]
 
     def clock_state(self) -> ClockState:
-        """How far time is ahead, of the server or of a store that remembers a later one."""
+        """How far the time of the server, or of a store, is ahead of the system clock."""
         own = max(0, self.clock.now() - self.clock.machine())
         ahead = max([own, *(service.ahead() for service in self._services.values() if isinstance(service, KeepsTime))])
         return ClockState(ahead // SECOND, SLOWER * ahead // SECOND)
@@ -360,7 +360,7 @@ class Supervisor:
         if self.settings.demo and scheduler.demo is not None:
             configs.setdefault(scheduler.demo.engine, scheduler.demo.config)
         names = sorted({*configs, *data.engines(scheduler.name)})
-        # An engine with a journal knows its own configuration; one that somebody closed waits until it is opened.
+        # An engine with a journal has its configuration there; a closed one stays closed.
         return [(name, configs.get(name)) for name in names if not data.is_shut(scheduler.name, name)]
 
     def _tokens_failure(self) -> str | None:
@@ -372,7 +372,7 @@ class Supervisor:
 
 
 async def _watch(clock: WallClock, state: Callable[[], ClockState]) -> None:
-    """Notice when somebody sets the clock of the machine, and when time here is ahead of it."""
+    """Log when the system clock is set, and when the server's time is ahead of it."""
     told = False
     while True:
         jump = clock.check()
@@ -389,12 +389,12 @@ async def _watch(clock: WallClock, state: Callable[[], ClockState]) -> None:
 
 
 async def _keep_time(host: EngineHost, pace: Pace) -> None:
-    """Let time go on whenever something is due, until the engine breaks or is closed; meanwhile nothing is written."""
+    """Advance the engine whenever something is due, until it breaks or is closed; nothing is written in between."""
     while host.failure is None and await pace.due():
         try:
             await host.advance()
         except WorldBroken as error:
-            # What cannot be written down has not happened: time stands still until it can be.
+            # A command that cannot be recorded has not happened: time waits until it can be.
             log.warning(
                 "time_stands", scheduler=host.scheduler, engine=host.name, code=error.code, problem=error.message
             )
@@ -403,25 +403,25 @@ async def _keep_time(host: EngineHost, pace: Pace) -> None:
 
 
 def _set_aside(data: DataDirectory, host: EngineHost, why: OtherDecisions) -> None:
-    """A living example is ours: where an earlier version decided otherwise it begins again, and what it was is kept.
-    Whatever else decided otherwise stays where it is and says so."""
+    """Move the journal of a demo engine with other decisions away, so that the demo starts again. Other engines keep
+    theirs and report it."""
     aside = data.aside(host.scheduler, host.name, why.recorded)
     creation.set_aside(data.journal(host.scheduler, host.name), aside)
     log.warning("demo_begun_anew", scheduler=host.scheduler, engine=host.name, problem=why.message, kept=str(aside))
 
 
 async def _feed(host: EngineHost, demo: Demo) -> None:
-    """Keep the living example alive until the engine breaks or the server stops."""
+    """Feed the demo engine until it breaks or the server stops."""
     while host.failure is None and not host.closed:
         try:
             command = await host.ask(lambda driver: demo.next_command(driver.engine, driver.commands))
             await host.submit(command, DEMO_CALLER, None)
         except WorldBroken as error:
-            # Busy, or a full disk: it may pass, and readiness says so meanwhile.
+            # Busy, or a full disk: temporary, and shown by readiness.
             log.warning(
                 "demo_waits", scheduler=host.scheduler, engine=host.name, code=error.code, problem=error.message
             )
         except Exception:
-            # A mistake of ours: the example stands still for a moment, not for good and not in silence.
+            # A bug in the demo: log it, pause and continue.
             log.exception("demo_failed", scheduler=host.scheduler, engine=host.name)
         await asyncio.sleep(demo.pause_seconds)

@@ -1,8 +1,8 @@
-"""What stands around every request.
+"""HTTP connections and middleware.
 
-connection    HTTP on one connection: how many there may be, and how slow a head may come
-lingering     closing while the other side may still send: the answer arrives, the rest is dropped
-envelope      the outermost middleware: request ids, safe headers, the one error form, a log line, a count
-forwarded     behind a proxy: who calls, and by which scheme, as the proxy says
-page          the built control room, read out of the package once and served from memory
+connection    one HTTP connection: limits on connections and slow heads
+lingering     closes a connection so that the response arrives although the client still sends
+envelope      the outermost middleware: request ids, security headers, error form, log line, metrics
+forwarded     the client address and scheme as reported by a proxy
+page          the built control room, read from the package once and served from memory
 """

@@ -1,8 +1,8 @@
-"""HTTP on one connection, with patience that ends: a head that does not arrive in time is answered with 408.
+"""One HTTP connection with time limits: a head that does not arrive in time is answered with 408.
 
-What goes wrong before there is a request (a head that is not HTTP, too long, too slow or with two lengths for its body,
-one connection too many) is answered in the same error form as everything else, and the connection is closed. Whoever
-takes nothing of what is sent for a while is cut off, and the place of their stream is free again.
+Errors before there is a request (a head that is not HTTP, too long, too slow or with two body lengths; too many
+connections) are answered in the common error form, and the connection is closed. A client that does not read for a
+while is disconnected, which frees the slot of its stream.
 """
 
 import asyncio
@@ -26,9 +26,9 @@ log = structlog.get_logger("pendula.server")
 
 
 class StrictConnection(h11.Connection):
-    """H11's reader, which by itself bounds only heads that are not complete yet, and believes one of two lengths.
+    """H11's reader, which limits only incomplete heads and accepts two body lengths.
 
-    To a proxy before us a request with both may end elsewhere: what follows would be smuggled past it.
+    A proxy may see another end of a request with both lengths, which allows request smuggling.
     """
 
     def __init__(self, most: int = LARGEST_HEAD) -> None:
@@ -59,7 +59,7 @@ class StrictConnection(h11.Connection):
 
 
 class PatientProtocol(H11Protocol):
-    """Uvicorn's protocol, which by itself would wait for ever: for a head, and for somebody to read an answer."""
+    """Uvicorn's protocol with time limits for receiving a head and for sending a response."""
 
     conn: StrictConnection
 
@@ -78,12 +78,12 @@ class PatientProtocol(H11Protocol):
         self._lingering = LingeringTransport(transport, self.loop, self._may_send)
         super().connection_made(cast(asyncio.Transport, self._lingering))
         if len(self.connections) > self.most_connections:
-            self._refuse(TooManyRequests(f"{self.most_connections} connections are open, which is the limit"))
+            self._refuse(TooManyRequests(f"{self.most_connections} connections are open; this is the limit"))
         else:
             self._wait_for_head()
 
     def _may_send(self) -> bool:
-        """Whether the other side may be sending when we close; of those beyond all limits only some are waited for."""
+        """Whether the client may still be sending at close; only some connections over the limit are waited for."""
         if len(self.connections) > self.most_connections + MOST_LINGERING:
             return False
         return self._refused or self.conn.their_state is h11.SEND_BODY
@@ -105,7 +105,7 @@ class PatientProtocol(H11Protocol):
         super().connection_lost(exc)
 
     def on_response_complete(self) -> None:
-        # Uvicorn's own timer for idle connections takes over, until the next head begins.
+        # Uvicorn's idle timer applies until the next head begins.
         super().on_response_complete()
         self._stop_waiting()
 
@@ -123,7 +123,7 @@ class PatientProtocol(H11Protocol):
 
     @property
     def is_answering(self) -> bool:
-        """Whether there is a request, and its answer is not complete."""
+        """Whether a request is being answered."""
         return not self._between_requests()
 
     def _between_requests(self) -> bool:
@@ -139,7 +139,7 @@ class PatientProtocol(H11Protocol):
 
     def _too_slow(self) -> None:
         self._head_timer = None
-        self._refuse(SlowRequest(f"No whole request head came within {self.header_seconds} seconds"))
+        self._refuse(SlowRequest(f"No complete request head arrived within {self.header_seconds} seconds"))
 
     def _watch(self) -> None:
         left = self.transport.get_write_buffer_size()
@@ -151,13 +151,13 @@ class PatientProtocol(H11Protocol):
             self._reader_timer = None
 
     def _look_at_reader(self, left_before: int) -> None:
-        """Slow is allowed, standing still is not."""
+        """Disconnect a client that has read nothing since the last check."""
         if self.transport.get_write_buffer_size() < left_before:
             self._watch()
             return
         client = None if self.client is None else self.client[0]
         log.info("reader_stalled", client=client, seconds=self.reader_seconds)
-        # Not closed: that would wait for the reader to take the rest.
+        # Aborted, since closing would wait for the client to read the rest.
         self.transport.abort()
 
     def _refuse(self, error: HttpRefused) -> None:
@@ -184,7 +184,7 @@ def _answer(conn: h11.Connection, status: int, body: bytes) -> bytes:
 
 
 def most_connections(settings: Settings) -> int:
-    """Every request and every stream at once, and as many again that are only just knocking."""
+    """Twice the number of allowed requests and streams."""
     return 2 * (settings.allowed(REQUESTS) + settings.allowed(STREAMS))
 
 

@@ -1,8 +1,8 @@
-"""Around every request: an id, the safe headers, the one error form, a line in the log and a count.
+"""The outermost middleware: request ids, security headers, the error form, a log line and metrics.
 
-Nothing that goes wrong inside leaves this layer as an exception: a `PendulaError` is sent as what it is, anything else
-as `internal_error`, whose traceback is in the log and nowhere else. A scheduler with a contract of its own has its own
-words for what goes wrong below its prefix, also for what the gates refuse there, and nowhere else.
+No exception leaves this layer: a `PendulaError` is sent with its code, anything else as `internal_error`, whose
+traceback is only in the log. A scheduler whose specification has its own error form translates the errors below its
+prefix, including those of the gates.
 """
 
 import re
@@ -37,41 +37,41 @@ SECURITY_HEADERS: Mapping[str, str] = {
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
-# A year, which is what browsers take for meant seriously.
+# One year, the usual value.
 HTTPS_ONLY = "max-age=31536000"
 
 log = structlog.get_logger("pendula.server")
 
 
 class ErrorTranslator(Protocol):
-    """Puts errors below the prefix of a scheduler into the words of its contract; called once for each."""
+    """Translates errors below the prefix of a scheduler into the form of its specification."""
 
     def translated(self, error: PendulaError, scope: Scope) -> PendulaError: ...
 
     def response(self, error: PendulaError, scope: Scope) -> Response:
-        """The answer that reports an error which was translated."""
+        """The response for a translated error."""
         ...
 
     def defect(self) -> PendulaError:
-        """What a caller hears of a mistake of ours; the log has it already."""
+        """The error sent for an internal error, which is already logged."""
         ...
 
 
 def request_id(offered: str | None) -> str:
-    """The caller's own id where it is harmless, else a new one."""
+    """The caller's id if it is well-formed, else a new one."""
     if offered is not None and REQUEST_ID.fullmatch(offered):
         return offered
     return secrets.token_hex(16)
 
 
 class Exchange:
-    """One request and its answer, as far as the envelope has to know them."""
+    """One request and its response."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send, settings: Settings) -> None:
         headers = Headers(scope=scope)
-        # Read when the answer goes out: a proxy's word about the scheme is put into the scope by then.
+        # Read when the response is sent: by then the scope has the scheme reported by a proxy.
         self._scope = scope
-        # A browser would keep it for every port of localhost, also for those of other programs without TLS.
+        # A browser would apply it to every port of localhost, including other programs without TLS.
         self._is_loopback = is_loopback(split_host(headers.get("host", ""))[0] or "localhost")
         self._origin = allowed_origin(headers, settings)
         self.id = request_id(headers.get("x-request-id"))
@@ -98,20 +98,20 @@ class Exchange:
             if self._scope["scheme"] == "https" and not self._is_loopback:
                 headers["strict-transport-security"] = HTTPS_ONLY
             if self._origin is not None:
-                # Refusals too: a page that may call may read why it was refused.
+                # On errors too, so that an allowed page can read them.
                 headers["access-control-allow-origin"] = self._origin
                 headers["access-control-allow-credentials"] = "true"
                 headers["access-control-expose-headers"] = "x-request-id"
                 headers["cross-origin-resource-policy"] = "cross-origin"
                 headers.add_vary_header("Origin")
             if self._unread:
-                # Without this the rest of a refused body would be read to its end, however long it is.
+                # Otherwise the rest of a refused body would be read to its end.
                 headers["connection"] = "close"
         await self._send(message)
 
 
 class HeadAnswered:
-    """HEAD is answered wherever GET is, with the same head and no body; of a stream, with its end."""
+    """Answers HEAD wherever GET is allowed, with the same head and no body."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -120,7 +120,7 @@ class HeadAnswered:
         if scope["type"] != "http" or scope["method"] != "HEAD":
             await self.app(scope, receive, send)
             return
-        # A copy: whoever writes the answer on the wire has to know that HEAD was asked.
+        # A copy, since the protocol must still see HEAD.
         asked = {**scope, "method": "GET"}
         complete = False
 
@@ -139,9 +139,9 @@ class HeadAnswered:
 
 
 class Envelope:
-    """The outermost layer of the application (an ASGI middleware); `gated` is the application behind its gates.
+    """The outermost ASGI middleware; `gated` is the application behind its gates.
 
-    `translators` are keyed by the prefix of the paths whose errors they put into other words.
+    `translators` are keyed by the prefix of the paths whose errors they translate.
     """
 
     def __init__(
@@ -184,15 +184,15 @@ class Envelope:
             translator = self._translator(scope)
             said = error if translator is None else translator.translated(error, scope)
             if exchange.status is not None:
-                # Half an answer is out; closing the connection is the only honest end.
+                # A part of the response is sent; the connection can only be closed.
                 raise
             if isinstance(said, WorldBroken):
-                # The caller is not told where files lie; whoever has to repair them reads it here.
+                # Responses contain no file paths; the log does.
                 log.warning("world_broken", code=said.code, problem=said.message)
             response = error_response(said) if translator is None else translator.response(said, scope)
             await response(scope, exchange.receive, exchange.send)
         except ClientDisconnect:
-            # Whoever asked is gone in the middle of it: nobody is left to be answered.
+            # The caller has disconnected; there is no response.
             exchange.left = True
         except Exception:
             log.exception("internal_error", method=scope["method"], path=scope["path"])
@@ -226,10 +226,10 @@ class Envelope:
 
 
 def route_template(scope: Scope) -> str:
-    """The pattern of the path, so that counters stay few: ids are not labels."""
+    """The route pattern, so that ids do not become metrics labels."""
     return str(getattr(scope.get("route"), "path", "(none)"))
 
 
 def is_below(path: str, prefix: str) -> bool:
-    """Whether a path is the prefix itself or goes on after it, as `/a/b` does after `/a`, and `/ab` does not."""
+    """Whether a path is the prefix or below it: `/a/b` is below `/a`, `/ab` is not."""
     return path == prefix or path.startswith(f"{prefix}/")

@@ -1,7 +1,7 @@
-"""Behind a proxy: who calls, and by which scheme, as the proxy says.
+"""The client address and scheme as reported by a proxy.
 
-Only in use with `behind_proxy`; otherwise these headers are the words of a stranger. Of a list the last entry counts,
-the one our own proxy added. X-Forwarded-Host is never believed: a page can set it, and the host gate would be gone.
+Used only with `behind_proxy`; otherwise any client could set these headers. The last entry of a list counts, which our
+proxy added. X-Forwarded-Host is ignored: a page can set it and would bypass the host gate.
 """
 
 from starlette.datastructures import Headers
@@ -11,7 +11,7 @@ SCHEMES = frozenset({"http", "https"})
 
 
 class Forwarded:
-    """Puts the caller's address and scheme in place of the proxy's."""
+    """Replaces the proxy's address and scheme by those of the client."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app

@@ -1,8 +1,7 @@
-"""A connection that is closed while the other side may still send: what it sends is dropped for a bounded while.
+"""Closes a connection while the client may still send, without losing the response.
 
-Whoever closes a socket with unread bytes in it resets the connection, and the other side may never see the answer that
-said why. So the answer is sent, then our half is closed, and the rest is read and forgotten: for some seconds and some
-megabytes at most, after which the connection is closed in any case.
+Closing a socket with unread bytes resets the connection, and the client may never see the response. So the response is
+sent, our half is closed, and further input is read and dropped, for at most some seconds and megabytes.
 """
 
 import asyncio
@@ -14,7 +13,7 @@ LINGER_BYTES = 16 * 1024 * 1024
 
 
 class LingeringTransport:
-    """A transport whose `close` waits for the other side, where `may_send` says that it may not have ended."""
+    """A transport whose `close` waits for the client while `may_send` returns true."""
 
     def __init__(
         self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop, may_send: Callable[[], bool]
@@ -36,20 +35,20 @@ class LingeringTransport:
         return self.is_lingering or self._transport.is_closing()
 
     def close(self) -> None:
-        """Close now, or when the other side has ended, was too slow, or sent too much."""
+        """Close now, or when the client has ended, was too slow, or sent too much."""
         if self.is_closing():
             return
         if not self._may_send():
             self._transport.close()
             return
         self._timer = self._loop.call_later(LINGER_SECONDS, self._transport.close)
-        # Uvicorn pauses reading where a body comes faster than it is taken.
+        # Uvicorn pauses reading if a body arrives faster than it is read.
         self._transport.resume_reading()
         if self._transport.can_write_eof():
             self._transport.write_eof()
 
     def drop(self, data: bytes) -> None:
-        """What came meanwhile."""
+        """Count and drop input."""
         self._left -= len(data)
         if self._left < 0:
             self._transport.close()

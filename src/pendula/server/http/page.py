@@ -1,6 +1,6 @@
-"""The built control room, read out of the package once and served from memory.
+"""The built control room, read from the package once and served from memory.
 
-Only what was found when the server started can be fetched, by its exact name: there is no path for a request to walk.
+Only files found at the start can be fetched, by exact name; no request is mapped to a file path.
 """
 
 import html
@@ -21,15 +21,15 @@ from pendula.server.http.envelope import CONTENT_POLICY
 
 INDEX = "index.html"
 ASSETS = "assets/"
-# The names of assets change with their contents, so a browser never has to ask again.
+# Asset names contain a content hash, so browsers can cache them without revalidation.
 FOREVER = "public, max-age=31536000, immutable"
 ASK_AGAIN = "no-cache"
 DOCS = "docs/"
 NOT_FOUND = f"{DOCS}404.html"
-# Written when the documentation is built: the hashes of the few scripts that stand in its pages.
+# Written by the documentation build: the hashes of inline scripts in its pages.
 SCRIPT_HASHES = f"{DOCS}script-hashes.json"
 HASH = re.compile(r"sha256-[A-Za-z0-9+/]{43}=")
-# Named here because the table of the operating system differs from machine to machine.
+# Defined here because the tables of operating systems differ.
 TYPES = {
     "css": "text/css",
     "html": "text/html",
@@ -43,7 +43,7 @@ TYPES = {
 
 
 class File(Struct, frozen=True):
-    """One file of the page, ready to send."""
+    """One file of the page."""
 
     body: bytes
     media_type: str
@@ -52,7 +52,7 @@ class File(Struct, frozen=True):
 
 
 class Page:
-    """All files of the page by their path; empty where the page was not built."""
+    """All files of the page by path; empty if the page was not built."""
 
     def __init__(self, root: Traversable) -> None:
         self._files = {path: _file(path, found.read_bytes()) for path, found in _walk(root, "")}
@@ -76,8 +76,8 @@ class Page:
         return _answer(file, request, {})
 
     def respond_with_docs(self, path: str, request: Request) -> Response:
-        """The page or file of the documentation at `path`; for any other name its page that says so."""
-        # Also with 304, whose headers replace those a browser has kept.
+        """The documentation page or file at `path`; its 404 page for any other name."""
+        # Also with 304, whose headers replace cached ones.
         headers = {"content-security-policy": self._docs_policy}
         file = self._files.get(f"{DOCS}{path or INDEX}")
         if file is not None:
@@ -96,7 +96,7 @@ def _answer(file: File, request: Request, more: Mapping[str, str]) -> Response:
 
 
 def _policy_with(hashes: File | None) -> str:
-    """The policy of all pages, which allows these scripts besides."""
+    """The content policy of all pages, plus these script hashes."""
     listed = [] if hashes is None else [f"'{one}'" for one in json.loads(hashes.body) if HASH.fullmatch(one)]
     return CONTENT_POLICY.replace("script-src 'self'", " ".join(["script-src 'self'", *listed]))
 
@@ -123,10 +123,10 @@ NOT_BUILT = """<!doctype html>
 <head><meta charset="utf-8"><title>Pendula</title></head>
 <body>
 <h1>Pendula</h1>
-<p>The server runs, but the control room is not part of this installation. What <code>pip install pendula</code> brings
-has it; a checkout builds it when it is set up with Node 20.19 or newer on the path.</p>
-<p>Everything else works: <a href="/api/v1/schedulers">the schedulers</a>, <a href="/readyz">how they are</a>,
-<a href="/openapi.json">the whole interface</a>, and the command line, <code>pendula --help</code>.</p>
+<p>The server is running, but this installation does not include the control room. <code>pip install pendula</code>
+includes it; a checkout builds it during set-up if Node 20.19 or newer is on the path.</p>
+<p>Everything else works: the <a href="/api/v1/schedulers">schedulers</a>, their <a href="/readyz">readiness</a>, the
+<a href="/openapi.json">HTTP interface</a>, and the command line, <code>pendula --help</code>.</p>
 </body>
 </html>
 """

@@ -1,12 +1,12 @@
-"""Routes that schedulers share, and what their own routes are made with.
+"""Routes shared by schedulers, and tools for their own routes.
 
-lifecycle       engines of a scheduler are listed, made, closed, opened again and removed
-engine          what every engine has: state now and then, journal, commands, reasons, events
-moments         the times that a journal holds, and its incidents
-together        several streams in one response
-front           the whole server: page, health, readiness, metrics, sessions, the list of schedulers
-query           names of parameters that nobody knows are refused
-bodies          JSON bodies into types, every fault with its place
-openapi         the OpenAPI document: documented answers, refusals and bodies
-dependencies    FastAPI dependencies: the caller in the role a route needs, the supervisor, the request's id
+lifecycle         list, create, close, reopen and remove engines
+engine            state now and in the past, journal, commands, reasons, events
+moments           the times and incidents of a journal
+combined_stream   several streams in one response
+front             page, health, readiness, metrics, sessions, the list of schedulers
+query             rejects unknown query parameters
+bodies            request bodies to types, every fault with its place
+openapi           the OpenAPI document
+dependencies      FastAPI dependencies: the caller with a role, the supervisor, the request id
 """

@@ -1,6 +1,6 @@
-"""Bodies of requests: JSON read by the one reader of documents, then made into the type that the route takes.
+"""Request bodies: JSON read with `pendula.documents` and converted to the type of the route.
 
-Whatever is wrong comes back as one `DocumentRefused` with places, the same for a slip of the pen and a wrong type.
+All faults, of syntax and of types, are reported in one `DocumentRefused` with their places.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ from pendula.server.settings import Settings
 
 T = TypeVar("T")
 
-# Below this, reading is quicker than handing it to a thread.
+# Smaller bodies are read faster than a thread starts.
 QUICK_BYTES = 64 * 1024
 
 
@@ -39,14 +39,14 @@ async def read_body(request: Request, kind: Any, *, yaml: bool = False) -> Any: 
 async def read_body(request: Request, kind: Any, *, yaml: bool = False) -> Any:
     """The body as a value of `kind`; raises `DocumentRefused`, `BodyTooLarge`, `SlowRequest` or `WrongContentType`.
 
-    With `yaml` the route takes YAML too, by its content type.
+    With `yaml` the route also accepts YAML, by content type.
     """
     form = format_of(request, yaml=yaml)
     return await read_body_with(request, lambda data, limits: parse(data, kind, limits, form))
 
 
 async def read_body_with(request: Request, read: Callable[[bytes, DocumentLimits], T]) -> T:
-    """What `read` makes of the body, in a thread where that takes long; raises as `read_body` does."""
+    """The result of `read` for the body, in a thread if large; raises as `read_body` does."""
     data = await request.body()
     limits = document_limits(supervisor_of(request).settings)
     if len(data) <= QUICK_BYTES:
@@ -55,12 +55,12 @@ async def read_body_with(request: Request, read: Callable[[bytes, DocumentLimits
 
 
 def format_of(request: Request, *, yaml: bool) -> Format:
-    """How the body is written, by its content type; raises `WrongContentType` for JSON5, which only routes take that
-    read their bodies themselves, and for YAML where it is not taken."""
+    """The format of the body by its content type; raises `WrongContentType` for JSON5, which only routes with their own
+    reader accept, and for YAML unless `yaml`."""
     given = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     form = CONTENT_TYPES.get(given, Format.JSON)
     if form is Format.JSON5 or (form is Format.YAML and not yaml):
-        raise WrongContentType(f"The content type is {given}; it must be application/json here", content_type=given)
+        raise WrongContentType(f"The content type is {given}; this route accepts application/json", content_type=given)
     return form
 
 
@@ -78,7 +78,7 @@ def as_kind(document: Document, kind: Any) -> Any:
 
 
 def document_limits(settings: Settings) -> DocumentLimits:
-    """How much a body may hold: far less than a file, since anybody with a token may send many."""
+    """Limits of a body: far below those of a file, since any caller with a token can send many."""
     return DocumentLimits(
         size=settings.allowed(BODY_BYTES),
         depth=settings.allowed(DOCUMENT_DEPTH),

@@ -1,6 +1,6 @@
-"""What a route asks of its caller, and what it knows of the request: used as FastAPI dependencies.
+"""FastAPI dependencies: the caller, the supervisor, the request id.
 
-Every route that is not public names the role it needs; a test walks all routes and finds the one that forgot.
+Every route that is not public declares the role it needs; a test checks all routes.
 """
 
 from typing import Annotated
@@ -15,16 +15,16 @@ from pendula.server.security.identity import Principal, Role, Via
 
 
 class Needs:
-    """A dependency that gives the caller, if their role suffices; raises `RoleTooLow` or `NotIdentified`."""
+    """A dependency that returns the caller if the role suffices; raises `RoleTooLow` or `NotIdentified`."""
 
     def __init__(self, role: Role) -> None:
         self.role = role
 
-    # A coroutine: anything else FastAPI would hand to a thread, which takes longer than the whole question.
+    # A coroutine: FastAPI would run a plain function in a thread, which takes longer than the check.
     async def __call__(self, request: Request) -> Principal:
         principal = principal_of(request.scope)
         if principal is None:
-            raise NotIdentified("Please sign in: send a bearer token or a session cookie")
+            raise NotIdentified("Sign in: send a bearer token or a session cookie")
         if not principal.role.covers(self.role):
             how = "; without a token this machine is operator at most: make one with pendula token new"
             raise RoleTooLow(
@@ -42,7 +42,7 @@ Admin = Annotated[Principal, Depends(Needs(Role.ADMIN))]
 
 
 def supervisor_of(request: Request) -> Supervisor:
-    """The supervisor of the app that answers."""
+    """The supervisor of the app."""
     supervisor: Supervisor = request.app.state.supervisor
     return supervisor
 
@@ -53,7 +53,7 @@ def request_id_of(request: Request) -> str:
 
 
 def slot_of(request: Request) -> Slot:
-    """The request's place among the requests; a stream gives it back when it begins."""
+    """The request's slot; a stream releases it when it begins."""
     found: Slot = request.state.slot
     return found
 

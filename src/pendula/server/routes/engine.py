@@ -1,6 +1,6 @@
-"""The routes that every engine has: its state now and then, its journal, commands, reasons, and its events.
+"""The routes of every engine: state now and in the past, journal, commands, reasons, events.
 
-What blocks runs elsewhere: commands and questions on the engine's own thread, the past in threads of its own.
+Blocking work runs elsewhere: commands and questions on the engine's thread, reads of the past in their own threads.
 """
 
 from collections.abc import Callable
@@ -67,7 +67,7 @@ def engine_router(scheduler: SchedulerSpec) -> APIRouter:
 def _reading(router: APIRouter, scheduler: SchedulerSpec) -> None:
     @router.get("/state", responses=answers(views.StateView), operation_id=f"{scheduler.name}_state")
     async def state(engine: EngineName, supervisor: Supervised, _: Viewer, at: RecordNumber | None = None) -> Response:
-        """The engine as it is, or as it was after record `at`."""
+        """The state of the engine now, or as of record `at`."""
         host = supervisor.host(scheduler.name, engine)
         if at is None:
             return json_response(await host.look(_state_now))
@@ -81,7 +81,7 @@ def _reading(router: APIRouter, scheduler: SchedulerSpec) -> None:
         start: RecordNumber = 0,
         limit: Annotated[int, Query(ge=1, le=MOST_RECORDS)] = 100,
     ) -> Response:
-        """Records from `start` on, and which there are."""
+        """Records from `start` on, and the range of existing records."""
         driver = supervisor.host(scheduler.name, engine).driver
         return json_response(await supervisor.recorded(lambda: _records(driver, start, limit)))
 
@@ -96,7 +96,7 @@ def _commanding(router: APIRouter, scheduler: SchedulerSpec) -> None:
     async def command(
         engine: EngineName, request: Request, supervisor: Supervised, caller: Operator, request_id: RequestId
     ) -> Response:
-        """Apply a command. The answer comes when it is durable; a refused wish is 409 with its reason."""
+        """Apply a command. The response is sent once it is durable; a refused command is 409 with its reason."""
         host = supervisor.host(scheduler.name, engine)
         wish = await read_body(request, scheduler.kind.commands)
         n, outcome = await host.submit(wish, caller.name, request_id)
@@ -113,7 +113,7 @@ def _asking(router: APIRouter, scheduler: SchedulerSpec) -> None:
     async def why(
         engine: EngineName, request: Request, supervisor: Supervised, _: Viewer, at: RecordNumber | None = None
     ) -> Response:
-        """Why something waits, was refused, picked or stopped; as the engine is, or as it was after record `at`."""
+        """Why something waits, or was refused, picked or stopped; now, or as of record `at`."""
         host = supervisor.host(scheduler.name, engine)
         asked = await read_body(request, views.Question)
         if at is None:
@@ -127,7 +127,7 @@ def _asking(router: APIRouter, scheduler: SchedulerSpec) -> None:
     async def choices(
         engine: EngineName, supervisor: Supervised, _: Viewer, at: RecordNumber | None = None
     ) -> Response:
-        """What can be asked and sent, with examples that work; for the engine as it is, or was after record `at`."""
+        """Questions and commands with working examples, for the engine now or as of record `at`."""
         make = scheduler.choices
         assert make is not None
         if at is not None:
@@ -154,8 +154,8 @@ def _streaming(router: APIRouter, scheduler: SchedulerSpec) -> None:
         types: EventTypes = None,
         last_event_id: LastEventId = None,
     ) -> Response:
-        """Events as they become durable: from now on, or after the event `after` or `Last-Event-ID`. `types`, separated
-        by commas, are those that are wanted; without it all are."""
+        """Events as they become durable: new ones, or those after the event `after` or `Last-Event-ID`. `types`,
+        separated by commas, selects event types; by default all are sent."""
         host = supervisor.host(scheduler.name, engine)
         reader = Reader(
             host,
@@ -164,14 +164,14 @@ def _streaming(router: APIRouter, scheduler: SchedulerSpec) -> None:
             lambda who: not host.closed and supervisor.sessions.good(who),
             engine_framing(host, _wanted(scheduler, types)),
         )
-        # A browser that reconnects repeats the address it began with; the header says how far it came since.
+        # A reconnecting browser repeats its first address; the header has its last event.
         response = await reader.open(last_event_id or after)
         slot_of(request).release()
         return response
 
 
 def _wanted(scheduler: SchedulerSpec, types: str | None) -> frozenset[str]:
-    """The types of events that are asked for; raises `InvalidRequest` for one that the scheduler does not have."""
+    """The requested event types; raises `InvalidRequest` for an unknown one."""
     assert scheduler.engine is not None
     events = get_args(scheduler.engine.events) or (scheduler.engine.events,)
     known = sorted(type_of(one) for one in events)
@@ -183,7 +183,7 @@ def _wanted(scheduler: SchedulerSpec, types: str | None) -> frozenset[str]:
 
 
 def command_response(kind: type[Engine[Any, Any]], n: int, outcome: Outcome[Any], became: views.Became) -> Response:
-    """What a command did; one that the engine refuses is 409 with its reason."""
+    """The response to a command; a refused one is 409 with its reason."""
     if outcome.refusal is not None:
         refusal = outcome.refusal
         return json_response(error_body(refusal.code, refusal_sentence(kind, refusal), refusal.facts), 409)
@@ -194,7 +194,7 @@ def command_response(kind: type[Engine[Any, Any]], n: int, outcome: Outcome[Any]
 
 
 def _state_now(driver: Driver[Any, Any]) -> bytes:
-    # Commands before this question may not be durable yet; after a flush, the state is that of the last record.
+    # Earlier commands may not be durable yet; after a flush the state is that of the last record.
     return _state(driver.engine, driver.flush())
 
 

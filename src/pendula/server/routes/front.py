@@ -1,4 +1,4 @@
-"""The routes of the whole server: the page, health, readiness, metrics, sessions, and which schedulers there are."""
+"""The routes of the server: page, health, readiness, metrics, sessions, and the list of schedulers."""
 
 import asyncio
 
@@ -14,7 +14,7 @@ from pendula.server.http.page import INDEX, Page
 from pendula.server.routes.bodies import read_body
 from pendula.server.routes.dependencies import Supervised, Viewer
 from pendula.server.routes.openapi import READ_ERRORS, WRITE_ERRORS, Responses, answers, refusals, takes
-from pendula.server.security.gates import nobody_known, principal_of
+from pendula.server.security.gates import principal_of, unauthenticated
 from pendula.server.security.identity import Principal
 from pendula.server.security.sessions import SESSION_SECONDS, cookie_value, set_cookie
 
@@ -33,30 +33,30 @@ async def page(request: Request) -> Response:
 
 @router.get("/docs", include_in_schema=False)
 async def docs_folder() -> Response:
-    """The address whose relative links lead to pages."""
+    """Redirect to the address from which relative links work."""
     return RedirectResponse("docs/")
 
 
 @router.get("/docs/{name:path}", include_in_schema=False)
 async def docs(request: Request, name: str) -> Response:
-    """The documentation, as pages that were built with the control room."""
+    """The documentation pages, built with the control room."""
     files: Page = request.app.state.page
     return files.respond_with_docs(name, request)
 
 
 _UNHEALTHY: Responses = {
-    503: {"description": "The file of a store is gone", "content": answers(views.Health)[200]["content"]}
+    503: {"description": "The file of a store is missing", "content": answers(views.Health)[200]["content"]}
 }
 _UNREADY: Responses = {
-    503: {"description": "Something is not well", "content": answers(views.Readiness)[200]["content"]}
+    503: {"description": "Something is not ready", "content": answers(views.Readiness)[200]["content"]}
 }
 
 
 @router.get("/healthz", tags=["server"], responses=answers(views.Health, (400, 401, 421, 429, 500)) | _UNHEALTHY)
 async def healthz(supervisor: Supervised) -> Response:
-    """The process answers, and no store was removed or replaced under it; otherwise 503.
+    """200 if the process answers and no store file was removed or replaced; otherwise 503.
 
-    Whether every store takes work is for /readyz.
+    /readyz checks whether stores and engines accept work.
     """
     lost = supervisor.stores_without_file()
     status = STORE_UNUSABLE if lost else "ok"
@@ -65,9 +65,9 @@ async def healthz(supervisor: Supervised) -> Response:
 
 @router.get("/readyz", tags=["server"], responses=answers(views.Readiness, (400, 401, 421, 429, 500)) | _UNREADY)
 async def readyz(request: Request, supervisor: Supervised) -> Response:
-    """Every engine and store takes what is asked; otherwise 503, and the code of what is wrong where.
+    """200 if every engine and store accepts work; otherwise 503 with the error codes.
 
-    Names of engines are told to those who are signed in; others hear of schedulers.
+    Only signed-in callers see the names of engines; others see schedulers.
     """
     found = await supervisor.readiness()
     if principal_of(request.scope) is None:
@@ -81,23 +81,23 @@ _TEXT: Responses = {200: {"description": "Prometheus text", "content": {"text/pl
 @router.get("/metrics", tags=["server"], response_class=Response, responses=_TEXT | refusals(READ_ERRORS))
 async def metrics(supervisor: Supervised, _: Viewer) -> Response:
     """Counters for Prometheus."""
-    # In a thread: some of the numbers are read from a disk.
+    # In a thread: some values are read from a disk.
     text, media_type = await asyncio.to_thread(supervisor.metrics.text)
     return Response(text, headers={"content-type": media_type})
 
 
 @router.get("/api/v1/schedulers", tags=["server"], responses=answers(views.SchedulerList))
 async def schedulers(supervisor: Supervised, _: Viewer) -> Response:
-    """Which schedulers there are, and how they are."""
+    """The schedulers and their state."""
     return json_response(canonical.encode(supervisor.scheduler_list()))
 
 
 @router.get("/api/v1/session", tags=["session"], responses=answers(views.SessionView))
 async def session(request: Request, supervisor: Supervised) -> Response:
-    """Who the caller is."""
+    """The identity of the caller."""
     principal = principal_of(request.scope)
     if principal is None:
-        raise nobody_known(request.scope, supervisor.settings)
+        raise unauthenticated(request.scope, supervisor.settings)
     return json_response(_session(supervisor, principal))
 
 
@@ -108,21 +108,21 @@ async def session(request: Request, supervisor: Supervised) -> Response:
     openapi_extra=takes("SignIn"),
 )
 async def begin_session(request: Request, supervisor: Supervised) -> Response:
-    """Trade a token for a cookie, which a browser can send with an event stream."""
+    """Exchange a token for a session cookie, which a browser can send with an event stream."""
     offered = await read_body(request, views.SignIn)
     token = supervisor.tokens.check(offered.token)
     if token is None:
         refusal = NotIdentified("This token is not valid: it is mistyped, revoked or expired")
         raise supervisor.wrong_tokens.wrong(request.scope, refusal)
     supervisor.wrong_tokens.right(request.scope)
-    # In a thread: it is written to the disk.
+    # In a thread: the session is written to disk.
     value, principal = await asyncio.to_thread(supervisor.sessions.start, token)
     assert principal.expires_at is not None
     cookie = set_cookie(value, SESSION_SECONDS, _secure(request))
     return json_response(_session(supervisor, principal), headers={"set-cookie": cookie})
 
 
-_GONE: Responses = {204: {"description": "There is no session any more"}}
+_GONE: Responses = {204: {"description": "The session has ended"}}
 
 
 @router.delete(
@@ -133,7 +133,7 @@ _GONE: Responses = {204: {"description": "There is no session any more"}}
     responses=_GONE | refusals(WRITE_ERRORS),
 )
 async def end_session(request: Request, supervisor: Supervised) -> Response:
-    """Forget the session; without one, nothing happens."""
+    """End the session, if there is one."""
     value = cookie_value(request.headers.get("cookie"))
     if value is not None:
         await asyncio.to_thread(supervisor.sessions.end, value)

@@ -1,6 +1,6 @@
-"""Engines come and go over HTTP: listed, made, closed, opened again, removed; the same routes for every scheduler.
+"""Routes to list, create, close, reopen and remove engines, the same for every scheduler.
 
-What engines of a scheduler are called, and what a new one begins with, the scheduler says in its `Lifecycle`.
+The `Lifecycle` of a scheduler defines the names and how a new engine is read from a request.
 """
 
 from collections.abc import Awaitable, Callable, Collection
@@ -28,32 +28,32 @@ Change = Callable[[Supervisor, SchedulerSpec, str], Awaitable[None]]
 
 
 class InvalidName(HttpRefused):
-    """No engine can have the name. Facts: `name`, `allowed`."""
+    """An invalid engine name. Facts: `name`, `allowed`."""
 
     code = "invalid_name"
     status = 422
 
 
 class ReservedName(HttpRefused):
-    """The name is a path of the scheduler itself. Facts: `name`."""
+    """The name is a path segment of the scheduler itself. Facts: `name`."""
 
     code = "reserved_name"
     status = 422
 
 
 def check_name(name: str, noun: str, reserved: Collection[str] = ()) -> None:
-    """For names that come in a body; raises `InvalidName` or `ReservedName`."""
+    """Check a name from a body; raises `InvalidName` or `ReservedName`."""
     if not NAME.fullmatch(name):
         told = name[:100]
         raise InvalidName(
-            f"No {noun} can be called {told!r}; a name has {NAMES_ALLOWED}", name=told, allowed=NAMES_ALLOWED
+            f"{told!r} is not a name for a {noun}; a name has {NAMES_ALLOWED}", name=told, allowed=NAMES_ALLOWED
         )
     if name in reserved:
-        raise ReservedName(f"No {noun} can be called {name!r}: the scheduler uses that path itself", name=name)
+        raise ReservedName(f"{name!r} cannot be the name of a {noun}: the scheduler uses that path itself", name=name)
 
 
 def lifecycle_router(scheduler: SchedulerSpec, lifecycle: Lifecycle) -> APIRouter:
-    """The routes by which engines of a scheduler come and go, below its prefix."""
+    """The lifecycle routes of a scheduler, below its prefix."""
     router = APIRouter(prefix=scheduler.prefix, tags=[scheduler.name])
     _listing(router, scheduler, lifecycle)
     _making(router, scheduler, lifecycle)
@@ -91,7 +91,7 @@ def _making(router: APIRouter, scheduler: SchedulerSpec, lifecycle: Lifecycle) -
         try:
             outcomes = await supervisor.make(scheduler, new.name, beginning)
         except InputRefused as refused:
-            # The message says what is wrong; the whole configuration would be no help.
+            # The message is enough; the details would repeat the whole configuration.
             refused.details.pop("config", None)
             raise
         if lifecycle.made is not None:
@@ -101,7 +101,7 @@ def _making(router: APIRouter, scheduler: SchedulerSpec, lifecycle: Lifecycle) -
 
 
 def _removing(router: APIRouter, scheduler: SchedulerSpec, lifecycle: Lifecycle) -> None:
-    gone: Responses = {204: {"description": f"There is no such {lifecycle.noun} any more"}}
+    gone: Responses = {204: {"description": f"The {lifecycle.noun} is removed"}}
 
     @router.delete(
         f"/{{{lifecycle.noun}}}",

@@ -1,4 +1,4 @@
-"""The routes behind the time slider of an engine: which times its journal holds, and where something went wrong."""
+"""The routes behind the time slider of an engine: the times and incidents of its journal."""
 
 from typing import Annotated
 
@@ -26,7 +26,7 @@ def moments_router(scheduler: SchedulerSpec) -> APIRouter:
 
     @router.get("/moments", responses=answers(views.MomentsView), operation_id=f"{scheduler.name}_moments")
     async def moments(engine: EngineName, supervisor: Supervised, _: Viewer, points: Points = 5) -> Response:
-        """The first moment of the journal, the last, and others evenly between them."""
+        """The first and last moment of the journal, and others evenly between them."""
         index = supervisor.host(scheduler.name, engine).moments
         found = await supervisor.replayed(lambda: canonical.encode(views.MomentsView(index.spread(points))))
         return json_response(found)
@@ -38,9 +38,9 @@ def moments_router(scheduler: SchedulerSpec) -> APIRouter:
         _: Viewer,
         n: Annotated[RecordNumber | None, Query(description="A record of the journal")] = None,
         t: Annotated[Time | None, Query(description="A time of the engine, in its unit")] = None,
-        utc_ms: Annotated[Time | None, Query(description="A time of the wall: milliseconds since 1970")] = None,
+        utc_ms: Annotated[Time | None, Query(description="A wall-clock time: milliseconds since 1970")] = None,
     ) -> Response:
-        """The moment of a record, or the last one not after a time, or the first; and the one that follows it."""
+        """The moment of a record, or the last one not after a time, or the first; and the next one."""
         index = supervisor.host(scheduler.name, engine).moments
         return json_response(await supervisor.replayed(lambda: canonical.encode(found_moment(index, n, t, utc_ms))))
 
@@ -52,7 +52,7 @@ def moments_router(scheduler: SchedulerSpec) -> APIRouter:
         after: RecordNumber | None = None,
         before: RecordNumber | None = None,
     ) -> Response:
-        """What went wrong first, or next after a record, or last before one: a refused command, or worse."""
+        """The first incident, the next after a record, or the last before one: a refused command, or worse."""
         index = supervisor.host(scheduler.name, engine).moments
         return json_response(await supervisor.replayed(lambda: canonical.encode(found_incident(index, after, before))))
 
@@ -60,14 +60,14 @@ def moments_router(scheduler: SchedulerSpec) -> APIRouter:
 
 
 def found_moment(index: Moments, n: int | None, t: int | None, utc_ms: int | None) -> views.MomentView:
-    """By record, else by the time of the engine, else by that of the wall."""
+    """By record, else by engine time, else by wall-clock time."""
     if n is not None:
         return index.at_record(n)
     return index.at_wall_time((utc_ms or 0) * 1000) if t is None else index.at_time(t)
 
 
 def found_incident(index: Moments, after: int | None, before: int | None) -> views.IncidentView:
-    """The last one before a record, else the next after one, else the first."""
+    """The last incident before a record, else the next after one, else the first."""
     if before is not None:
         return views.IncidentView(index.incident_before(before))
     return views.IncidentView(index.next_incident(-1 if after is None else after))

@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document: routes from FastAPI, shapes from the structs that write and read the bodies."""
+"""The OpenAPI 3.1 document: routes from FastAPI, schemas from the structs of the bodies."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -36,26 +36,26 @@ _DESCRIPTIONS = {
     400: "The head or the body of the request is not well formed",
     401: "The caller is not signed in",
     403: "The caller's role is too low, or the call comes from a foreign page",
-    404: "There is no such thing",
+    404: "Not found",
     408: "The body stopped arriving",
-    409: "The engine refuses the wish",
+    409: "The engine refuses the command",
     413: "The body is too large",
     415: "The body is not application/json",
     421: "The Host header does not name this server",
     422: "A value is not allowed",
-    429: "Too many wrong tokens came from this address, or the token has as many streams open as it may",
-    500: "The server made a mistake",
-    503: "The world is broken, or too much is asked for at once",
+    429: "Too many wrong tokens from this address, or too many open streams for this token",
+    500: "Internal error",
+    503: "A disk or database fails, or the server is overloaded",
 }
 READ_ERRORS = (400, 401, 403, 404, 421, 422, 429, 500, 503)
 WRITE_ERRORS = (400, 401, 403, 404, 408, 413, 415, 421, 422, 429, 500, 503)
 CHANGE_ERRORS = (*WRITE_ERRORS, 409)
 PUBLIC_ERRORS = (400, 401, 421, 429, 500, 503)
-TAKEN: Responses = {204: {"description": "It is taken; there is nothing to answer"}}
+TAKEN: Responses = {204: {"description": "Accepted; the response has no body"}}
 
 
 def answers(view: type, errors: Iterable[int] = READ_ERRORS, status: int = 200) -> Responses:
-    """The documented answers of a route: `view` on success, the error form otherwise."""
+    """The documented responses of a route: `view` on success, the error form otherwise."""
     good: Responses = {status: {"description": view.__name__, "content": _json(view.__name__)}}
     return good | refusals(errors)
 
@@ -65,7 +65,7 @@ def refusals(errors: Iterable[int]) -> Responses:
 
 
 def takes(name: str, *, json5: bool = False) -> dict[str, Any]:
-    """The documented body of a route: a component by name, also as JSON5 where the route reads that."""
+    """The documented body of a route: a component by name, optionally also as JSON5."""
     content = _json(name)
     if json5:
         content["application/json5"] = content["application/json"]
@@ -78,7 +78,7 @@ def command_name(scheduler: str) -> str:
 
 
 def document(app: FastAPI, schedulers: Iterable[SchedulerSpec]) -> dict[str, Any]:
-    """The whole document; made once and kept by the app."""
+    """The whole document; the app caches it."""
     if app.openapi_schema is None:
         found = get_openapi(title=app.title, version=app.version, routes=app.routes, summary=app.summary)
         found["components"] = {
@@ -88,7 +88,7 @@ def document(app: FastAPI, schedulers: Iterable[SchedulerSpec]) -> dict[str, Any
                 "session": {"type": "apiKey", "in": "cookie", "name": "pendula_session"},
             },
         }
-        # An empty requirement: on this machine, while no token is configured, none is needed.
+        # The empty requirement: local callers need no token while none is configured.
         found["security"] = [{"bearer": []}, {"session": []}, {}]
         app.openapi_schema = found
     return app.openapi_schema
@@ -101,10 +101,10 @@ def _components(schedulers: Iterable[SchedulerSpec]) -> dict[str, Any]:
     )
     for scheduler in schedulers:
         shapes.update(scheduler.schemas)
-        # What no caller may send is a form of the engine's own.
+        # Commands that callers cannot send are internal.
         if scheduler.engine is None or not scheduler.commanded:
             continue
-        # Two schedulers may have a command of the same name; the scheduler's name before it tells them apart.
+        # Prefixed, since two schedulers may have commands of the same name.
         prefix = command_name(scheduler.name)
         (commands,), parts = msgspec.json.schema_components(
             [scheduler.engine.commands], ref_template=REF.replace("{name}", prefix + "{name}")
@@ -116,7 +116,7 @@ def _components(schedulers: Iterable[SchedulerSpec]) -> dict[str, Any]:
 
 
 def _with_numbers(shape: Any) -> Any:
-    """Exact numbers are numbers in every body, whatever their digits; the library would call them strings."""
+    """Declare exact numbers as numbers; msgspec would declare strings."""
     match shape:
         case {"format": "decimal"}:
             return {name: value for name, value in shape.items() if name != "format"} | {"type": "number"}

@@ -1,7 +1,7 @@
-"""How many bytes of bodies the whole server holds at once: whoever brings a large one waits until there is room.
+"""Limits the bytes of request bodies in memory: a large body waits until there is space.
 
-A body and what is made of it stay in memory until its request is answered, so the room is given back then. Small bodies
-need none: `requests` bounds them, and commands are not held up by uploads. Whoever waits is not read from meanwhile.
+A body and its parsed form stay in memory until the request is answered; then its bytes are released. Small bodies are
+not counted: `requests` bounds them, and uploads do not delay commands. A waiting body is not read.
 """
 
 import asyncio
@@ -15,12 +15,12 @@ from pendula.server.errors import BodiesBusy
 from pendula.server.settings import Settings
 
 SMALL_BYTES = 64 * 1024
-# Several large bodies one after the other; who waits longer is better off trying again.
+# Long enough for several large bodies; after that the client should retry.
 PATIENCE_SECONDS = 5.0
 
 
 class BodyBudget:
-    """The bytes that may be held; first come, first served. Belongs to the event loop."""
+    """A budget of bytes, granted in order of arrival. Used on the event loop."""
 
     def __init__(self, most: int) -> None:
         self.most = most
@@ -29,7 +29,7 @@ class BodyBudget:
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
 
     async def take(self, size: int) -> int:
-        """Wait for `size` bytes, or all there are where it is more; returns what was taken. Raises `BodiesBusy`."""
+        """Wait for `size` bytes, at most the whole budget; returns the granted number. Raises `BodiesBusy`."""
         wanted = min(size, self.most)
         if self._waiting or self.held + wanted > self.most:
             await self._wait(wanted)
@@ -74,7 +74,7 @@ class BodyBudget:
 
 
 class BodiesGate:
-    """A large body is read when there is room for it. Behind the identity gate: nobody unknown can take the room."""
+    """Reads a large body when there is space for it. Behind the identity gate, so only known callers use the budget."""
 
     name = "bodies"
 
@@ -92,7 +92,7 @@ class BodiesGate:
         async def roomy() -> Message:
             nonlocal held, size
             if not held and max(expected, size) > SMALL_BYTES:
-                # How long a body is that comes in chunks is known at its end.
+                # The length of a chunked body is known only at its end.
                 held = await self._budget.take(expected or self._most)
             message = await receive()
             size += len(message.get("body", b""))

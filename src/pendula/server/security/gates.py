@@ -1,7 +1,7 @@
-"""What a request passes before it is answered, in this order: host, origin, content type, size, requests, identity.
+"""The gates of a request, in this order: host, origin, content type, size, requests, identity.
 
-Each gate is one ASGI layer with one question; what it refuses, it raises, and the envelope around all gates sends it in
-the one error form. Cheap questions come first; nobody's token is looked at before the request is known to be ours.
+Each gate is an ASGI layer with one check; it raises an error, which the envelope sends in the common form. Cheap checks
+come first, and tokens are checked only after host and origin.
 """
 
 import asyncio
@@ -34,19 +34,19 @@ from pendula.server.settings import DEFAULT_PORTS, Settings, is_loopback
 
 READING = frozenset({"GET", "HEAD", "OPTIONS"})
 HEALTH = "/healthz"
-# What a page from an allowed origin may send; how long a browser may remember that.
+# CORS headers for pages from allowed origins.
 PREFLIGHT = {
     "access-control-allow-methods": "GET, HEAD, POST, PUT, PATCH, DELETE",
     "access-control-allow-headers": "authorization, content-type, last-event-id, x-admin-token, x-request-id",
     "access-control-max-age": "600",
 }
-# What may be fetched by anybody who passes the host gate: the page itself, and what it needs to ask for a token.
+# Public paths: the page, and what it needs to ask for a token.
 PUBLIC = frozenset({"/", "/docs", "/favicon.svg", HEALTH, "/readyz", "/openapi.json", "/api/v1/session"})
-# The page and the documentation: what is built, the same on every server.
+# The built page and documentation, the same on every server.
 PUBLIC_FOLDERS = ("/assets/", "/docs/")
-# A body may take as long as a head, and a second more for each of these: slower than any line in use, too fast to idle.
+# A body has the time limit of a head plus one second per this many bytes: generous for slow lines, too short to idle.
 SLOWEST_BYTES_PER_SECOND = 64 * 1024
-# What proxies add on the way; only they know who was at its beginning.
+# Headers that proxies add.
 PROXY_HEADERS = frozenset({"forwarded", "via", "x-real-ip"})
 PROXY_PREFIX = "x-forwarded-"
 
@@ -56,7 +56,7 @@ _HOST = re.compile(r"(?:\[(?P<six>[0-9A-Fa-f.]*:[0-9A-Fa-f:.]*)\]|(?P<name>[^:\[
 class HostGate:
     """The Host header names this server: loopback with our port, our own address, or an allowed host.
 
-    A name that an attacker points at 127.0.0.1 is none of these; that is what stops DNS rebinding.
+    This prevents DNS rebinding, where an attacker's host name resolves to 127.0.0.1.
     """
 
     name = "host"
@@ -71,15 +71,15 @@ class HostGate:
         if len(hosts) != 1 or not host_allowed(hosts[0], scope["scheme"], server[1], self._settings):
             shown = ", ".join(hosts)[:256]
             raise HostNotAllowed(
-                f"This server is not called {shown or 'nothing at all'}; "
-                "use loopback with its port, or a name given with --allowed-host",
+                f"The Host header {shown!r} does not name this server; "
+                "use loopback with its port, or allow the name with --allowed-host",
                 host=shown,
             )
         await self.app(scope, receive, send)
 
 
 def host_allowed(host: str, scheme: str, own_port: int | None, settings: Settings) -> bool:
-    """Whether a Host header, or the host of an Origin, is ours."""
+    """Whether a Host header, or the host of an Origin, names this server."""
     name, port = split_host(host)
     if name is None:
         return False
@@ -90,7 +90,7 @@ def host_allowed(host: str, scheme: str, own_port: int | None, settings: Setting
 
 
 def split_host(host: str) -> tuple[str | None, int | None]:
-    """Name and port of `name`, `name:80`, `[::1]:80`; no name when it is none of these."""
+    """Name and port of `name`, `name:80`, `[::1]:80`; no name for other forms."""
     match = _HOST.fullmatch(host)
     if match is None:
         return None, None
@@ -108,9 +108,9 @@ def _is_own_address(name: str, bound: str) -> bool:
 
 
 class OriginGate:
-    """A call that changes something comes from our own page, from an allowed origin, or from no page at all.
+    """Requests that change something come from our own page, an allowed origin, or no page.
 
-    Browsers ask first whether a page from elsewhere may call; for allowed origins they are told that it may.
+    Preflight requests are answered for allowed origins.
     """
 
     name = "origin"
@@ -126,19 +126,19 @@ class OriginGate:
         if known and asks_first:
             await Response(status_code=204, headers=PREFLIGHT)(scope, receive, send)
             return
-        # A browser shows the page no reason, but it shows the answer to whoever writes the page.
+        # The browser hides the reason from the page but shows it in its developer tools.
         if not known and (asks_first or scope["method"] not in READING):
             self._check(scope, headers)
         await self.app(scope, receive, send)
 
     def _check(self, scope: Scope, headers: Headers) -> None:
         site = headers.get("sec-fetch-site", "none")
-        # same-site is foreign too: every port of localhost is the same site.
+        # same-site is foreign too, since all ports of localhost are the same site.
         if site not in ("same-origin", "none"):
             origin = headers.get("origin", "of that page")[:256]
             raise ForeignOrigin(
-                f"Sec-Fetch-Site is {site[:64]!r}; only our own page may call, or a page from an origin that the "
-                f"server was told to allow: --allowed-origin {origin}",
+                f"Sec-Fetch-Site is {site[:64]!r}; only the server's own page may send this, or a page from an allowed "
+                f"origin: --allowed-origin {origin}",
                 site=site[:64],
             )
         own_port = (scope.get("server") or ("", None))[1]
@@ -148,22 +148,22 @@ class OriginGate:
             known = scheme in DEFAULT_PORTS and host_allowed(host, scheme, own_port, self._settings)
             if not same and not (known and scheme == scope["scheme"]):
                 raise ForeignOrigin(
-                    f"The origin {origin[:256]!r} is foreign; only our own page may call, or an origin that the server "
-                    f"was told to allow: --allowed-origin {origin[:256]}",
+                    f"The origin {origin[:256]!r} is foreign; only the server's own page may send this, or an allowed "
+                    f"origin: --allowed-origin {origin[:256]}",
                     origin=origin[:256],
                 )
 
 
 def allowed_origin(headers: Headers, settings: Settings) -> str | None:
-    """The origin of the page that calls, where it is one of those that may; a call names one origin, not several."""
+    """The origin of the calling page if it is allowed; several Origin headers are not."""
     origins = headers.getlist("origin")
     return origins[0] if len(origins) == 1 and origins[0].lower() in settings.allowed_origins else None
 
 
 class ContentTypeGate:
-    """A call that changes something is JSON, JSON5 or YAML: no form of another page sends those without asking first.
+    """Bodies of requests that change something are JSON, JSON5 or YAML: HTML forms cannot send these.
 
-    One without a body and without a type says all with its path; where it comes from was asked before.
+    A request without a body needs no content type; the origin gate has checked it.
     """
 
     name = "content_type"
@@ -192,9 +192,9 @@ SIGN_IN_BYTES = 4096
 
 
 class SizeGate:
-    """A body is at most `body_bytes` long, declared or not, and keeps arriving; a call that only reads has none.
+    """A body has at most `body_bytes`, declared or not, and keeps arriving; GET and HEAD have none.
 
-    Anybody may sign in, so what is sent for it is at most 4 KiB.
+    Signing in is public, so its body is limited to 4 KiB.
     """
 
     name = "size"
@@ -208,8 +208,8 @@ class SizeGate:
         headers = Headers(scope=scope)
         declared = headers.get("content-length", "0")
         if scope["method"] in READING and ("transfer-encoding" in headers or declared.strip("0")):
-            # Nobody reads it: a stream would wait for it beside its events, and end when it does not come.
-            raise InvalidHead(f"{scope['method']} comes with a body; it must have none")
+            # An unread body would make a stream wait for it, and end when it does not arrive.
+            raise InvalidHead(f"{scope['method']} must not have a body")
         most = SIGN_IN_BYTES if scope.get("path") == SIGN_IN else self._most
         if declared.isascii() and declared.isdigit():
             _check_size(int(declared[:20]), most)
@@ -246,7 +246,7 @@ def _check_size(size: int, most: int) -> None:
 
 
 class Slot:
-    """One of the `requests` places; given back once, at the end or when the request turns into a stream."""
+    """One of the `requests` slots; released once, at the end or when the request becomes a stream."""
 
     def __init__(self, gate: "RequestsGate") -> None:
         self._gate = gate
@@ -260,7 +260,7 @@ class Slot:
 
 
 class RequestsGate:
-    """At most `requests` requests are answered at a time. Streams have limits of their own; health always answers."""
+    """At most `requests` requests are answered at a time. Streams have separate limits; health always answers."""
 
     name = "requests"
 
@@ -285,10 +285,10 @@ class RequestsGate:
 
 
 class IdentityGate:
-    """Who asks: a bearer token, the cookie of a session, or, while no token is configured, this machine.
+    """Identifies the caller by bearer token, session cookie or, while no token is configured, as a local program.
 
-    A wrong Authorization header is refused, even where none was needed. A cookie whose session is over is as good as
-    none: browsers send it by themselves. Nobody gets past without a name, except to what is public.
+    A wrong Authorization header is always refused. The cookie of an ended session is ignored, since browsers send it by
+    themselves. Other callers can reach only public paths.
     """
 
     name = "identity"
@@ -307,12 +307,12 @@ class IdentityGate:
         try:
             principal = self._recognise(scope)
         except WorldBroken:
-            # Tokens that cannot be read let nobody in; health and the page still say so.
+            # If tokens cannot be read, all callers are refused; health and the page still work.
             if not public:
                 raise
             principal = None
         if principal is None and not public:
-            raise nobody_known(scope, self._settings)
+            raise unauthenticated(scope, self._settings)
         scope.setdefault("state", {})["principal"] = principal
         token = asking.set(None if principal is None else Asking(principal.name, receive))
         try:
@@ -325,7 +325,7 @@ class IdentityGate:
         offered = headers.get("authorization")
         if offered is not None:
             return self._bearer(offered, scope)
-        # Pages of the simulator's protocol send it empty while they have no token.
+        # Clients of the simulator protocol send it empty while they have no token.
         if admin := headers.get("x-admin-token", "").strip():
             return self._admin(admin, scope)
         cookie = cookie_value(headers.get("cookie"))
@@ -347,7 +347,7 @@ class IdentityGate:
         record = self._tokens.check(secret)
         if record is None or record.role is not Role.ADMIN:
             refusal = NotIdentified(
-                "The X-Admin-Token header takes the token of an admin (pendula token new --name NAME --role admin); "
+                "The X-Admin-Token header requires the token of an admin (pendula token new --name NAME --role admin); "
                 "send any other token as Authorization: Bearer, or leave the header empty"
             )
             raise self._wrong.wrong(scope, refusal)
@@ -355,36 +355,36 @@ class IdentityGate:
         return Principal(record.name, record.role, Via.TOKEN, record.expires_at)
 
     def _is_local(self, scope: Scope) -> bool:
-        # Behind a proxy every caller comes from the proxy's address, whether we were told of it or not.
+        # Behind a proxy every caller has the proxy's address, whether the proxy was declared or not.
         client = scope.get("client")
         told = self._settings.behind_proxy or proxy_header(scope) is not None
         return client is not None and not told and is_loopback(client[0])
 
 
 def proxy_header(scope: Scope) -> str | None:
-    """The first header that shows that the request came through a proxy."""
+    """The first header that a proxy adds, if any."""
     names = Headers(scope=scope).keys()
     return next((name for name in names if name in PROXY_HEADERS or name.startswith(PROXY_PREFIX)), None)
 
 
-def nobody_known(scope: Scope, settings: Settings) -> NotIdentified:
-    """The refusal of a caller without a name, which says how to get one."""
+def unauthenticated(scope: Scope, settings: Settings) -> NotIdentified:
+    """The error for an unknown caller, with how to sign in."""
     header = proxy_header(scope)
     if settings.behind_proxy or header is None:
-        return NotIdentified("Please sign in: send a bearer token or a session cookie")
+        return NotIdentified("Sign in: send a bearer token or a session cookie")
     return NotIdentified(
-        f"The request came through a proxy, as its header {header[:64]!r} shows, so it is not known to come from this "
-        "machine; send a bearer token or a session cookie, or declare the proxy with --behind-proxy",
+        f"The request came through a proxy (header {header[:64]!r}), so it may not come from this machine; send a "
+        "bearer token or a session cookie, or declare the proxy with --behind-proxy",
         header=header[:64],
     )
 
 
 def is_public(path: str) -> bool:
-    """Whether a path may be fetched without being known."""
+    """Whether a path needs no authentication."""
     return path in PUBLIC or path.startswith(PUBLIC_FOLDERS)
 
 
 def principal_of(scope: Scope) -> Principal | None:
-    """Who the identity gate found."""
+    """The caller found by the identity gate."""
     found: Any = scope.get("state", {}).get("principal")
     return found if isinstance(found, Principal) else None

@@ -1,4 +1,4 @@
-"""Who asks, and what that lets them do: viewers look, operators command, admins govern."""
+"""Callers and their roles: viewers read, operators command, admins govern."""
 
 from contextvars import ContextVar
 from enum import StrEnum
@@ -10,7 +10,7 @@ LOCAL = "local"
 
 
 class Role(StrEnum):
-    """Each role may do all that the ones before it may."""
+    """Each role includes the permissions of the ones before it."""
 
     VIEWER = "viewer"
     OPERATOR = "operator"
@@ -30,7 +30,7 @@ class Via(StrEnum):
 
 
 class Principal(Struct, frozen=True):
-    """A recognised caller; `name` is what journals remember. `expires_at` is in seconds of Unix time."""
+    """A recognised caller; `name` is recorded in journals. `expires_at` is in seconds of Unix time."""
 
     name: str
     role: Role
@@ -38,22 +38,22 @@ class Principal(Struct, frozen=True):
     expires_at: int | None = None
 
 
-# On this machine, without any token configured, whoever reaches the port could as well start their own server.
+# A local caller could as well start a server of its own, so without tokens it is an operator.
 LOCAL_OPERATOR = Principal(LOCAL, Role.OPERATOR, Via.LOCAL)
 
 
 class Asking:
-    """Who asks, and how to notice that they have left. `receive` is that of the request, its body read."""
+    """The current caller, and how to detect a disconnect. `receive` is that of the request after its body."""
 
     def __init__(self, caller: str, receive: Receive) -> None:
         self.caller = caller
         self._receive = receive
 
     async def left(self) -> None:
-        """Return when the caller has left."""
+        """Return when the caller has disconnected."""
         while (await self._receive())["type"] != "http.disconnect":
             pass
 
 
-# Set for each request that is let in. Work that no request asked for has no caller, and no limit per caller.
+# Set for each authenticated request. Work without a request has no caller and no limit per caller.
 asking: ContextVar[Asking | None] = ContextVar("asking", default=None)

@@ -1,8 +1,8 @@
-"""Sessions of browsers: a page cannot put a header on an event stream, so it trades its token for a cookie once.
+"""Browser sessions: a page cannot set a header on an event stream, so it exchanges its token for a cookie.
 
-Sessions live for 12 hours at most and never longer than their token. They are kept in `sessions.json`, under the sha256
-of the cookie, so that a restart signs nobody out; whoever reads the file cannot make a cookie of it. A file that cannot
-be read or written ends nothing but that: people sign in again.
+A session lasts at most 12 hours and never longer than its token. Sessions are stored in `sessions.json` under the
+sha256 of the cookie, so that they survive a restart and the file does not reveal cookies. If the file cannot be read or
+written, users sign in again after a restart.
 """
 
 import os
@@ -24,7 +24,7 @@ from pendula.server.security.tokens import TokenRecord, TokenStore, wall_seconds
 COOKIE = "pendula_session"
 FILE = "sessions.json"
 SESSION_SECONDS = 12 * 3600
-# Far more than people at one control room; a caller with a token cannot fill the memory by asking for more.
+# More than any control room needs; the limit bounds memory.
 MOST_SESSIONS = 1000
 
 
@@ -37,7 +37,7 @@ class _Document(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Sessions:
-    """The open sessions of one server; kept in `directory`, where one is given. Safe for threads."""
+    """The open sessions of a server, stored in `directory` if given. Thread-safe."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Sessions:
         self._open: dict[str, Principal] = {}
 
     def load(self) -> None:
-        """Take up the sessions of before; without a file that can be read there are none."""
+        """Load stored sessions; none if the file cannot be read."""
         if self._directory is None:
             return
         try:
@@ -66,7 +66,7 @@ class Sessions:
             self._open = {key: one for key, one in told.sessions.items() if one.via is Via.SESSION and told.format == 1}
 
     def start(self, token: TokenRecord) -> tuple[str, Principal]:
-        """The cookie's value, which is kept nowhere, and who it stands for."""
+        """Start a session; returns the cookie value, which is not stored, and its principal."""
         end = self._now() + SESSION_SECONDS
         if token.expires_at is not None:
             end = min(end, token.expires_at)
@@ -80,12 +80,12 @@ class Sessions:
         return value, principal
 
     def find(self, value: str) -> Principal | None:
-        """Who the cookie stands for, if its session and its token are still good."""
+        """The principal of a cookie, if its session and token are valid."""
         principal = self._open.get(_key(value))
         return principal if principal is not None and self.good(principal) else None
 
     def good(self, principal: Principal) -> bool:
-        """Whether somebody recognised earlier would be recognised now; long streams ask again and again."""
+        """Whether an earlier principal is still valid; checked repeatedly by long streams."""
         if principal.via is Via.LOCAL:
             return not self._tokens.configured
         within = principal.expires_at is None or self._now() < principal.expires_at
@@ -106,7 +106,7 @@ class Sessions:
             finally:
                 disk.close()
         except OSError as error:
-            # They go on in memory; only a restart would end them.
+            # Sessions continue in memory; only a restart ends them.
             log.warning("sessions_not_kept", problem=str(error))
 
     def _free_journal_space(self) -> None:
@@ -116,16 +116,16 @@ class Sessions:
 
 
 def cookie_value(header: str | None) -> str | None:
-    """Our cookie out of a Cookie header, or None.
+    """Our cookie in a Cookie header, or None.
 
-    Read as browsers write it: every port of this machine shares its cookies, and the standard library's reader drops
-    the whole header at the first one it finds odd.
+    All ports of a machine share cookies, and the standard library's parser drops the whole header at the first invalid
+    one, so the header is parsed here.
     """
     return None if header is None else cookie_parser(header).get(COOKIE)
 
 
 def set_cookie(value: str, seconds: int, secure: bool) -> str:
-    """The Set-Cookie header that starts a session, or ends it with no value and 0 seconds."""
+    """The Set-Cookie header that starts a session, or ends it with an empty value and 0 seconds."""
     parts = [f"{COOKIE}={value}", f"Max-Age={seconds}", "Path=/", "HttpOnly", "SameSite=Strict"]
     return "; ".join([*parts, "Secure"] if secure else parts)
 

@@ -1,8 +1,8 @@
-"""Access tokens: 32 random bytes shown once, kept as sha256 with a name, a role and an expiry.
+"""Access tokens: 32 random bytes shown once, stored as sha256 with a name, a role and an expiry.
 
-`tokens.json` in the data directory is replaced in one step and read again when it has changed, so that a running
-server hears of new and revoked tokens. A file that cannot be read lets nobody in. Revoked tokens stay listed: their
-names are in journals and must not come to mean somebody else.
+`tokens.json` in the data directory is replaced atomically and read again when it changes, so that a running server sees
+new and revoked tokens. If the file cannot be read, all callers are refused. Revoked tokens stay listed: journals
+contain their names, which must not be reused.
 """
 
 import fcntl
@@ -28,14 +28,14 @@ from pendula.server.security.identity import LOCAL, Role
 FILE = "tokens.json"
 LOCK = "tokens.lock"
 SECRET_BYTES = 32
-# The prefix lets people and secret scanners recognise a token, and the log cut it out.
+# The prefix identifies tokens for users, secret scanners and the log filter.
 SECRET_PREFIX = "pendula_"
 SECRET_PATTERN = re.compile(r"pendula_[A-Za-z0-9_-]{43}")
 NAME = re.compile(r"[a-z0-9-]{1,64}")
 
 
 class TokenRecord(Struct, frozen=True, forbid_unknown_fields=True):
-    """What is kept of a token. Times are seconds of Unix time; `expires_at` None means never."""
+    """A stored token. Times are in seconds of Unix time; `expires_at` None means never."""
 
     name: str
     role: Role
@@ -59,7 +59,7 @@ def wall_seconds() -> int:
 
 
 class TokenStore:
-    """The tokens of one data directory. Safe to use from several threads and several processes."""
+    """The tokens of one data directory. Safe for several threads and processes."""
 
     def __init__(self, directory: str | os.PathLike[str], now: Callable[[], int] = wall_seconds) -> None:
         self._directory = Path(directory)
@@ -69,7 +69,7 @@ class TokenStore:
         self._mutex = threading.Lock()
 
     def new(self, name: str, role: Role | str, expires: int | None = None) -> tuple[TokenRecord, str]:
-        """Make a token that ends at `expires` (Unix seconds); the secret is returned here and nowhere else."""
+        """Create a token that expires at `expires` (Unix seconds); only this call returns the secret."""
         now = self._now()
         _check_name(name)
         chosen = _role(role)
@@ -79,19 +79,17 @@ class TokenStore:
         record = TokenRecord(name, chosen, _digest(secret), now, expires)
         with self._writing() as records:
             if any(known.name == name for known in records):
-                raise InvalidToken(
-                    f"There is or was a token named {name!r}; choose a name that was never used", name=name
-                )
+                raise InvalidToken(f"A token named {name!r} exists or existed; choose an unused name", name=name)
             self._write((*records, record))
         return record, secret
 
     def list(self) -> tuple[TokenRecord, ...]:
-        """All tokens, in the order they were made."""
+        """All tokens in order of creation."""
         with self._mutex:
             return self._current()
 
     def revoke(self, name: str) -> TokenRecord:
-        """From now on the token is not valid."""
+        """Revoke a token."""
         with self._writing() as records:
             found = next((record for record in records if record.name == name), None)
             if found is None:
@@ -104,7 +102,7 @@ class TokenStore:
         return revoked
 
     def check(self, secret: str) -> TokenRecord | None:
-        """The good token with this secret. Every record is compared, in constant time, whatever was found before."""
+        """The valid token with this secret. Every record is compared, in constant time."""
         offered = _digest(secret)
         found = None
         for record in self.list():
@@ -113,12 +111,12 @@ class TokenStore:
         return found if found is not None and found.good_at(self._now()) else None
 
     def good(self, name: str) -> bool:
-        """Whether the token of that name still opens anything."""
+        """Whether the token of that name is valid."""
         return any(record.name == name and record.good_at(self._now()) for record in self.list())
 
     @property
     def configured(self) -> bool:
-        """Whether any token was ever made here; then nobody is let in without one."""
+        """Whether a token was ever created here; then all callers need one."""
         return bool(self.list())
 
     @contextmanager
@@ -149,7 +147,7 @@ class TokenStore:
                 self._seen = seen
         except FileNotFoundError:
             if self._seen is not None:
-                # It was there a moment ago: a vanished file must not open the doors of a running server.
+                # A vanished file must not disable authentication in a running server.
                 raise TokensUnreadable(f"{FILE} has vanished; restart the server to run without tokens") from None
             return ()
         except (OSError, ValueError) as error:
@@ -170,7 +168,7 @@ def _digest(secret: str) -> str:
 
 def _check_name(name: str) -> None:
     if not NAME.fullmatch(name) or name == LOCAL:
-        allowed = "1 to 64 of a-z, 0-9 and '-', and not 'local', which is who calls without a token"
+        allowed = "1 to 64 of a-z, 0-9 and '-', and not 'local', the name of callers without a token"
         raise InvalidToken(f"{name!r} is not a name for a token; it must be {allowed}", name=name)
 
 

@@ -1,8 +1,8 @@
-"""Wrong tokens from one address: a few are a slip, many are answered with 429 and a time to come back.
+"""Rate limit for wrong tokens by address: after a few, 429 with a retry time.
 
-A right token always passes, and makes up for the wrong ones before it: tokens cannot be guessed (they are 32 random
-bytes), so refusing right ones would only let strangers lock out whoever shares an address with them. The table has a
-bound: the address that was wrong longest ago is forgotten first.
+A valid token always passes and resets the count: tokens cannot be guessed (32 random bytes), so refusing valid ones
+would only let strangers lock out others at the same address. The table is bounded: the address with the oldest wrong
+token is dropped first.
 """
 
 import ipaddress
@@ -28,22 +28,22 @@ class TooManyWrongTokens(HttpRefused):
 
 
 class WrongTokens:
-    """What is remembered of addresses that sent wrong tokens: until when each has used up what it may."""
+    """The addresses that sent wrong tokens, each with the time until which its allowance is used."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
-        # In the order in which they were last wrong; a dict keeps it.
+        # Ordered by the last wrong token.
         self._until: dict[str, float] = {}
 
     def __len__(self) -> int:
         return len(self._until)
 
     def wrong(self, scope: Scope, otherwise: HttpRefused) -> HttpRefused:
-        """What a caller hears whose token is wrong: `otherwise`, or that there were too many."""
+        """The error for a wrong token: `otherwise`, or `TooManyWrongTokens`."""
         address, now = address_of(scope), self._now()
         until = max(self._until.pop(address, now), now) + SECONDS_EACH
         over = until - now - AT_ONCE * SECONDS_EACH
-        # Who goes on in spite of it is not punished for longer, or a forgotten program would lock itself out.
+        # Further tries do not extend the wait, or a forgotten program would lock itself out.
         self._until[address] = min(until, now + AT_ONCE * SECONDS_EACH)
         while len(self._until) > MOST_ADDRESSES:
             del self._until[next(iter(self._until))]
@@ -51,18 +51,18 @@ class WrongTokens:
             return otherwise
         seconds = math.ceil(over)
         return TooManyWrongTokens(
-            f"Too many wrong tokens came from this address; try again in {seconds} seconds, with a valid one",
+            f"Too many wrong tokens from this address; try again in {seconds} seconds with a valid one",
             retry_after_seconds=seconds,
         )
 
     def right(self, scope: Scope) -> None:
-        """Somebody there has a token that is in force."""
+        """Reset the count of an address after a valid token."""
         if self._until:
             self._until.pop(address_of(scope), None)
 
 
 def address_of(scope: Scope) -> str:
-    """Where a request comes from, as far as the server was told to believe it; of IPv6 the network of a customer."""
+    """The client address, from a proxy only if declared; for IPv6 the /64 network."""
     client: Any = scope.get("client")
     text = "" if client is None else str(client[0])
     try:

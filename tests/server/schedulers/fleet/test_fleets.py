@@ -217,8 +217,8 @@ async def test_a_wrong_name_is_refused_with_what_names_look_like(app: FastAPI, n
     for answer, place in ((made_so, "name (query)"), (asked, "fleet (path)")):
         message = answer.json()["error"]["message"]
         assert (answer.status_code, code_of(answer)) == (422, "invalid_request")
-        assert message.startswith(f"The request cannot be read: {place}: ")
-        assert message.endswith(f"hyphens, no hyphen in front{near}")
+        assert message.startswith(f"The request is invalid: {place}: ")
+        assert message.endswith(f"hyphens, does not begin with a hyphen{near}")
 
 
 async def test_a_map_is_not_read_from_a_file_of_the_server(app: FastAPI) -> None:

@@ -314,7 +314,7 @@ async def test_a_second_manager_of_a_served_fleet_is_refused_and_so_is_a_served_
         await client.post(f"{BASE}/hall/close")
         again = (await client.post(f"{BASE}/hall/open")).json()
 
-    assert "is in use: another program writes this journal" in opened["fleets"][0]["broken"]
+    assert "is in use: another program has this journal open" in opened["fleets"][0]["broken"]
     assert again["fleets"][0]["broken"] is None
 
 

@@ -185,7 +185,7 @@ class SimulatorErrors:
         return bare
 
     def defect(self) -> Internal:
-        return Internal("The server made a mistake; its log has the details under this request's id")
+        return Internal("Internal error; the server log has the details under this request id")
 
 
 def _near(facts: Mapping[str, object]) -> str:

@@ -146,7 +146,7 @@ async def _stream(run: ServedRun, request: Request, supervisor: Supervised, call
         RunSource(caller.service, run, code),
         supervisor.streams,
         caller.principal,
-        lambda who: supervisor.streams.asked_once(who, supervisor.sessions.good),
+        lambda who: supervisor.streams.check_once(who, supervisor.sessions.good),
         framing(run, caller.service.counters),
     )
     # A browser that reconnects repeats the address it began with; the header says how far it came since.

@@ -149,7 +149,7 @@ class FleetLoop:
         else:
             words = in_words(error)
             log.error("fleet_stands", fleet=self.host.name, code="internal_error", problem=words, exc_info=error)
-        self.host.stand(FleetStands(f"The fleet ticks no more: {words}. Close it and open it again"))
+        self.host.mark_broken(FleetStands(f"The fleet ticks no more: {words}. Close it and open it again"))
 
     def _ended(self) -> None:
         """Nobody waits for a tick that does not come."""

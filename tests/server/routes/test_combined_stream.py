@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from fastapi import FastAPI
 
-from pendula.server.routes import together
+from pendula.server.routes import combined_stream
 from pendula.server.security.tokens import TokenStore
 from pendula.server.settings import Settings
 from tests.server.living import TALLY, StreamReader, client_of, code_of, running, supervisor_of
@@ -65,7 +65,7 @@ class Reading:
 
 
 async def test_events_of_several_engines_come_by_one_connection(settings: Settings) -> None:
-    async with running(settings, [TWO]) as app, StreamReader(app, together.PATH, of(MAIN, OTHER)) as reader:
+    async with running(settings, [TWO]) as app, StreamReader(app, combined_stream.PATH, of(MAIN, OTHER)) as reader:
         reading = Reading(reader)
         await reading.opened(2)
         await add(app, "other", 2)
@@ -79,7 +79,7 @@ async def test_each_stream_goes_on_after_its_own_last_event(settings: Settings) 
         for amount in (1, 2, 3):
             await add(app, "main", amount)
             await add(app, "other", 10 * amount)
-        async with StreamReader(app, together.PATH, of(f"0.0 {MAIN}", f"2.0 {OTHER}?after=0.0")) as reader:
+        async with StreamReader(app, combined_stream.PATH, of(f"0.0 {MAIN}", f"2.0 {OTHER}?after=0.0")) as reader:
             assert sorted(await Reading(reader).amounts(3)) == [(0, 2), (0, 3), (1, 30)]
 
 
@@ -87,19 +87,19 @@ async def test_a_stream_says_where_it_begins_so_that_nothing_is_missed_before_it
     settings: Settings,
 ) -> None:
     async with running(settings, [TWO]) as app:
-        async with StreamReader(app, together.PATH, of(MAIN)) as reader:
+        async with StreamReader(app, combined_stream.PATH, of(MAIN)) as reader:
             reading = Reading(reader)
             await reading.opened(1)
             name, _, lines = await reading.next()
         await add(app, "main", 5)
         assert (name, lines) == ("told", ["id: -1.0"])
-        async with StreamReader(app, together.PATH, of(f"-1.0 {MAIN}")) as reader:
+        async with StreamReader(app, combined_stream.PATH, of(f"-1.0 {MAIN}")) as reader:
             assert await Reading(reader).amounts(1) == [(0, 5)]
 
 
 async def test_a_stream_that_is_refused_says_why_and_leaves_the_others(settings: Settings) -> None:
     missing = "/api/v1/tally/nobody/stream"
-    async with running(settings, [TWO]) as app, StreamReader(app, together.PATH, of(missing, MAIN)) as reader:
+    async with running(settings, [TWO]) as app, StreamReader(app, combined_stream.PATH, of(missing, MAIN)) as reader:
         reading = Reading(reader)
         said = [await reading.next(), await reading.next()]
         refused = next(one for one in said if one[0] == "refused")
@@ -111,7 +111,10 @@ async def test_a_stream_that_is_refused_says_why_and_leaves_the_others(settings:
 
 
 async def test_what_is_not_a_stream_is_not_told(settings: Settings) -> None:
-    async with running(settings, [TWO]) as app, StreamReader(app, together.PATH, of("/api/v1/schedulers")) as reader:
+    async with (
+        running(settings, [TWO]) as app,
+        StreamReader(app, combined_stream.PATH, of("/api/v1/schedulers")) as reader,
+    ):
         name, number, lines = await Reading(reader).next()
         await reader.ended()
 
@@ -119,7 +122,7 @@ async def test_what_is_not_a_stream_is_not_told(settings: Settings) -> None:
 
 
 async def test_it_ends_with_the_last_of_its_streams(settings: Settings) -> None:
-    async with running(settings, [TWO]) as app, StreamReader(app, together.PATH, of(MAIN, OTHER)) as reader:
+    async with running(settings, [TWO]) as app, StreamReader(app, combined_stream.PATH, of(MAIN, OTHER)) as reader:
         await Reading(reader).opened(2)
         supervisor_of(app).stop_streams()
 
@@ -129,7 +132,7 @@ async def test_it_ends_with_the_last_of_its_streams(settings: Settings) -> None:
 async def test_whoever_leaves_gives_all_places_back(settings: Settings) -> None:
     async with running(settings, [TWO]) as app:
         ledger = supervisor_of(app).streams
-        async with StreamReader(app, together.PATH, of(MAIN, OTHER)) as reader:
+        async with StreamReader(app, combined_stream.PATH, of(MAIN, OTHER)) as reader:
             await Reading(reader).opened(2)
             during = ledger._open.total()
         async with asyncio.timeout(120):
@@ -140,10 +143,10 @@ async def test_whoever_leaves_gives_all_places_back(settings: Settings) -> None:
 
 
 async def test_a_silent_connection_beats(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(together, "BEAT_SECONDS", 0.01)
-    async with running(settings, [TWO]) as app, StreamReader(app, together.PATH, of(MAIN)) as reader:
+    monkeypatch.setattr(combined_stream, "BEAT_SECONDS", 0.01)
+    async with running(settings, [TWO]) as app, StreamReader(app, combined_stream.PATH, of(MAIN)) as reader:
         said = b""
-        while said.count(together.BEAT) < 3:
+        while said.count(combined_stream.BEAT) < 3:
             said += await asyncio.wait_for(reader.chunk(), 120)
 
 
@@ -151,7 +154,7 @@ async def test_a_silent_connection_beats(settings: Settings, monkeypatch: pytest
     "query",
     [
         "",
-        of(together.PATH),
+        of(combined_stream.PATH),
         of("http://elsewhere/stream"),
         of("stream"),
         of("/" + "a" * 600),
@@ -159,7 +162,7 @@ async def test_a_silent_connection_beats(settings: Settings, monkeypatch: pytest
     ],
 )
 async def test_addresses_that_make_no_sense_are_refused(client: httpx.AsyncClient, query: str) -> None:
-    response = await client.get(f"{together.PATH}?{query}")
+    response = await client.get(f"{combined_stream.PATH}?{query}")
 
     assert (response.status_code, code_of(response)) == (422, "invalid_request")
 
@@ -167,14 +170,14 @@ async def test_addresses_that_make_no_sense_are_refused(client: httpx.AsyncClien
 async def test_nobody_gets_more_through_it_than_alone(settings: Settings) -> None:
     TokenStore(settings.data).new("ann", "viewer")
     async with running(settings, [TWO]) as app, client_of(app) as client:
-        response = await client.get(f"{together.PATH}?{of(MAIN)}")
+        response = await client.get(f"{combined_stream.PATH}?{of(MAIN)}")
 
     assert (response.status_code, code_of(response)) == (401, "not_identified")
 
 
 async def test_the_limit_of_streams_counts_every_one_of_them(settings: Settings) -> None:
     given = msgspec.structs.replace(settings, limits={"streams_per_token": 2})
-    async with running(given, [TWO]) as app, StreamReader(app, together.PATH, of(MAIN, OTHER, MAIN)) as reader:
+    async with running(given, [TWO]) as app, StreamReader(app, combined_stream.PATH, of(MAIN, OTHER, MAIN)) as reader:
         reading = Reading(reader)
         # Two are opened and say where they begin.
         said = [await reading.next() for _ in range(5)]

@@ -1,9 +1,8 @@
 """Several streams in one response, so that a browser needs one connection for all its tabs.
 
-Each is opened as if it had been asked for alone: the same gates, roles, limits and refusals, a place of its own in the
-ledger of streams. What it tells comes through as it is, under its number; one that is refused or ends takes none of the
-others with it. The response ends with the last of them, and the server keeps nothing about it: whoever wants another
-set of streams opens another response.
+Each stream is opened like a separate request: the same gates, roles, limits and refusals, and its own slot. Its
+messages pass through unchanged under its number; a stream that is refused or ends does not affect the others. The
+response ends with the last stream. To change the set of streams, a client opens another response.
 """
 
 import asyncio
@@ -38,7 +37,7 @@ Addresses = Annotated[
     Query(
         min_length=1,
         max_length=MOST_STREAMS,
-        description="The address of a stream, after the id of the last event seen of it and a space where there is one",
+        description="The address of a stream, optionally preceded by its last seen event id and a space",
     ),
 ]
 
@@ -53,7 +52,7 @@ _TOGETHER: Responses = {
 
 
 class Wanted(Struct, frozen=True):
-    """One stream that is asked for, and after which of its events."""
+    """One requested stream, and the event id after which it starts."""
 
     path: str
     query: str
@@ -67,9 +66,9 @@ class Wanted(Struct, frozen=True):
     responses=_TOGETHER | refusals(READ_ERRORS),
 )
 async def together(request: Request, request_id: RequestId, _: Viewer, of: Addresses) -> Response:
-    """Several streams in one: each `of` is the address of one, numbered from 0 in their order."""
+    """Several streams in one response: each `of` is an address, numbered from 0."""
     wanted = [_wanted(number, address) for number, address in enumerate(of)]
-    streams = Together(request.app, request.scope, request_id, wanted)
+    streams = CombinedStream(request.app, request.scope, request_id, wanted)
     slot_of(request).release()
     return StreamResponse(streams.chunks(), streams.stop, HEADERS)
 
@@ -80,14 +79,14 @@ def _wanted(number: int, address: str) -> Wanted:
     if len(address) > MOST_ADDRESS or parts.netloc or not parts.path.startswith("/") or parts.path == PATH:
         fault = {"place": "query", "name": f"of[{number}]", "problem": "not the address of a stream"}
         raise InvalidRequest(
-            f"The request cannot be read: of[{number}] is not the address of a stream, as /api/v1/tally/main/stream is",
+            f"The request is invalid: of[{number}] is not the address of a stream such as /api/v1/tally/main/stream",
             faults=[fault],
         )
     return Wanted(parts.path, parts.query, before or None)
 
 
-class Together:
-    """The streams of one response. Whoever does not read holds them all back; nothing is kept for it."""
+class CombinedStream:
+    """The streams of one response. A slow reader delays all of them; nothing is buffered for it."""
 
     def __init__(self, app: ASGIApp, scope: Scope, request_id: str, wanted: Sequence[Wanted]) -> None:
         self._app = app
@@ -98,7 +97,7 @@ class Together:
         self._tasks: list[asyncio.Task[None]] = []
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """All that is told, as it is told; ends after the last stream."""
+        """The messages of all streams as they arrive; ends after the last stream."""
         yield OPENING
         self._tasks = [asyncio.create_task(self._follow(number, one)) for number, one in enumerate(self._wanted)]
         left = len(self._tasks)
@@ -114,13 +113,13 @@ class Together:
                 yield said
 
     def stop(self) -> None:
-        """The reader is gone: so are its streams, which give their places back."""
+        """Stop all streams after the reader disconnects, which releases their slots."""
         for task in self._tasks:
             task.cancel()
 
     async def _follow(self, number: int, wanted: Wanted) -> None:
         inner = Inner(number, self._said)
-        # Whatever it is that breaks a stream is in the log by now: the stream ends, as it would alone.
+        # The error is already logged; the stream ends as it would alone.
         with suppress(Exception):
             await self._app(self._scope_of(wanted), _nothing_more, inner.send)
         await self._said.put(inner.end())
@@ -133,7 +132,7 @@ class Together:
             headers.append((b"last-event-id", wanted.after.encode("latin-1", "replace")))
         return {
             "type": "http",
-            # From this version on a response does not listen for the end of its caller beside its work.
+            # Since this version a response does not listen for a disconnect.
             "asgi": {"version": "3.0", "spec_version": "2.4"},
             "http_version": self._scope["http_version"],
             "method": "GET",
@@ -150,7 +149,7 @@ class Together:
 
 
 class Inner:
-    """What one stream answers, on its way into the common response."""
+    """The response of one stream, redirected into the combined response."""
 
     def __init__(self, number: int, said: "asyncio.Queue[bytes | None]") -> None:
         self._number = number
@@ -173,23 +172,23 @@ class Inner:
             self._text = (self._text + message.get("body", b""))[:MOST_REFUSAL_BYTES]
 
     def end(self) -> bytes:
-        """The last that is said of the stream."""
+        """The last message about the stream."""
         if self._streams:
             return frame("ended", self._number)
         if self._status == 200:
-            refused = NotAStream("There is something at this address, but it is not a stream of events")
+            refused = NotAStream("This address is not an event stream")
             return frame("refused", self._number, [error_body(refused.code, refused.message, {})])
         return frame("refused", self._number, [self._text])
 
 
 def frame(name: str, number: int, lines: Iterable[bytes] = ()) -> bytes:
-    """One message of the common response: the number of the stream, then the lines it is about."""
+    """One message of the combined response: the stream number, then lines of the stream."""
     said = (b"data: %b\n" % line for line in (b"%d" % number, *lines))
     return b"event: %b\n%b\n" % (name.encode(), b"".join(said))
 
 
 def _lines(block: bytes) -> list[bytes]:
-    """What a message of a stream says; comments only keep a connection alive, and this one has its beat."""
+    """The lines of a message without comments, which only keep a connection alive."""
     return [line for line in block.split(b"\n") if line and not line.startswith(b":")]
 
 
